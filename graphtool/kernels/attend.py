@@ -18,10 +18,11 @@ from graphtool.kernels.choice.rules import Rules
 from graphtool.kernels.choice.sites import Attention
 from graphtool.kernels.record import Record, register, target_op
 from graphtool.kernels.site import Lowered, Site
-from graphtool.kernels.tiles import TILE, batch_offset, round_up, rows_of_tile
-from graphtool.loops.contract import Contract, Macro, Numbers, Pointer, flags, literals, sizes
+from graphtool.kernels.tiles import TILE, batch_offset, round_up, rows_of_tile, vectors_of
+from graphtool.loops.contract import Contract, Macro, Pointer, flags, literals, sizes
 from graphtool.loops.instance import Instance
 from graphtool.loops.ir import MacroValue
+from graphtool.loops.reach import Area, Numbers, Rows
 from graphtool.loops.view import View
 from graphtool.ops.common import need
 from graphtool.ops.indexing import unflatten_index
@@ -60,15 +61,20 @@ def meaning(t: Instance) -> None:
         t.rows(y[0], b)
 
 
-def reach(t: Numbers) -> Iterator[tuple[Any, ...]]:
-    """What is surely touched."""
-    yield "hook", tuple(t.sizes("HEADS S DV"))
+def reach(t: Numbers) -> Iterator[Area | Rows]:
+    """What the C touches."""
     heads, s, n, d, dv, ldq, ldk, ldv = t.sizes("HEADS S T D DV LDQ LDK LDV")
-    yield "Q", (s, d), (ldq, 1), (heads,)
-    yield "KEY", (n, d), (ldk, 1), (heads,)
-    yield "V", (n, dv), (ldv, 1), (heads,)
+    nr, mr = vectors_of(t), t.get("MR")
+    wide, deep = -(-n // nr) * nr, -(-dv // nr) * nr
+    yield Rows((heads, s, dv))
+    yield Area("Q", (s, d), (ldq, 1), (heads,))
+    yield Area("KEY", (n, d), (ldk, 1), (heads,))
+    yield Area("V", (n, dv), (ldv, 1), (heads,))
+    room = n if s < UNTILED else d * wide + n * deep + mr * (wide + 16 + deep)
+    yield Area("WORK", (room,), None, (t.threads,), aligned=True)
     if t.get("MASKED"):
-        yield "MASK", (n,), (t.get("MASK_STEP"),), (heads, s)
+        t.need(t.get("MASK_STEP") is not None and t.has("MASK"), "a mask")
+        yield Area("MASK", (n,), (t.get("MASK_STEP"),), (heads, s))
 
 
 def lower(site: Site) -> Lowered:

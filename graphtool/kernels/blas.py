@@ -17,8 +17,9 @@ from graphtool.kernels.gemm import GEMM, plain
 from graphtool.kernels.record import Record, register, target_op
 from graphtool.kernels.site import Lowered, Site
 from graphtool.kernels.tiles import round_up
-from graphtool.loops.contract import Contract, Numbers, Pointer, sizes
+from graphtool.loops.contract import Contract, Pointer, sizes
 from graphtool.loops.instance import Instance
+from graphtool.loops.reach import Area, Numbers, Rows
 from graphtool.loops.view import row_stride
 from graphtool.ops.common import need
 from graphtool.ops.costs import rows_by_columns
@@ -39,13 +40,13 @@ def meaning(t: Instance) -> None:
     t.rows(o.blas(t.array("A", (m, k), (lda, 1)), t.array("B", (k, n))), 0)
 
 
-def reach(t: Numbers) -> Iterator[tuple[Any, ...]]:
-    """What is surely touched."""
-    yield "hook", (1, *t.sizes("M N"))
+def reach(t: Numbers) -> Iterator[Area | Rows]:
+    """What the C touches."""
     m, n, k, lda = t.sizes("M N K LDA")
-    yield "A", (m, k), (lda, 1), ()
-    yield "B", (k, n), None, ()
-    yield "WORK", (m, -(-n // 16) * 16), None, ()
+    yield Rows((1, m, n))
+    yield Area("A", (m, k), (lda, 1))
+    yield Area("B", (k, n))
+    yield Area("WORK", (m, -(-n // 16) * 16), aligned=True)
 
 
 def lower(site: Site) -> Lowered:

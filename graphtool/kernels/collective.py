@@ -3,6 +3,8 @@ end."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.kernels.record import Record, anywhere, register
@@ -10,6 +12,7 @@ from graphtool.kernels.site import Lowered, Site
 from graphtool.loops.contract import Contract, Macro, Pointer, flags, literals, sizes, word
 from graphtool.loops.instance import Instance
 from graphtool.loops.ir import MacroValue
+from graphtool.loops.reach import Area, Numbers
 from graphtool.ops.collective import FLAT
 
 WAIT, RANK = len(FLAT), len(FLAT) + 1
@@ -35,6 +38,19 @@ def meaning(t: Instance) -> None:
     if kind < WAIT:
         t.pointer("TICKET")[0] = 0
     t.store("Y", t.array("X", (n,)))
+
+
+def reach(t: Numbers) -> Iterator[Area]:
+    """What the C touches."""
+    kind, count, of, processes = t.sizes("KIND COUNT TYPE PROCESSES")
+    t.need(0 <= kind <= RANK and processes >= 1 and t.get("MPI_TYPE") == of.short,
+           "a KIND of exchange, and the type's MPI name")
+    gather, scatter = (FLAT.index(k) for k in ("gather", "scatter"))
+    yield Area("Y", (count * (processes if kind == gather else 1) if kind < RANK else 1,), dtype=of)
+    if kind < RANK:
+        t.need(t.has("X") and t.has("TICKET"), "data and a ticket")
+        yield Area("X", (count * (processes if kind == scatter else 1),), dtype=of)
+        yield Area("TICKET", (1,), dtype=dtypes.int64)
 
 
 def lower(site: Site) -> Lowered:
@@ -65,5 +81,6 @@ def rank(site: Site) -> Lowered:
 
 
 register(Record(
-    Contract("collective", "half of an exchange between processes", MACROS, POINTERS, meaning),
+    Contract("collective", "half of an exchange between processes", MACROS, POINTERS, meaning,
+             reach=reach),
     {"collective_begin": lower, "collective_end": lower, "process_rank": rank}, anywhere))

@@ -24,8 +24,9 @@ from graphtool.kernels.images import (
     POINTERS,
     STRIDES,
     WINDOW,
+    fits_tile,
     image,
-    image_reach,
+    image_area,
     seen,
     space,
     tall,
@@ -36,10 +37,21 @@ from graphtool.kernels.packing.pairs import row_pairs, whole_rows
 from graphtool.kernels.packing.panels import unpacked
 from graphtool.kernels.record import Record, register, rows_of_neighbours, target_op
 from graphtool.kernels.site import Lowered, Site
-from graphtool.kernels.tiles import HALF, PAIRS, TILE, half_macros, panel_vectors, summed, sums
-from graphtool.loops.contract import Contract, Macro, Numbers, sizes
+from graphtool.kernels.tiles import (
+    HALF,
+    PAIRS,
+    TILE,
+    half_macros,
+    number,
+    panel_vectors,
+    summed,
+    sums,
+    vectors_of,
+)
+from graphtool.loops.contract import Contract, Macro, sizes
 from graphtool.loops.instance import Instance
 from graphtool.loops.ir import MacroValue
+from graphtool.loops.reach import Area, Numbers, Rows
 from graphtool.loops.view import View
 from graphtool.ops.common import need
 from graphtool.ops.costs import elements
@@ -72,14 +84,16 @@ def meaning(t: Instance) -> None:
     t.rows(y)
 
 
-def reach(t: Numbers) -> Iterator[tuple[Any, ...]]:
-    """What is surely touched."""
-    yield "hook", tuple(t.sizes("BATCH OH OW O"))
-    groups, c, m, kh, kw, nr = *t.sizes("GROUPS C O KH KW"), t.get("NV") * t.lanes
+def reach(t: Numbers) -> Iterator[Area | Rows]:
+    """What the C touches."""
+    groups, c, m, kh, kw = t.sizes("GROUPS C O KH KW")
+    nr, kind = vectors_of(t), number(t)
     runs = 1 if not t.get("PAIRS") or whole_rows(groups, (t.get("DH"), t.get("DW"))) else kw
     depth = runs * -(-kw * c // runs // 2) * 2 if t.get("PAIRS") else kw * c
-    yield image_reach(t, groups * c)
-    yield "W", (groups, -(-m // nr), kh, depth, nr), None, ()
+    fits_tile(t)
+    yield Rows((*t.sizes("BATCH OH OW"), groups * m))
+    yield image_area(t, groups * c, kind)
+    yield Area("W", (groups, -(-m // nr), kh, depth, nr), None, (), kind, True)
 
 
 def lower(site: Site) -> Lowered:

@@ -2,26 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from graphtool import dtypes
 from graphtool import ops as o
+from graphtool.dtypes import DType
 from graphtool.ir.graph import Node, TensorType, Value
 from graphtool.kernels.choice.alternatives import Alternative, Chosen
 from graphtool.kernels.choice.contractions import conv_cost, integers, panel_bytes, widths
 from graphtool.kernels.choice.rules import Rules
 from graphtool.kernels.choice.sites import Conv
-from graphtool.kernels.images import AT, HOOK, OUTPUT, PIXEL, POINTERS, STRIDES, image, space, tall
+from graphtool.kernels.images import (
+    AT,
+    HOOK,
+    OUTPUT,
+    PIXEL,
+    POINTERS,
+    STRIDES,
+    fits_tile,
+    image,
+    space,
+    tall,
+)
 from graphtool.kernels.packing.integers import GROUP, exact, group_of, wrapped
 from graphtool.kernels.packing.panels import unpacked
 from graphtool.kernels.record import Record, register, rows_of_neighbours, target_op
 from graphtool.kernels.site import Lowered, Site
 from graphtool.kernels.tiles import TILE, panel_vectors
-from graphtool.loops.contract import Contract, Numbers, flags, literals, sizes
+from graphtool.loops.contract import Contract, flags, literals, sizes
 from graphtool.loops.instance import Array, Instance
 from graphtool.loops.ir import MacroValue
+from graphtool.loops.reach import Area, Numbers, Rows, Sizes
 from graphtool.loops.view import View
 from graphtool.ops.common import need
 from graphtool.ops.costs import elements
@@ -49,7 +63,12 @@ def kind(site: Site, w: View) -> dict[str, MacroValue]:
             "NV": panel_vectors(site.target, nr // GROUP[w.dtype])}
 
 
-def panels(t: Numbers, columns: int, rows: int) -> tuple[int, int, int]:
+def integers_of(t: Numbers) -> tuple[DType, DType]:
+    """The element types of the left and of the right operand."""
+    return (dtypes.int16, dtypes.int16) if t.get("PAIRS") else (dtypes.uint8, dtypes.int8)
+
+
+def panels(t: Sizes, columns: int, rows: int) -> tuple[int, int, int]:
     """The shape of packed weights with so many groups of rows."""
     nr, group = t.get("NV") * t.lanes, 2 if t.get("PAIRS") else 4
     return -(-columns // nr), rows, nr * group
@@ -70,6 +89,18 @@ def meaning(t: Instance) -> None:
             first = g * step + j * sw * xw + r * hop
             found[:, :, j, :, r, :run] = x[..., first:first + run]
         t.rows(o.gemm_int(found.reshape(n, oh, ow, -1), packed[g], n=m), first=g * m)
+
+
+def reach(t: Numbers) -> Iterator[Area | Rows]:
+    """What the C touches."""
+    n, oh, ow, groups, m, step, kh = t.sizes("BATCH OH OW GROUPS O STEP KH")
+    xn, xh, xw, sh, sw, dh, runs, run, hop = t.sizes("XN XH XW SH SW DH RUNS RUN HOP")
+    (left, right), group = integers_of(t), 2 if t.get("PAIRS") else 4
+    fits_tile(t)
+    yield Rows((n, oh, ow, groups * m))
+    yield Area("X", (n, oh, kh, ow, groups, runs, run),
+               (xn, sh * xh, dh * xh, sw * xw, step, hop, 1), (), left)
+    yield Area("W", (groups, *panels(t, m, kh * runs * -(-run // group))), None, (), right, True)
 
 
 def lower(site: Site) -> Lowered:
@@ -186,4 +217,4 @@ SERVES = (Alternative(Conv, DIRECT_INT, plans, cost, make, weights, takes=of_int
 
 register(Record(
     Contract("conv_int", "a direct convolution of small integers", MACROS, POINTERS, meaning,
-             HOOK), {"conv_int": lower}, reads, serves=SERVES))
+             HOOK, reach=reach), {"conv_int": lower}, reads, serves=SERVES))

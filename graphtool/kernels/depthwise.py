@@ -3,6 +3,7 @@ computes."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from graphtool import ops as o
@@ -15,10 +16,11 @@ from graphtool.kernels.choice.sites import BLOCK, Conv
 from graphtool.kernels.images import AT, HOOK, OUTPUT, PIXEL, STRIDES, WINDOW, image, space, window
 from graphtool.kernels.record import Record, register, rows_of_neighbours, target_op
 from graphtool.kernels.site import Lowered, Site
-from graphtool.kernels.tiles import HALF, half_macros, summed, sums
+from graphtool.kernels.tiles import HALF, half_macros, number, summed, sums
 from graphtool.loops.contract import Contract, Macro, Pointer, literals, sizes
 from graphtool.loops.instance import Instance
 from graphtool.loops.ir import MacroValue
+from graphtool.loops.reach import Area, Numbers, Rows
 from graphtool.loops.view import View
 from graphtool.ops.common import need
 from graphtool.ops.costs import elements
@@ -55,6 +57,22 @@ def meaning(t: Instance) -> None:
     for at in ((i, j) for i in range(n) for j in range(oh) if t.has("SUMS")):
         rows = t.array("Y", (ow, c), (t.get("YW"), t.get("YC")), at)
         t.store("SUMS", rows.sum(0), (t.get("SUMC"),), at)
+
+
+def reach(t: Numbers) -> Iterator[Area | Rows]:
+    """What the C touches."""
+    n, oh, ow, c, kh, kw = t.sizes("BATCH OH OW C KH KW")
+    kind = number(t)
+    images.fits_block(t)
+    t.need(t.get("CB") > 0, "CB > 0")
+    t.need(not t.has("XT") or t.get("SW") == 1, "a stride of 1 where taps lie in a pixel")
+    yield Rows((n, oh, ow, c))
+    yield images.image_area(t, c, kind)
+    yield Area("W", (kh, kw, c), None, (), kind)
+    if t.has("SUMS"):
+        t.need(t.has("Y"), "rows that are summed")
+        yield Area("Y", (ow, c), tuple(t.sizes("YW YC")), (n, oh))
+        yield Area("SUMS", (c,), (t.get("SUMC"),), (n, oh))
 
 
 def lower(site: Site) -> Lowered:
@@ -215,4 +233,4 @@ SERVES = (Alternative(Conv, DEPTHWISE, plans, cost, make,
 register(Record(
     Contract("depthwise", "a convolution with one filter for each channel", MACROS, POINTERS,
              meaning,
-             HOOK), {"depthwise": lower}, reads, sums_rows=True, serves=SERVES))
+             HOOK, reach=reach), {"depthwise": lower}, reads, sums_rows=True, serves=SERVES))

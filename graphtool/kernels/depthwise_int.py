@@ -3,6 +3,7 @@ int32."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from graphtool import dtypes
@@ -20,7 +21,9 @@ from graphtool.kernels.images import (
     POINTERS,
     STRIDES,
     WINDOW,
+    fits_block,
     image,
+    image_area,
     seen,
     space,
     window,
@@ -32,6 +35,7 @@ from graphtool.kernels.site import Lowered, Site
 from graphtool.loops.contract import Contract, literals, sizes
 from graphtool.loops.instance import Instance
 from graphtool.loops.ir import MacroValue
+from graphtool.loops.reach import Area, Numbers, Rows
 from graphtool.ops.common import need
 from graphtool.ops.costs import per_tap
 from graphtool.plan import Form, Plan
@@ -48,6 +52,16 @@ def meaning(t: Instance) -> None:
     c, kh, kw, sh, high = t.sizes("C KH KW SH BH")
     w = t.array("W", (-(-((high - 1) * sh + kh) // 4), high, kw, c, 4))
     t.rows(o.depthwise_int(seen(t, c), w, window=(kh, kw), **windows_of(t)))
+
+
+def reach(t: Numbers) -> Iterator[Area | Rows]:
+    """What the C touches."""
+    n, oh, ow, c, kh, kw, sh, high = t.sizes("BATCH OH OW C KH KW SH BH")
+    fits_block(t)
+    t.need(high == 1 or t.get("DH") == 1, "a dilation of 1 where a block has several rows")
+    yield Rows((n, oh, ow, c))
+    yield image_area(t, c, dtypes.uint8)
+    yield Area("W", (-(-((high - 1) * sh + kh) // 4), high, kw, c, 4), None, (), dtypes.int8)
 
 
 def lower(site: Site) -> Lowered:
@@ -114,4 +128,4 @@ SERVES = (Alternative(Conv, DEPTHWISE_INT, plans, depthwise.cost, make,
 register(Record(
     Contract("depthwise_int", "a convolution of small integers with one filter for each channel",
              MACROS,
-             POINTERS, meaning, HOOK), {"depthwise_int": lower}, serves=SERVES))
+             POINTERS, meaning, HOOK, reach=reach), {"depthwise_int": lower}, serves=SERVES))

@@ -31,14 +31,17 @@ from graphtool.kernels.tiles import (
     TILE,
     batch_offset,
     half_macros,
+    number,
     panel_vectors,
     rows_of_tile,
     summed,
     sums,
+    vectors_of,
 )
-from graphtool.loops.contract import Contract, Macro, Numbers, Pointer, sizes
+from graphtool.loops.contract import Contract, Macro, Pointer, sizes
 from graphtool.loops.instance import Instance
 from graphtool.loops.ir import MacroValue
+from graphtool.loops.reach import Area, Numbers, Rows
 from graphtool.loops.view import View, row_stride, transposed
 from graphtool.ops.common import broadcast_shapes, need
 from graphtool.ops.costs import rows_by_columns
@@ -72,13 +75,14 @@ def meaning(t: Instance) -> None:
         t.rows(op(t.array("A", (m, k), (lda, ldk), (b,)), t.array("B", packed, at=(b,)), n=n), b)
 
 
-def reach(t: Numbers) -> Iterator[tuple[Any, ...]]:
-    """What is surely touched."""
-    yield "hook", tuple(t.sizes("BATCH M N"))
-    m, n, k, lda, ldk, nr = *t.sizes("M N K LDA LDK"), t.get("NV") * t.lanes
+def reach(t: Numbers) -> Iterator[Area | Rows]:
+    """What the C touches."""
+    batch, m, n, k, lda, ldk = t.sizes("BATCH M N K LDA LDK")
+    nr, kind = vectors_of(t), number(t)
     panel = (-(-n // nr), -(-k // 2), nr * 2) if t.get("PAIRS") else (-(-n // nr), k, nr)
-    yield "A", (m, k), (lda, ldk), (t.get("BATCH"),)
-    yield "B", panel, None, (t.get("BATCH"),)
+    yield Rows((batch, m, n))
+    yield Area("A", (m, k), (lda, ldk), (batch,), kind)
+    yield Area("B", panel, None, (batch,), kind, True)
 
 
 def lower(site: Site) -> Lowered:

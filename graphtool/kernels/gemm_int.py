@@ -12,14 +12,15 @@ from graphtool.kernels.choice.alternatives import Alternative, Chosen
 from graphtool.kernels.choice.contractions import integers, product_cost, product_widths
 from graphtool.kernels.choice.rules import Rules
 from graphtool.kernels.choice.sites import Product
-from graphtool.kernels.conv_int import KIND, convolved, kind, panels
+from graphtool.kernels.conv_int import KIND, convolved, integers_of, kind, panels
 from graphtool.kernels.packing.integers import GROUP, exact, group_of, wrapped
 from graphtool.kernels.packing.panels import unpacked
 from graphtool.kernels.record import Record, register, target_op
 from graphtool.kernels.site import Lowered, Site
 from graphtool.kernels.tiles import TILE, batch_offset, rows_of_tile
-from graphtool.loops.contract import Contract, Macro, Numbers, Pointer, sizes
+from graphtool.loops.contract import Contract, Macro, Pointer, sizes
 from graphtool.loops.instance import Instance
+from graphtool.loops.reach import Area, Numbers, Rows
 from graphtool.loops.view import View, row_stride
 from graphtool.ops.common import broadcast_shapes, need
 from graphtool.ops.costs import rows_by_columns
@@ -45,12 +46,14 @@ def meaning(t: Instance) -> None:
                             t.array("B", shape, at=(b,)), n=n), b)
 
 
-def reach(t: Numbers) -> Iterator[tuple[Any, ...]]:
-    """What is surely touched."""
-    yield "hook", tuple(t.sizes("BATCH M N"))
-    m, n, k, lda = t.sizes("M N K LDA")
-    yield "A", (m, k), (lda, 1), (t.get("BATCH"),)
-    yield "B", panels(t, n, -(-k // (2 if t.get("PAIRS") else 4))), None, (t.get("BATCH"),)
+def reach(t: Numbers) -> Iterator[Area | Rows]:
+    """What the C touches."""
+    batch, m, n, k, lda = t.sizes("BATCH M N K LDA")
+    left, right = integers_of(t)
+    yield Rows((batch, m, n))
+    yield Area("A", (m, k), (lda, 1), (batch,), left)
+    packed = panels(t, n, -(-k // (2 if t.get("PAIRS") else 4)))
+    yield Area("B", packed, None, (batch,), right, True)
 
 
 def lower(site: Site) -> Lowered:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from graphtool.dtypes import DType, float32
 from graphtool.ir.graph import TensorType
 from graphtool.kernels.site import Site
-from graphtool.kernels.tiles import rows_of_tile
-from graphtool.loops.contract import Numbers, Pointer, sizes
+from graphtool.kernels.tiles import PANEL, rows_of_tile
+from graphtool.loops.contract import Pointer, sizes
 from graphtool.loops.instance import Array, Instance
 from graphtool.loops.ir import MacroValue
+from graphtool.loops.reach import Area, Numbers
 from graphtool.symbolic import Dim, Symbol, symbol_of
 from graphtool.target import Target
 
@@ -80,9 +82,26 @@ def seen(t: Instance, channels: int, pixel: int | None = None, columns: int | No
                    (xn, xh, xw if pixel is None else pixel, 1))
 
 
-def image_reach(t: Numbers, channels: int) -> tuple[Any, ...]:
-    """What of the input the windows surely touch, as `Contract.reach` gives it."""
+# ---- for the reach -----------------------------------------------------------------------------
+
+def image_area(t: Numbers, channels: int, kind: DType = float32) -> Area:
+    """What of the input the windows touch."""
     n, oh, ow, kh, kw, sh, sw, dh, dw = t.sizes("BATCH OH OW KH KW SH SW DH DW")
-    height, width = (oh - 1) * sh + (kh - 1) * dh + 1, (ow - 1) * sw + (kw - 1) * dw + 1
-    return "X", (n, height, width, channels) if oh and ow else (0,) * 4, (
-        *t.sizes("XN XH XW"), 1), ()
+    xn, xh, xw = t.sizes("XN XH XW")
+    t.need(min(kh, kw, sh, sw, dh, dw) > 0, "a window, strides and dilations of 1 or more")
+    tap = t.get("XT") if t.has("XT") else dw * xw
+    return Area("X", (n, oh, kh, ow, kw, channels), (xn, sh * xh, dh * xh, sw * xw, tap, 1), (),
+                kind)
+
+
+def fits_tile(t: Numbers) -> None:
+    """Refuse a tile of whole rows that is larger than the registers' tile."""
+    tall, width, most = t.sizes("TALL OW MR")
+    t.need(tall == 1 or (tall > 1 and tall * width <= most), "rows of a tile that fit its pixels")
+
+
+def fits_block(t: Numbers) -> None:
+    """Refuse register blocks that the C has no instance for."""
+    t.need(1 <= t.get("BW") <= PANEL, f"BW from 1 to {PANEL}")
+    if t.has("BH"):
+        t.need(1 <= t.get("BH") <= PANEL, f"BH from 1 to {PANEL}")

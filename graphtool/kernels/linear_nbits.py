@@ -3,14 +3,17 @@ them."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.errors import UnsupportedError
 from graphtool.kernels.record import Record, anywhere, register
 from graphtool.kernels.site import Lowered, Site
-from graphtool.kernels.tiles import TILE, start, work_of
+from graphtool.kernels.tiles import TILE, start, vectors_of, work_of
 from graphtool.loops.contract import Contract, Pointer, literals, sizes
 from graphtool.loops.instance import Instance
+from graphtool.loops.reach import Area, Numbers
 from graphtool.symbolic import Symbol, maximum, minimum, symbol_of
 from graphtool.target import tile_rows
 
@@ -44,6 +47,23 @@ def meaning(t: Instance) -> None:
         t.store("Y", y[0], (t.get("YS"),), (row,))
 
 
+def reach(t: Numbers) -> Iterator[Area]:
+    """What the C touches."""
+    m, n, k, bits, block, parts, xs, ys, deep = t.sizes("M N K BITS BLOCK PARTS XS YS DEEP")
+    nr = vectors_of(t)
+    t.need(bits in (2, 4, 8), "BITS of 2, 4 or 8")
+    t.need(block > 0 and block * bits % 8 == 0, "blocks of whole bytes")
+    t.need(parts * block >= k, "blocks that cover K")
+    t.need(deep > 0 and deep % block == 0, "a DEEP of whole blocks")
+    yield Area("X", (k,), (xs,), (m,))
+    yield Area("Y", (n,), (ys,), (m,))
+    yield Area("W", (n, parts, block * bits // 8), dtype=dtypes.uint8)
+    for name in TABLES[1:]:
+        yield Area(name, (n, parts))
+    yield Area("WORK", (max(8 * parts * block, min(deep, parts * block) * nr),), None,
+               (t.threads,), aligned=True)
+
+
 def lower(site: Site) -> Lowered:
     """Threads divide the rows of the weights; the tables must be dense in memory."""
     x, *tables = (v for v in site.given() if v is not None)
@@ -67,5 +87,6 @@ def lower(site: Site) -> Lowered:
 
 
 register(Record(
-    Contract("linear_nbits", "products with weights of 2, 4 or 8 bits", MACROS, POINTERS, meaning),
+    Contract("linear_nbits", "products with weights of 2, 4 or 8 bits", MACROS, POINTERS, meaning,
+             reach=reach),
     {"linear_nbits": lower}, anywhere, assumes="finite"))  # sums of x are multiplied by zero points

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from graphtool import ops as o
@@ -19,7 +20,9 @@ from graphtool.kernels.images import (
     POINTERS,
     STRIDES,
     WINDOW,
+    fits_block,
     image,
+    image_area,
     seen,
     space,
     window,
@@ -29,6 +32,7 @@ from graphtool.kernels.record import Record, register, target_op
 from graphtool.kernels.site import Lowered, Site
 from graphtool.loops.contract import Contract, literals, sizes
 from graphtool.loops.instance import Instance
+from graphtool.loops.reach import Area, Numbers, Rows
 from graphtool.ops.common import need
 from graphtool.ops.costs import per_tap
 from graphtool.plan import Form, Plan
@@ -45,6 +49,15 @@ def meaning(t: Instance) -> None:
     size = tuple(t.sizes("KH KW"))
     t.rows(o.pooled(seen(t, t.get("C")), kind=KINDS[t.get("KIND")], window=size,
                     **windows_of(t)))
+
+
+def reach(t: Numbers) -> Iterator[Area | Rows]:
+    """What the C touches."""
+    n, oh, ow, c = t.sizes("BATCH OH OW C")
+    fits_block(t)
+    t.need(0 <= t.get("KIND") < len(KINDS), f"a KIND from 0 to {len(KINDS) - 1}")
+    yield Rows((n, oh, ow, c))
+    yield image_area(t, c)
 
 
 def lower(site: Site) -> Lowered:
@@ -120,5 +133,6 @@ SERVES = (
     Alternative(Pool, POOLED, plans, cost, make, in_order=never))
 
 register(Record(
-    Contract("pooled", "sums and extremes of windows", MACROS, POINTERS[:1], meaning, HOOK),
+    Contract("pooled", "sums and extremes of windows", MACROS, POINTERS[:1], meaning, HOOK,
+             reach=reach),
     {"pooled": lower}, serves=SERVES))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 from typing import Any
 
@@ -18,12 +18,14 @@ from graphtool.kernels.choice.rules import Rules
 from graphtool.kernels.choice.sites import Recurrence
 from graphtool.kernels.record import Record, anywhere, register
 from graphtool.kernels.site import Lowered, Site
+from graphtool.kernels.tiles import PANEL
 from graphtool.loops.contract import Contract, Macro, Pointer, flags, literals, sizes
 from graphtool.loops.instance import Array, Instance
 from graphtool.loops.ir import MacroValue
+from graphtool.loops.reach import Area, Numbers, Sizes
 from graphtool.loops.view import View
 from graphtool.ops.plans import PANELS
-from graphtool.ops.recurrence_steps import COUNT, GATES
+from graphtool.ops.recurrence_steps import COUNT, GATES, KEPT
 from graphtool.plan import Plan
 from graphtool.symbolic import Dim, Symbol, symbol_of
 from graphtool.target import Target, tile_rows
@@ -80,7 +82,7 @@ def spread(t: Instance, pointer: Pointer, values: Array) -> None:
             t.store(pointer.name, values[at], (t.get(f"{pointer.name}S"),), at)
 
 
-def _places(t: Instance, pointer: Pointer) -> tuple[int, ...]:
+def _places(t: Sizes, pointer: Pointer) -> tuple[int, ...]:
     extent = dict(zip(STEP, t.sizes("STEPS DIRS ROWS"), strict=True))
     return tuple(extent[a] for a in pointer.arguments)
 
@@ -111,6 +113,52 @@ def meaning(t: Instance) -> None:
     names = MADE if attrs["kind"] == "lstm" else (MADE[0], MADE[1], MADE[3])
     for pointer, values in zip(names, out, strict=True):
         spread(t, pointer, values)
+
+
+def reach(t: Numbers) -> Iterator[Area]:
+    """What the C touches."""
+    h, wide = checked(t)
+    yield weights_area(t, h, wide)
+    for pointer in (*GIVEN, *MADE):
+        yield from part_area(t, pointer, wide if pointer.name in ("P", "B") else h)
+    yield work_area(t, 3)
+    nr = t.get("PANEL") * t.lanes
+    t.need(KINDS[t.get("KIND")] != "gru" or nr == 0 or h % nr == 0,
+           "panels that end where the parts of a GRU do")
+
+
+def checked(t: Numbers) -> tuple[int, int]:
+    """The length of a state and of its gates, where the macros fit each other."""
+    kind, h = t.get("KIND"), t.get("H")
+    t.need(0 <= kind < len(KINDS), f"a KIND from 0 to {len(KINDS) - 1}")
+    t.need(t.get("GATES") == GATES[KINDS[kind]], "the GATES of the kind")
+    t.need(t.get("DIRS") in (1, 2), "one direction or two")
+    t.need(1 <= t.get("BLOCK") <= 2 * BLOCK and 0 <= t.get("PANEL") <= PANEL,
+           "a BLOCK and a PANEL that fit the registers")
+    return h, t.get("GATES") * h
+
+
+def weights_area(t: Numbers, rows: int, columns: int) -> Area:
+    """The recurrent weights, in panels of columns or with any strides."""
+    dirs, nr = t.get("DIRS"), t.get("PANEL") * t.lanes
+    if nr:
+        return Area("R", (-(-columns // nr), rows, nr), None, (dirs,), aligned=True)
+    return Area("R", (rows, columns), tuple(t.sizes("RK RC")), (dirs,))
+
+
+def part_area(t: Numbers, pointer: Pointer, size: int) -> Iterator[Area]:
+    """`size` elements at each position of a pointer, if it is given."""
+    if t.has(pointer.name):
+        length = KEPT[KINDS[t.get("KIND")]] * t.get("H") if pointer.name == "KEPT" else size
+        step = t.get(f"{pointer.name}S")
+        t.need(step is not None, f"{pointer.name}S")
+        yield Area(pointer.name, (length,), (step,), _places(t, pointer))
+
+
+def work_area(t: Numbers, states: int) -> Area:
+    """The states and gates of a block of rows, of each thread."""
+    share = t.get("BLOCK") * (t.get("GATES") + states) * t.get("H")
+    return Area("WORK", (share,), None, (t.threads,))
 
 
 # ---- lowering ----------------------------------------------------------------------------------
@@ -232,4 +280,4 @@ SERVES = (Alternative(Recurrence, PANELS, plans, cost, make, usual=True),)
 register(Record(
     Contract("recurrence", "a recurrence over a whole sequence",
              (*COMMON, *apart((*GIVEN, *MADE)), WORK[0]), (WEIGHTS, *GIVEN, *MADE, WORK[1]),
-             meaning), {"recurrence": lower}, anywhere, serves=SERVES))
+             meaning, reach=reach), {"recurrence": lower}, anywhere, serves=SERVES))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from graphtool import ops as o
@@ -14,15 +15,20 @@ from graphtool.kernels.recurrence import (
     WORK,
     Use,
     apart,
+    checked,
     gathered,
+    part_area,
     results,
     spread,
     ways,
+    weights_area,
     weights_of,
+    work_area,
 )
 from graphtool.kernels.site import Lowered, Site
 from graphtool.loops.contract import Contract, Pointer
 from graphtool.loops.instance import Instance
+from graphtool.loops.reach import Area, Numbers
 from graphtool.ops.recurrence_steps import GATES, KEPT
 
 GIVEN = (Pointer("Y", "the states of all steps", STEP),
@@ -48,6 +54,15 @@ def meaning(t: Instance) -> None:
         spread(t, pointer, values)
 
 
+def reach(t: Numbers) -> Iterator[Area]:
+    """What the C touches."""
+    h, wide = checked(t)
+    yield weights_area(t, wide, h) if t.get("PANEL") else weights_area(t, h, wide)
+    for pointer in (*GIVEN, *MADE):
+        yield from part_area(t, pointer, wide if pointer.name == "DP" else h)
+    yield work_area(t, 4)
+
+
 def lower(site: Site) -> Lowered:
     """The gradients of the projections and of the first states: only those that something reads."""
     r, y, *rest = site.given()
@@ -62,4 +77,4 @@ def lower(site: Site) -> Lowered:
 register(Record(
     Contract("recurrence_grad", "the gradient of a recurrence",
              (*COMMON, *apart((*GIVEN, *MADE)), WORK[0]), (WEIGHTS, *GIVEN, *MADE, WORK[1]),
-             meaning), {"recurrence_grad": lower}, anywhere))
+             meaning, reach=reach), {"recurrence_grad": lower}, anywhere))

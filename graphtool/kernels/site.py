@@ -63,6 +63,9 @@ class Site(Protocol):
     def shares_bytes(self, view: View) -> bool:
         """Whether a byte of the view's buffer holds several elements."""
 
+    def constant(self, view: View) -> bool:
+        """Whether the view is of a constant's data."""
+
     def summed_rows(self) -> tuple[View, View] | None:
         """The views of the rows that the kernel also sums, and of their sums."""
 

@@ -4,7 +4,6 @@ their order."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from graphtool import dtypes
 from graphtool import ops as o
@@ -12,9 +11,10 @@ from graphtool.errors import UnsupportedError
 from graphtool.kernels.record import Record, anywhere, register
 from graphtool.kernels.site import Lowered, Site
 from graphtool.kernels.tiles import work_of
-from graphtool.loops.contract import Contract, Macro, Numbers, Pointer, sizes, word
+from graphtool.loops.contract import Contract, Macro, Pointer, sizes, word
 from graphtool.loops.instance import Instance
 from graphtool.loops.ir import MacroValue
+from graphtool.loops.reach import Area, Numbers
 from graphtool.loops.view import View
 from graphtool.ops.indexing import unflatten_index
 from graphtool.symbolic import Dim, Symbol, product, symbol_of
@@ -53,13 +53,16 @@ def meaning(t: Instance) -> None:
                 t.store(name, found[:k], (t.get(f"{name}S"),), (row,))
 
 
-def reach(t: Numbers) -> Iterator[tuple[Any, ...]]:
-    """What is surely touched."""
+def reach(t: Numbers) -> Iterator[Area]:
+    """What the C touches."""
     rows, n, k = t.sizes("ROWS N K")
-    yield "X", (n,), (t.get("XS"),), (rows,)
-    for name in "VI":
+    t.need(k <= n, "K of at most N")
+    yield Area("X", (n,), (t.get("XS"),), (rows,), None)
+    for name, kind in (("V", None), ("I", dtypes.int64)):
         if t.has(name):
-            yield name, (min(n, k),), (t.get(f"{name}S"),), (rows,)
+            t.need(t.get(f"{name}S") is not None, f"{name}S")
+            yield Area(name, (k,), (t.get(f"{name}S"),), (rows,), kind)
+    yield Area("WORK", (2 * n,), None, (t.threads,), dtypes.int64)
 
 
 def lower(site: Site) -> Lowered:

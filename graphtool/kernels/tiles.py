@@ -11,6 +11,7 @@ from graphtool.errors import UsageError
 from graphtool.kernels.site import ENDLESS
 from graphtool.loops.contract import Macro, mark, word
 from graphtool.loops.ir import MacroValue
+from graphtool.loops.reach import Numbers
 from graphtool.loops.view import View
 from graphtool.symbolic import Dim, bounds, ceildiv
 from graphtool.target import Target, tile_rows
@@ -85,3 +86,19 @@ def work_of(size: Dim) -> int:
     """The greatest work of so many operations; ENDLESS if nothing limits it."""
     most = bounds(size)[1]
     return ENDLESS if most is None else most
+
+
+# ---- for the reach -----------------------------------------------------------------------------
+
+def vectors_of(t: Numbers) -> int:
+    """The columns of a panel, where the register tile is one that tile.h supports."""
+    t.need(1 <= t.get("MR") <= PANEL, f"MR from 1 to {PANEL}")
+    t.need(1 <= t.get("NV") <= PANEL, f"NV from 1 to {PANEL}")
+    return int(t.get("NV")) * t.lanes
+
+
+def number(t: Numbers) -> DType:
+    """The element type of the operands."""
+    half = t.get("HALF")
+    t.need(not t.get("PAIRS") or half == dtypes.bfloat16.name, "pairs of bfloat16")
+    return dtypes.float32 if half is None else next(d for d in dtypes.HALVES if d.name == half)

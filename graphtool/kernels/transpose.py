@@ -6,11 +6,11 @@ It computes no op. Lowering uses it for loops that read along one axis and store
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from graphtool.kernels.record import Record, register
-from graphtool.loops.contract import Contract, Numbers, Pointer, sizes
+from graphtool.loops.contract import Contract, Pointer, sizes
 from graphtool.loops.instance import Instance
+from graphtool.loops.reach import Area, Numbers, Rows
 
 MACROS = sizes(PLANES="planes", A="extent of the axis along which x is read",
                B="extent of the axis along which results are stored",
@@ -25,10 +25,11 @@ def meaning(t: Instance) -> None:
         t.rows(t.array("X", (a, b), (1, step), (p,)), p)
 
 
-def reach(t: Numbers) -> Iterator[tuple[Any, ...]]:
-    """What is surely touched."""
+def reach(t: Numbers) -> Iterator[Area | Rows]:
+    """What the C touches."""
     planes, a, b, step = t.sizes("PLANES A B XB")
-    yield "X", (a, b), (1, step), (planes,)
+    yield Rows((planes, a, b))
+    yield Area("X", (a, b), (1, step), (planes,))
 
 
 register(Record(Contract("transpose", "elementwise work that changes the order of "

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+
+from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.errors import UnsupportedError
 from graphtool.kernels.record import Record, anywhere, register
 from graphtool.kernels.site import Lowered, Site
 from graphtool.kernels.tiles import start, work_of
 from graphtool.loops.contract import Contract, Macro, Pointer, sizes, word
-from graphtool.loops.instance import Instance
+from graphtool.loops.instance import Array, Instance
+from graphtool.loops.ir import MacroValue
+from graphtool.loops.reach import Area, Numbers
 from graphtool.symbolic import Symbol, symbol_of
 
 SIGNS = {"le": "<=", "lt": "<", "ge": ">=", "gt": ">", "eq": "==", "ne": "!="}
@@ -25,6 +30,9 @@ MACROS = (
     *sizes(ROWS="rows of features", TREES="trees", TARGETS="weights of a leaf"),
     Macro("T", "type", "the type of values, splits, weights and sums"),
     *sizes(XS="elements between adjacent features", YS="between adjacent results"),
+    Macro("NODES", "size", "nodes, where the tables are not constants", None),
+    Macro("LEAVES", "size", "leaves, likewise", None),
+    Macro("FEATURES", "size", "features, likewise", None),
     word("GO", "whether the comparison of a node is true", GO, ("kind", "v", "s")),
     word("FOLD", "how the weights of several trees are combined", FOLD, ("a", "b")))
 POINTERS = (
@@ -56,6 +64,48 @@ def meaning(t: Instance) -> None:
         t.store("Y", y[row], (t.get("YS"),), (row,))
 
 
+def reach(t: Numbers) -> Iterator[Area]:
+    """What the C touches."""
+    rows, count, targets, kind = t.sizes("ROWS TREES TARGETS T")
+    t.need(kind.bits >= 32, "values of 32 bits or more")
+    yield Area("X", (1,), (t.get("XS"),), (rows,), kind)
+    yield Area("Y", (targets,), (t.get("YS"),), (rows,), kind)
+    yield Area("ROOTS", (count,), dtype=dtypes.int32, decides=not t.has("NODES"))
+    if t.has("NODES"):
+        nodes, leaves, features = t.sizes("NODES LEAVES FEATURES")
+        t.need(min(nodes, leaves, features) > 0, "one node, leaf and feature")
+        yield from _tables(t, nodes, leaves, features)
+    else:
+        yield from (Area(name, (1,), dtype=dtypes.int32, decides=True)
+                    for name in ("KINDS", "CHILDREN"))
+
+
+def _tables(t: Numbers, nodes: int, leaves: int, features: int) -> Iterator[Area]:
+    """The tables of so many nodes and leaves, and rows with so many features."""
+    kind, rows = t.get("T"), t.get("ROWS")
+    yield Area("X", (features,), (t.get("XS"),), (rows,), kind)
+    yield Area("KINDS", (nodes,), dtype=dtypes.int32)
+    yield Area("SPLITS", (nodes,), dtype=kind)
+    yield Area("CHILDREN", (nodes, 2), dtype=dtypes.int32)
+    yield Area("WEIGHTS", (leaves, t.get("TARGETS")), dtype=kind)
+
+
+def reach_of_tables(t: Numbers, tables: Mapping[str, Array]) -> Iterator[Area]:
+    """What constant tables lead to. Unless they are constants, the C looks where they lead."""
+    if t.has("NODES"):
+        return
+    kinds, children = tables["KINDS"], tables["CHILDREN"].reshape(-1, 2)
+    nodes = min(len(kinds), len(children))
+    kinds, children = kinds[:nodes], children[:nodes]
+    inner, leaves = children[kinds >= 0], children[kinds < 0, 1]
+    roots = tables["ROOTS"][:t.get("TREES")]
+    places = [*inner.ravel(), *roots, *leaves]
+    t.need(min(places, default=0) >= 0 and max([*inner.ravel(), *roots], default=-1) < nodes,
+           "children and roots that are nodes")
+    yield from _tables(t, nodes, int(leaves.max(initial=-1)) + 1,
+                       int((kinds >> 4).max(initial=-1)) + 1)
+
+
 def lower(site: Site) -> Lowered:
     """Threads divide the rows; the tables must be dense in memory."""
     x, *tables = (site.view(i) for i in range(6))
@@ -65,14 +115,19 @@ def lower(site: Site) -> Lowered:
         raise UnsupportedError("GT2003", f"{site.out.hint}: trees over {x.dtype.name}, or trees "
                                          f"with tables that are views")
     count = tables[3].shape[0]
-    macros = {"ROWS": x.shape[0], "TREES": count, "TARGETS": tables[4].shape[1], "T": x.dtype,
+    macros: dict[str, MacroValue] = {
+        "ROWS": x.shape[0], "TREES": count, "TARGETS": tables[4].shape[1], "T": x.dtype,
               "XS": x.strides[1], "YS": out.strides[1],
               "GO": a["compare"] + " or missing" * a["missing"], "FOLD": a["fold"]}
     pointers = {"X": (x.buffer, x.index((row, 0))), "Y": (out.buffer, out.index((row, 0))),
                 **dict(zip(TABLES, map(start, tables), strict=True))}
+    if not all(map(site.constant, tables)):
+        macros |= {"NODES": tables[0].shape[0], "LEAVES": tables[4].shape[0],
+                   "FEATURES": x.shape[1]}
     visits = x.shape[0] * count * a["depth"]
     return Lowered(site.template("trees", macros, pointers), visits, work_of(visits * 8))
 
 
-register(Record(Contract("trees", "ensembles of decision trees", MACROS, POINTERS, meaning),
+register(Record(Contract("trees", "ensembles of decision trees", MACROS, POINTERS, meaning,
+                         reach=reach, tables=reach_of_tables),
                 {"trees": lower}, anywhere))

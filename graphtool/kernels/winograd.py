@@ -33,10 +33,20 @@ from graphtool.kernels.packing.panels import unpacked
 from graphtool.kernels.packing.transformed import FRACTIONS, G
 from graphtool.kernels.record import Record, register, target_op
 from graphtool.kernels.site import Lowered, Site
-from graphtool.kernels.tiles import HALF, TILE, half_macros, panel_vectors, summed, sums
-from graphtool.loops.contract import Contract, Macro, Numbers, Pointer, literals, mark, sizes
+from graphtool.kernels.tiles import (
+    HALF,
+    TILE,
+    half_macros,
+    number,
+    panel_vectors,
+    summed,
+    sums,
+    vectors_of,
+)
+from graphtool.loops.contract import Contract, Macro, Pointer, literals, mark, sizes
 from graphtool.loops.instance import Instance
 from graphtool.loops.ir import MacroValue
+from graphtool.loops.reach import Area, Numbers, Rows
 from graphtool.ops.common import need
 from graphtool.ops.costs import elements
 from graphtool.plan import Form, Parameter, Plan
@@ -67,14 +77,33 @@ def meaning(t: Instance) -> None:
         t.rows(o.winograd(x, w, channels=outs, tile=m, groups=groups))
 
 
-def reach(t: Numbers) -> Iterator[tuple[Any, ...]]:
-    """What is surely touched."""
-    yield "hook", tuple(t.sizes("BATCH OH OW O"))
-    m, c, outs, n, oh, ow = t.sizes("TILE C O BATCH OH OW")
-    nr = t.get("NV") * t.lanes
-    deep = -(-c // 2) * 2 if t.has("INTEGERS") else c // t.get("GROUPS")
-    yield "X", (n, oh + 2, ow + 2, c), (*t.sizes("XN XH XW"), 1), ()
-    yield "W", ((m + 2) ** 2, -(-outs // nr), deep, nr), None, ()
+def reach(t: Numbers) -> Iterator[Area | Rows]:
+    """What the C touches."""
+    m, c, outs, n, oh, ow, group = t.sizes("TILE C O BATCH OH OW GROUP")
+    nr, groups, whole = vectors_of(t), t.get("GROUPS"), t.has("INTEGERS")
+    t.need(m in (2, 4) and group > 0, "tiles of 2 or 4")
+    t.need(groups >= 1 and c % groups == 0 and (groups == 1 or outs % (groups * nr) == 0),
+           "groups of whole panels")
+    t.need(not whole or (t.get("INTEGERS") in (1, 2) and groups == 1), "integers in one group")
+    tiles = n * -(-oh // m) * -(-ow // m)
+    t.need(not t.get("SHARED") or group >= tiles, "a GROUP of all tiles where they are shared")
+    kind = (dtypes.uint8, dtypes.int16)[t.get("INTEGERS") - 1] if whole else number(t)
+    yield Rows((n, oh, ow, outs))
+    yield Area("X", (n, oh + 2, ow + 2, c) if tiles else (0,) * 4, (*t.sizes("XN XH XW"), 1), (),
+               kind)
+    yield Area("W", ((m + 2) ** 2, -(-outs // nr), -(-c // 2) * 2 if whole else c // groups, nr),
+               None, (), dtypes.int16 if whole else dtypes.float32, True)
+    deep = -(-c // 2) if whole else c  # in words of 4 bytes
+    yield work_area(t, (m + 2) ** 2, deep, 1 if t.get("SHARED") else t.threads)
+
+
+def work_area(t: Numbers, points: int, deep: int, threads: int) -> Area:
+    """The tiles of a group before and after the products, of each thread."""
+    group, out = t.sizes("GROUP O")
+    nr = vectors_of(t)
+    rows = (-(-deep // t.lanes) * t.lanes, -(-out // nr) * nr)
+    share = sum(points * (group * (row + 16) + 16) for row in rows)
+    return Area("WORK", (share,), None, (threads,), aligned=True)
 
 
 def lower(site: Site) -> Lowered:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -29,11 +30,12 @@ from graphtool.kernels.packing.panels import unpacked
 from graphtool.kernels.packing.transformed import G
 from graphtool.kernels.record import Record, register, target_op
 from graphtool.kernels.site import Lowered, Site
-from graphtool.kernels.tiles import TILE, panel_vectors, summed, sums
-from graphtool.kernels.winograd import GROUP, TILE_SIZE, WORK, same_tile
+from graphtool.kernels.tiles import TILE, panel_vectors, summed, sums, vectors_of
+from graphtool.kernels.winograd import GROUP, TILE_SIZE, WORK, same_tile, work_area
 from graphtool.loops.contract import Contract, flags, literals, sizes
 from graphtool.loops.instance import Instance
 from graphtool.loops.ir import MacroValue
+from graphtool.loops.reach import Area, Numbers, Rows
 from graphtool.ops.common import need
 from graphtool.ops.costs import elements
 from graphtool.ops.plans import NV
@@ -63,6 +65,19 @@ def meaning(t: Instance) -> None:
     weights = t.array("W", (m + 2, -(-out // nr), ka * -(-kl // 3) * c, nr))
     t.rows(o.winograd_line(t.array("X", (n, h, w, c), (xn, xh, xw, 1)), weights, channels=out,
                            tile=m, window=(kh, kw), dilation=(dh, dw), upright=upright))
+
+
+def reach(t: Numbers) -> Iterator[Area | Rows]:
+    """What the C touches."""
+    m, c, out, n, oa, ol = t.sizes("TILE C O BATCH ACROSS ALONG")
+    ka, kl, da, dl, xn, xa, xl = t.sizes("KA KL DA DL XN XA XL")
+    deep = ka * -(-kl // 3) * c
+    t.need(m in (2, 4) and t.get("GROUP") > 0 and min(ka, kl, da, dl) > 0, "tiles of 2 or 4")
+    shape = (n, oa + (ka - 1) * da, ol + (kl - 1) * dl, c) if oa and ol else (0,) * 4
+    yield Rows((n, ol, oa, out) if t.get("UPRIGHT") else (n, oa, ol, out))
+    yield Area("X", shape, (xn, xa, xl, 1))
+    yield Area("W", (m + 2, -(-out // vectors_of(t)), deep, vectors_of(t)), aligned=True)
+    yield work_area(t, m + 2, deep, t.threads)
 
 
 def lower(site: Site) -> Lowered:
@@ -196,5 +211,5 @@ SERVES = (Alternative(Conv, LINE, plans, cost, make, weights, error, of_floats,
 
 register(Record(
     Contract("winograd_line", "a convolution by Winograd's algorithm along one axis", MACROS,
-             (*images.POINTERS, WORK), meaning, HOOK),
+             (*images.POINTERS, WORK), meaning, HOOK, reach=reach),
     {"winograd_line": lower}, serves=SERVES))

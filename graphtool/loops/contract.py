@@ -7,14 +7,15 @@ macro that is in no row, or is of another kind, is an error.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from graphtool.dtypes import DType
 from graphtool.errors import InternalError
 from graphtool.loops.instance import Instance
 from graphtool.loops.ir import MacroValue, Template
+from graphtool.loops.reach import Reach, Tables
 from graphtool.symbolic import Poly
 
 Kind = Literal["size", "literal", "flag", "mark", "number", "type", "word"]
@@ -66,32 +67,14 @@ class Pointer:
     writes: bool = False
 
 
-class Numbers(Protocol):
-    """A use of a template whose macros are numbers."""
-
-    @property
-    def lanes(self) -> int:
-        """Floats of a vector."""
-
-    def get(self, macro: str) -> Any:
-        """A macro's value, or its default."""
-
-    def sizes(self, macros: str) -> list[Any]:
-        """The values of several macros, whose names stand with blanks between."""
-
-    def has(self, name: str) -> bool:
-        """Whether a pointer or macro was given."""
-
-
 @dataclass(frozen=True)
 class Contract:
     """A template: NAME.h.
 
     `hook` names the indices that its epilogue gets; it is empty if there is no epilogue. `meaning`
-    computes the same as the C, on the arrays of the interpreter.
-    `reach` gives, for macros that are numbers, what the C surely touches: rows of (pointer, shape,
-    strides or None where dense, extents of the pointer's arguments), and ("hook", extents of the
-    hook's indices).
+    computes the same as the C, on the arrays of the interpreter. `reach` gives, for macros that are
+    numbers, all that the C touches; without one nothing is checked.
+    `tables` gives what constant operands lead to, by their data.
     """
 
     name: str
@@ -100,7 +83,8 @@ class Contract:
     pointers: tuple[Pointer, ...]
     meaning: Callable[[Instance], None]
     hook: tuple[str, ...] = ()
-    reach: Callable[[Numbers], Iterable[tuple[Any, ...]]] | None = None
+    reach: Reach | None = None
+    tables: Tables | None = None
 
     @property
     def header(self) -> str:

@@ -20,6 +20,7 @@ from graphtool.loops.encode import lines
 from graphtool.loops.program import Program
 from graphtool.loops.records import ProgramFile
 from graphtool.loops.verify import verify
+from graphtool.loops.verify_data import verify_constants
 from graphtool.loops.verify_reach import verify_reach
 
 
@@ -79,6 +80,7 @@ def _program(file: ProgramFile, where: str) -> Program:
         program = program_of(file, where)
         verify(program, where)
         verify_reach(program, where)
+        verify_constants(program)
         return program
     except RecursionError as error:
         raise InputError("GT0362", "the program is nested too deeply", where=where) from error

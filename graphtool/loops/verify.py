@@ -59,6 +59,7 @@ class _Program:
         self.kernels = _unique("kernel", [(k.name, k) for k in program.kernels])
         self.dims = frozenset(s.name for s in program.dims)
         self.accesses: dict[str, list[Access]] = {}
+        self.idle = False  # inside a loop that is never run
         self.checks = {i: b for i, b in enumerate(program.checks) if b.slot == i}
 
     def check(self) -> None:
@@ -149,7 +150,9 @@ class _Program:
                     self.sequence(s.body)
                 case Times():
                     self.only_dims(s.extent, f"the extent of {s.counter.name}", self.sizes)
+                    outside, self.idle = self.idle, self.idle or known(s.extent, "<=", 0) is True
                     self.sequence(s.body)
+                    self.idle = outside
         self.barriers(plain)
 
     def bind(self, s: Bind) -> None:
@@ -184,7 +187,8 @@ class _Program:
                                       f"a byte, but {kernel.name} reads it differently", place)
             if not p.const and b.space in ("input", "weight"):
                 raise fault("GT0374", f"{kernel.name} writes {name}, which is read-only", place)
-        self.ranges(kernel, given, place)
+        if not self.idle:
+            self.ranges(kernel, given, place)
         written = frozenset(a for a, p in zip(s.args, kernel.params, strict=True) if not p.const)
         return _Touch(frozenset(s.args) - written, written, kernel.serial)
 

@@ -1,175 +1,175 @@
-"""Checks that templates and ports stay inside their buffers, for sizes that the dims allow.
+"""Checks that kernels and ports stay inside their buffers, for sizes that the dims allow.
 
 Polynomials over open dims are not compared for all sizes: the least, the next, some and the largest
-sizes are tried, so what is refused certainly leaves its buffer for a size that a run may have.
+sizes are tried. For these, what cannot be shown to be inside is refused.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
 
 from graphtool.errors import InputError
-from graphtool.loops.contract import CONTRACTS, Contract
-from graphtool.loops.ir import For, MacroValue, Stmt, Store, Template
-from graphtool.loops.program import Buffer, Kernel, Program, Run, every_step
+from graphtool.loops.program import (
+    Bind,
+    Buffer,
+    Kernel,
+    Program,
+    Run,
+    Step,
+    Times,
+    every_step,
+    inner_steps,
+)
+from graphtool.loops.spans import WIDE, Spans
+from graphtool.loops.touched import touched
 from graphtool.loops.verify_kernel import fault
-from graphtool.loops.walk import bodies, scoped, statements
-from graphtool.symbolic import Dim, Poly, evaluate, product, symbols
+from graphtool.loops.verify_template import ALIGN, Machine
+from graphtool.symbolic import Poly, at_least, evaluate, product, solved, symbols
 
 Env = Mapping[str, int]
-HOOK = "hook"  # in a row of `reach`: the extents of the hook's indices
 LARGE = 1000  # a size that is tried where a dim has no largest
-
-
-@dataclass(frozen=True)
-class Use:
-    """A template with numbers for its macros, as a contract's `reach` asks for them."""
-
-    contract: Contract
-    template: Template
-    env: Env
-    lanes: int
-
-    def get(self, name: str) -> Any:
-        """A macro's value, or its default. Raises KeyError where a symbol has no number."""
-        row = self.contract.macro(name)
-        value: MacroValue | None = dict(self.template.macros).get(
-            name, row.default if row is not None else None)
-        return evaluate(value, self.env) if isinstance(value, Poly) else value
-
-    def sizes(self, names: str) -> list[Any]:
-        """The values of several macros, whose names stand with blanks between."""
-        return [self.get(n) for n in names.split()]
-
-    def has(self, name: str) -> bool:
-        """Whether a pointer or macro was given."""
-        return any(name == given[0] for given in (*self.template.pointers, *self.template.macros))
 
 
 def verify_reach(program: Program, where: str = "") -> None:
     """Raises InputError GT0375 for an access outside a buffer, GT0376 for a buffer that is larger
-    than what the caller gives, or than the arena."""
+    than what the caller gives, or than the arena, GT0380 for a template with wrong sizes."""
     try:
-        _verify(program)
+        for env in samples(program):
+            _Check(program, env).check()
     except InputError as error:
         error.where = "\n".join(s for s in (where, error.where) if s)
         raise
 
 
-def _verify(program: Program) -> None:
-    kernels = {k.name: k for k in program.kernels}
-    buffers = {b.name: b for b in program.buffers}
-    lanes = int(program.meta.get("lanes", 1))
-    for env in samples(program):
-        for b in program.buffers:
-            _room(program, b, env)
-        for step in every_step(program.steps):
-            if isinstance(step, Run):
-                kernel = kernels[step.kernel]
-                given = {p.name: buffers[a] for p, a in zip(kernel.params, step.args, strict=True)}
-                _templates(kernel, given, env, lanes, step.label)
+def machine_of(program: Program) -> Machine:
+    """The vectors and threads for which a program is made."""
+    return Machine(int(program.meta.get("lanes", 1)), program.threads)
 
 
-def samples(program: Program) -> Iterator[Env]:
-    """Some sizes of the dims, all small, all large, and between."""
-    dims = program.dims
-    lows = {s.name: s.lo or 0 for s in dims}
-    yield lows
-    if dims:
-        highs = {s.name: LARGE + 7 * i if s.hi is None else s.hi for i, s in enumerate(dims)}
-        yield {n: min(lo + 1, highs[n]) for n, lo in lows.items()}
-        yield {n: min(lo + 5 + i, highs[n]) for i, (n, lo) in enumerate(lows.items())}
-        yield highs
+def misfit(spans: Spans, sizes: Mapping[str, int]) -> tuple[str, float] | None:
+    """A parameter that has too few elements for what is touched of it, and an element outside."""
+    for name, (low, high) in spans.items():
+        if low < 0 or high >= sizes.get(name, 0):  # 0: a hook's row
+            return name, low if low < 0 else high
+    return None
 
 
-def _room(program: Program, b: Buffer, env: Env) -> None:
-    ports = {"input": program.inputs, "output": program.outputs}.get(b.space)
-    try:
-        size = evaluate(b.size, env)
+def samples(program: Program) -> Iterator[dict[str, int]]:
+    """Some sizes of the dims that satisfy what the program requires of them: all small, all large,
+    and between; with those that a run computes, and the counters of its loops."""
+    seen = list[dict[str, int]]()
+    for env in _given(program):
+        for largest in (False, True):
+            full = dict(env)
+            for s in every_step(program.steps):
+                if isinstance(s, Bind):
+                    low, most = s.size.lo or 0, evaluate(s.most, full)
+                    full[s.size.name] = max(low, min(most, LARGE)) if largest else low
+                elif isinstance(s, Times):
+                    extent = evaluate(s.extent, full)
+                    full[s.counter.name] = max(extent - 1, 0) if largest else 0
+            if full not in seen:
+                seen.append(full)
+                yield full
+
+
+def _given(program: Program) -> Iterator[dict[str, int]]:
+    dims, requires = {s.name: s for s in program.dims}, program.requires
+    made = solved(requires, list(dims))
+    lows = {s.name: s.lo or 0 for s in program.dims}
+    highs = {n: LARGE + 7 * i if s.hi is None else s.hi for i, (n, s) in enumerate(dims.items())}
+    wanted = [lows] if not dims else [
+        lows, {n: lo + 1 for n, lo in lows.items()},
+        {n: lo + 5 + i for i, (n, lo) in enumerate(lows.items())},
+        {n: max(hi - s.step + 1, lows[n]) for (n, hi), s in zip(
+            highs.items(), program.dims, strict=True)}]
+    for sizes in wanted:
+        env = {n: at_least(s, min(sizes[n], highs[n])) for n, s in dims.items()}
+        env |= {n: evaluate(d, env) for n, d in made.items()}
+        if not any(e.breach(env) for e in requires):
+            yield env
+
+
+class _Check:
+    """The check of a program for one set of sizes. What a kernel touches is found once."""
+
+    def __init__(self, program: Program, env: Env) -> None:
+        self.program, self.env = program, env
+        self.kernels = {k.name: k for k in program.kernels}
+        self.buffers = {b.name: b for b in program.buffers}
+        self.sizes = {b.name: evaluate(b.size, env) for b in program.buffers}
+        self.machine = machine_of(program)
+        self.found: dict[str, Spans] = {}
+        self.followed: dict[str, Spans] = {}
+
+    def check(self) -> None:
+        """Raises InputError for the first fault."""
+        for b in self.program.buffers:
+            self.room(b)
+        self.steps(self.program.steps)
+
+    def steps(self, steps: Iterable[Step]) -> None:
+        """Check steps, but for those of a loop that is never run."""
+        for step in steps:
+            match step:
+                case Run():
+                    self.run(step)
+                case Bind(_, buffer, index):
+                    at = evaluate(index, self.env)
+                    if not 0 <= at < self.sizes[buffer]:
+                        raise self.outside(buffer, at, self.buffers[buffer], step.label)
+                case Times(_, extent) if evaluate(extent, self.env) <= 0:
+                    continue
+            self.steps(inner_steps(step))
+
+    def room(self, b: Buffer) -> None:
+        """Check that the caller's array, or the arena, has room for a buffer."""
+        program, env, size = self.program, self.env, self.sizes[b.name]
+        ports = {"input": program.inputs, "output": program.outputs}.get(b.space)
+        offset, last = evaluate(b.offset, env), evaluate(b.offset + b.bytes_of(b.size), env)
+        if size < 0 or offset < 0 or offset % ALIGN or last > WIDE:
+            raise fault("GT0376", f"{b.name} has {size} elements from byte {offset} on", _at(env))
         if ports is not None:
             most = product(ports[b.slot].shape)
             if isinstance(most, Poly) and any(s.name not in env for s in symbols(most)):
                 return  # the run computes the shape, and the caller gives the buffer's size
             if size > evaluate(most, env):
                 raise fault("GT0376", f"{b.name} has {size} elements, the {b.space} "
-                                      f"{ports[b.slot].name} has {evaluate(most, env)}", str(env))
-        elif b.space == "arena" and evaluate(b.offset + b.bytes_of(b.size), env) > evaluate(
-                program.arena, env) and size:
-            raise fault("GT0376", f"{b.name} reaches beyond the arena", str(env))
-    except (KeyError, ZeroDivisionError):
-        return
+                                      f"{ports[b.slot].name} has {evaluate(most, env)}", _at(env))
+        elif b.space == "arena" and last > evaluate(program.arena, env) and size:
+            raise fault("GT0376", f"{b.name} reaches beyond the arena", _at(env))
 
-
-def _templates(kernel: Kernel, given: Mapping[str, Buffer], env: Env, lanes: int,
-               place: str) -> None:
-    for t in statements(kernel.body):
-        contract = CONTRACTS.get(t.kernel) if isinstance(t, Template) else None
-        if contract is None or contract.reach is None or not isinstance(t, Template):
-            continue
+    def run(self, step: Run) -> None:
+        """Check one call of a kernel."""
+        kernel = self.kernels[step.kernel]
+        given = {p.name: self.buffers[a] for p, a in zip(kernel.params, step.args, strict=True)}
+        place = f"{step.label} {_at(self.env)}".strip()
         try:
-            reaches = list(contract.reach(Use(contract, t, env, lanes)))
-        except (KeyError, TypeError, ZeroDivisionError):  # a loop or the data decide
-            continue
-        for name, *area in reaches:
-            if name == HOOK:
-                _stores(contract, t, area[0], given, env, place)
-            for pointer, buffer, offset in t.pointers:
-                if pointer == name:
-                    _inside(contract, (name, offset, *area), given[buffer], env, place)
+            sizes = {n: self.sizes[b.name] for n, b in given.items()}
+            bad = misfit(self.spans(kernel), sizes)
+            bad = bad and misfit(self.points(kernel), sizes)
+        except InputError as error:
+            error.where = error.where or place
+            raise
+        if bad:
+            raise self.outside(bad[0], bad[1], given.get(bad[0]), place)
+
+    def outside(self, name: str, at: float, b: Buffer | None, place: str) -> InputError:
+        held = f", {b.name} has {self.sizes[b.name]} elements" if b else " outside of its row"
+        return fault("GT0375", f"{name}[{at:.0f}] is touched{held}", place)
+
+    def spans(self, kernel: Kernel) -> Spans:
+        """All that a kernel can touch."""
+        if kernel.name not in self.found:
+            self.found[kernel.name] = touched(kernel, self.env, self.machine)
+        return self.found[kernel.name]
+
+    def points(self, kernel: Kernel) -> Spans:
+        """What a kernel touches where conditions decide."""
+        if kernel.name not in self.followed:
+            self.followed[kernel.name] = touched(kernel, self.env, self.machine, exact=True)
+        return self.followed[kernel.name]
 
 
-def _inside(contract: Contract, reach: tuple[Any, ...], b: Buffer, env: Env, place: str) -> None:
-    name, offset, shape, strides, extents = reach
-    row = contract.pointer(name)
-    if 0 in shape or 0 in extents or row is None:
-        return
-    last = sum((n - 1) * s for n, s in zip(shape, strides or dense(shape), strict=True))
-    try:
-        ends = [_at(offset, row.arguments, at, env) for at in (
-            [0] * len(extents), [n - 1 for n in extents])]
-        size = evaluate(b.size, env)
-    except (KeyError, ZeroDivisionError):
-        return
-    if min(shape) < 0 or min(ends) < 0 or max(ends) + last >= size:
-        raise fault("GT0375", f"{contract.name} reaches {name}[{max(ends) + last}], {b.name} has "
-                              f"{size} elements", f"{place} {dict(env) or ''}".strip())
-
-
-def _stores(contract: Contract, t: Template, extents: tuple[int, ...], given: Mapping[str, Buffer],
-            env: Env, place: str) -> None:
-    """The hook's stores for the first and for the last element lie in their buffers."""
-    if 0 in extents:
-        return
-    for hook in t.hooks:
-        names = [s.name for s in hook.indices]
-        for s in _certain(hook.body, env):
-            for corner in ([0] * len(names), [n - 1 for n in extents]):
-                inner = {x.name: 0 for x in symbols(s.index)} | dict(
-                    zip(names, corner, strict=True)) | dict(env)
-                at, size = evaluate(s.index, inner), evaluate(given[s.buffer].size, env)
-                if not 0 <= at < size:
-                    raise fault("GT0375", f"{contract.name} stores {s.buffer}[{at}], "
-                                          f"{given[s.buffer].name} has {size} elements", place)
-
-
-def _certain(body: Iterable[Stmt], env: Env) -> Iterator[Store]:
-    """The stores that run whatever the data are, each loop around them at least once."""
-    def inner(s: Stmt, sure: bool) -> list[bool]:
-        runs = sure and isinstance(s, For) and evaluate(s.extent, {
-            x.name: 1 for x in symbols(s.extent)} | dict(env)) > 0
-        return [runs] * len(bodies(s))
-    return (s for s, sure in scoped(body, True, inner) if sure and isinstance(s, Store))
-
-
-def _at(offset: Dim, names: Iterable[str], at: Iterable[int], env: Env) -> int:
-    return evaluate(offset, {**env, **dict(zip(names, at, strict=True))})
-
-
-def dense(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The strides of an array without gaps."""
-    out = [1]
-    for n in reversed(shape[1:]):
-        out.append(out[-1] * n)
-    return tuple(reversed(out))
+def _at(env: Env) -> str:
+    return str(dict(env) or "")

@@ -72,6 +72,10 @@ class UnitSite:
         """Whether the elements of the view's buffer share bytes."""
         return self.assignment.buffers[view.buffer].packed
 
+    def constant(self, view: View) -> bool:
+        """Whether the view is of a constant's data."""
+        return self.assignment.buffers[view.buffer].space == "weight"
+
     @property
     def row_sum(self) -> Node | None:
         """The node of the unit that sums the rows of another node's result, if there is one."""

@@ -38,6 +38,7 @@ from graphtool.kernels.choice.choose import added_error
 from graphtool.loops.liveness import most_live
 from graphtool.loops.program import ENDLESS, Port, Program, binds, runs
 from graphtool.loops.traffic import moved
+from graphtool.loops.verify_data import verify_data
 from graphtool.lower import lower
 from graphtool.native import cache
 from graphtool.native.blas import linking
@@ -195,6 +196,7 @@ def weights_of(program: Program, held: Mapping[str, Weight]) -> list[Weight]:
     if small:
         raise InputError("GT2115", f"the weight of {small[0]} has fewer bytes than the program "
                                    f"reads", hint="lower the graph again")
+    verify_data(program, held)
     at, _ = layout(found)
     offsets = {b.name: b.offset for b in program.buffers}
     if any(offsets[b] != at[d] for b, d in program.weights):

@@ -7,13 +7,20 @@
 
 #include "half.h"
 
+/* The lower half of each word in its upper half. */
+#if GT_LANES > 1
+#define GT_UPPER(v) ((gt_vi)((gt_vw)(v) * 65536u))
+#else
+#define GT_UPPER(v) ((gt_vi)((uint32_t)(v) * 65536u))
+#endif
+
 /* sum + lo(a)·lo(b) + hi(a)·hi(b), each lane of a and b a pair of bfloat16 numbers. */
 GT_INLINE gt_vf gt_dot_bf16(gt_vf sum, gt_vi a, gt_vi b)
 {
 #if defined __AVX512BF16__ && GT_LANES == 16
     return (gt_vf)_mm512_dpbf16_ps((__m512)sum, (__m512bh)a, (__m512bh)b);
 #else
-    const gt_vi al = a * 65536, bl = b * 65536, ah = a & -65536, bh = b & -65536;
+    const gt_vi al = GT_UPPER(a), bl = GT_UPPER(b), ah = a & -65536, bh = b & -65536;
     gt_vf low_a, low_b, high_a, high_b;
     memcpy(&low_a, &al, sizeof al);
     memcpy(&low_b, &bl, sizeof bl);

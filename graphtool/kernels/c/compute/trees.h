@@ -13,11 +13,19 @@
    GT_GO(kind, v, s)  whether a node of that kind says yes to value v and split s
    GT_FOLD(a, b) how weights of several trees join
    GT_Y(row)     where the results go, GT_YS the step to the next one
+   GT_NODES GT_LEAVES GT_FEATURES  how many there are, where the tables are not constants: what
+                 leads out of them then leads to the first one
    GT_PARAMS     more parameters, with a leading comma; GT_ARGS hands them on */
 #include "prelude.h"
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-parameter"
+
+#ifdef GT_NODES
+#define GT_WITHIN(i, n) ((uint32_t)(i) < (uint64_t)(n) ? (i) : 0)
+#else
+#define GT_WITHIN(i, n) (i)
+#endif
 
 enum { GT_JOIN(GT_NAME, _width) = 8 };
 
@@ -31,16 +39,25 @@ GT_INLINE void GT_JOIN(GT_NAME, _walk)(const GT_T *const *x, int32_t *at GT_PARA
         for (int i = 0; i < GT_JOIN(GT_NAME, _width); i++) {
             const int32_t kind = (GT_KINDS)[at[i]];
             if (kind < 0) continue;
-            const GT_T value = x[i][(int64_t)(kind >> 4) * (GT_XS)];
-            at[i] = (GT_CHILDREN)[2 * (int64_t)at[i] + (GT_GO(kind, value, (GT_SPLITS)[at[i]]))];
+            const GT_T value = x[i][(int64_t)GT_WITHIN(kind >> 4, GT_FEATURES) * (GT_XS)];
+            const int yes = GT_GO(kind, value, (GT_SPLITS)[at[i]]);
+            const int32_t next = (GT_CHILDREN)[2 * (int64_t)at[i] + yes];
+            at[i] = GT_WITHIN(next, GT_NODES);
             open = 1;
         }
     }
 }
 
+GT_INLINE int32_t GT_JOIN(GT_NAME, _root)(int64_t tree GT_PARAMS)
+{
+    const int32_t root = (GT_ROOTS)[tree];
+    return GT_WITHIN(root, GT_NODES);
+}
+
 GT_INLINE void GT_JOIN(GT_NAME, _add)(int64_t row, int64_t tree, int32_t at GT_PARAMS)
 {
-    const GT_T *w = GT_WEIGHTS + (int64_t)(GT_CHILDREN)[2 * (int64_t)at + 1] * (GT_TARGETS);
+    const int32_t leaf = (GT_CHILDREN)[2 * (int64_t)at + 1];
+    const GT_T *w = GT_WEIGHTS + (int64_t)GT_WITHIN(leaf, GT_LEAVES) * (GT_TARGETS);
     GT_T *y = GT_Y(row);
     for (int64_t k = 0; k < GT_TARGETS; k++)
         y[k * (GT_YS)] = tree ? GT_FOLD(y[k * (GT_YS)], w[k]) : w[k];
@@ -59,7 +76,7 @@ GT_NOINLINE void GT_NAME(int t, int threads GT_PARAMS)
             x[i] = GT_X(mine);
         }
         for (int64_t tree = 0; tree < GT_TREES; tree++) {
-            for (int i = 0; i < width; i++) at[i] = (GT_ROOTS)[tree];
+            for (int i = 0; i < width; i++) at[i] = GT_JOIN(GT_NAME, _root)(tree GT_ARGS);
             GT_JOIN(GT_NAME, _walk)(x, at GT_ARGS);
             for (int i = 0; i < width; i++)
                 GT_JOIN(GT_NAME, _add)(row + i, tree, at[i] GT_ARGS);
@@ -69,7 +86,7 @@ GT_NOINLINE void GT_NAME(int t, int threads GT_PARAMS)
         for (int i = 0; i < width; i++) x[i] = GT_X(row);
         for (int64_t tree = 0; tree < GT_TREES; tree += width) {
             for (int i = 0; i < width; i++)
-                at[i] = (GT_ROOTS)[gt_min(tree + i, (int64_t)(GT_TREES) - 1)];
+                at[i] = GT_JOIN(GT_NAME, _root)(gt_min(tree + i, (int64_t)(GT_TREES)-1) GT_ARGS);
             GT_JOIN(GT_NAME, _walk)(x, at GT_ARGS);
             for (int i = 0; i < width && tree + i < GT_TREES; i++)
                 GT_JOIN(GT_NAME, _add)(row, tree + i, at[i] GT_ARGS);
@@ -79,6 +96,10 @@ GT_NOINLINE void GT_NAME(int t, int threads GT_PARAMS)
 
 #pragma GCC diagnostic pop
 #undef GT_NAME
+#undef GT_NODES
+#undef GT_LEAVES
+#undef GT_FEATURES
+#undef GT_WITHIN
 #undef GT_ROWS
 #undef GT_TREES
 #undef GT_TARGETS

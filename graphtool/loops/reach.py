@@ -1,0 +1,72 @@
+"""What a template touches, as its kernel's module states it for macros that are numbers.
+
+The verifier compares these areas with the buffers that the template is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from graphtool.dtypes import DType, float32
+
+
+@dataclass(frozen=True, slots=True)
+class Area:
+    """The elements that a template reads or writes from a pointer on.
+
+    `strides` is None for an array without gaps, `at` has the extents of the pointer's arguments.
+    `dtype` is that of the elements, None where any will do. `aligned`: the C reads whole vectors
+    there, so it starts at a multiple of a vector's size. `decides`: the data there decide what else
+    is touched, so they must be constants, which `Contract.tables` looks at.
+    """
+
+    pointer: str
+    shape: tuple[int, ...]
+    strides: tuple[int, ...] | None = None
+    at: tuple[int, ...] = ()
+    dtype: DType | None = float32
+    aligned: bool = False
+    decides: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The extents of the indices for which a template calls its hook."""
+
+    extents: tuple[int, ...]
+
+
+class Sizes(Protocol):
+    """A use of a template whose macros are numbers, be it to check it or to run it."""
+
+    @property
+    def lanes(self) -> int:
+        """Floats of a vector."""
+
+    def get(self, macro: str, /) -> Any:
+        """A macro's value, or its default."""
+
+    def sizes(self, macros: str, /) -> list[Any]:
+        """The values of several macros, whose names stand with blanks between."""
+
+    def has(self, name: str, /) -> bool:
+        """Whether a pointer or macro was given."""
+
+
+class Numbers(Sizes, Protocol):
+    """A use of a template that is checked."""
+
+    @property
+    def threads(self) -> int:
+        """The greatest number of threads of a run."""
+
+    def need(self, condition: bool, what: str) -> None:
+        """Refuses the template unless the condition holds, which `what` says in words."""
+
+
+Reach = Callable[[Numbers], Iterable[Area | Rows]]
+Tables = Callable[[Numbers, Mapping[str, np.ndarray[Any, Any]]], Iterable[Area]]
