@@ -43,7 +43,8 @@ def driver(program: Program, dims: Mapping[str, str], parts: Sequence[Part] = ()
         w.line()
     printer = ExprPrinter(dims)
     held = {b.name: weight_text(b, parts) for b in program.buffers if b.space == "weight"}
-    with w.block("static void run_thread(const run_state *s, int t, int threads)\n{"):
+    with w.block("static void run_thread(const void *state, gt_worker *w)\n{"):
+        w.line("const run_state *const s = state;")
         for i, symbol in enumerate(program.dims):
             w.line(f"const int64_t d{i} = {atom_text(symbol, f's->dims[{i}]')};")
             w.line(f"(void)d{i};")
@@ -51,7 +52,7 @@ def driver(program: Program, dims: Mapping[str, str], parts: Sequence[Part] = ()
             w.line(f"int64_t size{i} = 0;")
             w.line(f"(void)size{i};")
         if not program.steps:
-            w.line("(void)s, (void)t, (void)threads;")
+            w.line("(void)s, (void)w;")
         Steps(w, program, held, dims).steps(program.steps)
     w.line(f"GT_PROFILED({name})")
     w.line()
@@ -163,7 +164,7 @@ def _entry(w: Writer, program: Program, printer: ExprPrinter, built_in: bool) ->
         w.line(f"const run_state s = {{weights, arena, dims, inputs, outputs{more}}};")
         if all(k.serial for k in program.kernels):
             w.line("(void)threads;")
-            w.line("run_thread(&s, 0, 1);")
+            w.line("gt_run(run_thread, &s, 1);")
         else:
             work, least = parallel_work(program)
             w.line(f"if (threads > {program.threads}) threads = {program.threads};")
@@ -173,7 +174,7 @@ def _entry(w: Writer, program: Program, printer: ExprPrinter, built_in: bool) ->
                 w.line("/* so little work is done sooner by one thread than by waking others */")
                 when = "" if few else f"if ({given.index(work)} < {least}) "
                 w.line(f"{when}threads = 1;")
-            w.line("GT_RUN_THREADS(run_thread, &s, threads);")
+            w.line("gt_run(run_thread, &s, threads);")
         if checks:
             with w.block(f"for (int i = 0; i < {checks}; i++) {{"):
                 w.line(f"if (failed[i]) return {FIRST_CHECK} - i;")

@@ -13,8 +13,9 @@ from graphtool.emit.expr import ExprPrinter, overflows
 from graphtool.emit.fields import WIDEST, Fields, along_fields
 from graphtool.emit.headers import called
 from graphtool.emit.lines import Writer, c_comment
+from graphtool.emit.pieces import is_by_thread, knows_thread, pieces, together, waits
 from graphtool.emit.settings import settings
-from graphtool.emit.signatures import kernel_dims, param_text, signature
+from graphtool.emit.signatures import THREAD, kernel_dims, param_text, signature
 from graphtool.emit.staged import WIDEST as TILE
 from graphtool.emit.staged import Stages, staged
 from graphtool.loops.contract import CONTRACTS, Macro
@@ -32,7 +33,7 @@ class Kernels:
     def __init__(self, program: Program, dims: Mapping[str, str]) -> None:
         self.program, self.dims = program, dims
         self.printer = ExprPrinter(dims)
-        self.labels = _labels(program)
+        self.labels, self.pieces = _labels(program), pieces(program)
 
     def declarations(self) -> str:
         """The text of `NAME_kernels.h`: what the files rely on and the prototype of every kernel.
@@ -46,6 +47,8 @@ class Kernels:
         for line in settings(self.program):
             w.line(line)
         w.line("#include <stdint.h>")
+        if any(map(knows_thread, self.program.kernels)):
+            w.line('#include "team.h"')
         for kernel in self.program.kernels:
             w.line(f"{signature(self.program.name, kernel, self.dims)};")
         w.line("#endif")
@@ -93,24 +96,33 @@ class Kernels:
         statements = self.statements(w, kernel, kernel.serial)
         for i, stmt in enumerate(kernel.body):
             if isinstance(stmt, Template):
-                args = "".join(f", {p.name}" for p in kernel.params)
-                args += "".join(f", {d}" for d in kernel_dims(kernel, self.dims))
+                args = "".join(f", {n}" for n in self.names(kernel))
                 w.line(f"{self.program.name}_{kernel.name}_{i}(t, threads{args});")
             else:
                 statements.stmt(stmt)
+
+    def names(self, kernel: Kernel) -> list[str]:
+        """What a kernel hands on to its templates besides the piece."""
+        own = [THREAD] if knows_thread(kernel) else []
+        return own + [p.name for p in kernel.params] + kernel_dims(kernel, self.dims)
 
     def template(self, w: Writer, kernel: Kernel, t: Template, at: int) -> None:
         """Write the hooks and macros of one template, and the include of its header."""
         own = f"{self.program.name}_{kernel.name}_{at}"
         dims = kernel_dims(kernel, self.dims)
-        params = "".join(f", {param_text(p)}" for p in kernel.params)
+        params = f", gt_worker *{THREAD}" if knows_thread(kernel) else ""
+        params += "".join(f", {param_text(p)}" for p in kernel.params)
         params += "".join(f", int64_t {d}" for d in dims)
-        args = "".join(f", {p.name}" for p in kernel.params) + "".join(f", {d}" for d in dims)
+        args = "".join(f", {n}" for n in self.names(kernel))
         for hook in t.hooks:
-            self.hook(w, own, kernel, hook, params, [p.name for p in kernel.params] + dims)
+            self.hook(w, own, kernel, hook, params, self.names(kernel))
         w.line(f"#define GT_NAME {own}")
         w.line(f"#define GT_PARAMS {params}")
         w.line(f"#define GT_ARGS {args}")
+        if self.pieces[kernel.name] > 1 and CONTRACTS[t.kernel].grain == "shares":
+            w.line(f"#define GT_PIECES {self.pieces[kernel.name]}")
+        if waits(t):
+            w.line(f"#define GT_WAIT gt_meet({THREAD})")
         contract = CONTRACTS[t.kernel]
         for name, value in t.macros:
             macro = contract.macro(name)
@@ -121,8 +133,10 @@ class Kernels:
         for name, buffer, offset in t.pointers:
             pointer = contract.pointer(name)
             assert pointer is not None
-            w.line(f"#define {called_with(name, pointer.arguments)} "
-                   f"({buffer} + {self.printer.index(offset, 13)})")
+            place = self.printer.index(offset, 13)
+            if is_by_thread(t, name) and not together(kernel):
+                place = re.sub(r"\bt\b", f"{THREAD}->thread", place)
+            w.line(f"#define {called_with(name, pointer.arguments)} ({buffer} + {place})")
         w.line(f'#include "{contract.header}"')
 
     def macro(self, macro: Macro, value: MacroValue) -> str:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from graphtool.emit.pieces import knows_thread
 from graphtool.loops.program import Kernel, Param
 from graphtool.loops.walk import polynomials
 from graphtool.symbolic import symbols
+
+THREAD = "this_thread"  # the parameter by which a kernel knows its thread
 
 
 def param_text(p: Param) -> str:
@@ -26,7 +29,9 @@ def kernel_dims(kernel: Kernel, dims: Mapping[str, str]) -> list[str]:
 
 
 def signature(name: str, kernel: Kernel, dims: Mapping[str, str]) -> str:
-    """The C prototype of a kernel without `;`: thread, number of threads, buffers, then sizes."""
-    params = ["int t", "int threads", *map(param_text, kernel.params)]
+    """The C prototype of a kernel without `;`: the piece, how many pieces there are, the thread if
+    it needs to know it, buffers, then sizes."""
+    params = ["int t", "int threads", *([f"gt_worker *{THREAD}"] if knows_thread(kernel) else []),
+              *map(param_text, kernel.params)]
     params += [f"int64_t {d}" for d in kernel_dims(kernel, dims)]
     return f"void {name}_{kernel.name}({', '.join(params)})"

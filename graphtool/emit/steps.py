@@ -1,6 +1,7 @@
 """The steps of a program as C: calls of kernels, and the branches and loops around them.
 
-All threads take the same branch, so there is a barrier before and after they read its condition.
+All threads take the same branch: there is a barrier before they read its condition, and they meet
+after it. The worker `w` is the thread.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from graphtool.emit.expr import ExprPrinter
 from graphtool.emit.lines import Writer, c_comment
+from graphtool.emit.pieces import knows_thread, pieces, together
 from graphtool.emit.signatures import kernel_dims, pointer_type
 from graphtool.loops.program import (
     Bind,
@@ -34,6 +36,7 @@ class Steps:
         self.buffers = {b.name: b for b in program.buffers}
         self.kernels = {k.name: k for k in program.kernels}
         self.sizes = [s.name for s in program.sizes]
+        self.pieces = pieces(program)
         self.total, self.at = sum(1 for _ in runs(program.steps)), 0
 
     def steps(self, steps: Sequence[Step]) -> None:
@@ -42,24 +45,26 @@ class Steps:
             if isinstance(step, Run):
                 self.run(step)
                 continue
-            self.w.line("gt_barrier(threads);")
+            self.w.line("gt_barrier(w);")
             self.w.line(f"/* {c_comment(step.label)} */")
             match step:
                 case Bind():
                     self.bind(step)
                 case Branch():
-                    with self.w.block(f"if ({self.flag(step.pred)}) {{"):
-                        self.steps(step.then)
-                    with self.w.block("else {"):
-                        self.steps(step.orelse)
+                    with self.w.block("{"):
+                        self.read_flag(step.pred)
+                        with self.w.block("if (on) {"):
+                            self.steps(step.then)
+                        with self.w.block("else {"):
+                            self.steps(step.orelse)
                 case Repeat():
                     self.repeat(step)
                 case Times():
                     i, extent = step.counter.name, self.printer.index(step.extent)
                     with self.w.block(f"for (int64_t {i} = 0; {i} < {extent}; {i}++) {{"):
                         self.steps(step.body)
-                        self.w.line("gt_barrier(threads);")
-            self.w.line("gt_barrier(threads);")
+                        self.w.line("gt_barrier(w);")
+            self.w.line("gt_barrier(w);")
 
     def bind(self, step: Bind) -> None:
         """Write a step that reads a size. All threads read the same number, so all go on or all
@@ -67,38 +72,47 @@ class Steps:
         b, at = self.buffers[step.buffer], self.sizes.index(step.size.name)
         place, name = self.printer.index(step.index), self.dims[step.size.name]
         self.w.line(f"{name} = ({self.pointer(b.name, Param(b.name, b.dtype, True))})[{place}];")
-        self.w.line(f"if (t == 0) s->sizes[{at}] = {name};")
+        self.w.line("gt_meet(w);")
+        self.w.line(f"if (w->thread == 0) s->sizes[{at}] = {name};")
         least, most = step.size.lo, self.printer.index(step.most)
         below = "" if least is None else f"{name} < {least} || "
         with self.w.block(f"if ({below}{name} > {most}) {{"):
-            self.w.line("if (t == 0) *s->status = -2;")
+            self.w.line("if (w->thread == 0) *s->status = -2;")
             self.w.line("return;")
 
     def repeat(self, step: Repeat) -> None:
         """Write a while loop: the steps of the condition, the test of its flag, then the body."""
         with self.w.block("for (;;) {"):
             self.steps(step.cond)
-            self.w.line("gt_barrier(threads);")
-            self.w.line(f"if (!{self.flag(step.pred)}) break;")
+            self.w.line("gt_barrier(w);")
+            self.read_flag(step.pred)
+            self.w.line("if (!on) break;")
             self.steps(step.body)
-            self.w.line("gt_barrier(threads);")
+            self.w.line("gt_barrier(w);")
 
-    def flag(self, name: str) -> str:
-        """The C text that reads the first element of buffer `name`."""
+    def read_flag(self, name: str) -> None:
+        """Write the read of a buffer's first element, which no thread may overwrite before all
+        have read it."""
         b = self.buffers[name]
-        return f"*{self.pointer(name, Param(name, b.dtype, True))}"
+        self.w.line(f"const int on = *{self.pointer(name, Param(name, b.dtype, True))};")
+        self.w.line("gt_meet(w);")
 
     def run(self, step: Run) -> None:
-        """Write the call of a kernel; only thread 0 calls a serial kernel."""
+        """Write the call of a kernel for each piece that a thread gets; a serial one has one."""
         kernel = self.kernels[step.kernel]
         args = [self.pointer(a, p) for a, p in zip(step.args, kernel.params, strict=True)]
         args += kernel_dims(kernel, self.dims)
         at, self.at = f"{self.at}, {self.total}", self.at + 1
-        call = f"GT_STEP({at}, {self.name}_{kernel.name}({', '.join(['t', 'threads', *args])}));"
+        if together(kernel):
+            begin = "gt_begin_together(w)"
+        else:
+            shares = "1" if kernel.serial else "w->threads"
+            begin = f"gt_begin(w, {shares}, {self.pieces[kernel.name]})"
+        args = ["w->piece", "w->pieces", *(["w"] if knows_thread(kernel) else []), *args]
         self.w.line(f"/* {c_comment(step.label)} */")
-        self.w.line(f"if (t == 0) {call}" if kernel.serial else call)
+        self.w.line(f"GT_STEP({at}, {begin}, {self.name}_{kernel.name}({', '.join(args)}));")
         if step.barrier:
-            self.w.line("gt_barrier(threads);")
+            self.w.line("gt_barrier(w);")
 
     def pointer(self, name: str, p: Param) -> str:
         """The C text of a pointer to buffer `name` with the type of parameter `p`."""

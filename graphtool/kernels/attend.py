@@ -240,4 +240,4 @@ SERVES = (Alternative(Attention, ATTEND, plans, cost, make, usual=True, assumes=
 
 register(Record(
     Contract("attend", "scaled dot-product attention", MACROS, POINTERS, meaning,
-             ("b", "s", "d"), reach), {"attend": lower}, reads, serves=SERVES))
+             ("b", "s", "d"), reach, grain="shares"), {"attend": lower}, reads, serves=SERVES))

@@ -292,5 +292,5 @@ SERVES = (
 
 register(Record(
     Contract("conv_direct", "a direct convolution, channels last", MACROS, POINTERS, meaning, HOOK,
-             reach),
+             reach, grain="shares"),
     {"conv_direct": lower, "conv_bf16": lower}, reads, serves=SERVES))

@@ -233,4 +233,5 @@ SERVES = (Alternative(Conv, DEPTHWISE, plans, cost, make,
 register(Record(
     Contract("depthwise", "a convolution with one filter for each channel", MACROS, POINTERS,
              meaning,
-             HOOK, reach=reach), {"depthwise": lower}, reads, sums_rows=True, serves=SERVES))
+             HOOK, reach=reach, grain="shares"),
+    {"depthwise": lower}, reads, sums_rows=True, serves=SERVES))

@@ -128,4 +128,5 @@ SERVES = (Alternative(Conv, DEPTHWISE_INT, plans, depthwise.cost, make,
 register(Record(
     Contract("depthwise_int", "a convolution of small integers with one filter for each channel",
              MACROS,
-             POINTERS, meaning, HOOK, reach=reach), {"depthwise_int": lower}, serves=SERVES))
+             POINTERS, meaning, HOOK, reach=reach, grain="pieces"),
+    {"depthwise_int": lower}, serves=SERVES))

@@ -259,5 +259,5 @@ SERVES = (
 
 register(Record(
     Contract("gemm", "a product with a packed right-hand side", MACROS, POINTERS, meaning,
-             ("b", "m", "n"), reach),
+             ("b", "m", "n"), reach, grain="shares"),
     {"gemm": lower, "gemm_bf16": lower}, reads, serves=SERVES))

@@ -145,4 +145,5 @@ SERVES = (Alternative(
 
 register(Record(
     Contract("gemm_int", "a product of small integers with a packed right-hand side", MACROS,
-             POINTERS, meaning, ("b", "m", "n"), reach), {"gemm_int": lower}, serves=SERVES))
+             POINTERS, meaning, ("b", "m", "n"), reach, grain="shares"),
+    {"gemm_int": lower}, serves=SERVES))

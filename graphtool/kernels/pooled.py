@@ -134,5 +134,5 @@ SERVES = (
 
 register(Record(
     Contract("pooled", "sums and extremes of windows", MACROS, POINTERS[:1], meaning, HOOK,
-             reach=reach),
+             reach=reach, grain="pieces"),
     {"pooled": lower}, serves=SERVES))

@@ -77,4 +77,4 @@ def lower(site: Site) -> Lowered:
 register(Record(
     Contract("recurrence_grad", "the gradient of a recurrence",
              (*COMMON, *apart((*GIVEN, *MADE)), WORK[0]), (WEIGHTS, *GIVEN, *MADE, WORK[1]),
-             meaning, reach=reach), {"recurrence_grad": lower}, anywhere))
+             meaning, reach=reach, grain="pieces"), {"recurrence_grad": lower}, anywhere))

@@ -107,5 +107,5 @@ def _row_start(v: View, axis: int, row: Dim) -> Dim:
 
 
 register(Record(Contract("sort", "the first elements of rows in order", MACROS, POINTERS, meaning,
-                         reach=reach),
+                         reach=reach, grain="pieces"),
                 {"sort": lower, "top_k": lower}, anywhere))

@@ -34,4 +34,4 @@ def reach(t: Numbers) -> Iterator[Area | Rows]:
 
 register(Record(Contract("transpose", "elementwise work that changes the order of "
                                       "axes", MACROS, POINTERS,
-                         meaning, ("b", "m", "n"), reach)))
+                         meaning, ("b", "m", "n"), reach, grain="pieces")))

@@ -129,5 +129,6 @@ def lower(site: Site) -> Lowered:
 
 
 register(Record(Contract("trees", "ensembles of decision trees", MACROS, POINTERS, meaning,
-                         reach=reach, tables=reach_of_tables),
+                         reach=reach, tables=reach_of_tables,
+                         grain="pieces"),
                 {"trees": lower}, anywhere))

@@ -354,5 +354,5 @@ SERVES = (
 
 register(Record(
     Contract("winograd", "a 3×3 convolution by Winograd's algorithm", MACROS,
-             (*images.POINTERS, WORK), meaning, HOOK, reach),
+             (*images.POINTERS, WORK), meaning, HOOK, reach, grain="shares", waits="SHARED"),
     {"winograd": lower, "winograd_int": lower}, serves=SERVES))

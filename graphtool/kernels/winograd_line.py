@@ -211,5 +211,5 @@ SERVES = (Alternative(Conv, LINE, plans, cost, make, weights, error, of_floats,
 
 register(Record(
     Contract("winograd_line", "a convolution by Winograd's algorithm along one axis", MACROS,
-             (*images.POINTERS, WORK), meaning, HOOK, reach=reach),
+             (*images.POINTERS, WORK), meaning, HOOK, reach=reach, grain="shares"),
     {"winograd_line": lower}, serves=SERVES))

@@ -19,6 +19,7 @@ from graphtool.loops.reach import Reach, Tables
 from graphtool.symbolic import Poly
 
 Kind = Literal["size", "literal", "flag", "mark", "number", "type", "word"]
+Grain = Literal["whole", "pieces", "shares"]
 REQUIRED: Any = object()
 
 
@@ -75,6 +76,9 @@ class Contract:
     computes the same as the C, on the arrays of the interpreter. `reach` gives, for macros that are
     numbers, all that the C touches; without one nothing is checked.
     `tables` gives what constant operands lead to, by their data.
+    `grain`: the work of a thread is taken whole; or in pieces, any number of which the C can be
+    asked for; or in pieces whose number in a thread's share, GT_PIECES, the C also wants to know.
+    `waits`: the threads wait for each other inside, by GT_WAIT: always, or where this mark is set.
     """
 
     name: str
@@ -85,6 +89,8 @@ class Contract:
     hook: tuple[str, ...] = ()
     reach: Reach | None = None
     tables: Tables | None = None
+    grain: Grain = "whole"
+    waits: bool | str = False
 
     @property
     def header(self) -> str:

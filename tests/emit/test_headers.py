@@ -13,6 +13,7 @@ import pytest
 from graphtool import dtypes, kernels
 from graphtool.emit.headers import called, used_headers
 from graphtool.kernels import headers
+from graphtool.loops.contract import CONTRACTS
 
 ON_DEMAND = ("fields.h", "integers.h", "narrow.h", "rows.h", "special.h")
 SUFFIXES = tuple(f"_{d.short}" for d in dtypes.TABLE)
@@ -25,9 +26,11 @@ def test_only_what_the_macros_want(macros: tuple[str, ...], more: set[str]) -> N
     assert set(used_headers([text])) == {"gemm.h", "tile.h", "prelude.h", "compiler.h"} | more
 
 
-def test_a_barrier_only_where_threads_share_tiles() -> None:
-    assert "runtime.h" not in used_headers(['#include "winograd.h"'])
-    assert "runtime.h" in used_headers(['#define GT_SHARED 1\n#include "winograd.h"'])
+@pytest.mark.parametrize("name", sorted(CONTRACTS))
+def test_a_header_reads_how_its_work_is_taken_as_its_contract_says(name: str) -> None:
+    text = headers.text(f"{name}.h") or ""
+    assert ("GT_PIECES" in text) == (CONTRACTS[name].grain == "shares")
+    assert ("GT_WAIT" in text) == bool(CONTRACTS[name].waits)
 
 
 @cache

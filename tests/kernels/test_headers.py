@@ -31,7 +31,8 @@ def given(name: str) -> set[str]:
     """Everything that is defined before a kernel's header is included."""
     c = KERNELS[name].contract
     own = {m.name for m in c.macros} | {p.name for p in c.pointers}
-    return own | {*COMMON} | ({"EPILOGUE"} if c.hook else set())
+    return (own | {*COMMON} | ({"EPILOGUE"} if c.hook else set())
+            | ({"PIECES"} if c.grain == "shares" else set()) | ({"WAIT"} if c.waits else set()))
 
 
 @pytest.mark.parametrize("cc", ["gcc", "clang"])

@@ -11,6 +11,9 @@ from tests.kernels.harness import LANES, Array, call, compile_c, guarded, lanes,
 SIZES = ["n", "oh", "ow", "c", "o", "group"]
 SOURCE = """
 #include "prelude.h"
+#ifdef _OPENMP
+#include <omp.h>
+#endif
 #define PARAMS , const float *restrict x_, const float *restrict w_, float *restrict y_, \\
     float *restrict work_, int64_t d_n, int64_t d_oh, int64_t d_ow, int64_t d_c, int64_t d_o, \\
     int64_t d_group, int64_t d_work
@@ -73,7 +76,8 @@ CASES = [
 def instance(m: int, name: str, case: tuple[int, ...] | None = None, shared: bool = False,
              groups: int = 1) -> str:
     values = [f"d_{s}" for s in SIZES] if case is None else case
-    more = "#define GT_SHARED" if shared else f"#define GT_GROUPS {groups}"
+    wait = '#define GT_WAIT _Pragma("omp barrier")'
+    more = f"#define GT_SHARED\n{wait}" if shared else f"#define GT_GROUPS {groups}"
     text = INSTANCE.format(name=name, m=m, shared=more,
                            **dict(zip(SIZES, values, strict=True)))
     return text + ("".join(REGION.format(name=name, count=n) for n in (1, 2, 3)) if shared

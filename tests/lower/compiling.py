@@ -64,12 +64,14 @@ def constant(x: Array, hint: str) -> Node:
 def compiled(module: Module, path: Path, *, eager: bool = False, **options: Any) -> runtime.Model:
     """The module, as it is, built under `path` and loaded.
 
-    With `eager`, threads share even the smallest work, so that a missing barrier shows.
+    With `eager`, threads share even the smallest work, so that a missing barrier shows, and in
+    as many pieces as there can be.
     """
     with ExitStack() as stack:
         if eager:
             stack.enter_context(patch("graphtool.lower.kernel.SERIAL_BELOW", 1))
             stack.enter_context(patch("graphtool.emit.driver.parallel_work", lambda _: (1, 0)))
+            stack.enter_context(patch("graphtool.emit.pieces.LEAST_WORK", 1))
         return runtime.load(build(module, path, jobs=2, **options))
 
 

@@ -86,12 +86,13 @@ typedef struct {
     void *const *outputs;
 } run_state;
 
-static void run_thread(const run_state *s, int t, int threads)
+static void run_thread(const void *state, gt_worker *w)
 {
+    const run_state *const s = state;
     const int64_t d0 = s->dims[0];
     (void)d0;
     /* linear + gelu */
-    GT_STEP(0, 1, model_k0(t, threads, (const float *)s->inputs[0], (const float *)(s->weights + 128), (const float *)s->weights, (float *)s->outputs[0], d0));
+    GT_STEP(0, 1, gt_begin(w, w->threads, 4), model_k0(w->piece, w->pieces, (const float *)s->inputs[0], (const float *)(s->weights + 128), (const float *)s->weights, (float *)s->outputs[0], d0));
 }
 GT_PROFILED(model)
 
@@ -126,7 +127,7 @@ int model_run(const void *weights, void *arena, const int64_t *dims,
     if (threads > 4) threads = 4;
     /* so little work is done sooner by one thread than by waking others */
     threads = 1;
-    GT_RUN_THREADS(run_thread, &s, threads);
+    gt_run(run_thread, &s, threads);
     return 0;
 }
 
@@ -236,6 +237,7 @@ GT_INLINE void model_k0_0_epilogue(const float *restrict acc, int64_t b, int64_t
 #define GT_NAME model_k0_0
 #define GT_PARAMS , const float *x0, const float *x1, const float *x2, float *y0, int64_t d0
 #define GT_ARGS , x0, x1, x2, y0, d0
+#define GT_PIECES 4
 #define GT_MR 4
 #define GT_NV 3
 #define GT_M d0

@@ -95,19 +95,20 @@ typedef struct {
     void *const *outputs;
 } run_state;
 
-static void run_thread(const run_state *s, int t, int threads)
+static void run_thread(const void *state, gt_worker *w)
 {
+    const run_state *const s = state;
     /* tanh */
-    if (t == 0) GT_STEP(0, 5, model_k0(t, threads, (const float *)s->inputs[0], (float *)s->outputs[0]));
+    GT_STEP(0, 5, gt_begin(w, 1, 1), model_k0(w->piece, w->pieces, (const float *)s->inputs[0], (float *)s->outputs[0]));
     /* transpose */
-    if (t == 0) GT_STEP(1, 5, model_k1(t, threads, (const float *)s->inputs[1], (float *)s->outputs[0]));
+    GT_STEP(1, 5, gt_begin(w, 1, 1), model_k1(w->piece, w->pieces, (const float *)s->inputs[1], (float *)s->outputs[0]));
     /* pad */
-    if (t == 0) GT_STEP(2, 5, model_k2(t, threads, (float *)s->arena));
+    GT_STEP(2, 5, gt_begin(w, 1, 1), model_k2(w->piece, w->pieces, (float *)s->arena));
     /* pad */
-    if (t == 0) GT_STEP(3, 5, model_k3(t, threads, (const float *)s->inputs[0], (float *)s->arena));
-    gt_barrier(threads);
+    GT_STEP(3, 5, gt_begin(w, 1, 1), model_k3(w->piece, w->pieces, (const float *)s->inputs[0], (float *)s->arena));
+    gt_barrier(w);
     /* reduce_sum */
-    if (t == 0) GT_STEP(4, 5, model_k4(t, threads, (const float *)s->arena, (float *)s->outputs[1]));
+    GT_STEP(4, 5, gt_begin(w, 1, 1), model_k4(w->piece, w->pieces, (const float *)s->arena, (float *)s->outputs[1]));
 }
 GT_PROFILED(model)
 
@@ -139,7 +140,7 @@ int model_run(const void *weights, void *arena, const int64_t *dims,
     if (((uintptr_t)arena) % 64) return MODEL_MISALIGNED;
     const run_state s = {weights, arena, dims, inputs, outputs};
     (void)threads;
-    run_thread(&s, 0, 1);
+    gt_run(run_thread, &s, 1);
     return 0;
 }
 

@@ -86,12 +86,13 @@ typedef struct {
     void *const *outputs;
 } run_state;
 
-static void run_thread(const run_state *s, int t, int threads)
+static void run_thread(const void *state, gt_worker *w)
 {
+    const run_state *const s = state;
     const int64_t d0 = s->dims[0];
     (void)d0;
     /* mul + softmax */
-    GT_STEP(0, 1, model_k0(t, threads, (const float *)s->inputs[0], (float *)s->outputs[0], d0));
+    GT_STEP(0, 1, gt_begin(w, w->threads, 4), model_k0(w->piece, w->pieces, (const float *)s->inputs[0], (float *)s->outputs[0], d0));
 }
 GT_PROFILED(model)
 
@@ -125,7 +126,7 @@ int model_run(const void *weights, void *arena, const int64_t *dims,
     if (threads > 4) threads = 4;
     /* so little work is done sooner by one thread than by waking others */
     if (dims[0] * 22000 < 250000) threads = 1;
-    GT_RUN_THREADS(run_thread, &s, threads);
+    gt_run(run_thread, &s, threads);
     return 0;
 }
 

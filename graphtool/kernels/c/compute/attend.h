@@ -20,6 +20,7 @@
    GT_WORK(t)     float *, workspace of thread t, 64-byte aligned, of
                     D·TP + T·VP + MR·(TP + 16 + VP) floats,
                   TP = T, VP = DV rounded up to NR
+   GT_PIECES      pieces of a thread's share (default 1); t and threads count pieces
    GT_PARAMS      more parameters, with a leading comma (default none); GT_ARGS hands them on
    GT_EPILOGUE    static inline void f(const float *restrict acc, int64_t b, int64_t s, int64_t d,
                   int64_t count GT_PARAMS): takes `count` elements of row s from d on; acc is
@@ -36,6 +37,9 @@
 #ifndef GT_PARAMS
 #define GT_PARAMS
 #define GT_ARGS
+#endif
+#ifndef GT_PIECES
+#define GT_PIECES 1
 #endif
 #define GT_NR (GT_NV * GT_LANES)
 #define GT_WIDE (gt_ceil_div(GT_T, GT_NR) * GT_NR + 16) /* from one row of scores to the next */
@@ -228,6 +232,11 @@ GT_INLINE void GT_JOIN(GT_NAME, _single)(int64_t b, int64_t s, float *scores GT_
 
 static void GT_NAME(int t, int threads GT_PARAMS)
 {
+    const int64_t each = gt_each(threads, GT_PIECES);
+    if ((GT_HEADS) % threads) { /* a piece would pack keys and values that another packs too */
+        if (t % each) return;
+        t = (int)(t / each), threads = (int)(threads / each);
+    }
     const int64_t blocks = (GT_S) < 4 ? (GT_S) : gt_ceil_div(GT_S, GT_MR);
     const int64_t units = (GT_HEADS) * blocks, end = gt_part(units, t + 1, threads);
     int64_t u = gt_part(units, t, threads);
@@ -281,6 +290,7 @@ static void GT_NAME(int t, int threads GT_PARAMS)
 #undef GT_MASK
 #undef GT_MASK_STEP
 #undef GT_WORK
+#undef GT_PIECES
 #undef GT_PARAMS
 #undef GT_ARGS
 #undef GT_EPILOGUE

@@ -20,6 +20,7 @@
                   else of a tap, [KH][KW][ceil(C/2)][NR][2]
    GT_ROWS_FIRST  whether a row goes through all panels before the next one (1), or a panel through
                   as many rows as stay in the cache (0); left out: rows if the weights stay in it
+   GT_PIECES      pieces of a thread's share (default 1); t and threads count pieces
    GT_PARAMS      more parameters, with a leading comma (default none); GT_ARGS hands them on
    GT_EPILOGUE    static inline void f(const float *restrict acc, int64_t n, int64_t oh, int64_t ow,
                   int64_t o, int64_t count GT_PARAMS): takes `count` channels of one pixel from the
@@ -36,6 +37,9 @@
 #ifndef GT_PARAMS
 #define GT_PARAMS
 #define GT_ARGS
+#endif
+#ifndef GT_PIECES
+#define GT_PIECES 1
 #endif
 #ifndef GT_TALL
 #define GT_TALL 1
@@ -148,16 +152,17 @@ static void GT_NAME(int t, int threads GT_PARAMS)
        kernels before and after do: if all weights are fewer than what would move from core to core.
        Where a tile is tall, a row here is a band of them. */
     const int64_t bands = gt_ceil_div(GT_OH, GT_TALL);
+    const int64_t each = gt_each(threads, GT_PIECES), shares = threads / each;
     int64_t base = 0, rows = (GT_BATCH) * bands;
     const int64_t lower = bands ? (GT_OH) / bands : 0, taller = bands ? (GT_OH) % bands : 0;
     const int64_t blocks = GT_TALL > 1 ? 1 : gt_ceil_div(GT_OW, GT_MR);
     const int64_t panels = gt_ceil_div(GT_O, GT_NR), all = panels * (GT_GROUPS);
     const int64_t size = GT_DEPTH * GT_NR;
     const int64_t line = ((GT_SH) * (GT_SW) * (GT_C) + (GT_O)) * (int64_t)(GT_GROUPS) * (GT_OW);
-    if (!(GT_ROWS_FIRST) && gt_by_rows(rows, threads) && all * size <= rows * GT_TALL * line) {
-        base = gt_part(rows, t, threads);
-        rows = gt_part(rows, t + 1, threads) - base;
-        t = 0, threads = 1;
+    if (!(GT_ROWS_FIRST) && gt_by_rows(rows, shares) && all * size <= rows * GT_TALL * line) {
+        base = gt_part(rows, t / each, shares);
+        rows = gt_part(rows, t / each + 1, shares) - base;
+        t = (int)(t % each), threads = (int)each;
     }
     const int64_t units = rows * all * blocks, end = gt_part(units, t + 1, threads);
     int64_t u = gt_part(units, t, threads);
@@ -227,6 +232,7 @@ static void GT_NAME(int t, int threads GT_PARAMS)
 #undef GT_XH
 #undef GT_XW
 #undef GT_W
+#undef GT_PIECES
 #undef GT_PARAMS
 #undef GT_ARGS
 #undef GT_EPILOGUE

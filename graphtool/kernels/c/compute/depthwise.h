@@ -18,6 +18,7 @@
    GT_YW GT_YC    the steps there from pixel to pixel, and from channel to channel
    GT_SUMS(n, oh) if defined, float *, where the sums over that row's pixels go
    GT_SUMC        the step there from channel to channel
+   GT_PIECES      pieces of a thread's share (default 1); t and threads count pieces
    GT_PARAMS      more parameters, with a leading comma (default none); GT_ARGS hands them on
    GT_EPILOGUE    static inline void f(const float *restrict acc, int64_t n, int64_t oh, int64_t ow,
                   int64_t c, int64_t count GT_PARAMS): takes `count` channels of one pixel from c
@@ -36,6 +37,9 @@
 #ifndef GT_PARAMS
 #define GT_PARAMS
 #define GT_ARGS
+#endif
+#ifndef GT_PIECES
+#define GT_PIECES 1
 #endif
 
 #ifdef GT_HALF
@@ -186,9 +190,13 @@ static void GT_NAME(int t, int threads GT_PARAMS)
        cache what it wrote; where rows are few, they take bands of channel blocks. */
     const int64_t slices = gt_ceil_div(GT_C, GT_LANES * (GT_CB)), rows = (GT_BATCH) * (GT_OH);
     if (rows == 0 || (GT_OW) == 0) return;
-    if (gt_by_rows(rows, threads)) {
-        const int64_t end = gt_part(rows, t + 1, threads);
-        for (int64_t row = gt_part(rows, t, threads); row < end;) {
+    const int64_t each = gt_each(threads, GT_PIECES), shares = threads / each;
+    if (gt_by_rows(rows, shares)) { /* a piece has whole blocks of rows */
+        const int64_t low = gt_part(rows, t / each, shares);
+        const int64_t high = gt_part(rows, t / each + 1, shares);
+        const int64_t blocks = gt_ceil_div(high - low, GT_BH);
+        const int64_t end = gt_min(high, low + gt_part(blocks, t % each + 1, each) * GT_BH);
+        for (int64_t row = low + gt_part(blocks, t % each, each) * GT_BH; row < end;) {
             const int64_t n = row / (GT_OH), top = row % (GT_OH);
             const int64_t height = gt_min(end - row, (GT_OH)-top);
             for (int64_t slice = 0; slice < slices; slice++)
@@ -236,6 +244,7 @@ static void GT_NAME(int t, int threads GT_PARAMS)
 #undef GT_YC
 #undef GT_SUMS
 #undef GT_SUMC
+#undef GT_PIECES
 #undef GT_PARAMS
 #undef GT_ARGS
 #undef GT_EPILOGUE

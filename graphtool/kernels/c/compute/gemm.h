@@ -18,6 +18,7 @@
                  panels together (default 640 KB)
    GT_BY_ROWS    whether threads take rows each (1) or cut the whole sequence evenly (0); left out:
                  rows where all of B costs less than rows of A and C that move from core to core
+   GT_PIECES     pieces of a thread's share (default 1); t and threads count pieces
    GT_PARAMS     more parameters, with a leading comma (default none); GT_ARGS hands them on
    GT_EPILOGUE   static inline void f(const float *restrict acc, int64_t b, int64_t m, int64_t n,
                  int64_t count GT_PARAMS): takes the `count` sums of row m from column n on; acc
@@ -37,6 +38,9 @@
 #ifndef GT_PARAMS
 #define GT_PARAMS
 #define GT_ARGS
+#endif
+#ifndef GT_PIECES
+#define GT_PIECES 1
 #endif
 #ifndef GT_RESIDENT
 #define GT_RESIDENT (640 * 1024)
@@ -129,11 +133,12 @@ static void GT_NAME(int t, int threads GT_PARAMS)
     const int64_t panels = gt_ceil_div(GT_N, GT_NR), all = gt_ceil_div(GT_M, GT_MR);
     if (all == 0) return;
     const int64_t shorter = (GT_M) / all, longer = (GT_M) % all;
+    const int64_t each = gt_each(threads, GT_PIECES), shares = threads / each;
     int64_t base = 0, blocks = all;
-    if ((GT_BATCH) == 1 && (GT_BY_ROWS) && gt_by_rows(all, threads)) {
-        base = gt_part(all, t, threads);
-        blocks = gt_part(all, t + 1, threads) - base;
-        t = 0, threads = 1;
+    if ((GT_BATCH) == 1 && (GT_BY_ROWS) && gt_by_rows(all, shares)) {
+        base = gt_part(all, t / each, shares);
+        blocks = gt_part(all, t / each + 1, shares) - base;
+        t = (int)(t % each), threads = (int)each;
     }
     const int64_t units = (GT_BATCH) * panels * blocks, end = gt_part(units, t + 1, threads);
     int64_t u = gt_part(units, t, threads);
@@ -190,6 +195,7 @@ static void GT_NAME(int t, int threads GT_PARAMS)
 #undef GT_BY_ROWS
 #undef GT_A
 #undef GT_B
+#undef GT_PIECES
 #undef GT_PARAMS
 #undef GT_ARGS
 #undef GT_EPILOGUE

@@ -11,6 +11,7 @@
    GT_A(b)       A of product b
    GT_B(b)       B of product b, packed [ceil(N/NR)][ceil(K/G)][NR][G], zero padded, 64-byte
                  aligned; G is 2 for pairs, else 4
+   GT_PIECES     pieces of a thread's share (default 1); t and threads count pieces
    GT_PARAMS     more parameters, with a leading comma (default none); GT_ARGS hands them on
    GT_EPILOGUE   static inline void f(const int32_t *restrict acc, int64_t b, int64_t m, int64_t n,
                  int64_t count GT_PARAMS): takes the `count` sums of row m from column n on; acc
@@ -30,6 +31,9 @@
 #ifndef GT_PARAMS
 #define GT_PARAMS
 #define GT_ARGS
+#endif
+#ifndef GT_PIECES
+#define GT_PIECES 1
 #endif
 #define GT_NR (GT_NV * GT_LANES)
 #define GT_SIZE (GT_PAIRS ? 2 : 1) /* bytes of an element */
@@ -113,16 +117,17 @@ static void GT_NAME(int t, int threads GT_PARAMS)
        that move from core to core; else they cut the whole sequence evenly. */
     const int64_t panels = gt_ceil_div(GT_N, GT_NR), all = gt_ceil_div(GT_M, GT_MR);
     if (all == 0) return;
+    const int64_t each = gt_each(threads, GT_PIECES), shares = threads / each;
     const int own = (GT_BATCH) == 1 && (GT_M) * ((GT_K) + (GT_N)) >= (GT_K) * (GT_N)
-                    && gt_by_rows(all, threads);
-    const int64_t low = own ? gt_part(all, t, threads) : 0;
-    const int64_t high = own ? gt_part(all, t + 1, threads) : all;
+                    && gt_by_rows(all, shares);
+    const int64_t low = own ? gt_part(all, t / each, shares) : 0;
+    const int64_t high = own ? gt_part(all, t / each + 1, shares) : all;
     const int64_t a_row = gt_max(1, (GT_K) * GT_SIZE);
     const int64_t resident = gt_max(1, 640 * 1024 / GT_MR / a_row);
     const int64_t chunk = gt_ceil_div(high - low, gt_max(1, gt_ceil_div(high - low, resident)));
-    const int64_t units = (GT_BATCH) * panels * all;
-    const int64_t begin = own ? 0 : gt_part(units, t, threads);
-    const int64_t end = own ? units : gt_part(units, t + 1, threads);
+    const int64_t units = (GT_BATCH) * panels * (high - low);
+    const int64_t begin = own ? gt_part(units, t % each, each) : gt_part(units, t, threads);
+    const int64_t end = own ? gt_part(units, t % each + 1, each) : gt_part(units, t + 1, threads);
     int64_t seen = 0; /* units of the chunks before */
     for (int64_t b = 0; b < (GT_BATCH); b++)
         for (int64_t first = low; first < high; first += chunk) {
@@ -148,6 +153,7 @@ static void GT_NAME(int t, int threads GT_PARAMS)
 #undef GT_BATCH
 #undef GT_A
 #undef GT_B
+#undef GT_PIECES
 #undef GT_PARAMS
 #undef GT_ARGS
 #undef GT_EPILOGUE

@@ -18,12 +18,12 @@
                  GT_KEPTS apart; optional
    GT_WORK(t)    float[GT_BLOCK·(GATES + 3)·H] of thread t, scratch
    GT_BLOCK      rows of the batch at a time, a literal; with panels, a tile of so many rows fits
+   GT_WAIT       a statement, all threads wait for each other
    GT_PARAMS     more parameters, with a leading comma; GT_ARGS hands them on
 
    Directions and blocks of batch rows are shared out. If these are fewer than the threads, all
    threads work on each step, each on a part of the state, and wait for each other once per step. */
 #include "nest.h"
-#include "runtime.h"
 #include "tile.h"
 
 #pragma GCC diagnostic push
@@ -188,13 +188,13 @@ GT_NOINLINE void GT_JOIN(GT_NAME, _sequence)(int threads, int64_t d, int64_t b, 
             c[i * n + j] = (GT_C0(d, at))[j * (GT_C0S)];
 #endif
         }
-    gt_barrier(threads);
+    if (threads > 1) GT_WAIT;
     for (int64_t step = 0; step < GT_STEPS; step++) {
         const int64_t s = back ? GT_STEPS - 1 - step : step;
         GT_JOIN(GT_NAME, _step)(s, d, b, rows, h, spare, c, g, a, first, last GT_ARGS);
         float *const next = spare;
         spare = h, h = next;
-        gt_barrier(threads);
+        if (threads > 1) GT_WAIT;
     }
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = first; j < last; j++) {
@@ -265,5 +265,6 @@ GT_NOINLINE void GT_NAME(int t, int threads GT_PARAMS)
 #undef GT_KEEP
 #undef GT_WORK
 #undef GT_BLOCK
+#undef GT_WAIT
 #undef GT_PARAMS
 #undef GT_ARGS

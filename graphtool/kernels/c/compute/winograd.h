@@ -23,6 +23,8 @@
    GT_WORK(t)     float *, workspace of thread t, 64-byte aligned, of
                     n·n·(GROUP·(CP + 16) + 16) + n·n·(GROUP·(OP + 16) + 16) words of 4 bytes,
                   CP = C rounded up to GT_LANES, of integers C/2 likewise, OP = O rounded up to NR
+   GT_PIECES      pieces of a thread's share (default 1); t and threads count pieces
+   GT_WAIT        if shared: a statement, all threads wait for each other
    GT_PARAMS      more parameters, with a leading comma (default none); GT_ARGS hands them on
    GT_EPILOGUE    static inline void f(const float *restrict acc, int64_t n, int64_t oh, int64_t ow,
                   int64_t o, int64_t count GT_PARAMS): takes `count` channels of one pixel from o
@@ -35,9 +37,6 @@
    only, which is faster if the weights are larger than the image. */
 #include "tile.h"
 #include "winograd_points.h"
-#ifdef GT_SHARED
-#include "runtime.h"
-#endif
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-parameter"
@@ -45,6 +44,9 @@
 #ifndef GT_PARAMS
 #define GT_PARAMS
 #define GT_ARGS
+#endif
+#ifndef GT_PIECES
+#define GT_PIECES 1
 #endif
 #ifndef GT_GROUPS
 #define GT_GROUPS 1
@@ -258,17 +260,23 @@ static void GT_NAME(int t, int threads GT_PARAMS)
     const int64_t first = gt_part(GT_TILES, t, threads), last = gt_part(GT_TILES, t + 1, threads);
     if (GT_TILES == 0) return;
     GT_JOIN(GT_NAME, _gather)(first, last, first, 0 GT_ARGS);
-    gt_barrier(threads);
+    GT_WAIT;
     GT_JOIN(GT_NAME, _products)
     (gt_part(GT_UNITS, t, threads), gt_part(GT_UNITS, t + 1, threads), GT_TILES, 0 GT_ARGS);
-    gt_barrier(threads);
+    GT_WAIT;
     GT_JOIN(GT_NAME, _scatter)(first, last, first, 0 GT_ARGS);
 }
 #else
 static void GT_NAME(int t, int threads GT_PARAMS)
 {
-    const int64_t end = gt_part(GT_TILES, t + 1, threads);
-    for (int64_t first = gt_part(GT_TILES, t, threads); first < end; first += (GT_GROUP)) {
+    /* the tiles of a share, then the groups of a piece of it */
+    const int64_t each = gt_each(threads, GT_PIECES), share = t / each, shares = threads / each;
+    const int64_t low = gt_part(GT_TILES, share, shares);
+    const int64_t high = gt_part(GT_TILES, share + 1, shares);
+    const int64_t groups = gt_ceil_div(high - low, GT_GROUP);
+    const int64_t end = gt_min(high, low + gt_part(groups, t % each + 1, each) * (GT_GROUP));
+    int64_t first = low + gt_part(groups, t % each, each) * (GT_GROUP);
+    for (; first < end; first += (GT_GROUP)) {
         const int64_t last = gt_min(end, first + (GT_GROUP));
         GT_JOIN(GT_NAME, _gather)(first, last, 0, t GT_ARGS);
         GT_JOIN(GT_NAME, _products)(0, GT_UNITS, last - first, t GT_ARGS);
@@ -325,6 +333,8 @@ static void GT_NAME(int t, int threads GT_PARAMS)
 #undef GT_XW
 #undef GT_W
 #undef GT_WORK
+#undef GT_PIECES
+#undef GT_WAIT
 #undef GT_PARAMS
 #undef GT_ARGS
 #undef GT_EPILOGUE

@@ -21,6 +21,7 @@
    GT_WORK(t)     float *, workspace of thread t, 64-byte aligned, of
                     n·(GROUP·(DP + 16) + 16) + n·(GROUP·(OP + 16) + 16) floats,
                   DP = KA·ceil(KL/3)·C rounded up to GT_LANES, OP = O rounded up to NR
+   GT_PIECES      pieces of a thread's share (default 1); t and threads count pieces
    GT_PARAMS      more parameters, with a leading comma (default none); GT_ARGS hands them on
    GT_EPILOGUE    static inline void f(const float *restrict acc, int64_t n, int64_t oh, int64_t ow,
                   int64_t o, int64_t count GT_PARAMS): takes `count` channels of one pixel from o
@@ -37,6 +38,9 @@
 #ifndef GT_PARAMS
 #define GT_PARAMS
 #define GT_ARGS
+#endif
+#ifndef GT_PIECES
+#define GT_PIECES 1
 #endif
 #define GT_NR (GT_NV * GT_LANES)
 #define GT_N (GT_TILE + 2)
@@ -178,10 +182,16 @@ static void GT_NAME(int t, int threads GT_PARAMS)
 {
     /* threads take whole lines, where there are enough, as the kernels before and after do */
     const int64_t lines = (GT_BATCH) * (GT_ACROSS);
-    const int64_t unit = gt_by_rows(lines, threads) ? GT_TILES_L : 1;
-    const int64_t units = unit ? GT_TILES / unit : 0, end = gt_part(units, t + 1, threads) * unit;
+    const int64_t each = gt_each(threads, GT_PIECES), share = t / each, shares = threads / each;
+    const int64_t unit = gt_by_rows(lines, shares) ? GT_TILES_L : 1;
+    const int64_t units = unit ? GT_TILES / unit : 0;
+    const int64_t low = gt_part(units, share, shares) * unit;
+    const int64_t high = gt_part(units, share + 1, shares) * unit;
+    const int64_t groups = gt_ceil_div(high - low, GT_GROUP);
+    const int64_t end = gt_min(high, low + gt_part(groups, t % each + 1, each) * (GT_GROUP));
+    int64_t first = low + gt_part(groups, t % each, each) * (GT_GROUP);
     float *const work = GT_WORK(t);
-    for (int64_t first = gt_part(units, t, threads) * unit; first < end; first += (GT_GROUP)) {
+    for (; first < end; first += (GT_GROUP)) {
         const int64_t last = gt_min(end, first + (GT_GROUP));
         GT_JOIN(GT_NAME, _gather)(first, last, work GT_ARGS);
         GT_JOIN(GT_NAME, _products)(last - first, work GT_ARGS);
@@ -221,6 +231,7 @@ static void GT_NAME(int t, int threads GT_PARAMS)
 #undef GT_XL
 #undef GT_W
 #undef GT_WORK
+#undef GT_PIECES
 #undef GT_PARAMS
 #undef GT_ARGS
 #undef GT_EPILOGUE

@@ -1,8 +1,8 @@
-/* How a model's threads run: one parallel region an inference, barriers inside it. */
+/* How a model's threads come to a run and leave it: they are kept between runs, asleep. */
 #ifndef GT_RUNTIME_H
 #define GT_RUNTIME_H
 
-#include "compiler.h"
+#include "team.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -16,59 +16,144 @@ static inline int gt_any_null(const void *const *pointers, int count)
     return 0;
 }
 
-#ifdef _OPENMP
-#include <omp.h>
+#if GT_THREADS
+#include <stdlib.h>
+#include <string.h>
 
-/* Every thread of the region waits here for all others. */
-static inline void gt_barrier(int threads)
+/* Teams at rest, for later runs: of several runs at once each has its own. */
+static gt_team *gt_teams;
+static pthread_mutex_t gt_teams_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* A fork copies one thread only: the child makes new teams. */
+static void gt_after_fork(void)
 {
-    if (threads > 1) {
-#pragma omp barrier
+    const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
+    gt_teams = 0;
+    gt_teams_lock = fresh;
+}
+
+/* A helper's life: it waits for a job, and comes in while the gate is open. */
+static void *gt_help(void *place)
+{
+    gt_team *const team = *(gt_team **)place;
+    int t = 0;
+    while ((void *)&team->of[t].team != place) t++;
+    for (uint64_t job = 1;; job++) {
+        gt_await(team, &team->gate, job << 17);
+        uint64_t gate = __atomic_load_n(&team->gate, __ATOMIC_ACQUIRE);
+        job = gate >> 17;
+        if (__atomic_load_n(&team->quit, __ATOMIC_ACQUIRE)) return 0;
+        while (gate >> 17 == job && gate & 1 << 16)
+            if (__atomic_compare_exchange_n(&team->gate, &gate, gate + 1, 1, __ATOMIC_ACQ_REL,
+                                            __ATOMIC_ACQUIRE)) {
+                gt_worker w = {.team = team, .thread = t, .threads = team->threads,
+                               .step = team->step, .target = team->target};
+                if (t < w.threads) team->body(team->state, &w);
+                __atomic_fetch_add(&team->left, 1, __ATOMIC_SEQ_CST);
+                gt_tell(team);
+                break;
+            }
     }
 }
 
-/* A fork copies one thread only. OpenMP's other threads are missing in the child, and a region of
-   several would wait for them for ever: a child of a process that had such a region runs alone. */
-#if defined(__unix__) || defined(__APPLE__)
-#include <pthread.h>
-
-static int gt_teamed, gt_alone;
-
-static void gt_after_fork(void) { gt_alone = 1; }
-
-static inline int gt_team(int count)
+/* What OMP_WAIT_POLICY of the environment asks for, else GT_SPIN_NS. */
+static uint64_t gt_spin(void)
 {
-    if (count > 1 && !gt_teamed) {
-        pthread_atfork(0, 0, gt_after_fork);
-        gt_teamed = 1;
+    const char *policy = getenv("OMP_WAIT_POLICY");
+    if (policy && (*policy == 'p' || *policy == 'P')) return 0;
+    if (policy && (*policy == 'a' || *policy == 'A')) return 1000000000;
+    return GT_SPIN_NS;
+}
+
+/* A team of `threads`, the caller among them; with fewer where the system has no more, or none. */
+static gt_team *gt_team_made(int threads)
+{
+    const size_t bytes = sizeof(gt_team) + (size_t)threads * sizeof(((gt_team *)0)->of[0]);
+    char *memory = calloc(1, bytes + 64);
+    if (!memory) return 0;
+    gt_team *team = (gt_team *)(void *)(memory + (64 - (uintptr_t)memory % 64));
+    pthread_attr_t about;
+    pthread_mutex_init(&team->lock, 0);
+    pthread_cond_init(&team->wake, 0);
+    pthread_attr_init(&about);
+    pthread_attr_setstacksize(&about, (size_t)4 << 20); /* some systems give 128 KB */
+    team->memory = memory;
+    team->spin = gt_spin();
+    team->room = threads;
+    for (int t = 1; t < threads; t++) {
+        team->of[t].team = team;
+        if (pthread_create(&team->of[t].id, &about, gt_help, &team->of[t].team)) break;
+        team->helpers = t;
     }
-    return gt_alone ? 1 : count;
+    pthread_attr_destroy(&about);
+    return team;
+}
+
+static gt_team *gt_team_for(int threads)
+{
+    static int known;
+    pthread_mutex_lock(&gt_teams_lock);
+    if (!known) known = !pthread_atfork(0, 0, gt_after_fork);
+    gt_team **at = &gt_teams, *team;
+    while (*at && (*at)->room < threads) at = &(*at)->next;
+    team = *at;
+    if (team) *at = team->next;
+    pthread_mutex_unlock(&gt_teams_lock);
+    return team ? team : gt_team_made(threads);
+}
+
+/* Ends the helpers at rest, before their code is unloaded. */
+__attribute__((destructor)) static void gt_teams_end(void)
+{
+    pthread_mutex_lock(&gt_teams_lock);
+    while (gt_teams) {
+        gt_team *const team = gt_teams;
+        gt_teams = team->next;
+        __atomic_store_n(&team->quit, 1, __ATOMIC_RELEASE);
+        __atomic_store_n(&team->gate, ((team->gate >> 17) + 1) << 17, __ATOMIC_SEQ_CST);
+        gt_tell(team);
+        for (int t = 1; t <= team->helpers; t++) pthread_join(team->of[t].id, 0);
+        free(team->memory);
+    }
+    pthread_mutex_unlock(&gt_teams_lock);
+}
+
+static inline void gt_run(void (*body)(const void *state, gt_worker *w), const void *state,
+                          int threads)
+{
+    gt_team *team = threads > 1 ? gt_team_for(threads < 4096 ? threads : 4096) : 0;
+    if (!team || !team->helpers) {
+        gt_worker alone = {.threads = 1};
+        body(state, &alone);
+    } else {
+        const int most = team->helpers + 1;
+        gt_worker w = {.team = team, .threads = threads < most ? threads : most,
+                       .step = team->step, .target = team->target};
+        team->body = body, team->state = state, team->threads = w.threads;
+        const uint64_t job = (__atomic_load_n(&team->gate, __ATOMIC_RELAXED) >> 17) + 1;
+        __atomic_store_n(&team->gate, job << 17 | 1 << 16, __ATOMIC_SEQ_CST);
+        gt_tell(team);
+        body(state, &w);
+        gt_barrier(&w);
+        team->came += __atomic_fetch_sub(&team->gate, 1 << 16, __ATOMIC_SEQ_CST) & 0xffff;
+        if (__atomic_load_n(&team->left, __ATOMIC_ACQUIRE) < team->came)
+            gt_await(team, &team->left, team->came);
+        team->step = w.step, team->target = w.target;
+    }
+    if (team) {
+        pthread_mutex_lock(&gt_teams_lock);
+        team->next = gt_teams, gt_teams = team;
+        pthread_mutex_unlock(&gt_teams_lock);
+    }
 }
 #else
-static inline int gt_team(int count) { return count; }
-#endif
-
-#define GT_OMP(x) _Pragma(#x)
-
-/* The region may get fewer threads than asked for: the share of each follows what it got. */
-#define GT_RUN_THREADS(fn, state, count)                                     \
-    do {                                                                     \
-        const int team_ = gt_team(count);                                    \
-        if (team_ <= 1) {                                                    \
-            fn(state, 0, 1);                                                 \
-        } else {                                                             \
-            GT_OMP(omp parallel num_threads(team_))                          \
-            fn(state, omp_get_thread_num(), omp_get_num_threads());          \
-        }                                                                    \
-    } while (0)
-#else
-static inline void gt_barrier(int threads) { (void)threads; }
-
-#define GT_RUN_THREADS(fn, state, count) \
-    do {                                 \
-        (void)(count);                   \
-        fn(state, 0, 1);                 \
-    } while (0)
+static inline void gt_run(void (*body)(const void *state, gt_worker *w), const void *state,
+                          int threads)
+{
+    gt_worker alone = {.threads = 1};
+    (void)threads;
+    body(state, &alone);
+}
 #endif
 
 #ifdef GT_PROFILE
@@ -112,19 +197,23 @@ static inline void gt_leave(int64_t *marks)
     gt_last = marks;
 }
 
-#define GT_STEP(i, steps, call)                                                      \
+#define GT_STEP(i, steps, begin, call)                                               \
     do {                                                                             \
         int64_t *marks_ =                                                            \
-            gt_marks ? gt_marks + ((int64_t)t * (steps) + (i)) * GT_MARKS : 0;       \
-        if (marks_)                                                                  \
-            gt_enter(marks_);                                                        \
-        call;                                                                        \
-        if (marks_)                                                                  \
+            gt_marks ? gt_marks + ((int64_t)w->thread * (steps) + (i)) * GT_MARKS : 0;    \
+        int any_ = 0;                                                                \
+        for (begin; gt_take(w); any_ = 1) {                                          \
+            if (marks_ && !any_)                                                     \
+                gt_enter(marks_);                                                    \
+            call;                                                                    \
+        }                                                                            \
+        if (marks_ && any_)                                                          \
             gt_leave(marks_);                                                        \
     } while (0)
 #else
 #define GT_PROFILED(name)
-#define GT_STEP(i, steps, call) call
+#define GT_STEP(i, steps, begin, call) \
+    for (begin; gt_take(w);) call
 #endif
 
 #endif

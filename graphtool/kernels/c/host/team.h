@@ -1,0 +1,187 @@
+/* The threads of one run, inside it: they take the pieces of each step as they come, and wait until
+   all pieces are done, not until all threads are there. A thread that has no processor and holds no
+   piece delays nobody. Needs no OpenMP; without threads (GT_ALONE) only one runs.
+
+   The step of a run has shares · each pieces. A thread takes those of its own share first, as its
+   cache holds what they read, then those of the others. Which pieces there are does not depend on
+   who takes them. Steps and pieces are counted without end, so that nothing is ever reset: a thread
+   that comes late to a step finds a later number there, and goes on. */
+#ifndef GT_TEAM_H
+#define GT_TEAM_H
+
+#include "compiler.h"
+
+#include <stdint.h>
+
+#if !defined GT_ALONE && defined _OPENMP
+#define GT_THREADS 1
+#include <pthread.h>
+#include <time.h>
+#else
+#define GT_THREADS 0
+#endif
+
+typedef struct gt_team gt_team;
+
+/* One thread in a run. */
+typedef struct {
+    gt_team *team;        /* 0: it is alone */
+    int thread, threads;  /* its number, and of how many */
+    int piece, pieces;    /* the piece at hand, and how many the step has */
+    int shares, each;     /* the step has so many shares, of so many pieces each */
+    int looked, together; /* shares that have nothing left; 1: each thread has its own piece */
+    uint64_t done;        /* pieces of this step that it did */
+    uint64_t step;        /* the number of the step */
+    uint64_t target;      /* pieces of all steps so far */
+} gt_worker;
+
+#if GT_THREADS
+/* How long a thread spins while it waits; then it sleeps. */
+enum { GT_SPIN_NS = 50000 };
+
+struct gt_team {
+    _Alignas(64) uint64_t gate; /* job << 17, 1 << 16 while it is open, and how many came in */
+    uint64_t left;              /* how many went out again, ever */
+    _Alignas(64) uint64_t done; /* pieces done, ever */
+    _Alignas(64) uint32_t sleepers;
+    uint32_t quit;
+    uint64_t spin;
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    void (*body)(const void *state, gt_worker *w);
+    const void *state;
+    int threads, helpers, room;
+    uint64_t step, target, came;
+    gt_team *next; /* in the list of those at rest */
+    void *memory;  /* what to free */
+    struct {
+        _Alignas(64) uint64_t taken; /* step << 16, and how many pieces of the share are taken */
+        pthread_t id;
+        gt_team *team;
+        int t;
+    } of[];
+};
+
+static inline uint64_t gt_time(void)
+{
+    struct timespec now;
+    timespec_get(&now, TIME_UTC);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static inline void gt_pause(void)
+{
+#if defined __x86_64__ || defined __i386__
+    __builtin_ia32_pause();
+#elif defined __aarch64__
+    __asm__ volatile("yield");
+#endif
+}
+
+/* Waits until a counter has reached a number: spins a while, then sleeps. The order of its own
+   reads and writes, and of those in gt_tell, is what keeps a wake-up from being lost. */
+static inline void gt_await(gt_team *team, const uint64_t *counter, uint64_t number)
+{
+    const uint64_t start = gt_time();
+    do {
+        for (int i = 0; i < 32; i++) {
+            if (__atomic_load_n(counter, __ATOMIC_ACQUIRE) >= number) return;
+            gt_pause();
+        }
+    } while (gt_time() - start < team->spin);
+    pthread_mutex_lock(&team->lock);
+    __atomic_fetch_add(&team->sleepers, 1, __ATOMIC_SEQ_CST);
+    while (__atomic_load_n(counter, __ATOMIC_SEQ_CST) < number)
+        pthread_cond_wait(&team->wake, &team->lock);
+    __atomic_fetch_sub(&team->sleepers, 1, __ATOMIC_SEQ_CST);
+    pthread_mutex_unlock(&team->lock);
+}
+
+/* Wakes those that sleep, after a counter has grown. */
+static inline void gt_tell(gt_team *team)
+{
+    if (!__atomic_load_n(&team->sleepers, __ATOMIC_SEQ_CST)) return;
+    pthread_mutex_lock(&team->lock);
+    pthread_cond_broadcast(&team->wake);
+    pthread_mutex_unlock(&team->lock);
+}
+
+static inline void gt_count(gt_worker *w, uint64_t pieces)
+{
+    __atomic_fetch_add(&w->team->done, pieces, __ATOMIC_SEQ_CST);
+}
+
+/* Waits until all pieces of the steps so far are done. */
+static inline void gt_barrier(gt_worker *w)
+{
+    if (!w->team) return;
+    if (__atomic_load_n(&w->team->done, __ATOMIC_SEQ_CST) >= w->target)
+        gt_tell(w->team);
+    else
+        gt_await(w->team, &w->team->done, w->target);
+}
+
+/* Waits until all threads of the run are here. */
+static inline void gt_meet(gt_worker *w)
+{
+    if (!w->team) return;
+    w->target += (uint64_t)w->threads;
+    gt_count(w, 1);
+    gt_barrier(w);
+}
+
+/* Whether the thread got a piece of the step; counts those that it did once there are no more. */
+static inline int gt_claim(gt_worker *w)
+{
+    if (w->together) {
+        if (w->together++ == 1) return 1;
+        w->target += (uint64_t)w->threads; /* only now: the step itself waits for its threads */
+        gt_count(w, 1);
+        return 0;
+    }
+    for (; w->looked < w->shares; w->looked++) {
+        const int share = (w->thread + w->looked) % w->shares;
+        uint64_t *taken = &w->team->of[share].taken;
+        uint64_t seen = __atomic_load_n(taken, __ATOMIC_RELAXED);
+        for (;;) {
+            const uint64_t count = seen >> 16 == w->step ? seen & 0xffff : 0;
+            if (seen >> 16 > w->step || count == (uint64_t)w->each) break;
+            if (__atomic_compare_exchange_n(taken, &seen, w->step << 16 | (count + 1), 1,
+                                            __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+                w->piece = share * w->each + (int)count;
+                w->done++;
+                return 1;
+            }
+        }
+    }
+    if (w->done) gt_count(w, w->done);
+    return 0;
+}
+#else
+static inline void gt_barrier(gt_worker *w) { (void)w; }
+static inline void gt_meet(gt_worker *w) { (void)w; }
+static inline int gt_claim(gt_worker *w) { return (void)w, 0; }
+#endif
+
+/* Starts a step of shares · each pieces; alone, of one. */
+static inline void gt_begin(gt_worker *w, int shares, int each)
+{
+    w->piece = -1, w->pieces = 1;
+    if (!w->team) return;
+    w->shares = shares, w->each = each, w->pieces = shares * each;
+    w->looked = w->together = 0, w->done = 0;
+    w->step++;
+    w->target += (uint64_t)w->pieces;
+}
+
+/* Starts a step in which each thread does its own piece, as they wait for each other. */
+static inline void gt_begin_together(gt_worker *w)
+{
+    w->piece = w->team ? w->thread : -1, w->pieces = w->threads;
+    w->together = 1;
+}
+
+/* Whether there is another piece for this thread. */
+static inline int gt_take(gt_worker *w) { return w->team ? gt_claim(w) : ++w->piece < w->pieces; }
+
+#endif

@@ -1,0 +1,148 @@
+"""team.h and runtime.h in a C program of their own: every piece is done once, in time, however many
+threads and callers there are."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from graphtool import build
+from graphtool import ops as o
+from graphtool.kernels import headers
+from tests.passes.pass_samples import module, values
+
+USER = """
+#include "runtime.h"
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { STEPS = 40, MOST = 7, EACH = 5, CALLERS = 4, RUNS = 60 };
+typedef struct {
+    int threads;
+    int done[STEPS][MOST * EACH]; /* how often each piece was done */
+    int sum, seen[MOST];
+} table;
+
+static void piece(table *s, int step, gt_worker *w)
+{
+    s->done[step][w->piece]++;
+    if (step && s->done[step - 1][0] != 1) s->done[step][0] = -1000; /* the step before is done */
+}
+
+/* Each thread waits for the others in the middle, as those of a recurrence do. */
+static void half(table *s, gt_worker *w)
+{
+    s->seen[w->piece] = w->pieces;
+    gt_meet(w);
+    for (int i = 0; i < w->pieces; i++)
+        if (s->seen[i] != w->pieces) s->sum = -1000000;
+}
+
+static void body(const void *state, gt_worker *w)
+{
+    table *s = *(table *const *)state;
+    for (int i = 0; i < STEPS; i++) {
+        if (i % 8 == 5) GT_STEP(i, STEPS, gt_begin(w, 1, 1), piece(s, i, w));
+        else GT_STEP(i, STEPS, gt_begin(w, w->threads, 1 + i % EACH), piece(s, i, w));
+        gt_barrier(w);
+        if (i % 10 == 3) {
+            GT_STEP(0, 0, gt_begin_together(w), half(s, w));
+            gt_barrier(w);
+        }
+        if (i % 10 == 7) { /* a flag that the next step overwrites is read by all before */
+            const int on = s->sum;
+            gt_meet(w);
+            if (on != i / 10) return;
+            GT_STEP(0, 0, gt_begin(w, 1, 1), s->sum++);
+            gt_barrier(w);
+        }
+    }
+}
+
+/* The number of faults in a run of so many threads. */
+static int run(table *s, int threads)
+{
+    int wrong = 0;
+    memset(s, 0, sizeof *s);
+    gt_run(body, &s, threads);
+    const int all = GT_THREADS ? threads : 1;
+    for (int i = 0; i < STEPS; i++) {
+        const int pieces = all == 1 || i % 8 == 5 ? 1 : all * (1 + i % EACH);
+        for (int p = 0; p < MOST * EACH; p++) wrong += s->done[i][p] != (p < pieces);
+    }
+    return wrong + (s->sum != STEPS / 10);
+}
+
+static void *caller(void *p)
+{
+    static table tables[CALLERS];
+    const int counts[] = {1, 2, 3, 7};
+    long wrong = 0;
+    for (int i = 0; i < RUNS; i++)
+        wrong += run(&tables[(long)p], counts[(i + (long)p) % 4]);
+    return (void *)wrong;
+}
+
+int main(void)
+{
+    long wrong = 0;
+    for (long rounds = 0; rounds < 2; rounds++) {
+#if GT_THREADS
+        pthread_t callers[CALLERS];
+        void *found;
+        for (long i = 0; i < CALLERS; i++) pthread_create(&callers[i], 0, caller, (void *)i);
+        for (int i = 0; i < CALLERS; i++) pthread_join(callers[i], &found), wrong += (long)found;
+#endif
+        wrong += (long)caller(0);
+        if (rounds) break;
+        const pid_t child = FORKS ? fork() : 1;
+        if (!child) _exit(caller(0) ? 9 : 0);
+        int status = 0;
+        if (FORKS) waitpid(child, &status, 0);
+        wrong += status;
+    }
+    printf("%ld\\n", wrong);
+    return 0;
+}
+"""
+LOOKS = {"plain": ("-O2", "-fopenmp", "-DFORKS=1"), "alone": ("-O2", "-DFORKS=1"),
+         "asleep": ("-O2", "-fopenmp", "-DFORKS=1"),
+         "tsan": ("-O1", "-fopenmp", "-fsanitize=thread", "-DFORKS=0"),
+         "asan": ("-O1", "-fopenmp", "-fsanitize=address,undefined", "-DFORKS=1")}
+
+
+@pytest.mark.parametrize("cc", ["gcc", "clang"])
+@pytest.mark.parametrize("look", LOOKS)
+def test_every_piece_is_done_once(look: str, cc: str, tmp_path: Path) -> None:
+    for name in ("compiler.h", "team.h", "runtime.h"):
+        (tmp_path / name).write_text(headers.text(name) or "")
+    (tmp_path / "user.c").write_text(USER)
+    done = subprocess.run([cc, *LOOKS[look], "-Wall", "-Wextra", "-g", "user.c", "-o", "user",
+                           "-lpthread"], cwd=tmp_path, capture_output=True, text=True)
+    if done.returncode and ("sanitize" in " ".join(LOOKS[look]) or cc == "clang"):
+        pytest.skip(done.stderr[-300:])
+    assert done.returncode == 0 and not done.stderr, done.stderr[:2000]
+    env = {"OMP_WAIT_POLICY": "passive"} if look == "asleep" else {}
+    ran = subprocess.run(["./user"], cwd=tmp_path, capture_output=True, text=True, env=env)
+    if "unexpected memory mapping" in ran.stderr:
+        pytest.skip("TSan does not run on this kernel")
+    assert (ran.returncode, ran.stdout) == (0, "0\n"), ran.stdout + ran.stderr[:2000]
+
+
+UNLOADED = """
+import sys, _ctypes, numpy, graphtool
+model = graphtool.load(sys.argv[1], threads=2)
+model(x0=numpy.ones((256, 512), "f4"))
+_ctypes.dlclose(model.library._handle)
+"""
+
+
+def test_the_threads_of_a_library_end_before_it_is_unloaded(tmp_path: Path) -> None:
+    built = build(module(lambda x: o.matmul(x, values(x, 512, 512)), "f32[256,512]"),
+                  tmp_path / "b")
+    subprocess.run([sys.executable, "-c", UNLOADED, str(built)], check=True, timeout=300)
