@@ -21,6 +21,7 @@ from benchmarks.fuzz.report import coverage, groups, report
 from benchmarks.fuzz.spans import CHUNK, seeds, spans
 from benchmarks.suite.limits import WORKERS
 
+SANITIZERS = ("address,undefined", "thread")
 EACH = 60  # seconds between two writes of the record
 
 
@@ -36,6 +37,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
                         help="torch modules, captured by torch.export or torch.fx, beside torch")
     parser.add_argument("--grad", action="store_true",
                         help="with --torch: gradients too, all floats being float64")
+    parser.add_argument("--sanitize", metavar="LIST", choices=SANITIZERS,
+                        help="compile the graphs under sanitizers and run them on buffers that "
+                             f"stand apart: {' or '.join(SANITIZERS)}")
+    parser.add_argument("--realistic", action="store_true",
+                        help="with --sanitize: models of benchmarks/models in floats, 8 and 4 "
+                             "bits, and training steps, in place of random graphs")
     parser.add_argument("--rerun", metavar="SEEDS",
                         help="these seeds again, compiled too: 7,30-39. What they show now "
                              "replaces in the record what they showed before")
@@ -43,6 +50,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
                         help="leave out the seeds that the record has")
     parser.add_argument("--record", type=Path, metavar="FILE",
                         help="the record (default: results/fuzz.json in the work folder)")
+    parser.add_argument("--join", type=Path, nargs="*", default=[], metavar="FILE",
+                        help="add these records, of other seeds or modes, to the record")
     parser.add_argument("-j", "--workers", type=int, default=WORKERS)
 
 
@@ -50,6 +59,8 @@ def main(options: argparse.Namespace) -> int:
     """Run, add to the record, write the report, and count the causes that nothing explains."""
     path = options.record or work.results("fuzz.json")
     record, start, total = read(path), time.perf_counter(), Outcome()
+    for other in options.join:
+        record.join(read(other))
     mode, run, size = chosen(options)
     part, written = record.part(mode, options.workers), start
     for span, out in crew(until(wanted(options, record, mode, size), options.minutes), run,
@@ -77,6 +88,15 @@ def main(options: argparse.Namespace) -> int:
 def chosen(options: argparse.Namespace) -> tuple[str, Run, int]:
     """The mode's name, what does a span of it, and the seeds of a span."""
     share, only = 1.0 if options.rerun else options.compile, tuple(options.only)
+    if options.sanitize and options.realistic:
+        from benchmarks.fuzz import realistic
+        options.seed, options.count = 0, len(realistic.MODELS)
+        return f"realistic models, {options.sanitize}", partial(
+            realistic.work_through, sanitizers=options.sanitize), 1
+    if options.sanitize:
+        from benchmarks.fuzz import sanitized
+        return f"onnx, {options.sanitize}", partial(
+            sanitized.work, sanitizers=options.sanitize, only=only), CHUNK
     if options.torch or options.grad:
         from benchmarks.fuzz import module_checks
         return "torch --grad" if options.grad else "torch", partial(

@@ -22,7 +22,7 @@ from benchmarks.fuzz.compare import amplified, difference, differing
 from benchmarks.fuzz.compiled import compiled
 from benchmarks.fuzz.growing import Unfit
 from benchmarks.fuzz.judged import SECONDS, Evaluated, after_passes, code, count
-from benchmarks.fuzz.module_gradients import gradients
+from benchmarks.fuzz.module_gradients import Undefined, gradients
 from benchmarks.fuzz.module_quirks import quirk
 from benchmarks.fuzz.module_rows import ROWS
 from benchmarks.fuzz.modules import GrowingModule, Line, ModuleCase
@@ -65,7 +65,7 @@ def case(seed: int, only: Sequence[str] = (), wide: bool = False) -> ModuleCase:
              for line in g.lines]
     return ModuleCase(
         seed, {n: array(g.values[n]) for n in used}, tuple(line.op for line in g.lines),
-        tuple(kinds), tuple(g.lines), g.values, g.layers, outputs,
+        tuple(kinds), tuple(used), tuple(g.lines), g.values, g.layers, outputs,
         "fx" if rng.random() < 0.25 else "export", training,
         rng.choice((3, 5)) if rng.random() < 0.2 and not wide else None)
 
@@ -134,27 +134,37 @@ def evaluated(made: ModuleCase, grad: bool = False) -> Evaluated:
             found.status, found.why = "explained", f"the module amplifies {min(wrong.values())}"
     after_passes(found)
     if grad and not found.findings:
-        try:
-            with limited(SECONDS):
-                why = gradients(made, module)
-        except UnsupportedError as error:
-            found.status, found.why = "refused", f"gradient: {error.message}"[:200]
-        except Exception as error:
-            found.blame(f"gradient: {code(error)}: {_ops(made.lines)}", jobs.short(error))
-        else:
-            if why:
-                found.blame(f"gradient: {why} in {_ops(made.lines)}", _said(made))
+        _differentiated(made, found)
     return found
+
+
+def _differentiated(made: ModuleCase, found: Evaluated) -> None:
+    """The gradients beside torch's."""
+    assert found.module is not None
+    try:
+        with limited(SECONDS):
+            why = gradients(made, found.module)
+    except UnsupportedError as error:
+        found.status, found.why = "refused", f"gradient: {error.message}"[:200]
+    except Undefined as error:
+        found.status, found.why = "refused", f"torch: {error}"[:100]
+    except Exception as error:
+        found.blame(f"gradient: {code(error)} in {blamed(made, True)}", jobs.short(error))
+    else:
+        if why and (known := quirk(made, f"gradient: {why}")):
+            found.status, found.why = "explained", known
+        elif why:
+            found.blame(f"gradient: {why} in {blamed(made, True)}", _said(made))
 
 
 def imported(made: ModuleCase, module: torch.nn.Module | None = None) -> Module:
     """The imported module; the dims of the open size are open."""
     args = made.tensors()
-    places = [f"{n}.{d}" for n, t in zip(made.inputs, args, strict=True)
+    places = [f"{n}.{d}" for n, t in zip(made.names, args, strict=True)
               for d, size in enumerate(t.shape) if size == made.dynamic]
     dynamic: dict[str, Any] = {f"N@{','.join(places)}": (1, 64)} if places else {}
     return import_torch(made.module() if module is None else module, args, capture=made.capture,
-                        dynamic=dynamic, names=list(made.inputs))
+                        dynamic=dynamic, names=list(made.names))
 
 
 def bound(module: Module, inputs: Mapping[str, Array]) -> dict[str, Array]:
@@ -173,21 +183,25 @@ def bound(module: Module, inputs: Mapping[str, Array]) -> dict[str, Array]:
 
 # ---- what is to blame --------------------------------------------------------------------------
 
-def blamed(made: ModuleCase) -> str:
+def blamed(made: ModuleCase, grad: bool = False) -> str:
     """The rows of the lines that differ alone; else all rows of the module."""
-    wrong = {f"{line.op} ({kind})" for line in made.lines if (kind := alone(made, line))}
+    wrong = {f"{line.op} ({kind})" for line in made.lines if (kind := alone(made, line, grad))}
     return ", ".join(sorted(wrong)) or f"the whole: {_ops(made.lines)}"
 
 
-def alone(made: ModuleCase, line: Line) -> str:
-    """How the line differs on the operands that torch had; empty if it does not."""
+def alone(made: ModuleCase, line: Line, grad: bool = False) -> str:
+    """How the line, or its gradient, differs alone on torch's operands; empty if it does not."""
     inputs = {n: array(made.values[n]) for n in line.reads}
-    small = replace(made, inputs=inputs, lines=(line,), outputs=(line.makes,), dynamic=None)
+    small = replace(made, inputs=inputs, names=line.reads, lines=(line,), outputs=(line.makes,),
+                    dynamic=None)
     try:
         want = array(small.module()(*small.tensors())[0].detach())
         with limited(SECONDS):
             module = imported(small)
-            got = interp.run(module, bound(module, inputs))[module.output_names[0]]
+            small.inputs = bound(module, inputs)
+            if grad:
+                return gradients(small, module)
+            got = interp.run(module, small.inputs)[module.output_names[0]]
     except Exception as error:
         return code(error)
     return _kind(difference(got, want, [*inputs.values()]))

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
-
 import numpy as np
 import torch
 
@@ -13,6 +10,11 @@ from graphtool import interp, transforms
 from graphtool.ir.graph import Module
 from graphtool.ir.text import value_names
 from graphtool.transforms.training.wrt import selected
+
+
+class Undefined(Exception):
+    """torch has no gradient of this module."""
+
 
 RTOL = 1e-6  # against the largest gradient of an operand
 
@@ -25,7 +27,10 @@ def gradients(made: ModuleCase, module: Module) -> str:
     model, leaves = made.module(), []
     for t in made.tensors():
         leaves.append(t.requires_grad_() if t.is_floating_point() else t)
-    outs = list(model(*(t.clone() for t in leaves)))
+    try:
+        outs = list(model(*(t.clone() for t in leaves)))
+    except RuntimeError as error:
+        raise Undefined(str(error).split("\n")[0]) from error
     at = [i for i, t in enumerate(outs) if t.requires_grad]
     learn = {n: p for n, p in model.named_parameters() if p.requires_grad}
     floats = [i for i, t in enumerate(leaves) if t.requires_grad]
@@ -33,20 +38,20 @@ def gradients(made: ModuleCase, module: Module) -> str:
         return ""
     rng = np.random.default_rng(made.seed)
     given = [rng.standard_normal(tuple(outs[i].shape)) for i in at]
-    want = torch.autograd.grad([outs[i] for i in at], [*(leaves[i] for i in floats),
-                                                       *learn.values()],
-                               [torch.from_numpy(g).to(outs[i].dtype)
-                                for i, g in zip(at, given, strict=True)], allow_unused=True)
+    try:
+        want = torch.autograd.grad([outs[i] for i in at], [*(leaves[i] for i in floats),
+                                                           *learn.values()],
+                                   [torch.from_numpy(g).to(outs[i].dtype)
+                                    for i, g in zip(at, given, strict=True)], allow_unused=True)
+    except RuntimeError as error:
+        raise Undefined(str(error).split("\n")[0]) from error
     graph = module.graph
     names = value_names(graph)
     held = {names[v].lstrip("@"): v for v in selected(graph, names, ["params"])} if learn else {}
     wrt = [*(graph.inputs[i] for i in floats), *(held[n] for n in learn if n in held)]
     joint = transforms.vjp(graph, wrt, at)
-    extra = joint.inputs[len(graph.inputs):]
-    said = replace(module, graph=joint, output_names=tuple(map(str, range(len(joint.outputs)))))
-    feed: dict[str, Any] = dict(made.inputs) | dict(zip((v.hint for v in extra), given,
-                                                        strict=True))
-    got = [*interp.run(said, feed).values()][len(graph.outputs):]
+    got = interp.evaluate_graph(joint, [*made.inputs.values(), *given], interp.Setting())[
+        len(graph.outputs):]
     labels = [*(f"input {i}" for i in floats), *(n for n in learn if n in held)]
     kept = [*want[:len(floats)], *(w for n, w in zip(learn, want[len(floats):], strict=True)
                                    if n in held)]

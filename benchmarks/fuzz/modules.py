@@ -41,8 +41,12 @@ class Line:
 
 @dataclass
 class ModuleCase(Seeded):
-    """A module, the values of all its lines, and how it is captured."""
+    """A module, the values of all its lines, and how it is captured.
 
+    `names` are the arguments of forward; `inputs` may have states besides.
+    """
+
+    names: tuple[str, ...] = ()
     lines: tuple[Line, ...] = ()
     values: dict[str, torch.Tensor] = field(default_factory=dict)
     layers: dict[str, nn.Module] = field(default_factory=dict)
@@ -55,7 +59,7 @@ class ModuleCase(Seeded):
                outputs: Sequence[str] | None = None) -> nn.Module:
         """The module, or one of some of its lines, inputs and outputs."""
         body = self.source(self.lines if lines is None else lines,
-                           [*self.inputs] if inputs is None else inputs,
+                           self.names if inputs is None else inputs,
                            self.outputs if outputs is None else outputs)
         name = f"<fuzz {self.seed} {hash(body)}>"
         linecache.cache[name] = (len(body), None, body.splitlines(True), name)
@@ -76,7 +80,7 @@ class ModuleCase(Seeded):
 
     def tensors(self) -> tuple[torch.Tensor, ...]:
         """The inputs of a call, new ones each time, since a module may write to them."""
-        return tuple(self.values[n].clone() for n in self.inputs)
+        return tuple(self.values[n].clone() for n in self.names)
 
 
 class Holder:

@@ -76,6 +76,15 @@ class Record:
         old = [f for f in self.open.get(mode, []) if not span[0] <= f.seed < span[1]]
         self.open[mode] = sorted([*old, *findings], key=lambda f: f.seed)
 
+    def join(self, other: Record) -> None:
+        """Add another record, of seeds that this one does not have."""
+        self.parts += other.parts
+        for mode in other.ops:
+            grow(self.ops.setdefault(mode, Counter()), other.ops[mode])
+            grow(self.reasons.setdefault(mode, Counter()), other.reasons.get(mode, Counter()))
+            self.open[mode] = sorted([*self.open.get(mode, []), *other.open.get(mode, [])],
+                                     key=lambda f: f.seed)
+
     # ---- the file ------------------------------------------------------------------------------
 
     def write(self, path: Path) -> None:

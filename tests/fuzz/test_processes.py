@@ -66,5 +66,9 @@ def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert again == record and len(again.parts) == 1 and again.done("onnx") == [(0, 8)]
     text = report(again, "a command")
     assert "| Add: value |" in text and "1,2" in text and "1 operators, 1 pairs" in text
+    other = Record()
+    other.add(other.part("torch", 2), (0, 1), Outcome(Counter(right=1), ops=Counter(tanh=1)))
+    again.join(other)
+    assert again.done("torch") == [(0, 1)] and again.ops["torch"] == {"tanh": 1}
     again.settle("onnx", (1, 3), [])
     assert again.open["onnx"] == []
