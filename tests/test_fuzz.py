@@ -23,8 +23,10 @@ from benchmarks.fuzz.oracle import Oracle, Silent, answer
 from benchmarks.fuzz.record import read
 from benchmarks.fuzz.table import ROWS
 from graphtool import ops as o
+from graphtool.errors import InternalError
 from graphtool.importers.onnx import HANDLERS, import_model
 from graphtool.ir.graph import Module
+from graphtool.ir.serial import load
 
 F32 = np.float32
 
@@ -34,6 +36,12 @@ def oracle() -> Iterator[Oracle]:
     one = Oracle()
     yield one
     one.close()
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is kept of a difference goes there."""
+    monkeypatch.setenv("BENCH_DIR", str(tmp_path))
 
 
 @pytest.mark.parametrize("name", ROWS)
@@ -94,10 +102,26 @@ def sigmoid_for_tanh(module: Module, *_: object, **__: object) -> Module:
 
 
 def test_a_planted_fault_of_the_passes_is_reduced(
-        monkeypatch: pytest.MonkeyPatch, oracle: Oracle) -> None:
+        monkeypatch: pytest.MonkeyPatch, oracle: Oracle, tmp_path: Path) -> None:
     monkeypatch.setattr("benchmarks.fuzz.variants.passes.run", sigmoid_for_tanh)
     found = [evaluated(grow.case(s, ["Tanh", "Ceil", "Add"], 6), oracle) for s in range(4)]
     assert {f.cause for e in found for f in e.findings} == {"passes: value: tanh"}
+    small = next((tmp_path / "fuzz").glob("*.graph.json"))
+    assert [n.op for n in load(small).graph.nodes] == [o.tanh]
+
+
+def failing(module: Module, *_: object, **__: object) -> Module:
+    """A pass that refuses each tanh."""
+    if any(n.op is o.tanh for n in module.graph.nodes):
+        raise InternalError("GT7001", "a planted fault")
+    return module
+
+
+def test_a_failure_of_the_passes_is_reduced(
+        monkeypatch: pytest.MonkeyPatch, oracle: Oracle) -> None:
+    monkeypatch.setattr("benchmarks.fuzz.variants.passes.run", failing)
+    found = [evaluated(grow.case(s, ["Tanh", "Ceil", "Add"], 6), oracle) for s in range(4)]
+    assert {f.cause for e in found for f in e.findings} == {"passes: GT7001: tanh"}
 
 
 def test_the_oracle_survives_what_it_cannot_read(oracle: Oracle) -> None:
@@ -128,6 +152,7 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*given, "--only", "Add", "Tanh"]) == 0
     assert "3 seeds in" in capsys.readouterr().out
     assert read(tmp_path / "results" / "fuzz.json").parts == []  # of chosen operators
+    assert main([*given, "--rerun", "1"]) == 0 and (tmp_path / "fuzz" / "1.onnx").exists()
     assert main([*given, "--compile", "1"]) == main([*given, "--resume"]) == 0
     assert "0 seeds in" in capsys.readouterr().out
     (part,) = read(tmp_path / "results" / "fuzz.json").parts

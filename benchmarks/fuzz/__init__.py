@@ -37,6 +37,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
                         help="torch modules, captured by torch.export or torch.fx, beside torch")
     parser.add_argument("--grad", action="store_true",
                         help="with --torch: gradients too, all floats being float64")
+    parser.add_argument("--artifacts", action="store_true",
+                        help="mutated graph, weights, listing, program, build, tuning and "
+                             "checkpoint files: each is read, or refused by an error with a code")
     parser.add_argument("--sanitize", metavar="LIST", choices=SANITIZERS,
                         help="compile the graphs under sanitizers and run them on buffers that "
                              f"stand apart: {' or '.join(SANITIZERS)}")
@@ -45,7 +48,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
                              "bits, and training steps, in place of random graphs")
     parser.add_argument("--rerun", metavar="SEEDS",
                         help="these seeds again, compiled too: 7,30-39. What they show now "
-                             "replaces in the record what they showed before")
+                             "replaces in the record what they showed before; the models and "
+                             "their inputs are kept in fuzz/ of the work folder")
     parser.add_argument("--resume", action="store_true",
                         help="leave out the seeds that the record has")
     parser.add_argument("--record", type=Path, metavar="FILE",
@@ -87,7 +91,11 @@ def main(options: argparse.Namespace) -> int:
 
 def chosen(options: argparse.Namespace) -> tuple[str, Run, int]:
     """The mode's name, what does a span of it, and the seeds of a span."""
-    share, only = 1.0 if options.rerun else options.compile, tuple(options.only)
+    keep = options.rerun is not None
+    share, only = 1.0 if keep else options.compile, tuple(options.only)
+    if options.artifacts:
+        from benchmarks.fuzz import artifacts
+        return "mutated artifacts", partial(artifacts.work, only=only), artifacts.SIZE
     if options.sanitize and options.realistic:
         from benchmarks.fuzz import realistic
         options.seed, options.count = 0, len(realistic.MODELS)
@@ -100,9 +108,9 @@ def chosen(options: argparse.Namespace) -> tuple[str, Run, int]:
     if options.torch or options.grad:
         from benchmarks.fuzz import module_checks
         return "torch --grad" if options.grad else "torch", partial(
-            module_checks.work, share=share, only=only, grad=options.grad), CHUNK
+            module_checks.work, share=share, only=only, grad=options.grad, keep=keep), CHUNK
     from benchmarks.fuzz import graphs
-    return "onnx", partial(graphs.work, share=share, only=only), CHUNK
+    return "onnx", partial(graphs.work, share=share, only=only, keep=keep), CHUNK
 
 
 def wanted(options: argparse.Namespace, record: Record, mode: str, size: int) -> Iterator[Span]:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import jobs
-from benchmarks.fuzz.judged import SECONDS, Evaluated, reduced, unlike
+from benchmarks.fuzz.judged import SECONDS, Evaluated, code, reduced, unlike
 from benchmarks.fuzz.variants import Variant, optimised, variants
 from benchmarks.libraries import InC, run_once, together
 from benchmarks.suite.limits import limited
@@ -63,9 +63,9 @@ def compiled(cases: Sequence[Evaluated], how: Sequence[Variant] = (),
                     ready.append((e, in_c(e.module, own, f"f{i}", None if how else e.ready)))
             except GraphtoolError as error:
                 if error.code != "GT2005":  # what nothing bounds has no place in the memory plan
-                    e.blame(f"C {variant.name}: {error.code}", jobs.short(error))
+                    _failed(e, variant, error)
             except Exception as error:
-                e.blame(f"C {variant.name}: crash {type(error).__name__}", jobs.short(error))
+                _failed(e, variant, error)
         count[variant.name] += len(ready)
         loaded = [(e.case.inputs, c) for e, c in ready]
         for (e, _), results in zip(ready, run_all(loaded, variant), strict=True):
@@ -74,15 +74,21 @@ def compiled(cases: Sequence[Evaluated], how: Sequence[Variant] = (),
     return count
 
 
+def _failed(e: Evaluated, variant: Variant, error: Exception) -> None:
+    small = reduced(e, lambda m, xs: in_c(m, variant, "f"), code(error))
+    e.blame(f"C {variant.name}: {code(error)}: {small}", jobs.short(error))
+
+
 def _compare(e: Evaluated, results: Results, variant: Variant) -> None:
     assert e.module is not None
     if isinstance(results, str):
-        e.blame(f"C {variant.name}: {results[:60]}", results)
+        small = reduced(e, lambda m, xs: alone(m, xs, variant), "GT2121")
+        e.blame(f"C {variant.name}: {results[:60]}: {small}", results)
         return
     got = dict(zip(e.want, results, strict=True))
     kind = unlike(e.module, e.case.inputs, e.want, got)
     if kind:
-        small = reduced(e.module, e.case.inputs, lambda m, xs: alone(m, xs, variant))
+        small = reduced(e, lambda m, xs: alone(m, xs, variant))
         e.blame(f"C {variant.name}: {kind}: {small}", ", ".join(e.case.ops))
 
 

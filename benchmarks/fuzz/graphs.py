@@ -6,10 +6,12 @@ import time
 import warnings
 from functools import cache
 
+import onnx
+
 from benchmarks.fuzz import grow
 from benchmarks.fuzz.compiled import compiled
 from benchmarks.fuzz.evaluated import evaluated
-from benchmarks.fuzz.judged import Evaluated, count
+from benchmarks.fuzz.judged import Evaluated, count, keep_arrays, kept
 from benchmarks.fuzz.oracle import Oracle
 from benchmarks.fuzz.outcome import Outcome
 from benchmarks.fuzz.processes import Span, Tell
@@ -22,14 +24,19 @@ def oracle() -> Oracle:
     return Oracle()
 
 
-def work(span: Span, tell: Tell, share: float = 0.0, only: tuple[str, ...] = ()) -> Outcome:
-    """The outcome of a span."""
+def work(span: Span, tell: Tell, share: float = 0.0, only: tuple[str, ...] = (),
+         keep: bool = False) -> Outcome:
+    """The outcome of a span; `keep` writes the models and their inputs to the work folder."""
     warnings.simplefilter("ignore")
     out, start = Outcome(), time.perf_counter()
     found: list[Evaluated] = []
     for seed in range(*span):
         tell(seed)
-        found.append(evaluated(grow.case(seed, only), oracle()))
+        case = grow.case(seed, only)
+        if keep:
+            onnx.save(case.model, kept(seed, ".onnx"))
+            keep_arrays(seed, ".npz", case.inputs)
+        found.append(evaluated(case, oracle()))
     out.seconds["evaluated"] = time.perf_counter() - start
     if chosen(span, share):
         start = time.perf_counter()

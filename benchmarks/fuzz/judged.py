@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks import jobs
+from benchmarks import jobs, work
 from benchmarks.fuzz.compare import amplified, differing
 from benchmarks.fuzz.growing import Seeded
 from benchmarks.fuzz.outcome import Finding, Outcome
@@ -16,12 +17,13 @@ from benchmarks.fuzz.variants import Variant, optimised, variant_of
 from benchmarks.suite.limits import limited
 from graphtool import interp
 from graphtool.errors import GraphtoolError
+from graphtool.ir import serial
 from graphtool.ir.facets import Assumption
-from graphtool.ir.graph import Module
+from graphtool.ir.graph import Module, is_constant
 from graphtool.verify.reducer import Reducer
 
 Array = np.ndarray[Any, Any]
-SECONDS = 20
+SECONDS, TRIES = 20, 60
 
 
 @dataclass
@@ -70,11 +72,12 @@ def after_passes(found: Evaluated) -> None:
             wrong = unlike(module, case.inputs, found.want, interp.run(found.ready, case.inputs))
     except Exception as error:
         found.status = "wrong"
-        found.blame(f"passes: {code(error)}", jobs.short(error))
+        small = reduced(found, results, code(error))
+        found.blame(f"passes: {code(error)}: {small}", jobs.short(error))
         found.module = None
         return
     if wrong:
-        small = reduced(module, case.inputs, results)
+        small = reduced(found, results)
         found.status = "wrong"
         found.blame(f"passes: {wrong}: {small}", ", ".join(case.ops))
 
@@ -87,19 +90,41 @@ def unlike(module: Module, inputs: Any, want: dict[str, Array], got: dict[str, A
     return ""
 
 
-def reduced(module: Module, inputs: Any, results: Any) -> str:
-    """The ops of the smallest slice whose results differ, or fail, in the same way."""
+def reduced(e: Evaluated, results: Any, fails: str = "") -> str:
+    """The ops of the smallest slice whose results differ, or fail with that code.
+
+    The slice and its inputs are kept in the work folder: fuzz/SEED.graph.json, SEED.graph.npz.
+    """
+    module, inputs = e.module, e.case.inputs
+    assert module is not None
+
     def fault(m: Module, xs: Any) -> bool:
+        want = interp.run(m, xs)
         try:
-            return bool(unlike(m, xs, interp.run(m, xs), results(m, xs)))
-        except GraphtoolError:
-            return False
+            got = results(m, xs)
+        except Exception as error:
+            return fails != "" and code(error) == fails
+        return not fails and bool(unlike(m, xs, want, got))
     try:
         with limited(3 * SECONDS):
-            small, _ = Reducer(module, inputs, fault, tries=40).run()
+            small, needed = Reducer(module, inputs, fault, tries=TRIES).run()
+        serial.save(small, kept(e.case.seed, ".graph.json"))
+        keep_arrays(e.case.seed, ".graph.npz", needed)
     except (TimeoutError, GraphtoolError):
         return "not reduced"
-    return " ".join(n.op.name for n in small.graph.nodes)[:120]
+    return " ".join(sorted({n.op.name for n in small.graph.nodes if not is_constant(n)}))[:120]
+
+
+def kept(seed: int, ending: str) -> Path:
+    """A file of the work folder about a seed."""
+    path = work.root() / "fuzz" / f"{seed}{ending}"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def keep_arrays(seed: int, ending: str, arrays: Any) -> None:
+    """Write arrays by name to a file of the work folder about a seed."""
+    np.savez(kept(seed, ending), **arrays)
 
 
 def code(error: BaseException) -> str:

@@ -21,7 +21,7 @@ from benchmarks.fuzz import module_layers  # noqa: F401  (fills the table)
 from benchmarks.fuzz.compare import amplified, difference, differing
 from benchmarks.fuzz.compiled import compiled
 from benchmarks.fuzz.growing import Unfit
-from benchmarks.fuzz.judged import SECONDS, Evaluated, after_passes, code, count
+from benchmarks.fuzz.judged import SECONDS, Evaluated, after_passes, code, count, kept
 from benchmarks.fuzz.module_gradients import Undefined, gradients
 from benchmarks.fuzz.module_quirks import quirk
 from benchmarks.fuzz.module_rows import ROWS
@@ -71,8 +71,8 @@ def case(seed: int, only: Sequence[str] = (), wide: bool = False) -> ModuleCase:
 
 
 def work(span: Span, tell: Tell, share: float = 0.0, only: tuple[str, ...] = (),
-         grad: bool = False) -> Outcome:
-    """The outcome of a span."""
+         grad: bool = False, keep: bool = False) -> Outcome:
+    """The outcome of a span; `keep` writes the texts of the modules to the work folder."""
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     out, start = Outcome(), time.perf_counter()
@@ -80,6 +80,8 @@ def work(span: Span, tell: Tell, share: float = 0.0, only: tuple[str, ...] = (),
     for seed in range(*span):
         tell(seed)
         made = case(seed, only, grad)
+        if keep:
+            kept(seed, ".py").write_text(made.source(made.lines, made.names, made.outputs))
         if made.lines:
             found.append(evaluated(made, grad))
     out.seconds["evaluated"] = time.perf_counter() - start

@@ -47,6 +47,8 @@ def int8(name: str) -> Made:
 
 def int4(name: str) -> Made:
     """A model of the zoo whose products have weights of 4 bits in blocks of 32."""
+    import logging
+
     import onnx
     from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer
 
@@ -54,6 +56,7 @@ def int4(name: str) -> Made:
     prepare.ensure(name)
     found = work.prepared(name)
     quantizer = MatMulNBitsQuantizer(onnx.load(found.onnx), block_size=32, is_symmetric=True)
+    logging.disable(logging.WARNING)  # it says of each node what it does
     quantizer.process()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "int4.onnx"
