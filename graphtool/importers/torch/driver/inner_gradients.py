@@ -53,7 +53,8 @@ def _grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: boo
           ) -> tuple[torch.Tensor, ...]:
     """torch.autograd.grad; an input on which no output depends has a gradient of zeros."""
     if is_grads_batched:
-        raise _refused("torch.autograd.grad(is_grads_batched=True)", "its batch is torch's own")
+        raise _refused("torch.autograd.grad(is_grads_batched=True)",
+                       "gradients of a batch of outputs are not supported")
     ys, xs = _several(outputs), _several(inputs)
     proxies = [t for t in (*ys, *xs) if isinstance(t, fx.Proxy)]
     if proxies:
@@ -91,7 +92,7 @@ def _of_function(function: Callable[..., Any], argnums: int | tuple[int, ...] = 
 
 
 def _backward(*_: Any, **__: Any) -> None:
-    raise _refused("x.backward()", "forward gives no gradients to parameters while it is captured")
+    raise _refused("x.backward()", "parameters get no gradients while forward is captured")
 
 
 def _refused(name: str, reason: str) -> UnsupportedError:

@@ -20,7 +20,7 @@ from graphtool.ir.trace import Tracer
 def where(c: Context, condition: Tracer, self: Any = None, other: Any = None) -> Any:
     """select(condition, a, b); the form with a condition alone has a size that depends on data."""
     if self is None:
-        raise Missing("its size depends on the data")
+        raise Missing("where with a condition alone is not supported; use torch.nonzero")
     a, b = operands(c, self, other)
     if not isinstance(a, Tracer) and not isinstance(b, Tracer):
         a = c.constant(a, c.out.dtype)
