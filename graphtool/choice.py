@@ -1,7 +1,7 @@
 """The record of a choice among kernels, which graphs, programs and builds keep.
 
 It is history: no computation depends on it. Reading a build needs only this part of plans; the rest
-is in plan.py.
+is in ir/plan.py.
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ from graphtool.ir.axes import ALONG, BROADCAST, OVER, Align, Axes
 from graphtool.ir.facets import Indexing, Lowering, Movement, Precision, Trait
 from graphtool.ir.graph import Graph, Module, Node, TensorType, Value
 from graphtool.ir.op import OPS, Op, named, register
+from graphtool.ir.plan import Form, Plan
 from graphtool.ir.promises import broken
 from graphtool.ir.trace import Tracer, rebuild, trace
 from graphtool.kernels import headers
@@ -40,7 +41,6 @@ from graphtool.passes.integer import RULES as INTEGER
 from graphtool.passes.recognise import RULES as RECOGNISE
 from graphtool.passes.select import SELECTORS, Selector
 from graphtool.passes.select.goal import Goal, cost_size
-from graphtool.plan import Form, Plan
 from graphtool.plugins import added, guarded, guarded_fields, load_plugin, taken
 from graphtool.rewrite.engine import Rule, family_rule, rule
 from graphtool.rewrite.rules import RULES

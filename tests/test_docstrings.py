@@ -33,7 +33,6 @@ COMPLETE = (
     "native",
     "ops",
     "passes",
-    "plan.py",
     "plugins.py",
     "report",
     "rewrite",

@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1] / "graphtool"
 LAYERS = (  # a name may import its own layer and those before it
-    ("errors", "choice", "processors"), ("plugins",), ("dtypes", "symbolic", "plan"),
+    ("errors", "choice", "processors"), ("plugins",), ("dtypes", "symbolic"),
     ("scalars", "io", "explain", "target"),
     ("ir", "loops"), ("ops",), ("interp",), ("analysis", "rewrite", "kernels"),
     ("passes", "transforms", "importers", "exporters"),

@@ -26,10 +26,10 @@ from graphtool.ir.graph import (
     Value,
 )
 from graphtool.ir.op import Op, complete_attrs, named
+from graphtool.ir.plan import Plan
 from graphtool.ir.records import GraphFile, GroupRow, InputRow, NodeRow, ParamRow
 from graphtool.ir.requires import satisfied
 from graphtool.ir.trace import infer
-from graphtool.plan import Plan
 from graphtool.symbolic import Dim, Equation, Poly, Symbol, dim_of
 from graphtool.symbolic.parse import parse as parse_dim
 

@@ -22,10 +22,10 @@ from graphtool.ir.graph import (
     is_constant,
     own_names,
 )
+from graphtool.ir.plan import Plan
 from graphtool.ir.requires import told
 from graphtool.ir.run_sizes import defined, definitions
 from graphtool.ir.text import shown_attrs, value_names
-from graphtool.plan import Plan
 from graphtool.symbolic import Dim, Poly, Symbol, text
 
 INLINE = 16  # elements up to which a constant stands in the JSON itself

@@ -20,8 +20,8 @@ from graphtool.errors import InputError, InternalError
 from graphtool.io.weights import Array, Weight
 from graphtool.ir.axes import BROADCAST, Axes
 from graphtool.ir.facets import Indexing, Lowering, Movement, Precision, Trait
+from graphtool.ir.plan import Form
 from graphtool.ir.types import TensorType
-from graphtool.plan import Form
 from graphtool.symbolic import Dim
 
 Types = TensorType | tuple[TensorType, ...]

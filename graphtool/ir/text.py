@@ -13,7 +13,7 @@ from typing import Any
 from graphtool.dtypes import DType
 from graphtool.io.weights import Weight
 from graphtool.ir.graph import Graph, Node, Operand, Value, is_constant
-from graphtool.plan import Plan
+from graphtool.ir.plan import Plan
 from graphtool.symbolic import Poly, text
 
 BARE = re.compile(r"(?:[^\W\d]|[@/])(?:[\w@/.$~#-]|::)*")  # names that need no quotes

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from graphtool.errors import InputError, InternalError
 from graphtool.ir.graph import Graph, Group, Module, Node, Value
+from graphtool.ir.plan import Plan
 from graphtool.ir.run_sizes import all_nodes, defined, mentioned, needs
 from graphtool.ir.text import node_text, value_names
 from graphtool.ir.trace import infer
-from graphtool.plan import Plan
 from graphtool.symbolic import symbols
 
 _NEIGHBOURS = 3

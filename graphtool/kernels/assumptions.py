@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from graphtool.choice import Choice
 from graphtool.ir.facets import Assumption
+from graphtool.ir.plan import chosen_plan
 from graphtool.kernels.choice.alternatives import alternative
 from graphtool.kernels.choice.sites import is_site, site
 from graphtool.kernels.record import KERNELS
 from graphtool.loops.ir import Template
 from graphtool.loops.program import Kernel
 from graphtool.loops.walk import statements
-from graphtool.plan import chosen_plan
 
 
 def assumption(made: Choice | None, kernel: Kernel) -> Assumption:

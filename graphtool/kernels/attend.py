@@ -11,6 +11,7 @@ from graphtool import ops as o
 from graphtool.errors import UnsupportedError
 from graphtool.ir.facets import Assumption
 from graphtool.ir.graph import Node, TensorType, Value
+from graphtool.ir.plan import Form, Parameter, Plan
 from graphtool.kernels.choice.alternatives import Alternative, Chosen, never
 from graphtool.kernels.choice.contractions import widths
 from graphtool.kernels.choice.machine import block_cycles, ceil, fetched, longest, overlapped
@@ -27,7 +28,6 @@ from graphtool.loops.view import View
 from graphtool.ops.common import need
 from graphtool.ops.indexing import unflatten_index
 from graphtool.ops.plans import NV
-from graphtool.plan import Form, Parameter, Plan
 from graphtool.symbolic import Dim, Symbol, bounds, product, symbol_of
 from graphtool.target import Target, tile_rows
 

@@ -8,6 +8,7 @@ from typing import Any
 from graphtool import ops as o
 from graphtool.errors import UnsupportedError
 from graphtool.ir.graph import TensorType
+from graphtool.ir.plan import Form, Plan
 from graphtool.kernels.choice.alternatives import Alternative, Chosen, never
 from graphtool.kernels.choice.contractions import product_cost
 from graphtool.kernels.choice.machine import fetched
@@ -24,7 +25,6 @@ from graphtool.loops.view import row_stride
 from graphtool.ops.common import need
 from graphtool.ops.costs import rows_by_columns
 from graphtool.ops.indexing import unflatten_index
-from graphtool.plan import Form, Plan
 from graphtool.symbolic import Symbol, product, symbol_of
 from graphtool.target import Target
 

@@ -9,6 +9,7 @@ from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.ir.facets import Assumption
 from graphtool.ir.graph import Node, TensorType, Value
+from graphtool.ir.plan import Form, Parameter, Plan
 from graphtool.kernels.choice import rounding
 from graphtool.kernels.choice.alternatives import Alternative, Chosen, if_zeros, never
 from graphtool.kernels.choice.contractions import all_bfloat16, conv_cost, panel_bytes, widths
@@ -56,7 +57,6 @@ from graphtool.loops.view import View
 from graphtool.ops.common import need
 from graphtool.ops.costs import elements
 from graphtool.ops.plans import NV
-from graphtool.plan import Form, Parameter, Plan
 from graphtool.symbolic import Dim, product
 from graphtool.target import Target
 

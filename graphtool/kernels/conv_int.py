@@ -11,6 +11,7 @@ from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.dtypes import DType
 from graphtool.ir.graph import Node, TensorType, Value
+from graphtool.ir.plan import Form, Plan
 from graphtool.kernels.choice.alternatives import Alternative, Chosen
 from graphtool.kernels.choice.contractions import conv_cost, integers, panel_bytes, widths
 from graphtool.kernels.choice.rules import Rules
@@ -40,7 +41,6 @@ from graphtool.loops.view import View
 from graphtool.ops.common import need
 from graphtool.ops.costs import elements
 from graphtool.ops.plans import NV
-from graphtool.plan import Form, Plan
 from graphtool.symbolic import Dim, ceildiv, product
 from graphtool.target import Target
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from graphtool import ops as o
 from graphtool.ir.graph import Node, TensorType, Value
+from graphtool.ir.plan import Form, Parameter, Plan
 from graphtool.kernels import images
 from graphtool.kernels.choice.alternatives import Alternative, Chosen
 from graphtool.kernels.choice.machine import LATENCY, UNITS, ceil, fetched, longest, overlapped
@@ -24,7 +25,6 @@ from graphtool.loops.reach import Area, Numbers, Rows
 from graphtool.loops.view import View
 from graphtool.ops.common import need
 from graphtool.ops.costs import elements
-from graphtool.plan import Form, Parameter, Plan
 from graphtool.symbolic import Dim, product, symbol_of
 from graphtool.target import Target
 

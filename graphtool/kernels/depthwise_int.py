@@ -9,6 +9,7 @@ from typing import Any
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.ir.graph import TensorType
+from graphtool.ir.plan import Form, Plan
 from graphtool.kernels import depthwise
 from graphtool.kernels.choice.alternatives import Alternative, Chosen
 from graphtool.kernels.choice.rules import Rules
@@ -38,7 +39,6 @@ from graphtool.loops.ir import MacroValue
 from graphtool.loops.reach import Area, Numbers, Rows
 from graphtool.ops.common import need
 from graphtool.ops.costs import per_tap
-from graphtool.plan import Form, Plan
 from graphtool.symbolic import product
 from graphtool.target import Target
 

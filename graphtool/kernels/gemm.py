@@ -9,6 +9,7 @@ from typing import Any
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.ir.graph import Node, TensorType, Value
+from graphtool.ir.plan import Form, Parameter, Plan
 from graphtool.kernels.choice import rounding
 from graphtool.kernels.choice.alternatives import Alternative, Chosen, if_zeros, never
 from graphtool.kernels.choice.contractions import (
@@ -47,7 +48,6 @@ from graphtool.ops.common import broadcast_shapes, need
 from graphtool.ops.costs import rows_by_columns
 from graphtool.ops.indexing import unflatten_index
 from graphtool.ops.plans import NV
-from graphtool.plan import Form, Parameter, Plan
 from graphtool.symbolic import Dim, Symbol, ceildiv, product, symbol_of
 from graphtool.target import Target
 

@@ -8,6 +8,7 @@ from typing import Any
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.ir.graph import TensorType
+from graphtool.ir.plan import Form, Plan
 from graphtool.kernels.choice.alternatives import Alternative, Chosen
 from graphtool.kernels.choice.contractions import integers, product_cost, product_widths
 from graphtool.kernels.choice.rules import Rules
@@ -26,7 +27,6 @@ from graphtool.ops.common import broadcast_shapes, need
 from graphtool.ops.costs import rows_by_columns
 from graphtool.ops.indexing import unflatten_index
 from graphtool.ops.plans import NV
-from graphtool.plan import Form, Plan
 from graphtool.symbolic import Dim, Symbol, ceildiv, product, symbol_of
 from graphtool.target import Target
 

@@ -8,6 +8,7 @@ from typing import Any
 from graphtool import ops as o
 from graphtool.ir.facets import Trait
 from graphtool.ir.graph import TensorType
+from graphtool.ir.plan import Form, Plan
 from graphtool.kernels.choice.alternatives import Alternative, Chosen, never
 from graphtool.kernels.choice.machine import ceil, fetched, longest, overlapped
 from graphtool.kernels.choice.rules import Rules
@@ -35,7 +36,6 @@ from graphtool.loops.instance import Instance
 from graphtool.loops.reach import Area, Numbers, Rows
 from graphtool.ops.common import need
 from graphtool.ops.costs import per_tap
-from graphtool.plan import Form, Plan
 from graphtool.symbolic import product
 from graphtool.target import Target
 

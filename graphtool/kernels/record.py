@@ -15,6 +15,7 @@ from graphtool.ir import op as ops
 from graphtool.ir.facets import Assumption, Lowering, Trait
 from graphtool.ir.graph import Node, TensorType, Value
 from graphtool.ir.op import Op
+from graphtool.ir.plan import Form
 from graphtool.kernels.choice import alternatives
 from graphtool.kernels.choice.alternatives import Alternative
 from graphtool.kernels.site import Lowered, Site
@@ -22,7 +23,6 @@ from graphtool.loops import contract
 from graphtool.loops.contract import Contract
 from graphtool.loops.view import View
 from graphtool.ops.costs import Cost
-from graphtool.plan import Form
 
 Reads = Callable[[Node, Value, View], bool]
 

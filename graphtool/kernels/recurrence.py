@@ -12,6 +12,7 @@ from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.errors import UnsupportedError
 from graphtool.ir.op import Op
+from graphtool.ir.plan import Plan
 from graphtool.kernels.choice.alternatives import Alternative, Chosen
 from graphtool.kernels.choice.machine import UNITS, ceil
 from graphtool.kernels.choice.rules import Rules
@@ -26,7 +27,6 @@ from graphtool.loops.reach import Area, Numbers, Sizes
 from graphtool.loops.view import View
 from graphtool.ops.plans import PANELS
 from graphtool.ops.recurrence_steps import COUNT, GATES, KEPT
-from graphtool.plan import Plan
 from graphtool.symbolic import Dim, Symbol, symbol_of
 from graphtool.target import Target, tile_rows
 

@@ -11,6 +11,7 @@ from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.ir.facets import Assumption
 from graphtool.ir.graph import TensorType
+from graphtool.ir.plan import Form, Parameter, Plan
 from graphtool.kernels import images
 from graphtool.kernels.choice import rounding
 from graphtool.kernels.choice.alternatives import Alternative, Chosen
@@ -49,7 +50,6 @@ from graphtool.loops.ir import MacroValue
 from graphtool.loops.reach import Area, Numbers, Rows
 from graphtool.ops.common import need
 from graphtool.ops.costs import elements
-from graphtool.plan import Form, Parameter, Plan
 from graphtool.symbolic import Dim, Symbol, ceildiv, product, symbol_of
 from graphtool.target import Target, tile_rows
 

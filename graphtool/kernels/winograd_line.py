@@ -10,6 +10,7 @@ import numpy as np
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.ir.graph import TensorType
+from graphtool.ir.plan import Form, Plan
 from graphtool.kernels import images, winograd
 from graphtool.kernels.choice import rounding
 from graphtool.kernels.choice.alternatives import Alternative, Chosen
@@ -39,7 +40,6 @@ from graphtool.loops.reach import Area, Numbers, Rows
 from graphtool.ops.common import need
 from graphtool.ops.costs import elements
 from graphtool.ops.plans import NV
-from graphtool.plan import Form, Plan
 from graphtool.symbolic import Dim, Symbol, ceildiv, product, symbol_of
 from graphtool.target import Target, tile_rows
 

@@ -10,6 +10,7 @@ from graphtool.errors import InputError, Unsupported, UnsupportedError
 from graphtool.io.weights import layout
 from graphtool.ir.facets import Lowering
 from graphtool.ir.graph import Graph, Module, Node, Value
+from graphtool.ir.plan import of_plan
 from graphtool.ir.run_sizes import all_nodes, at_most, defined, limits
 from graphtool.loops.liveness import lifetimes
 from graphtool.loops.program import ENDLESS, Bind, Buffer, Port, Program, Run, Step, flags, runs
@@ -23,7 +24,6 @@ from graphtool.lower.memory_plan import plan_arena
 from graphtool.lower.rename_dims import name_before, one_name, own_names
 from graphtool.lower.units import Unit, schedule, units
 from graphtool.lower.windows import windowable
-from graphtool.plan import of_plan
 from graphtool.symbolic import Dim, Symbol, symbols, text
 from graphtool.target import Target
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphtool.plan import Form, Parameter
+from graphtool.ir.plan import Form, Parameter
 
 NV = Parameter("nv", "vectors across a panel of packed weights", least=1, most=16)
 PANELS = Form("recurrence", (NV,))

@@ -11,6 +11,7 @@ from typing import Any
 from graphtool import ops as o
 from graphtool.ir.facets import Lowering
 from graphtool.ir.graph import TensorType
+from graphtool.ir.plan import Plan
 from graphtool.ops.common import composite, filled, need
 from graphtool.ops.plans import PANELS
 from graphtool.ops.recurrence_steps import (
@@ -28,7 +29,6 @@ from graphtool.ops.recurrence_steps import (
     unpacked,
 )
 from graphtool.ops.recurrences_back import vjp
-from graphtool.plan import Plan
 from graphtool.symbolic import ceildiv
 
 # ---- one step: (states, values kept) ------------------------------------------------------------

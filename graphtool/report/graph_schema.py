@@ -10,7 +10,7 @@ from graphtool.io.versions import GRAPH
 from graphtool.io.weights import Weight
 from graphtool.ir.graph import Graph
 from graphtool.ir.op import OPS, Op
-from graphtool.plan import Plan
+from graphtool.ir.plan import Plan
 from graphtool.symbolic import Poly
 
 Schema = dict[str, Any]

@@ -13,12 +13,12 @@ from graphtool.errors import InputError
 from graphtool.io.manifest import StepRow, ThreadsRow
 from graphtool.ir.facets import Lowering
 from graphtool.ir.graph import Graph, Group, Module, Node, Value
+from graphtool.ir.plan import of_plan
 from graphtool.ir.run_sizes import all_nodes
 from graphtool.ir.text import value_names
 from graphtool.loops.program import Run
 from graphtool.passes import roots
 from graphtool.passes.fuse import Fuser
-from graphtool.plan import of_plan
 
 _ALONE = ("threads: one alone, as it has little to do, or no loop to share",)
 

@@ -18,12 +18,12 @@ import numpy as np
 from graphtool import passes
 from graphtool.errors import InputError, listed
 from graphtool.ir.graph import Module
+from graphtool.ir.plan import Plan
 from graphtool.kernels.choice.rules import Rules
 from graphtool.kernels.choice.sites import Site
 from graphtool.kernels.choice.tuning import merged, row
 from graphtool.native import runtime
 from graphtool.native.build import build
-from graphtool.plan import Plan
 from graphtool.plugins import owner_of
 from graphtool.target import Target
 from graphtool.tune.models import closed, model

@@ -15,12 +15,12 @@ import msgspec
 from graphtool import passes
 from graphtool.choice import Choice
 from graphtool.ir.graph import Module
+from graphtool.ir.plan import Plan, chosen_plan
 from graphtool.kernels.choice.choose import choose, cost, plans, weight
 from graphtool.kernels.choice.rules import Rules
 from graphtool.kernels.choice.sites import Site, is_site
 from graphtool.kernels.choice.sites import site as read_site
 from graphtool.kernels.choice.tuning import Tuning, key, key_of, merged, row
-from graphtool.plan import Plan, chosen_plan
 from graphtool.target import Target
 from graphtool.tune.measure import measure
 from graphtool.tune.models import is_measurable

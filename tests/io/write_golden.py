@@ -25,13 +25,13 @@ from graphtool.io import npz
 from graphtool.io.versions import BUILD, CHECKPOINT, GRAPH, PROGRAM, TUNING, Format
 from graphtool.ir import serial
 from graphtool.ir.graph import Module
+from graphtool.ir.plan import plan
 from graphtool.kernels.choice import tuning as measured
 from graphtool.kernels.choice.rules import Rules, rules_of
 from graphtool.kernels.choice.sites import site
 from graphtool.loops import serial as programs
 from graphtool.lower import lower
 from graphtool.native.build import build
-from graphtool.plan import plan
 from graphtool.target import Target, named
 from tests.loops import test_interp as samples
 from tests.passes.pass_samples import module, values

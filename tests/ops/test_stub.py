@@ -35,7 +35,7 @@ from graphtool.dtypes import DType
 from graphtool.io.weights import Weight
 from graphtool.ir.graph import Graph, Value
 from graphtool.ir.op import Op, Operators
-from graphtool.plan import Plan
+from graphtool.ir.plan import Plan
 from graphtool.symbolic import Dim
 
 Tensor = Operators | Value | np.ndarray[Any, Any] | np.generic | int | float

@@ -12,13 +12,13 @@ import pytest
 from graphtool import interp, passes
 from graphtool.choice import Choice
 from graphtool.errors import CompilerError
+from graphtool.ir.plan import Plan, chosen_plan
 from graphtool.kernels.choice.choose import choose, plans
 from graphtool.kernels.choice.rules import Rules, rules_of
 from graphtool.kernels.choice.sites import Attention, Conv, Product, Recurrence, Site
 from graphtool.kernels.choice.tuning import Tuning, merged, row
 from graphtool.native import runtime
 from graphtool.native.build import build
-from graphtool.plan import Plan, chosen_plan
 from graphtool.target import named
 from graphtool.tune import measure, models, search
 

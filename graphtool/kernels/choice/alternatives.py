@@ -11,9 +11,9 @@ from typing import Any
 
 from graphtool.errors import InputError
 from graphtool.ir.facets import Assumption
+from graphtool.ir.plan import Form, Plan
 from graphtool.kernels.choice.rules import Rules
 from graphtool.kernels.choice.sites import Site
-from graphtool.plan import Form, Plan
 from graphtool.target import Target
 
 

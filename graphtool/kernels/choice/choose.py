@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import graphtool.kernels  # noqa: F401  (fills the table of alternatives)
 from graphtool.choice import Choice
+from graphtool.ir.plan import Plan, choice, chosen_plan
 from graphtool.kernels.choice.alternatives import alternative, alternatives
 from graphtool.kernels.choice.rules import Rules
 from graphtool.kernels.choice.sites import Attention, Contraction, Site, site
-from graphtool.plan import Plan, choice, chosen_plan
 from graphtool.target import Target
 
 BYTE = 5e-6  # a byte of weights counts as so many microseconds: a MB must save 5 µs

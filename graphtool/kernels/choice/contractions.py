@@ -6,6 +6,7 @@ caches.
 
 from __future__ import annotations
 
+from graphtool.ir.plan import Plan
 from graphtool.kernels.choice.machine import (
     block_cycles,
     ceil,
@@ -15,7 +16,6 @@ from graphtool.kernels.choice.machine import (
     streamed,
 )
 from graphtool.kernels.choice.sites import BFLOAT16, Conv, Product
-from graphtool.plan import Plan
 from graphtool.target import Target, tile_rows
 
 _GROUP = {1: 4, 2: 2}  # by a site's field `integer`: products that a lane adds in one step

@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from graphtool.errors import InputError
-from graphtool.plan import call
+from graphtool.ir.plan import call
 
 ONE_TILE = 4  # up to this number of rows, the batch of a recurrence is one tile
 BLOCK = 7  # pixels of a row that are pooled, or filtered depthwise, together

@@ -19,8 +19,8 @@ import msgspec
 from graphtool.errors import InputError
 from graphtool.io import files
 from graphtool.io.versions import TUNING, check, current
+from graphtool.ir.plan import Plan, plan
 from graphtool.kernels.choice.sites import Attention, Conv, Product, Site
-from graphtool.plan import Plan, plan
 from graphtool.target import Target, isa
 
 DTYPE, LAYOUT = "f32", "channels last"

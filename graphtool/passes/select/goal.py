@@ -12,12 +12,12 @@ from graphtool.dtypes import DType
 from graphtool.ir.facets import Lowering, Movement
 from graphtool.ir.graph import Node, Value
 from graphtool.ir.op import Op
+from graphtool.ir.plan import chosen_plan
 from graphtool.ir.trace import Tracer
 from graphtool.kernels.choice.alternatives import Chosen, alternative
 from graphtool.kernels.choice.choose import choose
 from graphtool.kernels.choice.rules import Rules
 from graphtool.kernels.choice.sites import Site
-from graphtool.plan import chosen_plan
 from graphtool.symbolic import Dim, bounds
 from graphtool.target import Target
 

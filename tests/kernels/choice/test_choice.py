@@ -12,6 +12,7 @@ from graphtool import ops as o
 from graphtool import passes
 from graphtool.choice import Choice
 from graphtool.errors import InputError
+from graphtool.ir.plan import Form, Plan, chosen_plan, plan
 from graphtool.kernels.choice import alternatives
 from graphtool.kernels.choice.alternatives import Alternative, Chosen
 from graphtool.kernels.choice.choose import added_error, choose, cost, plans
@@ -26,7 +27,6 @@ from graphtool.kernels.choice.sites import (
     site,
 )
 from graphtool.kernels.choice.tuning import load, merged, row, save
-from graphtool.plan import Form, Plan, chosen_plan, plan
 from graphtool.target import TABLE, Target
 from graphtool.tune import models
 

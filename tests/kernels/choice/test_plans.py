@@ -21,13 +21,13 @@ from graphtool.ir import listing, serial
 from graphtool.ir.choices import planned
 from graphtool.ir.graph import Graph, Module, Node, TensorType
 from graphtool.ir.op import OPS
+from graphtool.ir.plan import Plan, chosen_plan
 from graphtool.ir.trace import trace
 from graphtool.ir.verify import verify
 from graphtool.kernels.choice import machine
 from graphtool.loops import serial as loops
 from graphtool.loops.program import runs
 from graphtool.lower import lower
-from graphtool.plan import Plan, chosen_plan
 from graphtool.report.diff import diff
 from graphtool.report.why import why_graph, why_lines
 from graphtool.target import TABLE

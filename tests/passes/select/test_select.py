@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from graphtool import ops as o
+from graphtool.ir.plan import chosen_plan
 from graphtool.kernels.choice.choose import choose
 from graphtool.kernels.choice.rules import Rules
 from graphtool.kernels.choice.sites import Attention, Recurrence
 from graphtool.passes import run
-from graphtool.plan import chosen_plan
 from graphtool.target import TABLE
 from tests.passes.pass_samples import assert_same, module, values
 
