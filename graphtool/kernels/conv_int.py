@@ -217,4 +217,4 @@ SERVES = (Alternative(Conv, DIRECT_INT, plans, cost, make, weights, takes=of_int
 
 register(Record(
     Contract("conv_int", "a direct convolution of small integers", MACROS, POINTERS, meaning,
-             HOOK, reach=reach, grain="pieces"), {"conv_int": lower}, reads, serves=SERVES))
+             HOOK, reach=reach, grain="shares"), {"conv_int": lower}, reads, serves=SERVES))

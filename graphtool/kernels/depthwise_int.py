@@ -128,5 +128,5 @@ SERVES = (Alternative(Conv, DEPTHWISE_INT, plans, depthwise.cost, make,
 register(Record(
     Contract("depthwise_int", "a convolution of small integers with one filter for each channel",
              MACROS,
-             POINTERS, meaning, HOOK, reach=reach, grain="pieces"),
+             POINTERS, meaning, HOOK, reach=reach, grain="shares"),
     {"depthwise_int": lower}, serves=SERVES))

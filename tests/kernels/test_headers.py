@@ -15,16 +15,47 @@ from graphtool.lower.statements import STATEMENTS
 from tests.kernels.harness import KERNELS as FOLDER
 from tests.kernels.harness import compile_c, width
 
-PLAIN = sorted(p.name for p in (FOLDER / "compute").glob("*.h") if p.stem not in KERNELS)
+TEXTS = {p.name: p.read_text() for p in sorted((FOLDER / "compute").glob("*.h"))}
+PLAIN = [name for name, text in TEXTS.items() if "#ifndef GT_" + name.upper().replace(".", "_")
+         in text and name.removesuffix(".h") not in KERNELS]
+# what several templates include in their midst, at each use
+PARTS = [name for name in TEXTS if name not in PLAIN and name.removesuffix(".h") not in KERNELS]
 OF_TARGET = {"LANES"}  # what prelude.h defines
 OWN = {"BLAS", "CHUNK", "JOIN"}  # what some headers define themselves, and explain
 COMMON = ("NAME", "PARAMS", "ARGS")  # what the printer defines for every template
 
 
 def text(name: str) -> tuple[str, str]:
-    """The comment that opens a kernel's header, and the rest."""
-    contract, _, body = (FOLDER / "compute" / f"{name}.h").read_text().partition("*/")
-    return contract, body
+    """The comment that opens a kernel's header, and the rest, with the parts that it includes."""
+    contract, _, body = TEXTS[f"{name}.h"].partition("*/")
+    return contract, joined(body)
+
+
+def joined(body: str) -> str:
+    """A text in which each include of a part is the part."""
+    return re.sub(r'#include "(\w+\.h)"\n',
+                  lambda m: joined(TEXTS[m[1]]) if m[1] in PARTS else m[0], body)
+
+
+def code(text: str) -> str:
+    """A text without comments and without the lines that undefine."""
+    return re.sub(r"/\*.*?\*/|^#undef [^\n]*", "", text, flags=re.M | re.S)
+
+
+def without(text: str, opening: str) -> str:
+    """A text without the conditional parts whose first line is this one."""
+    lines, depth = [], 0
+    for line in text.splitlines(keepends=True):
+        if depth or re.fullmatch(opening, line.strip()):
+            depth += line.startswith("#if") - line.startswith("#endif")
+        else:
+            lines.append(line)
+    return "".join(lines)
+
+
+def defined(text: str) -> set[str]:
+    """The macros that a text defines."""
+    return set(re.findall(r"^ *#define GT_(\w+)", text, re.M))
 
 
 def given(name: str) -> set[str]:
@@ -54,9 +85,27 @@ def test_everything_given_is_undefined_at_the_end(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(KERNELS))
+def test_a_template_leaves_no_macro_of_its_own(name: str) -> None:
+    body = joined(without(TEXTS[f"{name}.h"], r"#ifndef GT_\w+_H"))
+    assert not defined(body) - set(re.findall(r"^ *#undef GT_(\w+)$", body, re.M))
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_part_reads_only_what_each_of_its_templates_has(part: str) -> None:
+    users = [name for name in KERNELS if joined(f'#include "{part}"\n') in text(name)[1]]
+    plain = set[str]().union(*(defined(TEXTS[p]) for p in PLAIN))
+    assert len(users) > 1
+    for name in users:
+        has = given(name) | defined(text(name)[1])
+        absent = "|".join(set(re.findall(r"#ifdef GT_(\w+)", TEXTS[part])) - has)
+        read = re.findall(r"\bGT_(\w+)\b", code(without(TEXTS[part], rf"#ifdef GT_({absent})")))
+        assert not set(read) - plain - has, name
+
+
+@pytest.mark.parametrize("name", sorted(KERNELS))
 def test_the_header_reads_every_macro_and_has_the_default_of_the_table(name: str) -> None:
-    c, body = KERNELS[name].contract, text(name)[1].partition("#pragma GCC diagnostic pop")[0]
-    read = set(re.findall(r"\bGT_(\w+)\b", re.sub(r"^#undef .*$", "", body, flags=re.M)))
+    c, body = KERNELS[name].contract, code(text(name)[1])
+    read = set(re.findall(r"\bGT_(\w+)\b", body))
     assert not given(name) - {"ARGS"} - read
     defaults = dict(re.findall(r"#ifndef GT_(\w+)\n#define GT_\w+ (\d+)\n", body))
     for m in c.macros:

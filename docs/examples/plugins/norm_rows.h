@@ -10,14 +10,7 @@
                    int64_t count GT_PARAMS): takes `count` elements of row r from c on; acc is
                    vector-aligned */
 #include "prelude.h"
-
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wunused-parameter"
-
-#ifndef GT_PARAMS
-#define GT_PARAMS
-#define GT_ARGS
-#endif
+#include "template_begin.h"
 
 static void GT_NAME(int t, int threads GT_PARAMS)
 {
@@ -41,13 +34,7 @@ static void GT_NAME(int t, int threads GT_PARAMS)
     }
 }
 
-#pragma GCC diagnostic pop
-#undef GT_NAME
-#undef GT_ROWS
 #undef GT_COLS
-#undef GT_X
 #undef GT_XR
 #undef GT_EPS
-#undef GT_PARAMS
-#undef GT_ARGS
-#undef GT_EPILOGUE
+#include "template_end.h"

@@ -30,18 +30,8 @@
    heads that share keys and values (grouped queries) pack them once. */
 #include "scores.h"
 #include "tile.h"
+#include "template_begin.h"
 
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wunused-parameter"
-
-#ifndef GT_PARAMS
-#define GT_PARAMS
-#define GT_ARGS
-#endif
-#ifndef GT_PIECES
-#define GT_PIECES 1
-#endif
-#define GT_NR (GT_NV * GT_LANES)
 #define GT_WIDE (gt_ceil_div(GT_T, GT_NR) * GT_NR + 16) /* from one row of scores to the next */
 
 /* Whether scores become weights without any change but a factor. */
@@ -191,17 +181,6 @@ GT_INLINE void GT_JOIN(GT_NAME, _block)(const int rows, int64_t b, int64_t s,
 GT_UPTO(GT_MR, GT_INSTANCE)
 #undef GT_INSTANCE
 
-GT_INLINE void GT_JOIN(GT_NAME, _rows)(int64_t rows, int64_t b, int64_t s, const float *keys,
-                                       const float *values, float *scores GT_PARAMS)
-{
-    switch (rows) {
-#define GT_INSTANCE(rows)                                                                         \
-    case rows: GT_JOIN(GT_NAME, _block##rows)(b, s, keys, values, scores GT_ARGS); break;
-        GT_UPTO(GT_MR, GT_INSTANCE)
-#undef GT_INSTANCE
-    }
-}
-
 /* One query row, computed from the rows of keys and values without packing. */
 GT_INLINE void GT_JOIN(GT_NAME, _single)(int64_t b, int64_t s, float *scores GT_PARAMS)
 {
@@ -260,18 +239,14 @@ static void GT_NAME(int t, int threads GT_PARAMS)
             gt_pack_panels(packed_values, GT_LDV, GT_T, GT_DV, GT_NR, values);
         }
         const int64_t s = block * shorter + gt_min(block, longer);
-        GT_JOIN(GT_NAME, _rows)(shorter + (block < longer), b, s, keys, values, scores GT_ARGS);
+        const int64_t rows = shorter + (block < longer);
+        GT_CALL(_block, rows, GT_MR, b, s, keys, values, scores GT_ARGS);
     }
 }
 
-#pragma GCC diagnostic pop
 #undef GT_PLAIN
 #undef GT_WIDE
-#undef GT_NAME
 #undef GT_KEYS
-#undef GT_MR
-#undef GT_NV
-#undef GT_NR
 #undef GT_HEADS
 #undef GT_S
 #undef GT_T
@@ -289,8 +264,4 @@ static void GT_NAME(int t, int threads GT_PARAMS)
 #undef GT_MASKED
 #undef GT_MASK
 #undef GT_MASK_STEP
-#undef GT_WORK
-#undef GT_PIECES
-#undef GT_PARAMS
-#undef GT_ARGS
-#undef GT_EPILOGUE
+#include "template_end.h"

@@ -17,8 +17,7 @@
 
 #include <string.h>
 
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wunused-parameter"
+#include "template_begin.h"
 
 GT_NOINLINE void GT_NAME(int t, int threads GT_PARAMS)
 {
@@ -67,16 +66,10 @@ GT_NOINLINE void GT_NAME(int t, int threads GT_PARAMS)
 #endif
 }
 
-#pragma GCC diagnostic pop
-#undef GT_NAME
-#undef GT_KIND
 #undef GT_NOW
 #undef GT_PROCESSES
 #undef GT_COUNT
 #undef GT_TYPE
 #undef GT_MPI_TYPE
-#undef GT_X
-#undef GT_Y
 #undef GT_TICKET
-#undef GT_PARAMS
-#undef GT_ARGS
+#include "template_end.h"

@@ -11,6 +11,7 @@
    GT_XN GT_XH GT_XW  strides of the input: image, row, pixel; channels are adjacent
    GT_W           const int8_t *, the weights [Q][BH][KW][C][4]: of the rows 4q to 4q + 3 below the
                   block's first one, what they count for row h of the block; zeros where they do not
+   GT_PIECES      pieces of a thread's share (default 1); t and threads count pieces
    GT_PARAMS      more parameters, with a leading comma (default none); GT_ARGS hands them on
    GT_EPILOGUE    static inline void f(const int32_t *restrict acc, int64_t n, int64_t oh,
                   int64_t ow, int64_t c, int64_t count GT_PARAMS): takes `count` channels of one
@@ -20,9 +21,7 @@
    Names in GT_PARAMS must hold a digit or an underscore (buf1, d_B): the template's own do not.
    Shares need no barrier among themselves. */
 #include "int8.h"
-
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wunused-parameter"
+#include "template_begin.h"
 
 #ifndef GT_DEPTHWISE_INT_H
 #define GT_DEPTHWISE_INT_H
@@ -59,10 +58,12 @@ GT_INLINE gt_vi gt_quads(const uint8_t *a, const uint8_t *b, const uint8_t *c, c
 }
 #endif
 
-/* height × width pixels, one vector of channels from c on. The first `done` lanes were finished by
-   the vector before: the last vector overlaps it where C is not a multiple of GT_LANES. */
+#define GT_SUM int32_t
+#define GT_CB gt_max(1, gt_ceil_div(GT_C, GT_LANES)) /* all channels */
+
+/* height × width pixels, one vector of channels from c on. */
 GT_INLINE void GT_JOIN(GT_NAME, _block)(const int height, const int width, int64_t n, int64_t oh,
-                                        int64_t ow, int64_t c, int64_t done GT_PARAMS)
+                                        int64_t ow, int64_t c, int32_t *tile GT_PARAMS)
 {
     const int narrow = (GT_C) < GT_LANES, rows = (height - 1) * (GT_SH) + (GT_KH);
     const int columns = (width - 1) * (GT_SW) + ((GT_KW) - 1) * (GT_DW) + 1;
@@ -96,88 +97,8 @@ GT_INLINE void GT_JOIN(GT_NAME, _block)(const int height, const int width, int64
                 }
         }
     }
-    int32_t tile[GT_BH * GT_BW * GT_LANES] GT_ALIGNED;
     gt_ints_store(acc, height * width, tile);
-    const int64_t count = narrow ? (GT_C) : GT_LANES - done;
-    for (int h = 0; h < height; h++)
-        for (int i = 0; i < width; i++) {
-            int32_t *out = tile + (h * width + i) * GT_LANES;
-            if (done) memmove(out, out + done, (size_t)count * sizeof(int32_t));
-            GT_EPILOGUE(out, n, oh + h, ow + i, c + done, count GT_ARGS);
-        }
 }
 
-#define GT_INSTANCE(width)                                                                        \
-    GT_NOINLINE void GT_JOIN(GT_NAME, _pixels##width)(int64_t height, int64_t n, int64_t oh,      \
-                                                      int64_t ow, int64_t c,                      \
-                                                      int64_t done GT_PARAMS)                     \
-    {                                                                                             \
-        if (!GT_OCCURS(width, GT_OW, GT_BW)) return;                                              \
-        if (height == GT_BH && done == 0)                                                         \
-            GT_JOIN(GT_NAME, _block)(GT_BH, width, n, oh, ow, c, 0 GT_ARGS);                      \
-        else if (height == GT_BH)                                                                 \
-            GT_JOIN(GT_NAME, _block)(GT_BH, width, n, oh, ow, c, done GT_ARGS);                   \
-        else                                                                                      \
-            GT_JOIN(GT_NAME, _block)(1, width, n, oh, ow, c, done GT_ARGS);                       \
-    }
-GT_UPTO(GT_BW, GT_INSTANCE)
-#undef GT_INSTANCE
-
-/* A band of `height` rows, all channels: those of one block of pixels are done before the next. */
-GT_INLINE void GT_JOIN(GT_NAME, _band)(int64_t height, int64_t n, int64_t oh GT_PARAMS)
-{
-    const int64_t blocks = gt_ceil_div(GT_OW, GT_BW);
-    const int64_t shorter = (GT_OW) / blocks, longer = (GT_OW) % blocks;
-    for (int64_t block = 0, ow = 0; block < blocks; block++) {
-        const int64_t width = shorter + (block < longer);
-        for (int64_t c = 0; c < (GT_C); c += GT_LANES) {
-            const int64_t over = (GT_C) < GT_LANES ? 0 : gt_max(0, c + GT_LANES - (GT_C));
-            switch (width) {
-#define GT_INSTANCE(wide)                                                                         \
-    case wide:                                                                                    \
-        GT_JOIN(GT_NAME, _pixels##wide)(height, n, oh, ow, c - over, over GT_ARGS);               \
-        break;
-                GT_UPTO(GT_BW, GT_INSTANCE)
-#undef GT_INSTANCE
-            }
-        }
-        ow += width;
-    }
-}
-
-static void GT_NAME(int t, int threads GT_PARAMS)
-{
-    /* Threads take rows, as the kernels before and after do; those that make no whole block go one
-       by one. */
-    const int64_t rows = (GT_BATCH) * (GT_OH), end = gt_part(rows, t + 1, threads);
-    if ((GT_OW) == 0) return;
-    for (int64_t row = gt_part(rows, t, threads); row < end;) {
-        const int64_t n = row / (GT_OH), oh = row % (GT_OH);
-        const int64_t height = gt_min(end - row, (GT_OH)-oh) >= GT_BH ? GT_BH : 1;
-        GT_JOIN(GT_NAME, _band)(height, n, oh GT_ARGS);
-        row += height;
-    }
-}
-
-#pragma GCC diagnostic pop
-#undef GT_NAME
-#undef GT_BH
-#undef GT_BW
-#undef GT_BATCH
-#undef GT_OH
-#undef GT_OW
-#undef GT_C
-#undef GT_KH
-#undef GT_KW
-#undef GT_SH
-#undef GT_SW
-#undef GT_DH
-#undef GT_DW
-#undef GT_X
-#undef GT_XN
-#undef GT_XH
-#undef GT_XW
-#undef GT_W
-#undef GT_PARAMS
-#undef GT_ARGS
-#undef GT_EPILOGUE
+#include "depthwise_loop.h"
+#include "template_end.h"

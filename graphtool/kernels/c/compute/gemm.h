@@ -28,50 +28,24 @@
    Shares need no barrier among themselves. With MR <= 4 the product is bound by reading B, and the
    panel itself is streamed: make it wide, NV = 8 for one row. */
 #include "tile.h"
-
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wunused-parameter"
-
-#ifndef GT_BATCH
-#define GT_BATCH 1
-#endif
-#ifndef GT_PARAMS
-#define GT_PARAMS
-#define GT_ARGS
-#endif
-#ifndef GT_PIECES
-#define GT_PIECES 1
-#endif
-#ifndef GT_RESIDENT
-#define GT_RESIDENT (640 * 1024)
-#endif
-#ifndef GT_BY_ROWS
-#define GT_BY_ROWS ((GT_M) * ((GT_K) + (GT_N)) >= (GT_K) * (GT_N))
-#endif
-#ifdef GT_HALF
-#include "half.h"
-#endif
+#include "template_begin.h"
+#include "operand.h"
 #ifdef GT_PAIRS
 #include "bf16.h"
 #define GT_DEPTH (((GT_K) + 1) / 2 * 2) /* numbers of a column of a panel */
 #else
 #define GT_DEPTH (GT_K)
 #endif
-#define GT_NR (GT_NV * GT_LANES)
+#define GT_SUM float
+#define GT_SIZE (int64_t)sizeof(GT_NUMBER)
+#define GT_STEPS (GT_K)
+#define GT_PANEL (GT_DEPTH * GT_NR * GT_SIZE)
 
-/* The last panel of a row of panels, of which only `count` columns exist. */
-GT_NOINLINE void GT_JOIN(GT_NAME, _tail)(const float *tile, int rows, int64_t b, int64_t m,
-                                         int64_t n, int64_t count GT_PARAMS)
-{
-    for (int i = 0; i < rows; i++) GT_EPILOGUE(tile + i * GT_NR, b, m + i, n, count GT_ARGS);
-}
-
-/* Rows m to m + rows of one panel. */
-GT_INLINE void GT_JOIN(GT_NAME, _tile)(const int rows, int64_t b, int64_t m, int64_t panel,
-                                       const char *ahead, int64_t step GT_PARAMS)
+/* The sums of rows m to m + rows, by one panel. */
+GT_INLINE void GT_JOIN(GT_NAME, _sums)(const int rows, int64_t b, int64_t m, int64_t panel,
+                                       const char *ahead, int64_t step, float *tile GT_PARAMS)
 {
     gt_vf acc[GT_MR * GT_NV];
-    float tile[GT_MR * GT_NR] GT_ALIGNED;
     const int64_t n = panel * GT_NR;
     gt_tile_zero(acc, rows, GT_NV);
 #ifdef GT_LDK
@@ -96,106 +70,8 @@ GT_INLINE void GT_JOIN(GT_NAME, _tile)(const int rows, int64_t b, int64_t m, int
                 step, GT_MR <= 4 ? 8 : 0);
 #endif
     gt_tile_store(acc, rows, GT_NV, tile);
-    if ((GT_N) % GT_NR != 0 && n + GT_NR > (GT_N)) {
-        GT_JOIN(GT_NAME, _tail)(tile, rows, b, m, n, (GT_N)-n GT_ARGS);
-        return;
-    }
-    for (int i = 0; i < rows; i++) GT_EPILOGUE(tile + i * GT_NR, b, m + i, n, GT_NR GT_ARGS);
 }
 
-#define GT_INSTANCE(rows)                                                                         \
-    GT_NOINLINE void GT_JOIN(GT_NAME, _tile##rows)(int64_t b, int64_t m, int64_t panel,           \
-                                                   const char *ahead, int64_t step GT_PARAMS)     \
-    {                                                                                             \
-        if (GT_OCCURS(rows, GT_M, GT_MR))                                                         \
-            GT_JOIN(GT_NAME, _tile)(rows, b, m, panel, ahead, step GT_ARGS);                      \
-    }
-GT_UPTO(GT_MR, GT_INSTANCE)
-#undef GT_INSTANCE
-
-GT_INLINE void GT_JOIN(GT_NAME, _rows)(int64_t rows, int64_t b, int64_t m, int64_t panel,
-                                       const char *ahead, int64_t step GT_PARAMS)
-{
-    switch (rows) {
-#define GT_INSTANCE(rows)                                                                         \
-    case rows: GT_JOIN(GT_NAME, _tile##rows)(b, m, panel, ahead, step GT_ARGS); break;
-        GT_UPTO(GT_MR, GT_INSTANCE)
-#undef GT_INSTANCE
-    }
-}
-
-static void GT_NAME(int t, int threads GT_PARAMS)
-{
-    /* Rows fall into balanced blocks: `longer` blocks of shorter + 1 rows, then those of shorter.
-       A unit of work is one block times one panel, in the order batch, chunk, panel, block; a chunk
-       is as many blocks as leave their rows of A in L2. Threads take a range of blocks each, as the
-       kernels before and after do, or they cut the whole sequence evenly. */
-    const int64_t panels = gt_ceil_div(GT_N, GT_NR), all = gt_ceil_div(GT_M, GT_MR);
-    if (all == 0) return;
-    const int64_t shorter = (GT_M) / all, longer = (GT_M) % all;
-    const int64_t each = gt_each(threads, GT_PIECES), shares = threads / each;
-    int64_t base = 0, blocks = all;
-    if ((GT_BATCH) == 1 && (GT_BY_ROWS) && gt_by_rows(all, shares)) {
-        base = gt_part(all, t / each, shares);
-        blocks = gt_part(all, t / each + 1, shares) - base;
-        t = (int)(t % each), threads = (int)each;
-    }
-    const int64_t units = (GT_BATCH) * panels * blocks, end = gt_part(units, t + 1, threads);
-    int64_t u = gt_part(units, t, threads);
-    if (u >= end) return;
-    const int64_t resident = gt_max(1, (GT_RESIDENT) / 4 / GT_MR / gt_max(1, GT_K));
-    const int64_t chunk = gt_ceil_div(blocks, gt_ceil_div(blocks, resident));
-
-    int64_t b = u / (panels * blocks), rest = u % (panels * blocks);
-    int64_t first = rest / (panels * chunk) * chunk, width = gt_min(chunk, blocks - first);
-    rest -= first * panels;
-    int64_t panel = rest / width, block = first + rest % width;
-    /* together, the blocks of a panel prefetch the whole next panel */
-    int64_t step = gt_ceil_div(GT_NR * 4, width);
-    for (; u < end; u++) {
-        const int64_t at = base + block, m = at * shorter + gt_min(at, longer);
-        const int64_t next = panel + 1 < panels ? panel + 1 : 0;
-        const char *ahead = (const char *)(GT_B(b) + next * GT_NR * GT_DEPTH)
-                            + (block - first) * (GT_K) * step;
-        if (at < longer)
-            GT_JOIN(GT_NAME, _rows)(shorter + 1, b, m, panel, ahead, step GT_ARGS);
-        else
-            GT_JOIN(GT_NAME, _rows)(shorter, b, m, panel, ahead, step GT_ARGS);
-
-        if (++block < first + width) continue;
-        block = first;
-        if (++panel < panels) continue;
-        panel = 0;
-        first += width;
-        if (first == blocks) {
-            first = 0;
-            b++;
-        }
-        block = first;
-        width = gt_min(chunk, blocks - first);
-        step = gt_ceil_div(GT_NR * 4, width);
-    }
-}
-
-#pragma GCC diagnostic pop
-#undef GT_NAME
-#undef GT_MR
-#undef GT_NV
-#undef GT_NR
-#undef GT_M
-#undef GT_N
-#undef GT_K
-#undef GT_LDA
+#include "gemm_loop.h"
 #undef GT_LDK
-#undef GT_BATCH
-#undef GT_HALF
-#undef GT_PAIRS
-#undef GT_DEPTH
-#undef GT_RESIDENT
-#undef GT_BY_ROWS
-#undef GT_A
-#undef GT_B
-#undef GT_PIECES
-#undef GT_PARAMS
-#undef GT_ARGS
-#undef GT_EPILOGUE
+#include "template_end.h"

@@ -13,9 +13,7 @@
    GT_WORK(t)    room for 8 sorted rows of x, and for DEEP rows of a panel; floats of thread t
    GT_PARAMS     more parameters, with a leading comma; GT_ARGS hands them on */
 #include "tile.h"
-
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wunused-parameter"
+#include "template_begin.h"
 
 #ifndef GT_LINEAR_NBITS_H
 #define GT_LINEAR_NBITS_H
@@ -269,12 +267,7 @@ GT_NOINLINE void GT_JOIN(GT_NAME, _panels)(int t, int threads GT_PARAMS)
             for (int64_t block = 0, m = 0; block < blocks; block++) {
                 const int64_t rows = shorter + (block < longer);
                 const float *x = GT_X(m) + k;
-                switch (rows) {
-#define GT_INSTANCE(rows)                                                                         \
-    case rows: GT_JOIN(GT_NAME, _rows##rows)(x, panel, depth, out GT_ARGS); break;
-                    GT_UPTO(GT_MR, GT_INSTANCE)
-#undef GT_INSTANCE
-                }
+                GT_CALL(_rows, rows, GT_MR, x, panel, depth, out GT_ARGS);
                 for (int64_t i = 0; i < rows; i++, m++)
                     for (int64_t c = 0; c < count; c++) {
                         float *y = GT_Y(m) + (n + c) * (GT_YS);
@@ -308,24 +301,9 @@ GT_NOINLINE void GT_NAME(int t, int threads GT_PARAMS)
     }
 }
 
-#pragma GCC diagnostic pop
-#undef GT_NAME
-#undef GT_M
-#undef GT_N
-#undef GT_K
 #undef GT_BITS
-#undef GT_BLOCK
 #undef GT_PARTS
-#undef GT_X
-#undef GT_XS
-#undef GT_W
 #undef GT_SCALES
 #undef GT_ZEROS
-#undef GT_Y
-#undef GT_YS
-#undef GT_WORK
-#undef GT_MR
-#undef GT_NV
 #undef GT_DEEP
-#undef GT_PARAMS
-#undef GT_ARGS
+#include "template_end.h"

@@ -52,18 +52,14 @@ GT_INLINE gt_vf gt_pool_join(const int kind, gt_vf a, gt_vf b)
 
 #endif
 
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wunused-parameter"
+#include "template_begin.h"
 
-#ifndef GT_PARAMS
-#define GT_PARAMS
-#define GT_ARGS
-#endif
+#define GT_SUM float
+#define GT_BH 1
 
-/* `width` pixels of a row, one vector of channels from c on. The first `done` lanes were finished
-   by the vector before: the last vector overlaps it where C is not a multiple of GT_LANES. */
-GT_INLINE void GT_JOIN(GT_NAME, _block)(const int width, int64_t n, int64_t oh, int64_t ow,
-                                        int64_t c, int64_t done GT_PARAMS)
+/* `width` pixels of a row, one vector of channels from c on. */
+GT_INLINE void GT_JOIN(GT_NAME, _block)(const int height, const int width, int64_t n, int64_t oh,
+                                        int64_t ow, int64_t c, float *tile GT_PARAMS)
 {
     const int narrow = (GT_C) < GT_LANES;
     const float *x = GT_X + n * (GT_XN) + oh * (GT_SH) * (GT_XH) + ow * (GT_SW) * (GT_XW) + c;
@@ -84,32 +80,10 @@ GT_INLINE void GT_JOIN(GT_NAME, _block)(const int width, int64_t n, int64_t oh, 
                 acc[i] = s == 0 ? v : gt_pool_join(GT_KIND, acc[i], v);
         }
     }
-    float tile[GT_BW * GT_LANES] GT_ALIGNED;
     gt_tile_store(acc, width, 1, tile);
-    const int64_t count = narrow ? (GT_C) : GT_LANES - done;
-    for (int i = 0; i < width; i++) {
-        float *out = tile + i * GT_LANES;
-        if (done) memmove(out, out + done, (size_t)count * sizeof(float));
-        GT_EPILOGUE(out, n, oh, ow + i, c + done, count GT_ARGS);
-    }
 }
 
-/* All channels of so many pixels. */
-#define GT_INSTANCE(width)                                                                        \
-    GT_NOINLINE void GT_JOIN(GT_NAME, _pixels##width)(int64_t n, int64_t oh, int64_t ow GT_PARAMS)\
-    {                                                                                             \
-        if (!GT_OCCURS(width, GT_OW, GT_BW)) return;                                              \
-        int64_t c = 0;                                                                            \
-        for (; c + GT_LANES <= (GT_C); c += GT_LANES)                                             \
-            GT_JOIN(GT_NAME, _block)(width, n, oh, ow, c, 0 GT_ARGS);                             \
-        if (c < (GT_C) && (GT_C) < GT_LANES)                                                      \
-            GT_JOIN(GT_NAME, _block)(width, n, oh, ow, 0, 0 GT_ARGS);                             \
-        else if (c < (GT_C))                                                                      \
-            GT_JOIN(GT_NAME, _block)(width, n, oh, ow, (GT_C)-GT_LANES,                           \
-                                     c + GT_LANES - (GT_C)GT_ARGS);                               \
-    }
-GT_UPTO(GT_BW, GT_INSTANCE)
-#undef GT_INSTANCE
+#include "channel_loop.h"
 
 static void GT_NAME(int t, int threads GT_PARAMS)
 {
@@ -121,33 +95,9 @@ static void GT_NAME(int t, int threads GT_PARAMS)
         const int64_t row = u / blocks, block = u % blocks;
         const int64_t n = row / (GT_OH), oh = row % (GT_OH);
         const int64_t ow = block * shorter + gt_min(block, longer);
-        switch (shorter + (block < longer)) {
-#define GT_INSTANCE(width)                                                                        \
-    case width: GT_JOIN(GT_NAME, _pixels##width)(n, oh, ow GT_ARGS); break;
-            GT_UPTO(GT_BW, GT_INSTANCE)
-#undef GT_INSTANCE
-        }
+        GT_JOIN(GT_NAME, _pixels)(shorter + (block < longer), 1, n, oh, ow, 0, GT_C GT_ARGS);
     }
 }
 
-#pragma GCC diagnostic pop
-#undef GT_NAME
-#undef GT_KIND
-#undef GT_BW
-#undef GT_BATCH
-#undef GT_OH
-#undef GT_OW
-#undef GT_C
-#undef GT_KH
-#undef GT_KW
-#undef GT_SH
-#undef GT_SW
-#undef GT_DH
-#undef GT_DW
-#undef GT_X
-#undef GT_XN
-#undef GT_XH
-#undef GT_XW
-#undef GT_PARAMS
-#undef GT_ARGS
-#undef GT_EPILOGUE
+#undef GT_BH
+#include "template_end.h"

@@ -25,45 +25,18 @@
    threads work on each step, each on a part of the state, and wait for each other once per step. */
 #include "nest.h"
 #include "tile.h"
-
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wunused-parameter"
+#include "template_begin.h"
 
 #if GT_PANEL > 0
-/* out[rows][one panel from column j] += h[rows][H]·R; `ld` is the row length of out. */
-GT_INLINE void GT_JOIN(GT_NAME, _tile)(const int rows, int64_t d, const float *h, float *out,
-                                       int64_t ld, int64_t j GT_PARAMS)
-{
-    const float *panel = GT_R(d) + j * (GT_H);
-    gt_vf acc[GT_BLOCK * GT_PANEL];
-    float tile[GT_BLOCK * GT_PANEL * GT_LANES] GT_ALIGNED;
-    gt_tile_zero(acc, rows, GT_PANEL);
-    gt_tile_fma(acc, rows, GT_PANEL, h, GT_H, panel, GT_H, (const char *)panel, 0, 8);
-    gt_tile_store(acc, rows, GT_PANEL, tile);
-    const int64_t count = gt_min(GT_PANEL * GT_LANES, GT_GATES * (GT_H) - j);
-    for (int i = 0; i < rows; i++)
-        GT_SIMD for (int64_t k = 0; k < count; k++)
-        {
-            out[i * ld + j + k] += tile[i * GT_PANEL * GT_LANES + k];
-        }
-}
+#include "recurrence_panels.h"
 
-/* The same for `count` columns from `first` on, where a panel begins. */
+/* out[rows][columns first to first + count] += h[rows][H]·R; a panel begins at `first`, and `ld` is
+   the row length of out. */
 GT_NOINLINE void GT_JOIN(GT_NAME, _product)(int64_t rows, int64_t d, const float *h, float *out,
                                             int64_t ld, int64_t first, int64_t count GT_PARAMS)
 {
-    for (int64_t j = first; j < first + count; j += GT_PANEL * GT_LANES) {
-        int64_t i = 0;
-        for (; i + GT_BLOCK <= rows; i += GT_BLOCK)
-            GT_JOIN(GT_NAME, _tile)
-            (GT_BLOCK, d, h + i * (GT_H), out + i * ld, ld, j GT_ARGS);
-#if GT_BLOCK > 4
-        for (; i + 4 <= rows; i += 4)
-            GT_JOIN(GT_NAME, _tile)(4, d, h + i * (GT_H), out + i * ld, ld, j GT_ARGS);
-#endif
-        for (; i < rows; i++)
-            GT_JOIN(GT_NAME, _tile)(1, d, h + i * (GT_H), out + i * ld, ld, j GT_ARGS);
-    }
+    GT_JOIN(GT_NAME, _panels)
+    (rows, h, GT_H, GT_H, GT_R(d) + first * (GT_H), GT_H, out + first, ld, count);
 }
 #else
 /* out[rows][columns first to first + count] += h[rows][H]·R, on weights in any order. */
@@ -233,29 +206,20 @@ GT_NOINLINE void GT_NAME(int t, int threads GT_PARAMS)
         (1, u / blocks, u % blocks * GT_BLOCK, h, h, c, g, a, 0, n GT_ARGS);
 }
 
-#pragma GCC diagnostic pop
-#undef GT_NAME
-#undef GT_STEPS
 #undef GT_DIRS
-#undef GT_ROWS
 #undef GT_H
-#undef GT_KIND
 #undef GT_GATES
 #undef GT_REVERSE
 #undef GT_P
 #undef GT_PS
 #undef GT_R
-#undef GT_PANEL
 #undef GT_RK
 #undef GT_RC
-#undef GT_B
 #undef GT_BS
 #undef GT_H0
 #undef GT_H0S
 #undef GT_C0
 #undef GT_C0S
-#undef GT_Y
-#undef GT_YS
 #undef GT_HN
 #undef GT_HNS
 #undef GT_CN
@@ -263,8 +227,4 @@ GT_NOINLINE void GT_NAME(int t, int threads GT_PARAMS)
 #undef GT_KEPT
 #undef GT_KEPTS
 #undef GT_KEEP
-#undef GT_WORK
-#undef GT_BLOCK
-#undef GT_WAIT
-#undef GT_PARAMS
-#undef GT_ARGS
+#include "template_end.h"

@@ -20,49 +20,18 @@
    Directions and blocks of batch rows are shared out among threads. */
 #include "nest.h"
 #include "tile.h"
-
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wunused-parameter"
+#include "template_begin.h"
 
 #if GT_PANEL > 0
-/* out[rows][one panel from column j] += q[rows][GATES·H]·Rᵀ, of gates first to first + count. */
-GT_INLINE void GT_JOIN(GT_NAME, _tile)(const int rows, int64_t d, const float *q, float *out,
-                                       int64_t j, int64_t first, int64_t count GT_PARAMS)
-{
-    const int64_t wide = GT_GATES * (GT_H);
-    const float *panel = GT_R(d) + j * wide + first * GT_PANEL * GT_LANES;
-    gt_vf acc[GT_BLOCK * GT_PANEL];
-    float tile[GT_BLOCK * GT_PANEL * GT_LANES] GT_ALIGNED;
-    gt_tile_zero(acc, rows, GT_PANEL);
-    gt_tile_fma(acc, rows, GT_PANEL, q + first, wide, panel, count, (const char *)panel, 0, 8);
-    gt_tile_store(acc, rows, GT_PANEL, tile);
-    const int64_t columns = gt_min(GT_PANEL * GT_LANES, GT_H - j);
-    for (int i = 0; i < rows; i++)
-        GT_SIMD for (int64_t k = 0; k < columns; k++)
-        {
-            out[i * (GT_H) + j + k] += tile[i * GT_PANEL * GT_LANES + k];
-        }
-}
+#include "recurrence_panels.h"
 
-/* The same for all columns. */
+/* out[rows][H] += q[rows][GATES·H]·Rᵀ, of gates first to first + count. */
 GT_NOINLINE void GT_JOIN(GT_NAME, _product)(int64_t rows, int64_t d, const float *q, float *out,
                                             int64_t first, int64_t count GT_PARAMS)
 {
     const int64_t wide = GT_GATES * (GT_H);
-    for (int64_t j = 0; j < GT_H; j += GT_PANEL * GT_LANES) {
-        int64_t i = 0;
-        for (; i + GT_BLOCK <= rows; i += GT_BLOCK)
-            GT_JOIN(GT_NAME, _tile)
-            (GT_BLOCK, d, q + i * wide, out + i * (GT_H), j, first, count GT_ARGS);
-#if GT_BLOCK > 4
-        for (; i + 4 <= rows; i += 4)
-            GT_JOIN(GT_NAME, _tile)
-            (4, d, q + i * wide, out + i * (GT_H), j, first, count GT_ARGS);
-#endif
-        for (; i < rows; i++)
-            GT_JOIN(GT_NAME, _tile)
-            (1, d, q + i * wide, out + i * (GT_H), j, first, count GT_ARGS);
-    }
+    const float *panels = GT_R(d) + first * GT_PANEL * GT_LANES;
+    GT_JOIN(GT_NAME, _panels)(rows, q + first, wide, count, panels, wide, out, GT_H, GT_H);
 }
 #else
 /* out[rows][H] += q[rows][GATES·H]·Rᵀ, of gates first to first + count. */
@@ -225,13 +194,8 @@ GT_NOINLINE void GT_NAME(int t, int threads GT_PARAMS)
         GT_JOIN(GT_NAME, _sequence)(u / blocks, u % blocks * GT_BLOCK, dh, dc, a, old, q GT_ARGS);
 }
 
-#pragma GCC diagnostic pop
-#undef GT_NAME
-#undef GT_STEPS
 #undef GT_DIRS
-#undef GT_ROWS
 #undef GT_H
-#undef GT_KIND
 #undef GT_GATES
 #undef GT_REVERSE
 #undef GT_GY
@@ -240,8 +204,6 @@ GT_NOINLINE void GT_NAME(int t, int threads GT_PARAMS)
 #undef GT_GHS
 #undef GT_GC
 #undef GT_GCS
-#undef GT_Y
-#undef GT_YS
 #undef GT_KEPT
 #undef GT_KEPTS
 #undef GT_H0
@@ -249,18 +211,13 @@ GT_NOINLINE void GT_NAME(int t, int threads GT_PARAMS)
 #undef GT_C0
 #undef GT_C0S
 #undef GT_R
-#undef GT_PANEL
 #undef GT_RK
 #undef GT_RC
 #undef GT_DP
 #undef GT_DPS
-#undef GT_DH
 #undef GT_DHS
 #undef GT_DC
 #undef GT_DCS
-#undef GT_WORK
-#undef GT_BLOCK
 #undef GT_SLOPE
 #undef GT_OF
-#undef GT_PARAMS
-#undef GT_ARGS
+#include "template_end.h"

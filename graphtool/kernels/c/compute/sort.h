@@ -11,9 +11,7 @@
    GT_WORK(t)    int64_t[2·N] of thread t, scratch
    GT_PARAMS     more parameters, with a leading comma; GT_ARGS hands them on */
 #include "prelude.h"
-
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wunused-parameter"
+#include "template_begin.h"
 
 /* Whether the element at place a stands before the one at place b. */
 GT_INLINE int GT_JOIN(GT_NAME, _before)(int64_t row, int64_t a, int64_t b GT_PARAMS)
@@ -80,20 +78,11 @@ GT_NOINLINE void GT_NAME(int t, int threads GT_PARAMS)
     }
 }
 
-#pragma GCC diagnostic pop
-#undef GT_NAME
-#undef GT_ROWS
-#undef GT_N
-#undef GT_K
 #undef GT_KEY
 #undef GT_LOAD
 #undef GT_BEFORE
-#undef GT_X
-#undef GT_XS
 #undef GT_V
 #undef GT_VS
 #undef GT_I
 #undef GT_IS
-#undef GT_WORK
-#undef GT_PARAMS
-#undef GT_ARGS
+#include "template_end.h"

@@ -8,24 +8,37 @@
 
 #include "prelude.h"
 
-/* X(1) X(2) ... X(n): one instance for every count of rows up to a literal n <= 16. */
-#define GT_UPTO_1(X) X(1)
-#define GT_UPTO_2(X) GT_UPTO_1(X) X(2)
-#define GT_UPTO_3(X) GT_UPTO_2(X) X(3)
-#define GT_UPTO_4(X) GT_UPTO_3(X) X(4)
-#define GT_UPTO_5(X) GT_UPTO_4(X) X(5)
-#define GT_UPTO_6(X) GT_UPTO_5(X) X(6)
-#define GT_UPTO_7(X) GT_UPTO_6(X) X(7)
-#define GT_UPTO_8(X) GT_UPTO_7(X) X(8)
-#define GT_UPTO_9(X) GT_UPTO_8(X) X(9)
-#define GT_UPTO_10(X) GT_UPTO_9(X) X(10)
-#define GT_UPTO_11(X) GT_UPTO_10(X) X(11)
-#define GT_UPTO_12(X) GT_UPTO_11(X) X(12)
-#define GT_UPTO_13(X) GT_UPTO_12(X) X(13)
-#define GT_UPTO_14(X) GT_UPTO_13(X) X(14)
-#define GT_UPTO_15(X) GT_UPTO_14(X) X(15)
-#define GT_UPTO_16(X) GT_UPTO_15(X) X(16)
-#define GT_UPTO(n, X) GT_JOIN(GT_UPTO_, n)(X)
+#define GT_NR (GT_NV * GT_LANES) /* columns of a panel, of a template with NV */
+
+/* X(1, …) X(2, …) ... X(n, …): one instance for every count of rows up to a literal n <= 16. */
+#define GT_UPTO_1(X, ...) X(1, ##__VA_ARGS__)
+#define GT_UPTO_2(X, ...) GT_UPTO_1(X, ##__VA_ARGS__) X(2, ##__VA_ARGS__)
+#define GT_UPTO_3(X, ...) GT_UPTO_2(X, ##__VA_ARGS__) X(3, ##__VA_ARGS__)
+#define GT_UPTO_4(X, ...) GT_UPTO_3(X, ##__VA_ARGS__) X(4, ##__VA_ARGS__)
+#define GT_UPTO_5(X, ...) GT_UPTO_4(X, ##__VA_ARGS__) X(5, ##__VA_ARGS__)
+#define GT_UPTO_6(X, ...) GT_UPTO_5(X, ##__VA_ARGS__) X(6, ##__VA_ARGS__)
+#define GT_UPTO_7(X, ...) GT_UPTO_6(X, ##__VA_ARGS__) X(7, ##__VA_ARGS__)
+#define GT_UPTO_8(X, ...) GT_UPTO_7(X, ##__VA_ARGS__) X(8, ##__VA_ARGS__)
+#define GT_UPTO_9(X, ...) GT_UPTO_8(X, ##__VA_ARGS__) X(9, ##__VA_ARGS__)
+#define GT_UPTO_10(X, ...) GT_UPTO_9(X, ##__VA_ARGS__) X(10, ##__VA_ARGS__)
+#define GT_UPTO_11(X, ...) GT_UPTO_10(X, ##__VA_ARGS__) X(11, ##__VA_ARGS__)
+#define GT_UPTO_12(X, ...) GT_UPTO_11(X, ##__VA_ARGS__) X(12, ##__VA_ARGS__)
+#define GT_UPTO_13(X, ...) GT_UPTO_12(X, ##__VA_ARGS__) X(13, ##__VA_ARGS__)
+#define GT_UPTO_14(X, ...) GT_UPTO_13(X, ##__VA_ARGS__) X(14, ##__VA_ARGS__)
+#define GT_UPTO_15(X, ...) GT_UPTO_14(X, ##__VA_ARGS__) X(15, ##__VA_ARGS__)
+#define GT_UPTO_16(X, ...) GT_UPTO_15(X, ##__VA_ARGS__) X(16, ##__VA_ARGS__)
+#define GT_UPTO(n, X, ...) GT_JOIN(GT_UPTO_, n)(X, ##__VA_ARGS__)
+
+/* Calls the instance of a template's function for `rows` <= most rows: GT_CALL(_f, 3, 8, x) is
+   NAME_f3(x). */
+#define GT_CASE(n, f, ...)                                                                        \
+    case n: GT_JOIN(GT_NAME, f##n)(__VA_ARGS__); break;
+#define GT_CALL(f, rows, most, ...)                                                               \
+    do {                                                                                          \
+        switch (rows) {                                                                           \
+            GT_UPTO(most, GT_CASE, f, __VA_ARGS__)                                                \
+        }                                                                                         \
+    } while (0)
 
 /* n rows fall into ceil(n / most) balanced blocks; whether one of them has `rows` rows. If n is a
    constant, the instances for all other counts are left empty, for the sake of compile time. */

@@ -15,14 +15,8 @@
    Shares need no barrier among themselves. Lines are read and written whole, so strides that fall
    on one set of the cache do no harm. */
 #include "square.h"
+#include "template_begin.h"
 
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wunused-parameter"
-
-#ifndef GT_PARAMS
-#define GT_PARAMS
-#define GT_ARGS
-#endif
 #define GT_CHUNK (4 * GT_LANES)
 
 /* Rows a to a + height of a plane, from b on; `width` of each exist. Where less than a square is
@@ -65,14 +59,7 @@ static void GT_NAME(int t, int threads GT_PARAMS)
     }
 }
 
-#pragma GCC diagnostic pop
 #undef GT_CHUNK
-#undef GT_NAME
 #undef GT_PLANES
-#undef GT_A
-#undef GT_B
-#undef GT_X
 #undef GT_XB
-#undef GT_PARAMS
-#undef GT_ARGS
-#undef GT_EPILOGUE
+#include "template_end.h"

@@ -17,9 +17,7 @@
                  leads out of them then leads to the first one
    GT_PARAMS     more parameters, with a leading comma; GT_ARGS hands them on */
 #include "prelude.h"
-
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wunused-parameter"
+#include "template_begin.h"
 
 #ifdef GT_NODES
 #define GT_WITHIN(i, n) ((uint32_t)(i) < (uint64_t)(n) ? (i) : 0)
@@ -94,18 +92,13 @@ GT_NOINLINE void GT_NAME(int t, int threads GT_PARAMS)
     }
 }
 
-#pragma GCC diagnostic pop
-#undef GT_NAME
 #undef GT_NODES
 #undef GT_LEAVES
 #undef GT_FEATURES
 #undef GT_WITHIN
-#undef GT_ROWS
 #undef GT_TREES
 #undef GT_TARGETS
 #undef GT_T
-#undef GT_X
-#undef GT_XS
 #undef GT_KINDS
 #undef GT_SPLITS
 #undef GT_CHILDREN
@@ -113,7 +106,4 @@ GT_NOINLINE void GT_NAME(int t, int threads GT_PARAMS)
 #undef GT_WEIGHTS
 #undef GT_GO
 #undef GT_FOLD
-#undef GT_Y
-#undef GT_YS
-#undef GT_PARAMS
-#undef GT_ARGS
+#include "template_end.h"

@@ -37,28 +37,24 @@
    only, which is faster if the weights are larger than the image. */
 #include "tile.h"
 #include "winograd_points.h"
+#include "template_begin.h"
 
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wunused-parameter"
-
-#ifndef GT_PARAMS
-#define GT_PARAMS
-#define GT_ARGS
-#endif
-#ifndef GT_PIECES
-#define GT_PIECES 1
-#endif
 #ifndef GT_GROUPS
 #define GT_GROUPS 1
 #endif
-/* GT_NUMBER is what the input holds; transformed it is GT_PLACED, GT_WIDE of them in a GT_VECTOR; a
-   product takes GT_STEPS steps along its depth, and sums are GT_SUM */
+#define GT_N (GT_TILE + 2)
+#define GT_POINTS (GT_N * GT_N)
+#define GT_DEPTH (GT_C)
 #ifdef GT_INTEGERS
-#include "int8.h"
-#define GT_PLACED int16_t
-#define GT_SUM int32_t
+#define GT_STEPS gt_ceil_div(GT_C, 2)
+#else
+#define GT_STEPS ((GT_C) / (GT_GROUPS))
+#endif
+#include "winograd_products.h"
+
+/* GT_NUMBER is what the input holds, GT_VECTOR a vector of it, GT_TOTAL one of outputs */
+#ifdef GT_INTEGERS
 #define GT_VECTOR gt_vs
-#define GT_WIDE GT_SHORTS
 #define GT_INPUT gt_winograd_input_int
 #define GT_TOTAL gt_vw
 #define GT_OUTPUT gt_winograd_output_int
@@ -66,14 +62,6 @@
     GT_UNROLL for (int i = 0; i < GT_TILE; i++)                                                   \
         GT_UNROLL for (int j = 0; j < GT_TILE; j++)                                               \
             ((gt_vi *)out)[i * GT_TILE + j] = gt_winograd_exact(GT_TILE, i, j, y[i * GT_TILE + j]);
-#define GT_MULTIPLY(rows)                                                                         \
-    gt_vi acc[GT_MR * GT_NV];                                                                     \
-    gt_ints_zero(acc, rows * GT_NV);                                                              \
-    gt_ints_tile(acc, rows, GT_NV, (const char *)v, GT_V_ROW * 2, 0, 0, (const char *)w,          \
-                 GT_STEPS * 4, 1, ahead, step, 0);                                                \
-    GT_UNROLL for (int i = 0; i < rows; i++)                                                      \
-        gt_ints_store(acc + i * GT_NV, GT_NV, out + i * GT_M_ROW);
-#define GT_STEPS gt_ceil_div(GT_C, 2)
 #if GT_INTEGERS == 1
 #define GT_NUMBER uint8_t
 #define GT_READ(p) gt_load_bytes(p)
@@ -84,47 +72,16 @@
 #define GT_READ_FIRST(p, count) gt_load_shorts_first(p, count)
 #endif
 #else
-#define GT_PLACED float
-#define GT_SUM float
 #define GT_VECTOR gt_vf
-#define GT_WIDE GT_LANES
 #define GT_INPUT gt_winograd_input
 #define GT_TOTAL gt_vf
 #define GT_OUTPUT gt_winograd_output
 #define GT_FINISHED gt_tile_store(y, GT_TILE * GT_TILE, 1, out);
-#define GT_MULTIPLY(rows)                                                                         \
-    gt_vf acc[GT_MR * GT_NV];                                                                     \
-    gt_tile_zero(acc, rows, GT_NV);                                                               \
-    gt_tile_fma(acc, rows, GT_NV, v, GT_V_ROW, w, GT_STEPS, ahead, step, 0);                      \
-    GT_UNROLL for (int i = 0; i < rows; i++)                                                      \
-        gt_tile_store(acc + i * GT_NV, 1, GT_NV, out + i * GT_M_ROW);
-#define GT_STEPS ((GT_C) / (GT_GROUPS))
-#ifdef GT_HALF
-#include "half.h"
-#define GT_NUMBER uint16_t
-#define GT_READ(p) gt_load_half(GT_HALF, p)
-#define GT_READ_FIRST(p, count) gt_load_half_first(GT_HALF, p, count)
-#else
-#define GT_NUMBER float
-#define GT_READ(p) gt_load(p)
-#define GT_READ_FIRST(p, count) gt_load_first(p, count)
+#include "operand.h"
 #endif
-#endif
-#define GT_NR (GT_NV * GT_LANES)
-#define GT_N (GT_TILE + 2)
 #define GT_TILES_H gt_ceil_div(GT_OH, GT_TILE)
 #define GT_TILES_W gt_ceil_div(GT_OW, GT_TILE)
 #define GT_TILES ((GT_BATCH) * GT_TILES_H * GT_TILES_W)
-/* strides of the transformed input V [n·n][GROUP][C] and of the products M [n·n][GROUP][O]; the odd
-   64 bytes keep the n·n planes from falling on the same cache sets */
-#define GT_ODD (64 / (int64_t)sizeof(GT_PLACED))
-#define GT_V_ROW (gt_ceil_div(GT_C, GT_WIDE) * GT_WIDE + GT_ODD)
-#define GT_M_ROW (gt_ceil_div(GT_O, GT_NR) * GT_NR + 16)
-#define GT_V_PLANE ((int64_t)(GT_GROUP) * GT_V_ROW + GT_ODD)
-#define GT_M_PLANE ((int64_t)(GT_GROUP) * GT_M_ROW + 16)
-#define GT_V_OF(owner) ((GT_PLACED *)GT_WORK(owner))
-#define GT_M_OF(owner) ((GT_SUM *)(GT_V_OF(owner) + GT_N * GT_N * GT_V_PLANE))
-#define GT_PANEL (GT_STEPS * GT_NR * (int64_t)(4 / sizeof(GT_PLACED))) /* of the weights */
 
 /* V = Bᵀ·d·B of one vector of channels of one tile; of the tile's pixels rows × columns exist. */
 GT_INLINE void GT_JOIN(GT_NAME, _transform)(const GT_NUMBER *x, GT_PLACED *v, int64_t rows,
@@ -175,43 +132,6 @@ GT_NOINLINE void GT_JOIN(GT_NAME, _gather)(int64_t first, int64_t last, int64_t 
     }
 }
 
-#define GT_INSTANCE(rows)                                                                         \
-    GT_NOINLINE void GT_JOIN(GT_NAME, _tile##rows)(const GT_PLACED *v, const GT_PLACED *w,        \
-                                                   GT_SUM *out, const char *ahead,                \
-                                                   int64_t step GT_PARAMS)                        \
-    {                                                                                             \
-        GT_MULTIPLY(rows)                                                                         \
-    }
-GT_UPTO(GT_MR, GT_INSTANCE)
-#undef GT_INSTANCE
-
-/* M = V·U for `count` tiles: units first to last of the n·n·panels panels of the weights. */
-GT_NOINLINE void GT_JOIN(GT_NAME, _products)(int64_t first, int64_t last, int64_t count,
-                                             int owner GT_PARAMS)
-{
-    const int64_t panels = gt_ceil_div(GT_O, GT_NR), blocks = gt_ceil_div(count, GT_MR);
-    const int64_t shorter = count / blocks, longer = count % blocks;
-    const int64_t step = gt_ceil_div(GT_NR * 4, blocks);
-    for (int64_t u = first; u < last; u++) {
-        const GT_PLACED *w = GT_W + u * GT_PANEL;
-        const char *ahead = (const char *)(u + 1 < last ? w + GT_PANEL : w);
-        const GT_PLACED *v = GT_V_OF(owner) + u / panels * GT_V_PLANE
-                             + u % panels * (GT_GROUPS) / panels * GT_STEPS;
-        GT_SUM *out = GT_M_OF(owner) + u / panels * GT_M_PLANE + u % panels * GT_NR;
-        for (int64_t block = 0; block < blocks; block++, ahead += GT_STEPS * step) {
-            const int64_t rows = shorter + (block < longer);
-            switch (rows) {
-#define GT_INSTANCE(rows)                                                                         \
-    case rows: GT_JOIN(GT_NAME, _tile##rows)(v, w, out, ahead, step GT_ARGS); break;
-                GT_UPTO(GT_MR, GT_INSTANCE)
-#undef GT_INSTANCE
-            }
-            v += rows * GT_V_ROW;
-            out += rows * GT_M_ROW;
-        }
-    }
-}
-
 /* Y = Aᵀ·M·A of `count` channels of one tile; of its pixels rows × columns exist. */
 GT_INLINE void GT_JOIN(GT_NAME, _finish)(const GT_SUM *p, int64_t n, int64_t oh, int64_t ow,
                                          int64_t o, int64_t rows, int64_t columns,
@@ -253,7 +173,6 @@ GT_NOINLINE void GT_JOIN(GT_NAME, _scatter)(int64_t first, int64_t last, int64_t
     }
 }
 
-#define GT_UNITS (GT_N * GT_N * gt_ceil_div(GT_O, GT_NR))
 #ifdef GT_SHARED
 static void GT_NAME(int t, int threads GT_PARAMS)
 {
@@ -285,56 +204,13 @@ static void GT_NAME(int t, int threads GT_PARAMS)
 }
 #endif
 
-#pragma GCC diagnostic pop
-#undef GT_UNITS
-#undef GT_V_ROW
-#undef GT_V_PLANE
-#undef GT_M_ROW
-#undef GT_M_PLANE
-#undef GT_TILES
 #undef GT_TILES_H
 #undef GT_TILES_W
-#undef GT_ODD
-#undef GT_V_OF
-#undef GT_M_OF
-#undef GT_PANEL
-#undef GT_PLACED
-#undef GT_SUM
 #undef GT_TOTAL
 #undef GT_VECTOR
-#undef GT_WIDE
-#undef GT_STEPS
 #undef GT_INPUT
 #undef GT_OUTPUT
 #undef GT_FINISHED
-#undef GT_MULTIPLY
 #undef GT_INTEGERS
-#undef GT_NUMBER
-#undef GT_READ
-#undef GT_READ_FIRST
-#undef GT_HALF
-#undef GT_N
-#undef GT_NR
-#undef GT_NAME
-#undef GT_TILE
-#undef GT_MR
-#undef GT_NV
-#undef GT_GROUP
 #undef GT_SHARED
-#undef GT_BATCH
-#undef GT_OH
-#undef GT_OW
-#undef GT_C
-#undef GT_GROUPS
-#undef GT_O
-#undef GT_X
-#undef GT_XN
-#undef GT_XH
-#undef GT_XW
-#undef GT_W
-#undef GT_WORK
-#undef GT_PIECES
-#undef GT_WAIT
-#undef GT_PARAMS
-#undef GT_ARGS
-#undef GT_EPILOGUE
+#include "template_end.h"

@@ -31,31 +31,19 @@
    Shares need no barrier among themselves. */
 #include "tile.h"
 #include "winograd_points.h"
+#include "template_begin.h"
 
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wunused-parameter"
-
-#ifndef GT_PARAMS
-#define GT_PARAMS
-#define GT_ARGS
-#endif
-#ifndef GT_PIECES
-#define GT_PIECES 1
-#endif
-#define GT_NR (GT_NV * GT_LANES)
 #define GT_N (GT_TILE + 2)
+#define GT_POINTS GT_N
 #define GT_THREES gt_ceil_div(GT_KL, 3)
 #define GT_DEPTH ((GT_KA) * GT_THREES * (GT_C))
+#define GT_STEPS GT_DEPTH
+#define GT_GROUPS 1
+#include "winograd_products.h"
+
 /* With a dilation of d, m·d outputs of a line are d tiles, of outputs that are d apart. */
 #define GT_TILES_L (gt_ceil_div(GT_ALONG, GT_TILE * (GT_DL)) * (GT_DL))
 #define GT_TILES ((GT_BATCH) * (GT_ACROSS) * GT_TILES_L)
-/* strides of the transformed input V [n][GROUP][DEPTH] and of the products M [n][GROUP][O]; the odd
-   16 floats keep the planes from falling on the same cache sets. The last channels of V are stored
-   as a whole vector. */
-#define GT_V_ROW (gt_ceil_div(GT_DEPTH, GT_LANES) * GT_LANES + 16)
-#define GT_M_ROW (gt_ceil_div(GT_O, GT_NR) * GT_NR + 16)
-#define GT_V_PLANE ((int64_t)(GT_GROUP) * GT_V_ROW + 16)
-#define GT_M_PLANE ((int64_t)(GT_GROUP) * GT_M_ROW + 16)
 
 /* One vector of channels of one three of taps; of its n elements of the line `exist` are there. */
 GT_INLINE void GT_JOIN(GT_NAME, _transform)(const float *x, float *v, int64_t exist,
@@ -102,44 +90,6 @@ GT_NOINLINE void GT_JOIN(GT_NAME, _gather)(int64_t first, int64_t last, float *w
                     GT_JOIN(GT_NAME, _transform)
                     (x + c, v + c, exist, gt_min(GT_LANES, (GT_C)-c) GT_ARGS);
             }
-    }
-}
-
-#define GT_INSTANCE(rows)                                                                         \
-    GT_NOINLINE void GT_JOIN(GT_NAME, _tile##rows)(const float *v, const float *w, float *out,    \
-                                                   const char *ahead, int64_t step GT_PARAMS)     \
-    {                                                                                             \
-        gt_vf acc[GT_MR * GT_NV];                                                                 \
-        gt_tile_zero(acc, rows, GT_NV);                                                           \
-        gt_tile_fma(acc, rows, GT_NV, v, GT_V_ROW, w, GT_DEPTH, ahead, step, 0);                  \
-        GT_UNROLL for (int i = 0; i < rows; i++)                                                  \
-            gt_tile_store(acc + i * GT_NV, 1, GT_NV, out + i * GT_M_ROW);                         \
-    }
-GT_UPTO(GT_MR, GT_INSTANCE)
-#undef GT_INSTANCE
-
-/* M = V·U for `count` tiles, all panels of the weights. */
-GT_NOINLINE void GT_JOIN(GT_NAME, _products)(int64_t count, float *work GT_PARAMS)
-{
-    const int64_t panels = gt_ceil_div(GT_O, GT_NR), blocks = gt_ceil_div(count, GT_MR);
-    const int64_t shorter = count / blocks, longer = count % blocks, units = GT_N * panels;
-    const int64_t step = gt_ceil_div(GT_NR * 4, blocks);
-    for (int64_t u = 0; u < units; u++) {
-        const float *w = GT_W + u * GT_DEPTH * GT_NR;
-        const char *ahead = (const char *)(u + 1 < units ? w + GT_DEPTH * GT_NR : GT_W);
-        const float *v = work + u / panels * GT_V_PLANE;
-        float *out = work + GT_N * GT_V_PLANE + u / panels * GT_M_PLANE + u % panels * GT_NR;
-        for (int64_t block = 0; block < blocks; block++, ahead += GT_DEPTH * step) {
-            const int64_t rows = shorter + (block < longer);
-            switch (rows) {
-#define GT_INSTANCE(rows)                                                                         \
-    case rows: GT_JOIN(GT_NAME, _tile##rows)(v, w, out, ahead, step GT_ARGS); break;
-                GT_UPTO(GT_MR, GT_INSTANCE)
-#undef GT_INSTANCE
-            }
-            v += rows * GT_V_ROW;
-            out += rows * GT_M_ROW;
-        }
     }
 }
 
@@ -190,48 +140,23 @@ static void GT_NAME(int t, int threads GT_PARAMS)
     const int64_t groups = gt_ceil_div(high - low, GT_GROUP);
     const int64_t end = gt_min(high, low + gt_part(groups, t % each + 1, each) * (GT_GROUP));
     int64_t first = low + gt_part(groups, t % each, each) * (GT_GROUP);
-    float *const work = GT_WORK(t);
     for (; first < end; first += (GT_GROUP)) {
         const int64_t last = gt_min(end, first + (GT_GROUP));
-        GT_JOIN(GT_NAME, _gather)(first, last, work GT_ARGS);
-        GT_JOIN(GT_NAME, _products)(last - first, work GT_ARGS);
-        GT_JOIN(GT_NAME, _scatter)(first, last, work + GT_N * GT_V_PLANE GT_ARGS);
+        GT_JOIN(GT_NAME, _gather)(first, last, GT_V_OF(t) GT_ARGS);
+        GT_JOIN(GT_NAME, _products)(0, GT_UNITS, last - first, t GT_ARGS);
+        GT_JOIN(GT_NAME, _scatter)(first, last, GT_M_OF(t) GT_ARGS);
     }
 }
 
-#pragma GCC diagnostic pop
-#undef GT_V_ROW
-#undef GT_V_PLANE
-#undef GT_M_ROW
-#undef GT_M_PLANE
-#undef GT_TILES
 #undef GT_TILES_L
 #undef GT_THREES
-#undef GT_DEPTH
-#undef GT_N
-#undef GT_NR
-#undef GT_NAME
-#undef GT_TILE
-#undef GT_MR
-#undef GT_NV
-#undef GT_GROUP
 #undef GT_UPRIGHT
-#undef GT_BATCH
 #undef GT_ACROSS
 #undef GT_ALONG
-#undef GT_C
-#undef GT_O
 #undef GT_KA
 #undef GT_KL
 #undef GT_DA
 #undef GT_DL
-#undef GT_X
-#undef GT_XN
 #undef GT_XA
 #undef GT_XL
-#undef GT_W
-#undef GT_WORK
-#undef GT_PIECES
-#undef GT_PARAMS
-#undef GT_ARGS
-#undef GT_EPILOGUE
+#include "template_end.h"
