@@ -18,16 +18,15 @@ from graphtool.kernels.choice.operands import narrowed
 from graphtool.kernels.choice.rules import Rules
 from graphtool.kernels.choice.sites import Conv
 from graphtool.kernels.images import (
-    AT,
     HOOK,
     OUTPUT,
-    PIXEL,
     POINTERS,
     STRIDES,
     WINDOW,
     fits_tile,
     image,
     image_area,
+    over_pixels,
     seen,
     space,
     tall,
@@ -110,7 +109,8 @@ def lower(site: Site) -> Lowered:
         "O": a["channels"] // groups, **window((kh, kw), a)}
     if (rows_first := site.plan.get("rows")) is not None:
         macros["ROWS_FIRST"] = rows_first == 1
-    return _lowered(site, x, w, macros, product(out) * kh * kw * (x.shape[3] // groups) * 2)
+    flops = product(out) * kh * kw * (x.shape[3] // groups) * 2
+    return over_pixels(site, "conv_direct", macros, flops)
 
 
 def pointwise(site: Site, x: View, w: View, pairs: bool) -> Lowered:
@@ -123,12 +123,7 @@ def pointwise(site: Site, x: View, w: View, pairs: bool) -> Lowered:
         **half_macros(x.dtype, pairs), **tall(site.target, nv, out, x.strides[2]), "NV": nv,
         **image(site), "C": c, "O": out[3],
         **dict.fromkeys(("GROUPS", "KH", "KW", "SH", "SW", "DH", "DW"), 1)}
-    return _lowered(site, x, w, macros, product(out) * c * 2)
-
-
-def _lowered(site: Site, x: View, w: View, macros: dict[str, MacroValue], flops: Dim) -> Lowered:
-    pointers = {"X": (x.buffer, x.offset), "W": (w.buffer, w.offset)}
-    return Lowered(site.template("conv_direct", macros, pointers, site.epilogue(PIXEL, AT)), flops)
+    return over_pixels(site, "conv_direct", macros, product(out) * c * 2)
 
 
 def reads(node: Node, x: Value, view: View) -> bool:

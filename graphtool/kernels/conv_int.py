@@ -17,14 +17,13 @@ from graphtool.kernels.choice.contractions import conv_cost, integers, panel_byt
 from graphtool.kernels.choice.rules import Rules
 from graphtool.kernels.choice.sites import Conv
 from graphtool.kernels.images import (
-    AT,
     HOOK,
     OUTPUT,
-    PIXEL,
     POINTERS,
     STRIDES,
     fits_tile,
     image,
+    over_pixels,
     space,
     tall,
 )
@@ -127,9 +126,7 @@ def convolved(site: Site, groups: Dim, depth: Dim, a: Any = ONE) -> Lowered:
         "GROUPS": groups, "O": out[3] // groups, "STEP": depth, "KH": kh, "SH": sh, "SW": sw,
         "DH": dh, "RUNS": 1 if whole else kw, "RUN": kw * depth if whole else depth,
         "HOP": dw * x.strides[2]}
-    pointers = {"X": (x.buffer, x.offset), "W": (w.buffer, w.offset)}
-    body = site.template("conv_int", macros, pointers, site.epilogue(PIXEL, AT))
-    return Lowered(body, product(out) * kh * kw * depth * 2)
+    return over_pixels(site, "conv_int", macros, product(out) * kh * kw * depth * 2)
 
 
 def reads(node: Node, x: Value, view: View) -> bool:

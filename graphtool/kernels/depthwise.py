@@ -14,7 +14,17 @@ from graphtool.kernels.choice.alternatives import Alternative, Chosen
 from graphtool.kernels.choice.machine import LATENCY, UNITS, ceil, fetched, longest, overlapped
 from graphtool.kernels.choice.rules import Rules
 from graphtool.kernels.choice.sites import BLOCK, Conv
-from graphtool.kernels.images import AT, HOOK, OUTPUT, PIXEL, STRIDES, WINDOW, image, space, window
+from graphtool.kernels.images import (
+    HOOK,
+    OUTPUT,
+    PIXEL,
+    STRIDES,
+    WINDOW,
+    image,
+    over_pixels,
+    space,
+    window,
+)
 from graphtool.kernels.record import Record, register, rows_of_neighbours, target_op
 from graphtool.kernels.site import Lowered, Site
 from graphtool.kernels.tiles import HALF, half_macros, number, summed, sums
@@ -84,15 +94,14 @@ def lower(site: Site) -> Lowered:
         **image(site), "C": c, **window((kh, kw), a)}
     if c != x.shape[3]:  # adjacent pixels are taken as one
         macros["XW"], macros["XT"] = c, x.shape[3] * a["dilation"][1]
-    pointers: dict[str, tuple[str, Dim]] = {"X": (x.buffer, x.offset), "W": (w.buffer, w.offset)}
+    pointers: dict[str, tuple[str, Dim]] = {}
     if found := site.summed_rows():
         y, sums = found
         macros |= {"YW": y.strides[2], "YC": y.strides[3], "SUMC": sums.strides[3]}
         row = (*map(symbol_of, PIXEL[:2]), 0, 0)
-        pointers |= {"Y": (y.buffer, y.index(row)), "SUMS": (sums.buffer, sums.index(row))}
-    hook = site.epilogue(PIXEL, AT)
-    return Lowered(site.template("depthwise", macros, pointers, hook),
-                   product(site.out.type.shape) * kh * kw * 2)
+        pointers = {"Y": (y.buffer, y.index(row)), "SUMS": (sums.buffer, sums.index(row))}
+    return over_pixels(site, "depthwise", macros, product(site.out.type.shape) * kh * kw * 2,
+                       **pointers)
 
 
 def reads(node: Node, x: Value, view: View) -> bool:

@@ -15,16 +15,15 @@ from graphtool.kernels.choice.alternatives import Alternative, Chosen
 from graphtool.kernels.choice.rules import Rules
 from graphtool.kernels.choice.sites import Conv
 from graphtool.kernels.images import (
-    AT,
     HOOK,
     OUTPUT,
-    PIXEL,
     POINTERS,
     STRIDES,
     WINDOW,
     fits_block,
     image,
     image_area,
+    over_pixels,
     seen,
     space,
     window,
@@ -71,9 +70,8 @@ def lower(site: Site) -> Lowered:
     assert isinstance(high, int)
     macros: dict[str, MacroValue] = {"BH": high, "BW": 7, **image(site), "C": x.shape[3],
                                      **window(size, a)}
-    pointers = {"X": (x.buffer, x.offset), "W": (w.buffer, w.offset)}
-    body = site.template("depthwise_int", macros, pointers, site.epilogue(PIXEL, AT))
-    return Lowered(body, product(site.out.type.shape) * product(size) * 2)
+    return over_pixels(site, "depthwise_int", macros,
+                       product(site.out.type.shape) * product(size) * 2)
 
 
 # ---- the op ------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from typing import Any
 
 from graphtool.dtypes import DType, float32
 from graphtool.ir.graph import TensorType
-from graphtool.kernels.site import Site
+from graphtool.kernels.site import Lowered, Site
 from graphtool.kernels.tiles import PANEL, rows_of_tile
 from graphtool.loops.contract import Pointer, sizes
 from graphtool.loops.instance import Array, Instance
@@ -56,6 +56,15 @@ def tall(target: Target, nv: int, out: tuple[Dim, ...], step: Dim,
     bands = -(-height // (most // width))
     rows = -(-height // bands)
     return {"MR": rows * width, "TALL": rows}
+
+
+def over_pixels(site: Site, kernel: str, macros: Mapping[str, MacroValue], flops: Dim,
+                **more: tuple[str, Dim]) -> Lowered:
+    """The use of a template whose hook takes pixels: the input is X, packed weights are W, and
+    `more` are its other pointers."""
+    views = zip("XW", map(site.view, range(len(site.node.inputs))), strict=False)
+    pointers = {name: (v.buffer, v.offset) for name, v in views}
+    return Lowered(site.template(kernel, macros, pointers | more, site.epilogue(PIXEL, AT)), flops)
 
 
 def space(x: TensorType, window: Any, strides: Any, dilation: Any) -> tuple[Any, ...]:

@@ -14,16 +14,15 @@ from graphtool.kernels.choice.machine import ceil, fetched, longest, overlapped
 from graphtool.kernels.choice.rules import Rules
 from graphtool.kernels.choice.sites import BLOCK, Pool
 from graphtool.kernels.images import (
-    AT,
     HOOK,
     OUTPUT,
-    PIXEL,
     POINTERS,
     STRIDES,
     WINDOW,
     fits_block,
     image,
     image_area,
+    over_pixels,
     seen,
     space,
     window,
@@ -62,11 +61,10 @@ def reach(t: Numbers) -> Iterator[Area | Rows]:
 
 def lower(site: Site) -> Lowered:
     """Neighbouring windows share the columns that both contain."""
-    x, a, out = site.view(0), site.node.attrs, site.out.type.shape
+    a, out = site.node.attrs, site.out.type.shape
     macros = {"KIND": KINDS.index(a["kind"]), "BW": BLOCK, **image(site), "C": out[3],
               **window(a["window"], a)}
-    body = site.template("pooled", macros, {"X": (x.buffer, x.offset)}, site.epilogue(PIXEL, AT))
-    return Lowered(body, product(out) * product(a["window"]))
+    return over_pixels(site, "pooled", macros, product(out) * product(a["window"]))
 
 
 # ---- the op ------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ from graphtool.kernels.choice.machine import (
 from graphtool.kernels.choice.operands import widened
 from graphtool.kernels.choice.rules import Rules
 from graphtool.kernels.choice.sites import Conv
-from graphtool.kernels.images import AT, HOOK, OUTPUT, PIXEL, STRIDES, image
+from graphtool.kernels.images import HOOK, OUTPUT, STRIDES, image, over_pixels
 from graphtool.kernels.packing.integers import exact, wrapped
 from graphtool.kernels.packing.panels import unpacked
 from graphtool.kernels.packing.transformed import FRACTIONS, G
@@ -100,9 +100,7 @@ def reach(t: Numbers) -> Iterator[Area | Rows]:
 def work_area(t: Numbers, points: int, deep: int, threads: int) -> Area:
     """The tiles of a group before and after the products, of each thread."""
     group, out = t.sizes("GROUP O")
-    nr = vectors_of(t)
-    rows = (-(-deep // t.lanes) * t.lanes, -(-out // nr) * nr)
-    share = sum(points * (group * (row + 16) + 16) for row in rows)
+    share = _share(points, group, t.lanes, vectors_of(t), deep, out)
     return Area("WORK", (share,), None, (threads,), aligned=True)
 
 
@@ -116,19 +114,29 @@ def lower(site: Site) -> Lowered:
         nr, kind = nr // 2, {"INTEGERS": 1 if x.dtype is dtypes.uint8 else 2}
     nv = panel_vectors(site.target, nr)
     group, groups = site.plan["group"], a.get("groups", 1)
-    rounded_c = -(-depth * groups // site.target.lanes) * site.target.lanes
-    rounded_o = -(-channels // nr) * nr
-    share = points * (group * (rounded_c + 16) + 16) + points * (group * (rounded_o + 16) + 16)
     shared = site.plan["shared"]
-    work = site.scratch(share, 1 if shared else None)
+    work = workspace(site, points, depth * groups, channels, nr, 1 if shared else None)
     macros: dict[str, MacroValue] = {
         **kind, "TILE": a["tile"], "MR": tile_rows(site.target, nv, group), "NV": nv,
         "GROUP": group, **image(site), "C": c, "O": channels,
         **({"GROUPS": groups} if groups > 1 else {}), **({"SHARED": True} if shared else {})}
-    pointers = {"X": (x.buffer, x.offset), "W": (w.buffer, w.offset),
-                "WORK": (work, symbol_of(Symbol("t", 0, None)) * share)}
     flops = product(site.out.type.shape) * 9 * c // groups * 2
-    return Lowered(site.template("winograd", macros, pointers, site.epilogue(PIXEL, AT)), flops)
+    return over_pixels(site, "winograd", macros, flops, WORK=work)
+
+
+def workspace(site: Site, points: int, deep: int, out: int, nr: int, shares: int | None = None,
+              ) -> tuple[str, Dim]:
+    """Memory of thread t for the plan's group of tiles; one share for each thread, if `shares` is
+    no other number."""
+    size = _share(points, site.plan["group"], site.target.lanes, nr, deep, out)
+    return site.scratch(size, shares), symbol_of(Symbol("t", 0, None)) * size
+
+
+def _share(points: int, group: int, lanes: int, nr: int, deep: int, out: int) -> int:
+    """Words for a group of tiles, as winograd_products.h has them: at each point `deep` numbers of
+    a tile before the products, and `out` after them."""
+    rows = (-(-deep // lanes) * lanes, -(-out // nr) * nr)
+    return sum(points * (group * (row + 16) + 16) for row in rows)
 
 
 # ---- the ops -----------------------------------------------------------------------------------

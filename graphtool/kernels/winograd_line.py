@@ -26,13 +26,13 @@ from graphtool.kernels.choice.machine import (
 from graphtool.kernels.choice.rules import Rules
 from graphtool.kernels.choice.sites import Conv
 from graphtool.kernels.conv_direct import of_floats
-from graphtool.kernels.images import AT, HOOK, PIXEL, space
+from graphtool.kernels.images import HOOK, over_pixels, space
 from graphtool.kernels.packing.panels import unpacked
 from graphtool.kernels.packing.transformed import G
 from graphtool.kernels.record import Record, register, target_op
 from graphtool.kernels.site import Lowered, Site
 from graphtool.kernels.tiles import TILE, panel_vectors, summed, sums, vectors_of
-from graphtool.kernels.winograd import GROUP, TILE_SIZE, WORK, same_tile, work_area
+from graphtool.kernels.winograd import GROUP, TILE_SIZE, WORK, same_tile, work_area, workspace
 from graphtool.loops.contract import Contract, flags, literals, sizes
 from graphtool.loops.instance import Instance
 from graphtool.loops.ir import MacroValue
@@ -40,7 +40,7 @@ from graphtool.loops.reach import Area, Numbers, Rows
 from graphtool.ops.common import need
 from graphtool.ops.costs import elements
 from graphtool.ops.plans import NV
-from graphtool.symbolic import Dim, Symbol, ceildiv, product, symbol_of
+from graphtool.symbolic import Dim, ceildiv, product
 from graphtool.target import Target, tile_rows
 
 MACROS = (
@@ -86,9 +86,7 @@ def lower(site: Site) -> Lowered:
     points, _, depth, nr = w.shape
     assert isinstance(points, int) and isinstance(depth, int) and isinstance(nr, int)
     nv, group, channels = panel_vectors(site.target, nr), site.plan["group"], a["channels"]
-    share = points * (group * (-(-depth // site.target.lanes) * site.target.lanes + 16) + 16)
-    share += points * (group * (-(-channels // nr) * nr + 16) + 16)
-    work = site.scratch(share)
+    work = workspace(site, points, depth, channels, nr)
     n, oh, ow, _ = site.out.type.shape
     high, wide = zip(a["window"], x.strides[1:3], (oh, ow), a["dilation"], strict=True)
     across, along = (wide, high) if a["upright"] else (high, wide)
@@ -97,10 +95,8 @@ def lower(site: Site) -> Lowered:
         "UPRIGHT": a["upright"], "BATCH": n, "ACROSS": across[2], "ALONG": along[2],
         "C": x.shape[3], "O": channels, "KA": across[0], "KL": along[0], "DA": across[3],
         "DL": along[3], "XN": x.strides[0], "XA": across[1], "XL": along[1]}
-    pointers = {"X": (x.buffer, x.offset), "W": (w.buffer, w.offset),
-                "WORK": (work, symbol_of(Symbol("t", 0, None)) * share)}
-    body = site.template("winograd_line", macros, pointers, site.epilogue(PIXEL, AT))
-    return Lowered(body, product(site.out.type.shape) * product(a["window"]) * x.shape[3] * 2)
+    flops = product(site.out.type.shape) * product(a["window"]) * x.shape[3] * 2
+    return over_pixels(site, "winograd_line", macros, flops, WORK=work)
 
 
 # ---- the op ------------------------------------------------------------------------------------

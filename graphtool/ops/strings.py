@@ -63,10 +63,14 @@ def _split_eval(x: Array, *, size: int | None = None, delimiter: str,
                 most: int | None) -> tuple[Array, Array]:
     rows = [s.split(delimiter or None, -1 if most is None else most)
             for s in x.reshape(-1).tolist()]
+    counts = np.array([len(row) for row in rows], np.int64)
+    return _filled(rows, "", x.shape), counts.reshape(x.shape)
+
+
+def _filled(rows: list[list[str]], fill: str, shape: tuple[int, ...]) -> Array:
+    """The rows, of which there are as many as `shape` has elements, filled up to the longest."""
     width = max(map(len, rows), default=0)
-    pieces = [p for row in rows for p in (*row, *[""] * (width - len(row)))]
-    return _text(pieces, (*x.shape, width)), np.array(
-        [len(row) for row in rows], np.int64).reshape(x.shape)
+    return _text([p for row in rows for p in (*row, *[fill] * (width - len(row)))], (*shape, width))
 
 
 register(Op("string_split", _split_infer, _split_eval, category="data",
@@ -95,10 +99,7 @@ def _tokens_eval(x: Array, *, size: int | None = None, tokens: str, separators: 
             found = [p for piece in found for p in _between(_pattern(source), piece)]
         kept = [t for t in found if len(t) >= max(least, 1)]
         return ["\x02", *kept, "\x03"] if marks else kept
-    rows = [cut(s) for s in x.reshape(-1).tolist()]
-    width = max(map(len, rows), default=0)
-    return _text([p for row in rows for p in (*row, *[fill] * (width - len(row)))],
-                 (*x.shape, width))
+    return _filled([cut(s) for s in x.reshape(-1).tolist()], fill, x.shape)
 
 
 def _between(separator: re.Pattern[str], s: str) -> list[str]:

@@ -62,21 +62,24 @@ def rms_norm(w: Writer, node: Node, x: Ref, scale: Ref | None = None) -> Any:
 def group_norm(w: Writer, node: Node, x: Ref, scale: Ref | None = None,
                bias: Ref | None = None) -> Any:
     """GroupNormalization; channels at axis 1, at least 3 axes."""
-    takes(len(x.shape) >= 3)
-    channels, dtype = x.shape[1:2], x.type.dtype
-    return w("GroupNormalization", x, vector(w, scale, 1, channels, dtype),
-             vector(w, bias, 0, channels, dtype), num_groups=node.attrs["groups"],
-             epsilon=node.attrs["epsilon"])
+    return _by_channels(w, "GroupNormalization", node, x, scale, bias,
+                        num_groups=node.attrs["groups"])
 
 
 @form("instance_norm")
 def instance_norm(w: Writer, node: Node, x: Ref, scale: Ref | None = None,
                   bias: Ref | None = None) -> Any:
     """InstanceNormalization; channels at axis 1, at least 3 axes."""
+    return _by_channels(w, "InstanceNormalization", node, x, scale, bias)
+
+
+def _by_channels(w: Writer, operator: str, node: Node, x: Ref, scale: Ref | None,
+                 bias: Ref | None, **attributes: Any) -> Any:
+    """A normalisation with a scale and a bias for each channel, ones and zeros if left out."""
     takes(len(x.shape) >= 3)
     channels, dtype = x.shape[1:2], x.type.dtype
-    return w("InstanceNormalization", x, vector(w, scale, 1, channels, dtype),
-             vector(w, bias, 0, channels, dtype), epsilon=node.attrs["epsilon"])
+    return w(operator, x, vector(w, scale, 1, channels, dtype), vector(w, bias, 0, channels, dtype),
+             epsilon=node.attrs["epsilon"], **attributes)
 
 
 @form("batch_norm")

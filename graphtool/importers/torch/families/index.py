@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from graphtool import dtypes
@@ -97,13 +98,24 @@ def take_along_dim(c: Context, self: Tracer, indices: Tracer, dim: int | None = 
 
 # ---- scatter along one axis --------------------------------------------------------------------
 
+Write = Callable[[Context, Tracer, int, Tracer, Tracer, str], Any]
+
+
+def _of_any_kind(write: Write) -> Write:
+    """`write` of tensors, extended to scalars and to sums and products of truths."""
+    def whole(c: Context, x: Tracer, dim: int, index: Tracer, src: Tracer, kind: str) -> Any:
+        if x.dtype is dtypes.bool_ and kind != "set":
+            numbers = c.cast(x, dtypes.int32), dim, index, c.cast(src, dtypes.int32)
+            return c.cast(whole(c, *numbers, kind), dtypes.bool_)
+        if not x.ndim:
+            return _combined(c, x, c.reshape(src, ()), kind)
+        return write(c, x, dim, index, src, kind)
+    return whole
+
+
+@_of_any_kind
 def _scatter(c: Context, x: Tracer, dim: int, index: Tracer, src: Tracer, kind: str) -> Any:
     """x[i][index[i][j]] ∘= src[i][j]; a smaller index uses only that part of x and src."""
-    if x.dtype is dtypes.bool_ and kind != "set":  # sums and products of truths
-        whole = _scatter(c, c.cast(x, dtypes.int32), dim, index, c.cast(src, dtypes.int32), kind)
-        return c.cast(whole, dtypes.bool_)
-    if not x.ndim:
-        return _combined(c, x, c.reshape(src, ()), kind)
     index = c.reshape(index, index.shape or (1,))
     axis = axis_of(dim, x.ndim)
     src = _cropped(c, c.reshape(src, src.shape or (1,)), index.shape, None)
@@ -149,18 +161,22 @@ _NEUTRAL = {"add": "sum", "mul": "prod", "max": "max", "min": "min"}
 def scatter_reduce(c: Context, self: Tracer, dim: int, index: Tracer, src: Tracer, reduce: str,
                    *, include_self: bool = True) -> Any:
     """scatter with sum, product, max or min; "mean" divides the sum by a scattered count."""
-    kind = _REDUCE[reduce]
-    start = self
+    return _reduced(_scatter, c, self, dim, index, src, index.shape, reduce, include_self)
+
+
+def _reduced(write: Write, c: Context, x: Tracer, dim: int, index: Tracer, src: Tracer,
+             shape: tuple[Dim, ...], reduce: str, include_self: bool) -> Any:
+    """x with elements of `src` reduced into it by `write`; `shape` is that of what is written."""
+    kind, start = _REDUCE[reduce], x
     if not include_self:  # what will be hit starts from the neutral element
-        neutral = c.full(index.shape, identity(_NEUTRAL[kind], self.dtype), self.dtype)
-        start = _scatter(c, self, dim, index, neutral, "set")
-    total = _scatter(c, start, dim, index, src, kind)
+        neutral = c.full(shape, identity(_NEUTRAL[kind], x.dtype), x.dtype)
+        start = write(c, x, dim, index, neutral, "set")
+    total = write(c, start, dim, index, src, kind)
     if reduce != "mean":
         return total
-    ones = c.full(index.shape, 1, self.dtype)
-    count = _scatter(c, c.full(self.shape, int(include_self), self.dtype), dim, index, ones, "add")
-    safe = o.max(count, c.literal(1, self.dtype))
-    return _mean(total, safe)
+    ones, counts = c.full(shape, 1, x.dtype), c.full(x.shape, int(include_self), x.dtype)
+    count = write(c, counts, dim, index, ones, "add")
+    return _mean(total, o.max(count, c.literal(1, x.dtype)))
 
 
 def _mean(total: Any, count: Any) -> Any:
@@ -169,13 +185,9 @@ def _mean(total: Any, count: Any) -> Any:
     return o.div(o.sub(total, o.mod(total, count)), count)  # integers round down
 
 
+@_of_any_kind
 def _along(c: Context, x: Tracer, dim: int, index: Tracer, source: Tracer, kind: str) -> Any:
     """x[:, index[k]] ∘= source[:, k]"""
-    if x.dtype is dtypes.bool_ and kind != "set":  # sums and products of truths
-        whole = _along(c, c.cast(x, dtypes.int32), dim, index, c.cast(source, dtypes.int32), kind)
-        return c.cast(whole, dtypes.bool_)
-    if not x.ndim:
-        return _combined(c, x, c.reshape(source, ()), kind)
     axis = axis_of(dim, x.ndim)
     count = product(index.shape)
     source = c.reshape(source, (*x.shape[:axis], count, *x.shape[axis + 1:]))
@@ -205,17 +217,7 @@ def index_copy(c: Context, self: Tracer, dim: int, index: Tracer, source: Tracer
 def index_reduce(c: Context, self: Tracer, dim: int, index: Tracer, source: Tracer, reduce: str,
                  *, include_self: bool = True) -> Any:
     """index_add with product, max or min; "mean" divides the sum by a scattered count."""
-    kind = _REDUCE[reduce]
-    start = self
-    if not include_self:
-        neutral = c.full(source.shape, identity(_NEUTRAL[kind], self.dtype), self.dtype)
-        start = _along(c, self, dim, index, neutral, "set")
-    total = _along(c, start, dim, index, source, kind)
-    if reduce != "mean":
-        return total
-    ones = c.full(source.shape, 1, self.dtype)
-    count = _along(c, c.full(self.shape, int(include_self), self.dtype), dim, index, ones, "add")
-    return _mean(total, o.max(count, c.literal(1, self.dtype)))
+    return _reduced(_along, c, self, dim, index, source, source.shape, reduce, include_self)
 
 
 @aten("put")
