@@ -27,7 +27,7 @@ COMMANDS = {
     "wholes": "whole models: gradients and training steps beside torch",
     "parity": "loss curves of compiled training beside torch's",
     "rounding": "errors of the first training steps, averaged over batches",
-    "fuzz": "random ONNX graphs, evaluated and compiled, beside onnxruntime",
+    "fuzz": "random ONNX graphs, torch modules and files; compiled graphs under sanitizers",
     "opinfo": "run torch's own sample inputs through the evaluator and compiled C",
     "dynamo": "time torch.compile by graphtool, by inductor, and eager torch",
 }

@@ -1,6 +1,6 @@
-"""Random ONNX graphs: the evaluator, its passes and compiled C beside onnxruntime.
+"""Random graphs, modules and files, to find what no person thought of: docs/testing.md.
 
-The same seed makes the same graph on every machine. Results are added to a record, fuzz.json, from
+The same seed is the same graph on every machine. Results are added to a record, fuzz.json, from
 which fuzz.md is made; `--resume` leaves out what stands there.
 """
 

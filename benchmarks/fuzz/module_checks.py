@@ -18,7 +18,7 @@ import torch
 
 from benchmarks import jobs
 from benchmarks.fuzz import module_layers  # noqa: F401  (fills the table)
-from benchmarks.fuzz.compare import amplified, difference, differing
+from benchmarks.fuzz.compare import amplified, assumed, difference, differing
 from benchmarks.fuzz.compiled import compiled
 from benchmarks.fuzz.growing import Unfit
 from benchmarks.fuzz.judged import SECONDS, Evaluated, after_passes, code, count, kept
@@ -123,6 +123,7 @@ def evaluated(made: ModuleCase, grad: bool = False) -> Evaluated:
     named = dict(zip(module.output_names, want, strict=False))
     shown = {n: got[n] for n in named}
     made.inputs, found.module, found.want = given, module, got
+    found.assume = assumed([*map(array, made.values.values()), *got.values()])
     if wrong := differing(shown, named, len(module.graph.nodes)):
         if still := differing(shown, named, len(module.graph.nodes),
                               amplified(module, given, got)):

@@ -1,7 +1,6 @@
 """Compiled programs under sanitizers: every buffer is its own, and gaps in it are poisoned.
 
-A program runs in a C program of its own memory, not in Python's. Threads are POSIX threads with a
-barrier, which ThreadSanitizer sees; OpenMP's are not instrumented.
+It runs in a C program of its own memory, not in Python's, with several threads.
 """
 
 from __future__ import annotations
@@ -112,13 +111,13 @@ def watched(ready: Sequence[Ready], folder: Path, target: Target,
         apart = InC(p.module, spread(p.program), {})
         for file, text in emit(apart.program).items():
             if not file.endswith(("_load.c", "_example.c")):
-                (folder / file).write_text(in_posix_threads(text) if file == "runtime.h" else text)
+                (folder / file).write_text(text)
                 sources += [file] if file.endswith(".c") else []
         calls.append(call_of(apart, feed))
     (folder / "main.c").write_text(main_of(ready))
     (folder / "calls.bin").write_bytes(b"".join(c.packed() for c in calls))
     compiler = find("gcc", target)
-    flags = [f for f in compiler.flags if f not in ("-O3", "-fopenmp", "-Wall", "-Wextra")]
+    flags = [f for f in compiler.flags if f not in ("-O3", "-Wall", "-Wextra")]
     done = subprocess.run(
         ["gcc", *flags, "-O1", "-g1", "-w", f"-fsanitize={sanitizers}",
          "-fno-sanitize-recover=all", "main.c", *sources, "-o", "watched", "-lm", "-lpthread"],
@@ -156,36 +155,6 @@ def kind_of(said: str) -> str:
     return " ".join(filter(None, (re.sub(r"\d+", "N", text.strip()), place and place[1])))
 
 
-def in_posix_threads(runtime: str) -> str:
-    """runtime.h with POSIX threads where it would run alone without OpenMP."""
-    assert ALONE in runtime, "runtime.h has changed"
-    return runtime.replace(ALONE, THREADED)
-
-
-ALONE = """static inline void gt_barrier(int threads) { (void)threads; }
-
-#define GT_RUN_THREADS(fn, state, count) \\
-    do {                                 \\
-        (void)(count);                   \\
-        fn(state, 0, 1);                 \\
-    } while (0)
-"""
-THREADED = """#include <pthread.h>
-extern __thread pthread_barrier_t *gt_meeting;
-void gt_posix(void (*fn)(void *, int, int), void *state, int count);
-static inline void gt_barrier(int threads)
-{
-    if (threads > 1) pthread_barrier_wait(gt_meeting);
-}
-
-#define GT_RUN_THREADS(fn, state, count)                                  \\
-    do {                                                                  \\
-        void one_(void *s_, int t_, int n_) { fn(s_, t_, n_); }           \\
-        gt_posix(one_, state, count);                                     \\
-    } while (0)
-"""
-
-
 def main_of(ready: Sequence[Ready]) -> str:
     """The C program that runs each model on what calls.bin has for it."""
     names = [p.program.name for _, p in ready]
@@ -197,8 +166,7 @@ def main_of(ready: Sequence[Ready]) -> str:
         f"enum {{ COUNT = {len(names)} }};", LOOP])
 
 
-MAIN = """#include <pthread.h>
-#include <stdint.h>
+MAIN = """#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #if defined(__SANITIZE_ADDRESS__)
@@ -207,28 +175,6 @@ MAIN = """#include <pthread.h>
 #define ASAN_POISON_MEMORY_REGION(at, size)
 #define ASAN_UNPOISON_MEMORY_REGION(at, size)
 #endif
-__thread pthread_barrier_t *gt_meeting;
-typedef struct { void (*fn)(void *, int, int); void *state; int t, n; pthread_barrier_t *b; } job;
-static void *work(void *p)
-{
-    job *j = p;
-    gt_meeting = j->b;
-    j->fn(j->state, j->t, j->n);
-    return 0;
-}
-void gt_posix(void (*fn)(void *, int, int), void *state, int count)
-{
-    pthread_barrier_t b;
-    pthread_t ids[64];
-    job jobs[64];
-    pthread_barrier_init(&b, 0, (unsigned)count);
-    for (int t = 0; t < count; t++) {
-        jobs[t] = (job){fn, state, t, count, &b};
-        pthread_create(&ids[t], 0, work, &jobs[t]);
-    }
-    for (int t = 0; t < count; t++) pthread_join(ids[t], 0);
-    pthread_barrier_destroy(&b);
-}
 static int64_t number(FILE *f)
 {
     int64_t n = 0;

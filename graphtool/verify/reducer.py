@@ -75,7 +75,8 @@ class Reducer:
         """Try inner values as inputs: the first half of the nodes, then fewer, then single ones."""
         step = self.size(self.best) // 2
         while step >= 1:
-            early = {v for n in self.computed(self.best)[:step] for v in n.outputs}
+            early = {v for n in self.computed(self.best)[:step] for v in n.outputs
+                     if v not in self.best.wanted}
             if not early or not self.shows(replace(self.best, given=self.best.given | early)):
                 step //= 2
         for node in reversed(self.computed(self.best)):
@@ -86,6 +87,8 @@ class Reducer:
         """Whether the candidate is smaller and shows the fault; it then becomes the best so far."""
         nodes = self.size(candidate)
         if self.left <= 0 or not 0 < nodes < self.size(self.best):
+            return False
+        if not candidate.given.isdisjoint(candidate.wanted):
             return False
         self.left, self.tried = self.left - 1, self.tried + 1
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -62,11 +63,15 @@ def test_an_overrun_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert "AddressSanitizer" in said["f0"]
 
 
-def test_a_missing_barrier_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_wait_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     runs("thread", tmp_path)
-    wait = "if (threads > 1) pthread_barrier_wait(gt_meeting);"
-    assert wait in module.THREADED
-    monkeypatch.setattr(module, "THREADED", module.THREADED.replace(wait, "(void)threads;"))
+
+    def broken(program: Program) -> dict[str, str]:
+        files = emit(program)
+        wait = re.compile(r"(static inline void gt_barrier\(gt_worker \*w\)\n\{\n)")
+        assert any(wait.search(text) for text in files.values())
+        return {name: wait.sub(r"\1    return;\n", text) for name, text in files.items()}
+    monkeypatch.setattr(module, "emit", broken)
     said = watched([product(96)], tmp_path, named("x86-64-v3"), "thread")
     assert said["f0"].startswith("ThreadSanitizer: data")
 

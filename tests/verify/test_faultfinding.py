@@ -96,3 +96,13 @@ def test_the_number_of_tries_is_a_bound(planted: None, large: Module) -> None:
     assert reducer.fault(large, xs)
     reducer.run()
     assert reducer.tried == 1
+
+
+def test_an_output_does_not_become_an_input() -> None:
+    def fn(x: Any) -> Any:
+        first = o.tanh(x)
+        return first, o.abs(o.exp(first))
+    two = module(fn, "f32[3]", names=["x"])
+    small, held = Reducer(two, interp.random_inputs(two, 0),
+                          lambda m, xs: len(m.graph.outputs) == 2).run()
+    assert len(small.graph.outputs) == 2 and set(held) == {"x", "exp"}
