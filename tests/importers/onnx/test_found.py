@@ -317,3 +317,16 @@ def test_what_torch_wrote_before_there_was_a_word_for_it() -> None:
                       ["x f32 2 3"] if known else ["s i64 2"], ["y f32 2 3"], opset=7)
         feed = {"x": random(2, 3)} if known else {"s": np.array([2, 3])}
         assert np.array_equal(evaluate(proto, feed)[0], np.full((2, 3), 2.5))
+
+
+@pytest.mark.parametrize("size", [0, "N"])
+@pytest.mark.parametrize("step", [-1, -2, 2])
+def test_slice_of_no_elements(size: Any, step: int) -> None:
+    """From the last element back: of none there is no last one."""
+    last, first = (2**31 - 1, -(2**31)) if step < 0 else (0, 2**31 - 1)
+    ends = {k: np.array([v]) for k, v in zip("abct", (last, first, 1, step), strict=True)}
+    proto = model(["y = Slice(x, a, b, c, t)"], [f"x f32 2 {size}"], ["y f32 2 ?"], ends)
+    for n in (0, 5) if size == "N" else (0,):
+        x = random(2, n)
+        module = checked(proto, **({"dynamic": {"N": (0, None)}} if size == "N" else {}))
+        np.testing.assert_array_equal(interp.run(module, {"x": x})["y"], x[:, ::step])

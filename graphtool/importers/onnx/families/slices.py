@@ -128,7 +128,7 @@ def sliced(x: Any, starts: Any, ends: Any, axes: Any, steps: Any) -> Any:
             flipped.append(axis)
             low, high = _clamped(a, d, -1), _clamped(b, d, -1)
             low = maximum(low, 0)
-            a, b = d - 1 - low, d - 1 - high
+            a, b = maximum(d - 1 - low, 0), d - 1 - high  # of no elements there is no last one
         else:
             a, b = _clamped(a, d, 0), _clamped(b, d, 0)
         start[axis], limit[axis], stride[axis] = a, maximum(a, b), abs(step)
