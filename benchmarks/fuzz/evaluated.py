@@ -19,7 +19,7 @@ from benchmarks.fuzz.compare import amplified, assumed, difference, differing
 from benchmarks.fuzz.growing import Case, info, model_of
 from benchmarks.fuzz.judged import SECONDS, Evaluated, after_passes, code
 from benchmarks.fuzz.oracle import Oracle, Silent
-from benchmarks.fuzz.quirks import quirk
+from benchmarks.fuzz.quirks import NEAR_ONE, Use, ours, quirk
 from benchmarks.suite.limits import limited
 from graphtool import interp
 from graphtool.errors import GraphtoolError, UnsupportedError
@@ -63,7 +63,10 @@ def evaluated(case: Case, oracle: Oracle) -> Evaluated:
         numpy_helper.to_array(t) for t in case.model.graph.initializer)])
     if wrong := differing(got, want, len(case.ops)):
         _explain(case, found, values, wrong, want)
-    after_passes(found)
+    if why := next(filter(None, (ours(used(case, n, values)) for n in case.model.graph.node)), ""):
+        found.status, found.why, found.module = "explained", why, None
+    else:
+        after_passes(found)
     return found
 
 
@@ -75,7 +78,7 @@ def _explain(case: Case, found: Evaluated, values: dict[str, Array], wrong: dict
         kind = alone(case, node, values)
         if kind:
             blamed = True
-            why = quirk(node, arrays(case, node, values))
+            why = quirk(used(case, node, values))
             if why:
                 found.status, found.why = "explained", why
             else:
@@ -95,10 +98,10 @@ def _of_the_whole(case: Case, found: Evaluated, values: dict[str, Array],
     None if our own nodes, one after the other, give what the whole gives: then the oracle's
     roundings went a longer way. Else those that further roundings do not explain.
     """
-    ours = dict(values)
+    chain = dict(values)
     for node in case.model.graph.node:
-        ours |= on_operands(case, node, ours)
-    if not differing(found.want, {n: ours[n] for n in want}, len(case.ops)):
+        chain |= on_operands(case, node, chain)
+    if not differing(found.want, {n: chain[n] for n in want}, len(case.ops)):
         return []
     assert found.module is not None
     moved = amplified(found.module, case.inputs, found.want)
@@ -124,6 +127,11 @@ def arrays(case: Case, node: NodeProto, values: dict[str, Array]) -> dict[str, A
     held = {t.name: numpy_helper.to_array(t) for t in case.model.graph.initializer}
     known = {**held, **case.inputs, **values}
     return {n: known[n] for n in dict.fromkeys(reads(node)) if n in known}
+
+
+def used(case: Case, node: NodeProto, values: dict[str, Array]) -> Use:
+    """The node and its operands as the oracle had them, for the quirks."""
+    return Use(node, arrays(case, node, values), {t.name for t in case.model.graph.initializer})
 
 
 def single(case: Case, node: NodeProto, values: dict[str, Array]) -> ModelProto:
@@ -154,8 +162,8 @@ def alone(case: Case, node: NodeProto, values: dict[str, Array]) -> str:
         return code(error)
     want = {o.name: values[o.name] for o in model.graph.output}
     terms = [*operands.values()]
-    if node.op_type.endswith("Window"):
-        terms.append(np.ones(1, np.float32))  # of the cosines
+    if node.op_type in NEAR_ONE:
+        terms.append(np.ones(1, np.float32))
     kinds = [k for n, w in want.items() if (k := difference(got[n], w, terms))]
     if kinds and kinds[0] == "value":
         moved = amplified(module, given, got)
@@ -176,7 +184,7 @@ def _silenced(case: Case, values: dict[str, Array]) -> str:
     """The reason if the first node that fails alone is a known quirk."""
     for node in case.model.graph.node:
         if alone(case, node, values).startswith(("GT", "crash")):
-            return quirk(node, arrays(case, node, values))
+            return quirk(used(case, node, values))
     return ""
 
 

@@ -1,8 +1,12 @@
-"""Where onnxruntime is not a judge: known differences, each with the reason and its condition."""
+"""Where onnxruntime is not a judge: known differences, each with its reason and condition.
+
+A row says what the text of the operator, numpy or torch has instead. One row is ours: it names the
+page that says so.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,102 +14,202 @@ import numpy as np
 from onnx import NodeProto, helper
 
 Array = np.ndarray[Any, Any]
-Operands = dict[str, Array]
+INT_MAX = 2**31 - 1
+EXACT = 2**24  # above it float32 leaves integers out
+# the oracle computes these as differences of numbers near 1, ours by expm1 or in double precision
+NEAR_ONE = ("Elu", "Selu", "Celu", "HannWindow", "HammingWindow", "BlackmanWindow")
+
+
+@dataclass(frozen=True)
+class Use:
+    """A node and its operands; `constants` are the names of those that the model holds."""
+
+    node: NodeProto
+    operands: dict[str, Array]
+    constants: Collection[str] = ()
+
+    def at(self, i: int) -> Array | None:
+        """The operand at this position, if there is one."""
+        return self.operands.get(self.node.input[i]) if i < len(self.node.input) else None
+
+    def attribute(self, name: str, default: Any = None) -> Any:
+        """The attribute of the node, or the default."""
+        return next((helper.get_attribute_value(a) for a in self.node.attribute
+                     if a.name == name), default)
+
+    def some(self, test: Callable[[Array], Any], *positions: int) -> bool:
+        """Whether the test holds for an element of one of these operands that are floats."""
+        found = [x for x in map(self.at, positions) if x is not None and x.dtype.kind == "f"]
+        return any(bool(np.any(test(x))) for x in found)
+
+
+When = Callable[[Use], bool]
 
 
 @dataclass(frozen=True)
 class Quirk:
-    """A difference that is expected of these operators where `when` holds."""
+    """A difference that is expected of these operators where `when` holds.
+
+    Of one that is `ours`, the passes may differ from the evaluator as well.
+    """
 
     ops: tuple[str, ...]
     reason: str
-    when: Callable[[NodeProto, list[Array]], bool]
+    when: When
+    ours: bool = False
 
 
-def attribute(node: NodeProto, name: str, default: Any = None) -> Any:
-    """The attribute of the node, or the default."""
-    return next((helper.get_attribute_value(a) for a in node.attribute if a.name == name), default)
+def special(*positions: int) -> When:
+    """Whether one of the operands at these positions holds NaN or infinity."""
+    return lambda use: use.some(lambda x: ~np.isfinite(x), *positions)
 
 
-def special(_: NodeProto, operands: list[Array]) -> bool:
-    """Whether an operand holds NaN or infinity."""
-    return any(x.dtype.kind == "f" and not np.isfinite(x).all() for x in operands)
+def nan(*positions: int) -> When:
+    """Whether one of the operands at these positions holds NaN."""
+    return lambda use: use.some(np.isnan, *positions)
 
 
-def nan(_: NodeProto, operands: list[Array]) -> bool:
-    """Whether an operand holds NaN."""
-    return any(x.dtype.kind == "f" and bool(np.isnan(x).any()) for x in operands)
-
-
-def extreme(node: NodeProto, operands: list[Array]) -> bool:
+def extreme(use: Use) -> bool:
     """Whether a reduction into one element is a maximum or minimum, and NaN takes part."""
-    return attribute(node, "reduction") in (b"max", b"min") and nan(node, operands)
+    return use.attribute("reduction") in (b"max", b"min") and nan(0, 2)(use)
 
 
-def empty_sums(_: NodeProto, operands: list[Array]) -> bool:
-    """Whether an operand has no elements."""
-    return any(x.size == 0 for x in operands)
+def biased(use: Use) -> bool:
+    """Whether a recurrence has a bias, and NaN or infinity somewhere."""
+    return use.at(3) is not None and special(0, 1, 2, 3, 5, 6, 7)(use)
 
 
-def overflows(_: NodeProto, operands: list[Array]) -> bool:
-    """Whether integers are so large that a sum or product of them may wrap."""
-    x = operands[0]
-    return x.dtype.kind in "iu" and bool((np.abs(x.astype(np.float64)) > 2**20).any())
+def first_state(use: Use) -> bool:
+    """Whether a recurrence without a first state has weights of the state with NaN or infinity."""
+    return use.at(5) is None and special(2)(use)
 
 
-def dilated(node: NodeProto, _: list[Array]) -> bool:
+def large_power(use: Use) -> bool:
+    """Whether a power of integers may be greater than what doubles have exactly."""
+    x, y = use.at(0), use.at(1)
+    if x is None or y is None or x.dtype.kind not in "iu" or not x.size or not y.size:
+        return False
+    most, power = max(abs(int(x.min())), abs(int(x.max()))), max(int(y.max()), 0)
+    return bool(most**power > 2**53)
+
+
+def no_bound(use: Use) -> bool:
+    """Whether an infinite number is clipped, or a NaN, and a bound is missing."""
+    return use.some(lambda x: ~np.isfinite(x), 0) and (use.at(1) is None or use.at(2) is None)
+
+
+def no_terms(use: Use) -> bool:
+    """Whether a product of matrices has sums of no terms."""
+    x = use.at(0)
+    return x is not None and x.shape[-1:] == (0,)
+
+
+def overflows(use: Use) -> bool:
+    """Whether a sum or product of these integers may leave its type, or what float32 has
+    exactly."""
+    x = use.at(0)
+    if x is None or x.dtype.kind not in "iu" or not x.size:
+        return False
+    most, op = max(abs(int(x.min())), abs(int(x.max()))), use.node.op_type
+    reach = (most ** x.size if op == "ReduceProd" else x.size * most * (
+        most if op in ("ReduceSumSquare", "ReduceL2") else 1))
+    return reach > min(int(np.iinfo(x.dtype).max), EXACT)
+
+
+def dilated(use: Use) -> bool:
     """Whether a dilated window has an automatic padding."""
-    return bool(attribute(node, "dilations")) and attribute(node, "auto_pad", b"")[:4] == b"SAME"
+    return any(d != 1 for d in use.attribute("dilations", ())) and (
+        use.attribute("auto_pad", b"")[:4] == b"SAME")
 
 
-def fraction(node: NodeProto, operands: list[Array]) -> bool:
+def fraction(use: Use) -> bool:
     """Whether a Resize by scales aligns the corners of an axis of no whole size."""
-    x, last = operands[0], operands[-1]
-    return (attribute(node, "coordinate_transformation_mode") == b"align_corners"
-            and last.dtype.kind == "f" and bool((np.asarray(x.shape) * last % 1 != 0).any()))
+    x, scales = use.at(0), use.at(2)
+    if x is None or scales is None or scales.dtype.kind != "f" or not scales.size:
+        return False
+    axes = use.attribute("axes") or range(x.ndim)
+    return use.attribute("coordinate_transformation_mode") == b"align_corners" and any(
+        x.shape[a] * s % 1 for a, s in zip(axes, scales.tolist(), strict=True))
 
 
-def to_the_end(_: NodeProto, operands: list[Array]) -> bool:
+def to_the_end(use: Use) -> bool:
     """Whether a Slice with a negative step ends at the greatest int32."""
-    return len(operands) == 5 and bool(((operands[2] == 2**31 - 1) & (operands[4] < 0)).any())
+    ends, steps = use.at(2), use.at(4)
+    return ends is not None and steps is not None and bool(
+        ((ends == INT_MAX) & (steps < 0)).any())
 
 
-def infinite_weights(_: NodeProto, operands: list[Array]) -> bool:
-    """Whether the second operand holds NaN or infinity."""
-    return not np.isfinite(operands[1]).all()
+def no_quotient(use: Use) -> bool:
+    """Whether a number divided by its scale is NaN."""
+    return nan(0, 1)(use) or use.some(np.isinf, 1) or use.some(lambda s: s == 0, 1)
+
+
+def computed_weights(use: Use) -> bool:
+    """Whether the weights hold NaN or infinity, and are not constants."""
+    return use.node.input[1] not in use.constants and special(1)(use)
+
+
+def infinite_doubles(use: Use) -> bool:
+    """Whether doubles are infinite."""
+    x = use.at(0)
+    return x is not None and x.dtype == np.float64 and bool(np.isposinf(x).any())
 
 
 QUIRKS: tuple[Quirk, ...] = (
-    Quirk(("DFT",), "a fast transform adds infinities in another order", special),
-    Quirk(("RNN", "LSTM", "GRU"), "onnxruntime clips the activations, so NaN becomes 0", special),
-    Quirk(("ScatterND", "ScatterElements"), "onnxruntime's max and min of NaN keep the other "
-          "operand, or not, by their order", extreme),
+    Quirk(("DFT",), "a sum with NaN or infinity depends on the order of its terms, and both "
+          "transforms are fast ones", special(0)),
+    Quirk(("RNN", "LSTM", "GRU"), "onnxruntime clips what it adds a bias to even without `clip`, "
+          "and a clipped NaN is a number", biased),
+    Quirk(("RNN", "LSTM", "GRU"), "onnxruntime leaves out the product of R with a state that is "
+          "not given; the text takes zeros, and 0 · ∞ is NaN", first_state),
+    Quirk(("ScatterND", "ScatterElements"), "onnxruntime's max and min of NaN keep the operand on "
+          "one side; numpy's give NaN", extreme),
     Quirk(("ReduceMax", "ReduceMin", "ReduceLogSumExp", "MaxPool", "GlobalMaxPool"),
-          "onnxruntime's maximum of NaN keeps the other operand, or not, by their order", nan),
-    Quirk(("LRN", "BatchNormalization"), "onnxruntime adds and takes away again, or multiplies by "
-          "products of the constants, so NaN and infinities differ", special),
+          "onnxruntime's maximum of NaN keeps the operand on one side; numpy's and torch's give "
+          "NaN", nan(0)),
+    Quirk(("LRN",), "onnxruntime moves its sum on by adding and subtracting, so NaN and infinity "
+          "stay in it beyond the window of the text", special(0)),
+    Quirk(("BatchNormalization",), "onnxruntime computes x·s + (b − m·s) with s = scale / √(var + "
+          "ε), so infinities meet that the text, (x − m)·s + b, keeps apart", special(1, 3, 4)),
+    Quirk(("InstanceNormalization",), "as BatchNormalization: the scale times the mean is "
+          "subtracted alone", special(1)),
     Quirk(("ReduceSum", "ReduceMean", "ReduceProd", "ReduceSumSquare", "ReduceL2"),
-          "onnxruntime saturates integers that overflow, or reduces them as floats", overflows),
-    Quirk(("Clip",), "onnxruntime takes the greatest finite number for a missing bound", special),
-    Quirk(("PRelu",), "ours, as torch: 0 times an infinite slope is NaN", infinite_weights),
-    Quirk(("MaxPool",), "onnxruntime leaves dilations out of automatic padding", dilated),
-    Quirk(("GridSample", "Resize"), "a neighbour of weight 0 is multiplied or left out", special),
-    Quirk(("ArgMax", "ArgMin", "Hardmax", "TopK"), "the place of NaN in an order is not defined",
-          nan),
-    Quirk(("DynamicQuantizeLinear", "QuantizeLinear"), "NaN has no integer", special),
-    Quirk(("Slice",), "onnxruntime takes an end of INT_MAX as no end for negative steps too, where "
-          "numpy and the definition clamp it", to_the_end),
+          "onnxruntime saturates integers that overflow, or reduces them as floats; numpy's wrap",
+          overflows),
+    Quirk(("Pow",), "onnxruntime computes powers of integers in doubles; numpy does not",
+          large_power),
+    Quirk(("Clip",), "onnxruntime takes the greatest finite number for a missing bound; the text "
+          "has no bound then", no_bound),
+    Quirk(("MaxPool", "AveragePool", "LpPool"), "onnxruntime leaves dilations out of automatic "
+          "padding; the text says ((kernel − 1)·dilation + 1)", dilated),
+    Quirk(("GridSample", "Resize"), "a neighbour of weight 0 is multiplied by one and left out by "
+          "the other; the text does not say", special(0, 1)),
+    Quirk(("ArgMax", "ArgMin", "Hardmax", "TopK"), "the text does not give NaN a place in the "
+          "order; ours is numpy's", nan(0)),
+    Quirk(("DynamicQuantizeLinear",), "a range with infinity has no scale, and NaN no integer",
+          special(0)),
+    Quirk(("DynamicQuantizeLinear",), "of zeros the scale is 0 by the text, and 1 in onnxruntime",
+          lambda use: not use.some(lambda x: x != 0, 0)),
+    Quirk(("QuantizeLinear",), "NaN has no integer", no_quotient),
+    Quirk(("Slice",), "onnxruntime takes an end of INT_MAX as no end for negative steps too; the "
+          "text takes INT_MIN for that, and clamps", to_the_end),
     Quirk(("Resize",), "onnxruntime aligns corners by the size rounded down, the onnx suite's own "
           "results by the scaled one", fraction),
     Quirk(("MatMulInteger", "QLinearMatMul"), "onnxruntime leaves sums of no terms uninitialised",
-          empty_sums),
-    Quirk(("ConvTranspose",), "ours: the zeros between the inputs times an infinite weight are NaN",
-          infinite_weights),
+          no_terms),
+    Quirk(("LogSoftmax",), "onnxruntime's doubles beside ∞ are −∞; its own floats, torch and the "
+          "reference give NaN, as ∞ − ∞ is", infinite_doubles),
+    Quirk(("ConvTranspose",), "ours, see docs/numerics.md: zeros between the inputs times infinite "
+          "weights that are no constants", computed_weights, ours=True),
 )
 
 
-def quirk(node: NodeProto, operands: Operands) -> str:
+def quirk(use: Use, of: Collection[Quirk] = QUIRKS) -> str:
     """The reason why a difference of this node says nothing; empty if it does."""
-    found = list(operands.values())
-    return next((f"{node.op_type}: {q.reason}" for q in QUIRKS
-                 if node.op_type in q.ops and q.when(node, found)), "")
+    return next((f"{use.node.op_type}: {q.reason}" for q in of
+                 if use.node.op_type in q.ops and q.when(use)), "")
+
+
+def ours(use: Use) -> str:
+    """The reason why the passes may differ from the evaluator; empty if they may not."""
+    return quirk(use, [q for q in QUIRKS if q.ours])
