@@ -46,6 +46,7 @@
     ((int64_t)(GT_KH) * ((GT_DW) == 1 && (GT_GROUPS) == 1 ? GT_EVEN((GT_KW) * (GT_C))             \
                                                           : (GT_KW) * GT_EVEN(GT_C)))
 #define GT_SIZE (int64_t)sizeof(GT_NUMBER)
+#define GT_HELD 4 /* of 16 bits too: fewer rows at a time are faster there */
 #define GT_PANEL (GT_STEPS * GT_NR * GT_SIZE)
 #define GT_LINE ((int64_t)(GT_SH) * (GT_SW) * (GT_OW) * (GT_C))
 

@@ -31,6 +31,7 @@
 
 #define GT_SUM int32_t
 #define GT_SIZE (GT_PAIRS ? 2 : 1) /* bytes of an element */
+#define GT_HELD GT_SIZE
 #define GT_QUADS gt_ceil_div((GT_RUN) * GT_SIZE, 4) /* of a run */
 #define GT_STEPS ((GT_KH) * (GT_RUNS) * GT_QUADS)
 #define GT_PANEL (GT_STEPS * GT_NR * 4)

@@ -2,7 +2,8 @@
    have the macros of conv_direct.h and define, before they include this:
 
    GT_SUM         the type of a sum
-   GT_SIZE        bytes of an element of input and weights
+   GT_SIZE        bytes of an element of input and weights, GT_HELD those that one of the input
+                  takes of the second-level cache
    GT_STEPS       steps in which a tile reads a panel of weights, GT_PANEL the panel's bytes
    GT_LINE        elements of the input that a row of outputs of one group reads
    NAME_sums(pixels, n, oh, ow, group, w, ahead, step, tile GT_ARGS)
@@ -10,7 +11,7 @@
                   tile, which is vector-aligned; pixels is a literal. Each step prefetches the line
                   at `ahead`, which moves on by `step` bytes */
 #ifndef GT_ROWS_FIRST
-#define GT_ROWS_FIRST (all * GT_PANEL <= 400 * 1024)
+#define GT_ROWS_FIRST (all * GT_STEPS * GT_NR * 4 <= 400 * 1024)
 #endif
 /* pixel i of a tile: its row and column from the first one */
 #define GT_DOWN(i) (GT_TALL > 1 ? (i) / (GT_OW) : 0)
@@ -80,7 +81,7 @@ static void GT_NAME(int t, int threads GT_PARAMS)
     if (u >= end) return;
     const int64_t shorter = (GT_OW) / blocks, longer = (GT_OW) % blocks;
     const int64_t resident =
-        GT_ROWS_FIRST ? 1 : gt_max(1, 640 * 1024 / (GT_TALL * (GT_LINE)*GT_SIZE));
+        GT_ROWS_FIRST ? 1 : gt_max(1, 640 * 1024 / (GT_TALL * (GT_LINE)*GT_HELD));
     const int64_t chunk = gt_ceil_div(rows, gt_ceil_div(rows, resident));
 
     int64_t first = u / (all * chunk * blocks) * chunk, width = gt_min(chunk, rows - first);
@@ -111,6 +112,7 @@ static void GT_NAME(int t, int threads GT_PARAMS)
 }
 
 #undef GT_SIZE
+#undef GT_HELD
 #undef GT_LINE
 #undef GT_ROWS_FIRST
 #undef GT_TALL

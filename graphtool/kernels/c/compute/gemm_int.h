@@ -25,6 +25,7 @@
 
 #define GT_SUM int32_t
 #define GT_SIZE (GT_PAIRS ? 2 : 1) /* bytes of an element */
+#define GT_HELD GT_SIZE
 #define GT_STEPS gt_ceil_div((GT_K) * GT_SIZE, 4)
 #define GT_PANEL (GT_STEPS * GT_NR * 4)
 
@@ -41,4 +42,5 @@ GT_INLINE void GT_JOIN(GT_NAME, _sums)(const int rows, int64_t b, int64_t m, int
 }
 
 #include "gemm_loop.h"
+#undef GT_SIZE
 #include "template_end.h"

@@ -2,7 +2,7 @@
    gemm.h and define, before they include this:
 
    GT_SUM    the type of a sum
-   GT_SIZE   bytes of an element of A and B
+   GT_HELD   bytes that an element of A takes of the second-level cache
    GT_STEPS  steps in which a tile reads a panel of B, GT_PANEL the panel's bytes
    NAME_sums(rows, b, m, panel, ahead, step, tile GT_ARGS)
              puts the sums [rows][NR] of rows m to m + rows of product b, of one panel, into tile,
@@ -70,7 +70,7 @@ static void GT_NAME(int t, int threads GT_PARAMS)
     const int64_t units = (GT_BATCH) * panels * blocks, end = gt_part(units, t + 1, threads);
     int64_t u = gt_part(units, t, threads);
     if (u >= end) return;
-    const int64_t resident = gt_max(1, (GT_RESIDENT) / GT_MR / gt_max(1, (GT_K)*GT_SIZE));
+    const int64_t resident = gt_max(1, (GT_RESIDENT) / GT_MR / gt_max(1, (GT_K)*GT_HELD));
     const int64_t chunk = gt_ceil_div(blocks, gt_ceil_div(blocks, resident));
 
     int64_t b = u / (panels * blocks), rest = u % (panels * blocks);
@@ -104,6 +104,6 @@ static void GT_NAME(int t, int threads GT_PARAMS)
     }
 }
 
-#undef GT_SIZE
+#undef GT_HELD
 #undef GT_RESIDENT
 #undef GT_BY_ROWS
