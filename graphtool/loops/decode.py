@@ -162,19 +162,18 @@ class _Reader:
             case RepeatRow():
                 return Repeat(row.pred, self.steps(row.cond), self.steps(row.body), row.label)
             case BindRow():
-                if row.size.id in self.named:
-                    raise self.fault("GT0366", f"the size {row.size.id} is declared twice")
-                size = self.named[row.size.id] = self.symbol(row.size)
-                # from here on the name stands for this symbol, so texts are parsed again
-                self.parsed.clear()
-                return Bind(size, row.buffer, self.dim(row.index), self.dim(row.most), row.label)
+                return Bind(self.declared(row.size, "size"), row.buffer, self.dim(row.index),
+                            self.dim(row.most), row.label)
             case TimesRow():
-                if row.counter.id in self.named:
-                    raise self.fault("GT0366", f"the counter {row.counter.id} is declared twice")
-                counter = self.named[row.counter.id] = self.symbol(row.counter)
-                # from here on the name stands for this symbol, so texts are parsed again
-                self.parsed.clear()
-                return Times(counter, self.dim(row.extent), self.steps(row.body), row.label)
+                return Times(self.declared(row.counter, "counter"), self.dim(row.extent),
+                             self.steps(row.body), row.label)
+
+    def declared(self, row: SymbolRow, kind: str) -> Symbol:
+        if row.id in self.named:
+            raise self.fault("GT0366", f"the {kind} {row.id} is declared twice")
+        self.named[row.id] = self.symbol(row)
+        self.parsed.clear()  # from here on the name stands for this symbol
+        return self.named[row.id]
 
     def word(self, kind: str, found: str, allowed: tuple[str, ...]) -> str:
         if found not in allowed:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from graphtool.dtypes import DType
+from graphtool.loops import walk
 from graphtool.loops.ir import (
     Accumulate,
     Apply,
@@ -138,13 +139,11 @@ class Points:
 
     def expr(self, e: Expr) -> Array:
         """The value of an expression at all points; what it loads is touched where reached."""
-        if e not in self.memo:
-            with np.errstate(all="ignore"):
-                self.memo[e] = self.found(e)
-        return self.memo[e]
+        with np.errstate(all="ignore"):
+            return walk.fold(e, self.found, self.memo, walk.certain)
 
-    def found(self, e: Expr) -> Array:
-        """As `expr`, not remembered."""
+    def found(self, e: Expr, parts: list[Array]) -> Array:
+        """As `expr`, from the values of the operands that are always evaluated."""
         match e:
             case Const(value, dtype):
                 return np.full(len(self.reached), value).astype(dtype.computes.numpy)
@@ -155,16 +154,15 @@ class Points:
             case Load(buffer, index, dtype):
                 self.touch(buffer, index)
                 return self.drawn(dtype)
-            case Apply("select", (cond, a, b)):
-                chosen = self.expr(cond).astype(bool)
+            case Apply("select", (_, a, b)):
+                chosen = parts[0].astype(bool)
                 return np.where(chosen, self.where(chosen).expr(a), self.where(~chosen).expr(b))
             case Apply("cast" | "bitcast", (a,)):
-                x = self.expr(a)
                 if e.fn == "bitcast" or (a.dtype.is_float and not e.dtype.is_float):
                     return self.drawn(e.dtype)
-                return x.astype(e.dtype.computes.numpy)
-            case Apply(fn, args):
-                return np.asarray(BY_NAME[fn].numpy(*map(self.expr, args)))
+                return parts[0].astype(e.dtype.computes.numpy)
+            case Apply(fn):
+                return np.asarray(BY_NAME[fn].numpy(*parts))
 
     def drawn(self, dtype: DType) -> Array:
         """Numbers that data may be: the ends of the type's range, small ones and others."""
