@@ -31,7 +31,7 @@ def main_program(program: Program, weights_file: str, weights_bytes: int) -> str
         table(w, f"static main_port {kind}", map(port_row, ports))
     table(w, "static const main_dim dims", dim_rows(program))
     w.line()
-    _run(w, program)
+    run_function(w, program, "run")
     with w.block("static const main_model model = {", "};"):
         w.line(f"{c_string(name)}, {c_string(weights_file)}, {weights_bytes},")
         w.line(f"{len(program.inputs)}, {len(program.outputs)}, {len(program.dims)},")
@@ -63,10 +63,10 @@ def shape_function(w: Writer, program: Program, name: str) -> None:
     w.line()
 
 
-def _run(w: Writer, program: Program) -> None:
-    """A wrapper of the model's run, for a program whose sizes are computed by the run."""
+def run_function(w: Writer, program: Program, name: str) -> None:
+    """A wrapper of the program's run: its `dims` are const, also if the run computes sizes."""
     dims = "(int64_t *)dims" if program.sizes else "dims"
-    with w.block("static int run(const void *weights, void *arena, const int64_t *dims,\n"
+    with w.block(f"static int {name}(const void *weights, void *arena, const int64_t *dims,\n"
                  "               const void *const *in, void *const *out, int threads)\n{"):
         w.line(f"return {program.name}_run(weights, arena, {dims}, in, out, threads);")
     w.line()

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from graphtool.emit.lines import Writer, c_string
-from graphtool.emit.main import dim_rows, port_row, shape_function, table
+from graphtool.emit.main import dim_rows, port_row, run_function, shape_function, table
 from graphtool.emit.training import Cell, state_layout
 from graphtool.loops.program import Port, Program
 from graphtool.symbolic import product
@@ -66,6 +66,7 @@ def _part(w: Writer, part: str, program: Program, at: Mapping[str, int]) -> None
         table(w, f"static const int64_t {part}_{kind}_at", (str(_place(p, at)) for p in ports), "0")
     table(w, f"static const main_dim {part}_dims", dim_rows(program))
     w.line()
+    run_function(w, program, f"{part}_run")
 
 
 def _place(p: Port, at: Mapping[str, int]) -> str:
@@ -75,9 +76,9 @@ def _place(p: Port, at: Mapping[str, int]) -> str:
 
 
 def _row(name: str, part: str, program: Program) -> str:
-    return (f"{{{len(program.inputs)}, {len(program.outputs)}, {len(program.dims)}, {part}_in, "
-            f"{part}_out, {part}_in_at, {part}_out_at, {part}_dims,\n     {part}_shapes, "
-            f"{name}_{part}_arena_bytes, {name}_{part}_run}}")
+    return (f"{{{len(program.inputs)}, {len(program.outputs)}, {len(program.dims)}, "
+            f"{len(program.sizes)}, {part}_in, {part}_out, {part}_in_at, {part}_out_at,\n"
+            f"     {part}_dims, {part}_shapes, {name}_{part}_arena_bytes, {part}_run}}")
 
 
 def _batch(step: Program, at: Mapping[str, int]) -> int:

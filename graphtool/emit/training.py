@@ -14,7 +14,7 @@ from graphtool.dtypes import DType
 from graphtool.emit.headers import used_headers
 from graphtool.emit.lines import Writer, c_comment
 from graphtool.loops.program import Port, Program
-from graphtool.symbolic import product
+from graphtool.symbolic import Symbol, product, symbols
 
 ALIGN = 64
 _PURPOSE = {
@@ -105,7 +105,7 @@ def _header(name: str, programs: Mapping[str, Program], cells: Sequence[Cell], s
     w.line(f"   {name}_step_status_text says it in words. */")
     w.line("#pragma GCC visibility push(default)")
     for part, program in programs.items():
-        w.line(f"/* {_PURPOSE[part]} */")
+        w.line(f"/* {_PURPOSE[part]}{_room(name, part, program, {c.name for c in cells})} */")
         w.line(f"{_signature(name, part, program, {c.name for c in cells})};")
     for head, (purpose, _) in _WORLD.items() if world else ():
         w.line(purpose)
@@ -128,16 +128,36 @@ def _given(program: Program, state: set[str]) -> list[tuple[int, Port]]:
     return [(i, p) for i, p in enumerate(program.outputs) if p.name not in state]
 
 
+def _told(program: Program, state: set[str]) -> list[tuple[int, Symbol]]:
+    """The sizes that the run computes and its results have, each with its place in `dims`."""
+    found = {s.name for _, p in _given(program, state) for d in p.shape for s in symbols(d)}
+    return [(i, s) for i, s in enumerate(program.sizes, len(program.dims)) if s.name in found]
+
+
+def _room(name: str, part: str, program: Program, state: set[str]) -> str:
+    """What the header says of results whose sizes the run computes; empty if there are none."""
+    told = ", ".join(c_comment(s.name) for _, s in _told(program, state))
+    return told and (f"\n   The run computes {told}, and stores each before it returns. Results "
+                     f"with such sizes\n   need the room that {name}_{part}.h states.")
+
+
+def _named(program: Program, state: set[str]) -> _words:
+    """The names of the parameters between the arena and the threads, in order."""
+    return _words([*(s.name for s in program.dims),
+                   *(p.name for _, p in _data(program, state)),
+                   *(p.name for _, p in _given(program, state)),
+                   *(s.name for _, s in _told(program, state))])
+
+
 def _signature(name: str, part: str, program: Program, state: set[str]) -> str:
     """`int NAME_step(void *state, void *arena, const float *x, ..., float lr, float *loss, …)`."""
-    words = _words([*(s.name for s in program.dims),
-                    *(p.name for _, p in _data(program, state)),
-                    *(p.name for _, p in _given(program, state))])
+    words = _named(program, state)
     params = [f"{'' if part in ('step', 'init') else 'const '}void *state", "void *arena"]
     params += [f"int64_t {next(words)}" for _ in program.dims]
     params += [f"{p.dtype.c} {next(words)}" if not p.shape else
                f"const {p.dtype.c} *{next(words)}" for _, p in _data(program, state)]
     params += [f"{p.dtype.c} *{next(words)}" for _, p in _given(program, state)]
+    params += [f"int64_t *{next(words)}" for _ in _told(program, state)]
     lines = [f"int {name}_{part}({params[0]}"]
     for p in [*params[1:], "int threads"]:
         if len(lines[-1]) + len(p) + 2 > 92:
@@ -192,8 +212,7 @@ def _source(name: str, programs: Mapping[str, Program], cells: Mapping[str, Cell
 
 def _body(w: Writer, name: str, program: Program, cells: Mapping[str, Cell]) -> None:
     state = set(cells)
-    words = _words([*(s.name for s in program.dims), *(p.name for _, p in _data(program, state)),
-                    *(p.name for _, p in _given(program, state))])
+    words = _named(program, state)
     dims = [next(words) for _ in program.dims]
     inputs = {i: (f"&{next(words)}" if not p.shape else next(words))
               for i, p in _data(program, state)}
@@ -212,4 +231,10 @@ def _body(w: Writer, name: str, program: Program, cells: Mapping[str, Cell]) -> 
             w.line("0,")
     if not any(p.name in state for p in (*program.inputs, *program.outputs)):
         w.line("(void)state;")
-    w.line(f"return {name}_run(0, arena, dims, inputs, outputs, threads);")
+    told = _told(program, state)
+    run = f"{name}_run(0, arena, dims, inputs, outputs, threads);"
+    w.line(f"const int status = {run}" if told else f"return {run}")
+    for i, _ in told:
+        w.line(f"*{next(words)} = dims[{i}];")
+    if told:
+        w.line("return status;")

@@ -94,6 +94,9 @@ TABLE: dict[str, tuple[str, str]] = {
                "so it must know the largest trip count: `graphtool grad --bound 64`, or the "
                "attribute `bound` of the loop. With a bound, the loop stops after that many "
                "iterations."),
+    "GT0625": ("a target of a size that the run computes",
+               "The rows of the result are counted by the run, so no array of targets can be "
+               "prepared for them. Compute the loss in the model, and name it with --loss."),
     "GT0620": ("a budget of memory that cannot be met",
                "The step needs more memory than the budget, however much of it is computed "
                "again. `graphtool opt --passes 'remat{budget=1.0}' --stats` lists the peaks "

@@ -91,6 +91,7 @@ class ProgramRow:
     outputs: list[PortRow]
     dims: list[DimRow]
     requires: list[tuple[int | str, int | str]] = field(default_factory=list)
+    sizes: list[SizeRow] = field(default_factory=list)  # computed by a run
 
 
 @dataclass(eq=False, repr=False)

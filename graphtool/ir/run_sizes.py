@@ -52,6 +52,13 @@ def all_nodes(graph: Graph) -> Iterator[Node]:
                 yield from all_nodes(a)
 
 
+def sizes_of(node: Node) -> list[Symbol]:
+    """The sizes that the node and the nodes of its regions define."""
+    own = [s] if (s := defined(node)) is not None else []
+    return own + [s for a in node.attrs.values() if isinstance(a, Graph)
+                  for n in all_nodes(a) if (s := defined(n)) is not None]
+
+
 def definitions(graph: Graph) -> dict[str, Node]:
     """The nodes that define sizes, by the symbols' names, including those of regions."""
     return {s.name: n for n in all_nodes(graph) if (s := defined(n)) is not None}

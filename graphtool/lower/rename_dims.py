@@ -7,10 +7,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
+from graphtool.ir.bind import bind
 from graphtool.ir.choices import carried
 from graphtool.ir.graph import Graph, Group, Module
 from graphtool.ir.run_sizes import bare, defined, definitions
-from graphtool.passes.specialize import bind
 from graphtool.symbolic import Dim, dim_of
 
 # iterators and scalars of nests, and the indices that templates hand to their hooks

@@ -17,7 +17,7 @@ from graphtool.io.manifest import PortRow, check_hashes, read_manifest
 from graphtool.native import memory_map
 from graphtool.native.arrays import address, as_array, as_before
 from graphtool.native.session import Session, complaint
-from graphtool.native.sizes import dim_table, require
+from graphtool.native.sizes import dim_table, numbers, require
 from graphtool.processors import cores
 from graphtool.symbolic import Dim, Poly, substitute, symbol, symbols
 from graphtool.symbolic.parse import parse
@@ -156,7 +156,7 @@ class Model:
         """The results, cut to the sizes that only the run could compute."""
         sizes: dict[str, Dim] = dict(self._sizes(s))
         for spec in self._open:
-            shape = _numbers(spec.shape, sizes)
+            shape = numbers(spec.shape, sizes)
             results[spec.name] = results[spec.name][:math.prod(shape)].reshape(shape)
         return results
 
@@ -316,11 +316,7 @@ class Model:
 def _extents(spec: _Spec, sizes: Mapping[str, Dim]) -> tuple[int, ...]:
     """The shape of an output's array; one line of its room where only the run tells."""
     shape = spec.shape if spec.room is None else (spec.room,)
-    return _numbers(shape, sizes)
-
-
-def _numbers(shape: tuple[Dim, ...], sizes: Mapping[str, Dim]) -> tuple[int, ...]:
-    return tuple(int(substitute(d, sizes)) for d in shape)  # type: ignore[arg-type]
+    return numbers(shape, sizes)
 
 
 _loads = count()

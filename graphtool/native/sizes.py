@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from graphtool.errors import InputError
 from graphtool.io.manifest import DimRow
-from graphtool.symbolic import Dim, Equation, Symbol, dim_of, divides
+from graphtool.symbolic import Dim, Equation, Symbol, dim_of, divides, substitute
 from graphtool.symbolic.parse import parse
 
 Pairs = Sequence[tuple[int | str, int | str]]
@@ -28,6 +28,11 @@ def require(rows: Sequence[DimRow], equal: Pairs, sizes: Mapping[str, Dim]) -> N
         left, right = (d if isinstance(d, int) else parse(d, table) for d in pair)
         if told := Equation(left, right).breach(known):
             raise _broken(told)
+
+
+def numbers(shape: Sequence[Dim], sizes: Mapping[str, Dim]) -> tuple[int, ...]:
+    """The shape for these sizes, which must be all that it mentions."""
+    return tuple(int(substitute(d, sizes)) for d in shape)  # type: ignore[arg-type]
 
 
 def _symbol(r: DimRow) -> Symbol:

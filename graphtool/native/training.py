@@ -134,5 +134,5 @@ def _training(name: str, module: Module, only: Mapping[str, Program]) -> dict[st
             "state": [{"name": c.name, "type": c.dtype.short, "shape": list(c.shape),
                        "offset": c.offset} for c in cells],
             "programs": {part: {k: row[k] for k in ("arena", "inputs", "outputs", "dims",
-                                                 "requires")}
+                                                 "requires", "sizes")}
                          for part, row in rows.items()}}

@@ -14,6 +14,7 @@ from graphtool import ops as o
 from graphtool.errors import InputError
 from graphtool.interp import evaluate_op
 from graphtool.io.weights import Weight
+from graphtool.ir.bind import bind
 from graphtool.ir.facets import Movement, Trait
 from graphtool.ir.graph import (
     Graph,
@@ -28,7 +29,6 @@ from graphtool.ir.graph import (
 from graphtool.ir.prune import prune
 from graphtool.ir.run_sizes import defined
 from graphtool.ir.trace import Builder, rebuild
-from graphtool.passes.specialize import bind
 from graphtool.symbolic import Poly, Symbol
 
 _MAX_BYTES = 1 << 20

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,9 @@ from graphtool.io.manifest import PortRow, ProgramRow, TrainingRow, read_manifes
 from graphtool.native.arrays import Seen, address, as_before
 from graphtool.native.runtime import open_library
 from graphtool.native.session import complaint
-from graphtool.native.sizes import dim_table, require
+from graphtool.native.sizes import dim_table, numbers, require
 from graphtool.processors import cores
-from graphtool.symbolic import Dim, Poly, substitute, symbols
+from graphtool.symbolic import Dim, Poly, symbol, symbols
 from graphtool.symbolic.parse import parse
 from graphtool.train.processes import join
 
@@ -111,34 +112,65 @@ class _Function:
         except AttributeError as error:
             raise InputError("GT2203", f"cannot load the library: {error}") from error
         self.size.restype = ctypes.c_size_t
-        self.table = dim_table(row.dims)
+        self.table = dim_table(row.dims) | {
+            s.name: symbol(s.name, s.min, s.max) for s in row.sizes}
         self.inputs = [(p, self.shape(p)) for p in row.inputs if p.name not in model.state]
         self.outputs = [(p, self.shape(p)) for p in row.outputs if p.name not in model.state]
+        told = {s.name for _, shape in self.outputs for d in shape for s in symbols(d)}
+        # the sizes that the function computes and its results have
+        self.told = [s.name for s in row.sizes if s.name in told]
+        self.kinds = {p.name: np.dtype(dtype(p.type).numpy) for p, _ in self.inputs}
+        # how C takes a scalar: 16-bit floats as their bits
+        self.passed = {p.name: np.dtype(np.uint16) if dtype(p.type).bits == 16 and dtype(
+            p.type).is_float else self.kinds[p.name] for p, _ in self.inputs}
         pointer = ctypes.c_void_p
         self.call.argtypes = [
             pointer, pointer, *[ctypes.c_int64] * len(row.dims),
-            *(np.ctypeslib.as_ctypes_type(dtype(p.type).numpy) if p.name == "lr" else pointer
-              for p, _ in self.inputs),
-            *[pointer] * len(self.outputs), ctypes.c_int]
+            *(pointer if shape else np.ctypeslib.as_ctypes_type(self.passed[p.name])
+              for p, shape in self.inputs),
+            *[pointer] * (len(self.outputs) + len(self.told)), ctypes.c_int]
         self.seen: Seen | None = None
         self.sizes: tuple[int, ...] = ()
-        self.made: list[tuple[list[int], np.dtype[Any]]] = []
+        self.made: list[tuple[tuple[int, ...], np.dtype[Any]]] = []
 
     def shape(self, p: PortRow) -> tuple[Dim, ...]:
-        return tuple(d if isinstance(d, int) else parse(d, self.table) for d in p.shape)
+        return self.sized(p.shape)
+
+    def sized(self, dims: Sequence[int | str]) -> tuple[Dim, ...]:
+        """The sizes of a row of build.json."""
+        return tuple(d if isinstance(d, int) else parse(d, self.table) for d in dims)
 
     def __call__(self, batch: Mapping[str, Array], lr: float | None = None) -> list[Array]:
         arrays = self.quick(batch)
         if arrays is None:
             arrays = self.checked(batch)
         results = [np.empty(shape, kind) for shape, kind in self.made]
-        at = iter(map(address, arrays))
-        inputs = [lr if p.name == "lr" else next(at) for p, _ in self.inputs]
+        told = np.zeros(len(self.told), np.int64)
+        at = iter(arrays)
+        inputs = [address(next(at)) if shape else self.scalar(p, lr if p.name == "lr" else next(at))
+                  for p, shape in self.inputs]
         model = self.model
         if status := self.call(model.block_at, model.arena_at, *self.sizes, *inputs,
-                               *map(address, results), model.threads):
+                               *map(address, results),
+                               *(address(told) + i * told.itemsize for i in range(len(told))),
+                               model.threads):
             raise complaint(model.library, self.own, status)
-        return results
+        return self.cut(results, dict(zip(self.told, told.tolist(), strict=True)))
+
+    def scalar(self, p: PortRow, x: Any) -> Any:
+        """A scalar operand as C takes it."""
+        return np.asarray(x, self.kinds[p.name]).view(self.passed[p.name]).item()
+
+    def cut(self, results: list[Array], told: Mapping[str, int]) -> list[Array]:
+        """The results; those with computed sizes are cut to them."""
+        if not told:
+            return results
+        sizes = dict(zip((d.name for d in self.row.dims), self.sizes, strict=True)) | dict(told)
+        out = []
+        for (_, shape), a in zip(self.outputs, results, strict=True):
+            extents = numbers(shape, sizes)
+            out.append(a.reshape(-1)[:math.prod(extents)].reshape(extents))
+        return out
 
     def quick(self, batch: Mapping[str, Array]) -> list[Array] | None:
         """The arrays, if types and shapes are those of the last batch; else None."""
@@ -151,7 +183,7 @@ class _Function:
                   if p.name != "lr"}
         sizes = self.bound(arrays)
         self.sizes = tuple(sizes[d.name] for d in self.row.dims)
-        self.made = [([int(n) if isinstance(n := substitute(d, sizes), int) else 0 for d in shape],
+        self.made = [(numbers(shape if p.room is None else self.sized((p.room,)), sizes),
                       dtype(p.type).numpy) for p, shape in self.outputs]
         self.seen = [(n, a.dtype, a.shape) for n, a in arrays.items()]
         return list(arrays.values())

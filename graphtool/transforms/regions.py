@@ -13,7 +13,10 @@ import numpy as np
 
 from graphtool import ops as o
 from graphtool.errors import Unsupported, UnsupportedError
+from graphtool.ir.bind import with_own_sizes
 from graphtool.ir.graph import Graph, Node, Operand, TensorType, Value, is_parameter
+from graphtool.ir.prune import ancestors
+from graphtool.ir.run_sizes import sizes_of
 from graphtool.ir.trace import Builder, Tracer, inline, rebuild, trace
 
 Vjp = Callable[[Graph, Sequence[Value], Sequence[int]], Graph]
@@ -27,14 +30,9 @@ def regions(node: Node) -> dict[str, Graph]:
 
 def pruned(graph: Graph, outputs: Sequence[Value]) -> Graph:
     """The graph with only these outputs, and the nodes and inputs that they need."""
-    needed = set(outputs)
-    nodes = []
-    for node in reversed(graph.nodes):
-        if not needed.isdisjoint(node.outputs):
-            nodes.append(node)
-            needed.update(x for x in node.inputs if isinstance(x, Value))
-    return Graph(tuple(v for v in graph.inputs if v in needed), tuple(reversed(nodes)),
-                 tuple(outputs))
+    nodes = ancestors(graph, outputs)
+    needed = {*outputs, *(x for n in nodes for x in n.inputs)}
+    return Graph(tuple(v for v in graph.inputs if v in needed), tuple(nodes), tuple(outputs))
 
 
 # ---- what depends on what ----------------------------------------------------------------------
@@ -91,7 +89,7 @@ def _cond(node: Node, xs: Sequence[Any], gs: Sequence[Any], given: Sequence[bool
         short = pruned(back, back.outputs[len(graph.outputs):])
         backs.append((back, short, {back.inputs.index(v) for v in short.inputs}))
     taken = sorted(set.union(*(used for _, _, used in backs)))
-    then, orelse = (Graph(tuple(back.inputs[i] for i in taken), short.nodes, short.outputs)
+    then, orelse = (_backward(pred, tuple(back.inputs[i] for i in taken), short, short.outputs)
                     for back, short, _ in backs)
     values = [*operands, *(gs[n] for n in outs)]
     found = _tuple(o.cond(pred, *(values[i] for i in taken), then=then, orelse=orelse))
@@ -124,16 +122,23 @@ def _scan(node: Node, xs: Sequence[Any], ys: Sequence[Any], gs: Sequence[Any],
              *(ys[kept[i]] if i < count else xs[i] for i in moving), *(gs[n] for n in rows),
              *(xs[i] for i in still)]
     by_row = [i for i in which if count <= i < cut]
-    step = Graph((*(cotangents[n] for n in carried), *(t for t, _ in totals),
-                  *(body.inputs[i] for i in moving), *(cotangents[n] for n in rows),
-                  *(body.inputs[i] for i in still)), inner.nodes,
-                 (*(grads[i] for i in carried), *(t for _, t in totals),
-                  *(grads[i] for i in by_row)))
+    step = _backward(xs[0], (*(cotangents[n] for n in carried), *(t for t, _ in totals),
+                             *(body.inputs[i] for i in moving), *(cotangents[n] for n in rows),
+                             *(body.inputs[i] for i in still)), inner,
+                     (*(grads[i] for i in carried), *(t for _, t in totals),
+                      *(grads[i] for i in by_row)))
     out = _tuple(o.scan(*outer, body=step, carries=len(carried) + len(fixed),
                         xs=len(moving) + len(rows), length=node.attrs["length"],
                         reverse=not node.attrs["reverse"]))
     found = dict(zip([*carried, *fixed, *by_row], out, strict=True))
     return [found.get(i) for i in range(len(xs))]
+
+
+def _backward(near: Tracer, inputs: tuple[Value, ...], inner: Graph,
+              outputs: tuple[Value, ...]) -> Graph:
+    """A region of the backward pass. It computes the forward's sizes again under other names."""
+    taken = {s.name for n in near.builder.nodes for s in sizes_of(n)}
+    return with_own_sizes(Graph(inputs, inner.nodes, outputs), taken)
 
 
 def _summed(graph: Graph, grads: Sequence[Value]) -> tuple[Graph, list[tuple[Value, Value]]]:

@@ -15,7 +15,7 @@ import numpy as np
 from graphtool import interp
 from graphtool.errors import GraphtoolError
 from graphtool.ir.graph import Graph, Module, Node, Value, is_constant
-from graphtool.ir.prune import prune
+from graphtool.ir.prune import ancestors, prune
 from graphtool.ir.text import value_names
 
 Array = np.ndarray[Any, Any]
@@ -105,12 +105,7 @@ class Reducer:
 
     def nodes(self, s: Slice) -> list[Node]:
         """The nodes of a slice, in order."""
-        needed, kept = set(s.wanted) - s.given, list[Node]()
-        for node in reversed(self.module.graph.nodes):
-            if not needed.isdisjoint(node.outputs):
-                kept.append(node)
-                needed.update(x for x in node.inputs if isinstance(x, Value) and x not in s.given)
-        return kept[::-1]
+        return ancestors(self.module.graph, s.wanted, s.given)
 
     def computed(self, s: Slice) -> list[Node]:
         """The nodes of a slice in order, without constants."""

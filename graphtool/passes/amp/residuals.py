@@ -15,14 +15,14 @@ from graphtool import ops as o
 from graphtool.dtypes import DType
 from graphtool.ir.facets import Precision, Trait
 from graphtool.ir.graph import Graph, Node, Value
+from graphtool.ir.prune import ancestors
 from graphtool.ir.trace import Builder, Tracer
-from graphtool.passes.remat import ancestors
 
 
 def kept_low(graph: Graph, gradients: Collection[Value], low: DType) -> Graph:
     """The graph whose gradients read residuals in `low`; its first output is the loss."""
-    forward = ancestors(graph, graph.outputs[:1])
-    behind = ancestors(graph, gradients) - forward
+    forward = set(ancestors(graph, graph.outputs[:1]))
+    behind = set(ancestors(graph, gradients)) - forward
     rounded = _rounded(graph, forward)
     b = Builder()
     short: dict[Value, Value] = {}

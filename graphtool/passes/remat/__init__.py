@@ -11,13 +11,15 @@ from __future__ import annotations
 import math
 import re
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from graphtool import ops as o
 from graphtool.analysis import costs, peak_memory
 from graphtool.errors import InputError, UsageError
 from graphtool.ir.graph import Graph, Module, Node, Operand, Value, is_constant, producers
+from graphtool.ir.prune import ancestors
+from graphtool.ir.run_sizes import sizes_of
 from graphtool.ir.trace import Builder, Tracer
 from graphtool.ops.costs import nbytes
 from graphtool.passes.arguments import UNITS
@@ -147,7 +149,7 @@ class _Work:
 
     def __init__(self, graph: Graph) -> None:
         self.made = producers(graph)
-        forward = ancestors(graph, graph.outputs[:1])
+        forward = set(ancestors(graph, graph.outputs[:1]))
         self.nodes = [n for n in graph.nodes if n in forward and not is_constant(n)]
         self.values = [v for n in self.nodes for v in n.outputs]
         free = set(graph.outputs)
@@ -198,7 +200,8 @@ class _Work:
         return self.needed(frozenset(n for n in self.nodes if at[n] not in near))
 
     def needed(self, again: Collection[Node]) -> frozenset[Node]:
-        """Of these, what leads to a value that the rest reads."""
+        """Of these, what leads to a value that the rest reads. A size is computed once."""
+        again = {n for n in again if not sizes_of(n)}
         pending, seen = [v for v in self.wanted if self.made[v] in again], set[Node]()
         while pending:
             node = self.made[pending.pop()]
@@ -211,17 +214,6 @@ class _Work:
 
 # ---- the graph ---------------------------------------------------------------------------------
 
-def ancestors(graph: Graph, values: Iterable[Value]) -> set[Node]:
-    """The nodes that these values are computed from."""
-    needed = set(values)
-    out = set()
-    for node in reversed(graph.nodes):
-        if not needed.isdisjoint(node.outputs):
-            out.add(node)
-            needed.update(x for x in node.inputs if isinstance(x, Value))
-    return out
-
-
 def needed(graph: Graph, again: Collection[Node]) -> frozenset[Node]:
     """Of these forward nodes, what leads to a value that the backward pass reads."""
     return _Work(graph).needed(again)
@@ -232,7 +224,7 @@ def recomputed(graph: Graph, again: Collection[Node]) -> Graph:
     each made where it is first read. A barrier before them keeps them from being merged."""
     if not again:
         return graph
-    forward = ancestors(graph, graph.outputs[:1])
+    forward = set(ancestors(graph, graph.outputs[:1]))
     builder = Builder()
     copies = _Copies(builder, producers(graph), again)
     for node in graph.nodes:

@@ -16,12 +16,15 @@ from graphtool import dtypes, transforms
 from graphtool import ops as o
 from graphtool.errors import InputError, UsageError
 from graphtool.io.weights import Weight
+from graphtool.ir.bind import with_own_sizes
 from graphtool.ir.graph import Graph, Module, Node, Operand, TensorType, Value, is_constant
+from graphtool.ir.run_sizes import definitions, sizes_of
 from graphtool.ir.text import value_names
 from graphtool.ir.trace import Builder, Tracer, inline, rebuild
 from graphtool.ops.common import count
 from graphtool.passes.arguments import PassCall
 from graphtool.passes.remat import recomputed
+from graphtool.symbolic import symbols
 from graphtool.transforms.training.gradient_notes import check_hooks
 from graphtool.transforms.training.inference import inference
 from graphtool.transforms.training.marks import marked, segments, unmarked
@@ -141,7 +144,14 @@ class _Joint:
         if self.recipe.target in set(self.names[v] for v in self.graph.inputs):
             raise InputError("GT0615", f"the model has an input {self.recipe.target!r} already",
                              hint="give the target another name: --target NAME")
-        y = builder.input(target_type(call, x.type), self.recipe.target)
+        wanted = target_type(call, x.type)
+        if unknown := sorted({s.name for d in wanted.shape for s in symbols(d)}
+                            & definitions(self.graph).keys()):
+            raise InputError("GT0625", f"the target would be {wanted}, but the run computes "
+                                       f"{unknown[0]}",
+                             hint="let the model compute its own loss, and name that output: "
+                                  "--loss OUTPUT")
+        y = builder.input(wanted, self.recipe.target)
         with builder.scope("loss"):
             loss = LOSSES[call.name](x, y, **call.arguments).value
         return Graph((*self.graph.inputs, y.value), tuple(builder.nodes),
@@ -262,14 +272,16 @@ class _Joint:
             own = joint.outputs[1 + len(self.statistics):]
             return [own[i] for i in self.results], loss
         with builder.scope("predict"):
-            outs = inline(builder, calm, [Tracer(v, builder) for v in calm.inputs])
+            taken = {s.name for n in builder.nodes for s in sizes_of(n)}
+            again = with_own_sizes(calm, taken)
+            outs = inline(builder, again, [Tracer(v, builder) for v in calm.inputs])
             results = [outs[i].value for i in self.results]
             if target is None:
                 return results, outs[self.module.output_names.index(self.recipe.loss)].value
             call = loss_call(self.recipe.loss, {})
-            again = LOSSES[call.name](outs[self.results[0]], Tracer(target, builder),
+            judged = LOSSES[call.name](outs[self.results[0]], Tracer(target, builder),
                                       **call.arguments)
-        return results, again.value
+        return results, judged.value
 
     def roles(self, state: Mapping[Value, str], donors: Sequence[Value], wrt: Sequence[Value],
               target: Value | None) -> dict[str, Any]:

@@ -12,8 +12,9 @@ from typing import Any
 from graphtool import ops as o
 from graphtool.errors import InputError
 from graphtool.ir.graph import Graph, Node, Operand, Value, is_constant, producers
+from graphtool.ir.prune import ancestors
 from graphtool.ir.trace import Builder, rebuild
-from graphtool.passes.remat import ancestors, needed
+from graphtool.passes.remat import needed
 
 
 def segments(graph: Graph, names: Sequence[str]) -> frozenset[Node]:
@@ -21,7 +22,7 @@ def segments(graph: Graph, names: Sequence[str]) -> frozenset[Node]:
 
     Raises InputError GT0621 for a name that no node has.
     """
-    forward = [n for n in graph.nodes if n in ancestors(graph, graph.outputs[:1])]
+    forward = ancestors(graph, graph.outputs[:1])
     found: set[Node] = set()
     for name in names:
         mine = {n for n in forward if not is_constant(n) and any(
@@ -42,7 +43,7 @@ def marked(graph: Graph) -> frozenset[Node]:
     The values that leave a region are kept, because they enter the next one.
     """
     made, found = producers(graph), set[Node]()
-    forward = ancestors(graph, graph.outputs[:1])
+    forward = set(ancestors(graph, graph.outputs[:1]))
     left = [n.inputs[0] for n in graph.nodes if _is_mark(n, "out") and n in forward]
     pending = [x for v in left if isinstance(v, Value) and v in made and not _is_mark(made[v])
                for x in made[v].inputs]

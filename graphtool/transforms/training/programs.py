@@ -9,7 +9,8 @@ import numpy as np
 
 from graphtool import ops as o
 from graphtool.errors import InputError
-from graphtool.ir.graph import Graph, Module, Value
+from graphtool.ir.graph import Graph, Module
+from graphtool.ir.prune import prune
 from graphtool.ir.trace import Builder
 from graphtool.symbolic import Poly, symbols
 
@@ -35,11 +36,8 @@ def _cut(module: Module, outputs: Sequence[int], keep: bool = False) -> Module:
     """The module with some of its outputs, and only the inputs that these need, unless `keep`."""
     graph = module.graph
     results = tuple(graph.outputs[i] for i in outputs)
-    needed, nodes = set(results), []
-    for node in reversed(graph.nodes):
-        if any(v in needed for v in node.outputs):
-            needed.update(x for x in node.inputs if isinstance(x, Value))
-            nodes.append(node)
+    nodes = prune(Graph(graph.inputs, graph.nodes, results)).nodes
+    needed = {*results, *(x for n in nodes for x in n.inputs)}
     kept = [i for i, v in enumerate(graph.inputs) if keep or v in needed]
     at = {o: i for i, o in enumerate(outputs)}
     names = tuple(module.output_names[i].removeprefix("predict.") if not keep
@@ -48,7 +46,7 @@ def _cut(module: Module, outputs: Sequence[int], keep: bool = False) -> Module:
     used = {s.name for v in inputs for d in v.type.shape if isinstance(d, Poly)
             for s in symbols(d)}
     return replace(
-        module, graph=Graph(inputs, tuple(reversed(nodes)), results), output_names=names,
+        module, graph=Graph(inputs, nodes, results), output_names=names,
         symbols={n: s for n, s in module.symbols.items() if keep or n in used},
         donations=tuple((at[out], kept.index(i)) for out, i in module.donations if out in at),
         initial={kept.index(i): w for i, w in module.initial.items() if i in kept})

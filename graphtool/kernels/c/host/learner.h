@@ -11,7 +11,7 @@
 enum { LEARNER_GIVEN = -1, LEARNER_RATE = -2 };
 
 typedef struct {
-    int inputs, outputs, dims;
+    int inputs, outputs, dims, sizes; /* sizes stand behind the dims */
     main_port *in, *out;
     const int64_t *in_at, *out_at;
     const main_dim *dim;
@@ -91,7 +91,8 @@ static int learner_run(learner *l, const learner_part *p, int64_t batch, double 
     static unsigned char *spare;
     static size_t spare_room;
     learner_dims(l, p, batch, dims);
-    if (p->inputs > LEARNER_PORTS || p->outputs > LEARNER_PORTS || p->dims > LEARNER_DIMS)
+    if (p->inputs > LEARNER_PORTS || p->outputs > LEARNER_PORTS ||
+        p->dims + p->sizes > LEARNER_DIMS)
         return main_fail(MAIN_INTERNAL, "GT7999", "too many arrays");
     if (learner_grow(l, p->arena(dims))) return MAIN_INTERNAL;
     p->shapes(dims, p->in, p->out);
@@ -111,13 +112,14 @@ static int learner_run(learner *l, const learner_part *p, int64_t batch, double 
         if (p->out_at[i] != LEARNER_GIVEN) continue;
         to[i] = out;
         if (given++ == 0) continue;
-        size_t bytes = (size_t)(p->out[i].type[1] - '0'); /* results that are not used */
-        for (int k = 0; k < p->out[i].rank; k++) bytes *= (size_t)p->out[i].shape[k];
+        /* results that are not used */
+        const size_t bytes = (size_t)(p->out[i].type[1] - '0') * (size_t)p->out[i].room;
         if (bytes > spare_room) spare = main_aligned(bytes), spare_room = bytes;
         to[i] = spare;
     }
     if (p->run(NULL, l->arena, dims, in, to, l->threads))
         return main_fail(MAIN_BAD_INPUT, "GT2215", "a dimension is out of its range");
+    if (p->sizes) p->shapes(dims, p->in, p->out);
     return MAIN_FINE;
 }
 

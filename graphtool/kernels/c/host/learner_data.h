@@ -125,9 +125,7 @@ static int learner_room(learner *l, int64_t batch)
     learner_dims(l, &model.predict, batch, dims);
     model.predict.shapes(dims, model.predict.in, model.predict.out);
     const main_port *out = &model.predict.out[0];
-    int64_t bytes = out->type[1] - '0';
-    for (int k = 0; k < out->rank; k++) bytes *= out->shape[k];
-    l->results = main_aligned((size_t)bytes);
+    l->results = main_aligned((size_t)(out->type[1] - '0') * (size_t)out->room);
     return l->results ? MAIN_FINE : main_fail(MAIN_INTERNAL, "GT7999", "out of memory");
 }
 
