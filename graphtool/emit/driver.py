@@ -53,7 +53,7 @@ def driver(program: Program, dims: Mapping[str, str], parts: Sequence[Part] = ()
             w.line(f"(void)size{i};")
         if not program.steps:
             w.line("(void)s, (void)w;")
-        Steps(w, program, held, dims).steps(program.steps)
+        Steps(w, program, held, dims).all(program)
     w.line(f"GT_PROFILED({name})")
     w.line()
     _entry(w, program, printer, bool(parts))

@@ -39,6 +39,23 @@ class Steps:
         self.pieces = pieces(program)
         self.total, self.at = sum(1 for _ in runs(program.steps)), 0
 
+    def all(self, program: Program) -> None:
+        """Write all steps. Before the first that overwrites a donated input, threads stop if a
+        check has failed: the input stays as it was."""
+        first = program.commit
+        checked = [] if first is None else sorted({
+            self.buffers[a].slot for r in runs(program.steps[:first]) for a in r.args
+            if a in self.buffers and self.buffers[a].space == "check"})
+        if first is None or not checked:
+            self.steps(program.steps)
+            return
+        self.steps(program.steps[:first])
+        self.w.line("gt_barrier(w);")
+        for i in range(0, len(checked), 6):
+            failed = " || ".join(f"s->failed[{slot}]" for slot in checked[i:i + 6])
+            self.w.line(f"if ({failed}) return; /* nothing is overwritten yet */")
+        self.steps(program.steps[first:])
+
     def steps(self, steps: Sequence[Step]) -> None:
         """Write the steps in order, with barriers before and after each branch and loop."""
         for step in steps:

@@ -227,6 +227,16 @@ class Program:
         return tuple(sorted((b for b in self.buffers if b.space == "check"), key=lambda b: b.slot))
 
     @property
+    def commit(self) -> int | None:
+        """The place of the first step that overwrites a donated input; None if there is none."""
+        donated = {o for o, _ in self.donations}
+        state = {b.name for b in self.buffers if b.space == "output" and b.slot in donated}
+        written = {k.name: [i for i, p in enumerate(k.params) if not p.const]
+                   for k in self.kernels}
+        return next((n for n, s in enumerate(self.steps) for r in runs((s,))
+                     if any(r.args[i] in state for i in written[r.kernel])), None)
+
+    @property
     def sizes(self) -> tuple[Symbol, ...]:
         """The sizes that a run computes, in program order."""
         return tuple(b.size for b in binds(self.steps))

@@ -18,6 +18,7 @@ from graphtool.lower.barriers import Barriers
 from graphtool.lower.buffer_assignment import Assigner, Assignment, Copy, Edge, Storage
 from graphtool.lower.control import Around, control_steps
 from graphtool.lower.donation import Donation, donation
+from graphtool.lower.failures import decisive, early
 from graphtool.lower.index_checks import IndexChecks
 from graphtool.lower.kernel import KernelTable, Made, copy_kernel, fill_kernel, unit_kernel
 from graphtool.lower.memory_plan import plan_arena
@@ -47,7 +48,7 @@ def lower(module: Module, target: Target, *, name: str = "model",
     lowering = _Lowering(target, frozenset({*module.symbols, *bounds}), bounds, places,
                          module.choices, module.meta.get("precision") == "fast", index_checks)
     all_units = units_of(graph)
-    donated = donation(module, all_units)
+    donated = donation(module, all_units, decisive(graph, all_units))
     steps = lowering.graph(graph, all_units, donated)
     return _program(module, given.graph.inputs, name, target, lowering, steps, donated.donors)
 
@@ -94,7 +95,7 @@ class _Lowering:
                               checks.of_unit(item, assignment, self.table)]
                 steps += [self.run(made, item.label, item.where, self.choice(item))
                           for made in unit_kernel(item, assignment, self.target, self.table)]
-        return (*steps, *self.copies(None, assignment))
+        return (*early(steps, self.table.kernels, self.buffers), *self.copies(None, assignment))
 
     def bound(self, node: Node, assignment: Assignment) -> list[Step]:
         """The step that sets the size which a node defines; none for most nodes."""

@@ -6,6 +6,7 @@ result first, or reads other elements in the same kernel, the output is copied t
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
 from graphtool.ir.facets import Lowering, Trait
@@ -21,7 +22,8 @@ class Donation:
     """`donors`: output → its input. `in_place`: the outputs that units write over their donor
     themselves.
 
-    `after`: the units that must run before a unit that overwrites a donor.
+    `after`: the units that must run before a unit that overwrites a donor. A run that fails
+    leaves the donors as they were, so what can make it fail is among them.
     """
 
     donors: dict[int, int] = field(default_factory=dict)
@@ -29,9 +31,9 @@ class Donation:
     after: dict[Point, set[Point]] = field(default_factory=dict)
 
 
-def donation(module: Module, units: list[Unit]) -> Donation:
+def donation(module: Module, units: list[Unit], first: Collection[Point] = ()) -> Donation:
     """Chooses outputs to write in place, for each pair of an output and an input of one type; an
-    input is donated once."""
+    input is donated once. No donor is overwritten before the units in `first` have run."""
     graph = module.graph
     out = Donation()
     for o, i in module.donations:
@@ -44,6 +46,9 @@ def donation(module: Module, units: list[Unit]) -> Donation:
             if before is None:
                 continue
             unit = order.writer[graph.outputs[o]]
+            if unit in first:
+                continue
+            before |= {*first}
             if before and order.leads_to(unit, before):
                 continue
             out.in_place.add(o)

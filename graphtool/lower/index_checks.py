@@ -43,6 +43,14 @@ class IndexChecks:
 
     def of_unit(self, unit: Unit, assignment: Assignment, table: KernelTable) -> Iterator[Check]:
         """The checks of the unit's indices."""
+        for node, indices, column, extent in self.unknown(unit):
+            if (indices, column, extent) not in self.done:
+                self.done.add((indices, column, extent))
+                yield self.check(unit, node, column, extent, assignment, table)
+
+    def unknown(self, unit: Unit) -> Iterator[tuple[Node, Value, int, Dim]]:
+        """The unit's reads and writes by indices that may be out of range: the node, its indices,
+        the column of them, and the size of the axis."""
         for node in unit.nodes:
             if node.op not in (o.gather, o.scatter):
                 continue
@@ -51,10 +59,21 @@ class IndexChecks:
                 continue
             for column, axis in enumerate(node.attrs["axes"]):
                 extent = x.type.shape[axis]
-                key = (indices, column, extent)
-                if key not in self.done and not self.inside(indices, column, extent):
-                    self.done.add(key)
-                    yield self.check(unit, node, column, extent, assignment, table)
+                if not self.inside(indices, column, extent):
+                    yield node, indices, column, extent
+
+    def read(self, unit: Unit) -> set[Value]:
+        """What the unit's checks read of other units."""
+        own = {v: n for n in unit.nodes for v in n.outputs}
+        pending = [indices for _, indices, _, _ in self.unknown(unit)]
+        found: set[Value] = set()
+        while pending:
+            v = pending.pop()
+            if v in own:
+                pending += [x for x in own[v].inputs if isinstance(x, Value)]
+            else:
+                found.add(v)
+        return found
 
     def check(self, unit: Unit, node: Node, column: int, extent: Dim, assignment: Assignment,
               table: KernelTable) -> Check:

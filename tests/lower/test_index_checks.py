@@ -158,12 +158,55 @@ def test_the_program_says_which_index(tmp_path: Path) -> None:
     assert done.returncode == 3 and "error[GT0501]: an index is out of range" in done.stderr
 
 
-def test_a_training_step_refuses_a_bad_index(tmp_path: Path) -> None:
-    def fn(i: Any) -> Any:
-        return o.embedding(values(i, 7, 4, name="table", param=True), i)
+def table(i: Any) -> Any:
+    """Rows of a table, then a layer: its update could come before the last index is known."""
+    rows = o.embedding(values(i, 7, 4, name="table", param=True), i)
+    return o.matmul(rows, values(i, 4, 4, name="w", param=True))
+
+
+def behind_statistics(i: Any) -> Any:
+    """An index that is computed after running statistics could be updated."""
+    x = o.matmul(o.cast(o.reshape(i, shape=(3, 1)), dtype=dtypes.float32),
+                 values(i, 1, 4, name="w", param=True))
+    mean, var = (i.builder.constant(np.full(4, v, np.float32), n, True)
+                 for v, n in ((0, "n.running_mean"), (1, "n.running_var")))
+    h = o.batch_norm(x, values(i, 4, name="s", param=True), values(i, 4, name="b", param=True),
+                     mean, var, epsilon=1e-5)
+    return o.embedding(values(i, 7, 4, name="table", param=True), i + o.cast(
+        o.reshape(o.slice(h, start=(0, 0), limit=(3, 1), strides=(1, 1)), shape=(3,)) * 1e-9,
+        dtype=dtypes.int64))
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("fn", [table, behind_statistics])
+def test_a_step_with_a_bad_index_leaves_the_state(fn: Callable[..., Any], threads: int,
+                                                  tmp_path: Path) -> None:
     joint = training(traced(fn, ints(3)), Recipe("mse", optimizer="adam"))
-    model = TrainModel(build_training(joint, tmp_path / "b"), 1)
+    program = lower(graphtool.optimize(joint), named("native"))
+    assert program.checks and program.commit is not None
+    model = TrainModel(build_training(joint, tmp_path / "b", target=named(
+        "native", threads=threads)), threads)
     y = np.zeros((3, 4), np.float32)
     model.step({"x0": np.array([0, 6, 1]), "y": y}, 0.1)
+    before = model.block.copy()
     with pytest.raises(InputError, match="GT0501"):
         model.step({"x0": np.array([0, 7, 1]), "y": y}, 0.1)
+    np.testing.assert_array_equal(model.block, before)
+    model.step({"x0": np.array([0, 5, 1]), "y": y}, 0.1)
+    assert (model.block != before).any()
+
+
+def test_a_computed_size_beyond_its_bound_leaves_the_state(tmp_path: Path) -> None:
+    def fn(n: Any) -> Any:
+        size = symbol("rows", 0, 3)
+        w = values(n, 4, 2, name="w", param=True)
+        o.size(n, size=size, most=3)
+        kept = o.slice(w * w, start=(0, 0), limit=(size, 2), strides=(1, 1))
+        return o.reshape(o.reduce_sum(kept, axes=(0, 1)), shape=())
+    joint = training(traced(fn, ints()), Recipe("y0", optimizer="adam"))
+    model = TrainModel(build_training(joint, tmp_path / "b"), 1)
+    model.step({"x0": np.array(3)}, 0.1)
+    before = model.block.copy()
+    with pytest.raises(InputError, match="GT2215"):
+        model.step({"x0": np.array(4)}, 0.1)
+    np.testing.assert_array_equal(model.block, before)
