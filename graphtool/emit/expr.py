@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Mapping
 
 import numpy as np
 
@@ -179,16 +179,8 @@ class ExprPrinter:
         """The C text and precedence of an index polynomial, one product for each term."""
         if isinstance(d, int):
             return str(d), PRIMARY if d >= 0 else UNARY
-        out, prec = "", PRIMARY
-        for n, (mono, coeff) in enumerate(d.terms):
-            factors = [self.atom(a) for a, p in mono for _ in range(p)]
-            if abs(coeff) != 1 or not factors:
-                factors.append(str(abs(coeff)))
-            sign = ("-" if coeff < 0 else "") if n == 0 else (" - " if coeff < 0 else " + ")
-            out += sign + " * ".join(factors)
-            negative = UNARY if sign == "-" else PRIMARY
-            prec = min(prec, MUL if len(factors) > 1 else PRIMARY, negative)
-        return out, ADD if len(d.terms) > 1 else prec
+        return joined_terms(([self.atom(a) for a, p in mono for _ in range(p)], coeff)
+                            for mono, coeff in d.terms)
 
     def index(self, d: Dim, least: int = 0) -> str:
         """The C text of an index, in parentheses if it binds less tightly than `least`."""
@@ -227,6 +219,19 @@ class ExprPrinter:
             return f"({self.index(a.a, MUL)} {sign} {self.index(a.b, UNARY)})"
         name = "floordiv" if a.fn == "//" else "floormod"
         return f"gt_{name}({self.index(a.a)}, {self.index(a.b)})"
+
+
+def joined_terms(terms: Iterable[tuple[list[str], int]]) -> Text:
+    """The C text and precedence of a sum of products of these factors and a coefficient."""
+    out, prec, count = "", PRIMARY, 0
+    for count, (factors, coeff) in enumerate(terms, 1):
+        if abs(coeff) != 1 or not factors:
+            factors = [*factors, str(abs(coeff))]
+        sign = ("-" if coeff < 0 else "") if count == 1 else (" - " if coeff < 0 else " + ")
+        out += sign + " * ".join(factors)
+        negative = UNARY if sign == "-" else PRIMARY
+        prec = min(prec, MUL if len(factors) > 1 else PRIMARY, negative)
+    return out, ADD if count > 1 else prec
 
 
 def overflows(fn: str, operand: DType) -> bool:

@@ -4,18 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from graphtool.emit.expr import ExprPrinter
+from graphtool.emit.expr import ExprPrinter, Text, joined_terms
 from graphtool.emit.lines import c_comment
-from graphtool.emit.rules import atoms
 from graphtool.loops.program import Port, Program
 from graphtool.symbolic import Call, Dim, Symbol, bounds, product, symbols
+from graphtool.symbolic.text import Factor, value_terms
 
 
 class MacroPrinter(ExprPrinter):
     """Prints sizes as C of the standard headers alone, in terms of a macro's argument `dims`."""
 
     def __init__(self, program: Program) -> None:
-        super().__init__(atoms(program, "(dims)"))
+        known = enumerate((*program.dims, *program.sizes))
+        super().__init__({s.name: f"(dims)[{i}]" for i, s in known})
+
+    def dim(self, d: Dim) -> Text:
+        """As the base class does; a symbol stands for its value, not for the number of its
+        steps."""
+        if isinstance(d, int):
+            return super().dim(d)
+        return joined_terms((list(map(self.factor, parts)), c) for parts, c in value_terms(d))
+
+    def factor(self, f: Factor) -> str:
+        """The C text of a factor; its dividend is not negative."""
+        a, offset, divisor = f
+        less = f"({self.atom(a)} - {offset})" if offset else self.atom(a)
+        return less if divisor == 1 else f"({less} / {divisor})"
 
     def atom(self, a: Symbol | Call) -> str:
         """As the base class does, without its functions."""

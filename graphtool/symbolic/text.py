@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 from typing import Any, Protocol
 
-Terms = list[tuple[list[str], int]]  # factors and coefficient
+Factor = tuple[Any, int, int]  # of a: (its value - offset)//divisor, as (a, offset, divisor)
+Term = tuple[list[Factor], int]  # factors and coefficient
 
 
 class Sum(Protocol):
@@ -26,7 +27,8 @@ def text(d: int | Sum) -> str:
     if isinstance(d, int):
         return str(d)
     out = ""
-    for i, (factors, coeff) in enumerate(_expanded(d) or map(_term, d.terms)):
+    for i, (parts, coeff) in enumerate(value_terms(d)):
+        factors = [_factor_text(*f) for f in parts]
         if abs(coeff) != 1 or not factors:
             factors = [str(abs(coeff)), *factors]
         sign = ("-" if coeff < 0 else "") if i == 0 else (" - " if coeff < 0 else " + ")
@@ -34,7 +36,12 @@ def text(d: int | Sum) -> str:
     return out
 
 
-def _term(term: Any) -> tuple[list[str], int]:
+def value_terms(d: Sum) -> list[Term]:
+    """The terms in values of symbols, where a polynomial has multiples of their steps."""
+    return _expanded(d) or [_term(t) for t in d.terms]
+
+
+def _term(term: Any) -> Term:
     """The factors of one term, and its coefficient. An atom with a step absorbs what it can of
     the coefficient: with step 32, 48·atom is 3·(H//2)."""
     mono, coeff = term
@@ -44,26 +51,25 @@ def _term(term: Any) -> tuple[list[str], int]:
         for _ in range(power):
             part = math.gcd(coeff, step)
             coeff //= part
-            factors.append(_atom_text(atom) if part == step and not _offset(atom) else
-                           f"({_less(atom)}//{step // part})" if part < step else _less(atom))
+            factors.append((atom, _offset(atom), step // part))
     return factors, coeff
 
 
-def _expanded(d: Sum) -> Terms | None:
+def _expanded(d: Sum) -> list[Term] | None:
     """The terms in values of symbols instead of atoms, if a symbol has an offset and all
     coefficients stay whole: for an odd H, 2·atom + 1 is H. Else None."""
     if not any(_offset(a) for mono, _ in d.terms for a, _ in mono):
         return None
     from fractions import Fraction  # here, because loading a build should not wait for it
-    total: dict[tuple[str, ...], Fraction] = {}
+    total: dict[tuple[Factor, ...], Fraction] = {}
     for mono, coeff in d.terms:
-        parts: dict[tuple[str, ...], Fraction] = {(): Fraction(coeff)}
+        parts: dict[tuple[Factor, ...], Fraction] = {(): Fraction(coeff)}
         for atom, power in mono:
             step, offset = _step(atom), _offset(atom)
             for _ in range(power):
-                more: dict[tuple[str, ...], Fraction] = {}
+                more: dict[tuple[Factor, ...], Fraction] = {}
                 for factors, c in parts.items():
-                    for key, f in (((*factors, _atom_text(atom)), c / step),
+                    for key, f in (((*factors, (atom, 0, 1)), c / step),
                                    (factors, -c * offset / step)):
                         more[key] = more.get(key, Fraction(0)) + f
                 parts = more
@@ -72,7 +78,7 @@ def _expanded(d: Sum) -> Terms | None:
     if any(c.denominator > 1 for c in total.values()):
         return None
     rows = [(list(factors), int(c)) for factors, c in total.items() if c]
-    return sorted(rows, key=lambda row: (-len(row[0]), row[0]))
+    return sorted(rows, key=lambda row: (-len(row[0]), [_factor_text(*f) for f in row[0]]))
 
 
 def _step(a: Any) -> int:
@@ -83,9 +89,9 @@ def _offset(a: Any) -> int:
     return a.offset if hasattr(a, "name") else 0
 
 
-def _less(a: Any) -> str:
-    """A symbol's value without its offset."""
-    return f"({a.name} - {a.offset})" if a.offset else str(a.name)
+def _factor_text(a: Any, offset: int, divisor: int) -> str:
+    less = f"({a.name} - {offset})" if offset else _atom_text(a)
+    return less if divisor == 1 else f"({less}//{divisor})"
 
 
 def _atom_text(a: Any) -> str:

@@ -17,12 +17,14 @@ import graphtool
 from graphtool import dtypes, interp
 from graphtool import ops as o
 from graphtool.emit.c import emit
+from graphtool.emit.ports import MacroPrinter
 from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.trace import trace
+from graphtool.loops.program import Program
 from graphtool.lower import lower
 from graphtool.native import runtime
 from graphtool.native.training import build_training
-from graphtool.symbolic import Symbol, symbol
+from graphtool.symbolic import Symbol, dim_of, floordiv, symbol
 from graphtool.target import named
 from graphtool.transforms.training import Recipe, training
 from tests.emit.samples import awkward
@@ -229,3 +231,14 @@ def test_an_arena_never_wraps(tmp_path: Path) -> None:
     assert room(3) % 64 == 0 and 0 < room(3) < room(1000)
     assert [room(n) for n in (0, -1, 2**31, 2**32, 2**62, 2**63 - 1)] == [0] * 6
     assert size(None) == 0
+
+
+def test_macros_print_the_value_of_a_dim_with_a_step() -> None:
+    dims = Symbol("H", 4, None, None, 4), Symbol("W", 1, None, None, 2, 1), Symbol("N", 0, None)
+    h, w, n = map(dim_of, dims)
+    printer = MacroPrinter(Program("model", dims, (), (), (), (), ()))
+    texts = {h: "(dims)[0]", h * w * n: "(dims)[0] * (dims)[2] * (dims)[1]",
+             w + 1: "(dims)[1] + 1", floordiv(h, 2) * 3: "((dims)[0] / 2) * 3",
+             floordiv(w, 2): "(((dims)[1] - 1) / 2)", h * h * 2 - n: "(dims)[0] * (dims)[0] * 2"
+             " - (dims)[2]"}
+    assert {d: printer.index(d) for d in texts} == texts
