@@ -163,6 +163,17 @@ row("a required input left out at the end", "GT1014", ["y = MatMul(x, )"])
 row("too many outputs", "GT1016", ["y, z = Relu(x)"])
 row("too many outputs without names", "GT1016", ["y,  = Relu(x)"])
 row("no outputs", "GT1016", [helper.make_node("Neg", ["x"], []), "y = Relu(x)"])
+row("more outputs than a branch gives", "GT1016", [node(
+    "y,  = If(c)", then_branch=branch("t = Abs(x)"), else_branch=branch("e = Relu(x)"))],
+    [*X, "c bool"])
+row("more outputs than a Scan's body gives", "GT1016", [node(
+    "y, ,  = Scan(x)", num_scan_inputs=1, body=helper.make_graph(
+        [node("t = Abs(r)")], "b", [value("r f32 3")], [value("t f32 3")]))])
+row("fewer outputs than a Loop's body gives", "GT1016", [node(
+    "y = Loop(n, , x)", body=helper.make_graph(
+        [node("k = Identity(c)"), node("t = Abs(s)"), node("u = Neg(s)")], "b",
+        [value("i i64"), value("c bool"), value("s f32 2 3")],
+        [value("k bool"), value("t f32 2 3"), value("u f32 2 3")]))], [*X, "n i64"])
 row("Concat of nothing", "GT1014", [node("y = Concat()", axis=0)])
 
 # ---- attributes --------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from graphtool import interp
+from graphtool.errors import UnsupportedError
 from graphtool.ops.random import state_of
 from tests.importers.onnx.build import checked, model, node, ops
 
@@ -57,3 +58,15 @@ def test_dropout_in_training_and_not() -> None:
     still = checked(model(["h = Dropout(x, r, f)", "y = Neg(h)"], ["x f32 2"], ["y f32 2"],
                           weights))
     assert ops(still) == ["neg"] and still.output_names == ("y",)
+
+
+@pytest.mark.parametrize("given", ["ratio", "training_mode"])
+@pytest.mark.parametrize("known", [True, False])
+def test_dropout_of_several_ratios_is_refused(given: str, known: bool) -> None:
+    kind, value = ("f32", np.float32([0.1, 0.2])) if given == "ratio" else (
+        "bool", np.array([True, True]))
+    call = "y = Dropout(x, v)" if given == "ratio" else "y = Dropout(x, , v)"
+    proto = model([call], ["x f32 2", *([] if known else [f"v {kind} 2"])], ["y f32 2"],
+                  {"v": value} if known else {})
+    with pytest.raises(UnsupportedError, match=f"the {given} of Dropout must be one number"):
+        checked(proto)

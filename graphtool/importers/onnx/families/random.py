@@ -12,9 +12,10 @@ from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.dtypes import DType
 from graphtool.importers.onnx.driver.reader import element_type
-from graphtool.importers.onnx.driver.registry import onnx_op
+from graphtool.importers.onnx.driver.registry import Refused, onnx_op
 from graphtool.importers.onnx.driver.values import array_of, cast, dtype_of, number, one, reshape
 from graphtool.importers.onnx.families.elementwise import kept
+from graphtool.symbolic import product
 
 
 def _float_type(x: Any, dtype: int | None) -> DType:
@@ -79,6 +80,8 @@ def multinomial(x: Any, *, dtype: int = 6, sample_size: int = 1, seed: float | N
 def dropout(x: Any, ratio: Any = None, training: Any = None, *, seed: int | None = None,
             ctx: Any) -> Any:
     """In training `dropout` with a mask drawn at random; otherwise x itself and a mask of ones."""
+    _single(ratio, "ratio")
+    _single(training, "training_mode")
     if any(v is not None and array_of(v) is None for v in (ratio, training)):
         return _by_computed(x, ratio, training, ctx)
     rate = 0.5 if ratio is None else ratio
@@ -87,6 +90,14 @@ def dropout(x: Any, ratio: Any = None, training: Any = None, *, seed: int | None
         if p:
             return list(ctx.drawn(o.dropout, x, p=p))[:ctx.outputs]
     return kept(x, ctx)
+
+
+def _single(x: Any, name: str) -> None:
+    """Raises Refused unless the operand is left out or has one element."""
+    array = array_of(x)
+    shape = () if x is None else x.shape if array is None else array.shape
+    if product(shape) != 1:
+        raise Refused(f"the {name} of Dropout must be one number, not of the shape {[*shape]}")
 
 
 def _by_computed(x: Any, ratio: Any, training: Any, ctx: Any) -> list[Any]:

@@ -78,6 +78,24 @@ def _check_count(code: str, what: str, op: str, names: Sequence[str],
                          where=where)
 
 
+_OWN_RESULTS = {"Loop": 1}  # results of a body that are not outputs of its node: the condition
+
+
+def check_regions(node: Any, where: str) -> None:
+    """Check that If, Loop and Scan have as many outputs as their subgraphs give, also those without
+    a name.
+
+    Raises InputError GT1016.
+    """
+    if node.op_type not in ("If", "Loop", "Scan") or plain_domain(node.domain):
+        return
+    for a in node.attribute:
+        count = len(a.g.output) - _OWN_RESULTS.get(node.op_type, 0)
+        if a.type == a.GRAPH and count != len(node.output):
+            raise InputError("GT1016", f"the subgraph {a.name} gives {node.op_type} {count} "
+                                       f"outputs, the node names {len(node.output)}", where=where)
+
+
 def check_attributes(attributes: Sequence[Any], where: str, parameters: Sequence[str]) -> None:
     """Check that each attribute is given once, with one value of the type it states.
 

@@ -169,3 +169,4 @@ def _check_node(n: Any, rules: Rules, where: str) -> None:
     if found is not None:
         nodes.check_arity(n, found, where)
         nodes.check_against(n, found, where)
+        nodes.check_regions(n, where)
