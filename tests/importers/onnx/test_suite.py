@@ -31,6 +31,16 @@ def test_a_tenth_of_the_cases_compiled() -> None:
     assert faults(compiled([c for c in tenth() if c.kind != "real"]), EXCEPTIONS_C) == {}
 
 
+def test_real_models_evaluated() -> None:
+    quick = [c for c in cases() if c.name in ("test_squeezenet", "test_bvlc_alexnet")]
+    assert {s for s, _ in evaluated(quick, workers=1).values()} == {PASS} and len(quick) == 2
+
+
+@pytest.mark.slow
+def test_every_real_model_evaluated() -> None:
+    assert faults(evaluated([c for c in cases() if c.kind == "real"], workers=1), EXCEPTIONS) == {}
+
+
 @pytest.mark.slow
 def test_every_case_compiled() -> None:
     results = compiled(list(cases()))
