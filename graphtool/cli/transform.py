@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -28,6 +29,7 @@ def import_(source: Annotated[str, typer.Argument(
     The evaluator runs the graph on two random inputs, and torch or onnxruntime the model. The exit
     code is 1 if they differ, or if the comparison itself fails."""
     from graphtool import importers
+    from graphtool.importers.hints import dynamic_options
     from graphtool.importers.limits import read_limits
     from graphtool.ir.listing import required
     if capture not in ("export", "fx"):
@@ -38,6 +40,9 @@ def import_(source: Annotated[str, typer.Argument(
     sources.save(module, out)
     if rules := required(module):
         terminal.note(f"required of every run: {', '.join(rules)}")
+        if sizes := [f"--dynamic {shlex.quote(d)}" for d in dynamic_options(module)
+                        if d not in (dynamic or ())]:
+            terminal.note(f"sizes that satisfy this: {' '.join(sizes)}")
     if not check:
         return 0
     from graphtool.verify.imports import check_import
@@ -159,12 +164,16 @@ def export(graph: options.Graph, out: options.Out = None,
                help="Write the weights to OUT.data, beside the model.")] = False) -> None:
     """Write a graph as an ONNX model.
 
-    An op that ONNX lacks is written as the ops that define it."""
+    An op that ONNX lacks is written as the ops that define it. ONNX has no conditions on sizes, such
+    as H % 32 == 0: those of the graph are named, and left out."""
     if format != "onnx":
         raise UsageError("GT3017", f"unknown format {format!r}",
                          hint="onnx; `graphtool draw` makes pictures")
     from graphtool.exporters.onnx import export_onnx, model_of
+    from graphtool.ir.listing import required
     module = sources.load(graph)
+    if rules := required(module):
+        terminal.note(f"not in the ONNX model, which cannot state it of sizes: {', '.join(rules)}")
     if out is not None and str(out) != "-":
         export_onnx(module, out, external=external_data)
         return

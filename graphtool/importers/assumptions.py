@@ -34,6 +34,7 @@ from graphtool.symbolic import (
     text,
     with_steps,
 )
+from graphtool.symbolic.implied import simplified
 from graphtool.symbolic.parse import parse
 
 Bounds = tuple[int, int | None] | tuple[int, int | None, int] | str
@@ -167,7 +168,7 @@ class Found:
     def required(self) -> tuple[Equation, ...]:
         """What a run must check besides the steps of symbols."""
         own = [Equation(dim_of(self.free[name]), d) for name, d in self.same.items()]
-        return (*own, *self.assumed)
+        return (*own, *simplified(self.assumed, self.free))
 
     def better(self) -> Facts:
         """What the next import of the model may know."""

@@ -79,9 +79,29 @@ def with_steps(found: Iterable[Equation], free: Mapping[str, Symbol]) -> dict[st
 
 
 def _stepped(s: Symbol, gaps: list[Dim]) -> Symbol | None:
-    period = math.lcm(s.step, *(s.step * (_period(g) or _LONGEST) for g in gaps))
-    if period > _LONGEST:
+    period = period_of(s, gaps)
+    good = None if period is None else remainders(s, gaps, period)
+    if period is None or good is None:
         return None
+    if not good:
+        raise InputError("GT0317", f"no size {s.name} makes {text(gaps[0])} 0",
+                         hint="the model adds or joins tensors whose sizes are never equal")
+    step = period // len(good)
+    if [r - good[0] for r in good] != list(range(0, period, step)):
+        return None
+    return Symbol(s.name, s.lo, s.hi, s.extent, step, good[0] % step)
+
+
+def period_of(s: Symbol, gaps: Sequence[Dim]) -> int | None:
+    """A number of sizes after which it repeats whether these differences are 0; None if that is
+    not known, or long."""
+    period = math.lcm(s.step, *(s.step * (_period(g) or _LONGEST) for g in gaps))
+    return None if period > _LONGEST else period
+
+
+def remainders(s: Symbol, gaps: Sequence[Dim], period: int) -> list[int] | None:
+    """The remainders of the sizes for which all differences are 0; None if for some remainder that
+    is not the same for all sizes."""
     good = []
     for r in range(s.offset, period, s.step):
         lo, hi = s.lo, s.hi
@@ -92,13 +112,7 @@ def _stepped(s: Symbol, gaps: list[Dim]) -> Symbol | None:
             return None
         if all(answers):
             good.append(r)
-    if not good:
-        raise InputError("GT0317", f"no size {s.name} makes {text(gaps[0])} 0",
-                         hint="the model adds or joins tensors whose sizes are never equal")
-    step = period // len(good)
-    if [r - good[0] for r in good] != list(range(0, period, step)):
-        return None
-    return Symbol(s.name, s.lo, s.hi, s.extent, step, good[0] % step)
+    return good
 
 
 def _period(d: Dim) -> int | None:

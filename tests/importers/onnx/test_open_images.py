@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 
 from graphtool import interp, passes
+from graphtool.cli.faults import run as cli
 from graphtool.errors import InputError
 from graphtool.exporters.onnx import export_onnx
 from graphtool.importers.onnx import import_onnx
@@ -79,7 +82,7 @@ def pyramid() -> Any:
 
 MODELS = {"u-net": (u_net, [f"{d} % 16 == 0" for d in "HW"], (24, 16)),
           # 16·n and 16·n − 1 give the same levels, so that no step can say the condition
-          "pyramid": (pyramid, None, (18, 16))}
+          "pyramid": (pyramid, [f"((({d} + 1)//2)%8) == 0" for d in "HW"], (18, 16))}
 
 
 @pytest.mark.parametrize("march", ["x86-64", "native"])
@@ -88,8 +91,7 @@ def test_open_images(name: str, march: str, tmp_path: Path) -> None:
     make, rules, bad = MODELS[name]
     proto = make()
     module = checked(proto)
-    assert rules is None or listing.required(module) == rules
-    assert listing.required(module)
+    assert listing.required(module) == rules
     ready = passes.run(module, None, supply={"march": march})
     built = compiled(ready, tmp_path, march=march) if march != "native" else compiled(
         ready, tmp_path)
@@ -130,3 +132,25 @@ def test_exported_again(tmp_path: Path) -> None:
     again = import_onnx(tmp_path / "again.onnx")
     np.testing.assert_allclose(interp.run(again, {"x": x})["y0"], want, rtol=1e-3, atol=1e-4)
     assert listing.required(again) == listing.required(module)
+
+
+@pytest.mark.parametrize("make", [u_net, pyramid])
+def test_an_import_says_how_to_state_its_conditions(make: Any, tmp_path: Path, capsys: Any) -> None:
+    onnx.save(make(), tmp_path / "m.onnx")
+    args = ["import", str(tmp_path / "m.onnx"), "--no-check", "-o", str(tmp_path / "m.graph.json")]
+    assert cli(args) == 0
+    said = capsys.readouterr().err
+    options = shlex.split(said.partition("sizes that satisfy this: ")[2])
+    assert options == ["--dynamic", "H=16.. step 16", "--dynamic", "W=16.. step 16"]
+    assert cli([*args, *options]) == 0
+    assert "required of every run: H % 16 == 0, W % 16 == 0" in (again := capsys.readouterr().err)
+    assert "satisfy" not in again
+
+
+def test_an_export_names_the_conditions_that_it_leaves_out(tmp_path: Path, capsys: Any) -> None:
+    graph = tmp_path / "m.graph.json"
+    onnx.save(u_net(), tmp_path / "m.onnx")
+    assert cli(["import", str(tmp_path / "m.onnx"), "--no-check", "-o", str(graph)]) == 0
+    capsys.readouterr()
+    assert cli(["export", str(graph), "-o", str(tmp_path / "again.onnx")]) == 0
+    assert "cannot state it of sizes: H % 16 == 0, W % 16 == 0" in capsys.readouterr().err
