@@ -164,8 +164,8 @@ def export(graph: options.Graph, out: options.Out = None,
                help="Write the weights to OUT.data, beside the model.")] = False) -> None:
     """Write a graph as an ONNX model.
 
-    An op that ONNX lacks is written as the ops that define it. ONNX has no conditions on sizes, such
-    as H % 32 == 0: those of the graph are named, and left out."""
+    An op that ONNX lacks is written as the ops that define it. ONNX has no conditions on sizes,
+    such as H % 32 == 0: those of the graph are named, and left out."""
     if format != "onnx":
         raise UsageError("GT3017", f"unknown format {format!r}",
                          hint="onnx; `graphtool draw` makes pictures")
