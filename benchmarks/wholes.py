@@ -2,7 +2,8 @@
 
 A model passes if it imports, its loss and the gradient of every parameter that learns agree with
 torch's autograd, and no other parameter has one. Some are also trained for 20 steps by a compiled
-step; a few of these once more from their ONNX file, and with the passes amp, remat and distribute.
+step, after which the loss in inference (of `train --val`) must agree too; a few of these once more
+from their ONNX file, and with the passes amp, remat and distribute.
 """
 
 from __future__ import annotations
@@ -57,6 +58,7 @@ def verdict(row: Row) -> str:
         return str(row["error"])
     bounds = {"loss": RTOL, "gradient": RTOL, **dict.fromkeys((
         "steps", "onnx", "remat", "distribute"), max(BOUND, 2 * row.get("float32", 0.0))),
+        "val": max(BOUND, 2 * row.get("val32", 0.0)),
         "amp": max(AMP_BOUND, 2 * row.get("autocast", 0.0))}
     wrong = [k for k, bound in bounds.items() if k in row and not row[k] <= bound]
     return f"differs in {', '.join(wrong)}" if wrong else "agrees"
@@ -75,13 +77,17 @@ def check(name: str) -> Row:
     number = list(every()).index(name)
     if every()[name].steps:
         optimizer = OPTIMIZERS[number % len(OPTIMIZERS)]
-        row |= {"optimizer": optimizer, "steps": trained(name, optimizer),
-                "float32": apart(curve(name, optimizer, "float32"), curve(name, optimizer))}
+        want, val = curve(name, optimizer)
+        found, judged = trained(name, optimizer)
+        own, own_val = curve(name, optimizer, "float32")
+        row |= {"optimizer": optimizer, "steps": apart(found, want),
+                "float32": apart(own, want), "val": abs(judged - val) / abs(val),
+                "val32": abs(own_val - val) / abs(val)}
         if name in TRANSFORMED:
-            row |= {p: trained(name, optimizer, first) for p, first in PASSES.items()}
-            row["onnx"] = trained(name, optimizer, onnx=True)
-            row["autocast"] = apart(curve(name, optimizer, "float32", autocast=True),
-                                    curve(name, optimizer))
+            row |= {p: apart(trained(name, optimizer, first)[0], want)
+                    for p, first in PASSES.items()}
+            row["onnx"] = apart(trained(name, optimizer, onnx=True)[0], want)
+            row["autocast"] = apart(curve(name, optimizer, "float32", autocast=True)[0], want)
     return row
 
 
@@ -134,9 +140,10 @@ def _relative(found: Any, want: Any, scale: float) -> float:
     return worst / (scale or 1.0)
 
 
-def trained(name: str, optimizer: str, first: str = "", onnx: bool = False) -> float:
-    """The largest relative difference of the losses of 20 compiled float32 steps from torch's
-    in float64, each on the same batch. `first` is a pass on the training graph."""
+def trained(name: str, optimizer: str, first: str = "", onnx: bool = False) -> tuple[Array, float]:
+    """The losses of 20 compiled float32 steps, each on the same batch, and the loss in inference
+    after them. `first` is a pass on the training graph. An ONNX file does not say which parameters
+    learn, so those that do not are left out of `--wrt`."""
     import torch
 
     from benchmarks.models.whole import built
@@ -155,12 +162,14 @@ def trained(name: str, optimizer: str, first: str = "", onnx: bool = False) -> f
             module = import_onnx(file)
         else:
             module = import_torch(model, batch)
-        joint = training(module, Recipe(module.output_names[0], optimizer=optimizer))
+        frozen = [f"!{n}" for n, p in model.named_parameters() if onnx and not p.requires_grad]
+        joint = training(module, Recipe(module.output_names[0], optimizer=optimizer,
+                                        wrt=["params", *frozen]))
         build_training(passes.run(joint, first) if first else joint, Path(folder) / "b")
         compiled = TrainModel(Path(folder) / "b", 1)
         data = {n: x.numpy() for n, x in zip(compiled.data, batch, strict=True)}
         losses = [compiled.step(data, RATE) for _ in range(STEPS)]
-    return apart(np.array(losses), curve(name, optimizer))
+        return np.array(losses), compiled.loss(data)
 
 
 def apart(found: Array, want: Array) -> float:
@@ -168,8 +177,10 @@ def apart(found: Array, want: Array) -> float:
     return float(np.max(np.abs(found - want)) / np.max(np.abs(want)))
 
 
-def curve(name: str, optimizer: str, dtype: str = "float64", autocast: bool = False) -> Array:
-    """torch's losses before each of the steps; `autocast` is torch's own mixed precision."""
+def curve(name: str, optimizer: str, dtype: str = "float64", autocast: bool = False) -> tuple[
+        Array, float]:
+    """torch's losses before each of the steps, and in inference after them; `autocast` is torch's
+    own mixed precision."""
     import torch
 
     from benchmarks.models.whole import built
@@ -189,7 +200,7 @@ def curve(name: str, optimizer: str, dtype: str = "float64", autocast: bool = Fa
         loss.backward()
         step.step()
         losses.append(loss.item())
-    return np.array(losses)
+    return np.array(losses), model.eval()(*(x.clone() for x in batch)).item()
 
 
 # ---- the report --------------------------------------------------------------------------------
@@ -200,8 +211,8 @@ def report(rows: list[Row], options: argparse.Namespace) -> str:
     right = sum(verdict(r) == "agrees" for r in rows)
     taken = sum("steps" in r for r in rows)
     head = ("model", "parameters", "loss", "gradient", "optimizer", "20 steps", "torch's",
-            "from ONNX", *PASSES, "torch's amp", "verdict")
-    keys = ("steps", "float32", "onnx", *PASSES, "autocast")
+            "then val", "torch's", "from ONNX", *PASSES, "torch's amp", "verdict")
+    keys = ("steps", "float32", "val", "val32", "onnx", *PASSES, "autocast")
     body = [(r["model"], str(r.get("parameters", tables.GAP)), tables.error(r.get("loss")),
              tables.error(r.get("gradient")), r.get("optimizer", tables.GAP),
              *(tables.error(r.get(k)) for k in keys), verdict(r)) for r in rows]
@@ -212,7 +223,7 @@ def report(rows: list[Row], options: argparse.Namespace) -> str:
 {len(rows)} models agree. Losses and gradients are the evaluator's in float64, relative to torch's
 largest; bound {RTOL:.0e}. {taken} models were also trained. What stands there are the losses of
 {STEPS} float32 steps of compiled C, relative to torch's in float64, beside those of torch in
-float32; bound {BOUND:.0e}, or twice torch's own; {AMP_BOUND:.0e} with the pass amp, or twice that
-of torch's autocast.
+float32, then the loss in inference (`--val`) after them; bound {BOUND:.0e}, or twice torch's own;
+{AMP_BOUND:.0e} with the pass amp, or twice that of torch's autocast.
 
 {tables.markdown(head, body)}"""
