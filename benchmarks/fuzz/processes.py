@@ -18,7 +18,7 @@ from typing import Any
 Span = tuple[int, int]  # the first seed, and the one after the last
 Tell = Callable[[int], None]
 Run = Callable[[Span, Tell], Any]
-SECONDS = 300.0  # without a word, after which a process is taken for hung
+SECONDS = 1800.0  # without a word, after which a process is taken for hung
 
 
 @dataclass(frozen=True)
