@@ -167,6 +167,8 @@ QUIRKS: tuple[Quirk, ...] = (
     Quirk(("ReduceMax", "ReduceMin", "ReduceLogSumExp", "MaxPool", "GlobalMaxPool"),
           "onnxruntime's maximum of NaN keeps the operand on one side; numpy's and torch's give "
           "NaN", nan(0)),
+    Quirk(("MaxPool",), "onnxruntime's maximum begins at the least finite number, torch's at −∞",
+          lambda use: use.some(np.isneginf, 0)),
     Quirk(("LRN",), "onnxruntime moves its sum on by adding and subtracting, so NaN and infinity "
           "stay in it beyond the window of the text", special(0)),
     Quirk(("BatchNormalization",), "onnxruntime computes x·s + (b − m·s) with s = scale / √(var + "
