@@ -6,22 +6,52 @@ What this means for C is in target.py. A deployed model imports only this module
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 
-def cores() -> int:
-    """The processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def cores(root: Path = Path("/")) -> int:
+    """The processors that this process may use: those that it may run on, and no more than the
+    quotas of its cgroups, rounded down. `root` has the files of a machine."""
+    status = _read(root / "proc/self/status")
+    if found := re.search(r"^Cpus_allowed_list:\s*(\S+)", status, re.MULTILINE):
+        most = sum(int(b or a) - int(a) + 1 for a, b in re.findall(r"(\d+)(?:-(\d+))?", found[1]))
+    else:
+        most = os.cpu_count() or 1
+    return max(1, min([most, *map(int, _quotas(root))]))
+
+
+def _quotas(root: Path) -> Iterator[float]:
+    """The quotas of this process's cgroups and of those above them, in processors."""
+    for line in _read(root / "proc/self/cgroup").splitlines():
+        if line.count(":") < 2:
+            continue
+        _, names, group = line.split(":", 2)
+        parts = [p for p in group.split("/") if p]
+        if names and "cpu" not in names.split(","):
+            continue
+        for n in range(len(parts), -1, -1):
+            if names:
+                place = root.joinpath("sys/fs/cgroup/cpu", *parts[:n])
+                words = [_read(place / f"cpu.cfs_{w}_us").strip() for w in ("quota", "period")]
+            else:
+                words = _read(root.joinpath("sys/fs/cgroup", *parts[:n], "cpu.max")).split()
+            if len(words) == 2 and all(w.isdigit() and int(w) for w in words):
+                yield int(words[0]) / int(words[1])
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""
 
 
 def cpu_flags() -> frozenset[str]:
     """The CPU features that Linux names in /proc/cpuinfo; empty elsewhere."""
-    try:
-        text = Path("/proc/cpuinfo").read_text()
-    except OSError:
-        return frozenset()
-    for line in text.splitlines():
+    for line in _read(Path("/proc/cpuinfo")).splitlines():
         if line.startswith(("flags", "Features")):
             return frozenset(line.partition(":")[2].split())
     return frozenset()

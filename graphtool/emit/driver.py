@@ -167,6 +167,7 @@ def _entry(w: Writer, program: Program, printer: ExprPrinter, built_in: bool) ->
             w.line("gt_run(run_thread, &s, 1);")
         else:
             work, least = parallel_work(program)
+            w.line("if (threads < 1) threads = gt_processors();")
             w.line(f"if (threads > {program.threads}) threads = {program.threads};")
             few = known(work, "<", least)
             given = ExprPrinter(atoms(program, "dims"))

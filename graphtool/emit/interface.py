@@ -41,9 +41,10 @@ size_t {name}_arena_bytes(const int64_t *dims);
 /* Runs the model and returns a status; unless it is 0, the outputs hold nothing.
    {weights}
    Inputs and outputs are dense arrays, aligned to their elements; one of no elements may be NULL.
-   Nothing is allocated and no state is kept: any number of threads may call this at the same
-   time if each has its own arena, dims and outputs.
-   `threads` is how many of them one run may use.{sizes} */
+   A run keeps nothing but the threads that it made, asleep: any number of threads may call this
+   at the same time if each has its own arena, dims and outputs.
+   `threads` is how many of them one run may use, 0: as many as the process may use
+   processors.{sizes} */
 int {name}_run(const void *weights, void *arena, {dims} *dims,
         const void *const *inputs, void *const *outputs, int threads);
 {levels}#pragma GCC visibility pop

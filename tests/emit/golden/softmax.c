@@ -62,9 +62,10 @@ size_t model_arena_bytes(const int64_t *dims);
 /* Runs the model and returns a status; unless it is 0, the outputs hold nothing.
    `weights` is NULL: the library has them.
    Inputs and outputs are dense arrays, aligned to their elements; one of no elements may be NULL.
-   Nothing is allocated and no state is kept: any number of threads may call this at the same
-   time if each has its own arena, dims and outputs.
-   `threads` is how many of them one run may use. */
+   A run keeps nothing but the threads that it made, asleep: any number of threads may call this
+   at the same time if each has its own arena, dims and outputs.
+   `threads` is how many of them one run may use, 0: as many as the process may use
+   processors. */
 int model_run(const void *weights, void *arena, const int64_t *dims,
         const void *const *inputs, void *const *outputs, int threads);
 #pragma GCC visibility pop
@@ -123,6 +124,7 @@ int model_run(const void *weights, void *arena, const int64_t *dims,
     if (dims[0] < 1 || dims[0] > 64) return MODEL_BAD_DIM;
     if (!inputs || !inputs[0] || !outputs || !outputs[0]) return MODEL_NULL_POINTER;
     const run_state s = {weights, arena, dims, inputs, outputs};
+    if (threads < 1) threads = gt_processors();
     if (threads > 4) threads = 4;
     /* so little work is done sooner by one thread than by waking others */
     if (dims[0] * 22000 < 250000) threads = 1;

@@ -249,11 +249,6 @@ static void main_shapes(const int64_t *dims, npy_array *outputs)
 int main(int argc, char **argv)
 {
     main_options o = {0};
-#ifdef _OPENMP
-    o.threads = omp_get_num_procs();
-#else
-    o.threads = 1;
-#endif
     main_name = model.name;
     const npy_array **given = calloc((size_t)model.inputs + 1, sizeof *given);
     npy_array *outputs = calloc((size_t)model.outputs + 1, sizeof *outputs);

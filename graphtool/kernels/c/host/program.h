@@ -7,9 +7,6 @@
 
 #include <inttypes.h>
 #include <time.h>
-#ifdef _OPENMP
-#include <omp.h>
-#endif
 #if defined __unix__ || defined __APPLE__
 #include <fcntl.h>
 #include <sys/mman.h>

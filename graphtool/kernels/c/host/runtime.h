@@ -2,6 +2,7 @@
 #ifndef GT_RUNTIME_H
 #define GT_RUNTIME_H
 
+#include "processors.h"
 #include "team.h"
 
 #include <stddef.h>

@@ -1,6 +1,7 @@
 /* The threads of one run, inside it: they take the pieces of each step as they come, and wait until
    all pieces are done, not until all threads are there. A thread that has no processor and holds no
-   piece delays nobody. Needs no OpenMP; without threads (GT_ALONE) only one runs.
+   piece delays nobody. Calls nothing of OpenMP; if a file is compiled without it, one thread
+   runs alone.
 
    The step of a run has shares · each pieces. A thread takes those of its own share first, as its
    cache holds what they read, then those of the others. Which pieces there are does not depend on
@@ -13,7 +14,7 @@
 
 #include <stdint.h>
 
-#if !defined GT_ALONE && defined _OPENMP
+#ifdef _OPENMP
 #define GT_THREADS 1
 #include <pthread.h>
 #include <time.h>

@@ -181,11 +181,6 @@ int main(int argc, char **argv)
         train_usage(stderr);
         return MAIN_USAGE;
     }
-#ifdef _OPENMP
-    t.o.threads = omp_get_num_procs();
-#else
-    t.o.threads = 1;
-#endif
     int code = train_parse(argc, argv, &t.o);
     if (code) return code;
     world_ready();
