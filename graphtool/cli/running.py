@@ -35,7 +35,7 @@ def run(build: Build, out: options.Out = None, inputs: options.Inputs = None,
 
 def check(a: Annotated[str, typer.Argument(
         metavar="A", help="The reference: a graph, a program, a build directory, an ONNX model or "
-        "a torch source.")],
+        "a torch source; - or DIR/- for a graph from stdin.")],
           b: Annotated[str, typer.Argument(
               metavar="B", help="The artifact to compare with it, of the same kinds.")],
           inputs: options.Inputs = None, input: options.Input = None, seed: options.Seed = 0,
@@ -50,6 +50,8 @@ def check(a: Annotated[str, typer.Argument(
     from graphtool.verify import sides
     from graphtool.verify.check import check as compare
     from graphtool.verify.check import check_lines
+    if sources.is_stdin(a) and sources.is_stdin(b):
+        raise UsageError("GT3014", "stdin is given twice", hint="write one graph to a file")
     left, right = sides.open_side(a), sides.open_side(b)
     given = bool(inputs or input)
     sizes = sources.sizes(dim)

@@ -20,7 +20,7 @@ def table(w: Writer, declared: str, rows: Iterable[str], end: str = "{0}") -> No
             w.line(f"{row},")
 
 
-def main_program(program: Program, weights_file: str, weights_bytes: int) -> str:
+def main_program(program: Program, weights_file: str) -> str:
     """C with a `main`; `weights_file` is next to the executable, "" if the weights are built in."""
     name, w = program.name, Writer()
     w.line(f'#include "{name}.h"')
@@ -31,12 +31,13 @@ def main_program(program: Program, weights_file: str, weights_bytes: int) -> str
         table(w, f"static main_port {kind}", map(port_row, ports))
     table(w, "static const main_dim dims", dim_rows(program))
     w.line()
+    _load(w, name)
     run_function(w, program, "run")
     with w.block("static const main_model model = {", "};"):
-        w.line(f"{c_string(name)}, {c_string(weights_file)}, {weights_bytes},")
+        w.line(f"{c_string(name)}, {c_string(weights_file)},")
         w.line(f"{len(program.inputs)}, {len(program.outputs)}, {len(program.dims)},")
         w.line(f"{len(program.sizes)}, inputs, outputs, dims, shapes, {name}_status_text, "
-               f"{name}_arena_bytes, run,")
+               f"{name}_arena_bytes, load, run,")
     return w.text()
 
 
@@ -60,6 +61,16 @@ def shape_function(w: Writer, program: Program, name: str) -> None:
                 if kind == "out":
                     w.line(f"out[{n}].room = {printer.index(room[n])};")
         w.line("return 0;")
+    w.line()
+
+
+def _load(w: Writer, name: str) -> None:
+    """A wrapper of the model's loader; the program ends soon, so nothing is given back."""
+    with w.block("static int load(const char *path, const void **data)\n{"):
+        w.line(f"static {name}_weights held;")
+        w.line(f"const int status = {name}_load(&held, path);")
+        w.line("*data = held.data;")
+        w.line("return status;")
     w.line()
 
 

@@ -21,6 +21,7 @@ from graphtool.symbolic import Poly
 Kind = Literal["size", "literal", "flag", "mark", "number", "type", "word"]
 Grain = Literal["whole", "pieces", "shares"]
 REQUIRED: Any = object()
+HOOK = "epilogue"  # the name of every hook, GT_EPILOGUE in C
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +139,8 @@ def misfits(c: Contract, t: Template) -> Iterator[str]:
         n for n in given if given.count(n) > 1}))
     if [len(h.indices) for h in t.hooks] != ([len(c.hook)] if c.hook else []):
         yield f"{c.name} needs {f'a hook of {len(c.hook)} indices' if c.hook else 'no hook'}"
+    yield from (f"the hook of {c.name} is {HOOK}, not {h.name[:40]!r}" for h in t.hooks
+                if h.name != HOOK)
 
 
 # ---- short forms of rows -----------------------------------------------------------------------

@@ -117,7 +117,7 @@ def make(job: Job, out_dir: Path, jobs: int | None, **rows: Any) -> Path:
     name, options, sources = job.program.name, job.options, dict(job.sources)
     if options.exe:
         beside = f"{name}.safetensors" if options.weights == "file" and job.held else ""
-        sources[f"{name}_main.c"] = main_program(job.program, beside, layout(job.held)[1])
+        sources[f"{name}_main.c"] = main_program(job.program, beside)
         del sources[f"{name}_example.c"]  # so that *.c is one program
         sources |= used_headers(sources.values())
     told = [repr(s.choice) for s in runs(job.program.steps)]  # in the manifest, if not in the C

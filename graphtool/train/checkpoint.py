@@ -31,7 +31,7 @@ def save(model: TrainModel, run: Path, progress: Mapping[str, Any]) -> None:
     names."""
     files.write_bytes(run / STATE, _bytes(model.state, {
         "progress": json.dumps({**CHECKPOINT.head, **progress})}))
-    files.write_bytes(run / MODEL, _bytes(model_arrays(model), {"format": "pt"}))
+    files.write_bytes(run / MODEL, _model(model))
 
 
 def model_arrays(model: TrainModel) -> dict[str, Array]:
@@ -47,6 +47,10 @@ def model_arrays(model: TrainModel) -> dict[str, Array]:
     return out
 
 
+def _model(model: TrainModel) -> bytes:
+    return _bytes(model_arrays(model), {"format": "pt"})
+
+
 def _bytes(arrays: Mapping[str, Array], metadata: dict[str, str]) -> bytes:
     data: bytes = safetensors.numpy.save({n: np.ascontiguousarray(a).reshape(a.shape)
                                           for n, a in arrays.items()}, metadata)
@@ -56,6 +60,8 @@ def _bytes(arrays: Mapping[str, Array], metadata: dict[str, str]) -> bytes:
 def restore(model: TrainModel, run: Path) -> dict[str, Any]:
     """Restore the state from a checkpoint; return the progress that `save` was given.
 
+    model.safetensors is written anew where it is not of that state: a run that was killed between
+    the two files left it one save older.
     Raises InputError GT3075 for a checkpoint of another training, GT3077 for a file that is not a
     checkpoint, GT0334 for one of a newer version; then the state is not changed.
     """
@@ -70,6 +76,9 @@ def restore(model: TrainModel, run: Path) -> dict[str, Any]:
                          where=str(path))
     for n, a in arrays.items():
         model.state[n][...] = a
+    weights = _model(model)
+    if not (run / MODEL).is_file() or files.read_bytes(run / MODEL) != weights:
+        files.write_bytes(run / MODEL, weights)
     return progress
 
 

@@ -7,6 +7,7 @@ A side has inputs and can be run on arrays; a graph can also give every value on
 from __future__ import annotations
 
 import importlib.util
+import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -48,6 +49,8 @@ class Side:
 def open_side(source: str) -> Side:
     """The side for a path or a torch source. Raises UsageError GT3042 for anything else."""
     path = Path(source)
+    if path.name == "-":  # `-` and DIR/-, the folder of its weights
+        return of_module(serial.loads(sys.stdin.buffer.read(), folder=path.parent))
     if path.is_dir():
         return of_build(path)
     if source.endswith(".program.json"):
@@ -61,7 +64,7 @@ def open_side(source: str) -> Side:
     if ":" in source:
         return of_torch(source)
     raise UsageError("GT3042", f"cannot tell what {source!r} is", hint="a graph, a program, a "
-                     "build directory, a .onnx file, or file.py:callable")
+                     "build directory, a .onnx file, file.py:callable, or - for stdin")
 
 
 def of_module(module: Module) -> Side:

@@ -34,6 +34,15 @@ def test_the_full_form_needs_no_file(gt: Cli, tmp_path: Path,
     assert gt("diff", DIGITS, tmp_path / "m.graph.json").code == 0
 
 
+def test_check_takes_a_graph_from_a_pipe(gt: Cli, folder: Path,
+                                         monkeypatch: pytest.MonkeyPatch) -> None:
+    path = folder / "digits.graph.json"
+    for line in (("check", f"{folder}/-", DIGITS), ("check", DIGITS, f"{folder}/-")):
+        stdin(monkeypatch, path.read_text())
+        assert (gt(*line).code, line) == (0, line)
+    assert "GT3014" in gt("check", "-", f"{folder}/-").err
+
+
 def test_verbs_take_and_write_gt_files(gt: Cli, tmp_path: Path) -> None:
     a, b, step = (tmp_path / f"{n}.gt" for n in "abc")
     for line in (("import", DIGITS, "--no-check", "-o", a), ("import", a, "--no-check", "-o", b),

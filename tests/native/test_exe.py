@@ -71,7 +71,10 @@ def test_moved_elsewhere_with_its_weights(built: Path, tmp_path: Path) -> None:
                           capture_output=True, text=True)
     assert done.returncode == 0 and done.stdout.startswith("y0: f4[2,3] ")
     (tmp_path / "model.safetensors").write_bytes(b"\0" * 40)
-    assert model(tmp_path, tmp_path / "x.npy").returncode == 3
+    done = model(tmp_path, tmp_path / "x.npy")
+    assert done.returncode == 3 and "the weights file is cut short" in done.stderr
+    done = model(tmp_path, tmp_path / "x.npy", "--weights", tmp_path / "none")
+    assert done.returncode == 3 and "none: the weights file cannot be read" in done.stderr
 
 
 def test_help_names_what_the_model_takes(built: Path) -> None:

@@ -111,6 +111,19 @@ def test_a_resumed_run_ends_in_the_same_bits(digits: Path, tmp_path: Path, more:
     assert logs[0] == logs[1]
 
 
+def test_a_resumed_run_writes_the_model_anew(digits: Path, tmp_path: Path) -> None:
+    """A run that was killed between its two files left the model one save older."""
+    trained(digits / "b", run=tmp_path / "a", epochs=1)
+    path = tmp_path / "a" / checkpoint.MODEL
+    whole = path.read_bytes()
+    for older in (whole[:-1] + b"x", None):
+        path.unlink()
+        if older is not None:
+            path.write_bytes(older)
+        trained(digits / "b", run=tmp_path / "a", epochs=1, resume=True)
+        assert path.read_bytes() == whole
+
+
 def test_killed_for_real(digits: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "graphtool", "train", str(digits / "b"), "--data",
                str(SAMPLES / "digits_test.npz"), "--batch", "32", "--lr", "1e-3", "--epochs", "8",

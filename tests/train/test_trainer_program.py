@@ -196,6 +196,16 @@ def test_killed_at_any_moment(builds: Any, tmp_path: Path) -> None:
     assert files(tmp_path / "whole") == files(tmp_path / "cut")
 
 
+def test_a_resumed_run_writes_the_model_anew(builds: Any, tmp_path: Path) -> None:
+    by_c(builds["mse"], data("mse"), tmp_path / "a", epochs=1)
+    path = tmp_path / "a" / checkpoint.MODEL
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-1] + b"x")
+    done = program(builds["mse"], "--data", tmp_path / "a.npz", "--checkpoint", tmp_path / "a",
+                   "--threads", 1, "--resume", *words({"batch": 8, "epochs": 1}))
+    assert done.returncode == 0 and path.read_bytes() == whole
+
+
 def test_starting_from_weights(builds: Any, tmp_path: Path) -> None:
     by_c(builds["mse"], data("mse"), tmp_path / "a", epochs=1)
     start = tmp_path / "a" / checkpoint.MODEL

@@ -8,7 +8,6 @@
 
 typedef struct {
     const char *name, *weights; /* weights: the file beside the executable; "" where built in */
-    int64_t weights_bytes;
     int inputs, outputs, dims, sizes; /* sizes stand behind the dims */
     main_port *in, *out;
     const main_dim *dim;
@@ -16,6 +15,7 @@ typedef struct {
     const char *(*shapes)(const int64_t *dims, main_port *in, main_port *out);
     const char *(*status_text)(int status);
     size_t (*arena)(const int64_t *dims);
+    int (*load)(const char *path, const void **data); /* the weights; returns a status */
     int (*run)(const void *, void *, const int64_t *, const void *const *, void *const *, int);
 } main_model;
 
@@ -47,21 +47,6 @@ static void main_beside(const char *program, const char *file, char *path, size_
     if (!self[0]) snprintf(self, sizeof self, "%s", program);
     const char *slash = strrchr(self, '/');
     snprintf(path, room, "%.*s%s", slash ? (int)(slash + 1 - self) : 0, self, file);
-}
-
-/* The data of a weights file: behind 8 bytes that give the header's length, and the header. */
-static const void *main_weights(const char *path, int *code)
-{
-    int64_t size = 0;
-    const unsigned char *p = main_file(path, &size);
-    *code = MAIN_BAD_INPUT;
-    if (!p) return main_fail(*code, "GT2204", "cannot read the weights file %s", path), NULL;
-    const uint64_t header = npy_u64(p);
-    if (header > (uint64_t)size - 8 || (int64_t)header + 8 + model.weights_bytes > size)
-        return main_fail(*code, "GT2204", "%s is not the weights file, or is cut short", path),
-               NULL;
-    *code = MAIN_FINE;
-    return p + 8 + header;
 }
 
 /* ---- inputs ---- */
@@ -269,8 +254,10 @@ int main(int argc, char **argv)
     if (model.weights[0] || o.weights) {
         char path[8192];
         main_beside(argv[0], model.weights, path, sizeof path);
-        weights = main_weights(o.weights ? o.weights : path, &code);
-        if (code) return code;
+        const char *file = o.weights ? o.weights : path;
+        const int status = model.load(file, &weights);
+        if (status)
+            return main_fail(MAIN_BAD_INPUT, "GT2204", "%s: %s", file, model.status_text(status));
     }
     for (int i = 0; i < model.inputs; i++) {
         void *copy = main_aligned((size_t)given[i]->bytes);

@@ -23,6 +23,30 @@ typedef struct {
     int64_t shape[NPY_RANK], from, to;
 } safe_entry;
 
+/* The bytes of a file, mapped where the system can; NULL if it cannot be read. */
+static const unsigned char *main_file(const char *path, int64_t *size)
+{
+#if MAIN_MAPS
+    struct stat about;
+    const int fd = open(path, O_RDONLY);
+    if (fd < 0 || fstat(fd, &about) || about.st_size < 8) return NULL;
+    *size = about.st_size;
+    void *p = mmap(NULL, (size_t)*size, PROT_READ, MAP_PRIVATE, fd, 0);
+    close(fd);
+    if (p != MAP_FAILED) main_ask_huge(p, (size_t)*size);
+    return p == MAP_FAILED ? NULL : p;
+#else
+    FILE *in = fopen(path, "rb");
+    if (!in || fseek(in, 0, SEEK_END)) return NULL;
+    *size = ftell(in);
+    rewind(in);
+    unsigned char *p = *size < 8 ? NULL : main_aligned((size_t)*size);
+    if (p && fread(p, 1, (size_t)*size, in) != (size_t)*size) p = NULL;
+    fclose(in);
+    return p;
+#endif
+}
+
 static int safe_list(json *j, int64_t *out, int room)
 {
     int n = 0;

@@ -35,9 +35,9 @@ static int train_draw(const train_run *t)
     return main_fail(MAIN_BAD_INPUT, "GT0330", "cannot draw %s from %s", path, log);
 }
 
-static int train_save(const train_run *t)
+/* checkpoint.safetensors (`which` 0) or model.safetensors (1). */
+static int train_write(const train_run *t, int which)
 {
-    if (!t->o.run || t->rank) return MAIN_FINE;
     char path[4096], progress[600];
     const struct {
         const char *file, *key, *value;
@@ -45,16 +45,23 @@ static int train_save(const train_run *t)
         int count;
     } rows[] = {
         {"checkpoint.safetensors", "progress", progress, model.cell, model.cells},
-        {"model.safetensors", "format", "pt", model.keep, model.kept}};
+        {"model.safetensors", "format", "pt", model.keep, model.kept}}, *row = &rows[which];
+    int64_t counted;
+    safe_array *arrays = learner_arrays(&t->l, row->cells, row->count, &counted);
+    if (!arrays) return main_fail(MAIN_INTERNAL, "GT7999", "out of memory");
     train_describe(t, progress, sizeof progress);
-    for (int i = 0; i < 2; i++) {
-        int64_t counted;
-        safe_array *arrays = learner_arrays(&t->l, rows[i].cells, rows[i].count, &counted);
-        if (!arrays) return main_fail(MAIN_INTERNAL, "GT7999", "out of memory");
-        train_path(t, rows[i].file, path);
-        const int bad = safe_write(path, arrays, rows[i].count, rows[i].key, rows[i].value);
-        free(arrays);
-        if (bad) return main_fail(MAIN_BAD_INPUT, "GT0330", "cannot write %s", path);
+    train_path(t, row->file, path);
+    const int bad = safe_write(path, arrays, row->count, row->key, row->value);
+    free(arrays);
+    return bad ? main_fail(MAIN_BAD_INPUT, "GT0330", "cannot write %s", path) : MAIN_FINE;
+}
+
+static int train_save(const train_run *t)
+{
+    if (!t->o.run || t->rank) return MAIN_FINE;
+    for (int which = 0; which < 2; which++) {
+        const int code = train_write(t, which);
+        if (code) return code;
     }
     return t->p.position ? MAIN_FINE : train_draw(t);
 }
@@ -120,7 +127,8 @@ static int train_restore(train_run *t)
     if (known) return main_fail(MAIN_BAD_INPUT, "GT3077", "%s: not a checkpoint, or cut short",
                                 path);
     t->p.finished = t->o.patience > 0 && t->p.waited >= t->o.patience;
-    return MAIN_FINE;
+    /* a run that was killed between the two files left the model one save older */
+    return t->rank ? MAIN_FINE : train_write(t, 1);
 }
 
 static int train_start(train_run *t)
