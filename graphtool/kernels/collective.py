@@ -50,7 +50,7 @@ def reach(t: Numbers) -> Iterator[Area]:
     if kind < RANK:
         t.need(t.has("X") and t.has("TICKET"), "data and a ticket")
         yield Area("X", (count * (processes if kind == scatter else 1),), dtype=of)
-        yield Area("TICKET", (1,), dtype=dtypes.int64)
+        yield Area("TICKET", (1,), dtype=dtypes.int64, writes=kind < WAIT)
 
 
 def lower(site: Site) -> Lowered:

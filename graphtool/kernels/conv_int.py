@@ -31,7 +31,7 @@ from graphtool.kernels.packing.integers import GROUP, exact, group_of, wrapped
 from graphtool.kernels.packing.panels import unpacked
 from graphtool.kernels.record import Record, register, rows_of_neighbours, target_op
 from graphtool.kernels.site import Lowered, Site
-from graphtool.kernels.tiles import TILE, panel_vectors
+from graphtool.kernels.tiles import TILE, panel_vectors, vectors_of
 from graphtool.loops.contract import Contract, flags, literals, sizes
 from graphtool.loops.instance import Array, Instance
 from graphtool.loops.ir import MacroValue
@@ -95,6 +95,7 @@ def reach(t: Numbers) -> Iterator[Area | Rows]:
     n, oh, ow, groups, m, step, kh = t.sizes("BATCH OH OW GROUPS O STEP KH")
     xn, xh, xw, sh, sw, dh, runs, run, hop = t.sizes("XN XH XW SH SW DH RUNS RUN HOP")
     (left, right), group = integers_of(t), 2 if t.get("PAIRS") else 4
+    vectors_of(t)
     fits_tile(t)
     yield Rows((n, oh, ow, groups * m))
     yield Area("X", (n, oh, kh, ow, groups, runs, run),

@@ -18,7 +18,7 @@ from graphtool.kernels.packing.integers import GROUP, exact, group_of, wrapped
 from graphtool.kernels.packing.panels import unpacked
 from graphtool.kernels.record import Record, register, target_op
 from graphtool.kernels.site import Lowered, Site
-from graphtool.kernels.tiles import TILE, batch_offset, rows_of_tile
+from graphtool.kernels.tiles import TILE, batch_offset, rows_of_tile, vectors_of
 from graphtool.loops.contract import Contract, Macro, Pointer, sizes
 from graphtool.loops.instance import Instance
 from graphtool.loops.reach import Area, Numbers, Rows
@@ -49,6 +49,7 @@ def meaning(t: Instance) -> None:
 def reach(t: Numbers) -> Iterator[Area | Rows]:
     """What the C touches."""
     batch, m, n, k, lda = t.sizes("BATCH M N K LDA")
+    vectors_of(t)
     left, right = integers_of(t)
     yield Rows((batch, m, n))
     yield Area("A", (m, k), (lda, 1), (batch,), left)

@@ -21,7 +21,8 @@ class Area:
     `strides` is None for an array without gaps, `at` has the extents of the pointer's arguments.
     `dtype` is that of the elements, None where any will do. `aligned`: the C reads whole vectors
     there, so it starts at a multiple of a vector's size. `decides`: the data there decide what else
-    is touched, so they must be constants, which `Contract.tables` looks at.
+    is touched, so they must be constants, which `Contract.tables` looks at. `writes`: the C
+    writes there, though the pointer's row does not say so.
     """
 
     pointer: str
@@ -31,6 +32,7 @@ class Area:
     dtype: DType | None = float32
     aligned: bool = False
     decides: bool = False
+    writes: bool = False
 
 
 @dataclass(frozen=True, slots=True)

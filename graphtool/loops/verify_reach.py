@@ -10,10 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from graphtool.errors import InputError
 from graphtool.loops.program import (
+    ENDLESS,
     Bind,
+    Branch,
     Buffer,
     Kernel,
     Program,
+    Repeat,
     Run,
     Step,
     Times,
@@ -64,7 +67,8 @@ def samples(program: Program) -> Iterator[dict[str, int]]:
             for s in every_step(program.steps):
                 if isinstance(s, Bind):
                     low, most = s.size.lo or 0, evaluate(s.most, full)
-                    full[s.size.name] = max(low, min(most, LARGE)) if largest else low
+                    most = LARGE if most >= ENDLESS else most
+                    full[s.size.name] = max(low, most) if largest else low
                 elif isinstance(s, Times):
                     extent = evaluate(s.extent, full)
                     full[s.counter.name] = max(extent - 1, 0) if largest else 0
@@ -118,6 +122,8 @@ class _Check:
                     at = evaluate(index, self.env)
                     if not 0 <= at < self.sizes[buffer]:
                         raise self.outside(buffer, at, self.buffers[buffer], step.label)
+                case Branch(pred) | Repeat(pred) if self.sizes[pred] < 1:
+                    raise self.outside(pred, 0, self.buffers[pred], step.label)
                 case Times(_, extent) if evaluate(extent, self.env) <= 0:
                     continue
             self.steps(inner_steps(step))
@@ -131,7 +137,8 @@ class _Check:
             raise fault("GT0376", f"{b.name} has {size} elements from byte {offset} on", _at(env))
         if ports is not None:
             most = product(ports[b.slot].shape)
-            if isinstance(most, Poly) and any(s.name not in env for s in symbols(most)):
+            dims = {s.name for s in program.dims}
+            if isinstance(most, Poly) and any(s.name not in dims for s in symbols(most)):
                 return  # the run computes the shape, and the caller gives the buffer's size
             if size > evaluate(most, env):
                 raise fault("GT0376", f"{b.name} has {size} elements, the {b.space} "
@@ -148,6 +155,9 @@ class _Check:
             sizes = {n: self.sizes[b.name] for n, b in given.items()}
             bad = misfit(self.spans(kernel), sizes)
             bad = bad and misfit(self.points(kernel), sizes)
+        except ArithmeticError as error:
+            raise fault("GT0375", f"{kernel.name} has sizes that cannot be computed: {error}",
+                        place) from error
         except InputError as error:
             error.where = error.where or place
             raise

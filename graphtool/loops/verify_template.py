@@ -144,6 +144,9 @@ def _area(use: Use, area: Area, params: Mapping[str, DType], spans: Spans) -> No
         return
     use.need(min((*area.shape, *area.at), default=1) > 0, "sizes that are not negative")
     dtype = params[buffer]
+    row = use.contract.pointer(name)
+    writes = area.writes or (row is not None and row.writes)
+    use.need(not writes or buffer in use.template.writes, f"a {name} that it can write")
     use.need(area.dtype in (None, dtype), f"{name} of type {area.dtype}, not {dtype}")
     strides = area.strides or dense(area.shape)
     far = [(n - 1) * s for n, s in zip(area.shape, strides, strict=True)]

@@ -12,18 +12,30 @@ import numpy as np
 import pytest
 
 from graphtool import passes
+from graphtool.dtypes import float32, int64
 from graphtool.errors import InputError
 from graphtool.io.weights import Weight, weight
 from graphtool.ir.serial import collect_all
 from graphtool.kernels.record import KERNELS
 from graphtool.loops.contract import CONTRACTS
-from graphtool.loops.ir import Template
-from graphtool.loops.program import runs
+from graphtool.loops.ir import Const, For, Store, Template
+from graphtool.loops.program import (
+    ENDLESS,
+    Bind,
+    Buffer,
+    Kernel,
+    Param,
+    Port,
+    Program,
+    Run,
+    runs,
+)
 from graphtool.loops.serial import dumps, loads
 from graphtool.loops.verify_reach import verify_reach
 from graphtool.loops.walk import statements
 from graphtool.lower import lower
 from graphtool.native.build import weights_of
+from graphtool.symbolic import Symbol, symbol_of
 from graphtool.target import named
 from tests.cases import CASES
 from tests.emit import samples
@@ -90,6 +102,45 @@ def test_a_template_larger_than_its_buffers(kernel: str) -> None:
                     assert code(document) in ("GT0371", "GT0375", "GT0380"), macro
                     seen.add(macro["name"])
     assert CONTRACTS[kernel].reach is not None and seen
+
+
+@pytest.mark.parametrize(("most", "refused"), [(2000, False), (2001, True), (ENDLESS, False)])
+def test_a_size_that_a_run_computes(most: int, refused: bool) -> None:
+    """It is tried up to its bound; no memory is planned for one that has none."""
+    size = Symbol("n", 0)
+    i, n = Symbol("i", 0, None, symbol_of(size)), symbol_of(size)
+    kernel = Kernel("k", (Param("y", float32, False),), (
+        For(i, n, "serial", (Store("y", symbol_of(i), Const(0.0, float32)),)),))
+    made = Program(
+        "m", (), (Port("c", int64, ()),), (Port("y", float32, (n,)),),
+        (Buffer("b0", int64, 1, "input"), Buffer("b1", float32, 2000, "output")), (kernel,),
+        (Bind(size, "b0", 0, most), Run("k", ("b1",))))
+    if refused:
+        with pytest.raises(InputError, match="GT0375"):
+            verify_reach(made)
+    else:
+        verify_reach(made)
+
+
+def test_a_mutant_without_columns_is_refused() -> None:
+    """It divided by zero in the reader."""
+    for name in ("gemm_int", "conv_int", "gemm", "conv_direct", "winograd"):
+        for macro in ("NV", "MR"):
+            document = json.loads(dumps(sample(name, 0)[1]))
+            for t in templates(document):
+                for m in t["macros"]:
+                    m["size"] = 0 if m["name"] == macro else m.get("size")
+            assert code(document) == "GT0380"
+
+
+def test_steps_are_chosen_by_an_element_that_is_there() -> None:
+    case = next(c for c in CASES if c.op.name == "while")
+    module = passes.run(merged([case])[0], supply={"target": TARGET})
+    found = json.loads(dumps(lower(module, TARGET)))
+    pred = next(s["pred"] for s in found["steps"] if "pred" in s)
+    for b in found["buffers"]:
+        b["size"] = 0 if b["id"] == pred else b["size"]
+    assert code(found) == "GT0375"
 
 
 def test_every_kernel_says_what_it_touches() -> None:

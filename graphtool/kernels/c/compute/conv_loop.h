@@ -81,7 +81,7 @@ static void GT_NAME(int t, int threads GT_PARAMS)
     if (u >= end) return;
     const int64_t shorter = (GT_OW) / blocks, longer = (GT_OW) % blocks;
     const int64_t resident =
-        GT_ROWS_FIRST ? 1 : gt_max(1, 640 * 1024 / (GT_TALL * (GT_LINE)*GT_HELD));
+        GT_ROWS_FIRST ? 1 : gt_max(1, 640 * 1024 / gt_max(1, GT_TALL * (GT_LINE)*GT_HELD));
     const int64_t chunk = gt_ceil_div(rows, gt_ceil_div(rows, resident));
 
     int64_t first = u / (all * chunk * blocks) * chunk, width = gt_min(chunk, rows - first);
