@@ -20,6 +20,7 @@ COMMANDS = {
     "int8": "time quantised models beside other runtimes and float32",
     "kernels": "time single kernels of the zoo beside other runtimes",
     "scaling": "time models as batch, sequence, width and depth grow",
+    "load": "time models beside processes that use the same processors",
     "memory": "arenas beside what lives at once, weights, peaks of processes",
     "compiler": "time the compiler itself",
     "training": "time training steps beside torch and JAX",

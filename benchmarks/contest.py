@@ -66,11 +66,11 @@ def contest(model: str, names: list[str], threads: int, rounds: int, seconds: fl
     for name in names:
         rows[name] = building.built(league, model, name, threads)
     ready = [n for n in names if "error" not in rows[n]]
-    with _started(league, model, ready, threads) as live:
+    with started(league, model, ready, threads) as live:
         for k in range(rounds):
             for c in live if k % 2 == 0 else live[::-1]:
                 if c.alive:
-                    _round(c, seconds)
+                    turn(c, seconds)
         for c in live:
             timed = asdict(stats.summary(c.rounds)) if c.alive and c.rounds else {}
             rows[c.name] |= {**c.row, **timed}
@@ -79,8 +79,8 @@ def contest(model: str, names: list[str], threads: int, rounds: int, seconds: fl
 
 
 @contextlib.contextmanager
-def _started(league: str, model: str, names: list[str],
-             threads: int) -> Iterator[list[Contestant]]:
+def started(league: str, model: str, names: list[str],
+            threads: int) -> Iterator[list[Contestant]]:
     """The workers, loaded one after another and stopped until their turn; ended at the end."""
     live: list[Contestant] = []
     try:
@@ -107,16 +107,19 @@ def _start(league: str, model: str, name: str, threads: int) -> Contestant:
             stdout=subprocess.PIPE, stderr=stderr, text=True, start_new_session=True))
 
 
-def _round(c: Contestant, seconds: float) -> None:
-    """One turn. A contestant that fails here is out, and its row says why."""
+def turn(c: Contestant, seconds: float, urgent: bool = True) -> None:
+    """One turn; `urgent`: as root in real time. A contestant that fails here is out, and its row
+    says why."""
     assert c.process.stdin
     try:
         os.killpg(c.process.pid, signal.SIGCONT)
-        hurry(c.process.pid, True)
+        if urgent:
+            hurry(c.process.pid, True)
         c.process.stdin.write(f"{seconds} {MOST_CALLS}\n")
         c.process.stdin.flush()
         heard = c.hear(ROUND_TIMEOUT)
-        hurry(c.process.pid, False)
+        if urgent:
+            hurry(c.process.pid, False)
         os.killpg(c.process.pid, signal.SIGSTOP)
     except OSError as error:
         heard = {"error": jobs.short(error)}

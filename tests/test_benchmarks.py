@@ -14,6 +14,7 @@ from benchmarks import (
     compiler,
     conformance,
     jobs,
+    load,
     memory,
     parity,
     plot,
@@ -162,6 +163,15 @@ def test_a_contest_with_one_peer(tiny: str) -> None:
     text = zoo.report([row])
     assert "| onnxruntime |" in text and "Geometric mean of the ratio over 1 models" in text
     assert "tiny" in zoo.figure([row])
+
+
+def test_a_contest_beside_a_busy_process(tiny: str) -> None:
+    options = parser().parse_args(["load", "--busy", "0,1", "--rounds", "1", "--seconds", "0.01"])
+    row = load.measured(tiny, ["graphtool"], 1, options)
+    found = row["contestants"]["graphtool"]
+    assert "error" not in found, found
+    assert all(0 < found[n][0] <= found[n][1] for n in ("0", "1"))
+    assert load.ratio(row, 1) is None and "1 thread, 1 competitor" in load.report([row])
 
 
 def test_a_lasting_build_is_done_once(tiny: str, monkeypatch: pytest.MonkeyPatch) -> None:
