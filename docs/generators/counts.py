@@ -30,7 +30,7 @@ KINDS = (  # what is tested, and the folders and files of tests/ that do
     ("files, reports, comparisons", ("io", "report", "verify")),
     ("command line, errors, API, plug-ins", ("cli", "explain", "plugins", "test_api.py")),
     ("layers, style, benchmarks", ("test_layering.py", "test_style.py", "test_docstrings.py",
-                                   "test_benchmarks.py", "test_fuzz.py", "fuzz")),
+                                   "test_benchmarks.py", "fuzz")),
     ("documentation", ("docs", "test_readme.py")),
 )
 _FILE = re.compile(r"tests/(.+\.py): (\d+)")

@@ -26,7 +26,7 @@ from tests.emit.samples import awkward, mixture
 from tests.lower.compiling import compiled, faults
 
 HOST = {"malloc", "calloc", "realloc", "free", "printf", "puts", "fprintf", "exit", "abort",
-        "pthread_create", "__assert_fail"}
+        "pthread_create", "fopen", "__assert_fail"}
 HOSTILE = ['*/ int main(void){} /*', 'a"b\\', "??/", "x\ny", "é中", "int", "", "%s%n", "#define A",
            "a" * 3000, "\x00nul"]
 
@@ -87,12 +87,21 @@ def test_hostile_names_run(tmp_path: Path) -> None:
         np.testing.assert_allclose(out[name + "!"], np.tanh(1), rtol=1e-6)
 
 
-def test_a_library_asks_little_of_its_host(tmp_path: Path) -> None:
-    build(mixture(step=25)[0], tmp_path / "m")
-    listed = subprocess.run(["nm", "-D", "--undefined-only", str(tmp_path / "m" / "libmodel.so")],
+def wanted(library: Path) -> set[str]:
+    """What a shared library takes from others."""
+    listed = subprocess.run(["nm", "-D", "--undefined-only", str(library)],
                             capture_output=True, text=True, check=True).stdout
-    wanted = {line.split()[-1].split("@")[0] for line in listed.splitlines()}
-    assert not wanted & HOST
+    return {line.split()[-1].split("@")[0] for line in listed.splitlines()}
+
+
+def test_a_library_asks_little_of_its_host(tmp_path: Path) -> None:
+    """With threads: memory for them, and the files that say how many; without: nothing."""
+    module, _ = mixture(step=25)
+    build(module, tmp_path / "m")
+    build(module, tmp_path / "alone", openmp=False)
+    assert wanted(tmp_path / "m" / "libmodel.so") & HOST <= {"calloc", "free", "pthread_create",
+                                                             "fopen"}
+    assert not wanted(tmp_path / "alone" / "libmodel.so") & HOST
     shown = subprocess.run(["nm", "-D", "--defined-only", str(tmp_path / "m" / "libmodel.so")],
                            capture_output=True, text=True, check=True).stdout
     assert {line.split()[-1] for line in shown.splitlines()} == {

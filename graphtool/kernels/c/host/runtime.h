@@ -2,8 +2,10 @@
 #ifndef GT_RUNTIME_H
 #define GT_RUNTIME_H
 
-#include "processors.h"
 #include "team.h"
+#if GT_THREADS
+#include "processors.h"
+#endif
 
 #include <stddef.h>
 #include <stdint.h>
@@ -148,6 +150,8 @@ static inline void gt_run(void (*body)(const void *state, gt_worker *w), const v
     }
 }
 #else
+static inline int gt_processors(void) { return 1; }
+
 static inline void gt_run(void (*body)(const void *state, gt_worker *w), const void *state,
                           int threads)
 {
