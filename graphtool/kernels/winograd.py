@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.ir.facets import Assumption
@@ -30,8 +28,7 @@ from graphtool.kernels.choice.rules import Rules
 from graphtool.kernels.choice.sites import Conv
 from graphtool.kernels.images import HOOK, OUTPUT, STRIDES, image, over_pixels
 from graphtool.kernels.packing.integers import exact, wrapped
-from graphtool.kernels.packing.panels import unpacked
-from graphtool.kernels.packing.transformed import FRACTIONS, G
+from graphtool.kernels.packing.transformed import FRACTIONS, G, plain, transformed
 from graphtool.kernels.record import Record, register, target_op
 from graphtool.kernels.site import Lowered, Site
 from graphtool.kernels.tiles import (
@@ -44,16 +41,23 @@ from graphtool.kernels.tiles import (
     sums,
     vectors_of,
 )
-from graphtool.loops.contract import Contract, Macro, Pointer, literals, mark, sizes
+from graphtool.kernels.winograd_groups import (
+    GROUP,
+    TILE_SIZE,
+    WORK,
+    same_tile,
+    work_area,
+    workspace,
+)
+from graphtool.loops.contract import Contract, Macro, literals, mark, sizes
 from graphtool.loops.instance import Instance
 from graphtool.loops.ir import MacroValue
 from graphtool.loops.reach import Area, Numbers, Rows
 from graphtool.ops.common import need
 from graphtool.ops.costs import elements
-from graphtool.symbolic import Dim, Symbol, ceildiv, product, symbol_of
+from graphtool.symbolic import Dim, ceildiv, product
 from graphtool.target import Target, tile_rows
 
-WORK = Pointer("WORK", "memory of thread t for transformed tiles", ("t",), writes=True)
 MACROS = (
     HALF, Macro("INTEGERS", "literal", "integers: 1 for an input of u8, 2 for i16", None),
     *literals(TILE="m: a tile gives m × m outputs"), *TILE,
@@ -97,13 +101,6 @@ def reach(t: Numbers) -> Iterator[Area | Rows]:
     yield work_area(t, (m + 2) ** 2, deep, 1 if t.get("SHARED") else t.threads)
 
 
-def work_area(t: Numbers, points: int, deep: int, threads: int) -> Area:
-    """The tiles of a group before and after the products, of each thread."""
-    group, out = t.sizes("GROUP O")
-    share = _share(points, group, t.lanes, vectors_of(t), deep, out)
-    return Area("WORK", (share,), None, (threads,), aligned=True)
-
-
 def lower(site: Site) -> Lowered:
     """Each share of the workspace holds the tiles of a group before and after the products."""
     x, w, a = site.view(0), site.view(1), site.node.attrs
@@ -124,35 +121,12 @@ def lower(site: Site) -> Lowered:
     return over_pixels(site, "winograd", macros, flops, WORK=work)
 
 
-def workspace(site: Site, points: int, deep: int, out: int, nr: int, shares: int | None = None,
-              ) -> tuple[str, Dim]:
-    """Memory of thread t for the plan's group of tiles; one share for each thread, if `shares` is
-    no other number."""
-    size = _share(points, site.plan["group"], site.target.lanes, nr, deep, out)
-    return site.scratch(size, shares), symbol_of(Symbol("t", 0, None)) * size
-
-
-def _share(points: int, group: int, lanes: int, nr: int, deep: int, out: int) -> int:
-    """Words for a group of tiles, as winograd_products.h has them: at each point `deep` numbers of
-    a tile before the products, and `out` after them."""
-    rows = (-(-deep // lanes) * lanes, -(-out // nr) * nr)
-    return sum(points * (group * (row + 16) + 16) for row in rows)
-
-
 # ---- the ops -----------------------------------------------------------------------------------
 
-TILE_SIZE = Parameter("tile", "outputs along an axis of a tile", least=2, most=4)
-GROUP = Parameter("group", "tiles that are transformed and multiplied at a time", 28, least=1)
 WINOGRAD = Form("winograd", (
     TILE_SIZE, GROUP, Parameter("shared", "1: threads share all tiles, and split the weights", 0,
                               most=1)))
 WINOGRAD_INT = Form("winograd_int", WINOGRAD.parameters)
-
-
-def same_tile(plan: Plan | None, tile: int) -> bool:
-    """Whether a plan of a Winograd convolution has the tile size for which its weights are
-    transformed."""
-    return plan is None or plan.get("tile", tile) == tile
 
 
 def _infer(x: TensorType, w: TensorType, *, channels: int, tile: int,
@@ -168,17 +142,8 @@ def _infer(x: TensorType, w: TensorType, *, channels: int, tile: int,
 def _decompose(x: Any, w: Any, *, channels: int, tile: int, plan: Plan | None = None,
                groups: int = 1) -> Any:
     x, w = summed(x, w)
-    g = _plain(o.cast(w, dtype=dtypes.float64), G[tile], channels, x.shape[3] // groups)
+    g = plain(o.cast(w, dtype=dtypes.float64), G[tile], channels, x.shape[3] // groups)
     return o.conv(x, o.cast(g, dtype=x.dtype), channels_last=True, groups=groups)
-
-
-def _plain(w: Any, transform: Any, channels: int, c: int, group: int = 1) -> Any:
-    """The filters g = G⁺·U·(G⁺)ᵀ, [O, C, 3, 3], of transformed weights in float64."""
-    n, back = len(transform), w.builder.constant(np.linalg.pinv(transform))
-    u = o.reshape(unpacked(w, channels, c, group), shape=(n, n * c * channels))
-    left = o.reshape(o.matmul(back, u), shape=(3, n, c * channels))
-    g = o.reshape(o.matmul(back, left), shape=(3, 3, c, channels))
-    return o.transpose(g, perm=(3, 2, 0, 1))
 
 
 def _flops(y: TensorType, _x: TensorType, w: TensorType, *, tile: int, **_: Any) -> Dim:
@@ -202,7 +167,7 @@ def _infer_int(x: TensorType, w: TensorType, *, channels: int, tile: int,
 
 
 def _decompose_int(x: Any, w: Any, *, channels: int, tile: int, plan: Plan | None = None) -> Any:
-    g = _plain(exact(w), G[tile] / FRACTIONS[tile][:, None], channels, x.shape[3], 2)
+    g = plain(exact(w), G[tile] / FRACTIONS[tile][:, None], channels, x.shape[3], 2)
     return wrapped(o.conv(exact(x), o.round(g), channels_last=True))
 
 
@@ -319,35 +284,8 @@ def make(chosen: Chosen, x: Any, w: Any, *, strides: Any, dilation: Any, groups:
         packed = o.pack_int_winograd(w, tile=tile, nr=nr)
         return chosen.emit(OP_INT, x, packed, channels=outs, tile=tile)
     packed = (o.pack_winograd(widened(w), tile=tile, nr=nr) if s.constant
-              else _transformed(widened(w), tile, nr))
+              else transformed(widened(w), tile, nr))
     return chosen.emit(OP, x, packed, channels=outs, tile=tile, groups=groups)
-
-
-def _transformed(w: Any, tile: int, nr: int) -> Any:
-    """The ops that transform w [O, C, 3, 3] to G·g·Gᵀ in panels, [(tile + 2)², ceil(O/nr), C, nr].
-
-    They pack first, so that everything after reads memory in order.
-    """
-    outs, c = w.shape[:2]
-    panels = o.pack(o.reshape(w, shape=(outs, c * 9)), nr=nr, transpose=True)
-    out: Any = o.transpose(o.reshape(panels, shape=(panels.shape[0], c, 3, 3, nr)),
-                           perm=(2, 3, 0, 1, 4))
-    for axis in (0, 1):
-        out = o.concat(*(_combined(out, axis, row) for row in G[tile]), axis=axis)
-    return o.reshape(out, shape=((tile + 2) ** 2, *out.shape[2:]))
-
-
-def _combined(x: Any, axis: int, row: Any) -> Any:
-    """Σᵣ row[r]·x[r] along an axis."""
-    total = None
-    for r, factor in enumerate(map(float, row)):
-        if factor:
-            at = [(r, r + 1) if a == axis else (0, d) for a, d in enumerate(x.shape)]
-            part = o.slice(x, start=tuple(a for a, _ in at), limit=tuple(b for _, b in at),
-                           strides=(1,) * x.ndim)
-            part = part if factor == 1.0 else part * factor
-            total = part if total is None else total + part
-    return total
 
 
 def assumes(s: Conv) -> Assumption:

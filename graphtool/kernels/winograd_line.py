@@ -32,7 +32,14 @@ from graphtool.kernels.packing.transformed import G
 from graphtool.kernels.record import Record, register, target_op
 from graphtool.kernels.site import Lowered, Site
 from graphtool.kernels.tiles import TILE, panel_vectors, summed, sums, vectors_of
-from graphtool.kernels.winograd import GROUP, TILE_SIZE, WORK, same_tile, work_area, workspace
+from graphtool.kernels.winograd_groups import (
+    GROUP,
+    TILE_SIZE,
+    WORK,
+    same_tile,
+    work_area,
+    workspace,
+)
 from graphtool.loops.contract import Contract, flags, literals, sizes
 from graphtool.loops.instance import Instance
 from graphtool.loops.ir import MacroValue

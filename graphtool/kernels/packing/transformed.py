@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from graphtool import dtypes
@@ -9,6 +11,7 @@ from graphtool import ops as o
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import Op, register
 from graphtool.kernels.packing.integers import GROUP
+from graphtool.kernels.packing.panels import unpacked
 from graphtool.ops.common import Array, need
 from graphtool.symbolic import ceildiv
 
@@ -87,3 +90,42 @@ def _pack_line_eval(w: Array, *, tile: int, nr: int, upright: bool) -> Array:
 register(Op("pack_winograd_line", _pack_line_infer, _pack_line_eval, category="memory",
             doc="convolution weights in groups of three taps along one axis, each transformed to "
                 "G·g, in panels of nr output channels"))
+
+
+# ---- the same as plain ops, there and back -------------------------------------------------------
+
+def transformed(w: Any, tile: int, nr: int) -> Any:
+    """The ops that transform w [O, C, 3, 3] to G·g·Gᵀ in panels, [(tile + 2)², ceil(O/nr), C, nr].
+
+    They pack first, so that everything after reads memory in order.
+    """
+    outs, c = w.shape[:2]
+    panels = o.pack(o.reshape(w, shape=(outs, c * 9)), nr=nr, transpose=True)
+    out: Any = o.transpose(o.reshape(panels, shape=(panels.shape[0], c, 3, 3, nr)),
+                           perm=(2, 3, 0, 1, 4))
+    for axis in (0, 1):
+        out = o.concat(*(_combined(out, axis, row) for row in G[tile]), axis=axis)
+    return o.reshape(out, shape=((tile + 2) ** 2, *out.shape[2:]))
+
+
+def _combined(x: Any, axis: int, row: Any) -> Any:
+    """Σᵣ row[r]·x[r] along an axis."""
+    total = None
+    for r, factor in enumerate(map(float, row)):
+        if factor:
+            at = [(r, r + 1) if a == axis else (0, d) for a, d in enumerate(x.shape)]
+            part = o.slice(x, start=tuple(a for a, _ in at), limit=tuple(b for _, b in at),
+                           strides=(1,) * x.ndim)
+            part = part if factor == 1.0 else part * factor
+            total = part if total is None else total + part
+    return total
+
+
+def plain(w: Any, transform: Any, channels: int, c: int, group: int = 1) -> Any:
+    """The ops that give the filters g = G⁺·U·(G⁺)ᵀ, [O, C, 3, 3], of transformed weights in
+    float64."""
+    n, back = len(transform), w.builder.constant(np.linalg.pinv(transform))
+    u = o.reshape(unpacked(w, channels, c, group), shape=(n, n * c * channels))
+    left = o.reshape(o.matmul(back, u), shape=(3, n, c * channels))
+    g = o.reshape(o.matmul(back, left), shape=(3, 3, c, channels))
+    return o.transpose(g, perm=(3, 2, 0, 1))
