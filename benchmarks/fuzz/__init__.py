@@ -18,7 +18,7 @@ from benchmarks.fuzz.outcome import Finding, Outcome
 from benchmarks.fuzz.processes import Lost, Run, Span, crew
 from benchmarks.fuzz.record import Record, read
 from benchmarks.fuzz.report import coverage, groups, report
-from benchmarks.fuzz.spans import CHUNK, seeds, spans
+from benchmarks.fuzz.seeds import CHUNK, seeds, spans
 from benchmarks.suite.limits import WORKERS
 
 SANITIZERS = ("address,undefined", "thread")

@@ -15,7 +15,7 @@ from benchmarks.fuzz.judged import Evaluated, count, keep_arrays, kept
 from benchmarks.fuzz.oracle import Oracle
 from benchmarks.fuzz.outcome import Outcome
 from benchmarks.fuzz.processes import Span, Tell
-from benchmarks.fuzz.spans import chosen
+from benchmarks.fuzz.seeds import chosen
 
 
 @cache

@@ -28,7 +28,7 @@ from benchmarks.fuzz.module_rows import ROWS
 from benchmarks.fuzz.modules import GrowingModule, Line, ModuleCase
 from benchmarks.fuzz.outcome import Outcome
 from benchmarks.fuzz.processes import Span, Tell
-from benchmarks.fuzz.spans import chosen
+from benchmarks.fuzz.seeds import chosen
 from benchmarks.suite.limits import limited
 from graphtool import interp
 from graphtool.errors import GraphtoolError, UnsupportedError

@@ -17,7 +17,7 @@ from typing import Any
 from benchmarks import work
 from benchmarks.fuzz.outcome import Finding, Outcome, grow
 from benchmarks.fuzz.processes import Span
-from benchmarks.fuzz.spans import merged
+from benchmarks.fuzz.seeds import merged
 from benchmarks.jobs import PROJECT
 
 REASONS = 60  # that are kept, the usual ones

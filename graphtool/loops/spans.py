@@ -1,5 +1,6 @@
-"""The elements of each buffer that loops touch: for iterators as intervals, which is quick and
-holds all that can happen, or at many points of the iteration space, where conditions decide.
+"""The elements of each buffer that loops touch, found by an interval for each iterator.
+
+This is quick, and holds all that can happen, as no condition is looked at; see `points`.
 """
 
 from __future__ import annotations
@@ -154,8 +155,7 @@ def _integers(e: PExpr) -> tuple[PExpr, ...]:
 
 _SCALARS: dict[str, Callable[..., Interval]] = {
     "add": add, "mul": multiply, "min": minimum, "max": maximum,
-            "neg": lambda x: multiply((-1, -1), x),
-            "sub": lambda x, y: add(x, multiply((-1, -1), y))}
+    "neg": lambda x: multiply((-1, -1), x), "sub": lambda x, y: add(x, multiply((-1, -1), y))}
 
 
 def _fits(x: Interval) -> bool:

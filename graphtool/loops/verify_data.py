@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping
 
 from graphtool.io.weights import Weight
 from graphtool.loops.program import Buffer, Program, Run, runs
+from graphtool.loops.tried_sizes import tried
 from graphtool.loops.verify_kernel import fault
-from graphtool.loops.verify_reach import machine_of, misfit, samples
+from graphtool.loops.verify_reach import machine_of, misfit
 from graphtool.loops.verify_template import Env, Use, decisive, starts, table_spans
 from graphtool.symbolic import evaluate
 
@@ -16,7 +17,7 @@ from graphtool.symbolic import evaluate
 def verify_data(program: Program, held: Mapping[str, Weight]) -> None:
     """Raises InputError GT0375, GT0380 for constants that lead out of a buffer."""
     digests = dict(program.weights)
-    for env in samples(program):
+    for env in tried(program):
         for run, given, use, pointers in _uses(program, env):
             tables = {}
             for name, param in pointers.items():
@@ -32,7 +33,7 @@ def verify_data(program: Program, held: Mapping[str, Weight]) -> None:
 
 def verify_constants(program: Program) -> None:
     """Raises InputError GT0375 where data that decide what is touched are no constants."""
-    env = next(iter(samples(program)), None)
+    env = next(iter(tried(program)), None)
     for run, given, use, pointers in () if env is None else _uses(program, env):
         for name, param in pointers.items():
             if given[param].space != "weight":

@@ -1,16 +1,15 @@
 """Checks that kernels and ports stay inside their buffers, for sizes that the dims allow.
 
-Polynomials over open dims are not compared for all sizes: the least, the next, some and the largest
-sizes are tried. For these, what cannot be shown to be inside is refused.
+Polynomials over open dims are not compared for all sizes: some are tried. For these, what cannot be
+shown to be inside is refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 from graphtool.errors import InputError
 from graphtool.loops.program import (
-    ENDLESS,
     Bind,
     Branch,
     Buffer,
@@ -20,24 +19,24 @@ from graphtool.loops.program import (
     Run,
     Step,
     Times,
-    every_step,
     inner_steps,
 )
 from graphtool.loops.spans import WIDE, Spans
 from graphtool.loops.touched import touched
+from graphtool.loops.tried_sizes import tried
 from graphtool.loops.verify_kernel import fault
 from graphtool.loops.verify_template import ALIGN, Machine
-from graphtool.symbolic import Poly, at_least, evaluate, product, solved, symbols
+from graphtool.symbolic import Poly, evaluate, product, symbols
 
 Env = Mapping[str, int]
-LARGE = 1000  # a size that is tried where a dim has no largest
 
 
 def verify_reach(program: Program, where: str = "") -> None:
     """Raises InputError GT0375 for an access outside a buffer, GT0376 for a buffer that is larger
-    than what the caller gives, or than the arena, GT0380 for a template with wrong sizes."""
+    than what the caller gives, or than the arena, or where no size is found to try, GT0380 for a
+    template with wrong sizes."""
     try:
-        for env in samples(program):
+        for env in tried(program):
             _Check(program, env).check()
     except InputError as error:
         error.where = "\n".join(s for s in (where, error.where) if s)
@@ -55,43 +54,6 @@ def misfit(spans: Spans, sizes: Mapping[str, int]) -> tuple[str, float] | None:
         if low < 0 or high >= sizes.get(name, 0):  # 0: a hook's row
             return name, low if low < 0 else high
     return None
-
-
-def samples(program: Program) -> Iterator[dict[str, int]]:
-    """Some sizes of the dims that satisfy what the program requires of them: all small, all large,
-    and between; with those that a run computes, and the counters of its loops."""
-    seen = list[dict[str, int]]()
-    for env in _given(program):
-        for largest in (False, True):
-            full = dict(env)
-            for s in every_step(program.steps):
-                if isinstance(s, Bind):
-                    low, most = s.size.lo or 0, evaluate(s.most, full)
-                    most = LARGE if most >= ENDLESS else most
-                    full[s.size.name] = max(low, most) if largest else low
-                elif isinstance(s, Times):
-                    extent = evaluate(s.extent, full)
-                    full[s.counter.name] = max(extent - 1, 0) if largest else 0
-            if full not in seen:
-                seen.append(full)
-                yield full
-
-
-def _given(program: Program) -> Iterator[dict[str, int]]:
-    dims, requires = {s.name: s for s in program.dims}, program.requires
-    made = solved(requires, list(dims))
-    lows = {s.name: s.lo or 0 for s in program.dims}
-    highs = {n: LARGE + 7 * i if s.hi is None else s.hi for i, (n, s) in enumerate(dims.items())}
-    wanted = [lows] if not dims else [
-        lows, {n: lo + 1 for n, lo in lows.items()},
-        {n: lo + 5 + i for i, (n, lo) in enumerate(lows.items())},
-        {n: max(hi - s.step + 1, lows[n]) for (n, hi), s in zip(
-            highs.items(), program.dims, strict=True)}]
-    for sizes in wanted:
-        env = {n: at_least(s, min(sizes[n], highs[n])) for n, s in dims.items()}
-        env |= {n: evaluate(d, env) for n, d in made.items()}
-        if not any(e.breach(env) for e in requires):
-            yield env
 
 
 class _Check:

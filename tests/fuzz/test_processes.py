@@ -14,7 +14,7 @@ from benchmarks.fuzz.outcome import Finding, Outcome
 from benchmarks.fuzz.processes import Lost, Span, Tell, crew
 from benchmarks.fuzz.record import Record, read
 from benchmarks.fuzz.report import report
-from benchmarks.fuzz.spans import merged, seeds, spans
+from benchmarks.fuzz.seeds import merged, seeds, spans
 
 
 def whole(span: Span, tell: Tell) -> list[int]:

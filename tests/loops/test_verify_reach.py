@@ -35,7 +35,8 @@ from graphtool.loops.verify_reach import verify_reach
 from graphtool.loops.walk import statements
 from graphtool.lower import lower
 from graphtool.native.build import weights_of
-from graphtool.symbolic import Symbol, symbol_of
+from graphtool.symbolic import Dim, Equation, Symbol, symbol_of
+from graphtool.symbolic.poly import floordiv, mod
 from graphtool.target import named
 from tests.cases import CASES
 from tests.emit import samples
@@ -120,6 +121,35 @@ def test_a_size_that_a_run_computes(most: int, refused: bool) -> None:
             verify_reach(made)
     else:
         verify_reach(made)
+
+
+def conditioned(size: Dim, *requires: Equation) -> Program:
+    """y[i] = 0 for all i below N·M, of an output with `size` elements."""
+    dims = tuple(Symbol(n, 1) for n in "NM")
+    n, m = map(symbol_of, dims)
+    i = Symbol("i", 0, None, n * m)
+    kernel = Kernel("k", (Param("y", float32, False),), (
+        For(i, n * m, "serial", (Store("y", symbol_of(i), Const(0.0, float32)),)),))
+    return Program("m", dims, (), (Port("y", float32, (size,)),),
+                   (Buffer("b0", float32, size, "output"),), (kernel,), (Run("k", ("b0",)),),
+                   requires=requires)
+
+
+N, M = symbol_of(Symbol("N", 1)), symbol_of(Symbol("M", 1))
+
+
+@pytest.mark.parametrize("rows", [
+    (Equation(mod(floordiv(N + 1, 2), 8), 0),), (Equation(N, M),), (Equation(2 * N, 3 * M),),
+    (Equation(mod(N, 7), 3), Equation(mod(M, 64), 63)), (Equation(mod(N * M, 6), 5),)])
+def test_sizes_that_conditions_allow_are_tried(rows: tuple[Equation, ...]) -> None:
+    verify_reach(conditioned(N * M, *rows))
+    with pytest.raises(InputError, match="GT0375"):
+        verify_reach(conditioned(N * M - 1, *rows))
+
+
+def test_conditions_that_no_sizes_satisfy() -> None:
+    with pytest.raises(InputError, match=r"GT0376.*no sizes are found.*N%4"):
+        verify_reach(conditioned(N * M, Equation(mod(N, 4), 1), Equation(mod(N, 4), 2)))
 
 
 def test_a_mutant_without_columns_is_refused() -> None:

@@ -1,0 +1,74 @@
+"""The sizes of a program's dims for which its reach is checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain, islice, product
+
+from graphtool.loops.program import ENDLESS, Bind, Program, Times, every_step
+from graphtool.loops.verify_kernel import fault
+from graphtool.symbolic import Equation, Symbol, at_least, evaluate, solved, symbols
+
+LARGE = 1000  # a size that is tried where a dim has no largest
+NEAR, FEW = 4096, 12  # sizes that are tried of a dim with a condition; of each of several dims
+
+
+def tried(program: Program) -> Iterator[dict[str, int]]:
+    """Some sizes of the dims that satisfy what the program requires of them: all small, all large,
+    and between; with those that a run computes, and the counters of its loops.
+
+    Raises InputError GT0376 where no sizes are found that satisfy the conditions.
+    """
+    seen = list[dict[str, int]]()
+    for env in _given(program):
+        for largest in (False, True):
+            full = dict(env)
+            for s in every_step(program.steps):
+                if isinstance(s, Bind):
+                    low, most = s.size.lo or 0, evaluate(s.most, full)
+                    most = LARGE if most >= ENDLESS else most
+                    full[s.size.name] = max(low, most) if largest else low
+                elif isinstance(s, Times):
+                    extent = evaluate(s.extent, full)
+                    full[s.counter.name] = max(extent - 1, 0) if largest else 0
+            if full not in seen:
+                seen.append(full)
+                yield full
+    if not seen:
+        raise fault("GT0376", "no sizes are found that satisfy what the program requires: "
+                              + ", ".join(map(str, program.requires)))
+
+
+def _given(program: Program) -> Iterator[dict[str, int]]:
+    """Sizes of the dims that satisfy all conditions."""
+    dims = {s.name: s for s in program.dims}
+    made = solved(program.requires, list(dims))
+    lows = {n: s.lo or 0 for n, s in dims.items()}
+    highs = {n: LARGE + 7 * i if s.hi is None else s.hi for i, (n, s) in enumerate(dims.items())}
+    wanted = (lows, {n: lo + 1 for n, lo in lows.items()},
+              {n: lo + 5 + i for i, (n, lo) in enumerate(lows.items())},
+              {n: max(hi - dims[n].step + 1, lows[n]) for n, hi in highs.items()})
+    alone = {n: [e for e in program.requires if {s.name for s in symbols(e.left - e.right)} == {n}]
+             for n in dims}
+    near = (({n: next(_near(s, min(sizes[n], highs[n]), alone[n]), 0) for n, s in dims.items()})
+            for sizes in wanted)
+    few = (list(islice(_near(s, lows[n], alone[n]), FEW)) for n, s in dims.items())
+    several = len(dims) > 1 and any(len(symbols(e.left - e.right)) > 1 for e in program.requires)
+    grid = (dict(zip(dims, sizes, strict=True)) for sizes in islice(product(*few), NEAR))
+    for sizes in chain(near, grid if several else ()):
+        env = sizes | {n: evaluate(d, sizes) for n, d in made.items()}
+        if _allowed(env, dims, program.requires):
+            yield env
+
+
+def _near(s: Symbol, n: int, rows: Iterable[Equation]) -> Iterator[int]:
+    """Values of a dim that satisfy the conditions on it alone: from n on, then those below n."""
+    start = at_least(s, n)
+    above = range(start, min(ENDLESS if s.hi is None else s.hi, start + NEAR * s.step) + 1, s.step)
+    below = range(start - s.step, max((s.lo or 0) - 1, start - NEAR * s.step), -s.step)
+    return (k for k in chain(above, below) if not any(e.breach({s.name: k}) for e in rows))
+
+
+def _allowed(env: Mapping[str, int], dims: Mapping[str, Symbol], rows: Iterable[Equation]) -> bool:
+    return not any(e.breach(env) for e in rows) and all(
+        env[n] >= (s.lo or 0) and (s.hi is None or env[n] <= s.hi) for n, s in dims.items())
