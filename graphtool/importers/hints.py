@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from graphtool.ir.graph import Module
 from graphtool.ir.run_sizes import bare
-from graphtool.symbolic import Equation, symbols, text
+from graphtool.symbolic import text
+from graphtool.symbolic.equations import of_one
 from graphtool.symbolic.implied import satisfying
 
 
 def dynamic_options(module: Module) -> list[str]:
     """`H=16.. step 16` and `M=N`: sizes that satisfy the module's conditions. A condition on
     several sizes that names none of them alone has no such option."""
-    out = {}
+    out, alone = {}, of_one(module.requires, module.symbols)
     for name, s in module.symbols.items():
-        rows = [e for e in module.requires if _of(e) == {name}]
+        rows = alone.get(name, [])
         if not rows and s.step == 1:
             continue
         found = satisfying(s, rows)
@@ -21,10 +22,6 @@ def dynamic_options(module: Module) -> list[str]:
             high = "" if s.hi is None else s.hi
             out[name] = f"{name}={found[0]}..{high} step {found[1]}"
     for e in module.requires:
-        if (one := bare(e.left)) is not None and len(_of(e)) > 1:
+        if (one := bare(e.left)) is not None and len(e.names) > 1:
             out[one.name] = f"{one.name}={text(e.right).replace(' ', '')}"
     return list(out.values())
-
-
-def _of(e: Equation) -> set[str]:
-    return {s.name for d in (e.left, e.right) for s in symbols(d)}

@@ -7,7 +7,8 @@ from itertools import chain, islice, product
 
 from graphtool.loops.program import ENDLESS, Bind, Program, Times, every_step
 from graphtool.loops.verify_kernel import fault
-from graphtool.symbolic import Equation, Symbol, at_least, evaluate, solved, symbols
+from graphtool.symbolic import Equation, Symbol, at_least, evaluate, solved
+from graphtool.symbolic.equations import of_one
 
 LARGE = 1000  # a size that is tried where a dim has no largest
 NEAR, FEW = 4096, 12  # sizes that are tried of a dim with a condition; of each of several dims
@@ -48,12 +49,11 @@ def _given(program: Program) -> Iterator[dict[str, int]]:
     wanted = (lows, {n: lo + 1 for n, lo in lows.items()},
               {n: lo + 5 + i for i, (n, lo) in enumerate(lows.items())},
               {n: max(hi - dims[n].step + 1, lows[n]) for n, hi in highs.items()})
-    alone = {n: [e for e in program.requires if {s.name for s in symbols(e.left - e.right)} == {n}]
-             for n in dims}
-    near = (({n: next(_near(s, min(sizes[n], highs[n]), alone[n]), 0) for n, s in dims.items()})
-            for sizes in wanted)
-    few = (list(islice(_near(s, lows[n], alone[n]), FEW)) for n, s in dims.items())
-    several = len(dims) > 1 and any(len(symbols(e.left - e.right)) > 1 for e in program.requires)
+    own = of_one(program.requires, dims)
+    near = ({n: next(_near(s, min(sizes[n], highs[n]), own.get(n, [])), 0)
+             for n, s in dims.items()} for sizes in wanted)
+    few = (list(islice(_near(s, lows[n], own.get(n, [])), FEW)) for n, s in dims.items())
+    several = any(len(e.names) > 1 for e in program.requires)
     grid = (dict(zip(dims, sizes, strict=True)) for sizes in islice(product(*few), NEAR))
     for sizes in chain(near, grid if several else ()):
         env = sizes | {n: evaluate(d, sizes) for n, d in made.items()}

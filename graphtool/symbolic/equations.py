@@ -36,6 +36,11 @@ class Equation:
     def __str__(self) -> str:
         return f"{text(self.left)} == {text(self.right)}"
 
+    @property
+    def names(self) -> frozenset[str]:
+        """The symbols on which it depends, by name."""
+        return frozenset(s.name for s in symbols(self.left - self.right))
+
     def under(self, env: Mapping[str, Dim]) -> Equation:
         """The equation with symbols replaced by name."""
         return Equation(substitute(self.left, env), substitute(self.right, env))
@@ -57,6 +62,16 @@ def equations(pairs: Iterable[tuple[Dim, Dim]]) -> list[Equation]:
     return list(dict.fromkeys(e for e in made if e.holds is not True))
 
 
+def of_one(found: Iterable[Equation], free: Iterable[str]) -> dict[str, list[Equation]]:
+    """For each symbol of `free` the equations in it alone, if there are any."""
+    out: dict[str, list[Equation]] = {}
+    names = {frozenset((n,)): n for n in free}
+    for e in found:
+        if (name := names.get(e.names)) is not None:
+            out.setdefault(name, []).append(e)
+    return out
+
+
 # ---- remainders --------------------------------------------------------------------------------
 
 def with_steps(found: Iterable[Equation], free: Mapping[str, Symbol]) -> dict[str, Symbol]:
@@ -65,14 +80,9 @@ def with_steps(found: Iterable[Equation], free: Mapping[str, Symbol]) -> dict[st
     For each symbol, the equations in it alone must hold for one remainder of some divisor, and for
     no other. Raises InputError GT0317 if they hold for none.
     """
-    alone: dict[str, list[Dim]] = {}
-    for e in found:
-        named = symbols(e.left - e.right)
-        if len(named) == 1 and named[0].name in free:
-            alone.setdefault(named[0].name, []).append(e.left - e.right)
     out = {}
-    for name, gaps in alone.items():
-        made = _stepped(free[name], gaps)
+    for name, rows in of_one(found, free).items():
+        made = _stepped(free[name], [e.left - e.right for e in rows])
         if made is not None and made != free[name]:
             out[name] = made
     return out

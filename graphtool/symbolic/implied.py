@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from graphtool.symbolic.equations import Equation, equations, period_of, remainders
+from graphtool.symbolic.equations import Equation, equations, of_one, period_of, remainders
 from graphtool.symbolic.poly import Call, Dim, Symbol, mod, symbol_of
 from graphtool.symbolic.steps import at_least, dim_of
-from graphtool.symbolic.terms import evaluate, symbols
+from graphtool.symbolic.terms import evaluate
 from graphtool.symbolic.text import text
 
 _RANGE = 4096  # sizes of a bounded symbol that are tried one by one
@@ -23,15 +23,10 @@ def simplified(found: Iterable[Equation], free: Mapping[str, Symbol]) -> list[Eq
 
     `free` are the open sizes. A condition on several of them is kept as it is.
     """
-    out: list[Equation] = []
-    alone: dict[str, list[Equation]] = {}
-    for e in equations((e.left, e.right) for e in found):
-        named = symbols(e.left - e.right)
-        if len(named) == 1 and named[0].name in free:
-            alone.setdefault(named[0].name, []).append(e)
-        else:
-            out.append(e)
-    return [e for name, rows in alone.items() for e in _shortest(free[name], rows)] + out
+    rows = equations((e.left, e.right) for e in found)
+    alone = of_one(rows, free)
+    of_several = [e for e in rows if len(e.names) != 1 or not e.names <= free.keys()]
+    return [e for name, own in alone.items() for e in _shortest(free[name], own)] + of_several
 
 
 def satisfying(s: Symbol, rows: Sequence[Equation]) -> tuple[int, int] | None:
@@ -41,7 +36,7 @@ def satisfying(s: Symbol, rows: Sequence[Equation]) -> tuple[int, int] | None:
     good = period and remainders(s, [e.left - e.right for e in rows], period)
     if not period or not good:
         return None
-    start = min((r for r in good), key=lambda r: (r != 0, r))
+    start = min(good, key=lambda r: (r != 0, r))
     least = max(s.lo or 0, 1)
     least += (start - least) % period
     return None if s.hi is not None and least > s.hi else (least, period)
