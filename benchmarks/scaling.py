@@ -61,10 +61,10 @@ def measure(family: str, size: int, threads: list[int], seconds: float) -> Row:
     import graphtool
     from benchmarks.contest import hurry
     from benchmarks.worker import pin, rounds
-    from graphtool import interp
+    from graphtool.analysis import made_up
     from graphtool.analysis.costs import flops, total
     module = model(family, size)
-    inputs = interp.random_inputs(module, 0)
+    inputs = made_up.random_inputs(module, 0)
     with tempfile.TemporaryDirectory() as folder:
         path = graphtool.build(module, Path(folder) / "b")
         times = {}

@@ -147,5 +147,5 @@ def _write(one: Single, proto: Any) -> None:
 
 
 def _random(module: Any) -> dict[str, Array]:
-    from graphtool import interp
-    return dict(interp.random_inputs(module, 1))
+    from graphtool.analysis import made_up
+    return dict(made_up.random_inputs(module, 1))

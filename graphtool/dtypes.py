@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from graphtool.errors import InputError
+from graphtool.errors import InputError, near
 
 Kind = Literal["float", "int", "uint", "bool", "string"]
 
@@ -171,8 +171,9 @@ def _by_numpy() -> dict[np.dtype, DType]:
 def dtype(name: str) -> DType:
     """The row called `name` (long or short). Raises InputError GT0301 for an unknown name."""
     if name not in BY_NAME:
-        known = " ".join(row.short for row in TABLE)
-        raise InputError("GT0301", f"unknown element type {name!r}", hint=f"one of {known}")
+        short = " ".join(row.short for row in TABLE)
+        raise InputError("GT0301", f"unknown element type {name!r}",
+                         hint=near(name, BY_NAME, f"one of {short}"))
     return BY_NAME[name]
 
 

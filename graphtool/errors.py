@@ -111,6 +111,21 @@ class InternalError(GraphtoolError):
     exit_code = 70
 
 
+def near(found: object, known: Iterable[str], otherwise: str) -> str:
+    """A hint for an unknown name: the known one that is most like it, then `otherwise`. What was
+    found may be anything that a file holds in place of a name."""
+    from difflib import get_close_matches
+    names = {name.lower(): name for name in known}
+    like = get_close_matches(str(found).lower(), names, 1, 0.7)
+    return f"did you mean {names[like[0]]!r}?\n{otherwise}" if like else otherwise
+
+
+def one_of(found: object, known: Iterable[str], also: str = "") -> str:
+    """A hint for an unknown name: what is most like it, and all the names that exist."""
+    names = list(known)
+    return near(found, names, f"one of {', '.join(names)}{also}")
+
+
 def listed(names: Iterable[str], most: int = 8) -> str:
     """Names separated by commas; if there are more than `most`, the first ones and the total
     number."""

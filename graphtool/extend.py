@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeVar
 
 from graphtool import ops as _ops
 from graphtool.dtypes import dtype
-from graphtool.errors import UsageError, listed
+from graphtool.errors import UsageError, listed, one_of
 from graphtool.explain import CODES, Code
 from graphtool.ir.axes import ALONG, BROADCAST, OVER, Align, Axes
 from graphtool.ir.facets import Indexing, Lowering, Movement, Precision, Trait
@@ -32,6 +32,7 @@ from graphtool.kernels.site import Lowered, Site
 from graphtool.loops.contract import Contract, Macro, Pointer, sizes
 from graphtool.loops.instance import Instance
 from graphtool.loops.pull import Names, Pull, apply, const
+from graphtool.loops.reach import Area, Numbers, Rows
 from graphtool.ops import elementwise
 from graphtool.ops.common import composite as _composite
 from graphtool.ops.costs import per_result
@@ -51,10 +52,11 @@ from graphtool.target import Target, spelled
 from graphtool.target import register as register_target
 
 __all__ = [
-    "ALONG", "BROADCAST", "OVER", "Align", "Alternative", "Axes", "Chosen", "Contract",
+    "ALONG", "BROADCAST", "OVER", "Align", "Alternative", "Area", "Axes", "Chosen", "Contract",
     "Form", "Goal", "Graph", "Indexing", "Instance",
-    "Lowered", "Lowering", "Macro", "Module", "Movement", "Names", "Node", "Op", "OwnSite",
-    "Pass", "Plan", "Pointer", "Precision", "Pull", "Record", "Rule", "Rules", "Scalar",
+    "Lowered", "Lowering", "Macro", "Module", "Movement", "Names", "Node", "Numbers", "Op",
+    "OwnSite", "Pass", "Plan", "Pointer", "Precision", "Pull", "Record", "Rows", "Rule", "Rules",
+    "Scalar",
     "Selector", "Site", "Symbol", "Target", "TensorType", "Tracer", "Trait", "Value",
     "add_code", "add_kernel", "add_op", "add_pass", "add_rule", "add_scalar", "add_selector",
     "add_site", "add_target", "apply", "composite", "const", "cost_size", "dtype",
@@ -164,7 +166,7 @@ def _graph(result: Any, *graphs: Any) -> str:
 def _place(names: list[str], before: str, kind: str, last: int) -> int:
     if before and before not in names:
         raise UsageError("GT3106", f"there is no {kind} {before!r} before which it can be added",
-                         hint=listed(dict.fromkeys(names), most=40))
+                         hint=one_of(before, dict.fromkeys(names)))
     return names.index(before) if before else last
 
 

@@ -16,8 +16,8 @@ import numpy as np
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.dtypes import DType
-from graphtool.errors import GraphtoolError, InputError, InternalError, listed
-from graphtool.ir.facets import Indexing, Trait
+from graphtool.errors import GraphtoolError, InputError, InternalError, listed, near
+from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Graph, Module, Node, TensorType, Value, is_constant
 from graphtool.ir.op import Op, evaluate
 from graphtool.ir.run_sizes import bare, defined
@@ -26,11 +26,9 @@ from graphtool.ir.trace import replay
 from graphtool.symbolic import (
     Dim,
     Poly,
-    Symbol,
+    bind,
     check_bounds,
     check_required,
-    exact_quotient,
-    sample_sizes,
     substitute,
     symbols,
     text,
@@ -178,12 +176,13 @@ def bind_inputs(module: Module, inputs: Mapping[str, Array], setting: Setting) -
     # check this first: it may be a misspelt name
     if extra := [n for n in inputs if n not in wanted]:
         raise InputError("GT0512", f"there is no input {listed(extra)}",
-                         hint=f"the inputs are {listing}")
+                         hint=near(extra[0], wanted, f"the inputs are {listing}"))
     if missing := [n for n in wanted if n not in inputs]:
         raise InputError("GT0511", f"missing input {listed(missing)}",
                          hint=f"the inputs are {listing}")
     arrays = {n: _converted(n, _array(inputs[n], t), t, setting) for n, t in wanted.items()}
-    _bind_sizes(arrays, wanted, setting.sizes)
+    bind(((d, n) for name, t in wanted.items()
+          for d, n in zip(t.shape, arrays[name].shape, strict=True)), setting.sizes)
     for name, t in wanted.items():
         _check_shape(name, arrays[name].shape, t, setting.sizes)
     for name, size in setting.sizes.items():
@@ -214,32 +213,6 @@ def _converted(name: str, x: Array, t: TensorType, setting: Setting) -> Array:
     return x.astype(setting.widened(t.dtype).numpy, copy=False)
 
 
-def _bind_sizes(arrays: Mapping[str, Array], types: Mapping[str, TensorType],
-                sizes: dict[str, Dim]) -> None:
-    """Find the value of each symbol from a dimension: first from plain ones, then from a·s + b."""
-    pairs = [(d, n) for name, t in types.items()
-             for d, n in zip(t.shape, arrays[name].shape, strict=True) if isinstance(d, Poly)]
-    for d, n in sorted(pairs, key=lambda p: bare(p[0]) is None):
-        free = [s for s in symbols(d) if s.name not in sizes]
-        if len(free) == 1:
-            solved = _solve(substitute(d, sizes), free[0], n)
-            if solved is not None:
-                sizes[free[0].name] = solved
-
-
-def _solve(d: Dim, s: Symbol, n: int) -> int | None:
-    """The value of s with d(s) = n where d is a·s + b; n where d is s, whatever its step."""
-    if bare(d) == s:
-        return n
-    at0 = substitute(d, {s.name: s.offset})
-    slope = substitute(d, {s.name: s.offset + s.step}) - at0
-    if not isinstance(slope, int) or slope == 0 or not isinstance(at0, int):
-        return None
-    turns = exact_quotient(n - at0, slope)
-    solved = turns * s.step + s.offset if isinstance(turns, int) else None
-    return solved if solved is not None and substitute(d, {s.name: solved}) == n else None
-
-
 def _check_shape(name: str, shape: tuple[int, ...], t: TensorType,
                  sizes: Mapping[str, Dim]) -> None:
     for d, n in zip(t.shape, shape, strict=True):
@@ -251,90 +224,3 @@ def _check_shape(name: str, shape: tuple[int, ...], t: TensorType,
 def _bad_shape(name: str, shape: tuple[int, ...], t: TensorType) -> InputError:
     wanted = f"[{','.join(map(text, t.shape))}]"
     return InputError("GT0514", f"input {name} has the shape {list(shape)}, {wanted} expected")
-
-
-# ---- made-up inputs ----------------------------------------------------------------------------
-
-_WORDS = ("", "a", "an apple", "1", "Été")
-
-
-def made_up_sizes(module: Module, sizes: Mapping[str, int] | None = None) -> dict[str, Dim]:
-    """The size of each symbol in `random_inputs`: from `sizes`, or one that the module allows."""
-    bound = sample_sizes(module.symbols, module.requires, sizes or {})
-    for name, row in module.symbols.items():
-        check_bounds(row, bound[name])
-    check_required(module.requires, bound)
-    return bound
-
-
-def random_inputs(module: Module, seed: int = 0,
-                  sizes: Mapping[str, int] | None = None) -> dict[str, Array]:
-    """Random inputs on which the module can run: indices in range, masks of 0 and 1, normally
-    distributed floats.
-
-    A symbol that is not in `sizes` becomes 3, or the nearest value that its bounds and the
-    module's requirements allow.
-    """
-    rng = np.random.default_rng(seed)
-    bound = made_up_sizes(module, sizes)
-    limits = _index_limits(module.graph, bound)
-    names = value_names(module.graph)
-    out = {}
-    for v in module.graph.inputs:
-        shape = [n for d in v.type.shape if isinstance(n := substitute(d, bound), int)]
-        try:
-            out[names[v]] = _random_array(rng, v, shape, limits.get(v))
-        # too large for numpy or for the machine's memory
-        except (ValueError, MemoryError) as error:
-            raise InputError("GT0333", f"cannot make up {names[v]}: {error}",
-                             hint="choose smaller sizes, as in --dim batch=8") from error
-    return out
-
-
-def _random_array(rng: np.random.Generator, v: Value, shape: list[int], limit: int | None) -> Array:
-    d = v.type.dtype
-    if d.is_float:
-        return np.asarray(rng.standard_normal(shape)).astype(d.numpy)
-    if d is dtypes.string:
-        return np.array(rng.choice(_WORDS, shape), d.numpy)
-    if d.kind == "bool":
-        return np.asarray(rng.random(shape) < 0.5)
-    if limit is None:
-        limit = 2 if "mask" in v.hint.lower() or d.is_packed else 4
-    return np.asarray(rng.integers(0, max(limit, 1), shape)).astype(d.numpy)
-
-
-def _index_limits(graph: Graph, sizes: Mapping[str, Dim]) -> dict[Value, int]:
-    """For each value that is used as an index, the smallest extent that it indexes."""
-    limits: dict[Value, int] = {}
-
-    def lower(v: object, limit: int) -> None:
-        if isinstance(v, Value):
-            limits[v] = min(limits.get(v, limit), limit)
-
-    for node in reversed(graph.nodes):
-        if (indexing := node.op.indexing) is not None:
-            for d in _indexed(node, indexing):
-                n = substitute(d, sizes)
-                if isinstance(n, int):
-                    lower(node.inputs[indexing.indices], n)
-        elif node.op is o.cast and node.attrs["dtype"] is dtypes.bool_:
-            lower(node.inputs[0], 2)
-        elif node.outputs and node.outputs[0] in limits and _passes_on(node.op):
-            for x in node.inputs[1:] if node.op is o.select else node.inputs:
-                lower(x, limits[node.outputs[0]])
-    return limits
-
-
-def _indexed(node: Node, indexing: Indexing) -> list[Dim]:
-    """The sizes of the axes that the node's indices address."""
-    x = node.inputs[indexing.into]
-    if not isinstance(x, Value):
-        raise InternalError("GT7502", f"{node.op.name} indexes a literal", where=_place(node))
-    axes = node.attrs[indexing.axes] if isinstance(indexing.axes, str) else indexing.axes
-    return [x.type.shape[a] for a in (axes if isinstance(axes, tuple) else (axes,))]
-
-
-def _passes_on(op: Op) -> bool:
-    """Whether the elements of the result are elements of the operands."""
-    return bool(op.movement) or Trait.PICKS in op.traits or op is o.cast

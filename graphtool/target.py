@@ -11,7 +11,7 @@ import platform
 from dataclasses import dataclass, replace
 from typing import Any
 
-from graphtool.errors import UsageError
+from graphtool.errors import UsageError, one_of
 from graphtool.processors import caches, cores, cpu_flags
 
 Flags = tuple[str, ...]
@@ -197,4 +197,4 @@ def _row_of(march: str) -> Target:
         if march == row.name or march in row.aliases:
             return row
     raise UsageError("GT2101", f"unknown target {march!r}",
-                     hint=f"one of native, {', '.join(TABLE)}")
+                     hint=one_of(march, ("native", *TABLE)))

@@ -145,20 +145,3 @@ def test_region_arrives_as_a_function() -> None:
     graph = Graph((X, batch), m.graph.nodes, m.graph.outputs)
     out = interp.run(Module(graph, ("y",), SYMBOLS), {"x": ones(4), "b": ones(3)})["y"]
     np.testing.assert_array_equal(out, np.full(4, 4))
-
-
-def test_random_inputs_fit() -> None:
-    def model(ids: Any, mask: Any, x: Any) -> Any:
-        table = x.builder.constant(ones(7, 2), "table")
-        wrapped = o.select(o.lt(ids, 0), ids + 7, ids)
-        at = o.reshape(wrapped, shape=(B, 5, 1))
-        return o.gather(table, at, axes=(0,)), mask + 0, x + 0.0
-    ints = TensorType(dtypes.int64, (B, 5))
-    m = module(model, ids=ints, attention_mask=ints, x=f32(B, T))
-    inputs = interp.random_inputs(m, 0, {"B": 2})
-    assert set(np.unique(inputs["ids"])) <= set(range(7))
-    assert set(np.unique(inputs["attention_mask"])) <= {0, 1}
-    assert inputs["x"].shape == (2, 3)
-    interp.run(m, inputs)
-    again = interp.random_inputs(m, 0, {"B": 2})
-    assert all((inputs[k] == again[k]).all() for k in inputs)

@@ -87,3 +87,9 @@ def test_no_cycles() -> None:
             done.add(name)
     for name in names:
         visit(name, ())
+
+
+def test_benchmarks_import_no_tests() -> None:
+    """They run where the tests are not."""
+    for path in (ROOT.parent / "benchmarks").rglob("*.py"):
+        assert not [n for n in imports(path) if n.split(".")[0] == "tests"], path

@@ -12,6 +12,7 @@ import pytest
 
 import graphtool
 from graphtool import interp, passes
+from graphtool.analysis import made_up
 from graphtool.errors import CompilerError, UsageError
 from graphtool.ir.serial import collect_all
 from graphtool.lower import lower
@@ -67,7 +68,7 @@ def test_a_new_row_is_built_for(toy: Target, tmp_path: Path) -> None:
     manifest = runtime.read_manifest(built)
     assert manifest.target == "toy2" and {"-DTOY=2", "-DMORE"} <= {*manifest.flags}
     assert "#define GT_LANES 8\n" in (built / "model_kernels.h").read_text()
-    xs = interp.random_inputs(module, 0)
+    xs = made_up.random_inputs(module, 0)
     for name, want in interp.run(module, xs).items():
         np.testing.assert_allclose(runtime.load(built).run(xs)[name], want, rtol=1e-4, atol=1e-5)
 
@@ -92,7 +93,7 @@ def test_a_new_family_shares_one_library(toy: Target, tmp_path: Path) -> None:
     built = build_fat({n: lower(m, targets[n]) for n, m in ready.items()}, tmp_path / "b",
                       name="model", store=store, levels=TOYS)
     assert "The level of toy, 1 to 2" in (built / "model.h").read_text()
-    xs = interp.random_inputs(module, 0)
+    xs = made_up.random_inputs(module, 0)
     for name, want in interp.run(module, xs).items():
         np.testing.assert_allclose(runtime.load(built).run(xs)[name], want, rtol=1e-4, atol=1e-5)
 

@@ -39,7 +39,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
                         help="with --torch: gradients too, all floats being float64")
     parser.add_argument("--artifacts", action="store_true",
                         help="mutated graph, weights, listing, program, build, tuning and "
-                             "checkpoint files: each is read, or refused by an error with a code")
+                             "checkpoint files: each is read, or refused by an error with a code; "
+                             "with --sanitize: programs, and those accepted are compiled and run")
     parser.add_argument("--sanitize", metavar="LIST", choices=SANITIZERS,
                         help="compile the graphs under sanitizers and run them on buffers that "
                              f"stand apart: {' or '.join(SANITIZERS)}")
@@ -93,6 +94,10 @@ def chosen(options: argparse.Namespace) -> tuple[str, Run, int]:
     """The mode's name, what does a span of it, and the seeds of a span."""
     keep = options.rerun is not None
     share, only = 1.0 if keep else options.compile, tuple(options.only)
+    if options.artifacts and options.sanitize:
+        from benchmarks.fuzz import mutants
+        return f"mutated programs, {options.sanitize}", partial(
+            mutants.work, sanitizers=options.sanitize), mutants.SIZE
     if options.artifacts:
         from benchmarks.fuzz import artifacts
         return "mutated artifacts", partial(artifacts.work, only=only), artifacts.SIZE

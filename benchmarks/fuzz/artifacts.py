@@ -9,10 +9,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from benchmarks.fuzz.artifact_kinds import KINDS
+from benchmarks.fuzz.mutations import explore
 from benchmarks.fuzz.outcome import Finding, Outcome
 from benchmarks.fuzz.processes import Span, Tell
-from tests.io.mutations import explore
-from tests.io.test_mutations import KINDS
 
 SIZE = 240  # mutations of one kind of file
 
@@ -20,8 +20,7 @@ SIZE = 240  # mutations of one kind of file
 @cache
 def samples(kind: str) -> tuple[Callable[[Path], Any], list[Path]]:
     """How the kind is read, and the files that are changed."""
-    row: Any = KINDS[kind]
-    read, made = row
+    read, made = KINDS[kind]
     return read, made()
 
 

@@ -16,6 +16,7 @@ class Undefined(Exception):
     """torch has no gradient of this module."""
 
 
+ONLY_NAN, OUR_NAN = "is a number where torch's is NaN", "is NaN where torch's is a number"
 RTOL = 1e-6  # against the largest gradient of an operand
 
 
@@ -55,9 +56,16 @@ def gradients(made: ModuleCase, module: Module) -> str:
     labels = [*(f"input {i}" for i in floats), *(n for n in learn if n in held)]
     kept = [*want[:len(floats)], *(w for n, w in zip(learn, want[len(floats):], strict=True)
                                    if n in held)]
+    found: list[str] = []
     for label, g, w in zip(labels, got, kept, strict=True):
         true = np.zeros(g.shape) if w is None else w.numpy(force=True)
         scale = max(1.0, float(np.abs(true[np.isfinite(true)]).max(initial=0.0)))
-        if not np.allclose(g, true, RTOL, RTOL * scale, equal_nan=True):
-            return f"{label.split('.')[0].rstrip('0123456789 ')} off"
-    return ""
+        if g.shape != true.shape:
+            found.append(f"{label} off: shape {g.shape}, {true.shape} expected")
+            continue
+        off = ~np.isclose(g, true, RTOL, RTOL * scale, equal_nan=True)
+        if off.any():
+            kind = (ONLY_NAN if np.isnan(true[off]).all() else
+                    OUR_NAN if np.isnan(g[off]).all() else "off")
+            found.append(f"{label.split('.')[0].rstrip('0123456789 ')} {kind}")
+    return min(found, key=lambda f: "NaN" in f, default="")

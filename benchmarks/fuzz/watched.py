@@ -10,25 +10,25 @@ import re
 import struct
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks.fuzz.apart import ALIGN, spread
 from benchmarks.libraries import InC
 from graphtool import interp
 from graphtool.emit.c import emit
 from graphtool.errors import CompilerError
 from graphtool.ir.serial import collect_all
-from graphtool.loops.program import Program
 from graphtool.native.compiler import find
-from graphtool.symbolic import Dim, ceildiv, substitute
+from graphtool.symbolic import Dim, substitute
 from graphtool.target import Target
 
 Array = np.ndarray[Any, Any]
 Ready = tuple[dict[str, Array], InC]  # inputs and the program that gets them
-ALIGN, GAP = 64, 256
+GAP = 256
 SECONDS = 300
 OPTIONS = {"ASAN_OPTIONS": "detect_leaks=0", "UBSAN_OPTIONS": "print_stacktrace=1",
            "TSAN_OPTIONS": "halt_on_error=1 exitcode=66"}
@@ -58,18 +58,6 @@ class Call:
         out += [numbers(len(self.outputs), *self.outputs, len(self.gaps)),
                 *(numbers(*gap) for gap in self.gaps)]
         return b"".join(out)
-
-
-def spread(program: Program) -> Program:
-    """The program with a gap behind each buffer of the arena and of the weights."""
-    ends: dict[str, Dim] = {"arena": 0, "weight": 0}
-    buffers = []
-    for b in program.buffers:
-        if b.space in ends:
-            b = replace(b, offset=ends[b.space])
-            ends[b.space] = ends[b.space] + ceildiv(b.bytes_of(b.size), ALIGN) * ALIGN + GAP
-        buffers.append(b)
-    return replace(program, buffers=tuple(buffers), arena=ends["arena"])
 
 
 def call_of(p: InC, feed: dict[str, Array]) -> Call:
@@ -108,7 +96,7 @@ def watched(ready: Sequence[Ready], folder: Path, target: Target,
     """
     calls, sources = list[Call](), list[str]()
     for feed, p in ready:
-        apart = InC(p.module, spread(p.program), {})
+        apart = InC(p.module, spread(p.program, GAP), {})
         for file, text in emit(apart.program).items():
             if not file.endswith(("_load.c", "_example.c")):
                 (folder / file).write_text(text)

@@ -59,7 +59,7 @@ def bench(build_dir: Pathlike, inputs: Mapping[str, Array] | None = None, *, sec
           sizes: Mapping[str, int] | None = None) -> Bench:
     """The time of a run in milliseconds: median, minimum and maximum in about `seconds` seconds."""
     model = runtime.load(Path(build_dir), threads)
-    arrays = inputs if inputs is not None else sides.port_inputs(model, seed, sizes or {})
+    arrays = inputs if inputs is not None else sides.build_inputs(model, seed, sizes or {})
     outputs = model.run(arrays)
     return time_all({"graphtool": lambda: model.run(arrays, out=outputs)}, model.threads, seconds)
 
@@ -74,7 +74,7 @@ def profile(build_dir: Pathlike, inputs: Mapping[str, Array] | None = None, *, r
     """
     path = Path(build_dir)
     model, state = runtime.load(path, threads), sides.training_state(path)
-    arrays = inputs if inputs is not None else sides.port_inputs(model, seed, sizes or {})
+    arrays = inputs if inputs is not None else sides.build_inputs(model, seed, sizes or {})
     return profile_build(path, {**arrays, **state}, threads, runs)[0]
 
 

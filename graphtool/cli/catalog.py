@@ -8,7 +8,7 @@ import typer
 
 from graphtool.cli import options, terminal
 from graphtool.cli.versions import versions
-from graphtool.errors import UsageError
+from graphtool.errors import UsageError, near
 
 
 def ops(name: Annotated[str | None, typer.Argument(
@@ -88,5 +88,5 @@ def explain(code: Annotated[str | None, typer.Argument(
     key = key if key in CODES or key.startswith("GT") else f"GT{key}"
     if key not in CODES:
         raise UsageError("GT3019", f"there is no error code {code!r}",
-                         hint="`graphtool explain` lists them")
+                         hint=near(key, CODES, "`graphtool explain` lists them"))
     terminal.lines([f"{key}: {CODES[key].title}", "", CODES[key].text])

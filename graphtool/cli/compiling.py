@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -76,7 +77,7 @@ def emit(source: Model, out: Annotated[Path, typer.Option(
          name: options.Name = None, march: options.March = "native") -> None:
     """Write the C of a graph or program, and compile nothing."""
     from graphtool.emit.c import emit as emit_c
-    from graphtool.io.directory import write_files
+    from graphtool.io.together import write_files
     texts = emit_c(_lowered(source, name, _target("cpu", march)).program)
     write_files(out, texts)
     for file, text in texts.items():
@@ -115,9 +116,7 @@ def build(source: Model, out: options.OutDir, name: options.Name = None,
                          hint="graphtool grad MODEL --loss … --optimizer adam makes one")
     else:
         lowered, path = _model(source, out, name, passes, rules, _target(target, march),
-                               index_checks, weights=weights, **how)
-        if keep:
-            _keep(lowered, path)
+                               index_checks, keep, weights=weights, **how)
         terminal.note(f"{path}: {', '.join(sorted(p.name for p in path.iterdir()))}")
         if line := _memory(lowered.program):
             terminal.note(line)
@@ -125,7 +124,7 @@ def build(source: Model, out: options.OutDir, name: options.Name = None,
 
 
 def _model(source: str, out: Path, name: str | None, passes: str | None, rules: Rules,
-           target: Target, index_checks: bool, **how: Any) -> tuple[Lowered, Path]:
+           target: Target, index_checks: bool, keep: bool, **how: Any) -> tuple[Lowered, Path]:
     """The build of a graph, program or model, and what it was made from."""
     from concurrent.futures import ThreadPoolExecutor
 
@@ -135,7 +134,8 @@ def _model(source: str, out: Path, name: str | None, passes: str | None, rules: 
         beside.submit(find, how["cc"], target, openmp=how["openmp"])
         lowered = _lowered(source, name, target, passes, rules, index_checks=index_checks)
     return lowered, compile_program(lowered.program, out, name=lowered.program.name, target=target,
-                                    store=lowered.store, **how)
+                                    store=lowered.store, **how,
+                                    also=partial(_keep, lowered) if keep else None)
 
 
 def _memory(program: Program) -> str:
@@ -210,11 +210,11 @@ def _lowered(source: str, name: str | None, target: Target,
 
 
 def _keep(lowered: Lowered, path: Path) -> None:
-    """Write every stage's artifact beside the result, in the order they were made."""
+    """Write every stage's artifact into a build, in the order they were made."""
     from graphtool.ir import serial
     from graphtool.loops import serial as loops
     folder = path / "stages"
-    folder.mkdir(exist_ok=True)
+    folder.mkdir()
     for i, (stage, module) in enumerate(lowered.stages.items()):
         serial.save(module, folder / f"{i}-{stage}.graph.json")
     loops.save(lowered.program, folder / f"{len(lowered.stages)}-lower.program.json",

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from graphtool.cli import options, sources, terminal
-from graphtool.errors import UsageError
+from graphtool.errors import UsageError, one_of
 
 Stats = Annotated[bool, typer.Option(
     "--stats", help="Print counts of ops, parameters, FLOPs, bytes, peak memory and open dims.")]
@@ -41,9 +41,10 @@ def show(graph: options.Graph, stats: Stats = False, tabular: Tabular = False,
     if why or why_not_fused or node is not None:
         _show_why(graph, node, why_not_fused, json)
         return
-    if category not in (None, "compute", "data", "shape", "control", "memory"):
+    from graphtool.ir.op import CATEGORIES
+    if category not in (None, *CATEGORIES):
         raise UsageError("GT3016", f"unknown category {category!r}",
-                         hint="one of compute, data, shape, control, memory")
+                         hint=one_of(category, CATEGORIES))
     module, side, _ = sources.read(graph)
     if stats or (json and not tabular):
         from graphtool.report.stats import stats as measure
@@ -118,7 +119,7 @@ def draw(graph: options.Graph, out: options.Out = None,
     chosen = format or suffixes.get(suffix, suffix.removeprefix(".") or "dot")
     if chosen not in FORMATS:
         raise UsageError("GT3017", f"unknown format {chosen!r}",
-                         hint=f"one of {', '.join(FORMATS)}")
+                         hint=one_of(chosen, FORMATS))
     module = sources.load(graph)
     sources.write(out, FORMATS[chosen](picture.picture(module, constants, groups)))
 
@@ -135,7 +136,7 @@ def diff(a: Annotated[str, typer.Argument(metavar="A", help="The graph before.")
     from graphtool.report.diff_text import markdown, text
     writers = {"text": text, "markdown": markdown}
     if format not in writers:
-        raise UsageError("GT3017", f"unknown format {format!r}", hint="one of text, markdown")
+        raise UsageError("GT3017", f"unknown format {format!r}", hint=one_of(format, writers))
     found = compare(sources.load(a), sources.load(b))
     terminal.report(found, json, writers[format](found, Path(a).name, Path(b).name))
     return 0 if found.equal else 1

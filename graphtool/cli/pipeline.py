@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from graphtool import interp, passes
+from graphtool.analysis import made_up
 from graphtool.cli import terminal
-from graphtool.errors import InputError, UsageError
+from graphtool.errors import InputError, UsageError, one_of
 from graphtool.io import pairs
 from graphtool.io.weights import Weight
 from graphtool.ir import serial
@@ -42,10 +43,10 @@ class Watch:
         self.weights: dict[str, Weight] = {}
         self.dumped: dict[Path, bytes] = {}
         self.differences: list[Difference] | None = None
-        plain = [c.name for c in self.calls]
-        if print_after not in (None, "all", "changed", *plain):
+        places = ("all", "changed", *dict.fromkeys(c.name for c in self.calls))
+        if print_after is not None and print_after not in places:
             raise UsageError("GT3022", f"--print-after {print_after!r}: no such pass runs",
-                             hint=f"all, changed, or one of {', '.join(dict.fromkeys(plain))}")
+                             hint=one_of(print_after, places))
 
     def run(self) -> Module:
         """The module after the passes; what was asked for is printed and dumped on the way."""
@@ -113,7 +114,7 @@ class Watch:
         for name, symbol in gone.items():
             if symbol.lo is not None:
                 known.setdefault(name, self._bound(name, symbol.lo))
-        return interp.random_inputs(self.module, seed, known)
+        return made_up.random_inputs(self.module, seed, known)
 
     def _bound(self, name: str, least: int) -> int:
         values: dict[str, Any] = {}

@@ -25,11 +25,11 @@ def run(build: Build, out: options.Out = None, inputs: options.Inputs = None,
     The outputs are written to an .npz file, or printed in short."""
     from graphtool.cli.transform import write_outputs
     from graphtool.native import runtime
-    from graphtool.verify.sides import port_inputs
+    from graphtool.verify.sides import build_inputs
     model = runtime.load(build, threads, verify)
     sizes = sources.sizes(dim, [d.name for d in model.manifest.dims])
     arrays = sources.arrays([p.name for p in model.inputs], inputs, input,
-                            (lambda: port_inputs(model, seed, sizes)) if random else None)
+                            (lambda: build_inputs(model, seed, sizes)) if random else None)
     write_outputs(dict(model.run(arrays)), out)
 
 
@@ -75,11 +75,11 @@ def bench(build: Build, inputs: options.Inputs = None, input: options.Input = No
     from graphtool.native import runtime
     from graphtool.report.bench import bench as measure
     from graphtool.report.bench import bench_lines
-    from graphtool.verify.sides import port_inputs
+    from graphtool.verify.sides import build_inputs
     ours = runtime.load(build, threads)
     sizes = sources.sizes(dim, [d.name for d in ours.manifest.dims])
     arrays = sources.arrays([p.name for p in ours.inputs], inputs, input,
-                            lambda: port_inputs(ours, seed, sizes))
+                            lambda: build_inputs(ours, seed, sizes))
     outputs = ours.run(arrays)
     contestants: dict[str, Callable[[], object]] = {
         "graphtool": lambda: ours.run(arrays, out=outputs)}
@@ -105,12 +105,12 @@ def profile(build: Build, inputs: options.Inputs = None, input: options.Input = 
     from graphtool.io import files
     from graphtool.native import runtime
     from graphtool.report import profile as report
-    from graphtool.verify.sides import port_inputs, training_state
+    from graphtool.verify.sides import build_inputs, training_state
     model = runtime.load(build, threads)
     sizes = sources.sizes(dim, [d.name for d in model.manifest.dims])
     state = training_state(build)
     arrays = sources.arrays([p.name for p in model.inputs if p.name not in state], inputs, input,
-                            lambda: port_inputs(model, seed, sizes) | state)
+                            lambda: build_inputs(model, seed, sizes) | state)
     found, marks = report.profile(build, arrays, threads, runs)
     if trace is not None:
         files.write_bytes(trace, report.trace(found, marks).encode())

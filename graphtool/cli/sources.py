@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from graphtool.errors import InputError, UsageError, listed
+from graphtool.errors import InputError, UsageError, listed, near
 
 if TYPE_CHECKING:
     import numpy as np
@@ -105,7 +105,7 @@ def sizes(dims: Sequence[str] | None, among: Collection[str] | None = None
             raise UsageError("GT3011", f"--dim {text!r} is not NAME=SIZE", hint="as in --dim B=8")
         if among is not None and name not in among:
             raise UsageError("GT3011", f"there is no dim {name!r}",
-                             hint=f"the dims are {listed(among)}" if among
+                             hint=near(name, among, f"the dims are {listed(among)}") if among
                              else "all sizes are fixed")
         out[name] = int(value)
     return out

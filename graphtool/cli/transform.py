@@ -81,12 +81,12 @@ def eval_(graph: options.Graph, out: options.Out = None, inputs: options.Inputs 
 def module_inputs(module: Module, file: Path | None, given: list[str] | None, random: bool,
                   seed: int, dims: list[str] | None) -> dict[str, Any]:
     """The inputs of a graph, by the names that its listing shows."""
-    from graphtool import interp
+    from graphtool.analysis import made_up
     from graphtool.ir.text import value_names
     names = value_names(module.graph)
     sizes = sources.sizes(dims, module.symbols)
     return sources.arrays([names[v] for v in module.graph.inputs], file, given,
-                          (lambda: interp.random_inputs(module, seed, sizes)) if random else None)
+                          (lambda: made_up.random_inputs(module, seed, sizes)) if random else None)
 
 
 def write_outputs(results: dict[str, Any], out: Path | None) -> None:

@@ -4,12 +4,13 @@ rest."""
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import chain
 
 from graphtool.emit.expr import ExprPrinter
 from graphtool.emit.lines import Writer, c_string
 from graphtool.emit.rules import atom_text, rules
 from graphtool.loops.program import Port, Program
-from graphtool.symbolic import dim_of, text
+from graphtool.symbolic import dim_of, line, text
 
 
 def table(w: Writer, declared: str, rows: Iterable[str], end: str = "{0}") -> None:
@@ -91,11 +92,14 @@ def port_row(p: Port) -> str:
 
 
 def dim_rows(program: Program) -> list[str]:
-    """Each dim with the input and axis that its value is read from."""
+    """Each dim with the input and axis that its value is read from, and how."""
+    axes = [(d, n, axis) for n, p in enumerate(program.inputs) for axis, d in enumerate(p.shape)]
     rows = []
     for s in program.dims:
-        at = next(((n, axis) for n, p in enumerate(program.inputs)
-                   for axis, d in enumerate(p.shape) if d == dim_of(s)), (-1, -1))
+        lines = ((n, axis, found) for d, n, axis in axes if (found := line(d, s)))
+        plain = ((n, axis, (0, 1, 0, 1)) for d, n, axis in axes if d == dim_of(s))
+        n, axis, how = next(chain(plain, lines), (-1, -1, (0, 1, 0, 1)))
         most = -1 if s.hi is None else s.hi
-        rows.append(f"{{{c_string(s.name)}, {s.lo or 0}, {most}, {at[0]}, {at[1]}}}")
+        rows.append(f"{{{c_string(s.name)}, {s.lo or 0}, {most}, {n}, {axis}, "
+                    f"{', '.join(map(str, how))}}}")
     return rows

@@ -25,7 +25,7 @@ from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch._guards import TracingContext
 
 import graphtool.kernels  # noqa: F401  (fills the registry)
-from graphtool.errors import GraphtoolError, UnsupportedError, UsageError
+from graphtool.errors import GraphtoolError, UnsupportedError, UsageError, one_of
 from graphtool.importers.torch.driver.aot import Captured, Output, captured, decompositions
 from graphtool.importers.torch.driver.live import DTYPES
 from graphtool.native import runtime
@@ -49,7 +49,7 @@ def graphtool_backend(gm: fx.GraphModule, example_inputs: Sequence[Any], *,
     unknown = sorted(set(options or {}) - set(OPTIONS))
     if unknown:
         raise UsageError("GT1120", f"the backend has no option {unknown[0]!r}",
-                         hint=f"it knows {', '.join(OPTIONS)}")
+                         hint=one_of(unknown[0], OPTIONS))
     fixed = dict(_parameters(example_inputs)) if (options or {}).get("freeze") else {}
     compiler = aot_autograd(
         fw_compiler=functools.partial(_compiled, part="forward"),

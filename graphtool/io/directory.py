@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from errno import EEXIST, ENOENT, ENOTEMPTY
 from pathlib import Path
 
 from graphtool.errors import InputError
-from graphtool.io import files, locks
+from graphtool.io import locks
 from graphtool.io.atomic import PART, settle, sweep
 from graphtool.io.exchange import exchange
 
@@ -79,11 +79,12 @@ class replacing:
 
     def settle(self) -> None:
         """Flush all files to disk before the directory is moved to its place."""
-        for entry in os.scandir(self.work):
-            if entry.is_file(follow_symlinks=False):
-                with open(entry.path, "rb") as file:
-                    os.fsync(file.fileno())
-        settle(self.work)
+        for folder, _, names in os.walk(self.work, topdown=False):
+            for path in (Path(folder, name) for name in names):
+                if path.is_file() and not path.is_symlink():
+                    with path.open("rb") as file:
+                        os.fsync(file.fileno())
+            settle(Path(folder))
 
     def rename(self) -> None:
         """Move the finished directory to `path`. Of several builds at the same time the last one
@@ -148,21 +149,3 @@ def recover(path: Path) -> None:
                         shutil.rmtree(left, ignore_errors=True)
                     elif dead:
                         left.rename(path)
-
-
-def write_files(out: Path, texts: Mapping[str, str]) -> None:
-    """Write files into a directory, all of them at once; what else lies there stays.
-
-    A directory that contains directories is written file by file: somebody works in it.
-    """
-    if out.is_dir() and any(e.is_dir() for e in os.scandir(out)):
-        for name, text in texts.items():
-            files.write_bytes(out / name, text.encode())
-        return
-    with replacing(out, lambda names: True) as work:
-        if out.is_dir():
-            for entry in os.scandir(out):
-                if entry.name not in texts:
-                    os.link(entry.path, work / entry.name, follow_symlinks=False)
-        for name, text in texts.items():
-            (work / name).write_text(text)

@@ -21,6 +21,7 @@ class PortRow:
     type: str
     shape: list[int | str]
     room: int | str | None = None  # elements at most, where the shape is computed by the run
+    below: list[int | str] = field(default_factory=list)  # made-up integers are less than these
 
 
 @dataclass(eq=False, repr=False)

@@ -16,7 +16,7 @@ from typing import Any, get_type_hints
 import numpy as np
 
 from graphtool.dtypes import DType, as_array, of_numpy
-from graphtool.errors import InputError, InternalError
+from graphtool.errors import InputError, InternalError, near
 from graphtool.io.weights import Array, Weight
 from graphtool.ir.axes import BROADCAST, Axes
 from graphtool.ir.facets import Indexing, Lowering, Movement, Precision, Trait
@@ -25,6 +25,9 @@ from graphtool.ir.types import TensorType
 from graphtool.symbolic import Dim
 
 Types = TensorType | tuple[TensorType, ...]
+
+
+CATEGORIES = ("compute", "data", "shape", "control", "memory")
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,7 @@ class Op:
     lower: Callable[..., Any] | None = None
     decompose: Callable[..., Any] | None = None
     traits: Trait = Trait.NONE
-    category: str = "compute"  # compute | data | shape | control | memory
+    category: str = "compute"  # one of CATEGORIES
     doc: str = ""
     lowering: Lowering = Lowering.NONE
     cost: Callable[..., Dim] | None = None
@@ -122,7 +125,8 @@ def register(op: Op) -> Op:
 def named(name: str) -> Op:
     """The op called `name`. Raises InputError GT0401 if there is none."""
     if name not in OPS:
-        raise InputError("GT0401", f"unknown op {name!r}", hint="`graphtool ops` lists them")
+        raise InputError("GT0401", f"unknown op {name!r}",
+                         hint=near(name, OPS, "`graphtool ops` lists them"))
     return OPS[name]
 
 
@@ -132,7 +136,7 @@ def complete_attrs(op: Op, attrs: Mapping[str, Any]) -> dict[str, Any]:
     for name in attrs:
         if name not in schema:
             raise InputError("GT0402", f"{op.name} has no attribute {name!r}",
-                             hint=f"it has {', '.join(schema) or 'none'}")
+                             hint=near(name, schema, f"it has {', '.join(schema) or 'none'}"))
     out = {}
     for name, a in schema.items():
         if name in attrs:

@@ -75,7 +75,7 @@ class Contract:
 
     `hook` names the indices that its epilogue gets; it is empty if there is no epilogue. `meaning`
     computes the same as the C, on the arrays of the interpreter. `reach` gives, for macros that are
-    numbers, all that the C touches; without one nothing is checked.
+    numbers, all that the C touches; the reader of programs refuses a template without one.
     `tables` gives what constant operands lead to, by their data.
     `grain`: the work of a thread is taken whole; or in pieces, any number of which the C can be
     asked for; or in pieces whose number in a thread's share, GT_PIECES, the C also wants to know.

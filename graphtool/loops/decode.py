@@ -142,7 +142,8 @@ class _Reader:
     # ---- rows of the program ---------------------------------------------------------------
 
     def port(self, row: PortRow) -> Port:
-        return Port(row.name, dtype(row.type), tuple(map(self.dim, row.shape)))
+        return Port(row.name, dtype(row.type), tuple(map(self.dim, row.shape)),
+                    tuple(map(self.dim, row.below)))
 
     def buffer(self, row: BufferRow) -> Buffer:
         space = self.word("space", row.space, SPACES)

@@ -83,6 +83,7 @@ def _symbol(s: Symbol) -> dict[str, Any]:
 
 def _port(p: Port, donor: int | None) -> dict[str, Any]:
     row: dict[str, Any] = {"name": p.name, "type": p.dtype.short, "shape": [*map(_dim, p.shape)]}
+    row |= {"below": [*map(_dim, p.below)]} if p.below else {}
     return row if donor is None else row | {"donates": donor}
 
 

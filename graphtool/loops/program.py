@@ -188,11 +188,15 @@ def flags(steps: Iterable[Step]) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Port:
-    """An input or output of the program as the caller sees it."""
+    """An input or output of the program as the caller sees it.
+
+    `below`: who makes up integers for an input takes them less than each of these.
+    """
 
     name: str
     dtype: DType
     shape: tuple[Dim, ...]
+    below: tuple[Dim, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -148,12 +148,13 @@ class KernelRow(Row):
 
 class PortRow(Row):
     """An input or output of the program; `donates` is the number of the input whose memory an
-    output takes over."""
+    output takes over, `below` what integers that are made up for it are less than."""
 
     name: str
     type: str
     shape: list[DimText]
     donates: int | None = None
+    below: list[DimText] = []
 
 
 class BufferRow(Row):

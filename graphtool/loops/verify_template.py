@@ -20,6 +20,8 @@ from graphtool.symbolic import Poly, evaluate
 
 Env = Mapping[str, int]
 ALIGN = 64
+NO_REACH = ("give its Contract `reach=`: a function that yields an Area for each pointer, the "
+            "elements that the C touches there (docs/how-to/add-a-kernel.md)")
 
 
 @dataclass(frozen=True)
@@ -81,13 +83,14 @@ def template_spans(body: Iterable[Stmt], params: Mapping[str, DType], env: Env,
     """Add what templates touch to `spans`; the result has the calls of their hooks.
 
     Raises InputError GT0375 and GT0380 for what is wrong whatever the buffers are, and for
-    templates with sizes that data decide.
+    templates with sizes that data decide, or that declare no reach.
     """
     calls: Calls = []
     for t, here in _templates(tuple(body), env):
         contract = CONTRACTS[t.kernel]
         if contract.reach is None:
-            continue
+            raise InputError("GT0380", f"the kernel {t.kernel} declares no reach, so nobody can "
+                                       f"check that it stays inside its buffers", hint=NO_REACH)
         use = Use(contract, t, here, machine)
         try:
             for area in contract.reach(use):

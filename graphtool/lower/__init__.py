@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from graphtool.analysis.made_up import index_limits
 from graphtool.choice import Choice
 from graphtool.dtypes import string
 from graphtool.errors import InputError, Unsupported, UnsupportedError
@@ -191,8 +192,10 @@ def _program(module: Module, inputs: tuple[Value, ...], name: str, target: Targe
             label = lowering.located(b.label, n, steps) if b.space == "check" else b.label
             buffers[n] = Buffer(n, b.dtype, b.size, b.space, offset, b.slot, label)
     steps = Barriers(lowering.table.kernels, buffers).steps(steps)
+    below = {v: tuple(d for d in limits if {s.name for s in symbols(d)} <= module.symbols.keys())
+             for v, limits in index_limits(module.graph).items()}
     return Program(
-        name, _dims(module), tuple(_port(v, v.hint) for v in inputs),
+        name, _dims(module), tuple(_port(v, v.hint, below.get(v, ())) for v in inputs),
         tuple(_port(v, n) for v, n in zip(module.graph.outputs, module.output_names, strict=True)),
         tuple(buffers.values()), lowering.table.kernels, steps, arena, target.threads,
         tuple(donors.items()),
@@ -223,8 +226,8 @@ def _room(b: Storage, limits: Limits) -> Dim:
     return room
 
 
-def _port(v: Value, name: str) -> Port:
-    return Port(name, v.type.dtype, v.type.shape)
+def _port(v: Value, name: str, below: tuple[Dim, ...] = ()) -> Port:
+    return Port(name, v.type.dtype, v.type.shape, below)
 
 
 def _dims(module: Module) -> tuple[Symbol, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -62,8 +62,10 @@ def build(module: Module | Program, out_dir: Path, *, name: str = "model",
           target: Target | None = None, cc: str | None = None, march: str = "native",
           jobs: int | None = None, exe: bool = False, static: bool = False, openmp: bool = True,
           weights: str = "file", store: Mapping[str, Weight] | None = None,
-          index_checks: bool = True) -> Path:
+          index_checks: bool = True, also: Callable[[Path], None] | None = None) -> Path:
     """Compile a module (or a program, whose weights are in `store`) into `out_dir`.
+
+    `also` adds files to the directory before it takes its place.
 
     `index_checks`: a run finds indices out of range; a program says so itself.
     `weights`: "file" leaves them in a file beside the library; "embed" puts them into it by
@@ -86,7 +88,7 @@ def build(module: Module | Program, out_dir: Path, *, name: str = "model",
     compiler = linking(find(cc, target, openmp=openmp), sources)
     compiler = compiler.of_class(program.meta.get("precision", "default"))
     return make(Job(program, sources, needed, parts, compiler, Options(exe, static, weights)),
-                out_dir, jobs)
+                out_dir, jobs, also)
 
 
 def check_options(name: str, weights: str) -> None:
@@ -112,8 +114,10 @@ class Job:
     own: Mapping[str, Compiler] = field(default_factory=dict)
 
 
-def make(job: Job, out_dir: Path, jobs: int | None, **rows: Any) -> Path:
-    """Write and compile a model's directory; `rows` are further ones of its manifest."""
+def make(job: Job, out_dir: Path, jobs: int | None, also: Callable[[Path], None] | None = None,
+         **rows: Any) -> Path:
+    """Write and compile a model's directory; `rows` are further ones of its manifest, `also` adds
+    files that the manifest does not list."""
     name, options, sources = job.program.name, job.options, dict(job.sources)
     if options.exe:
         beside = f"{name}.safetensors" if options.weights == "file" and job.held else ""
@@ -122,7 +126,7 @@ def make(job: Job, out_dir: Path, jobs: int | None, **rows: Any) -> Path:
         sources |= used_headers(sources.values())
     told = [repr(s.choice) for s in runs(job.program.steps)]  # in the manifest, if not in the C
     key = build_key(sources, [*(w.digest for w in job.held), *told], job.compiler, options, job.own)
-    if unchanged(out_dir, key):
+    if also is None and unchanged(out_dir, key):
         return out_dir
     with replacing(out_dir) as work:
         for file, source in sources.items():
@@ -132,6 +136,8 @@ def make(job: Job, out_dir: Path, jobs: int | None, **rows: Any) -> Path:
         manifest |= describe(job.program, job.held, key)
         manifest |= {"weights_offset": offset, "weights_mode": options.weights, **rows}
         write_manifest(work, manifest)
+        if also:
+            also(work)
     return out_dir
 
 
@@ -218,7 +224,7 @@ def compile_all(work: Path, name: str, programs: Sequence[str], compiler: Compil
         if p.name.startswith(data):
             return compiler.compile_data(p)
         with_ = next((c for start, c in (own or {}).items() if p.name.startswith(start)), compiler)
-        return with_.compile(p, headers)
+        return with_.of_file(p.name).compile(p, headers)
     with ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
         objects = list(pool.map(compiled, units))
     cache.prune_daily()
@@ -230,7 +236,7 @@ def compile_all(work: Path, name: str, programs: Sequence[str], compiler: Compil
     out: dict[str, Any] = {"library": library, "compiler": compiler.version,
                            "flags": list(compiler.flags)}
     if options.exe:
-        main = compiler.compile(work / f"{name}_main.c", headers)
+        main = compiled(work / f"{name}_main.c")
         compiler.link_program([*objects, main], work / name, static=options.static)
         out["executable"] = name
     for o in objects:
@@ -252,6 +258,7 @@ def describe(program: Program, held: list[Weight], key: str) -> dict[str, Any]:
 
     def port(p: Port) -> dict[str, Any]:
         row = {"name": p.name, "type": p.dtype.short, "shape": [dim(d) for d in p.shape]}
+        row |= {"below": [dim(d) for d in p.below]} if p.below else {}
         return row | {"room": dim(room[p])} if p in room and open_sizes(program, p) else row
     assumed = [assumption(s.choice, kernels[s.kernel]) for s in runs(program.steps)]
     return {

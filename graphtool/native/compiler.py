@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -55,6 +56,14 @@ class Compiler:
         if precision != "strict":
             return self
         return replace(self, flags=(*self.flags, "-ffp-contract=off"))
+
+    def of_file(self, name: str) -> Compiler:
+        """The compiler for a C file of a build: only kernels are worth the time of -O3.
+
+        The rest, that is drivers and main programs, does little in a run, and is smaller so."""
+        if re.search(r"_kernels\d+\.c$", name):
+            return self
+        return replace(self, flags=(*self.flags, "-O1"))
 
     @property
     def identity(self) -> tuple[str, ...]:

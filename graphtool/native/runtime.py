@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 
 from graphtool.dtypes import dtype
-from graphtool.errors import InputError, listed
+from graphtool.errors import InputError, listed, near
 from graphtool.io.manifest import PortRow, check_hashes, read_manifest
 from graphtool.native import memory_map
 from graphtool.native.arrays import address, as_array, as_before
 from graphtool.native.session import Session, complaint
 from graphtool.native.sizes import dim_table, numbers, require
 from graphtool.processors import cores
-from graphtool.symbolic import Dim, Poly, substitute, symbol, symbols
+from graphtool.symbolic import Dim, bind, substitute, symbol
 from graphtool.symbolic.parse import parse
 
 Array = np.ndarray[Any, Any]
@@ -41,11 +41,14 @@ class _Spec:
 
     def __init__(self, row: PortRow, table: Mapping[str, Dim]) -> None:
         self.name, self.dtype = row.name, dtype(row.type)
-        self.shape: tuple[Dim, ...] = tuple(
-            d if isinstance(d, int) else parse(d, table) for d in row.shape)
+        self.shape, self.below = _dims(row.shape, table), _dims(row.below, table)
         self.room: Dim | None = None  # elements at most, where the run computes the shape
         if row.room is not None:
-            self.room = row.room if isinstance(row.room, int) else parse(row.room, table)
+            self.room, = _dims([row.room], table)
+
+
+def _dims(rows: Iterable[int | str], table: Mapping[str, Dim]) -> tuple[Dim, ...]:
+    return tuple(d if isinstance(d, int) else parse(d, table) for d in rows)
 
 
 class Model:
@@ -62,6 +65,8 @@ class Model:
         self.manifest = m = read_manifest(build_dir)
         self._threads = threads or cores()
         self._table = dim_table(m.dims)
+        self._names: dict[Dim, str] = {d: name for name, d in self._table.items()
+                                       if not isinstance(d, int)}
         self._computed = {d.name: len(m.dims) + i for i, d in enumerate(m.sizes)}
         table = self._table | {d.name: symbol(d.name, d.min, d.max) for d in m.sizes}
         self.inputs = tuple(_Spec(p, self._table) for p in m.inputs)
@@ -224,7 +229,7 @@ class Model:
         names = [s.name for s in self.inputs]
         if extra := [n for n in inputs if n not in names]:  # first: it may be one misspelt
             raise InputError("GT2211", f"there is no input {listed(extra)}",
-                             hint=f"the inputs are {listed(names)}")
+                             hint=near(extra[0], names, f"the inputs are {listed(names)}"))
         arrays = [self._input(spec, inputs) for spec in self.inputs]
         sizes = self._bind(s, arrays)
         s.made = [(p.name, _extents(p, sizes), p.dtype.numpy) for p in self.outputs]
@@ -254,19 +259,17 @@ class Model:
                 self._grow(s)
             return {}
         sizes: dict[str, Dim] = {}
-        for spec, a in zip(self.inputs, arrays, strict=True):
-            for d, n in zip(spec.shape, a.shape, strict=True):
-                if isinstance(d, Poly) and len(symbols(d)) == 1 and d == self._table[
-                        symbols(d)[0].name]:
-                    name = symbols(d)[0].name
-                    if sizes.setdefault(name, n) != n:
-                        raise InputError("GT2214", f"{name} is {sizes[name]} and {n} at once")
+        rows = [(spec, a, d, n) for spec, a in zip(self.inputs, arrays, strict=True)
+                for d, n in zip(spec.shape, a.shape, strict=True)]
+        bind(((d, n) for _, _, d, n in rows), sizes)
+        for _, _, d, n in rows:
+            if (name := self._names.get(d, "")) and sizes[name] != n:
+                raise InputError("GT2214", f"{name} is {sizes[name]} and {n} at once")
         require(self.manifest.dims, self.manifest.requires, sizes)
-        for spec, a in zip(self.inputs, arrays, strict=True):
-            for d, n in zip(spec.shape, a.shape, strict=True):
-                if substitute(d, sizes) != n:
-                    raise InputError("GT2213", f"{spec.name} has the shape {list(a.shape)}, the "
-                                               f"dimension {d} cannot be {n}")
+        for spec, a, d, n in rows:
+            if substitute(d, sizes) != n:
+                raise InputError("GT2213", f"{spec.name} has the shape {list(a.shape)}, the "
+                                           f"dimension {d} cannot be {n}")
         changed = False
         for i, row in enumerate(self.manifest.dims):
             value = sizes.get(row.name, row.min)
@@ -298,8 +301,9 @@ class Model:
         """The results' arrays: those of the caller, and new ones for the rest."""
         unknown = [n for n in out if n not in {s.name for s in self.outputs}]
         if unknown:
-            raise InputError("GT2218", f"unknown output {unknown[0]!r}", hint="the model gives "
-                             + listed(s.name for s in self.outputs))
+            known = [s.name for s in self.outputs]
+            raise InputError("GT2218", f"unknown output {unknown[0]!r}",
+                             hint=near(unknown[0], known, f"the model gives {listed(known)}"))
         results = {}
         for name, shape, kind in s.made:
             r = out.get(name)

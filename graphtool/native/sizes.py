@@ -14,7 +14,7 @@ Pairs = Sequence[tuple[int | str, int | str]]
 
 def dim_table(rows: Sequence[DimRow]) -> dict[str, Dim]:
     """The dims by name."""
-    return {r.name: dim_of(_symbol(r)) for r in rows}
+    return {r.name: dim_of(symbol_of(r)) for r in rows}
 
 
 def require(rows: Sequence[DimRow], equal: Pairs, sizes: Mapping[str, Dim]) -> None:
@@ -22,12 +22,17 @@ def require(rows: Sequence[DimRow], equal: Pairs, sizes: Mapping[str, Dim]) -> N
     known = {name: n for name, n in sizes.items() if isinstance(n, int)}
     for r in rows:
         if r.name in known and (known[r.name] - r.offset) % r.step:
-            raise _broken(f"{divides(_symbol(r))} does not hold: {r.name} is {known[r.name]}")
-    table = dim_table(rows) if equal else {}
-    for pair in equal:
-        left, right = (d if isinstance(d, int) else parse(d, table) for d in pair)
-        if told := Equation(left, right).breach(known):
+            raise _broken(f"{divides(symbol_of(r))} does not hold: {r.name} is {known[r.name]}")
+    for e in equations(rows, equal):
+        if told := e.breach(known):
             raise _broken(told)
+
+
+def equations(rows: Sequence[DimRow], equal: Pairs) -> tuple[Equation, ...]:
+    """The pairs of dims that must be equal."""
+    table = dim_table(rows) if equal else {}
+    return tuple(Equation(*(d if isinstance(d, int) else parse(d, table) for d in pair))
+                 for pair in equal)
 
 
 def numbers(shape: Sequence[Dim], sizes: Mapping[str, Dim]) -> tuple[int, ...]:
@@ -35,7 +40,8 @@ def numbers(shape: Sequence[Dim], sizes: Mapping[str, Dim]) -> tuple[int, ...]:
     return tuple(int(substitute(d, sizes)) for d in shape)  # type: ignore[arg-type]
 
 
-def _symbol(r: DimRow) -> Symbol:
+def symbol_of(r: DimRow) -> Symbol:
+    """The symbol that a row describes."""
     return Symbol(r.name, r.min, r.max, None, r.step, r.offset)
 
 

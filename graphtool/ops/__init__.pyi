@@ -504,12 +504,6 @@ class _depthwise_int(Op):
 
 depthwise_int: _depthwise_int
 
-class _detach(Op):
-    def __call__(self, x: Tensor, /) -> Any:
-        """x itself; no gradient flows through it"""
-
-detach: _detach
-
 class _digamma(Op):
     def __call__(self, x: Tensor, /) -> Any:
         """Γ′(x) / Γ(x) (DLMF 5.2.2)"""
@@ -1682,6 +1676,12 @@ class _stack(Op):
         """The operands joined along a new axis."""
 
 stack: _stack
+
+class _stop_gradient(Op):
+    def __call__(self, x: Tensor, /) -> Any:
+        """x itself; no gradient flows through it"""
+
+stop_gradient: _stop_gradient
 
 class _string_concat(Op):
     def __call__(self, a: Tensor, b: Tensor, /) -> Any:

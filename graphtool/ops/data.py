@@ -1,4 +1,4 @@
-"""Values without operands, and ops that stop or change gradients: constant, iota, dim, detach."""
+"""Values without operands, and ops that stop or change gradients: constant, dim, stop_gradient…"""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ register(Op("iota", _iota_infer, _iota_eval, None,
                 dtype, shape, lambda idx: cast(index(idx[axis]), dtype)),
             category="data", doc="the index along an axis: 0, 1, 2, …"))
 
-# ---- dim and detach ----------------------------------------------------------------------------
+# ---- dim and stop_gradient ---------------------------------------------------------------------
 
 
 def _dim_infer(*, of: Dim, dtype: DType) -> TensorType:
@@ -59,11 +59,11 @@ register(Op("dim", _dim_infer, lambda *, of, dtype: np.asarray(of).astype(dtype.
             category="shape", doc="the value of a dimension, symbolic ones included, as a scalar"))
 
 
-def _detach_infer(x: TensorType) -> TensorType:
+def _same_infer(x: TensorType) -> TensorType:
     return x
 
 
-register(Op("detach", _detach_infer, lambda x: x, lambda g, y, x: (None,), lambda _, x: x,
+register(Op("stop_gradient", _same_infer, lambda x: x, lambda g, y, x: (None,), lambda _, x: x,
             decompose=lambda x: x, axes=BROADCAST, category="data",
             doc="x itself; no gradient flows through it"))
 
@@ -81,7 +81,7 @@ register(Op("unknown_gradient", _unknown_infer, lambda x, **_: x, _unknown_vjp,
             doc="x itself. Its author defined a gradient that capture could not see, so "
                 "differentiating through it is refused"))
 
-register(Op("barrier", _detach_infer, lambda x: x, lambda g, y, x: (g,), lambda _, x: x,
+register(Op("barrier", _same_infer, lambda x: x, lambda g, y, x: (g,), lambda _, x: x,
             decompose=lambda x: x, axes=BROADCAST, category="data", lowering=Lowering.VIEW,
             doc="x itself. Passes do not merge computations on the result with the same "
                 "computations on x, so they are done a second time"))

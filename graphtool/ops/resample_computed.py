@@ -150,7 +150,7 @@ def resize_by(x: Any, scales: Any = None, roi: Any = None, *, sizes: tuple[Dim, 
     """
     outside = []
     rank = x.ndim
-    scales, roi = (None if v is None else o.detach(v) for v in (scales, roi))
+    scales, roi = (None if v is None else o.stop_gradient(v) for v in (scales, roi))
     for axis in reversed(range(rank)):
         crop = (0.0, 1.0) if roi is None else (_entry(roi, axis), _entry(roi, rank + axis))
         x, lost = resized_along(x, axis, sizes[axis], None if scales is None else _entry(

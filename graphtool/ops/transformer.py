@@ -67,7 +67,7 @@ def _masked(scores: Any, mask: Any, causal: bool) -> Any:
 
 def _safe_softmax(scores: Any) -> Any:
     """Softmax over the last axis that gives 0 for a row of which all elements are −∞."""
-    top = o.detach(o.reduce_max(scores, axes=(-1,)))
+    top = o.stop_gradient(o.reduce_max(scores, axes=(-1,)))
     e = o.exp(scores - o.select(o.eq(top, float("-inf")), 0.0, top))
     total = o.reduce_sum(e, axes=(-1,))
     return e / o.select(o.eq(total, 0.0), 1.0, total)

@@ -20,7 +20,7 @@ from graphtool.ir.graph import Graph, Module
 from graphtool.ir.run_sizes import all_nodes
 from graphtool.ir.verify import verify_module
 from graphtool.passes.amp import amp
-from graphtool.passes.arguments import PassCall, checked, parse
+from graphtool.passes.arguments import PassCall, checked, form, parse
 from graphtool.passes.chunk import chunk
 from graphtool.passes.cse import cse
 from graphtool.passes.dce import dce
@@ -225,7 +225,8 @@ def _apply(call: PassCall, module: Module, supply: Mapping[str, Any]) -> Module:
     missing = [p.name for p in parameters.values() if p.kind is p.KEYWORD_ONLY
                and p.default is p.empty and p.name not in given]
     if missing:
-        raise UsageError("GT0609", f"the pass {call.name} needs {', '.join(missing)}")
+        raise UsageError("GT0609", f"the pass {call.name} needs {', '.join(missing)}",
+                         hint=f"{call.name}{{{form(function)}}}")
     if of_module:
         result: Module = function(module, **given)
         return result

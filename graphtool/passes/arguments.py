@@ -8,9 +8,9 @@ import re
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from graphtool.errors import UsageError
+from graphtool.errors import UsageError, near, one_of
 
 # parameters that the driver provides, not the user
 SUPPLIED = frozenset({"journal", "target", "rules", "arena", "notes"})
@@ -46,6 +46,18 @@ class Argument:
     default: Any
     any_name: bool = False
 
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The values that it may have, if these are a few words."""
+        return get_args(self.annotation) if get_origin(self.annotation) is Literal else ()
+
+    def __str__(self) -> str:
+        if self.any_name:
+            return "NAME=SIZE"
+        if self.default is inspect.Parameter.empty:
+            return f"{self.name}={'|'.join(self.choices)}" if self.choices else self.name
+        return f"{self.name}={_shown(self.default)}"
+
 
 def arguments(function: Callable[..., Any]) -> dict[str, Argument]:
     """The arguments of a pass, by name."""
@@ -53,6 +65,11 @@ def arguments(function: Callable[..., Any]) -> dict[str, Argument]:
     return {p.name: Argument(p.name, hints.get(p.name, Any), p.default, p.kind is p.VAR_KEYWORD)
             for p in inspect.signature(function).parameters.values()
             if p.kind in (p.KEYWORD_ONLY, p.VAR_KEYWORD) and p.name not in SUPPLIED}
+
+
+def form(function: Callable[..., Any]) -> str:
+    """What may stand in the braces of a pass: `dtype=bfloat16|float16,scale=65536.0`."""
+    return ",".join(map(str, arguments(function).values()))
 
 
 def parse(text: str, functions: Mapping[str, Callable[..., Any]],
@@ -85,7 +102,7 @@ def one(kind: str, code: str, text: str, functions: Mapping[str, Callable[..., A
     calls = parse(text, functions, kind) if name in functions else []
     if len(calls) != 1:
         raise UsageError(code, f"unknown {kind} {text!r}",
-                         hint=f"one of {', '.join(functions)}{also}")
+                         hint=one_of(text.partition("{")[0].strip(), functions, also))
     return calls[0]
 
 
@@ -95,7 +112,7 @@ def checked(name: str, given: Mapping[str, Any],
     are not changed."""
     if name not in functions:
         raise UsageError("GT0601", f"unknown {kind} {name!r}",
-                         hint=f"one of {', '.join(functions)}")
+                         hint=one_of(name, functions))
     known = arguments(functions[name])
     anything = next((a for a in known.values() if a.any_name), None)
     values = {}
@@ -103,19 +120,26 @@ def checked(name: str, given: Mapping[str, Any],
         argument = known.get(key, anything)
         if argument is None or (argument.any_name and not key):
             raise UsageError("GT0602", f"the {kind} {name} has no argument {key!r}",
-                             hint=f"it has {', '.join(known) or 'none'}")
+                             hint=near(key, known, f"it has {', '.join(known) or 'none'}"))
         try:
             values[key] = _read(value, argument.annotation) if isinstance(value, str) else value
         except ValueError:
-            wanted = getattr(argument.annotation, "__name__", str(argument.annotation))
-            raise UsageError("GT0603", f"{name}: {key} cannot be {value!r}, {wanted} expected"
-                             ) from None
+            raise _unreadable(f"{name}: {key} cannot be {value!r}", value, argument) from None
     return PassCall(name, values)
+
+
+def _unreadable(message: str, text: str, argument: Argument) -> UsageError:
+    if argument.choices:
+        return UsageError("GT0603", message, hint=one_of(text, argument.choices))
+    wanted = getattr(argument.annotation, "__name__", str(argument.annotation))
+    return UsageError("GT0603", f"{message}, {wanted} expected")
 
 
 def _read(text: str, annotation: Any) -> Any:
     """A value of the annotated type. Raises ValueError."""
     origin, inner = get_origin(annotation), get_args(annotation)
+    if origin is Literal and text not in inner:
+        raise ValueError(text)
     if origin in (Union, types.UnionType):
         if text == "none" and type(None) in inner:
             return None

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from graphtool.errors import UsageError
+from graphtool.errors import UsageError, near
 from graphtool.ir.facets import Lowering, Trait
 from graphtool.ir.graph import Graph, Node, Operand, TensorType
 from graphtool.ir.op import OPS, Op
@@ -25,7 +25,8 @@ def decompose(graph: Graph, *, keep: tuple[str, ...] | None = None,
     """
     for name in keep or ():
         if name not in OPS:
-            raise UsageError("GT0606", f"decompose: there is no op {name!r} to keep")
+            raise UsageError("GT0606", f"decompose: there is no op {name!r} to keep",
+                             hint=near(name, OPS, "`graphtool ops` lists them"))
     found = False
 
     def expand(op: Op, inputs: tuple[Operand, ...], attrs: Mapping[str, Any], _: TensorType,

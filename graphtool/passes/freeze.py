@@ -92,9 +92,9 @@ def _scaled(w: Any, c: Array | None, axis: int, source: Any) -> Any:
 
 # ---- rules -------------------------------------------------------------------------------------
 
-@rule(lambda x: o.detach(x))
-def detach_nothing(x: Any) -> Any:
-    """detach(x) = x: no gradient is computed after this pass."""
+@rule(lambda x: o.stop_gradient(x))
+def stop_gradient_nothing(x: Any) -> Any:
+    """stop_gradient(x) = x: no gradient is computed after this pass."""
     return x
 
 
@@ -233,7 +233,7 @@ def _joined(x: Any, a: Any, b: Any, fn: Any, op: Any) -> Any:
 
 
 RULES: list[Rule] = [
-    detach_nothing, unknown_nothing, round_through, checkpoint_nothing, batch_norm_affine,
+    stop_gradient_nothing, unknown_nothing, round_through, checkpoint_nothing, batch_norm_affine,
     conv_factor, matmul_factor, linear_factor, linear_term, factor_of_sum, factor_before_transpose,
     sum_of_terms, product_of_factors,
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from graphtool.errors import UsageError
+from graphtool.errors import UsageError, near
 from graphtool.ir.bind import bind
 from graphtool.ir.graph import Module
 from graphtool.symbolic import check_bounds, check_required
@@ -15,7 +15,8 @@ def specialize(module: Module, **sizes: int) -> Module:
     for name, size in sizes.items():
         if name not in module.symbols:
             raise UsageError("GT0607", f"specialize: the module has no symbol {name!r}",
-                             hint=f"it has {', '.join(module.symbols) or 'none'}")
+                             hint=near(name, module.symbols,
+                                       f"it has {', '.join(module.symbols) or 'none'}"))
         check_bounds(module.symbols[name], size)
     if not sizes:
         return module

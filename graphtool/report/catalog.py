@@ -12,7 +12,7 @@ import msgspec
 from graphtool.ir.op import OPS, Op, named
 from graphtool.ir.text import attr_text
 from graphtool.passes import PASSES, functions
-from graphtool.passes.arguments import Argument, arguments
+from graphtool.passes.arguments import form
 from graphtool.plugins import owner_of
 from graphtool.scalars.table import BY_NAME
 
@@ -77,7 +77,7 @@ def passes_report() -> Passes:
     """One row for each pass of the pipeline, in order, with the reason for its place."""
     known = functions()
     return Passes([PassEntry(
-        p.name, ",".join(_argument(a) for a in arguments(known[p.name]).values()), p.default,
+        p.name, form(known[p.name]), p.default,
         summary(p.function), p.reason, _plugin("pass", p.name)) for p in PASSES])
 
 
@@ -90,12 +90,6 @@ def summary(documented: object) -> str:
     """The first sentence of a docstring, on one line."""
     paragraph = " ".join((inspect.getdoc(documented) or "").split("\n\n")[0].split())
     return re.split(r"(?<=[.:])\s+(?=[A-Z`])", paragraph, maxsplit=1)[0]
-
-
-def _argument(a: Argument) -> str:
-    if a.any_name:
-        return "NAME=SIZE"
-    return a.name if a.default is inspect.Parameter.empty else f"{a.name}={a.default}"
 
 
 def _entry(op: Op) -> OpEntry:

@@ -144,7 +144,7 @@ def _compile(work: Path) -> Compiler:
             objects.append(compiler.compile_data(unit))
         elif unit.name not in programs:
             own = clocks if unit.name == f"{m.name}.c" else compiler
-            objects.append(own.compile(unit, headers))
+            objects.append(own.of_file(unit.name).compile(unit, headers))
     compiler.link(objects, work / m.library)
     return compiler
 

@@ -6,6 +6,7 @@ import msgspec
 
 from graphtool.analysis import costs, peak_memory
 from graphtool.ir.graph import Module, Node, is_constant
+from graphtool.ir.op import CATEGORIES
 from graphtool.ir.run_sizes import all_nodes
 from graphtool.ir.text import value_names
 from graphtool.report import structure
@@ -113,7 +114,7 @@ def _sum(cost: costs.Cost, runs: list[tuple[Node, Dim]]) -> Dim:
 
 
 def _categories(nodes: list[Node]) -> dict[str, int]:
-    out = dict.fromkeys(("compute", "data", "shape", "control", "memory"), 0)
+    out = dict.fromkeys(CATEGORIES, 0)
     for n in nodes:
         out[n.op.category] = out.get(n.op.category, 0) + 1
     return out

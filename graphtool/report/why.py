@@ -4,12 +4,11 @@ not in one kernel."""
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from difflib import get_close_matches
 
 import msgspec
 
 from graphtool.choice import Choice
-from graphtool.errors import InputError
+from graphtool.errors import InputError, near
 from graphtool.io.manifest import StepRow, ThreadsRow
 from graphtool.ir.facets import Lowering
 from graphtool.ir.graph import Graph, Group, Module, Node, Value
@@ -199,9 +198,8 @@ def _node(graph: Graph, names: Mapping[Value, str], name: str) -> Node:
 
 
 def _unknown(name: str, names: set[str]) -> InputError:
-    near = get_close_matches(name, sorted(names), 5, 0.5)
     return InputError("GT3093", f"there is no node or kernel {name!r}",
-                      hint=f"near it: {', '.join(near)}" if near else "`graphtool show` lists them")
+                      hint=near(name, sorted(names), "`graphtool show` lists them"))
 
 
 def why_lines(report: WhyReport) -> list[str]:

@@ -21,7 +21,7 @@ from typing import Any, Literal
 import numpy as np
 
 from graphtool import ops as o
-from graphtool.errors import InputError, InternalError, UsageError
+from graphtool.errors import InputError, InternalError, UsageError, one_of
 from graphtool.io.weights import Weight
 from graphtool.ir.facets import Assumption, Trait
 from graphtool.ir.graph import (
@@ -286,7 +286,7 @@ def numerics_class(text: str, where: str) -> Numerics:
         if known == text:
             return known
     raise UsageError("GT0605", f"{where}: unknown numerics class {text!r}",
-                     hint=f"one of {', '.join(NUMERICS)}")
+                     hint=one_of(text, NUMERICS))
 
 
 def index_rules(rules: Sequence[Rule], numerics: Numerics = "exact",

@@ -1,6 +1,6 @@
 """Exact integer polynomials over named symbols, used for dimensions and for loop indices alike."""
 
-from graphtool.symbolic.checks import check_bounds, check_required, sample_sizes
+from graphtool.symbolic.checks import bind, check_bounds, check_required, line, sample_sizes
 from graphtool.symbolic.equations import Equation, equations, solved, with_steps
 from graphtool.symbolic.extremes import ceildiv, maximum, minimum
 from graphtool.symbolic.intervals import bounds
@@ -23,8 +23,8 @@ from graphtool.symbolic.terms import coefficient, evaluate, product, substitute,
 from graphtool.symbolic.text import text
 
 __all__ = [
-    "Atom", "Call", "Dim", "Equation", "Monomial", "Poly", "Symbol", "at_least", "bounds",
+    "Atom", "Call", "Dim", "Equation", "Monomial", "Poly", "Symbol", "at_least", "bind", "bounds",
     "ceildiv", "check_bounds", "check_required", "coefficient", "decide", "dim_of", "divides",
-    "equations", "evaluate", "exact_quotient", "floordiv", "known", "maximum", "minimum", "mod",
-    "product", "sample_sizes", "solved",
-    "substitute", "symbol", "symbol_of", "symbols", "text", "with_steps"]
+    "equations", "evaluate", "exact_quotient", "floordiv", "known", "line", "maximum", "minimum",
+    "mod", "product", "sample_sizes", "solved", "substitute", "symbol", "symbol_of", "symbols",
+    "text", "with_steps"]

@@ -1,4 +1,5 @@
-"""Checks the sizes of a run: their bounds, their steps, and which of them must be equal."""
+"""The sizes of a run: found from the shapes of its inputs (`4*n + 1` is 9, so n is 2), and checked:
+their bounds, their steps, and which of them must be equal."""
 
 from __future__ import annotations
 
@@ -6,8 +7,8 @@ from collections.abc import Iterable, Mapping
 
 from graphtool.errors import InputError
 from graphtool.symbolic.equations import Equation, solved
-from graphtool.symbolic.poly import Dim, Symbol
-from graphtool.symbolic.steps import at_least, divides
+from graphtool.symbolic.poly import Dim, Poly, Symbol, exact_quotient
+from graphtool.symbolic.steps import at_least, dim_of, divides
 from graphtool.symbolic.terms import substitute, symbols
 
 _WHY = "the model adds or joins tensors whose sizes are equal under this condition only"
@@ -43,3 +44,42 @@ def sample_sizes(rows: Mapping[str, Symbol], requires: Iterable[Equation],
         out[name] = given.get(name, size)
     made = solved(requires, [n for n in rows if n not in given])
     return out | {name: substitute(d, out) for name, d in made.items()}
+
+
+# ---- from shapes -------------------------------------------------------------------------------
+
+def bind(pairs: Iterable[tuple[Dim, int]], sizes: dict[str, Dim]) -> None:
+    """Add the symbols that pairs of a dimension and its size determine: first from plain symbols,
+    then from a·s + b. What contradicts itself is for the caller to find."""
+    open_ = [(d, n) for d, n in pairs if isinstance(d, Poly)]
+    for d, n in sorted(open_, key=lambda p: not _is_plain(p[0])):
+        free = [s for s in symbols(d) if s.name not in sizes]
+        if len(free) == 1:
+            solved = solve(substitute(d, sizes), free[0], n)
+            if solved is not None:
+                sizes[free[0].name] = solved
+
+
+def solve(d: Dim, s: Symbol, n: int) -> int | None:
+    """The value of s with d(s) = n where d is a·s + b; n where d is s, whatever its step."""
+    if d == dim_of(s):
+        return n
+    found = line(d, s)
+    steps = exact_quotient(n - found[0], found[1]) if found else None
+    return found[2] + steps * found[3] if found and isinstance(steps, int) else None
+
+
+def line(d: Dim, s: Symbol) -> tuple[int, int, int, int] | None:
+    """(at, slope, first, step) where d is a line in s: it is `at` where s is `first`, and `slope`
+    more for each `step` of s. None if it is not."""
+    at = substitute(d, {s.name: s.offset})
+    slope = substitute(d, {s.name: s.offset + s.step}) - at
+    if not isinstance(at, int) or not isinstance(slope, int) or not slope:
+        return None
+    straight = (dim_of(s) - s.offset) * slope == (d - at) * s.step
+    return (at, slope, s.offset, s.step) if straight else None
+
+
+def _is_plain(d: Dim) -> bool:
+    found = symbols(d)
+    return len(found) == 1 and d == dim_of(found[0])

@@ -18,7 +18,7 @@ from graphtool.native.runtime import open_library
 from graphtool.native.session import complaint
 from graphtool.native.sizes import dim_table, numbers, require
 from graphtool.processors import cores
-from graphtool.symbolic import Dim, Poly, symbol, symbols
+from graphtool.symbolic import Dim, bind, substitute, symbol, symbols
 from graphtool.symbolic.parse import parse
 from graphtool.train.processes import join
 
@@ -203,15 +203,19 @@ class _Function:
 
     def bound(self, arrays: Mapping[str, Array]) -> dict[str, int]:
         """The value of each symbolic size in this batch; the arena is made large enough."""
-        sizes: dict[str, int] = {}
-        for p, shape in self.inputs:
-            for d, n in zip(shape, arrays[p.name].shape if p.name in arrays else (), strict=False):
-                if isinstance(d, Poly) and len(free := symbols(d)) == 1 and d == self.table[
-                        next(iter(free)).name]:
-                    name = next(iter(free)).name
-                    if sizes.setdefault(name, n) != n:
-                        raise InputError("GT2214", f"{name} would be both {sizes[name]} and {n}")
+        bound: dict[str, Dim] = {}
+        rows = [(p, d, n) for p, shape in self.inputs if p.name in arrays
+                for d, n in zip(shape, arrays[p.name].shape, strict=False)]
+        bind(((d, n) for _, d, n in rows), bound)
+        sizes = {name: n for name, n in bound.items() if isinstance(n, int)}
+        for name in sizes:
+            if told := {n for _, d, n in rows if d == self.table[name]} - {sizes[name]}:
+                raise InputError("GT2214", f"{name} would be both {sizes[name]} and {min(told)}")
         require(self.row.dims, self.row.requires, sizes)
+        for p, d, n in rows:
+            if substitute(d, sizes) != n:
+                raise InputError("GT2213", f"{p.name} has the shape {list(arrays[p.name].shape)}, "
+                                           f"the dimension {d} cannot be {n}")
         dims = (ctypes.c_int64 * (len(self.row.dims) + 1))(
             *(sizes[d.name] for d in self.row.dims))
         if not (need := int(self.size(dims))):

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from graphtool import transforms
-from graphtool.errors import InputError, UsageError
+from graphtool.errors import InputError, UsageError, listed, near
 from graphtool.ir.graph import Module
 from graphtool.ir.text import value_names
 from graphtool.symbolic import Dim, Symbol, symbol_of
@@ -48,8 +48,9 @@ def vmap(module: Module, in_axes: Mapping[str, int | None] | None = None,
                                        f"{axis}")
         axes.append(None if axis is None else axis % (v.type.rank + 1))
     if wanted:
+        known = [names[v] for v in module.graph.inputs]
         raise UsageError("GT3037", f"there is no input {', '.join(wanted)}",
-                         hint=f"the inputs are {', '.join(names[v] for v in module.graph.inputs)}")
+                         hint=near(next(iter(wanted)), known, f"the inputs are {listed(known)}"))
     if all(a is None for a in axes):
         raise InputError("GT0622", "no input has an axis of examples")
     symbols = dict(module.symbols)

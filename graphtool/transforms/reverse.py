@@ -201,7 +201,7 @@ def _active(nodes: Sequence[Node], wrt: Sequence[Value]) -> set[Value]:
     """The float values that depend on `wrt` through floats."""
     active = set(wrt)
     for node in nodes:
-        if node.op is o.detach or not any(x in active for x in node.inputs):
+        if node.op is o.stop_gradient or not any(x in active for x in node.inputs):
             continue
         if r.regions(node):
             reached = r.active_outputs(node, [x in active for x in node.inputs], _active)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from graphtool import interp
+from graphtool.analysis import made_up
 from graphtool.errors import InputError
 from graphtool.importers.limits import Limits
 from graphtool.ir.graph import Module, Value
@@ -44,7 +44,7 @@ def check_sizes(module: Module, limits: Limits) -> None:
 
     Sizes that the run computes are not known here, and not checked. Raises InputError GT1022.
     """
-    sizes = interp.made_up_sizes(module)
+    sizes = made_up.made_up_sizes(module)
     values = [*module.graph.inputs, *(v for n in all_nodes(module.graph) for v in n.outputs)]
     for v in values:
         _check(v, sizes, limits)

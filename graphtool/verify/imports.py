@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from graphtool import interp
+from graphtool.analysis import made_up
 from graphtool.errors import GraphtoolError
 from graphtool.importers.limits import Limits
 from graphtool.ir.facets import Trait
@@ -67,7 +68,7 @@ def _unchecked(reason: str) -> ImportCheck:
 
 
 def _compare(side: Side, module: Module, seed: int, limits: Limits) -> list[Difference]:
-    inputs = interp.random_inputs(module, seed)
+    inputs = made_up.random_inputs(module, seed)
     with deadline(limits.seconds, "the evaluator"):
         actual = dict(list(interp.run(module, inputs).items()))
     expected = side.run(by_position(inputs, tuple(inputs), side.inputs))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphtool.errors import UsageError, listed
+from graphtool.errors import UsageError, one_of
 from graphtool.report.schemas import TYPES, schema_text
 from graphtool.verify.bisect import Bisection
 from graphtool.verify.check import CheckReport
@@ -24,5 +24,5 @@ def schema_of(name: str) -> str:
     included. Raises UsageError GT3026 for an unknown name."""
     if name not in _TYPES:
         raise UsageError("GT3026", f"there is no schema {name!r}",
-                         hint=listed(_TYPES, most=len(_TYPES)))
+                         hint=one_of(name, _TYPES))
     return schema_text(name, _TYPES[name])

@@ -11,6 +11,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,8 @@ import numpy as np
 
 import graphtool.kernels  # noqa: F401  (fills the registry that the reader asks)
 from graphtool import interp
-from graphtool.dtypes import DType, dtype
+from graphtool.analysis.made_up import port_inputs, random_inputs
+from graphtool.dtypes import dtype
 from graphtool.errors import UsageError
 from graphtool.importers import import_source
 from graphtool.importers.limits import Limits
@@ -27,7 +29,7 @@ from graphtool.ir import serial
 from graphtool.ir.graph import Module
 from graphtool.ir.text import value_names
 from graphtool.native import runtime
-from graphtool.symbolic import substitute, symbols
+from graphtool.native.sizes import equations, symbol_of
 from graphtool.train.model import TrainModel
 from graphtool.verify.apart import Apart
 
@@ -37,12 +39,13 @@ Run = Callable[[Mapping[str, Array]], dict[str, Array]]
 
 @dataclass(frozen=True)
 class Side:
-    """One side of a comparison. `kind` is graph, build, onnxruntime or torch; `module` is its
-    graph, if known."""
+    """One side of a comparison. `kind` is graph, build, onnxruntime or torch; `make` makes inputs
+    up for a seed and sizes, if the side knows what it takes; `module` is its graph, if known."""
 
     kind: str
     inputs: tuple[str, ...]
     run: Run
+    make: Callable[[int, Mapping[str, int]], dict[str, Array]] | None = None
     module: Module | None = None
 
 
@@ -71,13 +74,14 @@ def of_module(module: Module) -> Side:
     """A graph, run by the reference evaluator."""
     names = value_names(module.graph)
     return Side("graph", tuple(names[v] for v in module.graph.inputs),
-                lambda xs: interp.run(module, xs), module)
+                lambda xs: interp.run(module, xs), partial(random_inputs, module), module)
 
 
 def of_build(path: Path, threads: int | None = None) -> Side:
     """Compiled code, run with so many threads."""
     model = runtime.load(path, threads)
-    return Side("build", tuple(p.name for p in model.inputs), lambda xs: dict(model.run(xs)))
+    return Side("build", tuple(p.name for p in model.inputs), lambda xs: dict(model.run(xs)),
+                partial(build_inputs, model))
 
 
 def of_program(path: Path) -> Side:
@@ -128,35 +132,22 @@ def made_up(sources: Sequence[str], found: tuple[Side, ...], seed: int,
     knows its inputs.
     """
     for side in found:
-        if side.module is not None:
-            made = interp.random_inputs(side.module, seed, sizes)
-            return by_position(made, side.inputs, found[0].inputs)
-    for name in sources:
-        if Path(name).is_dir():
-            made = port_inputs(runtime.load(Path(name)), seed, sizes)
-            return by_position(made, tuple(made), found[0].inputs)
+        if side.make is not None:
+            return by_position(side.make(seed, sizes), side.inputs, found[0].inputs)
     for name in sources:
         if name.endswith(".onnx") or ":" in name:
             module = import_source(name)
-            made = interp.random_inputs(module, seed, sizes)
+            made = random_inputs(module, seed, sizes)
             return by_position(made, of_module(module).inputs, found[0].inputs)
-    return random_inputs(found, seed, sizes)
-
-
-def random_inputs(sides: tuple[Side, ...], seed: int, sizes: Mapping[str, int]) -> dict[str, Array]:
-    """Random inputs that fit: a graph knows best which indices are allowed."""
-    for side in sides:
-        if side.module is not None:
-            return interp.random_inputs(side.module, seed, sizes)
     raise UsageError("GT3044", "cannot make up inputs: neither side is a graph",
                      hint="give --inputs FILE.npz")
 
 
-def port_inputs(model: runtime.Model, seed: int, sizes: Mapping[str, int]) -> dict[str, Array]:
-    """Random inputs of a build: floats of a normal distribution, integers 0 and 1."""
-    rng = np.random.default_rng(seed)
-    return {p.name: _random(rng, p.dtype, tuple(_size(d, sizes) for d in p.shape))
-            for p in model.inputs}
+def build_inputs(model: runtime.Model, seed: int, sizes: Mapping[str, int]) -> dict[str, Array]:
+    """Random inputs of a build: those of its graph, under the same seed."""
+    m = model.manifest
+    return port_inputs(model.inputs, {r.name: symbol_of(r) for r in m.dims},
+                       equations(m.dims, m.requires), seed, sizes)
 
 
 def training_state(build_dir: Path) -> dict[str, Array]:
@@ -167,17 +158,6 @@ def training_state(build_dir: Path) -> dict[str, Array]:
     model = TrainModel(build_dir, 1)
     rate = dtype(next(p.type for p in model.row.programs["step"].inputs if p.name == "lr"))
     return {**model.state, "lr": np.array(model.row.lr, rate.numpy)}
-
-
-def _size(d: Any, sizes: Mapping[str, int]) -> int:
-    bound = {s.name: sizes.get(s.name, max(s.lo or 0, 1)) for s in symbols(d)}
-    return int(substitute(d, bound))  # type: ignore[arg-type]
-
-
-def _random(rng: np.random.Generator, d: DType, shape: tuple[int, ...]) -> Array:
-    if d.is_float:
-        return np.asarray(rng.standard_normal(shape)).astype(d.numpy)
-    return np.asarray(rng.integers(0, 2, shape)).astype(d.numpy)
 
 
 def by_position(arrays: Mapping[str, Array], names: tuple[str, ...],

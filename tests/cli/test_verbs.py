@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from graphtool.cli.app import VERBS
+from graphtool.errors import InputError
 from graphtool.io import npz
 from tests.cli.conftest import DIGITS, SAMPLES, Cli, Result
 
@@ -166,6 +167,19 @@ def test_build_of_a_model_keeps_its_stages(gt: Cli, tmp_path: Path) -> None:
     result = gt("bench", tmp_path / "b", "--seconds", "0", "--threads", "1", "--vs",
                 "onnxruntime", "--model", DIGITS)
     assert result.code == 0 and "than onnxruntime at 1 thread" in result.out
+
+
+def test_stages_and_build_appear_together(gt: Cli, tmp_path: Path,
+                                          monkeypatch: pytest.MonkeyPatch) -> None:
+    out = tmp_path / "b"
+    assert gt("build", DIGITS, "-o", out, "--keep").code == 0
+    before = sorted((p, p.stat().st_ino) for p in out.rglob("*"))
+    def full(*_: object) -> None:
+        raise InputError("GT0330", "cannot write: no space left")
+    monkeypatch.setattr("graphtool.loops.serial.save", full)
+    assert gt("build", DIGITS, "-o", out, "--keep", "--name", "other").code == 3
+    assert sorted((p, p.stat().st_ino) for p in out.rglob("*")) == before
+    assert [p.name for p in tmp_path.iterdir()] == ["b"]
 
 
 def test_check_shows_where_graphs_part(g: Path, gt: Cli, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ import pytest
 import graphtool
 from graphtool import interp, passes
 from graphtool import ops as o
+from graphtool.analysis import made_up
 from graphtool.ir import serial
 from graphtool.ir.graph import Module
 from graphtool.native import runtime
@@ -93,7 +94,7 @@ def test_a_fat_build_is_right_with_any_compiler(weights: Any, tmp_path: Path) ->
 def agrees(model: Module, built: Path, folder: Path, rtol: float) -> None:
     """Each compiler's library computes what the evaluator does."""
     sizes = {s: 5 for s in model.symbols}
-    inputs = interp.random_inputs(model, 3, sizes)
+    inputs = made_up.random_inputs(model, 3, sizes)
     want = interp.run(model, inputs)
     for n, command in enumerate(COMPILERS):
         if shutil.which(command.split()[0]) is None:
@@ -140,7 +141,7 @@ def outputs_of(built: Path, inputs: Mapping[str, Any]) -> list[bytes]:
 @pytest.mark.skipif(not X86, reason="fused multiplication is a flag there")
 def test_strict_fuses_nothing_whatever_the_flags(tmp_path: Path) -> None:
     model = MODELS["widest"]()
-    inputs = interp.random_inputs(model, 3, {"B": 5})
+    inputs = made_up.random_inputs(model, 3, {"B": 5})
     built = graphtool.build(model, tmp_path / "b", target="x86-64-v3", precision="strict")
     for n, command in enumerate(("gcc -O2", "gcc -O3 -mfma -mavx2")):
         assert bare(built, tmp_path / str(n), command, "libmodel.so").returncode == 0

@@ -15,6 +15,7 @@ import pytest
 
 from graphtool import dtypes, interp
 from graphtool import ops as o
+from graphtool.analysis import made_up
 from graphtool.emit.c import emit
 from graphtool.ir.graph import Graph, Module, Node, TensorType, Value
 from graphtool.ir.trace import trace
@@ -126,7 +127,7 @@ def test_sanitizers_find_nothing(what: str, tmp_path: Path) -> None:
         module, inputs = mixture("x86-64-v3", 12, 5)
     else:
         module = awkward("x86-64-v3", symbolic=what == "sizes")
-        inputs = interp.random_inputs(module, 0, {"B": 3, "T": 5} if what == "sizes" else None)
+        inputs = made_up.random_inputs(module, 0, {"B": 3, "T": 5} if what == "sizes" else None)
     sanitized(module, inputs, "x86-64-v3", tmp_path)
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.fuzz import artifacts
+from benchmarks.fuzz.artifact_kinds import KINDS
 from benchmarks.fuzz.outcome import Outcome
-from tests.io.test_mutations import KINDS
 
 
 def run(kind: str) -> Outcome:

@@ -13,10 +13,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from graphtool.io import directory, pairs
+from graphtool.io import directory, pairs, together
 
 STEPS = ("replace", "rename", "unlink", "remove", "rmdir", "mkdir", "fsync", "link", "write",
-         "ftruncate", "chmod", "fchmod")
+         "ftruncate", "chmod", "fchmod", "symlink")
 KILLED, WRITTEN = 9, 0
 
 
@@ -54,7 +54,8 @@ def _kill_at(step: int) -> None:
         return call
     for name in STEPS:
         setattr(os, name, counted(getattr(os, name)))
-    directory.exchange = counted(directory.exchange)  # type: ignore[assignment]
+    for module in (directory, together):
+        module.exchange = counted(module.exchange)  # type: ignore[attr-defined]
     pairs.shutil.copyfileobj = counted(shutil.copyfileobj)  # type: ignore[attr-defined]
     os.fdopen = _halves(os.fdopen, left)
 

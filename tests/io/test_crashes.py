@@ -10,20 +10,21 @@ import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 
+from benchmarks.fuzz.artifact_kinds import trained
 from graphtool import ops as o
 from graphtool.cli.pipeline import Watch
 from graphtool.dtypes import float32
 from graphtool.errors import InputError
 from graphtool.exporters.onnx import export_onnx
 from graphtool.io import directory, files
-from graphtool.io.directory import replacing, write_files
+from graphtool.io.directory import replacing
+from graphtool.io.together import write_files
 from graphtool.ir import serial
 from graphtool.ir.graph import Module, TensorType, is_constant
 from graphtool.ir.trace import trace
@@ -71,8 +72,9 @@ def told_file(path: Path) -> float:
 
 
 def told_directory(path: Path) -> float:
-    texts = {p.read_text() for p in path.iterdir()}
-    assert len(texts) == 1 and {"a", "build.json"} <= {p.name for p in path.iterdir()}
+    found = {p.name: p.read_text() for p in path.rglob("*") if p.is_file()}
+    texts = set(found.values())
+    assert len(texts) == 1 and {"a", "build.json", "0-import"} <= set(found)
     return float(texts.pop())
 
 
@@ -83,15 +85,30 @@ def told_emitted(path: Path) -> float:
     return float(texts.pop())
 
 
+def told_beside_folders(path: Path) -> float:
+    """As above; the user's directories are there, and whole."""
+    assert (path / "build" / "x.o").read_text() == (path / ".git" / "a" / "b").read_text() == "mine"
+    return told_emitted(path)
+
+
 def write_directory(path: Path, mark: float) -> None:
     with replacing(path) as work:
         for name in ("a", "build.json"):
             (work / name).write_text(str(mark))
+        (work / "stages").mkdir()
+        (work / "stages" / "0-import").write_text(str(mark))
 
 
 def write_emitted(path: Path, mark: float) -> None:
     write_files(path, {"m.c": str(mark), "m.h": str(mark)})
     (path / "main.c").write_text("the user's")
+
+
+def write_beside_folders(path: Path, mark: float) -> None:
+    for file in ("build/x.o", ".git/a/b"):
+        (path / file).parent.mkdir(parents=True, exist_ok=True)
+        (path / file).write_text("mine")
+    write_emitted(path, mark)
 
 
 def write_program(path: Path, mark: float) -> None:
@@ -115,19 +132,13 @@ def told_tuning(path: Path) -> float:
     return float(next(iter(next(iter(tuning.load(path).rows.values())).us.values())))
 
 
-def fake(mark: float) -> Any:
-    state = {"w": np.full(600, mark), "step": np.array(3)}
-    row = SimpleNamespace(model=["w"], accumulate=1)
-    return SimpleNamespace(state=state, row=row)
-
-
 def write_checkpoint(path: Path, mark: float) -> None:
     path.parent.mkdir(exist_ok=True)
-    checkpoint.save(fake(mark), path.parent, {"epoch": mark})
+    checkpoint.save(trained(mark), path.parent, {"epoch": mark})
 
 
 def told_checkpoint(path: Path) -> float:
-    read = fake(0)
+    read = trained(0)
     progress = checkpoint.restore(read, path.parent)
     assert len(set(read.state["w"])) == 1 and read.state["w"][0] == progress["epoch"]
     beside = checkpoint.read(path.parent / checkpoint.MODEL)["w"]  # whole, or of the save before
@@ -144,6 +155,7 @@ WRITERS: dict[str, tuple[str, Write, Told]] = {
     "file": ("m.txt", lambda p, mark: files.write_bytes(p, str(mark).encode()), told_file),
     "build": ("m", write_directory, told_directory),
     "emit": ("m", write_emitted, told_emitted),
+    "emit beside folders": ("m", write_beside_folders, told_beside_folders),
     "dump": ("dump/000-input.graph.json", write_dump, told),
     "tuning": ("m.jsonl", write_tuning, told_tuning),
     "checkpoint": ("run/checkpoint.safetensors", write_checkpoint, told_checkpoint)}

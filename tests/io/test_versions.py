@@ -7,6 +7,7 @@ import json
 import shutil
 import tomllib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ import numpy as np
 import pytest
 import safetensors.numpy
 
-from graphtool import interp
+from graphtool import interp, transforms
+from graphtool import ops as o
 from graphtool.cli.faults import run as cli
 from graphtool.errors import InputError
 from graphtool.io import npz
@@ -30,6 +32,7 @@ from graphtool.io.versions import (
     current,
 )
 from graphtool.ir import serial
+from graphtool.ir.graph import Graph
 from graphtool.kernels.choice import tuning as measured
 from graphtool.kernels.choice.sites import site
 from graphtool.loops import interp as loops
@@ -111,6 +114,21 @@ def test_a_graph_keeps_its_tables() -> None:
     assert len(module.locations) == 8
 
 
+def test_detach_is_stop_gradient_since_version_3() -> None:
+    """In regions too; the names of values stay, and no gradient flows."""
+    module = serial.load(GOLDEN / "graph" / "v2" / "stopped.graph.json")
+    graph = module.graph
+    cond = next(n for n in graph.nodes if n.op is o.cond)
+    for inner in (graph, cond.attrs["then"], cond.attrs["orelse"]):
+        [node] = [n for n in inner.nodes if n.op is o.stop_gradient]
+        assert node.outputs[0].hint == "detach"
+    x = np.ones((2, 4), np.float32)
+    then: Graph = cond.attrs["then"]
+    slope = replace(module, graph=transforms.grad(then, 0, then.inputs),
+                    output_names=("y", "g"))
+    np.testing.assert_array_equal(interp.run(slope, {"x0": x})["g"], x)  # of stop_gradient(x) * x
+
+
 @pytest.mark.parametrize("path", goldens(PROGRAM, "*.program.json"))
 def test_programs(path: Path) -> None:
     name = path.name.removesuffix(".program.json")
@@ -140,7 +158,8 @@ def test_checkpoints(path: Path, tmp_path: Path) -> None:
     """The build is today's, of the graph that the checkpoint was made with."""
     module = serial.load(path.with_name("two.train.graph.json"))
     model = TrainModel(build_training(module, tmp_path / "b", name="two"), 1)
-    progress = checkpoint.restore(model, path.parent)
+    shutil.copy(path, tmp_path)  # what goes on from a checkpoint completes the files beside it
+    progress = checkpoint.restore(model, tmp_path)
     assert (progress["epoch"], progress["finished"], progress["order"]["seed"]) == (2, True, 1)
     saved = safetensors.numpy.load_file(path)
     assert {n: a.tolist() for n, a in model.state.items()} == {

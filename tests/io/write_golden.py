@@ -19,6 +19,7 @@ import numpy as np
 
 from graphtool import interp, passes
 from graphtool import ops as o
+from graphtool.analysis import made_up
 from graphtool.cli.faults import run as cli
 from graphtool.dtypes import int32
 from graphtool.io import npz
@@ -98,7 +99,7 @@ def write_models() -> None:
     """Graphs with inputs and what the evaluator gives, and the programs made from them."""
     with new(GRAPH) as graphs, new(PROGRAM) as lowered:
         for name, (m, target, rules) in cases().items():
-            xs = interp.random_inputs(m, 0)
+            xs = made_up.random_inputs(m, 0)
             npz.save({f"in.{n}": x for n, x in xs.items()}
                      | {f"out.{n}": y for n, y in interp.run(m, xs).items()},
                      graphs / f"{name}.npz")

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from graphtool import interp, passes
+from graphtool.analysis import made_up
 from graphtool.errors import GraphtoolError, UsageError
 from graphtool.io.manifest import read_manifest
 from graphtool.ir import serial
@@ -47,7 +48,7 @@ def test_a_kernel_keeps_the_places_or_says_that_it_does_not(name: str, march: st
                                 else "nothing")
         found = []
         for seed in range(6):
-            x = laden(interp.random_inputs(module, 0), seed, 0.02 if name == "few bits" else 0.004)
+            x = laden(made_up.random_inputs(module, 0), seed, 0.02 if name == "few bits" else 0.004)
             if name == "by weights":  # what lies behind the last window of the first tap
                 next(iter(x.values()))[:, :, 0, -1] = np.nan
             found += moved(model.run(x), interp.run(module, x))
@@ -74,7 +75,7 @@ def test_every_rule_keeps_the_places(path: Path) -> None:
         except GraphtoolError:  # the file shows an error
             continue
         for seed in range(4):
-            x = laden(interp.random_inputs(before, 0), seed, 0.05)
+            x = laden(made_up.random_inputs(before, 0), seed, 0.05)
             assert moved(interp.run(after, x), interp.run(before, x)) == []
 
 

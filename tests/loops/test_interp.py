@@ -12,6 +12,7 @@ import pytest
 
 from graphtool import interp, passes
 from graphtool import ops as o
+from graphtool.analysis import made_up
 from graphtool.dtypes import dtype, float32
 from graphtool.errors import InputError
 from graphtool.ir.graph import Module
@@ -145,7 +146,7 @@ def lowered(m: Module) -> tuple[Program, dict[str, Any], Module]:
 def test_agrees_with_evaluator_and_c(name: str, tmp_path: Path) -> None:
     m = MODULES[name]()
     program, store, best = lowered(m)
-    xs = interp.random_inputs(m, 0)
+    xs = made_up.random_inputs(m, 0)
     got = loops.run(serial.loads(serial.dumps(program)), xs, store)
     compiled = runtime.load(build(best, tmp_path / "b", target=TARGET, jobs=2)).run(xs)
     for key, want in interp.run(m, xs).items():
@@ -171,7 +172,7 @@ def test_the_samples_use_the_templates(name: str, kernel: str) -> None:
 def test_a_buffer_that_is_too_small_is_noticed() -> None:
     program, store, _ = lowered(MODULES["reductions"]())
     small = tuple(replace(b, size=1) if b.space == "arena" else b for b in program.buffers)
-    xs = interp.random_inputs(MODULES["reductions"](), 0)
+    xs = made_up.random_inputs(MODULES["reductions"](), 0)
     if any(b.space == "arena" for b in small):
         with pytest.raises(InputError) as found:
             loops.run(replace(program, buffers=small), xs, store)

@@ -11,6 +11,7 @@ import pytest
 
 from graphtool import dtypes, interp, passes
 from graphtool import ops as o
+from graphtool.analysis import made_up
 from graphtool.ir.graph import Graph, Module, TensorType
 from graphtool.ir.trace import Builder, Tracer
 from graphtool.passes.arguments import PassCall
@@ -275,7 +276,7 @@ def check(module: Module, pipeline: str, path: Path, sizes: list[dict[str, int]]
     model = compiled(ready, path, target=named("native", threads=max(THREADS)), eager=True)
     found = []
     for n, size in enumerate(sizes):
-        inputs = interp.random_inputs(module, n, size)
+        inputs = made_up.random_inputs(module, n, size)
         want = interp.run(module, inputs)
         for threads in THREADS:
             model.threads = threads

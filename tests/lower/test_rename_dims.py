@@ -10,6 +10,7 @@ import pytest
 
 from graphtool import interp, passes
 from graphtool import ops as o
+from graphtool.analysis import made_up
 from graphtool.dtypes import float32
 from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.trace import trace
@@ -32,7 +33,7 @@ def module(name: str) -> Module:
 @pytest.mark.parametrize("name", ["n", "oh", "i0", "v0", "t", "count", "d0", "x0", "batch"])
 def test_any_name_will_do(name: str, tmp_path: Path) -> None:
     m = module(name)
-    xs = interp.random_inputs(m, 0, {name: 3})
+    xs = made_up.random_inputs(m, 0, {name: 3})
     made = build(passes.run(m, supply={"target": TARGET}), tmp_path / "b", target=TARGET, jobs=2)
     np.testing.assert_allclose(runtime.load(made).run(xs)["y"], interp.run(m, xs)["y"], rtol=1e-5,
                                atol=1e-6)

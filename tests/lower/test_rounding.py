@@ -10,6 +10,7 @@ import pytest
 
 from graphtool import dtypes, interp, passes
 from graphtool import ops as o
+from graphtool.analysis import made_up
 from graphtool.ir.graph import Module
 from graphtool.kernels.choice.rules import rules_of
 from graphtool.loops import interp as loops
@@ -40,11 +41,11 @@ def ready(m: Module, precision: str) -> Module:
 @pytest.mark.parametrize("fn", [added, several])
 def test_c_rounds_where_the_evaluator_does(fn: Any, dtype: str, tmp_path: Path) -> None:
     m = module(fn, f"{dtype}[9,70]")
-    x = interp.random_inputs(m, 0)
+    x = made_up.random_inputs(m, 0)
     want = interp.run(m, x)
     got = runtime.load(build(ready(m, "default"), tmp_path / "m")).run(x)
     small = module(fn, f"{dtype}[2,5]")
-    y = interp.random_inputs(small, 0)
+    y = made_up.random_inputs(small, 0)
     again = loops.run(lower(ready(small, "default"), named("native")), y, {})
     for a, b in ((got, want), (again, interp.run(small, y))):
         for name, value in b.items():  # a sum or an exponential may differ in its own last place
@@ -57,7 +58,7 @@ def test_c_rounds_where_the_evaluator_does(fn: Any, dtype: str, tmp_path: Path) 
 
 def test_fast_keeps_the_digits(tmp_path: Path) -> None:
     m = module(added, "f16[9,70]")
-    x = interp.random_inputs(m, 0)["x0"]
+    x = made_up.random_inputs(m, 0)["x0"]
     (y,) = runtime.load(build(ready(m, "fast"), tmp_path / "m")).run({"x0": x}).values()
     wide, factor = x.astype(np.float32), np.float32(np.float16(3.3))
     assert np.abs(y - (wide + wide * factor)).max() < 1e-5  # 1e-2 where each is rounded

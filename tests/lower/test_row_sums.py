@@ -10,6 +10,7 @@ import pytest
 
 from graphtool import interp, passes
 from graphtool import ops as o
+from graphtool.analysis import made_up
 from graphtool.ir.graph import Module
 from graphtool.ir.serial import collect_all
 from graphtool.loops import interp as loops
@@ -47,7 +48,7 @@ def sample(name: str) -> Module:
 @pytest.mark.parametrize("name", CASES)
 def test_agrees_with_the_evaluator(name: str, march: str, tmp_path: Path) -> None:
     m = sample(name)
-    xs = interp.random_inputs(m, 0)
+    xs = made_up.random_inputs(m, 0)
     target = named(march, 2)
     built = build(passes.run(m, supply={"target": target}), tmp_path / "b", target=target)
     for key, want in interp.run(m, xs).items():
@@ -62,7 +63,7 @@ def test_the_interpreter_sums_rows_too(name: str) -> None:
     best = passes.run(m, supply={"target": named("x86-64-v3", 1)})
     program = lower(best, named("x86-64-v3", 1), name="model")
     assert any("SUMS" in str(s) for k in program.kernels for s in k.body)
-    xs = interp.random_inputs(m, 0)
+    xs = made_up.random_inputs(m, 0)
     got = loops.run(program, xs, {w.digest: w for w in collect_all(best.graph)})
     for key, want in interp.run(m, xs).items():
         np.testing.assert_allclose(got[key], want, rtol=2e-4, atol=2e-5)

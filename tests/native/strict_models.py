@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 import graphtool
-from graphtool import interp
 from graphtool import ops as o
+from graphtool.analysis import made_up
 from graphtool.ir.graph import Module
 from tests.passes.pass_samples import SAMPLES, module, positive, values
 
@@ -80,5 +80,5 @@ def strict_model(name: str) -> Module:
 
 def inputs_of(m: Module) -> dict[str, Any]:
     """The same inputs at every call: open sizes are 3."""
-    found = interp.random_inputs(m, 5, {s: 3 for s in m.symbols})
+    found = made_up.random_inputs(m, 5, {s: 3 for s in m.symbols})
     return {k: np.clip(x, 0, 10) if x.dtype.kind == "i" else x for k, x in found.items()}

@@ -13,6 +13,7 @@ import pytest
 
 import graphtool
 from graphtool import interp
+from graphtool.analysis import made_up
 from graphtool.io import npz
 from tests.passes.pass_samples import SAMPLES
 
@@ -32,7 +33,7 @@ def test_arm(cc: str, name: str, tmp_path: Path) -> None:
         pytest.skip(f"{COMPILERS[cc]} is not installed")
     built = graphtool.build(SAMPLES[name], tmp_path / "b", target="armv8-a", cc=COMPILERS[cc],
                             exe=True)
-    xs = interp.random_inputs(SAMPLES[name], 1)
+    xs = made_up.random_inputs(SAMPLES[name], 1)
     npz.save(xs, tmp_path / "in.npz")
     subprocess.run(["qemu-aarch64", "-L", ROOT, str(built / "model"), str(tmp_path / "in.npz"),
                     "-o", str(tmp_path / "out.npz")], check=True, capture_output=True)

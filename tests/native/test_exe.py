@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from graphtool import interp
+from graphtool.analysis import made_up
 from graphtool.io import npz
 from graphtool.ir.graph import Module
 from graphtool.native.build import build
@@ -32,7 +33,7 @@ def model(built: Path, *args: object) -> subprocess.CompletedProcess[str]:
 
 
 def inputs(module: Module) -> dict[str, Any]:
-    return interp.random_inputs(module, 3)
+    return made_up.random_inputs(module, 3)
 
 
 @pytest.mark.parametrize("name", sorted(SAMPLES))

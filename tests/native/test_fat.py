@@ -15,6 +15,7 @@ import pytest
 
 import graphtool
 from graphtool import interp, passes
+from graphtool.analysis import made_up
 from graphtool.io import npz
 from graphtool.io.weights import load as load_weights
 from graphtool.ir.serial import collect_all
@@ -48,7 +49,7 @@ def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 @pytest.mark.parametrize("level", sorted(family(X86_64)))
 def test_each_level_computes_the_same(built: Path, level: int, tmp_path: Path) -> None:
-    xs = interp.random_inputs(SAMPLES[NAME], 1)
+    xs = made_up.random_inputs(SAMPLES[NAME], 1)
     npz.save(xs, tmp_path / "in.npz")
     done = subprocess.run([sys.executable, "-c", CHILD, str(built), str(tmp_path / "in.npz"),
                            str(tmp_path / "out.npz")], capture_output=True, text=True, check=True,
@@ -89,7 +90,7 @@ def test_refusals(options: list[str], tmp_path: Path) -> None:
 @pytest.mark.skipif(not shutil.which("qemu-x86_64"), reason="qemu-user is not installed")
 @pytest.mark.parametrize("cpu", ["qemu64", "Nehalem", "Haswell", "max"])
 def test_on_older_processors(built: Path, cpu: str, tmp_path: Path) -> None:
-    xs = interp.random_inputs(SAMPLES[NAME], 1)
+    xs = made_up.random_inputs(SAMPLES[NAME], 1)
     npz.save(xs, tmp_path / "in.npz")
     subprocess.run(["qemu-x86_64", "-cpu", cpu, str(built / "model"), str(tmp_path / "in.npz"),
                     "-o", str(tmp_path / "out.npz")], check=True, capture_output=True)
@@ -105,6 +106,6 @@ def test_a_library_for_large_products_serves_every_level(tmp_path: Path) -> None
     store = {w.digest: w for w in collect_all(passes.run(module, PASSES, supply={
         "target": named("native"), "rules": rules_of(kernels="blas")}).graph)}
     built = build_fat(lowered, tmp_path / "b", name="model", store=store)
-    xs = interp.random_inputs(module, 0)
+    xs = made_up.random_inputs(module, 0)
     np.testing.assert_allclose(runtime.load(built).run(xs)["y"], interp.run(module, xs)["y"],
                                rtol=1e-4, atol=1e-4)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from graphtool import interp
+from graphtool.analysis import made_up
 from graphtool.emit.embedded_weights import divided, part_of, whole
 from graphtool.errors import UsageError
 from graphtool.native import compiler, runtime
@@ -31,7 +32,7 @@ def test_through_the_loader(mode: str, tmp_path: Path) -> None:
     path = build(optimised(NAME), tmp_path / "b", target=TARGET, weights=mode, jobs=2)
     if mode != "file":
         (path / "model.safetensors").unlink()
-    xs = interp.random_inputs(SAMPLES[NAME], 1)
+    xs = made_up.random_inputs(SAMPLES[NAME], 1)
     same(runtime.load(path).run(xs), interp.run(SAMPLES[NAME], xs))
 
 
@@ -40,7 +41,7 @@ def test_in_an_executable(mode: str, tmp_path: Path) -> None:
     path = build(optimised(NAME), tmp_path / "b", target=TARGET, weights=mode, exe=True, jobs=2)
     if mode != "file":
         (path / "model.safetensors").unlink()
-    xs = interp.random_inputs(SAMPLES[NAME], 1)
+    xs = made_up.random_inputs(SAMPLES[NAME], 1)
     np.savez(tmp_path / "in.npz", **xs)
     subprocess.run([path / "model", tmp_path / "in.npz", "-o", tmp_path / "out.npz"], check=True)
     same(dict(np.load(tmp_path / "out.npz")), interp.run(SAMPLES[NAME], xs))
@@ -62,7 +63,7 @@ def test_the_callers_weights_go_first(mode: str, tmp_path: Path) -> None:
     """Built-in weights are what a null pointer means; another set may be given."""
     path = build(optimised(NAME), tmp_path / "b", target=TARGET, weights=mode, jobs=2)
     m = runtime.load(path)
-    xs = interp.random_inputs(SAMPLES[NAME], 1)
+    xs = made_up.random_inputs(SAMPLES[NAME], 1)
     first = runtime.load(path).run(xs)
     zeros = np.zeros(m.manifest.weights_bytes + 64, np.uint8)
     m._weights = -(-zeros.ctypes.data // 64) * 64

@@ -9,6 +9,7 @@ import numpy as np
 
 from graphtool import interp
 from graphtool import ops as o
+from graphtool.analysis import made_up
 from graphtool.dtypes import dtype
 from graphtool.ir import serial
 from graphtool.ir.graph import Module, TensorType
@@ -96,12 +97,12 @@ SAMPLES: dict[str, Module] = {
 
 
 def outputs(m: Module, seed: int = 0) -> list[Any]:
-    return list(interp.run(m, interp.random_inputs(m, seed)).values())
+    return list(interp.run(m, made_up.random_inputs(m, seed)).values())
 
 
 def assert_same(a: Module, b: Module, rtol: float = 2e-5) -> None:
     for seed in (0, 1):
-        x = interp.random_inputs(a, seed)
+        x = made_up.random_inputs(a, seed)
         for u, v in zip(interp.run(a, x).values(), interp.run(b, x).values(), strict=True):
             np.testing.assert_allclose(v, u, rtol=rtol, atol=rtol)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -16,6 +16,7 @@ from graphtool.errors import GraphtoolError
 from graphtool.ir.graph import Module, TensorType
 from graphtool.lower import lower
 from graphtool.native.training import build_training
+from graphtool.passes.amp import amp
 from graphtool.target import named
 from graphtool.train.model import TrainModel
 from graphtool.transforms.training import Recipe, programs, training
@@ -124,7 +125,8 @@ def test_a_large_scale_finds_its_level(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("run", "code"), [
-    (lambda: passes.run(regression(8), "amp{dtype=float32}"), "GT0629"),
+    (lambda: passes.run(regression(8), "amp{dtype=float32}"), "GT0603"),
+    (lambda: amp(regression(8), dtype=cast(Any, "float32")), "GT0629"),
     (lambda: passes.run(training(regression(8), Recipe("mse", optimizer="sgd")),
                         "simplify,freeze,dce,amp{dtype=float16}"), "GT0628"),
     (lambda: passes.run(training(regression(8), Recipe("mse", optimizer="sgd")),

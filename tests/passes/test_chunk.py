@@ -13,6 +13,7 @@ import pytest
 import graphtool
 from graphtool import interp, passes
 from graphtool import ops as o
+from graphtool.analysis import made_up
 from graphtool.dtypes import of_numpy
 from graphtool.ir.graph import Graph, Module, TensorType
 from graphtool.ir.trace import Builder
@@ -67,14 +68,14 @@ def test_values_stay(name: str, size: int) -> None:
     after = by(m, size)
     assert loops(after.graph) == [8 // size]
     assert [v.type for v in after.graph.outputs] == [v.type for v in m.graph.outputs]
-    feed = interp.random_inputs(m, 1)
+    feed = made_up.random_inputs(m, 1)
     for key, want in interp.run(m, feed).items():
         np.testing.assert_allclose(interp.run(after, feed)[key], want, rtol=1e-5, atol=1e-6)
 
 
 def test_a_part_of_the_batch_in_c(tmp_path: Path) -> None:
     m = module(*MODELS["convnet"])
-    feed = interp.random_inputs(m, 1)
+    feed = made_up.random_inputs(m, 1)
     names = [c if c.name != "chunk" else PassCall("chunk", {"size": 2}) for c in passes.calls()]
     chunked = passes.run(m, names)
     assert loops(chunked.graph) == [4]
@@ -126,7 +127,7 @@ def test_examples_that_meet_end_the_loop(make: Any) -> None:
     m = passes.run(module(lambda x: make(o.tanh(x)), "f32[4,6]"), "decompose")
     after = by(m, 1)
     assert any(n.op.name not in ("scan", "reshape", "constant") for n in after.graph.nodes)
-    feed = interp.random_inputs(m, 1)
+    feed = made_up.random_inputs(m, 1)
     for key, want in interp.run(m, feed).items():
         np.testing.assert_allclose(interp.run(after, feed)[key], want, rtol=1e-6, atol=1e-6)
 

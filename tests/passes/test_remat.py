@@ -13,7 +13,7 @@ import pytest
 import graphtool
 from graphtool import interp, passes
 from graphtool import ops as o
-from graphtool.analysis import peak_memory
+from graphtool.analysis import made_up, peak_memory
 from graphtool.dtypes import float32
 from graphtool.errors import InputError, UsageError
 from graphtool.ir import serial
@@ -46,7 +46,7 @@ def step(**more: Any) -> Module:
 
 RNG = np.random.default_rng(0)
 STEP = step()
-GIVEN = interp.random_inputs(STEP, 3)
+GIVEN = made_up.random_inputs(STEP, 3)
 
 
 def peak(module: Module) -> Any:

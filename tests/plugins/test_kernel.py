@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +12,8 @@ import onnx
 import pytest
 
 import graphtool
-from graphtool import interp, plugins
+from graphtool import plugins
+from graphtool.analysis import made_up
 from graphtool.ir.op import OPS
 from graphtool.ir.serial import collect_all
 from graphtool.kernels import headers, record
@@ -55,7 +58,7 @@ def test_the_meaning_is_what_the_op_computes(model: Path) -> None:
         program = graphtool.lower_model(module)
         assert "norm_rows" in repr([t for k in program.kernels for t in statements(k.body)])
         store = {w.digest: w for w in collect_all(module.graph)}
-        inputs = interp.random_inputs(module, 0, {"N": 2})
+        inputs = made_up.random_inputs(module, 0, {"N": 2})
         np.testing.assert_allclose(loops.run(program, inputs, store)["y"],
                                    graphtool.evaluate(module, inputs)["y"], atol=1e-6)
     finally:
@@ -92,6 +95,40 @@ def test_a_program_names_what_it_needs(gt: Cli, model: Path, tmp_path: Path) -> 
     done = gt("build", program, "-o", tmp_path / "b")
     assert done.code == 4 and "error[GT0358]: the program needs the plug-in norm_rows" in done.err
     assert "the kernel is of the plug-in norm_rows 1.0" in done.err
+
+
+@pytest.mark.parametrize("macro", ["ROWS", "COLS", "XR"])
+def test_a_program_that_leaves_its_buffers_is_refused(
+        macro: str, gt: Cli, tmp_path: Path) -> None:
+    """One row or element more is outside, one less inside."""
+    closed, graph, program = (tmp_path / f"m.{e}" for e in ("onnx", "graph.json", "program.json"))
+    onnx.save(onnx.parser.parse_model(MODEL.replace("[N,6,70]", "[2,6,70]")), closed)
+    gt("opt", closed, "-o", graph, KERNEL)
+    gt("lower", graph, "-o", program, KERNEL)
+    assert gt("build", program, "-o", tmp_path / "b", KERNEL).code == 0
+    at = re.search(rf'"{macro}", "size": (\d+)', program.read_text())
+    assert at is not None
+    for step in (1, -1):
+        text = program.read_text().replace(at[0], f'"{macro}", "size": {int(at[1]) + step}')
+        (tmp_path / "c.program.json").write_text(text)
+        done = gt("emit", tmp_path / "c.program.json", "-o", tmp_path / "c", KERNEL)
+        assert (done.code == 3 and "error[GT0375]" in done.err) if step == 1 else done.code == 0
+
+
+def test_a_kernel_without_a_reach_is_built_but_not_read(gt: Cli, model: Path, tmp_path: Path
+                                                        ) -> None:
+    plugin, graph, program = (tmp_path / n for n in (
+        "norm_rows.py", "m.graph.json", "m.program.json"))
+    text = (EXAMPLES / "norm_rows.py").read_text()
+    plugin.write_text(text.replace('("r", "c"), reach)', '("r", "c"))'))
+    shutil.copy(EXAMPLES / "norm_rows.h", tmp_path)
+    option = f"--plugin={plugin}"
+    assert gt("build", model, "-o", tmp_path / "b", option).code == 0
+    gt("opt", model, "-o", graph, option)
+    assert gt("lower", graph, "-o", program, option).code == 0
+    done = gt("build", program, "-o", tmp_path / "b", option)
+    assert done.code == 3 and "error[GT0380]: the kernel norm_rows declares no reach" in done.err
+    assert "help: give its Contract `reach=`" in done.err
 
 
 def test_nothing_stays_behind() -> None:

@@ -18,7 +18,7 @@ from graphtool.passes.arguments import PassCall
 from graphtool.report.peaks import Bandwidth, Peaks
 from graphtool.report.profile import Profile, profile, profile_lines, profile_rows, trace
 from graphtool.transforms.training import Recipe, training
-from graphtool.verify.sides import port_inputs, training_state
+from graphtool.verify.sides import build_inputs, training_state
 from tests.passes.pass_samples import SAMPLES
 
 THREADS = 2
@@ -88,7 +88,7 @@ def test_the_trace_is_made_of_events_in_order(found: tuple[Profile, Any]) -> Non
 def test_a_training_step_by_its_phases(tmp_path: Path) -> None:
     module = training(SAMPLES["convnet"], Recipe("mse", optimizer="adam", clip_norm=1.0))
     built = build_training(module, tmp_path / "b", name="net")
-    given = port_inputs(load(built), 0, {}) | training_state(built)
+    given = build_inputs(load(built), 0, {}) | training_state(built)
     p, marks = profile(built, given, THREADS, runs=2)
     assert {s.phase for s in p.steps} >= {"forward", "backward", "optimizer"}
     assert all(s.source.startswith("net_step_kernels") for s in p.steps)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from graphtool import interp, passes
+from graphtool.analysis import made_up
 from graphtool.errors import InputError
 from graphtool.ir.graph import Module
 from graphtool.ir.verify import verify_module
@@ -47,7 +48,7 @@ CHANGES: dict[str, Callable[[Module], Module]] = {
 
 def feed(module: Module, n: int, m: int) -> dict[str, Any]:
     sizes = {"N": n, "M": m}
-    return interp.random_inputs(module, 0, sizes)
+    return made_up.random_inputs(module, 0, sizes)
 
 
 @pytest.mark.parametrize("name", CHANGES)

@@ -37,7 +37,7 @@ def differentiable(case: Case) -> bool:
     if any(isinstance(a, Graph) for a in case.attrs.values()):
         return False  # regions are typed for the case's own operands, and have no rule
     ts = types(case, wide=True)
-    slopes = case.op.name not in ("bitcast", "detach", "unknown_gradient")
+    slopes = case.op.name not in ("bitcast", "stop_gradient", "unknown_gradient")
     has = slopes and any(isinstance(t, TensorType) and t.dtype is F64 for t in ts)
     graph = graph_of(case)[0] if has else None
     return bool(case.smooth and graph and any(v.type.dtype is F64 for v in graph.outputs))
@@ -116,9 +116,10 @@ def test_an_input_that_is_not_read_has_gradient_zero() -> None:
     assert not run(transforms.grad(graph, 0, graph.inputs), [np.ones(3)] * 2)[2].any()
 
 
-def test_integers_and_detach_stop_gradients() -> None:
+def test_integers_and_stop_gradient_stop_gradients() -> None:
     n = TensorType(F64, (3,))
-    graph = trace(lambda x: o.cast(o.cast(x, dtype=dtypes.int64), dtype=F64) + o.detach(x) * x, [n])
+    graph = trace(lambda x: o.cast(o.cast(x, dtype=dtypes.int64), dtype=F64)
+                  + o.stop_gradient(x) * x, [n])
     x = np.array([1.5, -2.5, 3.0])
     np.testing.assert_array_equal(run(transforms.grad(graph, 0, graph.inputs), [x])[1], x)
 

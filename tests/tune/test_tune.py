@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from graphtool import interp, passes
+from graphtool.analysis import made_up
 from graphtool.choice import Choice
 from graphtool.errors import CompilerError
 from graphtool.ir.plan import Plan, chosen_plan
@@ -39,7 +40,7 @@ INTEGERS = [Conv(1, 9, 11, 24, 40, 3, 3, integer=1), Conv(2, 8, 6, 48, 48, 3, 3,
 @pytest.mark.parametrize("site", [*SITES, *INTEGERS], ids=str)
 def test_every_candidate_computes_the_same(site: Site, tmp_path: Path) -> None:
     module = models.model(site)
-    inputs = interp.random_inputs(module, 0, {})
+    inputs = made_up.random_inputs(module, 0, {})
     want = interp.run(module, inputs)["y"]
     for i, c in enumerate(plans(site, T, Rules())):
         rules = Rules(tuning=merged([row(site, T, {c: 1.0})]))
@@ -60,7 +61,7 @@ def test_sites_of_16_bits_are_measured_as_such(
     """The model of a site has that very site; its candidates compute the same, and get a time."""
     target = replace(T, bf16=bf16)
     module = models.model(site)
-    inputs = interp.random_inputs(module, 0, {})
+    inputs = made_up.random_inputs(module, 0, {})
     want = interp.run(module, inputs)["y"].astype(np.float64)
     allowed = plans(site, target, rules_of("fast"))
     for c in {allowed[0], allowed[-1]}:
@@ -149,7 +150,7 @@ def test_bfloat16_products(site: Product, march: str, tmp_path: Path) -> None:
     rules = replace(rules_of("fast"), tuning=merged([row(site, target, {c: 1.0})]))
     ready = passes.run(module, measure.PASSES, supply={"target": target, "rules": rules})
     assert any(n.op.name == "gemm_bf16" for n in ready.graph.nodes)
-    inputs = interp.random_inputs(module, 0, {})
+    inputs = made_up.random_inputs(module, 0, {})
     want, exact = interp.run(ready, inputs)["y"], interp.run(module, inputs)["y"]
     assert 1e-3 < np.sqrt(np.mean((want - exact) ** 2) / np.mean(exact ** 2)) < 1e-2
     got = runtime.load(build(ready, tmp_path / "b", target=target)).run(inputs)["y"]
@@ -171,7 +172,7 @@ def test_large_products_by_a_library(tmp_path: Path) -> None:
     ready = passes.run(module, measure.PASSES, supply={
         "target": T, "rules": rules_of(kernels="blas")})
     assert any(n.op.name == "blas" for n in ready.graph.nodes)
-    inputs = interp.random_inputs(module, 0, {})
+    inputs = made_up.random_inputs(module, 0, {})
     want = interp.run(module, inputs)["y"]
     model = runtime.load(build(ready, tmp_path / "b", target=T), 2)
     assert np.allclose(model.run(inputs)["y"], want, rtol=1e-4, atol=1e-4)

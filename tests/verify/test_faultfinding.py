@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graphtool import interp, passes
 from graphtool import ops as o
+from graphtool import passes
+from graphtool.analysis import made_up
 from graphtool.ir.graph import Module
 from graphtool.rewrite.engine import rule
 from graphtool.target import named
@@ -42,7 +43,7 @@ def large() -> Module:
 
 
 def test_the_rule_is_named(planted: None, large: Module) -> None:
-    xs = interp.random_inputs(large, 0)
+    xs = made_up.random_inputs(large, 0)
     found = bisect(large, passes.calls("cse,simplify,dce"), xs, None, 1e-4, {"target": TARGET})
     assert not found.ok and found.guilty
     assert (found.guilty.call, found.guilty.rule) == ("simplify", "wrong_tanh")
@@ -52,13 +53,13 @@ def test_the_rule_is_named(planted: None, large: Module) -> None:
 
 @pytest.mark.parametrize("name", sorted(SAMPLES))
 def test_the_default_passes_are_innocent(name: str) -> None:
-    xs = interp.random_inputs(SAMPLES[name], 0)
+    xs = made_up.random_inputs(SAMPLES[name], 0)
     found = bisect(SAMPLES[name], passes.calls(), xs, None, 1e-4, {"target": TARGET})
     assert found.ok and found.guilty is None and found.passes == len(passes.calls())
 
 
 def test_a_graph_shrinks_to_the_fault(planted: None, large: Module) -> None:
-    xs = interp.random_inputs(large, 0)
+    xs = made_up.random_inputs(large, 0)
     fault = passes_change("simplify", TARGET, None, 1e-4)
     assert fault(large, xs)
     small, held = Reducer(large, xs, fault).run()
@@ -68,7 +69,7 @@ def test_a_graph_shrinks_to_the_fault(planted: None, large: Module) -> None:
 
 
 def test_compiled_code_as_the_fault(planted: None, large: Module) -> None:
-    xs = interp.random_inputs(large, 0)
+    xs = made_up.random_inputs(large, 0)
     fault = compiled_differs("simplify,fuse", TARGET, None, 1e-4)
     assert fault(large, xs)
     small, _ = Reducer(large, xs, fault, tries=12).run()
@@ -77,12 +78,12 @@ def test_compiled_code_as_the_fault(planted: None, large: Module) -> None:
 
 
 def test_right_code_shows_no_fault(large: Module) -> None:
-    xs = interp.random_inputs(large, 0)
+    xs = made_up.random_inputs(large, 0)
     assert not passes_change("simplify", TARGET, None, 1e-4)(large, xs)
 
 
 def test_a_command_as_the_fault(large: Module) -> None:
-    xs = interp.random_inputs(large, 0)
+    xs = made_up.random_inputs(large, 0)
     fault = command_fails("grep -q matmul {graph} && test -s {inputs} && exit 7; exit 0")
     assert fault(large, xs)
     small, _ = Reducer(large, xs, fault).run()
@@ -91,7 +92,7 @@ def test_a_command_as_the_fault(large: Module) -> None:
 
 
 def test_the_number_of_tries_is_a_bound(planted: None, large: Module) -> None:
-    xs = interp.random_inputs(large, 0)
+    xs = made_up.random_inputs(large, 0)
     reducer = Reducer(large, xs, passes_change("simplify", TARGET, None, 1e-4), tries=1)
     assert reducer.fault(large, xs)
     reducer.run()
@@ -103,6 +104,6 @@ def test_an_output_does_not_become_an_input() -> None:
         first = o.tanh(x)
         return first, o.abs(o.exp(first))
     two = module(fn, "f32[3]", names=["x"])
-    small, held = Reducer(two, interp.random_inputs(two, 0),
+    small, held = Reducer(two, made_up.random_inputs(two, 0),
                           lambda m, xs: len(m.graph.outputs) == 2).run()
     assert len(small.graph.outputs) == 2 and set(held) == {"x", "exp"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ import numpy as np
 
 from graphtool.extend import (
     Alternative,
+    Area,
     Chosen,
     Contract,
     Form,
@@ -21,11 +22,13 @@ from graphtool.extend import (
     Macro,
     Module,
     Node,
+    Numbers,
     Op,
     OwnSite,
     Plan,
     Pointer,
     Record,
+    Rows,
     Site,
     Symbol,
     Target,
@@ -155,6 +158,13 @@ def meaning(t: Instance) -> None:
     t.rows(evaluate(t.array("X", (rows, columns), (step, 1)), eps=t.get("EPS"), plan=None))
 
 
+def reach(t: Numbers) -> Iterator[Area | Rows]:
+    """What the header touches: rows of X, and the hook's indices, which it gives whole rows."""
+    rows, columns, step = t.sizes("ROWS COLS XR")
+    yield Rows((rows, columns))
+    yield Area("X", (rows, columns), (step, 1))
+
+
 def lower(site: Site) -> Lowered:
     """The macros of one use; the epilogue is what was fused behind it."""
     x, (rows, columns) = site.view(0), site.out.type.shape
@@ -170,5 +180,5 @@ add_kernel(Record(Contract(
     "norm_rows", "rows divided by their length",
     (*sizes(ROWS="rows", COLS="elements of a row", XR="elements from a row to the next"),
      Macro("EPS", "number", "the least length")),
-    (Pointer("X", "the rows"),), meaning, ("r", "c")), {"norm_rows": lower}, serves=SERVES),
+    (Pointer("X", "the rows"),), meaning, ("r", "c"), reach), {"norm_rows": lower}, serves=SERVES),
     Path(__file__).with_name("norm_rows.h"))

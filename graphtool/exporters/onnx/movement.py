@@ -80,8 +80,8 @@ def concat(w: Writer, node: Node, *xs: Ref) -> Any:
     return xs[0] if len(xs) == 1 else w("Concat", *xs, axis=node.attrs["axis"])
 
 
-@form("detach", "checkpoint", "unknown_gradient")
-def detach(w: Writer, node: Node, x: Ref) -> Any:
+@form("stop_gradient", "checkpoint", "unknown_gradient")
+def stop_gradient(w: Writer, node: Node, x: Ref) -> Any:
     """The operand: these ops matter only for gradients."""
     return x
 

@@ -11,9 +11,9 @@ from importlib.util import find_spec
 from typing import Any
 
 from graphtool.errors import UsageError
-from graphtool.importers.assumptions import Bounds, entered_as
-from graphtool.importers.torch.driver.convert import to_module
+from graphtool.importers.assumptions import Bounds
 from graphtool.importers.torch.driver.pt2 import read_pt2
+from graphtool.importers.torch.driver.settled import to_module
 from graphtool.importers.torch.driver.table import HANDLERS, aten
 from graphtool.importers.torch.families import (  # noqa: F401  (each fills the table)
     activation,
@@ -77,4 +77,4 @@ def import_torch(model: Any, args: tuple[Any, ...], *, capture: str = "export",
     need_torch()
     from graphtool.importers.torch.driver import capture as captures
     program = captures.program(model, args, capture, dynamic or {}, names, kwargs or {})
-    return entered_as(to_module(program), program.same)
+    return to_module(program)

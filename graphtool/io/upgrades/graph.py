@@ -13,7 +13,8 @@ def to_2(document: Document) -> Document:
 
 
 def to_3(document: Document) -> Document:
-    """Version 3 calls plans by the op that stands for their kernel, conv_packed conv_direct."""
+    """Version 3 calls plans by the op that stands for their kernel, conv_packed conv_direct and
+    detach stop_gradient."""
     return plans.to_3(names.of_ops(document, names.OPS_3))
 
 

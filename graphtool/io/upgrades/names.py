@@ -16,7 +16,8 @@ KERNELS = {"attention": "attend", "pool": "pooled", "nbits": "linear_nbits",
            "int8_gemm": "gemm_int", "int8_conv": "conv_int", "int8_depthwise": "depthwise_int"}
 KINDS = {"attention": "attend", "columns": "pooled", "line": "winograd_line"}
 
-OPS_3, KERNELS_3 = {"conv_packed": "conv_direct"}, {"conv": "conv_direct"}
+OPS_3 = {"conv_packed": "conv_direct", "detach": "stop_gradient"}
+KERNELS_3 = {"conv": "conv_direct"}
 KINDS_3 = {("conv", "direct"): "conv_direct", ("conv", "bf16"): "conv_bf16",
            ("product", "bf16"): "gemm_bf16", ("recurrence", "panels"): "recurrence",
            ("recurrence_grad", "panels"): "recurrence"}

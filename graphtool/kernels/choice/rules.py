@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from graphtool.errors import UsageError
+from graphtool.errors import UsageError, one_of
 from graphtool.ir.facets import ASSUMPTIONS, Assumption
 from graphtool.kernels.choice.tuning import Tuning
 
@@ -51,12 +51,11 @@ def rules_of(precision: str = "default", kernels: str = "generated",
 
     Raises UsageError GT0633, GT0634, GT0635 for unknown names.
     """
-    if precision not in PRECISIONS:
-        raise UsageError("GT0633", f"unknown precision {precision!r}", hint=", ".join(PRECISIONS))
-    if kernels not in KERNELS:
-        raise UsageError("GT0634", f"unknown kernels {kernels!r}", hint=", ".join(KERNELS))
-    if assume not in ASSUMPTIONS:
-        raise UsageError("GT0635", f"unknown assumption {assume!r}", hint=", ".join(ASSUMPTIONS))
+    for code, what, name, known in (("GT0633", "precision", precision, PRECISIONS),
+                                    ("GT0634", "kernels", kernels, KERNELS),
+                                    ("GT0635", "assumption", assume, ASSUMPTIONS)):
+        if name not in known:
+            raise UsageError(code, f"unknown {what} {name!r}", hint=one_of(name, known))
     winograd, bf16 = PRECISIONS[precision]
     finite = assume == "finite" and precision != "strict"
     return Rules(precision, winograd, bf16, kernels, tuning or Tuning(),

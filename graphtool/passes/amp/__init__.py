@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from graphtool import dtypes
 from graphtool import ops as o
@@ -30,7 +30,10 @@ from graphtool.passes.distribute import gradients
 _MOVES = Movement.KEEPS | Movement.PERMUTES | Movement.REPEATS
 
 
-def amp(module: Module, *, dtype: str, scale: float = 65536.0, growth: float = 2.0,
+Half = Literal["bfloat16", "float16", "bf16", "f16"]
+
+
+def amp(module: Module, *, dtype: Half, scale: float = 65536.0, growth: float = 2.0,
         backoff: float = 0.5, interval: int = 2000) -> Module:
     """The module with casts to `dtype`, bfloat16 or float16.
 

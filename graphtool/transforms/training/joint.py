@@ -180,7 +180,7 @@ class _Joint:
         state.new.update({v: m for (v, _), m in zip(self.statistics, moved, strict=True)})
         state.new.update({kept[i]: rest[len(moved) + out] for out, i in self.own_state.items()})
         names = {v: n for n, v in state.named.items()}
-        marked = [builder.emit(o.detach, (Tracer(g, builder),), {}, f"grad.{names[v]}")
+        marked = [builder.emit(o.stop_gradient, (Tracer(g, builder),), {}, f"grad.{names[v]}")
                   # marks for passes that work on gradients
                   for v, g in zip(wrt, grads, strict=True)]
         with builder.scope("optimizer"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 
-from graphtool.errors import InputError
+from graphtool.errors import InputError, near
 from graphtool.ir.graph import Graph, Value, is_constant
 
 
@@ -49,4 +49,5 @@ def _matching(by_name: Mapping[str, Value], pattern: str) -> list[Value]:
 def _nothing(name: str, by_name: Mapping[str, Value]) -> InputError:
     some = ", ".join(list(by_name)[:12]) + (" …" if len(by_name) > 12 else "")
     return InputError("GT0611", f"nothing to differentiate by: {name!r}",
-                      hint=f"params (those with requires_grad), inputs, or one of {some}")
+                      hint=near(name, by_name, "params (those with requires_grad), inputs, "
+                                               f"or one of {some}"))

@@ -11,6 +11,7 @@ import pytest
 
 from graphtool import dtypes, interp
 from graphtool import ops as o
+from graphtool.analysis import made_up
 from graphtool.errors import UnsupportedError
 from graphtool.exporters.onnx import export_onnx, model_of
 from graphtool.importers.onnx import import_model, import_onnx
@@ -41,7 +42,7 @@ def made(fn: Any, *types: TensorType) -> Module:
 
 def agrees(module: Module, seed: int = 0, **sizes: int) -> onnx.ModelProto:
     """onnxruntime on the exported model gives what the evaluator gives."""
-    inputs = interp.random_inputs(module, seed, sizes)
+    inputs = made_up.random_inputs(module, seed, sizes)
     model = exported(module)
     _, got = run_model(model, list(inputs.values()))
     for a, b in zip(got, interp.run(module, inputs).values(), strict=True):

@@ -27,6 +27,7 @@ TARGETS = torch.tensor([[1, 1, 3, 1], [-1, -1, -1, -1], [4, 5, 0, 0]])
 ROWS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "add_bool_alpha": (lambda a, b: torch.add(a, b, alpha=False), (X > 0, X > 1)),
     "sign_bool": (torch.sign, (X > 0,)),
+    "sign_nan": (lambda x: (torch.sign(x), torch.sgn(-x), x.float().sign()), (NAN - 2,)),
     "gather_nothing": (lambda x: x.gather(0, torch.empty(0, dtype=torch.int64)), (X,)),
     "var_of_nothing": (lambda x: x.var(), (normal(0),)),
     "var_of_one": (lambda x: x.var(), (normal(1),)),

@@ -26,6 +26,7 @@ A, B = [0, 0, 0, 0, 0, 1, 1, -2, 3.0], [0, 2, -1, -0.5, 0.5, 2, 0.5, 1, 4.0]
     (torch.nextafter, [A, B]),
     (lambda x: torch.xlogy(x, 2.0), [A]), (lambda y: torch.xlogy(0.0, y), [B]),
     (F.hardtanh, [[*ORIGIN, 1, -1.5]]), (lambda x: F.hardtanh(x, -0.5, 2.0), [ORIGIN]),
+    (F.softshrink, [[*ORIGIN, -2.0]]),
     (F.relu6, [[-1, 0, 1, 6, 7.0]]), (lambda x: x.clamp(-0.5, 2.0), [ORIGIN])])
 def test_gradients_as_torch(function: Callable[..., Any], points: list[list[float]]) -> None:
     tensors = [torch.tensor(p, dtype=torch.float64) for p in points]

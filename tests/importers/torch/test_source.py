@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from graphtool import interp
+from graphtool.analysis import made_up
 from graphtool.errors import GraphtoolError
 from graphtool.importers import form, import_source
 from graphtool.importers.torch.driver.exprs import read
@@ -65,7 +66,7 @@ def test_a_spec_of_a_type_that_numpy_lacks(tmp_path):
 def test_samples_of_the_repository():
     for name in ("mlp", "transformer"):
         module = import_source(f"samples/{name}.py:model")
-        assert interp.run(module, interp.random_inputs(module))
+        assert interp.run(module, made_up.random_inputs(module))
 
 
 FAULTS = {

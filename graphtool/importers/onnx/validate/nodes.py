@@ -7,7 +7,7 @@ from typing import Any
 
 from onnx import AttributeProto
 
-from graphtool.errors import InputError, listed
+from graphtool.errors import InputError, listed, near
 from graphtool.importers.onnx.driver.schemas import (
     Operator,
     Parameter,
@@ -149,7 +149,8 @@ def check_against(node: Any, found: Operator, where: str) -> None:
                 continue
             raise InputError("GT1018", f"{node.op_type} has no attribute {a.name!r} in opset "
                                        f"{found.since}", where=where,
-                             hint=f"it has {listed(sorted(found.attributes), 20)}")
+                             hint=near(a.name, found.attributes,
+                                       f"it has {listed(sorted(found.attributes), 20)}"))
         if a.type != wanted:
             raise InputError("GT1018", f"{node.op_type}.{a.name} must be {_KINDS.Name(wanted)}, "
                                        f"got {_KINDS.Name(a.type)}", where=where)

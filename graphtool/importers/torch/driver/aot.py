@@ -17,8 +17,8 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 from graphtool.errors import Unsupported, UnsupportedError
 from graphtool.importers.torch.driver.capture import without_kept
 from graphtool.importers.torch.driver.captured import Program, Ref, Sink, Source, least
-from graphtool.importers.torch.driver.convert import to_module
 from graphtool.importers.torch.driver.live import Nodes, array, bound
+from graphtool.importers.torch.driver.settled import to_module
 from graphtool.io.weights import weight
 from graphtool.ir.graph import Module
 from graphtool.symbolic import Dim, symbols

@@ -92,7 +92,8 @@ def program(model: Any, args: tuple[Any, ...], how: str, dynamic: Mapping[str, B
     meta = {**_meta(how), **({"hooks": hooks} if hooks else {})}
     read = read_exported(exported, opened.symbols(), opened.names(exported), meta,
                          places_of(model))
-    read = replace(read, same=opened.same())
+    # of dims with names torch refuses conditions itself; what is left says that none is 1
+    read = replace(read, same=opened.same(), conditions=())
     return read if not names and how == "export" else renamed(read, inputs)
 
 
@@ -158,7 +159,9 @@ def decomposed(exported: ExportedProgram) -> ExportedProgram:
                 node.meta["custom"] = mine
     annotate(exported)
     try:
-        return exported.run_decompositions(without_kept(default_decompositions()))
+        done = exported.run_decompositions(without_kept(default_decompositions()))
+        done._guards_code = exported._guards_code  # of sizes; torch forgets them here
+        return done
     except GraphtoolError:
         raise
     except Exception as error:

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 from graphtool.io.weights import Weight
 from graphtool.ir.graph import TensorType
-from graphtool.symbolic import Dim, Symbol
+from graphtool.symbolic import Dim, Equation, Symbol
 
 STOPPED = "stopped"  # of a call: no gradient flows through it
 DECOMPOSED = "ATEN"  # torch's word for a program that run_decompositions has gone over
@@ -112,6 +112,7 @@ class Program:
     symbols: Mapping[str, Symbol] = field(default_factory=dict)
     meta: Mapping[str, Any] = field(default_factory=dict)
     same: tuple[Same, ...] = ()
+    conditions: tuple[Equation, ...] = ()  # what torch recorded of the sizes of the inputs
 
 
 def least(name: str, lower: int | None) -> int | None:

@@ -9,6 +9,7 @@ from typing import Any
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.errors import InputError, InternalError, Signal
+from graphtool.importers.assumptions import Assuming, Facts, Found
 from graphtool.importers.torch.driver import provenance
 from graphtool.importers.torch.driver.agreed import fits, identity, parts_of
 from graphtool.importers.torch.driver.call_kinds import IGNORED, PROMISES, SIZED
@@ -36,32 +37,26 @@ from graphtool.io.weights import Weight, weight
 from graphtool.ir.graph import Graph, Module, TensorType, Value
 from graphtool.ir.prune import prune
 from graphtool.ir.run_sizes import bare
-from graphtool.ir.trace import Builder, Tracer
+from graphtool.ir.trace import Tracer
 from graphtool.ops.random import state_of
-from graphtool.symbolic import Poly, symbols
+from graphtool.symbolic import Poly, product, symbols
 
 _BOUNDARY = ("complex inputs and outputs are not supported; pass the real and imaginary parts "
              "(torch.view_as_real, torch.view_as_complex)")
 _SYMBOLIC = ("_operator.", "math.", "aten.sym_", "torch.sym_")
 
 
-def to_module(program: Program) -> Module:
-    """The module that computes the program.
-
-    Raises UnsupportedError GT1101 with every op that has no handler, or no handler for its form,
-    and InputError GT1103 where the program contradicts itself.
-    """
-    return _Converter(program).run()
-
-
 class Refused(Signal):
     """Raised if an inner graph cannot be converted; the reasons are already in the list."""
 
 
-class _Converter:
-    def __init__(self, program: Program) -> None:
+class Converter:
+    """Converts one Program; `found` collects what it needs of the sizes of inputs."""
+
+    def __init__(self, program: Program, found: Found | None = None) -> None:
         self.program = program
-        self.builder = Builder()
+        self.found = found or Found(Facts())
+        self.builder = Assuming(self.found)
         self.context = Context(self.builder, self._region)
         self.locations = provenance.Locations()
         self.env: dict[str, Any] = {}
@@ -72,6 +67,9 @@ class _Converter:
         self.used = read_by(program)
         self.apart = names_in(*(c.args[1] for c in program.calls
                                 if c.target.startswith("graphtool.inner_gradient")))
+        if found is None:
+            self.found.settle(program.symbols)
+            self.found.pairs += [(e.left, e.right) for e in program.conditions]
         self.sizes = set(program.symbols)  # those that something defines by now
         self.context.declared = frozenset(program.symbols)
         self.inside = False  # another graph, where complex numbers cross as their parts
@@ -79,6 +77,7 @@ class _Converter:
         self.asked: dict[str, Call] = {}  # what computes a number out of sizes
 
     def run(self) -> Module:
+        """The module, without its conditions. Raises UnsupportedError GT1101, InputError GT1103."""
         inputs = self._sources()
         for call in self.program.calls:
             self._call(call)
@@ -101,7 +100,7 @@ class _Converter:
 
     def _region(self, program: Program) -> Graph:
         """An inner graph, closed; what it cannot convert is added to the list."""
-        inner = _Converter(program)
+        inner = Converter(program, self.found)
         inner.locations = self.locations
         inner.sizes = set(self.sizes)
         inner.promises = Promises(inner.builder, self.promises.declared, self.promises.checks)
@@ -193,7 +192,9 @@ class _Converter:
             self.poisoned.update(call.outputs)
             return
         try:
+            before = len(self.builder.nodes)
             self._bind(call, self._apply(call, fn))
+            self._reshaped(before)
         except Refused:
             self.poisoned.update(call.outputs)
         except Missing as missing:
@@ -276,6 +277,15 @@ class _Converter:
         for x in (*found, None if self.context.state is state else self.context.state):
             self.marks.made(x, call.checkpoint)
         return found
+
+    def _reshaped(self, before: int) -> None:
+        """Note what new reshapes require: n // 4 rows of 4 are all elements if n % 4 == 0."""
+        for node in self.builder.nodes[before:]:
+            if node.op.name == "reshape":
+                have, want = (product(v.type.shape) for v in (node.inputs[0], node.outputs[0])
+                              if isinstance(v, Value))
+                if self.found.of_inputs(have, want):
+                    self.found.pairs.append((have, want))
 
     def _bind(self, call: Call, results: tuple[Any, ...]) -> None:
         for name, result, wanted in zip(call.outputs, results, self.context.outs, strict=False):

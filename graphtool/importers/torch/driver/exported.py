@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -12,6 +13,7 @@ from torch.utils import _pytree as pytree
 
 from graphtool.errors import InputError
 from graphtool.importers.torch.driver.captured import Place, Program, Ref, Sink, Source, least
+from graphtool.importers.torch.driver.guards import conditions
 from graphtool.importers.torch.driver.live import Nodes, bound, held
 from graphtool.importers.torch.driver.output_names import output_name
 from graphtool.importers.torch.driver.provenance import clean_path
@@ -30,7 +32,8 @@ def read(exported: ExportedProgram, wanted: Mapping[str, Symbol],
     nodes = Nodes(exported.graph_module, ranges, renamed, wanted, places)
     calls = nodes.calls(exported.graph)
     sources = (*_sources(exported), *nodes.constants)
-    return Program(sources, calls, _sinks(exported), nodes.types, nodes.symbols, meta)
+    program = Program(sources, calls, _sinks(exported), nodes.types, nodes.symbols, meta)
+    return replace(program, conditions=conditions(exported._guards_code or (), program))
 
 
 def _sources(exported: ExportedProgram) -> tuple[Source, ...]:

@@ -20,8 +20,8 @@ import numpy as np
 from graphtool.dtypes import DType
 from graphtool.errors import InputError, UnsupportedError
 from graphtool.importers.torch.driver.captured import Program
-from graphtool.importers.torch.driver.convert import to_module
 from graphtool.importers.torch.driver.pt2_graph import COMPLEX_TYPES, SCALAR_TYPES, read_program
+from graphtool.importers.torch.driver.settled import to_module
 from graphtool.io import files
 from graphtool.io.weights import Array, Weight, weight
 from graphtool.ir.graph import Module

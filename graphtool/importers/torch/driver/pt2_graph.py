@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from graphtool import dtypes
@@ -23,6 +24,7 @@ from graphtool.importers.torch.driver.captured import (
     Type,
     least,
 )
+from graphtool.importers.torch.driver.guards import conditions
 from graphtool.importers.torch.driver.output_names import output_name
 from graphtool.importers.torch.driver.provenance import clean_path
 from graphtool.io.weights import Weight
@@ -66,7 +68,8 @@ class _Reader:
         calls = tuple(self._call(n) for n in self.graph["nodes"])
         meta = {"source": "pt2", "torch": str(self.raw.get("torch_version", "")).partition("+")[0],
                 **({"decomposed": True} if self.decomposed else {})}
-        return Program(sources, calls, self._sinks(sources), self.types, declared, meta)
+        program = Program(sources, calls, self._sinks(sources), self.types, declared, meta)
+        return replace(program, conditions=conditions(self.raw.get("guards_code") or (), program))
 
     # ---- types ---------------------------------------------------------------------------------
 

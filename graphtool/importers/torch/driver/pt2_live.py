@@ -23,6 +23,7 @@ from graphtool.importers.torch.driver.capture import decomposed, quiet, renamed
 from graphtool.importers.torch.driver.captured import Complex, Program
 from graphtool.importers.torch.driver.exported import read as read_exported
 from graphtool.importers.torch.driver.fakes import fakes
+from graphtool.importers.torch.driver.guards import conditions
 from graphtool.importers.torch.driver.live import tensor
 from graphtool.importers.torch.driver.provenance import clean_path
 from graphtool.io.weights import Weight
@@ -63,7 +64,8 @@ def functional(raw: Mapping[str, Any], weights: Mapping[str, Mapping[str, Weight
                       [s.key for s in plain.sources if s.kind == "user"])
     names = iter([s.key for s in plain.sinks if s.kind == "user"])
     return replace(program, sinks=tuple(
-        replace(s, key=next(names, s.key)) if s.kind == "user" else s for s in program.sinks))
+        replace(s, key=next(names, s.key)) if s.kind == "user" else s for s in program.sinks),
+        conditions=conditions(raw.get("guards_code") or (), program))
 
 
 def _loaded(raw: Mapping[str, Any], weights: Mapping[str, Mapping[str, Weight]],

@@ -22,7 +22,7 @@ import torch
 from torch import nn
 from torch.export import ExportedProgram
 
-from graphtool.errors import GraphtoolError, InputError
+from graphtool.errors import GraphtoolError, InputError, listed, near
 from graphtool.importers.torch.driver.call_arguments import Arguments, placed
 from graphtool.importers.torch.driver.live import tensor
 from graphtool.importers.torch.driver.samples import Spec, read_spec, sample
@@ -54,10 +54,10 @@ def load(source: str, specs: Sequence[str] = ()) -> Loaded:
     made = module
     for part in attribute.split("."):
         if not hasattr(made, part):
-            known = ", ".join(n for n, x in vars(module).items() if not n.startswith("_")
-                              and getattr(x, "__module__", "") == module.__name__)
+            known = [n for n, x in vars(module).items() if not n.startswith("_")
+                     and getattr(x, "__module__", "") == module.__name__]
             raise InputError("GT1112", f"{place} has no {attribute!r}",
-                             hint=f"it has {known or 'nothing'}"[:400])
+                             hint=near(part, known, f"it has {listed(known, 20)}"))
         made = getattr(made, part)
     model = _guarded(f"calling {attribute}()", lambda: _model(made))
     if not isinstance(model, (nn.Module, ExportedProgram)):

@@ -53,5 +53,5 @@ class Stops:
 
 def _mark(x: Tracer, stretch: str) -> Tracer:
     with x.builder.scope(x.value.hint):
-        return (o.detach(x) if stretch == STOPPED  # type: ignore[no-any-return]
+        return (o.stop_gradient(x) if stretch == STOPPED  # type: ignore[no-any-return]
                 else o.unknown_gradient(x, reason=stretch))

@@ -100,10 +100,9 @@ def hardshrink(c: Context, self: Tracer, lambd: Any = 0.5) -> Any:
 
 @aten("softshrink")
 def softshrink(c: Context, self: Tracer, lambd: Any = 0.5) -> Any:
-    """sign(x)·(|x| − λ) where |x| > λ, else 0·x, so that NaN stays NaN."""
+    """0 where |x| ≤ λ, else x − λ·sign(x), which NaN and its gradient pass."""
     bound = float(lambd)
-    kept = o.mul(o.sign(self), o.sub(o.abs(self), bound))
-    return o.select(o.gt(o.abs(self), bound), kept, o.mul(self, 0.0))
+    return o.select(o.le(o.abs(self), bound), 0.0, o.sub(self, o.mul(o.sign(self), bound)))
 
 
 @aten("glu")

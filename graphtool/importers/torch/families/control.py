@@ -128,7 +128,7 @@ def _inlined(c: Context, graph: Program, operands: Any) -> Any:
 def wrapped(c: Context, first: Any, second: Any, *operands: Any) -> Any:
     """The graph inlined; called with gradients off (first is False), its results are detached."""
     found = _inlined(c, first if isinstance(first, Program) else second, operands)
-    return tuple(o.detach(x) for x in found) if first is False else found
+    return tuple(o.stop_gradient(x) for x in found) if first is False else found
 
 
 @region_op("wrap_with_autocast")

@@ -66,7 +66,7 @@ def convert_element_type(c: Context, a: Tracer, dtype: DType) -> Any:
 @aten("detach", "detach_", "detach_copy")
 def detach(c: Context, self: Tracer) -> Any:
     """detach(x): the same values, but no gradient flows through them."""
-    return o.detach(self)
+    return o.stop_gradient(self)
 
 
 @aten("alias", "clone", "lift_fresh_copy", "lift_fresh", "contiguous",

@@ -17,10 +17,10 @@ from graphtool.symbolic import Poly
 
 # ATen name → ours; integers become floats first, where torch says the result is one
 _UNARY = {name: name for name in (
-    "neg", "abs", "sign", "exp", "expm1", "log", "log1p", "sqrt", "rsqrt", "sigmoid", "sin", "cos",
+    "neg", "abs", "exp", "expm1", "log", "log1p", "sqrt", "rsqrt", "sigmoid", "sin", "cos",
     "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf",
     "lgamma", "digamma")} | {
-    "negative": "neg", "sgn": "sign", "erfinv": "erf_inv", "special_erfinv": "erf_inv"}
+    "negative": "neg", "erfinv": "erf_inv", "special_erfinv": "erf_inv"}
 _ROUNDING = {"floor": "floor", "ceil": "ceil", "round.default": "round", "trunc": "trunc",
              "fix": "trunc"}
 
@@ -43,6 +43,14 @@ for _name, _ours in _UNARY.items():
     aten(_name)(_unary(_ours))
 for _name, _ours in _ROUNDING.items():
     aten(_name)(_rounding(_ours))
+
+
+@aten("sign", "sgn")
+def sign(c: Context, self: Tracer) -> Any:
+    """−1, 0 or 1; 0 for NaN, whose sign numpy and ours leave NaN."""
+    if self.dtype is dtypes.bool_:
+        return self
+    return o.sign(o.select(o.eq(self, self), self, 0.0) if self.dtype.is_float else self)
 
 
 @aten("round.decimals")

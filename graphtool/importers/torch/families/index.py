@@ -26,7 +26,7 @@ def embedding(c: Context, weight: Tracer, indices: Tracer, padding_idx: Any = -1
     if not isinstance(padding_idx, int) or padding_idx < 0:
         return rows
     padding = o.eq(c.reshape(indices, (*indices.shape, 1)), padding_idx)
-    return o.select(padding, o.detach(rows), rows)
+    return o.select(padding, o.stop_gradient(rows), rows)
 
 
 @aten("index_select")

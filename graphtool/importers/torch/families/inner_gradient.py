@@ -25,7 +25,7 @@ def inner_gradient(c: Context, outputs: Sequence[Tracer], inputs: Sequence[Trace
         raise Missing("a gradient is supported only of floats by floats, not of or by integers")
     b = c.builder
     found = _gradients(b, [y.value for y in outputs], [x.value for x in inputs], seeds)
-    return tuple(found) if kept else tuple(o.detach(g) for g in found)
+    return tuple(found) if kept else tuple(o.stop_gradient(g) for g in found)
 
 
 def _gradients(b: Builder, ys: list[Value], xs: list[Value],

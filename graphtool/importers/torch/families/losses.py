@@ -95,7 +95,7 @@ def _log_sum(xs: Sequence[Tracer], axis: int | None = None) -> Tracer:
     most = _folded(o.max, xs)
     most = most if axis is None else o.reduce_max(most, axes=(axis,))
     none = o.eq(most, _NONE)
-    base = o.detach(o.select(none, 0.0, most))
+    base = o.stop_gradient(o.select(none, 0.0, most))
     total = _folded(o.add, [_exp(x, base) for x in xs])
     total = total if axis is None else o.reduce_sum(total, axes=(axis,))
     found = o.add(base, o.log(o.select(none, 1.0, total)))

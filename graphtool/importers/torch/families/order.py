@@ -70,7 +70,7 @@ def median(c: Context, self: Tracer) -> Any:
     found = middle(c, line, 0, False)[0]
     if not self.dtype.is_float:
         return found
-    equal = o.eq(line, o.detach(found))
+    equal = o.eq(line, o.stop_gradient(found))
     shared = o.reduce_max(o.select(equal, line, float("-inf")), axes=(0,))
     return o.select(o.is_nan(found), found, c.reshape(shared, found.shape))
 

@@ -76,12 +76,12 @@ def _faked(c: Context, x: Tracer, scale: Any, zero: Any, low: int, high: int) ->
 
     The gradient passes straight through the rounding, to x alone, where x was not clamped.
     """
-    scale, zero = (o.detach(c.cast(v, x.dtype)) if isinstance(v, Tracer) else v
+    scale, zero = (o.stop_gradient(c.cast(v, x.dtype)) if isinstance(v, Tracer) else v
                    for v in (scale, zero))
     real = o.mul(x, o.div(1.0, scale) if isinstance(scale, Tracer) else 1.0 / scale)
     real = o.clamp(real, *(o.sub(v, zero) if isinstance(zero, Tracer) else v - zero
                            for v in (low - 1.0, high + 1.0)))  # no ∞ − ∞ in the next line
-    steps = o.add(o.add(real, o.detach(o.sub(o.round(real), real))), zero)
+    steps = o.add(o.add(real, o.stop_gradient(o.sub(o.round(real), real))), zero)
     inside = o.and_(o.ge(steps, float(low)), o.le(steps, float(high)))
     return o.mul(o.sub(o.clamp(steps, float(low), float(high)), zero), scale), inside
 

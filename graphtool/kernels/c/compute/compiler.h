@@ -25,4 +25,7 @@
 #pragma GCC diagnostic ignored "-Wpsabi"
 #endif
 
+/* For what is called more often than it is worth to repeat. */
+#define GT_NOINLINE static __attribute__((noinline, unused))
+
 #endif

@@ -25,7 +25,6 @@
 #endif
 
 #define GT_INLINE static inline __attribute__((always_inline, unused))
-#define GT_NOINLINE static __attribute__((noinline, unused))
 #define GT_ALIGNED __attribute__((aligned(64)))
 
 /* For loops of a small literal trip count, so that arrays of accumulators become registers; and for

@@ -67,7 +67,8 @@ static void learner_dims(const learner *l, const learner_part *p, int64_t batch,
     for (int i = 0; i < p->dims; i++) {
         const main_dim *d = &p->dim[i];
         const int a = d->input < 0 ? -1 : learner_array(l, p->in[d->input].name);
-        dims[i] = a < 0 ? d->least : d->axis == 0 ? batch : l->array[a].found->shape[d->axis];
+        dims[i] = a < 0 ? d->least : main_dim_value(d, d->axis == 0 ? batch :
+                                                    l->array[a].found->shape[d->axis]);
     }
 }
 

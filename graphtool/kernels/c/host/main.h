@@ -112,7 +112,8 @@ static int main_bind(const npy_array **given, int64_t *dims)
     }
     for (int i = 0; i < model.dims; i++) {
         const main_dim *d = &model.dim[i];
-        dims[i] = d->input < 0 ? d->least : given[d->input]->shape[d->axis];
+        dims[i] = d->input < 0 ? d->least :
+                  main_dim_value(d, given[d->input]->shape[d->axis]);
         if (dims[i] < d->least)
             return main_fail(MAIN_BAD_INPUT, "GT2215",
                              "%s is %" PRId64 ", at least %" PRId64 " expected", d->name,

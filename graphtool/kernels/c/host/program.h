@@ -32,7 +32,15 @@ typedef struct {
     const char *name;
     int64_t least, most; /* most: -1 where there is no bound */
     int input, axis;     /* where its value is read from; -1: it stays at the least */
+    int64_t at, slope, first, step; /* it is `first` where that axis has `at`, then `step` more
+                                       for each `slope` */
 } main_dim;
+
+/* The value of a dim whose axis has n elements; the caller checks the shape that follows. */
+static int64_t main_dim_value(const main_dim *d, int64_t n)
+{
+    return d->first + (n - d->at) / d->slope * d->step;
+}
 
 /* What the program calls itself; set before anything can fail. */
 static const char *main_name = "model";

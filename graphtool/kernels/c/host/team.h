@@ -6,7 +6,10 @@
    The step of a run has shares · each pieces. A thread takes those of its own share first, as its
    cache holds what they read, then those of the others. Which pieces there are does not depend on
    who takes them. Steps and pieces are counted without end, so that nothing is ever reset: a thread
-   that comes late to a step finds a later number there, and goes on. */
+   that comes late to a step finds a later number there, and goes on.
+
+   These functions are called, not repeated at each step: a run of many steps would become one
+   function that compilers take long for, and several times its size. */
 #ifndef GT_TEAM_H
 #define GT_TEAM_H
 
@@ -81,7 +84,7 @@ static inline void gt_pause(void)
 
 /* Waits until a counter has reached a number: spins a while, then sleeps. The order of its own
    reads and writes, and of those in gt_tell, is what keeps a wake-up from being lost. */
-static inline void gt_await(gt_team *team, const uint64_t *counter, uint64_t number)
+GT_NOINLINE void gt_await(gt_team *team, const uint64_t *counter, uint64_t number)
 {
     const uint64_t start = gt_time();
     do {
@@ -99,7 +102,7 @@ static inline void gt_await(gt_team *team, const uint64_t *counter, uint64_t num
 }
 
 /* Wakes those that sleep, after a counter has grown. */
-static inline void gt_tell(gt_team *team)
+GT_NOINLINE void gt_tell(gt_team *team)
 {
     if (!__atomic_load_n(&team->sleepers, __ATOMIC_SEQ_CST)) return;
     pthread_mutex_lock(&team->lock);
@@ -113,7 +116,7 @@ static inline void gt_count(gt_worker *w, uint64_t pieces)
 }
 
 /* Waits until all pieces of the steps so far are done. */
-static inline void gt_barrier(gt_worker *w)
+GT_NOINLINE void gt_barrier(gt_worker *w)
 {
     if (!w->team) return;
     if (__atomic_load_n(&w->team->done, __ATOMIC_SEQ_CST) >= w->target)
@@ -123,7 +126,7 @@ static inline void gt_barrier(gt_worker *w)
 }
 
 /* Waits until all threads of the run are here. */
-static inline void gt_meet(gt_worker *w)
+GT_NOINLINE void gt_meet(gt_worker *w)
 {
     if (!w->team) return;
     w->target += (uint64_t)w->threads;
@@ -165,7 +168,7 @@ static inline int gt_claim(gt_worker *w) { return (void)w, 0; }
 #endif
 
 /* Starts a step of shares · each pieces; alone, of one. */
-static inline void gt_begin(gt_worker *w, int shares, int each)
+GT_NOINLINE void gt_begin(gt_worker *w, int shares, int each)
 {
     w->piece = -1, w->pieces = 1;
     if (!w->team) return;
@@ -183,6 +186,6 @@ static inline void gt_begin_together(gt_worker *w)
 }
 
 /* Whether there is another piece for this thread. */
-static inline int gt_take(gt_worker *w) { return w->team ? gt_claim(w) : ++w->piece < w->pieces; }
+GT_NOINLINE int gt_take(gt_worker *w) { return w->team ? gt_claim(w) : ++w->piece < w->pieces; }
 
 #endif

@@ -10,7 +10,7 @@ static int train_kept(const train_run *t, const char *line, size_t length)
 {
     json j = {line, line + length};
     char key[64];
-    double v, step = -1, epoch = -1;
+    double v = 0, step = -1, epoch = -1;
     if (!json_take(&j, '{')) return 0;
     while (json_key(&j, key, sizeof key)) {
         const int counts = strcmp(key, "step") == 0 || strcmp(key, "epoch") == 0;

@@ -3,33 +3,20 @@
 from __future__ import annotations
 
 from functools import cache
-from pathlib import Path
 
+from benchmarks.fuzz.mutants import Sample, golden
 from graphtool import passes
 from graphtool.ir.serial import collect_all
 from graphtool.loops import serial
 from graphtool.lower import lower
 from graphtool.target import named
 from tests.cases import CASES
-from tests.io.sanitized import Sample
 from tests.kernels.test_meaning import SAMPLES, sample
 from tests.loops.programs import NAMES, program, store
 from tests.lower.compiling import merged
 
-FOLDER = Path(__file__).parent / "golden/program/v2"
 MARCH = "x86-64-v3"
 SHARE = 300  # programs among which the cases of all ops are divided
-
-
-def golden() -> list[Sample]:
-    """The programs of all kernels that are kept as files."""
-    out = []
-    for path in sorted(FOLDER.glob("*.program.json")):
-        found, weights = serial.load(path)
-        lanes = int(found.meta.get("lanes", 8))
-        out.append(Sample(path.name.split(".")[0], serial.dumps(found), weights,
-                          {4: "x86-64", 8: MARCH, 16: "x86-64-v4"}[lanes]))
-    return out
 
 
 def small() -> list[Sample]:

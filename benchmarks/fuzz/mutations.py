@@ -1,7 +1,6 @@
 """Mutated artifacts: a seeded change of a JSON document, of a listing or of plain bytes.
 
-`explore` reads many of them in child processes under limits of time and memory. Run as a program it
-does so by thousands: `python -m tests.io.mutations graph 10000`.
+`explore` reads many of them in child processes under limits of time and memory.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ import random
 import resource
 import shutil
 import signal
-import sys
 import tempfile
 import traceback
 from collections import Counter
@@ -223,19 +221,3 @@ def _outcome(read: Callable[[Path], object], samples: list[Path], folder: Path, 
     finally:
         signal.alarm(0)
         shutil.copy(_sample(samples, number), path)
-
-
-def main() -> int:
-    """`KIND COUNT [SEED]`: explore mutations of one kind of artifact, and print the outcome."""
-    from tests.io.test_mutations import KINDS
-    kind, count = sys.argv[1], int(sys.argv[2])
-    read, samples = KINDS[kind]
-    found, bad = explore(read, samples(), count, int(sys.argv[3]) if len(sys.argv) > 3 else 0)
-    print(f"{kind}:", ", ".join(f"{n} {k}" for k, n in sorted(found.items())))
-    for line in bad[:60]:
-        print(" ", line)
-    return int(bool(bad))
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -4,69 +4,18 @@ from __future__ import annotations
 
 import json
 import shutil
-import tempfile
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-import graphtool.kernels  # noqa: F401  (fills the tables that the readers ask)
-from graphtool.emit.c import emit
+pytest.importorskip("onnx")
+
+from benchmarks.fuzz.artifact_kinds import GOLDEN, KINDS, named
+from benchmarks.fuzz.mutations import explore
 from graphtool.errors import InputError
-from graphtool.io.manifest import read_manifest
 from graphtool.ir import serial
-from graphtool.kernels.choice import tuning
 from graphtool.loops import serial as programs
-from graphtool.native.build import build
-from graphtool.native.runtime import Model
-from graphtool.target import named as target
-from graphtool.train import checkpoint
-from tests.emit.samples import layer
-from tests.io.mutations import explore
-from tests.io.test_crashes import fake
-
-GOLDEN = Path(__file__).parent / "golden"
-
-
-def read_graph(path: Path) -> None:
-    module = serial.load(path)
-    serial.dumps(module, embed=True)
-
-
-def read_weights(path: Path) -> None:
-    read_graph(path.with_suffix(".graph.json"))
-
-
-def read_program(path: Path) -> None:
-    program, store = programs.load(path)
-    emit(program)
-    for w in store.values():
-        _ = w.source
-
-
-def read_build(path: Path) -> None:
-    read_manifest(path.parent)
-    Model(path.parent, 1)
-
-
-def read_checkpoint(path: Path) -> None:
-    model = fake(0)
-    checkpoint.read(path)
-    checkpoint.restore(model, path.parent)
-
-
-def named(folder: str, ending: str) -> Callable[[], list[Path]]:
-    return lambda: sorted((GOLDEN / folder).glob(f"*{ending}"))
-
-
-def listings() -> list[Path]:
-    folder = Path(tempfile.mkdtemp())
-    for p in named("graph/v2", ".graph.json")():
-        serial.save(serial.load(p), folder / p.name.replace(".graph.json", ".gt"))
-    return sorted(folder.glob("*.gt"))
-
 
 CASES = {  # each ended in an internal error once
     "an operand that is an object": ("in", lambda n: n["in"].append({})),
@@ -112,29 +61,6 @@ def test_what_a_program_says_of_lanes_is_a_number(text: str, tmp_path: Path) -> 
     with pytest.raises(InputError) as found:
         programs.loads(json.dumps(document))
     assert found.value.code == "GT0379"
-
-
-def builds() -> list[Path]:
-    folder = Path(tempfile.mkdtemp()) / "m"
-    build(layer("generic"), folder, target=target("generic"))
-    return [folder / "build.json"]
-
-
-def checkpoints() -> list[Path]:
-    folder = Path(tempfile.mkdtemp())
-    checkpoint.save(fake(1), folder, {"epoch": 1, "order": {"seed": 0}})
-    return [folder / checkpoint.STATE]
-
-
-Read, Samples = Callable[[Path], None], Callable[[], list[Path]]
-KINDS: dict[str, tuple[Read, Samples]] = {
-    "graph": (read_graph, named("graph/v2", ".graph.json")),
-    "weights": (read_weights, named("graph/v2", ".safetensors")),
-    "listing": (read_graph, listings),
-    "program": (read_program, named("program/v2", ".program.json")),
-    "build": (read_build, builds),
-    "tuning": (lambda p: np.asarray(tuning.load(p)), named("tuning/v2", ".jsonl")),
-    "checkpoint": (read_checkpoint, checkpoints)}
 
 
 @pytest.mark.parametrize("kind", KINDS)

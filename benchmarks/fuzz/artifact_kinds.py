@@ -1,0 +1,100 @@
+"""The kinds of files that graphtool reads: how each is read as a whole, and samples to change."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+import graphtool.kernels  # noqa: F401  (fills the tables that the readers ask)
+from benchmarks.jobs import PROJECT
+from graphtool.emit.c import emit
+from graphtool.io.manifest import read_manifest
+from graphtool.ir import serial
+from graphtool.kernels.choice import tuning
+from graphtool.loops import serial as programs
+from graphtool.native.build import build
+from graphtool.native.runtime import Model
+from graphtool.target import named as target
+from graphtool.train import checkpoint
+
+GOLDEN = PROJECT / "tests/io/golden"
+Read = Callable[[Path], object]
+Samples = Callable[[], list[Path]]
+
+
+def read_graph(path: Path) -> None:
+    """A graph, a listing, or what lies beside it, and its text again."""
+    serial.dumps(serial.load(path), embed=True)
+
+
+def read_weights(path: Path) -> None:
+    """The weights of the graph beside them."""
+    read_graph(path.with_suffix(".graph.json"))
+
+
+def read_program(path: Path) -> None:
+    """A program, its C, and all its weights."""
+    program, store = programs.load(path)
+    emit(program)
+    for w in store.values():
+        _ = w.source
+
+
+def read_build(path: Path) -> None:
+    """A manifest, and the library that it describes."""
+    read_manifest(path.parent)
+    Model(path.parent, 1)
+
+
+def trained(mark: float) -> Any:
+    """What a checkpoint is made of: some weights, all of one value, and a counter."""
+    state = {"w": np.full(600, mark), "step": np.array(3)}
+    return SimpleNamespace(state=state, row=SimpleNamespace(model=["w"], accumulate=1))
+
+
+def read_checkpoint(path: Path) -> None:
+    """A checkpoint, into the state that it was made of."""
+    checkpoint.read(path)
+    checkpoint.restore(trained(0), path.parent)
+
+
+def named(folder: str, ending: str) -> Samples:
+    """The files of every format's samples."""
+    return lambda: sorted((GOLDEN / folder).glob(f"*{ending}"))
+
+
+def listings() -> list[Path]:
+    """The graphs as listings."""
+    folder = Path(tempfile.mkdtemp())
+    for p in named("graph/v2", ".graph.json")():
+        serial.save(serial.load(p), folder / p.name.replace(".graph.json", ".gt"))
+    return sorted(folder.glob("*.gt"))
+
+
+def builds() -> list[Path]:
+    """The manifest of a build."""
+    folder = Path(tempfile.mkdtemp()) / "m"
+    build(serial.load(GOLDEN / "graph/v2/model.graph.json"), folder, target=target("generic"))
+    return [folder / "build.json"]
+
+
+def checkpoints() -> list[Path]:
+    """The state of a training."""
+    folder = Path(tempfile.mkdtemp())
+    checkpoint.save(trained(1), folder, {"epoch": 1, "order": {"seed": 0}})
+    return [folder / checkpoint.STATE]
+
+
+KINDS: dict[str, tuple[Read, Samples]] = {
+    "graph": (read_graph, named("graph/v2", ".graph.json")),
+    "weights": (read_weights, named("graph/v2", ".safetensors")),
+    "listing": (read_graph, listings),
+    "program": (read_program, named("program/v2", ".program.json")),
+    "build": (read_build, builds),
+    "tuning": (tuning.load, named("tuning/v2", ".jsonl")),
+    "checkpoint": (read_checkpoint, checkpoints)}

@@ -1,0 +1,160 @@
+"""Made-up inputs: the same arrays for a graph, its program and its build, under one seed.
+
+A graph says which of its inputs are indices, and of what; programs and builds carry that along in
+their ports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
+
+import numpy as np
+
+from graphtool import dtypes
+from graphtool import ops as o
+from graphtool.dtypes import DType
+from graphtool.errors import InputError, InternalError
+from graphtool.ir.facets import Indexing, Trait
+from graphtool.ir.graph import Graph, Module, Node, Value
+from graphtool.ir.op import Op
+from graphtool.ir.text import value_names
+from graphtool.symbolic import (
+    Dim,
+    Equation,
+    Symbol,
+    check_bounds,
+    check_required,
+    sample_sizes,
+    substitute,
+)
+
+Array = np.ndarray[Any, Any]
+Below = tuple[Dim, ...]
+_WORDS = ("", "a", "an apple", "1", "Été")
+
+
+class Port(Protocol):
+    """An input as a graph, a program or a build describes it; its integers are less than each of
+    `below`."""
+
+    @property
+    def name(self) -> str:
+        """Its name in the model."""
+
+    @property
+    def dtype(self) -> DType:
+        """Its element type."""
+
+    @property
+    def shape(self) -> tuple[Dim, ...]:
+        """Its sizes."""
+
+    @property
+    def below(self) -> Below:
+        """What its integers are less than."""
+
+
+
+# ---- the arrays --------------------------------------------------------------------------------
+
+def random_inputs(module: Module, seed: int = 0,
+                  sizes: Mapping[str, int] | None = None) -> dict[str, Array]:
+    """Random inputs on which the module can run: indices in range, masks of 0 and 1, normally
+    distributed floats.
+
+    A symbol that is not in `sizes` becomes 3, or the nearest value that its bounds and the
+    module's requirements allow. Raises InputError GT0333 if they do not fit into the memory,
+    GT0515 and GT0516 for sizes that the module does not allow.
+    """
+    names, limits = value_names(module.graph), index_limits(module.graph)
+    ports = {names[v]: (v.type.dtype, v.type.shape, limits.get(v, ()))
+             for v in module.graph.inputs}
+    return _arrays(ports, seed, made_up_sizes(module, sizes))
+
+
+def port_inputs(ports: Iterable[Port], symbols: Mapping[str, Symbol],
+                requires: Iterable[Equation], seed: int = 0,
+                sizes: Mapping[str, int] | None = None) -> dict[str, Array]:
+    """`random_inputs` for the ports of a program or a build."""
+    return _arrays({p.name: (p.dtype, p.shape, p.below) for p in ports}, seed,
+                   _sizes(symbols, requires, sizes))
+
+
+def made_up_sizes(module: Module, sizes: Mapping[str, int] | None = None) -> dict[str, Dim]:
+    """The size of each symbol in `random_inputs`: from `sizes`, or one that the module allows."""
+    return _sizes(module.symbols, module.requires, sizes)
+
+
+def _sizes(symbols: Mapping[str, Symbol], requires: Iterable[Equation],
+           sizes: Mapping[str, int] | None) -> dict[str, Dim]:
+    requires = tuple(requires)
+    bound = sample_sizes(symbols, requires, sizes or {})
+    for name, row in symbols.items():
+        check_bounds(row, bound[name])
+    check_required(requires, bound)
+    return bound
+
+
+def _arrays(ports: Mapping[str, tuple[DType, tuple[Dim, ...], Below]], seed: int,
+            sizes: Mapping[str, Dim]) -> dict[str, Array]:
+    rng = np.random.default_rng(seed)
+    out = {}
+    for name, (dtype, shape, below) in ports.items():
+        extents = [n for d in shape if isinstance(n := substitute(d, sizes), int)]
+        known = [n for d in below if isinstance(n := substitute(d, sizes), int)]
+        try:
+            out[name] = _array(rng, name, dtype, extents, min(known, default=None))
+        # too large for numpy or for the machine's memory
+        except (ValueError, MemoryError) as error:
+            raise InputError("GT0333", f"cannot make up {name}: {error}",
+                             hint="choose smaller sizes, as in --dim batch=8") from error
+    return out
+
+
+def _array(rng: np.random.Generator, name: str, d: DType, shape: list[int],
+           limit: int | None) -> Array:
+    if d.is_float:
+        return np.asarray(rng.standard_normal(shape)).astype(d.numpy)
+    if d is dtypes.string:
+        return np.array(rng.choice(_WORDS, shape), d.numpy)
+    if d.kind == "bool":
+        return np.asarray(rng.random(shape) < 0.5)
+    if limit is None:
+        limit = 2 if "mask" in name.lower() or d.is_packed else 4
+    return np.asarray(rng.integers(0, max(limit, 1), shape)).astype(d.numpy)
+
+
+# ---- what is an index --------------------------------------------------------------------------
+
+def index_limits(graph: Graph) -> dict[Value, Below]:
+    """For each value that is used as an index, the extents that it indexes."""
+    limits: dict[Value, Below] = {}
+
+    def lower(v: object, *below: Dim) -> None:
+        if isinstance(v, Value):
+            limits[v] = tuple(dict.fromkeys((*limits.get(v, ()), *below)))
+
+    for node in reversed(graph.nodes):
+        if (indexing := node.op.indexing) is not None:
+            lower(node.inputs[indexing.indices], *_indexed(node, indexing))
+        elif node.op is o.cast and node.attrs["dtype"] is dtypes.bool_:
+            lower(node.inputs[0], 2)
+        elif node.outputs and node.outputs[0] in limits and _passes_on(node.op):
+            for x in node.inputs[1:] if node.op is o.select else node.inputs:
+                lower(x, *limits[node.outputs[0]])
+    return limits
+
+
+def _indexed(node: Node, indexing: Indexing) -> list[Dim]:
+    """The sizes of the axes that the node's indices address."""
+    x = node.inputs[indexing.into]
+    if not isinstance(x, Value):
+        raise InternalError("GT7502", f"{node.op.name} indexes a literal")
+    axes = node.attrs[indexing.axes] if isinstance(indexing.axes, str) else indexing.axes
+    return [x.type.shape[a] for a in (axes if isinstance(axes, tuple) else (axes,))]
+
+
+def _passes_on(op: Op) -> bool:
+    """Whether the elements of the result are elements of the operands."""
+    return bool(op.movement) or Trait.PICKS in op.traits or op is o.cast

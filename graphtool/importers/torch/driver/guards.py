@@ -1,0 +1,79 @@
+"""The conditions that torch.export records of the sizes of inputs, as equations between sizes.
+
+torch writes them as Python, `(L['x'].size()[0] % 4) == 0`. They are parsed, never evaluated. An
+inequality becomes an equation too: `a <= b` is `max(a, b) == b`.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from graphtool.errors import InputError, Unsupported, UnsupportedError
+from graphtool.importers.torch.driver import exprs
+from graphtool.importers.torch.driver.agreed import parts_of
+from graphtool.importers.torch.driver.captured import Program
+from graphtool.symbolic import Dim, Equation, known, maximum
+
+_SIZE = re.compile(r"\bL((?:\[[^][]*\])+)\.size\(\)\[(\d+)\]")
+_KEY = re.compile(r"\[(?:'([^']*)'|\"([^\"]*)\"|(\d+))\]")
+
+
+def conditions(told: Iterable[Any], program: Program) -> tuple[Equation, ...]:
+    """The conditions on the sizes of a program's inputs that are not true for all sizes.
+
+    Those on strides and values are left out: inputs are contiguous, and values that were fixed are
+    no inputs. Raises UnsupportedError GT1102 for one that cannot be read.
+    """
+    shapes = {s.name: kind.shape for s in program.sources if s.kind == "user"
+              and (kind := parts_of(program.types.get(s.name))) is not None}
+    found = []
+    for text in told:
+        if isinstance(text, str) and ".size()" in text and ".stride()" not in text:
+            try:
+                found += _equation(text, shapes)
+            except (InputError, LookupError, ValueError, SyntaxError) as error:
+                raise UnsupportedError(
+                    "GT1102", "torch recorded a condition on sizes that cannot be checked",
+                    (Unsupported("size", text[:200]),)) from error
+    return tuple(dict.fromkeys(found))
+
+
+def _equation(text: str, shapes: Mapping[str, tuple[Dim, ...]]) -> list[Equation]:
+    sizes: dict[str, Dim] = {}
+
+    def named(match: re.Match[str]) -> str:
+        name = "_".join("".join(part) for part in _KEY.findall(match[1]))
+        sizes[f"size{len(sizes)}"] = shapes[name][int(match[2])]
+        return f"size{len(sizes) - 1}"
+    match ast.parse(_SIZE.sub(named, text), mode="eval").body:
+        case ast.Compare(left=a, ops=[op], comparators=[b]):
+            sides = [exprs.read(ast.unparse(x), sizes) for x in (a, b)]
+            return _row(type(op), *sides)
+    raise ValueError(text)
+
+
+def _row(op: type[ast.cmpop], a: Dim, b: Dim) -> list[Equation]:
+    """The comparison as an equation; none where it is always true."""
+    if op in (ast.Gt, ast.GtE):
+        op, a, b = {ast.Gt: ast.Lt, ast.GtE: ast.LtE}[op], b, a
+    if op is ast.Lt:
+        op, a = ast.LtE, a + 1
+    if op is ast.NotEq:
+        op, a, b = _apart(a, b)
+    if op is ast.LtE:
+        return [] if known(a, "<=", b) is True else [Equation(maximum(a, b), b)]
+    if op is not ast.Eq:
+        raise ValueError(op.__name__)
+    return [] if known(a, "==", b) is True else [Equation(a, b)]
+
+
+def _apart(a: Dim, b: Dim) -> tuple[type[ast.cmpop], Dim, Dim]:
+    """a != b as a comparison: the larger one is larger by 1, or the square of the gap is 1."""
+    if known(a, "<=", b) is True:
+        return ast.LtE, a + 1, b
+    if known(b, "<=", a) is True:
+        return ast.LtE, b + 1, a
+    return ast.LtE, 1, (a - b) * (a - b)
