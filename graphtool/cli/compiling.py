@@ -74,11 +74,14 @@ def lower(graph: options.Graph, out: options.Out = None, name: options.Name = No
 
 def emit(source: Model, out: Annotated[Path, typer.Option(
         "-o", "--out", help="The directory for the C files.")],
-         name: options.Name = None, march: options.March = "native") -> None:
-    """Write the C of a graph or program, and compile nothing."""
+         name: options.Name = None, march: options.March = "native",
+         inputs: options.Shapes = None, capture: options.Capture = None,
+         dynamic: options.Dynamic = None, limit: options.Limit = None) -> None:
+    """Write the C of a graph, program or model, and compile nothing."""
     from graphtool.emit.c import emit as emit_c
     from graphtool.io.together import write_files
-    texts = emit_c(_lowered(source, name, _target("cpu", march)).program)
+    how = sources.importing(inputs, capture, dynamic, limit)
+    texts = emit_c(_lowered(source, name, _target("cpu", march), how=how).program)
     write_files(out, texts)
     for file, text in texts.items():
         terminal.note(f"{out / file}: {len(text.splitlines())} lines")
@@ -91,18 +94,23 @@ def build(source: Model, out: options.OutDir, name: options.Name = None,
           mpi: Mpi = False, precision: options.Precision = "default",
           kernels: options.Kernels = "generated", tuning: options.Tuning = None,
           assume: options.Assume = "finite",
-          keep: Keep = False, index_checks: IndexChecks = True) -> None:
+          keep: Keep = False, index_checks: IndexChecks = True, inputs: options.Shapes = None,
+          capture: options.Capture = None, dynamic: options.Dynamic = None,
+          limit: options.Limit = None) -> None:
     """Compile a graph, program or model into a build directory.
 
     It contains the C, the library, its header, the weights and build.json."""
     from graphtool.emit.names import c_name
     rules = sources.rules(precision, kernels, tuning, assume)
+    importing = sources.importing(inputs, capture, dynamic, limit)
+    importing.check(source)
     how: dict[str, Any] = {"cc": cc, "jobs": jobs, "exe": exe, "static": static, "openmp": openmp}
     if source.endswith(".program.json") and not index_checks:
         raise UsageError("GT3052", "--no-index-checks is for graphs, this is a program",
                          hint="graphtool lower --no-index-checks makes one without")
     if march == "fat":
-        path = _fat(source, out, name, passes, keep, rules, index_checks, weights=weights, **how)
+        path = _fat(source, importing, out, name, passes, keep, rules, index_checks,
+                    weights=weights, **how)
     elif training := _training_graph(source):
         from graphtool.native.training import build_training
         if keep or passes is not None or weights != "file":
@@ -115,16 +123,17 @@ def build(source: Model, out: options.OutDir, name: options.Name = None,
         raise UsageError("GT3052", "--mpi is for training graphs, this is a model",
                          hint="graphtool grad MODEL --loss … --optimizer adam makes one")
     else:
-        lowered, path = _model(source, out, name, passes, rules, _target(target, march),
-                               index_checks, keep, weights=weights, **how)
+        lowered, path = _model(source, importing, out, name, passes, rules,
+                               _target(target, march), index_checks, keep, weights=weights, **how)
         terminal.note(f"{path}: {', '.join(sorted(p.name for p in path.iterdir()))}")
         if line := _memory(lowered.program):
             terminal.note(line)
     terminal.lines([str(path)])
 
 
-def _model(source: str, out: Path, name: str | None, passes: str | None, rules: Rules,
-           target: Target, index_checks: bool, keep: bool, **how: Any) -> tuple[Lowered, Path]:
+def _model(source: str, importing: sources.Importing, out: Path, name: str | None,
+           passes: str | None, rules: Rules, target: Target, index_checks: bool, keep: bool,
+           **how: Any) -> tuple[Lowered, Path]:
     """The build of a graph, program or model, and what it was made from."""
     from concurrent.futures import ThreadPoolExecutor
 
@@ -132,7 +141,8 @@ def _model(source: str, out: Path, name: str | None, passes: str | None, rules: 
     from graphtool.native.compiler import find
     with ThreadPoolExecutor(1) as beside:  # to ask a compiler what it can takes as long as a pass
         beside.submit(find, how["cc"], target, openmp=how["openmp"])
-        lowered = _lowered(source, name, target, passes, rules, index_checks=index_checks)
+        lowered = _lowered(source, name, target, passes, rules, index_checks=index_checks,
+                           how=importing)
     return lowered, compile_program(lowered.program, out, name=lowered.program.name, target=target,
                                     store=lowered.store, **how,
                                     also=partial(_keep, lowered) if keep else None)
@@ -147,8 +157,8 @@ def _memory(program: Program) -> str:
     return f"arena: {program.arena} bytes, of which {live} live at once"
 
 
-def _fat(source: str, out: Path, name: str | None, passes: str | None, keep: bool, rules: Rules,
-         index_checks: bool, **how: Any) -> Path:
+def _fat(source: str, importing: sources.Importing, out: Path, name: str | None,
+         passes: str | None, keep: bool, rules: Rules, index_checks: bool, **how: Any) -> Path:
     """One library with a version for each level of x86-64."""
     from graphtool.emit.names import c_name
     from graphtool.native.fat import build_fat
@@ -157,7 +167,7 @@ def _fat(source: str, out: Path, name: str | None, passes: str | None, keep: boo
         raise UsageError("GT3054", "--march fat compiles a model several times over, from a model "
                                    "or graph of inference, without --keep",
                          hint="name one level for the others, like --march x86-64-v3")
-    levels = {n: _lowered(source, name, t, passes, rules, index_checks=index_checks)
+    levels = {n: _lowered(source, name, t, passes, rules, index_checks=index_checks, how=importing)
               for n, t in family(X86_64).items()}
     store = {d: w for one in levels.values() for d, w in one.store.items()}
     return build_fat({n: one.program for n, one in levels.items()}, out,
@@ -179,12 +189,14 @@ def _target(target: str, march: str) -> Target:
 
 def _lowered(source: str, name: str | None, target: Target,
              passes: str | None = None, rules: Rules | None = None,
-             as_is: bool = False, index_checks: bool = True) -> Lowered:
+             as_is: bool = False, index_checks: bool = True,
+             how: sources.Importing = sources.AS_IS) -> Lowered:
     """The program of a source: read as it is, or lowered from a graph.
 
     A graph without fusion groups goes through the passes first, unless it is taken `as_is`.
     """
     if source.endswith(".program.json"):
+        how.check(source)
         program, store = sources.program(source)
         return Lowered(program, store, {})
     from graphtool import passes as optimiser
@@ -194,7 +206,7 @@ def _lowered(source: str, name: str | None, target: Target,
     from graphtool.lower import lower as lower_module
     name = name or c_name(source)
     check_name(name)
-    module = sources.load(source)
+    module = sources.load(source, how)
     stages = {"import": module} if sources.is_model(source) else {}
     raw = sources.is_model(source) or not (as_is or module.graph.groups)
     if raw or passes is not None:

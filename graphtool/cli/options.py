@@ -41,8 +41,9 @@ Shapes = Annotated[list[str] | None, typer.Option(
     "x:f32[1,3,224,224]. For an ONNX model: s:(f32[4],f32[5]) gives the types in a sequence, "
         "x:none "
     "leaves an optional input out. May be repeated.")]
-Capture = Annotated[str, typer.Option(
-    "--capture", help="How to capture a torch model: export (torch.export) or fx (torch.fx).")]
+Capture = Annotated[str | None, typer.Option(
+    "--capture", help="How to capture a torch model: export (torch.export, the default) or fx "
+    "(torch.fx).")]
 Dynamic = Annotated[list[str] | None, typer.Option(
     "--dynamic", metavar="NAME=LO..HI", help="Leave a dim of a torch model open: batch=1..64 opens "
     "dim 0 of every input, seq@ids.1,mask.1=1..128 the dims that it names. Also for named dims of "

@@ -28,6 +28,45 @@ _RANGE = re.compile(r"(?P<name>[^=]+)(=(?P<low>\d+)\.\.(?P<high>\d*)(\s+step\s+(
 _EQUAL = re.compile(r"(?P<name>[^=]+)=\s*(?P<size>[^=.]+)")
 
 
+class Importing(NamedTuple):
+    """How a model becomes a graph: the options of `import`, as they were given."""
+
+    inputs: Sequence[str] = ()
+    capture: str | None = None
+    dynamic: Sequence[str] = ()
+    limits: Sequence[str] = ()
+
+    def model(self, source: str) -> Module:
+        """The module of a model. Raises UsageError GT3020, GT3021 or GT3029 for an option that
+        cannot be read, and what the importers raise."""
+        from graphtool import importers
+        from graphtool.importers.limits import read_limits
+        capture = self.capture or "export"
+        if capture not in ("export", "fx"):
+            raise UsageError("GT3021", f"unknown capture {capture!r}", hint="export or fx")
+        return importers.import_source(source, inputs=self.inputs, capture=capture,
+                                       dynamic=bounds(self.dynamic),
+                                       limits=read_limits(self.limits))
+
+    def check(self, source: str) -> None:
+        """Raises UsageError GT3024 if options are given, and the source is not a model."""
+        from graphtool.importers import refuse_options
+        given = {"--inputs": self.inputs, "--capture": self.capture, "--dynamic": self.dynamic,
+                 "--limit": self.limits}
+        if not is_model(source):
+            refuse_options(source, [name for name, value in given.items() if value])
+
+
+AS_IS = Importing()
+"""No option of an import is given."""
+
+
+def importing(inputs: Sequence[str] | None, capture: str | None, dynamic: Sequence[str] | None,
+              limit: Sequence[str] | None) -> Importing:
+    """The options of `import` as the parser gives them: None where an option was not given."""
+    return Importing(inputs or (), capture, dynamic or (), limit or ())
+
+
 class Read(NamedTuple):
     """What a verb was given: the module, its weights file, whether it came as a listing."""
 
@@ -36,25 +75,25 @@ class Read(NamedTuple):
     text: bool = False
 
 
-def load(source: str) -> Module:
-    """The module of a graph file, of `-` (stdin), or of a model, which is imported.
+def load(source: str, how: Importing = AS_IS) -> Module:
+    """The module of a graph file, of `-` (stdin), or of a model, which is imported as `how` says.
 
     The weights of a graph from stdin are in its text, or in a file of the current folder; of the
     folder DIR where the source is `DIR/-`.
     """
-    return read(source).module
+    return read(source, how).module
 
 
-def read(source: str) -> Read:
+def read(source: str, how: Importing = AS_IS) -> Read:
     """`load`, and what is known of where it came from."""
     import graphtool.kernels  # noqa: F401  (fills the registry that the reader uses)
     from graphtool.ir import serial
+    how.check(source)
     if is_stdin(source):
         data = sys.stdin.buffer.read()
         return Read(serial.loads(data, folder=Path(source).parent), None, serial.is_listing(data))
     if is_model(source):
-        from graphtool import importers
-        return Read(importers.import_source(source))
+        return Read(how.model(source))
     return Read(*serial.load_pair(Path(source)), source.endswith(serial.SUFFIX))
 
 

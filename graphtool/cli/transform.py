@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 def import_(source: Annotated[str, typer.Argument(
         metavar="SOURCE", help="model.onnx, program.pt2, file.py:callable or module:callable. "
-        "The last two run Python code.")],
+        "The last two run Python code. A graph is checked and written again.")],
             out: options.Out = None, inputs: options.Shapes = None,
-            capture: options.Capture = "export", dynamic: options.Dynamic = None,
+            capture: options.Capture = None, dynamic: options.Dynamic = None,
             check: Annotated[bool, typer.Option(
                 "--check/--no-check",
                 help="Whether to compare the graph with torch or onnxruntime.")] = True,
@@ -28,16 +28,16 @@ def import_(source: Annotated[str, typer.Argument(
 
     The evaluator runs the graph on two random inputs, and torch or onnxruntime the model. The exit
     code is 1 if they differ, or if the comparison itself fails."""
-    from graphtool import importers
+    from graphtool.importers import form
     from graphtool.importers.hints import dynamic_options
     from graphtool.importers.limits import read_limits
     from graphtool.ir.listing import required
-    if capture not in ("export", "fx"):
-        raise UsageError("GT3021", f"unknown capture {capture!r}", hint="export or fx")
-    limits = read_limits(limit or ())
-    module = importers.import_source(source, inputs=inputs or (), capture=capture,
-                                     dynamic=sources.bounds(dynamic), limits=limits)
+    written = sources.is_stdin(source) or form(source) == "graph"
+    module = sources.load(source, sources.importing(inputs, capture, dynamic, limit))
     sources.save(module, out)
+    if written:
+        terminal.note("checked: all types follow from the ops, and the weights have their hashes")
+        return 0
     if rules := required(module):
         terminal.note(f"required of every run: {', '.join(rules)}")
         if sizes := [f"--dynamic {shlex.quote(d)}" for d in dynamic_options(module)
@@ -46,7 +46,7 @@ def import_(source: Annotated[str, typer.Argument(
     if not check:
         return 0
     from graphtool.verify.imports import check_import
-    found = check_import(source, module, inputs or (), limits)
+    found = check_import(source, module, inputs or (), read_limits(limit or ()))
     terminal.note(found.line)
     return 0 if found.ok else 1
 

@@ -29,6 +29,12 @@ TABLE: dict[str, tuple[str, str]] = {
                "The file is not strict JSON: it is cut short, has the same key twice, or "
                "contains a bare NaN."),
     "GT0332": ("cannot read", "There is no such file, it is a directory, or it is not readable."),
+    "GT0338": ("a directory where a graph is wanted",
+               "Name a graph in it. A build directory contains the graphs that it was made from "
+               "if it was built with --keep."),
+    "GT0339": ("a file where a build is wanted",
+               "`graphtool build` compiles a graph, a program or a model into a directory, which "
+               "the verb takes. A graph can also be run as it is: graphtool eval."),
     "GT0334": ("a file of a newer version",
                "A newer graphtool wrote the file in a format that this one does not know; the "
                "message names the release that reads it. Files of older versions are always "

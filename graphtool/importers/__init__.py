@@ -23,7 +23,7 @@ def import_source(source: str, *, inputs: Sequence[str] = (), capture: str = "ex
     the Python file offers; of an ONNX model they say what its sequences and optionals are made
     of, as `NAME:(f32[4],f32[5])`. `limits` bounds what the import of an ONNX model
     may do. Naming Python source runs it. Raises UsageError GT1110 for a source of no known form,
-    and whatever the importers raise.
+    GT3024 for options that a graph has no use for, and whatever the importers raise.
     """
     match form(source):
         case "onnx":
@@ -35,6 +35,7 @@ def import_source(source: str, *, inputs: Sequence[str] = (), capture: str = "ex
             from graphtool.importers.torch import read_pt2
             return read_pt2(Path(source))
         case "graph":
+            refuse_options(source, [n for n, v in (("inputs", inputs), ("dynamic", dynamic)) if v])
             return serial.load(Path(source))
         case _:
             from graphtool.importers.torch import import_torch, need_torch
@@ -43,6 +44,16 @@ def import_source(source: str, *, inputs: Sequence[str] = (), capture: str = "ex
             made = load(source, inputs)
             return import_torch(made.model, made.args, capture=capture, dynamic=dynamic,
                                 names=made.names, kwargs=made.kwargs)
+
+
+def refuse_options(source: str, given: Sequence[str]) -> None:
+    """Raises UsageError GT3024 if options of an import are given with what is imported already."""
+    if given:
+        kind = "program" if source.endswith(".program.json") else "graph"
+        verb = "is" if len(given) == 1 else "are"
+        raise UsageError("GT3024", f"{', '.join(given)} {verb} for models, this is a {kind}",
+                         where=source, hint="its inputs and sizes were settled when the model was "
+                                            "imported: give the option to `graphtool import`")
 
 
 def form(source: str) -> str:

@@ -151,8 +151,15 @@ class Manifest:
 
 
 def read_manifest(build_dir: Path) -> Manifest:
-    """build.json, checked. Raises InputError GT2201 for anything else."""
+    """build.json, checked. Raises InputError GT0339 for a file, GT2201 for another build.json."""
     path = build_dir / "build.json"
+    if build_dir.is_file():
+        name = "FILE" if len(str(build_dir)) > 60 else str(build_dir)
+        raise InputError("GT0339", "a build directory is wanted, and this is a file",
+                         where=str(build_dir),
+                         hint=f"graphtool build {name} -o build/ compiles a graph, a program or a "
+                              f"model\ngraphtool eval {name} --random runs a graph or a model "
+                              "without compiling it")
     if not build_dir.exists():
         from graphtool.io.directory import recover
         recover(build_dir.resolve())

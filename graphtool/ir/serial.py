@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from graphtool.errors import InputError, InternalError
+from graphtool.errors import InputError, InternalError, listed
 from graphtool.io import files, pairs, weights
 from graphtool.io.weights import Weight
 from graphtool.ir import listing
@@ -63,6 +63,9 @@ def load_pair(path: Path, check: bool = True) -> tuple[Module, Path | None]:
 
     Raises InputError GT0343 if that file is in another folder.
     """
+    if path.is_dir():
+        raise InputError("GT0338", "a graph is wanted, and this is a directory", where=str(path),
+                         hint=_within(path))
     while True:
         data = files.read_bytes(path)
         try:
@@ -70,6 +73,16 @@ def load_pair(path: Path, check: bool = True) -> tuple[Module, Path | None]:
         except InputError:
             if files.read_bytes(path) == data:
                 raise  # else a writer has replaced both since: read them again
+
+
+def _within(folder: Path) -> str:
+    """What to give instead of a directory: a graph in it, or in its stages if it is a build."""
+    found = sorted(str(p) for d in (folder, folder / "stages") for p in d.glob("*.graph.json"))
+    if found:
+        return f"it contains {listed(found)}"
+    if (folder / "build.json").exists():
+        return "it is a build, made without its graphs: `graphtool build --keep` writes them too"
+    return "it contains no graph"
 
 
 def _pair(data: bytes, path: Path, check: bool) -> tuple[Module, Path | None]:

@@ -28,7 +28,7 @@ from graphtool.loops.view import View
 from graphtool.ops.common import need
 from graphtool.ops.indexing import unflatten_index
 from graphtool.ops.plans import NV
-from graphtool.symbolic import Dim, Symbol, bounds, product, symbol_of
+from graphtool.symbolic import Dim, Symbol, bounds, product, symbol_of, symbols
 from graphtool.target import Target, tile_rows
 
 MACROS = (
@@ -91,9 +91,11 @@ def lower(site: Site) -> Lowered:
     rows = min(rows, site.plan.get("rows", rows))
     most = bounds(t)[1]
     if most is None:
+        options = " ".join(f"--dynamic {s.name}=1..4096" for s in symbols(t) if s.hi is None)
         raise UnsupportedError("GT2002", f"{site.out.hint}: attention over a dimension without an "
                                          f"upper bound",
-                               hint="give the dimension a bound at import: --dynamic NAME=1..4096")
+                               hint="give it a bound where the model is read, by import, build or "
+                                    f"emit: {options}")
     macros: dict[str, MacroValue] = {
         "KEYS": site.plan["keys"], "MR": rows, "NV": nv, "HEADS": heads, "S": s, "T": t,
         "D": d, "DV": dv, "LDQ": q.strides[-2], "LDK": k.strides[-2], "LDV": v.strides[-2],
