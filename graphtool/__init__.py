@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from graphtool.api.derivatives import grad, jvp, vmap
     from graphtool.api.measuring import bench, check, diff, profile, tune_model
     from graphtool.api.models import evaluate, import_model, optimize, read, show, write
+    from graphtool.api.quantising import quantise
     from graphtool.errors import (
         CompilerError,
         GraphtoolError,
@@ -27,14 +28,15 @@ if TYPE_CHECKING:
     from graphtool.native.runtime import Model, load
     from graphtool.plugins import load_plugin
     from graphtool.train.loop import Plan
+    from graphtool.transforms.quantising import Quantisation
     from graphtool.transforms.training.recipe import Recipe
 
 __all__ = [
     "CompilerError", "GraphtoolError", "InputError", "InternalError", "Model", "Module", "Plan",
-    "Program", "Recipe", "TypeMismatch", "UnsupportedError", "UsageError", "bench", "build",
-    "check", "diff", "emit_c", "evaluate", "grad", "import_model", "jvp", "load", "load_plugin",
-    "lower_model", "onnx_backend", "optimize", "profile", "read", "show", "train_model",
-    "tune_model", "vmap", "write"]
+    "Program", "Quantisation", "Recipe", "TypeMismatch", "UnsupportedError", "UsageError", "bench",
+    "build", "check", "diff", "emit_c", "evaluate", "grad", "import_model", "jvp", "load",
+    "load_plugin", "lower_model", "onnx_backend", "optimize", "profile", "quantise", "read", "show",
+    "train_model", "tune_model", "vmap", "write"]
 
 if not TYPE_CHECKING:  # a type checker sees the imports above, and knows of no other name
     _HOMES = {
@@ -42,6 +44,7 @@ if not TYPE_CHECKING:  # a type checker sees the imports above, and knows of no 
         "api.derivatives": ("grad", "jvp", "vmap"),
         "api.measuring": ("bench", "check", "diff", "profile", "tune_model"),
         "api.models": ("evaluate", "import_model", "optimize", "read", "show", "write"),
+        "api.quantising": ("quantise",),
         "errors": ("CompilerError", "GraphtoolError", "InputError", "InternalError",
                    "TypeMismatch", "UnsupportedError", "UsageError"),
         "integrations": ("onnx_backend",),
@@ -50,6 +53,7 @@ if not TYPE_CHECKING:  # a type checker sees the imports above, and knows of no 
         "native.runtime": ("Model", "load"),  # needs no package but numpy
         "plugins": ("load_plugin",),
         "train.loop": ("Plan",),
+        "transforms.quantising": ("Quantisation",),
         "transforms.training.recipe": ("Recipe",),
     }
     _HOME = {name: home for home, names in _HOMES.items() for name in names}

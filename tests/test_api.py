@@ -127,6 +127,8 @@ CALLS: dict[str, Callable[[dict[str, Any]], bool]] = {
         graphtool.optimize(w["module"], target="generic"), target="generic").kernels) > 0,
     "optimize": lambda w: len(graphtool.optimize(w["module"], precision="strict").graph.groups) > 0,
     "profile": lambda w: graphtool.profile(w["built"], runs=2).total_us > 0,
+    "quantise": lambda w: not graphtool.diff(
+        w["module"], graphtool.quantise(w["module"])).equal,
     "read": lambda w: graphtool.diff(
         w["module"], graphtool.read(w["folder"] / "m.graph.json")).equal,
     "show": lambda w: graphtool.show(w["module"]).endswith("return logits"),

@@ -10,6 +10,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
              "graphtool eval digits.graph.json --input image=1x1x8x8xf32=0.5 -o out.npz"),
     "opt": ("graphtool opt digits.graph.json -o digits.opt.graph.json --stats",
             "graphtool opt digits.graph.json --passes simplify,fold,dce --check"),
+    "quantise": ("graphtool quantise digits.graph.json --calibrate samples/digits_test.npz "
+                 "-o q.graph.json",
+                 "graphtool quantise digits.graph.json --form int8,float16 --size 200KiB "
+                 "--dim batch=2 -o small.graph.json"),
     "grad": ("graphtool grad m.graph.json --loss mse -o gradients.graph.json",
              "graphtool grad m.graph.json --loss cross_entropy --optimizer adamw "
              "-o m.train.graph.json"),

@@ -131,6 +131,22 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT0632": ("an unreadable line of a tuning file",
                "Each line is one measurement that `graphtool tune` wrote. After a conflict in git "
                "either side of it can be kept: `tune` measures again what is missing."),
+    "GT0640": ("no such layer",
+               "--only and --skip are patterns of names, as 'block1.*'. `graphtool quantise` "
+               "prints the names of all layers."),
+    "GT0641": ("examples that do not fit",
+               "Calibration needs an array for each input: with the axes of the input, examples "
+               "along the first, or with one axis more."),
+    "GT0642": ("an activation that is not finite",
+               "A range cannot be found for infinities and NaN. Calibrate with other examples."),
+    "GT0643": ("a block that does not fill bytes",
+               "A block of integers of 2 or 4 bits must fill whole bytes; 32 or 64 is usual."),
+    "GT0644": ("examples are needed",
+               "The ranges of activations, gptq, awq, smoothing and the correction of biases come "
+               "from examples: --calibrate FILE.npz."),
+    "GT0645": ("nothing to quantise",
+               "A layer is a convolution, a matrix product or a table whose weight is a float32 "
+               "constant of the graph."),
     "GT0622": ("no place for an axis of examples",
                "vmap inserts a new axis at a position from 0 to the rank of the input. At least "
                "one input must get it."),

@@ -118,4 +118,6 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT3037": ("unreadable axes of examples",
                "vmap takes `--in-axes x=1,table=none` with the inputs' names, and `--size 8` or "
                "the name of a dim that the graph does not have yet."),
+    "GT3120": ("an unreadable option of quantise",
+               "The error says which option, and how it is written."),
 }

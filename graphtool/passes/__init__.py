@@ -31,6 +31,7 @@ from graphtool.passes.freeze import freeze
 from graphtool.passes.fuse import fuse
 from graphtool.passes.integer import integer
 from graphtool.passes.layout import layout
+from graphtool.passes.quantise import quantise
 from graphtool.passes.recognise import recognise
 from graphtool.passes.remat import remat
 from graphtool.passes.select import select
@@ -63,6 +64,8 @@ PASSES: list[Pass] = [
          default=False),
     Pass("remat", remat, "It chooses among the values that the model's author wrote; after later "
          "passes these are split, merged or tied to kernels.", default=False),
+    Pass("quantise", quantise, "It rounds the weights that the author wrote, not packed ones; and "
+         "`integer` must still find the integers.", default=False),
     Pass("dce", dce, "Later passes should not spend time on nodes that no output needs."),
     Pass("simplify", simplify, "Importers translate node by node, so many of the nodes they add "
          "cancel each other; later passes see plainer patterns without them."),
@@ -105,6 +108,7 @@ PASSES: list[Pass] = [
 ORDER: list[tuple[str, str, str]] = [
     ("amp", "distribute", "every process must see the same overflow, so what amp adds to look for "
                           "it must read the averaged gradients"),
+    ("quantise", "integer", "integer looks for the products that quantise makes"),
     ("recognise", "decompose", "decompose takes apart what recognise has found, and recognise's "
                                "patterns contain composites"),
     ("integer", "fold", "fold turns quantised weights into floats, and integer no longer finds "

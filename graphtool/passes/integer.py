@@ -75,6 +75,8 @@ def dequantised(x: Any) -> Real | None:
             if found is not None and wrapped(x, value).shape == x.shape:
                 return Real(found, wrapped(x, scale))
         return None
+    if node.op is o.concat:
+        return _joined(x, [wrapped(x, v) for v in node.inputs], node.attrs["axis"])
     if node.op.movement & Movement.ONCE or node.op is o.max_pool:
         inner = dequantised(wrapped(x, node.inputs[0]))
         if inner is None or not is_single(inner.narrow.zero):
@@ -88,6 +90,21 @@ def dequantised(x: Any) -> Real | None:
             return None
         return Real(Narrow(node.op(inner.narrow.q, **node.attrs), inner.narrow.zero), scale)
     return None
+
+
+def _joined(x: Any, parts: list[Any], axis: int) -> Real | None:
+    """Parts that have one type, scale and zero point, side by side."""
+    found = [dequantised(p) for p in parts]
+    first = found[0] if found else None
+    if first is None or _only(first.scale) is None or _only(first.narrow.zero) is None:
+        return None
+    for r in found:
+        if r is None or r.narrow.q.dtype is not first.narrow.q.dtype or (
+                _only(r.scale) != _only(first.scale)
+                or _only(r.narrow.zero) != _only(first.narrow.zero)):
+            return None
+    joined = o.concat(*(r.narrow.q for r in found if r is not None), axis=axis)
+    return Real(Narrow(joined, first.narrow.zero), first.scale)
 
 
 def _steps(x: Any) -> Narrow | None:

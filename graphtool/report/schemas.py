@@ -21,6 +21,7 @@ from graphtool.report.doctor import Doctor
 from graphtool.report.graph_schema import constrain
 from graphtool.report.listing import Listing
 from graphtool.report.profile import Profile
+from graphtool.report.quantised import QuantiseReport
 from graphtool.report.stats import Stats
 from graphtool.report.support import Support
 from graphtool.report.why import WhyNot, WhyReport
@@ -32,7 +33,7 @@ TYPES: dict[str, Any] = {
     "listing": Listing, "diff": Diff, "ops": Ops, "passes": Passes, "support": Support,
     "doctor": Doctor, "bench": Bench, "profile": Profile, "tune": TuneReport,
     "tuning": Row, "why": WhyReport, "why-not-fused": WhyNot,
-    "captures": Captures}
+    "captures": Captures, "quantise": QuantiseReport}
 
 
 def schema_text(name: str, type: Any) -> str:

@@ -1,0 +1,228 @@
+"""Puts quantised layers into a graph: integers for weights, grids for activations.
+
+A static layer reads (q − zero)·scale of the integers q of its activation, and its weight is
+int8·scale: the form in which quantised ONNX models are imported, so that the pass `integer` finds
+the integer product. A value on a grid has the grid wherever it is only moved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from graphtool import dtypes
+from graphtool import ops as o
+from graphtool.ir.facets import Movement
+from graphtool.ir.graph import Graph, Node, Operand, Value, is_constant, producers
+from graphtool.ir.prune import prune
+from graphtool.ir.trace import Builder, Tracer, rebuild
+from graphtool.passes.quantise.grids import Grid, quantised, real
+from graphtool.passes.quantise.layers import Layer, origins
+from graphtool.passes.quantise.weights import Blocks, Channels, Form, Half, Stored
+from graphtool.symbolic import product
+
+Array = np.ndarray[Any, Any]
+_LEAST = 1e-30  # the least scale of an activation at run time: a row of zeros has none of its own
+
+
+@dataclass(frozen=True, eq=False)
+class Chosen:
+    """What a layer becomes: its form, its rounded weight, the grid of its activation if it is
+    static, and what is added to its bias for each channel."""
+
+    layer: Layer
+    form: Form
+    stored: Stored
+    grid: Grid | None = None
+    shift: Array | None = None
+
+
+def rewritten(graph: Graph, chosen: Sequence[Chosen], trained: frozenset[str] = frozenset()
+              ) -> Graph:
+    """The graph with these layers. The names in `trained` are parameters again, whose constants
+    `freeze` had made."""
+    return prune(rebuild(graph, _Rewrite(graph, chosen, trained).node)) if chosen else graph
+
+
+class _Rewrite:
+    """One rebuilding of a graph."""
+
+    def __init__(self, graph: Graph, chosen: Sequence[Chosen], trained: frozenset[str]) -> None:
+        self.made, self.trained = producers(graph), trained
+        self.chosen = {c.layer.node: c for c in chosen}
+        self.biases = {c.layer.bias: c for c in chosen if c.layer.bias is not None}
+        self.grids: dict[Value, Grid] = {}
+        self.shared: set[Value] = set()  # values of which readers that are no layers take the grid
+        for c in chosen:
+            for v in origins(c.layer.x, self.made) if c.grid else ():
+                assert c.grid is not None
+                self.grids[v] = c.grid
+                if c.layer.kind == "conv":
+                    self.shared.add(v)
+        self.on_grid: dict[Value, Tracer] = {}
+        self.rows: dict[Value, Tracer] = {}
+
+    def node(self, node: Node, xs: tuple[Operand, ...], b: Builder) -> Any:
+        """The results for a node, or None to keep it."""
+        if is_constant(node):
+            return self.constant(node, b)
+        if node in self.chosen:
+            return (self.layer(self.chosen[node], xs, b),)
+        if node in self.biases:
+            return self.biased(self.biases[node], node, xs, b)
+        moves = bool(node.op.movement & (Movement.ONCE | Movement.JOINS)) or node.op is o.max_pool
+        taken = [self.gridded(old, x, b) if isinstance(old, Value) and old in self.grids and (
+            moves or (old in self.shared and not self.kept(node))) else x
+            for old, x in zip(node.inputs, xs, strict=True)]
+        if all(x is y for x, y in zip(taken, xs, strict=True)):
+            return None
+        out = node.op(*(Tracer(x, b) if isinstance(x, Value) else x for x in taken), **node.attrs)
+        return out if isinstance(out, tuple) else (out,)
+
+    def kept(self, node: Node) -> bool:
+        """Whether the node is a product that stays in floats: it reads the exact activation."""
+        return node.op in (o.conv, o.linear, o.matmul)
+
+    def constant(self, node: Node, b: Builder) -> Any:
+        hint = node.outputs[0].hint
+        if hint not in self.trained or node.attrs["param"]:
+            return None
+        return (b.constant(node.attrs["data"], hint, True, node.of),)
+
+    def gridded(self, old: Value, x: Operand, b: Builder) -> Tracer:
+        """The numbers of x's grid nearest to x; computed once."""
+        if old not in self.on_grid:
+            assert isinstance(x, Value)
+            grid = self.grids[old]
+            with b.scope(f"{x.hint}.quantised", b.where, b.of):
+                self.on_grid[old] = real(quantised(Tracer(x, b), grid), grid.scale, grid.zero)
+        return self.on_grid[old]
+
+    # ---- layers --------------------------------------------------------------------------------
+
+    def layer(self, c: Chosen, xs: tuple[Operand, ...], b: Builder) -> Any:
+        """The result of a quantised layer, with its own bias."""
+        node, attrs = c.layer.node, c.layer.node.attrs
+        wide = [Tracer(x, b) if isinstance(x, Value) else x for x in xs]
+        if c.layer.kind == "table":
+            return self.table(c, wide[1], b)
+        x = self.activation(c, wide[0], b)
+        if isinstance(c.stored, Blocks):
+            y = self.product(c.stored, c.layer, x, b)
+        else:
+            y = node.op(x, self.weight(c, b), **attrs)
+        if len(wide) < 3 or wide[2] is None:
+            return y if c.layer.bias is not None else self.shifted(c, y)
+        return o.add(y, self.bias(c, wide[2], b))
+
+    def activation(self, c: Chosen, x: Any, b: Builder) -> Any:
+        """The activation as the layer reads it."""
+        if c.form == "dynamic":
+            return self.by_rows(c, x)
+        if c.grid is None:
+            return x
+        old = c.layer.x
+        if old in self.grids:
+            return self.gridded(old, x.value, b)
+        if old not in self.on_grid:  # moved since: on the grid already, and said to be so again
+            self.on_grid[old] = real(quantised(x, c.grid), c.grid.scale, c.grid.zero)
+        return self.on_grid[old]
+
+    def by_rows(self, c: Chosen, x: Any) -> Any:
+        """Integers by the range of each row when the model runs; of the whole for convolutions."""
+        old = c.layer.x
+        key = old if c.layer.kind == "product" else c.layer.node.outputs[0]
+        if key not in self.rows:
+            axes = (x.ndim - 1,) if c.layer.kind == "product" else tuple(range(x.ndim))
+            low, high = o.min(o.reduce_min(x, axes=axes), 0.0), o.max(
+                o.reduce_max(x, axes=axes), 0.0)
+            scale = o.max(o.div(o.sub(high, low), 255.0), _LEAST)
+            zero = o.cast(o.round(o.div(o.sub(0.0, low), scale)), dtype=dtypes.uint8)
+            whole = o.cast(zero, dtype=dtypes.float32)
+            q = o.cast(o.clamp(o.add(o.round(o.div(x, scale)), whole), 0.0, 255.0),
+                       dtype=dtypes.uint8)
+            self.rows[key] = o.mul(o.sub(o.cast(q, dtype=dtypes.float32), whole), scale)
+        return self.rows[key]
+
+    def weight(self, c: Chosen, b: Builder) -> Any:
+        """The weight in float32, computed from what is stored."""
+        if isinstance(c.stored, Half):
+            return o.cast(self.kept_weight(c, c.stored.w, b), dtype=dtypes.float32)
+        assert isinstance(c.stored, Channels)
+        scales = b.constant(c.stored.scales, f"{c.layer.hint}.scale")
+        return real(self.kept_weight(c, c.stored.q, b), scales)
+
+    def kept_weight(self, c: Chosen, array: Array, b: Builder) -> Tracer:
+        weight = c.layer.weight
+        param = bool(weight.attrs["param"]) or c.layer.hint in self.trained
+        return b.constant(array, c.layer.hint, param, weight.of)
+
+    def product(self, s: Blocks, layer: Layer, x: Any, b: Builder) -> Any:
+        """x by packed weights, over its last axis."""
+        packed = b.constant(s.packed, layer.hint)
+        scales = b.constant(s.scales, f"{layer.hint}.scale")
+        flat = x if x.ndim == 2 else o.reshape(x, shape=(product(x.shape[:-1]), s.inputs))
+        y = o.linear_nbits(flat, packed, scales, bits=s.bits, block=s.block)
+        return y if x.ndim == 2 else o.reshape(y, shape=(*x.shape[:-1], s.q.shape[0]))
+
+    def table(self, c: Chosen, ids: Any, b: Builder) -> Any:
+        """Rows of a table of narrow numbers, with their scales."""
+        node = c.layer.node
+        stored = c.stored
+        if isinstance(stored, Half):
+            rows = node.op(self.kept_weight(c, stored.w, b), ids, **node.attrs)
+            return o.cast(rows, dtype=dtypes.float32)
+        assert isinstance(stored, Channels)
+        rows = node.op(self.kept_weight(c, stored.q, b), ids, **node.attrs)
+        scales = node.op(b.constant(stored.scales, f"{c.layer.hint}.scale"), ids, **node.attrs)
+        return real(rows, scales)
+
+    # ---- biases --------------------------------------------------------------------------------
+
+    def biased(self, c: Chosen, add: Node, xs: tuple[Operand, ...], b: Builder) -> Any:
+        """The sum of a layer's result and its bias."""
+        y = c.layer.node.outputs[0]
+        at = next(i for i, v in enumerate(add.inputs) if v is y)
+        total, term = Tracer(xs[at], b), Tracer(xs[1 - at], b)  # type: ignore[arg-type]
+        return (o.add(total, self.bias(c, term, b)),)
+
+    def bias(self, c: Chosen, term: Any, b: Builder) -> Any:
+        """A constant bias with the layer's shift, for a static layer in whole steps of its sums."""
+        node = b.made.get(term.value)
+        if not is_constant(node) or (c.grid is None and c.shift is None):
+            return term
+        hint = node.outputs[0].hint
+        flat = np.asarray(node.attrs["data"].source).reshape(-1).astype(np.float64)
+        flat = flat if c.shift is None else flat + c.shift
+        return self.steps(c, flat, term.shape, hint, b, bool(node.attrs["param"]), node.of)
+
+    def shifted(self, c: Chosen, y: Any) -> Any:
+        """The result with the layer's shift, where there was no bias."""
+        if c.shift is None:
+            return y
+        last = c.layer.kind == "product" or c.layer.node.attrs.get("channels_last")
+        shape = (c.layer.channels, *(1,) * (0 if last else y.ndim - 2))
+        return o.add(y, self.steps(c, c.shift, shape, f"{c.layer.hint}.bias", y.builder))
+
+    def steps(self, c: Chosen, flat: Array, shape: Any, hint: str, b: Builder,
+              param: bool = False, of: tuple[str, ...] = ()) -> Any:
+        """A bias as int32 times the scale of the layer's sums; as floats if it has no such scale,
+        or has too many steps."""
+        if c.grid is not None and isinstance(c.stored, Channels):
+            scale = np.float32(c.grid.scale) * c.stored.scales.reshape(-1)
+            with np.errstate(all="ignore"):
+                count = np.rint(flat / scale)
+            if (np.abs(count) < 2**30).all():
+                y = real(b.constant(count.astype(np.int32), hint, param, of),
+                         b.constant(scale, f"{hint}.scale"))
+                return y if y.shape == tuple(shape) else o.reshape(y, shape=tuple(shape))
+        return b.constant(flat.astype(np.float32).reshape(shape), hint, param, of)
+
+
+def grids_of(chosen: Sequence[Chosen], graph: Graph) -> Mapping[Value, Grid]:
+    """The grid of each value that static layers put on one."""
+    made = producers(graph)
+    return {v: c.grid for c in chosen if c.grid is not None for v in origins(c.layer.x, made)}

@@ -1,0 +1,193 @@
+"""Quantisation: grids and ranges against their definitions, layers against floats, C as the
+evaluator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import graphtool
+from graphtool import Quantisation, dtypes, interp, passes
+from graphtool import ops as o
+from graphtool.errors import GraphtoolError
+from graphtool.ir.graph import Module, TensorType
+from graphtool.ir.trace import trace
+from graphtool.passes.quantise.grids import channel_integers, channel_scales, grid_of
+from graphtool.passes.quantise.ranges import METHODS, Seen, chosen, histogram
+from graphtool.passes.quantise.weights import blocks
+
+RNG = np.random.default_rng(3)
+ROWS, IMAGE = TensorType(dtypes.float32, (4, 16)), TensorType(dtypes.float32, (2, 4, 9, 9))
+PAD = ((1, 1), (1, 1))
+
+
+def param(x: Any, *shape: int, name: str = "w") -> Any:
+    array = np.random.default_rng(len(name)).normal(size=shape).astype(np.float32)
+    return x.builder.constant(array, f"@{name}", True)
+
+
+def linear(x: Any) -> Any:
+    return o.linear(x, param(x, 8, 16), param(x, 8, name="bias"))
+
+
+def matmul(x: Any) -> Any:
+    return o.matmul(x, param(x, 16, 8))
+
+
+def conv(x: Any) -> Any:
+    return o.add(o.conv(x, param(x, 6, 4, 3, 3), padding=PAD), param(x, 6, 1, 1, name="bias"))
+
+
+def depthwise(x: Any) -> Any:
+    return o.conv(x, param(x, 4, 1, 3, 3), padding=PAD, groups=4)
+
+
+def grouped(x: Any) -> Any:
+    return o.conv(x, param(x, 6, 2, 3, 3), groups=2, strides=(2, 2))
+
+
+def residual(x: Any) -> Any:
+    y = o.relu(o.conv(x, param(x, 4, 4, 3, 3), padding=PAD))
+    return o.add(o.conv(y, param(x, 4, 4, 3, 3, name="w2"), padding=PAD), y)
+
+
+def joined(x: Any) -> Any:
+    y = o.relu(o.conv(x, param(x, 4, 4, 3, 3), padding=PAD))
+    best = o.max_pool(x, window=(3, 3), strides=(1, 1), padding=PAD)
+    return o.conv(o.concat(y, best, axis=1), param(x, 3, 8, 1, 1, name="wide"))
+
+
+def averaged(x: Any) -> Any:
+    y = o.relu(o.conv(x, param(x, 4, 4, 3, 3), padding=PAD))
+    return o.conv(o.avg_pool(y, window=(3, 3)), param(x, 3, 4, 1, 1, name="wide"))
+
+
+CASES: dict[str, tuple[Callable[[Any], Any], TensorType, int]] = {
+    "linear": (linear, ROWS, 1), "matmul": (matmul, ROWS, 1), "conv": (conv, IMAGE, 1),
+    "depthwise": (depthwise, IMAGE, 1), "grouped": (grouped, IMAGE, 1),
+    "residual": (residual, IMAGE, 2), "joined": (joined, IMAGE, 2),
+    "averaged": (averaged, IMAGE, 2)}
+
+
+def module(name: str) -> Module:
+    function, kind, _ = CASES[name]
+    return Module(trace(function, [kind], ["x"]), ("y",))
+
+
+def examples(name: str) -> dict[str, Any]:
+    return {"x": RNG.normal(size=CASES[name][1].shape).astype(np.float32)}
+
+
+def relative(y: Any, want: Any) -> float:
+    return float(np.sqrt(((y - want) ** 2).sum() / (want ** 2).sum()))
+
+
+@pytest.mark.parametrize("symmetric", [False, True])
+@pytest.mark.parametrize("name", CASES)
+def test_static(name: str, symmetric: bool, tmp_path: Path) -> None:
+    """Near the floats, on integer kernels, and C as the evaluator: bit by bit, unless a float is
+    added to the scaled sums."""
+    before, xs = module(name), examples(name)
+    after = graphtool.quantise(before, Quantisation(symmetric=symmetric), xs)
+    ready = passes.run(after, supply={"march": "native"})
+    kernels = [n for n in ready.graph.nodes if n.op.name.endswith("_int")]
+    assert len(kernels) == CASES[name][2]
+    (want,), (got,) = interp.run(before, xs).values(), interp.run(ready, xs).values()
+    assert relative(got, want) < (0.05 if symmetric else 0.03)
+    (built,) = graphtool.load(graphtool.build(ready, tmp_path / "b"))(**xs).values()
+    np.testing.assert_allclose(built, got, rtol=1e-5 if name == "residual" else 0)
+
+
+@pytest.mark.parametrize(("form", "name", "bound"), [
+    ("dynamic", "linear", 0.02), ("dynamic", "conv", 0.02), ("dynamic", "matmul", 0.02),
+    ("int8", "linear", 0.01), ("int8", "matmul", 0.01), ("int4", "linear", 0.12),
+    ("int2", "matmul", 0.45), ("bfloat16", "conv", 0.01), ("float16", "linear", 0.001)])
+def test_without_examples(form: str, name: str, bound: float, tmp_path: Path) -> None:
+    before, xs = module(name), examples(name)
+    after = passes.run(before, f"quantise{{form={form},block=16}}")
+    (want,), (got,) = interp.run(before, xs).values(), interp.run(after, xs).values()
+    assert 0 < relative(got, want) < bound
+    (built,) = graphtool.load(graphtool.build(after, tmp_path / "b"))(**xs).values()
+    np.testing.assert_allclose(built, got, rtol=1e-4, atol=0.03 if form == "dynamic" else 1e-4)
+
+
+def test_a_table(tmp_path: Path) -> None:
+    """Rows are drawn as int8 and widened: the table stays narrow in the build."""
+    def drawn(ids: Any) -> Any:
+        return o.embedding(param(ids, 50, 512), ids)
+    before = Module(trace(drawn, [TensorType(dtypes.int64, (3,))], ["ids"]), ("y",))
+    after, xs = passes.run(before, "quantise{form=int8}"), {"ids": np.array([4, 0, 49])}
+    built = graphtool.load(graphtool.build(after, tmp_path / "b"))
+    (want,), (got,) = interp.run(before, xs).values(), built(**xs).values()
+    assert relative(got, want) < 0.01
+    assert (tmp_path / "b" / "model.safetensors").stat().st_size < 50 * 512 * 2
+
+
+def test_grids_hold_zero_and_the_ends() -> None:
+    for low, high in ((-1.0, 3.0), (0.0, 2.0), (1.0, 2.0), (-5.0, -1.0), (0.0, 0.0)):
+        grid = grid_of(low, high)
+        ends = np.array([min(low, 0), 0, max(high, 0)], np.float32)
+        assert np.abs(grid.rounded(ends) - ends).max() <= grid.scale / 2 * 1.001
+        assert grid.rounded(np.zeros(1, np.float32))[0] == 0
+    assert grid_of(-1, 3, symmetric=True).zero == 0
+    assert grid_of(-1, 3, symmetric=True).dtype is dtypes.int8
+    assert grid_of(0, 3, symmetric=True).dtype is dtypes.uint8
+
+
+def test_ranges_leave_outliers_out() -> None:
+    """One value of a hundred thousand is 50 times the rest: min-max keeps it, others do not; mse
+    has the least squared error."""
+    x = np.concatenate([RNG.normal(size=100_000), [200.0]]).astype(np.float32)
+    low, high = float(x.min()), float(x.max())
+    seen = Seen(low, high, histogram(x, low, high))
+    grids = {method: chosen(seen, method, False) for method in METHODS}
+    lost = {m: float(((g.rounded(x) - x)[:-1] ** 2).mean()) for m, g in grids.items()}
+    assert grids["minmax"].high > 150
+    assert all(v < lost["minmax"] for m, v in lost.items() if m != "minmax")
+    whole = {m: float(((g.rounded(x) - x) ** 2).sum()) for m, g in grids.items()}
+    assert whole["mse"] <= 1.05 * min(whole.values())
+
+
+def test_channels_round_by_half_a_step() -> None:
+    w = RNG.normal(size=(5, 7, 3)).astype(np.float32) * np.arange(7)[None, :, None]
+    scales = channel_scales(w, 1)
+    assert scales.shape == (1, 7, 1)
+    assert (np.abs(channel_integers(w, scales) * scales - w) <= scales * 0.501).all()
+
+
+@pytest.mark.parametrize("bits", [2, 4, 8])
+def test_blocks_unpack_to_what_they_say(bits: int) -> None:
+    """`linear_nbits` of the identity gives the weights; more bits are nearer."""
+    w = RNG.normal(size=(3, 20)).astype(np.float32)
+    found = blocks(w, bits, 8)
+    unpacked = o.linear_nbits(np.eye(20, dtype=np.float32), found.packed, found.scales, bits=bits,
+                              block=8)
+    np.testing.assert_allclose(unpacked.T, found.real, rtol=1e-6)
+    assert relative(found.real, w) < {2: 0.5, 4: 0.1, 8: 0.01}[bits]
+
+
+def test_patterns_choose_layers() -> None:
+    after = passes.run(module("residual"), "quantise{only=w*,skip=w2}")
+    kinds = {n.outputs[0].hint: n.outputs[0].type.dtype.short for n in after.graph.nodes
+             if n.op is o.constant}
+    assert kinds["@w"] == "i8"
+    assert kinds["@w2"] == "f32"
+
+
+@pytest.mark.parametrize(("call", "code"), [
+    (lambda: passes.run(module("linear"), "quantise{only=nothing}"), "GT0640"),
+    (lambda: passes.run(module("linear"), "quantise{form=int4,block=3}"), "GT0643"),
+    (lambda: graphtool.quantise(module("linear"), Quantisation()), "GT0644"),
+    (lambda: graphtool.quantise(module("linear"), None, {"y": np.zeros(3)}), "GT0641"),
+    (lambda: graphtool.quantise(module("linear"), None, {"x": np.zeros(3)}), "GT0641"),
+    (lambda: graphtool.quantise(module("linear"), None, {
+        "x": np.full((4, 16), np.inf, np.float32)}), "GT0642"),
+    (lambda: graphtool.quantise(Module(trace(o.relu, [ROWS], ["x"]), ("y",))), "GT0645")])
+def test_refusals(call: Callable[[], Any], code: str) -> None:
+    with pytest.raises(GraphtoolError) as fault:
+        call()
+    assert fault.value.code == code
