@@ -15,7 +15,7 @@ from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Graph, Node, Operand, Value, is_constant
 from graphtool.ir.trace import replay
 from graphtool.ops.costs import nbytes
-from graphtool.symbolic import Dim, Poly, substitute, symbols
+from graphtool.symbolic import Dim, at_least_sizes
 
 
 @dataclass(frozen=True)
@@ -24,14 +24,6 @@ class Peak:
 
     bytes: Dim
     node: Node | None
-
-
-def at_least_sizes(d: Dim) -> int:
-    """The value of d with each symbol at its least size; 1 or more."""
-    if not isinstance(d, Poly):
-        return d
-    value = substitute(d, {s.name: max(s.lo or 0, 1) for s in symbols(d)})
-    return value if isinstance(value, int) else 0
 
 
 def peak(graph: Graph, without: Collection[Value] = ()) -> Peak:

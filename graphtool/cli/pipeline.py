@@ -21,7 +21,14 @@ from graphtool.report.recompute import recompute_table
 from graphtool.symbolic import Symbol
 from graphtool.target import Target, detect
 from graphtool.verify.compare import Difference, compare, worst
-from graphtool.verify.pipeline import OptReport, PassRow, before_after, opt_report, pass_row
+from graphtool.verify.pipeline import (
+    OptReport,
+    PassRow,
+    before_after,
+    counted,
+    opt_report,
+    pass_row,
+)
 
 _WEIGHTS = "weights.safetensors"
 
@@ -138,6 +145,7 @@ class Watch:
                 + [("total", f"{1000 * total:.1f}", "", "")])
         if stats:
             terminal.table(("", "before", "after"), before_after(report))
+            terminal.lines([counted(report)])
             if report.recompute:
                 terminal.table(("budget", "share", "computed again", "FLOPs", "extra"),
                                recompute_table(report.recompute))

@@ -42,6 +42,10 @@ class Buffer:
         return count * self.dtype.bytes
 
 
+SCRATCH = "scratch of "
+"""How the label of a buffer begins that is a kernel's own workspace, and no graph value."""
+
+
 def packs(space: str, dtype: DType) -> bool:
     """Whether buffers in this space hold several elements of the type in a byte, the first in
     the lowest bits."""

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from graphtool.loops.ir import For, Stmt, Store, Template
 from graphtool.loops.program import Buffer, Kernel, Run
 from graphtool.loops.walk import bodies, loads, scoped, values
-from graphtool.symbolic import Dim, Poly, substitute, symbols
+from graphtool.symbolic import Dim, at_least_sizes, symbols
 
 Side = dict[str, Dim | None]  # buffer → number of accesses in all iterations; None: unknown
 
@@ -29,7 +29,7 @@ def moved(run: Run, kernel: Kernel, buffers: Mapping[str, Buffer], known: frozen
         b = buffers[name]
         for side in (reads, writes):
             size, times = b.size, side.get(param.name, 0)
-            if times is not None and _least(times) < _least(size):
+            if times is not None and at_least_sizes(times) < at_least_sizes(size):
                 size = times
             total = total + b.bytes_of(size)
     return total
@@ -60,11 +60,3 @@ def _count(body: tuple[Stmt, ...], known: frozenset[str], sides: tuple[Side, Sid
 def _add(side: Side, buffer: str, times: Dim | None) -> None:
     before = side.get(buffer, 0)
     side[buffer] = None if times is None or before is None else before + times
-
-
-def _least(d: Dim) -> int:
-    """d at the least sizes, to compare two polynomials; 1 or more."""
-    if not isinstance(d, Poly):
-        return d
-    value = substitute(d, {s.name: max(s.lo or 0, 1) for s in symbols(d)})
-    return value if isinstance(value, int) else 0

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from graphtool import passes
-from graphtool.analysis import peak_memory
 from graphtool.ir.graph import Module
 from graphtool.kernels.choice.rules import Rules
 from graphtool.lower import lower
+from graphtool.symbolic import at_least_sizes
 from graphtool.target import Target
 from graphtool.transforms.training import programs
 
@@ -32,5 +32,5 @@ def arena_of(target: Target, rules: Rules | None = None) -> Callable[[Module], i
     def compiled(module: Module) -> int:
         step = programs(module)["step"] if module.meta.get("training") else module
         ready = passes.run(step, verify=False, supply={"target": target, "rules": rules})
-        return peak_memory.at_least_sizes(lower(ready, target).arena)
+        return at_least_sizes(lower(ready, target).arena)
     return measure

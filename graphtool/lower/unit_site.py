@@ -18,6 +18,7 @@ from graphtool.ir.graph import Node, Value
 from graphtool.kernels.site import Macros, Pointers
 from graphtool.loops.contract import CONTRACTS
 from graphtool.loops.ir import Hook, Load, Stmt, Template
+from graphtool.loops.program import SCRATCH
 from graphtool.loops.pull import Names, Pull, iterator
 from graphtool.loops.view import View, pull_of, row_stride
 from graphtool.lower.buffer_assignment import Assignment, Storage
@@ -95,7 +96,7 @@ class UnitSite:
         per thread by default."""
         name, shares = f"s{len(self.assignment.buffers)}", shares or self.target.threads
         self.assignment.buffers[name] = Storage(name, dtype, share * shares, "arena",
-                                               label=f"scratch of {self.out.hint}")
+                                               label=f"{SCRATCH}{self.out.hint}")
         return name
 
     def template(self, kernel: str, macros: Macros, pointers: Pointers, hook: Hook | None = None,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
-from graphtool.analysis import costs, peak_memory
+from graphtool.analysis import costs
 from graphtool.ir.graph import Module
 from graphtool.passes.remat import Arena, curve
 from graphtool.report.stats import human
+from graphtool.symbolic import at_least_sizes
 
 
 class RecomputeRow(msgspec.Struct):
@@ -25,7 +26,7 @@ def recompute_rows(module: Module, arena: Arena | None = None) -> list[Recompute
     """The plans, from no recomputation to the least memory."""
     plans = curve(module, arena)
     most = max(plans[0].peak, 1)
-    total = max(peak_memory.at_least_sizes(costs.total(costs.flops, module.graph)), 1)
+    total = max(at_least_sizes(costs.total(costs.flops, module.graph)), 1)
     return [RecomputeRow(p.peak, p.peak / most, len(p.again), p.flops, p.flops / total)
             for p in plans]
 

@@ -1,4 +1,7 @@
-"""`show --stats`: the ops of a graph, their cost, and its symbolic dims."""
+"""`show --stats`: the ops of a graph, their cost, and its symbolic dims.
+
+Of a fused graph, kernels, bytes and memory are those of the compiled program.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from graphtool.ir.op import CATEGORIES
 from graphtool.ir.run_sizes import all_nodes
 from graphtool.ir.text import value_names
 from graphtool.report import structure
+from graphtool.report.compiled import Traffic, alone, program_totals, selected
 from graphtool.symbolic import Dim, text
 
 Size = int | str
@@ -17,7 +21,8 @@ Size = int | str
 
 
 class OpRow(msgspec.Struct):
-    """All nodes of one op: their number, their flops and the bytes that they read and write."""
+    """All nodes of one op: their number, their flops, and the bytes that they read from and write
+    to other kernels."""
 
     op: str
     category: str
@@ -50,7 +55,13 @@ class FusionRow(msgspec.Struct):
 
 
 class Stats(msgspec.Struct):
-    """All of the report; schemas/stats.schema.json is made from it."""
+    """All of the report; schemas/stats.schema.json is made from it.
+
+    `compiled`: the graph is fused, and calls, kernels, bytes and peak are those of its program:
+    calls of kernels, different kernels, bytes that a run moves, and the arena, of which at most
+    `workspace` is the kernels' own. Otherwise they are of the ops one by one; fusion makes them
+    less. `selected`: kernels are chosen, and weights packed for them.
+    """
 
     nodes: int
     ops: list[OpRow]
@@ -67,6 +78,11 @@ class Stats(msgspec.Struct):
     residuals: list[ResidualRow]
     fused: bool
     fusions: list[FusionRow]
+    compiled: bool = False
+    selected: bool = False
+    calls: int = 0
+    kernels: int = 0
+    workspace: Size = 0
 
 
 def size(d: Dim) -> Size:
@@ -81,31 +97,35 @@ def stats(module: Module) -> Stats:
     nodes = [n for n, _ in runs]
     names = value_names(graph)
     top = peak_memory.peak(graph)
+    lowered = program_totals(module)
+    cost = lowered or alone(module)
     groups = [g.members for g in graph.groups] or structure.chains(graph)
     weights = [n for n in all_nodes(graph) if is_constant(n)]
     params = [n.attrs["data"] for n in weights if n.attrs["param"]]
     constants = [n.attrs["data"] for n in weights if not n.attrs["param"]]
     return Stats(
-        nodes=len(nodes), ops=_op_rows(runs), categories=_categories(nodes),
+        nodes=len(nodes), ops=_op_rows(runs, Traffic(graph)), categories=_categories(nodes),
         params=sum(w.size for w in params), param_bytes=sum(w.nbytes for w in params),
         constants=sum(w.size for w in constants),
         constant_bytes=sum(w.nbytes for w in constants),
         flops=size(costs.total(costs.flops, graph)),
-        bytes=size(costs.total(costs.bytes_moved, graph)),
-        peak=size(top.bytes), peak_at=names[top.node.outputs[0]] if top.node else "",
+        bytes=size(cost.bytes), peak=size(cost.arena),
+        peak_at=names[top.node.outputs[0]] if top.node and lowered is None else "",
         dims=[DimRow(s.name, s.lo, s.hi) for s in module.symbols.values()],
         residuals=[ResidualRow(names[r.add.outputs[0]], names[r.skip], r.length)
                    for r in structure.residuals(graph)],
         fused=bool(graph.groups),
-        fusions=[FusionRow(p, n) for p, n in structure.patterns(groups)])
+        fusions=[FusionRow(p, n) for p, n in structure.patterns(groups)],
+        compiled=bool(lowered and graph.groups), selected=selected(module),
+        calls=cost.calls, kernels=cost.kernels, workspace=size(cost.workspace))
 
 
-def _op_rows(runs: list[tuple[Node, Dim]]) -> list[OpRow]:
+def _op_rows(runs: list[tuple[Node, Dim]], traffic: costs.Cost) -> list[OpRow]:
     by_op: dict[str, list[tuple[Node, Dim]]] = {}
     for n, times in runs:
         by_op.setdefault(n.op.name, []).append((n, times))
     rows = [OpRow(op, group[0][0].op.category, len(group), size(_sum(costs.flops, group)),
-                  size(_sum(costs.bytes_moved, group))) for op, group in by_op.items()]
+                  size(_sum(traffic, group))) for op, group in by_op.items()]
     return sorted(rows, key=lambda r: (-r.count, r.op))
 
 
@@ -131,8 +151,9 @@ def stats_lines(s: Stats) -> list[str]:
            f"parameters   {s.params:,} ({human(s.param_bytes, 'B')})",
            f"constants    {s.constants:,} ({human(s.constant_bytes, 'B')})",
            f"FLOPs        {human(s.flops)}",
-           f"bytes moved  {human(s.bytes, 'B')}",
-           f"peak memory  {human(s.peak, 'B')}" + (f" at {s.peak_at}" if s.peak_at else ""),
+           f"kernels      {kernels(s)}",
+           f"bytes moved  {bounded(s, s.bytes)}",
+           f"peak memory  {bounded(s, s.peak)}" + _peak(s),
            f"dims         {dims or 'all static'}",
            f"residuals    {len(s.residuals)}"]
     out += [f"  {r.add} joins {r.skip} over {r.length} nodes" for r in s.residuals]
@@ -140,6 +161,33 @@ def stats_lines(s: Stats) -> list[str]:
     out.append(f"{'fused' if s.fused else 'could be fused'}: {groups} group{'s' * (groups != 1)}")
     out += [f"  {f.count} × {f.pattern}" for f in s.fusions]
     return out
+
+
+def kernels(s: Stats) -> str:
+    """How many kernels a run calls: `at most 13, …`, or `10 calls of 8`."""
+    if not s.compiled:
+        return f"at most {s.calls}, {basis(s)}"
+    return f"{s.calls}" if s.calls == s.kernels else f"{s.calls} calls of {s.kernels}"
+
+
+def bounded(s: Stats, x: Size) -> str:
+    """Bytes of the compiled program, or before fusion an upper bound."""
+    return human(x, "B") if s.compiled else f"at most {human(x, 'B')}"
+
+
+def basis(s: Stats) -> str:
+    """What was counted."""
+    if s.compiled:
+        return "the compiled program"
+    unit = "each group" if s.fused else "each op"
+    return f"{unit} alone" if s.selected else f"{unit} alone, before weights are packed"
+
+
+def _peak(s: Stats) -> str:
+    """Where the peak is, or what part of it is workspace."""
+    if s.workspace:
+        return f", of which {human(s.workspace, 'B')} are workspace"
+    return f" at {s.peak_at}" if s.peak_at else ""
 
 
 def human(x: Size, unit: str = "") -> str:

@@ -19,12 +19,19 @@ from graphtool.symbolic.poly import (
     symbol_of,
 )
 from graphtool.symbolic.steps import at_least, dim_of, divides, symbol
-from graphtool.symbolic.terms import coefficient, evaluate, product, substitute, symbols
+from graphtool.symbolic.terms import (
+    at_least_sizes,
+    coefficient,
+    evaluate,
+    product,
+    substitute,
+    symbols,
+)
 from graphtool.symbolic.text import text
 
 __all__ = [
-    "Atom", "Call", "Dim", "Equation", "Monomial", "Poly", "Symbol", "at_least", "bind", "bounds",
-    "ceildiv", "check_bounds", "check_required", "coefficient", "decide", "dim_of", "divides",
-    "equations", "evaluate", "exact_quotient", "floordiv", "known", "line", "maximum", "minimum",
-    "mod", "product", "sample_sizes", "solved", "substitute", "symbol", "symbol_of", "symbols",
-    "text", "with_steps"]
+    "Atom", "Call", "Dim", "Equation", "Monomial", "Poly", "Symbol", "at_least", "at_least_sizes",
+    "bind", "bounds", "ceildiv", "check_bounds", "check_required", "coefficient", "decide",
+    "dim_of", "divides", "equations", "evaluate", "exact_quotient", "floordiv", "known", "line",
+    "maximum", "minimum", "mod", "product", "sample_sizes", "solved", "substitute", "symbol",
+    "symbol_of", "symbols", "text", "with_steps"]

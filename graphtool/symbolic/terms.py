@@ -37,6 +37,12 @@ def symbols(d: Dim) -> tuple[Symbol, ...]:
     return tuple(found[name] for name in sorted(found))
 
 
+def at_least_sizes(d: Dim) -> int:
+    """The value of d with each symbol at its least size, 1 or more; 0 if that is no number."""
+    value = substitute(d, {s.name: max(s.lo or 0, 1) for s in symbols(d)})
+    return value if isinstance(value, int) else 0
+
+
 _FN: dict[str, Callable[[Dim, Dim], Dim]] = {
     "//": floordiv, "%": mod, "min": minimum, "max": maximum}
 

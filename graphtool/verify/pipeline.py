@@ -10,7 +10,7 @@ from graphtool.ir.graph import Module
 from graphtool.passes import PassReport
 from graphtool.passes.remat import Arena
 from graphtool.report.recompute import RecomputeRow, recompute_rows
-from graphtool.report.stats import Stats, human, stats
+from graphtool.report.stats import Stats, basis, bounded, human, stats
 from graphtool.verify.compare import Difference
 
 
@@ -53,6 +53,21 @@ def _groups(s: Stats) -> str:
     return str(sum(f.count for f in s.fusions) if s.fused else 0)
 
 
+def _kernels(s: Stats) -> str:
+    return str(s.calls) if s.compiled else f"at most {s.calls}"
+
+
+def _workspace(s: Stats) -> str:
+    return human(s.workspace, "B") if s.workspace else ""
+
+
+def counted(r: OptReport) -> str:
+    """What the figures of kernels, bytes and memory are those of."""
+    a, b = basis(r.before), basis(r.after)
+    return f"kernels, bytes and memory: {a}" if a == b else (
+        f"kernels, bytes and memory: before, {a}; after, {b}")
+
+
 def before_after(r: OptReport) -> list[tuple[str, str, str]]:
     """The rows of the table: totals first, then each op whose count changed."""
     a, b = r.before, r.after
@@ -61,8 +76,11 @@ def before_after(r: OptReport) -> list[tuple[str, str, str]]:
             ("weights", human(a.param_bytes + a.constant_bytes, "B"),
              human(b.param_bytes + b.constant_bytes, "B")),
             ("FLOPs", human(a.flops), human(b.flops)),
-            ("bytes moved", human(a.bytes, "B"), human(b.bytes, "B")),
-            ("peak memory", human(a.peak, "B"), human(b.peak, "B")),
+            ("kernels", _kernels(a), _kernels(b)),
+            ("bytes moved", bounded(a, a.bytes), bounded(b, b.bytes)),
+            ("peak memory", bounded(a, a.peak), bounded(b, b.peak)),
+            *([("workspace in it", _workspace(a), _workspace(b))]
+              if a.workspace or b.workspace else []),
             ("groups", _groups(a), _groups(b))]
     ours, theirs = ({o.op: o.count for o in s.ops} for s in (a, b))
     return rows + [(op, str(ours.get(op, 0)), str(theirs.get(op, 0)))

@@ -24,6 +24,7 @@ from graphtool.ir.trace import Builder, Tracer
 from graphtool.ops.costs import nbytes
 from graphtool.passes.arguments import UNITS
 from graphtool.passes.remat.min_cut import Network
+from graphtool.symbolic import at_least_sizes
 
 # the greatest number of plans, for prices between keeping everything and keeping nothing
 PLANS = 32
@@ -118,14 +119,14 @@ def _measured(module: Module, arena: Arena) -> list[Plan]:
 def _judged(graph: Graph, again: frozenset[Node]) -> Plan:
     new = recomputed(graph, again)
     peak = peak_memory.peak(new, peak_memory.placeless(new))
-    return Plan(again, peak_memory.at_least_sizes(peak.bytes), sum(_flops(n) for n in again))
+    return Plan(again, at_least_sizes(peak.bytes), sum(_flops(n) for n in again))
 
 
 def _fewer(graph: Graph, plan: Plan, limit: int) -> Plan:
     """Compute fewer nodes again: keep those with the most work for their bytes, as long as the
     peak allows it."""
     def gain(node: Node) -> tuple[float, int]:
-        size = sum(peak_memory.at_least_sizes(nbytes(v.type)) for v in node.outputs)
+        size = sum(at_least_sizes(nbytes(v.type)) for v in node.outputs)
         return -_flops(node) / max(size, 1), order[node]
     order = {n: i for i, n in enumerate(graph.nodes)}
     for node in sorted((n for n in plan.again if _flops(n)), key=gain)[:TRIES]:
@@ -136,11 +137,11 @@ def _fewer(graph: Graph, plan: Plan, limit: int) -> Plan:
 
 
 def _flops(node: Node) -> int:
-    return peak_memory.at_least_sizes(costs.flops(node))
+    return at_least_sizes(costs.flops(node))
 
 
 def _moved(node: Node) -> int:
-    return peak_memory.at_least_sizes(costs.bytes_moved(node))
+    return at_least_sizes(costs.bytes_moved(node))
 
 
 class _Work:
@@ -153,7 +154,7 @@ class _Work:
         self.nodes = [n for n in graph.nodes if n in forward and not is_constant(n)]
         self.values = [v for n in self.nodes for v in n.outputs]
         free = set(graph.outputs)
-        self.bytes = {v: 0 if v in free else peak_memory.at_least_sizes(nbytes(v.type))
+        self.bytes = {v: 0 if v in free else at_least_sizes(nbytes(v.type))
                       for v in self.values}
         # moving a byte costs about as much as an operation; + 1, because no node is free
         self.work = {n: _flops(n) + _moved(n) + 1 for n in self.nodes}
