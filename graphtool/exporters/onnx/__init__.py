@@ -26,6 +26,7 @@ from graphtool.exporters.onnx import (  # noqa: F401  (each fills the registry)
 )
 from graphtool.exporters.onnx.joined import join
 from graphtool.exporters.onnx.protos import external_tensor, packed_bytes, tensor, value_info
+from graphtool.exporters.onnx.quantised import chains
 from graphtool.exporters.onnx.registry import FORMS, Ref
 from graphtool.exporters.onnx.writer import Shared, Writer
 from graphtool.io import files, pairs
@@ -103,7 +104,7 @@ def _model(module: Module) -> tuple[ModelProto, dict[str, Weight]]:
     for v in module.graph.inputs:
         env[v] = Ref(names[v], v.type)
         w.define(names[v], v.type)
-    for node in join(module.graph).nodes:
+    for node in join(chains(module.graph)).nodes:
         w.write(node, env, names)
     if shared.refused:
         items = shared.unsupported()

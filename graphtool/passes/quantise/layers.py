@@ -155,15 +155,18 @@ def named(found: Sequence[Layer], only: Sequence[str], skip: Sequence[str]) -> l
             and not any(fnmatchcase(layer.name, p) for p in skip)]
 
 
-def origins(v: Value, made: dict[Value, Node]) -> list[Value]:
-    """The values of which v has the elements, or the largest of them: what is on their grid stays
-    on it in v."""
+def moved(v: Value, made: dict[Value, Node]) -> list[Value]:
+    """v and the values that have its elements, or the largest of them, down to those that are
+    computed: what is on their grid stays on it."""
     node = made.get(v)
     if node is None or v.type.dtype is not dtypes.float32:
         return [v]
-    if node.op.movement & Movement.ONCE or node.op is o.max_pool:
-        (x,) = [x for x in node.inputs if isinstance(x, Value)]
-        return origins(x, made)
-    if node.op is o.concat and all(isinstance(x, Value) for x in node.inputs):
-        return [u for x in node.inputs if isinstance(x, Value) for u in origins(x, made)]
+    if node.op.movement & Movement.ONCE or node.op is o.max_pool or (
+            node.op is o.concat and all(isinstance(x, Value) for x in node.inputs)):
+        return [v, *(u for x in node.inputs if isinstance(x, Value) for u in moved(x, made))]
     return [v]
+
+
+def origins(v: Value, made: dict[Value, Node]) -> list[Value]:
+    """Those of the values in `moved` that are computed."""
+    return [u for u in moved(v, made) if moved(u, made) == [u]]

@@ -2,12 +2,13 @@
 
 A static layer reads (q − zero)·scale of the integers q of its activation, and its weight is
 int8·scale: the form in which quantised ONNX models are imported, so that the pass `integer` finds
-the integer product. A value on a grid has the grid wherever it is only moved.
+the integer product. A value on a grid is on it wherever it is only moved, and each time the graph
+says so: runtimes look no further than one node.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +21,7 @@ from graphtool.ir.graph import Graph, Node, Operand, Value, is_constant, produce
 from graphtool.ir.prune import prune
 from graphtool.ir.trace import Builder, Tracer, rebuild
 from graphtool.passes.quantise.grids import Grid, quantised, real
-from graphtool.passes.quantise.layers import Layer, origins
+from graphtool.passes.quantise.layers import Layer, moved
 from graphtool.passes.quantise.weights import Blocks, Channels, Form, Half, Stored
 from graphtool.symbolic import product
 
@@ -57,7 +58,7 @@ class _Rewrite:
         self.grids: dict[Value, Grid] = {}
         self.shared: set[Value] = set()  # values of which readers that are no layers take the grid
         for c in chosen:
-            for v in origins(c.layer.x, self.made) if c.grid else ():
+            for v in moved(c.layer.x, self.made) if c.grid else ():
                 assert c.grid is not None
                 self.grids[v] = c.grid
                 if c.layer.kind == "conv":
@@ -113,10 +114,12 @@ class _Rewrite:
         if isinstance(c.stored, Blocks):
             y = self.product(c.stored, c.layer, x, b)
         else:
-            y = node.op(x, self.weight(c, b), **attrs)
-        if len(wide) < 3 or wide[2] is None:
-            return y if c.layer.bias is not None else self.shifted(c, y)
-        return o.add(y, self.bias(c, wide[2], b))
+            own = [] if len(wide) < 3 or wide[2] is None else [self.bias(c, wide[2], b)]
+            y = node.op(x, self.weight(c, b), *own, **attrs)
+            return y if own or c.layer.bias is not None else self.shifted(c, y)
+        if len(wide) > 2 and wide[2] is not None:
+            return o.add(y, self.bias(c, wide[2], b))
+        return y if c.layer.bias is not None else self.shifted(c, y)
 
     def activation(self, c: Chosen, x: Any, b: Builder) -> Any:
         """The activation as the layer reads it."""
@@ -124,12 +127,7 @@ class _Rewrite:
             return self.by_rows(c, x)
         if c.grid is None:
             return x
-        old = c.layer.x
-        if old in self.grids:
-            return self.gridded(old, x.value, b)
-        if old not in self.on_grid:  # moved since: on the grid already, and said to be so again
-            self.on_grid[old] = real(quantised(x, c.grid), c.grid.scale, c.grid.zero)
-        return self.on_grid[old]
+        return self.gridded(c.layer.x, x.value, b)
 
     def by_rows(self, c: Chosen, x: Any) -> Any:
         """Integers by the range of each row when the model runs; of the whole for convolutions."""
@@ -197,14 +195,16 @@ class _Rewrite:
         hint = node.outputs[0].hint
         flat = np.asarray(node.attrs["data"].source).reshape(-1).astype(np.float64)
         flat = flat if c.shift is None else flat + c.shift
-        return self.steps(c, flat, term.shape, hint, b, bool(node.attrs["param"]), node.of)
+        rank = 1 if c.layer.kind == "product" else c.layer.x.type.rank
+        shape = (*(1,) * (rank - term.ndim), *term.shape)
+        return self.steps(c, flat, shape, hint, b, bool(node.attrs["param"]), node.of)
 
     def shifted(self, c: Chosen, y: Any) -> Any:
         """The result with the layer's shift, where there was no bias."""
         if c.shift is None:
             return y
         last = c.layer.kind == "product" or c.layer.node.attrs.get("channels_last")
-        shape = (c.layer.channels, *(1,) * (0 if last else y.ndim - 2))
+        shape = (c.layer.channels,) if last else (1, c.layer.channels, *(1,) * (y.ndim - 2))
         return o.add(y, self.steps(c, c.shift, shape, f"{c.layer.hint}.bias", y.builder))
 
     def steps(self, c: Chosen, flat: Array, shape: Any, hint: str, b: Builder,
@@ -220,9 +220,3 @@ class _Rewrite:
                          b.constant(scale, f"{hint}.scale"))
                 return y if y.shape == tuple(shape) else o.reshape(y, shape=tuple(shape))
         return b.constant(flat.astype(np.float32).reshape(shape), hint, param, of)
-
-
-def grids_of(chosen: Sequence[Chosen], graph: Graph) -> Mapping[Value, Grid]:
-    """The grid of each value that static layers put on one."""
-    made = producers(graph)
-    return {v: c.grid for c in chosen if c.grid is not None for v in origins(c.layer.x, made)}

@@ -81,7 +81,7 @@ def quantize_linear(x: Any, scale: Any, zero: Any = None, *, axis: int = 1, bloc
                        cast(scale, kind), zero, axis, block_size)
 
 
-@onnx_op("DequantizeLinear", since=10)
+@onnx_op("DequantizeLinear", since=10, fold=False)  # small weights stay integers too
 def dequantize_linear(x: Any, scale: Any, zero: Any = None, *, axis: int = 1,
                       block_size: int = 0, output_dtype: int = 0) -> Any:
     """(x − zero point) · scale, as `sub`, `cast` and `mul`."""
