@@ -22,6 +22,7 @@ COMPLETE = (
     "extend.py",
     "importers/__init__.py",
     "importers/onnx",
+    "importers/stablehlo",
     "importers/torch",
     "integrations",
     "interp.py",

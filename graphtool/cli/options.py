@@ -17,7 +17,7 @@ def finite(value: float | None) -> float | None:
 
 
 Graph = Annotated[str, typer.Argument(
-    metavar="IN", help="A graph (.graph.json or .gt), a model to import (.onnx, .pt2, "
+    metavar="IN", help="A graph (.graph.json or .gt), a model to import (.onnx, .pt2, .mlir, "
         "file.py:callable), or - "
     "for stdin (DIR/- if its weights are in DIR).")]
 Out = Annotated[Path | None, typer.Option("-o", "--out", help="The file to write; - for stdout.")]

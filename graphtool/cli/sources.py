@@ -112,7 +112,7 @@ def is_stdin(source: str) -> bool:
 def is_model(source: str) -> bool:
     """Whether a source is to be imported rather than read."""
     return not source.endswith((".json", ".gt")) and (
-        source.endswith((".onnx", ".pt2", ".pt")) or ":" in source)
+        source.endswith((".onnx", ".pt2", ".pt", ".mlir")) or ":" in source)
 
 
 def save(module: Module, out: Path | None, text: bool = False) -> None:

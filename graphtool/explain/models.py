@@ -1,4 +1,4 @@
-"""10xx to 12xx: models from ONNX, from torch, and from .pt2 archives."""
+"""10xx to 13xx: models from ONNX, from torch, from .pt2 archives, and from StableHLO."""
 
 TABLE: dict[str, tuple[str, str]] = {
     "GT1001": ("not an ONNX model", "The file is cut short, or of another kind."),
@@ -71,8 +71,8 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT1106": ("an unsupported part of an exported program",
                "Objects and tokens as inputs or outputs cannot be imported; tensors can."),
     "GT1110": ("a source of an unknown form",
-               "A model is given as MODEL.onnx, MODEL.pt2, MODEL.graph.json, FILE.py:NAME or "
-               "PACKAGE.MODULE:NAME."),
+               "A model is given as MODEL.onnx, MODEL.pt2, MODEL.mlir, MODEL.graph.json, "
+               "FILE.py:NAME or PACKAGE.MODULE:NAME."),
     "GT1111": ("the Python source fails",
                "The error names the line of your file and what it raised."),
     "GT1112": ("no such name in the source", "The help line lists what the file defines."),
@@ -103,6 +103,26 @@ TABLE: dict[str, tuple[str, str]] = {
                "Its element type or layout has no counterpart here."),
     "GT1207": ("a .pt2 archive of an unsupported schema",
                "The export schema is newer or older than those that this tool reads."),
+    "GT1301": ("not the text of a StableHLO program",
+               "The file cannot be read, or is bytecode; jax.export writes the text with "
+               "mlir_module()."),
+    "GT1302": ("text that the grammar does not allow",
+               "The error names line and column. The page on StableHLO has the grammar."),
+    "GT1303": ("a name that is not defined, or twice",
+               "Every value and function has one definition, before its first use."),
+    "GT1304": ("a part of MLIR that is not read",
+               "Blocks with branches between them, and arrays outside of the text, are not part "
+               "of what JAX writes for a function."),
+    "GT1305": ("functions that do not fit",
+               "The program needs a function @main, and every call a function that takes its "
+               "values. A function that calls itself cannot be inlined."),
+    "GT1306": ("an operation that cannot be read",
+               "Its operands or attributes are not what StableHLO gives it."),
+    "GT1307": ("a type that is not that of the result",
+               "The type behind the operation contradicts its operands."),
+    "GT1310": ("unsupported parts of a StableHLO program",
+               "All of them are listed with counts and source lines. A custom call is code "
+               "outside of the program; write it with other functions of JAX."),
     "GT1210": ("an unreadable size expression",
                "Sizes are sums, products, // and % of symbols; nothing else is evaluated."),
 }

@@ -11,7 +11,8 @@ from graphtool.importers.limits import Limits
 from graphtool.ir import serial
 from graphtool.ir.graph import Module
 
-FORMS = ("MODEL.onnx, MODEL.pt2, MODEL.graph.json, FILE.py:NAME or PACKAGE.MODULE:NAME")
+FORMS = ("MODEL.onnx, MODEL.pt2, MODEL.mlir, MODEL.graph.json, FILE.py:NAME or "
+         "PACKAGE.MODULE:NAME")
 Dynamic = Mapping[str, Bounds]
 
 
@@ -34,6 +35,9 @@ def import_source(source: str, *, inputs: Sequence[str] = (), capture: str = "ex
         case "pt2":
             from graphtool.importers.torch import read_pt2
             return read_pt2(Path(source))
+        case "stablehlo":
+            from graphtool.importers.stablehlo import import_stablehlo
+            return import_stablehlo(Path(source), dynamic=dynamic or {}, limits=limits)
         case "graph":
             refuse_options(source, [n for n, v in (("inputs", inputs), ("dynamic", dynamic)) if v])
             return serial.load(Path(source))
@@ -57,9 +61,9 @@ def refuse_options(source: str, given: Sequence[str]) -> None:
 
 
 def form(source: str) -> str:
-    """`onnx`, `pt2`, `graph` or `python`. Raises UsageError GT1110 for anything else."""
-    for suffix, name in ((".onnx", "onnx"), (".pt2", "pt2"), (".graph.json", "graph"),
-                         (".gt", "graph")):
+    """`onnx`, `pt2`, `stablehlo`, `graph` or `python`. Raises UsageError GT1110 otherwise."""
+    for suffix, name in ((".onnx", "onnx"), (".pt2", "pt2"), (".mlir", "stablehlo"),
+                         (".graph.json", "graph"), (".gt", "graph")):
         if source.endswith(suffix):
             return name
     file, colon, attribute = source.rpartition(":")

@@ -45,6 +45,8 @@ def check_import(source: str, module: Module, specs: Sequence[str] = (),
     limits = limits or Limits()
     if source.endswith(".pt2"):
         return ImportCheck(True, "nothing to check against: an archive is read, never run")
+    if source.endswith(".mlir"):
+        return ImportCheck(True, "nothing to check against: a program's text is read, never run")
     if any(Trait.RANDOM in n.op.traits for n in all_nodes(module.graph)):
         return ImportCheck(True, "nothing to check against: the model draws random numbers")
     if source.endswith(".onnx") and not importlib.util.find_spec("onnxruntime"):

@@ -62,7 +62,7 @@ def open_side(source: str) -> Side:
         return of_module(serial.load(path))
     if source.endswith(".onnx"):
         return of_onnx(path)
-    if source.endswith(".pt2"):
+    if source.endswith((".pt2", ".mlir")):
         return of_module(import_source(source))
     if ":" in source:
         return of_torch(source)

@@ -1,0 +1,96 @@
+"""Imports StableHLO: text that JAX wrote (`import_stablehlo`), functions of JAX (`capture.py`).
+
+Each operation has a handler function; the handlers stand in `families`, one file a family. The
+parser is in `text`, the driver that runs a program through the handlers in `driver`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import graphtool.ops  # noqa: F401  (fills the table of ops)
+from graphtool.errors import InputError, Undecided, UnsupportedError
+from graphtool.importers.assumptions import ROUNDS, Bounds, Facts
+from graphtool.importers.least_sizes import least_sizes
+from graphtool.importers.limits import Limits
+from graphtool.importers.stablehlo.driver.convert import Importer
+from graphtool.importers.stablehlo.driver.registry import HANDLERS, stablehlo
+from graphtool.importers.stablehlo.driver.session import Names
+from graphtool.importers.stablehlo.families import (  # noqa: F401  (each fills the table)
+    composite,
+    control,
+    create,
+    elementwise,
+    index,
+    movement,
+    product,
+    reduce,
+    scatter,
+    window,
+)
+from graphtool.importers.stablehlo.text.parser import parse
+from graphtool.ir.graph import Module
+
+__all__ = ["HANDLERS", "Names", "import_stablehlo", "import_text", "stablehlo"]
+
+_BYTES = 1 << 31
+
+
+def import_stablehlo(path: Path, *, dynamic: Mapping[str, Bounds] | None = None,
+                     limits: Limits | None = None) -> Module:
+    """The module of a `.mlir` file with StableHLO text.
+
+    `dynamic` bounds the open sizes. Raises InputError GT1301 for a file that is no text, GT13xx
+    with line and column for a fault in it, UnsupportedError GT1310 that lists everything
+    unsupported.
+    """
+    try:
+        if path.stat().st_size > _BYTES:
+            raise InputError("GT1301", f"the file has more than {_BYTES} bytes", where=path.name)
+        text = path.read_bytes().decode()
+    except OSError as error:
+        raise InputError("GT1301", f"the file cannot be read: {error.strerror}",
+                         where=str(path)) from error
+    except UnicodeDecodeError as error:
+        raise InputError("GT1301", "the file is no text", where=path.name,
+                         hint="graphtool reads the text form of StableHLO; of bytecode "
+                              "jax.export.deserialize(…).mlir_module() makes it") from error
+    try:
+        return import_text(text, dynamic=dynamic, limits=limits)
+    except (InputError, UnsupportedError) as error:
+        if path.name not in error.where:
+            error.where = "\n".join(s for s in (path.name, error.where) if s)
+        raise
+
+
+def import_text(text: str, *, dynamic: Mapping[str, Bounds] | None = None,
+                limits: Limits | None = None, names: Names | None = None) -> Module:
+    """The module of StableHLO text, as `import_stablehlo` makes it."""
+    program, dynamic = parse(text), dynamic or {}
+    limits, facts = limits or Limits(), Facts.given(dynamic)
+    for _ in range(ROUNDS):
+        importer = Importer(program, limits, facts, dynamic, names or Names())
+        fault, module = None, None
+        try:
+            module = importer.run()
+        except Undecided as error:
+            fault = error
+        better = importer.found.better()
+        if module is not None:
+            better = better.at_least(least_sizes(
+                (d for n in module.graph.nodes for v in n.outputs for d in v.type.shape),
+                importer.found.free))
+        if better == facts:
+            break
+        facts = better
+    if fault is not None:
+        raise fault
+    if module is None:
+        items = importer.unsupported()
+        count = sum(len(i.places) or 1 for i in items)
+        raise UnsupportedError("GT1310", f"the program needs {count} thing"
+                               + (" that is" if count == 1 else "s that are") + " not supported",
+                               items)
+    return replace(module, requires=importer.found.required)

@@ -1,0 +1,1 @@
+"""Runs the operations of a parsed program through their handlers, and makes the module."""

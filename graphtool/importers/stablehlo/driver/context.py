@@ -1,0 +1,140 @@
+"""What a handler can query beyond its operands and attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, MutableMapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from graphtool.dtypes import DType
+from graphtool.errors import Undecided
+from graphtool.importers.stablehlo.driver.regions import Closed
+from graphtool.importers.stablehlo.driver.registry import Refused
+from graphtool.importers.stablehlo.driver.values import (
+    FOLD_LIMIT,
+    Sizes,
+    Spread,
+    compact,
+    dtype_of,
+    element_type,
+    literal,
+    operand,
+    shape_of,
+    spread,
+    tensor,
+)
+from graphtool.importers.stablehlo.text.tree import Function, Operation, Region
+from graphtool.ir.graph import TensorType
+from graphtool.ir.trace import Builder, Tracer
+from graphtool.ops.common import broadcast_shapes
+from graphtool.symbolic import Dim
+
+Env = MutableMapping[str, Any]
+
+
+class Driver(Protocol):
+    """What the importer offers to handlers; `convert.py` implements it."""
+
+    builder: Builder
+
+    def inline(self, region: Region, xs: Sequence[Any], env: Env, vector: bool) -> list[Any]:
+        """Run a region here on these values; returns what it returns."""
+
+    def closed(self, region: Region, types: Sequence[TensorType], env: Env) -> Closed:
+        """A region as a graph of its own: its inputs, results, and what it reads from outside."""
+
+    def function(self, name: str) -> Function:
+        """The function called `name`."""
+
+    def call(self, function: Function, xs: Sequence[Any], vector: bool = False) -> list[Any]:
+        """Run a function's body here on these values; returns what it returns."""
+
+
+@dataclass(frozen=True)
+class Context:
+    """The operation, and the ways to make values. In a `vector` context the body of a reduction
+    runs on whole tensors, so the types in the text do not apply."""
+
+    driver: Driver
+    op: Operation
+    env: Env
+    vector: bool = False
+
+    @property
+    def builder(self) -> Builder:
+        """The builder that the operation's nodes are added to."""
+        return self.driver.builder
+
+    def result(self, i: int = 0) -> TensorType:
+        """The type that the text gives to result i. Raises Refused if a size of it is open."""
+        kind = self.op.signature.results[i]
+        dtype = element_type(kind)
+        shape = [d for d in kind.shape or () if d is not None]
+        if len(shape) != len(kind.shape or ()):
+            raise Refused("the shape of the result is not known")
+        return TensorType(dtype, tuple(shape))
+
+    @property
+    def dtype(self) -> DType:
+        """The element type that the text gives to result 0."""
+        return self.element(0)
+
+    def element(self, i: int) -> DType:
+        """The element type that the text gives to result i."""
+        return element_type(self.op.signature.results[i])
+
+    def tensor(self, x: Any) -> Any:
+        """A value as a tracer of its full shape."""
+        return tensor(x, self.builder)
+
+    def region(self, i: int, xs: Sequence[Any], vector: bool = False) -> list[Any]:
+        """The results of region i on these values, computed in the current graph."""
+        return self.driver.inline(self.op.regions[i], xs, self.env, vector)
+
+    def apply(self, op: Callable[..., Any], *xs: Any, kept: Sequence[int] = (),
+              **attrs: Any) -> Any:
+        """An elementwise op on values of one shape, or of scalars beside them.
+
+        Constants are computed at import; a constant of one value becomes a literal, unless its
+        operand is among the `kept`, and what is only repeated is repeated by the op.
+        """
+        shape = broadcast_shapes(*(shape_of(x) for x in xs))
+        if all(isinstance(x, np.ndarray) for x in xs):
+            parts = [compact(x) for x in xs]
+            if np.broadcast(*parts).size <= FOLD_LIMIT:
+                return spread(np.asarray(op(*parts, **attrs)), shape)
+        if any(isinstance(x, Sizes) for x in xs):
+            xs = tuple(self.tensor(x) if isinstance(x, Sizes) else x for x in xs)
+        given = [None if i in kept else literal(x) for i, x in enumerate(xs)]
+        if not any(v is None for v in given):
+            given[0] = None
+        full = [operand(x, self.builder) if v is None else v
+                for x, v in zip(xs, given, strict=True)]
+        return self.settled(op(*full, **attrs), shape)
+
+    def settled(self, x: Any, shape: tuple[Dim, ...]) -> Any:
+        """A computed value as one of this shape."""
+        if isinstance(x, Tracer) and x.shape != shape:
+            try:
+                same = broadcast_shapes(x.shape, shape) == shape
+            except Undecided:
+                same = False
+            if same:
+                return Spread(x, shape)
+        return x
+
+    def known(self, *xs: Any, limit: int = FOLD_LIMIT) -> bool:
+        """Whether all values are constants, small enough to compute with at import."""
+        return all(isinstance(x, np.ndarray) for x in xs) and sum(x.size for x in xs) <= limit
+
+    def ready(self, *xs: Any) -> list[Any]:
+        """The values as arrays if all are small constants, else as tracers: ops take both."""
+        if self.known(*xs):
+            return list(xs)
+        return [self.tensor(x) for x in xs]
+
+    def typed(self, x: Any) -> TensorType:
+        """The tensor type of a value."""
+        return TensorType(dtype_of(x), shape_of(x))

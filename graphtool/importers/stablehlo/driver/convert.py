@@ -1,0 +1,239 @@
+"""The driver: runs the operations of `main` through their handlers; calls are inlined.
+
+A value is a Tracer (computed by the graph), an array (constant at import), a Spread or Sizes (see
+`values.py`), or REFUSED. What is refused is collected, so that one error lists all of it.
+"""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from graphtool.errors import GraphtoolError, InputError, InternalError, near
+from graphtool.importers.assumptions import Assuming
+from graphtool.importers.stablehlo.driver import boundary
+from graphtool.importers.stablehlo.driver.context import Context, Env
+from graphtool.importers.stablehlo.driver.regions import Captures, Closed
+from graphtool.importers.stablehlo.driver.registry import (
+    HANDLERS,
+    IGNORED,
+    REFUSED,
+    Handler,
+    Refused,
+)
+from graphtool.importers.stablehlo.driver.session import Session, title
+from graphtool.importers.stablehlo.driver.values import (
+    Sizes,
+    Spread,
+    dtype_of,
+    element_type,
+    shape_of,
+    shown,
+    tensor,
+    type_of,
+)
+from graphtool.importers.stablehlo.text.tree import Function, Operation, Region
+from graphtool.ir.graph import Graph, Module, TensorType
+from graphtool.ir.prune import prune
+from graphtool.ir.trace import Tracer
+from graphtool.symbolic import known
+
+_DEPTH = 64
+_BAD = (ValueError, IndexError, TypeError, KeyError, ZeroDivisionError, OverflowError,
+        MemoryError, AttributeError, AssertionError)
+
+
+class Importer(Session):
+    """The conversion of one program into one module."""
+
+    def run(self) -> Module | None:
+        """The module, without its conditions, or None if anything was refused."""
+        main = self.main()
+        entered = boundary.Entry(self, main)
+        env: Env = ChainMap(dict(zip((a.name for a in main.arguments), entered.values,
+                                     strict=True)))
+        results = self._block(main.body or (), env, False)
+        outputs = [self._output(x) for x in results]
+        if self.refusals:
+            return None
+        graph = prune(Graph(entered.inputs, tuple(self.builder.nodes), tuple(outputs)))
+        return Module(graph, boundary.output_names(main, len(outputs), self.names),
+                      entered.symbols(graph), self._locations(graph))
+
+    def main(self) -> Function:
+        """The function that the module computes: `main`, else the only public one."""
+        functions = self.program.functions
+        public = [f for f in functions.values() if f.public and f.body is not None]
+        found = functions.get("main") or (public[0] if len(public) == 1 else None)
+        if found is None or found.body is None:
+            raise InputError("GT1305", "the module has no function @main",
+                             hint=f"it has {', '.join('@' + n for n in list(functions)[:8])}")
+        return found
+
+    # ---- what handlers use ---------------------------------------------------------------------
+
+    def function(self, name: str) -> Function:
+        """The function called `name`. Raises InputError GT1305 if there is none."""
+        found = self.program.functions.get(name)
+        if found is None:
+            raise InputError("GT1305", f"there is no function @{name}",
+                             hint=near(name, self.program.functions, ""))
+        if found.body is None:
+            raise Refused(f"the function @{name} has no body: it is only declared")
+        return found
+
+    def call(self, function: Function, xs: Sequence[Any], vector: bool = False) -> list[Any]:
+        """The results of a function on these values, computed in the current graph."""
+        names = [a.name for a in function.arguments]
+        if len(names) != len(xs):
+            raise InputError("GT1305", f"@{function.name} takes {len(names)} values, "
+                                       f"{len(xs)} given")
+        return self._block(function.body or (), ChainMap(dict(zip(names, xs, strict=True))),
+                           vector)
+
+    def inline(self, region: Region, xs: Sequence[Any], env: Env, vector: bool) -> list[Any]:
+        """The results of a region on these values, computed in the current graph."""
+        inner = dict(zip((a.name for a in region.arguments), xs, strict=True))
+        return self._block(region.operations, ChainMap(inner, env), vector)
+
+    def closed(self, region: Region, types: Sequence[TensorType], env: Env) -> Closed:
+        """A region traced alone on inputs of these types."""
+        outer, where = self.builder, self.builder.where
+        builder = self.builder = Assuming(self.found)
+        captures = Captures(env, builder)
+        names = [a.name for a in region.arguments] or [""] * len(types)
+        inputs = [builder.input(t, n.removeprefix("%") or "x")
+                  for t, n in zip(types, names, strict=True)]
+        try:
+            with builder.scope(outer.prefix, where):
+                inner = ChainMap(dict(zip(names, inputs, strict=True)), captures)
+                results = self._block(region.operations, inner, False)
+        finally:
+            self.builder = outer
+        if any(x is REFUSED for x in results):
+            raise Refused("")
+        return Closed(builder, inputs, results, captures.taken)
+
+    # ---- operations ----------------------------------------------------------------------------
+
+    def _block(self, operations: Sequence[Operation], env: Env, vector: bool) -> list[Any]:
+        """Run operations in order; the values that the last one returns."""
+        self.depth += 1
+        if self.depth > _DEPTH:
+            raise InputError("GT1305", f"functions and regions are nested more than {_DEPTH} deep",
+                             hint="a function that calls itself cannot be inlined")
+        try:
+            for op in operations:
+                if op.name == "return":
+                    return [self._use(op, n, env) for n in op.operands]
+                self._operation(op, env, vector)
+        finally:
+            self.depth -= 1
+        return []
+
+    def _use(self, op: Operation, name: str, env: Env) -> Any:
+        if name not in env:
+            raise self.fault(op, "GT1303", f"{name} is used before it is defined")
+        return env[name]
+
+    def _operation(self, op: Operation, env: Env, vector: bool) -> None:
+        self.visited += 1
+        self.limits.check_nodes(self.visited, self.place(op))
+        if not self.visited % 256:
+            self.limits.check_seconds(self.started, self.place(op))
+        xs = [self._use(op, n, env) for n in op.operands]
+        for name in op.results:
+            if name in env and name in getattr(env, "maps", [env])[0]:
+                raise self.fault(op, "GT1303", f"{name} is defined twice")
+        results: Sequence[Any] = [REFUSED] * len(op.results)
+        if not any(x is REFUSED for x in xs):
+            key = self.places.key(op.origin) or self.builder.where
+            with self.builder.scope(self.places.scope(op.origin), key):
+                results = self._results(op, xs, env, vector)
+        env.update(zip(op.results, results, strict=True))
+
+    def _results(self, op: Operation, xs: list[Any], env: Env, vector: bool) -> Sequence[Any]:
+        try:
+            found = self._handle(op, xs, env, vector)
+            out = list(found) if isinstance(found, (tuple, list)) else [found]
+            self._check(op, out, vector)
+        except Refused as refused:
+            if str(refused):
+                self.refuse(title(op), str(refused), self.place(op))
+            return [REFUSED] * len(op.results)
+        except InternalError as error:
+            raise self.fault(op, "GT1306", f"{title(op)} cannot be read: {error.message}"
+                              ) from error
+        except GraphtoolError as error:
+            place = self.place(op)
+            if place not in error.where:
+                error.where = "\n".join(s for s in (place, error.where) if s)
+            raise
+        except _BAD as error:
+            raise self.fault(op, "GT1306", f"{title(op)} cannot be read: {error}") from error
+        return out
+
+    def _handle(self, op: Operation, xs: list[Any], env: Env, vector: bool) -> Any:
+        handler = HANDLERS.get(op.name)
+        if handler is None:
+            dialect, _, own = op.name.partition(".")
+            like = near(own, [h.partition(".")[2] for h in HANDLERS if h.startswith(
+                f"{dialect}.")], "") if len(own) > 4 else ""
+            known = like.partition("'")[2].partition("'")[0]
+            raise Refused(f"it is not supported; did you mean '{dialect}.{known}'?" if known else
+                          "it is not supported")
+        if vector and not handler.elementwise:
+            raise Refused("it occurs in the body of another operation, where only elementwise "
+                          "operations are supported")
+        if not handler.least <= len(xs) <= handler.most:
+            raise self.fault(op, "GT1306", f"{title(op)} takes {handler.least} operands, "
+                                            f"{len(xs)} given")
+        return handler.fn(Context(self, op, env, vector), *xs, **self._attributes(op, handler))
+
+    def _attributes(self, op: Operation, handler: Handler) -> dict[str, Any]:
+        out = {}
+        for name, value in op.attrs.items():
+            if name in handler.attrs:
+                out[name] = value
+            elif name not in IGNORED and "." not in name:
+                raise self.fault(op, "GT1306", f"{title(op)} has no attribute {name!r}",
+                                  near(name, handler.attrs, ""))
+        for name, required in handler.attrs.items():
+            if required and name not in out:
+                raise self.fault(op, "GT1306", f"{title(op)} needs the attribute {name!r}")
+        return out
+
+    def _check(self, op: Operation, results: Sequence[Any], vector: bool) -> None:
+        """Compare what was made with the types in the text. Raises InputError GT1307."""
+        if len(results) != len(op.results):
+            raise self.fault(op, "GT1306", f"{title(op)} has {len(results)} results, the text "
+                                           f"names {len(op.results)}")
+        if vector:
+            return
+        for x, kind in zip(results, op.signature.results, strict=True):
+            if x is REFUSED or kind.shape is None:
+                continue
+            shape = shape_of(x)
+            fits = dtype_of(x) is element_type(kind) and len(shape) == len(kind.shape) and not any(
+                n is not None and known(d, "==", n) is False
+                for d, n in zip(shape, kind.shape, strict=True))
+            if not fits:
+                raise self.fault(op, "GT1307", f"{title(op)} gives {shown([type_of(x)])}, the "
+                                                f"text says {kind}")
+
+    # ---- outputs --------------------------------------------------------------------------------
+
+    def _output(self, x: Any) -> Any:
+        if x is REFUSED:
+            return None
+        if isinstance(x, (np.ndarray, Sizes, Spread, Tracer)):
+            return tensor(x, self.builder).value
+        raise InputError("GT1305", "a result of @main is not a tensor")
+
+    def _locations(self, graph: Graph) -> dict[str, Any]:
+        reached = {n.where for n in graph.nodes}
+        return {k: v for k, v in self.places.table.items() if k in reached}
+

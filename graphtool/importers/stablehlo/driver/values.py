@@ -1,0 +1,187 @@
+"""The values of an import: tracers, arrays known at import, sizes, and tensors not yet repeated.
+
+An array may have axes of stride 0: what `broadcast_in_dim` repeats is stored once. `compact` is
+such an array without the repetition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from graphtool import dtypes
+from graphtool import ops as o
+from graphtool.dtypes import DType, of_numpy
+from graphtool.importers.stablehlo.driver.registry import Refused
+from graphtool.importers.stablehlo.text.types import Kind
+from graphtool.ir.graph import TensorType, Value
+from graphtool.ir.trace import Builder, Tracer
+from graphtool.symbolic import Dim, Poly, text
+
+Array = np.ndarray[Any, Any]
+FOLD_LIMIT = 1 << 16  # elements of a result that is computed at import
+
+_ELEMENTS = {
+    "i1": dtypes.bool_, "index": dtypes.int64,
+    "f8E4M3FN": dtypes.float8e4m3fn, "f8E4M3FNUZ": dtypes.float8e4m3fnuz,
+    "f8E5M2": dtypes.float8e5m2, "f8E5M2FNUZ": dtypes.float8e5m2fnuz,
+    "f8E8M0FNU": dtypes.float8e8m0, "f4E2M1FN": dtypes.float4e2m1,
+    **{f"f{n}": dtypes.BY_NAME[f"f{n}"] for n in (16, 32, 64)}, "bf16": dtypes.bfloat16,
+    **{f"{mlir}{n}": dtypes.BY_NAME[f"{ours}{n}"] for n in (2, 4, 8, 16, 32, 64)
+       for mlir, ours in (("i", "i"), ("si", "i"), ("ui", "u"))},
+}
+
+
+def element_type(kind: Kind) -> DType:
+    """The row of a kind's element type. Raises Refused for types that have no counterpart."""
+    row = _ELEMENTS.get(kind.element) if kind.shape is not None else None
+    if row is None:
+        what = "complex numbers are" if kind.element.startswith("complex") else (
+            f"the type {kind} is")
+        raise Refused(f"{what} not supported")
+    return row
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """`base` repeated to `shape` by NumPy's rule, not yet done: elementwise ops repeat operands
+    themselves."""
+
+    base: Tracer
+    shape: tuple[Dim, ...]
+
+    @property
+    def dtype(self) -> DType:
+        """The element type."""
+        return self.base.dtype
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Integers computed from open sizes: an array of ints and polynomials, and its type."""
+
+    array: Array
+    dtype: DType
+
+    @property
+    def shape(self) -> tuple[Dim, ...]:
+        """The sizes of the array itself."""
+        return tuple(self.array.shape)
+
+
+def shape_of(x: Any) -> tuple[Dim, ...]:
+    """The sizes of a value, one for each axis."""
+    return tuple(x.shape)
+
+
+def dtype_of(x: Any) -> DType:
+    """The element type of a value."""
+    return of_numpy(x.dtype) if isinstance(x, np.ndarray) else x.dtype
+
+
+def type_of(x: Any) -> TensorType:
+    """The tensor type of a value."""
+    return TensorType(dtype_of(x), shape_of(x))
+
+
+def compact(x: Array) -> Array:
+    """The array with size 1 on each axis along which it repeats one element."""
+    return x[(..., *(slice(0, 1) if step == 0 and n > 1 else slice(None)
+                     for step, n in zip(x.strides, x.shape, strict=True)))]
+
+
+def literal(x: Any) -> int | float | bool | None:
+    """The one value of a constant, or None if it has several. A narrow float is the shortest
+    decimal that rounds to it."""
+    if not isinstance(x, np.ndarray) or not x.size:
+        return None
+    one = compact(x)
+    if one.size != 1 or not (dtype_of(one).is_integer or one.dtype.kind in "fb"
+                             or dtype_of(one).is_float):
+        return None
+    v = one.reshape(())[()]
+    if dtype_of(one).is_float:
+        short = float(str(v))
+        return short if one.dtype.type(short) == v else float(v)
+    return v.item()  # type: ignore[no-any-return]
+
+
+def stripped(x: Array) -> Array:
+    """The array without the axes of size 1 at its front."""
+    first = next((i for i, n in enumerate(x.shape) if n != 1), x.ndim)
+    return x.reshape(x.shape[first:])
+
+
+def tensor(x: Any, builder: Builder) -> Tracer:
+    """A value as a tracer of its full shape."""
+    match x:
+        case Tracer():
+            return x
+        case Spread(base, shape):
+            return base if base.shape == shape else o.broadcast(base, shape=shape)
+        case Sizes():
+            return _computed(x, builder)
+        case _:
+            one = compact(x)
+            if one.size == x.size:
+                return builder.constant(np.ascontiguousarray(x).reshape(x.shape))
+            made = builder.constant(np.array(stripped(one)))
+            return o.broadcast(made, shape=tuple(x.shape))  # type: ignore[no-any-return]
+
+
+def operand(x: Any, builder: Builder) -> Tracer:
+    """A value as a tracer that NumPy's rule repeats to its shape."""
+    match x:
+        case Spread(base, _):
+            return base
+        case np.ndarray():
+            return builder.constant(np.array(stripped(compact(x))))
+        case _:
+            return tensor(x, builder)
+
+
+def spread(x: Any, shape: tuple[Dim, ...]) -> Any:
+    """x under NumPy's rule of broadcasting, as a value of this shape."""
+    if isinstance(x, np.ndarray) and all(isinstance(d, int) for d in shape):
+        return np.broadcast_to(x, [d for d in shape if isinstance(d, int)])
+    return x if shape_of(x) == shape else Spread(x, shape)
+
+
+def reshape(x: Tracer, shape: tuple[Dim, ...]) -> Tracer:
+    """x under another shape. Of what is a reshape itself, what it was made of is reshaped."""
+    node = x.builder.made.get(x.value)
+    while node is not None and node.op is o.reshape:
+        (source,) = node.inputs
+        assert isinstance(source, Value)
+        x = Tracer(source, x.builder)
+        node = x.builder.made.get(x.value)
+    return x if x.shape == shape else o.reshape(x, shape=shape)
+
+
+def _computed(x: Sizes, builder: Builder) -> Tracer:
+    """Sizes as numbers of the graph, which the run knows."""
+    if all(isinstance(d, int) for d in x.array.reshape(-1)):
+        return builder.constant(np.array(x.array.tolist(), x.dtype.numpy).reshape(x.array.shape))
+    parts = [builder.emit(o.dim, (), {"of": d, "dtype": x.dtype}) for d in x.array.reshape(-1)]
+    if x.array.shape == ():
+        return parts[0]  # type: ignore[no-any-return]
+    rows = [o.reshape(p, shape=(1,)) for p in parts]
+    joined = rows[0] if len(rows) == 1 else o.concat(*rows, axis=0)
+    return joined if x.array.ndim == 1 else o.reshape(  # type: ignore[no-any-return]
+        joined, shape=tuple(x.array.shape))
+
+
+def dims_of(x: Any, what: str) -> tuple[Dim, ...]:
+    """The numbers of a constant or of computed sizes. Raises Refused for what the run computes."""
+    if isinstance(x, (np.ndarray, Sizes)):
+        flat = (x.array if isinstance(x, Sizes) else x).reshape(-1)
+        return tuple(d if isinstance(d, Poly) else int(d) for d in flat)
+    raise Refused(f"{what} must be known at import, but is computed from data")
+
+
+def shown(types: Sequence[TensorType]) -> str:
+    """Types for a message: `f32[2,3], i32[]`."""
+    return ", ".join(f"{t.dtype.short}[{','.join(map(text, t.shape))}]" for t in types)

@@ -1,0 +1,1 @@
+"""Handlers of StableHLO's operations, one file a family."""

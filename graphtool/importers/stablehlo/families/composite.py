@@ -1,0 +1,109 @@
+"""Composites and CHLO's operations: one op where we have it, else their own decomposition."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from graphtool import ops as o
+from graphtool.importers.stablehlo.driver.context import Context
+from graphtool.importers.stablehlo.driver.registry import Refused, add, stablehlo
+from graphtool.importers.stablehlo.driver.values import dtype_of
+from graphtool.importers.stablehlo.families.elementwise import cast
+from graphtool.importers.stablehlo.text.attributes import Symbol
+
+# CHLO's name → our op
+ROWS = {
+    "erf": "erf", "erf_inv": "erf_inv", "lgamma": "lgamma", "digamma": "digamma",
+    "polygamma": "polygamma", "acos": "acos", "asin": "asin", "atan": "atan", "acosh": "acosh",
+    "asinh": "asinh", "atanh": "atanh", "cosh": "cosh", "sinh": "sinh", "tan": "tan",
+    "next_after": "next_after", "bessel_i1e": "i1e",
+}
+
+
+def _erfc(ctx: Context, x: Any) -> Any:
+    """1 − erf(x): Q(½, x²) for x above 0, where the difference would lose all digits."""
+    row = dtype_of(x).numpy
+    one, half = np.ones((), row), np.full((), 0.5, row)
+    square = ctx.apply(o.mul, x, x)
+    tail = ctx.apply(o.igammac, half, square)
+    near = ctx.apply(o.sub, one, ctx.apply(o.erf, x))
+    return ctx.apply(o.select, ctx.apply(o.gt, x, half), tail, near)
+
+
+def _square(ctx: Context, x: Any) -> Any:
+    return ctx.apply(o.mul, x, x)
+
+
+def _is_inf(sign: int) -> Callable[..., Any]:
+    def test(ctx: Context, x: Any) -> Any:
+        row = dtype_of(x).numpy
+        infinite = ctx.apply(o.is_inf, x)
+        if not sign:
+            return infinite
+        positive = ctx.apply(o.gt, x, np.zeros((), row))
+        side = positive if sign > 0 else ctx.apply(o.not_, positive)
+        return ctx.apply(o.and_, infinite, side)
+    return test
+
+
+def top_k(ctx: Context, x: Any, *, k: int, largest: bool = True) -> list[Any]:
+    """The k greatest along the last axis, and their places; of equal ones the first."""
+    values, places = o.top_k(ctx.tensor(x), k=int(k), axis=len(x.shape) - 1, largest=largest)
+    return [values, cast(ctx, places, ctx.element(1))]
+
+
+WHOLE: dict[str, Callable[..., Any]] = {
+    "erfc": _erfc, "square": _square, "is_inf": _is_inf(0), "is_pos_inf": _is_inf(1),
+    "is_neg_inf": _is_inf(-1)}
+
+
+def _row(name: str) -> None:
+    def one(ctx: Context, x: Any) -> Any:
+        return ctx.apply(getattr(o, ROWS[name]), x)
+
+    def two(ctx: Context, a: Any, b: Any) -> Any:
+        return ctx.apply(getattr(o, ROWS[name]), a, b)
+    WHOLE[name] = two if name in ("polygamma", "next_after") else one
+
+
+for _name in ROWS:
+    _row(_name)
+for _name, _fn in WHOLE.items():
+    add(f"chlo.{_name}", _fn, elementwise=True)
+add("chlo.top_k", top_k)
+
+
+@stablehlo("composite", elementwise=True)
+def composite(ctx: Context, *xs: Any, name: str, decomposition: Symbol,
+              composite_attributes: Any = None) -> Any:
+    """An op of ours if CHLO's function of this name is one, else the decomposition, inlined."""
+    own = name.removeprefix("chlo.") if name.startswith("chlo.") else ""
+    if own in WHOLE:
+        return WHOLE[own](ctx, *xs)
+    if own == "top_k" and not ctx.vector:
+        given = composite_attributes or {}
+        return top_k(ctx, *xs, k=given["k"], largest=given.get("largest", True))
+    return ctx.driver.call(ctx.driver.function(decomposition), xs, ctx.vector)
+
+
+@stablehlo("custom_call")
+def custom_call(ctx: Context, *xs: Any, call_target_name: str, backend_config: Any = None,
+                called_computations: Any = None, custom_call_schedule: Any = None,
+                operand_layouts: Any = None, result_layouts: Any = None,
+                output_operand_aliases: Any = None) -> Any:
+    """Code outside of the program; only what marks a value, or is linear algebra, has a meaning."""
+    found = TARGETS.get(str(call_target_name))
+    if found is None:
+        raise Refused("custom calls are not supported: this is code outside of the program")
+    return found(ctx, *xs)
+
+
+def _same(ctx: Context, *xs: Any) -> list[Any]:
+    return list(xs)
+
+
+TARGETS: dict[str, Callable[..., Any]] = {
+    "Sharding": _same, "annotate_device_placement": _same, "LayoutConstraint": _same}

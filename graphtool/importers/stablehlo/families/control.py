@@ -1,0 +1,115 @@
+"""Control flow: `while`, `case` and `if` as ops with closed graphs; calls are inlined."""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from graphtool import ops as o
+from graphtool.importers.stablehlo.driver.context import Context
+from graphtool.importers.stablehlo.driver.regions import Closed, union
+from graphtool.importers.stablehlo.driver.registry import stablehlo
+from graphtool.importers.stablehlo.driver.values import literal
+from graphtool.importers.stablehlo.text.tree import Region
+from graphtool.ir.graph import Graph, TensorType, Value
+from graphtool.ir.trace import Tracer, inline, trace
+
+
+@stablehlo("call", "func.call", elementwise=True)
+def call(ctx: Context, *xs: Any, callee: str) -> list[Any]:
+    """The function's body, in place of the call."""
+    return ctx.driver.call(ctx.driver.function(callee), xs, ctx.vector)
+
+
+@stablehlo("optimization_barrier")
+def optimization_barrier(ctx: Context, *xs: Any) -> list[Any]:
+    """The operands; that nothing moves across is a matter of the source's compiler."""
+    return list(xs)
+
+
+# ---- loops -------------------------------------------------------------------------------------
+
+@stablehlo("while")
+def while_(ctx: Context, *xs: Any) -> list[Any]:
+    """The loop as `while`. A value that the body hands on unchanged is no carry, but a value of
+    its own that condition and body read."""
+    cond, body = ctx.op.regions
+    same = _unchanged(body)
+    held = [i for i in range(len(xs)) if i not in same]
+    if not held:
+        return list(xs)  # such a loop does nothing, or never ends
+    starts = [ctx.tensor(xs[i]) for i in held]
+    types = [x.type for x in starts]
+    test, step = (_part(ctx, r, xs, held, types) for r in (cond, body))
+    outer = union(test, step)
+    results = o.while_(*starts, *(Tracer(v, ctx.builder) for v in outer), cond=test.graph(outer),
+                       body=step.graph(outer), carries=len(held))
+    made = iter(results if isinstance(results, tuple) else (results,))
+    return [xs[i] if i in same else next(made) for i in range(len(xs))]
+
+
+def _unchanged(body: Region) -> set[int]:
+    """The positions of arguments that the body returns as they are."""
+    last = body.operations[-1]
+    return {i for i, (a, r) in enumerate(zip(body.arguments, last.operands, strict=True))
+            if a.name == r}
+
+
+def _part(ctx: Context, region: Region, xs: Sequence[Any], held: list[int],
+          types: list[TensorType]) -> Closed:
+    """The condition or the body on the carries in `held`; other arguments are outside values."""
+    own = tuple(region.arguments[i] for i in held)
+    fixed = {a.name: xs[i] for i, a in enumerate(region.arguments) if i not in held}
+    operations, last = region.operations, region.operations[-1]
+    if region is ctx.op.regions[1]:  # the body: it returns the carries only
+        returned = replace(last, operands=tuple(last.operands[i] for i in held))
+        operations = (*operations[:-1], returned)
+    return ctx.driver.closed(Region(own, operations), types, ChainMap(fixed, ctx.env))
+
+
+# ---- branches ----------------------------------------------------------------------------------
+
+@stablehlo("case")
+def case(ctx: Context, index: Any) -> list[Any]:
+    """The branch that the index chooses, the last one for an index out of range; as `cond`s."""
+    count = len(ctx.op.regions)
+    at = literal(index)
+    if at is not None:
+        return ctx.region(int(at) if 0 <= at < count else count - 1, [])
+    parts = [ctx.driver.closed(r, [], ctx.env) for r in ctx.op.regions]
+    outer = union(*parts)
+    branches = [_indexed(p.graph(outer), ctx.typed(index)) for p in parts]
+    operands = [*(Tracer(v, ctx.builder) for v in outer), ctx.tensor(index)]
+    return _chosen(branches, 0, *operands)
+
+
+def _indexed(graph: Graph, kind: TensorType) -> Graph:
+    """The graph with the index as a further input, which it does not read."""
+    return Graph((*graph.inputs, Value(kind, "index")), graph.nodes, graph.outputs)
+
+
+def _chosen(branches: list[Graph], at: int, *operands: Any) -> list[Any]:
+    """Branch `at` where the index, the last operand, is `at`; else one of those behind it."""
+    if len(branches) == 1:
+        return inline(operands[-1].builder, branches[0], operands)
+    rest = branches[-1] if at == len(branches) - 2 else trace(
+        partial(_chosen, branches, at + 1), [v.type for v in branches[0].inputs],
+        [v.hint for v in branches[0].inputs])
+    found = o.cond(o.eq(operands[-1], at), *operands, then=branches[at], orelse=rest)
+    return list(found) if isinstance(found, tuple) else [found]
+
+
+@stablehlo("if")
+def if_(ctx: Context, pred: Any) -> list[Any]:
+    """Region 0 where the predicate is true, else region 1."""
+    known = literal(pred)
+    if known is not None:
+        return ctx.region(0 if known else 1, [])
+    parts = [ctx.driver.closed(r, [], ctx.env) for r in ctx.op.regions]
+    outer = union(*parts)
+    found = o.cond(ctx.tensor(pred), *(Tracer(v, ctx.builder) for v in outer),
+                   then=parts[0].graph(outer), orelse=parts[1].graph(outer))
+    return list(found) if isinstance(found, tuple) else [found]

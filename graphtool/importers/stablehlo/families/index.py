@@ -1,0 +1,163 @@
+"""Indexing by data: dynamic slices, and `gather` in full."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from graphtool import dtypes
+from graphtool import ops as o
+from graphtool.importers.stablehlo.driver.context import Context
+from graphtool.importers.stablehlo.driver.registry import stablehlo
+from graphtool.importers.stablehlo.driver.values import Sizes, dtype_of, literal, shape_of
+from graphtool.importers.stablehlo.families.elementwise import cast
+from graphtool.importers.stablehlo.families.movement import ints, reshaped, sliced, transposed
+from graphtool.symbolic import Dim
+
+# ---- dynamic slices ----------------------------------------------------------------------------
+
+
+@stablehlo("dynamic_slice")
+def dynamic_slice(ctx: Context, x: Any, *starts: Any, slice_sizes: Any) -> Any:
+    """The window of these sizes from a computed start, which is clamped so that it fits."""
+    sizes = ints(slice_sizes)
+    fixed, shape = [literal(s) for s in starts], [d for d in shape_of(x) if isinstance(d, int)]
+    if all(s is not None for s in fixed) and len(shape) == len(sizes):
+        at = [min(max(int(s or 0), 0), d - n)
+              for s, d, n in zip(fixed, shape, sizes, strict=True)]
+        return sliced(ctx, x, at, [a + n for a, n in zip(at, sizes, strict=True)],
+                      [1] * len(at))
+    return o.dynamic_slice(ctx.tensor(x), *_starts(ctx, starts), sizes=sizes)
+
+
+@stablehlo("dynamic_update_slice")
+def dynamic_update_slice(ctx: Context, x: Any, update: Any, *starts: Any) -> Any:
+    """x with the window from a computed start replaced; the start is clamped."""
+    return o.dynamic_update_slice(ctx.tensor(x), ctx.tensor(update), *_starts(ctx, starts))
+
+
+def _starts(ctx: Context, starts: Sequence[Any]) -> list[Any]:
+    fixed = [literal(s) for s in starts]
+    return [ctx.tensor(s) if f is None else int(f) for s, f in zip(starts, fixed, strict=True)]
+
+
+# ---- gather ------------------------------------------------------------------------------------
+
+@stablehlo("gather")
+def gather(ctx: Context, x: Any, indices: Any, *, offset_dims: Any = (),
+           collapsed_slice_dims: Any = (), operand_batching_dims: Any = (),
+           start_indices_batching_dims: Any = (), start_index_map: Any = (),
+           index_vector_dim: int = 0, slice_sizes: Any = ()) -> Any:
+    """Windows of x from starts in the indices, which are clamped so that the windows fit.
+
+    An axis of which whole rows are taken stays an axis. Of a longer window, each place gets an
+    index of its own.
+    """
+    sizes, starts, where = ints(slice_sizes), ints(start_index_map), ints(operand_batching_dims)
+    shared = ints(start_indices_batching_dims)
+    rank, shape = len(shape_of(x)), shape_of(x)
+    columns = with_vector_last(ctx, indices, index_vector_dim)
+    lead = shape_of(columns)[:-1]
+    taken = [d for d in starts if sizes[d] != shape[d]]  # of the others the start is 0
+    spots = clamped(ctx, chosen(ctx, columns, [starts.index(d) for d in taken]),
+                    [shape[d] - sizes[d] for d in taken])
+    long = [d for d in taken if sizes[d] != 1]
+    spots = windows(ctx, spots, taken, [(d, sizes[d]) for d in long])
+    cut = [d for d in range(rank) if d not in starts and d not in where and sizes[d] != shape[d]]
+    if cut:
+        x = sliced(ctx, x, [0] * rank, [sizes[d] if d in cut else shape[d] for d in range(rank)],
+                   [1] * rank)
+    rest = [d for d in range(rank) if d not in taken and d not in where]
+    # y has the axes: shared, the other axes of the indices, the long windows, the rest of x
+    order = [*shared, *(i for i in range(len(lead)) if i not in shared)]
+    have: list[tuple[str, int]] = [*(("i", i) for i in order), *(("x", d) for d in long),
+                                   *(("x", d) for d in rest)]
+    y = _taken(ctx, x, spots, order, where, taken)
+    kept = [d for d in range(rank) if d not in ints(collapsed_slice_dims) and d not in where]
+    ordinary = iter(range(len(lead)))
+    offsets = iter(kept)
+    want = [("x", next(offsets)) if i in ints(offset_dims) else ("i", next(ordinary))
+            for i in range(len(lead) + len(kept))]
+    dims = {a: n for a, n in zip(have, shape_of(y), strict=True)}
+    present = [a for a in want if a in dims]
+    dropped = [a for a in have if a not in present]
+    y = transposed(ctx, y, [have.index(a) for a in (*present, *dropped)])
+    return reshaped(ctx, y, tuple(dims.get(a, 1) for a in want))
+
+
+def _taken(ctx: Context, x: Any, spots: Any, order: Sequence[int], where: Sequence[int],
+           taken: Sequence[int]) -> Any:
+    """`gather` at full coordinates; axes that both operands share come first in both."""
+    batch = len(where)
+    rest = [d for d in range(len(shape_of(x))) if d not in where]
+    moved = transposed(ctx, x, [*where, *rest])
+    tail = list(range(len(order), len(shape_of(spots))))
+    turned = transposed(ctx, spots, [*order, *tail])
+    if not taken:
+        shape = (*shape_of(turned)[:-1], *shape_of(moved)[batch:])
+        middle = len(shape_of(turned)) - 1 - batch
+        wide = reshaped(ctx, moved, (*shape_of(moved)[:batch], *[1] * middle,
+                                     *shape_of(moved)[batch:]))
+        return o.broadcast(ctx.tensor(wide), shape=shape)
+    axes = tuple(batch + rest.index(d) for d in taken)
+    a, b = ctx.ready(moved, turned)
+    return o.gather(a, b, axes=axes, batch=batch)
+
+
+def with_vector_last(ctx: Context, indices: Any, axis: int) -> Any:
+    """The indices with the coordinates of one place in the last axis."""
+    rank = len(shape_of(indices))
+    if axis == rank:
+        return reshaped(ctx, indices, (*shape_of(indices), 1))
+    return transposed(ctx, indices, [*(i for i in range(rank) if i != axis), axis])
+
+
+def chosen(ctx: Context, columns: Any, kept: Sequence[int]) -> Any:
+    """The columns of coordinates in this order."""
+    count = shape_of(columns)[-1]
+    if list(kept) == list(range(int(count) if isinstance(count, int) else -1)):
+        return columns
+    lead = shape_of(columns)[:-1]
+    parts = [sliced(ctx, columns, (*[0] * len(lead), k), (*lead, k + 1), (1,) * (len(lead) + 1))
+             for k in kept]
+    if not parts:
+        return np.zeros((*(d for d in lead if isinstance(d, int)), 0), np.int64)
+    return parts[0] if len(parts) == 1 else o.concat(*ctx.ready(*parts), axis=len(lead))
+
+
+def clamped(ctx: Context, columns: Any, highest: Sequence[Dim]) -> Any:
+    """Coordinates of at least 0 and at most `highest`, one for each column."""
+    if not highest:
+        return columns
+    if dtype_of(columns).kind == "uint" or dtype_of(columns).bits < 32:
+        columns = cast(ctx, columns, dtypes.int64)
+    row = dtype_of(columns)
+    top = row_of(ctx, highest, row)
+    if isinstance(columns, np.ndarray) and isinstance(top, np.ndarray):
+        return np.clip(columns, 0, top).astype(row.numpy)
+    zero = np.zeros((), row.numpy)
+    return ctx.apply(o.min, ctx.apply(o.max, columns, zero), top)
+
+
+def row_of(ctx: Context, dims: Sequence[Dim], row: Any) -> Any:
+    """Sizes as an array of one row, or as numbers of the graph."""
+    if all(isinstance(d, int) for d in dims):
+        return np.array(dims, row.numpy)
+    out = np.empty(len(dims), object)
+    out[:] = dims
+    return ctx.tensor(Sizes(out, row))
+
+
+def windows(ctx: Context, spots: Any, axes: Sequence[int], long: Sequence[tuple[int, int]]) -> Any:
+    """Coordinates of every place in windows of these lengths, an axis for each, before the
+    last."""
+    for axis, n in long:
+        shape = shape_of(spots)
+        row = dtype_of(spots)
+        steps = np.zeros((n, len(axes)), row.numpy)
+        steps[:, list(axes).index(axis)] = np.arange(n)
+        wide = reshaped(ctx, spots, (*shape[:-1], 1, shape[-1]))
+        spots = ctx.apply(o.add, wide, steps)
+    return spots

@@ -1,0 +1,155 @@
+"""`scatter` in full: windows of updates combined into a tensor at computed places."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from graphtool import dtypes
+from graphtool import ops as o
+from graphtool.importers.stablehlo.driver.context import Context
+from graphtool.importers.stablehlo.driver.registry import Refused, stablehlo
+from graphtool.importers.stablehlo.driver.values import dtype_of, shape_of
+from graphtool.importers.stablehlo.families.elementwise import cast
+from graphtool.importers.stablehlo.families.index import (
+    chosen,
+    row_of,
+    windows,
+    with_vector_last,
+)
+from graphtool.importers.stablehlo.families.movement import ints, reshaped, sliced, transposed
+from graphtool.importers.stablehlo.families.reduce import simple_body
+from graphtool.ops.reduce import identity
+from graphtool.symbolic import Dim
+
+_BODIES = {"add": "add", "multiply": "mul", "minimum": "min", "maximum": "max"}
+_LOGIC = {"add": "max", "or": "max", "maximum": "max", "and": "min", "multiply": "min",
+          "minimum": "min"}
+_NEUTRAL = {"add": "sum", "mul": "prod", "min": "min", "max": "max"}
+
+
+@stablehlo("scatter")
+def scatter(ctx: Context, *xs: Any, update_window_dims: Any = (), inserted_window_dims: Any = (),
+            input_batching_dims: Any = (), scatter_indices_batching_dims: Any = (),
+            scatter_dims_to_operand_dims: Any = (), index_vector_dim: int = 0) -> Any:
+    """x with the updates combined into it where the indices say. A window that does not fit is
+    left out: its updates become neutral, or go to a row that is cut off again."""
+    if len(xs) != 3:
+        raise Refused("a scatter into several tensors at once is not supported")
+    x, indices, updates = xs
+    kind, updates = _kind_of(ctx, x, updates)
+    starts, where = ints(scatter_dims_to_operand_dims), ints(input_batching_dims)
+    shared, rank, shape = ints(scatter_indices_batching_dims), len(shape_of(x)), shape_of(x)
+    inserted = ints(inserted_window_dims)
+    kept = [d for d in range(rank) if d not in inserted and d not in where]
+    extents = {d: shape_of(updates)[i] for d, i in zip(kept, ints(update_window_dims),
+                                                       strict=True)}
+    size = {d: extents.get(d, 1) for d in range(rank)}
+    columns = with_vector_last(ctx, indices, index_vector_dim)
+    lead = shape_of(columns)[:-1]
+    taken = [d for d in range(rank) if d not in where and (d in starts or size[d] != shape[d])]
+    spots, fits = _places(ctx, columns, starts, taken, shape, size)
+    long = [d for d in taken if size[d] != 1]
+    if not all(isinstance(size[d], int) for d in long):
+        raise Refused("a window of open size is not supported")
+    spots = windows(ctx, spots, taken, [(d, int(str(size[d]))) for d in long])
+    order = [*shared, *(i for i in range(len(lead)) if i not in shared)]
+    rest = [d for d in range(rank) if d not in taken and d not in where]
+    # the updates with the axes: shared, the others of the indices, long windows, the rest of x
+    spread = [i for i in range(len(shape_of(updates))) if i not in ints(update_window_dims)]
+    at = {d: ints(update_window_dims)[kept.index(d)] for d in kept}
+    u = transposed(ctx, updates, [*(spread[i] for i in order), *(at[d] for d in (*long, *rest)),
+                                  *(at[d] for d in kept if d not in long and d not in rest)])
+    dims = [*(lead[i] for i in order), *(size[d] for d in (*long, *rest))]
+    u = reshaped(ctx, u, tuple(dims))
+    batch = len(where)
+    turned = transposed(ctx, spots, [*order, *range(len(order), len(shape_of(spots)))])
+    valid = None if fits is None else reshaped(
+        ctx, transposed(ctx, fits, order), (*(lead[i] for i in order), *[1] * len(long)))
+    y = _scattered(ctx, transposed(ctx, x, [*where, *(d for d in range(rank) if d not in where)]),
+                   turned, u, valid, kind, batch,
+                   [batch + [d for d in range(rank) if d not in where].index(d) for d in taken])
+    front = [*where, *(d for d in range(rank) if d not in where)]
+    return transposed(ctx, y, [front.index(d) for d in range(rank)])
+
+
+def _places(ctx: Context, columns: Any, starts: Sequence[int], taken: Sequence[int],
+            shape: Sequence[Dim], size: dict[int, Dim]) -> tuple[Any, Any]:
+    """Coordinates on the axes `taken`, and which places' windows fit; None if all do."""
+    lead = shape_of(columns)[:-1]
+    spots = chosen(ctx, columns, [starts.index(d) for d in taken if d in starts])
+    if dtype_of(spots).kind == "uint" or dtype_of(spots).bits < 32:
+        spots = cast(ctx, spots, dtypes.int64)
+    row = dtype_of(spots)
+    inside = [d for d in taken if d in starts]
+    if len(inside) != len(taken):  # an axis with a part of its length, from 0 on
+        zero = np.zeros((*(d for d in lead if isinstance(d, int)), 1), row.numpy)
+        parts, k = [], 0
+        for d in taken:
+            if d in starts:
+                parts.append(sliced(ctx, spots, (*[0] * len(lead), k), (*lead, k + 1),
+                                    (1,) * (len(lead) + 1)))
+                k += 1
+            else:
+                parts.append(zero)
+        whole = o.concat(*ctx.ready(*parts), axis=len(lead))
+    else:
+        whole = spots
+    if not inside:
+        return whole, None
+    top = row_of(ctx, [shape[d] - size[d] for d in inside], row)
+    if isinstance(spots, np.ndarray) and isinstance(top, np.ndarray):
+        fine = ((spots >= 0) & (spots <= top)).all(-1)
+        return whole, None if fine.all() else fine
+    good = ctx.apply(o.and_, ctx.apply(o.ge, spots, np.zeros((), row.numpy)),
+                     ctx.apply(o.le, spots, top))
+    (full,) = ctx.ready(good)
+    return whole, reshaped(ctx, o.reduce_and(full, axes=(len(lead),)), lead)
+
+
+def _scattered(ctx: Context, x: Any, spots: Any, updates: Any, valid: Any, kind: str, batch: int,
+               axes: Sequence[int]) -> Any:
+    """`scatter` of the valid updates."""
+    how: dict[str, Any] = {"axes": tuple(axes), "batch": batch, "kind": kind}
+    full, u = ctx.tensor(x), ctx.tensor(updates)
+    if not axes:
+        raise Refused("a scatter that replaces whole tensors has no indices to go by")
+    if valid is None:
+        return o.scatter(full, ctx.tensor(spots), u, **how)
+    column = ctx.tensor(reshaped(ctx, valid, (*shape_of(valid), 1)))
+    safe = o.select(column, ctx.tensor(spots), 0)
+    if kind != "set":
+        neutral = identity(_NEUTRAL[kind], dtype_of(u))
+        wide = ctx.tensor(reshaped(ctx, valid, (*shape_of(valid), *[1] * (u.ndim - len(
+            shape_of(valid))))))
+        return o.scatter(full, safe, o.select(wide, u, neutral), **how)
+    axis, n = axes[0], full.shape[axes[0]]
+    lo = (0,) * full.ndim
+    hi = tuple(int(i == axis) for i in range(full.ndim))
+    more = o.pad(full, lo=lo, hi=hi, value=False if dtype_of(full) is dtypes.bool_ else 0)
+    beyond = row_of(ctx, [n if i == 0 else 0 for i in range(len(axes))], dtype_of(spots))
+    y = o.scatter(more, o.select(column, ctx.tensor(spots), ctx.tensor(beyond)), u, **how)
+    return o.slice(y, start=lo, limit=full.shape, strides=(1,) * full.ndim)
+
+
+def _kind_of(ctx: Context, x: Any, updates: Any) -> tuple[str, Any]:
+    """The kind of a scatter with this body, and the updates for it."""
+    body = ctx.op.regions[0]
+    name = simple_body(body)
+    if dtype_of(x) is dtypes.bool_ and name in _LOGIC:
+        return _LOGIC[name], updates
+    if name in _BODIES:
+        return _BODIES[name], updates
+    old, new = (a.name for a in body.arguments)
+    last = body.operations[-1]
+    if last.operands == (new,):
+        return "set", updates
+    first = body.operations[0]
+    if name == "subtract" and first.operands == (old, new):
+        return "add", ctx.apply(o.neg, updates)
+    if name == "divide" and first.operands == (old, new) and dtype_of(x).is_float:
+        return "mul", ctx.apply(o.div, np.ones((), dtype_of(x).numpy), updates)
+    raise Refused("a scatter with this body is not supported; it may set, add, subtract, multiply "
+                  "or take the extreme")

@@ -1,0 +1,156 @@
+"""Convolutions, reductions over windows, and the gradient of the extreme of windows."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from graphtool import ops as o
+from graphtool.importers.stablehlo.driver.context import Context
+from graphtool.importers.stablehlo.driver.registry import Refused, stablehlo
+from graphtool.importers.stablehlo.driver.values import dtype_of, literal, shape_of
+from graphtool.importers.stablehlo.families.elementwise import cast
+from graphtool.importers.stablehlo.families.movement import ints, padded, sliced, transposed
+from graphtool.importers.stablehlo.families.reduce import kind_of, simple_body
+from graphtool.importers.stablehlo.text.attributes import Dense
+from graphtool.ops.geometry import out_dim
+from graphtool.ops.reduce import identity
+
+Pairs = tuple[tuple[int, int], ...]
+_TAPS = 4096  # of a window, if its body has to be applied tap by tap
+
+
+def pairs(x: Any, rank: int) -> Pairs:
+    """Padding as `[[lo, hi], …]` or `dense<…>`; none is 0 on every side."""
+    if x is None:
+        return ((0, 0),) * rank
+    rows = x.elements if isinstance(x, Dense) else x
+    if isinstance(rows, list):
+        return tuple((int(lo), int(hi)) for lo, hi in rows)
+    return ((int(rows), int(rows)),) * rank
+
+
+# ---- convolution -------------------------------------------------------------------------------
+
+@stablehlo("convolution")
+def convolution(ctx: Context, x: Any, w: Any, *, dim_numbers: Any, feature_group_count: int = 1,
+                batch_group_count: int = 1, window: Any = None, window_strides: Any = None,
+                padding: Any = None, lhs_dilation: Any = None, rhs_dilation: Any = None,
+                window_reversal: Any = None) -> Any:
+    """A `conv` with its axes in our order: batch, channels, space; output, input, window."""
+    shape = window or {}
+    n = len(shape_of(x)) - 2
+    left, right, out = ([str(d) for d in part] for part in dim_numbers)
+    space = [str(i) for i in range(n)]
+    a = transposed(ctx, ctx.tensor(x), [left.index(d) for d in ("b", "f", *space)])
+    k = transposed(ctx, ctx.tensor(w), [right.index(d) for d in ("o", "i", *space)])
+    turned = shape.get("reverse", window_reversal)
+    flipped = tuple(i + 2 for i, flag in enumerate(turned or ()) if flag and flag != "false")
+    if flipped:
+        k = o.reverse(k, axes=flipped)
+    wide = ctx.dtype
+    if dtype_of(a) is not dtype_of(k):
+        a, k = cast(ctx, a, wide), cast(ctx, k, wide)
+    y = o.conv(a, k, strides=_each(shape.get("stride", window_strides), n),
+               padding=pairs(shape.get("pad", padding), n),
+               lhs_dilation=_each(shape.get("lhs_dilate", lhs_dilation), n),
+               rhs_dilation=_each(shape.get("rhs_dilate", rhs_dilation), n),
+               groups=int(feature_group_count), batch_groups=int(batch_group_count),
+               dtype=None if wide is dtype_of(a) else wide)
+    order = ("b", "f", *space)
+    return transposed(ctx, y, [order.index(d) for d in out])
+
+
+def _each(x: Any, rank: int) -> tuple[int, ...]:
+    return (1,) * rank if x is None else ints(x)
+
+
+# ---- reductions over windows -------------------------------------------------------------------
+
+@stablehlo("reduce_window")
+def reduce_window(ctx: Context, *xs: Any, window_dimensions: Any, window_strides: Any = None,
+                  padding: Any = None, base_dilations: Any = None,
+                  window_dilations: Any = None) -> Any:
+    """The body over each window: one op for the usual bodies, else tap by tap."""
+    count = len(xs) // 2
+    values, starts = xs[:count], xs[count:]
+    n = len(shape_of(values[0]))
+    how: dict[str, Any] = {"window": ints(window_dimensions), "strides": _each(window_strides, n),
+           "padding": pairs(padding, n), "base_dilation": _each(base_dilations, n),
+           "window_dilation": _each(window_dilations, n)}
+    kind = kind_of(ctx.op.regions[0], values[0]) if count == 1 else ""
+    first = literal(starts[0])
+    if kind in ("sum", "prod", "max", "min") and first == identity(kind, dtype_of(values[0])):
+        return _running(ctx, kind, values[0], **how) or o.reduce_window(
+            ctx.tensor(values[0]), kind=kind, **how)
+    return _by_taps(ctx, values, starts, **how)
+
+
+def _running(ctx: Context, kind: str, x: Any, *, window: Any, strides: Any, padding: Pairs,
+             base_dilation: Any, window_dilation: Any) -> Any:
+    """JAX's cumulative functions are windows over all that came before, or comes behind."""
+    shape = shape_of(x)
+    long = [i for i, k in enumerate(window) if k != 1]
+    plain = all(v == 1 for v in (*strides, *base_dilation, *window_dilation))
+    if len(long) != 1 or not plain or any(p != (0, 0) for i, p in enumerate(padding)
+                                          if i != long[0]):
+        return None
+    axis = long[0]
+    n = shape[axis]
+    if window[axis] != n or not isinstance(n, int) or padding[axis] not in (
+            (n - 1, 0), (0, n - 1)):
+        return None
+    return o.cumulative(ctx.tensor(x), kind=kind, axis=axis, reverse=padding[axis][0] == 0)
+
+
+def _by_taps(ctx: Context, values: Sequence[Any], starts: Sequence[Any], *, window: Any,
+             strides: Any, padding: Pairs, base_dilation: Any, window_dilation: Any) -> list[Any]:
+    """The body applied to the first values and tap after tap of the window."""
+    if int(np.prod(window)) > _TAPS:
+        raise Refused(f"windows of more than {_TAPS} elements need one of the usual bodies")
+    wide = [padded(ctx, x, s, [p[0] for p in padding], [p[1] for p in padding],
+                   [d - 1 for d in base_dilation]) for x, s in zip(values, starts, strict=True)]
+    shape = tuple(out_dim(d, k, s, lo, hi, b, r) for d, k, s, (lo, hi), b, r in zip(
+        shape_of(values[0]), window, strides, padding, base_dilation, window_dilation,
+        strict=True))
+    total = [o.broadcast(ctx.tensor(s), shape=shape) for s in starts]
+    for tap in itertools.product(*map(range, window)):
+        at = [i * r for i, r in zip(tap, window_dilation, strict=True)]
+        limit = [a + (n - 1) * s + 1 for a, n, s in zip(at, shape, strides, strict=True)]
+        total = ctx.region(0, [*total, *(sliced(ctx, x, at, limit, strides) for x in wide)],
+                           vector=True)
+    return total
+
+
+# ---- select_and_scatter ------------------------------------------------------------------------
+
+@stablehlo("select_and_scatter")
+def select_and_scatter(ctx: Context, x: Any, source: Any, start: Any, *, window_dimensions: Any,
+                       window_strides: Any = None, padding: Any = None) -> Any:
+    """Each element of the source is added where the extreme of its window is."""
+    n = len(shape_of(x))
+    how: dict[str, Any] = {"window": ints(window_dimensions), "strides": _each(window_strides, n),
+                           "padding": pairs(padding, n)}
+    choose, put = ctx.op.regions
+    kind = {"GE": "max", "LE": "min"}.get(_direction(choose), "")
+    if not kind or simple_body(put) != "add":
+        raise Refused("only the first greatest or least element of a window is supported, and "
+                      "sums of what comes together")
+    taps = o.extreme_tap(ctx.tensor(x), kind=kind, **how)
+    y = o.unpool(ctx.tensor(source), taps, shape=shape_of(x), **how)
+    return y if literal(start) == 0 else ctx.apply(o.add, y, start)
+
+
+def _direction(region: Any) -> str:
+    """The comparison that is all of a body, in the order of its arguments."""
+    if len(region.operations) != 2 or simple_body(region) != "compare":
+        return ""
+    found = region.operations[0]
+    if found.operands != tuple(a.name for a in region.arguments):
+        return ""
+    return str(found.attrs.get("comparison_direction"))
+
+

@@ -1,0 +1,1 @@
+"""StableHLO text as data: tokens, types, attributes, operations, functions. Knows no graph."""

@@ -1,0 +1,43 @@
+"""Writes `samples/`: cases of `benchmarks/jax_cases` as JAX exports them, with inputs and results.
+
+`python -m tests.importers.stablehlo.make_samples` needs jax; the tests do not.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.jax_cases import all_cases, words
+from benchmarks.jaxops import exported
+
+FOLDER = Path(__file__).parent / "samples"
+NAMES = words("""
+    numpy.einsum numpy.pad numpy.cumsum numpy.argmax numpy.divmod numpy.index numpy.at.set
+    numpy.at.add lax.bitcast_convert_type lax.shift lax.pad lax.dot_general_types
+    lax.conv_grouped lax.conv_batch_groups lax.conv_mixed_axes lax.conv_gradients
+    lax.reduce_window_dilated lax.reduce_window_other lax.select_and_scatter lax.reduce
+    lax.cumulative lax.top_k lax.dynamic_slice lax.gather lax.gather_batched lax.scatter
+    lax.scatter_batched lax.while_loop lax.scan lax.switch lax.acos lax.cbrt
+    lax.population_count nn.gelu_exact nn.dot_product_attention random.normal random.loop
+    programs.mlp_adam_step programs.attention_gradient programs.rnn_gradient
+    programs.convnet_gradient programs.pendulum programs.k-means programs.beam_step
+""")
+
+
+def main() -> None:
+    """Write the files of every named case."""
+    found = {c.name.replace(" ", "_"): c for c in all_cases()}
+    for name in NAMES:
+        text, inputs, outputs = exported(found[name])
+        plain = re.sub(r'"/[^"\n]*/([^"/\n]+\.py)"', r'"\1"', text)
+        (FOLDER / f"{name}.mlir").write_text(plain)
+        np.savez_compressed(FOLDER / f"{name}.npz", **{  # type: ignore[arg-type]
+            f"{kind}_{i}": x for kind, xs in (("in", inputs), ("out", outputs))
+            for i, x in enumerate(xs)})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,89 @@
+"""Names, places and values of an imported program; what is refused is listed by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from graphtool import interp
+from graphtool.errors import UnsupportedError
+from graphtool.importers.stablehlo import import_text
+from graphtool.ir import listing
+from graphtool.ir.graph import Module
+from tests.cli.conftest import Cli, gt  # noqa: F401  (a fixture)
+
+TEXT = """
+#loc1 = loc("p['w'][0]")
+#file = loc("net.py":7:4 to :20)
+#inner = loc("layer"(#file))
+#loc2 = loc("jit(f)/block/add"(#inner))
+module @jit_f {
+  func.func public @main(%arg0: tensor<2x3xf32> loc("p['w'][0]"), %arg1: tensor<3xf32> loc("x"))
+      -> (tensor<2x3xf32> {jax.result_info = "result['y']"}) {
+    %cst = stablehlo.constant dense<5.000000e-01> : tensor<f32>
+    %0 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<2x3xf32>
+    %1 = stablehlo.broadcast_in_dim %arg1, dims = [1] : (tensor<3xf32>) -> tensor<2x3xf32>
+    %2 = stablehlo.multiply %0, %1 : tensor<2x3xf32>
+    %3 = stablehlo.add %arg0, %2 : tensor<2x3xf32> loc(#loc2)
+    return %3 : tensor<2x3xf32>
+  }
+}
+"""
+
+
+def test_names_places_and_literals() -> None:
+    text = listing.dumps(import_text(TEXT))
+    assert "input p.w.0: f32[2,3]" in text and "return block.add as result.y" in text
+    assert "mul: f32[3] = mul(0.5, x)" in text  # repeated by the addition alone
+    assert "block.add: f32[2,3] = add(p.w.0, mul)  at net.py:7" in text
+
+
+def evaluated(module: Module, *arrays: object) -> np.ndarray:
+    names = [v.hint for v in module.graph.inputs]
+    return next(iter(interp.run(module, dict(zip(names, arrays, strict=True))).values()))
+
+
+def constant(text: str, kind: str) -> np.ndarray:
+    return evaluated(import_text(f"func.func @main() -> {kind} {{ %0 = stablehlo.constant "
+                                 f"dense<{text}> : {kind}\n return %0 : {kind} }}"))
+
+
+@pytest.mark.parametrize(("text", "kind", "want"), [
+    ("[1, -2]", "tensor<2xi8>", np.array([1, -2], np.int8)),
+    ("3", "tensor<2x2xui64>", np.full((2, 2), 3, np.uint64)),
+    ('"0x0000803F000000C0"', "tensor<2xf32>", np.array([1, -2], np.float32)),
+    ('"0x05"', "tensor<3xi1>", np.array([True, False, True])),
+    ("0x7F800000", "tensor<f32>", np.array(np.inf, np.float32)),
+    ("[true, false]", "tensor<2xi1>", np.array([True, False])),
+    ("", "tensor<0x3xi32>", np.zeros((0, 3), np.int32))])
+def test_constants(text: str, kind: str, want: np.ndarray) -> None:
+    got = constant(text, kind)
+    assert got.dtype == want.dtype and np.array_equal(got, want)
+
+
+def test_everything_unsupported_is_listed_at_once() -> None:
+    with pytest.raises(UnsupportedError) as caught:
+        import_text("""func.func @main(%a: tensor<4xf32>, %t: tensor<2x!quant.x<i8>>) {
+  %0 = stablehlo.custom_call @my_kernel(%a) : (tensor<4xf32>) -> tensor<4xf32>
+  %1 = stablehlo.add %0, %0 : tensor<4xf32>
+  %2 = stablehlo.all_gathers %a : (tensor<4xf32>) -> tensor<4xf32>
+  return %1, %2 : tensor<4xf32>, tensor<4xf32>
+}""")
+    assert [i.name for i in caught.value.items] == [
+        "the input t", "stablehlo.custom_call @my_kernel", "stablehlo.all_gathers"]
+    assert "line 2" in caught.value.items[1].places[0]
+
+
+def test_the_command_line(tmp_path: Path, gt: Cli) -> None:  # noqa: F811
+    source, out = tmp_path / "f.mlir", tmp_path / "f.graph.json"
+    source.write_text(TEXT)
+    done = gt("import", source, "-o", out)
+    assert done.code == 0 and "nothing to check against" in done.err
+    assert "block.add" in gt("show", out).out
+    source.write_text(TEXT.replace("multiply", "multiplied"))
+    done = gt("import", source, "-o", out)
+    assert done.code == 4 and "did you mean 'stablehlo.multiply'" in done.err
+    source.write_bytes(b"ML\xefR\x00")
+    assert gt("import", source).code == 3

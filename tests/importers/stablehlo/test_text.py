@@ -1,0 +1,127 @@
+"""The parser: forms of operations and attributes, and each fault with its line and column."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from graphtool.errors import InputError
+from graphtool.importers.stablehlo import import_text
+from graphtool.importers.stablehlo.text.attributes import Dense, dictionary
+from graphtool.importers.stablehlo.text.parser import parse
+from graphtool.importers.stablehlo.text.reader import Reader
+from graphtool.importers.stablehlo.text.types import Kind, read_kind
+
+SAMPLES = sorted((Path(__file__).parent / "samples").glob("*.mlir"))
+
+
+def body(text: str, takes: str = "%a: tensor<2x3xf32>") -> str:
+    return f"func.func @main({takes}) -> tensor<2x3xf32> {{\n  {text}\n}}"
+
+
+def only(text: str) -> object:
+    """The first operation of a function with this body."""
+    operations = parse(body(text + "\n  return")).functions["main"].body
+    assert operations
+    return operations[0]
+
+
+@pytest.mark.parametrize(("text", "kind"), [
+    ("tensor<f32>", Kind("f32", ())), ("tensor<2x?xi1>", Kind("i1", (2, None))),
+    ("tensor<3xcomplex<f32>>", Kind("complex<f32>", (3,))), ("!stablehlo.token", Kind(
+        "!stablehlo.token", None)), ("tensor<0x4xui8>", Kind("ui8", (0, 4)))])
+def test_types(text: str, kind: Kind) -> None:
+    assert read_kind(text) == kind
+    assert str(kind) == text
+
+
+@pytest.mark.parametrize(("text", "value"), [
+    ("1 : i64", 1), ("-1.5e2 : f32", -150.0), ("2 : f32", 2.0), ("true", True),
+    ('"a\\22b\\0A"', 'a"b\n'), ("[1, [2, 3]]", [1, [2, 3]]), ("array<i64: 1, -2>", [1, -2]),
+    ("array<i64>", []), ("@f", "f"), ('@"a b"', "a b"), ("{x = 1 : i8, y}", {"x": 1, "y": True}),
+    ("#stablehlo<precision DEFAULT>", "DEFAULT"), ("dense<[[1], [2]]> : tensor<2x1xi8>", Dense(
+        [["1"], ["2"]], Kind("i8", (2, 1)))), ("0x1F", 31)])
+def test_attributes(text: str, value: object) -> None:
+    assert dictionary(Reader(f"{{k = {text}}}"))["k"] == value
+
+
+@pytest.mark.parametrize(("short", "generic"), [
+    ("%0 = stablehlo.slice %a [0:1, 1:3:2] : (tensor<2x3xf32>) -> tensor<1x1xf32>",
+     '%0 = "stablehlo.slice"(%a) <{start_indices = array<i64: 0, 1>, limit_indices = '
+     "array<i64: 1, 3>, strides = array<i64: 1, 2>}> : (tensor<2x3xf32>) -> tensor<1x1xf32>"),
+    ("%0 = stablehlo.dot_general %a, %a, contracting_dims = [1] x [1] : (tensor<2x3xf32>, "
+     "tensor<2x3xf32>) -> tensor<2x2xf32>",
+     '%0 = "stablehlo.dot_general"(%a, %a) <{dot_dimension_numbers = #stablehlo.dot<'
+     "lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [1]>}> : (tensor<2x3xf32>, "
+     "tensor<2x3xf32>) -> tensor<2x2xf32>"),
+    ("%0 = stablehlo.compare LT, %a, %a : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xi1>",
+     '%0 = "stablehlo.compare"(%a, %a) {comparison_direction = #stablehlo<comparison_direction '
+     "LT>} : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xi1>"),
+    ("%0 = stablehlo.reduce_precision %a, format = e5m10 : tensor<2x3xf32>",
+     '%0 = "stablehlo.reduce_precision"(%a) <{exponent_bits = 5 : i32, mantissa_bits = 10 : i32}>'
+     " : (tensor<2x3xf32>) -> tensor<2x3xf32>")])
+def test_the_short_form_is_the_generic_form(short: str, generic: str) -> None:
+    a, b = only(short), only(generic)
+    for field in ("name", "operands", "attrs", "results"):
+        assert getattr(a, field) == getattr(b, field)
+    assert a.signature.results == b.signature.results  # type: ignore[attr-defined]
+
+
+FAULTS = {
+    "a character": ("func.func @main() { ~ }", "GT1302", "line 1, column 21"),
+    "no function": ("module { }", "GT1302", "line 1, column 1"),
+    "an open module": ("module {\n func.func @main() { return }", "GT1302", "line 2"),
+    "an open body": ("func.func @main() {\n return", "GT1302", "line 2, column 8"),
+    "no type": (body("%0 = stablehlo.add %a, %a\n  return %0 : tensor<2x3xf32>"), "GT1302",
+                "line 3, column 3"),
+    "a type that is none": (body("%0 = stablehlo.abs %a : tensor<2xx3>\n  return"), "GT1302",
+                            "line 2, column 27"),
+    "two functions": ("func.func @f() { return }\nfunc.func @f() { return }", "GT1303", "line 2"),
+    "blocks": ("func.func @main() {\n^bb0:\n return }", "GT1304", "line 2, column 1"),
+    "resources": ("func.func @main() { return }\n{-# x #-}", "GT1304", "line 2, column 1"),
+    "no main": ("func.func private @f() { return }", "GT1305", ""),
+    "an unknown function": (body("%0 = call @g(%a) : (tensor<2x3xf32>) -> tensor<2x3xf32>\n  "
+                                 "return %0 : tensor<2x3xf32>"), "GT1305", "line 2"),
+    "a function of itself": (body("%0 = call @main(%a) : (tensor<2x3xf32>) -> tensor<2x3xf32>\n"
+                                  "  return %0 : tensor<2x3xf32>"), "GT1305", "line 2"),
+    "no definition": (body("return %b : tensor<2x3xf32>"), "GT1303", "line 2, column 3"),
+    "two definitions": (body("%a = stablehlo.abs %a : tensor<2x3xf32>\n  return %a : "
+                             "tensor<2x3xf32>"), "GT1303", "line 2, column 3"),
+    "an unknown attribute": (body("%0 = stablehlo.abs %a {size = 1 : i64} : tensor<2x3xf32>\n  "
+                                  "return %0 : tensor<2x3xf32>"), "GT1306", "line 2, column 3"),
+    "a missing attribute": (body("%0 = stablehlo.transpose %a : (tensor<2x3xf32>) -> "
+                                 "tensor<3x2xf32>\n  return %0 : tensor<3x2xf32>"), "GT1306",
+                            "line 2"),
+    "operands": (body('%0 = "stablehlo.add"(%a) : (tensor<2x3xf32>) -> tensor<2x3xf32>\n  return '
+                      "%0 : tensor<2x3xf32>"), "GT1306", "line 2"),
+    "another type": (body("%0 = stablehlo.abs %a : tensor<2x4xf32>\n  return %0 : "
+                          "tensor<2x4xf32>"), "GT1307", "line 2, column 3"),
+    "another constant": (body("%0 = stablehlo.constant dense<[1.0, 2.0]> : tensor<3xf32>\n  "
+                              "return %0 : tensor<3xf32>"), "GT1306", "line 2"),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_has_a_code_and_a_place(name: str) -> None:
+    text, code, place = FAULTS[name]
+    with pytest.raises(InputError) as caught:
+        import_text(text)
+    assert caught.value.code == code
+    assert place in caught.value.where
+
+
+@pytest.mark.parametrize("path", SAMPLES[::9], ids=lambda p: p.stem)
+def test_a_damaged_text_is_one_error(path: Path) -> None:
+    """Cut anywhere, or with any line left out, a program gives a coded error or is read."""
+    from graphtool.errors import GraphtoolError
+    text = path.read_text()
+    lines = text.splitlines(keepends=True)
+    step = max(1, len(lines) // 25)
+    damaged = [text[:n] for n in range(0, len(text), max(1, len(text) // 25))]
+    damaged += ["".join(lines[:i] + lines[i + 1:]) for i in range(0, len(lines), step)]
+    for one in damaged:
+        try:
+            import_text(one)
+        except GraphtoolError as error:
+            assert error.code.startswith("GT") and error.exit_code in (3, 4), error
