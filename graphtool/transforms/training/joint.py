@@ -38,6 +38,7 @@ from graphtool.transforms.training.recipe import (
     optimizer_call,
     target_type,
 )
+from graphtool.transforms.training.rounded import as_reals
 from graphtool.transforms.training.state import State, holding, opened, renamed
 from graphtool.transforms.training.wrt import selected
 
@@ -51,7 +52,7 @@ def training(module: Module, recipe: Recipe) -> Module:
     """
     check(recipe)
     check_hooks(module)
-    graph = transforms.lifted(module.graph)
+    graph = transforms.lifted(as_reals(module.graph))
     if recipe.bound is not None:
         graph = transforms.bounded(graph, recipe.bound)
     return _Joint(replace(module, graph=graph), recipe).run()

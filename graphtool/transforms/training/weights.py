@@ -12,6 +12,7 @@ from graphtool.errors import InputError
 from graphtool.io.weights import weight
 from graphtool.ir.graph import Graph, Module, Node, is_constant
 from graphtool.ir.text import value_names
+from graphtool.transforms.training.rounded import held, integers
 
 Array = np.ndarray[Any, Any]
 
@@ -19,12 +20,12 @@ Array = np.ndarray[Any, Any]
 def with_weights(module: Module, arrays: Mapping[str, Array], where: str = "") -> tuple[
         Module, int]:
     """The module with new values for each constant that has the name of an array; and the number of
-    such constants.
+    such constants. Parameters of integers take the ones nearest to real numbers.
 
     Names that the graph does not have are ignored. Raises InputError GT0618 if no name matches, or
     a shape differs.
     """
-    names = value_names(module.graph)
+    names, quantised = value_names(module.graph), held(module.graph)
     nodes: list[Node] = []
     count = 0
     for node in module.graph.nodes:
@@ -36,6 +37,8 @@ def with_weights(module: Module, arrays: Mapping[str, Array], where: str = "") -
         if old.shape != new.shape:
             raise InputError("GT0618", f"{name} has the shape {list(new.shape)}, "
                                        f"expected {list(old.shape)}", where=where)
+        if node in quantised and new.dtype.kind == "f":
+            new = integers(quantised[node], new)
         data = weight(new.astype(old.dtype.numpy))
         nodes.append(replace(node, attrs={**node.attrs, "data": data}))
         count += 1

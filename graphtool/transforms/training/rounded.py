@@ -1,0 +1,167 @@
+"""Quantised graphs for training: integers become the real numbers that they stand for.
+
+A weight is a real parameter that is rounded to its grid in each step; the gradient passes straight
+through the rounding, where the number was not cut off (Bengio, Léonard and Courville 2013).
+`integers` is the way back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from graphtool import dtypes
+from graphtool import ops as o
+from graphtool.ir.graph import Graph, Node, Operand, Value, is_constant, is_parameter, producers
+from graphtool.ir.prune import prune
+from graphtool.ir.trace import Builder, Tracer, rebuild
+
+Array = np.ndarray[Any, Any]
+_BYTES = (dtypes.uint8, dtypes.int8)
+
+
+@dataclass(frozen=True)
+class Held:
+    """A parameter of integers q, which stand for q·scale: the node that multiplies, the operand
+    that is the scale, and the scale's values."""
+
+    weight: Node
+    scaled: Node
+    operand: int
+    scale: Array
+
+
+def held(graph: Graph) -> dict[Node, Held]:
+    """The parameters of integers by their nodes; one that is used otherwise too is left out."""
+    made = producers(graph)
+    readers: dict[Value, list[Node]] = {}
+    for node in graph.nodes:
+        for x in node.inputs:
+            if isinstance(x, Value):
+                readers.setdefault(x, []).append(node)
+    found: dict[Node, list[Held]] = {}
+    for node in graph.nodes:
+        if node.op is o.mul and node.outputs[0].type.dtype is dtypes.float32:
+            for i, x in enumerate(node.inputs):
+                weight, scale = _parameter(x, made), _array(node.inputs[1 - i], made)
+                if weight is not None and scale is not None and (scale > 0).all():
+                    found.setdefault(weight, []).append(Held(weight, node, 1 - i, scale))
+    return {weight: uses[0] for weight, uses in found.items()
+            if len(uses) == 1 and len(readers[weight.outputs[0]]) == 1}
+
+
+def _parameter(x: Operand, made: Mapping[Value, Node]) -> Node | None:
+    """The parameter of which x has the integers, as floats; its zero point must be 0."""
+    node = made.get(x) if isinstance(x, Value) else None
+    while node is not None and not is_constant(node):
+        if node.op is o.sub:
+            zero = _array(node.inputs[1], made)
+            if zero is None or zero.any():
+                return None
+        elif node.op is not o.cast:
+            return None
+        v = node.inputs[0]
+        node = made.get(v) if isinstance(v, Value) else None
+    if not is_parameter(node) or node.outputs[0].type.dtype not in (*_BYTES, dtypes.int32):
+        return None
+    return node
+
+
+def _array(x: Operand, made: Mapping[Value, Node]) -> Array | None:
+    """The values of a literal or a constant, which may have been cast or reshaped."""
+    if not isinstance(x, Value):
+        return None if x is None else np.asarray(x)
+    node = made.get(x)
+    if is_constant(node):
+        return np.asarray(node.attrs["data"].source)
+    if node is None or node.op not in (o.reshape, o.cast):
+        return None
+    inner = _array(node.inputs[0], made)
+    if inner is None:
+        return None
+    return inner.astype(x.type.dtype.numpy) if node.op is o.cast else inner.reshape(
+        tuple(d for d in x.type.shape if isinstance(d, int)))
+
+
+def integers(h: Held, real: Array) -> Array:
+    """The integers nearest to real numbers; numbers beyond the grid become its ends."""
+    row = h.weight.outputs[0].type.dtype
+    steps = np.rint(real.astype(np.float64) / h.scale)
+    return np.asarray(np.clip(steps, row.low, row.high).astype(row.numpy))
+
+
+def as_reals(graph: Graph) -> Graph:
+    """The graph in which quantisation has gradients; the same object if nothing is quantised."""
+    weights = held(graph)
+    made = producers(graph)
+    casts = {n: rounding for n in graph.nodes if (rounding := _rounding(n, made)) is not None}
+    if not weights and not casts:
+        return graph
+    return prune(rebuild(graph, _Reals(weights, casts).node))
+
+
+def _rounding(node: Node, made: Mapping[Value, Node]) -> Node | None:
+    """The `round` of a cast to bytes, if what follows it is a sum with a zero point and a clamp."""
+    if node.op is not o.cast or node.outputs[0].type.dtype not in _BYTES:
+        return None
+    v = node.inputs[0]
+    while isinstance(v, Value) and (before := made.get(v)) is not None:
+        if before.op is o.round:
+            return before if v.type.dtype is dtypes.float32 else None
+        if before.op not in (o.add, o.clamp):
+            return None
+        v = before.inputs[0]
+    return None
+
+
+class _Reals:
+    """One rebuilding: `reals` has the floats that stand for values of integers."""
+
+    def __init__(self, weights: Mapping[Node, Held], casts: Mapping[Node, Node]) -> None:
+        self.scaled = {h.scaled: h for h in weights.values()}
+        self.casts, self.rounds = casts, set(casts.values())
+        self.reals: dict[Value, Any] = {}
+
+    def node(self, node: Node, xs: tuple[Operand, ...], b: Builder) -> Any:
+        """The results for a node, or None to keep it."""
+        wide: list[Any] = [Tracer(x, b) if isinstance(x, Value) else x for x in xs]
+        if node in self.scaled:
+            return (self.weight(self.scaled[node], wide, b),)
+        if node in self.rounds:
+            return (through(wide[0]),)
+        if node in self.casts:
+            row = node.outputs[0].type.dtype
+            self.reals[node.outputs[0]] = o.clamp(wide[0], float(row.low), float(row.high))
+            return None
+        first = node.inputs[0] if node.inputs else None
+        real = self.reals.get(first) if isinstance(first, Value) else None
+        if real is not None and node.op is o.sub:
+            zero = wide[1]
+            self.reals[node.outputs[0]] = o.sub(real, o.cast(zero, dtype=dtypes.float32)
+                                                if isinstance(zero, Tracer) else float(zero))
+        elif real is not None and node.op is o.cast:
+            if node.outputs[0].type.dtype is dtypes.float32:
+                return (real,)
+            if node.outputs[0].type.dtype.is_integer:
+                self.reals[node.outputs[0]] = real
+        return None
+
+    @staticmethod
+    def weight(h: Held, wide: list[Any], b: Builder) -> Any:
+        """The real parameter on its grid; one of int32 has so many steps that it is not rounded."""
+        node, row = h.weight, h.weight.outputs[0].type.dtype
+        real = np.asarray(node.attrs["data"].source.astype(np.float32) * h.scale, np.float32)
+        w = b.constant(real, node.outputs[0].hint, True, node.of)
+        if row is dtypes.int32:
+            return w
+        scale = wide[h.operand]
+        steps = o.clamp(through(o.div(w, scale)), float(row.low), float(row.high))
+        return o.mul(steps, scale)
+
+
+def through(x: Any) -> Any:
+    """round(x), with the gradient of x."""
+    return o.add(x, o.stop_gradient(o.sub(o.round(x), x)))
