@@ -87,3 +87,41 @@ def test_the_command_line(tmp_path: Path, gt: Cli) -> None:  # noqa: F811
     assert done.code == 4 and "did you mean 'stablehlo.multiply'" in done.err
     source.write_bytes(b"ML\xefR\x00")
     assert gt("import", source).code == 3
+
+
+SORT = """func.func @main(%a: tensor<6xf32>, %b: tensor<6xi32>) -> (tensor<6xf32>, tensor<6xi32>) {
+  %0:2 = "stablehlo.sort"(%a, %b) <{dimension = 0 : i64, is_stable = true}> ({
+  ^bb0(%x: tensor<f32>, %y: tensor<f32>, %i: tensor<i32>, %j: tensor<i32>):
+    BODY
+  }) : (tensor<6xf32>, tensor<6xi32>) -> (tensor<6xf32>, tensor<6xi32>)
+  return %0#0, %0#1 : tensor<6xf32>, tensor<6xi32>
+}"""
+COMPARE = "%{} = stablehlo.compare {}, %{}, %{} : (tensor<{t}>, tensor<{t}>) -> tensor<i1>\n"
+F, W = ("f32", "i32")
+BODIES = {  # a comparator, and what it orders by
+    "ascending": (COMPARE.format("r", "LT", "x", "y", t=F), lambda a, b: (a,)),
+    "descending": (COMPARE.format("r", "GT", "x", "y", t=F), lambda a, b: (-a,)),
+    "turned": (COMPARE.format("r", "GT", "y", "x", t=F), lambda a, b: (a,)),
+    "by the second": (COMPARE.format("r", "GT", "i", "j", t=W), lambda a, b: (-b,)),
+    "by both": (COMPARE.format("p", "LT", "i", "j", t=W) + COMPARE.format("q", "EQ", "i", "j", t=W)
+                + COMPARE.format("s", "GT", "x", "y", t=F)
+                + "%t = stablehlo.and %q, %s : tensor<i1>\n"
+                + "%r = stablehlo.or %p, %t : tensor<i1>\n", lambda a, b: (b, -a)),
+    "by a function": ("%p = stablehlo.abs %x : tensor<f32>\n%q = stablehlo.abs %y : tensor<f32>\n"
+                      + COMPARE.format("r", "LT", "p", "q", t=F), lambda a, b: (abs(a),)),
+    "by no key": ("%p = stablehlo.add %x, %x : tensor<f32>\n"
+                  + "%q = stablehlo.subtract %y, %x : tensor<f32>\n%z = stablehlo.constant "
+                  + "dense<0.0> : tensor<f32>\n" + COMPARE.format("r", "GT", "q", "z", t=F),
+                  lambda a, b: (a,)),
+}
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_any_comparator(name: str) -> None:
+    body, key = BODIES[name]
+    module = import_text(SORT.replace("BODY", body + "    stablehlo.return %r : tensor<i1>"))
+    a, b = np.array([3, -1, 2, -1, 0, 2], np.float32), np.array([1, 0, 1, 2, 0, 1], np.int32)
+    order = sorted(range(6), key=lambda i: key(a[i], b[i]))
+    got = list(interp.run(module, {"a": a, "b": b}).values())
+    np.testing.assert_array_equal(got[0], a[order])
+    np.testing.assert_array_equal(got[1], b[order])

@@ -21,8 +21,10 @@ from graphtool.importers.stablehlo.families.index import (
 )
 from graphtool.importers.stablehlo.families.movement import ints, reshaped, sliced, transposed
 from graphtool.importers.stablehlo.families.reduce import simple_body
+from graphtool.ir.graph import TensorType
+from graphtool.ir.trace import trace
 from graphtool.ops.reduce import identity
-from graphtool.symbolic import Dim
+from graphtool.symbolic import Dim, product
 
 _BODIES = {"add": "add", "multiply": "mul", "minimum": "min", "maximum": "max"}
 _LOGIC = {"add": "max", "or": "max", "maximum": "max", "and": "min", "multiply": "min",
@@ -114,6 +116,8 @@ def _scattered(ctx: Context, x: Any, spots: Any, updates: Any, valid: Any, kind:
     """`scatter` of the valid updates."""
     how: dict[str, Any] = {"axes": tuple(axes), "batch": batch, "kind": kind}
     full, u = ctx.tensor(x), ctx.tensor(updates)
+    if not kind:
+        return _one_by_one(ctx, full, ctx.tensor(spots), u, valid, batch, axes)
     if not axes:
         raise Refused("a scatter that replaces whole tensors has no indices to go by")
     if valid is None:
@@ -134,8 +138,44 @@ def _scattered(ctx: Context, x: Any, spots: Any, updates: Any, valid: Any, kind:
     return o.slice(y, start=lo, limit=full.shape, strides=(1,) * full.ndim)
 
 
+def _one_by_one(ctx: Context, x: Any, spots: Any, updates: Any, valid: Any, batch: int,
+                axes: Sequence[int]) -> Any:
+    """Any body: the places one after the other, each read, combined and written."""
+    body = ctx.op.regions[0]
+    own = {*(a.name for a in body.arguments), *(r for op in body.operations for r in op.results)}
+    outside = [n for op in body.operations for n in op.operands if n not in own]
+    if batch or not all(isinstance(ctx.env[n], np.ndarray) for n in outside):
+        raise Refused("a scatter with this body needs places without batch axes, and a body that "
+                      "reads no computed value")
+    lead = spots.shape[:-1]
+    n = product(lead)
+    rows = [o.reshape(spots, shape=(n, spots.shape[-1])),
+            o.reshape(updates, shape=(n, *updates.shape[len(lead):]))]
+    if valid is not None:
+        wide = o.broadcast(ctx.tensor(reshaped(ctx, valid, (*shape_of(valid), *[1] * (
+            len(lead) - len(shape_of(valid)))))), shape=lead)
+        rows.append(o.reshape(wide, shape=(n,)))
+
+    def step(held: Any, spot: Any, update: Any, fits: Any = None) -> Any:
+        at = o.reshape(spot if fits is None else o.select(fits, spot, 0),
+                       shape=(1, spot.shape[0]))
+        old = o.gather(held, at, axes=tuple(axes))
+        new = o.reshape(update, shape=old.shape)
+        ctx.driver.builder, outer = held.builder, ctx.driver.builder
+        try:
+            (made,) = ctx.region(0, [old, new], vector=True)
+            made = ctx.tensor(made)
+        finally:
+            ctx.driver.builder = outer
+        made = o.broadcast(made, shape=old.shape)
+        return o.scatter(held, at, made if fits is None else o.select(fits, made, old),
+                         axes=tuple(axes))
+    types = [x.type, *(TensorType(r.dtype, r.shape[1:]) for r in rows)]
+    return o.scan(x, *rows, body=trace(step, types), carries=1, xs=len(rows), length=n)[0]
+
+
 def _kind_of(ctx: Context, x: Any, updates: Any) -> tuple[str, Any]:
-    """The kind of a scatter with this body, and the updates for it."""
+    """The kind of a scatter with this body, and the updates for it; "" for another body."""
     body = ctx.op.regions[0]
     name = simple_body(body)
     if dtype_of(x) is dtypes.bool_ and name in _LOGIC:
@@ -151,5 +191,4 @@ def _kind_of(ctx: Context, x: Any, updates: Any) -> tuple[str, Any]:
         return "add", ctx.apply(o.neg, updates)
     if name == "divide" and first.operands == (old, new) and dtype_of(x).is_float:
         return "mul", ctx.apply(o.div, np.ones((), dtype_of(x).numpy), updates)
-    raise Refused("a scatter with this body is not supported; it may set, add, subtract, multiply "
-                  "or take the extreme")
+    return "", updates

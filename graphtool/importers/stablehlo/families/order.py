@@ -1,0 +1,197 @@
+"""Sorts: by keys that the comparator names where it does, else by the rank of each element."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from graphtool import dtypes
+from graphtool import ops as o
+from graphtool.importers.stablehlo.driver.context import Context
+from graphtool.importers.stablehlo.driver.registry import Refused, stablehlo
+from graphtool.importers.stablehlo.driver.values import dtype_of, shape_of
+from graphtool.importers.stablehlo.families.elementwise import total_order
+from graphtool.importers.stablehlo.families.movement import reshaped, transposed
+from graphtool.importers.stablehlo.text.tree import Operation, Region
+
+_RANKED = 2048  # elements along the axis, if the comparator has to compare all pairs
+
+
+@stablehlo("sort")
+def sort(ctx: Context, *xs: Any, dimension: int = -1) -> list[Any]:
+    """The operands in the order of the comparator, which is stable."""
+    rank = len(shape_of(xs[0]))
+    axis = dimension % rank if rank else 0
+    if not rank:
+        return list(xs)
+    front = [*(i for i in range(rank) if i != axis), axis]
+    back = [front.index(i) for i in range(rank)]
+    rows = [ctx.tensor(transposed(ctx, x, front)) for x in xs]
+    keys = _Comparator(ctx.op.regions[0]).keys()
+    if keys is None:
+        order = _ranked(ctx, rows)
+    else:
+        values, order = _by_keys(ctx, rows, keys)
+        if values is not None and len(xs) == 1:
+            return [transposed(ctx, values, back)]
+    return [transposed(ctx, taken_along(x, order), back) for x in rows]
+
+
+def taken_along(x: Any, order: Any) -> Any:
+    """The elements of the last axis in this order."""
+    places = o.reshape(order, shape=(*order.shape, 1))
+    return o.gather(x, places, axes=(x.ndim - 1,), batch=x.ndim - 1)
+
+
+# ---- keys --------------------------------------------------------------------------------------
+
+# the value in the comparator that is compared, whether descending, whether in the total order
+Key = tuple[str, bool, bool]
+
+
+class _Comparator:
+    """A comparator as the keys that it compares: a < b, or the first keys equal and then less."""
+
+    def __init__(self, region: Region) -> None:
+        self.region = region
+        self.made = {r: op for op in region.operations for r in op.results}
+        self.sides = {a.name: divmod(i, 2) for i, a in enumerate(region.arguments)}
+
+    def keys(self) -> list[Key] | None:
+        """The keys, the first one that counts most; None if the comparator has another form."""
+        last = self.region.operations[-1]
+        return self._less(last.operands[0]) if len(last.operands) == 1 else None
+
+    def _less(self, name: str) -> list[Key] | None:
+        op = self.made.get(name)
+        if op is None:
+            return None
+        if op.name == "stablehlo.compare":
+            return self._compared(op)
+        if op.name == "stablehlo.or":
+            for first, rest in (op.operands, op.operands[::-1]):
+                tail = self.made.get(rest)
+                head = self._less(first)
+                if head is None or tail is None or tail.name != "stablehlo.and":
+                    continue
+                for same, then in (tail.operands, tail.operands[::-1]):
+                    more = self._less(then)
+                    if more is not None and self._equal(same, head[0][0]):
+                        return [*head, *more]
+        return None
+
+    def _compared(self, op: Operation) -> list[Key] | None:
+        direction = op.attrs.get("comparison_direction")
+        a, b = op.operands
+        if direction not in ("LT", "GT") or not self._twins(a, b):
+            return None
+        side = self._side(a)
+        if side is None:
+            return None
+        descending = (direction == "GT") != (side == 1)
+        return [(a if side == 0 else b, descending,
+                 op.attrs.get("compare_type") == "TOTALORDER")]
+
+    def _equal(self, name: str, key: str) -> bool:
+        op = self.made.get(name)
+        return op is not None and op.name == "stablehlo.compare" and op.attrs.get(
+            "comparison_direction") == "EQ" and self._twins(op.operands[0], op.operands[1]) and any(
+            self._same(x, key) for x in op.operands)
+
+    def _side(self, name: str) -> int | None:
+        """0 if the value is made of left arguments only, 1 of right ones, None of both."""
+        found = set(self._sides(name))
+        return found.pop() if len(found) == 1 else None
+
+    def _sides(self, name: str) -> list[int]:
+        if name in self.sides:
+            return [self.sides[name][1]]
+        op = self.made.get(name)
+        return [] if op is None else [s for x in op.operands for s in self._sides(x)]
+
+    def _twins(self, a: str, b: str, other: bool = True) -> bool:
+        """Whether b is a with left and right arguments exchanged (or the same, without `other`)."""
+        if a in self.sides and b in self.sides:
+            (i, left), (j, right) = self.sides[a], self.sides[b]
+            return i == j and (left != right) is other
+        p, q = self.made.get(a), self.made.get(b)
+        if p is None or q is None:
+            return a == b
+        return p.name == q.name and p.attrs == q.attrs and not p.regions and len(
+            p.operands) == len(q.operands) and all(
+            self._twins(x, y, other) for x, y in zip(p.operands, q.operands, strict=True))
+
+    def _same(self, a: str, b: str) -> bool:
+        return self._twins(a, b, other=False)
+
+
+def _by_keys(ctx: Context, rows: Sequence[Any], keys: Sequence[Key]) -> tuple[Any, Any]:
+    """The order by the last key, then, stable, by the key before it, and so on. With one key that
+    is the first operand, its sorted values too."""
+    order = values = None
+    for name, descending, total in reversed(keys):
+        key = _key(ctx, rows, name, total)
+        moved = key if order is None else taken_along(key, order)
+        values, places = o.sort(moved, axis=moved.ndim - 1, descending=descending)
+        order = places if order is None else taken_along(order, places)
+    whole = len(keys) == 1 and ctx.tensor(rows[0]) is key
+    return (values if whole else None), order
+
+
+_TRIALS = [-np.inf, -2.0, -0.0, 0.0, 3.0, np.inf, np.nan]
+
+
+def _key(ctx: Context, rows: Sequence[Any], name: str, total: bool) -> Any:
+    """A key on all elements. JAX's own keys have one zero and one NaN, which our sort takes as
+    such; others are turned into integers where the total order of floats counts."""
+    region = ctx.op.regions[0]
+    index = next((i for i, a in enumerate(region.arguments) if a.name == name), None)
+    if index is not None:
+        key = rows[index // 2]
+        return ctx.tensor(total_order(ctx, key)) if total and dtype_of(key).is_float else key
+    of = [i for i, a in enumerate(region.arguments) if i % 2 == 0 and dtype_of(
+        rows[i // 2]).is_float]
+    for i in of:
+        row = dtype_of(rows[i // 2])
+        trial = np.array(_TRIALS, row.numpy)
+        given: list[Any] = [np.zeros(len(_TRIALS), dtype_of(r).numpy) for r in rows]
+        given[i // 2] = trial
+        found = _run(ctx, region, name, given)
+        plain = np.where(trial == 0, np.zeros((), row.numpy), trial)
+        if isinstance(found, np.ndarray) and found.dtype == trial.dtype and np.array_equal(
+                found, plain, equal_nan=True) and not np.signbit(found[[3, 6]]).any():
+            return rows[i // 2]
+    key = ctx.tensor(_run(ctx, region, name, rows))
+    return ctx.tensor(total_order(ctx, key)) if total and dtype_of(key).is_float else key
+
+
+def _run(ctx: Context, region: Region, name: str, values: Sequence[Any]) -> Any:
+    """The value called `name` in the comparator, on these as left and right arguments."""
+    last = replace(region.operations[-1], operands=(name,))
+    made = Region(region.arguments, (*region.operations[:-1], last))
+    return ctx.driver.inline(made, [v for v in values for _ in (0, 1)], ctx.env, True)[0]
+
+
+# ---- any comparator ----------------------------------------------------------------------------
+
+def _ranked(ctx: Context, rows: Sequence[Any]) -> Any:
+    """The order by counting: the place of an element is the number of those before it."""
+    *lead, n = rows[0].shape
+    if not isinstance(n, int) or n > _RANKED:
+        raise Refused(f"more than {_RANKED} elements need a comparator that compares keys")
+    column = [reshaped(ctx, x, (*lead, n, 1)) for x in rows]
+    line = [reshaped(ctx, x, (*lead, 1, n)) for x in rows]
+    pairs = [v for c, r in zip(column, line, strict=True) for v in (c, r)]
+    (less,) = ctx.region(0, pairs, vector=True)
+    before = o.broadcast(ctx.tensor(less), shape=(*lead, n, n))  # [i, j]: i comes before j
+    swap = (*range(len(lead)), len(lead) + 1, len(lead))
+    behind = o.transpose(before, perm=swap)
+    earlier = ctx.builder.constant(np.triu(np.ones((n, n), np.bool_), 1))
+    first = o.or_(before, o.and_(earlier, o.not_(behind)))
+    rank = o.reduce_sum(o.cast(first, dtype=dtypes.int64), axes=(len(lead),))
+    places = o.reshape(rank, shape=(*lead, n, 1))
+    counted = o.broadcast(ctx.builder.constant(np.arange(n)), shape=(*lead, n))
+    return o.scatter(counted, places, counted, axes=(len(lead),), batch=len(lead))
