@@ -9,8 +9,12 @@ from typing import Annotated, Any
 import typer
 
 from graphtool.cli import options, sources, terminal
+from graphtool.cli.artifacts import kind_of, show_artifact
 from graphtool.errors import UsageError, one_of
 
+Shown = Annotated[str, typer.Argument(
+    metavar="IN", help="A graph (.graph.json or .gt), a program, a build directory, a model to "
+    "import, or - for a graph from stdin.")]
 Stats = Annotated[bool, typer.Option(
     "--stats", help="Print counts of ops, parameters, FLOPs, bytes, peak memory and open dims.")]
 Tabular = Annotated[bool, typer.Option(
@@ -24,22 +28,30 @@ Full = Annotated[bool, typer.Option(
     "no other file.")]
 Why = Annotated[bool, typer.Option(
     "--why", help="Print which kernels were chosen, over which others, and which rules made the "
-    "nodes. IN may also be a program or a build directory.")]
+    "nodes.")]
 OneNode = Annotated[str | None, typer.Option(
     "--node", metavar="NAME", help="With --why: only this node or kernel.")]
 WhyNotFused = Annotated[tuple[str, str] | None, typer.Option(
-    "--why-not-fused", metavar="A B", help="Print why nodes A and B are in different kernels.")]
+    "--why-not-fused", metavar="A B", help="Print why nodes A and B are in different kernels. Of a "
+    "build, one that was made with --keep.")]
 
 
-def show(graph: options.Graph, stats: Stats = False, tabular: Tabular = False,
+def show(graph: Shown, stats: Stats = False, tabular: Tabular = False,
          category: Category = None, where: Where = False, full: Full = False, why: Why = False,
          node: OneNode = None, why_not_fused: WhyNotFused = None,
          json: options.Json = False) -> None:
     """Print a graph as a listing, as statistics or as a table, or why its kernels were chosen.
 
-    The listing can be read back: `graphtool show m.graph.json | graphtool opt -`."""
+    The listing can be read back: `graphtool show m.graph.json | graphtool opt -`. Of a program it
+    prints the memory plan, the steps and the loops, of a build what it contains; with --json these
+    are printed as the JSON that they are."""
     if why or why_not_fused or node is not None:
         _show_why(graph, node, why_not_fused, json)
+        return
+    if (kind := kind_of(graph)) != "graph":
+        given = {"--stats": stats, "--tabular": tabular, "--category": category, "--where": where,
+                 "--full": full}
+        show_artifact(graph, kind, [name for name, value in given.items() if value], json)
         return
     from graphtool.ir.op import CATEGORIES
     if category not in (None, *CATEGORIES):
@@ -89,8 +101,11 @@ def _show_why(source: str, node: str | None, pair: tuple[str, str] | None, json:
 
 
 def _optimised(source: str) -> Any:
-    """A graph as it is; a model goes through the passes first."""
+    """A graph as it is, of a build the one that it kept; a model goes through the passes first."""
     from graphtool import passes
+    if kind_of(source) == "build":
+        from graphtool.report.build_listing import kept_graph
+        source = str(kept_graph(Path(source)))
     module = sources.load(source)
     return passes.run(module) if sources.is_model(source) else module
 

@@ -28,6 +28,9 @@ TABLE: dict[str, tuple[str, str]] = {
                "reduce looks for one fault: a change by passes, a change by compiled code, or "
                "a failing command."),
     "GT3026": ("no such schema", "The help line lists the artifacts and reports that have one."),
+    "GT3027": ("an option for graphs with a program or a build",
+               "`show` prints a program or a build whole; --why and --node also explain their "
+               "kernels."),
     "GT3029": ("unreadable --limit",
                "Write --limit nodes=5000000, bytes=NUMBER or seconds=NUMBER."),
     "GT3031": ("unknown rival", "`bench --vs` knows onnxruntime."),

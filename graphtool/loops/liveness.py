@@ -24,6 +24,13 @@ def lifetimes(steps: Iterable[Step]) -> dict[str, Life]:
     return liveness
 
 
+def places_of_runs(steps: Iterable[Step]) -> list[int]:
+    """The position of each run in program order, as `lifetimes` counts them."""
+    walk = _Walk()
+    walk.steps(steps)
+    return walk.runs
+
+
 def most_at_once(sized: Iterable[tuple[Life, int]]) -> int:
     """The largest sum of the sizes that are live at the same time."""
     changes: dict[int, int] = {}
@@ -48,6 +55,7 @@ class _Walk:
         self.at = 0
         self.liveness: dict[str, Life] = {}
         self.loops: list[Life] = []
+        self.runs: list[int] = []
 
     def touch(self, names: Iterable[str]) -> None:
         for name in names:
@@ -58,6 +66,7 @@ class _Walk:
         for s in steps:
             match s:
                 case Run():
+                    self.runs.append(self.at)
                     self.touch(s.args)
                 case Bind():
                     self.touch([s.buffer])

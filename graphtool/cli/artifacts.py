@@ -1,0 +1,58 @@
+"""`show` of what is no graph: programs and builds."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from graphtool.cli import sources, terminal
+from graphtool.errors import UsageError
+
+if TYPE_CHECKING:
+    from graphtool.io.manifest import Manifest
+    from graphtool.loops.program import Program
+
+
+def kind_of(source: str) -> str:
+    """`program`, `build`, or `graph` for everything else that `show` reads."""
+    if source.endswith(".program.json"):
+        return "program"
+    return "build" if (Path(source) / "build.json").is_file() else "graph"
+
+
+def show_artifact(source: str, kind: str, graph_options: list[str], json: bool) -> None:
+    """Print a program or a build as a listing, or with `json` as the JSON that it is.
+
+    Raises UsageError GT3027 if options are given that are for graphs."""
+    if graph_options:
+        verb = "is" if len(graph_options) == 1 else "are"
+        raise UsageError("GT3027", f"{', '.join(graph_options)} {verb} for graphs, this is a "
+                                   f"{kind}", where=source,
+                         hint=f"graphtool show {source} has its figures")
+    from graphtool.io import files
+    from graphtool.io.manifest import read_manifest
+    path = Path(source)
+    if kind == "program":
+        program, _ = sources.program(source)
+        if not json:
+            _program(program)
+    else:
+        manifest, path = read_manifest(path), path / "build.json"
+        if not json:
+            _build(manifest, path.parent)
+    if json:
+        sys.stdout.write(files.read_bytes(path).decode())
+
+
+def _program(program: Program) -> None:
+    from graphtool.report import program_listing as show
+    terminal.lines([*show.head_lines(program), "", "buffers"])
+    terminal.table(show.MEMORY, show.memory_rows(program))
+    terminal.lines(["", "steps", *show.step_lines(program), *show.kernel_lines(program)])
+
+
+def _build(manifest: Manifest, folder: Path) -> None:
+    from graphtool.report import build_listing as show
+    terminal.lines([*show.build_lines(manifest, folder), ""])
+    terminal.table(show.KERNELS, show.kernel_rows(manifest))

@@ -1,0 +1,94 @@
+"""`show BUILD`: the manifest of a build in short, its functions, its kernels and its files."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from graphtool.errors import InputError
+from graphtool.io import files
+from graphtool.io.manifest import DimRow, Manifest, PortRow, StepRow
+from graphtool.report.stats import human
+
+KERNELS = ("kernel", "plan", "FLOPs", "bytes", "what", "at")
+_FUNCTION = re.compile(r"^[a-z][\w ]*[ *](\w+)\([^;{]*\);", re.MULTILINE)
+
+
+def build_lines(m: Manifest, build_dir: Path) -> list[str]:
+    """The facts of a build, one a line; sizes of its files are those on disk."""
+    kind = "training" if m.training else "inference"
+    out = [f"build {m.name}: {kind}, for {m.target or 'this machine'}"
+           + (f", levels {', '.join(map(str, m.levels))} of x86-64" if m.levels else ""),
+           f"compiler     {m.compiler}", f"flags        {' '.join(m.flags)}",
+           f"precision    {m.precision}, assumes {_assumed(m.assumes)}, "
+           f"{'with' if m.index_checks else 'without'} checks of indices"]
+    out += [f"dim          {_dim(d)}" for d in m.dims]
+    out += [f"input        {_port(p)}" for p in m.inputs]
+    out += [f"output       {_port(p)}" for p in m.outputs]
+    if m.training is not None:
+        out.append(f"training     {m.training.loss}, {m.training.optimizer}, learning rate "
+                   f"{m.training.lr:g}, {len(m.training.state)} arrays of state "
+                   f"({human(m.training.state_bytes, 'B')})")
+    out += [f"functions    {', '.join(functions(build_dir / m.header))}",
+            f"arena        {human(m.arena, 'B')}"
+            + (f", of which {human(m.live, 'B')} live at once" if m.live is not None else ""),
+            f"weights      {human(m.weights_bytes, 'B')}, {_WEIGHTS[m.weights_mode]}"]
+    if m.threads is not None:
+        out.append(f"threads      at most {m.threads.most}")
+    return [*out, f"files        {', '.join(_files(m, build_dir))}"]
+
+
+_WEIGHTS = {"file": "in a file", "embed": "in the library", "c": "in the C"}
+
+
+def _assumed(word: str) -> str:
+    return "finite numbers" if word == "finite" else word
+
+
+def _port(p: PortRow) -> str:
+    return f"{p.name}: {p.type}[{','.join(map(str, p.shape))}]"
+
+
+def _dim(d: DimRow) -> str:
+    step = f" step {d.step}" if d.step > 1 else ""
+    return f"{d.name}: {d.min}..{'' if d.max is None else d.max}{step}"
+
+
+def functions(header: Path) -> list[str]:
+    """The functions that a header declares, in its order. Raises InputError GT0332."""
+    text = re.sub(r"/\*.*?\*/|^#.*?$", "", files.read_bytes(header).decode(errors="replace"),
+                  flags=re.DOTALL | re.MULTILINE)
+    return _FUNCTION.findall(text)
+
+
+def _files(m: Manifest, build_dir: Path) -> list[str]:
+    named = dict.fromkeys(("build.json", *sorted(m.files)))
+    return [f"{name} ({_size(build_dir / name)})" for name in named]
+
+
+def _size(path: Path) -> str:
+    try:
+        return human(path.stat().st_size, "B")
+    except OSError:
+        return "missing"
+
+
+def kernel_rows(m: Manifest) -> list[tuple[str, ...]]:
+    """A row for each call in the order of a run; the table's head is KERNELS."""
+    return [(s.kernel, _plan(s), human(s.flops), human(s.bytes, "B"), s.label, s.where)
+            for s in m.steps]
+
+
+def _plan(s: StepRow) -> str:
+    return next(iter(s.choice.us)) if s.choice is not None else ""
+
+
+def kept_graph(build_dir: Path) -> Path:
+    """The optimised graph in a build that was made with --keep. Raises InputError GT0338 if there
+    is none."""
+    kept = sorted(build_dir.glob("stages/*.graph.json"), key=lambda p: int(p.name.split("-")[0]))
+    if not kept:
+        raise InputError("GT0338", "a graph is wanted, and this is a build without its graphs",
+                         where=str(build_dir), hint="build it with --keep, or name the graph that "
+                                                    "`graphtool opt` made")
+    return kept[-1]
