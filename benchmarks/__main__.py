@@ -9,7 +9,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from benchmarks.models import ALL, INT8, SETS, ZOO, named
+from benchmarks.models import ALL, DIGITS, INT8, QUANTISE, SETS, ZOO, named
 from benchmarks.models.tasks import TASKS
 
 COMMANDS = {
@@ -18,6 +18,7 @@ COMMANDS = {
     "conformance": "import, evaluate and compile each model, from ONNX and from torch",
     "zoo": "time the zoo beside other runtimes",
     "int8": "time quantised models beside other runtimes and float32",
+    "quantise": "quantise models by several tools: error and time",
     "kernels": "time single kernels of the zoo beside other runtimes",
     "scaling": "time models as batch, sequence, width and depth grow",
     "load": "time models beside processes that use the same processors",
@@ -41,7 +42,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser().parse_args(given)
     if options.work:
         os.environ["BENCH_DIR"] = str(options.work.resolve())
-    known = {**SETS, **ALL} if options.command not in OF_TASKS else TASKS
+    known = {**SETS, **ALL, **dict.fromkeys(DIGITS)} if options.command not in OF_TASKS else TASKS
     unknown = [m for m in options.models if m not in known]
     if unknown:
         raise SystemExit(f"there is no model {unknown[0]!r}, but {', '.join(known)}")
@@ -51,7 +52,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def models(command: str) -> list[str]:
-    return list(TASKS if command in OF_TASKS else INT8 if command == "int8" else ZOO)
+    own = {"int8": INT8, "quantise": QUANTISE, **dict.fromkeys(OF_TASKS, TASKS)}
+    return list(own.get(command, ZOO))
 
 
 def parser() -> argparse.ArgumentParser:

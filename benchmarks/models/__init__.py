@@ -104,3 +104,8 @@ def named(text: str) -> list[str]:
     """Models by name, or by the set they are in, separated by commas."""
     return list(dict.fromkeys(
         model for name in text.split(",") for model in SETS.get(name, {name: None})))
+
+DIGITS = ("digits_mlp", "digits_cnn", "digits_transformer")  # trained, in trained_digits.py
+# what `quantise` compares tools on: trained networks, and seeded ones of several kinds
+QUANTISE = (*DIGITS, "lenet", "mlp_b64", "tabular_mlp", "unet_small", "yolo_tiny", "dcgan_gen",
+            "distilbert_64")

@@ -9,27 +9,19 @@ reassociated).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.analysis.ranges import (
-    BYTES,
-    Narrow,
-    is_single,
-    known_array,
-    maker,
-    narrow,
-    wrapped,
-)
-from graphtool.ir.facets import Movement
-from graphtool.ir.graph import Graph, TensorType, is_constant
+from graphtool.analysis.ranges import is_single, maker, wrapped
+from graphtool.ir.graph import Graph, TensorType
 from graphtool.ir.op import Op
 from graphtool.ir.trace import Tracer
 from graphtool.kernels.choice.rules import Rules, assumed
+from graphtool.passes.integer.dequantised import Real, dequantised, values
+from graphtool.passes.integer.rounding import limits_of_bytes, quantised_again
 from graphtool.rewrite.engine import Journal, Rule, apply_rules, family_rule, numerics_class
 from graphtool.rewrite.engine import readers as read_times
 from graphtool.symbolic import Dim, product
@@ -43,112 +35,6 @@ def integer(graph: Graph, *, numerics: str = "reassociated",
     """The graph with integer products and convolutions where both operands are dequantised."""
     return apply_rules(graph, RULES, numerics_class(numerics, "integer"), journal,
                        assumed(rules))
-
-
-# ---- dequantised numbers --- --------------------------------------------------------------
-
-@dataclass(frozen=True)
-class Real:
-    """The real number (q - zero)·scale; the scale is a number or an array that broadcasts."""
-
-    narrow: Narrow
-    scale: Any
-
-    @property
-    def centred(self) -> Any:
-        """q - zero, in int32."""
-        wide = o.cast(self.narrow.q, dtype=dtypes.int32)
-        zero = self.narrow.zero
-        if isinstance(zero, Tracer) and zero.dtype is not dtypes.int32:
-            zero = o.cast(zero, dtype=dtypes.int32)
-        return wide if zero is None else o.sub(wide, zero)
-
-
-def dequantised(x: Any) -> Real | None:
-    """x as an integer times a scale; None if it is not known to be one."""
-    node = maker(x)
-    if node is None or x.dtype is not dtypes.float32:
-        return None
-    if node.op is o.mul:
-        for value, scale in (node.inputs, node.inputs[::-1]):
-            found = _steps(wrapped(x, value))
-            if found is not None and wrapped(x, value).shape == x.shape:
-                return Real(found, wrapped(x, scale))
-        return None
-    if node.op is o.concat:
-        return _joined(x, [wrapped(x, v) for v in node.inputs], node.attrs["axis"])
-    if node.op.movement & Movement.ONCE or node.op is o.max_pool:
-        inner = dequantised(wrapped(x, node.inputs[0]))
-        if inner is None or not is_single(inner.narrow.zero):
-            return None
-        scale = inner.scale
-        if not is_single(scale):
-            if node.op is not o.transpose or scale.ndim != x.ndim:
-                return None
-            scale = node.op(scale, **node.attrs)
-        if node.op is o.max_pool and not _positive(scale):
-            return None
-        return Real(Narrow(node.op(inner.narrow.q, **node.attrs), inner.narrow.zero), scale)
-    return None
-
-
-def _joined(x: Any, parts: list[Any], axis: int) -> Real | None:
-    """Parts that have one type, scale and zero point, side by side."""
-    found = [dequantised(p) for p in parts]
-    first = found[0] if found else None
-    if first is None or _only(first.scale) is None or _only(first.narrow.zero) is None:
-        return None
-    for r in found:
-        if r is None or r.narrow.q.dtype is not first.narrow.q.dtype or (
-                _only(r.scale) != _only(first.scale)
-                or _only(r.narrow.zero) != _only(first.narrow.zero)):
-            return None
-    joined = o.concat(*(r.narrow.q for r in found if r is not None), axis=axis)
-    return Real(Narrow(joined, first.narrow.zero), first.scale)
-
-
-def _steps(x: Any) -> Narrow | None:
-    """q - zero, if it was computed in float32."""
-    node = maker(x)
-    if node is None or x.dtype is not dtypes.float32:
-        return None
-    if node.op is o.cast:
-        source = wrapped(x, node.inputs[0])
-        return Narrow(source) if source.dtype in BYTES else narrow(source)
-    if node.op is o.sub:
-        left, zero = (wrapped(x, v) for v in node.inputs)
-        found = _steps(left)
-        whole = _whole(zero)
-        if found is not None and found.zero is None and whole is not None and left.shape == x.shape:
-            return Narrow(found.q, whole)
-    return None
-
-
-def _whole(zero: Any) -> Any:
-    """A zero point in float32 as an integer, if it is one."""
-    node = maker(zero)
-    if node is not None and node.op is o.cast and (
-            source := wrapped(zero, node.inputs[0])).dtype.is_integer:
-        return source
-    known = known_array(zero)
-    if known is None or not np.array_equal(known, np.rint(known)) or np.abs(known).max() > 255:
-        return None
-    return int(known.reshape(-1)[0]) if known.size == 1 else (
-        zero.builder.constant(known.astype(np.int32)))
-
-
-def _positive(scale: Any) -> bool:
-    known = _values(scale)
-    return known is not None and bool((known > 0).all())
-
-
-def _values(x: Any) -> Any:
-    """The values of a scale or bias. Parameters count as constant, because training through a
-    rounding is impossible."""
-    node = maker(x)
-    if is_constant(node):
-        return np.asarray(node.attrs["data"].source)
-    return known_array(x)
 
 
 # ---- products ----------------------------------------------------------------------------------
@@ -243,7 +129,7 @@ def _product_of(x: Any) -> tuple[Any, Any] | None:
         return None
     for value, scale in (node.inputs, node.inputs[::-1]):
         wide = maker(wrapped(x, value))
-        known = _values(wrapped(x, scale))
+        known = values(wrapped(x, scale))
         if wide is not None and wide.op is o.cast and known is not None and (
                 source := wrapped(x, wide.inputs[0])).dtype is dtypes.int32 and (
                 source.shape == x.shape):
@@ -261,7 +147,7 @@ def joined_scales(op: Op, xs: tuple[Any, ...], attrs: Any, type: TensorType) -> 
     x, by = xs if isinstance(xs[0], Tracer) or op is o.div else xs[::-1]
     if not isinstance(x, Tracer) or x.dtype is not dtypes.float32 or read_times(x) != 1:
         return None
-    divisor = _values(by)
+    divisor = values(by)
     if divisor is None or not np.isfinite(divisor).all() or not divisor.all():
         return None
     scale = np.float32(1) / divisor.astype(np.float64) if op is o.div else (
@@ -273,7 +159,7 @@ def joined_scales(op: Op, xs: tuple[Any, ...], attrs: Any, type: TensorType) -> 
     if node is None or node.op is not o.add:
         return None
     for value, bias in (node.inputs, node.inputs[::-1]):
-        found, known = _product_of(wrapped(x, value)), _values(wrapped(x, bias))
+        found, known = _product_of(wrapped(x, value)), values(wrapped(x, bias))
         if found is not None and known is not None and read_times(wrapped(x, value)) == 1:
             return o.add(o.mul(_float(found[0]), _number(x, found[1] * scale)),
                          _number(x, known * scale))
@@ -291,7 +177,7 @@ def whole_bias(_: Op, xs: tuple[Any, ...], attrs: Any, type: TensorType) -> Any:
     for x, b in (xs, xs[::-1]):
         found = _product_of(x)
         if found is None or read_times(x) != 1 or x.shape != type.shape or (
-                bias := _values(b)) is None:
+                bias := values(b)) is None:
             continue
         total, scale = found
         with np.errstate(all="ignore"):
@@ -306,44 +192,5 @@ def whole_bias(_: Op, xs: tuple[Any, ...], attrs: Any, type: TensorType) -> Any:
     return None
 
 
-@family_rule(o.cast)
-def quantised_again(_: Op, xs: tuple[Any, ...], attrs: Any, type: TensorType) -> Any:
-    """Quantising a dequantised number in the same way gives the same integer: (q - z)·s / s + z
-    = q"""
-    if type.dtype not in BYTES or not isinstance(xs[0], Tracer):
-        return None
-    rounded, zero = _without_zero(xs[0])
-    divided = maker(rounded)
-    if divided is None or divided.op is not o.round:
-        return None
-    quotient = maker(wrapped(rounded, divided.inputs[0]))
-    if quotient is None or quotient.op is not o.div:
-        return None
-    x, scale = (wrapped(rounded, v) for v in quotient.inputs)
-    real = dequantised(x)
-    if real is None or real.narrow.q.dtype is not type.dtype or _only(scale) is None or (
-            _only(real.scale) != _only(scale) or _only(real.narrow.zero) != zero):
-        return None
-    return real.narrow.q
-
-
-def _without_zero(x: Any) -> tuple[Any, float | None]:
-    """The rounded number and the zero point that was added to it."""
-    node = maker(x)
-    if node is None or node.op is not o.add:
-        return x, 0.0
-    value, zero = (wrapped(x, v) for v in node.inputs)
-    return value, _only(zero)
-
-
-def _only(x: Any) -> float | None:
-    """The single number that x holds; None counts as a zero point of 0."""
-    if x is None:
-        return 0.0
-    known = _values(x)
-    return float(np.float32(known.reshape(-1)[0])) if known is not None and known.size == 1 else (
-        None)
-
-
-RULES: list[Rule] = [quantised_again, integer_matmul, integer_linear, integer_conv,
-                           whole_bias, joined_scales]
+RULES: list[Rule] = [quantised_again, limits_of_bytes, integer_matmul, integer_linear, integer_conv,
+                     whole_bias, joined_scales]

@@ -1,0 +1,219 @@
+"""Quantises models by several tools from the same examples: error, and time of one inference.
+
+Trained networks on scikit-learn's digits (`samples/`), and seeded ones of the zoo. Contestants:
+graphtool by two ways of choosing ranges, onnxruntime's own tools, and nncf for OpenVINO where it is
+installed. Errors are those on inputs that were not calibrated on, against float32.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import importlib.util
+import logging
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks import stats, work
+from benchmarks.models import trained_digits
+from benchmarks.stats import OURS
+from benchmarks.work import Row
+
+Array = np.ndarray[Any, Any]
+Run = Callable[[Array], Array]
+CALIBRATION, HELD = 8, 4  # inputs of seeded models; the trained ones have images
+IMAGES = 128
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--seconds", type=float, default=0.2, help="of calls in a round")
+    parser.add_argument("--rounds", type=int, default=5)
+
+
+def main(options: argparse.Namespace) -> int:
+    """Quantise and time each model; the report goes to results/quantise.md."""
+    logging.disable(logging.WARNING)
+    journal = work.Journal(work.results("quantise.jsonl"), lambda row: row["name"])
+    rows = []
+    for name in options.models:
+        row = {"name": name, **contest(name, options.rounds, options.seconds), **work.stamp()}
+        journal.add(row)
+        rows.append(row)
+        print(f"{name}: " + "; ".join(
+            f"{k} {v['ms']:.4g} ms, error {v['error']:.2g}" for k, v in row["tools"].items()),
+            flush=True)
+    text = report(rows, options)
+    work.results("quantise.md").write_text(text)
+    print(f"\n{text}")
+    return 0
+
+
+class Case:
+    """One model as ONNX: `seen` to calibrate with and `fresh` to judge by, each a list of inputs;
+    `labels` of the fresh images where there are any."""
+
+    def __init__(self, name: str, folder: Path) -> None:
+        import torch
+        torch.manual_seed(0)
+        self.onnx, self.labels = folder / "float.onnx", None
+        if name in trained_digits.MAKERS:
+            model, train, test, self.labels = trained_digits.made(name)
+            self.seen = [train[i:i + 1] for i in range(IMAGES)]
+            self.fresh = [test[i:i + 1] for i in range(len(test))]
+        else:
+            from benchmarks.models.seeded import build
+            model, given = build(name)
+            if len(given) != 1:
+                given = given[:1]
+            rng, x = np.random.default_rng(0), given[0].numpy()
+
+            def drawn() -> Array:
+                made = rng.integers(x.min(), x.max() + 1, x.shape) if x.dtype.kind == "i" else (
+                    rng.normal(x.mean(), x.std(), x.shape))
+                return np.asarray(made, x.dtype)
+            self.seen = [x, *(drawn() for _ in range(CALIBRATION - 1))]
+            self.fresh = [drawn() for _ in range(HELD)]
+        x = torch.from_numpy(self.seen[0])
+        with torch.no_grad():
+            torch.onnx.export(model.eval(), (x,), str(self.onnx), dynamo=True, verbose=False,
+                              external_data=False, input_names=["x"], output_names=["y"])
+
+
+def contest(name: str, rounds: int, seconds: float) -> Row:
+    """Of each tool: milliseconds at one thread, relative error, images that are right."""
+    with tempfile.TemporaryDirectory(prefix="quantise-") as folder:
+        case = Case(name, Path(folder))
+        exact = _onnxruntime(case.onnx)
+        want = [exact(x) for x in case.fresh]
+        runs: dict[str, Run] = {}
+        for tool, make in TOOLS.items():
+            if tool != "nncf" or importlib.util.find_spec("nncf"):
+                runs[tool] = make(case, Path(folder) / tool)
+        times: dict[str, list[list[float]]] = {tool: [] for tool in runs}
+        for _ in range(rounds):
+            for tool, run in runs.items():
+                times[tool].append(_timed(run, case.fresh[0], seconds))
+        tools = {}
+        for tool, run in runs.items():
+            got = [run(x) for x in case.fresh]
+            tools[tool] = {"ms": stats.summary(times[tool]).median, "error": _error(got, want),
+                           "right": _right(got, case.labels)}
+        return {"tools": tools, "right": _right(want, case.labels),
+                "count": len(case.fresh) if case.labels is not None else None}
+
+
+def _timed(run: Run, x: Array, seconds: float) -> list[float]:
+    found: list[float] = []
+    end = time.perf_counter() + seconds
+    run(x)
+    while time.perf_counter() < end or len(found) < 5:
+        start = time.perf_counter()
+        run(x)
+        found.append(time.perf_counter() - start)
+    return found
+
+
+def _error(got: list[Array], want: list[Array]) -> float:
+    lost = sum(float(((a.astype(np.float64) - b) ** 2).sum())
+               for a, b in zip(got, want, strict=True))
+    return float(np.sqrt(lost / sum(float((b.astype(np.float64) ** 2).sum()) for b in want)))
+
+
+def _right(got: list[Array], labels: Array | None) -> int | None:
+    if labels is None:
+        return None
+    return int(sum(y.argmax() == label for y, label in zip(got, labels, strict=True)))
+
+
+# ---- the tools ---------------------------------------------------------------------------------
+
+def _graphtool(method: Any) -> Callable[[Case, Path], Run]:
+    def make(case: Case, folder: Path) -> Run:
+        import graphtool
+        module = graphtool.import_model(case.onnx)
+        name = module.graph.inputs[0].hint
+        examples = {name: np.stack(case.seen)}
+        small = graphtool.quantise(module, graphtool.Quantisation(method=method), examples)
+        loaded = graphtool.load(graphtool.build(small, folder), threads=1)
+        return lambda x: np.asarray(next(iter(loaded(**{name: x}).values())))
+    return make
+
+
+def _onnxruntime(path: Path) -> Run:
+    import onnxruntime
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads, options.log_severity_level = 1, 4
+    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    return lambda x: np.asarray(session.run(None, {"x": x})[0])
+
+
+def _by_onnxruntime(case: Case, folder: Path) -> Run:
+    from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
+    from onnxruntime.quantization.shape_inference import quant_pre_process
+    folder.mkdir()
+    quant_pre_process(str(case.onnx), str(folder / "plain.onnx"), skip_symbolic_shape=True)
+
+    class Reader:
+        def __init__(self) -> None:
+            self.rows = iter(case.seen)
+
+        def get_next(self) -> Mapping[str, Array] | None:
+            x = next(self.rows, None)
+            return None if x is None else {"x": x}
+    quantize_static(str(folder / "plain.onnx"), str(folder / "q.onnx"), Reader(),
+                    quant_format=QuantFormat.QDQ, per_channel=True,
+                    activation_type=QuantType.QUInt8, weight_type=QuantType.QInt8)
+    return _onnxruntime(folder / "q.onnx")
+
+
+def _by_nncf(case: Case, folder: Path) -> Run:
+    import openvino
+    nncf: Any = importlib.import_module("nncf")
+    core = openvino.Core()
+    small = nncf.quantize(core.read_model(str(case.onnx)), nncf.Dataset(case.seen),
+                          subset_size=len(case.seen))
+    compiled = core.compile_model(small, "CPU", {"INFERENCE_NUM_THREADS": 1,
+                                                 "PERFORMANCE_HINT": "LATENCY"})
+    request = compiled.create_infer_request()
+    return lambda x: request.infer([x])[0].copy()
+
+
+TOOLS: dict[str, Callable[[Case, Path], Run]] = {
+    OURS: _graphtool("minmax"), f"{OURS} mse": _graphtool("mse"), "onnxruntime": _by_onnxruntime,
+    "nncf": _by_nncf}
+
+
+# ---- the report --------------------------------------------------------------------------------
+
+def report(rows: list[Row], options: argparse.Namespace) -> str:
+    """Markdown: a row a model, and the ratios of time and error to the best peer."""
+    first, tools = rows[-1], list(rows[0]["tools"])
+    head = " | ".join(tools)
+    out = ["# Quantisation by several tools", "",
+           f"{first['date']}, {first['cpu']}, {first['cores']} cores, one thread; static int8, the "
+           f"same examples for all; contestants in turns, {options.rounds} rounds of "
+           f"{options.seconds} s, medians. Error: √(Σ(y − ŷ)² / Σy²) on inputs that were not "
+           f"calibrated on, against float32. Right: of {trained_digits.COUNT} test images, for "
+           f"trained models. Command: `{options.command_line}`.", "",
+           f"| ms, error | {head} | time ratio | error ratio |",
+           "|---|" + "---|" * (len(tools) + 2)]
+    faster, nearer = [], []
+    for row in rows:
+        found = row["tools"]
+        peers = [v for k, v in found.items() if not k.startswith(OURS)]
+        faster.append(min(p["ms"] for p in peers) / found[OURS]["ms"])
+        nearer.append(min(p["error"] for p in peers) / max(found[OURS]["error"], 1e-9))
+        cells = [f"{v['ms']:.4g}, {v['error']:.2g}" + (
+            f", {v['right']} right" if v["right"] is not None else "") for v in found.values()]
+        name = row["name"] + (f" ({row['right']} right)" if row["right"] is not None else "")
+        out.append(f"| {name} | {' | '.join(cells)} | {faster[-1]:.2f} | {nearer[-1]:.2f} |")
+    out += ["", "Ratios: the best peer's time, and the best peer's error, over graphtool's "
+                "(min-max). Geometric mean of "
+                f"time {stats.geometric_mean(faster):.2f}, of error "
+                f"{stats.geometric_mean(nearer):.2f}.", ""]
+    return "\n".join(out)

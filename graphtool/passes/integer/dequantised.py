@@ -1,0 +1,128 @@
+"""Dequantised numbers: (q - zero)·scale, found in the ops that compute it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from graphtool import dtypes
+from graphtool import ops as o
+from graphtool.analysis.ranges import BYTES, Narrow, is_single, known_array, maker, narrow, wrapped
+from graphtool.ir.facets import Movement
+from graphtool.ir.graph import is_constant
+from graphtool.ir.trace import Tracer
+
+
+@dataclass(frozen=True)
+class Real:
+    """The real number (q - zero)·scale; the scale is a number or an array that broadcasts."""
+
+    narrow: Narrow
+    scale: Any
+
+    @property
+    def centred(self) -> Any:
+        """q - zero, in int32."""
+        wide = o.cast(self.narrow.q, dtype=dtypes.int32)
+        zero = self.narrow.zero
+        if isinstance(zero, Tracer) and zero.dtype is not dtypes.int32:
+            zero = o.cast(zero, dtype=dtypes.int32)
+        return wide if zero is None else o.sub(wide, zero)
+
+
+def dequantised(x: Any) -> Real | None:
+    """x as an integer times a scale; None if it is not known to be one."""
+    node = maker(x)
+    if node is None or x.dtype is not dtypes.float32:
+        return None
+    if node.op is o.mul:
+        for value, scale in (node.inputs, node.inputs[::-1]):
+            found = _steps(wrapped(x, value))
+            if found is not None and wrapped(x, value).shape == x.shape:
+                return Real(found, wrapped(x, scale))
+        return None
+    if node.op is o.concat:
+        return _joined(x, [wrapped(x, v) for v in node.inputs], node.attrs["axis"])
+    if node.op.movement & Movement.ONCE or node.op is o.max_pool:
+        inner = dequantised(wrapped(x, node.inputs[0]))
+        if inner is None or not is_single(inner.narrow.zero):
+            return None
+        scale = inner.scale
+        if not is_single(scale):
+            if node.op is not o.transpose or scale.ndim != x.ndim:
+                return None
+            scale = node.op(scale, **node.attrs)
+        if node.op is o.max_pool and not _positive(scale):
+            return None
+        return Real(Narrow(node.op(inner.narrow.q, **node.attrs), inner.narrow.zero), scale)
+    return None
+
+
+def _joined(x: Any, parts: list[Any], axis: int) -> Real | None:
+    """Parts that have one type, scale and zero point, side by side."""
+    found = [dequantised(p) for p in parts]
+    first = found[0] if found else None
+    if first is None or only(first.scale) is None or only(first.narrow.zero) is None:
+        return None
+    for r in found:
+        if r is None or r.narrow.q.dtype is not first.narrow.q.dtype or (
+                only(r.scale) != only(first.scale)
+                or only(r.narrow.zero) != only(first.narrow.zero)):
+            return None
+    joined = o.concat(*(r.narrow.q for r in found if r is not None), axis=axis)
+    return Real(Narrow(joined, first.narrow.zero), first.scale)
+
+
+def _steps(x: Any) -> Narrow | None:
+    """q - zero, if it was computed in float32."""
+    node = maker(x)
+    if node is None or x.dtype is not dtypes.float32:
+        return None
+    if node.op is o.cast:
+        source = wrapped(x, node.inputs[0])
+        return Narrow(source) if source.dtype in BYTES else narrow(source)
+    if node.op is o.sub:
+        left, zero = (wrapped(x, v) for v in node.inputs)
+        found = _steps(left)
+        whole = _whole(zero)
+        if found is not None and found.zero is None and whole is not None and left.shape == x.shape:
+            return Narrow(found.q, whole)
+    return None
+
+
+def _whole(zero: Any) -> Any:
+    """A zero point in float32 as an integer, if it is one."""
+    node = maker(zero)
+    if node is not None and node.op is o.cast and (
+            source := wrapped(zero, node.inputs[0])).dtype.is_integer:
+        return source
+    known = known_array(zero)
+    if known is None or not np.array_equal(known, np.rint(known)) or np.abs(known).max() > 255:
+        return None
+    return int(known.reshape(-1)[0]) if known.size == 1 else (
+        zero.builder.constant(known.astype(np.int32)))
+
+
+def _positive(scale: Any) -> bool:
+    known = values(scale)
+    return known is not None and bool((known > 0).all())
+
+
+def values(x: Any) -> Any:
+    """The values of a scale or bias. Parameters count as constant, because training through a
+    rounding is impossible."""
+    node = maker(x)
+    if is_constant(node):
+        return np.asarray(node.attrs["data"].source)
+    return known_array(x)
+
+
+def only(x: Any) -> float | None:
+    """The single number that x holds; None counts as a zero point of 0."""
+    if x is None:
+        return 0.0
+    known = values(x)
+    return float(np.float32(known.reshape(-1)[0])) if known is not None and known.size == 1 else (
+        None)
