@@ -121,13 +121,15 @@ def isolated(ready: Sequence[Loaded], library: Path) -> list[Results]:
     """The outputs of programs run in a child; those that it leaves open run alone."""
     ends, child = multiprocessing.Pipe(duplex=False), os.fork()
     if child == 0:
-        signal.setitimer(signal.ITIMER_PROF, SECONDS * (1 if len(ready) == 1 else 2))
-        for inputs, c in ready:
-            try:
-                ends[1].send(run_once(c, library, inputs))
-            except (AssertionError, GraphtoolError) as error:
-                ends[1].send(jobs.short(error))
-        os._exit(0)
+        try:
+            signal.setitimer(signal.ITIMER_PROF, SECONDS * (1 if len(ready) == 1 else 2))
+            for inputs, c in ready:
+                try:
+                    ends[1].send(run_once(c, library, inputs))
+                except Exception as error:
+                    ends[1].send(jobs.short(error))
+        finally:  # else the child would go on as a second worker
+            os._exit(0)
     ends[1].close()
     found: list[Results] = []
     try:

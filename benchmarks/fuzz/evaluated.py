@@ -19,7 +19,7 @@ from benchmarks.fuzz.compare import amplified, assumed, difference, differing
 from benchmarks.fuzz.growing import Case, info, model_of
 from benchmarks.fuzz.judged import SECONDS, Evaluated, after_passes, code
 from benchmarks.fuzz.oracle import Oracle, Silent
-from benchmarks.fuzz.quirks import NEAR_ONE, Use, ours, quirk
+from benchmarks.fuzz.quirks import NEAR_ONE, Use, quirk
 from benchmarks.suite.limits import limited
 from graphtool import interp
 from graphtool.errors import GraphtoolError, UnsupportedError
@@ -63,10 +63,7 @@ def evaluated(case: Case, oracle: Oracle) -> Evaluated:
         numpy_helper.to_array(t) for t in case.model.graph.initializer)])
     if wrong := differing(got, want, len(case.ops)):
         _explain(case, found, values, wrong, want)
-    if why := next(filter(None, (ours(used(case, n, values)) for n in case.model.graph.node)), ""):
-        found.status, found.why, found.module = "explained", why, None
-    else:
-        after_passes(found)
+    after_passes(found)
     return found
 
 

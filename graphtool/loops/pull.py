@@ -99,6 +99,30 @@ def apply(fn: str, *args: PExpr, dtype: DType | None = None) -> Apply:
     return Apply(fn, args, dtype or args[0].dtype)  # type: ignore[arg-type]
 
 
+_MIRRORED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
+
+
+def decided(fn: str, a: PExpr, b: PExpr) -> bool | None:
+    """The result of a comparison that the types or the operands decide, else None.
+
+    C compilers warn of such comparisons: `u < 0` of an unsigned number, `n < n`.
+    """
+    if a is b:
+        if fn in ("lt", "gt"):
+            return False
+        if fn in ("le", "ge", "eq", "ne") and not a.dtype.is_float:  # NaN differs from itself
+            return fn != "ne"
+    if isinstance(a, Const):
+        fn, a, b = _MIRRORED.get(fn, fn), b, a
+    if not isinstance(b, Const) or not a.dtype.is_integer:
+        return None
+    if fn in ("lt", "ge") and b.value <= a.dtype.low:
+        return fn == "ge"
+    if fn in ("gt", "le") and b.value >= a.dtype.high:
+        return fn == "le"
+    return None
+
+
 def cast(x: PExpr, to: DType) -> PExpr:
     """`x` converted to type `to`; `x` itself if it has this type already."""
     return x if x.dtype == to else Apply("cast", (x,), to)  # type: ignore[arg-type]

@@ -16,7 +16,7 @@ from graphtool.dtypes import DType
 from graphtool.ir.facets import Precision, Trait
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import Op, register
-from graphtool.loops.pull import Names, Pull, apply, cast, const
+from graphtool.loops.pull import Names, PExpr, Pull, apply, cast, const, decided
 from graphtool.ops.common import (
     Array,
     as_array,
@@ -66,8 +66,12 @@ def declare(row: Scalar) -> Op:
         dtype = next(x.dtype for x in xs if isinstance(x, Pull))
         pulls = [as_pull(x, dtype) for x in xs]
         result = dtypes.bool_ if row.result == "bool" else dtype
-        return Pull(result, broadcast_shapes(*(p.shape for p in pulls)), lambda idx: apply(
-            row.name, *(p.at_broadcast(idx) for p in pulls), dtype=result))
+
+        def at(idx: Any) -> PExpr:
+            args = [p.at_broadcast(idx) for p in pulls]
+            known = decided(row.name, *args) if row.arity == 2 else None
+            return apply(row.name, *args, dtype=result) if known is None else const(known, result)
+        return Pull(result, broadcast_shapes(*(p.shape for p in pulls)), at)
 
     def vjp(g: Any, y: Any, *xs: Any) -> tuple[Any, ...]:
         return row.derivative(o, g, y, *xs)  # type: ignore[misc]

@@ -13,6 +13,7 @@ from graphtool.ops.common import (
     check_axis,
     composite,
     count,
+    equal_dims,
     equal_types,
     like_first,
     need,
@@ -141,8 +142,9 @@ def _channel_types(x: TensorType, *vectors: TensorType | None, axis: int = 1,
 def _group_types(x: TensorType, *vectors: TensorType | None, groups: int,
                  epsilon: float) -> TensorType:
     need(x.rank >= 2, f"x {x} needs a batch and a channel axis")
-    need(groups >= 1 and x.shape[1] % groups == 0,
-         f"the channels of {x} cannot be divided into {groups} groups")
+    message = f"the channels of {x} cannot be divided into {groups} groups"
+    need(groups >= 1, message)
+    equal_dims((x.shape[1] % groups,), (0,), message)
     return _channel_types(x, *vectors)
 
 

@@ -141,7 +141,10 @@ def _resample(x: Any, axis: int, index: Array, weights: Array | None) -> Any:
         return _dense(x, axis, index, weights)
     total = None
     for k in range(index.shape[1]):
-        part = taken(index[:, k]) * _along(weights[:, k], axis, x.ndim).astype(kind)
+        weight = _along(weights[:, k], axis, x.ndim).astype(kind)
+        part = taken(index[:, k]) * weight
+        if (weight == 0).any():  # NaN and infinity stay where their weight is not 0
+            part = o.select(weight == 0, 0.0, part)
         total = part if total is None else total + part
     return total
 

@@ -87,7 +87,8 @@ def _interpolated(x: Any, at: Any, n: Any, axis: int, mode: str, cubic: float,
         weights = [w / total for w in weights]
     y = None
     for i, w in zip(taps, weights, strict=True):
-        part = _taken(x, i, n, axis) * _along(o.cast(w, dtype=x.dtype), axis, x.ndim)
+        weight = _along(o.cast(w, dtype=x.dtype), axis, x.ndim)
+        part = o.select(o.eq(weight, 0.0), 0.0, _taken(x, i, n, axis) * weight)
         y = part if y is None else y + part
     return y
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 pytest.importorskip("onnx")
 
 from benchmarks.fuzz import grow
-from benchmarks.fuzz.compiled import in_c
+from benchmarks.fuzz.compiled import in_c, isolated
 from benchmarks.fuzz.variants import VARIANTS, variant_of, variants
 from benchmarks.libraries import run_once, together
 from graphtool import interp
@@ -32,3 +33,13 @@ def test_programs_of_all_templates_are_one_library(tmp_path: Path) -> None:
 
 def test_each_variant_has_its_turn() -> None:
     assert {variant_of(s) for s in range(9)} == set(variants())
+
+
+def test_a_fault_of_the_child_stays_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error of any kind is a result; the child never goes on as a second worker."""
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("nothing to divide by")
+    monkeypatch.setattr("benchmarks.fuzz.compiled.run_once", broken)
+    parent, ready = os.getpid(), [({}, None)]
+    said = isolated(ready, Path("none.so"))  # type: ignore[arg-type]
+    assert os.getpid() == parent and "ZeroDivisionError" in str(said[0])

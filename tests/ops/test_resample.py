@@ -10,16 +10,18 @@ import torch.nn.functional as F
 from onnx.reference.ops.op_resize import _cubic_coeffs, _interpolate_nd
 
 from graphtool import ops as o
+from graphtool import passes
 from graphtool.dtypes import float64
 from graphtool.interp import run
 from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.trace import trace
-from graphtool.symbolic import Symbol, symbol
+from graphtool.symbolic import Symbol, dim_of, symbol
 from tests.cases import CASES, Case, arrays
 from tests.torch_oracle import agree, normal
 
 SIZES = [(7, 3), (4, 5), (1, 9), (8, 10), (2, 2), (11, 1)]
 X = normal(2, 3, 4, 5)
+N = Symbol("n", 1)
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -119,3 +121,24 @@ def test_open_sizes_do_what_static_ones_do(mode: str, coordinates: str, antialia
     for size in (3, 6, 13):
         got = run(module, {"x0": given, "x1": np.zeros(size)})["y"]
         np.testing.assert_allclose(got, fn((1, 2, size, 7))(given), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("mode", ["linear", "cubic"])
+@pytest.mark.parametrize("coordinates", ["align_corners", "asymmetric", "half_pixel"])
+@pytest.mark.parametrize("size", [5, 9])
+def test_what_has_no_weight_does_not_spread(mode: str, coordinates: str, size: int) -> None:
+    """An open size of 5 and a fixed one give NaN at the same places; none by 0 · ∞."""
+    def to(x: Any) -> Any:
+        return o.resize(x, sizes=(2, size), mode=mode, coordinates=coordinates)
+    x = normal(2, 5)
+    x[0, 2], x[1, 0] = np.inf, np.nan
+
+    def result(n: Any) -> Any:
+        module = Module(trace(to, [TensorType(float64, (2, n))]), ("y",), {"n": N})
+        return run(passes.run(module, "decompose"), {"x0": x})["y"]
+    fixed = result(5)
+    np.testing.assert_array_equal(result(dim_of(N)), fixed)
+    if size == 5:
+        np.testing.assert_array_equal(fixed, x)
+    elif coordinates == "align_corners" and mode == "linear":  # its first and last are x's own
+        np.testing.assert_array_equal(fixed[:, ::8], x[:, ::4])

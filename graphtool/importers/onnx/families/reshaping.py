@@ -6,7 +6,7 @@ from typing import Any
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.importers.onnx.driver.claims import agreed_entries
+from graphtool.importers.onnx.driver.claims import agreed_entries, agreed_truth
 from graphtool.importers.onnx.driver.computed import entry
 from graphtool.importers.onnx.driver.registry import Refused, onnx_op
 from graphtool.importers.onnx.driver.values import (
@@ -20,9 +20,10 @@ from graphtool.importers.onnx.driver.values import (
     ints,
     known_entry,
     reshape,
+    transpose,
 )
 from graphtool.importers.onnx.families.computed_axes import agreed_axes
-from graphtool.importers.onnx.families.shape import dim_array, need_small, need_vector
+from graphtool.importers.onnx.families.shape import dim_array, iota, need_small, need_vector
 from graphtool.ops.common import broadcast_shapes
 from graphtool.symbolic import (
     Dim,
@@ -77,10 +78,12 @@ def _computed_shape(x: Any, shape: Any, allowzero: int,
     open_axes = [i for i, d in enumerate(out) if isinstance(d, int) and d == -1] or [
         i for i, d in enumerate(out) if d is None]
     filled = _filled(x, cast(shape, dtypes.int64), count, total, allowzero)
+    # an empty tensor may have any sizes; one that may be empty, those that it has without 0
+    most = None if total == 0 else product(maximum(d, 1) for d in x.shape)
     rest: Dim = 1
     for i, d in enumerate(out):
         if i not in open_axes[-1:]:
-            size = entry(filled, i, 0, total) if d is None else d
+            size = entry(filled, i, 0, most) if d is None else d
             out[i], rest = size, rest * size
     for i in open_axes[-1:]:
         out[i] = floordiv(total, maximum(rest, 1))
@@ -154,9 +157,22 @@ def expand(x: Any, shape: Any, *, ctx: Any) -> Any:
         room = ctx.room()
         return o.broadcast(x, shape=_spread_shape(x, shape) if room is None
                            else _agreed_spread(x, shape, room))
-    wanted = broadcast_shapes(tuple(x.shape), dims(shape, "the shape"))
+    to = dims(shape, "the shape")
+    for axis, n in enumerate(to, x.ndim - len(to)):
+        if axis >= 0 and n != 1 and isinstance(n, int) and known(x.shape[axis], "==", n) is None:
+            x = _one_or(x, axis, n)
+    wanted = broadcast_shapes(tuple(x.shape), to)
     need_small(x, product(wanted))
     return x if tuple(x.shape) == wanted else o.broadcast(x, shape=wanted)
+
+
+def _one_or(x: Any, axis: int, n: int) -> Any:
+    """x with n elements along an axis of an open size, which a run checks to be 1 or n."""
+    have = dim_tensor(x.shape[axis], x.builder)
+    agreed_truth(o.or_(o.eq(have, 1), o.eq(have, n)), f"whether axis {axis} is 1 or {n}")
+    at = o.min(iota(x, (n,), 0), have - 1)
+    rows = o.gather(x, reshape(at, (n, 1)), axes=(axis,))
+    return transpose(rows, (*range(1, axis + 1), 0, *range(axis + 1, x.ndim)))
 
 
 def _agreed_spread(x: Any, shape: Any, room: tuple[int, ...]) -> tuple[int, ...]:

@@ -1,0 +1,53 @@
+"""Open sizes that random graphs found: groups of channels, Expand, an empty Reshape."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from graphtool import interp
+from graphtool.errors import InputError
+from graphtool.ir import listing
+from tests.importers.onnx.build import agree, checked, model, node, random
+from tests.lower.compiling import compiled, optimised
+
+GROUPS = model([node("y = GroupNormalization(x, s, b)", num_groups=2)],
+               ["x f32 2 C 3", "s f32 C", "b f32 C"], ["y f32 ? ? ?"], opset=21)
+SPREAD = model([node("y = Expand(x, to)")], ["x f32 2 N 4"], ["y f32 ? ? ?"],
+               {"to": np.array([3, 1])}, opset=21)
+EMPTY = model([node("y = Reshape(x, to)")], ["x f32 7 0", "to i64 2"], ["y f32 ? ?"], opset=21)
+
+
+def groups(n: int) -> dict[str, Any]:
+    return {"x": random(2, n, 3), "s": random(n), "b": random(n)}
+
+
+CASES = {"groups": (GROUPS, [groups(2), groups(6)], [groups(3)]),
+         "expand": (SPREAD, [{"x": random(2, n, 4)} for n in (1, 3)], [{"x": random(2, 2, 4)}]),
+         "empty": (EMPTY, [{"x": random(7, 0), "to": np.array(to)} for to in (
+             [7, 0], [0, -1], [0, 0], [20, 0])], [])}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_sizes_that_fit_are_those_of_the_oracle(name: str, tmp_path: Path) -> None:
+    proto, good, bad = CASES[name]
+    module = checked(proto)
+    for feed in good:
+        agree(proto, feed)
+    for feed in bad:
+        with pytest.raises(InputError):
+            interp.run(module, feed)
+    built = compiled(optimised(module), tmp_path)
+    for feed in good:
+        want = interp.run(module, feed)["y"]
+        np.testing.assert_allclose(built.run(feed)["y"], want, 1e-5, 1e-5)
+    for feed in bad:
+        with pytest.raises(InputError):
+            built.run(feed)
+
+
+def test_groups_of_open_channels_are_a_condition() -> None:
+    assert listing.required(checked(GROUPS)) == ["C % 2 == 0"]
