@@ -38,6 +38,8 @@ from graphtool.symbolic import Dim, Poly, Symbol, bounds, symbols
 ARITY = {"select": 3, "cast": 1, "bitcast": 1}
 REDUCTIONS = ("add", "mul", "max", "min", "and", "or")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+# no header of a template uses such names within its functions
+LOCAL = re.compile(r"[a-z]{1,8}[0-9]{1,9}|running")
 _RESERVED = re.compile(
     r"d\d+|gt_.*|auto|break|case|char|const|continue|default|do|double|else|enum|extern|float|for|"
     r"goto|if|inline|int|long|register|restrict|return|short|signed|sizeof|static|struct|switch|"
@@ -53,6 +55,14 @@ def identifier(name: str, kind: str) -> None:
     """Refuse a name that is not a C identifier, or that the emitted C uses itself."""
     if not _IDENTIFIER.fullmatch(name) or (kind != "buffer" and _RESERVED.fullmatch(name)):
         raise fault("GT0370", f"{name[:80]!r} cannot be the name of a {kind}")
+
+
+def local(name: str, kind: str) -> None:
+    """Refuse a name within a kernel that a template's header may use for a variable of its own."""
+    identifier(name, kind)
+    if not LOCAL.fullmatch(name):
+        raise fault("GT0370", f"{name[:80]!r} cannot be the name of a {kind}, which are letters "
+                              f"and a number, as in x0")
 
 
 @dataclass(frozen=True)
@@ -89,7 +99,7 @@ def accesses(kernel: Kernel, dims: frozenset[str]) -> list[Access]:
     found: list[Access] = []
     params: dict[str, Param] = {}
     for p in kernel.params:
-        identifier(p.name, "parameter")
+        local(p.name, "parameter")
         if p.name in params:
             raise fault("GT0370", f"{p.name!r} is the name of two parameters",
                         f"kernel {kernel.name}")
@@ -160,7 +170,10 @@ class _Checker:
                 raise fault("GT0372", f"the loop over {i.name} cannot reduce {name!r} by {fn!r}")
 
     def fresh(self, name: str, scope: _Scope) -> None:
-        identifier(name, "scalar")
+        local(name, "scalar")
+        self.new(name, scope)
+
+    def new(self, name: str, scope: _Scope) -> None:
         if name in scope.names or name in scope.indices or name in scope.params:
             raise fault("GT0370", f"{name!r} is defined twice")
 
@@ -244,12 +257,14 @@ class _Checker:
             if p is None or p.packed or (buffer in t.writes and p.const):
                 raise fault("GT0373", f"{t.kernel} cannot touch {buffer[:40]!r}")
         for hook in t.hooks:
-            self.hook(hook, scope)
+            self.hook(hook, contract.hook, scope)
 
-    def hook(self, h: Hook, scope: _Scope) -> None:
+    def hook(self, h: Hook, names: tuple[str, ...], scope: _Scope) -> None:
         identifier(h.name, "hook")
-        for s in h.indices:
-            self.fresh(s.name, scope)
+        for s, name in zip(h.indices, names, strict=True):
+            if s.name != name:
+                raise fault("GT0370", f"{s.name[:80]!r} cannot be the index {name} of a hook")
+            self.new(s.name, scope)
 
 
 def _affine(d: Dim, loops: dict[str, Symbol]) -> bool:

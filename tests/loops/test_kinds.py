@@ -43,15 +43,15 @@ I, R, LANE = (Symbol(n, 0, 5, 6) for n in ("i0", "r0", "j0"))  # noqa: E741
 COUNT = symbol_of(Symbol("count", 0))
 ROW = tuple(Symbol(n, 0) for n in ("b", "m", "n"))
 AT, ALONG = symbol_of(I), symbol_of(Symbol("j0", 0, None, COUNT))
-X, ACC = Load("x0", AT, float32), Name("sum", float32)
+X, ACC = Load("x0", AT, float32), Name("acc0", float32)
 HALF = Apply("lt", (Index(AT, int64), Index(3, int64)), bool_)
 TWICE = Apply("mul", (X, Const(2.0, float32)), float32)
 PLACE = symbol_of(ROW[1]) * 3 + symbol_of(ROW[2]) + ALONG
 PLUS = Apply("add", (Load("acc", ALONG, float32), Const(1.0, float32)), float32)
 BODIES: tuple[tuple[Stmt, ...], ...] = (
-    (Let("sum", Const(0.0, float32), mutable=True),
-     For(R, 6, "simd", (Accumulate("sum", "add", Load("x0", symbol_of(R), float32)),),
-         (("sum", "add"),)),
+    (Let("acc0", Const(0.0, float32), mutable=True),
+     For(R, 6, "simd", (Accumulate("acc0", "add", Load("x0", symbol_of(R), float32)),),
+         (("acc0", "add"),)),
      For(I, 6, "parallel", (Let("v", TWICE), If(
          HALF, (Store("y0", AT, Name("v", float32)),), (Store("y0", AT, ACC),))))),
     (Template("transpose", (("PLANES", 1), ("A", 2), ("B", 3), ("XB", 2)), (("X", "x0", 0),),
@@ -108,7 +108,7 @@ SPOILT: dict[type, Stmt] = {  # what the verifier finds only if it looks at this
     Name: Store("y0", 0, Name("w", float32)), Index: Store("y0", 0, Index(AT, float64)),
     Load: Store("y0", 0, NO), Apply: Store("y0", 0, Apply("exp", (NO,), float32)),
     Const: Store("y0", 0, Const(1.0, float64)), Let: Let("v", NO), Store: Store("y0", 7, X),
-    Accumulate: Accumulate("sum", "add", NO), For: For(I, 6, "simd", (Store("y0", AT, NO),)),
+    Accumulate: Accumulate("acc0", "add", NO), For: For(I, 6, "simd", (Store("y0", AT, NO),)),
     If: If(Const(True, bool_), (), (Store("y0", 0, NO),)),
     Template: replace(BODIES[1][0], hooks=(Hook("epilogue", ROW, (Store("y0", 0, NO),)),))}
 

@@ -37,16 +37,16 @@
 /* Whether scores become weights without any change but a factor. */
 #define GT_PLAIN (!GT_MASKED && (GT_SOFTCAP) == 0.0f && (GT_SCALE) > 0.0f)
 
-/* The scores of row s from key k0 on, scaled, capped and masked, to weights; the sum of these.
+/* The scores of row s from key `from` on, scaled, capped and masked, to weights; the sum of these.
    `highest` is the greatest score so far. It is updated here, unless scores are plain: then it
    already includes these. */
-GT_INLINE float GT_JOIN(GT_NAME, _weights)(float *restrict x, int64_t b, int64_t s, int64_t k0,
+GT_INLINE float GT_JOIN(GT_NAME, _weights)(float *restrict x, int64_t b, int64_t s, int64_t from,
                                            int64_t seen, float *highest GT_PARAMS)
 {
     float top = *highest;
     if (GT_PLAIN) return gt_softmax_row(x, seen, GT_SCALE, top);
 #if GT_MASKED
-    const float *mask = GT_MASK(b, s) + k0 * GT_MASK_STEP;
+    const float *mask = GT_MASK(b, s) + from * GT_MASK_STEP;
 #endif
     GT_SIMD_REDUCE(max, top)
     for (int64_t i = 0; i < seen; i++) {
@@ -62,24 +62,24 @@ GT_INLINE float GT_JOIN(GT_NAME, _weights)(float *restrict x, int64_t b, int64_t
     return gt_softmax_row(x, seen, 1.0f, top);
 }
 
-/* The weights of `rows` queries from row s on for the keys from k0 to k1, in place of their scores;
-   `highest` and `sums` are of all keys so far, and what was summed before is to be multiplied by
-   `past`. */
-GT_INLINE void GT_JOIN(GT_NAME, _scores)(const int rows, int64_t b, int64_t s, int64_t k0,
-                                         int64_t k1, const float *keys, float *scores,
+/* The weights of `rows` queries from row s on for the keys `from` to `upto`, in place of their
+   scores; `highest` and `sums` are of all keys so far, and what was summed before is to be
+   multiplied by `past`. */
+GT_INLINE void GT_JOIN(GT_NAME, _scores)(const int rows, int64_t b, int64_t s, int64_t from,
+                                         int64_t upto, const float *keys, float *scores,
                                          float *highest, float *sums, float *past GT_PARAMS)
 {
     const int64_t wide = GT_WIDE;
     const float factor = (GT_PLAIN ? (GT_SCALE) : 1.0f) * 1.44269504f;
     float tops[GT_MR * GT_LANES] GT_ALIGNED;
     /* keys that all rows see: each lane keeps the greatest of their scores */
-    const int64_t common = gt_max(0, (((GT_CAUSAL) ? gt_min(k1, s + 1) : k1) - k0) / GT_NR);
+    const int64_t common = gt_max(0, (((GT_CAUSAL) ? gt_min(upto, s + 1) : upto) - from) / GT_NR);
     for (int i = 0; i < rows * GT_LANES; i++) tops[i] = -INFINITY;
-    for (int64_t p = 0; p < gt_ceil_div(k1 - k0, GT_NR); p++) {
+    for (int64_t p = 0; p < gt_ceil_div(upto - from, GT_NR); p++) {
         gt_vf acc[GT_MR * GT_NV];
         gt_tile_zero(acc, rows, GT_NV);
         gt_tile_fma(acc, rows, GT_NV, GT_Q(b) + s * (GT_LDQ), GT_LDQ,
-                    keys + (k0 + p * GT_NR) * (GT_D), GT_D, (const char *)keys, 0, 0);
+                    keys + (from + p * GT_NR) * (GT_D), GT_D, (const char *)keys, 0, 0);
         GT_UNROLL for (int i = 0; i < rows; i++)
             GT_UNROLL for (int j = 0; j < GT_NV; j++)
                 gt_store(scores + i * wide + p * GT_NR + j * GT_LANES, acc[i * GT_NV + j]);
@@ -93,41 +93,41 @@ GT_INLINE void GT_JOIN(GT_NAME, _scores)(const int rows, int64_t b, int64_t s, i
                 }
     }
     GT_ROLLED for (int i = 0; i < rows; i++) {
-        const int64_t seen = gt_max(0, ((GT_CAUSAL) ? gt_min(k1, s + i + 1) : k1) - k0);
+        const int64_t seen = gt_max(0, ((GT_CAUSAL) ? gt_min(upto, s + i + 1) : upto) - from);
         float *row = scores + i * wide, top = highest[i];
         if (GT_PLAIN) {
             top = gt_highest(tops + i * GT_LANES, GT_LANES, top);
             top = gt_highest(row + common * GT_NR, seen - common * GT_NR, top);
         }
         const float old = highest[i];
-        const float sum = GT_JOIN(GT_NAME, _weights)(row, b, s + i, k0, seen, &top GT_ARGS);
+        const float sum = GT_JOIN(GT_NAME, _weights)(row, b, s + i, from, seen, &top GT_ARGS);
         highest[i] = top;
-        if (k0 == 0) {
+        if (from == 0) {
             sums[i] = sum;
         } else {
             past[i] = old == top ? 1.0f : gt_exp2_negative((old - top) * factor);
             sums[i] = sums[i] * past[i] + sum;
         }
-        for (int64_t k = seen; k < k1 - k0; k++) row[k] = 0.0f;
+        for (int64_t k = seen; k < upto - from; k++) row[k] = 0.0f;
     }
 }
 
-/* Adds what the keys from k0 to k1 contribute to the sums in `tile`; calls the epilogue after the
+/* Adds what the keys `from` to `upto` contribute to the sums in `tile`; calls the epilogue after the
    last one. */
-GT_INLINE void GT_JOIN(GT_NAME, _values)(const int rows, int64_t b, int64_t s, int64_t k0,
-                                         int64_t k1, int64_t last, const float *values,
+GT_INLINE void GT_JOIN(GT_NAME, _values)(const int rows, int64_t b, int64_t s, int64_t from,
+                                         int64_t upto, int64_t last, const float *values,
                                          const float *scores, const float *past,
                                          const float *sums, int64_t d, float *tile GT_PARAMS)
 {
     gt_vf acc[GT_MR * GT_NV];
-    if (k0 == 0) gt_tile_zero(acc, rows, GT_NV);
+    if (from == 0) gt_tile_zero(acc, rows, GT_NV);
     else
         GT_UNROLL for (int i = 0; i < rows; i++)
             GT_UNROLL for (int j = 0; j < GT_NV; j++)
                 acc[i * GT_NV + j] = ((gt_vf *)tile)[i * GT_NV + j] * gt_splat(past[i]);
-    gt_tile_fma(acc, rows, GT_NV, scores, GT_WIDE, values + d * (GT_T) + k0 * GT_NR, k1 - k0,
+    gt_tile_fma(acc, rows, GT_NV, scores, GT_WIDE, values + d * (GT_T) + from * GT_NR, upto - from,
                 (const char *)values, 0, 0);
-    if (k1 < last) {
+    if (upto < last) {
         gt_tile_store(acc, rows, GT_NV, tile);
         return;
     }
@@ -163,12 +163,14 @@ GT_INLINE void GT_JOIN(GT_NAME, _block)(const int rows, int64_t b, int64_t s,
     }
     float *tiles = scores + GT_MR * GT_WIDE;
     const int64_t chunk = gt_ceil_div(gt_ceil_div(last, chunks), GT_NR) * GT_NR;
-    for (int64_t k0 = 0; k0 < last; k0 += chunk) {
-        const int64_t k1 = gt_min(last, k0 + chunk);
-        GT_JOIN(GT_NAME, _scores)(rows, b, s, k0, k1, keys, scores, highest, sums, past GT_ARGS);
+    for (int64_t from = 0; from < last; from += chunk) {
+        const int64_t upto = gt_min(last, from + chunk);
+        GT_JOIN(GT_NAME, _scores)
+        (rows, b, s, from, upto, keys, scores, highest, sums, past GT_ARGS);
         for (int64_t d = 0; d < (GT_DV); d += GT_NR)
             GT_JOIN(GT_NAME, _values)
-            (rows, b, s, k0, k1, last, values, scores, past, sums, d, tiles + d * GT_MR GT_ARGS);
+            (rows, b, s, from, upto, last, values, scores, past, sums, d,
+             tiles + d * GT_MR GT_ARGS);
     }
 }
 
