@@ -52,8 +52,8 @@ BODIES: tuple[tuple[Stmt, ...], ...] = (
     (Let("acc0", Const(0.0, float32), mutable=True),
      For(R, 6, "simd", (Accumulate("acc0", "add", Load("x0", symbol_of(R), float32)),),
          (("acc0", "add"),)),
-     For(I, 6, "parallel", (Let("v", TWICE), If(
-         HALF, (Store("y0", AT, Name("v", float32)),), (Store("y0", AT, ACC),))))),
+     For(I, 6, "parallel", (Let("v0", TWICE), If(
+         HALF, (Store("y0", AT, Name("v0", float32)),), (Store("y0", AT, ACC),))))),
     (Template("transpose", (("PLANES", 1), ("A", 2), ("B", 3), ("XB", 2)), (("X", "x0", 0),),
               ("x0",), ("y0",), (Hook("epilogue", ROW, (For(
                   Symbol("j0", 0, None, COUNT), COUNT, "simd", (Store("y0", PLACE, PLUS),)),)),)),))
@@ -107,7 +107,7 @@ NO: Expr = Load("nowhere", 0, float32)
 SPOILT: dict[type, Stmt] = {  # what the verifier finds only if it looks at this kind, or inside it
     Name: Store("y0", 0, Name("w", float32)), Index: Store("y0", 0, Index(AT, float64)),
     Load: Store("y0", 0, NO), Apply: Store("y0", 0, Apply("exp", (NO,), float32)),
-    Const: Store("y0", 0, Const(1.0, float64)), Let: Let("v", NO), Store: Store("y0", 7, X),
+    Const: Store("y0", 0, Const(1.0, float64)), Let: Let("v0", NO), Store: Store("y0", 7, X),
     Accumulate: Accumulate("acc0", "add", NO), For: For(I, 6, "simd", (Store("y0", AT, NO),)),
     If: If(Const(True, bool_), (), (Store("y0", 0, NO),)),
     Template: replace(BODIES[1][0], hooks=(Hook("epilogue", ROW, (Store("y0", 0, NO),)),))}

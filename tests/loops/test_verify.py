@@ -69,7 +69,7 @@ def let(name: str, value: Expr, mutable: bool = False) -> Let:
 def template(**changes: Any) -> Template:
     t = Template("transpose", (("PLANES", 2), ("A", 5), ("B", 5), ("XB", 5)),
                  (("X", "x0", symbol_of(Symbol("b", 0))),), ("x0",), ("y0",),
-                 (Hook("epilogue", (Symbol("p", 0), Symbol("m", 0), Symbol("n", 0)),
+                 (Hook("epilogue", (Symbol("b", 0), Symbol("m", 0), Symbol("n", 0)),
                        (Store("y0", symbol_of(Symbol("m", 0)), Load("acc", 0, float32)),)),))
     return replace(t, **changes)
 
