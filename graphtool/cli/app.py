@@ -11,6 +11,7 @@ from graphtool.cli import (
     captures,
     catalog,
     compiling,
+    completion,
     demo,
     derivatives,
     faultfinding,
@@ -55,6 +56,7 @@ VERBS: tuple[tuple[str, Callable[..., object]], ...] = (
     ("support", catalog.support),
     ("doctor", catalog.doctor),
     ("explain", catalog.explain),
+    ("completion", completion.completion),
     ("demo", demo.demo),
 )
 cache = typer.Typer(**SETTINGS, help="Manage the cache of compiled objects.")

@@ -60,6 +60,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
                 "graphtool support samples/digits.onnx --json"),
     "doctor": ("graphtool doctor", "graphtool doctor --json"),
     "explain": ("graphtool explain", "graphtool explain GT0412"),
+    "completion": ("graphtool completion bash", "graphtool completion fish"),
     "demo": ("graphtool demo --seconds 0.5", "graphtool demo -o tour --seconds 0.5"),
     "cache dir": ("graphtool cache dir",),
     "cache prune": ("graphtool cache prune", "graphtool cache prune --limit 100000000"),

@@ -31,6 +31,7 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT3027": ("an option for graphs with a program or a build",
                "`show` prints a program or a build whole; --why and --node also explain their "
                "kernels."),
+    "GT3028": ("a shell without completion", "There are scripts for bash, zsh and fish."),
     "GT3029": ("unreadable --limit",
                "Write --limit nodes=5000000, bytes=NUMBER or seconds=NUMBER."),
     "GT3031": ("unknown rival", "`bench --vs` knows onnxruntime."),

@@ -29,6 +29,7 @@ def test_every_verb_shows_examples() -> None:
     assert set(EXAMPLES) == set(VERBS)
     for name, lines in EXAMPLES.items():
         assert all(line in VERBS[name].epilog for line in lines)
+        assert len(lines) > 1 or not VERBS[name].params, "two examples, one without options"
 
 
 @pytest.mark.parametrize("name", VERBS)

@@ -1,0 +1,217 @@
+"""completion: the script by which a shell completes graphtool's verbs, options and known words.
+
+It is made from the parser, so it knows what this version takes; plug-ins given by --plugin add
+theirs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Annotated, Any, NamedTuple
+
+import typer
+
+from graphtool.cli import terminal
+from graphtool.errors import UsageError, one_of
+
+
+class Option(NamedTuple):
+    """An option by all its names; `value`: it takes one, `words`: those that are known."""
+
+    names: tuple[str, ...]
+    help: str
+    value: bool
+    words: tuple[str, ...] = ()
+
+
+class Verb(NamedTuple):
+    """A verb with its options, and the known words of its arguments; without any, files."""
+
+    name: str
+    help: str
+    options: tuple[Option, ...]
+    words: tuple[str, ...] = ()
+
+
+def verbs(program: Any) -> list[Verb]:
+    """The verbs of the parser's command for the program, in the order of its help."""
+    always = tuple(_option(p) for p in program.params if "--plugin" in p.opts)
+    return [_verb(program.commands[name], name, always) for name in program.commands]
+
+
+def _verb(command: Any, name: str, always: tuple[Option, ...]) -> Verb:
+    inner = getattr(command, "commands", {})
+    options = {o.names: o for one in (command, *inner.values()) for p in one.params
+               if p.param_type_name == "option" and (o := _option(p, name))}
+    words = tuple(inner) or tuple(_ARGUMENTS[name]() if name in _ARGUMENTS else ())
+    helped = Option(("--help",), "Show this message and exit.", False)
+    return Verb(name, _line(command.help), (*options.values(), *always, helped), words)
+
+
+def _option(p: Any, verb: str = "") -> Option:
+    names = (*p.opts, *p.secondary_opts)
+    known = next((_VALUES[key] for n in names for key in (f"{verb} {n}", n) if key in _VALUES),
+                 tuple)
+    return Option(names, _line(p.help), not p.is_flag, tuple(dict.fromkeys(known())))
+
+
+def _line(text: str | None) -> str:
+    """The first sentence of a help text."""
+    return re.split(r"(?<=[.])\s", " ".join((text or "").split()))[0]
+
+
+def _targets() -> Iterable[str]:
+    from graphtool.target import TABLE
+    return ("native", *TABLE)
+
+
+def _passes() -> Iterable[str]:
+    from graphtool.passes import PASSES
+    return (p.name for p in PASSES)
+
+
+def _ops() -> Iterable[str]:
+    from graphtool.report.catalog import ops_report
+    return (row.name for row in ops_report(None).ops)
+
+
+def _schemas() -> Iterable[str]:
+    from graphtool.report.schemas import TYPES
+    return TYPES
+
+
+def _codes() -> Iterable[str]:
+    from graphtool.explain import CODES
+    return sorted(CODES)
+
+
+def _categories() -> Iterable[str]:
+    from graphtool.ir.op import CATEGORIES
+    return CATEGORIES
+
+
+def _losses() -> Iterable[str]:
+    from graphtool.transforms.training.recipe import LOSSES
+    return LOSSES
+
+
+def _optimizers() -> Iterable[str]:
+    from graphtool.transforms.training.optimizers import OPTIMIZERS
+    return OPTIMIZERS
+
+
+def _schedules() -> Iterable[str]:
+    from graphtool.train.schedule import SCHEDULES
+    return SCHEDULES
+
+
+_VALUES: dict[str, Callable[[], Iterable[str]]] = {
+    "build --march": lambda: (*_targets(), "fat"), "build --target": lambda: ("cpu", *_targets()),
+    "--march": _targets, "--passes": _passes, "--category": _categories,
+    "--capture": lambda: ("export", "fx"), "--loss": _losses, "--optimizer": _optimizers,
+    "--schedule": _schedules}
+_ARGUMENTS: dict[str, Callable[[], Iterable[str]]] = {
+    "ops": _ops, "schema": _schemas, "explain": _codes, "completion": lambda: SHELLS}
+
+
+# ---- scripts -----------------------------------------------------------------------------------
+
+def bash(found: list[Verb]) -> list[str]:
+    """The lines for bash: `source <(graphtool completion bash)`."""
+    values = [f"        '{v.name} {name}') words='{' '.join(o.words)}' ;;"
+              for v in found for o in v.options if o.words for name in o.names]
+    files = [f"'{v.name} {name}'" for v in found for o in v.options if o.value and not o.words
+             for name in o.names]
+    options = [f"        {v.name}) options='{_names(v)}'; words='{' '.join(v.words)}' ;;"
+               for v in found]
+    return [
+        "# bash completion of graphtool: source <(graphtool completion bash)",
+        "_graphtool() {",
+        "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}",
+        "    local i verb='' options='--help --version --plugin' words=''",
+        "    COMPREPLY=()",
+        "    for ((i = 1; i < COMP_CWORD; i++)); do",
+        "        case ${COMP_WORDS[i]} in",
+        "            --plugin) i=$((i + 1)) ;;",
+        "            -*) ;;",
+        "            *) verb=${COMP_WORDS[i]}; break ;;",
+        "        esac",
+        "    done",
+        "    [[ $prev == --plugin ]] && return", "    case $verb in",
+        f"        '') words='{' '.join(v.name for v in found)}' ;;",
+        *options, "    esac", "    case \"$verb $prev\" in", *values,
+        *([f"        {'|'.join(files)}) return ;;"] if files else []),
+        "        *) [[ $cur == -* ]] && words=$options ;;", "    esac",
+        "    [[ $words ]] && COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))",
+        "}", "complete -o default -F _graphtool graphtool"]
+
+
+def zsh(found: list[Verb]) -> list[str]:
+    """The lines for zsh: a file `_graphtool` in a folder of `fpath`, or `source` after compinit."""
+    described = [f"        {_zsh_quoted(f'{v.name}:{v.help}')}" for v in found]
+    cases = [line for v in found for line in (
+        f"        {v.name})", "            _arguments \\",
+        *(f"                {spec} \\" for o in v.options for spec in _zsh_option(o)),
+        f"                {_zsh_quoted('*:word:' + _zsh_words(v.words))} ;;")]
+    return ["#compdef graphtool", "# zsh completion of graphtool: source <(graphtool completion "
+            "zsh)", "_graphtool() {", "    local -a verbs", "    verbs=(", *described, "    )",
+            "    if (( CURRENT == 2 )); then", "        _describe verb verbs", "        return",
+            "    fi", "    local verb=$words[2]", "    shift words", "    (( CURRENT-- ))",
+            "    case $verb in", *cases, "        *) _files ;;", "    esac", "}",
+            "if [[ $funcstack[1] == _graphtool ]]; then", "    _graphtool \"$@\"", "else",
+            "    compdef _graphtool graphtool", "fi"]
+
+
+def _zsh_option(o: Option) -> Iterable[str]:
+    text = re.sub(r"([\[\]:\\])", r"\\\1", o.help)
+    value = f":value:{_zsh_words(o.words)}" if o.value else ""
+    return (_zsh_quoted(f"*{name}[{text}]{value}") for name in o.names)
+
+
+def _zsh_words(words: tuple[str, ...]) -> str:
+    return f"({' '.join(words)})" if words else "_files"
+
+
+def _zsh_quoted(text: str) -> str:
+    return "'" + text.replace("'", "'\\''") + "'"
+
+
+def fish(found: list[Verb]) -> list[str]:
+    """The lines for fish: `graphtool completion fish | source`."""
+    out = ["# fish completion of graphtool: graphtool completion fish | source",
+           "complete -c graphtool -n __fish_use_subcommand -f"]
+    for v in found:
+        out.append(f"complete -c graphtool -n __fish_use_subcommand -a {v.name} "
+                   f"-d {_fish_quoted(v.help)}")
+        inside = f"complete -c graphtool -n '__fish_seen_subcommand_from {v.name}'"
+        if v.words:
+            out.append(f"{inside} -f -a {_fish_quoted(' '.join(v.words))}")
+        for o in v.options:
+            names = " ".join(f"-l {n[2:]}" if n.startswith("--") else f"-s {n[1:]}"
+                             for n in o.names)
+            value = f" -x -a {_fish_quoted(' '.join(o.words))}" if o.words else (
+                " -r" if o.value else "")
+            out.append(f"{inside} {names}{value} -d {_fish_quoted(o.help)}")
+    return out
+
+
+def _fish_quoted(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _names(v: Verb) -> str:
+    return " ".join(name for o in v.options for name in o.names)
+
+
+SHELLS: dict[str, Callable[[list[Verb]], list[str]]] = {"bash": bash, "zsh": zsh, "fish": fish}
+
+
+def completion(context: typer.Context, shell: Annotated[str, typer.Argument(
+        metavar="SHELL", help="bash, zsh or fish.")]) -> None:
+    """Print a script that completes verbs, options and known words in a shell.
+
+    In bash: `source <(graphtool completion bash)`."""
+    if shell not in SHELLS:
+        raise UsageError("GT3028", f"no completion for {shell!r}", hint=one_of(shell, SHELLS))
+    terminal.lines(SHELLS[shell](verbs(context.find_root().command)))
