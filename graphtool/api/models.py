@@ -9,13 +9,14 @@ from typing import TypeVar
 
 import graphtool.kernels  # noqa: F401  (fills the registry)
 from graphtool import importers, interp
+from graphtool.analysis.composites import notes
 from graphtool.api.options import Array, Capture, Kernels, Pathlike, Precision, goal, rules
 from graphtool.dtypes import dtype as named_dtype
 from graphtool.importers.assumptions import Bounds
 from graphtool.ir import serial
 from graphtool.ir.facets import Assumption
 from graphtool.ir.graph import Module
-from graphtool.ir.listing import listing
+from graphtool.ir.listing import Form, listing
 from graphtool.lower.arena import arena_of
 from graphtool.passes import run as run_passes
 
@@ -55,7 +56,7 @@ def write(module: Module, path: Pathlike) -> None:
 
 def show(module: Module) -> str:
     """The listing of a graph, one node on a line; large constants are named by their digest."""
-    return "\n".join(listing(module))
+    return "\n".join(listing(module, Form(notes=notes(module.graph))))
 
 
 def evaluate(module: Module, inputs: Mapping[str, Array], *,

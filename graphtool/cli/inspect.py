@@ -71,9 +71,10 @@ def show(graph: Shown, stats: Stats = False, tabular: Tabular = False,
                            [(r.kind, r.category, r.name, r.op, r.operands, r.type, r.at)
                             for r in found])
     else:
+        from graphtool.analysis.composites import notes
         from graphtool.ir.listing import Form, listing
         terminal.lines(listing(module, Form("embed", where=where, full=True) if full else Form(
-            weights=relpath(side) if side else "", where=where)))
+            weights=relpath(side) if side else "", where=where, notes=notes(module.graph))))
 
 
 def _show_why(source: str, node: str | None, pair: tuple[str, str] | None, json: bool) -> None:

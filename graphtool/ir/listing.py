@@ -4,7 +4,7 @@ reads."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -35,6 +35,7 @@ class Form:
     weights: str = ""  # the file that has them
     where: bool = False  # the table of source locations
     full: bool = False  # all that a graph file holds: version, history, choices and meta too
+    notes: Mapping[Value, str] = field(default_factory=dict)  # comments behind what makes a value
 
 
 def dumps(module: Module, weights_name: str = "", embed: bool = False) -> str:
@@ -117,7 +118,8 @@ def _body(module: Module, graph: Graph, names: Mapping[Value, str], form: Form,
     for node in graph.nodes:
         if is_constant(node):
             continue
-        yield f"{indent}{node_text(node, names)}{_origin(node, form)}"
+        note = "".join(f"  # {form.notes[v]}" for v in node.outputs if v in form.notes)
+        yield f"{indent}{node_text(node, names)}{_origin(node, form)}{note}"
         for key, region in node.attrs.items():
             if isinstance(region, Graph):
                 inner = value_names(region)

@@ -29,8 +29,9 @@ def summary(d: Diff) -> str:
 
 def _line(c: Change) -> str:
     where = f"  # {c.where}" if c.where else ""
-    op = "" if c.op == c.name else f" {c.op}"
-    return f"{SIGNS[c.kind]} {c.name}:{op} {c.detail}{where}"
+    told = c.detail.partition(",")[0].endswith(f" → {c.op}")  # relu → tanh
+    op = "" if told else f" {c.op}"
+    return f"{SIGNS[c.kind]} {c.name}:{op} {c.detail}".rstrip() + where
 
 
 def _numbers(d: Delta) -> str:

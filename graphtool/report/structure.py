@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from graphtool import ops as o
+from graphtool.analysis.composites import relus
 from graphtool.analysis.costs import decomposed, signature
 from graphtool.errors import GraphtoolError
 from graphtool.ir.facets import Trait
@@ -151,5 +153,15 @@ def _pointwise(op: Op, types: tuple[Any, ...], attrs: tuple[tuple[str, Any], ...
 
 def patterns(groups: list[tuple[Node, ...]]) -> list[tuple[str, int]]:
     """The chains as text, such as `conv → relu`, with their number; the most frequent first."""
-    counted = Counter(" → ".join(n.op.name for n in g if not is_constant(n)) for g in groups)
+    counted = Counter(" → ".join(_readable(g)) for g in groups)
     return sorted(counted.items(), key=lambda item: (-item[1], item[0]))
+
+
+def _readable(group: tuple[Node, ...]) -> Iterator[str]:
+    """The ops of a group; a relu that was taken apart is one again."""
+    found = relus(group)
+    for node in group:
+        if node in found:
+            yield "relu"
+        elif not is_constant(node) and node not in found.values():
+            yield node.op.name

@@ -116,3 +116,9 @@ def test_work_grows_with_the_number_of_nodes() -> None:
         assert len(found[0].changes) == 1 and sum(found[0].nodes) == 8 * n
         return made
     assert work(2000) < 2.1 * work(1000)
+
+
+def test_an_op_is_named_even_where_the_node_has_its_name() -> None:
+    one = module(trace(lambda x: o.exp(x), [TensorType(dtypes.float32, (4,))]))
+    two = module(trace(lambda x: o.neg(o.exp(x)), [TensorType(dtypes.float32, (4,))]))
+    assert text(diff(one, two), "a", "b")[0] == "+ neg: neg f32[4]"

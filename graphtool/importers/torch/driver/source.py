@@ -112,8 +112,8 @@ def _inputs(module: ModuleType, place: str, model: nn.Module | ExportedProgram) 
             args, kwargs = model.example_inputs
             return tuple(args), dict(kwargs)
         raise InputError("GT1114", f"{place} offers no sample inputs",
-                         hint="give --inputs 'x:f32[1,3,224,224]', or define inputs() in the file, "
-                              "returning a tuple of tensors")
+                         hint="define inputs() in the file, returning a tuple of tensors; import, "
+                              "build and emit also take --inputs 'x:f32[1,3,224,224]'")
     found = _guarded("calling inputs()", function)
     if isinstance(found, dict) and isinstance(model, nn.Module) and (
             found.keys() <= inspect.signature(model.forward).parameters.keys()):
