@@ -21,6 +21,7 @@ LEVEL = {name: i for i, layer in enumerate(LAYERS) for name in layer}
 ONLY = {  # who alone may import a package
     "onnx": ("importers/onnx", "exporters/onnx", "integrations/onnx_backend.py"),
     "torch": ("importers/torch", "integrations/torch_compile.py"),
+    "jax": ("importers/stablehlo/capture.py",),
     "typer": ("cli",),
     "rich": ("cli",),
 }

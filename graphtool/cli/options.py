@@ -42,8 +42,8 @@ Shapes = Annotated[list[str] | None, typer.Option(
         "x:none "
     "leaves an optional input out. May be repeated.")]
 Capture = Annotated[str | None, typer.Option(
-    "--capture", help="How to capture a torch model: export (torch.export, the default) or fx "
-    "(torch.fx).")]
+    "--capture", help="How to capture Python code: export (torch.export, the default) or fx "
+    "(torch.fx) of a torch model, jax (jax.export) of a function of JAX.")]
 Dynamic = Annotated[list[str] | None, typer.Option(
     "--dynamic", metavar="NAME=LO..HI", help="Leave a dim of a torch model open: batch=1..64 opens "
     "dim 0 of every input, seq@ids.1,mask.1=1..128 the dims that it names. Also for named dims of "

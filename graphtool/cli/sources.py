@@ -42,8 +42,8 @@ class Importing(NamedTuple):
         from graphtool import importers
         from graphtool.importers.limits import read_limits
         capture = self.capture or "export"
-        if capture not in ("export", "fx"):
-            raise UsageError("GT3021", f"unknown capture {capture!r}", hint="export or fx")
+        if capture not in ("export", "fx", "jax"):
+            raise UsageError("GT3021", f"unknown capture {capture!r}", hint="export, fx or jax")
         return importers.import_source(source, inputs=self.inputs, capture=capture,
                                        dynamic=bounds(self.dynamic),
                                        limits=read_limits(self.limits))

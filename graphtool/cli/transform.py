@@ -22,12 +22,12 @@ def import_(source: Annotated[str, typer.Argument(
             capture: options.Capture = None, dynamic: options.Dynamic = None,
             check: Annotated[bool, typer.Option(
                 "--check/--no-check",
-                help="Whether to compare the graph with torch or onnxruntime.")] = True,
+                help="Whether to compare the graph with torch, JAX or onnxruntime.")] = True,
             limit: options.Limit = None) -> int:
     """Import a model as a graph, and compare the two.
 
-    The evaluator runs the graph on two random inputs, and torch or onnxruntime the model. The exit
-    code is 1 if they differ, or if the comparison itself fails."""
+    The evaluator runs the graph on two random inputs, and torch, JAX or onnxruntime the model. The
+    exit code is 1 if they differ, or if the comparison itself fails."""
     from graphtool.importers import form
     from graphtool.importers.hints import dynamic_options
     from graphtool.importers.limits import read_limits
@@ -46,7 +46,7 @@ def import_(source: Annotated[str, typer.Argument(
     if not check:
         return 0
     from graphtool.verify.imports import check_import
-    found = check_import(source, module, inputs or (), read_limits(limit or ()))
+    found = check_import(source, module, inputs or (), read_limits(limit or ()), capture or "")
     terminal.note(found.line)
     return 0 if found.ok else 1
 

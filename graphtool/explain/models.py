@@ -84,6 +84,12 @@ TABLE: dict[str, tuple[str, str]] = {
                "An input is given as NAME:TYPE, like x:f32[1,3,224,224]."),
     "GT1116": ("torch fails on the inputs",
                "The model raised an error when torch itself ran it; the message is torch's."),
+    "GT1117": ("jax is not installed", "Install the extra: pip install 'graphtool[jax]'."),
+    "GT1118": ("JAX cannot capture the function",
+               "The error names the line at which JAX stopped, and gives its message. A branch on "
+               "a value needs jax.lax.cond; a size that follows from data has no shape."),
+    "GT1119": ("not a function of JAX",
+               "The name after the colon must be a function that takes arrays, or trees of them."),
     "GT1120": ("an option that the torch.compile backend does not know",
                "The message lists the known options. freeze=True makes the parameters "
                "constants."),
@@ -120,6 +126,9 @@ TABLE: dict[str, tuple[str, str]] = {
                "Its operands or attributes are not what StableHLO gives it."),
     "GT1307": ("a type that is not that of the result",
                "The type behind the operation contradicts its operands."),
+    "GT1308": ("sizes that the program does not allow",
+               "JAX wrote conditions on open sizes into the program, and the sizes that are "
+               "given contradict one of them."),
     "GT1310": ("unsupported parts of a StableHLO program",
                "All of them are listed with counts and source lines. A custom call is code "
                "outside of the program; write it with other functions of JAX."),

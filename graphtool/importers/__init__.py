@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 from graphtool.errors import UsageError
@@ -18,7 +19,7 @@ Dynamic = Mapping[str, Bounds]
 
 def import_source(source: str, *, inputs: Sequence[str] = (), capture: str = "export",
                   dynamic: Dynamic | None = None, limits: Limits | None = None) -> Module:
-    """The module of a model file, or of a torch module that Python source makes.
+    """The module of a model file, or of a torch module or a function of JAX in Python source.
 
     `inputs` are `NAME:f32[1,3,224,224]` specs, which take the place of the sample inputs that
     the Python file offers; of an ONNX model they say what its sequences and optionals are made
@@ -41,6 +42,10 @@ def import_source(source: str, *, inputs: Sequence[str] = (), capture: str = "ex
         case "graph":
             refuse_options(source, [n for n, v in (("inputs", inputs), ("dynamic", dynamic)) if v])
             return serial.load(Path(source))
+        case _ if capture == "jax":
+            need_jax()
+            from graphtool.importers.stablehlo.capture import import_function
+            return import_function(source, inputs, dynamic=dynamic, limits=limits)
         case _:
             from graphtool.importers.torch import import_torch, need_torch
             need_torch()
@@ -48,6 +53,13 @@ def import_source(source: str, *, inputs: Sequence[str] = (), capture: str = "ex
             made = load(source, inputs)
             return import_torch(made.model, made.args, capture=capture, dynamic=dynamic,
                                 names=made.names, kwargs=made.kwargs)
+
+
+def need_jax() -> None:
+    """Raises UsageError GT1117 where jax is not installed."""
+    if find_spec("jax") is None:
+        raise UsageError("GT1117", "this needs jax, which is not installed",
+                         hint="pip install 'graphtool[jax]'")
 
 
 def refuse_options(source: str, given: Sequence[str]) -> None:

@@ -17,7 +17,7 @@ from graphtool.ir.graph import Module
 from graphtool.ir.run_sizes import all_nodes
 from graphtool.verify.budget import check_sizes, deadline
 from graphtool.verify.compare import Difference, compare, is_text, magnitude, worst
-from graphtool.verify.sides import Side, by_position, of_onnx, of_torch
+from graphtool.verify.sides import Side, by_position, of_jax, of_onnx, of_torch
 
 SEEDS = (0, 1)
 ATOL, RTOL = 1e-4, 1e-3  # tolerances for float32 through many layers, with sums in another order
@@ -36,7 +36,7 @@ class ImportCheck:
 
 
 def check_import(source: str, module: Module, specs: Sequence[str] = (),
-                 limits: Limits | None = None) -> ImportCheck:
+                 limits: Limits | None = None, capture: str = "") -> ImportCheck:
     """Compare on two inputs, within `limits`.
 
     An archive and a model that draws random numbers have nothing to be compared with; for them
@@ -53,8 +53,8 @@ def check_import(source: str, module: Module, specs: Sequence[str] = (),
         return _unchecked("onnxruntime is not installed")
     try:
         check_sizes(module, limits)
-        side = of_onnx(Path(source), limits) if source.endswith(".onnx") else of_torch(
-            source, module, specs)
+        side = of_onnx(Path(source), limits) if source.endswith(".onnx") else of_jax(
+            source, module, specs) if capture == "jax" else of_torch(source, module, specs)
         rows = [row for seed in SEEDS for row in _compare(side, module, seed, limits)]
     except GraphtoolError as error:
         return _unchecked(error.message)

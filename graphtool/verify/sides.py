@@ -122,6 +122,17 @@ def of_torch(source: str, module: Module | None = None, specs: Sequence[str] = (
     return Side("torch", tuple(inputs), run)
 
 
+def of_jax(source: str, module: Module, specs: Sequence[str] = ()) -> Side:
+    """A function of JAX, run by JAX itself; its inputs have the names that they have in its
+    graph."""
+    from graphtool.importers.stablehlo.capture import reference
+    names = value_names(module.graph)
+    inputs = [names[v] for v in module.graph.inputs]
+    call = reference(source, specs)
+    return Side("jax", tuple(inputs), lambda xs: dict(zip(
+        module.output_names, call([xs[n] for n in inputs]), strict=True)))
+
+
 # ---- inputs for both ---------------------------------------------------------------------------
 
 def made_up(sources: Sequence[str], found: tuple[Side, ...], seed: int,

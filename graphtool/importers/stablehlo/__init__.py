@@ -79,7 +79,7 @@ def import_text(text: str, *, dynamic: Mapping[str, Bounds] | None = None,
             module = importer.run()
         except Undecided as error:
             fault = error
-        better = importer.found.better()
+        better = importer.promises.better(importer.found.better())
         if module is not None:
             better = better.at_least(least_sizes(
                 (d for n in module.graph.nodes for v in n.outputs for d in v.type.shape),

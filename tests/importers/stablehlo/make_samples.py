@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -29,13 +30,33 @@ NAMES = words("""
 """)
 
 
+def open_sizes() -> str:
+    """A program with two open sizes, b of 2 to 64 and t a multiple of 4."""
+    import jax
+    import jax.numpy as jnp
+
+    def fn(x: Any, w: Any) -> Any:
+        h = jnp.concatenate([x, x]) @ w
+        return (jax.nn.softmax(h), x.reshape(-1), h[1:], x.mean(0), jnp.arange(x.shape[0]),
+                jnp.pad(x, ((1, 0), (0, 2))), jnp.cumsum(x, 0))
+    b, t = jax.export.symbolic_shape("b, t", constraints=["b >= 2", "b <= 64", "mod(t, 4) == 0"])
+    made = jax.export.export(jax.jit(fn))(*(jax.ShapeDtypeStruct(s, np.float32)
+                                            for s in ((b, t), (t, 5))))
+    return str(made.mlir_module())
+
+
+def plain(text: str) -> str:
+    """The text with names of files instead of paths."""
+    return re.sub(r'"/[^"\n]*/([^"/\n]+\.py)"', r'"\1"', text)
+
+
 def main() -> None:
     """Write the files of every named case."""
+    (FOLDER.parent / "open" / "sizes.mlir").write_text(plain(open_sizes()))
     found = {c.name.replace(" ", "_"): c for c in all_cases()}
     for name in NAMES:
         text, inputs, outputs = exported(found[name])
-        plain = re.sub(r'"/[^"\n]*/([^"/\n]+\.py)"', r'"\1"', text)
-        (FOLDER / f"{name}.mlir").write_text(plain)
+        (FOLDER / f"{name}.mlir").write_text(plain(text))
         np.savez_compressed(FOLDER / f"{name}.npz", **{  # type: ignore[arg-type]
             f"{kind}_{i}": x for kind, xs in (("in", inputs), ("out", outputs))
             for i, x in enumerate(xs)})

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from contextlib import suppress
 from typing import Any
 
-from graphtool.errors import UsageError, near
+from graphtool.errors import InputError, UsageError, near
 from graphtool.importers.stablehlo.driver.places import argument_name, path_name
 from graphtool.importers.stablehlo.driver.registry import REFUSED, Refused
 from graphtool.importers.stablehlo.driver.session import Names, Session
@@ -12,6 +14,7 @@ from graphtool.importers.stablehlo.driver.values import element_type
 from graphtool.importers.stablehlo.text.tree import Argument, Function
 from graphtool.ir.graph import Graph, TensorType, Value
 from graphtool.symbolic import Dim, Symbol, symbols
+from graphtool.symbolic.parse import parse
 
 
 class Entry:
@@ -20,13 +23,16 @@ class Entry:
     def __init__(self, importer: Session, main: Function) -> None:
         self.importer = importer
         self.free: dict[str, Symbol] = {}
+        self.named: dict[str, Dim] = {}  # every open size, also one that is a number by now
+        self.inner = inner_names(importer, main)
+        self.told = importer.names.sizes or polymorphic(main)
         names = distinct([self._name(i, a) for i, a in enumerate(main.arguments)])
         tracers = [self._input(i, a, n) for i, (a, n) in enumerate(
             zip(main.arguments, names, strict=True))]
         for key in importer.dynamic:
-            if key not in self.free:
+            if key not in self.named:
                 raise UsageError("GT1104", f"there is no open size {key!r}", hint=near(
-                    key, self.free, f"they are {', '.join(self.free)}") if self.free else
+                    key, self.named, f"they are {', '.join(self.named)}") if self.named else
                     "all sizes of the program are fixed; jax.export.symbolic_shape makes open ones")
         importer.found.settle(self.free)
         self.inputs: tuple[Value, ...] = tuple(t.value for t in tracers if t is not REFUSED)
@@ -34,7 +40,8 @@ class Entry:
 
     def _name(self, i: int, a: Argument) -> str:
         given = self.importer.names.inputs
-        return given[i] if i < len(given) else argument_name(a.origin) or a.name.removeprefix("%")
+        return given[i] if i < len(given) else argument_name(a.origin) or self.inner.get(
+            a.name) or a.name.removeprefix("%")
 
     def _input(self, i: int, a: Argument, name: str) -> Any:
         try:
@@ -47,12 +54,20 @@ class Entry:
         return self.importer.builder.input(TensorType(dtype, shape), name)
 
     def _size(self, i: int, axis: int, name: str) -> Dim:
-        """An open size of an input: the caller's name for it, else `x_0` for axis 0 of x."""
-        given = self.importer.names.sizes
-        key = str(given[i][axis]) if i < len(given) else f"{name}_{axis}"
+        """An open size of an input: the caller's or JAX's expression for it, else `x_0` for axis 0
+        of x."""
+        said = self.told[i][axis] if i < len(self.told) and axis < len(self.told[i]) else ""
+        parts = re.findall(r"[A-Za-z_]\w*", str(said))
+        if parts and parts != [said]:
+            with suppress(InputError):
+                return parse(str(said), {n: self._symbol(n) for n in parts})
+        return self._symbol(parts[0] if parts == [said] else f"{name}_{axis}")
+
+    def _symbol(self, key: str) -> Dim:
         bounds = self.importer.dynamic.get(key)
         lo, hi = (bounds[0], bounds[1]) if isinstance(bounds, tuple) else (1, None)
         made = self.importer.found.facts.size(key, lo, hi)
+        self.named[key] = made
         for s in symbols(made):
             self.free[s.name] = s
         return made
@@ -60,6 +75,40 @@ class Entry:
     def symbols(self, graph: Graph) -> dict[str, Symbol]:
         """The module's open sizes by name."""
         return {s.name: s for v in graph.inputs for d in v.type.shape for s in symbols(d)}
+
+
+def inner_names(importer: Session, main: Function) -> dict[str, str]:
+    """The names that arguments have in a function that `main` calls with them: JAX writes one
+    around a function of open sizes."""
+    out: dict[str, str] = {}
+    for op in main.body or ():
+        callee = importer.program.functions.get(str(op.attrs.get("callee")))
+        for used, a in zip(op.operands, callee.arguments if callee else (), strict=False):
+            if name := argument_name(a.origin):
+                out.setdefault(used, name)
+    return out
+
+
+_SPECS = re.compile(r"polymorphic shapes specifications: (.*?\))\.( |$)")
+_SHAPE = re.compile(r"\.shape = \(([^()]*(?:\([^()]*\)[^()]*)*)\)")
+
+
+def polymorphic(main: Function) -> list[list[str]]:
+    """The sizes of each argument as `b`, `2*b` or `3`, which JAX writes into its assertions; empty
+    where it wrote none, or not for all arguments of open sizes."""
+    for op in main.body or ():
+        found = _SPECS.search(str(op.attrs.get("error_message") or ""))
+        if found is None:
+            continue
+        rows = [[d.strip() for d in re.split(r",(?![^(]*\))", s) if d.strip()]
+                for s in _SHAPE.findall(found[1])]
+        wanted = [a for a in main.arguments if None in (a.kind.shape or ())]
+        if len(rows) != len(wanted) or any(len(r) != len(a.kind.shape or ())
+                                           for r, a in zip(rows, wanted, strict=True)):
+            return []
+        told = iter(rows)
+        return [next(told) if a in wanted else [] for a in main.arguments]
+    return []
 
 
 def output_names(main: Function, count: int, names: Names) -> tuple[str, ...]:

@@ -10,10 +10,13 @@ import numpy as np
 
 from graphtool.dtypes import DType
 from graphtool.errors import Undecided
+from graphtool.importers.assumptions import Assuming
+from graphtool.importers.stablehlo.driver.promises import Promises
 from graphtool.importers.stablehlo.driver.regions import Closed
 from graphtool.importers.stablehlo.driver.registry import Refused
 from graphtool.importers.stablehlo.driver.values import (
     FOLD_LIMIT,
+    Asked,
     Sizes,
     Spread,
     compact,
@@ -38,6 +41,7 @@ class Driver(Protocol):
     """What the importer offers to handlers; `convert.py` implements it."""
 
     builder: Builder
+    promises: Promises
 
     def inline(self, region: Region, xs: Sequence[Any], env: Env, vector: bool) -> list[Any]:
         """Run a region here on these values; returns what it returns."""
@@ -100,19 +104,28 @@ class Context:
         Constants are computed at import; a constant of one value becomes a literal, unless its
         operand is among the `kept`, and what is only repeated is repeated by the op.
         """
-        shape = broadcast_shapes(*(shape_of(x) for x in xs))
+        shape = self._joined(xs)
         if all(isinstance(x, np.ndarray) for x in xs):
             parts = [compact(x) for x in xs]
             if np.broadcast(*parts).size <= FOLD_LIMIT:
                 return spread(np.asarray(op(*parts, **attrs)), shape)
-        if any(isinstance(x, Sizes) for x in xs):
-            xs = tuple(self.tensor(x) if isinstance(x, Sizes) else x for x in xs)
+        if any(isinstance(x, (Sizes, Asked)) for x in xs):
+            xs = tuple(self.tensor(x) if isinstance(x, (Sizes, Asked)) else x for x in xs)
         given = [None if i in kept else literal(x) for i, x in enumerate(xs)]
         if not any(v is None for v in given):
             given[0] = None
         full = [operand(x, self.builder) if v is None else v
                 for x, v in zip(xs, given, strict=True)]
         return self.settled(op(*full, **attrs), shape)
+
+    def _joined(self, xs: Sequence[Any]) -> tuple[Dim, ...]:
+        """The common shape; sizes that have to be equal for it are noted for the next round."""
+        try:
+            return broadcast_shapes(*(shape_of(x) for x in xs))
+        except Undecided as error:
+            if isinstance(self.builder, Assuming):
+                self.builder.found.pairs += error.pairs
+            raise
 
     def settled(self, x: Any, shape: tuple[Dim, ...]) -> Any:
         """A computed value as one of this shape."""

@@ -26,6 +26,7 @@ from graphtool.importers.stablehlo.driver.registry import (
 )
 from graphtool.importers.stablehlo.driver.session import Session, title
 from graphtool.importers.stablehlo.driver.values import (
+    Asked,
     Sizes,
     Spread,
     dtype_of,
@@ -229,7 +230,7 @@ class Importer(Session):
     def _output(self, x: Any) -> Any:
         if x is REFUSED:
             return None
-        if isinstance(x, (np.ndarray, Sizes, Spread, Tracer)):
+        if isinstance(x, (np.ndarray, Asked, Sizes, Spread, Tracer)):
             return tensor(x, self.builder).value
         raise InputError("GT1305", "a result of @main is not a tensor")
 

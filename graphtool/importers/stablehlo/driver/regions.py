@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from graphtool.importers.stablehlo.driver.values import Sizes, Spread, tensor
+from graphtool.importers.stablehlo.driver.values import Asked, Sizes, Spread, tensor
 from graphtool.ir.graph import Graph, Value
 from graphtool.ir.prune import prune
 from graphtool.ir.trace import Builder, Tracer
@@ -41,7 +41,7 @@ class Captures(dict[str, Any]):
                 return Spread(self.bring(base), shape)
             case tuple():
                 return tuple(map(self.bring, x))
-            case Sizes() | np.ndarray():
+            case Sizes() | Asked() | np.ndarray():
                 return x
         return x
 

@@ -10,6 +10,7 @@ from graphtool.errors import InputError, Unsupported
 from graphtool.importers.assumptions import Assuming, Bounds, Facts, Found
 from graphtool.importers.limits import Limits
 from graphtool.importers.stablehlo.driver.places import Places
+from graphtool.importers.stablehlo.driver.promises import Promises
 from graphtool.importers.stablehlo.text.lexer import fault
 from graphtool.importers.stablehlo.text.tree import Operation, Program
 from graphtool.ir.trace import Builder
@@ -35,6 +36,7 @@ class Session:
         self.places = Places(program.origins)
         self.found = Found(facts)
         self.builder: Builder = Assuming(self.found)
+        self.promises = Promises()
         self.refusals: dict[tuple[str, str], list[str]] = {}
 
     def refuse(self, name: str, reason: str, place: str) -> None:

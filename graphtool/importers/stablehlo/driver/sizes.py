@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from graphtool.importers.stablehlo.driver.values import Array, Sizes, dtype_of
+from graphtool.importers.stablehlo.driver.values import Array, Asked, Sizes, dtype_of
 from graphtool.symbolic import Dim, floordiv, known, maximum, minimum, mod
 
 _ARITHMETIC: dict[str, Callable[[Any, Any], Dim]] = {
@@ -24,6 +24,8 @@ def computed(name: str, xs: tuple[Any, ...]) -> Sizes | None:
     if len(arrays) == 1:
         if name == "negate":
             return Sizes(_each(lambda a: -a, *arrays), dtype_of(xs[0]))
+        if name == "sign" and all(known(0, "<", a) is True for a in arrays[0].reshape(-1)):
+            return Sizes(np.full(arrays[0].shape, 1, object), dtype_of(xs[0]))
         return None
     fn = _ARITHMETIC.get(name)
     if fn is None and name in ("divide", "remainder"):  # both cut towards 0, ours go down
@@ -36,16 +38,39 @@ def _natural(a: Array, b: Array) -> bool:
         known(0, "<", i) is True for i in b.reshape(-1))
 
 
-def compared(direction: str, a: Any, b: Any) -> Array | None:
-    """A comparison of sizes that holds, or fails, for all of them; None if that is not known."""
+def compared(direction: str, a: Any, b: Any) -> Array | Asked | None:
+    """A comparison of sizes: whether it holds, or what is asked if that is not known. None if the
+    values are not sizes, or are several."""
     if not all(isinstance(x, (Sizes, np.ndarray)) for x in (a, b)):
         return None
     left, right = np.broadcast_arrays(objects(a), objects(b))
     found = [_compared(direction, i, j)
              for i, j in zip(left.reshape(-1), right.reshape(-1), strict=True)]
     if any(f is None for f in found):
-        return None
+        if left.size != 1 or left.ndim:
+            return None
+        sign, turned = _ASKED[direction]
+        a_, b_ = left.item(), right.item()
+        return Asked(sign, b_, a_) if turned else Asked(sign, a_, b_)
     return np.array(found, np.bool_).reshape(left.shape)
+
+
+_ASKED = {"EQ": ("==", False), "NE": ("!=", False), "LT": ("<", False), "LE": ("<=", False),
+          "GT": ("<", True), "GE": ("<=", True)}
+
+
+def logical(name: str, xs: tuple[Any, ...]) -> Any:
+    """`and`, `or` or `not` of what is asked of sizes beside what is known; None if it is not known
+    either."""
+    if name == "not":
+        (x,) = xs
+        opposite = {"==": ("!=", x.a, x.b), "!=": ("==", x.a, x.b), "<": ("<=", x.b, x.a),
+                    "<=": ("<", x.b, x.a)}
+        return Asked(*opposite[x.sign])
+    for x, other in (xs, xs[::-1]):
+        if isinstance(x, np.ndarray) and x.ndim == 0:
+            return other if bool(x) is (name == "and") else x
+    return None
 
 
 def _compared(direction: str, a: Dim, b: Dim) -> bool | None:

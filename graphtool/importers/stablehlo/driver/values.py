@@ -22,6 +22,7 @@ from graphtool.ir.trace import Builder, Tracer
 from graphtool.symbolic import Dim, Poly, text
 
 Array = np.ndarray[Any, Any]
+_SIGNS = {"==": o.eq, "!=": o.ne, "<": o.lt, "<=": o.le}
 FOLD_LIMIT = 1 << 16  # elements of a result that is computed at import
 
 _ELEMENTS = {
@@ -48,15 +49,15 @@ def element_type(kind: Kind) -> DType:
 @dataclass(frozen=True, slots=True)
 class Spread:
     """`base` repeated to `shape` by NumPy's rule, not yet done: elementwise ops repeat operands
-    themselves."""
+    themselves. A constant is a base where a size of the shape is open."""
 
-    base: Tracer
+    base: Tracer | Array
     shape: tuple[Dim, ...]
 
     @property
     def dtype(self) -> DType:
         """The element type."""
-        return self.base.dtype
+        return dtype_of(self.base)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +71,25 @@ class Sizes:
     def shape(self) -> tuple[Dim, ...]:
         """The sizes of the array itself."""
         return tuple(self.array.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A comparison of two sizes that holds for some inputs only. `sign` is ==, !=, < or <=."""
+
+    sign: str
+    a: Dim
+    b: Dim
+
+    @property
+    def dtype(self) -> DType:
+        """A truth value."""
+        return dtypes.bool_
+
+    @property
+    def shape(self) -> tuple[Dim, ...]:
+        """It is one truth value."""
+        return ()
 
 
 def shape_of(x: Any) -> tuple[Dim, ...]:
@@ -96,9 +116,10 @@ def compact(x: Array) -> Array:
 def literal(x: Any) -> int | float | bool | None:
     """The one value of a constant, or None if it has several. A narrow float is the shortest
     decimal that rounds to it."""
-    if not isinstance(x, np.ndarray) or not x.size:
+    base = x.base if isinstance(x, Spread) else x
+    if not isinstance(base, np.ndarray) or not base.size:
         return None
-    one = compact(x)
+    one = compact(base)
     if one.size != 1 or not (dtype_of(one).is_integer or one.dtype.kind in "fb"
                              or dtype_of(one).is_float):
         return None
@@ -121,14 +142,18 @@ def tensor(x: Any, builder: Builder) -> Tracer:
         case Tracer():
             return x
         case Spread(base, shape):
-            return base if base.shape == shape else o.broadcast(base, shape=shape)
+            one = operand(base, builder)
+            return one if one.shape == shape else o.broadcast(one, shape=shape)
         case Sizes():
             return _computed(x, builder)
+        case Asked(sign, a, b):
+            sides = [builder.emit(o.dim, (), {"of": d, "dtype": dtypes.int64}) for d in (a, b)]
+            return _SIGNS[sign](*sides)  # type: ignore[no-any-return]
         case _:
-            one = compact(x)
-            if one.size == x.size:
+            part = compact(x)
+            if part.size == x.size:
                 return builder.constant(np.ascontiguousarray(x).reshape(x.shape))
-            made = builder.constant(np.array(stripped(one)))
+            made = builder.constant(np.array(stripped(part)))
             return o.broadcast(made, shape=tuple(x.shape))  # type: ignore[no-any-return]
 
 
@@ -136,7 +161,7 @@ def operand(x: Any, builder: Builder) -> Tracer:
     """A value as a tracer that NumPy's rule repeats to its shape."""
     match x:
         case Spread(base, _):
-            return base
+            return operand(base, builder)
         case np.ndarray():
             return builder.constant(np.array(stripped(compact(x))))
         case _:
@@ -150,8 +175,10 @@ def spread(x: Any, shape: tuple[Dim, ...]) -> Any:
     return x if shape_of(x) == shape else Spread(x, shape)
 
 
-def reshape(x: Tracer, shape: tuple[Dim, ...]) -> Tracer:
+def reshape(x: Tracer | Array, shape: tuple[Dim, ...]) -> Tracer | Array:
     """x under another shape. Of what is a reshape itself, what it was made of is reshaped."""
+    if isinstance(x, np.ndarray):
+        return x.reshape([d for d in shape if isinstance(d, int)])
     node = x.builder.made.get(x.value)
     while node is not None and node.op is o.reshape:
         (source,) = node.inputs

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 from graphtool import ops as o
+from graphtool.errors import InputError
+from graphtool.importers.assumptions import Assuming
 from graphtool.importers.stablehlo.driver.context import Context
 from graphtool.importers.stablehlo.driver.registry import Refused, add, stablehlo
-from graphtool.importers.stablehlo.driver.values import dtype_of
+from graphtool.importers.stablehlo.driver.values import Asked, dtype_of
 from graphtool.importers.stablehlo.families.elementwise import cast
 from graphtool.importers.stablehlo.text.attributes import Symbol
 
@@ -93,7 +95,7 @@ def composite(ctx: Context, *xs: Any, name: str, decomposition: Symbol,
 def custom_call(ctx: Context, *xs: Any, call_target_name: str, backend_config: Any = None,
                 called_computations: Any = None, custom_call_schedule: Any = None,
                 operand_layouts: Any = None, result_layouts: Any = None,
-                output_operand_aliases: Any = None) -> Any:
+                output_operand_aliases: Any = None, error_message: Any = None) -> Any:
     """Code outside of the program; only what marks a value, or is linear algebra, has a meaning."""
     found = TARGETS.get(str(call_target_name))
     if found is None:
@@ -101,9 +103,27 @@ def custom_call(ctx: Context, *xs: Any, call_target_name: str, backend_config: A
     return found(ctx, *xs)
 
 
+def _assertion(ctx: Context, pred: Any, *values: Any) -> list[Any]:
+    """What JAX asserts of open sizes: known to hold, or recorded for the run to check."""
+    said = str(ctx.op.attrs.get("error_message") or "").partition("Using the following")[0].strip()
+    if isinstance(pred, Asked):
+        ctx.driver.promises.keep(pred)
+        for a, b in ctx.driver.promises.pairs:
+            if isinstance(ctx.builder, Assuming):
+                ctx.builder.require(a, b)
+        ctx.driver.promises.pairs.clear()
+        return []
+    if not isinstance(pred, np.ndarray):
+        raise Refused(f"a condition on data is not supported: {said}")
+    if not pred.all():
+        raise InputError("GT1308", "the program asserts what no size fulfils", hint=said)
+    return []
+
+
 def _same(ctx: Context, *xs: Any) -> list[Any]:
     return list(xs)
 
 
 TARGETS: dict[str, Callable[..., Any]] = {
-    "Sharding": _same, "annotate_device_placement": _same, "LayoutConstraint": _same}
+    "shape_assertion": _assertion, "Sharding": _same, "annotate_device_placement": _same,
+    "LayoutConstraint": _same}

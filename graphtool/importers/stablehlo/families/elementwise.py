@@ -14,6 +14,7 @@ from graphtool.importers.stablehlo.driver import sizes
 from graphtool.importers.stablehlo.driver.context import Context
 from graphtool.importers.stablehlo.driver.registry import Refused, add, stablehlo
 from graphtool.importers.stablehlo.driver.values import (
+    Asked,
     Sizes,
     dtype_of,
     element_type,
@@ -43,6 +44,10 @@ def _row(name: str, number: str, boolean: str) -> None:
     def of(ctx: Context, xs: tuple[Any, ...]) -> Any:
         if any(isinstance(x, Sizes) for x in xs):
             found = sizes.computed(name, xs)
+            if found is not None:
+                return found
+        if any(isinstance(x, Asked) for x in xs) and name in ("and", "or", "not"):
+            found = sizes.logical(name, xs)
             if found is not None:
                 return found
         op = boolean if dtype_of(xs[0]) is dtypes.bool_ else number
@@ -96,7 +101,7 @@ def total_order(ctx: Context, x: Any) -> Any:
 def select(ctx: Context, pred: Any, a: Any, b: Any) -> Any:
     """a where pred is true, else b; of a constant predicate the value that it chooses."""
     chosen = literal(pred)
-    if chosen is not None and type(a) is type(b) and a.shape == b.shape:
+    if chosen is not None and shape_of(a) == shape_of(b):
         return a if chosen else b
     both = literal(a) is not None and literal(b) is not None
     return ctx.apply(o.select, pred, a, b, kept=(0, 1) if both else (0,))

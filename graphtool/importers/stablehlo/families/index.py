@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.importers.stablehlo.driver.context import Context
-from graphtool.importers.stablehlo.driver.registry import stablehlo
-from graphtool.importers.stablehlo.driver.values import Sizes, dtype_of, literal, shape_of
+from graphtool.importers.stablehlo.driver.registry import Refused, stablehlo
+from graphtool.importers.stablehlo.driver.values import Sizes, dims_of, dtype_of, literal, shape_of
 from graphtool.importers.stablehlo.families.elementwise import cast
 from graphtool.importers.stablehlo.families.movement import ints, reshaped, sliced, transposed
-from graphtool.symbolic import Dim
+from graphtool.symbolic import Dim, minimum
 
 # ---- dynamic slices ----------------------------------------------------------------------------
 
@@ -50,21 +50,40 @@ def gather(ctx: Context, x: Any, indices: Any, *, offset_dims: Any = (),
            collapsed_slice_dims: Any = (), operand_batching_dims: Any = (),
            start_indices_batching_dims: Any = (), start_index_map: Any = (),
            index_vector_dim: int = 0, slice_sizes: Any = ()) -> Any:
-    """Windows of x from starts in the indices, which are clamped so that the windows fit.
+    """Windows of x from starts in the indices, which are clamped so that the windows fit."""
+    return gathered(ctx, x, indices, Numbers(
+        ints(offset_dims), ints(collapsed_slice_dims), ints(operand_batching_dims),
+        ints(start_indices_batching_dims), ints(start_index_map), index_vector_dim,
+        ints(slice_sizes)))
 
-    An axis of which whole rows are taken stays an axis. Of a longer window, each place gets an
-    index of its own.
-    """
-    sizes, starts, where = ints(slice_sizes), ints(start_index_map), ints(operand_batching_dims)
-    shared = ints(start_indices_batching_dims)
+
+class Numbers(NamedTuple):
+    """Which axes of a gather are what, under StableHLO's names, and the sizes of its windows."""
+
+    offset_dims: tuple[int, ...]
+    collapsed: tuple[int, ...]
+    batching: tuple[int, ...]
+    indices_batching: tuple[int, ...]
+    start_index_map: tuple[int, ...]
+    index_vector_dim: int
+    sizes: tuple[Dim, ...]
+
+
+def gathered(ctx: Context, x: Any, indices: Any, n: Numbers) -> Any:
+    """`gather` at the places. An axis of which whole rows are taken stays an axis; of a longer
+    window, each place gets an index of its own."""
+    sizes, starts, where = n.sizes, n.start_index_map, n.batching
+    shared = n.indices_batching
     rank, shape = len(shape_of(x)), shape_of(x)
-    columns = with_vector_last(ctx, indices, index_vector_dim)
+    columns = with_vector_last(ctx, indices, n.index_vector_dim)
     lead = shape_of(columns)[:-1]
+    if isinstance(columns, np.ndarray) and not lead:
+        return _window(ctx, x, columns, n)
     taken = [d for d in starts if sizes[d] != shape[d]]  # of the others the start is 0
     spots = clamped(ctx, chosen(ctx, columns, [starts.index(d) for d in taken]),
                     [shape[d] - sizes[d] for d in taken])
     long = [d for d in taken if sizes[d] != 1]
-    spots = windows(ctx, spots, taken, [(d, sizes[d]) for d in long])
+    spots = windows(ctx, spots, taken, [(d, fixed(sizes[d])) for d in long])
     cut = [d for d in range(rank) if d not in starts and d not in where and sizes[d] != shape[d]]
     if cut:
         x = sliced(ctx, x, [0] * rank, [sizes[d] if d in cut else shape[d] for d in range(rank)],
@@ -75,16 +94,47 @@ def gather(ctx: Context, x: Any, indices: Any, *, offset_dims: Any = (),
     have: list[tuple[str, int]] = [*(("i", i) for i in order), *(("x", d) for d in long),
                                    *(("x", d) for d in rest)]
     y = _taken(ctx, x, spots, order, where, taken)
-    kept = [d for d in range(rank) if d not in ints(collapsed_slice_dims) and d not in where]
+    kept = [d for d in range(rank) if d not in n.collapsed and d not in where]
     ordinary = iter(range(len(lead)))
     offsets = iter(kept)
-    want = [("x", next(offsets)) if i in ints(offset_dims) else ("i", next(ordinary))
+    want = [("x", next(offsets)) if i in n.offset_dims else ("i", next(ordinary))
             for i in range(len(lead) + len(kept))]
-    dims = {a: n for a, n in zip(have, shape_of(y), strict=True)}
+    dims = dict(zip(have, shape_of(y), strict=True))
     present = [a for a in want if a in dims]
     dropped = [a for a in have if a not in present]
     y = transposed(ctx, y, [have.index(a) for a in (*present, *dropped)])
     return reshaped(ctx, y, tuple(dims.get(a, 1) for a in want))
+
+
+def _window(ctx: Context, x: Any, start: Any, n: Numbers) -> Any:
+    """The one window at a known place, as a slice."""
+    shape = shape_of(x)
+    at = [0] * len(shape)
+    for d, i in zip(n.start_index_map, start.tolist(), strict=True):
+        at[d] = max(i, 0)
+    first = [minimum(a, d - k) for a, d, k in zip(at, shape, n.sizes, strict=True)]
+    y = sliced(ctx, x, first, [a + k for a, k in zip(first, n.sizes, strict=True)],
+               [1] * len(shape))
+    return reshaped(ctx, y, tuple(k for d, k in enumerate(n.sizes) if d not in n.collapsed))
+
+
+def fixed(d: Dim) -> int:
+    """A size that has to be a number here."""
+    if not isinstance(d, int):
+        raise Refused("windows of an open size at computed places are not supported")
+    return d
+
+
+@stablehlo("dynamic_gather")
+def dynamic_gather(ctx: Context, x: Any, indices: Any, sizes: Any, *, offset_dims: Any = (),
+                   collapsed_slice_dims: Any = (), operand_batching_dims: Any = (),
+                   start_indices_batching_dims: Any = (), start_index_map: Any = (),
+                   index_vector_dim: int = 0) -> Any:
+    """`gather` with computed sizes of windows."""
+    return gathered(ctx, x, indices, Numbers(
+        ints(offset_dims), ints(collapsed_slice_dims), ints(operand_batching_dims),
+        ints(start_indices_batching_dims), ints(start_index_map), index_vector_dim,
+        dims_of(sizes, "the size of a window")))
 
 
 def _taken(ctx: Context, x: Any, spots: Any, order: Sequence[int], where: Sequence[int],

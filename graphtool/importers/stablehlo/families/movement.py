@@ -57,6 +57,8 @@ def placed(ctx: Context, x: Any, dims: Sequence[int], shape: tuple[Dim, ...]) ->
     if len(dims) != len(shape_of(x)) or any(not 0 <= d < len(shape) for d in dims):
         raise ValueError(f"axes {list(dims)} of rank {len(shape)} for an operand of rank "
                          f"{len(shape_of(x))}")
+    if isinstance(x, Sizes) and x.array.size == 1 and any(d != 1 for d in shape):
+        return spread(values.reshape(ctx.tensor(x), ()), shape)
     if isinstance(x, Sizes):
         if tuple(dims) == tuple(range(len(dims))) == tuple(range(len(shape))):
             return x
@@ -74,8 +76,7 @@ def placed(ctx: Context, x: Any, dims: Sequence[int], shape: tuple[Dim, ...]) ->
     for at, d in zip(places, have, strict=True):
         wide[at - first] = d
     if tuple(wide) != have:
-        base = values.reshape(base, tuple(wide)) if not isinstance(base, np.ndarray) else (
-            base.reshape([int(d) for d in wide if isinstance(d, int)]))
+        base = values.reshape(base, tuple(wide))
     return spread(base, shape)
 
 
@@ -105,7 +106,7 @@ def reshaped(ctx: Context, x: Any, shape: tuple[Dim, ...]) -> Any:
             x.shape) == product(shape):
         return spread(values.reshape(x.base, ()), shape)
     (y,) = ctx.ready(x)
-    return o.reshape(y, shape=shape) if isinstance(y, np.ndarray) else values.reshape(y, shape)
+    return values.reshape(y, shape)
 
 
 @stablehlo("transpose")

@@ -129,6 +129,8 @@ def _is_line(x: Any, axis: int) -> bool:
         line = np.arange(n).reshape([-1 if i == axis else 1 for i in range(x.ndim)])
         return bool(np.array_equal(x, np.broadcast_to(line, x.shape)))
     base = x.base if isinstance(x, Spread) else x
+    if isinstance(base, np.ndarray):
+        return False
     node = base.builder.made.get(base.value)
     lead = len(shape_of(x)) - base.ndim
     return node is not None and node.op is o.iota and node.attrs["axis"] + lead == axis

@@ -15,6 +15,7 @@ from graphtool.importers.stablehlo.driver.values import dtype_of, shape_of
 from graphtool.importers.stablehlo.families.elementwise import cast
 from graphtool.importers.stablehlo.families.index import (
     chosen,
+    fixed,
     row_of,
     windows,
     with_vector_last,
@@ -54,9 +55,7 @@ def scatter(ctx: Context, *xs: Any, update_window_dims: Any = (), inserted_windo
     taken = [d for d in range(rank) if d not in where and (d in starts or size[d] != shape[d])]
     spots, fits = _places(ctx, columns, starts, taken, shape, size)
     long = [d for d in taken if size[d] != 1]
-    if not all(isinstance(size[d], int) for d in long):
-        raise Refused("a window of open size is not supported")
-    spots = windows(ctx, spots, taken, [(d, int(str(size[d]))) for d in long])
+    spots = windows(ctx, spots, taken, [(d, fixed(size[d])) for d in long])
     order = [*shared, *(i for i in range(len(lead)) if i not in shared)]
     rest = [d for d in range(rank) if d not in taken and d not in where]
     # the updates with the axes: shared, the others of the indices, long windows, the rest of x

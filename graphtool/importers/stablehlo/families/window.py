@@ -11,11 +11,13 @@ import numpy as np
 from graphtool import ops as o
 from graphtool.importers.stablehlo.driver.context import Context
 from graphtool.importers.stablehlo.driver.registry import Refused, stablehlo
-from graphtool.importers.stablehlo.driver.values import dtype_of, literal, shape_of
+from graphtool.importers.stablehlo.driver.values import dims_of, dtype_of, literal, shape_of
+from graphtool.importers.stablehlo.families.composite import TARGETS
 from graphtool.importers.stablehlo.families.elementwise import cast
 from graphtool.importers.stablehlo.families.movement import ints, padded, sliced, transposed
 from graphtool.importers.stablehlo.families.reduce import kind_of, simple_body
 from graphtool.importers.stablehlo.text.attributes import Dense
+from graphtool.importers.stablehlo.text.tree import Region
 from graphtool.ops.geometry import out_dim
 from graphtool.ops.reduce import identity
 
@@ -84,8 +86,8 @@ def reduce_window(ctx: Context, *xs: Any, window_dimensions: Any, window_strides
     kind = kind_of(ctx.op.regions[0], values[0]) if count == 1 else ""
     first = literal(starts[0])
     if kind in ("sum", "prod", "max", "min") and first == identity(kind, dtype_of(values[0])):
-        return _running(ctx, kind, values[0], **how) or o.reduce_window(
-            ctx.tensor(values[0]), kind=kind, **how)
+        found = _running(ctx, kind, values[0], **how)
+        return o.reduce_window(ctx.tensor(values[0]), kind=kind, **how) if found is None else found
     return _by_taps(ctx, values, starts, **how)
 
 
@@ -100,8 +102,7 @@ def _running(ctx: Context, kind: str, x: Any, *, window: Any, strides: Any, padd
         return None
     axis = long[0]
     n = shape[axis]
-    if window[axis] != n or not isinstance(n, int) or padding[axis] not in (
-            (n - 1, 0), (0, n - 1)):
+    if window[axis] != n or padding[axis] not in ((n - 1, 0), (0, n - 1)):
         return None
     return o.cumulative(ctx.tensor(x), kind=kind, axis=axis, reverse=padding[axis][0] == 0)
 
@@ -123,6 +124,31 @@ def _by_taps(ctx: Context, values: Sequence[Any], starts: Sequence[Any], *, wind
         total = ctx.region(0, [*total, *(sliced(ctx, x, at, limit, strides) for x in wide)],
                            vector=True)
     return total
+
+
+def dynamic_reduce_window(ctx: Context, x: Any, start: Any, window: Any, strides: Any, base: Any,
+                          dilation: Any, padding: Any) -> Any:
+    """The call by which JAX writes a reduction over windows of open sizes."""
+    (callee,) = ctx.op.attrs["called_computations"]
+    function = ctx.driver.function(callee)
+    kind = kind_of(Region(function.arguments, function.body or ()), x)
+    lo_hi = dims_of(padding, "the padding")
+    how: dict[str, Any] = {
+        "window": dims_of(window, "the window"), "strides": dims_of(strides, "the strides"),
+        "padding": tuple(zip(lo_hi[::2], lo_hi[1::2], strict=True)),
+        "base_dilation": dims_of(base, "the dilation"),
+        "window_dilation": dims_of(dilation, "the dilation")}
+    if kind not in ("sum", "prod", "max", "min") or literal(start) != identity(kind, dtype_of(x)):
+        raise Refused("windows of open sizes need one of the usual bodies")
+    found = _running(ctx, kind, x, **how)
+    if found is None:
+        if not all(isinstance(k, int) for k in how["window"]):
+            raise Refused("windows of open sizes are not supported, unless they are cumulative")
+        found = o.reduce_window(ctx.tensor(x), kind=kind, **how)
+    return found
+
+
+TARGETS["stablehlo.dynamic_reduce_window"] = dynamic_reduce_window
 
 
 # ---- select_and_scatter ------------------------------------------------------------------------

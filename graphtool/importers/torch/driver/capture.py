@@ -20,6 +20,7 @@ from torch.export import ExportedProgram, default_decompositions
 
 from graphtool.errors import GraphtoolError, UnsupportedError, UsageError
 from graphtool.importers.assumptions import ROUNDS, Bounds
+from graphtool.importers.python_source import root_of
 from graphtool.importers.torch.driver.batch_norms import averaging
 from graphtool.importers.torch.driver.call_arguments import as_called, input_names, placed
 from graphtool.importers.torch.driver.captured import Program
@@ -31,7 +32,7 @@ from graphtool.importers.torch.driver.grad_modes import annotate, hooked, is_dec
 from graphtool.importers.torch.driver.inner_gradients import inner_gradients
 from graphtool.importers.torch.driver.live import CHECKPOINT, GRADIENT
 from graphtool.importers.torch.driver.open_dims import OpenDims
-from graphtool.importers.torch.driver.user_lines import failure, root_of
+from graphtool.importers.torch.driver.user_lines import failure
 
 _TORCH = root_of(torch.__file__)
 

@@ -12,11 +12,12 @@ from torch.utils import _pytree as pytree
 
 from graphtool.errors import GraphtoolError, UnsupportedError
 from graphtool.importers.onnx import import_onnx
+from graphtool.importers.python_source import root_of
 from graphtool.importers.torch import import_torch
 from graphtool.importers.torch.driver.capture import quiet
 from graphtool.importers.torch.driver.live import array
 from graphtool.importers.torch.driver.source import Loaded, load
-from graphtool.importers.torch.driver.user_lines import failure, root_of
+from graphtool.importers.torch.driver.user_lines import failure
 from graphtool.io.weights import Array
 from graphtool.ir.graph import Module
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from graphtool.importers.python_source import short_file
 from graphtool.importers.torch.driver.captured import Place
 from graphtool.ir.graph import Location
 
 _FRAME = re.compile(r'File "([^"]*)", line (\d+), in ([^\n]*)(?:\n {4}([^\n]*))?')
-_ROOTS = ("site-packages/", "dist-packages/")
 _LIBRARIES = ("torch/", "torchgen/")
 
 
@@ -24,15 +24,6 @@ class Frame:
     line: int
     function: str
     text: str = ""
-
-
-def short_file(path: str) -> str:
-    """The path below site-packages or dist-packages, else the file's name alone."""
-    path = path.replace("\\", "/")
-    for root in _ROOTS:
-        if root in path:
-            return path.rpartition(root)[2]
-    return path.rpartition("/")[2]
 
 
 def frames(stack: str) -> list[Frame]:

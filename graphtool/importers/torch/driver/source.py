@@ -1,20 +1,10 @@
-"""Runs Python source that defines a model, and finds the model and its sample inputs in it.
-
-A file is loaded under a private name, so that it shadows nothing. Its faults are reported with
-their line, not with a traceback.
-"""
+"""Finds a torch model and its sample inputs in Python source, which is run."""
 
 from __future__ import annotations
 
-import hashlib
-import importlib
-import importlib.util
 import inspect
-import sys
-from collections.abc import Callable, Sequence
-from contextlib import redirect_stdout
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -22,11 +12,11 @@ import torch
 from torch import nn
 from torch.export import ExportedProgram
 
-from graphtool.errors import GraphtoolError, InputError, listed, near
+from graphtool.errors import InputError
+from graphtool.importers.python_source import attribute_of, guarded, module_of, root_of
 from graphtool.importers.torch.driver.call_arguments import Arguments, placed
 from graphtool.importers.torch.driver.live import tensor
 from graphtool.importers.torch.driver.samples import Spec, read_spec, sample
-from graphtool.importers.torch.driver.user_lines import root_of, user_line
 
 _TORCH = root_of(torch.__file__)
 
@@ -50,16 +40,9 @@ def load(source: str, specs: Sequence[str] = ()) -> Loaded:
     else than an nn.Module, or offers no inputs.
     """
     place, _, attribute = source.rpartition(":")
-    module = _guarded(f"loading {place}", lambda: _module(place))
-    made = module
-    for part in attribute.split("."):
-        if not hasattr(made, part):
-            known = [n for n, x in vars(module).items() if not n.startswith("_")
-                     and getattr(x, "__module__", "") == module.__name__]
-            raise InputError("GT1112", f"{place} has no {attribute!r}",
-                             hint=near(part, known, f"it has {listed(known, 20)}"))
-        made = getattr(made, part)
-    model = _guarded(f"calling {attribute}()", lambda: _model(made))
+    module = guarded(f"loading {place}", lambda: module_of(place), _TORCH)
+    made = attribute_of(module, place, attribute)
+    model = guarded(f"calling {attribute}()", lambda: _model(made), _TORCH)
     if not isinstance(model, (nn.Module, ExportedProgram)):
         raise InputError("GT1113", f"{source} is {type(model).__name__}, an nn.Module or a "
                                    "function that returns one is expected")
@@ -72,30 +55,6 @@ def load(source: str, specs: Sequence[str] = ()) -> Loaded:
 def _names(specs: list[Spec]) -> list[str]:
     return [s.name or f"input_{i}" for i, s in enumerate(specs)] if any(
         s.name for s in specs) else []
-
-
-def _module(place: str) -> ModuleType:
-    """The module of a file (a path ending in .py) or of a dotted name."""
-    if not place.endswith(".py"):
-        if "" not in sys.path:
-            sys.path.insert(0, "")
-        return importlib.import_module(place)
-    path = Path(place)
-    if not path.is_file():
-        raise InputError("GT1111", f"there is no file {place}")
-    name = f"_graphtool_source_{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:12]}"
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise InputError("GT1111", f"{place} is not Python source")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # dataclasses and friends look their module up
-    folder = str(path.resolve().parent)
-    sys.path.insert(0, folder)  # so that the file finds its neighbours, as under `python FILE`
-    try:
-        spec.loader.exec_module(module)
-    finally:
-        sys.path.remove(folder)
-    return module
 
 
 def _model(made: Any) -> Any:
@@ -114,26 +73,8 @@ def _inputs(module: ModuleType, place: str, model: nn.Module | ExportedProgram) 
         raise InputError("GT1114", f"{place} offers no sample inputs",
                          hint="define inputs() in the file, returning a tuple of tensors; import, "
                               "build and emit also take --inputs 'x:f32[1,3,224,224]'")
-    found = _guarded("calling inputs()", function)
+    found = guarded("calling inputs()", function, _TORCH)
     if isinstance(found, dict) and isinstance(model, nn.Module) and (
             found.keys() <= inspect.signature(model.forward).parameters.keys()):
         return placed(model, (), found)
     return tuple(found) if isinstance(found, (tuple, list)) else (found,), {}
-
-
-def _guarded(doing: str, action: Callable[[], Any]) -> Any:
-    """The action's result; what it raises becomes one error that names the user's line, and what
-    it prints goes to stderr: a verb's stdout may be the graph."""
-    try:
-        with redirect_stdout(sys.stderr):
-            return action()
-    except GraphtoolError:
-        raise
-    except SyntaxError as error:
-        place = f"{Path(error.filename or '').name}:{error.lineno}\n{(error.text or '').strip()}"
-        raise InputError("GT1111", f"{doing}: {type(error).__name__}: {error.msg}",
-                         where=place) from error
-    except (Exception, SystemExit) as error:
-        line, text = user_line(error, _TORCH)
-        raise InputError("GT1111", f"{doing}: {type(error).__name__}: {error}",
-                         where=f"{line}\n{text}".strip()) from error

@@ -1,0 +1,240 @@
+"""Captures a function of JAX by jax.export, with the names of its arguments and open sizes.
+
+This is the only module that imports jax; it is loaded for `--capture jax` alone.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+from jax import export
+
+from graphtool.dtypes import dtype
+from graphtool.errors import GraphtoolError, InputError, UnsupportedError, UsageError, listed, near
+from graphtool.importers.assumptions import Bounds
+from graphtool.importers.limits import Limits
+from graphtool.importers.python_source import (
+    attribute_of,
+    guarded,
+    module_of,
+    root_of,
+    user_line,
+)
+from graphtool.importers.stablehlo import import_text
+from graphtool.importers.stablehlo.driver.places import path_name
+from graphtool.importers.stablehlo.driver.session import Names
+from graphtool.ir.graph import Module
+
+Array = np.ndarray[Any, Any]
+_JAX = root_of(jax.__file__)
+_SPEC = re.compile(r"\s*(?:(?P<name>[^:\[\]]+):)?\s*(?P<type>\w+)\s*\[(?P<dims>[^\]]*)\]\s*")
+
+
+@dataclass(frozen=True)
+class Captured:
+    """A function, and its arguments as trees of types whose open sizes are names."""
+
+    fn: Callable[..., Any]
+    args: tuple[Any, ...]
+
+
+def import_function(source: str, specs: Sequence[str] = (), *,
+                    dynamic: Mapping[str, Bounds] | None = None,
+                    limits: Limits | None = None) -> Module:
+    """The module of the function that `FILE.py:NAME` names.
+
+    `specs` are the arguments in order, `x:f32[batch,3]`; a name with dots is a part of a tree of
+    dictionaries, `p.w:f32[3,4]`. Without specs the file offers `inputs()`, which returns the
+    arguments. `dynamic` bounds the open sizes, and opens `batch` (dim 0 of every input) or
+    `seq@x.1`. Raises UnsupportedError GT1118 where JAX fails, InputError GT1111 to GT1119.
+    """
+    made = load(source, specs)
+    types, scope = opened(made.fn, made.args, dynamic or {})
+    try:
+        found = export.export(_jitted(made.fn), platforms=["cpu"])(*types)
+        text = found.mlir_module()
+    except GraphtoolError:
+        raise
+    except Exception as error:  # whatever the function's code raises
+        raise failure(error) from error
+    leaves = jax.tree_util.tree_leaves_with_path((types, {}))
+    kept = [leaves[i] for i in found.module_kept_var_idx]
+    names = Names([named(path, made.fn) for path, _ in kept], (),
+                  [[str(d) for d in leaf.shape] for _, leaf in kept])
+    own = {k: v for k, v in (dynamic or {}).items() if k in scope}
+    return import_text(text, dynamic=own, limits=limits, names=names)
+
+
+def reference(source: str, specs: Sequence[str] = ()) -> Callable[[Sequence[Array]], list[Array]]:
+    """A function from the arrays of the inputs that are used, in order, to the outputs of JAX."""
+    made = load(source, specs)
+    types, _ = opened(made.fn, made.args, {})
+    fixed = jax.tree.map(lambda t: jax.ShapeDtypeStruct([d if isinstance(d, int) else 2
+                                                         for d in t.shape], t.dtype), types)
+    used = export.export(_jitted(made.fn), platforms=["cpu"])(*fixed).module_kept_var_idx
+    leaves, tree = jax.tree_util.tree_flatten(fixed)
+
+    def run(arrays: Sequence[Array]) -> list[Array]:
+        given = dict(zip(used, arrays, strict=True))
+        full = [given.get(i, np.zeros(t.shape, t.dtype)) for i, t in enumerate(leaves)]
+        try:
+            out = _jitted(made.fn)(*jax.tree_util.tree_unflatten(tree, full))
+        except Exception as error:  # whatever the function's code raises
+            raise InputError("GT1118", f"JAX fails on these inputs: {error}",
+                             where=source) from error
+        return [np.asarray(x) for x in jax.tree.leaves(out)]
+    return run
+
+
+def _jitted(fn: Any) -> Any:
+    return fn if hasattr(fn, "lower") else jax.jit(fn)
+
+
+def load(source: str, specs: Sequence[str]) -> Captured:
+    """The function and its arguments as types, whose open sizes are names."""
+    place, _, attribute = source.rpartition(":")
+    module = guarded(f"loading {place}", lambda: module_of(place), _JAX)
+    fn = attribute_of(module, place, attribute)
+    if not callable(fn):
+        raise InputError("GT1119", f"{source} is {type(fn).__name__}, a function is expected")
+    if specs:
+        return Captured(fn, _arguments([_spec(s) for s in specs], fn))
+    offered = getattr(module, "inputs", None)
+    if not callable(offered):
+        raise InputError("GT1114", f"{place} offers no sample inputs",
+                         hint="give --inputs 'x:f32[batch,3]', or define inputs() in the file, "
+                              "returning a tuple of arrays or of trees of arrays")
+    found = guarded("calling inputs()", offered, _JAX)
+    args = tuple(found) if isinstance(found, (tuple, list)) else (found,)
+    return Captured(fn, jax.tree.map(_type, args))
+
+
+def _type(x: Any) -> Any:
+    return x if isinstance(x, jax.ShapeDtypeStruct) else jax.ShapeDtypeStruct(
+        np.shape(x), x.dtype if hasattr(x, "dtype") else jax.dtypes.canonicalize_dtype(
+            np.asarray(x).dtype))
+
+
+@dataclass(frozen=True)
+class _Open:
+    """A type whose sizes may be names; a leaf of the tree of arguments."""
+
+    shape: tuple[Any, ...]
+    dtype: Any
+
+
+def _spec(text: str) -> tuple[str, _Open]:
+    found = _SPEC.fullmatch(text)
+    dims = [d.strip() for d in found["dims"].split(",")] if found else []
+    if found is None or (dims != [""] and not all(
+            d.isdecimal() or d.isidentifier() for d in dims)):
+        raise UsageError("GT1115", f"cannot read the input {text!r}",
+                         hint="NAME:TYPE[SIZES], such as x:f32[batch,3]; a scalar is f32[]")
+    shape = tuple(int(d) if d.isdecimal() else d for d in dims if d)
+    return (found["name"] or "").strip(), _Open(shape, dtype(found["type"]).numpy)
+
+
+def _arguments(specs: Sequence[tuple[str, _Open]], fn: Any) -> tuple[Any, ...]:
+    """The arguments of specs: those whose names have dots are joined to trees of dictionaries, and
+    what names a parameter of the function takes its place."""
+    trees: dict[str, Any] = {}
+    for i, (name, kind) in enumerate(specs):
+        path = (name or f"argument {i}").split(".")
+        *above, last = path
+        at = trees
+        for part in above:
+            at = at.setdefault(part, {})
+            if not isinstance(at, dict):
+                raise UsageError("GT1115", f"{name!r} is a part of {part!r}, which is an array")
+        at[last] = kind
+    wanted = list(_parameters(fn))
+    if set(trees) <= set(wanted):
+        trees = {n: trees[n] for n in wanted if n in trees}
+    return tuple(trees.values())
+
+
+def _parameters(fn: Any) -> Sequence[str]:
+    try:
+        return list(inspect.signature(fn).parameters)
+    except (TypeError, ValueError):
+        return []
+
+
+def opened(fn: Any, args: tuple[Any, ...], dynamic: Mapping[str, Bounds]
+           ) -> tuple[Any, set[str]]:
+    """The arguments as types of JAX, with one scope for all open sizes; and the names of these."""
+    leaves = jax.tree_util.tree_leaves_with_path(args)
+    shapes = [list(leaf.shape) for _, leaf in leaves]
+    paths = [named((None, *path), fn) for path, _ in leaves]
+    told = {d for s in shapes for d in s if isinstance(d, str)}
+    for key in dynamic:
+        name, at, places = key.partition("@")
+        if at:
+            for place in places.split(","):
+                path, _, axis = place.rpartition(".")
+                i = paths.index(path) if path in paths else -1
+                if i < 0 or not axis.isdecimal() or int(axis) >= len(shapes[i]):
+                    raise UsageError("GT1104", f"there is no dim {place!r}", hint=near(
+                        path, paths, f"the inputs are {listed(paths)}"))
+                shapes[i][int(axis)] = name
+        elif name not in told:
+            for s in shapes:
+                if s:
+                    s[0] = name
+    names = {d for s in shapes for d in s if isinstance(d, str)}
+    if not names:
+        return jax.tree.map(lambda t: jax.ShapeDtypeStruct(t.shape, t.dtype), args,
+                            is_leaf=_is_type), names
+    scope = export.SymbolicScope(constraints(dynamic, names))
+    made = [jax.ShapeDtypeStruct(export.symbolic_shape(
+        ", ".join(map(str, s)) + ("," if len(s) == 1 else ""), scope=scope) if any(
+            isinstance(d, str) for d in s) else tuple(s), leaf.dtype)
+        for s, (_, leaf) in zip(shapes, leaves, strict=True)]
+    tree = jax.tree_util.tree_structure(args, is_leaf=_is_type)
+    return jax.tree_util.tree_unflatten(tree, made), names
+
+
+def _is_type(x: Any) -> bool:
+    return isinstance(x, (_Open, jax.ShapeDtypeStruct))
+
+
+def constraints(dynamic: Mapping[str, Bounds], names: set[str]) -> list[str]:
+    """The bounds of sizes as JAX writes constraints."""
+    out = []
+    for key, bounds in dynamic.items():
+        name = key.partition("@")[0]
+        if name not in names:
+            continue
+        if isinstance(bounds, str):
+            out.append(f"{name} == {bounds}")
+            continue
+        low, high, *step = bounds
+        out.append(f"{name} >= {low}")
+        if high is not None:
+            out.append(f"{name} <= {high}")
+        if step:
+            out.append(f"mod({name}, {step[0]}) == {low % step[0]}")
+    return out
+
+
+def named(path: Sequence[Any], fn: Any) -> str:
+    """The name of a leaf: the parameter, then the path in it; `path` begins with args or kwargs."""
+    _, *rest = path
+    parameters = _parameters(fn)
+    first = rest[0].idx if rest and hasattr(rest[0], "idx") else 0
+    head = parameters[first] if first < len(parameters) else str(first)
+    return path_name(head + jax.tree_util.keystr(tuple(rest[1:])))
+
+
+def failure(error: BaseException) -> UnsupportedError:
+    """The coded error of a failed capture: JAX's first lines, and the user's line."""
+    first = next((t.strip() for t in str(error).splitlines() if t.strip()), type(error).__name__)
+    line, text = user_line(error, _JAX)
+    return UnsupportedError("GT1118", f"JAX cannot capture the function: {first[:300]}",
+                            where=f"{line}\n{text}".strip())
