@@ -19,6 +19,7 @@ from graphtool.importers.stablehlo.driver.convert import Importer
 from graphtool.importers.stablehlo.driver.registry import HANDLERS, stablehlo
 from graphtool.importers.stablehlo.driver.session import Names
 from graphtool.importers.stablehlo.families import (  # noqa: F401  (each fills the table)
+    complex_numbers,
     composite,
     control,
     create,

@@ -24,6 +24,7 @@ NAMES = words("""
     lax.scatter_batched lax.while_loop lax.scan lax.switch lax.acos lax.cbrt
     lax.population_count nn.gelu_exact nn.dot_product_attention random.normal random.loop
     programs.mlp_adam_step programs.attention_gradient programs.rnn_gradient
+    numpy.complex numpy.fft numpy.fftn lax.fft scipy.fft.dct
     numpy.lexsort numpy.at.mul numpy.linalg.solve numpy.linalg.qr lax.sort lax.sort_nan
     lax.linalg.triangular_solve random.permutation programs.kalman_filter
     programs.convnet_gradient programs.pendulum programs.k-means programs.beam_step

@@ -16,6 +16,7 @@ from graphtool.errors import GraphtoolError, InputError, InternalError, near
 from graphtool.importers.assumptions import Assuming
 from graphtool.importers.stablehlo.driver import boundary
 from graphtool.importers.stablehlo.driver.context import Context, Env
+from graphtool.importers.stablehlo.driver.pairs import PAIRED, Pair, is_complex, real_kind
 from graphtool.importers.stablehlo.driver.regions import Captures, Closed
 from graphtool.importers.stablehlo.driver.registry import (
     HANDLERS,
@@ -42,6 +43,7 @@ from graphtool.ir.prune import prune
 from graphtool.ir.trace import Tracer
 from graphtool.symbolic import known
 
+PASSES = ("call", "func.call", "stablehlo.composite")  # what hands values on as they are
 _DEPTH = 64
 _BAD = (ValueError, IndexError, TypeError, KeyError, ZeroDivisionError, OverflowError,
         MemoryError, AttributeError, AssertionError)
@@ -57,6 +59,10 @@ class Importer(Session):
         env: Env = ChainMap(dict(zip((a.name for a in main.arguments), entered.values,
                                      strict=True)))
         results = self._block(main.body or (), env, False)
+        for i, x in enumerate(results):
+            if isinstance(x, Pair):
+                self.refuse(f"the output {i}", "complex outputs are not supported; return the real "
+                                               "and the imaginary part", "")
         outputs = [self._output(x) for x in results]
         if self.refusals:
             return None
@@ -179,6 +185,9 @@ class Importer(Session):
 
     def _handle(self, op: Operation, xs: list[Any], env: Env, vector: bool) -> Any:
         handler = HANDLERS.get(op.name)
+        paired = any(isinstance(x, Pair) for x in xs) or any(map(is_complex, op.signature.results))
+        if paired and op.name not in PASSES:
+            return self._paired(op, xs, env, vector, handler)
         if handler is None:
             dialect, _, own = op.name.partition(".")
             like = near(own, [h.partition(".")[2] for h in HANDLERS if h.startswith(
@@ -193,6 +202,15 @@ class Importer(Session):
             raise self.fault(op, "GT1306", f"{title(op)} takes {handler.least} operands, "
                                             f"{len(xs)} given")
         return handler.fn(Context(self, op, env, vector), *xs, **self._attributes(op, handler))
+
+    def _paired(self, op: Operation, xs: list[Any], env: Env, vector: bool,
+                handler: Handler | None) -> Any:
+        """What the operation does with complex numbers."""
+        fn = PAIRED.get(op.name)
+        if fn is None:
+            raise Refused("it is not supported on complex numbers")
+        attrs = self._attributes(op, handler) if handler is not None else dict(op.attrs)
+        return fn(Context(self, op, env, vector), *xs, **attrs)
 
     def _attributes(self, op: Operation, handler: Handler) -> dict[str, Any]:
         out = {}
@@ -217,10 +235,12 @@ class Importer(Session):
         for x, kind in zip(results, op.signature.results, strict=True):
             if x is REFUSED or kind.shape is None:
                 continue
-            shape = shape_of(x)
-            fits = dtype_of(x) is element_type(kind) and len(shape) == len(kind.shape) and not any(
+            if isinstance(x, Pair) and is_complex(kind):
+                x, kind = x.real, real_kind(kind)
+            shape, said = shape_of(x), kind.shape or ()
+            fits = dtype_of(x) is element_type(kind) and len(shape) == len(said) and not any(
                 n is not None and known(d, "==", n) is False
-                for d, n in zip(shape, kind.shape, strict=True))
+                for d, n in zip(shape, said, strict=True))
             if not fits:
                 raise self.fault(op, "GT1307", f"{title(op)} gives {shown([type_of(x)])}, the "
                                                 f"text says {kind}")
@@ -228,7 +248,7 @@ class Importer(Session):
     # ---- outputs --------------------------------------------------------------------------------
 
     def _output(self, x: Any) -> Any:
-        if x is REFUSED:
+        if x is REFUSED or isinstance(x, Pair):
             return None
         if isinstance(x, (np.ndarray, Asked, Sizes, Spread, Tracer)):
             return tensor(x, self.builder).value

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from graphtool.importers.stablehlo.driver.pairs import Pair
 from graphtool.importers.stablehlo.driver.values import Asked, Sizes, Spread, tensor
 from graphtool.ir.graph import Graph, Value
 from graphtool.ir.prune import prune
@@ -39,8 +40,8 @@ class Captures(dict[str, Any]):
                 return self.taken[x.value]
             case Spread(base, shape):
                 return Spread(self.bring(base), shape)
-            case tuple():
-                return tuple(map(self.bring, x))
+            case Pair(real, imag):
+                return Pair(self.bring(real), self.bring(imag))
             case Sizes() | Asked() | np.ndarray():
                 return x
         return x

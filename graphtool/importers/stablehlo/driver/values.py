@@ -40,9 +40,8 @@ def element_type(kind: Kind) -> DType:
     """The row of a kind's element type. Raises Refused for types that have no counterpart."""
     row = _ELEMENTS.get(kind.element) if kind.shape is not None else None
     if row is None:
-        what = "complex numbers are" if kind.element.startswith("complex") else (
-            f"the type {kind} is")
-        raise Refused(f"{what} not supported")
+        raise Refused("complex numbers are not supported here" if kind.element.startswith("complex")
+                      else f"the type {kind} is not supported")
     return row
 
 

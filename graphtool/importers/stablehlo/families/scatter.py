@@ -117,8 +117,11 @@ def _scattered(ctx: Context, x: Any, spots: Any, updates: Any, valid: Any, kind:
     full, u = ctx.tensor(x), ctx.tensor(updates)
     if not kind:
         return _one_by_one(ctx, full, ctx.tensor(spots), u, valid, batch, axes)
-    if not axes:
-        raise Refused("a scatter that replaces whole tensors has no indices to go by")
+    if not axes:  # one update as large as x, or several of them
+        if product(u.shape) != product(full.shape):
+            raise Refused("a scatter of several updates into a whole tensor is not supported")
+        whole = ctx.tensor(reshaped(ctx, u, full.shape))
+        return whole if kind == "set" else getattr(o, kind)(full, whole)
     if valid is None:
         return o.scatter(full, ctx.tensor(spots), u, **how)
     column = ctx.tensor(reshaped(ctx, valid, (*shape_of(valid), 1)))
