@@ -25,7 +25,8 @@ from benchmarks.stats import OURS
 from benchmarks.work import Row
 
 Array = np.ndarray[Any, Any]
-Run = Callable[[Array], Array]
+Batch = Mapping[str, Array]
+Run = Callable[[Batch], Array]
 CALIBRATION, HELD = 8, 4  # inputs of seeded models; the trained ones have images
 IMAGES = 128
 
@@ -41,7 +42,12 @@ def main(options: argparse.Namespace) -> int:
     journal = work.Journal(work.results("quantise.jsonl"), lambda row: row["name"])
     rows = []
     for name in options.models:
-        row = {"name": name, **contest(name, options.rounds, options.seconds), **work.stamp()}
+        try:
+            found = contest(name, options.rounds, options.seconds)
+        except Exception as error:  # a model that a tool cannot take is said, the others go on
+            print(f"{name}: {type(error).__name__}: {str(error)[:200]}", flush=True)
+            continue
+        row = {"name": name, **found, **work.stamp()}
         journal.add(row)
         rows.append(row)
         print(f"{name}: " + "; ".join(
@@ -63,25 +69,28 @@ class Case:
         self.onnx, self.labels = folder / "float.onnx", None
         if name in trained_digits.MAKERS:
             model, train, test, self.labels = trained_digits.made(name)
-            self.seen = [train[i:i + 1] for i in range(IMAGES)]
-            self.fresh = [test[i:i + 1] for i in range(len(test))]
+            self.seen: list[Batch] = [{"x0": train[i:i + 1]} for i in range(IMAGES)]
+            self.fresh: list[Batch] = [{"x0": test[i:i + 1]} for i in range(len(test))]
         else:
             from benchmarks.models.seeded import build
             model, given = build(name)
-            if len(given) != 1:
-                given = given[:1]
-            rng, x = np.random.default_rng(0), given[0].numpy()
-
-            def drawn() -> Array:
-                made = rng.integers(x.min(), x.max() + 1, x.shape) if x.dtype.kind == "i" else (
-                    rng.normal(x.mean(), x.std(), x.shape))
-                return np.asarray(made, x.dtype)
-            self.seen = [x, *(drawn() for _ in range(CALIBRATION - 1))]
-            self.fresh = [drawn() for _ in range(HELD)]
-        x = torch.from_numpy(self.seen[0])
+            rng = np.random.default_rng(0)
+            own = {f"x{i}": x.numpy() for i, x in enumerate(given)}
+            drawn: list[Batch] = [{n: _like(x, rng) for n, x in own.items()}
+                                  for _ in range(CALIBRATION + HELD - 1)]
+            self.seen, self.fresh = [own, *drawn[HELD:]], drawn[:HELD]
+        first = self.seen[0]
         with torch.no_grad():
-            torch.onnx.export(model.eval(), (x,), str(self.onnx), dynamo=True, verbose=False,
-                              external_data=False, input_names=["x"], output_names=["y"])
+            torch.onnx.export(model.eval(), tuple(map(torch.from_numpy, first.values())),
+                              str(self.onnx), dynamo=True, verbose=False, external_data=False,
+                              input_names=[*first])
+
+
+def _like(x: Array, rng: np.random.Generator) -> Array:
+    """Numbers like those of an input; masks stay as they are."""
+    if x.dtype.kind == "f":
+        return np.asarray(rng.normal(x.mean(), x.std(), x.shape), x.dtype)
+    return x if x.max() <= 1 else np.asarray(rng.integers(x.min(), x.max() + 1, x.shape), x.dtype)
 
 
 def contest(name: str, rounds: int, seconds: float) -> Row:
@@ -107,7 +116,7 @@ def contest(name: str, rounds: int, seconds: float) -> Row:
                 "count": len(case.fresh) if case.labels is not None else None}
 
 
-def _timed(run: Run, x: Array, seconds: float) -> list[float]:
+def _timed(run: Run, x: Batch, seconds: float) -> list[float]:
     found: list[float] = []
     end = time.perf_counter() + seconds
     run(x)
@@ -136,11 +145,10 @@ def _graphtool(method: Any) -> Callable[[Case, Path], Run]:
     def make(case: Case, folder: Path) -> Run:
         import graphtool
         module = graphtool.import_model(case.onnx)
-        name = module.graph.inputs[0].hint
-        examples = {name: np.stack(case.seen)}
+        examples = {n: np.stack([x[n] for x in case.seen]) for n in case.seen[0]}
         small = graphtool.quantise(module, graphtool.Quantisation(method=method), examples)
         loaded = graphtool.load(graphtool.build(small, folder), threads=1)
-        return lambda x: np.asarray(next(iter(loaded(**{name: x}).values())))
+        return lambda x: np.asarray(next(iter(loaded(**x).values())))
     return make
 
 
@@ -149,7 +157,7 @@ def _onnxruntime(path: Path) -> Run:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.log_severity_level = 1, 4
     session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    return lambda x: np.asarray(session.run(None, {"x": x})[0])
+    return lambda x: np.asarray(session.run(None, dict(x))[0])
 
 
 def _by_onnxruntime(case: Case, folder: Path) -> Run:
@@ -163,8 +171,7 @@ def _by_onnxruntime(case: Case, folder: Path) -> Run:
             self.rows = iter(case.seen)
 
         def get_next(self) -> Mapping[str, Array] | None:
-            x = next(self.rows, None)
-            return None if x is None else {"x": x}
+            return next(self.rows, None)
     quantize_static(str(folder / "plain.onnx"), str(folder / "q.onnx"), Reader(),
                     quant_format=QuantFormat.QDQ, per_channel=True,
                     activation_type=QuantType.QUInt8, weight_type=QuantType.QInt8)
@@ -180,7 +187,7 @@ def _by_nncf(case: Case, folder: Path) -> Run:
     compiled = core.compile_model(small, "CPU", {"INFERENCE_NUM_THREADS": 1,
                                                  "PERFORMANCE_HINT": "LATENCY"})
     request = compiled.create_infer_request()
-    return lambda x: request.infer([x])[0].copy()
+    return lambda x: np.asarray(request.infer(dict(x))[0].copy())
 
 
 TOOLS: dict[str, Callable[[Case, Path], Run]] = {

@@ -23,9 +23,9 @@ Samples = Annotated[int, typer.Option(
     "--samples", min=1, help="The number of examples to read.")]
 Forms = Annotated[str | None, typer.Option(
     "--form", help="static: int8, ranges of activations from examples. dynamic: int8, ranges at "
-    "run time. int8, int4, int2: weights of products only, in blocks. bfloat16, float16: weights "
-    "only. Several with commas: a goal chooses among them, else the first that a layer can have. "
-    "By default static with --calibrate, else dynamic.")]
+    "run time. int8, int4, int2: weights of products only, in blocks. bfloat16, float16: products "
+    "of such numbers. Several with commas: a goal chooses among them, else the first that a layer "
+    "can have. By default static with --calibrate, else dynamic.")]
 Range = Annotated[str, typer.Option(
     "--range", help="How the range of an activation is chosen: minmax, percentile, entropy or "
     "mse.")]

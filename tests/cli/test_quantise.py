@@ -6,6 +6,7 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.cli.conftest import SAMPLES, Cli
@@ -85,3 +86,14 @@ def test_wrong_examples(gt: Cli, folder: Path, name: str, words: str) -> None:
     done = gt("quantise", folder / "digits.graph.json", "--calibrate", folder / name)
     assert done.code == 3
     assert words in done.err
+
+
+def test_too_few_examples(gt: Cli, folder: Path, tmp_path: Path) -> None:
+    """None at all, and fewer than the model takes at a time."""
+    np.savez(tmp_path / "none.npz", image=np.zeros((0, 1, 8, 8), np.float32))
+    done = gt("quantise", folder / "digits.graph.json", "--calibrate", tmp_path / "none.npz")
+    assert (done.code, "0 examples" in done.err) == (3, True)
+    four = tmp_path / "four.graph.json"
+    gt("opt", folder / "digits.graph.json", "--passes", "specialize{batch=4}", "-o", four)
+    done = gt("quantise", four, "--calibrate", folder / "in.npz")
+    assert (done.code, "takes 4 at a time" in done.err) == (3, True)

@@ -22,7 +22,8 @@ def quantise(graph: Graph, *, form: DataFree = "dynamic", block: int = 32,
     """The graph with its layers in this form, weights rounded to nearest.
 
     dynamic: int8, activations by their range at run time. int8, int4, int2: weights only, with a
-    scale for each `block` inputs. bfloat16, float16: weights in that type. `only` and `skip` are
+    scale for each `block` inputs. bfloat16, float16: products of such numbers, with sums in
+    float32. `only` and `skip` are
     patterns of layers' names. Raises UsageError GT0643 for a block that does not fill whole bytes,
     InputError GT0640 for a pattern that fits no layer.
     """

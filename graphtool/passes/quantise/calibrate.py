@@ -78,6 +78,9 @@ def _cut(found: Batch, module: Module, where: str, samples: int) -> Iterator[tup
         yield own, count  # inputs without a common axis of examples: one run
         return
     step = fixed[0] if fixed else BATCH
+    if count < (step if fixed else 1):
+        raise InputError("GT0641", f"{count} examples", where=where, hint="the model takes "
+                         f"{step if fixed else 'at least 1'} at a time")
     for i in range(0, min(count, samples), step):
         end = min(i + step, count) if fixed else min(i + step, count, samples)
         if not fixed or end - i == step:

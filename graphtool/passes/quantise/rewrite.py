@@ -113,6 +113,8 @@ class _Rewrite:
         x = self.activation(c, wide[0], b)
         if isinstance(c.stored, Blocks):
             y = self.product(c.stored, c.layer, x, b)
+        elif isinstance(c.stored, Half):
+            y = self.half(c, x, b)
         else:
             own = [] if len(wide) < 3 or wide[2] is None else [self.bias(c, wide[2], b)]
             y = node.op(x, self.weight(c, b), *own, **attrs)
@@ -145,10 +147,19 @@ class _Rewrite:
             self.rows[key] = o.mul(o.sub(o.cast(q, dtype=dtypes.float32), whole), scale)
         return self.rows[key]
 
+    def half(self, c: Chosen, x: Any, b: Builder) -> Any:
+        """A product of 16-bit floats, the only one in which kernels read such weights; sums are
+        float32, and results of convolutions are rounded once more."""
+        assert isinstance(c.stored, Half)
+        w = self.kept_weight(c, c.stored.w, b)
+        narrow, op, attrs = o.cast(x, dtype=w.dtype), c.layer.node.op, c.layer.node.attrs
+        if op is o.conv:
+            return o.cast(op(narrow, w, **attrs), dtype=dtypes.float32)
+        across = op is o.linear or attrs["transpose_b"]
+        return o.matmul(narrow, w, transpose_b=across, dtype=dtypes.float32)
+
     def weight(self, c: Chosen, b: Builder) -> Any:
         """The weight in float32, computed from what is stored."""
-        if isinstance(c.stored, Half):
-            return o.cast(self.kept_weight(c, c.stored.w, b), dtype=dtypes.float32)
         assert isinstance(c.stored, Channels)
         scales = b.constant(c.stored.scales, f"{c.layer.hint}.scale")
         return real(self.kept_weight(c, c.stored.q, b), scales)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from graphtool import ops as o
+from graphtool.dtypes import DType
 from graphtool.ir.graph import Node
 from graphtool.ir.trace import Tracer
 from graphtool.kernels.choice.sites import Product
@@ -37,7 +38,7 @@ def matmul(goal: Goal, node: Node, x: Tracer, w: Tracer) -> Any:
     if n < goal.target.lanes // 2 and not worth_tiles(
             site, goal.target, node.attrs["transpose_b"] or constant):
         return _dots(node, x, w, across)
-    return best_product(goal, site, x, w, node.attrs["transpose_b"])
+    return best_product(goal, site, x, w, node.attrs["transpose_b"], node.attrs["dtype"])
 
 
 def _dots(node: Node, x: Tracer, w: Tracer, across: bool) -> Any:
@@ -49,12 +50,14 @@ def _dots(node: Node, x: Tracer, w: Tracer, across: bool) -> Any:
     return o.matmul(x, transposed, **{**node.attrs, "transpose_b": True})
 
 
-def best_product(goal: Goal, site: Product, x: Any, w: Any, transpose: bool) -> Any:
-    """x·w by the best kernel for the site, in the type of x."""
+def best_product(goal: Goal, site: Product, x: Any, w: Any, transpose: bool,
+                 dtype: DType | None = None) -> Any:
+    """x·w by the best kernel for the site, in the type `dtype` or that of x."""
     # an image may get a margin, and then its rows are not at equal distances, as a library needs
     rules = goal.rules if x.ndim < 4 else replace(goal.rules, kernels="generated")
     y = goal.best(site, x, w, rules=rules, transpose=transpose)
-    return y if y.dtype is x.dtype else o.cast(y, dtype=x.dtype)
+    wanted = dtype or x.dtype
+    return y if y.dtype is wanted else o.cast(y, dtype=wanted)
 
 
 def _swapped(rank: int) -> tuple[int, ...]:
