@@ -21,6 +21,7 @@ from graphtool.cli import (
     training,
     transform,
     tuning,
+    view,
 )
 from graphtool.cli.group import SETTINGS, group
 from graphtool.cli.usage_examples import epilog
@@ -49,6 +50,7 @@ VERBS: tuple[tuple[str, Callable[..., object]], ...] = (
     ("reduce", faultfinding.reduce),
     ("compare-captures", captures.compare_captures),
     ("draw", inspect.draw),
+    ("view", view.view),
     ("export", transform.export),
     ("ops", catalog.ops),
     ("passes", catalog.passes),

@@ -51,6 +51,8 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
                          "graphtool compare-captures samples/mlp.py:model --json"),
     "draw": ("graphtool draw digits.graph.json -o digits.svg",
              "graphtool draw digits.opt.graph.json --groups --format mermaid"),
+    "view": ("graphtool view digits.opt.graph.json -o digits.html",
+             "graphtool view digits.graph.json digits.opt.graph.json build -o stages.html"),
     "export": ("graphtool export digits.graph.json -o digits.onnx",
                "graphtool export trained.graph.json -o trained.onnx --external-data"),
     "ops": ("graphtool ops", "graphtool ops softmax"),

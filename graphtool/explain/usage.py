@@ -38,6 +38,10 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT3032": ("a rival without a model", "--vs onnxruntime needs --model MODEL.onnx."),
     "GT3033": ("onnxruntime is not installed",
                "Install the extra: pip install 'graphtool[onnxruntime]'."),
+    "GT3034": ("the packages of view are missing",
+               "The layout and the plots of the page come from packages of the extra: pip install "
+               "'graphtool[view]'."),
+    "GT3035": ("not a profile", "`graphtool profile BUILD --json` prints one, for `view` to show."),
     "GT3041": ("different numbers of outputs",
                "Two sides can be compared when they have as many outputs."),
     "GT3042": ("nothing that can be checked",

@@ -12,6 +12,7 @@ from graphtool.errors import GraphtoolError
 from graphtool.ir.facets import Lowering
 from graphtool.ir.graph import Graph, Group, Module, Node, Value
 from graphtool.ir.run_sizes import all_nodes
+from graphtool.loops.program import Program
 from graphtool.loops.totals import Totals, totals
 from graphtool.lower import lower
 from graphtool.ops.costs import nbytes
@@ -22,15 +23,22 @@ FREE = (Lowering.VIEW, Lowering.DATA)
 
 
 def program_totals(module: Module) -> Totals | None:
-    """The totals of the program that the graph is lowered to; None if it cannot be lowered.
+    """The totals of the program that the graph is lowered to; None if it is neither fused nor
+    selected, or cannot be lowered."""
+    if not any(g.groups for g in _graphs(module.graph)) and not selected(module):
+        return None
+    program = program_of(module)
+    return None if program is None else totals(program)
+
+
+def program_of(module: Module) -> Program | None:
+    """The program that the graph is lowered to; None if it cannot be lowered.
 
     The target is this machine, or the first of the table whose vectors the packed weights fit.
     """
-    if not any(g.groups for g in _graphs(module.graph)) and not selected(module):
-        return None
     for target in _targets():
         try:
-            return totals(lower(module, target))
+            return lower(module, target)
         except GraphtoolError as error:
             if error.code != "GT2004":
                 return None

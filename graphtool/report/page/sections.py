@@ -1,0 +1,74 @@
+"""What the page shows of each artifact: a graph, a program, a build or a profile."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from graphtool.errors import InputError
+from graphtool.io import files
+from graphtool.io.manifest import read_manifest
+from graphtool.ir.graph import Module
+from graphtool.loops.program import Program
+from graphtool.report.build_listing import KERNELS, build_lines, kernel_rows
+from graphtool.report.compiled import program_of
+from graphtool.report.diff import diff
+from graphtool.report.diff_text import text
+from graphtool.report.page import charts
+from graphtool.report.page.tree import graph_data
+from graphtool.report.profile import Profile
+from graphtool.report.program_listing import MEMORY, head_lines, memory_rows, step_lines
+from graphtool.report.stats import stats, stats_lines
+
+
+def of_graph(name: str, module: Module) -> dict[str, Any]:
+    """A graph: its figures, its modules, and of a fused one the memory plan of its program."""
+    found = stats(module)
+    program = program_of(module) if module.graph.groups else None
+    return {"name": name, "kind": "graph", "lines": stats_lines(found),
+            "graph": graph_data(module),
+            "charts": [charts.memory(program)] if program is not None else []}
+
+
+def of_program(name: str, program: Program) -> dict[str, Any]:
+    """A program: its interface, its steps, the memory plan as a plot and as a table."""
+    return {"name": name, "kind": "program", "lines": [*head_lines(program), "",
+                                                      *step_lines(program)],
+            "charts": [charts.memory(program)],
+            "table": {"head": MEMORY, "rows": memory_rows(program)}}
+
+
+def of_build(name: str, folder: Path) -> dict[str, Any]:
+    """A build: its manifest in short, and its kernels."""
+    manifest = read_manifest(folder)
+    return {"name": name, "kind": "build", "lines": build_lines(manifest, folder), "charts": [],
+            "table": {"head": KERNELS, "rows": kernel_rows(manifest)}}
+
+
+def of_profile(name: str, path: Path) -> dict[str, Any]:
+    """A profile that `graphtool profile --json` printed. Raises InputError GT3035 for another
+    file."""
+    import msgspec
+    data = files.read_bytes(path)
+    try:
+        found = msgspec.json.decode(data, type=Profile)
+    except msgspec.DecodeError as error:
+        raise InputError("GT3035", f"no profile: {error}", where=str(path),
+                         hint="`graphtool profile BUILD --json` prints one") from None
+    raw = json.loads(msgspec.json.encode(found))
+    return {"name": name, "kind": "profile", "lines": [],
+            "charts": [charts.times(raw), charts.roofline(raw)]}
+
+
+def compared(made: list[dict[str, Any]], a: tuple[str, Module], b: tuple[str, Module]
+             ) -> dict[str, Any]:
+    """The difference of two graphs as text; their sections in `made` learn how each node
+    changed."""
+    found = diff(a[1], b[1])
+    graphs = [section for section in made if section["kind"] == "graph"]
+    for section, gone in zip(graphs, (True, False), strict=False):  # of the first two
+        section["changes"] = {c.name: c.kind for c in found.changes
+                              if (c.kind == "removed") is gone}
+    return {"name": "difference", "kind": "difference", "charts": [],
+            "lines": text(found, a[0], b[0])}

@@ -1,0 +1,252 @@
+"""A graph as nested modules, each with its layers, for the page to draw.
+
+Modules are read off the names that values have in the source. A module's own nodes and the modules
+in it are laid out alone, so each can be collapsed without another layout.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+from graphtool.ir.graph import Module, Node, Value, is_constant
+from graphtool.ir.text import attr_text, literal_text, shown_attrs, value_names
+
+MOST = 120  # items of a module; of more, parts are made
+PART = 60
+Item = int | str  # a node's number, a module's "m3", a bend "b7", a port "pi5" or "po5"
+
+
+@dataclass
+class Group:
+    """A module: its path, the modules in it, its own nodes."""
+
+    path: tuple[str, ...]
+    name: str
+    key: str = ""
+    nodes: list[int] = field(default_factory=list)
+    groups: list[Group] = field(default_factory=list)
+
+    def size(self) -> int:
+        """The number of nodes in it and below."""
+        return len(self.nodes) + sum(g.size() for g in self.groups)
+
+
+def graph_data(module: Module) -> dict[str, Any]:
+    """The nodes, the modules with their layers, and the edges, as the page's script reads them."""
+    names = value_names(module.graph)
+    rows, edges, paths = _rows(module, names)
+    root = _grouped(paths)
+    chain = _chains(root)
+    inner: dict[str, dict[tuple[Item, Item], None]] = defaultdict(dict)
+    drawn = []
+    for a, b, text in edges:
+        depth = _meeting(chain[a], chain[b])
+        out: list[Item] = [*chain[a][depth:], a]
+        into: list[Item] = [*chain[b][depth:], b]
+        at = chain[a][depth - 1]
+        inner[at][out[0], into[0]] = None
+        for key, item in pairwise(out):  # through a port at the border of each module
+            inner[str(key)][item, f"po{a}"] = None
+        for key, item in pairwise(into):
+            inner[str(key)][f"pi{a}", item] = None
+        drawn.append([a, b, text, at, out[0], into[0]])
+    groups: list[dict[str, Any]] = []
+    _write(root, None, inner, groups)
+    return {"nodes": rows, "groups": groups, "edges": drawn}
+
+
+def _rows(module: Module, names: dict[Value, str]
+          ) -> tuple[list[dict[str, Any]], list[tuple[int, int, str]], list[tuple[str, ...]]]:
+    """The rows of nodes, inputs and outputs, the edges between them, and the path of each."""
+    graph = module.graph
+    rows: list[dict[str, Any]] = []
+    paths: list[tuple[str, ...]] = []
+    made: dict[Value, int] = {}
+    edges: list[tuple[int, int, str]] = []
+    fused = {n: g.root.hint for g in graph.groups for n in g.members}
+
+    def add(name: str, op: str, path: tuple[str, ...], **more: Any) -> int:
+        rows.append({"name": name, "op": op} | {k: v for k, v in more.items() if v})
+        paths.append(path)
+        return len(rows) - 1
+
+    for v in graph.inputs:
+        made[v] = add(names[v], "input", (), type=str(v.type), kind="input")
+    for node in graph.nodes:
+        if is_constant(node):
+            continue
+        at = module.locations.get(node.where)
+        i = add(names[node.outputs[0]] if node.outputs else node.op.name, node.op.name,
+                _path(node, names), type=", ".join(str(v.type) for v in node.outputs),
+                kind=node.op.category, inputs=_operands(node, names),
+                attrs=", ".join(f"{k}={attr_text(x)}" for k, x in shown_attrs(node).items()),
+                at=at.at if at else node.where, text=at.text if at else "",
+                fused=fused.get(node, ""), history=list(module.history.get(
+                    node.outputs[0].hint, ()) if node.outputs else ()))
+        made |= dict.fromkeys(node.outputs, i)
+        for x in dict.fromkeys(node.inputs):
+            if isinstance(x, Value) and x in made:
+                edges.append((made[x], i, _shape(x)))
+    for name, v in zip(module.output_names, graph.outputs, strict=True):
+        i = add(name, "output", (), type=str(v.type), kind="output")
+        if v in made:
+            edges.append((made[v], i, _shape(v)))
+    return rows, edges, paths
+
+
+def _shape(v: Value) -> str:
+    return str(v.type)
+
+
+def _operands(node: Node, names: dict[Value, str]) -> list[str]:
+    return [f"{names[x]}: {x.type}" if isinstance(x, Value) else literal_text(x)
+            for x in node.inputs]
+
+
+def _path(node: Node, names: dict[Value, str]) -> tuple[str, ...]:
+    """The module of a node: the author's name of it, or of what it was made from, without its last
+    word."""
+    own = node.of[0] if node.of else names[node.outputs[0]] if node.outputs else ""
+    words = [w for w in own.replace("/", ".").split(".") if w]
+    return tuple(words[:-1]) if words else ()
+
+
+def _grouped(paths: Sequence[tuple[str, ...]]) -> Group:
+    """The tree of modules, in the order of their first nodes."""
+    root = Group((), "")
+    found: dict[tuple[str, ...], Group] = {(): root}
+    for i, path in enumerate(paths):
+        for depth in range(1, len(path) + 1):
+            part = path[:depth]
+            if part not in found:
+                found[part] = Group(part, part[-1])
+                found[part[:-1]].groups.append(found[part])
+        found[path].nodes.append(i)
+    _tidy(root)
+    for number, g in enumerate(_all(root)):
+        g.key = f"m{number}"
+    return root
+
+
+def _tidy(group: Group) -> None:
+    """Dissolve modules of one node, join a module with the only one in it, split large ones."""
+    kept = []
+    for g in group.groups:
+        _tidy(g)
+        while not g.nodes and len(g.groups) == 1:
+            (only,) = g.groups
+            g.name, g.nodes, g.groups = f"{g.name}.{only.name}", only.nodes, only.groups
+        if g.size() < 2:
+            group.nodes += g.nodes
+        else:
+            kept.append(g)
+    group.groups, group.nodes = kept, sorted(group.nodes)
+    if len(group.nodes) + len(group.groups) > MOST:
+        _split(group)
+
+
+def _split(group: Group) -> None:
+    """Make parts of consecutive items, so that no level shows more than MOST."""
+    items: list[tuple[int, int | Group]] = sorted(
+        [*((n, n) for n in group.nodes), *((_first(g), g) for g in group.groups)],
+        key=lambda pair: pair[0])
+    group.nodes, group.groups = [], []
+    for at in range(0, len(items), PART):
+        part = items[at:at + PART]
+        made = Group(group.path, f"part {at // PART + 1}")
+        made.nodes = [x for _, x in part if isinstance(x, int)]
+        made.groups = [x for _, x in part if isinstance(x, Group)]
+        group.groups.append(made)
+    if len(group.groups) > MOST:
+        _split(group)
+
+
+def _first(group: Group) -> int:
+    return min([*group.nodes, *(_first(g) for g in group.groups)])
+
+
+def _all(group: Group) -> Iterable[Group]:
+    yield group
+    for g in group.groups:
+        yield from _all(g)
+
+
+def _chains(root: Group) -> dict[int, list[str]]:
+    """The keys of the modules around each node, the outermost first."""
+    out: dict[int, list[str]] = {}
+
+    def walk(group: Group, around: list[str]) -> None:
+        here = [*around, group.key]
+        out.update(dict.fromkeys(group.nodes, here))
+        for g in group.groups:
+            walk(g, here)
+    walk(root, [])
+    return out
+
+
+def _meeting(a: list[str], b: list[str]) -> int:
+    """How many modules are around both nodes; the last of them is where their edge runs."""
+    return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y),
+                min(len(a), len(b)))
+
+
+def _write(group: Group, parent: str | None, inner: dict[str, dict[tuple[Item, Item], None]],
+           out: list[dict[str, Any]]) -> None:
+    edges = list(inner.get(group.key, ()))
+    ports = dict.fromkeys(x for edge in edges for x in edge if str(x).startswith("p"))
+    items: list[Item] = [*group.nodes, *(g.key for g in group.groups), *ports]
+    layers, bends = layered(items, edges)
+    out.append({"key": group.key, "name": group.name, "parent": parent, "size": group.size(),
+                "layers": layers, "bends": bends})
+    for g in group.groups:
+        _write(g, group.key, inner, out)
+
+
+def layered(items: Sequence[Item], edges: Sequence[tuple[Item, Item]]
+            ) -> tuple[list[list[list[Any]]], list[list[Any]]]:
+    """The layers from top to bottom, each a list of [item, x], and the bends of edges that pass
+    layers, as [from, to, bend, …]. Items without edges stand in rows below."""
+    from fast_sugiyama import from_edges
+    numbers = {item: i for i, item in enumerate(items)}
+    wanted = [(numbers[a], numbers[b]) for a, b in edges if a != b]
+    rows: dict[int, list[tuple[Item, float]]] = defaultdict(list)
+    bends: list[list[Any]] = []
+    left, count, placed = 0.0, 0, set[int]()
+    for positions, width, _, links in (from_edges(wanted, dummy_vertices=True) if wanted else ()):
+        name: dict[int, Item] = {}
+        top = max(y for _, (_, y) in positions)
+        for n, (x, y) in positions:
+            if n < len(items):
+                name[n] = items[n]
+                placed.add(n)
+            else:
+                name[n] = f"b{count}"
+                count += 1
+            rows[round((top - y) / 72)].append((name[n], left + x))
+        bends += _bent(links or (), name)
+        left += width + 108
+    alone = [item for item in items if numbers[item] not in placed]
+    start = max(rows, default=-1) + 1
+    across = max(4, round(len(alone) ** 0.5))
+    for i, item in enumerate(alone):
+        rows[start + i // across].append((item, 72.0 * (i % across)))
+    return [[[item, round(x, 1)] for item, x in sorted(rows[r], key=lambda p: p[1])]
+            for r in sorted(rows)], bends
+
+
+def _bent(links: Iterable[tuple[int, int]], name: dict[int, Item]) -> list[list[Any]]:
+    """For each edge through bends: the items at its ends, then the bends between them."""
+    after = dict(link for link in links if str(name[link[0]]).startswith("b"))
+    out = []
+    for a, b in links:
+        if str(name[a]).startswith("b") or not str(name[b]).startswith("b"):
+            continue
+        path = [b]
+        while str(name[after[path[-1]]]).startswith("b"):
+            path.append(after[path[-1]])
+        out.append([name[a], name[after[path[-1]]], *(name[n] for n in path)])
+    return out

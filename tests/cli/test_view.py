@@ -1,0 +1,90 @@
+"""`view` as a user calls it, and its page in a real browser where there is one."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import DIGITS, SAMPLES, Cli
+
+BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
+needs_view = pytest.mark.skipif(not (find_spec("fast_sugiyama") and find_spec("vl_convert")),
+                                reason="needs the extra view")
+needs_browser = pytest.mark.skipif(not BROWSER, reason="needs chromium")
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A page of a model, its optimised graph, a program, a build and a profile."""
+    from graphtool.cli.faults import run
+    folder = tmp_path_factory.mktemp("view")
+    opt, build = folder / "opt.graph.json", folder / "build"
+    for words in (("import", DIGITS, "-o", folder / "m.graph.json", "--no-check"),
+                  ("opt", folder / "m.graph.json", "-o", opt),
+                  ("build", opt, "-o", build), ("lower", opt, "-o", folder / "m.program.json"),
+                  ("view", folder / "m.graph.json", opt, folder / "m.program.json", build, "-o",
+                   folder / "page.html")):
+        assert run([str(w) for w in words]) == 0
+    return folder / "page.html"
+
+
+def drawn(page: Path, fragment: str = "") -> str:
+    """The document after its script has run, as the browser has it."""
+    assert BROWSER is not None
+    found = subprocess.run(
+        [BROWSER, "--headless=new", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=1500",
+         f"--user-data-dir={page.parent / 'profile'}", "--dump-dom", f"file://{page}#{fragment}"],
+        capture_output=True, text=True, timeout=120)
+    assert "Uncaught" not in found.stderr, found.stderr
+    return found.stdout.split("<script")[0]
+
+
+@needs_view
+def test_every_artifact_has_a_part(shown: Path) -> None:
+    text = shown.read_text()
+    assert text.count('"kind":"graph"') == 2 and text.count('"kind":"difference"') == 1
+    assert all(f'"kind":"{kind}"' in text for kind in ("program", "build"))
+    assert text.count("<svg") + text.count("\\u003csvg") == 2 and len(text) < 300_000
+
+
+@needs_view
+@needs_browser
+def test_the_outline_opens_modules(shown: Path) -> None:
+    text = drawn(shown)
+    assert re.search(r'role="tab"[^>]*aria-selected="true"[^>]*>m\.graph\.json', text)
+    assert text.count('role="tab"') == 6  # two graphs, a memory plan, program, build, difference
+    assert 'aria-expanded="true"' in text and text.count('<li role="treeitem"') == 18
+    assert ">nodes        13 (12 compute, 1 shape)" in text
+
+
+@needs_view
+@needs_browser
+def test_a_search_finds_a_node(shown: Path) -> None:
+    text = drawn(shown, "find=max_pool")
+    assert re.search(r'aria-selected="true"[^>]*><span[^>]*>max_pool2d ', text)
+    assert "<dt>operands</dt><dd>relu_1: f32[batch,32,8,8]</dd>" in text
+
+
+@needs_view
+@needs_browser
+def test_a_sheet_has_plots_and_tables(shown: Path) -> None:
+    text = drawn(shown, "tab=3&theme=dark")
+    assert 'data-theme="dark"' in text and "<svg" in text
+    assert "offset in the arena, KiB" in text and "<td>scratch of " in text
+
+
+@needs_view
+def test_a_profile_must_be_one(gt: Cli, tmp_path: Path, folder: Path) -> None:
+    result = gt("view", folder / "alien.json", "-o", tmp_path / "x.html")
+    assert result.code == 3 and "GT3035" in result.err and not list(tmp_path.iterdir())
+
+
+def test_it_says_what_is_missing(gt: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("graphtool.report.page.find_spec", lambda name: None)
+    result = gt("view", SAMPLES / "digits.onnx", "-o", tmp_path / "x.html")
+    assert result.code == 2 and "GT3034" in result.err and "graphtool[view]" in result.err

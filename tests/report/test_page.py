@@ -1,0 +1,143 @@
+"""The page: modules from names, layers for each of them, ports at borders, plots, one file."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from graphtool import dtypes, passes
+from graphtool import ops as o
+from graphtool.errors import UsageError
+from graphtool.importers import import_source
+from graphtool.ir.graph import TensorType
+from graphtool.ir.trace import trace
+from graphtool.report import page as pages
+from graphtool.report.page import need_view, page
+from graphtool.report.page.tree import MOST, PART, Group, _grouped, _meeting
+from tests.cli.conftest import DIGITS
+from tests.report.graphs import module
+
+T = TensorType(dtypes.float32, (4, 4))
+
+
+def names(group: Group) -> Any:
+    """A tree as nested tuples: the nodes, then the modules by name."""
+    return (group.nodes, {g.name: names(g) for g in group.groups})
+
+
+@pytest.mark.parametrize(("paths", "tree"), [
+    ([(), ("a",), ("a",)], ([0], {"a": ([1, 2], {})})),
+    ([("a",), ("b",), ("b",)], ([0], {"b": ([1, 2], {})})),  # a module of one node is none
+    ([("a", "b"), ("a", "b"), ()], ([2], {"a.b": ([0, 1], {})})),  # one inside one is joined
+    ([("a", "0"), ("a", "0"), ("a", "1"), ("a", "1")],
+     ([], {"a": ([], {"0": ([0, 1], {}), "1": ([2, 3], {})})}))])
+def test_modules_by_names(paths: list[tuple[str, ...]], tree: Any) -> None:
+    assert names(_grouped(paths)) == tree
+
+
+def test_a_level_is_never_too_long() -> None:
+    """A graph of no modules is split into parts of consecutive nodes."""
+    root = _grouped([()] * (PART * MOST + 1))
+    stack, seen = [root], []
+    while stack:
+        group = stack.pop()
+        assert len(group.nodes) + len(group.groups) <= MOST
+        seen += group.nodes
+        stack += group.groups
+    assert sorted(seen) == list(range(PART * MOST + 1))
+
+
+@pytest.mark.parametrize(("a", "b", "depth"), [
+    (["m0"], ["m0"], 1), (["m0", "m1"], ["m0"], 1), (["m0", "m1"], ["m0", "m2"], 1),
+    (["m0", "m1", "m2"], ["m0", "m1", "m3"], 2)])
+def test_where_an_edge_runs(a: list[str], b: list[str], depth: int) -> None:
+    assert _meeting(a, b) == depth
+
+
+def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pages, "find_spec", lambda name: None)
+    with pytest.raises(UsageError, match="view needs fast_sugiyama and vl_convert") as error:
+        need_view()
+    assert error.value.code == "GT3034" and "graphtool[view]" in error.value.hint
+
+
+def test_one_file_without_network() -> None:
+    """A closing tag in a name cannot end the script, and nothing is loaded from elsewhere."""
+    text = page("<b>", [{"name": "</script><img src=x>", "kind": "graph", "lines": [],
+                         "charts": []}])
+    assert "<title>&lt;b&gt;</title>" in text and text.count("</script>") == 2
+    assert not re.search(r"""(src|href)=|@import|url\(|https?:|fetch\(|import\(""",
+                         text.replace("<img src=x>", "").replace("\\u003cimg src=x>", ""))
+    assert len(text) < 100_000
+    data = json.loads(text.split('id="data">')[1].split("</script>")[0])
+    assert data["sections"][0]["name"] == "</script><img src=x>"
+
+
+# ---- with the packages of the extra ------------------------------------------------------------
+
+def layered(items: list[Any], edges: list[Any]) -> tuple[Any, Any]:
+    pytest.importorskip("fast_sugiyama")
+    from graphtool.report.page.tree import layered as lay
+    return lay(items, edges)
+
+
+def test_layers_follow_the_edges() -> None:
+    layers, bends = layered([0, 1, 2, "m1", 7], [(0, 1), (1, 2), (0, 2), (2, "m1")])
+    where = {item: n for n, layer in enumerate(layers) for item, _ in layer}
+    assert where[0] < where[1] < where[2] < where["m1"] < where[7]  # 7 has no edges
+    assert bends == [[0, 2, "b0"]] and where["b0"] == where[1]
+
+
+def test_parts_without_connection_stand_side_by_side() -> None:
+    layers, _ = layered([0, 1, 2, 3], [(0, 1), (2, 3)])
+    xs = {item: x for layer in layers for item, x in layer}
+    assert {xs[0], xs[1]} != {xs[2], xs[3]} and len(layers) == 2
+
+
+def test_a_cycle_of_modules_is_laid_out() -> None:
+    layers, _ = layered(["m1", "m2"], [("m1", "m2"), ("m2", "m1")])
+    assert {item for layer in layers for item, _ in layer} >= {"m1", "m2"}
+
+
+def test_a_graph_in_full() -> None:
+    """Each node once, each edge where its modules meet, with ports in the modules between."""
+    pytest.importorskip("fast_sugiyama")
+    from graphtool.report.page.tree import graph_data
+    data = graph_data(import_source(DIGITS))
+    rows = [row["op"] for row in data["nodes"]]
+    assert (rows[0], rows[-1], rows.count("conv"), rows.count("constant")) == (
+        "input", "output", 3, 0)
+    groups = {g["name"]: g for g in data["groups"]}
+    assert {"block1", "block2", "block3"} < set(groups) and groups["block1"]["size"] == 3
+    placed = [item for g in data["groups"] for layer in g["layers"] for item, _ in layer
+              if isinstance(item, int)]
+    assert sorted(placed) == list(range(len(rows)))
+    ports = [item for layer in groups["block2"]["layers"] for item, _ in layer
+             if str(item).startswith("p")]
+    assert [p[:2] for p in ports] == ["pi", "po"]
+    a, b, text, at, x, y = data["edges"][0]
+    assert (a, text, at, x, y) == (0, "f32[batch,1,8,8]", "m0", 0, groups["block1"]["key"])
+    assert rows[b] == "conv" and "conv" not in (x, y)
+
+
+def test_plots_have_axes_with_units() -> None:
+    pytest.importorskip("vl_convert")
+    from graphtool.report.page.sections import of_graph
+    m = passes.run(module(trace(lambda a, b: o.softmax(o.matmul(a, b), axis=0), [T, T])))
+    (svg,) = of_graph("m", m)["charts"]
+    assert svg.startswith("<svg") and "offset in the arena, KiB" in svg and "currentColor" in svg
+    assert "font-family" not in svg or "inherit" in svg
+
+
+def test_two_graphs_know_their_difference() -> None:
+    pytest.importorskip("fast_sugiyama")
+    from graphtool.report.page.sections import compared, of_graph
+    a = module(trace(lambda x: o.exp(x), [T]))
+    b = module(trace(lambda x: o.neg(o.exp(x)), [T]))
+    made = [of_graph("a", a), of_graph("b", b)]
+    found = compared(made, ("a", a), ("b", b))
+    assert made[0]["changes"] == {} and made[1]["changes"] == {"neg": "added"}
+    assert found["lines"][0].startswith("+ neg: neg")
