@@ -66,14 +66,13 @@ class IndexChecks:
         """What the unit's checks read of other units."""
         own = {v: n for n in unit.nodes for v in n.outputs}
         pending = [indices for _, indices, _, _ in self.unknown(unit)]
-        found: set[Value] = set()
+        seen: set[Value] = set()
         while pending:
             v = pending.pop()
-            if v in own:
+            if v in own and v not in seen:
                 pending += [x for x in own[v].inputs if isinstance(x, Value)]
-            else:
-                found.add(v)
-        return found
+            seen.add(v)
+        return seen - own.keys()
 
     def check(self, unit: Unit, node: Node, column: int, extent: Dim, assignment: Assignment,
               table: KernelTable) -> Check:

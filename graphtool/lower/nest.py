@@ -276,10 +276,16 @@ class _Writer:
             if not walk_as_one(r.body, a.name, b.name, m, self.names):
                 continue
             joined = iterator(self.names.new("r"), n * m)
-            body = substituted(r.body, {a.name: 0, b.name: symbol_of(joined)})
+            body = self.counted(substituted(r.body, {a.name: 0, b.name: symbol_of(joined)}))
             rest = [(joined, n * m) if it is a else (it, d) for it, d in iters if it is not b]
             return self.flattened(replace(r, iters=tuple(rest), body=body))
         return r
+
+    def counted(self, body: PExpr) -> PExpr:
+        """A new body, after its parts are counted: what it uses twice gets a name."""
+        for e, n in use_counts([body], self.below).items():
+            self.uses[e] = max(n, self.uses.get(e, 0))
+        return body
 
     def written_out(self, r: Reduce, acc: Name, home: Scope) -> Expr:
         """A small window without loops: one statement for each element, so that the loop around
@@ -287,8 +293,7 @@ class _Writer:
         home.body.append(Let(acc.name, r.init, mutable=True))
         for at in itertools.product(*(range(whole(d)) for _, d in r.iters)):
             env: dict[str, Dim] = {it.name: i for (it, _), i in zip(r.iters, at, strict=True)}
-            element = substituted(r.body, env)
-            value = self.emit(element, home)
+            value = self.emit(self.counted(substituted(r.body, env)), home)
             home.body.append(Accumulate(acc.name, r.fn, value))
         return acc
 

@@ -16,6 +16,7 @@ from graphtool.passes.cse import widens
 from graphtool.symbolic import known, product
 
 _ROOTS = Trait.ELEMENTWISE | Trait.REDUCTION | Trait.WINDOWED | Trait.NEST
+ROWS = 80  # the greatest number of nodes that are computed on a template's finished rows
 INLINE = 40  # the greatest number of nodes in a nest: above it the C grows, but is hardly faster
 
 
@@ -91,6 +92,8 @@ class Fuser:
         """Why the node cannot run on the template's finished rows; empty if it can."""
         if node.op.lowering is Lowering.TEMPLATE:
             return "a group has at most one template, and both nodes are templates"
+        if len(inside) >= ROWS:
+            return f"there are {ROWS} nodes already that run on the template's finished rows"
         if Trait.ELEMENTWISE not in node.op.traits:
             return (f"{node.op.name} is not elementwise; only elementwise ops can run on a "
                     f"template's finished rows")
@@ -123,7 +126,7 @@ class Fuser:
         """
         shape = root.outputs[0].type.shape
         frontier = [n for n in inside if n is not root]
-        while frontier:
+        while frontier and len(inside) < 2 * ROWS:
             for x in frontier.pop().inputs:
                 if not isinstance(x, Value) or x.type.shape != shape:
                     continue

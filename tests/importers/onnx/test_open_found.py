@@ -51,3 +51,12 @@ def test_sizes_that_fit_are_those_of_the_oracle(name: str, tmp_path: Path) -> No
 
 def test_groups_of_open_channels_are_a_condition() -> None:
     assert listing.required(checked(GROUPS)) == ["C % 2 == 0"]
+
+
+def test_a_computed_size_may_be_doubled_forty_times() -> None:
+    """Each node uses the one before twice: the ways through them are 2⁴⁰."""
+    nodes = [f"y{i + 1} = Add(y{i}, y{i})" for i in range(40)]
+    proto = model([*nodes, "zero = Sub(y40, y40)", "n = Add(zero, y1)", "z = ConstantOfShape(n)"],
+                  ["y0 i64 1"], ["z f32 ?"])
+    got, = interp.run(checked(proto), {"y0": np.array([3])}).values()
+    assert got.shape == (6,)

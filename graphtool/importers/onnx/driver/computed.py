@@ -89,8 +89,13 @@ def bind(scalar: Tracer, least: int | None = 0, most: Dim | None = None,
 
 # ---- what is known of it -----------------------------------------------------------------------
 
-def resolved(x: Operand, at: int, builder: Recorder, depth: int = 0) -> Dim | None:
+def resolved(x: Operand, at: int, builder: Recorder) -> Dim | None:
     """Element `at` of an integer value if the nodes before it determine it, else None."""
+    return _resolved(x, at, builder, 0, {})
+
+
+def _resolved(x: Operand, at: int, builder: Recorder, depth: int,
+              seen: dict[tuple[Value, int, int], Dim | None]) -> Dim | None:
     if isinstance(x, int) and not isinstance(x, bool):
         return x
     if not isinstance(x, Value) or not x.type.dtype.is_integer or depth > _DEPTH:
@@ -98,11 +103,12 @@ def resolved(x: Operand, at: int, builder: Recorder, depth: int = 0) -> Dim | No
     if (x, at) in builder.bound:
         return builder.bound[x, at]
     node = builder.made.get(x)
-    if node is None:
+    look = None if node is None else _LOOK.get(node.op.name)
+    if look is None:
         return None
-    look = _LOOK.get(node.op.name)
-    return None if look is None else look(node, at, lambda v, i: resolved(v, i, builder,
-                                                                          depth + 1))
+    if (x, at, depth) not in seen:  # a value may be used twice at each level
+        seen[x, at, depth] = look(node, at, lambda v, i: _resolved(v, i, builder, depth + 1, seen))
+    return seen[x, at, depth]
 
 
 def _through(node: Node, at: int, see: Any) -> Dim | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import repeat
 from typing import Any
 
@@ -37,11 +37,18 @@ def most_of(x: Value, made: Callable[[Value], Node | None], exact: Exact) -> Dim
 class _Looker:
     made: Callable[[Value], Node | None]
     exact: Exact
+    seen: dict[tuple[Value, int | None, int], Span] = field(default_factory=dict)
 
     def span(self, x: Operand, at: int | None, depth: int = 0) -> Span:
         """The range of element `at` of x; of all its elements if `at` is None."""
         if not isinstance(x, Value):
             return (x, x) if isinstance(x, (int, float)) and x == x else OPEN
+        if (x, at, depth) not in self.seen:  # a value may be used twice at each level
+            self.seen[x, at, depth] = self.value(x, at, depth)
+        return self.seen[x, at, depth]
+
+    def value(self, x: Value, at: int | None, depth: int) -> Span:
+        """As `span`, of a value that was not looked at from this depth."""
         known = self.exact(x, at) if at is not None and x.type.dtype.is_integer else None
         if known is not None:
             return known, known
