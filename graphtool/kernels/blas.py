@@ -9,7 +9,7 @@ from graphtool import ops as o
 from graphtool.errors import UnsupportedError
 from graphtool.ir.graph import TensorType
 from graphtool.ir.plan import Form, Plan
-from graphtool.kernels.choice.alternatives import Alternative, Chosen, never
+from graphtool.kernels.choice.alternatives import Alternative, Chosen, if_zeros, never
 from graphtool.kernels.choice.contractions import product_cost
 from graphtool.kernels.choice.machine import fetched
 from graphtool.kernels.choice.rules import Rules
@@ -107,7 +107,7 @@ def make(chosen: Chosen, x: Any, w: Any, *, transpose: bool) -> Any:
 
 
 SERVES = (Alternative(Product, BLAS, plans, cost, make, takes=lambda s: not s.integer,
-                      library=True, in_order=never),)
+                      library=True, assumes=if_zeros, in_order=never),)
 
 register(Record(
     Contract("blas", "a product by a CBLAS library", MACROS, POINTERS, meaning, ("b", "m", "n"),

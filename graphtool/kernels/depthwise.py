@@ -10,7 +10,7 @@ from graphtool import ops as o
 from graphtool.ir.graph import Node, TensorType, Value
 from graphtool.ir.plan import Form, Parameter, Plan
 from graphtool.kernels import images
-from graphtool.kernels.choice.alternatives import Alternative, Chosen
+from graphtool.kernels.choice.alternatives import Alternative, Chosen, if_zeros
 from graphtool.kernels.choice.machine import LATENCY, UNITS, ceil, fetched, longest, overlapped
 from graphtool.kernels.choice.rules import Rules
 from graphtool.kernels.choice.sites import BLOCK, Conv
@@ -237,7 +237,7 @@ def _repeated(w: Any, count: int) -> Any:
 
 
 SERVES = (Alternative(Conv, DEPTHWISE, plans, cost, make,
-                      takes=lambda s: s.depthwise and not s.integer),)
+                      takes=lambda s: s.depthwise and not s.integer, assumes=if_zeros),)
 
 register(Record(
     Contract("depthwise", "a convolution with one filter for each channel", MACROS, POINTERS,

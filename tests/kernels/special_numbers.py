@@ -90,6 +90,15 @@ MODELS: dict[str, Module] = {name: module(fn, *types) for name, (fn, *types) in 
     "strided": (conv(16, 3, 7, 7, strides=(2, 2), padding=P3), "f32[1,3,32,32]"),
     "depthwise": (conv(32, 1, 3, 3, groups=32, padding=P1), "f32[1,32,12,12]"),
     "depthwise, few channels": (conv(3, 1, 3, 3, groups=3, padding=P1), "f32[1,3,12,12]"),
+    "volume smaller than its window": (
+        lambda x, w: o.conv(x, w, padding=(*P2, (0, 0)), strides=(2, 2, 1), groups=4),
+        "f32[1,4,4,2,4]", "f32[8,1,3,5,3]"),
+    "image smaller than its window": (lambda x, w: o.conv(x, w, padding=P3), "f32[1,8,2,2]",
+                                      "f32[16,8,7,7]"),
+    "pixel under moving weights": (lambda x, w: o.conv(x, w, padding=P1), "f32[2,20,1,1]",
+                                   "f32[24,20,3,3]"),
+    "transposed, weights move": (lambda x, w: o.conv(x, w, padding=P2, lhs_dilation=(2, 2)),
+                                 "f32[1,16,8,8]", "f32[8,16,4,4]"),
     "one pixel": (conv(24, 20, 3, 3, padding=P1), "f32[2,20,1,1]"),
     "dilated": (conv(24, 20, 3, 3, padding=((6, 6),) * 2, rhs_dilation=(6, 6)), "f32[1,20,8,8]"),
     "transposed": (conv(8, 16, 4, 4, padding=P2, lhs_dilation=(2, 2)), "f32[1,16,8,8]"),
@@ -111,6 +120,8 @@ MODELS: dict[str, Module] = {name: module(fn, *types) for name, (fn, *types) in 
     "softmax": (lambda x: o.softmax(x, axis=1), "f32[9,40]"),
 }.items()}
 # the models in which the default rules choose something that assumes finite numbers
-FINITE = {"groups as one", "groups of volumes", "winograd", "winograd, weights move",
+FINITE = {"volume smaller than its window", "image smaller than its window",
+          "pixel under moving weights", "transposed, weights move",
+          "groups as one", "groups of volumes", "winograd", "winograd, weights move",
           "winograd of float16", "winograd along lines", "pixels as one", "transposed to few",
           "by weights", "causal attention", "attention under a mask", "few bits"}

@@ -13,7 +13,7 @@ from graphtool.errors import InputError
 from graphtool.ir.facets import Assumption
 from graphtool.ir.plan import Form, Plan
 from graphtool.kernels.choice.rules import Rules
-from graphtool.kernels.choice.sites import Site
+from graphtool.kernels.choice.sites import Product, Site
 from graphtool.target import Target
 
 
@@ -33,8 +33,9 @@ class Chosen:
 
 
 def if_zeros(site: Any) -> Assumption:
-    """Where filters or rows hold zeros that the model does not have, as 0 times NaN is NaN."""
-    return "finite" if site.zeros else "nothing"
+    """Where filters hold zeros that the model does not have, as 0 times NaN is NaN, or where zeros
+    that it has are not multiplied by weights that may be infinite."""
+    return "finite" if site.zeros or (isinstance(site, Product) and site.dropped) else "nothing"
 
 
 def never(site: Any) -> bool:

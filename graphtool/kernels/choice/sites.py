@@ -36,7 +36,9 @@ class Conv:
     constant: bool = True  # the weights are known at build time
     half: int = 0  # operands of 16 bits: 1 bfloat16, 2 float16
     integer: int = 0  # sums of int32: 1 of u8 by s8, 2 of s16 by s16
-    zeros: bool = False  # filters hold zeros for channels or pixels that an output does not see
+    # filters hold zeros for channels or pixels that an output does not see, or taps that read only
+    # padding are left out of those that may be infinite
+    zeros: bool = False
 
     @property
     def upright(self) -> bool:
@@ -67,6 +69,7 @@ class Product:
     half: int = 0  # operands of 16 bits: 1 bfloat16, 2 float16
     integer: int = 0  # sums of int32: 1 of u8 by s8, 2 of s16 by s16
     zeros: bool = False  # B holds rows of zeros, for columns of A that are no part of the product
+    dropped: bool = False  # taps that read only padding are left out of weights that may be ∞
 
     def __str__(self) -> str:
         return _record("product", self)

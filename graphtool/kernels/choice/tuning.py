@@ -69,7 +69,9 @@ def measured(site: Site) -> str:
     """
     if isinstance(site, Attention):
         return str(replace(site, hidden=False))
-    return str(replace(site, zeros=False) if isinstance(site, Conv | Product) else site)
+    if isinstance(site, Product):
+        return str(replace(site, zeros=False, dropped=False))
+    return str(replace(site, zeros=False) if isinstance(site, Conv) else site)
 
 
 def key(site: str, target: Target, threads: int) -> Key:

@@ -13,7 +13,7 @@ from graphtool import ops as o
 from graphtool.ir.graph import Node
 from graphtool.ir.trace import Tracer
 from graphtool.kernels.choice.sites import Conv, Product
-from graphtool.passes.select.goal import Goal, cost_size, half, is_constant
+from graphtool.passes.select.goal import Goal, cost_size, half, is_constant, is_finite
 from graphtool.passes.select.polyphase import polyphase, unfit
 from graphtool.passes.select.product import best_product
 from graphtool.passes.select.visible_taps import trimmed
@@ -41,8 +41,9 @@ def conv(goal: Goal, node: Node, x: Tracer, w: Tracer) -> Any:
             return None
         if x.dtype in dtypes.HALVES:  # further sums are in float32
             x, w = (o.cast(v, dtype=dtypes.float32) for v in (x, w))
-        return volume(x, w, a, out, lambda plain, part, taps, shape: _spread(
-            goal, plain, part, taps, shape))
+        sure = is_finite(w)
+        return volume(x, w, a, out, lambda plain, part, taps, shape, dropped: _spread(
+            goal, plain, part, taps, shape, dropped and not sure), goal.finite or sure)
     if rank == 3:  # a 1-d row is an image that is one pixel high
         x = o.reshape(x, shape=(x.shape[0], 1, *x.shape[1:]))
         w = o.reshape(w, shape=(*w.shape[:2], 1, w.shape[2]))
@@ -64,42 +65,53 @@ def _one_row(a: Any) -> Any:
             "rhs_dilation": (1, *(a["rhs_dilation"] or (1,)))}
 
 
-def _spread(goal: Goal, a: Any, x: Tracer, w: Tracer, out: tuple[Dim, ...]) -> Any:
+def _spread(goal: Goal, a: Any, x: Tracer, w: Tracer, out: tuple[Dim, ...],
+            dropped: bool = False) -> Any:
     """Transposed convolutions by phases, or with zeros between the elements; other convolutions
-    are not changed."""
+    are not changed. `dropped`: see _conv2d."""
     if all(d == 1 or n == 1 for d, n in zip(a["lhs_dilation"] or (), x.shape[1:3], strict=False)):
-        return _conv2d(goal, a, x, w)
-    why = unfit(x, w, a, out)
+        return _conv2d(goal, a, x, w, False, dropped)
+    sure = is_finite(w)
+    why = unfit(x, w, a, out) or (
+        "" if sure or goal.finite else "weights that are no constants may be infinite")
     if not why:
         high, wide = a["lhs_dilation"]
         goal.note(x, f"transposed convolution by {high}×{wide} phases, without zeros between the "
                      f"elements")
         return polyphase(x, w, a, out, lambda part, taps, plain, zeros: _conv2d(
-            goal, plain, part, taps, zeros), goal.target.lanes if goal.finite else 0)
+            goal, plain, part, taps, zeros, not sure), goal.target.lanes if goal.finite else 0)
     goal.note(x, f"transposed convolution with zeros between the elements: phases are not "
                  f"possible because {why}")
     gaps = tuple(d - 1 for d in a["lhs_dilation"])
     spread = o.pad(x, lo=(0,) * 4, hi=(0,) * 4, interior=(0, *gaps, 0))
-    return _conv2d(goal, {**a, "lhs_dilation": None}, spread, w)
+    return _conv2d(goal, {**a, "lhs_dilation": None}, spread, w, False, dropped)
 
 
-def _conv2d(goal: Goal, a: Any, x: Tracer, w: Tracer, zeros: bool = False) -> Any:
-    """The convolution of images; `zeros`: the filters have taps that an output does not."""
+def _conv2d(goal: Goal, a: Any, x: Tracer, w: Tracer, zeros: bool = False,
+            dropped: bool = False) -> Any:
+    """The convolution of images; `zeros`: the filters have taps that an output does not.
+
+    `dropped`: taps that read only padding are left out of weights that may be infinite.
+    """
     strides, dilation = a["strides"] or (1, 1), a["rhs_dilation"] or (1, 1)
-    x, w, padding = trimmed(x, w, a["padding"] or ((0, 0), (0, 0)), strides, dilation)
+    padding = a["padding"] or ((0, 0), (0, 0))
+    less = trimmed(x, w, padding, strides, dilation)
+    if less[1] is not w and ((sure := is_finite(w)) or goal.finite):
+        (x, w, padding), dropped = less, dropped or not sure
     m, c, kh, kw = w.shape
     groups: int = a["groups"]
     if not zeros and (kh, kw) == (1, 1) and strides == (1, 1) and groups == 1 and not any(
             p != 0 for pair in padding for p in pair):
         rows = product(x.shape[:-1])
         site = Product(1, cost_size(rows), cost_size(m), cost_size(c), is_constant(w),
-                       fixed=isinstance(rows, int), half=half(x.dtype))
+                       fixed=isinstance(rows, int), half=half(x.dtype), dropped=dropped)
         return best_product(goal, site, x, o.reshape(w, shape=(m, c)), True)
-    if not zeros and _of_one_pixel(x, w, {**a, "padding": padding}):
-        return _one_pixel(goal, x, w, padding)
+    if not zeros and _of_one_pixel(x, w, {**a, "padding": padding}) and (
+            goal.finite or is_finite(w)):
+        return _one_pixel(goal, x, w, padding, dropped or not is_finite(w))
     x = _padded(x, padding)
     if not zeros and x.shape[1:3] == (kh, kw) and groups == dilation[0] == dilation[1] == 1:
-        return _whole_image(goal, x, w)
+        return _whole_image(goal, x, w, dropped)
     if not groups == m == x.shape[3] and is_constant(w) and goal.finite:  # depthwise has a kernel
         joined = together(groups, w.shape[0], goal.target.lanes)
         w, groups, zeros = diagonal(w, groups, joined), groups // joined, zeros or joined > 1
@@ -108,13 +120,13 @@ def _conv2d(goal: Goal, a: Any, x: Tracer, w: Tracer, zeros: bool = False) -> An
         count = pixels((x.shape[2] - kw) // strides[1] + 1, m, kw, strides[1], goal.target.lanes)
         if count > 1:  # adjacent pixels as the channels of one pixel
             y = _direct(goal, x, filters(w, count, strides[1]),
-                        (strides[0], strides[1] * count), dilation, 1, True)
+                        (strides[0], strides[1] * count), dilation, 1, True, dropped)
             return o.reshape(y, shape=(*y.shape[:2], y.shape[2] * count, m))
-    return _direct(goal, x, w, strides, dilation, groups, zeros)
+    return _direct(goal, x, w, strides, dilation, groups, zeros, dropped)
 
 
 def _direct(goal: Goal, x: Any, w: Any, strides: Any, dilation: Any, groups: int,
-            zeros: bool) -> Any:
+            zeros: bool, dropped: bool) -> Any:
     """The convolution of a padded image, by the best kernel for the site."""
     m, _, kh, kw = w.shape
     n, height, width, channels = x.shape
@@ -122,17 +134,17 @@ def _direct(goal: Goal, x: Any, w: Any, strides: Any, dilation: Any, groups: int
         (height, width), (kh, kw), strides, dilation, strict=True))
     found = Conv(cost_size(n), h, wide, cost_size(channels), cost_size(m), kh, kw,
                  strides[0], strides[1], dilation[0], dilation[1], groups, is_constant(w),
-                 half(x.dtype), zeros=zeros)
+                 half(x.dtype), zeros=zeros or dropped)
     y = goal.best(found, x, w, strides=strides, dilation=dilation, groups=groups)
     return y if y.dtype is x.dtype else o.cast(y, dtype=x.dtype)
 
 
-def _whole_image(goal: Goal, x: Tracer, w: Tracer) -> Any:
+def _whole_image(goal: Goal, x: Tracer, w: Tracer, dropped: bool) -> Any:
     """A window as large as the image: one product for each image."""
     n, m, depth = x.shape[0], w.shape[0], product(w.shape[1:])
     rows = o.reshape(o.transpose(w, perm=(2, 3, 1, 0)), shape=(depth, m))
     site = Product(1, cost_size(n), cost_size(m), cost_size(depth), is_constant(w),
-                   fixed=isinstance(n, int), half=half(x.dtype))
+                   fixed=isinstance(n, int), half=half(x.dtype), dropped=dropped)
     y = best_product(goal, site, o.reshape(x, shape=(n, depth)), rows, False)
     return o.reshape(y, shape=(n, 1, 1, m))
 
@@ -147,7 +159,7 @@ def _of_one_pixel(x: Tracer, w: Tracer, a: Any) -> bool:
                     for p in pair))
 
 
-def _one_pixel(goal: Goal, x: Tracer, w: Tracer, padding: Any) -> Any:
+def _one_pixel(goal: Goal, x: Tracer, w: Tracer, padding: Any, dropped: bool) -> Any:
     """y[i, j] = x · w[lo - i, lo - j]: one product for all outputs."""
     m, c, *window = w.shape
     out = [2 + lo + hi - k for k, (lo, hi) in zip(window, padding, strict=True)]
@@ -157,7 +169,7 @@ def _one_pixel(goal: Goal, x: Tracer, w: Tracer, padding: Any) -> Any:
     flat = o.transpose(o.reverse(taps, axes=(2, 3)), perm=(1, 2, 3, 0))
     columns = out[0] * out[1] * m
     site = Product(1, cost_size(x.shape[0]), cost_size(columns), cost_size(c), is_constant(w),
-                   fixed=isinstance(x.shape[0], int), half=half(x.dtype))
+                   fixed=isinstance(x.shape[0], int), half=half(x.dtype), dropped=dropped)
     y = best_product(goal, site, o.reshape(x, shape=(x.shape[0], c)),
                  o.reshape(flat, shape=(c, columns)), False)
     return o.reshape(y, shape=(x.shape[0], *out, m))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.choice import Choice
@@ -82,13 +84,27 @@ def cost_size(d: Dim) -> int:
 def is_constant(x: Tracer) -> bool:
     """Whether the value is known at build time: a constant, or a value that is only moved from
     constants."""
-    made, pending = x.builder.made, [x.value]
+    return _sources(x) is not None
+
+
+def is_finite(x: Tracer) -> bool:
+    """Whether the value is known at build time, and holds neither NaN nor infinity."""
+    held = _sources(x)
+    return held is not None and all(np.isfinite(n.attrs["data"].source).all()
+                                    for n in held if n.outputs[0].type.dtype.is_float)
+
+
+def _sources(x: Tracer) -> list[Node] | None:
+    """The nodes whose data the value is moved from; None if something else takes part."""
+    made, pending, found = x.builder.made, [x.value], dict[Node, None]()
     while pending:
         node = made.get(pending.pop())
         if node is None or not (node.op.lowering is Lowering.DATA or node.op.movement & _MOVES):
-            return False
-        pending += [v for v in node.inputs if isinstance(v, Value)]
-    return True
+            return None
+        if node not in found:
+            found[node] = None
+            pending += [v for v in node.inputs if isinstance(v, Value)]
+    return [n for n in found if n.op.lowering is Lowering.DATA]
 
 
 def in_type(node: Node, y: Any) -> Any:

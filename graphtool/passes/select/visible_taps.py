@@ -1,4 +1,4 @@
-"""Removes taps of a convolution that read only padding: they add nothing.
+"""Removes taps of a convolution that read only padding: they add nothing if they are finite.
 
 With dilation, or with images smaller than the window, these are most of the taps.
 """
