@@ -1,4 +1,4 @@
-"""Values used twice at each of many levels, and long chains: time and C stay linear in the nodes."""
+"""Values used twice at each of many levels, and long chains: C stays linear in the nodes."""
 
 from __future__ import annotations
 
