@@ -9,7 +9,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from benchmarks.models import ALL, DIGITS, INT8, QUANTISE, SETS, ZOO, named
+from benchmarks.models import ALL, DIGITS, INT8, NARROW, QUANTISE, SETS, ZOO, named
 from benchmarks.models.tasks import TASKS
 
 COMMANDS = {
@@ -19,6 +19,7 @@ COMMANDS = {
     "zoo": "time the zoo beside other runtimes",
     "int8": "time quantised models beside other runtimes and float32",
     "quantise": "quantise models by several tools: error and time",
+    "narrow": "time models in 16-bit floats beside other runtimes and float32",
     "kernels": "time single kernels of the zoo beside other runtimes",
     "scaling": "time models as batch, sequence, width and depth grow",
     "load": "time models beside processes that use the same processors",
@@ -52,7 +53,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def models(command: str) -> list[str]:
-    own = {"int8": INT8, "quantise": QUANTISE, **dict.fromkeys(OF_TASKS, TASKS)}
+    own = {"int8": INT8, "narrow": NARROW, "quantise": QUANTISE, **dict.fromkeys(OF_TASKS, TASKS)}
     return list(own.get(command, ZOO))
 
 

@@ -54,11 +54,12 @@ def _onnxruntime(case: Case) -> Loaded:
                   lambda _: [r.numpy() for r in results])
 
 
-def _openvino(case: Case) -> Loaded:
+def openvino(case: Case, precision: str = "f32") -> Loaded:
+    """OpenVINO, which computes in this type where it can."""
     import openvino as ov
     core = ov.Core()
     compiled = core.compile_model(core.read_model(str(case.model.onnx)), "CPU", {
-        "PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32", "NUM_STREAMS": 1,
+        "PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": precision, "NUM_STREAMS": 1,
         "INFERENCE_NUM_THREADS": case.threads})
     request = compiled.create_infer_request()
     arrays = dict(zip(case.model.input_names, case.model.arrays("in"), strict=True))
@@ -77,7 +78,7 @@ def _openvino(case: Case) -> Loaded:
 PEERS: dict[str, Peer] = {p.name: p for p in (
     Peer("graphtool", (), _graphtool, _graphtool_build),
     Peer("onnxruntime", ("onnxruntime",), _onnxruntime),
-    Peer("openvino", ("openvino",), _openvino),
+    Peer("openvino", ("openvino",), openvino),
     Peer("torch", ("torch",), compilers.torch_eager),
     Peer("inductor", ("torch",), compilers.inductor, compilers.inductor_build,
          lambda case: {"TORCHINDUCTOR_CACHE_DIR": str(case.cache / str(case.threads))}, True),

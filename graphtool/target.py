@@ -46,6 +46,8 @@ class Target:
     Recognising: this machine is the row with the most `needs` among those whose `machines` has
     what Python calls it and whose `needs` the CPU has all. Any of the CPU features `bf16_by` and
     `dot8_by` says that it has dot products of bfloat16, and of four u8 by four s8: `bf16`, `dot8`.
+    The former do `dots` times as many products as float32. `amx`: it has a matrix unit for both,
+    whose tiles have `lanes` columns.
     A row of a family `levels` is its `level`-th, from 1 on; each takes what the one below takes.
     """
 
@@ -74,7 +76,9 @@ class Target:
     threads: int = 1
     native: bool = False
     bf16: bool = False
+    dots: float = 1.8
     dot8: bool = False
+    amx: bool = False
 
     @property
     def nr(self) -> int:
@@ -126,11 +130,18 @@ def _x86(level: int, name: str, title: str, lanes: int, mr: int, **facts: Any) -
                   **{"pair": (2, 2), "flags": spelled(name)} | facts)
 
 
+_V4_FACTS: dict[str, Any] = {
+    "registers": 32, "pair": (2, 1), "more": ("-mprefer-vector-width=512",), "l1": 48 << 10,
+    "l3": 32 << 20, "mhz": 3900, "bandwidth": (506.0, 249.0, 112.0, 40.0),
+    "bf16_by": frozenset({"avx512_bf16"}), "dot8_by": frozenset({"avx512_vnni"})}
+
 for _row in (
-    _x86(4, "x86-64-v4", "x86-64 with AVX-512", 16, 14, registers=32, pair=(2, 1), l1=48 << 10,
-         l2=1 << 20, l3=32 << 20, mhz=3900, bandwidth=(506.0, 249.0, 112.0, 40.0),
-         more=("-mprefer-vector-width=512",), aliases=("v4",), needs=_V4,
-         bf16_by=frozenset({"avx512_bf16"}), dot8_by=frozenset({"avx512_vnni"})),
+    _x86(5, "sapphirerapids", "x86-64 with AVX-512 and AMX", 16, 14, l2=2 << 20,
+         aliases=("amx",), bf16=True, dots=0.48, dot8=True, amx=True, **_V4_FACTS,
+         needs=_V4 | {"amx_tile", "amx_int8", "amx_bf16", "avx512_bf16", "avx512_vnni",
+                      "avx512_fp16"}),
+    _x86(4, "x86-64-v4", "x86-64 with AVX-512", 16, 14, l2=1 << 20, aliases=("v4",), needs=_V4,
+         **_V4_FACTS),
     _x86(3, "x86-64-v3", "x86-64 with AVX2", 8, 6, pair=(2, 1), aliases=("v3",), needs=_V3,
          dot8_by=frozenset({"avx_vnni"})),
     _x86(2, "x86-64-v2", "x86-64 with SSE4.2", 4, 6, aliases=("v2",), needs=_V2),

@@ -107,5 +107,7 @@ def named(text: str) -> list[str]:
 
 DIGITS = ("digits_mlp", "digits_cnn", "digits_transformer")  # trained, in trained_digits.py
 # what `quantise` compares tools on: trained networks, and seeded ones of several kinds
+NARROW = ("resnet18", "resnet50", "mobilenet_v2", "vit_small", "bert_base_128", "gpt2_64",
+          "deit_tiny", "unet_small")
 QUANTISE = (*DIGITS, "lenet", "mlp_b64", "tabular_mlp", "unet_small", "yolo_tiny", "dcgan_gen",
             "distilbert_64")

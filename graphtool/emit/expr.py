@@ -19,6 +19,17 @@ _BITS = (6, 7, 8)  # | ^ &: gcc wants parentheses around whatever stands in them
 Text = tuple[str, int]  # C text and the precedence of its outermost operator
 
 
+def _inverse(e: Expr) -> float | None:
+    """1 / e for a constant of float32 that gt_over_f32 takes: neither it nor its inverse is near
+    the ends of the range, and a multiplication by the inverse is not exact anyway."""
+    if not isinstance(e, Const) or e.dtype is not dtypes.float32:
+        return None
+    value = np.float32(e.value)
+    if not 2.0 ** -100 < abs(value) < 2.0 ** 100 or abs(np.frexp(value)[0]) == 0.5:
+        return None
+    return float(np.float32(1) / value)
+
+
 class ExprPrinter:
     """Prints expressions; `dims` maps symbols of the program to C identifiers. Elements of the
     buffers `packed` share bytes.
@@ -102,6 +113,9 @@ class ExprPrinter:
             row = BY_NAME["or" if e.fn == "max" else "and"]
         if e.fn == "div" and operand.is_integer:  # the operator traps on 0
             return f"gt_div_{operand.short}({', '.join(self.expr(a) for a in e.args)})", PRIMARY
+        if e.fn == "div" and (inverse := _inverse(e.args[1])) is not None:
+            operands = (*map(self.expr, e.args), literal(inverse, dtypes.float32)[0])
+            return f"gt_over_f32({', '.join(operands)})", PRIMARY
         if overflows(e.fn, operand):
             return f"gt_{e.fn}_{operand.short}({', '.join(map(self.expr, e.args))})", PRIMARY
         if not row.prec:

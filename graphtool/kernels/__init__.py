@@ -4,11 +4,13 @@ from graphtool.kernels import (
     attend,
     blas,
     collective,
+    conv_amx,
     conv_direct,
     conv_int,
     depthwise,
     depthwise_int,
     gemm,
+    gemm_amx,
     gemm_int,
     linear_nbits,
     pooled,
@@ -22,6 +24,6 @@ from graphtool.kernels import (
 )
 
 __all__ = [
-    "attend", "blas", "collective", "conv_direct", "conv_int", "depthwise", "depthwise_int", "gemm",
-    "gemm_int", "linear_nbits", "pooled", "recurrence", "recurrence_grad", "sort", "transpose",
-    "trees", "winograd", "winograd_line"]
+    "attend", "blas", "collective", "conv_amx", "conv_direct", "conv_int", "depthwise",
+    "depthwise_int", "gemm", "gemm_amx", "gemm_int", "linear_nbits", "pooled", "recurrence",
+    "recurrence_grad", "sort", "transpose", "trees", "winograd", "winograd_line"]

@@ -13,7 +13,6 @@ from graphtool.ir.plan import Form, Parameter, Plan
 from graphtool.kernels.choice import rounding
 from graphtool.kernels.choice.alternatives import Alternative, Chosen, if_zeros, never
 from graphtool.kernels.choice.contractions import all_bfloat16, conv_cost, panel_bytes, widths
-from graphtool.kernels.choice.machine import DOT_PRODUCTS
 from graphtool.kernels.choice.operands import narrowed
 from graphtool.kernels.choice.rules import Rules
 from graphtool.kernels.choice.sites import Conv
@@ -244,7 +243,7 @@ def bf16_cost(s: Conv, p: Plan, t: Target) -> float:
     """Expected microseconds with dot products of pairs. The kernel before it rounds an operand
     that is not yet bfloat16."""
     rounded = 0 if s.half else s.n * s.h * s.sh * s.w * s.sw * s.c
-    return conv_cost(s, p, t, DOT_PRODUCTS, 2) + rounded / t.lanes / t.threads / t.mhz
+    return conv_cost(s, p, t, t.dots, 2) + rounded / t.lanes / t.threads / t.mhz
 
 
 def bf16_error(s: Conv, p: Plan) -> float:

@@ -18,7 +18,6 @@ from graphtool.kernels.choice.contractions import (
     product_cost,
     product_widths,
 )
-from graphtool.kernels.choice.machine import DOT_PRODUCTS
 from graphtool.kernels.choice.operands import narrowed, packed
 from graphtool.kernels.choice.rules import Rules
 from graphtool.kernels.choice.sites import Product
@@ -221,7 +220,7 @@ def bf16_cost(s: Product, p: Plan, t: Target) -> float:
     """Expected microseconds with dot products of pairs. The kernel before it rounds an operand
     that is not yet bfloat16."""
     rounded = 0 if s.half else s.batch * s.m * s.k
-    return product_cost(s, p, t, DOT_PRODUCTS, 2) + rounded / t.lanes / t.threads / t.mhz
+    return product_cost(s, p, t, t.dots, 2) + rounded / t.lanes / t.threads / t.mhz
 
 
 def worth_tiles(s: Product, target: Target, adjacent: bool) -> bool:

@@ -362,6 +362,26 @@ class _conv(Op):
 
 conv: _conv
 
+class _conv_amx(Op):
+    def __call__(
+        self,
+        x: Tensor,
+        w: Tensor,
+        /,
+        *,
+        channels: int,
+        window: tuple[int, int],
+        strides: tuple[int, int],
+        dilation: tuple[int, int] = ...,
+        gathered: bool = ...,
+        plan: Plan | None = ...,
+    ) -> Any:
+        """2-d convolution by a matrix unit, channels last, of u8 and i8 or in bfloat16, with
+        weights as `pack_conv_blocks` lays them out; x includes its padding, the sums are int32,
+        which wrap around, or float32"""
+
+conv_amx: _conv_amx
+
 class _conv_bf16(Op):
     def __call__(
         self,
@@ -673,6 +693,13 @@ class _gemm(Op):
         """a·b, with b as `pack` lays it out; sums of 16-bit operands are float32"""
 
 gemm: _gemm
+
+class _gemm_amx(Op):
+    def __call__(self, a: Tensor, b: Tensor, /, *, n: int, plan: Plan | None = ...) -> Any:
+        """a·b by a matrix unit, of u8 and i8 or in bfloat16, with b as `pack_blocks` lays it out;
+        the sums are int32, which wrap around, or float32"""
+
+gemm_amx: _gemm_amx
 
 class _gemm_bf16(Op):
     def __call__(self, a: Tensor, b: Tensor, /, *, n: int, plan: Plan | None = ...) -> Any:
@@ -1156,12 +1183,28 @@ class _pack(Op):
 
 pack: _pack
 
+class _pack_blocks(Op):
+    def __call__(self, b: Tensor, /, *, nr: int, transpose: bool = ...) -> Any:
+        """the right-hand side of a product by a matrix unit, in panels of nr columns; the four
+        bytes of a sum that one instruction adds are adjacent, and each column is filled up with
+        zeros to whole tiles"""
+
+pack_blocks: _pack_blocks
+
 class _pack_conv(Op):
     def __call__(self, w: Tensor, /, *, nr: int, groups: int = ...) -> Any:
         """convolution weights [O, C, KH, KW] → [groups, ⌈O/nr⌉, KH, KW·C, nr]: panels of nr output
         channels"""
 
 pack_conv: _pack_conv
+
+class _pack_conv_blocks(Op):
+    def __call__(self, w: Tensor, /, *, nr: int, gathered: bool = ...) -> Any:
+        """convolution weights for a matrix unit, in panels of nr output channels; the four bytes of
+        a sum that one instruction adds are adjacent, and the channels of each tap, or all that an
+        output reads, are filled up with zeros to whole tiles"""
+
+pack_conv_blocks: _pack_conv_blocks
 
 class _pack_conv_pairs(Op):
     def __call__(self, w: Tensor, /, *, nr: int, groups: int = ..., whole: bool = ...) -> Any:

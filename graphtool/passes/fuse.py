@@ -122,7 +122,8 @@ class Fuser:
         """Add elementwise producers of the same shape that only the group reads.
 
         An example is what an optimizer computes from its state alone, before it uses the gradient.
-        Outside of the group each would be a pass over memory.
+        Outside of the group each would be a pass over memory. What another template can finish in
+        fewer bytes than its sums have is left to it.
         """
         shape = root.outputs[0].type.shape
         frontier = [n for n in inside if n is not root]
@@ -133,10 +134,27 @@ class Fuser:
                 maker = self.made.get(x)
                 if maker is None or maker in inside or maker in self.taken or (
                         Trait.ELEMENTWISE not in maker.op.traits or x in self.results
-                        or any(r not in inside for r in self.readers[x])):
+                        or any(r not in inside for r in self.readers[x])
+                        or self.finishes(maker)):
                     continue
                 inside.add(maker)
                 frontier.append(maker)
+
+    def finishes(self, node: Node) -> bool:
+        """Whether the node makes numbers narrower that come from a template's finished rows."""
+        v = node.outputs[0]
+        wide = [x for x in node.inputs if isinstance(x, Value) and x.type.shape == v.type.shape]
+        if not any(x.type.dtype.bytes > v.type.dtype.bytes for x in wide):
+            return False
+        pending = [self.made[x] for x in wide if x in self.made]
+        while pending:
+            maker = pending.pop()
+            if maker.op.lowering is Lowering.TEMPLATE:
+                return True
+            if Trait.ELEMENTWISE in maker.op.traits and maker not in self.taken:
+                pending += [self.made[x] for x in maker.inputs if isinstance(x, Value)
+                            and x.type.shape == v.type.shape and x in self.made]
+        return False
 
     def sum_rows(self, inside: set[Node], root: Node) -> None:
         """Add a sum along the rows that the group stores anyway: these rows are in the first

@@ -153,6 +153,20 @@ def conv_int(x: Any) -> Any:
     return tuple(out)
 
 
+def gemm_amx(x: Any) -> Any:
+    kind = np.int8 if x.dtype is dtypes.uint8 else dtypes.bfloat16.numpy
+    return finished(o.gemm_amx(x, packed("pack_blocks", data((70, 9), kind), nr=NR)(x), n=9))
+
+
+def conv_amx(x: Any) -> Any:
+    kind, out = np.int8 if x.dtype is dtypes.uint8 else dtypes.bfloat16.numpy, []
+    for gathered in (False, True):
+        attrs = {"window": (2, 3), "strides": (2, 1), "dilation": (1, 1 if gathered else 2)}
+        w = packed("pack_conv_blocks", data((6, 5, 2, 3), kind), nr=NR, gathered=gathered)(x)
+        out.append(finished(o.conv_amx(x, w, channels=6, gathered=gathered, **attrs)))
+    return tuple(out)
+
+
 def depthwise_int(x: Any) -> Any:
     w = packed("pack_int_depthwise", data((5, 1, 3, 2), np.int8), high=2, stride=2)(x)
     return finished(o.depthwise_int(x, w, window=(3, 2), strides=(2, 1)))
@@ -212,8 +226,10 @@ SAMPLES: dict[str, list[tuple[Callable[..., Any], tuple[str, ...]]]] = {
                   (row_sums, ("f32[2,7,6,5]",))],
     "gemm": [(gemm, ("f32[2,3,5]",)), (gemm_across, ("f32[2,3,6]",)), (gemm_pairs, ("bf16[4,5]",)),
              (gemm, ("f32[1,5]",))],
+    "conv_amx": [(conv_amx, ("u8[2,5,19,5]",)), (conv_amx, ("bf16[1,5,7,5]",))],
     "conv_int": [(conv_int, ("u8[2,5,8,5]",))],
     "depthwise_int": [(depthwise_int, ("u8[2,9,6,5]",))],
+    "gemm_amx": [(gemm_amx, ("u8[2,4,70]",)), (gemm_amx, ("bf16[19,70]",))],
     "gemm_int": [(gemm_int, ("u8[2,4,7]",)), (gemm_int_pairs, ("i16[4,7]",))],
     "linear_nbits": [(nbits, ("f32[3,70]",))],
     "pooled": [(pool, ("f32[2,7,9,5]",))],

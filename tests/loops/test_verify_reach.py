@@ -51,7 +51,9 @@ TEXTS = [dumps(program(n)) for n in NAMES] + [dumps(loads(p.read_text())) for p 
 TEXTS += KERNEL_TEXTS
 # what makes a template touch more, whatever else it says
 IMAGE = ("BATCH", "OH", "OW")
-GROWS = {"gemm": ("M", "N", "K"), "gemm_int": ("M", "N", "K"), "attend": ("S", "T", "HEADS"),
+GROWS = {"gemm": ("M", "N", "K"), "gemm_int": ("M", "N", "K"),
+         "gemm_amx": ("M", "N", "K"), "conv_amx": (*IMAGE, "O", "KH", "RUN"),
+         "attend": ("S", "T", "HEADS"),
          "conv_direct": (*IMAGE, "C", "O"), "conv_int": (*IMAGE, "O", "KH", "RUN"),
          "depthwise": (*IMAGE, "C", "KH"), "depthwise_int": (*IMAGE, "C", "KW"),
          "pooled": (*IMAGE, "C"), "winograd": ("C", "O", "OH", "OW"),

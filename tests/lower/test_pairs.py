@@ -4,6 +4,7 @@ where there are dot products of it."""
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from graphtool.loops import interp as loops
 from graphtool.lower import lower
 from graphtool.native.build import build
 from graphtool.symbolic import Symbol, symbol
-from graphtool.target import named
+from graphtool.target import Target, named
 from tests.emit.test_strict import strict
 
 BF16 = dtypes.bfloat16
@@ -37,13 +38,19 @@ SHAPES: dict[str, Any] = {  # operands, attributes
     "wide": ((4, 5), (5, 300), {})}
 
 
+def vectors(march: str) -> Target:
+    """The target without its matrix unit, which would be chosen before the kernels of vectors, and
+    with dot products that are worth it."""
+    return replace(named(march), amx=False, dots=1.8)
+
+
 def product(name: str, march: str = "native", dtype: str = "bf16") -> tuple[Module, dict[str, Any]]:
     """A product with an epilogue, ready to lower; and operands."""
     a, b, attrs = SHAPES[name]
     half = HALVES[dtype]
     graph = trace(lambda x, w: o.relu(o.matmul(x, w, **attrs)) + 1.0,
                   [TensorType(half, a), TensorType(half, b)], ["x", "w"])
-    module = passes.run(Module(graph, ("y",)), supply={"target": named(march)})
+    module = passes.run(Module(graph, ("y",)), supply={"target": vectors(march)})
     op = "gemm_bf16" if march == "native" and BY_PAIRS and half is BF16 else "gemm"
     assert [n for n in module.graph.nodes if n.op.name == op]
     assert not [n for n in module.graph.nodes if n.op.name == "cast"][1:]  # of the result alone
@@ -122,7 +129,7 @@ def images(dtype: str, march: str) -> tuple[Module, dict[str, Any], list[Any]]:
             xs[::2], xs[1::2], CONVOLUTIONS.values(), strict=True))
     graph = trace(model, [TensorType(half, s) for s in shapes], names)
     outs = tuple(k.replace(" ", "_") for k in CONVOLUTIONS)
-    module = passes.run(Module(graph, outs), supply={"target": named(march)})
+    module = passes.run(Module(graph, outs), supply={"target": vectors(march)})
     values = {n: rng.standard_normal(s).astype(half.numpy)
               for n, s in zip(names, shapes, strict=True)}
     wide = [v.astype(np.float64) for v in values.values()]
@@ -184,7 +191,7 @@ def test_fast_convolutions(tmp_path: Path) -> None:
         return o.conv(y, b, channels_last=True, strides=(2, 2), padding=pad)
     graph = trace(model, [TensorType(dtypes.float32, (1, 20, 20, 3))], ["x"])
     fast = rules_of("fast")
-    module = passes.run(Module(graph, ("y",)), supply={"target": named("native"), "rules": fast})
+    module = passes.run(Module(graph, ("y",)), supply={"target": vectors("native"), "rules": fast})
     kinds = [n.op.name for n in module.graph.nodes if n.op.name not in ("constant", "pad")]
     assert kinds.count("conv_bf16") == 2 and not any("pack" in k for k in kinds)
     x = rng.standard_normal((1, 20, 20, 3)).astype(np.float32)

@@ -85,19 +85,31 @@ def product_cost(s: Product, c: Plan, t: Target, speed: float = 1.0, width: int 
     nv = c.get("nv", t.nv)
     panels = ceil(s.n, nv * t.lanes)
     b = panels * nv * t.lanes * s.k * width
-    a = s.m * s.k * width
     most = tile_rows(t, nv, s.m)
     units = s.batch * panels * ceil(s.m, most)
     mine = longest(units, t.threads) / units
     work = s.batch * panels * s.k * block_cycles(s.m, most, nv) * mine / speed
-    kept = c.get("resident", 640) * 1024 or a
+    traffic = product_traffic(s, t, panels, b, mine, width, c.get("resident", 640) * 1024,
+                              c.get("split", 0))
+    return overlapped(t, work, traffic)
+
+
+def product_traffic(s: Product, t: Target, panels: int, b: int, mine: float, width: int,
+                    resident: int, split: int = 0) -> float:
+    """Microseconds for the bytes of a product whose packed right-hand side has b bytes.
+
+    `mine` is the greatest share of a thread; elements have `width` bytes; `resident` are the bytes
+    of A that stay in a cache, 0: all; `split` is what threads share, 0: the better of both.
+    """
+    a = s.m * s.k * width
+    kept = resident or a
     chunks = max(1.0, a / kept)
     traffic = fetched(t, s.batch * chunks * b * mine, b) + fetched(
         t, s.batch * panels * a * mine, min(a, kept))
     if t.threads > 1 and s.batch == 1:  # the bytes that one core reads from the other
-        crossing = b if c.get("split", best_split(s)) == 1 else a + s.m * s.n * 4
+        crossing = b if (split or best_split(s)) == 1 else a + s.m * s.n * 4
         traffic += fetched(t, crossing / t.threads, t.l2)
-    return overlapped(t, work, traffic)
+    return traffic
 
 
 def best_split(s: Product) -> int:

@@ -10,7 +10,6 @@ from graphtool.target import Target
 UNITS = 2  # multiply-adds, or loads, that a core starts per cycle
 LATENCY = 4  # cycles between two multiply-adds that add to the same sum
 BARRIER = 2.0  # microseconds of a barrier, when cores arrive at different times
-DOT_PRODUCTS = 1.8  # multiply-adds per cycle of bfloat16 pairs, relative to float32
 
 
 def ceil(a: int, b: int) -> int:

@@ -34,12 +34,14 @@ def grouped(b: Array, nr: int, transpose: bool, group: int) -> Array:
     return np.ascontiguousarray(np.moveaxis(split, (-2, -4, -1, -3), (-4, -3, -2, -1)))
 
 
-def element(b: Pull, nr: int, transpose: bool, at: Sequence[Dim], group: int = 1) -> PExpr:
-    """The element of b in panels at [..., panel, row, lane, member of the group]."""
+def element(b: Pull, nr: int, transpose: bool, at: Sequence[Dim], group: int = 1,
+            deep: int = 0) -> PExpr:
+    """The element of b in panels at [..., panel, row, lane, member of the group]; a column is
+    filled up to a multiple of `deep` elements, or of a group."""
     *lead, panel, row, lane, member = at
     k, n = b.shape[-2:][::-1] if transpose else b.shape[-2:]
     return padded(lambda k, n: b.at((*lead, n, k) if transpose else (*lead, k, n)),
-                  [(row * group + member, k, group), (panel * nr + lane, n, nr)])
+                  [(row * group + member, k, deep or group), (panel * nr + lane, n, nr)])
 
 
 def padded(read: Callable[..., PExpr], places: Sequence[tuple[Dim, Dim, int]]) -> PExpr:

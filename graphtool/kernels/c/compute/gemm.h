@@ -37,7 +37,7 @@
 #define GT_DEPTH (GT_K)
 #endif
 #define GT_SUM float
-#define GT_HELD 4 /* of 16 bits too: fewer rows at a time are faster there */
+#define GT_HELD ((GT_K) * 4) /* of 16 bits too: fewer rows at a time are faster there */
 #define GT_STEPS (GT_K)
 #define GT_PANEL (GT_DEPTH * GT_NR * (int64_t)sizeof(GT_NUMBER))
 
@@ -72,6 +72,6 @@ GT_INLINE void GT_JOIN(GT_NAME, _sums)(const int rows, int64_t b, int64_t m, int
     gt_tile_store(acc, rows, GT_NV, tile);
 }
 
-#include "gemm_loop.h"
+#include "gemm_tile.h"
 #undef GT_LDK
 #include "template_end.h"

@@ -25,7 +25,7 @@
 
 #define GT_SUM int32_t
 #define GT_SIZE (GT_PAIRS ? 2 : 1) /* bytes of an element */
-#define GT_HELD GT_SIZE
+#define GT_HELD ((GT_K) * GT_SIZE)
 #define GT_STEPS gt_ceil_div((GT_K) * GT_SIZE, 4)
 #define GT_PANEL (GT_STEPS * GT_NR * 4)
 
@@ -41,6 +41,6 @@ GT_INLINE void GT_JOIN(GT_NAME, _sums)(const int rows, int64_t b, int64_t m, int
     gt_ints_store(acc, rows * GT_NV, tile);
 }
 
-#include "gemm_loop.h"
+#include "gemm_tile.h"
 #undef GT_SIZE
 #include "template_end.h"

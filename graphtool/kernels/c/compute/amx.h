@@ -1,0 +1,179 @@
+/* Blocks of sums by a matrix unit: two segments of up to 16 rows of A, read in place, by 32 columns
+   of a panel of B, in 2×2 tiles of sums. The panel has the rows that one instruction adds in groups
+   of four bytes, [rows][32][4 bytes], a multiple of 16 such rows for every run of A; what lies
+   behind a run is zero there.
+
+   With AMX in Linux these are Intel's tiles. Elsewhere, and where the system refuses them to the
+   process, the vectors of int8.h and bf16.h give the same: integers to the bit; bfloat16 up to the
+   order of the sums, and tiles take subnormals for zero. */
+#ifndef GT_AMX_H
+#define GT_AMX_H
+
+#include "bf16.h"
+#include "int8.h"
+
+#define GT_SEGMENT 16 /* rows of a tile */
+#define GT_RUN_BYTES 64 /* bytes of a row of a tile: a step along the depth */
+#define GT_ACROSS (2 * GT_LANES) /* columns of a panel */
+#define GT_DEEP(bytes) gt_ceil_div(bytes, GT_RUN_BYTES) * 16 /* rows of the panel for a run */
+
+#if defined __AMX_TILE__ && defined __AMX_INT8__ && defined __AMX_BF16__ && defined __linux__     \
+    && defined __x86_64__ && GT_LANES == 16
+#define GT_AMX
+
+/* Instructions by text: compilers differ in what their own functions say about memory. */
+#define GT_TILE_ZERO(t) __asm__ volatile("tilezero %%tmm" #t ::: "memory")
+#define GT_TILE_LOAD(t, from, stride)                                                             \
+    __asm__ volatile("tileloadd (%0,%1,1), %%tmm" #t ::"r"(from), "r"((int64_t)(stride)) : "memory")
+#define GT_TILE_STORE(t, to)                                                                      \
+    __asm__ volatile("tilestored %%tmm" #t ", (%0,%1,1)" ::"r"(to),                               \
+                     "r"((int64_t)GT_ACROSS * 4)                                                  \
+                     : "memory")
+#define GT_TILE_DOT(bf16, sum, a, b)                                                              \
+    do {                                                                                          \
+        if (bf16) __asm__ volatile("tdpbf16ps %%tmm" #b ", %%tmm" #a ", %%tmm" #sum ::: "memory"); \
+        else __asm__ volatile("tdpbusd %%tmm" #b ", %%tmm" #a ", %%tmm" #sum ::: "memory");       \
+    } while (0)
+
+/* Whether the process may use tiles: it asks the system once. */
+GT_INLINE int gt_amx_allowed(void)
+{
+    static int known; /* 1: yes, 2: no */
+    int found = __atomic_load_n(&known, __ATOMIC_RELAXED);
+    if (!found) {
+        long status; /* arch_prctl(ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) */
+        __asm__ volatile("syscall" : "=a"(status) : "a"(158L), "D"(0x1023L), "S"(18L)
+                         : "rcx", "r11", "memory");
+        found = status == 0 ? 1 : 2;
+        __atomic_store_n(&known, found, __ATOMIC_RELAXED);
+    }
+    return found == 1;
+}
+
+/* Every tile of A and of sums has so many rows. Sums are the tiles 0 to 3, segments of A 4 and 5,
+   halves of a panel 6 and 7. */
+GT_INLINE void gt_amx_shape(int64_t rows)
+{
+    if (!gt_amx_allowed()) return;
+    struct { uint8_t palette, start, none[14]; uint16_t bytes[16]; uint8_t rows[16]; } shape;
+    memset(&shape, 0, sizeof shape);
+    shape.palette = 1;
+    for (int i = 0; i < 8; i++) {
+        shape.bytes[i] = GT_RUN_BYTES;
+        shape.rows[i] = (uint8_t)(i < 6 ? rows : 16);
+    }
+    __asm__ volatile("ldtilecfg %0" ::"m"(shape) : "memory");
+}
+
+GT_INLINE void gt_amx_done(void)
+{
+    if (gt_amx_allowed()) __asm__ volatile("tilerelease" ::: "memory");
+}
+
+GT_INLINE void gt_amx_step(const int bf16, const int two, const int wide, const char *a,
+                           const char *second, int64_t lda, const char *b)
+{
+    GT_TILE_LOAD(6, b, GT_ACROSS * 4);
+    GT_TILE_LOAD(4, a, lda);
+    GT_TILE_DOT(bf16, 0, 4, 6);
+    if (wide) {
+        GT_TILE_LOAD(7, b + GT_RUN_BYTES, GT_ACROSS * 4);
+        GT_TILE_DOT(bf16, 1, 4, 7);
+    }
+    if (!two) return;
+    GT_TILE_LOAD(5, second, lda);
+    GT_TILE_DOT(bf16, 2, 5, 6);
+    if (wide) GT_TILE_DOT(bf16, 3, 5, 7);
+}
+
+/* The last `bytes` < 64 of a run, with zeros behind them. */
+GT_INLINE void gt_amx_last(char *last, const char *a, int64_t lda, int64_t rows, int64_t bytes)
+{
+    for (int64_t i = 0; i < rows; i++) {
+        const __m512i row = _mm512_maskz_loadu_epi8(((__mmask64)1 << bytes) - 1, a + i * lda);
+        _mm512_store_si512(last + i * GT_RUN_BYTES, row);
+    }
+}
+
+GT_INLINE void gt_amx_run(const int bf16, const int two, const int wide, const char *a,
+                          const char *second, int64_t lda, int64_t rows, const char *b,
+                          int64_t depth, const char *ahead, int64_t step)
+{
+    for (; depth >= GT_RUN_BYTES; depth -= GT_RUN_BYTES) {
+        for (int64_t at = 0; at < 16 * step; at += 64) __builtin_prefetch(ahead + at, 0, 2);
+        ahead += 16 * step;
+        gt_amx_step(bf16, two, wide, a, second, lda, b);
+        a += GT_RUN_BYTES, second += GT_RUN_BYTES, b += 16 * GT_ACROSS * 4;
+    }
+    if (!depth) return;
+    char last[2 * GT_SEGMENT * GT_RUN_BYTES] GT_ALIGNED;
+    gt_amx_last(last, a, lda, rows, depth);
+    if (two) gt_amx_last(last + GT_SEGMENT * GT_RUN_BYTES, second, lda, rows, depth);
+    gt_amx_step(bf16, two, wide, last, last + GT_SEGMENT * GT_RUN_BYTES, GT_RUN_BYTES, b);
+}
+#else
+#define gt_amx_shape(rows) (void)(rows)
+#define gt_amx_done() (void)0
+#endif
+
+/* Sets the sums of a block to zero. They are in tiles, or in `sums`, [2][16][GT_ACROSS] words. */
+GT_INLINE void gt_block_zero(void *sums)
+{
+#ifdef GT_AMX
+    if (gt_amx_allowed()) {
+        GT_TILE_ZERO(0);
+        GT_TILE_ZERO(1);
+        GT_TILE_ZERO(2);
+        GT_TILE_ZERO(3);
+        return;
+    }
+#endif
+    memset(sums, 0, sizeof(float) * 2 * GT_SEGMENT * GT_ACROSS);
+}
+
+/* Adds a run of `depth` bytes of the rows from a on, and from `second` on if there is one; they are
+   lda bytes apart. Of the panel at b `columns` are used. Each row of the panel prefetches the line
+   at `ahead`, which moves on by `step` bytes. */
+GT_INLINE void gt_block_add(const int bf16, const char *a, const char *second,
+                            int64_t lda, int64_t rows, const char *b, int64_t columns,
+                            int64_t depth, const char *ahead, int64_t step, void *sums)
+{
+#ifdef GT_AMX
+    if (gt_amx_allowed()) {
+        const int wide = columns > GT_ACROSS / 2;
+        if (second && wide) gt_amx_run(bf16, 1, 1, a, second, lda, rows, b, depth, ahead, step);
+        else if (second) gt_amx_run(bf16, 1, 0, a, second, lda, rows, b, depth, ahead, step);
+        else if (wide) gt_amx_run(bf16, 0, 1, a, a, lda, rows, b, depth, ahead, step);
+        else gt_amx_run(bf16, 0, 0, a, a, lda, rows, b, depth, ahead, step);
+        return;
+    }
+#endif
+    (void)columns, (void)step;
+    for (int64_t i = 0; i < 2 * rows; i++) {
+        const char *row = i < rows ? a + i * lda : second ? second + (i - rows) * lda : 0;
+        void *to = (char *)sums + (i < rows ? i : GT_SEGMENT + i - rows) * GT_ACROSS * 4;
+        if (!row) return;
+        if (bf16)
+            gt_tile_bf16_lines((gt_vf *)to, 1, 2, (const uint16_t *)row, 0, 0, 0,
+                               (const uint16_t *)b, depth / 2, ahead, 0, 0);
+        else gt_ints_tile((gt_vi *)to, 1, 2, row, 0, 0, 0, b, depth, 0, ahead, 0, 0);
+    }
+}
+
+/* The sums in memory, if they are not yet there. */
+GT_INLINE void gt_block_store(const int two, int64_t columns, void *sums)
+{
+#ifdef GT_AMX
+    if (!gt_amx_allowed()) return;
+    char *to = (char *)sums;
+    GT_TILE_STORE(0, to);
+    if (columns > GT_ACROSS / 2) GT_TILE_STORE(1, to + GT_RUN_BYTES);
+    if (!two) return;
+    GT_TILE_STORE(2, to + GT_SEGMENT * GT_ACROSS * 4);
+    if (columns > GT_ACROSS / 2) GT_TILE_STORE(3, to + GT_SEGMENT * GT_ACROSS * 4 + GT_RUN_BYTES);
+#else
+    (void)two, (void)columns, (void)sums;
+#endif
+}
+
+#endif

@@ -1,0 +1,74 @@
+/* Product with a packed right-hand side by a matrix unit, a template: C[b] = A[b]·B[b], handed row
+   by row to an epilogue. Define the macros, include this file, repeat; it undefines them at its
+   end.
+
+   GT_NAME       the function: static void GT_NAME(int t, int threads GT_PARAMS), thread t's share
+   GT_BF16       1: A and B hold bfloat16 in uint16_t and sums are float; 0: A holds uint8_t, B
+                 int8_t, and sums are int32_t, which wrap around
+   GT_M GT_N GT_K  integer expressions, constants or names among GT_PARAMS
+   GT_LDA        row stride of A in elements; those of a row are adjacent
+   GT_BATCH      how many independent products (default 1)
+   GT_A(b)       A of product b
+   GT_B(b)       B of product b, packed [ceil(N/NR)][16·ceil(K/(16·G))][NR][G], zero padded, 64-byte
+                 aligned; NR is 2·GT_LANES, G is 2 for bfloat16, else 4
+   GT_PIECES     pieces of a thread's share (default 1); t and threads count pieces
+   GT_PARAMS     more parameters, with a leading comma (default none); GT_ARGS hands them on
+   GT_EPILOGUE   static inline void f(const S *restrict acc, int64_t b, int64_t m, int64_t n,
+                 int64_t count GT_PARAMS), S the type of a sum: takes the `count` sums of row m from
+                 column n on; acc is vector-aligned, count is the literal NR but in a last, partial
+                 panel
+
+   Names in GT_PARAMS must hold a digit or an underscore (buf1, d_B): the template's own do not.
+   Shares need no barrier among themselves. Rows fall into segments of equal size; where they do not
+   fill the last one, it begins earlier, with rows that were handed out before. */
+#include "amx.h"
+#include "template_begin.h"
+
+#ifndef GT_BATCH
+#define GT_BATCH 1
+#endif
+#if GT_BF16
+#define GT_SUM float
+#else
+#define GT_SUM int32_t
+#endif
+#define GT_SIZE (GT_BF16 ? 2 : 1) /* bytes of an element */
+#define GT_NV 2
+#define GT_MR 2
+#define GT_LINES gt_ceil_div(GT_M, GT_SEGMENT)
+#define GT_ROWS gt_ceil_div(GT_M, GT_LINES) /* rows of a segment */
+#define GT_HELD (GT_SEGMENT * (GT_K) * GT_SIZE)
+#define GT_RESIDENT (1024 * 1024)
+#define GT_BY_ROWS ((GT_M) * ((GT_K) + (GT_N)) >= (GT_K) * (GT_N))
+#define GT_STEPS GT_DEEP((GT_K) * GT_SIZE)
+#define GT_PANEL (GT_STEPS * GT_NR * 4)
+#define GT_PRODUCTS GT_BATCH
+#define GT_SHAPE GT_ROWS
+#include "gemm_hand.h"
+
+/* One or two segments, by one panel. */
+GT_INLINE void GT_JOIN(GT_NAME, _tile)(const int segments, int64_t b, int64_t line, int64_t panel,
+                                       const char *ahead, int64_t step GT_PARAMS)
+{
+    GT_SUM sums[2 * GT_SEGMENT * GT_NR] GT_ALIGNED;
+    const int64_t rows = GT_ROWS, columns = gt_min(GT_NR, (GT_N) - panel * GT_NR);
+    const int64_t first = gt_min(line * rows, (GT_M) - rows);
+    const int64_t second = gt_min((line + 1) * rows, (GT_M) - rows);
+    const char *a = (const char *)(GT_A(b) + first * (GT_LDA));
+    gt_block_zero(sums);
+    gt_block_add(GT_BF16, a, segments == 2 ? a + (second - first) * (GT_LDA) * GT_SIZE : 0,
+                 (GT_LDA) * GT_SIZE, rows, (const char *)GT_B(b) + panel * GT_PANEL, columns,
+                 (GT_K) * GT_SIZE, ahead, step, sums);
+    gt_block_store(segments == 2, columns, sums);
+    const int64_t again = line * rows - first, twice = (line + 1) * rows - second;
+    GT_JOIN(GT_NAME, _hand)(sums + again * GT_NR, (int)(rows - again), b, first + again,
+                            panel GT_ARGS);
+    if (segments == 2)
+        GT_JOIN(GT_NAME, _hand)(sums + (GT_SEGMENT + twice) * GT_NR, (int)(rows - twice), b,
+                                second + twice, panel GT_ARGS);
+}
+
+#include "amx_loop.h"
+#undef GT_SIZE
+#undef GT_BF16
+#include "template_end.h"

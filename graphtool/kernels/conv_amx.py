@@ -1,0 +1,191 @@
+"""conv_amx.h: direct convolution by a matrix unit, channels last, of bytes or bfloat16."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from graphtool import dtypes
+from graphtool import ops as o
+from graphtool.dtypes import DType
+from graphtool.ir.graph import TensorType
+from graphtool.ir.plan import Form, Plan
+from graphtool.kernels.choice import blocks, rounding
+from graphtool.kernels.choice.alternatives import Alternative, Chosen, if_zeros
+from graphtool.kernels.choice.operands import narrowed
+from graphtool.kernels.choice.rules import Rules
+from graphtool.kernels.choice.sites import Conv
+from graphtool.kernels.images import (
+    HOOK,
+    OUTPUT,
+    POINTERS,
+    STRIDES,
+    image,
+    over_pixels,
+    space,
+)
+from graphtool.kernels.packing.blocks import (
+    GROUP,
+    LEFT,
+    TILE,
+    plain_filters,
+    rows_of_taps,
+    summed,
+)
+from graphtool.kernels.packing.integers import wrapped
+from graphtool.kernels.record import Record, register, target_op
+from graphtool.kernels.site import Lowered, Site
+from graphtool.loops.contract import Contract, flags, mark, sizes
+from graphtool.loops.instance import Array, Instance
+from graphtool.loops.ir import MacroValue
+from graphtool.loops.reach import Area, Numbers, Rows, Sizes
+from graphtool.loops.view import View
+from graphtool.ops.common import need
+from graphtool.ops.costs import elements
+from graphtool.symbolic import Dim, ceildiv, product
+from graphtool.target import Target
+
+BF16 = flags(BF16="bfloat16 and sums in float; else u8 by s8 and sums in int32")
+MACROS = (
+    *BF16, *OUTPUT, *STRIDES,
+    *sizes(O="output channels", KH="rows of the window", SH="stride of rows",
+           SW="stride of columns", DH="dilation of rows",
+           RUNS="number of runs in a row of the window", RUN="adjacent elements of a run",
+           HOP="elements between the starts of adjacent runs"),
+    mark("GATHERED", "what an output reads is copied together before it is multiplied"))
+
+
+def bf16(w: View) -> dict[str, MacroValue]:
+    """The macro for the element types."""
+    return {"BF16": w.dtype is dtypes.bfloat16}
+
+
+def operands(t: Sizes) -> tuple[DType, DType]:
+    """The element types of the left and of the right operand."""
+    right = dtypes.bfloat16 if t.get("BF16") else dtypes.int8
+    return LEFT[right], right
+
+
+def _panels(t: Sizes) -> tuple[int, int, int]:
+    right, nr = operands(t)[1], 2 * t.lanes
+    m, kh, runs, run = (int(t.get(name)) for name in ("O", "KH", "RUNS", "RUN"))
+    deep = rows_of_taps(run, kh * runs, bool(t.get("GATHERED")), right)
+    assert isinstance(deep, int)
+    return -(-m // nr), deep, nr * GROUP[right]
+
+
+def meaning(t: Instance) -> None:
+    """The elements that each output reads, run by run, times the packed weights."""
+    n, oh, ow, kh, runs, run, hop = t.sizes("BATCH OH OW KH RUNS RUN HOP")
+    xn, xh, xw, sh, sw, dh, m = t.sizes("XN XH XW SH SW DH O")
+    packed, apart = t.array("W", _panels(t)), not t.get("GATHERED")
+    wide = (ow - 1) * sw * xw + (runs - 1) * hop + run
+    x: Array = t.array("X", (n, oh, kh, wide), (xn, sh * xh, dh * xh, 1))
+    deep = packed.shape[1] * packed.shape[2] // (2 * t.lanes)
+    found = np.zeros((n, oh, ow, kh, runs, deep // (kh * runs) if apart else run), x.dtype)
+    for j, r in np.ndindex(ow, runs):
+        first = j * sw * xw + r * hop
+        found[:, :, j, :, r, :run] = x[..., first:first + run]
+    whole = np.zeros((n, oh, ow, deep), x.dtype)
+    whole[..., :kh * runs * found.shape[-1]] = found.reshape(n, oh, ow, -1)
+    t.rows(o.gemm_amx(whole, packed, n=m))
+
+
+def reach(t: Numbers) -> Iterator[Area | Rows]:
+    """What the C touches."""
+    n, oh, ow, m, kh, runs, run, hop = t.sizes("BATCH OH OW O KH RUNS RUN HOP")
+    xn, xh, xw, sh, sw, dh = t.sizes("XN XH XW SH SW DH")
+    left, right = operands(t)
+    t.need(not t.get("GATHERED") or kh * runs * run * left.bytes <= blocks.GATHERED,
+           f"at most {blocks.GATHERED} bytes that are copied together")
+    yield Rows((n, oh, ow, m))
+    yield Area("X", (n, oh, kh, ow, runs, run), (xn, sh * xh, dh * xh, sw * xw, hop, 1), (), left)
+    yield Area("W", _panels(t), None, (), right, True)
+
+
+def lower(site: Site) -> Lowered:
+    """The use of the template, with window and strides of the node."""
+    return convolved(site, site.view(0).shape[3], site.node.attrs)
+
+
+ONE = {"window": (1, 1), "strides": (1, 1), "dilation": (1, 1), "gathered": False}
+
+
+def convolved(site: Site, depth: Dim, a: Any = ONE) -> Lowered:
+    """The convolution of the site's operands with this window; pixels have `depth` channels."""
+    x, w, (kh, kw), out = site.view(0), site.view(1), a["window"], site.out.type.shape
+    (sh, sw), (dh, dw) = a["strides"], a["dilation"]
+    # if a kernel row reads adjacent elements, its columns and channels are one run
+    full = a["gathered"] or (isinstance(depth, int) and depth % (TILE * GROUP[w.dtype]) == 0)
+    whole = full and dw == 1 and x.strides[2] == depth
+    mode: dict[str, MacroValue] = {"GATHERED": True} if a["gathered"] else {}
+    macros = {**bf16(w), **mode, **image(site), "O": out[3], "KH": kh, "SH": sh, "SW": sw, "DH": dh,
+              "RUNS": 1 if whole else kw, "RUN": kw * depth if whole else depth,
+              "HOP": dw * x.strides[2]}
+    return over_pixels(site, "conv_amx", macros, product(out) * kh * kw * depth * 2)
+
+
+# ---- the op ------------------------------------------------------------------------------------
+
+CONV_AMX = Form("conv_amx")
+
+
+def _infer(x: TensorType, w: TensorType, *, channels: int, window: tuple[int, int],
+           strides: tuple[int, int], dilation: tuple[int, int] = (1, 1), gathered: bool = False,
+           plan: Plan | None = None) -> TensorType:
+    kind = summed(x, w)
+    need(x.rank == 4 and w.rank == 3, f"{x} and {w} are not operands of a packed convolution")
+    depth = x.shape[3]
+    need(w.shape[1] == rows_of_taps(depth, product(window), gathered, w.dtype),
+         f"{w} is not packed for windows {window} of {depth} channels")
+    need(ceildiv(channels * GROUP[w.dtype], w.shape[2]) == w.shape[0],
+         f"{w} does not have the panels for {channels} channels")
+    return TensorType(kind, (x.shape[0], *space(x, window, strides, dilation), channels))
+
+
+def _decompose(x: Any, w: Any, *, channels: int, window: Any, strides: Any, dilation: Any,
+               gathered: bool, plan: Plan | None = None) -> Any:
+    whole = w.dtype is dtypes.int8
+    wide = dtypes.float64 if whole else dtypes.float32  # holds sums of bytes exactly
+    plain = plain_filters(w, channels, x.shape[3], window, gathered)
+    y = o.conv(o.cast(x, dtype=wide), o.cast(plain, dtype=wide), strides=strides,
+               rhs_dilation=dilation, channels_last=True)
+    return wrapped(y) if whole else y
+
+
+OP = target_op("conv_amx", _infer, _decompose, CONV_AMX,
+               lambda y, x, _, *, window, **__: 2 * elements(y) * product(window) * x.shape[3],
+               "2-d convolution by a matrix unit, channels last, of u8 and i8 or in bfloat16, with "
+               "weights as `pack_conv_blocks` lays them out; x includes its padding, the sums are "
+               "int32, which wrap around, or float32")
+
+
+# ---- plans and their costs ---------------------------------------------------------------------
+
+def plans(s: Conv, target: Target, rules: Rules) -> list[Plan]:
+    """The one plan, if the target has a matrix unit for these operands."""
+    fits = s.constant and s.groups == 1 and blocks.taken(s, target, rules.bf16)
+    return [CONV_AMX.plan()] if fits else []
+
+
+def make(chosen: Chosen, x: Any, w: Any, *, strides: Any, dilation: Any, groups: int) -> Any:
+    """The convolution node with packed filters."""
+    gathered = blocks.gathered(chosen.site)
+    if not chosen.site.integer:
+        x, w = narrowed(x), narrowed(w)
+    packed = o.pack_conv_blocks(w, nr=chosen.target.nr, gathered=gathered)
+    return chosen.emit(OP, x, packed, channels=w.shape[0], window=w.shape[2:], strides=strides,
+                       dilation=dilation, gathered=gathered)
+
+
+SERVES = (Alternative(
+    Conv, CONV_AMX, plans, blocks.conv_cost, make,
+    lambda s, p, t: blocks.conv_bytes(s, t) if s.constant else 0,
+    error=lambda s, p: 0.0 if s.integer or s.half else rounding.bf16(s.kh * s.kw * s.c),
+    assumes=if_zeros, in_order=lambda s: s.integer > 0),)
+
+register(Record(
+    Contract("conv_amx", "a direct convolution by a matrix unit", MACROS, POINTERS, meaning, HOOK,
+             reach, grain="shares"), {"conv_amx": lower}, serves=SERVES))

@@ -1,0 +1,150 @@
+"""gemm_amx.h: products with a packed right-hand side by a matrix unit, of bytes or bfloat16."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from graphtool import dtypes
+from graphtool import ops as o
+from graphtool.dtypes import DType
+from graphtool.ir.graph import TensorType
+from graphtool.ir.plan import Form, Plan
+from graphtool.kernels.choice import blocks, rounding
+from graphtool.kernels.choice.alternatives import Alternative, Chosen
+from graphtool.kernels.choice.operands import narrowed
+from graphtool.kernels.choice.rules import Rules
+from graphtool.kernels.choice.sites import Product
+from graphtool.kernels.conv_amx import BF16, bf16, convolved, operands
+from graphtool.kernels.gemm import plain
+from graphtool.kernels.packing import blocks as packing
+from graphtool.kernels.packing.integers import wrapped
+from graphtool.kernels.record import Record, register, target_op
+from graphtool.kernels.site import Lowered, Site
+from graphtool.kernels.tiles import batch_offset
+from graphtool.loops.contract import Contract, Macro, Pointer, sizes
+from graphtool.loops.instance import Instance
+from graphtool.loops.ir import MacroValue
+from graphtool.loops.reach import Area, Numbers, Rows
+from graphtool.loops.view import View, row_stride
+from graphtool.ops.common import broadcast_shapes, need
+from graphtool.ops.costs import rows_by_columns
+from graphtool.ops.indexing import unflatten_index
+from graphtool.symbolic import Dim, Symbol, ceildiv, product, symbol_of
+from graphtool.target import Target
+
+MACROS = (
+    *BF16, *sizes(M="rows of A", N="columns of B", K="columns of A",
+                  LDA="elements between the starts of adjacent rows of A"),
+    Macro("BATCH", "size", "independent products", 1))
+POINTERS = (Pointer("A", "A of product b", ("b",)), Pointer("B", "packed B of product b", ("b",)))
+
+
+def _panels(lanes: int, n: int, k: int, right: DType) -> tuple[int, int, int]:
+    nr = 2 * lanes
+    rows = packing.rows(k, right)
+    assert isinstance(rows, int)
+    return -(-n // nr), rows, nr * packing.GROUP[right]
+
+
+def meaning(t: Instance) -> None:
+    """One product for each b."""
+    m, n, k, lda = t.sizes("M N K LDA")
+    shape = _panels(t.lanes, n, k, operands(t)[1])
+    for b in range(t.get("BATCH")):
+        t.rows(OP(t.array("A", (m, k), (lda, 1), (b,)), t.array("B", shape, at=(b,)), n=n), b)
+
+
+def reach(t: Numbers) -> Iterator[Area | Rows]:
+    """What the C touches."""
+    batch, m, n, k, lda = t.sizes("BATCH M N K LDA")
+    left, right = operands(t)
+    yield Rows((batch, m, n))
+    yield Area("A", (m, k), (lda, 1), (batch,), left)
+    yield Area("B", _panels(t.lanes, n, k, right), None, (batch,), right, True)
+
+
+def lower(site: Site) -> Lowered:
+    """One product of all rows if they are at equal distances; a 1×1 convolution if they lie in
+    an image with a margin; else one product for each matrix of the batch."""
+    a, b = site.view(0), site.view(1)
+    *lead, m, _ = site.out.type.shape
+    shared = len(b.shape) == 3
+    step = row_stride(a) if shared else None
+    if step is not None:
+        return _product(site, a, b, (), product((*lead, m)), step, tuple((*lead, m)))
+    if shared and len(lead) == 2:
+        return convolved(site, a.shape[-1])
+    return _product(site, a, b, tuple(lead), m, a.strides[-2], (m,))
+
+
+def _product(site: Site, a: View, b: View, lead: tuple[Dim, ...], m: Dim, step: Dim,
+             rows: tuple[Dim, ...]) -> Lowered:
+    """`lead` independent products of m rows with distance `step`, which stand for the axes
+    `rows`."""
+    n, k, batch = site.out.type.shape[-1], a.shape[-1], product(lead)
+    at, row, first = Symbol("b", 0, None, batch), Symbol("m", 0, None, m), Symbol("n", 0, None)
+    which = unflatten_index(symbol_of(at), lead) if batch != 1 else (0,) * len(lead)
+    inner = unflatten_index(symbol_of(row), rows) if m != 1 else (0,) * len(rows)
+    macros: dict[str, MacroValue] = {**bf16(b), "M": m, "N": n, "K": k,
+                                     "LDA": step if m != 1 else k, "BATCH": batch}
+    pointers = {"A": (a.buffer, batch_offset(a, which, len(rows) + 1)),
+                "B": (b.buffer, batch_offset(b, which, 3))}
+    hook = site.epilogue((at, row, first), (*which, *inner, symbol_of(first)),
+                         symbol_of(row) if len(rows) > 1 and not lead else None)
+    return Lowered(site.template("gemm_amx", macros, pointers, hook), batch * m * n * k * 2)
+
+
+# ---- the op ------------------------------------------------------------------------------------
+
+GEMM_AMX = Form("gemm_amx")
+
+
+def _infer(a: TensorType, b: TensorType, *, n: int, plan: Plan | None = None) -> TensorType:
+    kind = packing.summed(a, b)
+    need(a.rank >= 2 and b.rank >= 3, f"{a} and {b} are not operands of a packed product")
+    need(packing.rows(a.shape[-1], b.dtype) == b.shape[-2],
+         f"inner dimensions of {a} and {b} differ")
+    need(ceildiv(n * packing.GROUP[b.dtype], b.shape[-1]) == b.shape[-3],
+         f"{b} does not have the panels for {n} columns")
+    lead = broadcast_shapes(a.shape[:-2], b.shape[:-3]) if a.rank > 2 or b.rank > 3 else ()
+    return TensorType(kind, (*lead, a.shape[-2], n))
+
+
+def _decompose(a: Any, b: Any, *, n: int, plan: Plan | None = None) -> Any:
+    whole = b.dtype is dtypes.int8
+    wide = dtypes.float64 if whole else dtypes.float32  # holds sums of bytes exactly
+    y = o.matmul(o.cast(a, dtype=wide), o.cast(packing.plain(b, n, a.shape[-1]), dtype=wide))
+    return wrapped(y) if whole else y
+
+
+OP = target_op("gemm_amx", _infer, _decompose, GEMM_AMX, rows_by_columns,
+               "a·b by a matrix unit, of u8 and i8 or in bfloat16, with b as `pack_blocks` lays it "
+               "out; the sums are int32, which wrap around, or float32")
+
+
+# ---- plans and their costs ---------------------------------------------------------------------
+
+def plans(s: Product, target: Target, rules: Rules) -> list[Plan]:
+    """The one plan, if the target has a matrix unit for these operands."""
+    bf16 = rules.bf16 and plain(s)
+    return [GEMM_AMX.plan()] if blocks.taken(s, target, bf16) and not (s.across or s.zeros) else []
+
+
+def make(chosen: Chosen, x: Any, w: Any, *, transpose: bool) -> Any:
+    """The product node with a right-hand side in panels of whole tiles."""
+    if not chosen.site.integer:
+        x, w = narrowed(x), narrowed(w)
+    packed = o.pack_blocks(w, nr=chosen.target.nr, transpose=transpose)
+    return chosen.emit(OP, x, packed, n=chosen.site.n)
+
+
+SERVES = (Alternative(
+    Product, GEMM_AMX, plans, blocks.product_cost, make,
+    error=lambda s, p: 0.0 if s.integer or s.half else rounding.bf16(s.k),
+    in_order=lambda s: s.integer > 0),)
+
+register(Record(
+    Contract("gemm_amx", "a product with a packed right-hand side by a matrix unit", MACROS,
+             POINTERS, meaning, ("b", "m", "n"), reach, grain="shares"),
+    {"gemm_amx": lower}, serves=SERVES))

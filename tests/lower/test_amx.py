@@ -1,0 +1,147 @@
+"""Products and convolutions by a matrix unit, compiled: its own tiles where this machine has them,
+and the vectors that stand in for them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import graphtool
+from graphtool import dtypes, interp, passes
+from graphtool import ops as o
+from graphtool.ir.graph import Module, TensorType
+from graphtool.ir.plan import chosen_plan
+from graphtool.ir.trace import trace
+from graphtool.kernels.choice.blocks import GATHERED
+from graphtool.kernels.choice.choose import choose
+from graphtool.kernels.choice.rules import rules_of
+from graphtool.kernels.choice.sites import Conv, Product
+from graphtool.native.build import build
+from graphtool.target import TABLE, Target, named, recognised
+
+Array = np.ndarray[Any, Any]
+U8, BF16 = dtypes.uint8, dtypes.bfloat16
+TARGETS = {"tiles": replace(named("native"), amx=True),
+           "vectors": replace(named("x86-64-v3"), amx=True)}
+# rows, columns, depth
+PRODUCTS = [(1, 1, 1), (2, 17, 3), (15, 16, 64), (16, 33, 65), (17, 32, 31), (31, 48, 128),
+            (33, 70, 100), (49, 15, 130), (100, 64, 256)]
+# height, width, channels, filters, kernel, strides, dilation
+IMAGES = [(5, 5, 3, 5, (3, 3), (1, 1), (1, 1)), (9, 40, 16, 33, (3, 3), (1, 1), (1, 1)),
+          (7, 21, 64, 32, (1, 1), (2, 2), (1, 1)), (8, 9, 70, 20, (2, 3), (2, 1), (1, 2)),
+          (16, 17, 8, 64, (1, 5), (1, 2), (1, 1)), (3, 70, 32, 40, (3, 1), (1, 1), (1, 1))]
+
+
+def numbers(shape: tuple[int, ...], kind: Any) -> Array:
+    rng = np.random.default_rng(sum(shape))
+    if np.issubdtype(kind, np.integer):
+        return rng.integers(np.iinfo(kind).min, np.iinfo(kind).max + 1, shape).astype(kind)
+    return rng.standard_normal(shape).astype(kind)
+
+
+def weights(kind: dtypes.DType, shape: tuple[int, ...]) -> Array:
+    return numbers(shape, np.int8 if kind is U8 else BF16.numpy)
+
+
+def agrees(function: Any, x: Array, target: str, folder: Path) -> None:
+    """The compiled function gives what the evaluator gives, on one thread and on two."""
+    graph = trace(function, [TensorType(dtypes.of_numpy(x.dtype), x.shape)], ["x"])
+    module = passes.run(Module(graph, ("y",)), "fold,fuse", supply={"target": TARGETS[target]})
+    assert [n for n in module.graph.nodes if n.op.name in ("gemm_amx", "conv_amx")]
+    (want,) = interp.run(Module(graph, ("y",)), {"x": x}).values()
+    built = build(module, folder / "b", target=replace(TARGETS[target], threads=2))
+    for threads in (1, 2):
+        (got,) = graphtool.load(built, threads=threads)(x=x).values()
+        if x.dtype == np.uint8:
+            np.testing.assert_array_equal(got, want)
+        else:
+            scale = np.abs(want).max()
+            np.testing.assert_allclose(got, want, rtol=0, atol=1e-5 * scale)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("kind", [U8, BF16], ids=str)
+@pytest.mark.parametrize(("m", "n", "k"), PRODUCTS)
+def test_products(m: int, n: int, k: int, kind: dtypes.DType, target: str, tmp_path: Path) -> None:
+    w, nr = weights(kind, (k, n)), TARGETS[target].nr
+
+    def function(x: Any) -> Any:
+        y = o.gemm_amx(x, o.pack_blocks(x.builder.constant(w), nr=nr), n=n)
+        return o.max(y, 0 if kind is U8 else 0.0)
+    agrees(function, numbers((m, k), kind.numpy), target, tmp_path)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("kind", [U8, BF16], ids=str)
+def test_a_batch_that_is_packed_when_it_runs(kind: dtypes.DType, target: str,
+                                             tmp_path: Path) -> None:
+    w, nr = weights(kind, (3, 21, 40)), TARGETS[target].nr
+
+    def function(x: Any) -> Any:
+        moved = o.add(x.builder.constant(w), o.cast(o.slice(
+            x, start=(0, 0, 0), limit=(3, 1, 1), strides=(1, 1, 1)), dtype=dtypes.of_numpy(
+                w.dtype)))
+        packed = o.pack_blocks(moved, nr=nr, transpose=True)
+        return o.gemm_amx(x, packed, n=21)
+    agrees(function, numbers((3, 18, 40), kind.numpy), target, tmp_path)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("kind", [U8, BF16], ids=str)
+@pytest.mark.parametrize("gathered", [False, True])
+@pytest.mark.parametrize("image", IMAGES, ids=lambda i: "x".join(map(str, i[:4])))
+def test_convolutions(image: Any, gathered: bool, kind: dtypes.DType, target: str,
+                      tmp_path: Path) -> None:
+    h, wide, c, m, window, strides, dilation = image
+    if gathered and c * np.prod(window) * kind.bytes > GATHERED:
+        pytest.skip("more than is copied together")
+    w, nr = weights(kind, (m, c, *window)), TARGETS[target].nr
+
+    def function(x: Any) -> Any:
+        packed = o.pack_conv_blocks(x.builder.constant(w), nr=nr, gathered=gathered)
+        return o.conv_amx(x, packed, channels=m, window=window, strides=strides,
+                          dilation=dilation, gathered=gathered)
+    agrees(function, numbers((2, h, wide, c), kind.numpy), target, tmp_path)
+
+
+def test_what_is_beside_a_run_does_not_matter(tmp_path: Path) -> None:
+    """A NaN in the next pixel is multiplied with no zero of the padding."""
+    w = weights(BF16, (8, 5, 1, 1))
+    x = numbers((1, 3, 20, 5), BF16.numpy)
+    x[0, 1, 7] = np.nan
+
+    def function(x: Any) -> Any:
+        packed = o.pack_conv_blocks(x.builder.constant(w), nr=TARGETS["tiles"].nr)
+        return o.conv_amx(x, packed, channels=8, window=(1, 1), strides=(1, 1))
+    graph = trace(function, [TensorType(BF16, x.shape)], ["x"])
+    module = passes.run(Module(graph, ("y",)), "fold,fuse", supply={"target": TARGETS["tiles"]})
+    built = build(module, tmp_path / "b", target=TARGETS["tiles"])
+    (got,) = graphtool.load(built)(x=x).values()
+    assert np.isnan(got[0, 1, 7]).all() and np.isnan(got).sum() == 8
+
+
+@pytest.mark.parametrize(("site", "precision", "kind"), [
+    (Product(1, 128, 768, 768, integer=1), "default", "gemm_amx"),
+    (Product(1, 128, 768, 768, integer=1), "strict", "gemm_amx"),
+    (Product(1, 128, 768, 768), "fast", "gemm_amx"),
+    (Product(1, 128, 768, 768), "default", "gemm"),
+    (Product(1, 128, 768, 768, half=1), "default", "gemm_amx"),
+    (Product(1, 128, 768, 768, integer=2), "default", "gemm_int"),
+    (Conv(1, 28, 28, 128, 128, 3, 3, integer=1), "default", "conv_amx"),
+    (Conv(1, 28, 28, 128, 128, 3, 3), "fast", "conv_amx"),
+    (Conv(1, 28, 28, 128, 128, 3, 3, groups=4, integer=1), "default", "conv_int")])
+def test_what_is_chosen(site: Any, precision: str, kind: str) -> None:
+    def chosen(target: Target) -> str:
+        return chosen_plan(choose(site, target, rules_of(precision))).kind
+    assert chosen(named("amx", 1)) == kind
+    assert not chosen(named("x86-64-v4", 1)).endswith("amx")
+
+
+def test_the_row_is_recognised_by_its_features() -> None:
+    row = TABLE["sapphirerapids"]
+    assert recognised("x86_64", row.needs) is row
+    assert recognised("x86_64", row.needs - {"amx_tile"}) is TABLE["x86-64-v4"]
