@@ -1,4 +1,4 @@
-"""Division by a constant: the quotient as division rounds it, with fused multiply-adds or without."""
+"""Division by a constant gives the quotient of division, with fused multiply-adds or without."""
 
 from __future__ import annotations
 
