@@ -112,8 +112,8 @@ GT_INLINE void GT_JOIN(GT_NAME, _scores)(const int rows, int64_t b, int64_t s, i
     }
 }
 
-/* Adds what the keys `from` to `upto` contribute to the sums in `tile`; calls the epilogue after the
-   last one. */
+/* Adds what the keys `from` to `upto` contribute to the sums in `tile`; calls the epilogue after
+   the last one. */
 GT_INLINE void GT_JOIN(GT_NAME, _values)(const int rows, int64_t b, int64_t s, int64_t from,
                                          int64_t upto, int64_t last, const float *values,
                                          const float *scores, const float *past,

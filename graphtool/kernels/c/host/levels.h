@@ -23,8 +23,8 @@ static inline int gt_all(uint32_t word, uint32_t bits) { return (word & bits) ==
 static inline int gt_has_tiles(uint32_t c, uint32_t d)
 {
 #ifdef __linux__
-    /* VBMI, VBMI2, GFNI, VAES, VPCLMULQDQ, VNNI, BITALG, VPOPCNTDQ; AMX-BF16, AVX512-FP16, AMX-TILE,
-       AMX-INT8; AVX-VNNI, AVX512-BF16 */
+    /* VBMI, VBMI2, GFNI, VAES, VPCLMULQDQ, VNNI, BITALG, VPOPCNTDQ; AMX-BF16, AVX512-FP16,
+       AMX-TILE, AMX-INT8; AVX-VNNI, AVX512-BF16 */
     const uint32_t vectors = 0x5f42, tiles = 0x3c00000, more = 0x30;
     uint32_t a, b, e, f;
     long status;
