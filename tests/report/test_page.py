@@ -6,16 +6,20 @@ import json
 import re
 from typing import Any
 
+import numpy as np
 import pytest
 
 from graphtool import dtypes, passes
 from graphtool import ops as o
 from graphtool.errors import UsageError
 from graphtool.importers import import_source
+from graphtool.io.weights import weight
 from graphtool.ir.graph import TensorType
+from graphtool.ir.text import value_names
 from graphtool.ir.trace import trace
 from graphtool.report import page as pages
 from graphtool.report.page import need_view, page
+from graphtool.report.page.facts import BINS, Facts, figures
 from graphtool.report.page.tree import MOST, PART, Group, _grouped, _meeting
 from tests.cli.conftest import DIGITS
 from tests.report.graphs import module
@@ -121,6 +125,28 @@ def test_a_graph_in_full() -> None:
     a, b, text, at, x, y = data["edges"][0]
     assert (a, text, at, x, y) == (0, "f32[batch,1,8,8]", "m0", 0, groups["block1"]["key"])
     assert rows[b] == "conv" and "conv" not in (x, y)
+
+
+def test_weights_in_figures() -> None:
+    """The histogram has as many bars as bins, the highest where most numbers are."""
+    data = np.concatenate([np.zeros(90), [-1.0, 2.0], np.full(3, np.nan)]).astype(np.float32)
+    line, bars = figures(weight(data))
+    assert line == "  -1 … 2, mean 0.0109 ± 0.233" and len(bars.strip()) == BINS
+    assert bars.strip()[8] == "█" and bars.strip()[0] == bars.strip()[-1] == "▁"
+    assert figures(weight(np.zeros((0,), np.float32))) == []
+    assert figures(weight(np.full(4, np.inf, np.float32))) == []
+    assert figures(weight(np.array([True]))) == []
+    assert len(figures(weight(np.arange(10**6)))) == 2
+
+
+def test_kernels_and_what_they_were_chosen_over() -> None:
+    m = passes.run(import_source(DIGITS))
+    facts = Facts(m, value_names(m.graph))
+    rows = [facts.of(n) for n in m.graph.nodes if n.attrs.get("plan") is not None]
+    assert len(rows) == 4 and all(" µs expected" in r["rivals"][0] for r in rows)
+    assert any(len(r["rivals"]) > 1 for r in rows) and all(r["fused"] for r in rows)
+    assert rows[0]["at"] == "samples/digits.py:33 forward"
+    assert any("mean" in line for line in rows[0]["inputs"])
 
 
 def test_plots_have_axes_with_units() -> None:

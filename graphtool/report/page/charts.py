@@ -15,6 +15,7 @@ _LOOK = {  # the page's own colour, so that plots follow its theme
     "legend": {"labelColor": "currentColor", "titleColor": "currentColor"},
     "title": {"color": "currentColor"}, "view": {"stroke": None}}
 KERNELS = 25  # bars of a profile
+BUFFERS = 1000  # of the plan, the largest ones
 
 
 def _svg(spec: dict[str, Any]) -> str:
@@ -32,18 +33,22 @@ def memory(program: Program) -> str:
 
     Open sizes are at their least. An empty text if there is no arena."""
     lives = lifetimes(program.steps)
+    arena = sorted((b for b in program.buffers if b.space == "arena" and b.name in lives),
+                   key=lambda b: -at_least_sizes(b.bytes_of(b.size)))
     rows = [{"buffer": b.name, "what": b.label.removeprefix(SCRATCH), "from": lives[b.name][0],
              "to": lives[b.name][1] + 1, "low": _kib(b.offset),
              "high": _kib(b.offset + b.bytes_of(b.size)),
              "kind": "workspace" if b.label.startswith(SCRATCH) else "values"}
-            for b in program.buffers if b.space == "arena" and b.name in lives]
+            for b in arena[:BUFFERS]]
     if not rows:
         return ""
     last = max(places_of_runs(program.steps), default=0) + 1
     return _svg({
         "width": 820, "height": 360, "data": {"values": rows},
-        "title": f"Arena of {program.name}" + (", open sizes at their least"
-                                               if symbols(program.arena) else ""),
+        "title": f"Arena of {program.name}"
+                 + (", open sizes at their least" if symbols(program.arena) else "")
+                 + (f", the {BUFFERS} largest of {len(arena)} buffers"
+                    if len(arena) > BUFFERS else ""),
         "mark": {"type": "rect", "stroke": "currentColor", "strokeWidth": 0.6,
                  "fillOpacity": 0.75},
         "encoding": {

@@ -76,10 +76,14 @@ function node(b) {
 }
 
 function outline(b, colour, width = 1) {
-  const on = b.item === chosen, hit = found.has(b.item);
-  pen.strokeStyle = on || hit ? colours.accent : colour;
-  pen.lineWidth = on ? 3 : hit ? 2 : width;
+  const on = b.item === chosen, hit = found.has(b.item), nodes = now.graph.nodes;
+  const kernel = typeof chosen === "number" && nodes[chosen].fused;
+  const mate = kernel && typeof b.item === "number" && nodes[b.item].fused === kernel;
+  pen.strokeStyle = on || hit || mate ? colours.accent : colour;
+  pen.lineWidth = on ? 3 : hit || mate ? 2 : width;
+  if (mate && !on) pen.setLineDash([5, 3]); // computed by the same kernel as the chosen node
   pen.stroke();
+  pen.setLineDash([]);
 }
 
 function round(b, r) {

@@ -21,7 +21,7 @@ function describe(item) {
   if (typeof item === "number") {
     const n = g.nodes[item];
     row("op", n.op); row("type", n.type); row("operands", n.inputs); row("attributes", n.attrs);
-    row("source", [n.at, n.text].filter(Boolean)); row("kernel of", n.fused);
+    row("source", [n.at, n.text].filter(Boolean)); row("kernel of", n.fused); row("kernel, and what it was chosen over", n.rivals);
     row("made by", n.history); row("change", now.changes && now.changes[n.name]);
     row("read by", g.next[item].map(i => g.nodes[i].name));
   } else {

@@ -13,7 +13,8 @@ from itertools import pairwise
 from typing import Any
 
 from graphtool.ir.graph import Module, Node, Value, is_constant
-from graphtool.ir.text import attr_text, literal_text, shown_attrs, value_names
+from graphtool.ir.text import value_names
+from graphtool.report.page.facts import Facts
 
 MOST = 120  # items of a module; of more, parts are made
 PART = 60
@@ -67,7 +68,7 @@ def _rows(module: Module, names: dict[Value, str]
     paths: list[tuple[str, ...]] = []
     made: dict[Value, int] = {}
     edges: list[tuple[int, int, str]] = []
-    fused = {n: g.root.hint for g in graph.groups for n in g.members}
+    facts = Facts(module, names)
 
     def add(name: str, op: str, path: tuple[str, ...], **more: Any) -> int:
         rows.append({"name": name, "op": op} | {k: v for k, v in more.items() if v})
@@ -79,14 +80,8 @@ def _rows(module: Module, names: dict[Value, str]
     for node in graph.nodes:
         if is_constant(node):
             continue
-        at = module.locations.get(node.where)
         i = add(names[node.outputs[0]] if node.outputs else node.op.name, node.op.name,
-                _path(node, names), type=", ".join(str(v.type) for v in node.outputs),
-                kind=node.op.category, inputs=_operands(node, names),
-                attrs=", ".join(f"{k}={attr_text(x)}" for k, x in shown_attrs(node).items()),
-                at=at.at if at else node.where, text=at.text if at else "",
-                fused=fused.get(node, ""), history=list(module.history.get(
-                    node.outputs[0].hint, ()) if node.outputs else ()))
+                _path(node, names), **facts.of(node))
         made |= dict.fromkeys(node.outputs, i)
         for x in dict.fromkeys(node.inputs):
             if isinstance(x, Value) and x in made:
@@ -100,11 +95,6 @@ def _rows(module: Module, names: dict[Value, str]
 
 def _shape(v: Value) -> str:
     return str(v.type)
-
-
-def _operands(node: Node, names: dict[Value, str]) -> list[str]:
-    return [f"{names[x]}: {x.type}" if isinstance(x, Value) else literal_text(x)
-            for x in node.inputs]
 
 
 def _path(node: Node, names: dict[Value, str]) -> tuple[str, ...]:

@@ -1,0 +1,80 @@
+"""What the page tells of a node beside its picture: source, kernel, rivals, weights in figures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from graphtool.io.weights import Weight
+from graphtool.ir.graph import Group, Module, Node, Value, is_constant
+from graphtool.ir.plan import of_plan
+from graphtool.ir.text import attr_text, literal_text, shown_attrs
+
+SAMPLE = 1 << 16  # elements of a weight that are looked at, evenly spread over it
+BARS = "▁▂▃▄▅▆▇█"
+BINS = 24
+
+
+class Facts:
+    """The rows of a module's nodes; the figures of each weight are found once."""
+
+    def __init__(self, module: Module, names: dict[Value, str]) -> None:
+        self.module, self.names = module, names
+        self.fused: dict[Node, Group] = {n: g for g in module.graph.groups for n in g.members}
+        self.weights: dict[Value, Weight] = {
+            v: n.attrs["data"] for n in module.graph.nodes if is_constant(n) for v in n.outputs}
+        self.figures: dict[str, list[str]] = {}
+
+    def of(self, node: Node) -> dict[str, Any]:
+        """The facts of a node, by the names that the page's script knows them by."""
+        at = self.module.locations.get(node.where)
+        group = self.fused.get(node)
+        return {"type": ", ".join(str(v.type) for v in node.outputs), "kind": node.op.category,
+                "inputs": [line for x in node.inputs for line in self.operand(x)],
+                "attrs": ", ".join(f"{k}={attr_text(x)}" for k, x in shown_attrs(node).items()
+                                   if k != "plan"),
+                "at": at.at if at else node.where, "text": at.text if at else "",
+                "fused": group.root.hint if group else "", "rivals": self.rivals(node),
+                "history": [line for v in node.outputs[:1]
+                            for line in self.module.history.get(v.hint, ())]}
+
+    def operand(self, x: Any) -> list[str]:
+        """An operand with its type; below a weight, its least, mean and greatest value and a
+        histogram between them."""
+        if not isinstance(x, Value):
+            return [literal_text(x)]
+        line = f"{self.names[x]}: {x.type}"
+        weight = self.weights.get(x)
+        if weight is None:
+            return [line]
+        if weight.digest not in self.figures:
+            self.figures[weight.digest] = figures(weight)
+        return [line, *self.figures[weight.digest]]
+
+    def rivals(self, node: Node) -> list[str]:
+        """The kernel that was chosen and those that were not, with their µs."""
+        plan = node.attrs.get("plan")
+        if plan is None:
+            return []
+        made = of_plan(self.module.choices.get(node.outputs[0]), plan)
+        if made is None:
+            return [str(plan)]
+        told = "measured" if made.by == "tuned" else "expected"
+        return [f"{name}: {us:g} µs {told}" for name, us in made.us.items()]
+
+
+def figures(weight: Weight) -> list[str]:
+    """Least, mean and greatest value, standard deviation, and a histogram as a line of bars.
+    Nothing for what has no numbers, or none that are finite."""
+    if not (weight.dtype.is_float or weight.dtype.is_integer) or not weight.size:
+        return []
+    data = weight.source.reshape(-1)
+    data = data[::-(-data.size // SAMPLE)].astype(np.float64)
+    data = data[np.isfinite(data)]
+    if not data.size:
+        return []
+    counts, _ = np.histogram(data, BINS)
+    bars = "".join(BARS[int(c * (len(BARS) - 1) / counts.max() + 0.5)] for c in counts)
+    return [f"  {data.min():.3g} … {data.max():.3g}, mean {data.mean():.3g} ± {data.std():.3g}",
+            f"  {bars}"]
