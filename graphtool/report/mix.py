@@ -166,7 +166,7 @@ class _Mix:
         return float_bytes(self.ready.with_layers(taken))
 
     def time(self, taken: Sequence[Chosen]) -> float:
-        """The original's time without what the layers gain."""
+        """The original's time without what the layers gain, as far as that is known."""
         return self.before.total - sum(self.gained(c) or 0.0 for c in taken)
 
     def result(self, taken: Sequence[Chosen], goals: Goals) -> tuple[Module, QuantiseReport]:
@@ -181,12 +181,13 @@ class _Mix:
             made.append(row(layer, c, self.before, now, self.errors.get(tried) if tried else None,
                             "" if c else self.why.get(layer, "")))
         size = float_bytes(module)
+        spent = now.total if self.measure else self.time(taken)
         met = (goals.error is None or (error or 0.0) <= goals.error) and (
             goals.size is None or size <= goals.size) and (
-            goals.time is None or now.total <= goals.time)
+            goals.time is None or spent <= goals.time)
         examples = sum(max((len(a) for a in b.values() if a.ndim), default=1) for b in self.data)
         return module, QuantiseReport(
-            made, size, float_bytes(self.ready.module), now.total, self.before.total,
+            made, size, float_bytes(self.ready.module), spent, self.before.total,
             "measured" if self.measure else "cost", error, examples, met)
 
 

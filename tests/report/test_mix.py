@@ -64,6 +64,15 @@ def test_forms_are_mixed_by_size() -> None:
     assert mixed_.met
 
 
+def test_a_time_that_is_not_known_is_no_gain() -> None:
+    """The cost model does not know the kernel of packed weights."""
+    _, report = mix(Goals(), "int8")
+    assert {r.us for r in report.layers} == {None}
+    assert report.us == report.us_before > 0
+    _, timed = mix(Goals(time=report.us / 2), "int8")
+    assert not timed.met
+
+
 def test_a_goal_that_cannot_be_met_says_so() -> None:
     _, report = mix(Goals(size=100))
     assert not report.met
