@@ -91,6 +91,8 @@ def run(case: Any, compiled: bool) -> Row:
         except GraphtoolError as error:
             row["c"], row["why"] = "refused" if error.exit_code == 4 else "fails", error.message[
                 :300]
+        except Exception as error:  # a fault of the compiler is a row of the table
+            row["c"], row["why"] = "fails", f"{type(error).__name__}: {error}"[:300]
     return {**row, "seconds": round(time.monotonic() - began, 1)}
 
 

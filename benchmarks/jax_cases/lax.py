@@ -83,6 +83,10 @@ CASES: list[Case] = [
           padding="SAME"),
     _conv("mixed axes", f(9, 2, 8, 4), f(4, 3, 6, 3, seed=1), window_strides=(1, 2),
           padding="SAME", dimension_numbers=("HNWC", "IHOW", "CWNH")),
+    _lax("conv types", lambda x, w: [lax.conv_general_dilated(
+        x.astype(t), w.astype(t), (1, 1), "SAME", preferred_element_type=u) for t, u in (
+            (jnp.bfloat16, jnp.float32), (jnp.int8, jnp.int32), (jnp.float16, jnp.float16))],
+         _IMAGE * 9, _KERNEL * 9),
     _lax("conv gradients", jax.grad(lambda x, w: lax.conv_general_dilated(
         x, w, (2, 2), "SAME", rhs_dilation=(1, 2)).sum(), (0, 1)), _IMAGE, _KERNEL),
     _lax("conv_transpose", lambda x, w: lax.conv_transpose(x, w, (2, 2), "SAME"), f(1, 5, 6, 3),

@@ -17,8 +17,9 @@ from graphtool.ir.text import value_names
 FOLDER = Path(__file__).parent / "samples"
 SAMPLES = sorted(p.stem for p in FOLDER.glob("*.mlir"))
 COMPILED = [n for n in SAMPLES if n.startswith("programs") or n in (
-    "lax.sort", "lax.scatter", "lax.gather", "lax.switch", "lax.conv_mixed_axes", "random.normal",
-    "lax.reduce_window_other", "numpy.at.set")]
+    "lax.bitcast_convert_type", "lax.conv_mixed_axes", "lax.dot_general_types", "lax.gather",
+    "lax.reduce_window_other", "lax.scan", "lax.scatter", "lax.sort", "lax.switch",
+    "numpy.at.set", "numpy.complex", "random.normal")]
 Array = np.ndarray[Any, Any]
 
 

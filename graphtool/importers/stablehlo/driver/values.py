@@ -19,7 +19,7 @@ from graphtool.importers.stablehlo.driver.registry import Refused
 from graphtool.importers.stablehlo.text.types import Kind
 from graphtool.ir.graph import TensorType, Value
 from graphtool.ir.trace import Builder, Tracer
-from graphtool.symbolic import Dim, Poly, text
+from graphtool.symbolic import Dim, Poly, product, text
 
 Array = np.ndarray[Any, Any]
 _SIGNS = {"==": o.eq, "!=": o.ne, "<": o.lt, "<=": o.le}
@@ -175,13 +175,16 @@ def spread(x: Any, shape: tuple[Dim, ...]) -> Any:
 
 
 def reshape(x: Tracer | Array, shape: tuple[Dim, ...]) -> Tracer | Array:
-    """x under another shape. Of what is a reshape itself, what it was made of is reshaped."""
+    """x under another shape. Of what is a reshape itself, or a broadcast that only adds axes, what
+    it was made of is reshaped."""
     if isinstance(x, np.ndarray):
         return x.reshape([d for d in shape if isinstance(d, int)])
     node = x.builder.made.get(x.value)
-    while node is not None and node.op is o.reshape:
+    while node is not None and node.op in (o.reshape, o.broadcast):
         (source,) = node.inputs
         assert isinstance(source, Value)
+        if product(source.type.shape) != product(x.shape):
+            break
         x = Tracer(source, x.builder)
         node = x.builder.made.get(x.value)
     return x if x.shape == shape else o.reshape(x, shape=shape)

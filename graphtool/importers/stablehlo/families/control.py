@@ -8,11 +8,14 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from graphtool import ops as o
 from graphtool.importers.stablehlo.driver.context import Context
+from graphtool.importers.stablehlo.driver.counted import as_scan, counted
 from graphtool.importers.stablehlo.driver.regions import Closed, union
 from graphtool.importers.stablehlo.driver.registry import stablehlo
-from graphtool.importers.stablehlo.driver.values import literal
+from graphtool.importers.stablehlo.driver.values import dtype_of, literal, shape_of
 from graphtool.importers.stablehlo.text.tree import Region
 from graphtool.ir.graph import Graph, TensorType, Value
 from graphtool.ir.trace import Tracer, inline, trace
@@ -34,20 +37,28 @@ def optimization_barrier(ctx: Context, *xs: Any) -> list[Any]:
 
 @stablehlo("while")
 def while_(ctx: Context, *xs: Any) -> list[Any]:
-    """The loop as `while`. A value that the body hands on unchanged is no carry, but a value of
-    its own that condition and body read."""
-    cond, body = ctx.op.regions
-    same = _unchanged(body)
+    """The loop as `while`, or as `scan` if it counts. A value that the body hands on unchanged is
+    no carry, but a value of its own that condition and body read."""
+    same = _unchanged(ctx.op.regions[1])
     held = [i for i in range(len(xs)) if i not in same]
     if not held:
         return list(xs)  # such a loop does nothing, or never ends
     starts = [ctx.tensor(xs[i]) for i in held]
     types = [x.type for x in starts]
-    test, step = (_part(ctx, r, xs, held, types) for r in (cond, body))
+    test, step = (_part(ctx, r, xs, held, types) for r in ctx.op.regions)
     outer = union(test, step)
-    results = o.while_(*starts, *(Tracer(v, ctx.builder) for v in outer), cond=test.graph(outer),
-                       body=step.graph(outer), carries=len(held))
-    made = iter(results if isinstance(results, tuple) else (results,))
+    cond, body = test.graph(outer), step.graph(outer)
+    operands = [*starts, *(Tracer(v, ctx.builder) for v in outer)]
+    known = [literal(xs[i]) if dtype_of(xs[i]).is_integer and not shape_of(xs[i]) else None
+             for i in held]
+    loop = counted(cond, body, len(held), known)
+    if loop is not None and loop.length:
+        last = np.full((), loop.first + loop.length, dtype_of(starts[loop.index]).numpy)
+        found = as_scan(loop, body, len(held), operands)
+        made = iter([last if x is None else x for x in found])
+    else:
+        results = o.while_(*operands, cond=cond, body=body, carries=len(held))
+        made = iter(results if isinstance(results, tuple) else (results,))
     return [xs[i] if i in same else next(made) for i in range(len(xs))]
 
 

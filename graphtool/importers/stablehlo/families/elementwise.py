@@ -91,7 +91,7 @@ def total_order(ctx: Context, x: Any) -> Any:
     """Integers in the order of the bits of floats: those of negative numbers are turned around."""
     row = dtype_of(x)
     whole = dtypes.BY_NAME[f"int{row.bits}"]
-    bits = ctx.apply(o.bitcast, x, dtype=whole)
+    bits = bits_as(ctx, x, whole)
     mask = ctx.apply(o.and_, ctx.apply(o.shift_right, bits, np.full((), row.bits - 1, whole.numpy)),
                      np.full((), whole.high, whole.numpy))
     return ctx.apply(o.xor, bits, mask)
@@ -136,7 +136,7 @@ def bitcast_convert(ctx: Context, x: Any) -> Any:
     one."""
     to, source = ctx.dtype, dtype_of(x)
     if to.bits == source.bits:
-        return ctx.apply(o.bitcast, x, dtype=to)
+        return bits_as(ctx, x, to)
     if to.is_packed or source.is_packed or dtypes.bool_ in (to, source):
         raise Refused(f"from {source.short} to {to.short} it is not supported")
     big, small = (to, source) if to.bits > source.bits else (source, to)
@@ -144,21 +144,26 @@ def bitcast_convert(ctx: Context, x: Any) -> Any:
     count = big.bits // small.bits
     steps = np.arange(count, dtype=whole.numpy) * whole.numpy.type(small.bits)
     if to is small:
-        bits = o.bitcast(ctx.tensor(x), dtype=whole)
+        bits = bits_as(ctx, ctx.tensor(x), whole)
         column = o.reshape(bits, shape=(*bits.shape, 1))
         moved = o.shift_right(column, bits.builder.constant(steps))
         low = o.and_(moved, part.high)
-        return ctx.apply(o.bitcast, o.cast(low, dtype=part), dtype=to)
-    bits = o.cast(o.bitcast(ctx.tensor(x), dtype=part), dtype=whole)
+        return bits_as(ctx, o.cast(low, dtype=part), to)
+    bits = o.cast(bits_as(ctx, ctx.tensor(x), part), dtype=whole)
     moved = o.shift_left(bits, bits.builder.constant(steps))
     joined = o.reduce_sum(moved, axes=(moved.ndim - 1,))
-    return ctx.apply(o.bitcast, o.reshape(joined, shape=moved.shape[:-1]), dtype=to)
+    return bits_as(ctx, o.reshape(joined, shape=moved.shape[:-1]), to)
+
+
+def bits_as(ctx: Context, x: Any, to: DType) -> Any:
+    """The bits of x as another type of as many bits."""
+    return x if dtype_of(x) is to else ctx.apply(o.bitcast, x, dtype=to)
 
 
 # ---- shifts and bits ---------------------------------------------------------------------------
 
 def _as_kind(ctx: Context, x: Any, kind: str) -> Any:
-    return ctx.apply(o.bitcast, x, dtype=dtypes.BY_NAME[f"{kind}{dtype_of(x).bits}"])
+    return bits_as(ctx, x, dtypes.BY_NAME[f"{kind}{dtype_of(x).bits}"])
 
 
 @stablehlo("shift_right_logical", elementwise=True)
@@ -178,7 +183,7 @@ def _shifted(ctx: Context, a: Any, b: Any, kind: str) -> Any:
     if row.kind == kind:
         return ctx.apply(o.shift_right, a, b)
     moved = ctx.apply(o.shift_right, _as_kind(ctx, a, kind), _as_kind(ctx, b, kind))
-    return ctx.apply(o.bitcast, moved, dtype=row)
+    return bits_as(ctx, moved, row)
 
 
 @stablehlo("popcnt", elementwise=True)
@@ -194,7 +199,7 @@ def popcnt(ctx: Context, x: Any) -> Any:
         odd = ctx.apply(o.and_, ctx.apply(o.shift_right, bits, np.full((), width, unsigned.numpy)),
                         np.full((), mask, unsigned.numpy))
         bits, width = ctx.apply(o.add, even, odd), 2 * width
-    return ctx.apply(o.bitcast, bits, dtype=row)
+    return bits_as(ctx, bits, row)
 
 
 @stablehlo("count_leading_zeros", elementwise=True)
@@ -206,7 +211,7 @@ def count_leading_zeros(ctx: Context, x: Any) -> Any:
     while width < row.bits:
         moved = ctx.apply(o.shift_right, bits, np.full((), width, dtype_of(bits).numpy))
         bits, width = ctx.apply(o.or_, bits, moved), 2 * width
-    return popcnt(ctx, ctx.apply(o.bitcast, ctx.apply(o.not_, bits), dtype=row))
+    return popcnt(ctx, bits_as(ctx, ctx.apply(o.not_, bits), row))
 
 
 # ---- rounding and roots ------------------------------------------------------------------------

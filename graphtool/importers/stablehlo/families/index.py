@@ -11,7 +11,14 @@ from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.importers.stablehlo.driver.context import Context
 from graphtool.importers.stablehlo.driver.registry import Refused, stablehlo
-from graphtool.importers.stablehlo.driver.values import Sizes, dims_of, dtype_of, literal, shape_of
+from graphtool.importers.stablehlo.driver.values import (
+    Sizes,
+    compact,
+    dims_of,
+    dtype_of,
+    literal,
+    shape_of,
+)
 from graphtool.importers.stablehlo.families.elementwise import cast
 from graphtool.importers.stablehlo.families.movement import ints, reshaped, sliced, transposed
 from graphtool.symbolic import Dim, minimum
@@ -23,6 +30,8 @@ from graphtool.symbolic import Dim, minimum
 def dynamic_slice(ctx: Context, x: Any, *starts: Any, slice_sizes: Any) -> Any:
     """The window of these sizes from a computed start, which is clamped so that it fits."""
     sizes = ints(slice_sizes)
+    if isinstance(x, np.ndarray) and literal(x) is not None:
+        return np.broadcast_to(compact(x).reshape(()), sizes)
     fixed, shape = [literal(s) for s in starts], [d for d in shape_of(x) if isinstance(d, int)]
     if all(s is not None for s in fixed) and len(shape) == len(sizes):
         at = [min(max(int(s or 0), 0), d - n)

@@ -54,7 +54,7 @@ def convolution(ctx: Context, x: Any, w: Any, *, dim_numbers: Any, feature_group
     if flipped:
         k = o.reverse(k, axes=flipped)
     wide = ctx.dtype
-    if dtype_of(a) is not dtype_of(k):
+    if dtype_of(a) is not dtype_of(k) or (wide.is_float and wide is not dtype_of(a)):
         a, k = cast(ctx, a, wide), cast(ctx, k, wide)
     y = o.conv(a, k, strides=_each(shape.get("stride", window_strides), n),
                padding=pairs(shape.get("pad", padding), n),
