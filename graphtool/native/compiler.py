@@ -31,6 +31,7 @@ BASE: tuple[str, ...] = ("-std=gnu11", "-O3", "-fPIC", "-fwrapv", "-fno-math-err
                          "-fvisibility=hidden", "-Wall", "-Wextra", "-Wno-psabi")
 # gcc joins the two comparisons of a clamp into branches that it then undoes by eleven masks
 APART = "-fno-thread-jumps"
+USED = "-Wl,--as-needed"  # only libraries that something uses
 GOMP = ("-l:libgomp.a", "-lpthread", "-ldl")  # gcc's OpenMP inside the program
 
 
@@ -100,10 +101,20 @@ class Compiler:
         self.check(target)
         return target
 
+    @property
+    def implied(self) -> tuple[str, ...]:
+        """Link flags that bring the libraries of OpenMP, if something in the objects needs them.
+
+        The threads are our own: -fopenmp is there for vectors, and adds libgomp where the linker
+        keeps what nothing uses.
+        """
+        if not self.openmp:
+            return ()
+        return (*((USED,) if supports(self.command, USED) else ()), "-fopenmp")
+
     def link(self, objects: list[Path], target: Path) -> None:
         """A shared library."""
-        openmp = ("-fopenmp",) if self.openmp else ()
-        self.run("-shared", *(o.name for o in objects), *openmp, *self.libraries, "-lm", "-o",
+        self.run("-shared", *(o.name for o in objects), *self.implied, *self.libraries, "-lm", "-o",
                  target.name, cwd=target.parent)
         self.check(target)
 
@@ -112,7 +123,7 @@ class Compiler:
 
         Raises CompilerError GT2125 where there are no static libraries.
         """
-        openmp: tuple[str, ...] = ("-fopenmp",) if self.openmp else ()
+        openmp = self.implied
         if static:
             if not supports(self.command, "-static", *openmp):
                 raise CompilerError("GT2125", f"{self.command[0]} cannot link statically here",

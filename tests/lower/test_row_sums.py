@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from graphtool import interp, passes
 from graphtool import ops as o
 from graphtool.analysis import made_up
+from graphtool.emit.c import emit
 from graphtool.ir.graph import Module
 from graphtool.ir.serial import collect_all
 from graphtool.loops import interp as loops
@@ -75,3 +77,21 @@ def test_what_is_not_stored_is_summed_by_itself() -> None:
     best = passes.run(m)
     assert all(n.op.name != "reduce_sum" for g in best.graph.groups if g.kind == "template"
                for n in g.members)
+
+
+@pytest.mark.parametrize("march", ["x86-64-v3", "x86-64-v4"])
+@pytest.mark.parametrize(("channels", "stride", "size"), [(32, 1, 112), (96, 2, 112), (144, 2, 56)])
+def test_gcc_has_nothing_to_say(channels: int, stride: int, size: int, march: str,
+                                tmp_path: Path) -> None:
+    """At -O3, without the flags of a build: the sizes are those of efficientnet_b0."""
+    target = named(march, 2)
+    made = module(squeezed(channels, (stride, stride), (1, 2), True),
+                  f"f32[1,{size},{size},{channels}]")
+    ready = passes.run(made, None, supply={"target": target})
+    for file, text in emit(lower(ready, target, name="m")).items():
+        (tmp_path / file).write_text(text)
+    for source in sorted(p.name for p in tmp_path.glob("m_kernels*.c")):
+        done = subprocess.run(["gcc", "-O3", "-std=gnu11", "-Wall", "-Wextra", "-fopenmp",
+                               f"-march={march}", "-S", source, "-o", "out.s"], cwd=tmp_path,
+                              capture_output=True, text=True, check=False)
+        assert done.stderr == ""

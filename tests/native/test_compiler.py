@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -104,3 +106,17 @@ def test_an_unknown_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(CompilerError) as found:
         march_flags(named("native"), (*ZIG, "-target", "aarch64-linux-gnu"))
     assert found.value.code == "GT2124"
+
+
+def test_libgomp_is_no_part_of_what_does_not_use_it(tmp_path: Path) -> None:
+    """Some linkers keep every library that they are given."""
+    if shutil.which("gcc") is None or shutil.which("readelf") is None:
+        pytest.skip("gcc and readelf")
+    found = compiler.find("gcc -Wl,--no-as-needed", named("x86-64-v2"))
+    (tmp_path / "a.c").write_text("int f(void) { return 1; }")
+    (tmp_path / "b.c").write_text("#include <omp.h>\nint g(void) { return omp_get_max_threads(); }")
+    for name, wanted in (("a", False), ("b", found.openmp)):
+        found.link([found.compile(tmp_path / f"{name}.c", "")], tmp_path / f"{name}.so")
+        said = subprocess.run(["readelf", "-d", tmp_path / f"{name}.so"], capture_output=True,
+                              text=True, check=True).stdout
+        assert ("libgomp" in said) == wanted

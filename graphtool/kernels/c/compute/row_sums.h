@@ -19,13 +19,14 @@ GT_INLINE void gt_row_sums(const float *y, int64_t width, int64_t step, int64_t 
         for (; w < width; w++) s[0] += gt_load(y + w * step + c);
         gt_store(sums + c, (s[0] + s[1]) + (s[2] + s[3]));
     }
-    for (; c < last; c++) {
+    y += c * across, sums += c * apart; /* by pointers: no product c·apart that might overflow */
+    for (int64_t left = last - c; left > 0; left--, y += across, sums += apart) {
         float s[4] = {0.0f, 0.0f, 0.0f, 0.0f};
         int64_t w = 0;
         for (; w + 4 <= width; w += 4)
-            GT_UNROLL for (int i = 0; i < 4; i++) s[i] += y[(w + i) * step + c * across];
-        for (; w < width; w++) s[0] += y[w * step + c * across];
-        sums[c * apart] = (s[0] + s[1]) + (s[2] + s[3]);
+            GT_UNROLL for (int i = 0; i < 4; i++) s[i] += y[(w + i) * step];
+        for (; w < width; w++) s[0] += y[w * step];
+        *sums = (s[0] + s[1]) + (s[2] + s[3]);
     }
 }
 
