@@ -137,8 +137,9 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT0641": ("examples that do not fit",
                "Calibration needs an array for each input: with the axes of the input, examples "
                "along the first, or with one axis more."),
-    "GT0642": ("an activation that is not finite",
-               "A range cannot be found for infinities and NaN. Calibrate with other examples."),
+    "GT0642": ("an activation or a weight that is not finite",
+               "A grid cannot be found for infinities and NaN. Calibrate with other examples, or "
+               "leave the layer out."),
     "GT0643": ("a block that does not fill bytes",
                "A block of integers of 2 or 4 bits must fill whole bytes; 32 or 64 is usual."),
     "GT0644": ("examples are needed",

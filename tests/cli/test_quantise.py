@@ -60,6 +60,15 @@ def test_goals(gt: Cli, folder: Path, tmp_path: Path, goal: tuple[str, ...], cod
         assert all(r["form"] == "float32" for r in report["layers"])
 
 
+def test_measured(gt: Cli, folder: Path, tmp_path: Path) -> None:
+    done = gt("quantise", folder / "digits.graph.json", "--calibrate", TRAIN, "--samples", 32,
+              "--measure", "--no-each", "-o", tmp_path / "q.graph.json", "--json")
+    report = json.loads(done.out)
+    assert report["by"] == "measured"
+    assert all(r["us"] > 0 and r["error"] is None for r in report["layers"])
+    assert 0 < report["us"] < 1e4
+
+
 @pytest.mark.parametrize(("options", "code", "words"), [
     (("--form", "int3"), 2, "unknown 'int3'"),
     (("--form", ""), 2, "unknown ''"),

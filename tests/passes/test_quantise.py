@@ -180,7 +180,12 @@ def test_patterns_choose_layers() -> None:
     assert kinds["@w2"] == "f32"
 
 
+def broken(x: Any) -> Any:
+    return o.linear(x, x.builder.constant(np.full((8, 16), np.nan, np.float32), "@w", True))
+
+
 @pytest.mark.parametrize(("call", "code"), [
+    (lambda: passes.run(Module(trace(broken, [ROWS], ["x"]), ("y",)), "quantise"), "GT0642"),
     (lambda: passes.run(module("linear"), "quantise{only=nothing}"), "GT0640"),
     (lambda: passes.run(module("linear"), "quantise{form=int4,block=3}"), "GT0643"),
     (lambda: graphtool.quantise(module("linear"), Quantisation()), "GT0644"),

@@ -143,16 +143,21 @@ def _adds(node: Node, y: Value, made: dict[Value, Node], kind: Kind, last: bool)
 def named(found: Sequence[Layer], only: Sequence[str], skip: Sequence[str]) -> list[Layer]:
     """The layers whose names fit one of `only` (all if it is empty) and none of `skip`.
 
-    Raises InputError GT0640 for a pattern that fits no layer.
+    Raises InputError GT0640 for a pattern that fits no layer, GT0642 if a weight is not finite.
     """
     names = [layer.name for layer in found]
     for pattern in (*only, *skip):
         if not any(fnmatchcase(n, pattern) for n in names):
             raise InputError("GT0640", f"no layer is called {pattern!r}", hint=near(
                 pattern, names, f"the layers are {', '.join(names[:12])}"))
-    return [layer for layer in found
-            if (not only or any(fnmatchcase(layer.name, p) for p in only))
-            and not any(fnmatchcase(layer.name, p) for p in skip)]
+    chosen = [layer for layer in found
+              if (not only or any(fnmatchcase(layer.name, p) for p in only))
+              and not any(fnmatchcase(layer.name, p) for p in skip)]
+    for layer in chosen:
+        if not np.isfinite(layer.w).all():
+            raise InputError("GT0642", f"the weight {layer.name} has infinities or NaN",
+                             hint=f"--skip {layer.name!r} leaves it as it is")
+    return chosen
 
 
 def moved(v: Value, made: dict[Value, Node]) -> list[Value]:
