@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from graphtool import processors
+
 Array = np.ndarray[Any, Any]
 Row = dict[str, Any]
 
@@ -95,20 +97,9 @@ class Journal:
             yield row
 
 
-def cpu() -> str:
-    """The processor's own name."""
-    try:
-        text = Path("/proc/cpuinfo").read_text()
-    except OSError:
-        return platform.machine()
-    names = [line.partition(":")[2].strip() for line in text.splitlines()
-             if line.startswith("model name")]
-    return names[0] if names else platform.machine()
-
-
 def stamp() -> Row:
     """When and on what: written into every report."""
-    return {"date": time.strftime("%Y-%m-%d"), "cpu": cpu(), "cores": os.cpu_count(),
+    return {"date": time.strftime("%Y-%m-%d"), "cpu": processors.model(), "cores": os.cpu_count(),
             "python": platform.python_version()}
 
 

@@ -6,7 +6,9 @@ What this means for C is in target.py. A deployed model imports only this module
 from __future__ import annotations
 
 import os
+import platform
 import re
+import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -55,6 +57,29 @@ def cpu_flags() -> frozenset[str]:
         if line.startswith(("flags", "Features")):
             return frozenset(line.partition(":")[2].split())
     return frozenset()
+
+
+def model(root: Path = Path("/")) -> str:
+    """The processor's own name and its numbers, as Linux has them in /proc/cpuinfo: `Intel(R)
+    Xeon(R) Processor, family 6, model 143, stepping 8`. Elsewhere what Python calls the machine."""
+    found: dict[str, str] = {}
+    for line in _read(root / "proc/cpuinfo").splitlines():
+        key, _, value = line.partition(":")
+        found.setdefault(key.strip(), value.strip())
+    name = found.get("model name") or found.get("Model") or platform.machine()
+    numbers = (("family", "cpu family"), ("model", "model"), ("stepping", "stepping"),
+               ("part", "CPU part"))
+    return ", ".join((name, *(f"{word} {found[key]}" for word, key in numbers if key in found)))
+
+
+def tiles_allowed() -> bool | None:
+    """Whether Linux lets this process use the tiles of x86-64's matrix unit; None if there are
+    none."""
+    if "amx_tile" not in cpu_flags() or not sys.platform.startswith("linux"):
+        return None
+    from ctypes import CDLL
+    # arch_prctl(ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA)
+    return CDLL(None).syscall(158, 0x1023, 18) == 0
 
 
 @cache

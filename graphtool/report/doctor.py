@@ -9,7 +9,7 @@ import msgspec
 
 from graphtool import target
 from graphtool.native import cache, compiler
-from graphtool.processors import cores, cpu_flags
+from graphtool.processors import cores, cpu_flags, model, tiles_allowed
 
 
 class Check(msgspec.Struct):
@@ -30,8 +30,12 @@ class Doctor(msgspec.Struct):
 
 def doctor(versions: Mapping[str, str]) -> Doctor:
     """Run all checks, with test compilations; ok if C can be compiled."""
-    checks = [Check("cpu", platform.machine()), Check("cores", str(cores())),
+    checks = [Check("cpu", f"{platform.machine()}: {model()}"), Check("cores", str(cores())),
               Check("target", _target()), Check("features", _features())]
+    if (allowed := tiles_allowed()) is not None:
+        checks.append(Check("matrix unit", "its tiles may be used" if allowed else
+                            "the system refuses its tiles to this process: vectors stand in for "
+                            "them", allowed))
     checks += [*_compiler_checks(), _mpi(), Check("cache", str(cache.directory()))]
     return Doctor(all(c.ok is not False for c in checks if c.name == "compiler"), checks,
                   dict(versions))

@@ -1,14 +1,16 @@
-"""How many threads a run has unless it is told: affinity and cgroup quotas, in Python and in C."""
+"""The processors: how many threads a run has, in Python and in C, and what they are called."""
 
 from __future__ import annotations
 
+import platform
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from graphtool.kernels import headers
-from graphtool.processors import cores
+from graphtool.processors import cores, cpu_flags, model, tiles_allowed
+from graphtool.report.doctor import doctor
 
 V1 = "sys/fs/cgroup/cpu"
 MACHINES: dict[str, tuple[int, str, dict[str, str]]] = {
@@ -59,3 +61,22 @@ def test_affinity_and_quotas(name: str, program: Path, tmp_path: Path) -> None:
 def test_this_machine(program: Path) -> None:
     asked = subprocess.run([program], capture_output=True, text=True, check=True)
     assert int(asked.stdout) == cores() >= 1
+
+
+@pytest.mark.parametrize(("text", "name"), [
+    ("processor : 0\nvendor_id : GenuineIntel\ncpu family : 6\nmodel : 143\n"
+     "model name : Xeon\nstepping : 8\nprocessor : 1\nmodel : 7\n",
+     "Xeon, family 6, model 143, stepping 8"),
+    ("processor : 0\nCPU part : 0xd40\nModel : a board\n", "a board, part 0xd40"),
+    ("", platform.machine())])
+def test_the_model(text: str, name: str, tmp_path: Path) -> None:
+    (tmp_path / "proc").mkdir()
+    (tmp_path / "proc/cpuinfo").write_text(text)
+    assert model(tmp_path) == name
+
+
+def test_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert (tiles_allowed() is None) == ("amx_tile" not in cpu_flags())
+    monkeypatch.setattr("graphtool.report.doctor.tiles_allowed", lambda: False)
+    found = {c.name: c for c in doctor({}).checks}["matrix unit"]
+    assert found.ok is False and "vectors stand in" in found.value
