@@ -79,7 +79,7 @@ def tiles_allowed() -> bool | None:
         return None
     from ctypes import CDLL
     # arch_prctl(ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA)
-    return CDLL(None).syscall(158, 0x1023, 18) == 0
+    return bool(CDLL(None).syscall(158, 0x1023, 18) == 0)
 
 
 @cache
