@@ -32,6 +32,7 @@ COMMANDS = {
     "rounding": "errors of the first training steps, averaged over batches",
     "fuzz": "random ONNX graphs, torch modules and files; compiled graphs under sanitizers",
     "opinfo": "run torch's own sample inputs through the evaluator and compiled C",
+    "jaxops": "functions of JAX through StableHLO: the evaluator and compiled C beside JAX",
     "dynamo": "time torch.compile by graphtool, by inductor, and eager torch",
 }
 OF_TASKS = ("training", "parity", "rounding")  # the others are about the zoo

@@ -50,18 +50,21 @@ def schema(name: Annotated[str | None, typer.Argument(
     sources.write(out, schema_of(name or "graph"))
 
 
-def support(model: Annotated[str, typer.Argument(metavar="MODEL", help="An .onnx file.")],
+def support(model: Annotated[str, typer.Argument(metavar="MODEL", help="An .onnx or .mlir file.")],
             json: options.Json = False) -> int:
     """List everything in a model that is not supported, with counts and places.
 
     The exit code is 4 if there is anything."""
     from pathlib import Path
 
-    from graphtool.importers import onnx
     from graphtool.report.support import Support, of_items, support_lines
-    if not model.endswith(".onnx"):
-        raise UsageError("GT3018", "support reads .onnx files", where=model)
-    found: Support = of_items(onnx.support(Path(model)))
+    if model.endswith(".mlir"):
+        from graphtool.importers.stablehlo import support as items_of
+    elif model.endswith(".onnx"):
+        from graphtool.importers.onnx import support as items_of
+    else:
+        raise UsageError("GT3018", "support reads .onnx and .mlir files", where=model)
+    found: Support = of_items(items_of(Path(model)))
     terminal.report(found, json, support_lines(found))
     return 0 if found.supported else 4
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import graphtool.ops  # noqa: F401  (fills the table of ops)
-from graphtool.errors import InputError, Undecided, UnsupportedError
+from graphtool.errors import InputError, Undecided, Unsupported, UnsupportedError
 from graphtool.importers.assumptions import ROUNDS, Bounds, Facts
 from graphtool.importers.least_sizes import least_sizes
 from graphtool.importers.limits import Limits
@@ -29,14 +29,16 @@ from graphtool.importers.stablehlo.families import (  # noqa: F401  (each fills 
     movement,
     order,
     product,
+    random,
     reduce,
     scatter,
     window,
 )
 from graphtool.importers.stablehlo.text.parser import parse
+from graphtool.importers.stablehlo.text.tree import Program
 from graphtool.ir.graph import Module
 
-__all__ = ["HANDLERS", "Names", "import_stablehlo", "import_text", "stablehlo"]
+__all__ = ["HANDLERS", "Names", "import_stablehlo", "import_text", "stablehlo", "support"]
 
 _BYTES = 1 << 31
 
@@ -50,9 +52,19 @@ def import_stablehlo(path: Path, *, dynamic: Mapping[str, Bounds] | None = None,
     unsupported.
     """
     try:
+        return import_text(read(path), dynamic=dynamic, limits=limits)
+    except (InputError, UnsupportedError) as error:
+        if path.name not in error.where:
+            error.where = "\n".join(s for s in (path.name, error.where) if s)
+        raise
+
+
+def read(path: Path) -> str:
+    """The text of a file. Raises InputError GT1301 if it is none."""
+    try:
         if path.stat().st_size > _BYTES:
             raise InputError("GT1301", f"the file has more than {_BYTES} bytes", where=path.name)
-        text = path.read_bytes().decode()
+        return path.read_bytes().decode()
     except OSError as error:
         raise InputError("GT1301", f"the file cannot be read: {error.strerror}",
                          where=str(path)) from error
@@ -60,21 +72,33 @@ def import_stablehlo(path: Path, *, dynamic: Mapping[str, Bounds] | None = None,
         raise InputError("GT1301", "the file is no text", where=path.name,
                          hint="graphtool reads the text form of StableHLO; of bytecode "
                               "jax.export.deserialize(…).mlir_module() makes it") from error
-    try:
-        return import_text(text, dynamic=dynamic, limits=limits)
-    except (InputError, UnsupportedError) as error:
-        if path.name not in error.where:
-            error.where = "\n".join(s for s in (path.name, error.where) if s)
-        raise
 
 
 def import_text(text: str, *, dynamic: Mapping[str, Bounds] | None = None,
                 limits: Limits | None = None, names: Names | None = None) -> Module:
     """The module of StableHLO text, as `import_stablehlo` makes it."""
-    program, dynamic = parse(text), dynamic or {}
-    limits, facts = limits or Limits(), Facts.given(dynamic)
+    importer, module = _settled(parse(text), dynamic or {}, limits or Limits(), names or Names())
+    if module is None:
+        items = importer.unsupported()
+        count = sum(len(i.places) or 1 for i in items)
+        raise UnsupportedError("GT1310", f"the program needs {count} thing"
+                               + (" that is" if count == 1 else "s that are") + " not supported",
+                               items)
+    return replace(module, requires=importer.found.required)
+
+
+def support(path: Path) -> list[Unsupported]:
+    """Everything in a `.mlir` file that is not supported; empty if it can be imported."""
+    importer, _ = _settled(parse(read(path)), {}, Limits(), Names())
+    return list(importer.unsupported())
+
+
+def _settled(program: Program, dynamic: Mapping[str, Bounds], limits: Limits, names: Names
+             ) -> tuple[Importer, Module | None]:
+    """The last of several imports: each knows what the one before found of sizes."""
+    facts = Facts.given(dynamic)
     for _ in range(ROUNDS):
-        importer = Importer(program, limits, facts, dynamic, names or Names())
+        importer = Importer(program, limits, facts, dynamic, names)
         fault, module = None, None
         try:
             module = importer.run()
@@ -90,10 +114,4 @@ def import_text(text: str, *, dynamic: Mapping[str, Bounds] | None = None,
         facts = better
     if fault is not None:
         raise fault
-    if module is None:
-        items = importer.unsupported()
-        count = sum(len(i.places) or 1 for i in items)
-        raise UnsupportedError("GT1310", f"the program needs {count} thing"
-                               + (" that is" if count == 1 else "s that are") + " not supported",
-                               items)
-    return replace(module, requires=importer.found.required)
+    return importer, module

@@ -24,6 +24,7 @@ NAMES = words("""
     lax.scatter_batched lax.while_loop lax.scan lax.switch lax.acos lax.cbrt
     lax.population_count nn.gelu_exact nn.dot_product_attention random.normal random.loop
     programs.mlp_adam_step programs.attention_gradient programs.rnn_gradient
+    lax.rng_bit_generator lax.approx_max_k
     numpy.complex numpy.fft numpy.fftn lax.fft scipy.fft.dct
     numpy.lexsort numpy.at.mul numpy.linalg.solve numpy.linalg.qr lax.sort lax.sort_nan
     lax.linalg.triangular_solve random.permutation programs.kalman_filter

@@ -100,6 +100,8 @@ def test_the_command_line(tmp_path: Path, gt: Cli) -> None:  # noqa: F811
     source.write_text(TEXT.replace("multiply", "multiplied"))
     done = gt("import", source, "-o", out)
     assert done.code == 4 and "did you mean 'stablehlo.multiply'" in done.err
+    listed = gt("support", source)
+    assert listed.code == 4 and "stablehlo.multiplied" in listed.out and "line " in listed.out
     source.write_bytes(b"ML\xefR\x00")
     assert gt("import", source).code == 3
 

@@ -120,10 +120,25 @@ def _assertion(ctx: Context, pred: Any, *values: Any) -> list[Any]:
     return []
 
 
+def _approx_top_k(ctx: Context, x: Any, places: Any, *_: Any) -> list[Any]:
+    """What is greatest (or least, by the name of the comparator), exactly, and what stands beside
+    it."""
+    config = ctx.op.attrs.get("mhlo.backend_config") or {}
+    (callee,) = ctx.op.attrs["called_computations"]
+    axis, k = int(config["reduction_dim"]), int(config["top_k"])
+    values, order = o.top_k(ctx.tensor(x), k=k, axis=axis, largest="_lt_" not in str(callee))
+    rank = values.ndim
+    front = [*(i for i in range(rank) if i != axis), axis]
+    back = [front.index(i) for i in range(rank)]
+    beside, at = (o.transpose(ctx.tensor(v), perm=tuple(front)) for v in (places, order))
+    found = o.gather(beside, o.reshape(at, shape=(*at.shape, 1)), axes=(rank - 1,), batch=rank - 1)
+    return [values, o.transpose(found, perm=tuple(back))]
+
+
 def _same(ctx: Context, *xs: Any) -> list[Any]:
     return list(xs)
 
 
 TARGETS: dict[str, Callable[..., Any]] = {
-    "shape_assertion": _assertion, "Sharding": _same, "annotate_device_placement": _same,
-    "LayoutConstraint": _same}
+    "ApproxTopK": _approx_top_k, "shape_assertion": _assertion, "Sharding": _same,
+    "annotate_device_placement": _same, "LayoutConstraint": _same}
