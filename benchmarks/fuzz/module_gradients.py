@@ -7,7 +7,7 @@ import torch
 
 from benchmarks.fuzz.modules import ModuleCase
 from graphtool import interp, transforms
-from graphtool.ir.graph import Module
+from graphtool.ir.graph import Module, is_constant
 from graphtool.ir.text import value_names
 from graphtool.transforms.training.wrt import selected
 
@@ -48,7 +48,8 @@ def gradients(made: ModuleCase, module: Module) -> str:
         raise Undefined(str(error).split("\n")[0]) from error
     graph = module.graph
     names = value_names(graph)
-    held = {names[v].lstrip("@"): v for v in selected(graph, names, ["params"])} if learn else {}
+    held = {names[v].lstrip("@"): v for v in selected(graph, names, ["params"])} if learn and (
+        any(is_constant(n) and n.attrs["param"] for n in graph.nodes)) else {}
     wrt = [*(graph.inputs[i] for i in floats), *(held[n] for n in learn if n in held)]
     joint = transforms.vjp(graph, wrt, at)
     got = interp.evaluate_graph(joint, [*made.inputs.values(), *given], interp.Setting())[

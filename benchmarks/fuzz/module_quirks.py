@@ -26,7 +26,17 @@ def _nan(made: ModuleCase) -> bool:
     return any(bool(t.isnan().any()) for t in made.values.values() if t.is_floating_point())
 
 
+def _expanded(made: ModuleCase) -> bool:
+    """Whether a line makes elements that share memory."""
+    return "expand" in made.ops
+
+
 QUIRKS = (
+    Quirk("value", "torch's median and kthvalue of an expanded tensor sort memory that elements "
+          "share", _expanded, ("median", "nanmedian", "kthvalue")),
+    Quirk("gradient: .* off", "at NaN torch's kernels pass the gradient on or not, and those of "
+          "vectors otherwise than those of the rest", _nan,
+          ("F.hardshrink", "F.hardtanh", "kthvalue", "logcumsumexp")),
     Quirk(f"gradient: .*{ONLY_NAN}", "a function whose value is NaN has no gradient: torch's is "
           "NaN, ours may be that of the operand chosen", _nan),
     Quirk(f"gradient: .*{OUR_NAN}", "torch takes 0 times the logarithm of a negative number for 0 "

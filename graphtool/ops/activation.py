@@ -85,7 +85,7 @@ def softplus(x: Any, *, beta: float = 1.0, threshold: float = 20.0) -> Any:
 
 
 def _elu_vjp(g: Any, _y: Any, x: Any, *, alpha: float) -> tuple[Any, ...]:
-    return (o.select(o.gt(x, 0), g, g * o.exp(o.min(x, 0)) * alpha),)
+    return (o.select(o.le(x, 0), g * o.exp(o.min(x, 0)) * alpha, g),)  # g at NaN, as torch
 
 
 @composite(axes=BROADCAST, types=like_first, vjp=_elu_vjp, precision=Precision.FOLLOW)
@@ -101,7 +101,7 @@ def selu(x: Any, *, alpha: float = 1.6732632423543772, gamma: float = 1.05070098
 
 
 def _celu_vjp(g: Any, _y: Any, x: Any, *, alpha: float) -> tuple[Any, ...]:
-    return (o.select(o.gt(x, 0), g, g * o.exp(o.min(x, 0) / alpha)),)
+    return (o.select(o.le(x, 0), g * o.exp(o.min(x, 0) / alpha), g),)
 
 
 @composite(axes=BROADCAST, types=like_first, vjp=_celu_vjp, precision=Precision.FOLLOW)

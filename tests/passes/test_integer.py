@@ -92,3 +92,14 @@ def test_a_bias_of_whole_steps_joins_the_sums() -> None:
                and n.inputs[0].type.dtype is dtypes.int32 and n.outputs[0].type.rank == 2
                and made[n.inputs[0]].op.name != "cast" and n.outputs[0].type.shape[1] == 8][:1]
     assert made[cast.inputs[0]].op.name == "add"
+
+
+def test_quantised_constants_are_no_cut() -> None:
+    """What is quantised may be made by a node without operands."""
+    def fn(x: Any) -> Any:
+        held = x.builder.constant(np.arange(6, dtype=np.float32))
+        return x, o.cast(o.round(held / 0.5) + 3.0, dtype=dtypes.uint8, saturate=True)
+    module = Module(trace(fn, [ROWS]), ("x", "q"))
+    feed = {"x0": np.zeros((4, 6), np.float32)}
+    got = interp.run(passes.run(module, "integer"), feed)["q"]
+    np.testing.assert_array_equal(got, interp.run(module, feed)["q"])

@@ -61,7 +61,8 @@ def limits_of_bytes(op: Op, xs: tuple[Any, ...], attrs: Any, type: TensorType) -
         return None
     y, by = (wrapped(rounded, v) for v in quotient.inputs)
     cut, scale = maker(y), only(by)
-    if cut is None or scale is None or not scale > 0 or read_times(y) != 1:
+    if cut is None or cut.op not in (o.relu, o.clamp) or scale is None or not scale > 0 or (
+            read_times(y) != 1):
         return None
     x, bounds = _cut(wrapped(y, cut.inputs[0]), cut.op, [wrapped(y, v) for v in cut.inputs[1:]])
     if x is None:
@@ -74,10 +75,10 @@ def limits_of_bytes(op: Op, xs: tuple[Any, ...], attrs: Any, type: TensorType) -
 
 
 def _cut(x: Any, op: Op, rest: list[Any]) -> tuple[Any, tuple[float, float]]:
-    """What a relu or a clamp reads, and its bounds; (None, …) for another op."""
+    """What a relu or a clamp reads, and its bounds; (None, …) if a bound is no number."""
     if op is o.relu:
         return x, (0.0, float("inf"))
-    ends = [only(v) for v in rest if v is not None] if op is o.clamp else []
+    ends = [only(v) for v in rest if v is not None]
     if len(ends) != 2 or None in ends:
         return None, (0.0, 0.0)
     return x, (float(ends[0] or 0.0), float(ends[1] or 0.0))
