@@ -106,6 +106,26 @@ def test_the_command_line(tmp_path: Path, gt: Cli) -> None:  # noqa: F811
     assert gt("import", source).code == 3
 
 
+@pytest.mark.parametrize(("line", "want"), [
+    ("%0 = chlo.erf %a : tensor<3xf32> -> tensor<3xf32>", [-0.842701, 0.520500, 0.995322]),
+    ("%0 = chlo.erfc %a : tensor<3xf32> -> tensor<3xf32>", [1.842701, 0.479500, 0.00467773]),
+    ("%0 = chlo.asinh %a : tensor<3xf32> -> tensor<3xf32>", [-0.881374, 0.481212, 1.443635]),
+    ("%0 = chlo.is_inf %a : tensor<3xf32> -> tensor<3xi1>\n  %1 = stablehlo.convert %0 : "
+     "(tensor<3xi1>) -> tensor<3xf32>\n  return %1 : tensor<3xf32>", [0, 0, 0]),
+    ("%v, %0 = chlo.top_k(%a, k = 3) : tensor<3xf32> -> (tensor<3xf32>, tensor<3xi32>)\n  "
+     "return %v : tensor<3xf32>", [2, 0.5, -1]),
+    ("%s = stablehlo.constant dense<[2.0, 3.0, 1.5]> : tensor<3xf32>\n  %q = stablehlo.constant "
+     "dense<[1.0, 2.0, 0.5]> : tensor<3xf32>\n  %0 = chlo.zeta %s, %q : tensor<3xf32>, "
+     "tensor<3xf32> -> tensor<3xf32>", [1.644934, 0.2020569, 4.776538])])
+def test_functions_of_chlo(line: str, want: list[float]) -> None:
+    """As `jax.jit(f).lower(…).as_text()` prints them; values of DLMF and mpmath."""
+    last = "" if "return" in line else "\n  return %0 : tensor<3xf32>"
+    module = import_text("func.func @main(%arg: tensor<3xf32>) -> tensor<3xf32> {\n  "
+                         + line.replace("%a ", "%arg ").replace("%a,", "%arg,") + last + "\n}")
+    got = evaluated(module, np.array([-1, 0.5, 2], np.float32))
+    np.testing.assert_allclose(got, want, 2e-6)
+
+
 SORT = """func.func @main(%a: tensor<6xf32>, %b: tensor<6xi32>) -> (tensor<6xf32>, tensor<6xi32>) {
   %0:2 = "stablehlo.sort"(%a, %b) <{dimension = 0 : i64, is_stable = true}> ({
   ^bb0(%x: tensor<f32>, %y: tensor<f32>, %i: tensor<i32>, %j: tensor<i32>):

@@ -35,6 +35,35 @@ def _erfc(ctx: Context, x: Any) -> Any:
     return ctx.apply(o.select, ctx.apply(o.gt, x, half), tail, near)
 
 
+# B₂ₖ / (2k)!, with Bernoulli's numbers B
+_BERNOULLI = (1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160)
+_TERMS = 10
+
+
+def _zeta(ctx: Context, s: Any, q: Any) -> Any:
+    """Σ (q + k)⁻ˢ over k ≥ 0, for s > 1: ten terms, then the formula of Euler and Maclaurin for the
+    others (DLMF 2.10.1)."""
+    row = dtype_of(s).numpy
+
+    def number(x: float) -> Any:
+        return np.full((), x, row)
+
+    def power(k: int) -> Any:
+        return ctx.apply(o.pow, ctx.apply(o.add, q, number(k)), ctx.apply(o.neg, s))
+    total = power(0)
+    for k in range(1, _TERMS):
+        total = ctx.apply(o.add, total, power(k))
+    end, last = ctx.apply(o.add, q, number(_TERMS)), power(_TERMS)
+    rest = ctx.apply(o.div, ctx.apply(o.mul, last, end), ctx.apply(o.sub, s, number(1)))
+    total = ctx.apply(o.add, total, ctx.apply(o.add, rest, ctx.apply(o.mul, last, number(0.5))))
+    factor = ctx.apply(o.div, ctx.apply(o.mul, last, s), end)
+    for i, b in enumerate(_BERNOULLI):
+        total = ctx.apply(o.add, total, ctx.apply(o.mul, factor, number(b)))
+        for j in (2 * i + 1, 2 * i + 2):
+            factor = ctx.apply(o.div, ctx.apply(o.mul, factor, ctx.apply(o.add, s, number(j))), end)
+    return total
+
+
 def _square(ctx: Context, x: Any) -> Any:
     return ctx.apply(o.mul, x, x)
 
@@ -58,7 +87,7 @@ def top_k(ctx: Context, x: Any, *, k: int, largest: bool = True) -> list[Any]:
 
 
 WHOLE: dict[str, Callable[..., Any]] = {
-    "erfc": _erfc, "square": _square, "is_inf": _is_inf(0), "is_pos_inf": _is_inf(1),
+    "erfc": _erfc, "zeta": _zeta, "square": _square, "is_inf": _is_inf(0), "is_pos_inf": _is_inf(1),
     "is_neg_inf": _is_inf(-1)}
 
 

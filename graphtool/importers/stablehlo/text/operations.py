@@ -165,7 +165,7 @@ def _short(r: Reader, p: Parts, depth: int) -> None:
                 r.text.rfind("\n", p.at, t.at) < 0):
             words.append(r.next().text)
         elif t.text == "(":
-            p.operands += _uses(r)
+            keys |= _arguments(r, p)
         elif t.text == "{":
             p.attrs.update(attributes.dictionary(r))
         elif not r.take(","):
@@ -179,6 +179,23 @@ def _short(r: Reader, p: Parts, depth: int) -> None:
         raise r.fault(f"the types of {p.name} are expected", r.token)
     if isinstance(value, Dense):
         p.attrs["value"] = Dense(value.elements, p.signature.results[-1])
+
+
+def _arguments(r: Reader, p: Parts) -> dict[str, Any]:
+    """`(%a, %b, k = 3)`: operands are added, what has a key is returned."""
+    keys = {}
+    r.expect("(")
+    while not r.take(")"):
+        if r.token.kind == "word" and r.ahead(1).text == "=":
+            key = r.next().text
+            r.expect("=")
+            keys[key] = attributes.chained(r)
+        else:
+            p.operands.append(r.kind_expected("value", "an operand such as %0"))
+        if not r.take(","):
+            r.expect(")")
+            break
+    return keys
 
 
 def _slice(r: Reader, p: Parts, depth: int) -> None:
