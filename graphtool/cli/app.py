@@ -11,7 +11,6 @@ from graphtool.cli import (
     captures,
     catalog,
     compiling,
-    completion,
     demo,
     derivatives,
     faultfinding,
@@ -21,7 +20,6 @@ from graphtool.cli import (
     training,
     transform,
     tuning,
-    view,
 )
 from graphtool.cli.group import SETTINGS, group
 from graphtool.cli.usage_examples import epilog
@@ -50,7 +48,7 @@ VERBS: tuple[tuple[str, Callable[..., object]], ...] = (
     ("reduce", faultfinding.reduce),
     ("compare-captures", captures.compare_captures),
     ("draw", inspect.draw),
-    ("view", view.view),
+    ("view", inspect.view),
     ("export", transform.export),
     ("ops", catalog.ops),
     ("passes", catalog.passes),
@@ -58,7 +56,7 @@ VERBS: tuple[tuple[str, Callable[..., object]], ...] = (
     ("support", catalog.support),
     ("doctor", catalog.doctor),
     ("explain", catalog.explain),
-    ("completion", completion.completion),
+    ("completion", catalog.completion),
     ("demo", demo.demo),
 )
 cache = typer.Typer(**SETTINGS, help="Manage the cache of compiled objects.")

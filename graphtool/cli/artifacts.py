@@ -1,10 +1,11 @@
-"""`show` of what is no graph: programs and builds."""
+"""Programs, builds and profiles for `show` and `view`."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from graphtool.cli import sources, terminal
 from graphtool.errors import UsageError
@@ -56,3 +57,29 @@ def _build(manifest: Manifest, folder: Path) -> None:
     from graphtool.report import build_listing as show
     terminal.lines([*show.build_lines(manifest, folder), ""])
     terminal.table(show.KERNELS, show.kernel_rows(manifest))
+
+
+def page_sections(artifacts: Sequence[str]) -> list[dict[str, Any]]:
+    """What the page of `view` shows of each artifact, and the difference of the first two graphs.
+
+    Raises UsageError GT3034 without the extra `view`, InputError GT3035 for JSON that is no
+    artifact."""
+    from graphtool.report.page import need_view
+    need_view()
+    from graphtool.report.page import sections
+    made: list[dict[str, Any]] = []
+    graphs: list[tuple[str, Any]] = []
+    for source in artifacts:
+        name, kind = Path(source).name, kind_of(source)
+        if kind == "program":
+            made.append(sections.of_program(name, sources.program(source)[0]))
+        elif kind == "build":
+            made.append(sections.of_build(name, Path(source)))
+        elif source.endswith(".json") and not source.endswith(".graph.json"):
+            made.append(sections.of_profile(name, Path(source)))
+        else:
+            graphs.append((name, sources.load(source)))
+            made.append(sections.of_graph(*graphs[-1]))
+    if len(graphs) > 1:
+        made.append(sections.compared(made, graphs[0], graphs[1]))
+    return made

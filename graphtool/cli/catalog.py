@@ -1,4 +1,5 @@
-"""ops, passes, schema, support, doctor, explain: what this tool has, and what this machine has."""
+"""ops, passes, schema, support, doctor, explain, completion: what this tool and this machine have.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ import typer
 
 from graphtool.cli import options, terminal
 from graphtool.cli.versions import versions
-from graphtool.errors import UsageError, near
+from graphtool.errors import UsageError, near, one_of
 
 
 def ops(name: Annotated[str | None, typer.Argument(
@@ -93,3 +94,14 @@ def explain(code: Annotated[str | None, typer.Argument(
         raise UsageError("GT3019", f"there is no error code {code!r}",
                          hint=near(key, CODES, "`graphtool explain` lists them"))
     terminal.lines([f"{key}: {CODES[key].title}", "", CODES[key].text])
+
+
+def completion(context: typer.Context, shell: Annotated[str, typer.Argument(
+        metavar="SHELL", help="bash, zsh or fish.")]) -> None:
+    """Print a script that completes verbs, options and known words in a shell.
+
+    In bash: `source <(graphtool completion bash)`."""
+    from graphtool.cli.completion import SHELLS, verbs
+    if shell not in SHELLS:
+        raise UsageError("GT3028", f"no completion for {shell!r}", hint=one_of(shell, SHELLS))
+    terminal.lines(SHELLS[shell](verbs(context.find_root().command)))

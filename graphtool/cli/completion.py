@@ -1,19 +1,14 @@
-"""completion: the script by which a shell completes graphtool's verbs, options and known words.
+"""The scripts by which shells complete graphtool's verbs, options and known words.
 
-It is made from the parser, so it knows what this version takes; plug-ins given by --plugin add
-theirs.
+A script is made from the parser, so it knows what this version takes; plug-ins given by --plugin
+add theirs.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from typing import Annotated, Any, NamedTuple
-
-import typer
-
-from graphtool.cli import terminal
-from graphtool.errors import UsageError, one_of
+from typing import Any, NamedTuple
 
 
 class Option(NamedTuple):
@@ -205,13 +200,3 @@ def _names(v: Verb) -> str:
 
 
 SHELLS: dict[str, Callable[[list[Verb]], list[str]]] = {"bash": bash, "zsh": zsh, "fish": fish}
-
-
-def completion(context: typer.Context, shell: Annotated[str, typer.Argument(
-        metavar="SHELL", help="bash, zsh or fish.")]) -> None:
-    """Print a script that completes verbs, options and known words in a shell.
-
-    In bash: `source <(graphtool completion bash)`."""
-    if shell not in SHELLS:
-        raise UsageError("GT3028", f"no completion for {shell!r}", hint=one_of(shell, SHELLS))
-    terminal.lines(SHELLS[shell](verbs(context.find_root().command)))

@@ -1,4 +1,4 @@
-"""show, draw, diff: a graph as text, numbers, pictures and differences."""
+"""show, draw, view, diff: a graph as text, numbers, pictures, a page, and differences."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Annotated, Any
 import typer
 
 from graphtool.cli import options, sources, terminal
-from graphtool.cli.artifacts import kind_of, show_artifact
 from graphtool.errors import UsageError, one_of
 
 Shown = Annotated[str, typer.Argument(
@@ -45,6 +44,7 @@ def show(graph: Shown, stats: Stats = False, tabular: Tabular = False,
     The listing can be read back: `graphtool show m.graph.json | graphtool opt -`. Of a program it
     prints the memory plan, the steps and the loops, of a build what it contains; with --json these
     are printed as the JSON that they are."""
+    from graphtool.cli.artifacts import kind_of, show_artifact
     if why or why_not_fused or node is not None:
         _show_why(graph, node, why_not_fused, json)
         return
@@ -104,6 +104,7 @@ def _show_why(source: str, node: str | None, pair: tuple[str, str] | None, json:
 def _optimised(source: str) -> Any:
     """A graph as it is, of a build the one that it kept; a model goes through the passes first."""
     from graphtool import passes
+    from graphtool.cli.artifacts import kind_of
     if kind_of(source) == "build":
         from graphtool.report.build_listing import kept_graph
         source = str(kept_graph(Path(source)))
@@ -112,7 +113,8 @@ def _optimised(source: str) -> Any:
 
 
 def _show_stats(s: Any, json: bool) -> None:
-    from graphtool.report.stats import human, stats_lines
+    from graphtool.report.sizes import human
+    from graphtool.report.stats import stats_lines
     terminal.report(s, json, stats_lines(s))
     if not json:
         terminal.lines([""])
@@ -138,6 +140,22 @@ def draw(graph: options.Graph, out: options.Out = None,
                          hint=one_of(chosen, FORMATS))
     module = sources.load(graph)
     sources.write(out, FORMATS[chosen](picture.picture(module, constants, groups)))
+
+
+def view(artifacts: Annotated[list[str], typer.Argument(
+        metavar="A", help="Graphs, models, programs, build directories, and profiles that "
+        "`graphtool profile --json` printed. The first two graphs are also compared.")],
+         out: Annotated[Path, typer.Option("-o", "--out", help="The HTML file to write.")]) -> None:
+    """Write an HTML page of graphs, memory plans and profiles.
+
+    The page is one file that needs no network: modules open and close, a search finds nodes, and
+    every part is reached by keys. It needs the extra `view`."""
+    from graphtool.cli.artifacts import page_sections
+    from graphtool.io import files
+    from graphtool.report.page import page
+    text = page(", ".join(Path(s).name for s in artifacts[:2]), page_sections(artifacts))
+    files.write_bytes(out, text.encode())
+    terminal.note(f"{out}: {len(text.encode()) / 1024:.0f} KiB")
 
 
 def diff(a: Annotated[str, typer.Argument(metavar="A", help="The graph before.")],

@@ -50,11 +50,12 @@ class Importing(NamedTuple):
 
     def check(self, source: str) -> None:
         """Raises UsageError GT3024 if options are given, and the source is not a model."""
-        from graphtool.importers import refuse_options
-        given = {"--inputs": self.inputs, "--capture": self.capture, "--dynamic": self.dynamic,
+        options = {"--inputs": self.inputs, "--capture": self.capture, "--dynamic": self.dynamic,
                  "--limit": self.limits}
-        if not is_model(source):
-            refuse_options(source, [name for name, value in given.items() if value])
+        given = [name for name, value in options.items() if value]
+        if given and not is_model(source):
+            from graphtool.importers import refuse_options
+            refuse_options(source, given)
 
 
 AS_IS = Importing()

@@ -8,7 +8,7 @@ from pathlib import Path
 from graphtool.errors import InputError
 from graphtool.io import files
 from graphtool.io.manifest import DimRow, Manifest, PortRow, StepRow
-from graphtool.report.stats import human
+from graphtool.report.sizes import human
 
 KERNELS = ("kernel", "plan", "FLOPs", "bytes", "what", "at")
 _FUNCTION = re.compile(r"^[a-z][\w ]*[ *](\w+)\([^;{]*\);", re.MULTILINE)

@@ -16,7 +16,7 @@ from graphtool.ir.graph import Module, is_constant
 from graphtool.ir.listing import required
 from graphtool.ir.run_sizes import all_nodes
 from graphtool.report.align import Arg, Item, Port, align, flatten
-from graphtool.report.stats import Size, size
+from graphtool.report.sizes import Size, size
 from graphtool.symbolic import Dim
 
 Kind = Literal["added", "removed", "changed", "moved", "retyped"]

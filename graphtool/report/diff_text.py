@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphtool.report.diff import SIGNS, Change, Delta, Diff
-from graphtool.report.stats import human
+from graphtool.report.sizes import human
 
 
 def text(d: Diff, a: str, b: str) -> list[str]:

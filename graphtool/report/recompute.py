@@ -7,7 +7,7 @@ import msgspec
 from graphtool.analysis import costs
 from graphtool.ir.graph import Module
 from graphtool.passes.remat import Arena, curve
-from graphtool.report.stats import human
+from graphtool.report.sizes import human
 from graphtool.symbolic import at_least_sizes
 
 

@@ -14,10 +14,8 @@ from graphtool.ir.run_sizes import all_nodes
 from graphtool.ir.text import value_names
 from graphtool.report import structure
 from graphtool.report.compiled import Traffic, alone, program_totals, selected
-from graphtool.symbolic import Dim, text
-
-Size = int | str
-"""A number, or a polynomial over the open dims as text."""
+from graphtool.report.sizes import Size, human, size
+from graphtool.symbolic import Dim
 
 
 class OpRow(msgspec.Struct):
@@ -83,11 +81,6 @@ class Stats(msgspec.Struct):
     calls: int = 0
     kernels: int = 0
     workspace: Size = 0
-
-
-def size(d: Dim) -> Size:
-    """An int, or the text of a symbolic size."""
-    return d if isinstance(d, int) else text(d)
 
 
 def stats(module: Module) -> Stats:
@@ -188,16 +181,3 @@ def _peak(s: Stats) -> str:
     if s.workspace:
         return f", of which {human(s.workspace, 'B')} are workspace"
     return f" at {s.peak_at}" if s.peak_at else ""
-
-
-def human(x: Size, unit: str = "") -> str:
-    """A number with a unit, such as 1.23 M for 1,234,567; a symbolic size as its text."""
-    if isinstance(x, str):
-        return f"{x} {unit}".rstrip()
-    step, prefixes = (1024.0, ("", "Ki", "Mi", "Gi", "Ti")) if unit == "B" else (
-        1000.0, ("", "k", "M", "G", "T"))
-    value, at = float(x), 0
-    while abs(value) >= step and at < len(prefixes) - 1:
-        value, at = value / step, at + 1
-    number = f"{x}" if at == 0 else f"{value:.2f}"
-    return f"{number} {prefixes[at]}{unit}".rstrip()

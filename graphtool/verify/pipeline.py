@@ -10,7 +10,8 @@ from graphtool.ir.graph import Module
 from graphtool.passes import PassReport
 from graphtool.passes.remat import Arena
 from graphtool.report.recompute import RecomputeRow, recompute_rows
-from graphtool.report.stats import Stats, basis, bounded, human, stats
+from graphtool.report.sizes import human
+from graphtool.report.stats import Stats, basis, bounded, stats
 from graphtool.verify.compare import Difference
 
 
