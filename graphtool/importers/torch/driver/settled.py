@@ -4,15 +4,15 @@ before found to be required."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 from graphtool.errors import Undecided
 from graphtool.importers.assumptions import ROUNDS, entered_as
 from graphtool.importers.torch.driver.captured import Program
 from graphtool.importers.torch.driver.convert import Converter
+from graphtool.importers.torch.driver.selections import bounded, with_sizes
 from graphtool.ir.graph import Module
-from graphtool.symbolic import Dim, Poly, Symbol, dim_of, substitute, with_steps
+from graphtool.symbolic import Symbol, dim_of, with_steps
 
 
 def to_module(program: Program) -> Module:
@@ -21,6 +21,7 @@ def to_module(program: Program) -> Module:
     Raises UnsupportedError GT1101 with every op that has no handler, or no handler for its form,
     and InputError GT1103 where the program contradicts itself.
     """
+    program = bounded(program)
     for _ in range(ROUNDS):
         converter, fault = Converter(program), None
         try:
@@ -39,27 +40,5 @@ def to_module(program: Program) -> Module:
 def _stepped(program: Program, symbols: Mapping[str, Symbol]) -> Program:
     """The program in which the symbols of these names are replaced, in all types and arguments."""
     sizes = {name: dim_of(s) for name, s in symbols.items()}
-    found: Program = _with(program, sizes)
+    found: Program = with_sizes(program, sizes)
     return replace(found, symbols={**program.symbols, **symbols})
-
-
-def _with(x: Any, sizes: Mapping[str, Dim]) -> Any:
-    """A record, or what is in it, with sizes put in; what mentions none stays the same object."""
-    match x:
-        case Poly():
-            return substitute(x, sizes)
-        case Symbol() | str():
-            return x
-        case tuple():
-            new = [_with(i, sizes) for i in x]
-            same = all(a is b for a, b in zip(x, new, strict=True))
-            return x if same else type(x)(*new) if hasattr(x, "_fields") else tuple(new)
-        case Mapping():
-            return {k: _with(v, sizes) for k, v in x.items()}
-        case _ if is_dataclass(x) and not isinstance(x, type):
-            old = {f.name: getattr(x, f.name) for f in fields(x) if f.init}
-            new_ = {k: _with(v, sizes) for k, v in old.items()}
-            changed = {k: v for k, v in new_.items() if v is not old[k]}
-            return replace(x, **changed) if changed else x
-        case _:
-            return x

@@ -178,6 +178,8 @@ def std(c: Context, self: Tracer, dim: Any = None, unbiased: Any = None, keepdim
 def var_mean(c: Context, self: Tracer, dim: Any = None, unbiased: Any = None,
              keepdim: bool = False, *, correction: Any = None) -> Any:
     """(reduce_var, reduce_mean) over `dim`."""
+    if isinstance(dim, bool):  # var_mean(x, unbiased)
+        dim, unbiased = None, dim
     shape = next(t.shape for t in c.outs if t is not None)
     y = _variance(c, self, dim, _correction(unbiased, correction)) if c.used(0) else None
     m = o.reduce_mean(self, axes=axes_of(dim, self.ndim)) if c.used(1) else None
