@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+import numpy as np
+
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.errors import UnsupportedError
@@ -90,6 +92,23 @@ def _tables(t: Numbers, nodes: int, leaves: int, features: int) -> Iterator[Area
     yield Area("WEIGHTS", (leaves, t.get("TARGETS")), dtype=kind)
 
 
+def _ends(kinds: Array, children: Array) -> bool:
+    """Whether each walk down from any node ends at a leaf."""
+    inner = np.flatnonzero(kinds >= 0)
+    to = children[inner].ravel()
+    order = np.argsort(to, kind="stable")
+    parents, first = np.repeat(inner, 2)[order], np.searchsorted(to[order], np.arange(
+        len(kinds) + 1))
+    left = np.where(kinds >= 0, 2, 0)  # children from which it is not known yet
+    done = np.flatnonzero(kinds < 0)
+    while done.size:
+        above = np.concatenate([parents[a:b] for a, b in zip(
+            first[done], first[done + 1], strict=True)])
+        np.subtract.at(left, above, 1)
+        done = np.unique(above[left[above] == 0])
+    return not left.any()
+
+
 def reach_of_tables(t: Numbers, tables: Mapping[str, Array]) -> Iterator[Area]:
     """What constant tables lead to. Unless they are constants, the C looks where they lead."""
     if t.has("NODES"):
@@ -102,6 +121,7 @@ def reach_of_tables(t: Numbers, tables: Mapping[str, Array]) -> Iterator[Area]:
     places = [*inner.ravel(), *roots, *leaves]
     t.need(min(places, default=0) >= 0 and max([*inner.ravel(), *roots], default=-1) < nodes,
            "children and roots that are nodes")
+    t.need(_ends(kinds, children), "children that lead to leaves, not in a circle")
     yield from _tables(t, nodes, int(leaves.max(initial=-1)) + 1,
                        int((kinds >> 4).max(initial=-1)) + 1)
 

@@ -34,7 +34,8 @@ from graphtool.loops.serial import dumps, loads
 from graphtool.loops.verify_reach import verify_reach
 from graphtool.loops.walk import statements
 from graphtool.lower import lower
-from graphtool.native.build import weights_of
+from graphtool.native import runtime
+from graphtool.native.build import build, weights_of
 from graphtool.symbolic import Dim, Equation, Symbol, symbol_of
 from graphtool.symbolic.poly import floordiv, mod
 from graphtool.target import named
@@ -250,12 +251,22 @@ def grove(**changed: Any) -> tuple[Any, dict[str, Weight]]:
 
 
 @pytest.mark.parametrize(("table", "number"), [
-    ("CHILDREN", 100), ("CHILDREN", -1), ("ROOTS", 8), ("ROOTS", -1), ("KINDS", 16 * 3)])
-def test_a_constant_that_leads_out_of_a_buffer(table: str, number: int) -> None:
+    ("CHILDREN", 100), ("CHILDREN", -1), ("CHILDREN", 0), ("ROOTS", 8), ("ROOTS", -1), ("KINDS", 16 * 3)])
+def test_a_constant_that_leads_out_of_a_buffer_or_round(table: str, number: int) -> None:
     weights_of(*grove())
     with pytest.raises(InputError) as found:
         weights_of(*grove(**{table: number}))
     assert found.value.code in ("GT0375", "GT0380")
+
+
+def test_a_walk_round_in_a_circle_ends(tmp_path: Path) -> None:
+    """Tables that the caller gives may hold anything: each node leads to the first one here."""
+    module, feed = merged([next(c for c in CASES if c.op.name == "trees")])
+    ready = passes.run(module, supply={"target": TARGET})
+    tables = [n for n, x in feed.items() if x.dtype == np.int32]
+    round_ = {n: np.zeros_like(x) if n in tables else x for n, x in feed.items()}
+    got = runtime.load(build(ready, tmp_path / "b", target=TARGET)).run(round_)
+    assert all(np.isfinite(y).all() for y in got.values())
 
 
 def test_data_that_decide_are_constants() -> None:

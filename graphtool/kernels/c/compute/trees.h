@@ -14,7 +14,8 @@
    GT_FOLD(a, b) how weights of several trees join
    GT_Y(row)     where the results go, GT_YS the step to the next one
    GT_NODES GT_LEAVES GT_FEATURES  how many there are, where the tables are not constants: what
-                 leads out of them then leads to the first one
+                 leads out of them then leads to the first one, and a walk ends after so many
+                 steps as there are nodes
    GT_PARAMS     more parameters, with a leading comma; GT_ARGS hands them on */
 #include "prelude.h"
 #include "template_begin.h"
@@ -31,8 +32,12 @@ enum { GT_JOIN(GT_NAME, _width) = 8 };
    another. */
 GT_INLINE void GT_JOIN(GT_NAME, _walk)(const GT_T *const *x, int32_t *at GT_PARAMS)
 {
-    int open = 1;
-    while (open) {
+#ifdef GT_NODES
+    int64_t left = GT_NODES; /* steps: a walk that takes more goes round in a circle */
+#else
+    const int64_t left = 1;
+#endif
+    for (int open = 1; open && left;) {
         open = 0;
         for (int i = 0; i < GT_JOIN(GT_NAME, _width); i++) {
             const int32_t kind = (GT_KINDS)[at[i]];
@@ -43,6 +48,9 @@ GT_INLINE void GT_JOIN(GT_NAME, _walk)(const GT_T *const *x, int32_t *at GT_PARA
             at[i] = GT_WITHIN(next, GT_NODES);
             open = 1;
         }
+#ifdef GT_NODES
+        left--;
+#endif
     }
 }
 
