@@ -251,7 +251,8 @@ def grove(**changed: Any) -> tuple[Any, dict[str, Weight]]:
 
 
 @pytest.mark.parametrize(("table", "number"), [
-    ("CHILDREN", 100), ("CHILDREN", -1), ("CHILDREN", 0), ("ROOTS", 8), ("ROOTS", -1), ("KINDS", 16 * 3)])
+    ("CHILDREN", 100), ("CHILDREN", -1), ("CHILDREN", 0), ("ROOTS", 8), ("ROOTS", -1),
+    ("KINDS", 16 * 3)])
 def test_a_constant_that_leads_out_of_a_buffer_or_round(table: str, number: int) -> None:
     weights_of(*grove())
     with pytest.raises(InputError) as found:
