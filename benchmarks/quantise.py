@@ -101,8 +101,12 @@ def contest(name: str, rounds: int, seconds: float) -> Row:
         want = [exact(x) for x in case.fresh]
         runs: dict[str, Run] = {}
         for tool, make in TOOLS.items():
-            if tool != "nncf" or importlib.util.find_spec("nncf"):
+            if tool == "nncf" and not importlib.util.find_spec("nncf"):
+                continue
+            try:
                 runs[tool] = make(case, Path(folder) / tool)
+            except Exception as error:  # a tool that cannot take a model is said
+                print(f"{name}: {tool}: {type(error).__name__}: {str(error)[:200]}", flush=True)
         times: dict[str, list[list[float]]] = {tool: [] for tool in runs}
         for _ in range(rounds):
             for tool, run in runs.items():
@@ -197,9 +201,14 @@ TOOLS: dict[str, Callable[[Case, Path], Run]] = {
 
 # ---- the report --------------------------------------------------------------------------------
 
+def _cell(v: Row | None) -> str:
+    right = f", {v['right']} right" if v and v["right"] is not None else ""
+    return f"{v['ms']:.4g}, {v['error']:.2g}{right}" if v else "–"
+
+
 def report(rows: list[Row], options: argparse.Namespace) -> str:
     """Markdown: a row a model, and the ratios of time and error to the best peer."""
-    first, tools = rows[-1], list(rows[0]["tools"])
+    first, tools = rows[-1], [t for t in TOOLS if any(t in row["tools"] for row in rows)]
     head = " | ".join(tools)
     out = ["# Quantisation by several tools", "",
            f"{first['date']}, {first['cpu']}, {first['cores']} cores, one thread; static int8, the "
@@ -215,8 +224,7 @@ def report(rows: list[Row], options: argparse.Namespace) -> str:
         peers = [v for k, v in found.items() if not k.startswith(OURS)]
         faster.append(min(p["ms"] for p in peers) / found[OURS]["ms"])
         nearer.append(min(p["error"] for p in peers) / max(found[OURS]["error"], 1e-9))
-        cells = [f"{v['ms']:.4g}, {v['error']:.2g}" + (
-            f", {v['right']} right" if v["right"] is not None else "") for v in found.values()]
+        cells = [_cell(found.get(tool)) for tool in tools]
         name = row["name"] + (f" ({row['right']} right)" if row["right"] is not None else "")
         out.append(f"| {name} | {' | '.join(cells)} | {faster[-1]:.2f} | {nearer[-1]:.2f} |")
     out += ["", "Ratios: the best peer's time, and the best peer's error, over graphtool's "
