@@ -94,7 +94,7 @@ def test_static(name: str, symmetric: bool, tmp_path: Path) -> None:
     before, xs = module(name), examples(name)
     after = graphtool.quantise(before, Quantisation(symmetric=symmetric), xs)
     ready = passes.run(after, supply={"march": "native"})
-    kernels = [n for n in ready.graph.nodes if n.op.name.endswith("_int")]
+    kernels = [n for n in ready.graph.nodes if n.op.name.endswith(("_int", "_amx"))]
     assert len(kernels) == CASES[name][2]
     (want,), (got,) = interp.run(before, xs).values(), interp.run(ready, xs).values()
     assert relative(got, want) < (0.05 if symmetric else 0.03)

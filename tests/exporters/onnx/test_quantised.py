@@ -63,8 +63,8 @@ def test_what_comes_back_is_as_quick(name: str, tmp_path: Path) -> None:
     path = tmp_path / "m.onnx"
     path.write_bytes(exported(small).SerializeToString())
     again = import_source(str(path))
-    kernels = [[n.op.name for n in passes.run(m).graph.nodes if n.op.name.endswith("_int")]
-               for m in (small, again)]
+    kernels = [[n.op.name for n in passes.run(m).graph.nodes
+                if n.op.name.endswith(("_int", "_amx"))] for m in (small, again)]
     assert kernels[0] == kernels[1] != []
     for a, b in zip(interp.run(small, xs).values(), interp.run(again, xs).values(), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
