@@ -39,7 +39,8 @@ ARITY = {"select": 3, "cast": 1, "bitcast": 1}
 REDUCTIONS = ("add", "mul", "max", "min", "and", "or")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 # no header of a template uses such names within its functions
-LOCAL = re.compile(r"[a-z]{1,8}[0-9]{1,9}|running")
+LOCAL = re.compile(r"[a-z]{1,8}[0-9]{1,9}")
+SCALARS = ("running", "kept")  # other names of scalars, which no macro reads
 _RESERVED = re.compile(
     r"d\d+|gt_.*|auto|break|case|char|const|continue|default|do|double|else|enum|extern|float|for|"
     r"goto|if|inline|int|long|register|restrict|return|short|signed|sizeof|static|struct|switch|"
@@ -60,7 +61,7 @@ def identifier(name: str, kind: str) -> None:
 def local(name: str, kind: str) -> None:
     """Refuse a name within a kernel that a template's header may use for a variable of its own."""
     identifier(name, kind)
-    if not LOCAL.fullmatch(name):
+    if not LOCAL.fullmatch(name) and not (kind == "scalar" and name in SCALARS):
         raise fault("GT0370", f"{name[:80]!r} cannot be the name of a {kind}, which are letters "
                               f"and a number, as in x0")
 

@@ -14,6 +14,7 @@ from graphtool import dtypes, interp, passes
 from graphtool import ops as o
 from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.trace import trace
+from graphtool.loops import serial
 from graphtool.loops.ir import Apply
 from graphtool.loops.walk import each, statements, values
 from graphtool.lower import lower
@@ -46,6 +47,8 @@ def optimized(name: str) -> Module:
 @pytest.mark.parametrize("name", CASES)
 def test_an_exponential_is_computed_once(name: str) -> None:
     program = lower(optimized(name), TARGET)
+    text = serial.dumps(program)
+    assert serial.dumps(serial.loads(text)) == text
     found = [e for k in program.kernels for s in statements(k.body) for e in each(values(s))]
     assert sum(isinstance(e, Apply) and e.fn == "exp" for e in found) == CASES[name][2]
 
