@@ -119,7 +119,8 @@ class Fuser:
         return stored and x.type.dtype.bytes == 1 < node.outputs[0].type.dtype.bytes
 
     def bring(self, inside: set[Node], root: Node) -> None:
-        """Add elementwise producers of the same shape that only the group reads.
+        """Add elementwise producers of the same shape that only the group reads, the template
+        itself not among the readers: it needs its operands before any row is finished.
 
         An example is what an optimizer computes from its state alone, before it uses the gradient.
         Outside of the group each would be a pass over memory. What another template can finish in
@@ -134,7 +135,7 @@ class Fuser:
                 maker = self.made.get(x)
                 if maker is None or maker in inside or maker in self.taken or (
                         Trait.ELEMENTWISE not in maker.op.traits or x in self.results
-                        or any(r not in inside for r in self.readers[x])
+                        or any(r not in inside or r is root for r in self.readers[x])
                         or self.finishes(maker)):
                     continue
                 inside.add(maker)
