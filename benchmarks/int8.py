@@ -9,12 +9,13 @@ from __future__ import annotations
 import argparse
 from dataclasses import replace
 
-from benchmarks import peers, prepare, stats, tables, work, zoo
+from benchmarks import beside_float, peers, work, zoo
+from benchmarks.beside_float import FLOAT
 from benchmarks.league import Case, Peer
 from benchmarks.stats import OURS
-from benchmarks.work import Row
 
-FLOAT = "float32"
+TITLE = "Time of one inference of quantised models"
+WORDS = "8 bits, quantised by onnxruntime's tools; `float32` is graphtool on the model before"
 PEERS: dict[str, Peer] = {p.name: p for p in (
     peers.PEERS[OURS], replace(peers.PEERS[OURS], name=FLOAT), peers.PEERS["onnxruntime"],
     peers.PEERS["openvino"])}
@@ -31,32 +32,4 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(options: argparse.Namespace) -> int:
-    rows = zoo.timed(options, "int8", PEERS, "int8", prepare.ensure)
-    text = report(rows, options.command_line)
-    work.results("int8.md").write_text(text)
-    print(f"\n{text}\n{work.results('int8.md')} written")
-    return sum("error" in row["contestants"].get(OURS, {}) for row in rows)
-
-
-def report(rows: list[Row], command: str = "") -> str:
-    """Markdown: times and ratios for each number of threads, then errors and memory."""
-    if not rows:
-        return "Nothing was timed.\n"
-    names, first = list(rows[0]["contestants"]), rows[-1]
-    out = ["# Time of one inference of quantised models", "",
-           f"{first['date']}, {first['cpu']}, {first['cores']} cores; 8 bits, quantised by "
-           f"onnxruntime's tools; `{FLOAT}` is graphtool on the model before; contestants in "
-           f"turns, {first['rounds']} rounds of {first['seconds']} s, medians of all calls; the "
-           "ratio is the best contestant's time over graphtool's."
-           + (f" Command: `{command}`." if command else ""), "", *zoo.standing(rows, names),
-           "## Largest error against the float64 original, over the largest output", "",
-           zoo.facts(rows, names, "error64", tables.error), *_faster(rows),
-           *zoo.failures(rows)]
-    return "\n".join(out)
-
-
-def _faster(rows: list[Row]) -> list[str]:
-    times = [zoo.medians(row) for row in rows]
-    gains = [t[FLOAT] / t[OURS] for t in times if FLOAT in t and OURS in t]
-    return [f"Against float32: {stats.geometric_mean(gains):.2f} times as fast in the geometric "
-            f"mean, {min(gains):.2f} at least.", ""] if gains else []
+    return beside_float.run(options, "int8", PEERS, TITLE, WORDS)

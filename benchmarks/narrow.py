@@ -11,12 +11,14 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from benchmarks import compilers, peers, prepare, stats, tables, work, zoo
+from benchmarks import beside_float, compilers, peers, work, zoo
+from benchmarks.beside_float import FLOAT
 from benchmarks.league import Case, Loaded, Peer
 from benchmarks.stats import OURS
-from benchmarks.work import Row
 
-FLOAT = "float32"
+TITLE = "Time of one inference in 16-bit floats"
+WORDS = ("graphtool with `--precision fast`, `float32` without it, OpenVINO by its precision "
+         "hints, torch under autocast")
 
 
 def _build(case: Case) -> None:
@@ -63,31 +65,4 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(options: argparse.Namespace) -> int:
-    rows = zoo.timed(options, "narrow", PEERS, "narrow", prepare.ensure)
-    text = report(rows, options.command_line)
-    work.results("narrow.md").write_text(text)
-    print(f"\n{text}\n{work.results('narrow.md')} written")
-    return sum("error" in row["contestants"].get(OURS, {}) for row in rows)
-
-
-def report(rows: list[Row], command: str = "") -> str:
-    """Markdown: times and ratios for each number of threads, then errors."""
-    if not rows:
-        return "Nothing was timed.\n"
-    names, first = list(rows[0]["contestants"]), rows[-1]
-    out = ["# Time of one inference in 16-bit floats", "",
-           f"{first['date']}, {first['cpu']}, {first['cores']} cores; graphtool with `--precision "
-           f"fast`, `{FLOAT}` without it, OpenVINO by its precision hints, torch under autocast; "
-           f"contestants in turns, {first['rounds']} rounds of {first['seconds']} s, medians of "
-           "all calls; the ratio is the best contestant's time over graphtool's."
-           + (f" Command: `{command}`." if command else ""), "", *zoo.standing(rows, names),
-           "## Largest error against float64, over the largest output", "",
-           zoo.facts(rows, names, "error64", tables.error), *_faster(rows), *zoo.failures(rows)]
-    return "\n".join(out)
-
-
-def _faster(rows: list[Row]) -> list[str]:
-    times = [zoo.medians(row) for row in rows]
-    gains = [t[FLOAT] / t[OURS] for t in times if FLOAT in t and OURS in t]
-    return [f"Against float32: {stats.geometric_mean(gains):.2f} times as fast in the geometric "
-            f"mean, {min(gains):.2f} at least.", ""] if gains else []
+    return beside_float.run(options, "narrow", PEERS, TITLE, WORDS)

@@ -29,8 +29,9 @@ from graphtool.kernels.tiles import (
     HALF,
     PAIRS,
     TILE,
-    batch_offset,
+    Lines,
     half_macros,
+    lowered_product,
     number,
     panel_vectors,
     rows_of_tile,
@@ -45,9 +46,8 @@ from graphtool.loops.reach import Area, Numbers, Rows
 from graphtool.loops.view import View, row_stride, transposed
 from graphtool.ops.common import broadcast_shapes, need
 from graphtool.ops.costs import rows_by_columns
-from graphtool.ops.indexing import unflatten_index
 from graphtool.ops.plans import NV
-from graphtool.symbolic import Dim, Symbol, ceildiv, product, symbol_of
+from graphtool.symbolic import ceildiv, product
 from graphtool.target import Target
 
 RESIDENT = 640  # KB of rows of A that stay in the second-level cache, unless a plan says otherwise
@@ -91,41 +91,29 @@ def lower(site: Site) -> Lowered:
     *lead, m, _ = site.out.type.shape
     shared = len(b.shape) == 3
     if transposed(a):
-        return _product(site, a, b, tuple(lead), m, a.strides[-2], (m,))
+        return _product(site, a, b, Lines(tuple(lead), m, a.strides[-2], (m,)))
     step = row_stride(a) if shared else None
     if step is not None:
-        return _product(site, a, b, (), product((*lead, m)), step, tuple((*lead, m)))
+        return _product(site, a, b, Lines((), product((*lead, m)), step, tuple((*lead, m))))
     if shared and len(lead) == 2:
         return pointwise(site, a, b, site.node.op is o.gemm_bf16)
-    return _product(site, a, b, tuple(lead), m, a.strides[-2], (m,))
+    return _product(site, a, b, Lines(tuple(lead), m, a.strides[-2], (m,)))
 
 
-def _product(site: Site, a: View, b: View, lead: tuple[Dim, ...], m: Dim, step: Dim,
-             rows: tuple[Dim, ...]) -> Lowered:
-    """`lead` independent products of m rows with distance `step`, which stand for the axes
-    `rows`."""
-    n, k, nr = site.out.type.shape[-1], a.shape[-1], b.shape[-1]
+def _product(site: Site, a: View, b: View, lines: Lines) -> Lowered:
+    """The products of these rows."""
+    nr = b.shape[-1]
     assert isinstance(nr, int)
     pairs = site.node.op is o.gemm_bf16  # two rows of the panel are stored as one
-    batch = product(lead)
-    at, row, first = Symbol("b", 0, None, batch), Symbol("m", 0, None, m), Symbol("n", 0, None)
-    which = unflatten_index(symbol_of(at), lead) if batch != 1 else (0,) * len(lead)
-    inner = unflatten_index(symbol_of(row), rows) if m != 1 else (0,) * len(rows)
     nv = panel_vectors(site.target, nr // 2 if pairs else nr)
-    macros: dict[str, MacroValue] = {
-        **half_macros(a.dtype, pairs), "MR": rows_of_tile(site.target, nv, m), "NV": nv, "M": m,
-        "N": n, "K": k, "LDA": step if m != 1 else k, "BATCH": batch}
-    if transposed(a):
-        macros["LDK"] = a.strides[-1]
+    own: dict[str, MacroValue] = {**half_macros(a.dtype, pairs),
+                                  "MR": rows_of_tile(site.target, nv, lines.count), "NV": nv}
+    more: dict[str, MacroValue] = {"LDK": a.strides[-1]} if transposed(a) else {}
     if (kept := site.plan["resident"]) != RESIDENT:
-        macros["RESIDENT"] = kept * 1024 or ENDLESS
+        more["RESIDENT"] = kept * 1024 or ENDLESS
     if split := site.plan["split"]:
-        macros["BY_ROWS"] = split == 1
-    pointers = {"A": (a.buffer, batch_offset(a, which, len(rows) + 1)),
-                "B": (b.buffer, batch_offset(b, which, 3))}
-    hook = site.epilogue((at, row, first), (*which, *inner, symbol_of(first)),
-                         symbol_of(row) if len(rows) > 1 and not lead else None)
-    return Lowered(site.template("gemm", macros, pointers, hook), batch * m * n * k * 2)
+        more["BY_ROWS"] = split == 1
+    return lowered_product(site, "gemm", lines, own, more)
 
 
 def reads(node: Node, x: Value, view: View) -> bool:

@@ -21,16 +21,14 @@ from graphtool.kernels.packing import blocks as packing
 from graphtool.kernels.packing.integers import wrapped
 from graphtool.kernels.record import Record, register, target_op
 from graphtool.kernels.site import Lowered, Site
-from graphtool.kernels.tiles import batch_offset
+from graphtool.kernels.tiles import Lines, lowered_product
 from graphtool.loops.contract import Contract, Macro, Pointer, sizes
 from graphtool.loops.instance import Instance
-from graphtool.loops.ir import MacroValue
 from graphtool.loops.reach import Area, Numbers, Rows
-from graphtool.loops.view import View, row_stride
+from graphtool.loops.view import row_stride
 from graphtool.ops.common import broadcast_shapes, need
 from graphtool.ops.costs import rows_by_columns
-from graphtool.ops.indexing import unflatten_index
-from graphtool.symbolic import Dim, Symbol, ceildiv, product, symbol_of
+from graphtool.symbolic import ceildiv, product
 from graphtool.target import Target
 
 MACROS = (
@@ -72,27 +70,11 @@ def lower(site: Site) -> Lowered:
     shared = len(b.shape) == 3
     step = row_stride(a) if shared else None
     if step is not None:
-        return _product(site, a, b, (), product((*lead, m)), step, tuple((*lead, m)))
+        whole = Lines((), product((*lead, m)), step, tuple((*lead, m)))
+        return lowered_product(site, "gemm_amx", whole, bf16(b))
     if shared and len(lead) == 2:
         return convolved(site, a.shape[-1])
-    return _product(site, a, b, tuple(lead), m, a.strides[-2], (m,))
-
-
-def _product(site: Site, a: View, b: View, lead: tuple[Dim, ...], m: Dim, step: Dim,
-             rows: tuple[Dim, ...]) -> Lowered:
-    """`lead` independent products of m rows with distance `step`, which stand for the axes
-    `rows`."""
-    n, k, batch = site.out.type.shape[-1], a.shape[-1], product(lead)
-    at, row, first = Symbol("b", 0, None, batch), Symbol("m", 0, None, m), Symbol("n", 0, None)
-    which = unflatten_index(symbol_of(at), lead) if batch != 1 else (0,) * len(lead)
-    inner = unflatten_index(symbol_of(row), rows) if m != 1 else (0,) * len(rows)
-    macros: dict[str, MacroValue] = {**bf16(b), "M": m, "N": n, "K": k,
-                                     "LDA": step if m != 1 else k, "BATCH": batch}
-    pointers = {"A": (a.buffer, batch_offset(a, which, len(rows) + 1)),
-                "B": (b.buffer, batch_offset(b, which, 3))}
-    hook = site.epilogue((at, row, first), (*which, *inner, symbol_of(first)),
-                         symbol_of(row) if len(rows) > 1 and not lead else None)
-    return Lowered(site.template("gemm_amx", macros, pointers, hook), batch * m * n * k * 2)
+    return lowered_product(site, "gemm_amx", Lines(tuple(lead), m, a.strides[-2], (m,)), bf16(b))
 
 
 # ---- the op ------------------------------------------------------------------------------------

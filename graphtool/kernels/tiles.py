@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.dtypes import DType
 from graphtool.errors import UsageError
-from graphtool.kernels.site import ENDLESS
+from graphtool.kernels.site import ENDLESS, Lowered, Macros, Site
 from graphtool.loops.contract import Macro, mark, word
 from graphtool.loops.ir import MacroValue
 from graphtool.loops.reach import Numbers
 from graphtool.loops.view import View
-from graphtool.symbolic import Dim, bounds, ceildiv
+from graphtool.ops.indexing import unflatten_index
+from graphtool.symbolic import Dim, Symbol, bounds, ceildiv, product, symbol_of
 from graphtool.target import Target, tile_rows
 
 PANEL = 16  # the greatest width of a panel in tile.h, in vectors
@@ -70,6 +72,35 @@ def batch_offset(v: View, which: tuple[Dim, ...], own: int) -> Dim:
     idx = tuple(0 if d == 1 else i for i, d in zip(
         which[len(which) - lead:], v.shape[:lead], strict=True))
     return v.index((*idx, *(0,) * own))
+
+
+@dataclass(frozen=True)
+class Lines:
+    """What a template of a product computes: `lead` independent products of `count` rows at the
+    distance `step`, which stand for the axes `axes`."""
+
+    lead: tuple[Dim, ...]
+    count: Dim
+    step: Dim
+    axes: tuple[Dim, ...]
+
+
+def lowered_product(site: Site, kernel: str, lines: Lines, own: Macros,
+                    more: Macros | None = None) -> Lowered:
+    """The use of a template with the macros M, N, K, LDA and BATCH, the pointers A and B and a hook
+    for rows; `own` are the macros before these, `more` those behind."""
+    a, b, m = site.view(0), site.view(1), lines.count
+    n, k, batch = site.out.type.shape[-1], a.shape[-1], product(lines.lead)
+    at, row, first = Symbol("b", 0, None, batch), Symbol("m", 0, None, m), Symbol("n", 0, None)
+    which = unflatten_index(symbol_of(at), lines.lead) if batch != 1 else (0,) * len(lines.lead)
+    inner = unflatten_index(symbol_of(row), lines.axes) if m != 1 else (0,) * len(lines.axes)
+    macros = {**own, "M": m, "N": n, "K": k, "LDA": lines.step if m != 1 else k, "BATCH": batch,
+              **(more or {})}
+    pointers = {"A": (a.buffer, batch_offset(a, which, len(lines.axes) + 1)),
+                "B": (b.buffer, batch_offset(b, which, 3))}
+    hook = site.epilogue((at, row, first), (*which, *inner, symbol_of(first)),
+                         symbol_of(row) if len(lines.axes) > 1 and not lines.lead else None)
+    return Lowered(site.template(kernel, macros, pointers, hook), batch * m * n * k * 2)
 
 
 def start(v: View) -> tuple[str, Dim]:

@@ -1,0 +1,46 @@
+"""Contests of narrow types beside graphtool in float32: times, errors, and what is gained."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+
+from benchmarks import prepare, stats, tables, work, zoo
+from benchmarks.league import Peer
+from benchmarks.stats import OURS
+from benchmarks.work import Row
+
+FLOAT = "float32"
+
+
+def run(options: argparse.Namespace, name: str, peers: Mapping[str, Peer], title: str,
+        words: str) -> int:
+    """Times the models between the peers of benchmarks/NAME.py, writes results/NAME.md, and says
+    how many of ours failed. `words` tell what is compared."""
+    rows = zoo.timed(options, name, peers, name, prepare.ensure)
+    text, path = report(rows, title, words, options.command_line), work.results(f"{name}.md")
+    path.write_text(text)
+    print(f"\n{text}\n{path} written")
+    return sum("error" in row["contestants"].get(OURS, {}) for row in rows)
+
+
+def report(rows: list[Row], title: str, words: str, command: str = "") -> str:
+    """Markdown: times and ratios for each number of threads, then errors."""
+    if not rows:
+        return "Nothing was timed.\n"
+    names, first = list(rows[0]["contestants"]), rows[-1]
+    return "\n".join([
+        f"# {title}", "",
+        f"{first['date']}, {first['cpu']}, {first['cores']} cores; {words}; contestants in turns, "
+        f"{first['rounds']} rounds of {first['seconds']} s, medians of all calls; the ratio is the "
+        "best contestant's time over graphtool's."
+        + (f" Command: `{command}`." if command else ""), "", *zoo.standing(rows, names),
+        "## Largest error against the float64 original, over the largest output", "",
+        zoo.facts(rows, names, "error64", tables.error), *_faster(rows), *zoo.failures(rows)])
+
+
+def _faster(rows: list[Row]) -> list[str]:
+    times = [zoo.medians(row) for row in rows]
+    gains = [t[FLOAT] / t[OURS] for t in times if FLOAT in t and OURS in t]
+    return [f"Against float32: {stats.geometric_mean(gains):.2f} times as fast in the geometric "
+            f"mean, {min(gains):.2f} at least.", ""] if gains else []
