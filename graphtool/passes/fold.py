@@ -45,10 +45,11 @@ def fold(graph: Graph, *, max_bytes: int = _MAX_BYTES) -> Graph:
     `max_bytes` limits how much larger the constants may become by one node: the bytes of its
     results, minus those of the constants that only it reads, and of a constant that it only moves.
     Nodes that compute one weight from others count together. Packing weights for a kernel is folded
-    at any size. A table of which a run reads single rows keeps its narrow type, because widening
-    those rows at run time is little work.
+    at any size, and so is rounding them for that. A table of which a run reads single rows keeps
+    its narrow type, because widening those rows at run time is little work.
     """
     uses, drawn, whole = use_counts(graph), _drawn(graph), together(graph, max_bytes)
+    packing = _packing(graph)
     folded = False
 
     def visit(node: Node, inputs: tuple[Operand, ...], builder: Builder) -> Any:
@@ -63,7 +64,7 @@ def fold(graph: Graph, *, max_bytes: int = _MAX_BYTES) -> Graph:
         if node.op.category == "shape":  # a part or another order of a constant is no larger
             made -= max((x.nbytes for x in operands if isinstance(x, np.ndarray)), default=0)
         grown = made - freed
-        packs = node.op.category == "memory"  # packed weights must not be computed at run time
+        packs = node in packing  # packed weights must not be computed at run time
         most = min(_TABLE, max_bytes) if drawn.issuperset(node.outputs) else max_bytes
         few = packs or grown <= most or (node in whole and drawn.isdisjoint(node.outputs))
         results = _evaluated(node, operands) if few else None
@@ -77,6 +78,15 @@ def fold(graph: Graph, *, max_bytes: int = _MAX_BYTES) -> Graph:
 
     new = rebuild(graph, visit)
     return _with_sizes(prune(new) if folded else graph, max_bytes)
+
+
+def _packing(graph: Graph) -> set[Node]:
+    """The nodes that pack operands for a kernel, and the casts that only they read."""
+    packs = {n for n in graph.nodes if n.op.category == "memory"}
+    others = {x for n in graph.nodes if n not in packs for x in n.inputs} | set(graph.outputs)
+    read = {x for n in packs for x in n.inputs}
+    return packs | {n for n in graph.nodes if n.op is o.cast and n.outputs[0] in read
+                    and n.outputs[0] not in others}
 
 
 def _sources(inputs: tuple[Operand, ...], builder: Builder) -> tuple[str, ...]:

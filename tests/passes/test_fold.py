@@ -8,7 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from graphtool import dtypes
 from graphtool import ops as o
+from graphtool.ir.graph import TensorType
+from graphtool.ir.trace import trace
 from graphtool.passes.fold import fold
 from tests.passes.pass_samples import module, values
 
@@ -49,3 +52,16 @@ def test_another_order_of_a_shared_constant_does_not() -> None:
         return o.matmul(x, w), o.matmul(x, o.transpose(w, perm=(1, 0)))
     graph = fold(module(shared, "f32[1,600]").graph)
     assert [n.op.name for n in graph.nodes if n.op.name != "constant"] == ["matmul", "matmul"]
+
+
+def test_weights_that_are_rounded_for_a_kernel_are_packed() -> None:
+    """Also where they are read as they are, as an embedding that is the head too."""
+    w = np.arange(12, dtype=np.float32).reshape(3, 4)
+
+    def model(i: Any) -> Any:
+        table = i.builder.constant(w)
+        packed = o.pack_pairs(o.cast(table, dtype=dtypes.bfloat16), nr=4)
+        return o.gather(table, i, axes=(0,)), packed
+    graph = trace(model, [TensorType(dtypes.int64, (2, 1))], ["i"])
+    done = fold(graph, max_bytes=0)
+    assert [n.op.name for n in done.nodes if n.op.name != "constant"] == ["gather"]
