@@ -8,12 +8,13 @@ these, so that every size has one form. What no symbol can express stays an equa
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
 
 from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.errors import Undecided
 from graphtool.ir.graph import Module, Node, Value
 from graphtool.ir.op import OPS, Op
@@ -27,6 +28,7 @@ from graphtool.symbolic import (
     dim_of,
     equations,
     known,
+    product,
     solved,
     substitute,
     symbol,
@@ -163,6 +165,15 @@ class Found:
     def of_inputs(self, *dims: Dim) -> bool:
         """Whether the inputs tell these sizes."""
         return all(s.name in self.free for d in dims for s in symbols(d))
+
+    def reshaped(self, nodes: Iterable[Node]) -> None:
+        """Note what reshapes require: n // 4 rows of 4 are all elements if n % 4 == 0."""
+        for node in nodes:
+            if node.op is o.reshape:
+                have, want = (product(v.type.shape) for v in (node.inputs[0], node.outputs[0])
+                              if isinstance(v, Value))
+                if self.of_inputs(have, want):
+                    self.pairs.append((have, want))
 
     @property
     def required(self) -> tuple[Equation, ...]:

@@ -4,10 +4,11 @@ collected."""
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from graphtool.importers import captures
 from graphtool.importers.onnx.driver.computed import Recorder
 from graphtool.importers.onnx.driver.registry import Refused
 from graphtool.importers.onnx.driver.values import Known
@@ -21,21 +22,8 @@ if TYPE_CHECKING:
     from graphtool.importers.onnx.driver.context import Context
 
 
-class Captures(dict[str, Any]):
-    """The names around a region. A constant is copied into the region; any other value becomes an
-    input of the region when it is first read."""
-
-    def __init__(self, outer: Mapping[str, Any], builder: Builder) -> None:
-        super().__init__()
-        self.outer, self.builder = outer, builder
-        self.taken: dict[Value, Tracer] = {}
-
-    def __missing__(self, name: str) -> Any:
-        found = self[name] = self.bring(self.outer[name])
-        return found
-
-    def __contains__(self, name: object) -> bool:
-        return super().__contains__(name) or name in self.outer
+class Captures(captures.Captures):
+    """The names around a region; a constant is copied into it."""
 
     def bring(self, x: Any) -> Any:
         """The region's own version of an outside value."""
@@ -46,12 +34,8 @@ class Captures(dict[str, Any]):
                 return replace(x, table=self.bring(x.table), count=self.bring(x.count))
             case Known():
                 return Known(x.array, self.builder, x.hint, x.param, x.row)
-            case Tracer():
-                if x.value not in self.taken:
-                    self.taken[x.value] = self.builder.input(x.type, x.value.hint)
-                return self.taken[x.value]
             case _:
-                return x
+                return super().bring(x)
 
 
 @dataclass

@@ -14,7 +14,8 @@ from graphtool import ops as o
 from graphtool.dtypes import DType
 from graphtool.importers.torch.driver.context import Context
 from graphtool.importers.torch.driver.table import Handler, handler
-from graphtool.ir.trace import Tracer
+from graphtool.io.weights import Weight
+from graphtool.ir.trace import Builder, Tracer
 from graphtool.symbolic import Dim
 
 PAIRED: dict[str, Handler] = {}
@@ -43,6 +44,12 @@ class Pair:
     def dtype(self) -> DType:
         """The real element type of each part."""
         return self.real.dtype
+
+
+def constant_pair(builder: Builder, data: Weight, name: str, trained: bool) -> Pair:
+    """A complex constant as a Pair; the last axis of its data is (real, imaginary)."""
+    return Pair(*(builder.constant(data.source[..., i], f"{name}.{part}", trained)
+                  for i, part in enumerate(("real", "imag"))))
 
 
 def paired(*names: str) -> Callable[[Handler], Handler]:

@@ -24,7 +24,12 @@ from graphtool.importers.torch.driver.captured import (
     names_in,
     read_by,
 )
-from graphtool.importers.torch.driver.complex_pairs import REASON, Pair, paired_handler
+from graphtool.importers.torch.driver.complex_pairs import (
+    REASON,
+    Pair,
+    constant_pair,
+    paired_handler,
+)
 from graphtool.importers.torch.driver.context import Context, Missing
 from graphtool.importers.torch.driver.fractions import number
 from graphtool.importers.torch.driver.missed import Missed
@@ -33,13 +38,13 @@ from graphtool.importers.torch.driver.region_marks import Marks
 from graphtool.importers.torch.driver.size_promises import Promises
 from graphtool.importers.torch.driver.stops import Stops
 from graphtool.importers.torch.driver.table import handler
-from graphtool.io.weights import Weight, weight
+from graphtool.io.weights import weight
 from graphtool.ir.graph import Graph, Module, TensorType, Value
 from graphtool.ir.prune import prune
 from graphtool.ir.run_sizes import bare
 from graphtool.ir.trace import Tracer
 from graphtool.ops.random import state_of
-from graphtool.symbolic import Poly, product, symbols
+from graphtool.symbolic import Poly, symbols
 
 _BOUNDARY = ("complex inputs and outputs are not supported; pass the real and imaginary parts "
              "(torch.view_as_real, torch.view_as_complex)")
@@ -160,16 +165,12 @@ class Converter:
             elif source.name in self.used:
                 first = owners.setdefault(identity(source.data), source.key)
                 trained = source.kind == "parameter" and source.trained
-                self.env[source.name] = self._pair(source.data, first, trained) if isinstance(
-                    kind, Complex) else self.builder.constant(source.data, first, trained)
+                made = (source.data, first, trained)
+                self.env[source.name] = constant_pair(self.builder, *made) if isinstance(
+                    kind, Complex) else self.builder.constant(*made)
             else:
                 owners.setdefault(identity(source.data), source.key)
         return inputs + state
-
-    def _pair(self, data: Weight, name: str, trained: bool) -> Pair:
-        """A complex constant as a Pair; the last axis of its data is (real, imaginary)."""
-        return Pair(*(self.builder.constant(data.source[..., i], f"{name}.{part}", trained)
-                      for i, part in enumerate(("real", "imag"))))
 
     # ---- calls ---------------------------------------------------------------------------------
 
@@ -194,7 +195,7 @@ class Converter:
         try:
             before = len(self.builder.nodes)
             self._bind(call, self._apply(call, fn))
-            self._reshaped(before)
+            self.found.reshaped(self.builder.nodes[before:])
         except Refused:
             self.poisoned.update(call.outputs)
         except Missing as missing:
@@ -277,15 +278,6 @@ class Converter:
         for x in (*found, None if self.context.state is state else self.context.state):
             self.marks.made(x, call.checkpoint)
         return found
-
-    def _reshaped(self, before: int) -> None:
-        """Note what new reshapes require: n // 4 rows of 4 are all elements if n % 4 == 0."""
-        for node in self.builder.nodes[before:]:
-            if node.op.name == "reshape":
-                have, want = (product(v.type.shape) for v in (node.inputs[0], node.outputs[0])
-                              if isinstance(v, Value))
-                if self.found.of_inputs(have, want):
-                    self.found.pairs.append((have, want))
 
     def _bind(self, call: Call, results: tuple[Any, ...]) -> None:
         for name, result, wanted in zip(call.outputs, results, self.context.outs, strict=False):
