@@ -166,7 +166,7 @@ OP = target_op("conv_amx", _infer, _decompose, CONV_AMX,
 
 def plans(s: Conv, target: Target, rules: Rules) -> list[Plan]:
     """The one plan, if the target has a matrix unit for these operands."""
-    fits = s.constant and s.groups == 1 and blocks.taken(s, target, rules.bf16)
+    fits = s.constant and s.groups == 1 and blocks.fits_unit(s, target, rules.bf16)
     return [CONV_AMX.plan()] if fits else []
 
 

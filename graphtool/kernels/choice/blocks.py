@@ -17,7 +17,7 @@ GATHERED = 1024  # the most bytes that are copied together for an output
 RESIDENT = 1 << 20  # bytes of lines that stay in the second-level cache
 
 
-def taken(s: Conv | Product, target: Target, bf16: bool) -> bool:
+def fits_unit(s: Conv | Product, target: Target, bf16: bool) -> bool:
     """Whether the unit has instructions for the operands: bytes; bfloat16; or with `bf16` float32
     that is rounded to it."""
     return target.amx and (s.integer == 1 or s.half == BFLOAT16
