@@ -110,7 +110,8 @@ OP = target_op("gemm_amx", _infer, _decompose, GEMM_AMX, rows_by_columns,
 def plans(s: Product, target: Target, rules: Rules) -> list[Plan]:
     """The one plan, if the target has a matrix unit for these operands."""
     bf16 = rules.bf16 and plain(s)
-    return [GEMM_AMX.plan()] if blocks.fits_unit(s, target, bf16) and not (s.across or s.zeros) else []
+    fits = blocks.fits_unit(s, target, bf16) and not (s.across or s.zeros)
+    return [GEMM_AMX.plan()] if fits else []
 
 
 def make(chosen: Chosen, x: Any, w: Any, *, transpose: bool) -> Any:
