@@ -22,6 +22,7 @@ from graphtool.ir.trace import replay
 Array = np.ndarray[Any, Any]
 ROUNDINGS = 64  # of functions, their arguments and results, besides those of sums
 AMPLIFIED = 64  # times the change that one more rounding of each result makes
+TRIALS, CHOICES = 4, 32  # evaluations with other roundings: of floats; where an output is a choice
 
 
 def is_float(x: Array) -> bool:
@@ -85,11 +86,12 @@ def amplified(module: Module, inputs: Mapping[str, Array], want: Mapping[str, Ar
         str, Array]:
     """How far each element of the outputs moves when roundings change.
 
-    Evaluated in float64, and three times with results one rounding away. Where what is no number
-    moves, nothing is known: NaN.
+    Evaluated in float64, and then with results one rounding away: a few times for floats, which
+    all move; more often where an output is no float, since a tie seldom breaks. Where what is no
+    number moves, nothing is known: NaN.
     """
     moved = {name: np.zeros(w.shape) for name, w in want.items()}
-    for trial in range(4):
+    for trial in range(TRIALS if all(map(is_float, want.values())) else CHOICES):
         try:
             other = (interp.run(module, inputs, dtype=float64) if trial == 0 else
                      nudged(module, inputs, trial))

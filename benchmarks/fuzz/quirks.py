@@ -155,8 +155,20 @@ def flat_group(use: Use) -> bool:
     x, groups = use.at(0), use.attribute("num_groups")
     if x is None or not x.size:
         return False
-    rows = x.astype(np.float64).reshape(x.shape[0] * groups, -1)
-    return bool((np.var(rows, 1) < np.mean(rows, 1)**2 / 100).any())
+    return flat(x.reshape(x.shape[0] * groups, -1), (1,))
+
+
+def flat_channel(use: Use) -> bool:
+    """Whether the variance over the axes is small beside the square of the mean."""
+    x = use.at(0)
+    return x is not None and x.size > 0 and flat(x, tuple(use.attribute("axes", (0, 2, 3))))
+
+
+def flat(x: Array, axes: tuple[int, ...]) -> bool:
+    """Whether some variance over these axes is at most a hundredth of the square of its mean."""
+    wide = x.astype(np.float64)
+    with np.errstate(all="ignore"):
+        return bool((np.var(wide, axes) <= np.mean(wide, axes)**2 / 100).any())
 
 
 QUIRKS: tuple[Quirk, ...] = (
@@ -207,6 +219,8 @@ QUIRKS: tuple[Quirk, ...] = (
           "floats, torch and the reference give NaN", doubles_without_order),
     Quirk(("GroupNormalization",), "onnxruntime's variance is the mean of squares minus the square "
           "of the mean, which cancel", flat_group),
+    Quirk(("MeanVarianceNormalization",), "onnxruntime's variance is a difference of squares, and "
+          "where they cancel it divides by 0 or by NaN", flat_channel),
     Quirk(("ConvTranspose",), "ours has zeros between the inputs, times infinite weights that are "
           "no constants; see docs/numerics.md", computed_weights),
 )

@@ -75,6 +75,9 @@ ROWS: dict[str, tuple[Any, dict[str, Any], dict[str, Any]]] = {  # where it diff
     "GroupNormalization": (node("y = GroupNormalization(x, s, b)", num_groups=1),
                            {"x": F32([[[1, 0.994]]]), "s": F32([-5]), "b": F32([0])},
                            {"x": F32([[[1, -0.994]]])}),
+    "MeanVarianceNormalization": (node("y = MeanVarianceNormalization(x)"),
+                                  {"x": np.full((1, 8, 1, 1), 0.3, F32)},
+                                  {"x": F32([-2, 2]).reshape(2, 1, 1, 1)}),
     "ConvTranspose": (node("y = ConvTranspose(x, w)", strides=[3, 3]),
                       {"x": X, "w": put(W, INF)}, {"w": W}),
 }
