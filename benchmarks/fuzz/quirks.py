@@ -164,6 +164,12 @@ def flat_channel(use: Use) -> bool:
     return x is not None and x.size > 0 and flat(x, tuple(use.attribute("axes", (0, 2, 3))))
 
 
+def flat_instance(use: Use) -> bool:
+    """Whether the variance of a picture is small beside the square of its mean."""
+    x = use.at(0)
+    return x is not None and x.size > 0 and flat(x, tuple(range(2, x.ndim)))
+
+
 def flat(x: Array, axes: tuple[int, ...]) -> bool:
     """Whether some variance over these axes is at most a hundredth of the square of its mean."""
     wide = x.astype(np.float64)
@@ -219,6 +225,8 @@ QUIRKS: tuple[Quirk, ...] = (
           "floats, torch and the reference give NaN", doubles_without_order),
     Quirk(("GroupNormalization",), "onnxruntime's variance is the mean of squares minus the square "
           "of the mean, which cancel", flat_group),
+    Quirk(("InstanceNormalization",), "onnxruntime multiplies the mean by the scale before it "
+          "subtracts it, and the digits of both are lost", flat_instance),
     Quirk(("MeanVarianceNormalization",), "onnxruntime's variance is a difference of squares, and "
           "where they cancel it divides by 0 or by NaN", flat_channel),
     Quirk(("ConvTranspose",), "ours has zeros between the inputs, times infinite weights that are "
