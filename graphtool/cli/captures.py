@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from graphtool.cli import options, terminal
+from graphtool.cli import formats, options
 from graphtool.errors import UsageError
 
 
@@ -17,16 +17,18 @@ def compare_captures(
             "--inputs", metavar="SPEC", help="The name and type of an input, as in "
                 "x:f32[1,3,224,224]. May "
             "be repeated.")
-        ] = None, rtol: options.Rtol = 1e-4, json: options.Json = False) -> int:
+        ] = None, rtol: options.Rtol = 1e-4, format: options.Format = None,
+        json: options.Json = False) -> int:
     """Capture a torch model by fx, export and ONNX, and compare the three graphs.
 
     Each graph is evaluated and compared with torch. The exit code is 1 if one differs, and 4 if the
     model could not be captured at all."""
     from graphtool.errors import GraphtoolError
-    from graphtool.importers import form
+    from graphtool.importers import form as form_of
     from graphtool.importers.torch import need_torch
-    from graphtool.report.captures import captures_lines, compare
-    if form(source) != "python":
+    from graphtool.report.captures import captures_lines, captures_outcome, compare
+    form = formats.chosen(format, json)
+    if form_of(source) != "python":
         raise UsageError("GT3099", f"{source!r} is captured already",
                          hint="compare-captures takes Python source that makes an nn.Module")
     need_torch()
@@ -35,7 +37,8 @@ def compare_captures(
     specs = inputs or ()
     found, arrays = captures(source, specs)
     result = compare(source, found, arrays, reference(source, specs)(arrays), rtol)
-    terminal.report(result, json, captures_lines(result))
+    formats.tell(result, form, lambda: captures_lines(result),
+                 lambda: captures_outcome(result, rtol))
     if all(isinstance(x, GraphtoolError) for x in found.values()):
         return 4
     return 0 if result.agree else 1

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from graphtool.cli import options, terminal
+from graphtool.cli import formats, options, terminal
 from graphtool.cli.versions import versions
 from graphtool.errors import UsageError, near, one_of
 
@@ -52,13 +52,14 @@ def schema(name: Annotated[str | None, typer.Argument(
 
 
 def support(model: Annotated[str, typer.Argument(metavar="MODEL", help="An .onnx or .mlir file.")],
-            json: options.Json = False) -> int:
+            format: options.Format = None, json: options.Json = False) -> int:
     """List everything in a model that is not supported, with counts and places.
 
     The exit code is 4 if there is anything."""
     from pathlib import Path
 
-    from graphtool.report.support import Support, of_items, support_lines
+    from graphtool.report.support import Support, of_items, support_lines, support_outcome
+    form = formats.chosen(format, json)
     if model.endswith(".mlir"):
         from graphtool.importers.stablehlo import support as items_of
     elif model.endswith(".onnx"):
@@ -66,18 +67,19 @@ def support(model: Annotated[str, typer.Argument(metavar="MODEL", help="An .onnx
     else:
         raise UsageError("GT3018", "support reads .onnx and .mlir files", where=model)
     found: Support = of_items(items_of(Path(model)))
-    terminal.report(found, json, support_lines(found))
+    formats.tell(found, form, lambda: support_lines(found), lambda: support_outcome(found, model))
     return 0 if found.supported else 4
 
 
-def doctor(json: options.Json = False) -> int:
+def doctor(format: options.Format = None, json: options.Json = False) -> int:
     """Check the C compiler, OpenMP, the CPU and the versions of packages.
 
     The exit code is 1 if C cannot be compiled here."""
     from graphtool.report.doctor import doctor as examine
-    from graphtool.report.doctor import doctor_lines
+    from graphtool.report.doctor import doctor_lines, doctor_outcome
+    form = formats.chosen(format, json)
     found = examine(versions())
-    terminal.report(found, json, doctor_lines(found))
+    formats.tell(found, form, lambda: doctor_lines(found), lambda: doctor_outcome(found))
     return 0 if found.ok else 1
 
 

@@ -101,11 +101,17 @@ def _schedules() -> Iterable[str]:
     return SCHEDULES
 
 
+def _formats() -> Iterable[str]:
+    from graphtool.report.formats import FORMATS
+    return FORMATS
+
+
 _VALUES: dict[str, Callable[[], Iterable[str]]] = {
     "build --march": lambda: (*_targets(), "fat"), "build --target": lambda: ("cpu", *_targets()),
     "--march": _targets, "--passes": _passes, "--category": _categories,
     "--capture": lambda: ("export", "fx"), "--loss": _losses, "--optimizer": _optimizers,
-    "--schedule": _schedules}
+    "--schedule": _schedules, "draw --format": lambda: ("dot", "mermaid", "svg"),
+    "export --format": lambda: ("onnx",), "--format": _formats}
 _ARGUMENTS: dict[str, Callable[[], Iterable[str]]] = {
     "ops": _ops, "schema": _schemas, "explain": _codes, "completion": lambda: SHELLS}
 

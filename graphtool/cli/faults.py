@@ -37,6 +37,7 @@ def run(argv: Sequence[str]) -> int:
         return error.code if isinstance(error.code, int) else int(error.code is not None)
     except GraphtoolError as error:
         shown = (plugins.blamed(error) if error.exit_code == 70 else None) or error
+        _annotate(argv, shown)
         return _say(str(shown) + _reproducer(argv, shown), shown.exit_code)
     except RecursionError as error:
         return _plugged(error) or _internal(argv, error, "nested too deeply")
@@ -96,6 +97,15 @@ def write_reproducer(argv: Sequence[str], error: BaseException) -> str:
     except OSError as fault:
         return f"\n  help: no reproducer could be written: {fault}"
     return f"\n  help: please report it with the directory {folder}"
+
+
+def _annotate(argv: Sequence[str], error: GraphtoolError) -> None:
+    """With `--format github`, also print the error as an annotation."""
+    if "github" not in argv and "--format=github" not in argv:
+        return
+    from graphtool.report.formats import annotation
+    with contextlib.suppress(OSError):
+        print(annotation(f"{error.code}: {error.message}", error.where), flush=True)
 
 
 def _say(text: str, code: int) -> int:

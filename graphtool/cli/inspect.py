@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from graphtool.cli import options, sources, terminal
+from graphtool.cli import formats, options, sources, terminal
 from graphtool.errors import UsageError, one_of
 
 Shown = Annotated[str, typer.Argument(
@@ -160,17 +160,15 @@ def view(artifacts: Annotated[list[str], typer.Argument(
 
 def diff(a: Annotated[str, typer.Argument(metavar="A", help="The graph before.")],
          b: Annotated[str, typer.Argument(metavar="B", help="The graph after.")],
-         format: Annotated[str, typer.Option("--format",
-             help="text, or markdown for a review.")] = "text",
+         format: options.Format = None,
          json: options.Json = False) -> int:
     """Compare two graphs by structure. The exit code is 1 when they differ.
 
     Names, the order of nodes and fusion groups are ignored."""
     from graphtool.report.diff import diff as compare
-    from graphtool.report.diff_text import markdown, text
-    writers = {"text": text, "markdown": markdown}
-    if format not in writers:
-        raise UsageError("GT3017", f"unknown format {format!r}", hint=one_of(format, writers))
+    from graphtool.report.diff_text import diff_outcome, text
+    form = formats.chosen(format, json)
     found = compare(sources.load(a), sources.load(b))
-    terminal.report(found, json, writers[format](found, Path(a).name, Path(b).name))
+    formats.tell(found, form, lambda: text(found, Path(a).name, Path(b).name),
+                 lambda: diff_outcome(found, a, b))
     return 0 if found.equal else 1

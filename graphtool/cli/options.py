@@ -22,6 +22,9 @@ Graph = Annotated[str, typer.Argument(
     "for stdin (DIR/- if its weights are in DIR).")]
 Out = Annotated[Path | None, typer.Option("-o", "--out", help="The file to write; - for stdout.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the report as JSON.")]
+Format = Annotated[str | None, typer.Option(
+    "--format", help="text; markdown for a comment; github for annotations in a workflow; sarif or "
+    "junit for programs that collect results; json.")]
 Inputs = Annotated[Path | None, typer.Option("--inputs",
     help="An .npz file with an array for each input.")]
 Input = Annotated[list[str] | None, typer.Option(

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from graphtool.cli import options, sources, terminal
+from graphtool.cli import formats, options, sources, terminal
 from graphtool.errors import UsageError
 
 Build = Annotated[Path, typer.Argument(metavar="BUILD", help="A build directory.")]
@@ -43,13 +43,14 @@ def check(a: Annotated[str, typer.Argument(
           divergence: Annotated[bool, typer.Option(
               "--divergence", help="Compare intermediate values of two graphs, and name the first "
               "that differs.")] = False,
-          json: options.Json = False) -> int:
+          format: options.Format = None, json: options.Json = False) -> int:
     """Compare what two artifacts or models compute. The exit code is 1 if they differ.
 
     Without inputs, random ones are made."""
     from graphtool.verify import sides
     from graphtool.verify.check import check as compare
-    from graphtool.verify.check import check_lines
+    from graphtool.verify.check import check_lines, check_outcome
+    form = formats.chosen(format, json)
     if sources.is_stdin(a) and sources.is_stdin(b):
         raise UsageError("GT3014", "stdin is given twice", hint="write one graph to a file")
     left, right = sides.open_side(a), sides.open_side(b)
@@ -58,7 +59,7 @@ def check(a: Annotated[str, typer.Argument(
     arrays = sources.arrays(left.inputs, inputs, input, None if given else (
         lambda: sides.made_up((a, b), (left, right), seed, sizes)))
     found = compare(left, right, arrays, atol, rtol, divergence)
-    terminal.report(found, json, check_lines(found))
+    formats.tell(found, form, lambda: check_lines(found), lambda: check_outcome(found, a, b))
     return 0 if found.ok else 1
 
 

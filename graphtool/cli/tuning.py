@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphtool.cli import options, sources, terminal
+from graphtool.cli import formats, options, sources, terminal
 from graphtool.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -40,7 +40,8 @@ def tune(source: Source = None, out: File = None, check: Check = None, budget: B
          threads: options.Threads = None, march: March = "native",
          precision: options.Precision = "default", kernels: options.Kernels = "generated",
          assume: options.Assume = "finite",
-         seconds: Seconds = 0.3, cc: options.Cc = None, json: options.Json = False) -> int:
+         seconds: Seconds = 0.3, cc: options.Cc = None, format: options.Format = None,
+         json: options.Json = False) -> int:
     """Measure on this machine which kernel is the fastest for each layer.
 
     `build --tuning FILE` then uses the fastest. The file is written after each layer."""
@@ -51,7 +52,7 @@ def tune(source: Source = None, out: File = None, check: Check = None, budget: B
     from graphtool.tune import search
     if (source is None) == (check is None):
         raise UsageError("GT3001", "tune takes an artifact, or --check and a tuning file")
-    until = _seconds(budget)
+    until, form = _seconds(budget), formats.chosen(format, json)
     path = check or out
     known = sources.tuning_of(path) if path is not None and (check or path.exists()) else Tuning()
     target = named(march, threads or 0)
@@ -73,7 +74,7 @@ def tune(source: Source = None, out: File = None, check: Check = None, budget: B
         done = {t.site for t in found}
         report = search.TuneReport(target.threads, found,
                                    [str(s) for s in todo if str(s) not in done], True)
-    _tell(report, json)
+    _tell(report, form, str(source or path))
     return 0 if report.ok else 1
 
 
@@ -95,12 +96,14 @@ def _warn_of_load(threads: int) -> None:
                       "on an idle one, or the results may be wrong")
 
 
-def _tell(report: Any, json: bool) -> None:
+def _tell(report: Any, form: str, subject: str) -> None:
+    from graphtool.report.tuned import tune_outcome
     from graphtool.tune import search
-    if not json:
+    if form == "text":
         terminal.table(search.HEAD, search.tune_rows(report.sites))
-    terminal.report(report, json, search.tune_lines(report))
-    if not json and not report.ok:
+    formats.tell(report, form, lambda: search.tune_lines(report),
+                 lambda: tune_outcome(report, subject))
+    if form == "text" and not report.ok:
         stale = [t.site for t in report.sites if t.refuted]
         terminal.lines([f"no longer the best: {s}" for s in stale])
 

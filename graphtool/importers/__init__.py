@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-from graphtool.errors import UsageError
+from graphtool.errors import UsageError, listed
 from graphtool.importers.assumptions import Bounds
 from graphtool.importers.limits import Limits
 from graphtool.ir import serial
@@ -78,9 +78,23 @@ def form(source: str) -> str:
                          (".graph.json", "graph"), (".gt", "graph")):
         if source.endswith(suffix):
             return name
+    if Path(source).is_dir():
+        raise _directory(Path(source))
     file, colon, attribute = source.rpartition(":")
     if colon and file and all(part.isidentifier() for part in attribute.split(".")):
         return "python"
     hint = f"{source}:NAME, with the name of a module or of a function that makes one" if (
         source.endswith(".py")) else f"expected {FORMS}"
     raise UsageError("GT1110", f"cannot tell what {source!r} is", hint=hint)
+
+
+def _directory(path: Path) -> UsageError:
+    """The error for a directory in place of a model: what it is, or which models it contains."""
+    if (path / "build.json").is_file():
+        return UsageError("GT1110", f"{str(path)!r} is a build, not a model",
+                          hint=f"`graphtool show {path}` reads it, `graphtool run {path} --random` "
+                               "runs it")
+    models = sorted(str(p) for p in path.iterdir() if p.is_file() and p.name.endswith(
+        (".onnx", ".pt2", ".mlir", ".graph.json", ".gt")))
+    return UsageError("GT1110", f"{str(path)!r} is a directory, not a model",
+                      hint=f"it contains {listed(models)}" if models else f"expected {FORMS}")

@@ -19,6 +19,7 @@ from graphtool.ir.facets import Movement
 from graphtool.ir.graph import Module, Node, is_constant, is_parameter
 from graphtool.ir.run_sizes import all_nodes
 from graphtool.ir.text import value_names
+from graphtool.report.findings import Finding, Outcome, outcome
 
 Array = np.ndarray[Any, Any]
 
@@ -125,3 +126,13 @@ def captures_lines(found: Captures) -> list[str]:
 
 def _cell(row: CaptureRow, count: int) -> str:
     return str(count) if count or not row.error else "–"
+
+
+def captures_outcome(found: Captures, rtol: float) -> Outcome:
+    """A finding for each method: an error where it fails, or differs by more than `rtol`."""
+    rows = [Finding("compare-captures", r.way, "error" if r.error or not (
+        r.difference is None or r.difference <= rtol) else "ok", r.error or (
+            "draws its own random numbers" if r.difference is None else
+            f"largest error {r.difference:.1e}"), r.where) for r in found.captures]
+    lines = captures_lines(found)
+    return outcome("compare-captures", found.source, lines[-1], rows, lines)

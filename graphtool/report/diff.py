@@ -7,6 +7,7 @@ node whose operand was replaced, or whose type follows from its operands, is not
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import Literal
 
 import msgspec
@@ -25,7 +26,8 @@ SIGNS: dict[Kind, str] = {"added": "+", "removed": "-", "changed": "~", "moved":
 
 
 class Change(msgspec.Struct):
-    """One difference. `name` is from the second graph; that of a removed node from the first."""
+    """One difference. `name` is from the second graph; that of a removed node from the first.
+    `where` is the place in the source, as the graph states it."""
 
     kind: Kind
     name: str
@@ -55,12 +57,20 @@ class Diff(msgspec.Struct):
 
 def diff(a: Module, b: Module) -> Diff:
     """The differences between two modules, compared by structure."""
-    left, right = flatten(a.graph), flatten(b.graph)
+    left, right = _sourced(a), _sourced(b)
     finder = _Finder(left, right, align(left, right))
     changes = [*_rules(a, b), *finder.changes()]
     ops = _op_deltas(left, right)
     totals = _totals(a, b) if changes else []
     return Diff(not changes, (_count(left), _count(right)), changes, finder.follow, ops, totals)
+
+
+def _sourced(m: Module) -> list[Item]:
+    """The items of a module, each with its place in the source."""
+    def at(item: Item) -> str:
+        known = m.locations.get(item.where)
+        return known.at if known else item.where
+    return [replace(item, where=at(item)) for item in flatten(m.graph)]
 
 
 def _rules(a: Module, b: Module) -> list[Change]:

@@ -1,8 +1,12 @@
-"""A diff as text, plain or markdown."""
+"""A diff as text, plain or markdown, and as findings."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from graphtool.report.diff import SIGNS, Change, Delta, Diff
+from graphtool.report.findings import Finding, Outcome, outcome
+from graphtool.report.formats import cell, code
 from graphtool.report.sizes import human
 
 
@@ -29,9 +33,12 @@ def summary(d: Diff) -> str:
 
 def _line(c: Change) -> str:
     where = f"  # {c.where}" if c.where else ""
+    return f"{SIGNS[c.kind]} {c.name}: {_what(c)}".rstrip() + where
+
+
+def _what(c: Change) -> str:
     told = c.detail.partition(",")[0].endswith(f" → {c.op}")  # relu → tanh
-    op = "" if told else f" {c.op}"
-    return f"{SIGNS[c.kind]} {c.name}:{op} {c.detail}".rstrip() + where
+    return c.detail if told else f"{c.op} {c.detail}".rstrip()
 
 
 def _numbers(d: Delta) -> str:
@@ -43,6 +50,15 @@ def _numbers(d: Delta) -> str:
     return out
 
 
+def diff_outcome(d: Diff, a: str, b: str) -> Outcome:
+    """A finding for each change; what was removed is in the file `a`, all else in `b`."""
+    found = [Finding(f"diff/{c.kind}", c.name, "error", f"{c.kind}: {_what(c)}", c.where,
+                     a if c.kind == "removed" else b) for c in d.changes]
+    told = f"equal: {d.nodes[0]} nodes" if d.equal else summary(d)
+    names = Path(a).name, Path(b).name
+    return outcome("diff", " → ".join(names), told, found, text(d, *names), markdown(d, *names))
+
+
 def markdown(d: Diff, a: str, b: str) -> list[str]:
     """The report as markdown, for a comment on a change request."""
     title = f"### `{a}` → `{b}`"
@@ -50,7 +66,7 @@ def markdown(d: Diff, a: str, b: str) -> list[str]:
         return [title, "", f"Equal: {d.nodes[0]} nodes."]
     out = [title, "", f"{summary(d)}.", "", "| | node | op | change | from |",
            "|---|---|---|---|---|"]
-    out += [f"| {c.kind} | {_code(c.name)} | {c.op} | {_cell(c.detail)} | {_cell(c.where)} |"
+    out += [f"| {c.kind} | {code(c.name)} | {c.op} | {cell(c.detail)} | {cell(c.where)} |"
             for c in d.changes]
     if d.retyped_after:
         out += ["", f"The types of {d.retyped_after} nodes behind them follow."]
@@ -59,11 +75,3 @@ def markdown(d: Diff, a: str, b: str) -> list[str]:
         out += ["", "| | before → after |", "|---|---|"]
         out += [f"| {x.name} | {_numbers(x)} |" for x in rows]
     return out
-
-
-def _code(name: str) -> str:
-    return f"`{_cell(name)}`" if "`" not in name else _cell(name)
-
-
-def _cell(s: str) -> str:
-    return s.replace("|", "\\|").replace("\n", " ")

@@ -10,6 +10,7 @@ import msgspec
 from graphtool import target
 from graphtool.native import cache, compiler
 from graphtool.processors import cores, cpu_flags, model, tiles_allowed
+from graphtool.report.findings import Finding, Outcome, outcome
 
 
 class Check(msgspec.Struct):
@@ -77,3 +78,11 @@ def doctor_lines(d: Doctor) -> list[str]:
     width = max(len(c.name) for c in d.checks)
     out = [f"{marks[c.ok]} {c.name:<{width}}  {c.value}" for c in d.checks]
     return [*out, "", *(f"     {name:<12} {v}" for name, v in d.versions.items())]
+
+
+def doctor_outcome(d: Doctor) -> Outcome:
+    """A finding for each check; without a compiler it is an error, else a warning."""
+    found = [Finding("doctor", c.name, "ok" if c.ok is not False else "error" if
+                     c.name == "compiler" else "warning", c.value) for c in d.checks]
+    return outcome("doctor", "this machine", "C can be compiled" if d.ok else
+                   "C cannot be compiled", found, doctor_lines(d))

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import msgspec
 
 from graphtool.errors import Unsupported
+from graphtool.report.findings import Finding, Outcome, outcome
 
 
 class Missing(msgspec.Struct):
@@ -41,3 +42,12 @@ def support_lines(s: Support) -> list[str]:
         out.append(f"{row.count} × {row.name}: {row.reason}")
         out += [f"    {place}" for place in row.places]
     return out
+
+
+def support_outcome(s: Support, model: str) -> Outcome:
+    """A finding for each place of each operator that cannot be imported."""
+    found = [Finding("support/missing", row.name, "error", row.reason, place, model)
+             for row in s.missing for place in row.places or [""]]
+    told = "every node is supported" if s.supported else (
+        f"{len(s.missing)} operators are not supported, at {len(found)} places")
+    return outcome("support", model, told, found, support_lines(s))

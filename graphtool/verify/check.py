@@ -11,6 +11,7 @@ import numpy as np
 from graphtool import interp
 from graphtool.ir.graph import Module
 from graphtool.report.align import align, flatten
+from graphtool.report.findings import Finding, Outcome, outcome
 from graphtool.verify.compare import Difference, compare, difference, worst
 from graphtool.verify.sides import Side, by_position
 
@@ -84,3 +85,16 @@ def row_line(r: Difference) -> str:
     note = f"; {r.note}" if r.note else ""
     return (f"  {mark} {r.name}: max abs {float(r.max_abs):.3g}, max rel {float(r.max_rel):.3g}, "
             f"{share}{note}")
+
+
+def check_outcome(r: CheckReport, a: str, b: str) -> Outcome:
+    """A finding for each output, and one for the first inner value that differs."""
+    found = [Finding("check/output", row.name, "ok" if row.ok else "error", _told(row), "", b)
+             for row in r.outputs]
+    found += [Finding("check/first", row.name, "error", f"the first value that differs: "
+                      f"{_told(row)}", "", a) for row in r.divergence if not row.ok]
+    return outcome("check", f"{a} and {b}", check_lines(r)[0], found, check_lines(r))
+
+
+def _told(r: Difference) -> str:
+    return row_line(r).partition(": ")[2]

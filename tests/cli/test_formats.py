@@ -1,0 +1,84 @@
+"""--format of the verbs that find something: the same exit code in each, and one JSON."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+from graphtool.report.formats import FORMATS
+from tests.cli.conftest import DIGITS, SAMPLES, Cli
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize(("line", "code"), [
+    ("diff {g} {other}", 1), ("diff {g} {g}", 0), ("support {onnx}", 0), ("doctor", 0),
+    ("check {g} {g}", 0), ("check {g} {other}", 1)])
+def test_every_format_has_the_same_code(
+        form: str, line: str, code: int, gt: Cli, folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "digits.safetensors").write_bytes((folder / "digits.safetensors").read_bytes())
+    (tmp_path / "other.graph.json").write_text((folder / "digits.graph.json").read_text().replace(
+        '"op": "relu"', '"op": "tanh"', 1))
+    words = line.format(g=folder / "digits.graph.json", other=tmp_path / "other.graph.json",
+                        onnx=DIGITS).split()
+    result = gt(*words, "--format", form)
+    assert (result.code, result.err) == (code, "")
+    match form:
+        case "junit":
+            suite = ET.fromstring(result.out.encode())[0]
+            assert bool(int(suite.get("failures") or 0)) == (code != 0)
+        case "sarif":
+            results = json.loads(result.out)["runs"][0]["results"]
+            assert bool([r for r in results if r["level"] == "error"]) == (code != 0)
+        case "json":
+            assert result.out == gt(*words, "--json").out
+        case "github":
+            assert ("::error " in result.out) == (code != 0)
+        case "text":
+            assert result.out == gt(*words).out
+        case "markdown":
+            assert result.out.startswith("### ")
+
+
+def test_a_diff_points_into_the_source(gt: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+                                       ) -> None:
+    (tmp_path / "samples").symlink_to(SAMPLES)
+    monkeypatch.chdir(tmp_path)
+    assert gt("import", "samples/mlp.py:model", "-o", "a.graph.json", "--no-check").code == 0
+    text = Path("a.graph.json").read_text()
+    Path("b.graph.json").write_text(text.replace('"op": "relu"', '"op": "tanh"', 1))
+    assert "~ relu: relu → tanh  # mlp.py:19 MLP.forward\n" in gt(
+        "diff", "a.graph.json", "b.graph.json").out
+    assert "::error file=b.graph.json,line=20," in gt(
+        "diff", "a.graph.json", "b.graph.json", "--format", "github").out
+    Path("mlp.py").write_text("")  # once the source is here
+    assert "::error file=mlp.py,line=19," in gt(
+        "diff", "a.graph.json", "b.graph.json", "--format=github").out
+
+
+def test_options_that_contradict_each_other(gt: Cli, folder: Path) -> None:
+    g = folder / "digits.graph.json"
+    result = gt("diff", g, g, "--json", "--format", "sarif")
+    assert result.code == 2 and "GT3017" in result.err
+    assert gt("diff", g, g, "--json", "--format", "json").code == 0
+    assert "did you mean 'sarif'" in gt("check", g, g, "--format", "sarf").err
+
+
+def test_an_error_is_an_annotation_too(gt: Cli, folder: Path, monkeypatch: pytest.MonkeyPatch
+                                       ) -> None:
+    monkeypatch.chdir(folder)
+    result = gt("diff", "cut.graph.json", "digits.graph.json", "--format", "github")
+    assert result.code == 3 and result.out.startswith(
+        "::error file=cut.graph.json,line=1,title=graphtool error::graphtool: GT")
+    assert gt("diff", "cut.graph.json", "digits.graph.json").out == ""
+
+
+def test_import_of_a_directory_says_what_it_is(gt: Cli, folder: Path, tmp_path: Path) -> None:
+    result = gt("import", folder)
+    assert result.code == 2 and "is a directory, not a model" in result.err
+    assert "bad.onnx" in result.err
+    assert "expected MODEL.onnx" in gt("import", folder / "empty").err
+    (tmp_path / "build.json").write_text("{}")
+    assert f"`graphtool show {tmp_path}` reads it" in gt("import", tmp_path).err
