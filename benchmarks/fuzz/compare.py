@@ -13,6 +13,7 @@ import ml_dtypes
 import numpy as np
 
 from graphtool import interp
+from graphtool import ops as o
 from graphtool.dtypes import float64, of_numpy
 from graphtool.errors import GraphtoolError
 from graphtool.ir.facets import Assumption, Trait
@@ -120,10 +121,13 @@ def _spread(moved: Array) -> Array:
 
 
 def nudged(module: Module, inputs: Mapping[str, Array], trial: int) -> dict[str, Array]:
-    """The evaluator's results if each node that computes floats rounds a little differently."""
+    """The evaluator's results if each node that computes floats rounds a little differently, and
+    products take their factors by size."""
     rng, setting = np.random.default_rng(trial), interp.Setting()
 
     def apply(node: Node, *xs: Any) -> list[Array]:
+        if node.op is o.reduce_prod:
+            xs = (_by_size(xs[0], node.attrs["axes"]),)
         found = interp.evaluate_node(node, xs, setting)
         if is_constant(node) or node.op.movement or Trait.PICKS in node.op.traits:
             return found
@@ -133,6 +137,15 @@ def nudged(module: Module, inputs: Mapping[str, Array], trial: int) -> dict[str,
         arrays = interp.bind_inputs(module, inputs, setting)
         outputs = replay(module.graph, arrays, apply, done=lambda _: None)
     return dict(zip(module.output_names, outputs, strict=True))
+
+
+def _by_size(x: Array, axes: Sequence[int]) -> Array:
+    """The elements sorted by magnitude over these axes."""
+    last = range(-len(axes), 0)
+    moved = np.moveaxis(x, axes, last)
+    flat = moved.reshape(*moved.shape[:moved.ndim - len(axes)], -1)
+    order = np.argsort(np.abs(flat), axis=-1)
+    return np.moveaxis(np.take_along_axis(flat, order, -1).reshape(moved.shape), last, axes)
 
 
 def _rounded(x: Array, rng: np.random.Generator) -> Array:

@@ -200,6 +200,8 @@ QUIRKS: tuple[Quirk, ...] = (
     Quirk(("ReduceSum", "ReduceMean", "ReduceProd", "ReduceSumSquare", "ReduceL2"),
           "onnxruntime saturates integers that overflow, or reduces them as floats; numpy's wrap",
           overflows),
+    Quirk(("ReduceProd",), "where finite factors vanish before they meet an infinite one is a "
+          "matter of their order", special(0)),
     Quirk(("Pow",), "onnxruntime computes powers of integers in doubles; numpy does not",
           large_power),
     Quirk(("Clip",), "onnxruntime takes the greatest finite number for a missing bound; the text "

@@ -29,3 +29,17 @@ def test_a_clear_choice_stays() -> None:
     x = np.stack([np.zeros(12, np.float32), np.ones(12, np.float32)])
     want = interp.run(module, {"x": x})
     assert not amplified(module, {"x": x}, want)["i"].any()
+
+
+def test_factors_may_vanish_before_they_meet_infinity() -> None:
+    module = serial.loads("""
+input x: f32[3,2,8]
+y: f32[1,2,1] = reduce_prod(x, axes=(0, 2))
+return y
+""")
+    x = np.full((3, 2, 8), 0.5, np.float32)
+    x[0, :, 0] = np.inf
+    x[1:, 0] = 1e-9
+    want = interp.run(module, {"x": x})
+    assert np.isinf(want["y"]).all()
+    assert np.isnan(amplified(module, {"x": x}, want)["y"]).ravel().tolist() == [True, False]

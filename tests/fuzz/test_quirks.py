@@ -55,6 +55,8 @@ ROWS: dict[str, tuple[Any, dict[str, Any], dict[str, Any]]] = {  # where it diff
                               {"x": X, "s": put(ONE, INF), "b": ONE}, {"s": ONE}),
     "ReduceSum": (node("y = ReduceSum(x)"), {"x": np.full((2, 3), 2**30, np.int32)},
                   {"x": np.full((2, 3), 2**20, np.int32)}),
+    "ReduceProd": (node("y = ReduceProd(x)"), {"x": put(np.full(768, 1e-3, F32), INF)},
+                   {"x": np.full(768, 1e-3, F32)}),
     "Pow": (node("y = Pow(x, e)"), {"x": np.array([2**62 + 1]), "e": np.array([1])},
             {"x": np.array([2**50 + 1])}),
     "Clip": (node("y = Clip(x, a)"), {"x": put(LINE, INF), "a": np.array(0, F32)}, {"x": LINE}),

@@ -18,7 +18,13 @@ GROUPS = model([node("y = GroupNormalization(x, s, b)", num_groups=2)],
                ["x f32 2 C 3", "s f32 C", "b f32 C"], ["y f32 ? ? ?"], opset=21)
 SPREAD = model([node("y = Expand(x, to)")], ["x f32 2 N 4"], ["y f32 ? ? ?"],
                {"to": np.array([3, 1])}, opset=21)
-EMPTY = model([node("y = Reshape(x, to)")], ["x f32 7 0", "to i64 2"], ["y f32 ? ?"], opset=21)
+RESHAPE = [node("y = Reshape(x, to)")]
+EMPTY = model(RESHAPE, ["x f32 7 0", "to i64 3"], ["y f32 ? ? ?"], opset=21)
+FILLED = model(RESHAPE, ["x f32 N 4", "to i64 2"], ["y f32 ? ?"], opset=21)
+
+
+def reshaped(n: int, *to: int) -> dict[str, Any]:
+    return {"x": random(n, 4), "to": np.array(to)}
 
 
 def groups(n: int) -> dict[str, Any]:
@@ -27,8 +33,9 @@ def groups(n: int) -> dict[str, Any]:
 
 CASES = {"groups": (GROUPS, [groups(2), groups(6)], [groups(3)]),
          "expand": (SPREAD, [{"x": random(2, n, 4)} for n in (1, 3)], [{"x": random(2, 2, 4)}]),
-         "empty": (EMPTY, [{"x": random(7, 0), "to": np.array(to)} for to in (
-             [7, 0], [0, -1], [0, 0], [20, 0])], [])}
+         "reshape": (FILLED, [reshaped(3, 6, 2), reshaped(3, 6, -1), reshaped(3, -1, 2),
+                              reshaped(1, 0, 4)],
+                     [reshaped(2, 3, 2), reshaped(2, 2, 5), reshaped(2, 3, -1)])}
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -47,6 +54,16 @@ def test_sizes_that_fit_are_those_of_the_oracle(name: str, tmp_path: Path) -> No
     for feed in bad:
         with pytest.raises(InputError):
             built.run(feed)
+
+
+@pytest.mark.parametrize("to", [[7, 0, 1], [0, -1, 2], [0, 0, 5], [20, 0, 3], [3, 0, 8]])
+def test_nothing_has_any_sizes(to: list[int]) -> None:
+    agree(EMPTY, {"x": random(7, 0), "to": np.array(to)})
+
+
+def test_nothing_has_no_elements() -> None:
+    with pytest.raises(InputError):
+        interp.run(checked(EMPTY), {"x": random(7, 0), "to": np.array([3, 1, 2])})
 
 
 def test_groups_of_open_channels_are_a_condition() -> None:

@@ -61,7 +61,8 @@ def reshape_op(x: Any, shape: Any, *, allowzero: int = 0, ctx: Any) -> Any:
 
 def _computed_shape(x: Any, shape: Any, allowzero: int,
                     room: tuple[int, ...] | None) -> tuple[Dim, ...]:
-    """A shape that the run computes; its last unknown entry follows from the number of elements.
+    """A shape that the run computes; its last unknown entry follows from the number of elements,
+    unless x is empty, and the run compares the two.
 
     0 stands for x's own size there, −1 for the rest; both may appear only at run time. `room` is
     the shape that the model declares.
@@ -75,8 +76,10 @@ def _computed_shape(x: Any, shape: Any, allowzero: int,
     for i, d in enumerate(out):
         if d == 0 and not allowzero:
             out[i] = x.shape[i]
-    open_axes = [i for i, d in enumerate(out) if isinstance(d, int) and d == -1] or [
-        i for i, d in enumerate(out) if d is None]
+    open_axes = [i for i, d in enumerate(out) if isinstance(d, int) and d == -1]
+    told = bool(open_axes)
+    if not told and total != 0:
+        open_axes = [i for i, d in enumerate(out) if d is None]
     filled = _filled(x, cast(shape, dtypes.int64), count, total, allowzero)
     # an empty tensor may have any sizes; one that may be empty, those that it has without 0
     most = None if total == 0 else product(maximum(d, 1) for d in x.shape)
@@ -86,7 +89,11 @@ def _computed_shape(x: Any, shape: Any, allowzero: int,
             size = entry(filled, i, 0, most) if d is None else d
             out[i], rest = size, rest * size
     for i in open_axes[-1:]:
-        out[i] = floordiv(total, maximum(rest, 1))
+        out[i] = last = floordiv(total, maximum(rest, 1))
+        rest *= last
+        if not told:
+            x.builder.require(entry(filled, i, 0, most), last)
+    x.builder.require(total, rest)
     return tuple(d for d in out if d is not None)
 
 
