@@ -20,6 +20,7 @@ from graphtool.loops.program import Program
 from graphtool.lower import lower
 from graphtool.lower.arena import arena_of
 from graphtool.native.build import build as build_one
+from graphtool.native.entries import build_entries
 from graphtool.native.fat import build_fat
 from graphtool.native.training import build_training
 from graphtool.passes import run as run_passes
@@ -52,10 +53,11 @@ def emit_c(program: Program) -> dict[str, str]:
     return emit(program)
 
 
-def build(source: Module | Program | Pathlike | Torch, out_dir: Pathlike, *, target: str = "cpu",
-          name: str = "model", passes: Passes = None, precision: Precision = "default",
-          kernels: Kernels = "generated", tuning: Pathlike | None = None, cc: str | None = None,
-          jobs: int | None = None, exe: bool = False, static: bool = False, openmp: bool = True,
+def build(source: Module | Program | Pathlike | Torch | Mapping[str, Module], out_dir: Pathlike, *,
+          target: str = "cpu", name: str = "model", passes: Passes = None,
+          precision: Precision = "default", kernels: Kernels = "generated",
+          tuning: Pathlike | None = None, cc: str | None = None, jobs: int | None = None,
+          exe: bool = False, static: bool = False, openmp: bool = True,
           weights: WeightsIn = "file", mpi: bool = False, assume: Assumption = "finite",
           index_checks: bool = True) -> Path:
     """Compile a model into a directory and return its path.
@@ -63,14 +65,24 @@ def build(source: Module | Program | Pathlike | Torch, out_dir: Pathlike, *, tar
     A source that is not a graph is imported first; a module without fusion groups goes through the
     passes, with `precision`, `kernels`, `tuning` and `assume` as `optimize` takes them. A training
     graph becomes a training build, with `mpi` one of several processes. The target `fat` is one
-    library for every level of x86-64. `cc` is the compiler's command, `jobs` how many files at a
-    time, `exe` adds a program, `static` makes a .a library, `weights` leaves them in a file, embeds
-    them into the library, or writes C arrays. Without `index_checks` an index out of range
-    goes unseen; a program has its checks already. Raises CompilerError GT212x when the compiler is
-    missing or fails, UsageError GT3052 for options that do not go together.
+    library for every level of x86-64. Modules by name become entry points of one library over one
+    set of weights, each of which `load(out_dir, entry=…)` loads. `cc` is the compiler's command,
+    `jobs` how many files at a time, `exe` adds a program, `static` makes a .a library, `weights`
+    leaves them in a file, embeds them into the library, or writes C arrays. Without `index_checks`
+    an index out of range goes unseen; a program has its checks already. Raises CompilerError GT212x
+    when the compiler is missing or fails, UsageError GT3052, GT3055 for options that do not go
+    together.
     """
     how: dict[str, Any] = {"cc": cc, "jobs": jobs, "exe": exe, "static": static, "openmp": openmp}
-    allowed, model = rules(precision, kernels, tuning, assume), _source(source)
+    allowed = rules(precision, kernels, tuning, assume)
+    if isinstance(source, Mapping):
+        if exe or mpi or target == "fat":
+            raise UsageError("GT3055", "exe, mpi and fat cannot go with several entry points",
+                             hint="build one model at a time")
+        del how["exe"]
+        return _entries(source, Path(out_dir), name, passes, goal(target), allowed, index_checks,
+                        weights=weights, **how)
+    model = _source(source)
     if isinstance(model, tuple) and not index_checks:
         raise UsageError("GT3052", "index_checks is for graphs, this is a program",
                          hint="lower the graph without them")
@@ -96,6 +108,16 @@ def build(source: Module | Program | Pathlike | Torch, out_dir: Pathlike, *, tar
     machine = goal(target)
     return build_one(_ready(model, passes, machine, allowed), Path(out_dir), name=name,
                      target=machine, weights=weights, index_checks=index_checks, **how)
+
+
+def _entries(modules: Mapping[str, Module], out_dir: Path, name: str, passes: Passes,
+             target: Target, allowed: Rules, index_checks: bool, **how: Any) -> Path:
+    """The build of several entry points."""
+    ready = {entry: _ready(m, passes, target, allowed) for entry, m in modules.items()}
+    store = {w.digest: w for m in ready.values() for w in collect_all(m.graph)}
+    programs = {entry: lower(m, target, name=entry, index_checks=index_checks)
+                for entry, m in ready.items()}
+    return build_entries(programs, out_dir, name=name, target=target, store=store, **how)
 
 
 def _source(source: Module | Program | Pathlike | Torch) -> Any:

@@ -34,15 +34,16 @@ def diff(a: Module, b: Module) -> Diff:
 
 def check(a: Module | Pathlike, b: Module | Pathlike, inputs: Mapping[str, Array] | None = None, *,
           seed: int = 0, sizes: Mapping[str, int] | None = None, atol: float | None = None,
-          rtol: float = 1e-4, divergence: bool = False) -> CheckReport:
+          rtol: float = 1e-4, divergence: bool = False,
+          entry: str | None = None) -> CheckReport:
     """Whether two artifacts or models compute the same; the first one is the reference.
 
     Each is a module, or the path of a graph, program, build directory, ONNX model or torch source.
     Inputs are made up from `seed` unless they are given, open dims have their `sizes`.
-    `divergence` also finds the first value on which two graphs part. Raises UsageError GT3042,
-    GT3044.
+    `divergence` also finds the first value on which two graphs part, `entry` is the entry point of
+    a build that has several. Raises UsageError GT3042, GT3044, GT2222, GT2223.
     """
-    left, right = _side(a), _side(b)
+    left, right = _side(a, entry), _side(b, entry)
     paths = [str(x) for x in (a, b) if not isinstance(x, Module)]
     arrays = dict(inputs) if inputs is not None else sides.made_up(
         paths, (left, right), seed, sizes or {})
@@ -50,32 +51,36 @@ def check(a: Module | Pathlike, b: Module | Pathlike, inputs: Mapping[str, Array
     return compare(left, right, given, atol, rtol, divergence)
 
 
-def _side(x: Module | Pathlike) -> sides.Side:
-    return sides.of_module(x) if isinstance(x, Module) else sides.open_side(str(x))
+def _side(x: Module | Pathlike, entry: str | None) -> sides.Side:
+    return sides.of_module(x) if isinstance(x, Module) else sides.open_side(str(x), entry)
 
 
 def bench(build_dir: Pathlike, inputs: Mapping[str, Array] | None = None, *, seconds: float = 2.0,
-          threads: int | None = None, seed: int = 0,
-          sizes: Mapping[str, int] | None = None) -> Bench:
-    """The time of a run in milliseconds: median, minimum and maximum in about `seconds` seconds."""
-    model = runtime.load(Path(build_dir), threads)
+          threads: int | None = None, seed: int = 0, sizes: Mapping[str, int] | None = None,
+          entry: str | None = None) -> Bench:
+    """The time of a run in milliseconds: median, minimum and maximum in about `seconds` seconds.
+
+    `entry` is the entry point of a build that has several.
+    """
+    model = runtime.load(Path(build_dir), threads, entry=entry)
     arrays = inputs if inputs is not None else sides.build_inputs(model, seed, sizes or {})
     outputs = model.run(arrays)
     return time_all({"graphtool": lambda: model.run(arrays, out=outputs)}, model.threads, seconds)
 
 
 def profile(build_dir: Pathlike, inputs: Mapping[str, Array] | None = None, *, runs: int = 30,
-            threads: int | None = None, seed: int = 0,
-            sizes: Mapping[str, int] | None = None) -> Profile:
+            threads: int | None = None, seed: int = 0, sizes: Mapping[str, int] | None = None,
+            entry: str | None = None) -> Profile:
     """The time of each step of compiled code on each thread, in microseconds, beside what the
-    machine can do at most; of a training build, of one step.
+    machine can do at most; of a training build, of one step; `entry` is the entry point of
+    a build that has several.
 
     Raises InputError GT2219, GT2226, GT2228 for a build that cannot be profiled.
     """
     path = Path(build_dir)
-    model, state = runtime.load(path, threads), sides.training_state(path)
+    model, state = runtime.load(path, threads, entry=entry), sides.training_state(path)
     arrays = inputs if inputs is not None else sides.build_inputs(model, seed, sizes or {})
-    return profile_build(path, {**arrays, **state}, threads, runs)[0]
+    return profile_build(path, {**arrays, **state}, threads, runs, entry)[0]
 
 
 def tune_model(module: Module, out: Pathlike | None = None, *, target: str = "native",

@@ -22,7 +22,8 @@ def kind_of(source: str) -> str:
     return "build" if (Path(source) / "build.json").is_file() else "graph"
 
 
-def show_artifact(source: str, kind: str, graph_options: list[str], json: bool) -> None:
+def show_artifact(source: str, kind: str, graph_options: list[str], json: bool,
+                  entry: str | None) -> None:
     """Print a program or a build as a listing, or with `json` as the JSON that it is.
 
     Raises UsageError GT3027 if options are given that are for graphs."""
@@ -40,6 +41,9 @@ def show_artifact(source: str, kind: str, graph_options: list[str], json: bool) 
             _program(program)
     else:
         manifest, path = read_manifest(path), path / "build.json"
+        if entry is not None:
+            from graphtool.io.entry_points import read_entry
+            manifest = read_entry(path.parent, entry)
         if not json:
             _build(manifest, path.parent)
     if json:
@@ -56,7 +60,8 @@ def _program(program: Program) -> None:
 def _build(manifest: Manifest, folder: Path) -> None:
     from graphtool.report import build_listing as show
     terminal.lines([*show.build_lines(manifest, folder), ""])
-    terminal.table(show.KERNELS, show.kernel_rows(manifest))
+    for one in show.interfaces(manifest):
+        terminal.table(show.KERNELS, show.kernel_rows(one))
 
 
 def page_sections(artifacts: Sequence[str]) -> list[dict[str, Any]]:

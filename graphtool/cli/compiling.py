@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 Model = Annotated[str, typer.Argument(
     metavar="IN", help="A graph, a program or a model. A model is imported first, and a graph "
                         "that the pass `fuse` has not seen is optimised.")]
+Models = Annotated[list[str], typer.Argument(
+    metavar="IN...", help="A graph, a program or a model. A model is imported first, and a graph "
+                           "that the pass `fuse` has not seen is optimised. Several ones, each "
+                           "perhaps as NAME=IN, become entry points of one library.")]
 Fat = Annotated[str, typer.Option("--march", help="The CPU to compile for: native (this "
                                   "machine), a row of the table of targets, or fat: all levels of "
                                   "x86-64 in one library, which chooses when it is loaded.")]
@@ -87,7 +91,7 @@ def emit(source: Model, out: Annotated[Path, typer.Option(
         terminal.note(f"{out / file}: {len(text.splitlines())} lines")
 
 
-def build(source: Model, out: options.OutDir, name: options.Name = None,
+def build(source: Models, out: options.OutDir, name: options.Name = None,
           target: options.Target = "cpu", march: Fat = "native", cc: options.Cc = None,
           jobs: Jobs = None, passes: options.Passes = None, exe: Exe = False,
           static: Static = False, openmp: OpenMP = True, weights: WeightsIn = "file",
@@ -99,36 +103,71 @@ def build(source: Model, out: options.OutDir, name: options.Name = None,
           limit: options.Limit = None) -> None:
     """Compile a graph, program or model into a build directory.
 
-    It contains the C, the library, its header, the weights and build.json."""
-    from graphtool.emit.names import c_name
+    It contains the C, the library, its header, the weights and build.json. Several models become
+    entry points of one library over one set of weights: `build prefill=p.graph.json
+    decode=d.graph.json`."""
+    from graphtool.cli import entries
     rules = sources.rules(precision, kernels, tuning, assume)
     importing = sources.importing(inputs, capture, dynamic, limit)
-    importing.check(source)
+    for one in source:
+        importing.check(entries.split(one)[1])
     how: dict[str, Any] = {"cc": cc, "jobs": jobs, "exe": exe, "static": static, "openmp": openmp}
-    if source.endswith(".program.json") and not index_checks:
+    if not index_checks and any(one.endswith(".program.json") for one in source):
         raise UsageError("GT3052", "--no-index-checks is for graphs, this is a program",
                          hint="graphtool lower --no-index-checks makes one without")
+    if len(source) > 1 or entries.split(source[0])[0]:
+        entries.refuse({"--march fat": march == "fat", "--exe": exe, "--keep": keep,
+                        "--mpi": mpi})
+        found = _entries(source, passes, rules, _target(target, march), index_checks, importing)
+        path = entries.build({entry: one.program for entry, one in found.items()},
+                             {d: w for one in found.values() for d, w in one.store.items()},
+                             out, name or "model", _target(target, march), cc=cc, jobs=jobs,
+                             static=static, openmp=openmp, weights=weights)
+    else:
+        path = _build_one(source[0], importing, out, name, target, march, passes, keep, mpi, rules,
+                          index_checks, weights, how)
+    terminal.lines([str(path)])
+
+
+def _entries(given: Sequence[str], passes: str | None, rules: Rules, target: Target,
+             index_checks: bool, importing: sources.Importing) -> dict[str, Lowered]:
+    """The entry points by their names, lowered one after another."""
+    from graphtool.cli import entries
+    out = {}
+    for entry, source in entries.named(given):
+        if _training_graph(source):
+            raise UsageError("GT3055", f"{source} is a training graph", hint="alone it becomes a "
+                             "library of init, step, loss and predict over one state")
+        out[entry] = _lowered(source, entry, target, passes, rules, index_checks=index_checks,
+                              how=importing)
+    return out
+
+
+def _build_one(source: str, importing: sources.Importing, out: Path, name: str | None,
+               target: str, march: str, passes: str | None, keep: bool, mpi: bool, rules: Rules,
+               index_checks: bool, weights: str, how: Mapping[str, Any]) -> Path:
+    """The build of one graph, program or model, of whatever kind it is."""
+    from graphtool.emit.names import c_name
     if march == "fat":
-        path = _fat(source, importing, out, name, passes, keep, rules, index_checks,
+        return _fat(source, importing, out, name, passes, keep, rules, index_checks,
                     weights=weights, **how)
-    elif training := _training_graph(source):
+    if training := _training_graph(source):
         from graphtool.native.training import build_training
         if keep or passes is not None or weights != "file":
             raise UsageError("GT3052", "--keep, --passes and --weights are for models, this is a "
                                        "training graph",
                              hint="its constants are always built in; optimise the model first")
-        path = build_training(training, out, name=name or c_name(source), mpi=mpi, rules=rules,
+        return build_training(training, out, name=name or c_name(source), mpi=mpi, rules=rules,
                               target=_target(target, march), index_checks=index_checks, **how)
-    elif mpi:
+    if mpi:
         raise UsageError("GT3052", "--mpi is for training graphs, this is a model",
                          hint="graphtool grad MODEL --loss … --optimizer adam makes one")
-    else:
-        lowered, path = _model(source, importing, out, name, passes, rules,
-                               _target(target, march), index_checks, keep, weights=weights, **how)
-        terminal.note(f"{path}: {', '.join(sorted(p.name for p in path.iterdir()))}")
-        if line := _memory(lowered.program):
-            terminal.note(line)
-    terminal.lines([str(path)])
+    lowered, path = _model(source, importing, out, name, passes, rules,
+                           _target(target, march), index_checks, keep, weights=weights, **how)
+    terminal.note(f"{path}: {', '.join(sorted(p.name for p in path.iterdir()))}")
+    if line := _memory(lowered.program):
+        terminal.note(line)
+    return path
 
 
 def _model(source: str, importing: sources.Importing, out: Path, name: str | None,

@@ -38,7 +38,7 @@ WhyNotFused = Annotated[tuple[str, str] | None, typer.Option(
 def show(graph: Shown, stats: Stats = False, tabular: Tabular = False,
          category: Category = None, where: Where = False, full: Full = False, why: Why = False,
          node: OneNode = None, why_not_fused: WhyNotFused = None,
-         json: options.Json = False) -> None:
+         entry: options.Entry = None, json: options.Json = False) -> None:
     """Print a graph as a listing, as statistics or as a table, or why its kernels were chosen.
 
     The listing can be read back: `graphtool show m.graph.json | graphtool opt -`. Of a program it
@@ -46,12 +46,12 @@ def show(graph: Shown, stats: Stats = False, tabular: Tabular = False,
     are printed as the JSON that they are."""
     from graphtool.cli.artifacts import kind_of, show_artifact
     if why or why_not_fused or node is not None:
-        _show_why(graph, node, why_not_fused, json)
+        _show_why(graph, node, why_not_fused, json, entry)
         return
     if (kind := kind_of(graph)) != "graph":
         given = {"--stats": stats, "--tabular": tabular, "--category": category, "--where": where,
                  "--full": full}
-        show_artifact(graph, kind, [name for name, value in given.items() if value], json)
+        show_artifact(graph, kind, [name for name, value in given.items() if value], json, entry)
         return
     from graphtool.ir.op import CATEGORIES
     if category not in (None, *CATEGORIES):
@@ -77,11 +77,12 @@ def show(graph: Shown, stats: Stats = False, tabular: Tabular = False,
             weights=relpath(side) if side else "", where=where, notes=notes(module.graph))))
 
 
-def _show_why(source: str, node: str | None, pair: tuple[str, str] | None, json: bool) -> None:
+def _show_why(source: str, node: str | None, pair: tuple[str, str] | None, json: bool,
+              entry: str | None) -> None:
     from graphtool.report import why
     if Path(source).is_dir() and pair is None:
-        from graphtool.io.manifest import read_manifest
-        m = read_manifest(Path(source))
+        from graphtool.io.entry_points import read_entry
+        m = read_entry(Path(source), entry)
         found = why.why_steps(m.steps, m.precision, node, threads=m.threads,
                               alone={s.kernel for s in m.steps if s.serial})
     elif source.endswith(".program.json") and pair is None:

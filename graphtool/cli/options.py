@@ -63,6 +63,8 @@ Cc = Annotated[str | None, typer.Option("--cc", help="The C compiler; by default
 March = Annotated[str, typer.Option("--march", help="The CPU to compile for: native (this "
     "machine), or a row of "
     "the table of targets, such as x86-64-v3 or armv8-a.")]
+Entry = Annotated[str | None, typer.Option(
+    "--entry", metavar="NAME", help="Which entry point, of a build that has several.")]
 Threads = Annotated[int | None, typer.Option("--threads", min=1, help="The number of threads.")]
 Atol = Annotated[float | None, typer.Option(
     "--atol", min=0.0, help="Absolute tolerance. By default 1e-5 times the largest value of each "

@@ -19,14 +19,14 @@ Verify = Annotated[bool, typer.Option(
 def run(build: Build, out: options.Out = None, inputs: options.Inputs = None,
         input: options.Input = None, random: options.Random = False, seed: options.Seed = 0,
         dim: options.Dim = None, threads: options.Threads = None,
-        verify: Verify = False) -> None:
+        verify: Verify = False, entry: options.Entry = None) -> None:
     """Run compiled code on inputs.
 
     The outputs are written to an .npz file, or printed in short."""
     from graphtool.cli.transform import write_outputs
     from graphtool.native import runtime
     from graphtool.verify.sides import build_inputs
-    model = runtime.load(build, threads, verify)
+    model = runtime.load(build, threads, verify, entry=entry)
     sizes = sources.sizes(dim, [d.name for d in model.manifest.dims])
     arrays = sources.arrays([p.name for p in model.inputs], inputs, input,
                             (lambda: build_inputs(model, seed, sizes)) if random else None)
@@ -43,7 +43,8 @@ def check(a: Annotated[str, typer.Argument(
           divergence: Annotated[bool, typer.Option(
               "--divergence", help="Compare intermediate values of two graphs, and name the first "
               "that differs.")] = False,
-          format: options.Format = None, json: options.Json = False) -> int:
+          entry: options.Entry = None, format: options.Format = None,
+          json: options.Json = False) -> int:
     """Compare what two artifacts or models compute. The exit code is 1 if they differ.
 
     Without inputs, random ones are made."""
@@ -53,7 +54,7 @@ def check(a: Annotated[str, typer.Argument(
     form = formats.chosen(format, json)
     if sources.is_stdin(a) and sources.is_stdin(b):
         raise UsageError("GT3014", "stdin is given twice", hint="write one graph to a file")
-    left, right = sides.open_side(a), sides.open_side(b)
+    left, right = sides.open_side(a, entry), sides.open_side(b, entry)
     given = bool(inputs or input)
     sizes = sources.sizes(dim)
     arrays = sources.arrays(left.inputs, inputs, input, None if given else (
@@ -71,13 +72,13 @@ def bench(build: Build, inputs: options.Inputs = None, input: options.Input = No
               "--model", help="The .onnx file for --vs.")] = None,
           seconds: Annotated[float, typer.Option(
               "--seconds", min=0.0, help="How many seconds to time each runtime.")] = 2.0,
-          json: options.Json = False) -> None:
+          entry: options.Entry = None, json: options.Json = False) -> None:
     """Time compiled code, alone or against onnxruntime."""
     from graphtool.native import runtime
     from graphtool.report.bench import bench as measure
     from graphtool.report.bench import bench_lines
     from graphtool.verify.sides import build_inputs
-    ours = runtime.load(build, threads)
+    ours = runtime.load(build, threads, entry=entry)
     sizes = sources.sizes(dim, [d.name for d in ours.manifest.dims])
     arrays = sources.arrays([p.name for p in ours.inputs], inputs, input,
                             lambda: build_inputs(ours, seed, sizes))
@@ -98,7 +99,7 @@ def profile(build: Build, inputs: options.Inputs = None, input: options.Input = 
             runs: Annotated[int, typer.Option("--runs", min=1, help="The number of runs.")] = 30,
             most: Annotated[int, typer.Option(
                 "-n", "--most", min=1, help="Print at most this many rows.")] = 25,
-            json: options.Json = False) -> None:
+            entry: options.Entry = None, json: options.Json = False) -> None:
     """Time each kernel of a build on each thread, and compare it with the limits of the machine.
 
     A copy of the build with clocks in it is compiled and run. For a training build, the training
@@ -107,12 +108,12 @@ def profile(build: Build, inputs: options.Inputs = None, input: options.Input = 
     from graphtool.native import runtime
     from graphtool.report import profile as report
     from graphtool.verify.sides import build_inputs, training_state
-    model = runtime.load(build, threads)
+    model = runtime.load(build, threads, entry=entry)
     sizes = sources.sizes(dim, [d.name for d in model.manifest.dims])
     state = training_state(build)
     arrays = sources.arrays([p.name for p in model.inputs if p.name not in state], inputs, input,
                             lambda: build_inputs(model, seed, sizes) | state)
-    found, marks = report.profile(build, arrays, threads, runs)
+    found, marks = report.profile(build, arrays, threads, runs, entry)
     if trace is not None:
         files.write_bytes(trace, report.trace(found, marks).encode())
     terminal.report(found, json, report.profile_lines(found))

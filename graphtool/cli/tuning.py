@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -121,7 +122,9 @@ def _records(source: str, target: Target) -> Sequence[Choice | None]:
     """The choices that an artifact records; a model goes through the passes first."""
     if Path(source).is_dir():
         from graphtool.io.manifest import read_manifest
-        return [s.choice for s in read_manifest(Path(source)).steps]
+        m = read_manifest(Path(source))
+        steps = [m.steps, *(row.steps for row in m.entries.values())]
+        return [s.choice for s in chain(*steps)]
     if source.endswith(".program.json"):
         from graphtool.loops.program import runs
         return [s.choice for s in runs(sources.program(source)[0].steps)]

@@ -20,12 +20,14 @@ from graphtool.loops.program import Program, counters
 KERNELS_PER_FILE = 12  # small enough to compile in parallel, and independent of the job count
 
 
-def emit(program: Program, parts: Sequence[Part] = (), *, part: bool = False) -> dict[str, str]:
+def emit(program: Program, parts: Sequence[Part] = (), *, owner: str = "",
+         state: bool = False) -> dict[str, str]:
     """File name → text: NAME.h, NAME.c, NAME_load.c, NAME_example.c, NAME_kernels*.c/.h and the
     headers that they include.
 
     `parts` says which weights are built into the library, in arrays that other files define.
-    `part`: the program is a part of a larger build, which loads the weights and has the example.
+    `owner`: the larger build of which the program is a part, which loads the weights and has the
+    example; `state`: it also has the arrays that the program updates.
     Raises UsageError GT2110 for a name that files and functions cannot have.
     """
     name = program.name
@@ -36,10 +38,10 @@ def emit(program: Program, parts: Sequence[Part] = (), *, part: bool = False) ->
     printer = Kernels(program, dims)
     chunks = [program.kernels[i:i + KERNELS_PER_FILE]
               for i in range(0, len(program.kernels), KERNELS_PER_FILE)]
-    files = {f"{name}.h": header(program, built_in=bool(parts), part=part),
+    files = {f"{name}.h": header(program, built_in=bool(parts), owner=owner, state=state),
              f"{name}.c": driver(program, dims, parts),
              f"{name}_kernels.h": printer.declarations()}
-    if not part:
+    if not owner:
         size = 0 if parts else weights_bytes([program])
         files |= public_files(program, size)
     for i, chunk in enumerate(chunks):

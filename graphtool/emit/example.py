@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from graphtool.dtypes import DType
 from graphtool.emit.lines import Writer, c_comment, c_string
 from graphtool.emit.ports import arguments, open_sizes
@@ -13,7 +15,41 @@ SHOWN = 8  # numbers of an output that the example prints
 
 def example(program: Program, weights_file: str) -> str:
     """The C of the example; `weights_file` is "" where the weights are built in."""
-    name, big, w = program.name, program.name.upper(), Writer()
+    w = _begin(program.name)
+    with w.block("int main(int argc, char **argv)\n{"):
+        _dims(w, program)
+        w.line()
+        _load(w, program.name, weights_file, True)
+        _once(w, program, "weights.data")
+        w.line(f"{program.name}_free(&weights);")
+        w.line("return 0;")
+    return w.text()
+
+
+def example_of_entries(name: str, programs: Sequence[Program], weights_file: str) -> str:
+    """The C of the example of several entry points, which it runs one after another."""
+    w = _begin(name)
+    for p in programs:
+        with w.block(f"static int try_{p.name}(const void *weights)\n{{"):
+            _dims(w, p)
+            w.line("int status;")
+            w.line()
+            _once(w, p, "weights")
+            w.line("return 0;")
+        w.line()
+    with w.block("int main(int argc, char **argv)\n{"):
+        _load(w, name, weights_file, False)
+        w.line("int wrong = 0;")
+        for p in programs:
+            w.line(f"wrong |= try_{p.name}(weights.data);")
+        w.line(f"{name}_free(&weights);")
+        w.line("return wrong;")
+    return w.text()
+
+
+def _begin(name: str) -> Writer:
+    """The lines before the first function that depends on the program."""
+    w = Writer()
     w.line(f"/* How to use {name} from C: load, run, free. Change it as you like. In this folder:")
     w.line("       cc -O2 *.c -lm -o example && ./example */")
     for header in (f'"{name}.h"', "<stdio.h>", "<stdlib.h>"):
@@ -26,17 +62,15 @@ def example(program: Program, weights_file: str) -> str:
         w.line("for (size_t i = 0; p && i < size; i++) p[i] = 0;")
         w.line("return p;")
     w.line()
-    with w.block("static int failed(const char *what, int status)\n{"):
-        w.line(f'fprintf(stderr, "%s: %s\\n", what, {name}_status_text(status));')
+    with w.block("static int failed(const char *what, const char *why)\n{"):
+        w.line(r'fprintf(stderr, "%s: %s\n", what, why);')
         w.line("return 1;")
     w.line()
-    with w.block("int main(int argc, char **argv)\n{"):
-        _main(w, program, weights_file, big)
-    return w.text()
+    return w
 
 
-def _main(w: Writer, program: Program, weights_file: str, big: str) -> None:
-    name = program.name
+def _dims(w: Writer, program: Program) -> None:
+    """Write the sizes of the example's inputs."""
     known = (*program.dims, *program.sizes)
     if known:
         told = ", ".join([*(c_comment(s.name) for s in program.dims),
@@ -48,16 +82,27 @@ def _main(w: Writer, program: Program, weights_file: str, big: str) -> None:
         w.line(f"{const}int64_t dims[] = {{{', '.join(values)}}}; /* {told} */")
     else:
         w.line("const int64_t *const dims = NULL; /* all sizes are fixed */")
-    w.line()
+
+
+def _load(w: Writer, name: str, weights_file: str, running: bool) -> None:
+    """Write what brings the weights into memory, as `weights` and `status`; `running`: which runs
+    change later."""
     w.line(f"{name}_weights weights;")
     w.line(f"const char *file = argc > 1 ? argv[1] : {c_string(weights_file)};"
            if weights_file else "(void)argc, (void)argv; /* no file is needed */")
     where = "file" if weights_file else "NULL"
-    w.line(f"int status = {name}_load(&weights, {where});")
-    w.line(f"if (status) return failed({where if weights_file else c_string(name)}, status);")
+    w.line(f"{'int' if running else 'const int'} status = {name}_load(&weights, {where});")
+    what = where if weights_file else c_string(name)
+    w.line(f"if (status) return failed({what}, {name}_status_text(status));")
     w.line()
+
+
+def _once(w: Writer, program: Program, weights: str) -> None:
+    """Write one run on zeros, with `status`: memory for it, what it gives, the memory freed."""
+    name, big = program.name, program.name.upper()
     w.line(f"const size_t bytes = {name}_arena_bytes(dims);")
-    w.line(f"if (!bytes) return failed(\"arena\", {big}_BAD_DIM);")
+    w.line(f"if (!bytes) return failed(\"arena\", "
+           f"{name}_status_text({big}_BAD_DIM));")
     w.line("void *arena = zeros(bytes);")
     for kind, ports in (("input", program.inputs), ("output", program.outputs)):
         for i, p in enumerate(ports):
@@ -68,8 +113,8 @@ def _main(w: Writer, program: Program, weights_file: str, big: str) -> None:
         held = ", ".join(f"{kind}{i}" for i in range(len(ports))) or "NULL"
         w.line(f"{const}{kind}s[] = {{{held}}};")
     w.line()
-    w.line(f"status = {name}_run(weights.data, arena, dims, inputs, outputs, 1);")
-    w.line(f"if (status) return failed({c_string(name)}, status);")
+    w.line(f"status = {name}_run({weights}, arena, dims, inputs, outputs, 1);")
+    w.line(f"if (status) return failed({c_string(name)}, {name}_status_text(status));")
     for i, p in enumerate(program.outputs):
         _show(w, program, i, p)
     w.line()
@@ -77,8 +122,6 @@ def _main(w: Writer, program: Program, weights_file: str, big: str) -> None:
         for i in range(len(ports)):
             w.line(f"free({kind}{i});")
     w.line("free(arena);")
-    w.line(f"{name}_free(&weights);")
-    w.line("return 0;")
 
 
 def _show(w: Writer, program: Program, i: int, p: Port) -> None:

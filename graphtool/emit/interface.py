@@ -56,7 +56,7 @@ int {name}_run(const void *weights, void *arena, {dims} *dims,
 _LOADING = """\
 /* The weights in memory. */
 typedef struct {{
-    const void *data; /* what {name}_run takes */
+    const void *data; /* what {takes} */
     void *memory;     /* what {name}_free gives back */
     size_t bytes;
 }} {name}_weights;
@@ -82,28 +82,34 @@ int {name}_level(void);
 
 
 def header(program: Program, *, levels: str = "", built_in: bool = False,
-           part: bool = False) -> str:
+           owner: str = "", state: bool = False) -> str:
     """The text of NAME.h; `levels` names the processor levels for which the library has a version
     each.
 
-    `built_in`: the weights are in the library. `part`: the program is a part of a larger build,
-    which loads the weights and owns the state that its runs update.
+    `built_in`: the weights are in the library. `owner`: the larger build of which the program is a
+    part, which loads the weights; with `state` it also owns the arrays that runs update.
     """
     name, weighs = program.name, bool(program.weights) and not built_in
-    loading = "" if part else _LOADING.format(
-        name=name, builtin=(_IN_FILE if weighs else _NO_FILE).format(name=name))
-    state = frozenset(i for _, i in program.donations) if part else frozenset[int]()
+    updated = frozenset(i for _, i in program.donations) if state else frozenset[int]()
     return _HEADER.format(
-        name=name, upper=name.upper(), dims=dims_type(program), loading=loading,
-        example="" if part else f"\n   {name}_example.c shows how to use it.",
-        weights=("`weights` is the data that NAME_load got." if weighs else
-                 "`weights` is NULL: the library has them.").replace("NAME", name),
+        name=name, upper=name.upper(), dims=dims_type(program),
+        loading="" if owner else loading(name, weighs),
+        example="" if owner else f"\n   {name}_example.c shows how to use it.",
+        weights=(f"`weights` is the data that {owner or name}_load got." if weighs else
+                 "`weights` is NULL: the library has them."),
         counts="\n".join(f"#define {name.upper()}_{k} {n}" for k, n in _counts(program)),
         ports="\n".join((*(f"/* {line} */" for line in _dims(program)),
-                         *port_lines(program, state))),
+                         *port_lines(program, updated))),
         statuses=enumeration(name, statuses(program)),
         sizes=_SIZES if program.sizes else "",
         levels=_LEVELS.format(name=name, levels=levels) if levels else "")
+
+
+def loading(name: str, weighs: bool, takes: str = "") -> str:
+    """The declarations of NAME_load and NAME_free; `weighs`: there is a file to load. `takes` says
+    who takes its data, by default NAME_run."""
+    return _LOADING.format(name=name, takes=takes or f"{name}_run takes",
+                           builtin=(_IN_FILE if weighs else _NO_FILE).format(name=name))
 
 
 def dims_type(program: Program) -> str:

@@ -28,6 +28,7 @@ BAD_FILE = Status(-6, "BAD_FILE", "the weights file is cut short, or is another 
 NO_MEMORY = Status(-7, "NO_MEMORY", "there is not enough memory for the weights")
 FIRST_RULE = -16  # of the first rule that sizes must satisfy; -17 is the next one
 FIRST_CHECK = -1000  # what a run returns whose first check fails; the second gives -1001
+LOADING = (NULL_POINTER, NO_FILE, BAD_FILE, NO_MEMORY)  # of NAME_load
 FIXED = (BAD_DIM, BAD_SIZE, NULL_POINTER, MISALIGNED, NO_FILE, BAD_FILE, NO_MEMORY)
 
 

@@ -96,6 +96,11 @@ TABLE: dict[str, tuple[str, str]] = {
                "An input must be a numpy array, or an object on the CPU that supports DLPack."),
     "GT2218": ("an output that the model does not have",
                "The help line lists the outputs; out= names some of them."),
+    "GT2222": ("a build of several entry points",
+               "Each entry point is a function with inputs and outputs of its own: --entry NAME, "
+               "or graphtool.load(folder, entry=NAME). `graphtool show BUILD` lists them."),
+    "GT2223": ("an entry point that the build does not have",
+               "`graphtool show BUILD` lists the entry points of a build."),
     "GT2221": ("a computed size or number that breaks its bound",
                "For these inputs a computed size is larger than the memory of the build allows, "
                "or breaks a promise of the model. The bound comes from --dynamic NAME=0..MOST at "

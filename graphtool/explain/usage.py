@@ -59,6 +59,10 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT3052": ("options that do not go with the kind of graph",
                "A training graph is built into four functions with its constants inside. Only a "
                "training graph runs in several processes."),
+    "GT3055": ("an option for a build of one function",
+               "With several models, or with NAME=MODEL, `build` makes entry points over one set "
+               "of weights, for one processor, as a library. Build each model by itself for a "
+               "program, for --march fat or for --keep."),
     "GT3054": ("--march fat for something of one level",
                "--march fat lowers a model once for each level of x86-64, so it needs a model "
                "or a graph. A program is lowered already, and training is compiled for one "

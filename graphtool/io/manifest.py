@@ -114,6 +114,23 @@ class TrainingRow:
 
 
 @dataclass(eq=False, repr=False)
+class EntryRow:
+    """What the manifest says of one of several entry points, in fields of the same names."""
+
+    arena: int | str
+    inputs: list[PortRow]
+    outputs: list[PortRow]
+    dims: list[DimRow]
+    donations: list[tuple[int, int]]
+    steps: list[StepRow]
+    assumes: str = "nothing"
+    sizes: list[SizeRow] = field(default_factory=list)
+    threads: ThreadsRow | None = None
+    requires: list[tuple[int | str, int | str]] = field(default_factory=list)
+    live: int | None = None
+
+
+@dataclass(eq=False, repr=False)
 class Manifest:
     """build.json: everything that a runtime needs, and facts for people."""
 
@@ -148,6 +165,8 @@ class Manifest:
     requires: list[tuple[int | str, int | str]] = field(default_factory=list)  # equal sizes
     index_checks: bool = False  # whether a run finds indices out of range
     live: int | None = None  # bytes of the arena that live at once, at most; None: sizes are open
+    entry: str = ""  # the entry point that the rows above describe, where a build has several
+    entries: dict[str, EntryRow] = field(default_factory=dict)  # the others
 
 
 def read_manifest(build_dir: Path) -> Manifest:

@@ -19,7 +19,8 @@ from graphtool.emit.levels import dispatcher
 from graphtool.io.weights import Weight, layout
 from graphtool.loops.program import Program
 from graphtool.native.blas import linking
-from graphtool.native.build import Job, Options, check_options, make, parts_of, weights_of
+from graphtool.native.build import Job, Options, check_options, make, parts_of
+from graphtool.native.common_weights import common, placed
 from graphtool.native.compiler import find
 from graphtool.symbolic import maximum
 from graphtool.target import X86_64, Levels, family
@@ -34,10 +35,8 @@ def build_fat(lowered: Mapping[int, Program], out_dir: Path, *, name: str,
     Options and errors are those of `build`; a compiler for another machine raises GT2124.
     """
     check_options(name, weights)
-    held = {w.digest: w for p in lowered.values() for w in weights_of(p, store)}
-    needed = [held[d] for d in sorted(held)]
-    at, _ = layout(needed)
-    variants = {level: _placed(replace(p, name=f"{name}_v{level}"), at)
+    needed = common(lowered.values(), store)
+    variants = {level: placed(replace(p, name=f"{name}_v{level}"), needed)
                 for level, p in lowered.items()}
     best = next(iter(variants.values()))
     whole = replace(best, name=name, meta={**best.meta, "target": "fat"},
@@ -49,18 +48,10 @@ def build_fat(lowered: Mapping[int, Program], out_dir: Path, *, name: str,
                f"{name}.h": header(whole, levels=span, built_in=bool(parts))}
     sources |= public_files(whole, 0 if parts else layout(needed)[1])
     for p in variants.values():
-        sources |= emit(p, parts, part=True)
+        sources |= emit(p, parts, owner=name)
     sources |= used_headers(sources.values())
     own = {p.name: linking(find(cc, targets[level], openmp=openmp), sources).of_class(
         p.meta.get("precision", "default")) for level, p in variants.items()}
     all_of_it = linking(find(cc, targets[min(targets)], openmp=openmp), sources)
     job = Job(whole, sources, needed, parts, all_of_it, Options(exe, static, weights), own)
     return make(job, out_dir, jobs, levels=list(variants))
-
-
-def _placed(program: Program, at: Mapping[str, int]) -> Program:
-    """The program with its weights where the common file has them."""
-    digest = dict(program.weights)
-    return replace(program, buffers=tuple(
-        replace(b, offset=at[digest[b.name]]) if b.name in digest else b
-        for b in program.buffers))

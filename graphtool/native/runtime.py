@@ -13,6 +13,7 @@ import numpy as np
 
 from graphtool.dtypes import dtype
 from graphtool.errors import InputError, listed, near
+from graphtool.io.entry_points import read_entry
 from graphtool.io.manifest import PortRow, check_hashes, read_manifest
 from graphtool.native import memory_map
 from graphtool.native.arrays import address, as_array, as_before
@@ -25,15 +26,18 @@ from graphtool.symbolic.parse import parse
 Array = np.ndarray[Any, Any]
 
 
-def load(build_dir: Path | str, threads: int | None = None, verify: bool = False) -> Model:
-    """A callable model: `model(**inputs) -> {output: array}`; see Model.
+def load(build_dir: Path | str, threads: int | None = None, verify: bool = False, *,
+         entry: str | None = None) -> Model:
+    """A callable model: `model(**inputs) -> {output: array}`; see Model. `entry` names one of the
+    entry points, where a build has several.
 
     `verify` checks the hashes of the library and the weights first, which reads both whole (0.12 s
-    for 100 MB); raises InputError GT2205 if they differ.
+    for 100 MB); raises InputError GT2205 if they differ, UsageError GT2222, GT2223 for the entry
+    point.
     """
     if verify:
         check_hashes(read_manifest(Path(build_dir)), Path(build_dir))
-    return Model(Path(build_dir), threads)
+    return Model(Path(build_dir), threads, entry)
 
 
 class _Spec:
@@ -61,8 +65,8 @@ class Model:
     arrays in the order of the outputs; `run(inputs, out=)` writes into given arrays.
     """
 
-    def __init__(self, build_dir: Path, threads: int | None) -> None:
-        self.manifest = m = read_manifest(build_dir)
+    def __init__(self, build_dir: Path, threads: int | None, entry: str | None = None) -> None:
+        self.manifest = m = read_entry(build_dir, entry)
         self._threads = threads or cores()
         self._table = dim_table(m.dims)
         self._names: dict[Dim, str] = {d: name for name, d in self._table.items()

@@ -62,7 +62,8 @@ def build_training(module: Module, out_dir: Path, *, name: str = "model",
     options = Options(exe, static, "embed")
     sources = training_sources(name, only, mpi)
     for program, held in lowered.values():
-        sources |= emit(program, parts_of(program.name, held, "embed"), part=True)
+        sources |= emit(program, parts_of(program.name, held, "embed"), owner=name,
+                        state=True)
     if exe:
         sources[f"{name}_main.c"] = trainer_program(name, only, _judge(module))
         sources |= used_headers(sources.values())

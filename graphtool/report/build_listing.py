@@ -7,6 +7,7 @@ from pathlib import Path
 
 from graphtool.errors import InputError
 from graphtool.io import files
+from graphtool.io.entry_points import chosen, names
 from graphtool.io.manifest import DimRow, Manifest, PortRow, StepRow
 from graphtool.report.sizes import human
 
@@ -22,20 +23,33 @@ def build_lines(m: Manifest, build_dir: Path) -> list[str]:
            f"compiler     {m.compiler}", f"flags        {' '.join(m.flags)}",
            f"precision    {m.precision}, assumes {_assumed(m.assumes)}, "
            f"{'with' if m.index_checks else 'without'} checks of indices"]
-    out += [f"dim          {_dim(d)}" for d in m.dims]
-    out += [f"input        {_port(p)}" for p in m.inputs]
-    out += [f"output       {_port(p)}" for p in m.outputs]
+    for one in interfaces(m):
+        out += [f"entry point  {one.entry}"] if m.entry else []
+        out += [f"dim          {_dim(d)}" for d in one.dims]
+        out += [f"input        {_port(p)}" for p in one.inputs]
+        out += [f"output       {_port(p)}" for p in one.outputs]
+        out += [_arena(one)] if m.entry else []
     if m.training is not None:
         out.append(f"training     {m.training.loss}, {m.training.optimizer}, learning rate "
                    f"{m.training.lr:g}, {len(m.training.state)} arrays of state "
                    f"({human(m.training.state_bytes, 'B')})")
-    out += [f"functions    {', '.join(functions(build_dir / m.header))}",
-            f"arena        {human(m.arena, 'B')}"
-            + (f", of which {human(m.live, 'B')} live at once" if m.live is not None else ""),
+    headers = [f"{one.name}.h" for one in interfaces(m)] if m.entry else []
+    found = [f for h in (*headers, m.header) for f in functions(build_dir / h)]
+    out += [f"functions    {', '.join(found)}", *([] if m.entry else [_arena(m)]),
             f"weights      {human(m.weights_bytes, 'B')}, {_WEIGHTS[m.weights_mode]}"]
     if m.threads is not None:
         out.append(f"threads      at most {m.threads.most}")
     return [*out, f"files        {', '.join(_files(m, build_dir))}"]
+
+
+def interfaces(m: Manifest) -> list[Manifest]:
+    """The manifest as each of the entry points has it; the manifest alone if there are none."""
+    return [chosen(m, entry) for entry in names(m)] or [m]
+
+
+def _arena(m: Manifest) -> str:
+    return (f"arena        {human(m.arena, 'B')}"
+            + (f", of which {human(m.live, 'B')} live at once" if m.live is not None else ""))
 
 
 _WEIGHTS = {"file": "in a file", "embed": "in the library", "c": "in the C"}

@@ -20,7 +20,8 @@ import msgspec
 import numpy as np
 
 from graphtool.errors import InputError
-from graphtool.io.manifest import Manifest, read_manifest
+from graphtool.io.entry_points import base, read_entry
+from graphtool.io.manifest import Manifest
 from graphtool.native.blas import linking
 from graphtool.native.compiler import Compiler, find
 from graphtool.native.runtime import Array, Model, load
@@ -73,7 +74,7 @@ class Profile(msgspec.Struct):
 
 
 def profile(build_dir: Path, arrays: Mapping[str, Array], threads: int | None = None,
-            runs: int = 30) -> tuple[Profile, Array]:
+            runs: int = 30, entry: str | None = None) -> tuple[Profile, Array]:
     """(the profile, the marks of the median run): marks are [threads, steps, marks] in ns, as in
     runtime.h.
 
@@ -81,12 +82,12 @@ def profile(build_dir: Path, arrays: Mapping[str, Array], threads: int | None = 
     InputError GT2219 for a build of an older version, GT2226 for a fat one and GT2228 for a step of
     several processes.
     """
-    manifest = _profiled(build_dir)
+    manifest = _profiled(build_dir, entry)
     with tempfile.TemporaryDirectory(prefix="graphtool-") as folder:
         work = Path(folder) / "profiled"
         shutil.copytree(build_dir, work)
-        compiler = _compile(work)
-        model = load(work, threads)
+        compiler = _compile(work, manifest)
+        model = load(work, threads, entry=entry)
         samples = _measure(model, arrays, runs)
         top = peaks(compiler, samples.shape[1], work)
         sources = kernel_lines(work, manifest.name)
@@ -106,9 +107,9 @@ def profile(build_dir: Path, arrays: Mapping[str, Array], threads: int | None = 
     return Profile(model.manifest.name, samples.shape[1], runs, total, top, rows), middle
 
 
-def _profiled(build_dir: Path) -> Manifest:
+def _profiled(build_dir: Path, entry: str | None) -> Manifest:
     """The manifest of the build; raises an error if it cannot be profiled."""
-    manifest = read_manifest(build_dir)
+    manifest = read_entry(build_dir, entry)
     if manifest.training is not None and manifest.training.distributed:
         raise InputError("GT2228", "this step exchanges gradients with other processes",
                          where=str(build_dir), hint="profile a build without --mpi")
@@ -126,9 +127,8 @@ def _over(a: float, b: float) -> float:
     return a / b if b else 0.0
 
 
-def _compile(work: Path) -> Compiler:
+def _compile(work: Path, m: Manifest) -> Compiler:
     """Compile and link a copied build again, its driver with clocks; returns the compiler."""
-    m = read_manifest(work)
     compiler = linking(find(None, named(m.target), openmp="-fopenmp" in m.flags), m.files)
     compiler = compiler.of_class(m.precision)
     # a build of release 1.0 has the width of its vectors in the flags alone
@@ -137,7 +137,7 @@ def _compile(work: Path) -> Compiler:
     clocks = replace(compiler, flags=(*compiler.flags, "-DGT_PROFILE"))
     headers = "".join(p.read_text() for p in sorted(work.glob("*.h")))
     objects = []
-    name = m.training.name if m.training else m.name
+    name = base(m)
     programs = (f"{name}_main.c", f"{name}_example.c")
     for unit in (work / f for f in sorted(m.files) if f.endswith(".c")):
         if re.search(r"_weights\d+\.c$", unit.name):

@@ -24,6 +24,7 @@ from graphtool.dtypes import dtype
 from graphtool.errors import UsageError
 from graphtool.importers import import_source
 from graphtool.importers.limits import Limits
+from graphtool.io import entry_points
 from graphtool.io.manifest import read_manifest
 from graphtool.ir import serial
 from graphtool.ir.graph import Module
@@ -49,13 +50,15 @@ class Side:
     module: Module | None = None
 
 
-def open_side(source: str) -> Side:
-    """The side for a path or a torch source. Raises UsageError GT3042 for anything else."""
+def open_side(source: str, entry: str | None = None) -> Side:
+    """The side for a path or a torch source; `entry` is for a build of several entry points.
+
+    Raises UsageError GT3042 for anything else, GT2222 and GT2223 for the entry point."""
     path = Path(source)
     if path.name == "-":  # `-` and DIR/-, the folder of its weights
         return of_module(serial.loads(sys.stdin.buffer.read(), folder=path.parent))
     if path.is_dir():
-        return of_build(path)
+        return of_build(path, entry=entry if entry_points.names(read_manifest(path)) else None)
     if source.endswith(".program.json"):
         return of_program(path)
     if source.endswith((".json", ".gt")):
@@ -77,9 +80,9 @@ def of_module(module: Module) -> Side:
                 lambda xs: interp.run(module, xs), partial(random_inputs, module), module)
 
 
-def of_build(path: Path, threads: int | None = None) -> Side:
-    """Compiled code, run with so many threads."""
-    model = runtime.load(path, threads)
+def of_build(path: Path, threads: int | None = None, entry: str | None = None) -> Side:
+    """Compiled code, or one of its entry points, run with so many threads."""
+    model = runtime.load(path, threads, entry=entry)
     return Side("build", tuple(p.name for p in model.inputs), lambda xs: dict(model.run(xs)),
                 partial(build_inputs, model))
 

@@ -11,7 +11,7 @@ from graphtool.io import files
 from graphtool.io.manifest import read_manifest
 from graphtool.ir.graph import Module
 from graphtool.loops.program import Program
-from graphtool.report.build_listing import KERNELS, build_lines, kernel_rows
+from graphtool.report.build_listing import KERNELS, build_lines, interfaces, kernel_rows
 from graphtool.report.compiled import program_of
 from graphtool.report.diff import diff
 from graphtool.report.diff_text import text
@@ -43,7 +43,8 @@ def of_build(name: str, folder: Path) -> dict[str, Any]:
     """A build: its manifest in short, and its kernels."""
     manifest = read_manifest(folder)
     return {"name": name, "kind": "build", "lines": build_lines(manifest, folder), "charts": [],
-            "table": {"head": KERNELS, "rows": kernel_rows(manifest)}}
+            "table": {"head": KERNELS, "rows": [
+                row for m in interfaces(manifest) for row in kernel_rows(m)]}}
 
 
 def of_profile(name: str, path: Path) -> dict[str, Any]:

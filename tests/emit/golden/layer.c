@@ -182,9 +182,9 @@ static void *zeros(size_t bytes)
     return p;
 }
 
-static int failed(const char *what, int status)
+static int failed(const char *what, const char *why)
 {
-    fprintf(stderr, "%s: %s\n", what, model_status_text(status));
+    fprintf(stderr, "%s: %s\n", what, why);
     return 1;
 }
 
@@ -195,10 +195,10 @@ int main(int argc, char **argv)
     model_weights weights;
     const char *file = argc > 1 ? argv[1] : "model.safetensors";
     int status = model_load(&weights, file);
-    if (status) return failed(file, status);
+    if (status) return failed(file, model_status_text(status));
 
     const size_t bytes = model_arena_bytes(dims);
-    if (!bytes) return failed("arena", MODEL_BAD_DIM);
+    if (!bytes) return failed("arena", model_status_text(MODEL_BAD_DIM));
     void *arena = zeros(bytes);
     float *input0 = zeros(MODEL_INPUT0_BYTES(dims)); /* x0 */
     float *output0 = zeros(MODEL_OUTPUT0_BYTES(dims)); /* y0 */
@@ -206,7 +206,7 @@ int main(int argc, char **argv)
     void *const outputs[] = {output0};
 
     status = model_run(weights.data, arena, dims, inputs, outputs, 1);
-    if (status) return failed("model", status);
+    if (status) return failed("model", model_status_text(status));
     printf("outputs[0]:"); /* y0 */
     for (int64_t i = 0; i < MODEL_OUTPUT0_COUNT(dims) && i < 8; i++)
         printf(" %g", (double)output0[i]);

@@ -1,0 +1,110 @@
+"""Compiles several entry points over one set of weights into one library.
+
+Each entry point is a model of its own, called NAME_ENTRY, which was lowered by itself; the weights
+file has what they read, equal arrays once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from graphtool.emit.c import emit
+from graphtool.emit.embedded_weights import Part
+from graphtool.emit.entries import entries_sources
+from graphtool.emit.example import example_of_entries
+from graphtool.emit.headers import used_headers
+from graphtool.emit.loading import loader
+from graphtool.emit.names import check_name
+from graphtool.errors import UsageError
+from graphtool.io.directory import replacing
+from graphtool.io.entry_points import FIELDS
+from graphtool.io.weights import Weight, layout
+from graphtool.loops.program import Program, runs
+from graphtool.native.blas import linking
+from graphtool.native.build import (
+    Options,
+    build_key,
+    check_options,
+    compile_all,
+    describe,
+    parts_of,
+    unchanged,
+    write_manifest,
+    write_weights,
+)
+from graphtool.native.common_weights import common, placed
+from graphtool.native.compiler import find
+from graphtool.target import Target
+
+TAKEN = ("example", "kernels", "load", "main", "status_text", "free", "weights")
+
+
+def check_entries(name: str, entries: tuple[str, ...]) -> None:
+    """Raises UsageError GT2110 for an entry point that cannot have a function or a file of its
+    own."""
+    for entry in entries:
+        check_name(entry)
+        if entry in TAKEN:
+            raise UsageError("GT2110", f"{name}_{entry} is another function or file of the build",
+                             hint="give the entry point another name: NAME=graph.json")
+    if twice := [e for e in entries if entries.count(e) > 1]:
+        raise UsageError("GT2110", f"two entry points are called {twice[0]!r}",
+                         hint="give them names: prefill=a.graph.json decode=b.graph.json")
+
+
+def build_entries(lowered: Mapping[str, Program], out_dir: Path, *, name: str, target: Target,
+                  store: Mapping[str, Weight], cc: str | None = None, jobs: int | None = None,
+                  static: bool = False, openmp: bool = True, weights: str = "file") -> Path:
+    """Compile the programs of one model's entry points, by their names, into one build directory.
+
+    Options and errors are those of `build`; UsageError GT2110 also for an entry point's name.
+    """
+    check_options(name, weights)
+    check_entries(name, tuple(lowered))
+    held = common(lowered.values(), store)
+    programs = {entry: placed(replace(p, name=f"{name}_{entry}"), held)
+                for entry, p in lowered.items()}
+    parts = parts_of(name, held, weights)
+    sources = _sources(name, programs, held, parts)
+    compiler = linking(find(cc, target, openmp=openmp), sources)
+    compiler = compiler.of_class(next(iter(programs.values())).meta.get("precision", "default"))
+    told = [repr(s.choice) for p in programs.values() for s in runs(p.steps)]
+    options = Options(False, static, weights)
+    key = build_key(sources, [*(w.digest for w in held), *told], compiler, options)
+    if unchanged(out_dir, key):
+        return out_dir
+    with replacing(out_dir) as work:
+        for file, source in sources.items():
+            (work / file).write_text(source)
+        offset = write_weights(work, name, held, parts, weights)
+        made = compile_all(work, name, (name,), compiler, jobs, options)
+        write_manifest(work, made | _rows(name, programs, held, key)
+                       | {"weights_offset": offset, "weights_mode": weights})
+    return out_dir
+
+
+def _sources(name: str, programs: Mapping[str, Program], held: list[Weight],
+             parts: tuple[Part, ...]) -> dict[str, str]:
+    """All files of C, by name."""
+    size = 0 if parts else layout(held)[1]
+    sources = entries_sources(name, programs, bool(size))
+    sources[f"{name}_load.c"] = loader(name, size)
+    sources[f"{name}_example.c"] = example_of_entries(
+        name, list(programs.values()), f"{name}.safetensors" if size else "")
+    sources |= used_headers(sources.values())
+    for program in programs.values():
+        sources |= emit(program, parts, owner=name)
+    return sources
+
+
+def _rows(name: str, programs: Mapping[str, Program], held: list[Weight],
+          key: str) -> dict[str, Any]:
+    """What build.json says: of the first entry point as of a model, of the others in `entries`."""
+    first, *others = programs
+    rows = {entry: describe(p, held, key) for entry, p in programs.items()}
+    return rows[first] | {
+        "name": name, "header": f"{name}.h", "weights": f"{name}.safetensors", "entry": first,
+        "entries": {entry: {k: rows[entry][k] for k in FIELDS} for entry in others}}
