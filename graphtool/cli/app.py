@@ -14,6 +14,7 @@ from graphtool.cli import (
     demo,
     derivatives,
     faultfinding,
+    git,
     inspect,
     quantising,
     running,
@@ -63,7 +64,13 @@ cache = typer.Typer(**SETTINGS, help="Manage the cache of compiled objects.")
 cache.command("dir", epilog=epilog("cache dir"))(compiling.cache_dir)
 cache.command("prune", epilog=epilog("cache prune"))(compiling.cache_prune)
 cache.command("clear", epilog=epilog("cache clear"))(compiling.cache_clear)
-app = typer.Typer(cls=group({**dict(VERBS), "cache": cache}, epilog), **SETTINGS,
+versioned = typer.Typer(**SETTINGS, help="Show and merge graph files in git by structure.")
+for _name, _verb in (("install", git.install), ("uninstall", git.uninstall),
+                     ("status", git.status), ("check", git.check),
+                     ("review", git.review), ("textconv", git.textconv), ("merge", git.merge),
+                     ("merge-weights", git.merge_weights)):
+    versioned.command(_name, epilog=epilog(f"git {_name}"))(_verb)
+app = typer.Typer(cls=group({**dict(VERBS), "cache": cache, "git": versioned}, epilog), **SETTINGS,
                   context_settings={"help_option_names": ["-h", "--help"]})
 
 

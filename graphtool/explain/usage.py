@@ -130,6 +130,17 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT3037": ("unreadable axes of examples",
                "vmap takes `--in-axes x=1,table=none` with the inputs' names, and `--size 8` or "
                "the name of a dim that the graph does not have yet."),
+    "GT3130": ("no working tree of git",
+               "`graphtool git` works in the repository of the current folder."),
+    "GT3131": ("git is not installed", "`graphtool git` calls the program git."),
+    "GT3132": ("git cannot write its configuration",
+               "The message is git's own. If another git is at work, .git/config.lock exists."),
+    "GT3133": ("weights that cannot be merged",
+               "Graphs name their weights by hash, so that two files can be joined. Another "
+               "safetensors file needs a person to choose."),
+    "GT3134": ("an unknown revision",
+               "git found no common ancestor of HEAD and the revision. Actions fetch one commit "
+               "unless actions/checkout is given fetch-depth: 0."),
     "GT3120": ("an unreadable option of quantise",
                "The error says which option, and how it is written."),
 }

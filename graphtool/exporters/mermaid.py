@@ -17,12 +17,12 @@ def mermaid(p: Picture) -> str:
 
 
 def _box(b: Box) -> str:
-    label = "<br/>".join(map(_escape, b.lines))
+    label = "<br/>".join(map(escape, b.lines))
     left, right = ("([", "])") if b.kind in ("input", "output") else ("[", "]")
     return f'{b.id}{left}"{label}"{right}'
 
 
-def _escape(text: str) -> str:
+def escape(text: str) -> str:
     """The text with Mermaid's special characters as its entities, `#name;` or `#number;`."""
     out = text.replace("#", "#35;").replace("&", "&amp;")
     for char, entity in (("<", "#lt;"), (">", "#gt;"), ('"', "#quot;"), ("`", "#96;")):

@@ -50,8 +50,18 @@ def read_json(data: bytes | str, where: str) -> Any:
             compact(found).encode()  # raises for one half of a surrogate pair
         return found
     except (ValueError, UnicodeDecodeError, RecursionError) as error:
+        if conflicted(data):
+            raise InputError("GT0331", "git left a conflict in it", where=where, hint=(
+                "take one side: git checkout --ours, or --theirs; `graphtool git install` merges "
+                "graphs by structure")) from error
         raise InputError("GT0331", f"not a JSON artifact, or cut short: {error}",
                          where=where) from error
+
+
+def conflicted(data: bytes | str) -> bool:
+    """Whether a text has the lines that git puts around a conflict."""
+    text = data.decode(errors="replace") if isinstance(data, bytes) else data
+    return all(f"\n{mark} " in f"\n{text}" for mark in ("<<<<<<<", ">>>>>>>"))
 
 
 def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

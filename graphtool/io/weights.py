@@ -38,6 +38,11 @@ class Mapped:
     checked: bool = False
 
 
+@dataclass(slots=True)
+class Missing(Mapped):
+    """Data that are not at hand; `data` has their shape only."""
+
+
 @dataclass(frozen=True, slots=True)
 class Weight:
     """A constant array. Equality is by digest, type and shape; `held` has or maps the data: the
@@ -54,6 +59,8 @@ class Weight:
         held = self.held
         if not isinstance(held, Mapped):
             return held
+        if isinstance(held, Missing):
+            raise InputError("GT0320", "the weights file is not at hand", where=self.digest)
         if not held.checked:
             if not intact(self):
                 raise InputError("GT0321", f"the data of {self.digest[:19]}… are damaged",
@@ -82,6 +89,8 @@ def intact(w: Weight) -> bool:
     """Whether the data have the digest; 100 MB take 0.12 s on one core."""
     if not isinstance(w.held, Mapped) or w.held.checked:
         return True
+    if isinstance(w.held, Missing):
+        return False
     forms = (w.held.data, w.held.as_written)
     return any(w.digest == _digest(x, w.dtype, w.shape) for x in forms if x is not None)
 
@@ -95,6 +104,14 @@ def weight(array: Array) -> Weight:
     stored = pack(data, row.bits) if row.is_packed else data.view()
     stored.flags.writeable = False
     return Weight(_digest(stored, row, tuple(data.shape)), row, tuple(data.shape), stored)
+
+
+def missing(digest: str, row: DType, shape: tuple[int, ...]) -> Weight:
+    """A weight of which only digest, type and shape are known; reading its data raises GT0320."""
+    count = math.prod(shape)
+    data = np.broadcast_to(np.zeros((), np.uint8), (-(-count * row.bits // 8),)) if (
+        row.is_packed) else np.broadcast_to(np.zeros((), row.numpy), shape)
+    return Weight(digest, row, shape, Missing(data, Path()))
 
 
 def _digest(stored: Array, row: DType, shape: tuple[int, ...]) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from graphtool.dtypes import DType, dtype
 from graphtool.errors import InputError, InternalError, listed
 from graphtool.io import files, pairs, weights
 from graphtool.io.weights import Weight
@@ -18,11 +19,11 @@ from graphtool.ir.decode import Place, module_of, parse, rows
 from graphtool.ir.encode import INLINE, dumps, inline
 from graphtool.ir.graph import Graph, Module, is_constant
 from graphtool.ir.parse import parse as parse_listing
-from graphtool.ir.records import GraphFile
+from graphtool.ir.records import GraphFile, InputRow, ParamRow
 from graphtool.ir.verify import verify_module
 
-__all__ = ["INLINE", "GraphFile", "collect_all", "collect_weights", "dumps", "is_listing", "load",
-           "load_pair", "loads", "save"]
+__all__ = ["INLINE", "GraphFile", "collect_all", "collect_weights", "dumps", "file_of",
+           "is_listing", "load", "load_pair", "loads", "of_rows", "save"]
 SUFFIX = ".gt"  # of a file that holds the listing
 
 
@@ -112,6 +113,32 @@ def loads(data: bytes | str, where: str = "-", folder: Path | None = None) -> Mo
         _beside(file.weights, where)
     store = _store(folder / file.weights) if folder is not None and file.weights else {}
     return _checked(module_of(file, store, where, place), where)
+
+
+def file_of(data: bytes, where: str) -> GraphFile:
+    """The rows of a graph file or a listing, not yet checked for meaning."""
+    return _rows(data, where, is_listing(data))[0]
+
+
+def of_rows(file: GraphFile, where: str) -> Module:
+    """The module of rows whose weights file is not at hand: of its weights only the digests, types
+    and shapes are known. Types that the rows leave open are inferred.
+
+    Raises InputError GT0344 to GT0356, GT04xx; GT0320 where the data of a weight are wanted.
+    """
+    rows: list[ParamRow | InputRow] = [*file.params, *file.inputs]
+    for region in file.regions:
+        rows += region.params
+    store = {r.data: weights.missing(r.data, *_declared(r.type)) for r in rows
+             if r.data and r.data.startswith("sha256:")}
+    return _checked(module_of(file, store, where, lambda region, label: label), where)
+
+
+def _declared(text: str) -> tuple[DType, tuple[int, ...]]:
+    """The element type and the sizes of a constant's type; none for what cannot be one."""
+    name, _, sizes = text.rstrip("]").partition("[")
+    parts = sizes.split(",") if sizes else []
+    return dtype(name), tuple(int(d) if d.strip().isdecimal() else 0 for d in parts)
 
 
 def _store(side: Path) -> Mapping[str, Weight]:

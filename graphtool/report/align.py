@@ -30,6 +30,7 @@ class Item:
     where: str = ""
     content: str = ""  # a constant's digest, an input's position
     users: list[tuple[int, int]] = field(default_factory=list)  # (item, operand position)
+    inner: bool = False  # in a region
 
     @property
     def label(self) -> tuple[str, tuple[tuple[str, str], ...]]:
@@ -71,11 +72,13 @@ def _flatten_nodes(graph: Graph, items: list[Item], env: dict[Value, Port],
 def _flatten_region(key: str, region: Graph, args: tuple[Arg, ...], items: list[Item],
                     prefix: str) -> tuple[Port, ...]:
     inner: dict[Value, Port] = {}
-    names = value_names(region)
+    names, first = value_names(region), len(items)
     for i, v in enumerate(region.inputs):
         inner[v] = (len(items), 0)
         items.append(Item("region", {"input": f"{key} {i}"}, args, (v.type,), prefix + names[v]))
     _flatten_nodes(region, items, inner, names, prefix)
+    for item in items[first:]:
+        item.inner = True
     return tuple(inner[v] for v in region.outputs)
 
 

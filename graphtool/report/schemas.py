@@ -18,6 +18,7 @@ from graphtool.report.captures import Captures
 from graphtool.report.catalog import Ops, Passes
 from graphtool.report.diff import Diff
 from graphtool.report.doctor import Doctor
+from graphtool.report.git import GitStatus, HookReport, Review
 from graphtool.report.graph_schema import constrain
 from graphtool.report.listing import Listing
 from graphtool.report.profile import Profile
@@ -33,7 +34,8 @@ TYPES: dict[str, Any] = {
     "listing": Listing, "diff": Diff, "ops": Ops, "passes": Passes, "support": Support,
     "doctor": Doctor, "bench": Bench, "profile": Profile, "tune": TuneReport,
     "tuning": Row, "why": WhyReport, "why-not-fused": WhyNot,
-    "captures": Captures, "quantise": QuantiseReport}
+    "captures": Captures, "quantise": QuantiseReport, "git-status": GitStatus,
+    "git-check": HookReport, "review": Review}
 
 
 def schema_text(name: str, type: Any) -> str:
