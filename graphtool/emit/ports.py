@@ -63,6 +63,7 @@ def port_lines(program: Program, left_out: frozenset[int] = frozenset()) -> Iter
     from them have the comment alone."""
     printer, name = MacroPrinter(program), program.name.upper()
     rooms = {b.slot: b.size for b in program.buffers if b.space == "output"}
+    donors = dict(program.donations)
     updated = {o for o, i in program.donations if i in left_out}
     for kind, ports, skipped in (("input", program.inputs, left_out),
                                  ("output", program.outputs, updated)):
@@ -70,6 +71,8 @@ def port_lines(program: Program, left_out: frozenset[int] = frozenset()) -> Iter
             room = rooms[i] if kind == "output" and open_sizes(program, p) else None
             shape = c_comment(", ".join(str(d) for d in p.shape))
             more = "" if room is None else f", with room for {c_comment(str(room))}"
+            if kind == "output" and i in donors and i not in skipped:
+                more += f",\n   which takes the place of inputs[{donors[i]}]: give both one array"
             yield f"/* {kind}s[{i}]: {p.dtype.c} {c_comment(p.name)}[{shape}]{more} */"
             if i not in skipped:
                 yield from _macros(printer, f"{name}_{kind.upper()}{i}", p, room)

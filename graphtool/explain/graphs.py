@@ -94,6 +94,10 @@ TABLE: dict[str, tuple[str, str]] = {
                "so it must know the largest trip count: `graphtool grad --bound 64`, or the "
                "attribute `bound` of the loop. With a bound, the loop stops after that many "
                "iterations."),
+    "GT0626": ("no cache to keep",
+               "The pass `cache` looks for outputs that are an input of open size with new "
+               "elements joined to it, as the past of a decoder is, all of one size. Import the "
+               "model with that size open: --dynamic 'P@k0.2,v0.2=1..4096'."),
     "GT0625": ("a target of a size that the run computes",
                "The rows of the result are counted by the run, so no array of targets can be "
                "prepared for them. Compute the loss in the model, and name it with --loss."),

@@ -333,6 +333,8 @@ class Assigner:
         out, x = node.outputs[0], node.inputs[0]
         assert isinstance(x, Value)
         seen = view_of(node, self.out.views[x])
+        if seen is not None and self.wanted.get(out) == seen:
+            return seen  # a part of a donor, at its own place in the result
         if out in self.wanted or seen is None or not self.readable(out, seen):
             target = self.wanted.get(out) or self.fresh(out)
             if all(d != 0 for d in target.shape):

@@ -15,6 +15,8 @@ from graphtool.ir.run_sizes import needs
 from graphtool.loops.ir import Let, Name, Stmt, Store
 from graphtool.loops.walk import accesses, map_bodies
 from graphtool.lower.units import Point, Unit
+from graphtool.ops import assume, concat, scatter
+from graphtool.ops import slice as slice_
 
 
 @dataclass
@@ -42,6 +44,9 @@ def donation(module: Module, units: list[Unit], first: Collection[Point] = ()) -
     if out.donors:
         order = _Order(graph, units)
         for o, i in out.donors.items():
+            if order.windowed(graph.outputs[o], graph.inputs[i]):
+                out.in_place.add(o)
+                continue
             before = order.readers(graph.outputs[o], graph.inputs[i])
             if before is None:
                 continue
@@ -57,6 +62,11 @@ def donation(module: Module, units: list[Unit], first: Collection[Point] = ()) -
     return out
 
 
+def scattered_into(node: Node, x: Value) -> bool:
+    """Whether the node writes updates into x, and reads it for nothing else."""
+    return node.op is scatter and node.inputs[0] is x and x not in node.inputs[1:]
+
+
 class _Order:
     """The order in which units run, with the edges that donations add."""
 
@@ -66,7 +76,7 @@ class _Order:
         self.point |= {n: u for u in units for n in u.nodes}
         self.writer = {v: u for u in units for v in u.outputs}
         self.read_by: dict[Value, list[Node]] = {}
-        made = {v: n for n in graph.nodes for v in n.outputs}
+        self.maker = made = {v: n for n in graph.nodes for v in n.outputs}
         self.next: dict[Point, set[Point]] = {}
         for n in graph.nodes:
             for x in n.inputs:
@@ -92,7 +102,8 @@ class _Order:
             for node in self.read_by.get(here, ()):
                 point = self.point[node]
                 if point is unit:
-                    if here is not x or not self.elementwise(node, unit, v):
+                    if here is not x or not (self.elementwise(node, unit, v)
+                                             or scattered_into(node, x)):
                         return None
                     continue
                 found.add(point)
@@ -101,6 +112,31 @@ class _Order:
                     seen.update(fresh)
                     pending += fresh
         return found
+
+    def windowed(self, v: Value, x: Value) -> bool:
+        """Whether v consists of parts of donor x at their own places, and of new parts beside them.
+
+        Then a run writes the new parts and nothing else. All that reads x reads those parts of it
+        that stay, so that no order is needed; a run that fails leaves these as they were.
+        """
+        node = self.maker.get(v)
+        if node is None or node.op is not concat or self.graph.outputs.count(v) != 1 or (
+                x in self.graph.outputs):
+            return False
+        axis, at, kept = node.attrs["axis"] % v.type.rank, 0, set[Node]()
+        for y in node.inputs:
+            assert isinstance(y, Value)
+            part = self.maker.get(y)
+            while part is not None and part.op is assume and isinstance(part.inputs[0], Value):
+                part = self.maker.get(part.inputs[0])
+            if part is not None and part.op is slice_ and part.inputs[0] is x:
+                start = part.attrs["start"]
+                if any(a != (at if i == axis else 0) for i, a in enumerate(start)) or any(
+                        s != 1 for s in part.attrs["strides"]):
+                    return False
+                kept.add(part)
+            at = at + y.type.shape[axis]
+        return bool(kept) and kept >= set(self.read_by.get(x, ()))
 
     def elementwise(self, node: Node, unit: Unit, v: Value) -> bool:
         """Whether everything that the unit computes from the node's result has v's shape, element

@@ -63,8 +63,9 @@ def _cumulative(node: Node, assignment: Assignment) -> Lowered:
 # ---- scatter -----------------------------------------------------------------------------------
 
 def _scatter(node: Node, assignment: Assignment) -> Lowered:
-    """x copied, then the updates in order. The threads share an axis that no index addresses, so
-    that each writes its own part; without such an axis a single thread does everything."""
+    """x copied, unless the result takes its place, then the updates in order. The threads share an
+    axis that no index addresses, so that each writes its own part; without such an axis a single
+    thread does everything."""
     x, indices, updates = (_operand(node, n, assignment) for n in range(3))
     out = assignment.views[node.outputs[0]]
     axes, batch = node.attrs["axes"], node.attrs["batch"]
@@ -77,7 +78,7 @@ def _scatter(node: Node, assignment: Assignment) -> Lowered:
         return loops, tuple(0 if d == 1 else symbol_of(s) for s, d, _ in loops)
 
     every, idx = axes_of_out()
-    copy = _loops(every, (Store(out.buffer, out.index(idx), Load(
+    copy = () if x == out else _loops(every, (Store(out.buffer, out.index(idx), Load(
         x.buffer, x.index(idx), x.dtype)),))
     every, idx = axes_of_out()
     lead = [iterator(names.new("u"), d) for d in indices.shape[batch:-1]]
@@ -98,6 +99,7 @@ def _scatter(node: Node, assignment: Assignment) -> Lowered:
     body = _loops([*every[:batch], *((s, d, False) for s, d in zip(
         lead, indices.shape[batch:-1], strict=True))], body)
     size = product(out.shape) + product(updates.shape)
+    size = size if copy else product(updates.shape)
     return Lowered((*copy, *body), product(updates.shape),
                    0 if shared is None else work_of(size))
 

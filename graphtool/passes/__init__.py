@@ -11,7 +11,7 @@ import inspect
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache as remembered
 from typing import Any, get_type_hints
 
 from graphtool.errors import GraphtoolError, InternalError, UsageError
@@ -21,6 +21,7 @@ from graphtool.ir.run_sizes import all_nodes
 from graphtool.ir.verify import verify_module
 from graphtool.passes.amp import amp
 from graphtool.passes.arguments import PassCall, checked, form, parse
+from graphtool.passes.cache import cache
 from graphtool.passes.chunk import chunk
 from graphtool.passes.cse import cse
 from graphtool.passes.dce import dce
@@ -62,6 +63,8 @@ PASSES: list[Pass] = [
          "later passes may drop.", default=False),
     Pass("specialize", specialize, "With known sizes every later pass can decide more.",
          default=False),
+    Pass("cache", cache, "It looks for an input joined with new elements, as the model's author "
+         "wrote it; later passes join more.", default=False),
     Pass("remat", remat, "It chooses among the values that the model's author wrote; after later "
          "passes these are split, merged or tied to kernels.", default=False),
     Pass("quantise", quantise, "It rounds the weights that the author wrote, not packed ones; and "
@@ -242,7 +245,7 @@ def _apply(call: PassCall, module: Module, supply: Mapping[str, Any]) -> Module:
     return dataclasses.replace(module, graph=graph, meta=meta)
 
 
-@cache
+@remembered
 def _signature(function: Callable[..., Any]) -> tuple[Mapping[str, inspect.Parameter], bool]:
     """The parameters of a pass, and whether it takes a module."""
     parameters = inspect.signature(function).parameters

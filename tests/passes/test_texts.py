@@ -32,7 +32,7 @@ FILES = sorted(HERE.glob("*/*.txt"))
 NOT_PRINTED = ("version ", "weights ", "history ", "choice ")
 ROUGH = {  # tolerances, else 2e-5
     "amp": 0.05, "integer": 0.1, "quantise": 0.03, "freeze": 1e-4, "layout": 1e-4}
-OTHER_INPUTS = {"specialize", "distribute"}  # passes after which other inputs are wanted
+OTHER_INPUTS = {"cache", "specialize", "distribute"}  # passes after which other inputs are wanted
 
 
 def opt(command: str, source: str, folder: Path) -> str:

@@ -1,0 +1,169 @@
+"""A cache that grows by copying becomes one of a fixed room that each run writes into.
+
+Exported language models take a past of any length P and give back the past and the new keys,
+joined: each step copies all of it. Here the input and the output have room for `max` elements along
+that axis, the output is donated from the input, and a run writes the new elements behind the first
+P. What reads the joined keys reads the first P + S elements of the room. P becomes a number that
+the caller gives, the position; to go back n elements is to give a smaller one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from graphtool import dtypes
+from graphtool import ops as o
+from graphtool.errors import UsageError
+from graphtool.ir.bind import bind
+from graphtool.ir.graph import Graph, Module, Node, TensorType, Value, producers
+from graphtool.ir.run_sizes import bare
+from graphtool.ir.trace import Builder, Tracer, replay
+from graphtool.symbolic import Dim, Symbol, bounds, dim_of, symbols
+
+POSITION = "position"
+
+
+@dataclass(frozen=True)
+class Grown:
+    """An output that is an input and what came new, joined along `axis`; both by number."""
+
+    output: int
+    input: int
+    axis: int
+    size: Symbol  # of the input along the axis
+
+
+def cache(module: Module, *, max: int, position: str = POSITION) -> Module:
+    """The module whose growing caches have room for `max` elements and are updated in place.
+
+    `position` names the new input, i64[]: how many elements are valid before the run. Other inputs
+    whose sizes depend on that number, such as masks, get their room for `max` too. Raises
+    UsageError GT0626 where no output is an input of open size joined with new elements, or where
+    several grow apart.
+    """
+    found = list(_grown(module))
+    names = {g.size.name for g in found}
+    if len(names) != 1:
+        what = "no output is" if not found else f"{len(names)} sizes grow apart: "
+        raise UsageError("GT0626", f"cache: {what}" + (
+            " an input of open size with new elements joined to it" if not found else
+            ", ".join(sorted(names))), hint="import the step of a decoder with its past as inputs, "
+            "whose length is open: --dynamic 'P@past.2=1..4096'")
+    if max < 1:
+        raise UsageError("GT0626", f"cache: max is {max}, 1 or more expected")
+    return _Rewriting(module, found, max, position).module()
+
+
+def _grown(module: Module) -> Iterator[Grown]:
+    """The outputs that are a cache and its new elements."""
+    graph, made = module.graph, producers(module.graph)
+    inputs = {v: i for i, v in enumerate(graph.inputs)}
+    donated = {out for out, _ in module.donations}
+    for out, v in enumerate(graph.outputs):
+        node = made.get(v)
+        if node is None or node.op is not o.concat or len(node.inputs) != 2 or out in donated:
+            continue
+        past, axis = node.inputs[0], node.attrs["axis"] % v.type.rank
+        if isinstance(past, Value) and past in inputs and graph.outputs.count(v) == 1:
+            size = bare(past.type.shape[axis])
+            if size is not None and size.name in module.symbols:
+                yield Grown(out, inputs[past], axis, size)
+
+
+class _Rewriting:
+    """One module on its way. `past` is the size of the caches before a run, `new` what a run
+    adds."""
+
+    def __init__(self, module: Module, found: Sequence[Grown], room: int, name: str) -> None:
+        self.room, self.found, self.name, self.old = room, found, name, module
+        size = found[0].size
+        self.old_size = size.name
+        sizes = _told(module, size.name)
+        self.requires = tuple(e for e in (e.under(sizes) for e in module.requires)
+                              if e.holds is not True)
+        self.new = self.added(bind(module.graph, sizes), found[0])
+        most = bounds(self.new)[0] or 0
+        self.past = dim_of(Symbol(size.name, 0, room - most))
+        self.symbols = {n: s for n, s in module.symbols.items() if n not in (*sizes, size.name)}
+        self.graph = bind(bind(module.graph, sizes), {size.name: self.past})
+        self.builder = Builder()
+
+    def added(self, graph: Graph, g: Grown) -> Dim:
+        """The number of new elements, the same for each cache."""
+        total = graph.outputs[g.output].type.shape[g.axis]
+        return total - dim_of(g.size)
+
+    def module(self) -> Module:
+        """The module with caches of a fixed room."""
+        caches = {g.input: g for g in self.found}
+        position = self.builder.input(TensorType(dtypes.int64, ()), self.name)
+        given: list[Tracer] = []
+        with self.builder.scope(self.name):
+            last = self.room - self.new
+            counted = o.size(position, size=self.past, most=last, checked=True)
+        assert isinstance(counted, Tracer)
+        args = []
+        for v in self.graph.inputs:
+            room = tuple(self.room if self.old_size in {s.name for s in symbols(d)} else d
+                         for d in v.type.shape)
+            given.append(self.builder.input(TensorType(v.type.dtype, room), v.hint))
+            args.append(given[-1].value if room == v.type.shape else
+                        self.part(given[-1], v.hint, 0, v.type.shape).value)
+        nodes = {self.graph.outputs[g.output]: (g, given[g.input]) for g in caches.values()}
+        written: dict[Value, Value] = {}
+
+        def apply(node: Node, *operands: Any) -> tuple[Value, ...]:
+            if (at := nodes.get(node.outputs[0])) is not None:
+                whole, seen = self.written(node, operands, *at)
+                written[node.outputs[0]] = whole
+                return (seen,)
+            self.builder.add(dataclasses.replace(node, inputs=operands))
+            return node.outputs
+        outputs = replay(self.graph, args, apply)
+        whole = [written.get(v, y) for v, y in zip(self.graph.outputs, outputs, strict=True)]
+        graph = Graph((*(x.value for x in given), position.value), tuple(self.builder.nodes),
+                      tuple(whole))
+        pairs = tuple((g.output, g.input) for g in self.found)
+        return dataclasses.replace(
+            self.old, graph=graph, symbols=self.symbols, requires=self.requires,
+            donations=(*self.old.donations, *pairs))
+
+    def written(self, node: Node, operands: Sequence[Any], g: Grown,
+                room: Tracer) -> tuple[Value, Value]:
+        """The cache after the run, and the part of it that is valid."""
+        shape, hint = list(room.shape), node.outputs[0].hint
+        with self.builder.scope(hint, node.where, node.of):
+            end = self.past + self.new
+            shape[g.axis] = self.room - end
+            rest = self.part(room, "", end, tuple(shape), g.axis)
+            parts = (Tracer(operands[0], self.builder), Tracer(operands[1], self.builder), rest)
+            whole = o.concat(*parts, axis=g.axis)
+        assert isinstance(whole, Tracer)
+        return whole.value, self.part(whole, hint, 0, node.outputs[0].type.shape, g.axis).value
+
+    def part(self, x: Tracer, hint: str, start: Dim, shape: tuple[Dim, ...],
+             axis: int | None = None) -> Tracer:
+        """`shape` elements of x from `start` on, along the axis, if one is given."""
+        at = tuple(start if i == axis else 0 for i in range(x.ndim))
+        limit = tuple(a + d for a, d in zip(at, shape, strict=True))
+        made = self.builder.emit(o.slice, (x,), {
+            "start": at, "limit": limit, "strides": (1,) * x.ndim}, hint)
+        if made.shape != shape:  # it cannot be seen that the new elements have room
+            made = self.builder.emit(o.assume, (made,), {"shape": shape}, hint)
+        assert isinstance(made, Tracer)
+        return made
+
+
+def _told(module: Module, past: str) -> Mapping[str, Dim]:
+    """Symbols of which the module requires that they are the past and something: `M == P + 1`."""
+    out: dict[str, Dim] = {}
+    for e in module.requires:
+        for one, other in ((e.left, e.right), (e.right, e.left)):
+            s = bare(one)
+            if s is not None and s.name != past and past in {x.name for x in symbols(other)} and (
+                    s.name in module.symbols and s not in symbols(other)):
+                out[s.name] = other
+    return out

@@ -1,0 +1,170 @@
+"""Caches of a fixed room: equal to those that grow, written in place, and only where new."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import graphtool
+from graphtool import dtypes, interp
+from graphtool import ops as o
+from graphtool.errors import GraphtoolError
+from graphtool.ir.graph import Module, TensorType
+from graphtool.ir.trace import trace
+from graphtool.native import runtime
+from graphtool.native.build import build
+from graphtool.passes import run
+from graphtool.symbolic import Symbol, dim_of
+from tests.passes.pass_samples import values
+
+ROOM, BATCH, HEADS, WIDTH = 24, 2, 3, 8
+PAST, NEW = Symbol("P", 0, 4096), Symbol("S", 1, 4096)
+
+
+def decoder(new: Any) -> Module:
+    """One layer of attention over a past of any length and `new` tokens, none of which is
+    hidden."""
+    def step(x: Any, k: Any, v: Any) -> Any:
+        q, a, b = (o.transpose(o.reshape(o.matmul(x, values(x, 24, 24, seed=i)), shape=(
+            BATCH, new, HEADS, WIDTH)), perm=(0, 2, 1, 3)) for i in range(3))
+        k, v = o.concat(k, a, axis=2), o.concat(v, b, axis=2)
+        y = o.attention(q, k, v)
+        return o.reshape(o.transpose(y, perm=(0, 2, 1, 3)), shape=(BATCH, new, 24)), k, v
+    past = TensorType(dtypes.float32, (BATCH, HEADS, dim_of(PAST), WIDTH))
+    graph = trace(step, [TensorType(dtypes.float32, (BATCH, new, 24)), past, past], ["x", "k", "v"])
+    symbols = {s.name: s for s in (PAST, NEW) if s is PAST or not isinstance(new, int)}
+    return Module(graph, ("y", "keys", "values"), symbols)
+
+
+ONE, MANY = decoder(1), decoder(dim_of(NEW))
+
+
+def tokens(n: int, seed: int = 0) -> np.ndarray[Any, Any]:
+    return np.random.default_rng(seed).standard_normal((BATCH, n, 24)).astype(np.float32)
+
+
+def grown(*parts: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:
+    """What the model that copies its past gives for each part, one after the other."""
+    past = {n: np.zeros((BATCH, HEADS, 0, WIDTH), np.float32) for n in "kv"}
+    out = []
+    for x in parts:
+        y, past["k"], past["v"] = interp.run(MANY, {"x": x, **past}).values()
+        out.append(y)
+    return out
+
+
+class Kept:
+    """A compiled step with caches that stay where they are."""
+
+    def __init__(self, folder: Path, module: Module) -> None:
+        self.model = runtime.load(build(run(run(module, f"cache{{max={ROOM}}}")), folder))
+        self.past = {n: np.full((BATCH, HEADS, ROOM, WIDTH), np.nan, np.float32) for n in "kv"}
+
+    def __call__(self, x: Any, at: int) -> Any:
+        given = {"x": x, **self.past, "position": np.array(at)}
+        return self.model.run(given, out={"keys": self.past["k"], "values": self.past["v"]})["y"]
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Kept]:
+    folder = tmp_path_factory.mktemp("kept")
+    return {"one": Kept(folder / "one", ONE), "many": Kept(folder / "many", MANY)}
+
+
+def test_steps_give_what_a_growing_past_gives(kept: dict[str, Kept]) -> None:
+    """The room holds NaN where nothing was written: a result with none reads the valid part."""
+    xs = [tokens(1, i) for i in range(ROOM)]
+    for i, (x, want) in enumerate(zip(xs, grown(*xs), strict=True)):
+        np.testing.assert_allclose(kept["one"](x, i), want, rtol=1e-4, atol=1e-5)
+
+
+def test_a_prompt_then_a_second_one(kept: dict[str, Kept]) -> None:
+    xs = [tokens(9, 1), tokens(ROOM - 9, 2)]
+    first, second = grown(*xs)
+    np.testing.assert_allclose(kept["many"](xs[0], 0), first, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(kept["many"](xs[1], 9), second, rtol=1e-4, atol=1e-5)
+
+
+def test_going_back_forgets(kept: dict[str, Kept]) -> None:
+    many = kept["many"]
+    many(tokens(5, 1), 0), many(tokens(6, 2), 5)  # six tokens that are taken back
+    want = grown(tokens(5, 1), tokens(2, 3))[1]
+    np.testing.assert_allclose(many(tokens(2, 3), 5), want, rtol=1e-4, atol=1e-5)
+
+
+def test_only_what_is_new_is_written(kept: dict[str, Kept]) -> None:
+    one = kept["one"]
+    before = {n: a.copy() for n, a in one.past.items()}
+    one(tokens(1, 7), 3)
+    for n, a in one.past.items():
+        changed = ~((a == before[n]) | (np.isnan(a) & np.isnan(before[n]))).all((0, 1, 3))
+        assert changed.nonzero()[0].tolist() == [3]
+
+
+def test_a_step_moves_no_more_of_the_cache_than_is_new(kept: dict[str, Kept]) -> None:
+    """Beside attention, which reads the valid part, no step moves more bytes than two tokens
+    have."""
+    cache = BATCH * HEADS * ROOM * WIDTH * 4
+    steps = kept["one"].model.manifest.steps
+    moved = [s.bytes for s in steps if s.choice is None]
+    assert moved and all(isinstance(n, int) and n < cache // 4 for n in moved)
+
+
+@pytest.mark.parametrize("at", [-1, ROOM])
+def test_a_full_cache_is_an_error_and_stays(kept: dict[str, Kept], at: int) -> None:
+    before = {n: a.copy() for n, a in kept["one"].past.items()}
+    with pytest.raises(GraphtoolError, match="breaks its bound"):
+        kept["one"](tokens(1), at)
+    for n, a in kept["one"].past.items():
+        np.testing.assert_array_equal(a, before[n])
+
+
+def test_the_evaluator_agrees() -> None:
+    module = run(ONE, f"cache{{max={ROOM}}}")
+    past = {n: np.zeros((BATCH, HEADS, ROOM, WIDTH), np.float32) for n in "kv"}
+    xs = [tokens(1, i) for i in range(3)]
+    for i, (x, want) in enumerate(zip(xs, grown(*xs), strict=True)):
+        y, past["k"], past["v"] = interp.run(
+            module, {"x": x, **past, "position": np.array(i)}).values()
+        np.testing.assert_allclose(y, want, rtol=1e-5, atol=1e-5)
+
+
+def test_entry_points_share_a_cache(tmp_path: Path) -> None:
+    """A prompt by one entry point, the next token by another, over the same arrays."""
+    modules = {"prefill": run(MANY, f"cache{{max={ROOM}}}"), "decode": run(
+        ONE, f"cache{{max={ROOM}}}")}
+    folder = graphtool.build(modules, tmp_path / "b")
+    past = {n: np.zeros((BATCH, HEADS, ROOM, WIDTH), np.float32) for n in "kv"}
+    xs = [tokens(7, 1), tokens(1, 2)]
+    for entry, x, at, want in zip(modules, xs, (0, 7), grown(*xs), strict=True):
+        given = {"x": x, **past, "position": np.array(at)}
+        got = graphtool.load(folder, entry=entry).run(
+            given, out={"keys": past["k"], "values": past["v"]})
+        np.testing.assert_allclose(got["y"], want, rtol=1e-4, atol=1e-5)
+    header = (folder / "model_decode.h").read_text()
+    assert "outputs[1]: float keys[2, 3, 24, 8],\n   which takes the place of inputs[1]" in header
+    shutil.rmtree(folder)
+
+
+def scattered(x: Any, k: Any, at: Any) -> Any:
+    """A cache that the model itself keeps at its full length, as torch's StaticCache is."""
+    k = o.scatter(k, o.reshape(at, shape=(1, 1)), o.transpose(x, perm=(1, 0, 2)), axes=(1,))
+    return o.reduce_sum(k, axes=(1,)), k
+
+
+def test_a_cache_that_is_scattered_into_is_not_copied(tmp_path: Path) -> None:
+    f32 = dtypes.float32
+    graph = trace(scattered, [TensorType(f32, (2, 1, 8)), TensorType(f32, (2, 64, 8)),
+                              TensorType(dtypes.int64, ())], ["x", "k", "at"])
+    module = Module(graph, ("y", "keys"), donations=((1, 1),))
+    model = runtime.load(build(run(module), tmp_path / "b"))
+    k, x = np.zeros((2, 64, 8), np.float32), tokens(1)[:, :, :8].copy()
+    model.run({"x": x, "k": k, "at": np.array(40)}, out={"keys": k})
+    np.testing.assert_array_equal(k[:, 40:41], x)
+    assert not k[:, :40].any() and not k[:, 41:].any()
+    least = min(s.bytes for s in model.manifest.steps if "scatter" in s.label)
+    assert isinstance(least, int) and least < 2 * 64 * 8
