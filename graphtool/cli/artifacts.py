@@ -64,7 +64,7 @@ def _build(manifest: Manifest, folder: Path) -> None:
         terminal.table(show.KERNELS, show.kernel_rows(one))
 
 
-def page_sections(artifacts: Sequence[str]) -> list[dict[str, Any]]:
+def page_sections(artifacts: Sequence[str], capture: str | None = None) -> list[dict[str, Any]]:
     """What the page of `view` shows of each artifact, and the difference of the first two graphs.
 
     Raises UsageError GT3034 without the extra `view`, InputError GT3035 for JSON that is no
@@ -83,7 +83,8 @@ def page_sections(artifacts: Sequence[str]) -> list[dict[str, Any]]:
         elif source.endswith(".json") and not source.endswith(".graph.json"):
             made.append(sections.of_profile(name, Path(source)))
         else:
-            graphs.append((name, sources.load(source)))
+            graphs.append((name, sources.load(
+                source, sources.captured(sources.capture_of(source, capture)))))
             made.append(sections.of_graph(*graphs[-1]))
     if len(graphs) > 1:
         made.append(sections.compared(made, graphs[0], graphs[1]))

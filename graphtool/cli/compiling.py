@@ -64,12 +64,13 @@ class Lowered:
 def lower(graph: options.Graph, out: options.Out = None, name: options.Name = None,
           march: options.March = "native", precision: options.Precision = "default",
           kernels: options.Kernels = "generated", tuning: options.Tuning = None,
-          assume: options.Assume = "finite", index_checks: IndexChecks = True) -> None:
+          assume: options.Assume = "finite", index_checks: IndexChecks = True,
+          capture: options.Capture = None) -> None:
     """Lower a graph to a program: loops, buffers and a plan of memory."""
     from graphtool.loops import serial
     lowered = _lowered(graph, name, _target("cpu", march),
                        rules=sources.rules(precision, kernels, tuning, assume), as_is=True,
-                       index_checks=index_checks)
+                       index_checks=index_checks, how=sources.captured(capture))
     if out is None or str(out) == "-":
         sources.write(None, serial.dumps(lowered.program))
     else:

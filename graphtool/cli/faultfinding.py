@@ -23,7 +23,8 @@ Tries = Annotated[int, typer.Option("--tries", min=1, help="Try at most this man
 def reduce(graph: options.Graph, out: Small, passes: options.Passes = None,
            compiled: Compiled = False, command: Command = None, inputs: options.Inputs = None,
            input: options.Input = None, seed: options.Seed = 0, dim: options.Dim = None,
-           atol: options.Atol = None, rtol: options.Rtol = 1e-4, tries: Tries = 1000) -> int:
+           atol: options.Atol = None, rtol: options.Rtol = 1e-4, tries: Tries = 1000,
+           capture: options.Capture = None) -> int:
     """Make a graph that shows a fault as small as possible.
 
     By default the fault is that the passes fail, or change what the graph computes."""
@@ -35,7 +36,7 @@ def reduce(graph: options.Graph, out: Small, passes: options.Passes = None,
     if command is not None and (compiled or passes is not None):
         raise UsageError("GT3025", "--command cannot be combined with --compiled or --passes",
                          hint="give one of them")
-    module, _, text = sources.read(graph)
+    module, _, text = sources.read(graph, sources.captured(capture))
     arrays = module_inputs(module, inputs, input, True, seed, dim)
     fault = command_fails(command) if command is not None else (
         compiled_differs if compiled else passes_change)(passes, detect(), atol, rtol)

@@ -38,7 +38,8 @@ WhyNotFused = Annotated[tuple[str, str] | None, typer.Option(
 def show(graph: Shown, stats: Stats = False, tabular: Tabular = False,
          category: Category = None, where: Where = False, full: Full = False, why: Why = False,
          node: OneNode = None, why_not_fused: WhyNotFused = None,
-         entry: options.Entry = None, json: options.Json = False) -> None:
+         entry: options.Entry = None, json: options.Json = False,
+         capture: options.Capture = None) -> None:
     """Print a graph as a listing, as statistics or as a table, or why its kernels were chosen.
 
     The listing can be read back: `graphtool show m.graph.json | graphtool opt -`. Of a program it
@@ -46,7 +47,7 @@ def show(graph: Shown, stats: Stats = False, tabular: Tabular = False,
     are printed as the JSON that they are."""
     from graphtool.cli.artifacts import kind_of, show_artifact
     if why or why_not_fused or node is not None:
-        _show_why(graph, node, why_not_fused, json, entry)
+        _show_why(graph, node, why_not_fused, json, entry, capture)
         return
     if (kind := kind_of(graph)) != "graph":
         given = {"--stats": stats, "--tabular": tabular, "--category": category, "--where": where,
@@ -57,7 +58,7 @@ def show(graph: Shown, stats: Stats = False, tabular: Tabular = False,
     if category not in (None, *CATEGORIES):
         raise UsageError("GT3016", f"unknown category {category!r}",
                          hint=one_of(category, CATEGORIES))
-    module, side, _ = sources.read(graph)
+    module, side, _ = sources.read(graph, sources.captured(capture))
     if stats or (json and not tabular):
         from graphtool.report.stats import stats as measure
         _show_stats(measure(module), json)
@@ -78,7 +79,7 @@ def show(graph: Shown, stats: Stats = False, tabular: Tabular = False,
 
 
 def _show_why(source: str, node: str | None, pair: tuple[str, str] | None, json: bool,
-              entry: str | None) -> None:
+              entry: str | None, capture: str | None) -> None:
     from graphtool.report import why
     if Path(source).is_dir() and pair is None:
         from graphtool.io.entry_points import read_entry
@@ -93,7 +94,7 @@ def _show_why(source: str, node: str | None, pair: tuple[str, str] | None, json:
                               threads=threads_of(program),
                               alone={k.name for k in program.kernels if k.serial})
     else:
-        module = _optimised(source)
+        module = _optimised(source, capture)
         if pair is not None:
             said = why.why_not_fused(module, *pair)
             terminal.report(said, json, [said.reason])
@@ -102,14 +103,14 @@ def _show_why(source: str, node: str | None, pair: tuple[str, str] | None, json:
     terminal.report(found, json, why.why_lines(found))
 
 
-def _optimised(source: str) -> Any:
+def _optimised(source: str, capture: str | None) -> Any:
     """A graph as it is, of a build the one that it kept; a model goes through the passes first."""
     from graphtool import passes
     from graphtool.cli.artifacts import kind_of
     if kind_of(source) == "build":
         from graphtool.report.build_listing import kept_graph
         source = str(kept_graph(Path(source)))
-    module = sources.load(source)
+    module = sources.load(source, sources.captured(capture))
     return passes.run(module) if sources.is_model(source) else module
 
 
@@ -130,7 +131,8 @@ def draw(graph: options.Graph, out: options.Out = None,
          constants: Annotated[bool, typer.Option(
              "--constants", help="Draw constants and parameters as nodes.")] = False,
          groups: Annotated[bool, typer.Option(
-             "--groups", help="Draw one box for each fusion group.")] = False) -> None:
+             "--groups", help="Draw one box for each fusion group.")] = False,
+         capture: options.Capture = None) -> None:
     """Draw a graph as Graphviz dot, mermaid or SVG."""
     from graphtool.exporters import FORMATS, picture
     suffixes = {".dot": "dot", ".gv": "dot", ".mmd": "mermaid", ".md": "mermaid", ".svg": "svg"}
@@ -139,14 +141,15 @@ def draw(graph: options.Graph, out: options.Out = None,
     if chosen not in FORMATS:
         raise UsageError("GT3017", f"unknown format {chosen!r}",
                          hint=one_of(chosen, FORMATS))
-    module = sources.load(graph)
+    module = sources.load(graph, sources.captured(capture))
     sources.write(out, FORMATS[chosen](picture.picture(module, constants, groups)))
 
 
 def view(artifacts: Annotated[list[str], typer.Argument(
         metavar="A", help="Graphs, models, programs, build directories, and profiles that "
         "`graphtool profile --json` printed. The first two graphs are also compared.")],
-         out: Annotated[Path, typer.Option("-o", "--out", help="The HTML file to write.")]) -> None:
+         out: Annotated[Path, typer.Option("-o", "--out", help="The HTML file to write.")],
+         capture: options.Capture = None) -> None:
     """Write an HTML page of graphs, memory plans and profiles.
 
     The page is one file that needs no network: modules open and close, a search finds nodes, and
@@ -154,7 +157,7 @@ def view(artifacts: Annotated[list[str], typer.Argument(
     from graphtool.cli.artifacts import page_sections
     from graphtool.io import files
     from graphtool.report.page import page
-    text = page(", ".join(Path(s).name for s in artifacts[:2]), page_sections(artifacts))
+    text = page(", ".join(Path(s).name for s in artifacts[:2]), page_sections(artifacts, capture))
     files.write_bytes(out, text.encode())
     terminal.note(f"{out}: {len(text.encode()) / 1024:.0f} KiB")
 
@@ -162,14 +165,16 @@ def view(artifacts: Annotated[list[str], typer.Argument(
 def diff(a: Annotated[str, typer.Argument(metavar="A", help="The graph before.")],
          b: Annotated[str, typer.Argument(metavar="B", help="The graph after.")],
          format: options.Format = None,
-         json: options.Json = False) -> int:
+         json: options.Json = False,
+         capture: options.Capture = None) -> int:
     """Compare two graphs by structure. The exit code is 1 when they differ.
 
     Names, the order of nodes and fusion groups are ignored."""
     from graphtool.report.diff import diff as compare
     from graphtool.report.diff_text import diff_outcome, text
     form = formats.chosen(format, json)
-    found = compare(sources.load(a), sources.load(b))
+    found = compare(*(sources.load(s, sources.captured(sources.capture_of(s, capture)))
+                      for s in (a, b)))
     formats.tell(found, form, lambda: text(found, Path(a).name, Path(b).name),
                  lambda: diff_outcome(found, a, b))
     return 0 if found.equal else 1

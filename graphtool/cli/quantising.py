@@ -68,7 +68,8 @@ def quantise(graph: options.Graph, out: options.Out = None, calibrate: Calibrate
              only: Only = None, skip: Skip = None, error: Error = None, size: Size = None,
              time: Time = None, measure: Measure = False, each: Each = True,
              target: options.Target = "cpu", seed: options.Seed = 0, dim: options.Dim = None,
-             json: options.Json = False) -> int:
+             json: options.Json = False,
+             capture: options.Capture = None) -> int:
     """Quantise a graph: weights, and with examples activations, in 8 bits or fewer.
 
     The report says of each layer its form, bytes, time, and the error of the outputs if it alone is
@@ -79,7 +80,7 @@ def quantise(graph: options.Graph, out: options.Out = None, calibrate: Calibrate
     from graphtool.report import mix, quantised
     from graphtool.target import named
     from graphtool.transforms.quantising import ROUNDINGS, Quantisation, prepared
-    module, _, text = sources.read(graph)
+    module, _, text = sources.read(graph, sources.captured(capture))
     goals = mix.Goals(error, _bytes(size), _micros(time))
     settings = Quantisation(
         _forms(form, calibrate is not None), _word("--range", range, METHODS), percentile,

@@ -19,18 +19,19 @@ Verify = Annotated[bool, typer.Option(
 def run(build: Build, out: options.Out = None, inputs: options.Inputs = None,
         input: options.Input = None, random: options.Random = False, seed: options.Seed = 0,
         dim: options.Dim = None, threads: options.Threads = None,
-        verify: Verify = False, entry: options.Entry = None) -> None:
+        verify: Verify = False, entry: options.Entry = None) -> int:
     """Run compiled code on inputs.
 
-    The outputs are written to an .npz file, or printed in short."""
-    from graphtool.cli.transform import write_outputs
+    The outputs are written to an .npz file, or printed in short. The exit code is 1 if the program
+    itself states what it expects, and this is not so."""
+    from graphtool.cli.transform import judged
     from graphtool.native import runtime
     from graphtool.verify.sides import build_inputs
     model = runtime.load(build, threads, verify, entry=entry)
     sizes = sources.sizes(dim, [d.name for d in model.manifest.dims])
     arrays = sources.arrays([p.name for p in model.inputs], inputs, input,
                             (lambda: build_inputs(model, seed, sizes)) if random else None)
-    write_outputs(dict(model.run(arrays)), out)
+    return judged(dict(model.run(arrays)), out)
 
 
 def check(a: Annotated[str, typer.Argument(
@@ -43,8 +44,8 @@ def check(a: Annotated[str, typer.Argument(
           divergence: Annotated[bool, typer.Option(
               "--divergence", help="Compare intermediate values of two graphs, and name the first "
               "that differs.")] = False,
-          entry: options.Entry = None, format: options.Format = None,
-          json: options.Json = False) -> int:
+          entry: options.Entry = None, capture: options.Capture = None,
+          format: options.Format = None, json: options.Json = False) -> int:
     """Compare what two artifacts or models compute. The exit code is 1 if they differ.
 
     Without inputs, random ones are made."""
@@ -54,7 +55,7 @@ def check(a: Annotated[str, typer.Argument(
     form = formats.chosen(format, json)
     if sources.is_stdin(a) and sources.is_stdin(b):
         raise UsageError("GT3014", "stdin is given twice", hint="write one graph to a file")
-    left, right = sides.open_side(a, entry), sides.open_side(b, entry)
+    left, right = (sides.open_side(s, entry, sources.capture_of(s, capture)) for s in (a, b))
     given = bool(inputs or input)
     sizes = sources.sizes(dim)
     arrays = sources.arrays(left.inputs, inputs, input, None if given else (

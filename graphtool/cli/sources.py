@@ -62,10 +62,22 @@ AS_IS = Importing()
 """No option of an import is given."""
 
 
+def capture_of(source: str, capture: str | None) -> str:
+    """How a source is captured: as the option says if it is Python code, else not at all."""
+    if capture not in (None, "export", "fx", "jax"):
+        raise UsageError("GT3021", f"unknown capture {capture!r}", hint="export, fx or jax")
+    return capture or "" if is_model(source) and ":" in source else ""
+
+
 def importing(inputs: Sequence[str] | None, capture: str | None, dynamic: Sequence[str] | None,
               limit: Sequence[str] | None) -> Importing:
     """The options of `import` as the parser gives them: None where an option was not given."""
     return Importing(inputs or (), capture, dynamic or (), limit or ())
+
+
+def captured(capture: str | None) -> Importing:
+    """The option of an import that verbs have which read graphs and models alike."""
+    return Importing(capture=capture or None)
 
 
 class Read(NamedTuple):
@@ -185,6 +197,9 @@ def arrays(names: Sequence[str], file: Path | None, given: Sequence[str] | None,
     for text in given or ():
         name, value = _named(text, names)
         out[name] = _array(name, value)
+    for name in [n for n, x in out.items() if x.dtype.kind == "c" and f"{n}.real" in names]:
+        whole = out.pop(name)
+        out |= {f"{name}.real": whole.real.copy(), f"{name}.imag": whole.imag.copy()}
     if make is not None:
         out = {**make(), **out}
     elif not file and not given and names:

@@ -102,14 +102,15 @@ def grad(graph: options.Graph, loss: Loss, out: options.Out = None, wrt: options
          clip_value: ClipValue = None, clip_norm: ClipNorm = None, accumulate: Accumulate = 1,
          decay_vectors: DecayVectors = True, batch_norm: BatchNorm = True,
          batch_norm_momentum: Momentum = 0.1, checkpoint: Checkpointed = "",
-         group: Groups = None, bound: Bound = None, dim: options.Dim = None) -> None:
+         group: Groups = None, bound: Bound = None, dim: options.Dim = None,
+         capture: options.Capture = None) -> None:
     """Add a loss and its gradients to a graph; with --optimizer, a whole training step.
 
     Parameters and the optimizer's state become inputs and outputs of the graph. A compiled step
     updates them in place."""
     from graphtool.passes.specialize import specialize
     from graphtool.transforms import training
-    module, _, text = sources.read(graph)
+    module, _, text = sources.read(graph, sources.captured(capture))
     if sizes := sources.sizes(dim, module.symbols):
         module = specialize(module, **sizes)
     names, marked = (tuple(n.strip() for n in given.split(",") if n.strip())

@@ -57,25 +57,26 @@ def eval_(graph: options.Graph, out: options.Out = None, inputs: options.Inputs 
           dtype: Annotated[str | None, typer.Option(
               "--dtype", help="Evaluate all floats in this type, for example float64.")] = None,
           dump_values: Annotated[Path | None, typer.Option(
-              "--dump-values", help="Write every intermediate value to this .npz file.")] = None
-          ) -> None:
+              "--dump-values", help="Write every intermediate value to this .npz file.")] = None,
+          capture: options.Capture = None) -> int:
     """Run a graph in the reference evaluator, which uses numpy.
 
-    The outputs are written to an .npz file, or printed in short."""
+    The outputs are written to an .npz file, or printed in short. The exit code is 1 if the program
+    itself states what it expects, and this is not so."""
     from graphtool import dtypes, interp
     from graphtool.io import npz
     wide = dtypes.dtype(dtype) if dtype else None
     if wide is not None and not wide.is_float:
         raise UsageError("GT3023", f"floats cannot be evaluated as {wide}",
                          hint="a float type: float64, float32, float16, bfloat16")
-    module = sources.load(graph)
+    module = sources.load(graph, sources.captured(capture))
     arrays = module_inputs(module, inputs, input, random, seed, dim)
     values: dict[str, Any] = {}
     results = interp.run(module, arrays, dtype=wide,
                          on_value=values.__setitem__ if dump_values else None)
     if dump_values:
         npz.save(values, dump_values)
-    write_outputs(results, out)
+    return judged(results, out)
 
 
 def module_inputs(module: Module, file: Path | None, given: list[str] | None, random: bool,
@@ -87,6 +88,16 @@ def module_inputs(module: Module, file: Path | None, given: list[str] | None, ra
     sizes = sources.sizes(dims, module.symbols)
     return sources.arrays([names[v] for v in module.graph.inputs], file, given,
                           (lambda: made_up.random_inputs(module, seed, sizes)) if random else None)
+
+
+def judged(results: dict[str, Any], out: Path | None) -> int:
+    """`write_outputs`; 1 if an output says that what the program expects is not so, else 0."""
+    from graphtool.ir.expected import unmet
+    write_outputs(results, out)
+    failed = unmet(results)
+    if failed:
+        terminal.note(f"not as the program expects: {', '.join(failed)}")
+    return 1 if failed else 0
 
 
 def write_outputs(results: dict[str, Any], out: Path | None) -> None:
@@ -130,10 +141,11 @@ def opt(graph: options.Graph, out: options.Out = None, passes: options.Passes = 
         dim: options.Dim = None, precision: options.Precision = "default",
         kernels: options.Kernels = "generated", tuning: options.Tuning = None,
         assume: options.Assume = "finite",
-        json: options.Json = False) -> int:
+        json: options.Json = False,
+        capture: options.Capture = None) -> int:
     """Run passes over a graph: the default pipeline, or the passes that --passes names."""
     from graphtool.cli.pipeline import Watch
-    module, _, text = sources.read(graph)
+    module, _, text = sources.read(graph, sources.captured(capture))
     watch = Watch(module, passes, print_after, dump_dir,
                   rules=sources.rules(precision, kernels, tuning, assume))
     if list_:
@@ -161,7 +173,8 @@ def export(graph: options.Graph, out: options.Out = None,
                help="The format; onnx is the only one.")] = "onnx",
            external_data: Annotated[bool, typer.Option(
                "--external-data",
-               help="Write the weights to OUT.data, beside the model.")] = False) -> None:
+               help="Write the weights to OUT.data, beside the model.")] = False,
+           capture: options.Capture = None) -> None:
     """Write a graph as an ONNX model.
 
     An op that ONNX lacks is written as the ops that define it. ONNX has no conditions on sizes,
@@ -171,7 +184,7 @@ def export(graph: options.Graph, out: options.Out = None,
                          hint="onnx; `graphtool draw` makes pictures")
     from graphtool.exporters.onnx import export_onnx, model_of
     from graphtool.ir.listing import required
-    module = sources.load(graph)
+    module = sources.load(graph, sources.captured(capture))
     if rules := required(module):
         terminal.note(f"not in the ONNX model, which cannot state it of sizes: {', '.join(rules)}")
     if out is not None and str(out) != "-":

@@ -38,7 +38,9 @@ def import_source(source: str, *, inputs: Sequence[str] = (), capture: str = "ex
             return read_pt2(Path(source))
         case "stablehlo":
             from graphtool.importers.stablehlo import import_stablehlo
-            return import_stablehlo(Path(source), dynamic=dynamic or {}, limits=limits)
+            file, function = program_and_function(source)
+            return import_stablehlo(Path(file), dynamic=dynamic or {}, limits=limits,
+                                    inputs=inputs, function=function)
         case "graph":
             refuse_options(source, [n for n, v in (("inputs", inputs), ("dynamic", dynamic)) if v])
             return serial.load(Path(source))
@@ -72,6 +74,12 @@ def refuse_options(source: str, given: Sequence[str]) -> None:
                                             "imported: give the option to `graphtool import`")
 
 
+def program_and_function(source: str) -> tuple[str, str]:
+    """`FILE.mlir:NAME` as the file and the function; without a name the function is ""."""
+    file, colon, function = source.rpartition(":")
+    return (file, function.removeprefix("@")) if colon and file.endswith(".mlir") else (source, "")
+
+
 def form(source: str) -> str:
     """`onnx`, `pt2`, `stablehlo`, `graph` or `python`. Raises UsageError GT1110 otherwise."""
     for suffix, name in ((".onnx", "onnx"), (".pt2", "pt2"), (".mlir", "stablehlo"),
@@ -81,6 +89,8 @@ def form(source: str) -> str:
     if Path(source).is_dir():
         raise _directory(Path(source))
     file, colon, attribute = source.rpartition(":")
+    if colon and file.endswith(".mlir"):
+        return "stablehlo"
     if colon and file and all(part.isidentifier() for part in attribute.split(".")):
         return "python"
     hint = f"{source}:NAME, with the name of a module or of a function that makes one" if (

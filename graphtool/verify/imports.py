@@ -11,6 +11,7 @@ from typing import Any
 from graphtool import interp
 from graphtool.analysis import made_up
 from graphtool.errors import GraphtoolError
+from graphtool.importers import form
 from graphtool.importers.limits import Limits
 from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Module
@@ -45,7 +46,7 @@ def check_import(source: str, module: Module, specs: Sequence[str] = (),
     limits = limits or Limits()
     if source.endswith(".pt2"):
         return ImportCheck(True, "nothing to check against: an archive is read, never run")
-    if source.endswith(".mlir"):
+    if form(source) == "stablehlo":
         return ImportCheck(True, "nothing to check against: a program's text is read, never run")
     if any(Trait.RANDOM in n.op.traits for n in all_nodes(module.graph)):
         return ImportCheck(True, "nothing to check against: the model draws random numbers")

@@ -50,8 +50,9 @@ class Side:
     module: Module | None = None
 
 
-def open_side(source: str, entry: str | None = None) -> Side:
-    """The side for a path or a torch source; `entry` is for a build of several entry points.
+def open_side(source: str, entry: str | None = None, capture: str = "") -> Side:
+    """The side for a path, a torch source, or with `capture` jax a function of JAX; `entry` is for
+    a build of several entry points.
 
     Raises UsageError GT3042 for anything else, GT2222 and GT2223 for the entry point."""
     path = Path(source)
@@ -65,8 +66,10 @@ def open_side(source: str, entry: str | None = None) -> Side:
         return of_module(serial.load(path))
     if source.endswith(".onnx"):
         return of_onnx(path)
-    if source.endswith((".pt2", ".mlir")):
+    if source.endswith(".pt2") or ".mlir" in source:
         return of_module(import_source(source))
+    if ":" in source and capture == "jax":
+        return of_jax(source, import_source(source, capture=capture))
     if ":" in source:
         return of_torch(source)
     raise UsageError("GT3042", f"cannot tell what {source!r} is", hint="a graph, a program, a "

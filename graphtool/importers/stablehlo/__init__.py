@@ -6,7 +6,7 @@ parser is in `text`, the driver that runs a program through the handlers in `dri
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,12 +18,19 @@ from graphtool.importers.limits import Limits
 from graphtool.importers.stablehlo.driver.convert import Importer
 from graphtool.importers.stablehlo.driver.registry import HANDLERS, stablehlo
 from graphtool.importers.stablehlo.driver.session import Names
+from graphtool.importers.stablehlo.driver.specs import fixed
 from graphtool.importers.stablehlo.families import (  # noqa: F401  (each fills the table)
+    check,
+    chlo,
+    complex_functions,
+    complex_matrices,
     complex_numbers,
     composite,
+    compound,
     control,
     create,
     elementwise,
+    former,
     index,
     linalg,
     movement,
@@ -32,6 +39,7 @@ from graphtool.importers.stablehlo.families import (  # noqa: F401  (each fills 
     random,
     reduce,
     scatter,
+    single,
     window,
 )
 from graphtool.importers.stablehlo.text.parser import parse
@@ -44,15 +52,17 @@ _BYTES = 1 << 31
 
 
 def import_stablehlo(path: Path, *, dynamic: Mapping[str, Bounds] | None = None,
-                     limits: Limits | None = None) -> Module:
-    """The module of a `.mlir` file with StableHLO text.
+                     limits: Limits | None = None, inputs: Sequence[str] = (),
+                     function: str = "") -> Module:
+    """The module of a `.mlir` file with StableHLO text: of `function`, by default of `main`.
 
-    `dynamic` bounds the open sizes. Raises InputError GT1301 for a file that is no text, GT13xx
-    with line and column for a fault in it, UnsupportedError GT1310 that lists everything
-    unsupported.
+    `dynamic` bounds the open sizes, `inputs` gives them numbers, as `x:f32[4,3]`. Raises InputError
+    GT1301 for a file that is no text, GT13xx with line and column for a fault in it, UsageError
+    GT1115 for inputs that do not fit, UnsupportedError GT1310 that lists everything unsupported.
     """
     try:
-        return import_text(read(path), dynamic=dynamic, limits=limits)
+        return import_text(read(path), dynamic=dynamic, limits=limits,
+                           names=Names(function=function), inputs=inputs)
     except (InputError, UnsupportedError) as error:
         if path.name not in error.where:
             error.where = "\n".join(s for s in (path.name, error.where) if s)
@@ -75,9 +85,14 @@ def read(path: Path) -> str:
 
 
 def import_text(text: str, *, dynamic: Mapping[str, Bounds] | None = None,
-                limits: Limits | None = None, names: Names | None = None) -> Module:
+                limits: Limits | None = None, names: Names | None = None,
+                inputs: Sequence[str] = ()) -> Module:
     """The module of StableHLO text, as `import_stablehlo` makes it."""
-    importer, module = _settled(parse(text), dynamic or {}, limits or Limits(), names or Names())
+    program, limits, names = parse(text), limits or Limits(), names or Names()
+    if inputs:
+        plain = Importer(program, limits, Facts.given({}), {}, names)
+        dynamic = {**(dynamic or {}), **fixed(plain, plain.main(), inputs)}
+    importer, module = _settled(program, dynamic or {}, limits, names)
     if module is None:
         items = importer.unsupported()
         count = sum(len(i.places) or 1 for i in items)

@@ -6,7 +6,6 @@ This is the only module that imports jax; it is loaded for `--capture jax` alone
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +14,6 @@ import jax
 import numpy as np
 from jax import export
 
-from graphtool.dtypes import dtype
 from graphtool.errors import GraphtoolError, InputError, UnsupportedError, UsageError, listed, near
 from graphtool.importers.assumptions import Bounds
 from graphtool.importers.limits import Limits
@@ -29,11 +27,11 @@ from graphtool.importers.python_source import (
 from graphtool.importers.stablehlo import import_text
 from graphtool.importers.stablehlo.driver.places import path_name
 from graphtool.importers.stablehlo.driver.session import Names
+from graphtool.importers.stablehlo.driver.specs import Spec, spec
 from graphtool.ir.graph import Module
 
 Array = np.ndarray[Any, Any]
 _JAX = root_of(jax.__file__)
-_SPEC = re.compile(r"\s*(?:(?P<name>[^:\[\]]+):)?\s*(?P<type>\w+)\s*\[(?P<dims>[^\]]*)\]\s*")
 
 
 @dataclass(frozen=True)
@@ -72,7 +70,8 @@ def import_function(source: str, specs: Sequence[str] = (), *,
 
 
 def reference(source: str, specs: Sequence[str] = ()) -> Callable[[Sequence[Array]], list[Array]]:
-    """A function from the arrays of the inputs that are used, in order, to the outputs of JAX."""
+    """A function from the arrays of the inputs that are used, in order, to the outputs of JAX.
+    Complex numbers are two arrays, of their real and imaginary parts."""
     made = load(source, specs)
     types, _ = opened(made.fn, made.args, {})
     fixed = jax.tree.map(lambda t: jax.ShapeDtypeStruct([d if isinstance(d, int) else 2
@@ -81,14 +80,18 @@ def reference(source: str, specs: Sequence[str] = ()) -> Callable[[Sequence[Arra
     leaves, tree = jax.tree_util.tree_flatten(fixed)
 
     def run(arrays: Sequence[Array]) -> list[Array]:
-        given = dict(zip(used, arrays, strict=True))
+        rest = iter(arrays)
+        given = {i: next(rest) + 1j * next(rest) if leaves[i].dtype.kind == "c" else next(rest)
+                 for i in used}
         full = [given.get(i, np.zeros(t.shape, t.dtype)) for i, t in enumerate(leaves)]
         try:
             out = _jitted(made.fn)(*jax.tree_util.tree_unflatten(tree, full))
         except Exception as error:  # whatever the function's code raises
             raise InputError("GT1118", f"JAX fails on these inputs: {error}",
                              where=source) from error
-        return [np.asarray(x) for x in jax.tree.leaves(out)]
+        found = [np.asarray(x) for x in jax.tree.leaves(out)]
+        return [part for x in found for part in (
+            (x.real, x.imag) if x.dtype.kind == "c" else (x,))]
     return run
 
 
@@ -104,7 +107,7 @@ def load(source: str, specs: Sequence[str]) -> Captured:
     if not callable(fn):
         raise InputError("GT1119", f"{source} is {type(fn).__name__}, a function is expected")
     if specs:
-        return Captured(fn, _arguments([_spec(s) for s in specs], fn))
+        return Captured(fn, _arguments([spec(s) for s in specs], fn))
     offered = getattr(module, "inputs", None)
     if not callable(offered):
         raise InputError("GT1114", f"{place} offers no sample inputs",
@@ -129,22 +132,12 @@ class _Open:
     dtype: Any
 
 
-def _spec(text: str) -> tuple[str, _Open]:
-    found = _SPEC.fullmatch(text)
-    dims = [d.strip() for d in found["dims"].split(",")] if found else []
-    if found is None or (dims != [""] and not all(
-            d.isdecimal() or d.isidentifier() for d in dims)):
-        raise UsageError("GT1115", f"cannot read the input {text!r}",
-                         hint="NAME:TYPE[SIZES], such as x:f32[batch,3]; a scalar is f32[]")
-    shape = tuple(int(d) if d.isdecimal() else d for d in dims if d)
-    return (found["name"] or "").strip(), _Open(shape, dtype(found["type"]).numpy)
-
-
-def _arguments(specs: Sequence[tuple[str, _Open]], fn: Any) -> tuple[Any, ...]:
+def _arguments(specs: Sequence[Spec], fn: Any) -> tuple[Any, ...]:
     """The arguments of specs: those whose names have dots are joined to trees of dictionaries, and
     what names a parameter of the function takes its place."""
     trees: dict[str, Any] = {}
-    for i, (name, kind) in enumerate(specs):
+    for i, (name, row, shape) in enumerate(specs):
+        kind = _Open(shape, row.numpy)
         path = (name or f"argument {i}").split(".")
         *above, last = path
         at = trees

@@ -76,21 +76,6 @@ def test_everything_unsupported_is_listed_at_once() -> None:
     assert "line 2" in caught.value.items[1].places[0]
 
 
-def test_a_complex_output_is_refused_by_name() -> None:
-    with pytest.raises(UnsupportedError, match="complex outputs are not supported"):
-        import_text("""func.func @main(%a: tensor<4xf32>) -> tensor<4xcomplex<f32>> {
-  %0 = stablehlo.complex %a, %a : tensor<4xcomplex<f32>>
-  return %0 : tensor<4xcomplex<f32>>
-}""")
-    with pytest.raises(UnsupportedError, match=r"stablehlo.tan: .* on complex numbers"):
-        import_text("""func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
-  %0 = stablehlo.complex %a, %a : tensor<4xcomplex<f32>>
-  %1 = stablehlo.tan %0 : tensor<4xcomplex<f32>>
-  %2 = stablehlo.real %1 : (tensor<4xcomplex<f32>>) -> tensor<4xf32>
-  return %2 : tensor<4xf32>
-}""")
-
-
 def test_the_command_line(tmp_path: Path, gt: Cli) -> None:  # noqa: F811
     source, out = tmp_path / "f.mlir", tmp_path / "f.graph.json"
     source.write_text(TEXT)

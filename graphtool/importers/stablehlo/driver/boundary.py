@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
 from graphtool.errors import InputError, UsageError, near
+from graphtool.importers.stablehlo.driver.parts import joined, leaves
 from graphtool.importers.stablehlo.driver.places import argument_name, path_name
 from graphtool.importers.stablehlo.driver.registry import REFUSED, Refused
 from graphtool.importers.stablehlo.driver.session import Names, Session
 from graphtool.importers.stablehlo.driver.values import element_type
-from graphtool.importers.stablehlo.text.tree import Argument, Function
+from graphtool.importers.stablehlo.text.tree import Function
+from graphtool.importers.stablehlo.text.types import Kind
 from graphtool.ir.graph import Graph, TensorType, Value
 from graphtool.symbolic import Dim, Symbol, symbols
 from graphtool.symbolic.parse import parse
@@ -24,11 +27,11 @@ class Entry:
         self.importer = importer
         self.free: dict[str, Symbol] = {}
         self.named: dict[str, Dim] = {}  # every open size, also one that is a number by now
-        self.inner = inner_names(importer, main)
         self.told = importer.names.sizes or polymorphic(main)
-        names = distinct([self._name(i, a) for i, a in enumerate(main.arguments)])
-        tracers = [self._input(i, a, n) for i, (a, n) in enumerate(
-            zip(main.arguments, names, strict=True))]
+        names = argument_names(importer, main)
+        parts = [[self._input(i, k, n) for n, k in leaves(a.kind, name)] for i, (a, name) in
+                 enumerate(zip(main.arguments, names, strict=True))]
+        tracers = [t for several in parts for t in several]
         for key in importer.dynamic:
             if key not in self.named:
                 raise UsageError("GT1104", f"there is no open size {key!r}", hint=near(
@@ -36,32 +39,27 @@ class Entry:
                     "all sizes of the program are fixed; jax.export.symbolic_shape makes open ones")
         importer.found.settle(self.free)
         self.inputs: tuple[Value, ...] = tuple(t.value for t in tracers if t is not REFUSED)
-        self.values = [importer.found.entered(t) for t in tracers]
+        self.values = joined((a.kind for a in main.arguments), map(importer.found.entered, tracers))
 
-    def _name(self, i: int, a: Argument) -> str:
-        given = self.importer.names.inputs
-        return given[i] if i < len(given) else argument_name(a.origin) or self.inner.get(
-            a.name) or a.name.removeprefix("%")
-
-    def _input(self, i: int, a: Argument, name: str) -> Any:
+    def _input(self, i: int, kind: Kind, name: str) -> Any:
         try:
-            dtype = element_type(a.kind)
+            dtype = element_type(kind)
         except Refused as refused:
             self.importer.refuse(f"the input {name}", str(refused), "")
             return REFUSED
         shape = tuple(self._size(i, k, name) if d is None else d
-                      for k, d in enumerate(a.kind.shape or ()))
+                      for k, d in enumerate(kind.shape or ()))
         return self.importer.builder.input(TensorType(dtype, shape), name)
 
     def _size(self, i: int, axis: int, name: str) -> Dim:
         """An open size of an input: the caller's or JAX's expression for it, else `x_0` for axis 0
         of x."""
-        said = self.told[i][axis] if i < len(self.told) and axis < len(self.told[i]) else ""
-        parts = re.findall(r"[A-Za-z_]\w*", str(said))
-        if parts and parts != [said]:
+        said = size_name(self.told, i, axis, name)
+        parts = re.findall(r"[A-Za-z_]\w*", said)
+        if parts != [said]:
             with suppress(InputError):
-                return parse(str(said), {n: self._symbol(n) for n in parts})
-        return self._symbol(parts[0] if parts == [said] else f"{name}_{axis}")
+                return parse(said, {n: self._symbol(n) for n in parts})
+        return self._symbol(said if parts == [said] else f"{name}_{axis}")
 
     def _symbol(self, key: str) -> Dim:
         bounds = self.importer.dynamic.get(key)
@@ -75,6 +73,20 @@ class Entry:
     def symbols(self, graph: Graph) -> dict[str, Symbol]:
         """The module's open sizes by name."""
         return {s.name: s for v in graph.inputs for d in v.type.shape for s in symbols(d)}
+
+
+def argument_names(importer: Session, main: Function) -> list[str]:
+    """The names of the arguments: the caller's, else JAX's, else those of the text."""
+    given, inner = importer.names.inputs, inner_names(importer, main)
+    return distinct([given[i] if i < len(given) else argument_name(a.origin) or inner.get(
+        a.name) or a.name.removeprefix("%") for i, a in enumerate(main.arguments)])
+
+
+def size_name(told: Sequence[Sequence[str | int]], i: int, axis: int, name: str) -> str:
+    """What an open size of input i is called: what the program says, such as `b` or `2*b`, else
+    `x_0` for axis 0 of x."""
+    said = str(told[i][axis]) if i < len(told) and axis < len(told[i]) else ""
+    return said if re.search(r"[A-Za-z_]", said) else f"{name}_{axis}"
 
 
 def inner_names(importer: Session, main: Function) -> dict[str, str]:
@@ -111,14 +123,16 @@ def polymorphic(main: Function) -> list[list[str]]:
     return []
 
 
-def output_names(main: Function, count: int, names: Names) -> tuple[str, ...]:
-    """The outputs' names: the caller's, else those that JAX wrote, else `result.0`."""
-    if names.outputs:
-        return tuple(distinct(list(names.outputs)))
-    told = [path_name(str(a.attrs.get("jax.result_info") or "")) for a in main.results]
+def output_names(main: Function, names: Names) -> list[str]:
+    """The outputs' names: the caller's, else those that JAX wrote, else `result.0`; behind it what
+    a part of a complex number or of a tuple is called."""
+    count = len(main.results)
+    told = list(names.outputs) or [path_name(str(a.attrs.get("jax.result_info") or ""))
+                                   for a in main.results]
     made = [told[i] if i < len(told) and told[i] else f"result.{i}" if count > 1 else "result"
             for i in range(count)]
-    return tuple(distinct(made))
+    return distinct([n for a, name in zip(main.results, distinct(made), strict=True)
+                     for n, _ in leaves(a.kind, name)])
 
 
 def distinct(names: list[str]) -> list[str]:

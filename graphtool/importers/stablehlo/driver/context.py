@@ -11,6 +11,7 @@ import numpy as np
 from graphtool.dtypes import DType
 from graphtool.errors import Undecided
 from graphtool.importers.assumptions import Assuming
+from graphtool.importers.stablehlo.driver.parts import flat, joined
 from graphtool.importers.stablehlo.driver.promises import Promises
 from graphtool.importers.stablehlo.driver.regions import Closed
 from graphtool.importers.stablehlo.driver.registry import Refused
@@ -48,6 +49,12 @@ class Driver(Protocol):
 
     def closed(self, region: Region, types: Sequence[TensorType], env: Env) -> Closed:
         """A region as a graph of its own: its inputs, results, and what it reads from outside."""
+
+    def apply(self, op: Operation, xs: Sequence[Any], env: Env, vector: bool) -> list[Any]:
+        """The results of one operation on these values."""
+
+    def expect(self, op: Operation, holds: Any) -> None:
+        """Add a truth value to the outputs: what the program says must be true."""
 
     def function(self, name: str) -> Function:
         """The function called `name`."""
@@ -94,8 +101,11 @@ class Context:
         return tensor(x, self.builder)
 
     def region(self, i: int, xs: Sequence[Any], vector: bool = False) -> list[Any]:
-        """The results of region i on these values, computed in the current graph."""
-        return self.driver.inline(self.op.regions[i], xs, self.env, vector)
+        """The results of region i on these values, computed in the current graph. Complex ones
+        are given and returned as two values."""
+        body = self.op.regions[i]
+        given = joined([a.kind for a in body.arguments], xs)
+        return flat(self.driver.inline(body, given, self.env, vector))
 
     def apply(self, op: Callable[..., Any], *xs: Any, kept: Sequence[int] = (),
               **attrs: Any) -> Any:

@@ -8,15 +8,26 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from graphtool.errors import GraphtoolError, InputError, InternalError, near
 from graphtool.importers.assumptions import Assuming
-from graphtool.importers.stablehlo.driver import boundary
+from graphtool.importers.stablehlo.driver import arithmetic, boundary
 from graphtool.importers.stablehlo.driver.context import Context, Env
-from graphtool.importers.stablehlo.driver.pairs import PAIRED, Pair, is_complex, real_kind
+from graphtool.importers.stablehlo.driver.parts import (
+    PAIRED,
+    TOKEN,
+    Group,
+    Pair,
+    flat,
+    is_complex,
+    joined,
+    leaves,
+)
+from graphtool.importers.stablehlo.driver.quantised import Quantised, read_quantised
 from graphtool.importers.stablehlo.driver.regions import Captures, Closed
 from graphtool.importers.stablehlo.driver.registry import (
     HANDLERS,
@@ -37,13 +48,23 @@ from graphtool.importers.stablehlo.driver.values import (
     tensor,
     type_of,
 )
-from graphtool.importers.stablehlo.text.tree import Function, Operation, Region
+from graphtool.importers.stablehlo.text.tree import Argument, Function, Operation, Region
+from graphtool.importers.stablehlo.text.types import Kind, Signature
 from graphtool.ir.graph import Graph, Module, TensorType
 from graphtool.ir.prune import prune
 from graphtool.ir.trace import Tracer
 from graphtool.symbolic import known
 
-PASSES = ("call", "func.call", "stablehlo.composite")  # what hands values on as they are
+PASSES = frozenset(("call", "func.call", "stablehlo.composite", "stablehlo.optimization_barrier",
+                    "stablehlo.tuple", "stablehlo.get_tuple_element", "stablehlo.after_all",
+                    "stablehlo.create_token"))  # what hands values on as they are
+FLAT = frozenset(f"stablehlo.{name}" for name in (
+    "while", "if", "case", "sort", "reduce", "reduce_window", "scatter", "map", "custom_call",
+    "constant", "broadcast_in_dim", "dynamic_broadcast_in_dim", "broadcast",
+    "reshape", "dynamic_reshape", "transpose", "slice", "real_dynamic_slice", "reverse", "pad",
+    "dynamic_pad", "concatenate", "gather", "dynamic_gather", "dynamic_slice",
+    "dynamic_update_slice", "select", "get_dimension_size"))
+"""What moves values, or hands them to bodies: it sees their tensors, not what these mean."""
 _DEPTH = 64
 _BAD = (ValueError, IndexError, TypeError, KeyError, ZeroDivisionError, OverflowError,
         MemoryError, AttributeError, AssertionError)
@@ -59,25 +80,31 @@ class Importer(Session):
         env: Env = ChainMap(dict(zip((a.name for a in main.arguments), entered.values,
                                      strict=True)))
         results = self._block(main.body or (), env, False)
-        for i, x in enumerate(results):
-            if isinstance(x, Pair):
-                self.refuse(f"the output {i}", "complex outputs are not supported; return the real "
-                                               "and the imaginary part", "")
-        outputs = [self._output(x) for x in results]
+        outputs = [self._output(x) for x in (*flat(results), *self.expected.values())]
         if self.refusals:
             return None
         graph = prune(Graph(entered.inputs, tuple(self.builder.nodes), tuple(outputs)))
-        return Module(graph, boundary.output_names(main, len(outputs), self.names),
+        names = boundary.output_names(main, self.names)
+        return Module(graph, tuple(boundary.distinct([*names, *self.expected])),
                       entered.symbols(graph), self._locations(graph))
 
     def main(self) -> Function:
-        """The function that the module computes: `main`, else the only public one."""
+        """The function that the module computes: the caller's, `main`, the only public one, or
+        one that calls all public ones, if none of them takes an argument."""
         functions = self.program.functions
         public = [f for f in functions.values() if f.public and f.body is not None]
-        found = functions.get("main") or (public[0] if len(public) == 1 else None)
+        told = f"it has {', '.join('@' + n for n in list(functions)[:8])}"
+        if self.names.function:
+            found = functions.get(self.names.function)
+        elif len(public) > 1 and "main" not in functions and not any(
+                f.arguments for f in public):
+            return together(public)
+        else:
+            found = functions.get("main") or (public[0] if len(public) == 1 else None)
         if found is None or found.body is None:
-            raise InputError("GT1305", "the module has no function @main",
-                             hint=f"it has {', '.join('@' + n for n in list(functions)[:8])}")
+            name = self.names.function or "main"
+            raise InputError("GT1305", f"the module has no function @{name}", hint=told + (
+                "" if self.names.function else "; FILE.mlir:NAME takes one"))
         return found
 
     # ---- what handlers use ---------------------------------------------------------------------
@@ -111,13 +138,15 @@ class Importer(Session):
         outer, where = self.builder, self.builder.where
         builder = self.builder = Assuming(self.found)
         captures = Captures(env, builder)
-        names = [a.name for a in region.arguments] or [""] * len(types)
-        inputs = [builder.input(t, n.removeprefix("%") or "x")
-                  for t, n in zip(types, names, strict=True)]
+        names = [a.name for a in region.arguments]
+        hints = [n for a in region.arguments for n, _ in leaves(
+            a.kind, a.name.removeprefix("%") or "x")]
+        inputs = [builder.input(t, n) for t, n in zip(types, hints, strict=True)]
+        given = joined([a.kind for a in region.arguments], inputs)
         try:
             with builder.scope(outer.prefix, where):
-                inner = ChainMap(dict(zip(names, inputs, strict=True)), captures)
-                results = self._block(region.operations, inner, False)
+                inner = ChainMap(dict(zip(names, given, strict=True)), captures)
+                results = flat(self._block(region.operations, inner, False))
         finally:
             self.builder = outer
         if any(x is REFUSED for x in results):
@@ -146,6 +175,11 @@ class Importer(Session):
             raise self.fault(op, "GT1303", f"{name} is used before it is defined")
         return env[name]
 
+    def apply(self, op: Operation, xs: Sequence[Any], env: Env, vector: bool) -> list[Any]:
+        """The results of one operation on these values."""
+        found = self._handle(op, list(xs), env, vector)
+        return list(found) if isinstance(found, (tuple, list)) else [found]
+
     def _operation(self, op: Operation, env: Env, vector: bool) -> None:
         self.visited += 1
         self.limits.check_nodes(self.visited, self.place(op))
@@ -164,8 +198,7 @@ class Importer(Session):
 
     def _results(self, op: Operation, xs: list[Any], env: Env, vector: bool) -> Sequence[Any]:
         try:
-            found = self._handle(op, xs, env, vector)
-            out = list(found) if isinstance(found, (tuple, list)) else [found]
+            out = self.apply(op, xs, env, vector)
             self._check(op, out, vector)
         except Refused as refused:
             if str(refused):
@@ -185,9 +218,9 @@ class Importer(Session):
 
     def _handle(self, op: Operation, xs: list[Any], env: Env, vector: bool) -> Any:
         handler = HANDLERS.get(op.name)
-        paired = any(isinstance(x, Pair) for x in xs) or any(map(is_complex, op.signature.results))
-        if paired and op.name not in PASSES:
-            return self._paired(op, xs, env, vector, handler)
+        if not _passes(op) and (any(_compound(x) for x in xs) or any(
+                map(_several, op.signature.results))):
+            return self._compound(op, xs, env, vector, handler)
         if handler is None:
             dialect, _, own = op.name.partition(".")
             like = near(own, [h.partition(".")[2] for h in HANDLERS if h.startswith(
@@ -203,21 +236,35 @@ class Importer(Session):
                                             f"{len(xs)} given")
         return handler.fn(Context(self, op, env, vector), *xs, **self._attributes(op, handler))
 
-    def _paired(self, op: Operation, xs: list[Any], env: Env, vector: bool,
-                handler: Handler | None) -> Any:
-        """What the operation does with complex numbers."""
-        fn = PAIRED.get(op.name)
-        if fn is None:
-            raise Refused("it is not supported on complex numbers")
+    def _compound(self, op: Operation, xs: list[Any], env: Env, vector: bool,
+                  handler: Handler | None) -> Any:
+        """What the operation does with complex numbers, quantised ones, tuples and tokens."""
+        ctx = Context(self, op, env, vector)
         attrs = self._attributes(op, handler) if handler is not None else dict(op.attrs)
-        return fn(Context(self, op, env, vector), *xs, **attrs)
+        pairs = any(isinstance(x, Pair) for x in xs) or any(map(is_complex, op.signature.results))
+        if pairs and op.name in PAIRED:
+            found = PAIRED[op.name](ctx, *xs, **attrs)
+            if found is not NotImplemented:
+                return found
+        if handler is None:
+            raise Refused("it is not supported")
+        if op.name not in FLAT:
+            if pairs or any(isinstance(x, Group) or x is TOKEN for x in xs):
+                raise Refused("it is not supported on complex numbers, tuples and tokens")
+            return arithmetic.by_numbers(ctx, handler.fn, xs, attrs)
+        inner = replace(ctx, op=replace(op, signature=Signature(
+            tuple(k for o in op.signature.operands for _, k in leaves(o)),
+            tuple(k for r in op.signature.results for _, k in leaves(r)))))
+        found = handler.fn(inner, *flat(xs), **attrs)
+        made = list(found) if isinstance(found, (tuple, list)) else [found]
+        return joined(op.signature.results, made)
 
     def _attributes(self, op: Operation, handler: Handler) -> dict[str, Any]:
         out = {}
         for name, value in op.attrs.items():
             if name in handler.attrs:
                 out[name] = value
-            elif name not in IGNORED and "." not in name:
+            elif name not in IGNORED and "." not in name and op.name != "stablehlo.custom_call":
                 raise self.fault(op, "GT1306", f"{title(op)} has no attribute {name!r}",
                                   near(name, handler.attrs, ""))
         for name, required in handler.attrs.items():
@@ -235,20 +282,16 @@ class Importer(Session):
         for x, kind in zip(results, op.signature.results, strict=True):
             if x is REFUSED or kind.shape is None:
                 continue
-            if isinstance(x, Pair) and is_complex(kind):
-                x, kind = x.real, real_kind(kind)
-            shape, said = shape_of(x), kind.shape or ()
-            fits = dtype_of(x) is element_type(kind) and len(shape) == len(said) and not any(
-                n is not None and known(d, "==", n) is False
-                for d, n in zip(shape, said, strict=True))
-            if not fits:
-                raise self.fault(op, "GT1307", f"{title(op)} gives {shown([type_of(x)])}, the "
-                                                f"text says {kind}")
+            made, told = flat([x]), leaves(kind)
+            if len(made) != len(told) or not all(_fits(m, k) for m, (_, k) in zip(
+                    made, told, strict=True)):
+                raise self.fault(op, "GT1307", f"{title(op)} gives "
+                                 f"{shown([type_of(m) for m in made])}, the text says {kind}")
 
     # ---- outputs --------------------------------------------------------------------------------
 
     def _output(self, x: Any) -> Any:
-        if x is REFUSED or isinstance(x, Pair):
+        if x is REFUSED:
             return None
         if isinstance(x, (np.ndarray, Asked, Sizes, Spread, Tracer)):
             return tensor(x, self.builder).value
@@ -258,3 +301,37 @@ class Importer(Session):
         reached = {n.where for n in graph.nodes}
         return {k: v for k, v in self.places.table.items() if k in reached}
 
+
+def together(functions: Sequence[Function]) -> Function:
+    """A function that calls these, which take nothing, and returns all of their results."""
+    calls, results = [], []
+    for f in functions:
+        names = tuple(f"%{f.name}#{i}" for i in range(len(f.results)))
+        kinds = tuple(r.kind for r in f.results)
+        calls.append(Operation("call", (), {"callee": f.name}, (), names, Signature((), kinds),
+                               f.at))
+        info = [f"{f.name}.{i}" if len(names) > 1 else f.name for i in range(len(names))]
+        results += [(n, Argument("", k, {"jax.result_info": i}))
+                    for n, k, i in zip(names, kinds, info, strict=True)]
+    last = Operation("return", tuple(n for n, _ in results), {}, (), (), Signature((), ()), 0)
+    return Function("", True, (), tuple(r for _, r in results), (*calls, last), 0)
+
+
+def _compound(x: Any) -> bool:
+    return isinstance(x, (Pair, Quantised, Group)) or x is TOKEN
+
+
+def _passes(op: Operation) -> bool:
+    return op.name in PASSES or op.name.startswith(("chlo.broadcast_", "check.")) or str(
+        op.attrs.get("call_target_name")).startswith("check.")
+
+
+def _several(kind: Kind) -> bool:
+    return is_complex(kind) or kind.shape is None or read_quantised(kind.element) is not None
+
+
+def _fits(x: Any, kind: Kind) -> bool:
+    """Whether a tensor is of the type, as far as both are known."""
+    shape, said = shape_of(x), kind.shape or ()
+    return dtype_of(x) is element_type(kind) and len(shape) == len(said) and not any(
+        n is not None and known(d, "==", n) is False for d, n in zip(shape, said, strict=True))

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from graphtool.importers import captures
-from graphtool.importers.stablehlo.driver.pairs import Pair
+from graphtool.importers.stablehlo.driver.parts import Group, Pair
+from graphtool.importers.stablehlo.driver.quantised import Quantised
 from graphtool.importers.stablehlo.driver.values import Spread, tensor
 from graphtool.ir.graph import Graph, Value
 from graphtool.ir.prune import prune
@@ -24,6 +25,10 @@ class Captures(captures.Captures):
                 return Spread(self.bring(base), shape)
             case Pair(real, imag):
                 return Pair(self.bring(real), self.bring(imag))
+            case Quantised(stored, scale):
+                return Quantised(self.bring(stored), scale)
+            case Group(inner):
+                return Group(tuple(map(self.bring, inner)))
             case _:
                 return super().bring(x)
 

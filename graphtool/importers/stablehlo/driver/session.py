@@ -5,25 +5,29 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from graphtool.errors import InputError, Unsupported
 from graphtool.importers.assumptions import Assuming, Bounds, Facts, Found
 from graphtool.importers.limits import Limits
 from graphtool.importers.stablehlo.driver.places import Places
 from graphtool.importers.stablehlo.driver.promises import Promises
+from graphtool.importers.stablehlo.driver.registry import Refused
 from graphtool.importers.stablehlo.text.lexer import fault
 from graphtool.importers.stablehlo.text.tree import Operation, Program
+from graphtool.ir.expected import EXPECTED
 from graphtool.ir.trace import Builder
 
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What the caller knows of the boundary: names of inputs and outputs in order, and names of
-    the inputs' open sizes; empty where the text itself says them."""
+    """What the caller knows of the boundary: names of inputs and outputs in order, names of the
+    inputs' open sizes, and the function; empty where the text itself says them."""
 
     inputs: Sequence[str] = ()
     outputs: Sequence[str] = ()
     sizes: Sequence[Sequence[str | int]] = ()
+    function: str = ""
 
 
 class Session:
@@ -36,8 +40,21 @@ class Session:
         self.places = Places(program.origins)
         self.found = Found(facts)
         self.builder: Builder = Assuming(self.found)
+        self.outer = self.builder
         self.promises = Promises()
+        self.expected: dict[str, Any] = {}  # what the program says must be true, by its place
         self.refusals: dict[tuple[str, str], list[str]] = {}
+
+    def expect(self, op: Operation, holds: Any) -> None:
+        """Add a truth value to the outputs: what the program says must be true. Raises Refused in
+        a region, whose values are none of the program's."""
+        if self.builder is not self.outer:
+            raise Refused("it stands in a region of another operation")
+        line = self.program.text.count("\n", 0, op.at) + 1
+        name, n = f"{EXPECTED}line{line}", 2
+        while name in self.expected:
+            name, n = f"{EXPECTED}line{line}_{n}", n + 1
+        self.expected[name] = holds
 
     def refuse(self, name: str, reason: str, place: str) -> None:
         """Record that an operation is not supported, with the reason and its place."""

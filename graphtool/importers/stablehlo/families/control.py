@@ -13,6 +13,7 @@ import numpy as np
 from graphtool import ops as o
 from graphtool.importers.stablehlo.driver.context import Context
 from graphtool.importers.stablehlo.driver.counted import as_scan, counted
+from graphtool.importers.stablehlo.driver.parts import flat, joined
 from graphtool.importers.stablehlo.driver.regions import Closed, union
 from graphtool.importers.stablehlo.driver.registry import stablehlo
 from graphtool.importers.stablehlo.driver.values import dtype_of, literal, shape_of
@@ -39,27 +40,29 @@ def optimization_barrier(ctx: Context, *xs: Any) -> list[Any]:
 def while_(ctx: Context, *xs: Any) -> list[Any]:
     """The loop as `while`, or as `scan` if it counts. A value that the body hands on unchanged is
     no carry, but a value of its own that condition and body read."""
-    same = _unchanged(ctx.op.regions[1])
-    held = [i for i in range(len(xs)) if i not in same]
-    if not held:
+    arguments = ctx.op.regions[1].arguments
+    given = joined((a.kind for a in arguments), xs)
+    held = [i for i in range(len(given)) if i not in _unchanged(ctx.op.regions[1])]
+    carried = flat(given[i] for i in held)
+    if not carried:
         return list(xs)  # such a loop does nothing, or never ends
-    starts = [ctx.tensor(xs[i]) for i in held]
+    starts = [ctx.tensor(x) for x in carried]
     types = [x.type for x in starts]
-    test, step = (_part(ctx, r, xs, held, types) for r in ctx.op.regions)
+    test, step = (_part(ctx, r, given, held, types) for r in ctx.op.regions)
     outer = union(test, step)
     cond, body = test.graph(outer), step.graph(outer)
     operands = [*starts, *(Tracer(v, ctx.builder) for v in outer)]
-    known = [literal(xs[i]) if dtype_of(xs[i]).is_integer and not shape_of(xs[i]) else None
-             for i in held]
-    loop = counted(cond, body, len(held), known)
+    known = [literal(x) if dtype_of(x).is_integer and not shape_of(x) else None for x in carried]
+    loop = counted(cond, body, len(carried), known)
     if loop is not None and loop.length:
         last = np.full((), loop.first + loop.length, dtype_of(starts[loop.index]).numpy)
-        found = as_scan(loop, body, len(held), operands)
-        made = iter([last if x is None else x for x in found])
+        found = as_scan(loop, body, len(carried), operands)
+        made = [last if x is None else x for x in found]
     else:
-        results = o.while_(*operands, cond=cond, body=body, carries=len(held))
-        made = iter(results if isinstance(results, tuple) else (results,))
-    return [xs[i] if i in same else next(made) for i in range(len(xs))]
+        results = o.while_(*operands, cond=cond, body=body, carries=len(carried))
+        made = list(results if isinstance(results, tuple) else (results,))
+    after = dict(zip(held, joined((arguments[i].kind for i in held), made), strict=True))
+    return flat(after.get(i, x) for i, x in enumerate(given))
 
 
 def _unchanged(body: Region) -> set[int]:

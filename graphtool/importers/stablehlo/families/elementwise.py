@@ -244,20 +244,43 @@ def cbrt(ctx: Context, x: Any) -> Any:
     return ctx.apply(o.mul, ctx.apply(o.sign, x), exact)
 
 
-_FORMATS = {(8, 23): dtypes.float32, (5, 10): dtypes.float16, (8, 7): dtypes.bfloat16,
-            (11, 52): dtypes.float64}
+# (bits of the exponent, of the mantissa) that a float has
+_FORMATS = {dtypes.float16: (5, 10), dtypes.bfloat16: (8, 7), dtypes.float32: (8, 23),
+            dtypes.float64: (11, 52)}
 
 
 @stablehlo("reduce_precision", elementwise=True)
 def reduce_precision(ctx: Context, x: Any, *, exponent_bits: int, mantissa_bits: int) -> Any:
-    """A cast to a narrower float and back."""
-    narrow = _FORMATS.get((exponent_bits, mantissa_bits))
-    if narrow is None:
-        raise Refused(f"a format of {exponent_bits} bits of exponent and {mantissa_bits} of "
-                      "mantissa is not supported")
-    if narrow.bits >= dtype_of(x).bits:
-        return x
-    return cast(ctx, cast(ctx, x, narrow), dtype_of(x))
+    """x rounded to a format of fewer bits: halves to even, too great numbers to infinity, too
+    small ones to 0."""
+    row = dtype_of(x)
+    if row not in _FORMATS:
+        return cast(ctx, reduce_precision(ctx, cast(ctx, x, dtypes.float32),
+                                          exponent_bits=exponent_bits,
+                                          mantissa_bits=mantissa_bits), row)
+    exponent, mantissa = _FORMATS[row]
+    whole = dtypes.BY_NAME[f"uint{row.bits}"]
+
+    def number(v: int) -> Any:
+        return np.full((), v, whole.numpy)
+    bits = bits_as(ctx, x, whole)
+    sign = ctx.apply(o.and_, bits, number(1 << (row.bits - 1)))
+    size = ctx.apply(o.and_, bits, number((1 << (row.bits - 1)) - 1))
+    infinite = number(((1 << exponent) - 1) << mantissa)
+    out = size
+    if mantissa_bits < mantissa:
+        cut = mantissa - mantissa_bits
+        last = ctx.apply(o.and_, ctx.apply(o.shift_right, size, number(cut)), number(1))
+        moved = ctx.apply(o.add, size, ctx.apply(o.add, last, number((1 << (cut - 1)) - 1)))
+        out = ctx.apply(o.and_, moved, number(((1 << row.bits) - 1) ^ ((1 << cut) - 1)))
+    if exponent_bits < exponent:
+        middle, reach = (1 << (exponent - 1)) - 1, (1 << (exponent_bits - 1)) - 1
+        least, most = (middle - reach + 1) << mantissa, (middle + reach + 1) << mantissa
+        out = ctx.apply(o.select, ctx.apply(o.ge, out, number(most)), infinite, out, kept=(0, 1))
+        out = ctx.apply(o.select, ctx.apply(o.lt, out, number(least)), number(0), out, kept=(0, 1))
+    made = bits_as(ctx, ctx.apply(o.or_, out, sign), row)
+    nan = ctx.apply(o.is_nan, x)
+    return ctx.apply(o.select, nan, x, made, kept=(0, 1, 2))
 
 
 def element(text: str) -> DType:

@@ -11,11 +11,13 @@ import numpy as np
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.importers.stablehlo.driver.context import Context
+from graphtool.importers.stablehlo.driver.parts import flat, joined
 from graphtool.importers.stablehlo.driver.registry import Refused, stablehlo
 from graphtool.importers.stablehlo.driver.values import dtype_of, shape_of
 from graphtool.importers.stablehlo.families.elementwise import total_order
 from graphtool.importers.stablehlo.families.movement import reshaped, transposed
 from graphtool.importers.stablehlo.text.tree import Operation, Region
+from graphtool.ir.trace import Tracer
 
 _RANKED = 2048  # elements along the axis, if the comparator has to compare all pairs
 
@@ -29,15 +31,16 @@ def sort(ctx: Context, *xs: Any, dimension: int = -1) -> list[Any]:
         return list(xs)
     front = [*(i for i in range(rank) if i != axis), axis]
     back = [front.index(i) for i in range(rank)]
-    rows = [ctx.tensor(transposed(ctx, x, front)) for x in xs]
+    parts = [ctx.tensor(transposed(ctx, x, front)) for x in xs]
+    rows = joined([a.kind for a in ctx.op.regions[0].arguments[::2]], parts)
     keys = _Comparator(ctx.op.regions[0]).keys()
     if keys is None:
-        order = _ranked(ctx, rows)
+        order = _ranked(ctx, parts)
     else:
         values, order = _by_keys(ctx, rows, keys)
         if values is not None and len(xs) == 1:
             return [transposed(ctx, values, back)]
-    return [transposed(ctx, taken_along(x, order), back) for x in rows]
+    return [transposed(ctx, taken_along(x, order), back) for x in parts]
 
 
 def taken_along(x: Any, order: Any) -> Any:
@@ -137,7 +140,7 @@ def _by_keys(ctx: Context, rows: Sequence[Any], keys: Sequence[Key]) -> tuple[An
         moved = key if order is None else taken_along(key, order)
         values, places = o.sort(moved, axis=moved.ndim - 1, descending=descending)
         order = places if order is None else taken_along(order, places)
-    whole = len(keys) == 1 and ctx.tensor(rows[0]) is key
+    whole = len(keys) == 1 and rows[0] is key
     return (values if whole else None), order
 
 
@@ -150,10 +153,11 @@ def _key(ctx: Context, rows: Sequence[Any], name: str, total: bool) -> Any:
     region = ctx.op.regions[0]
     index = next((i for i, a in enumerate(region.arguments) if a.name == name), None)
     if index is not None:
-        key = rows[index // 2]
+        (key,) = flat([rows[index // 2]])
         return ctx.tensor(total_order(ctx, key)) if total and dtype_of(key).is_float else key
-    of = [i for i, a in enumerate(region.arguments) if i % 2 == 0 and dtype_of(
-        rows[i // 2]).is_float]
+    of = [i for i in range(0, len(region.arguments), 2) if isinstance(
+        rows[i // 2], Tracer) and dtype_of(rows[i // 2]).is_float and all(
+        isinstance(r, Tracer) for r in rows)]
     for i in of:
         row = dtype_of(rows[i // 2])
         trial = np.array(_TRIALS, row.numpy)
@@ -184,8 +188,9 @@ def _ranked(ctx: Context, rows: Sequence[Any]) -> Any:
         raise Refused(f"more than {_RANKED} elements need a comparator that compares keys")
     column = [reshaped(ctx, x, (*lead, n, 1)) for x in rows]
     line = [reshaped(ctx, x, (*lead, 1, n)) for x in rows]
-    pairs = [v for c, r in zip(column, line, strict=True) for v in (c, r)]
-    (less,) = ctx.region(0, pairs, vector=True)
+    kinds = [a.kind for a in ctx.op.regions[0].arguments[::2]]
+    sides = zip(joined(kinds, column), joined(kinds, line), strict=True)
+    (less,) = ctx.region(0, flat(v for side in sides for v in side), vector=True)
     before = o.broadcast(ctx.tensor(less), shape=(*lead, n, n))  # [i, j]: i comes before j
     swap = (*range(len(lead)), len(lead) + 1, len(lead))
     behind = o.transpose(before, perm=swap)

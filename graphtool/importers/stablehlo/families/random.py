@@ -1,4 +1,4 @@
-"""Random bits with a state: XLA's Philox, the same bits as on a CPU.
+"""Random bits with a state: XLA's Philox and Threefry, the same bits as on a CPU.
 
 jax.random needs nothing of this: JAX writes its own generator as plain operations.
 """
@@ -16,47 +16,71 @@ from graphtool.importers.stablehlo.driver.registry import Refused, stablehlo
 from graphtool.importers.stablehlo.families.movement import reshaped, sliced
 from graphtool.symbolic import product
 
-# Salmon et al., Parallel Random Numbers: As Easy as 1, 2, 3 (2011), section 4.3
+# Salmon et al., Parallel Random Numbers: As Easy as 1, 2, 3 (2011), sections 4.2 and 4.3
 _FACTORS = (0xD2511F53, 0xCD9E8D57)
 _STEPS = (0x9E3779B9, 0xBB67AE85)
 _ROUNDS = 10
+_TURNS = ((13, 15, 26, 6), (17, 29, 16, 24))
+_PARITY = 0x1BD11BDA
+_WORD = 0xFFFFFFFF
 
 
 @stablehlo("rng_bit_generator")
 def rng_bit_generator(ctx: Context, state: Any, *, rng_algorithm: str) -> list[Any]:
-    """The state after, and uniform bits: blocks of four words from a counter of 128 bits, whose
-    upper half is the key where the state is (key, counter)."""
+    """The state after, and uniform bits of the result's type."""
     words = ctx.result(1)
-    if "THREE_FRY" in str(rng_algorithm):
-        raise Refused("of the generators only PHILOX and DEFAULT are supported")
-    if words.dtype not in (dtypes.uint32, dtypes.int32) or ctx.typed(state).shape not in (
-            (2,), (3,)) or ctx.typed(state).dtype is not dtypes.uint64:
-        raise Refused("only words of 32 bits from a state of two or three of 64 are supported")
+    kind = ctx.typed(state)
+    if kind.dtype is not dtypes.uint64 or kind.shape not in ((2,), (3,)) or words.dtype.bits < 8:
+        raise Refused("only a state of two or three words of 64 bits is supported")
+    shape = tuple(int(d) for d in words.shape if isinstance(d, int))
+    fry = "THREE_FRY" in str(rng_algorithm)
+    after, bits = (_from_threefry if fry else _from_philox)(ctx, state, shape, words.dtype.bits)
+    unsigned = dtypes.BY_NAME[f"uint{words.dtype.bits}"]
+    out = o.cast(o.and_(bits, (1 << unsigned.bits) - 1), dtype=unsigned) if (
+        unsigned.bits < 64) else bits
+    out = out if words.dtype is unsigned else o.bitcast(out, dtype=words.dtype)
+    return [after, reshaped(ctx, out, words.shape)]
+
+
+def _parts(ctx: Context, state: Any) -> list[Any]:
     x = ctx.tensor(state)
-    parts = [o.reshape(sliced(ctx, x, [i], [i + 1], [1]), shape=()) for i in range(x.shape[0])]
-    key, low, high = parts if len(parts) == 3 else (parts[0], parts[1], parts[0])
-    count = product(words.shape)
-    assert isinstance(count, int)
-    blocks = -(-count // 4)
-    line = x.builder.constant(np.arange(blocks, dtype=np.uint64))
-    counter = o.add(line, low)
-    carry = o.cast(o.lt(counter, line), dtype=dtypes.uint64)
-    made = _philox([*_halves(counter), *_halves(o.add(o.broadcast(high, shape=(blocks,)), carry))],
-                   _halves(key))
-    columns = [o.reshape(w, shape=(blocks, 1)) for w in made]
-    bits = o.reshape(o.concat(*columns, axis=1), shape=(4 * blocks,))
-    out = o.cast(sliced(ctx, bits, [0], [count], [1]), dtype=dtypes.uint32)
-    out = out if words.dtype is dtypes.uint32 else o.bitcast(out, dtype=words.dtype)
-    after = o.add(low, blocks)
-    beyond = o.add(high, o.cast(o.lt(after, low), dtype=dtypes.uint64))
-    rows = [key, after, beyond][:len(parts)]
-    return [o.concat(*(o.reshape(r, shape=(1,)) for r in rows), axis=0),
-            reshaped(ctx, out, words.shape)]
+    return [o.reshape(sliced(ctx, x, [i], [i + 1], [1]), shape=()) for i in range(x.shape[0])]
+
+
+def _joined(parts: list[Any]) -> Any:
+    return o.concat(*(o.reshape(p, shape=(1,)) for p in parts), axis=0)
 
 
 def _halves(x: Any) -> list[Any]:
     """The lower and the upper 32 bits, each in a word of 64."""
-    return [o.and_(x, 0xFFFFFFFF), o.shift_right(x, 32)]
+    return [o.and_(x, _WORD), o.shift_right(x, 32)]
+
+
+def _whole(low: Any, high: Any) -> Any:
+    return o.or_(low, o.shift_left(high, 32))
+
+
+# ---- Philox ------------------------------------------------------------------------------------
+
+def _from_philox(ctx: Context, state: Any, shape: tuple[int, ...], bits: int) -> tuple[Any, Any]:
+    """Blocks of four words of 32 bits, or two of 64, from a counter of 128 bits, whose upper half
+    is the key where the state is (key, counter)."""
+    parts = _parts(ctx, state)
+    key, low, high = parts if len(parts) == 3 else (parts[0], parts[1], parts[0])
+    count, each = int(np.prod(shape, dtype=np.int64)), 2 if bits == 64 else 4
+    blocks = -(-count // each)
+    line = key.builder.constant(np.arange(blocks, dtype=np.uint64))
+    counter = o.add(line, low)
+    carry = o.cast(o.lt(counter, line), dtype=dtypes.uint64)
+    made = _philox([*_halves(counter), *_halves(o.add(o.broadcast(high, shape=(blocks,)), carry))],
+                   _halves(key))
+    if each == 2:
+        made = [_whole(made[0], made[1]), _whole(made[2], made[3])]
+    columns = [o.reshape(w, shape=(blocks, 1)) for w in made]
+    out = o.reshape(o.concat(*columns, axis=1), shape=(each * blocks,))
+    after = o.add(low, blocks)
+    beyond = o.add(high, o.cast(o.lt(after, low), dtype=dtypes.uint64))
+    return _joined([key, after, beyond][:len(parts)]), sliced(ctx, out, [0], [count], [1])
 
 
 def _philox(counter: list[Any], key: list[Any]) -> list[Any]:
@@ -66,5 +90,44 @@ def _philox(counter: list[Any], key: list[Any]) -> list[Any]:
         (low0, high0), (low1, high1) = (_halves(o.mul(x, f))
                                         for x, f in zip((a, c), _FACTORS, strict=True))
         a, b, c, d = (o.xor(o.xor(high1, b), key[0]), low1, o.xor(o.xor(high0, d), key[1]), low0)
-        key = [o.and_(o.add(k, s), 0xFFFFFFFF) for k, s in zip(key, _STEPS, strict=True)]
+        key = [o.and_(o.add(k, s), _WORD) for k, s in zip(key, _STEPS, strict=True)]
     return [a, b, c, d]
+
+
+# ---- Threefry ----------------------------------------------------------------------------------
+
+def _from_threefry(ctx: Context, state: Any, shape: tuple[int, ...], bits: int
+                   ) -> tuple[Any, Any]:
+    """Two words of 32 bits from each number of the counter: one of 64 bits, or two elements beside
+    each other along the first axis of an even size, else along the longest one."""
+    if len(_parts(ctx, state)) != 2:
+        raise Refused("the state of THREE_FRY is two words of 64 bits")
+    key, low = _parts(ctx, state)
+    sizes = shape or (1,)
+    axis = next((i for i, d in enumerate(sizes) if d % 2 == 0), sizes.index(max(sizes)))
+    half = sizes if bits == 64 else tuple(-(-d // 2) if i == axis else d
+                                          for i, d in enumerate(sizes))
+    count = int(product(half))  # type: ignore[arg-type]
+    line = key.builder.constant(np.arange(count, dtype=np.uint64).reshape(half))
+    a, b = _threefry(_halves(o.add(line, low)), _halves(key))
+    after = _joined([key, o.add(low, count)])
+    if bits == 64:
+        return after, _whole(a, b)
+    wide = (*half[:axis + 1], 1, *half[axis + 1:])
+    both = o.concat(o.reshape(a, shape=wide), o.reshape(b, shape=wide), axis=axis + 1)
+    doubled = (*half[:axis], 2 * half[axis], *half[axis + 1:])
+    return after, sliced(ctx, o.reshape(both, shape=doubled), [0] * len(sizes), sizes,
+                         [1] * len(sizes))
+
+
+def _threefry(counter: list[Any], key: list[Any]) -> list[Any]:
+    """Twenty rounds on words of 32 bits, held in 64; the key is added after every four."""
+    keys = [*key, o.xor(o.xor(key[0], key[1]), _PARITY)]
+    a, b = (o.and_(o.add(x, k), _WORD) for x, k in zip(counter, keys, strict=False))
+    for i in range(5):
+        for turn in _TURNS[i % 2]:
+            a = o.and_(o.add(a, b), _WORD)
+            b = o.xor(o.or_(o.and_(o.shift_left(b, turn), _WORD), o.shift_right(b, 32 - turn)), a)
+        a = o.and_(o.add(a, keys[(i + 1) % 3]), _WORD)
+        b = o.and_(o.add(o.add(b, keys[(i + 2) % 3]), i + 1), _WORD)
+    return [a, b]

@@ -11,7 +11,7 @@ from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.importers.stablehlo.driver.context import Context
 from graphtool.importers.stablehlo.driver.registry import Refused, stablehlo
-from graphtool.importers.stablehlo.driver.values import dtype_of, shape_of
+from graphtool.importers.stablehlo.driver.values import dtype_of, shape_of, spread
 from graphtool.importers.stablehlo.families.elementwise import cast
 from graphtool.importers.stablehlo.families.index import (
     chosen,
@@ -39,19 +39,25 @@ def scatter(ctx: Context, *xs: Any, update_window_dims: Any = (), inserted_windo
             scatter_dims_to_operand_dims: Any = (), index_vector_dim: int = 0) -> Any:
     """x with the updates combined into it where the indices say. A window that does not fit is
     left out: its updates become neutral, or go to a row that is cut off again."""
-    if len(xs) != 3:
-        raise Refused("a scatter into several tensors at once is not supported")
-    x, indices, updates = xs
-    kind, updates = _kind_of(ctx, x, updates)
+    count = len(xs) // 2
+    x, indices = xs[0], xs[count]
+    kind = ""
+    if count == 1:
+        kind, update = _kind_of(ctx, x, xs[2])
+        xs = (x, indices, update)
+    several = xs[count + 1:]
     starts, where = ints(scatter_dims_to_operand_dims), ints(input_batching_dims)
     shared, rank, shape = ints(scatter_indices_batching_dims), len(shape_of(x)), shape_of(x)
     inserted = ints(inserted_window_dims)
     kept = [d for d in range(rank) if d not in inserted and d not in where]
-    extents = {d: shape_of(updates)[i] for d, i in zip(kept, ints(update_window_dims),
+    extents = {d: shape_of(several[0])[i] for d, i in zip(kept, ints(update_window_dims),
                                                        strict=True)}
     size = {d: extents.get(d, 1) for d in range(rank)}
     columns = with_vector_last(ctx, indices, index_vector_dim)
     lead = shape_of(columns)[:-1]
+    if not kind and where:  # one place after the other: batch axes are places too
+        columns, starts = _with_batch(ctx, columns, shared), (*starts, *where)
+        where = shared = ()
     taken = [d for d in range(rank) if d not in where and (d in starts or size[d] != shape[d])]
     spots, fits = _places(ctx, columns, starts, taken, shape, size)
     long = [d for d in taken if size[d] != 1]
@@ -59,21 +65,32 @@ def scatter(ctx: Context, *xs: Any, update_window_dims: Any = (), inserted_windo
     order = [*shared, *(i for i in range(len(lead)) if i not in shared)]
     rest = [d for d in range(rank) if d not in taken and d not in where]
     # the updates with the axes: shared, the others of the indices, long windows, the rest of x
-    spread = [i for i in range(len(shape_of(updates))) if i not in ints(update_window_dims)]
+    across = [i for i in range(len(shape_of(several[0]))) if i not in ints(update_window_dims)]
     at = {d: ints(update_window_dims)[kept.index(d)] for d in kept}
-    u = transposed(ctx, updates, [*(spread[i] for i in order), *(at[d] for d in (*long, *rest)),
-                                  *(at[d] for d in kept if d not in long and d not in rest)])
-    dims = [*(lead[i] for i in order), *(size[d] for d in (*long, *rest))]
-    u = reshaped(ctx, u, tuple(dims))
+    moved = [*(across[i] for i in order), *(at[d] for d in (*long, *rest) if d in at),
+             *(at[d] for d in kept if d not in long and d not in rest)]
+    dims = tuple([*(lead[i] for i in order), *(size[d] for d in (*long, *rest))])
+    us = [reshaped(ctx, transposed(ctx, u, moved), dims) for u in several]
     batch = len(where)
     turned = transposed(ctx, spots, [*order, *range(len(order), len(shape_of(spots)))])
     valid = None if fits is None else reshaped(
         ctx, transposed(ctx, fits, order), (*(lead[i] for i in order), *[1] * len(long)))
-    y = _scattered(ctx, transposed(ctx, x, [*where, *(d for d in range(rank) if d not in where)]),
-                   turned, u, valid, kind, batch,
-                   [batch + [d for d in range(rank) if d not in where].index(d) for d in taken])
     front = [*where, *(d for d in range(rank) if d not in where)]
-    return transposed(ctx, y, [front.index(d) for d in range(rank)])
+    axes = [front.index(d) for d in taken]
+    full = [transposed(ctx, v, front) for v in xs[:count]]
+    made = [_scattered(ctx, full[0], turned, us[0], valid, kind, batch, axes)] if kind else (
+        _one_by_one(ctx, [ctx.tensor(v) for v in full], ctx.tensor(turned),
+                    [ctx.tensor(u) for u in us], valid, axes))
+    return [transposed(ctx, y, [front.index(d) for d in range(rank)]) for y in made]
+
+
+def _with_batch(ctx: Context, columns: Any, shared: Sequence[int]) -> Any:
+    """The coordinates, and behind them those on the axes that both operands share."""
+    lead = shape_of(columns)[:-1]
+    row = dtype_of(columns)
+    lines = [spread(np.arange(fixed(lead[i]), dtype=row.numpy).reshape(
+        [-1 if k == i else 1 for k in range(len(lead))] + [1]), (*lead, 1)) for i in shared]
+    return o.concat(*ctx.ready(columns, *lines), axis=len(lead))
 
 
 def _places(ctx: Context, columns: Any, starts: Sequence[int], taken: Sequence[int],
@@ -115,8 +132,6 @@ def _scattered(ctx: Context, x: Any, spots: Any, updates: Any, valid: Any, kind:
     """`scatter` of the valid updates."""
     how: dict[str, Any] = {"axes": tuple(axes), "batch": batch, "kind": kind}
     full, u = ctx.tensor(x), ctx.tensor(updates)
-    if not kind:
-        return _one_by_one(ctx, full, ctx.tensor(spots), u, valid, batch, axes)
     if not axes:  # one update as large as x, or several of them
         if product(u.shape) != product(full.shape):
             raise Refused("a scatter of several updates into a whole tensor is not supported")
@@ -140,40 +155,43 @@ def _scattered(ctx: Context, x: Any, spots: Any, updates: Any, valid: Any, kind:
     return o.slice(y, start=lo, limit=full.shape, strides=(1,) * full.ndim)
 
 
-def _one_by_one(ctx: Context, x: Any, spots: Any, updates: Any, valid: Any, batch: int,
-                axes: Sequence[int]) -> Any:
+def _one_by_one(ctx: Context, xs: Sequence[Any], spots: Any, updates: Sequence[Any], valid: Any,
+                axes: Sequence[int]) -> list[Any]:
     """Any body: the places one after the other, each read, combined and written."""
     body = ctx.op.regions[0]
     own = {*(a.name for a in body.arguments), *(r for op in body.operations for r in op.results)}
     outside = [n for op in body.operations for n in op.operands if n not in own]
-    if batch or not all(isinstance(ctx.env[n], np.ndarray) for n in outside):
-        raise Refused("a scatter with this body needs places without batch axes, and a body that "
-                      "reads no computed value")
+    if not all(isinstance(ctx.env[n], np.ndarray) for n in outside):
+        raise Refused("a scatter with this body needs one that reads no computed value")
     lead = spots.shape[:-1]
-    n = product(lead)
+    n, count = product(lead), len(xs)
     rows = [o.reshape(spots, shape=(n, spots.shape[-1])),
-            o.reshape(updates, shape=(n, *updates.shape[len(lead):]))]
+            *(o.reshape(u, shape=(n, *u.shape[len(lead):])) for u in updates)]
     if valid is not None:
         wide = o.broadcast(ctx.tensor(reshaped(ctx, valid, (*shape_of(valid), *[1] * (
             len(lead) - len(shape_of(valid)))))), shape=lead)
         rows.append(o.reshape(wide, shape=(n,)))
 
-    def step(held: Any, spot: Any, update: Any, fits: Any = None) -> Any:
+    def step(*given: Any) -> Any:
+        held, (spot, *rest) = given[:count], given[count:]
+        fits = rest[count] if valid is not None else None
         at = o.reshape(spot if fits is None else o.select(fits, spot, 0),
                        shape=(1, spot.shape[0]))
-        old = o.gather(held, at, axes=tuple(axes))
-        new = o.reshape(update, shape=old.shape)
-        ctx.driver.builder, outer = held.builder, ctx.driver.builder
+        old = [o.gather(h, at, axes=tuple(axes)) for h in held]
+        new = [o.reshape(u, shape=v.shape) for u, v in zip(rest, old, strict=False)]
+        ctx.driver.builder, outer = held[0].builder, ctx.driver.builder
         try:
-            (made,) = ctx.region(0, [old, new], vector=True)
-            made = ctx.tensor(made)
+            made = [ctx.tensor(m) for m in ctx.region(0, [*old, *new], vector=True)]
         finally:
             ctx.driver.builder = outer
-        made = o.broadcast(made, shape=old.shape)
-        return o.scatter(held, at, made if fits is None else o.select(fits, made, old),
-                         axes=tuple(axes))
-    types = [x.type, *(TensorType(r.dtype, r.shape[1:]) for r in rows)]
-    return o.scan(x, *rows, body=trace(step, types), carries=1, xs=len(rows), length=n)[0]
+        whole = [o.broadcast(m, shape=v.shape) for m, v in zip(made, old, strict=True)]
+        kept = whole if fits is None else [o.select(fits, m, v)
+                                           for m, v in zip(whole, old, strict=True)]
+        out = [o.scatter(h, at, m, axes=tuple(axes)) for h, m in zip(held, kept, strict=True)]
+        return tuple(out) if count > 1 else out[0]
+    types = [*(x.type for x in xs), *(TensorType(r.dtype, r.shape[1:]) for r in rows)]
+    made = o.scan(*xs, *rows, body=trace(step, types), carries=count, xs=len(rows), length=n)
+    return list(made) if isinstance(made, tuple) else [made]
 
 
 def _kind_of(ctx: Context, x: Any, updates: Any) -> tuple[str, Any]:

@@ -178,7 +178,8 @@ def _short(r: Reader, p: Parts, depth: int) -> None:
     elif p.name not in _RETURNS:
         raise r.fault(f"the types of {p.name} are expected", r.token)
     if isinstance(value, Dense):
-        p.attrs["value"] = Dense(value.elements, p.signature.results[-1])
+        kinds = p.signature.results or p.signature.operands
+        p.attrs["value"] = Dense(value.elements, kinds[-1])
 
 
 def _arguments(r: Reader, p: Parts) -> dict[str, Any]:

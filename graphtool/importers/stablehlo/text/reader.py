@@ -128,6 +128,8 @@ class Reader:
             listed_kinds.append(self.kind())
         if self.take("->"):
             return Signature(tuple(listed_kinds), self.kinds())
+        if not results:
+            return Signature(tuple(listed_kinds), ())
         return Signature((), tuple(listed_kinds[len(listed_kinds) - results:]))
 
     # ---- locations -----------------------------------------------------------------------------

@@ -1,0 +1,157 @@
+"""What test programs expect of values: each expectation becomes an output, true or false.
+
+They are written as operations of the dialect `check`, or as custom calls of these names. Exact
+ones take a NaN to equal a NaN. The others allow a share of the greatest number for the rounding of
+sums in another order, beside what the program itself allows.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from graphtool import dtypes
+from graphtool import ops as o
+from graphtool.importers.stablehlo.driver.context import Context
+from graphtool.importers.stablehlo.driver.parts import flat
+from graphtool.importers.stablehlo.driver.registry import Refused, add
+from graphtool.importers.stablehlo.driver.values import dtype_of
+from graphtool.importers.stablehlo.families.composite import TARGETS
+from graphtool.importers.stablehlo.families.elementwise import cast, total_order
+from graphtool.importers.stablehlo.text.types import Signature
+
+_ULPS = 3
+_SHARE = {64: 1e-9, 32: 1e-4, 16: 1e-2, 8: 0.13, 4: 0.5}  # by the bits of a float
+_TOLERANCE = 1e-3
+
+Same = Callable[[Context, Any, Any], Any]
+
+
+def _equal(ctx: Context, a: Any, b: Any) -> Any:
+    same = ctx.apply(o.eq, a, b)
+    if not dtype_of(a).is_float:
+        return same
+    return ctx.apply(o.or_, same, ctx.apply(o.and_, ctx.apply(o.is_nan, a),
+                                            ctx.apply(o.is_nan, b)))
+
+
+def _near(ctx: Context, a: Any, b: Any, tolerance: float) -> Any:
+    """|a − b| is within the tolerance times the greater of 1, |a| and |b|."""
+    same = _equal(ctx, a, b)
+    if not dtype_of(a).is_float:
+        return same
+    wide = dtypes.float64
+    x, y = cast(ctx, a, wide), cast(ctx, b, wide)
+    apart = ctx.apply(o.abs, ctx.apply(o.sub, x, y))
+    size = ctx.apply(o.max, ctx.apply(o.max, ctx.apply(o.abs, x), ctx.apply(o.abs, y)),
+                     np.ones((), np.float64))
+    inside = ctx.apply(o.le, apart, ctx.apply(o.mul, size, np.full((), tolerance)))
+    finite = ctx.apply(o.and_, ctx.apply(o.is_finite, x), ctx.apply(o.is_finite, y))
+    return ctx.apply(o.or_, same, ctx.apply(o.and_, finite, inside))
+
+
+def _close(ctx: Context, a: Any, b: Any, ulps: int) -> Any:
+    """At most so many numbers of the type lie between a and b, or they are near."""
+    row = dtype_of(a)
+    near = _near(ctx, a, b, _SHARE.get(row.bits, _TOLERANCE))
+    if not row.is_float or row.bits < 16:
+        return near
+    x, y = (cast(ctx, total_order(ctx, v), dtypes.int64) for v in (a, b))
+    apart = ctx.apply(o.abs, ctx.apply(o.sub, x, y))
+    few = ctx.apply(o.le, apart, np.full((), ulps, np.int64))
+    nan = ctx.apply(o.or_, ctx.apply(o.is_nan, a), ctx.apply(o.is_nan, b))
+    return ctx.apply(o.or_, near, ctx.apply(o.and_, few, ctx.apply(o.not_, nan)))
+
+
+def _all(ctx: Context, same: Same, a: Any, b: Any) -> Any:
+    """Whether all elements of all parts are the same."""
+    out: Any = np.array(True)
+    for x, y in zip(flat([a]), flat([b]), strict=True):
+        held = ctx.tensor(same(ctx, x, y))
+        whole = o.reshape(o.reduce_and(held, axes=tuple(range(held.ndim))), shape=()) if (
+            held.ndim) else held
+        out = ctx.apply(o.and_, out, whole)
+    return out
+
+
+def _constant(ctx: Context, value: Any) -> Any:
+    """The attribute's array, in the type of the operand."""
+    op = replace(ctx.op, name="stablehlo.constant", operands=(), attrs={"value": value},
+                 results=("%constant",), signature=Signature((), ctx.op.signature.operands[:1]))
+    return ctx.driver.apply(op, [], ctx.env, False)[0]
+
+
+def _judged(ctx: Context, same: Same, a: Any, b: Any) -> list[Any]:
+    """The verdict as the result if the operation has one, else as an output of the program."""
+    found = _all(ctx, same, a, b)
+    if ctx.op.results:
+        return [found]
+    ctx.driver.expect(ctx.op, found)
+    return []
+
+
+def expect_eq(ctx: Context, a: Any, b: Any) -> list[Any]:
+    """All elements are equal."""
+    return _judged(ctx, _equal, a, b)
+
+
+def expect_eq_const(ctx: Context, a: Any, *, value: Any) -> list[Any]:
+    """All elements are those of the constant."""
+    return _judged(ctx, _equal, a, _constant(ctx, value))
+
+
+def expect_almost_eq(ctx: Context, a: Any, b: Any, *, tolerance: Any = None) -> list[Any]:
+    """All elements are within a tolerance of each other."""
+    return _judged(ctx, partial(_near, tolerance=float(tolerance or _TOLERANCE)), a, b)
+
+
+def expect_almost_eq_const(ctx: Context, a: Any, *, value: Any, tolerance: Any = None) -> list[Any]:
+    """All elements are within a tolerance of the constant."""
+    same = partial(_near, tolerance=float(tolerance or _TOLERANCE))
+    return _judged(ctx, same, a, _constant(ctx, value))
+
+
+def expect_close(ctx: Context, a: Any, b: Any, *, max_ulp_difference: Any = None,
+                 min_ulp_difference: Any = None) -> list[Any]:
+    """At most so many numbers of the type lie between the elements."""
+    most = _ULPS if max_ulp_difference is None else int(max_ulp_difference)
+    return _judged(ctx, partial(_close, ulps=most), a, b)
+
+
+def expect_serialized_eq(ctx: Context, a: Any, *, probe_id: Any = None, iteration: Any = None
+                         ) -> list[Any]:
+    """What a probe has written is no part of the program."""
+    raise Refused("it reads what another tool has written")
+
+
+CHECKS: dict[str, Callable[..., Any]] = {
+    "eq": expect_eq, "expect_eq": expect_eq, "expect_eq_const": expect_eq_const,
+    "expect_almost_eq": expect_almost_eq, "expect_almost_eq_const": expect_almost_eq_const,
+    "expect_close": expect_close, "expect_serialized_eq": expect_serialized_eq}
+for _name, _fn in CHECKS.items():
+    add(f"check.{_name}", _fn)
+
+
+def _called(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """The expectation as a custom call, whose options are attributes of its own."""
+    names = ("max_ulp_difference", "min_ulp_difference", "tolerance")
+
+    def call(ctx: Context, *xs: Any) -> Any:
+        given = {**ctx.op.attrs, **_mapping(ctx.op.attrs.get("backend_config")),
+                 **_mapping(ctx.op.attrs.get("mhlo.backend_config"))}
+        takes = inspect.signature(fn).parameters
+        return fn(ctx, *xs, **{n: given[n] for n in names if n in given and n in takes})
+    return call
+
+
+def _mapping(x: Any) -> dict[str, Any]:
+    return dict(x) if isinstance(x, dict) else {}
+
+
+for _name in ("eq", "expect_eq", "expect_almost_eq", "expect_close"):
+    TARGETS[f"check.{_name}"] = _called(CHECKS[_name])
