@@ -125,6 +125,7 @@ def _imaginary_part(ctx: Context, x: Any) -> Any:
 
 @paired("multiply")
 def multiply(ctx: Context, x: Pair, y: Pair) -> Pair:
+    """(a + bi)(c + di)."""
     a, b, c, d = x.real, x.imag, y.real, y.imag
     return Pair(ctx.apply(o.sub, ctx.apply(o.mul, a, c), ctx.apply(o.mul, b, d)),
                 ctx.apply(o.add, ctx.apply(o.mul, a, d), ctx.apply(o.mul, b, c)))
