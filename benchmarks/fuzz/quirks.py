@@ -127,6 +127,14 @@ def fraction(use: Use) -> bool:
         x.shape[a] * s % 1 for a, s in zip(axes, scales.tolist(), strict=True))
 
 
+def empty_part(use: Use) -> bool:
+    """Whether a tensor without elements is joined with one of other sizes off the axis."""
+    parts = [x for i in range(len(use.node.input)) if (x := use.at(i)) is not None]
+    axis = use.attribute("axis", 0)
+    off = {tuple(n for a, n in enumerate(x.shape) if a != axis % x.ndim) for x in parts if x.ndim}
+    return len(off) > 1 and any(x.size == 0 for x in parts)
+
+
 def to_the_end(use: Use) -> bool:
     """Whether a Slice with a negative step ends at the greatest int32."""
     ends, steps = use.at(2), use.at(4)
@@ -219,6 +227,8 @@ QUIRKS: tuple[Quirk, ...] = (
     Quirk(("QuantizeLinear",), "NaN has no integer", no_quotient),
     Quirk(("Slice",), "onnxruntime takes an end of INT_MAX as no end for negative steps too; the "
           "text takes INT_MIN for that, and clamps", to_the_end),
+    Quirk(("Concat",), "onnxruntime leaves out tensors without elements, whatever their sizes",
+          empty_part),
     Quirk(("Resize",), "onnxruntime aligns corners by the size rounded down, the onnx suite's own "
           "results by the scaled one", fraction),
     Quirk(("MatMulInteger", "QLinearMatMul"), "onnxruntime leaves sums of no terms uninitialised",

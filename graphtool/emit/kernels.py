@@ -174,7 +174,7 @@ class Kernels:
                 else:
                     self.rows(text, statements, stages)
             body = text.text()
-            for name in [*(s.name for s in hook.indices), *names]:
+            for name in ["acc", "count", *(s.name for s in hook.indices), *names]:
                 if not re.search(rf"\b{name}\b", body):
                     w.line(f"(void){name};")
             for line in text.lines:

@@ -188,11 +188,15 @@ class Found:
 
 
 class Assuming(Builder):
-    """A builder that assumes sizes to be equal where an op needs that."""
+    """A builder that assumes sizes to be equal where an op needs that.
 
-    def __init__(self, found: Found) -> None:
+    What it assumes is required of every run; in a branch or a loop (`inside`) of runs that come
+    there, so that a node checks it.
+    """
+
+    def __init__(self, found: Found, inside: bool = False) -> None:
         super().__init__()
-        self.found = found
+        self.found, self.inside = found, inside
 
     def emit(self, op: Op, operands: Sequence[Any], attrs: dict[str, Any], hint: str = "") -> Any:
         """Record one node; its operands get equal sizes if these cannot be told from theirs."""
@@ -236,9 +240,11 @@ class Assuming(Builder):
         return x if shape == x.shape else super().emit(OPS["assume"], (x,), {"shape": shape})
 
     def _note(self, a: Dim, b: Dim) -> None:
-        """Note the equation; a node checks it if it is about sizes that the run computes."""
-        self.found.pairs.append((a, b))
-        if not self.found.of_inputs(a, b):
+        """Note the equation, or have a node check it: if the run computes the sizes, or may not
+        come here."""
+        if not self.inside:
+            self.found.pairs.append((a, b))
+        if self.inside or not self.found.of_inputs(a, b):
             n = super().emit(OPS["dim"], (), {"of": a - b, "dtype": dtypes.int64})
             size = symbol(f"equal{next(self.found.numbers)}", 0)
             super().emit(OPS["size"], (n,), {"size": size, "most": 0, "checked": True})

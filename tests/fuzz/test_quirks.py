@@ -118,5 +118,12 @@ def test_constant_weights_are_no_quirk() -> None:
     assert quirk(Use(call, feed)) and not quirk(Use(call, feed, {"w"}))
 
 
+def test_only_an_empty_part_of_other_sizes_is_a_quirk() -> None:
+    call, empty, row = node("y = Concat(a, b)", axis=0), np.zeros((1, 0)), np.zeros((1, 1))
+    assert quirk(Use(call, {"a": empty, "b": row}))
+    assert not quirk(Use(call, {"a": np.zeros((0, 1)), "b": row}))
+    assert not quirk(Use(call, {"a": np.zeros((1, 2)), "b": row}))
+
+
 def test_every_row_says_why() -> None:
     assert all(q.ops and len(q.reason) > 15 for q in QUIRKS)

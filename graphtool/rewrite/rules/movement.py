@@ -9,6 +9,7 @@ from typing import Any
 
 from graphtool import ops as o
 from graphtool.ir.facets import Trait
+from graphtool.ir.trace import Tracer
 from graphtool.ops.common import broadcast_shapes
 from graphtool.rewrite.engine import (
     Rule,
@@ -218,14 +219,13 @@ def gather_operand(op: Any, xs: Any, attrs: Any, type: Any) -> Any:
             product(type.shape), "<", product(xs[0].shape)) is not True:
         return None
     parts = [xs[0].builder.wrap(v) for v in node.inputs]
-    whole = [p for p in parts if not is_number(p) and p.shape == xs[0].shape]
-    if len(whole) != 1 or not all(is_number(p) or p is whole[0] or product(p.shape) == 1
-                                  for p in parts):
+    tensors = [p for p in parts if isinstance(p, Tracer)]  # others are literals, or left out
+    whole = [p for p in tensors if p.shape == xs[0].shape]
+    if len(whole) != 1 or not all(p is whole[0] or product(p.shape) == 1 for p in tensors):
         return None
     rank = len(type.shape)
-    return node.op(*(op(p, xs[1], **attrs) if p is whole[0] else
-                     p if is_number(p) else o.reshape(p, shape=(1,) * rank) for p in parts),
-                   **node.attrs)
+    return node.op(*(op(p, xs[1], **attrs) if p is whole[0] else o.reshape(p, shape=(1,) * rank)
+                     if isinstance(p, Tracer) else p for p in parts), **node.attrs)
 
 
 # ---- reductions --------------------------------------------------------------------------------

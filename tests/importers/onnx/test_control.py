@@ -10,6 +10,7 @@ import onnxruntime
 import pytest
 
 from graphtool import interp
+from graphtool.errors import InputError
 from graphtool.importers.onnx import import_model
 from graphtool.ir.verify import verify_module
 from tests.lower.compiling import compiled, faults, optimised
@@ -34,15 +35,32 @@ g (int64 trips, float[4] x, float limit) => (float[4] y, int64 n) {
     again = Less(total, limit)
     more = Add(k, i) }>
 }"""
+GUARDED = """<ir_version: 9, opset_import: ["" : 18]>
+g (float[5] x, int64 i) => (float y) {
+  n = Constant<value = int64 {5}>()
+  p = Less(i, n)
+  y = If(p) <then_branch = a () => (float t) { t = Gather(x, i) },
+             else_branch = b () => (float e) { e = Constant<value = float {7.0}>() }>
+}"""
+CONDITION = """<ir_version: 9, opset_import: ["" : 18]>
+g (bool p, float[N,3] x, float[M,3] y) => (float z) {
+  z = If(p) <then_branch = a () => (float t) { s = Add(x, y) t = ReduceSum<keepdims = 0>(s) },
+             else_branch = b () => (float e) { e = ReduceSum<keepdims = 0>(x) }>
+}"""
 CASES = [
     (IF, [{"p": np.asarray(p), "x": np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4)}
           for p in (True, False)], "cond"),
     (LOOP, [{"trips": np.asarray(k), "x": np.ones(4, np.float32),
              "limit": np.asarray(m, np.float32)}
-            for k, m in ((0, 9.0), (5, 1e9), (100, 200.0))], "while")]
+            for k, m in ((0, 9.0), (5, 1e9), (100, 200.0))], "while"),
+    (GUARDED, [{"x": np.arange(5, dtype=np.float32), "i": np.asarray(i)} for i in (3, -2, 9)],
+     "cond"),
+    (CONDITION, [{"p": np.asarray(p), "x": np.ones((n, 3), np.float32),
+                  "y": np.ones((m, 3), np.float32)}
+                 for p, n, m in ((True, 2, 2), (False, 2, 3), (False, 4, 4))], "cond")]
 
 
-@pytest.mark.parametrize("text, inputs, op", CASES, ids=["if", "loop"])
+@pytest.mark.parametrize("text, inputs, op", CASES, ids=["if", "loop", "index", "sizes"])
 def test_regions_equal_onnxruntime(text: str, inputs: list[dict[str, np.ndarray]], op: str,
                                    tmp_path: Path) -> None:
     model = onnx.parser.parse_model(text)
@@ -55,3 +73,16 @@ def test_regions_equal_onnxruntime(text: str, inputs: list[dict[str, np.ndarray]
         want = dict(zip(module.output_names, session.run(None, given), strict=True))
         assert faults(interp.run(module, given), want) == []
         assert faults(library.run(given), want) == []
+
+
+@pytest.mark.parametrize("text, inputs", [
+    (GUARDED, {"x": np.zeros(5, np.float32), "i": np.asarray(-6)}),
+    (CONDITION, {"p": np.asarray(True), "x": np.ones((2, 3), np.float32),
+                 "y": np.ones((3, 3), np.float32)})], ids=["index", "sizes"])
+def test_a_branch_that_is_taken_is_checked(text: str, inputs: dict[str, np.ndarray],
+                                           tmp_path: Path) -> None:
+    module = import_model(onnx.parser.parse_model(text))
+    with pytest.raises(InputError):
+        interp.run(module, inputs)
+    with pytest.raises(InputError):
+        compiled(optimised(module), tmp_path).run(inputs)

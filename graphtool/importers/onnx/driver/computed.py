@@ -6,7 +6,6 @@ Shape arithmetic is tried first, so that equal integers become the same dimensio
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import Any
 
 from graphtool import dtypes
@@ -25,11 +24,10 @@ _DEPTH = 16  # nodes that are looked through
 class Recorder(Assuming):
     """A builder that knows the model's symbols, and which computed integers are already sizes."""
 
-    def __init__(self, symbols: Inputs, outer: Mapping[tuple[Value, int], Dim] | None = None
-                 ) -> None:
-        super().__init__(symbols.found)
+    def __init__(self, symbols: Inputs, inside: bool = False) -> None:
+        super().__init__(symbols.found, inside)
         self.symbols = symbols
-        self.bound: dict[tuple[Value, int], Dim] = dict(outer or {})
+        self.bound: dict[tuple[Value, int], Dim] = {}
 
     def fresh_stem(self) -> str:
         """The start of the name of a symbol for the node being built."""

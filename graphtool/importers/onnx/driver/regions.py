@@ -76,7 +76,7 @@ def region(ctx: Context, graph: Any, types: Sequence[TensorType], label: str,
     tensors. Raises Refused if a result is not a tensor or if it draws random numbers.
     """
     importer = ctx.importer
-    builder = Recorder(importer.inputs)
+    builder = Recorder(importer.inputs, inside=True)
     captures = Captures(ctx.frame.env, builder)
     names = [v.name for v in graph.input] if len(types) == len(graph.input) else [""] * len(types)
     inputs = [builder.input(t, name) for t, name in zip(types, names, strict=True)]

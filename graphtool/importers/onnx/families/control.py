@@ -1,7 +1,7 @@
 """If: a constant condition selects its branch at import; otherwise `select` or `cond`.
 
-Two small branches are both computed and joined by `select`; larger ones become `cond`. Results that
-differ in size are padded to the larger size inside and cut again outside.
+Two small branches that cannot fail are both computed and joined by `select`; others become `cond`.
+Results that differ in size are padded to the larger size inside and cut again outside.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from graphtool.importers.onnx.driver.regions import Region, region, union
 from graphtool.importers.onnx.driver.registry import Refused, onnx_op
 from graphtool.importers.onnx.driver.values import array_of, cast, dim_tensor, reshape, type_of
 from graphtool.importers.onnx.families.sequence_rows import Rows, chosen
-from graphtool.ir.graph import Value
-from graphtool.ir.run_sizes import at_most
+from graphtool.ir.facets import Lowering, Trait
+from graphtool.ir.graph import Graph, Value
+from graphtool.ir.run_sizes import all_nodes, at_most
 from graphtool.ir.trace import Tracer
 from graphtool.symbolic import Dim, maximum
 
@@ -36,13 +37,26 @@ def if_(cond: Any, *, then_branch: Any, else_branch: Any, ctx: Any) -> Any:
     if choice is not None:
         return ctx.subgraph(then_branch if choice else else_branch, ())
     cond = cast(reshape(cond, ()), dtypes.bool_)
+    name = ctx.node.output[0]
+    sides = (then_branch, f"{name}.then"), (else_branch, f"{name}.else")
     if len(then_branch.node) + len(else_branch.node) > SELECTED:
-        return _branch(cond, then_branch, else_branch, ctx)
-    yes = ctx.subgraph(then_branch, (), f"{ctx.node.output[0]}.then")
-    no = ctx.subgraph(else_branch, (), f"{ctx.node.output[0]}.else")
-    if all(_alike(a, b) for a, b in zip(yes, no, strict=True)):
-        return [selected(cond, a, b) for a, b in zip(yes, no, strict=True)]
-    return _branch(cond, then_branch, else_branch, ctx)
+        return _branch(cond, *(region(ctx, g, (), label) for g, label in sides))
+    try:
+        yes, no = (region(ctx, g, (), label) for g, label in sides)
+    except Refused:  # sequences, which no region can give
+        pass
+    else:
+        if not all(map(_alike, yes.results, no.results)) or _may_fail(yes) or _may_fail(no):
+            return _branch(cond, yes, no)
+    both = (ctx.subgraph(g, (), label) for g, label in sides)
+    return [selected(cond, a, b) for a, b in zip(*both, strict=True)]
+
+
+def _may_fail(side: Region) -> bool:
+    """Whether the branch compares sizes or indices, which may be wrong where it is not taken."""
+    return any(n.op.indexing is not None or Trait.SIZE in n.op.traits
+               or n.op.lowering is Lowering.EVALUATED
+               for n in all_nodes(Graph((), tuple(side.builder.nodes), ())))
 
 
 def _alike(a: Any, b: Any) -> bool:
@@ -70,16 +84,14 @@ def selected(cond: Any, a: Any, b: Any) -> Any:
 
 # ---- branches ----------------------------------------------------------------------------------
 
-def _branch(cond: Any, then_branch: Any, else_branch: Any, ctx: Any) -> Any:
-    name = ctx.node.output[0]
-    yes = region(ctx, then_branch, (), f"{name}.then")
-    no = region(ctx, else_branch, (), f"{name}.else")
+def _branch(cond: Any, yes: Region, no: Region) -> Any:
     widths = [_common(a, b, yes, no) for a, b in zip(yes.results, no.results, strict=True)]
     for side in (yes, no):
         side.results = [y for x, w in zip(side.results, widths, strict=True)
                         for y in _padded(x, w, side)]
     outer = union(yes, no)
-    flat = iter(o.cond(cond, *tracers(outer, ctx), then=yes.graph(outer), orelse=no.graph(outer)))
+    flat = iter(o.cond(cond, *(Tracer(v, cond.builder) for v in outer), then=yes.graph(outer),
+                       orelse=no.graph(outer)))
     return [_cut(next(flat), w, flat) for w in widths]
 
 
