@@ -88,3 +88,8 @@ def test_a_gradient_through_nan_is_no_judge() -> None:
     numbers = replace(made, values={n: t.nan_to_num() if t.is_floating_point() else t
                                     for n, t in made.values.items()})
     assert quirk(numbers, f"gradient: input {ONLY_NAN}") == ""
+
+
+def test_infinite_gradients_cancel_or_not() -> None:
+    """exp overflows: which sums of weights' gradients are ∞ − ∞ is a matter of their order."""
+    assert evaluated(case(510129, (), True), True).findings == []
