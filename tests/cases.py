@@ -601,6 +601,8 @@ for _bits, _block, _k in ((4, 32, 64), (4, 16, 40), (8, 16, 48), (2, 32, 64), (4
         case("linear_nbits", [(_rows, _k), *_tables], bits=_bits, block=_block)
         case("linear_nbits", [(_rows, _k), *_tables, t((7, _blocks), kind="unit")], bits=_bits,
              block=_block)
+        edge("linear_nbits", [(_rows, _k), *_tables], bits=_bits, block=_block, activations="q8")
+    edge("round_blocks", [(3, _k)], block=_block)
 
 # ---- trees -------------------------------------------------------------------------------------
 

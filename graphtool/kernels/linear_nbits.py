@@ -4,16 +4,22 @@ them."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.errors import UnsupportedError
+from graphtool.ir.facets import Assumption
+from graphtool.kernels.choice import packed
+from graphtool.kernels.choice.alternatives import Alternative, Chosen, never
+from graphtool.kernels.choice.sites import Packed
 from graphtool.kernels.record import Record, anywhere, register
 from graphtool.kernels.site import Lowered, Site
 from graphtool.kernels.tiles import TILE, start, vectors_of, work_of
 from graphtool.loops.contract import Contract, Pointer, literals, sizes
 from graphtool.loops.instance import Instance
 from graphtool.loops.reach import Area, Numbers
+from graphtool.ops.plans import NBITS
 from graphtool.symbolic import Symbol, maximum, minimum, symbol_of
 from graphtool.target import tile_rows
 
@@ -86,7 +92,24 @@ def lower(site: Site) -> Lowered:
     return Lowered(site.template("linear_nbits", macros, pointers), flops, work_of(flops))
 
 
+def make(chosen: Chosen, x: Any, w: Any, scales: Any, zeros: Any) -> Any:
+    """The product node; activations that are asked for in 8 bits are rounded before it."""
+    s = chosen.site
+    x = o.round_blocks(x, block=s.block) if s.q8 else x
+    return chosen.emit(o.linear_nbits, x, w, scales, *([] if zeros is None else [zeros]),
+                       bits=s.bits, block=s.block)
+
+
+def always(site: Packed) -> Assumption:
+    """Always: sums of x are multiplied by zero points."""
+    return "finite"
+
+
+SERVES = (Alternative(
+    Packed, NBITS, lambda s, target, rules: [NBITS.plan()], packed.exact_cost, make, usual=True,
+    assumes=always, in_order=never),)
+
 register(Record(
     Contract("linear_nbits", "products with weights of 2, 4 or 8 bits", MACROS, POINTERS, meaning,
              reach=reach),
-    {"linear_nbits": lower}, anywhere, assumes="finite"))  # sums of x are multiplied by zero points
+    {"linear_nbits": lower}, anywhere, serves=SERVES))

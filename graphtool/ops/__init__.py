@@ -25,6 +25,7 @@ from graphtool.ops import (  # noqa: F401  (each fills the registry)
     loss,
     normalise,
     order,
+    packed,
     pictures,
     pool,
     random,

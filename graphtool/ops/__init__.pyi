@@ -908,6 +908,25 @@ class _linear(Op):
 
 linear: _linear
 
+class _linear_bf16(Op):
+    def __call__(
+        self,
+        x: Tensor,
+        q: Tensor,
+        scales: Tensor,
+        zeros: Tensor | None = None,
+        /,
+        *,
+        n: int,
+        bits: int,
+        block: int,
+        plan: Plan | None = ...,
+    ) -> Any:
+        """x·wᵀ of x and w rounded to bfloat16, with sums in float32; w has n rows of `bits` bits,
+        as `pack_nbits` lays them out; scales and zeros are in panels too, in float32 or float16"""
+
+linear_bf16: _linear_bf16
+
 class _linear_nbits(Op):
     def __call__(
         self,
@@ -919,10 +938,31 @@ class _linear_nbits(Op):
         *,
         bits: int,
         block: int,
+        activations: str = ...,
+        plan: Plan | None = ...,
     ) -> Any:
         """x·wᵀ with w[n, k] = (q − zero)·scale; each q has `bits` bits."""
 
 linear_nbits: _linear_nbits
+
+class _linear_q8(Op):
+    def __call__(
+        self,
+        x: Tensor,
+        q: Tensor,
+        scales: Tensor,
+        zeros: Tensor | None = None,
+        /,
+        *,
+        n: int,
+        bits: int,
+        block: int,
+        plan: Plan | None = ...,
+    ) -> Any:
+        """x·wᵀ of x rounded as by `round_blocks`; w has n rows of `bits` bits, as `pack_nbits` lays
+        them out; scales and zeros are in panels too, in float32 or float16"""
+
+linear_q8: _linear_q8
 
 class _log(Op):
     def __call__(self, x: Tensor, /) -> Any:
@@ -1240,6 +1280,13 @@ class _pack_int_winograd(Op):
         they stay integers, in panels of nr output channels"""
 
 pack_int_winograd: _pack_int_winograd
+
+class _pack_nbits(Op):
+    def __call__(self, packed: Tensor, /, *, lanes: int, bits: int) -> Any:
+        """weights of few bits, [N, blocks, bytes], in panels of `lanes` rows: four bytes of a row
+        are beside those of the next row"""
+
+pack_nbits: _pack_nbits
 
 class _pack_pairs(Op):
     def __call__(self, b: Tensor, /, *, nr: int, transpose: bool = ...) -> Any:
@@ -1559,6 +1606,12 @@ class _round(Op):
         """the nearest whole number; of two equally near ones the even one"""
 
 round: _round
+
+class _round_blocks(Op):
+    def __call__(self, x: Tensor, /, *, block: int) -> Any:
+        """Rows rounded to 8 bits: each `block` adjacent columns to multiples of a 127th of"""
+
+round_blocks: _round_blocks
 
 class _rsqrt(Op):
     def __call__(self, x: Tensor, /) -> Any:

@@ -1,19 +1,16 @@
-"""Small composites that belong to no family: means, linear (also with packed weights),
-embedding."""
+"""Small composites that belong to no family: means, linear, embedding."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.ir.axes import OVER
-from graphtool.ir.facets import Indexing, Lowering, Movement, Precision
+from graphtool.ir.facets import Indexing, Movement, Precision
 from graphtool.ir.graph import TensorType
 from graphtool.ops.common import check_axis, composite, count, equal_dims, equal_types, need
 from graphtool.ops.costs import taken
 from graphtool.ops.reduce import kept_dims
-from graphtool.symbolic import known
 
 
 def _reduced(x: TensorType, *, axes: tuple[int, ...], **_: Any) -> TensorType:
@@ -54,42 +51,6 @@ def linear(x: Any, w: Any, bias: Any = None) -> Any:
     y = o.matmul(rows, w, transpose_b=True)
     y = y if x.ndim >= 2 else o.reshape(y, shape=w.shape[:1])
     return y if bias is None else y + bias
-
-
-def _nbits_types(x: TensorType, packed: TensorType, scales: TensorType,
-                 zeros: TensorType | None = None, *, bits: int, block: int) -> TensorType:
-    need(bits in (2, 4, 8) and block * bits % 8 == 0,
-         f"bits must be 2, 4 or 8 and a block must fill whole bytes, got {bits} bits in blocks of "
-         f"{block}")
-    need(x.rank == 2 and x.dtype.is_float, f"x must be a matrix of floats, got {x}")
-    rows = TensorType(dtypes.uint8, (*packed.shape[:2], block * bits // 8))
-    need(packed == rows, f"the weights are {packed}, expected {rows}")
-    want = TensorType(x.dtype, packed.shape[:2])
-    need(scales == want and zeros in (None, want),
-         f"the scales {scales} or zeros {zeros} have another shape or type")
-    need(known(x.shape[1], "<=", packed.shape[1] * block) is True,
-         f"{packed.shape[1]} blocks of {block} are fewer than the columns of {x}")
-    return TensorType(x.dtype, (x.shape[0], packed.shape[0]))
-
-
-@composite(types=_nbits_types, lowering=Lowering.STATEMENTS)
-def linear_nbits(x: Any, packed: Any, scales: Any, zeros: Any = None, *, bits: int,
-                 block: int) -> Any:
-    """x·wᵀ with w[n, k] = (q − zero)·scale; each q has `bits` bits.
-
-    A byte holds the lowest bits first. Each block of `block` elements along k has one scale and one
-    zero; the zero is 2^(bits − 1) unless given. The last block may be longer than what is left of
-    w.
-    """
-    n, blocks = packed.shape[:2]
-    parts = [o.and_(o.shift_right(packed, s), 2**bits - 1) if s else (
-        packed if bits == 8 else o.and_(packed, 2**bits - 1)) for s in range(0, 8, bits)]
-    q = o.cast(o.reshape(o.stack(*parts, axis=3), shape=(n, blocks, block)), dtype=x.dtype)
-    centre = float(2 ** (bits - 1)) if zeros is None else o.reshape(zeros, shape=(n, blocks, 1))
-    w = o.reshape((q - centre) * o.reshape(scales, shape=(n, blocks, 1)),
-                  shape=(n, blocks * block))
-    k = x.shape[1]
-    return o.linear(x, o.slice(w, start=(0, 0), limit=(n, k), strides=(1, 1)))
 
 
 def _embedding_types(table: TensorType, ids: TensorType) -> TensorType:

@@ -212,6 +212,14 @@ def nbits(x: Any) -> Any:
     return o.linear_nbits(x, *(constant(x, t) for t in tables), bits=4, block=16)
 
 
+def panels(op: Any) -> Callable[[Any], Any]:
+    def fn(x: Any) -> Any:
+        tables = [o.pack(data((9, 5)), nr=TARGET.lanes, transpose=True) for _ in range(2)]
+        w = o.pack_nbits(data((9, 5, 8), np.uint8), lanes=TARGET.lanes, bits=4)
+        return op(x, *(constant(x, t) for t in (w, *tables)), n=9, bits=4, block=16)
+    return fn
+
+
 def collective(x: Any) -> Any:
     y, ticket = o.collective_begin(x, kind="sum")
     return o.collective_end(x, y, ticket)
@@ -231,7 +239,9 @@ SAMPLES: dict[str, list[tuple[Callable[..., Any], tuple[str, ...]]]] = {
     "depthwise_int": [(depthwise_int, ("u8[2,9,6,5]",))],
     "gemm_amx": [(gemm_amx, ("u8[2,4,70]",)), (gemm_amx, ("bf16[19,70]",))],
     "gemm_int": [(gemm_int, ("u8[2,4,7]",)), (gemm_int_pairs, ("i16[4,7]",))],
+    "linear_bf16": [(panels(o.linear_bf16), ("f32[19,70]",))],
     "linear_nbits": [(nbits, ("f32[3,70]",))],
+    "linear_q8": [(panels(o.linear_q8), ("f32[3,70]",))],
     "pooled": [(pool, ("f32[2,7,9,5]",))],
     "recurrence": [(recurrence, ("f32[3,2,2,12]",))],
     "recurrence_grad": [(recurrence_grad, ("f32[3,2,2,12]",))],

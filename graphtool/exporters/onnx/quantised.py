@@ -53,7 +53,8 @@ def linear_nbits(w: Writer, node: Node, x: Ref, packed: Ref, scales: Ref,
     takes(x.type.dtype is dtypes.float32 and isinstance(x.shape[1], int))
     takes(packed.shape[1] == -(-x.shape[1] // block))
     return w("MatMulNBits", x, packed, scales, domain="com.microsoft", K=x.shape[1],
-             N=packed.shape[0], bits=bits, block_size=block)
+             N=packed.shape[0], bits=bits, block_size=block,
+             accuracy_level=4 if node.attrs["activations"] == "q8" else None)
 
 
 # ---- finding the chains ------------------------------------------------------------------------

@@ -70,6 +70,18 @@ def bf16(depth: int) -> float:
     return _relative(_rounded(a) @ _rounded(b), exact)
 
 
+@cache
+def q8(depth: int, block: int) -> float:
+    """The error of a float32 operand rounded to 8 bits in blocks, in sums of up to 4096 products;
+    the other operand is exact."""
+    depth = min(depth, 4096)
+    rng = np.random.default_rng(0)
+    a, b = (rng.standard_normal(s) for s in ((16, depth), (depth, _OUTPUTS)))
+    wide = np.concatenate([a, np.zeros((16, -depth % block))], 1).reshape(16, -1, block)
+    steps = np.abs(wide).max(2, keepdims=True) / 127
+    return _relative((np.rint(wide / steps) * steps).reshape(16, -1)[:, :depth] @ b, a @ b)
+
+
 def _rounded(x: Array) -> Array:
     """x rounded to the nearest bfloat16, ties to even."""
     bits = x.view(np.uint32).astype(np.uint64)

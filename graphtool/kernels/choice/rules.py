@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 from graphtool.errors import UsageError, one_of
 from graphtool.ir.facets import ASSUMPTIONS, Assumption
 from graphtool.kernels.choice.tuning import Tuning
+
+Activations = Literal["asked", "q8", "exact"]
 
 
 @dataclass(frozen=True)
@@ -15,7 +18,9 @@ class Rules:
 
     `precision` is the name of the class of numerics; `rules_of` has the classes. `assume` says what
     a kernel may assume of the numbers: one that assumes finite numbers can spread a NaN or an
-    infinity to places where the model has none, or lose it.
+    infinity to places where the model has none, or lose it. `activations` says in which products
+    with packed weights the left operand is rounded to 8 bits: `asked` where the model says so,
+    `q8` in all, `exact` in none.
     """
 
     precision: str = "default"
@@ -24,6 +29,7 @@ class Rules:
     kernels: str = "generated"  # generated | blas | auto
     tuning: Tuning = field(default_factory=Tuning)
     assume: Assumption = "finite"
+    activations: Activations = "asked"
 
     @property
     def in_order(self) -> bool:
@@ -59,4 +65,4 @@ def rules_of(precision: str = "default", kernels: str = "generated",
     winograd, bf16 = PRECISIONS[precision]
     finite = assume == "finite" and precision != "strict"
     return Rules(precision, winograd, bf16, kernels, tuning or Tuning(),
-                 "finite" if finite else "nothing")
+                 "finite" if finite else "nothing", "q8" if precision == "fast" else "asked")

@@ -1,4 +1,5 @@
-"""The sites for which kernels are chosen: contractions, attention, recurrences and pools.
+"""The sites for which kernels are chosen: contractions, attention, recurrences, pools and products
+with packed weights.
 
 A site holds the sizes and all other facts on which costs depend. Its plans and their costs are in
 the modules of the kernels that compute it.
@@ -150,6 +151,25 @@ class Pool:
 
 
 @dataclass(frozen=True, slots=True)
+class Packed:
+    """A product of m rows with n rows of packed weights, of depth k: `bits` a weight, and a scale
+    for each `block` of them."""
+
+    m: int
+    n: int
+    k: int
+    bits: int = 4
+    block: int = 32
+    zeros: bool = False  # each block has a zero point of its own
+    constant: bool = True  # the weights are known at build time
+    q8: bool = False  # the model asks for activations that are rounded to 8 bits
+    fixed: bool = True  # m is not symbolic; if it is, its upper bound is used as its size
+
+    def __str__(self) -> str:
+        return _record("packed", self)
+
+
+@dataclass(frozen=True, slots=True)
 class OwnSite:
     """The base class of the sites of plug-ins: dataclasses of ints and bools, in the table
     `SITES`."""
@@ -159,12 +179,12 @@ class OwnSite:
 
 
 Contraction = Conv | Product
-Site = Contraction | Attention | Recurrence | Pool | OwnSite
+Site = Contraction | Attention | Recurrence | Pool | Packed | OwnSite
 
 
 SITES: dict[str, type[Site]] = {  # by the first word of their text; plug-ins add their own
     "conv": Conv, "product": Product, "attention": Attention, "recurrence": Recurrence,
-    "pool": Pool}
+    "pool": Pool, "packed": Packed}
 
 
 def _record(kind: str, site: Site) -> str:

@@ -17,7 +17,7 @@ from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Graph, Node, Operand, Value
 from graphtool.ir.op import Op
 from graphtool.ir.trace import Builder, Tracer, rebuild
-from graphtool.kernels.choice.rules import Rules
+from graphtool.kernels.choice.rules import Activations, Rules
 from graphtool.kernels.record import serving
 from graphtool.passes.decompose import decompose
 from graphtool.passes.select import integer_convolution, integer_product
@@ -26,6 +26,7 @@ from graphtool.passes.select.channel_gates import gates
 from graphtool.passes.select.convolution import conv
 from graphtool.passes.select.goal import Goal, in_type
 from graphtool.passes.select.long_sums import long_sum
+from graphtool.passes.select.packed_product import packed
 from graphtool.passes.select.pooling import window
 from graphtool.passes.select.product import matmul
 from graphtool.passes.select.recurrence import recurrence, recurrence_grad
@@ -71,22 +72,27 @@ def _by_op(goal: Goal, node: Node, operands: Sequence[Any]) -> Sequence[Any] | N
 SELECTORS: dict[Op, Selector] = {
     o.matmul: _contraction(matmul, integer_product.matmul),
     o.conv: _contraction(conv, integer_convolution.conv),
-    o.attention: attention, o.recurrence: recurrence, o.recurrence_grad: recurrence_grad,
+    o.linear_nbits: packed, o.attention: attention,
+    o.recurrence: recurrence, o.recurrence_grad: recurrence_grad,
     o.reduce_window: window, o.extreme_tap: window, o.reduce_sum: _sums}
 
 
 def select(graph: Graph, *, target: Target | None = None, rules: Rules | None = None,
-           march: str = "", winograd: int = 4, notes: dict[str, str] | None = None,
+           march: str = "", winograd: int = 4, activations: Activations | None = None,
+           notes: dict[str, str] | None = None,
            choices: dict[Value, Choice] | None = None) -> Graph:
     """The graph with contractions as ops of kernels, chosen by estimated cost or by measurements.
 
     `march` selects for another target than the given one; `winograd` is the largest output tile
-    allowed (0, 2 or 4). `notes` receives other reasons for a choice, by the name of a node;
-    `choices` receives the alternatives to each plan, by the node's first result.
+    allowed (0, 2 or 4); `activations` says which left operands of packed weights are rounded to 8
+    bits: q8 all, exact none, asked those for which the model asks. `notes` receives other reasons
+    for a choice, by the name of a node; `choices` the alternatives to each plan, by the node's
+    first result.
     """
     aim = named(march or "native") if march or target is None else target
     allowed = rules or Rules()
-    goal = Goal(aim, replace(allowed, winograd=min(winograd, allowed.winograd)),
+    goal = Goal(aim, replace(allowed, winograd=min(winograd, allowed.winograd),
+                             activations=activations or allowed.activations),
                 {} if notes is None else notes)
 
     def rewrite(node: Node, inputs: tuple[Operand, ...], b: Builder) -> Sequence[Any] | None:

@@ -35,7 +35,8 @@ def matmul_nbits(x: Any, packed: Any, scales: Any, zero: Any = None, group_index
     """x times packed weights [N, blocks, bytes], as `linear_nbits` for float32.
 
     Weights have 2, 4 or 8 bits, low bits first, and one scale for each block of a row. For other
-    dtypes or permuted columns they are unpacked, and the product is a `linear`.
+    dtypes or permuted columns they are unpacked, and the product is a `linear`. With accuracy level
+    4 the model asks for activations in 8 bits.
     """
     if weight_prepacked:
         raise Refused("prepacked weights are not supported; export the model without "
@@ -48,7 +49,8 @@ def matmul_nbits(x: Any, packed: Any, scales: Any, zero: Any = None, group_index
         return o.linear(x, w) if bias is None else o.linear(x, w, bias)
     flat = reshape(x, (product(x.shape[:-1]), K))
     y = o.linear_nbits(flat, reshape(packed, (N, blocks, block_size * bits // 8)), scales,
-                       *([] if centre is None else [centre]), bits=bits, block=block_size)
+                       *([] if centre is None else [centre]), bits=bits, block=block_size,
+                       activations="q8" if accuracy_level == 4 else "exact")
     y = reshape(y, (*x.shape[:-1], N))
     return y if bias is None else o.add(y, bias)
 

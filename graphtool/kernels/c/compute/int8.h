@@ -13,26 +13,10 @@
 #include <arm_neon.h>
 #endif
 
-/* sum + a[0]·b[0] + … + a[3]·b[3] in each lane: a holds unsigned bytes, b signed ones. */
-GT_INLINE gt_vi gt_dot_quad(gt_vi sum, gt_vi a, gt_vi b)
-{
-#if defined __AVX512VNNI__ && GT_LANES == 16
-    return (gt_vi)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)a, (__m512i)b);
-#elif defined __AVXVNNI__ && GT_LANES == 8
-    return (gt_vi)_mm256_dpbusd_avx_epi32((__m256i)sum, (__m256i)a, (__m256i)b);
-#elif defined __ARM_FEATURE_MATMUL_INT8 && GT_LANES == 4
-    return (gt_vi)vusdotq_s32((int32x4_t)sum, (uint8x16_t)a, (int8x16_t)b);
-#elif defined __ARM_FEATURE_DOTPROD && GT_LANES == 4
-    /* a = (a - 128) + 128, and the 128 as two signed numbers of one instruction each */
-    const int8x16_t near = veorq_s8((int8x16_t)a, vdupq_n_s8(-128));
-    const int32x4_t part = vdotq_s32((int32x4_t)sum, near, (int8x16_t)b);
-    return (gt_vi)vdotq_s32(vdotq_s32(part, vdupq_n_s8(64), (int8x16_t)b), vdupq_n_s8(64),
-                            (int8x16_t)b);
-#else
-    for (int i = 0; i < 4; i++) sum += ((a >> 8 * i) & 255) * ((b << (24 - 8 * i)) >> 24);
-    return sum;
+#if GT_LANES > 1
+typedef int16_t gt_vq __attribute__((vector_size(GT_LANES * 4), may_alias));
+typedef uint16_t gt_vuq __attribute__((vector_size(GT_LANES * 4), may_alias));
 #endif
-}
 
 /* sum + a[0]·b[0] + a[1]·b[1] in each lane, of signed halves. */
 GT_INLINE gt_vi gt_dot_pair(gt_vi sum, gt_vi a, gt_vi b)
@@ -49,6 +33,53 @@ GT_INLINE gt_vi gt_dot_pair(gt_vi sum, gt_vi a, gt_vi b)
     return sum + (gt_vi)_mm_madd_epi16((__m128i)a, (__m128i)b);
 #else
     return sum + ((a << 16) >> 16) * ((b << 16) >> 16) + (a >> 16) * (b >> 16);
+#endif
+}
+
+/* sum + a[0]·b[0] + … + a[3]·b[3] in each lane: a holds unsigned bytes, b signed ones. */
+GT_INLINE gt_vi gt_dot_quad(gt_vi sum, gt_vi a, gt_vi b)
+{
+#if defined __AVX512VNNI__ && GT_LANES == 16
+    return (gt_vi)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)a, (__m512i)b);
+#elif defined __AVXVNNI__ && GT_LANES == 8
+    return (gt_vi)_mm256_dpbusd_avx_epi32((__m256i)sum, (__m256i)a, (__m256i)b);
+#elif defined __ARM_FEATURE_MATMUL_INT8 && GT_LANES == 4
+    return (gt_vi)vusdotq_s32((int32x4_t)sum, (uint8x16_t)a, (int8x16_t)b);
+#elif defined __ARM_FEATURE_DOTPROD && GT_LANES == 4
+    /* a = (a - 128) + 128, and the 128 as two signed numbers of one instruction each */
+    const int8x16_t near = veorq_s8((int8x16_t)a, vdupq_n_s8(-128));
+    const int32x4_t part = vdotq_s32((int32x4_t)sum, near, (int8x16_t)b);
+    return (gt_vi)vdotq_s32(vdotq_s32(part, vdupq_n_s8(64), (int8x16_t)b), vdupq_n_s8(64),
+                            (int8x16_t)b);
+#elif (defined __SSE2__ || defined __AVX2__) && GT_LANES > 1
+    /* the even bytes and the odd ones, each as halves */
+    const gt_vq even = (gt_vq)a & 255, odd = (gt_vq)((gt_vuq)a >> 8);
+    sum = gt_dot_pair(sum, (gt_vi)even, (gt_vi)((gt_vq)((gt_vuq)b << 8) >> 8));
+    return gt_dot_pair(sum, (gt_vi)odd, (gt_vi)((gt_vq)b >> 8));
+#else
+    for (int i = 0; i < 4; i++) sum += ((a >> 8 * i) & 255) * ((b << (24 - 8 * i)) >> 24);
+    return sum;
+#endif
+}
+
+/* The same for an a whose bytes are below 128, so that two products fit a half. */
+GT_INLINE gt_vi gt_dot_low(gt_vi sum, gt_vi a, gt_vi b)
+{
+#if (defined __AVX512VNNI__ && GT_LANES == 16) || (defined __AVXVNNI__ && GT_LANES == 8)
+    return gt_dot_quad(sum, a, b);
+#elif defined __AVX512BW__ && GT_LANES == 16
+    const __m512i pairs = _mm512_maddubs_epi16((__m512i)a, (__m512i)b);
+    return sum + (gt_vi)_mm512_madd_epi16(pairs, _mm512_set1_epi16(1));
+#elif defined __AVX2__ && GT_LANES == 8
+    const __m256i pairs = _mm256_maddubs_epi16((__m256i)a, (__m256i)b);
+    return sum + (gt_vi)_mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
+#elif defined __SSSE3__ && GT_LANES == 4
+    const __m128i pairs = _mm_maddubs_epi16((__m128i)a, (__m128i)b);
+    return sum + (gt_vi)_mm_madd_epi16(pairs, _mm_set1_epi16(1));
+#elif defined __ARM_FEATURE_DOTPROD && GT_LANES == 4
+    return (gt_vi)vdotq_s32((int32x4_t)sum, (int8x16_t)a, (int8x16_t)b);
+#else
+    return gt_dot_quad(sum, a, b);
 #endif
 }
 

@@ -1,0 +1,55 @@
+"""The cost of products with packed weights: unpacked to float32, or multiplied as integers."""
+
+from __future__ import annotations
+
+from graphtool.ir.plan import Plan
+from graphtool.kernels.choice.machine import UNITS, ceil, overlapped, streamed
+from graphtool.kernels.choice.sites import Packed
+from graphtool.target import Target
+
+WIDEN = 3  # cycles to make a vector of floats of packed weights
+MANY = 16  # rows for which a panel of weights is widened once
+UNIT = 8  # rows from which on a matrix unit can pay
+ROUND = 3  # cycles to round a vector of activations
+
+
+def rows(target: Target, limit: int | None) -> int:
+    """Rows whose sums fit the registers: of each the integers of a block, and the total."""
+    most = 12 if target.registers >= 32 else 5
+    return most if limit is None else max(1, min(most, limit))
+
+
+def _bytes(s: Packed, size: int) -> float:
+    """Bytes of the weights, with tables whose numbers have so many bytes."""
+    return s.n * (s.k * s.bits / 8 + ceil(s.k, s.block) * size * (2 if s.zeros else 1))
+
+
+def exact_cost(s: Packed, _: Plan, t: Target) -> float:
+    """Expected microseconds with weights that are unpacked to float32."""
+    vectors = s.n * s.k / t.lanes
+    if s.m >= MANY:
+        work, times = vectors * (WIDEN + s.m / UNITS), 1
+    else:
+        work, times = vectors * (s.m // 8 * (WIDEN + 8 / UNITS) + s.m % 8 * WIDEN / 2), s.m // 8 + (
+            s.m % 8)
+    rounding = s.m * s.k / t.lanes * ROUND / t.mhz if s.q8 else 0.0
+    return overlapped(t, work / t.threads, streamed(
+        t, _bytes(s, 4), times / t.threads)) + rounding
+
+
+def q8_cost(s: Packed, _: Plan, t: Target) -> float:
+    """Expected microseconds with activations of 8 bits."""
+    fields, blocks = s.n * s.k / t.lanes / 4, ceil(s.n, t.lanes) * ceil(s.k, s.block)
+    dot = 1.0 if t.dot8 else 3.0
+    tiles = ceil(s.m, rows(t, s.m))
+    work = fields * (tiles + s.m * dot / UNITS) + blocks * s.m * 1.5
+    return overlapped(t, work / t.threads, streamed(
+        t, _bytes(s, 2), 1 / t.threads)) + s.m * s.k / t.lanes * ROUND / t.mhz
+
+
+def bf16_cost(s: Packed, _: Plan, t: Target) -> float:
+    """Expected microseconds in bfloat16 by a matrix unit. Each thread rounds all rows."""
+    steps = ceil(s.n, t.nr) * ceil(s.k, 32)
+    work = s.n * s.k / t.lanes * WIDEN + steps * ceil(s.m, 16) / 2 * 64
+    return overlapped(t, work / t.threads, streamed(
+        t, _bytes(s, 2), 1 / t.threads)) + s.m * s.k / t.lanes / t.mhz

@@ -1,0 +1,115 @@
+"""linear_bf16.h: products of many rows with packed weights of 2, 4 or 8 bits, in bfloat16 by a
+matrix unit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from graphtool import dtypes
+from graphtool import ops as o
+from graphtool.ir.facets import Assumption
+from graphtool.ir.graph import TensorType
+from graphtool.ir.plan import Form, Plan
+from graphtool.kernels.choice import packed, rounding
+from graphtool.kernels.choice.alternatives import Alternative, Chosen, never
+from graphtool.kernels.choice.rules import Rules
+from graphtool.kernels.choice.sites import Packed
+from graphtool.kernels.linear_q8 import HOOK, OPERANDS, SIZES, areas, depth_of, lowered, tables
+from graphtool.kernels.packing import nbits
+from graphtool.kernels.record import Record, register, target_op
+from graphtool.kernels.site import Lowered, Site
+from graphtool.loops.contract import Contract, Pointer, literals
+from graphtool.loops.instance import Instance
+from graphtool.loops.reach import Area, Numbers, Rows
+from graphtool.ops.packed import by_weights
+from graphtool.target import Target
+
+MACROS = (*SIZES, *literals(DEPTH="rows of x that are rounded together"))
+POINTERS = (*OPERANDS, Pointer("WORK", "memory of thread t for DEPTH rows and for a panel, in "
+                                       "bfloat16", ("t",), writes=True))
+
+
+def _floats(depth: int, columns: int, lanes: int) -> int:
+    """The size of a thread's memory in floats."""
+    return (depth + 2 * lanes) * -(-columns // 32) * 16
+
+
+def meaning(t: Instance) -> None:
+    """The op, on all rows of x and on whole tables."""
+    x, *rest = tables(t)
+    t.rows(OP(x, *rest, n=t.get("N"), bits=t.get("BITS"), block=t.get("BLOCK")))
+
+
+def reach(t: Numbers) -> Iterator[Area | Rows]:
+    """What the C touches."""
+    block, parts, depth = t.sizes("BLOCK PARTS DEPTH")
+    yield from areas(t)
+    t.need(depth > 0, "a DEPTH of rows")
+    yield Area("WORK", (_floats(depth, parts * block, t.lanes),), None, (t.threads,), aligned=True)
+
+
+def lower(site: Site) -> Lowered:
+    """Threads divide the panels; each rounds the rows for itself."""
+    columns, lanes = site.view(1).shape[1] * site.node.attrs["block"], site.target.lanes
+    assert isinstance(columns, int)
+    depth = depth_of(site.out.type.shape[0], 2 * columns)
+    return lowered(site, "linear_bf16", {"DEPTH": depth}, _floats(depth, columns, lanes))
+
+
+# ---- the op ------------------------------------------------------------------------------------
+
+LINEAR_BF16 = Form("linear_bf16")
+
+
+def _infer(x: TensorType, q: TensorType, scales: TensorType, zeros: TensorType | None = None, *,
+           n: int, bits: int, block: int, plan: Plan | None = None) -> TensorType:
+    return nbits.product(x, q, scales, zeros, n, bits, block)
+
+
+def _decompose(x: Any, q: Any, scales: Any, zeros: Any = None, *, n: int, bits: int, block: int,
+               plan: Plan | None = None) -> Any:
+    return by_weights(_rounded(x), _rounded(nbits.weights(q, scales, zeros, n, bits, block)))
+
+
+def _rounded(x: Any) -> Any:
+    return o.cast(o.cast(x, dtype=dtypes.bfloat16), dtype=dtypes.float32)
+
+
+OP = target_op("linear_bf16", _infer, _decompose, LINEAR_BF16, nbits.flops,
+               "x·wᵀ of x and w rounded to bfloat16, with sums in float32; w has n rows of `bits` "
+               "bits, as `pack_nbits` lays them out; scales and zeros are in panels too, in "
+               "float32 or float16")
+
+
+# ---- plans and their costs ---------------------------------------------------------------------
+
+def plans(s: Packed, target: Target, rules: Rules) -> list[Plan]:
+    """The one plan, for many rows, if the target has a matrix unit, and 8 bits of an activation
+    suffice."""
+    allowed = rules.bf16 or s.q8 or rules.activations == "q8"
+    fits = target.amx and s.m >= packed.UNIT and s.constant and nbits.fits(s.bits, s.block)
+    return [LINEAR_BF16.plan()] if allowed and fits else []
+
+
+def make(chosen: Chosen, x: Any, w: Any, scales: Any, zeros: Any) -> Any:
+    """The product node with weights in panels."""
+    s = chosen.site
+    return chosen.emit(OP, x, *nbits.panels(w, scales, zeros, chosen.target.lanes, s.bits),
+                       n=s.n, bits=s.bits, block=s.block)
+
+
+def if_rounded(site: Packed) -> Assumption:
+    """Where the model asks for 8 bits: then an infinity in x makes its row of results NaN, but
+    here infinite or NaN."""
+    return "finite" if site.q8 else "nothing"
+
+
+SERVES = (Alternative(
+    Packed, LINEAR_BF16, plans, packed.bf16_cost, make, error=lambda s, p: rounding.bf16(s.k),
+    assumes=if_rounded, in_order=never),)
+
+register(Record(
+    Contract("linear_bf16", "products of many rows with weights of few bits, in bfloat16", MACROS,
+             POINTERS, meaning, HOOK, reach),
+    {"linear_bf16": lower}, serves=SERVES))
