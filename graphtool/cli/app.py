@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from graphtool.cli import (
+    benching,
     captures,
     catalog,
     compiling,
@@ -41,7 +42,7 @@ VERBS: tuple[tuple[str, Callable[..., object]], ...] = (
     ("run", running.run),
     ("train", training.train),
     ("weights", training.weights),
-    ("bench", running.bench),
+    ("bench", benching.bench),
     ("profile", running.profile),
     ("tune", tuning.tune),
     ("check", running.check),

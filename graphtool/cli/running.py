@@ -1,10 +1,9 @@
-"""run, check, bench: compiled code on inputs, against others, against the clock."""
+"""run, check, profile: compiled code on inputs, against others, kernel by kernel."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -65,33 +64,6 @@ def check(a: Annotated[str, typer.Argument(
     return 0 if found.ok else 1
 
 
-def bench(build: Build, inputs: options.Inputs = None, input: options.Input = None,
-          seed: options.Seed = 0, dim: options.Dim = None, threads: options.Threads = None,
-          vs: Annotated[str | None, typer.Option(
-              "--vs", help="Another runtime to time alternately: onnxruntime.")] = None,
-          model: Annotated[Path | None, typer.Option(
-              "--model", help="The .onnx file for --vs.")] = None,
-          seconds: Annotated[float, typer.Option(
-              "--seconds", min=0.0, help="How many seconds to time each runtime.")] = 2.0,
-          entry: options.Entry = None, json: options.Json = False) -> None:
-    """Time compiled code, alone or against onnxruntime."""
-    from graphtool.native import runtime
-    from graphtool.report.bench import bench as measure
-    from graphtool.report.bench import bench_lines
-    from graphtool.verify.sides import build_inputs
-    ours = runtime.load(build, threads, entry=entry)
-    sizes = sources.sizes(dim, [d.name for d in ours.manifest.dims])
-    arrays = sources.arrays([p.name for p in ours.inputs], inputs, input,
-                            lambda: build_inputs(ours, seed, sizes))
-    outputs = ours.run(arrays)
-    contestants: dict[str, Callable[[], object]] = {
-        "graphtool": lambda: ours.run(arrays, out=outputs)}
-    if vs is not None:
-        contestants[vs] = _rival(vs, model, arrays, ours.threads)
-    found = measure(contestants, ours.threads, seconds)
-    terminal.report(found, json, bench_lines(found))
-
-
 def profile(build: Build, inputs: options.Inputs = None, input: options.Input = None,
             seed: options.Seed = 0, dim: options.Dim = None, threads: options.Threads = None,
             trace: Annotated[Path | None, typer.Option(
@@ -120,23 +92,3 @@ def profile(build: Build, inputs: options.Inputs = None, input: options.Input = 
     terminal.report(found, json, report.profile_lines(found))
     if not json:
         terminal.table(*report.profile_rows(found, most))
-
-
-def _rival(vs: str, model: Path | None, arrays: dict[str, Any],
-           threads: int) -> Callable[[], object]:
-    from importlib.util import find_spec
-
-    from graphtool.verify.session import onnx_session
-    if vs != "onnxruntime":
-        raise UsageError("GT3031", f"unknown rival {vs!r}", hint="onnxruntime")
-    if model is None:
-        raise UsageError("GT3032", "--vs onnxruntime needs the model",
-                         hint="--model model.onnx")
-    if not find_spec("onnxruntime"):
-        raise UsageError("GT3033", "onnxruntime is not installed",
-                         hint="pip install 'graphtool[onnxruntime]'")
-    session = onnx_session(model, threads)
-    names = [i.name for i in session.get_inputs()]
-    given = dict(zip(names, arrays.values(), strict=False)) if set(names) != set(
-        arrays) else arrays
-    return lambda: session.run(None, given)

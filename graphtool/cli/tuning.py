@@ -60,7 +60,7 @@ def tune(source: Source = None, out: File = None, check: Check = None, budget: B
     rules = replace(sources.rules(precision, kernels, None, assume),
                     tuning=known if check else Tuning())
     how = search.Search(target, rules, seconds, cc)
-    _warn_of_load(target.threads)
+    warn_of_load(target.threads)
     if source is None:
         names = [str(site) for site in search.due(known, how)]
         found = list(terminal.progress(search.check(known, how), names))
@@ -88,7 +88,7 @@ def _measured(layers: Iterator[Any], names: list[str], budget: str, path: Path |
         raise
 
 
-def _warn_of_load(threads: int) -> None:
+def warn_of_load(threads: int) -> None:
     """A note if other programs use the processors: threads then wait for each other at random."""
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
     free = (os.cpu_count() or 1) - load
@@ -98,15 +98,15 @@ def _warn_of_load(threads: int) -> None:
 
 
 def _tell(report: Any, form: str, subject: str) -> None:
-    from graphtool.report.tuned import tune_outcome
+    from graphtool.report.tuned import stale_line, tune_outcome
     from graphtool.tune import search
     if form == "text":
         terminal.table(search.HEAD, search.tune_rows(report.sites))
     formats.tell(report, form, lambda: search.tune_lines(report),
                  lambda: tune_outcome(report, subject))
     if form == "text" and not report.ok:
-        stale = [t.site for t in report.sites if t.refuted]
-        terminal.lines([f"no longer the best: {s}" for s in stale])
+        terminal.lines([f"no longer the best: {t.site}: {stale_line(t)}"
+                        for t in report.sites if t.refuted])
 
 
 def _seconds(budget: str | None) -> float | None:

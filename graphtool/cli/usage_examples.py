@@ -36,8 +36,9 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "weights": ("graphtool weights m.graph.json --from run/model.safetensors "
                 "-o trained.graph.json",
                 "graphtool weights m.graph.json --from run/model.safetensors -o -"),
-    "bench": ("graphtool bench build --seconds 0.5",
-              "graphtool bench build --vs onnxruntime --model samples/digits.onnx --seconds 0.5"),
+    "bench": ("graphtool bench build --vs onnxruntime --model samples/digits.onnx --seconds 0.5",
+              "graphtool bench build --seconds 0.5 --save base.json",
+              "graphtool bench build --seconds 0.5 --compare base.json --fail-slower 50%"),
     "profile": ("graphtool profile build --runs 10", "graphtool profile build --trace trace.json"),
     "tune": ("graphtool tune build -o digits.tuning --budget 2s --seconds 0.05",
              "graphtool tune --check digits.tuning --seconds 0.05"),

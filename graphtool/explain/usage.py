@@ -141,6 +141,15 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT3134": ("an unknown revision",
                "git found no common ancestor of HEAD and the revision. Actions fetch one commit "
                "unless actions/checkout is given fetch-depth: 0."),
+    "GT3135": ("times of something else",
+               "Times can be compared if build, threads and sizes are the same. On another "
+               "processor there is no verdict: save a base there too, or race two builds."),
+    "GT3136": ("unreadable --fail-slower", "Write a share: 5%."),
+    "GT3137": ("two comparisons at once",
+               "--vs times another runtime in turns with the build, --compare an earlier build."),
+    "GT3138": ("a build with other inputs",
+               "Two builds can run in turns if they take the same inputs."),
+    "GT3139": ("not a base of bench", "`graphtool bench BUILD --save FILE` writes one."),
     "GT3120": ("an unreadable option of quantise",
                "The error says which option, and how it is written."),
 }

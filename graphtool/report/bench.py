@@ -8,13 +8,16 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
-from math import comb
 
 import msgspec
 
+from graphtool.analysis.bounds import median_bounds, ratios
+from graphtool.report.bench_base import Compared, compared_lines
+from graphtool.report.findings import Finding, Outcome, outcome
+
 WARM_UP = 3
+MOST = 1000  # rounds
 LEAST = 6  # rounds; the median of fewer has no bounds of 95 %
-BLOCKS = 50  # a moment of noise that lasts several rounds is in one block, and counts once
 LEAST_GAIN = 0.005  # a smaller difference is none
 NARROW = 1.25  # the upper bound over the lower one, above which no factor is stated
 
@@ -44,12 +47,19 @@ class Bench(msgspec.Struct):
     low: float | None = None
     high: float | None = None
     clear: bool = False
+    compared: Compared | None = None
 
 
 def bench(contestants: Mapping[str, Callable[[], object]], threads: int,
-          seconds: float = 2.0, most: int = 1000) -> Bench:
+          seconds: float = 2.0, most: int = MOST) -> Bench:
     """Time each contestant for about `seconds`. The first is ours, the second the one to compare
     with."""
+    return compared(threads, race(contestants, seconds, most))
+
+
+def race(contestants: Mapping[str, Callable[[], object]], seconds: float = 2.0,
+         most: int = MOST) -> dict[str, list[float]]:
+    """Milliseconds of each contestant's calls, in turns, after a warm-up."""
     samples: dict[str, list[float]] = {name: [] for name in contestants}
     for run in contestants.values():
         for _ in range(WARM_UP):
@@ -61,7 +71,7 @@ def bench(contestants: Mapping[str, Callable[[], object]], threads: int,
             start = time.perf_counter()
             run()
             samples[name].append(1000 * (time.perf_counter() - start))
-    return compared(threads, samples)
+    return samples
 
 
 def compared(threads: int, samples: Mapping[str, Sequence[float]]) -> Bench:
@@ -70,32 +80,11 @@ def compared(threads: int, samples: Mapping[str, Sequence[float]]) -> Bench:
     if len(timings) < 2:
         return Bench(threads, timings, None)
     ours, others = list(samples.values())[:2]
-    ratios = _ratios(ours, others)
-    low, high = median_bounds(ratios) or (None, None)
+    found = ratios(ours, others)
+    low, high = median_bounds(found) or (None, None)
     clear = low is not None and high is not None and high <= NARROW * low and (
         low > 1 + LEAST_GAIN or high < 1 - LEAST_GAIN)
-    return Bench(threads, timings, statistics.median(ratios), low, high, clear)
-
-
-def _ratios(ours: Sequence[float], others: Sequence[float]) -> list[float]:
-    """The other's time over ours in each block of rounds: the ratio of the block's medians."""
-    size = -(-len(ours) // BLOCKS)
-    return [statistics.median(others[i:i + size]) / statistics.median(ours[i:i + size])
-            for i in range(0, len(ours), size)]
-
-
-def median_bounds(numbers: Sequence[float]) -> tuple[float, float] | None:
-    """Bounds of 95 % for the median of what the numbers were drawn from; None for fewer than 6.
-
-    Of n numbers in order, x_k and x_(n+1-k) enclose the median but for the chance that fewer than k
-    of them lie on one side of it, 2 P(B < k) with B binomial in n and 1/2 (the sign test). So no
-    distribution is assumed.
-    """
-    ordered, n = sorted(numbers), len(numbers)
-    k, outside = 0, 0.0
-    while (outside := outside + 2 * comb(n, k) / 2**n) <= 0.05:
-        k += 1
-    return (ordered[k - 1], ordered[n - k]) if k else None
+    return Bench(threads, timings, statistics.median(found), low, high, clear)
 
 
 def _timing(name: str, times: list[float]) -> Timing:
@@ -110,7 +99,21 @@ def bench_lines(b: Bench) -> list[str]:
            f"spread {100 * t.spread:.1f} %, {t.runs} runs)" for t in b.timings]
     if b.ratio is not None:
         out.append(_verdict(b, b.ratio))
-    return out
+    return out + (compared_lines(b.compared) if b.compared else [])
+
+
+def bench_outcome(b: Bench, build: str) -> Outcome:
+    """A finding for each contestant, and one for the comparison with a base."""
+    found = [Finding("bench/time", t.name, "ok", f"{t.median_ms:.3f} ms (spread "
+                     f"{100 * t.spread:.1f} %, {t.runs} runs)") for t in b.timings]
+    if b.compared is not None:
+        level = {"slower": "warning", "unclear": "note"}
+        found.append(Finding(
+            f"bench/{b.compared.verdict}", build, "error" if b.compared.failed else
+            level.get(b.compared.verdict, "ok"),  # type: ignore[arg-type]
+            compared_lines(b.compared)[0], "", b.compared.base))
+    lines = bench_lines(b)
+    return outcome("bench", build, lines[-1], found, lines)
 
 
 def _verdict(b: Bench, ratio: float) -> str:

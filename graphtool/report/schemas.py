@@ -14,6 +14,7 @@ from graphtool.ir.serial import GraphFile
 from graphtool.kernels.choice.tuning import Row
 from graphtool.loops.records import ProgramFile
 from graphtool.report.bench import Bench
+from graphtool.report.bench_base import Base
 from graphtool.report.captures import Captures
 from graphtool.report.catalog import Ops, Passes
 from graphtool.report.diff import Diff
@@ -35,7 +36,7 @@ TYPES: dict[str, Any] = {
     "doctor": Doctor, "bench": Bench, "profile": Profile, "tune": TuneReport,
     "tuning": Row, "why": WhyReport, "why-not-fused": WhyNot,
     "captures": Captures, "quantise": QuantiseReport, "git-status": GitStatus,
-    "git-check": HookReport, "review": Review}
+    "git-check": HookReport, "review": Review, "bench-base": Base}
 
 
 def schema_text(name: str, type: Any) -> str:

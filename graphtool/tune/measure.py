@@ -34,7 +34,19 @@ LEAST, MOST = 7, 200  # calls of each candidate
 
 def measure(site: Site, candidates: Sequence[Plan], target: Target, rules: Rules, *,
             seconds: float = 0.3, cc: str | None = None) -> dict[Plan, float]:
-    """Microseconds of each candidate: the lower quartile of its calls.
+    """Microseconds of each candidate: the lower quartile of its calls."""
+    found = calls_of(site, candidates, target, rules, seconds=seconds, cc=cc)
+    return {plan: quartile(own) for plan, own in found.items()}
+
+
+def quartile(times: Sequence[float]) -> float:
+    """The lower quartile: what disturbs a call only ever makes it longer."""
+    return statistics.quantiles(times, n=4)[0]
+
+
+def calls_of(site: Site, candidates: Sequence[Plan], target: Target, rules: Rules, *,
+             seconds: float = 0.3, cc: str | None = None) -> dict[Plan, list[float]]:
+    """Microseconds of each candidate's calls, which took turns.
 
     `seconds` is for all of them together, compiling apart. Raises CompilerError as `build` does.
     """
@@ -78,9 +90,9 @@ def _call(path: Path, threads: int) -> Callable[[], None]:
 
 
 def interleaved(calls: Sequence[Callable[[], None]], seconds: float,
-                target: Target) -> list[float]:
-    """Microseconds of each, its lower quartile. One call of each at a time: what disturbs a call
-    only ever makes it longer, and a slow spell then hits all of them alike.
+                target: Target) -> list[list[float]]:
+    """Microseconds of the calls of each. One call of each at a time: a slow spell then hits all of
+    them alike.
     """
     swept = np.ones(target.l2 // 2, np.float32)  # twice the cache
     samples: list[list[float]] = [[] for _ in calls]
@@ -94,4 +106,4 @@ def interleaved(calls: Sequence[Callable[[], None]], seconds: float,
             start = time.perf_counter()
             call()
             own.append(1e6 * (time.perf_counter() - start))
-    return [statistics.quantiles(own, n=4)[0] for own in samples]
+    return samples

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
 
 from graphtool import passes
+from graphtool.analysis.bounds import median_bounds, ratios
 from graphtool.choice import Choice
 from graphtool.ir.graph import Module
 from graphtool.ir.plan import Plan, chosen_plan
@@ -22,7 +23,7 @@ from graphtool.kernels.choice.sites import Site, is_site
 from graphtool.kernels.choice.sites import site as read_site
 from graphtool.kernels.choice.tuning import Tuning, key, key_of, merged, row
 from graphtool.target import Target
-from graphtool.tune.measure import measure
+from graphtool.tune.measure import calls_of, quartile
 from graphtool.tune.models import is_measurable
 
 NOISE = 0.05  # a committed choice is refuted by a rival that is so much better
@@ -33,6 +34,8 @@ class Tuned(msgspec.Struct):
 
     `usual` is what would be taken without the measurement: by cost, or as the file says. It is
     `refuted` where the best is clearly better by what builds weigh: time, and bytes of weights.
+    `low` and `high` are bounds of 95 % for its time over the best one's, from calls in turns; null
+    for too few. It is only refuted if they exclude 1.
     """
 
     site: str
@@ -43,6 +46,8 @@ class Tuned(msgspec.Struct):
     usual_us: float
     refuted: bool
     candidates: dict[str, float]
+    low: float | None = None
+    high: float | None = None
 
 
 class TuneReport(msgspec.Struct):
@@ -94,7 +99,7 @@ def tune(found: Mapping[Site, int], search: Search, budget: float | None,
         if end is not None and time.perf_counter() >= end:
             return
         times = _measured(site, search)
-        rows.append(row(site, search.target, times))
+        rows.append(row(site, search.target, _quartiles(times)))
         keep(merged(rows))
         usual = chosen_plan(choose(site, search.target, _untuned(search.rules)))
         yield _tuned(site, count, times, usual, search.target)
@@ -119,19 +124,26 @@ def _untuned(rules: Rules) -> Rules:
     return replace(rules, tuning=Tuning())
 
 
-def _measured(site: Site, search: Search) -> dict[Plan, float]:
+def _measured(site: Site, search: Search) -> dict[Plan, list[float]]:
     allowed = plans(site, search.target, search.rules)
-    return measure(site, allowed, search.target, search.rules, seconds=search.seconds,
+    return calls_of(site, allowed, search.target, search.rules, seconds=search.seconds,
                    cc=search.cc)
 
 
-def _tuned(site: Site, count: int, times: Mapping[Plan, float], usual: Plan,
+def _quartiles(calls: Mapping[Plan, Sequence[float]]) -> dict[Plan, float]:
+    return {plan: quartile(own) for plan, own in calls.items()}
+
+
+def _tuned(site: Site, count: int, calls: Mapping[Plan, Sequence[float]], usual: Plan,
            target: Target) -> Tuned:
+    times = _quartiles(calls)
     weights = {c: weight(site, c, us, target) for c, us in times.items()}
     best = min(times, key=weights.__getitem__)
+    low, high = median_bounds(ratios(calls[best], calls[usual])) or (None, None)
+    refuted = weights[usual] > (1 + NOISE) * weights[best] and low is not None and low > 1
     return Tuned(str(site), count, str(best), round(times[best], 3), str(usual),
-                 round(times[usual], 3), weights[usual] > (1 + NOISE) * weights[best],
-                 {str(c): round(us, 3) for c, us in times.items()})
+                 round(times[usual], 3), refuted,
+                 {str(c): round(us, 3) for c, us in times.items()}, low, high)
 
 
 def tune_rows(found: Iterable[Tuned]) -> list[tuple[str, ...]]:

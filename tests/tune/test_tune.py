@@ -20,6 +20,7 @@ from graphtool.kernels.choice.sites import Attention, Conv, Product, Recurrence,
 from graphtool.kernels.choice.tuning import Tuning, merged, row
 from graphtool.native import runtime
 from graphtool.native.build import build
+from graphtool.report.tuned import stale_line
 from graphtool.target import named
 from graphtool.tune import measure, models, search
 
@@ -91,12 +92,29 @@ def test_tune_measures_keeps_and_checks(tmp_path: Path) -> None:
 def test_a_choice_that_is_no_longer_best(monkeypatch: pytest.MonkeyPatch) -> None:
     first, *rest = plans(SITES[0], T, Rules())
     known = merged([row(SITES[0], T, {first: 1.0, rest[0]: 2.0})])
-    now = {**dict.fromkeys(rest, 2.0), first: 3.0, rest[0]: 1.5}
-    monkeypatch.setattr(search, "measure", lambda *_, **__: now)
+    now = {**dict.fromkeys(rest, [2.0] * 9), first: [3.0] * 9, rest[0]: [1.5] * 9}
+    monkeypatch.setattr(search, "calls_of", lambda *_, **__: now)
     how = search.Search(T, Rules(tuning=known))
     (found,) = search.check(known, how)
     assert (found.refuted, found.usual, found.best) == (True, str(first), str(rest[0]))
+    assert (found.low, found.high) == (2.0, 2.0) and stale_line(found) == (
+        f"{first} takes 2.00 times as long as {rest[0]} (2.00 to 2.00 with 95 % confidence)")
     assert not list(search.check(known, replace(how, target=replace(T, threads=1))))
+
+
+@pytest.mark.parametrize(("usual", "best", "refuted"), [
+    ([3.0] * 9, [1.5] * 9, True),
+    ([3.0] * 5, [1.5] * 5, False),  # too few calls for bounds
+    ([3.0, 1.4] * 10, [1.5, 2.9] * 10, False),  # whichever is first in a spell of noise
+    ([1.56] * 9, [1.5] * 9, False)])  # less than the builds differ anyway
+def test_noise_refutes_nothing(usual: list[float], best: list[float], refuted: bool,
+                               monkeypatch: pytest.MonkeyPatch) -> None:
+    first, *rest = plans(SITES[0], T, Rules())
+    known = merged([row(SITES[0], T, {first: 1.0, rest[0]: 2.0})])
+    monkeypatch.setattr(search, "calls_of", lambda *_, **__: {
+        **dict.fromkeys(rest, [9.0] * len(best)), first: usual, rest[0]: best})
+    (found,) = search.check(known, search.Search(T, Rules(tuning=known)))
+    assert found.refuted == refuted
 
 
 def test_bytes_of_weights_count_in_a_check(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,8 +125,8 @@ def test_bytes_of_weights_count_in_a_check(monkeypatch: pytest.MonkeyPatch) -> N
     known = merged([row(site, T, {small: 100.0, large: 85.0})])
     how = search.Search(T, Rules(tuning=known))
     for now, best, refuted in ((80.0, small, False), (73.0, large, False), (50.0, large, True)):
-        times = {small: 100.0, large: now}
-        monkeypatch.setattr(search, "measure", lambda *_, times=times, **__: times)
+        times = {small: [100.0] * 9, large: [now] * 9}
+        monkeypatch.setattr(search, "calls_of", lambda *_, times=times, **__: times)
         (found,) = search.check(known, how)
         assert (found.usual, found.best, found.refuted) == (str(small), str(best), refuted)
 
