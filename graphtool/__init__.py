@@ -8,10 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from graphtool.api.by_hand import Graph
     from graphtool.api.compiling import build, emit_c, lower_model, train_model
     from graphtool.api.derivatives import grad, jvp, vmap
     from graphtool.api.measuring import bench, check, diff, profile, tune_model
-    from graphtool.api.models import evaluate, import_model, optimize, read, show, write
+    from graphtool.api.models import draw, evaluate, import_model, optimize, read, show, write
     from graphtool.api.quantising import quantise
     from graphtool.errors import (
         CompilerError,
@@ -32,18 +33,19 @@ if TYPE_CHECKING:
     from graphtool.transforms.training.recipe import Recipe
 
 __all__ = [
-    "CompilerError", "GraphtoolError", "InputError", "InternalError", "Model", "Module", "Plan",
-    "Program", "Quantisation", "Recipe", "TypeMismatch", "UnsupportedError", "UsageError", "bench",
-    "build", "check", "diff", "emit_c", "evaluate", "grad", "import_model", "jvp", "load",
-    "load_plugin", "lower_model", "onnx_backend", "optimize", "profile", "quantise", "read", "show",
-    "train_model", "tune_model", "vmap", "write"]
+    "CompilerError", "Graph", "GraphtoolError", "InputError", "InternalError", "Model", "Module",
+    "Plan", "Program", "Quantisation", "Recipe", "TypeMismatch", "UnsupportedError", "UsageError",
+    "bench", "build", "check", "diff", "draw", "emit_c", "evaluate", "grad", "import_model", "jvp",
+    "load", "load_plugin", "lower_model", "onnx_backend", "optimize", "profile", "quantise", "read",
+    "show", "train_model", "tune_model", "vmap", "write"]
 
 if not TYPE_CHECKING:  # a type checker sees the imports above, and knows of no other name
     _HOMES = {
+        "api.by_hand": ("Graph",),
         "api.compiling": ("build", "emit_c", "lower_model", "train_model"),
         "api.derivatives": ("grad", "jvp", "vmap"),
         "api.measuring": ("bench", "check", "diff", "profile", "tune_model"),
-        "api.models": ("evaluate", "import_model", "optimize", "read", "show", "write"),
+        "api.models": ("draw", "evaluate", "import_model", "optimize", "read", "show", "write"),
         "api.quantising": ("quantise",),
         "errors": ("CompilerError", "GraphtoolError", "InputError", "InternalError",
                    "TypeMismatch", "UnsupportedError", "UsageError"),

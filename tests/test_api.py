@@ -114,6 +114,7 @@ CALLS: dict[str, Callable[[dict[str, Any]], bool]] = {
         SAMPLES / "digits.onnx", w["built"]).ok,
     "diff": lambda w: not graphtool.diff(
         w["module"], graphtool.vmap(w["module"])).equal,
+    "draw": lambda w: "conv" in graphtool.draw(w["module"], "mermaid"),
     "emit_c": lambda w: "digits.c" in graphtool.emit_c(graphtool.lower_model(
         graphtool.optimize(w["module"]), name="digits")),
     "evaluate": lambda w: graphtool.evaluate(

@@ -28,7 +28,8 @@ KINDS = (  # what is tested, and the folders and files of tests/ that do
                                    "test_target.py")),
     ("training", ("train",)),
     ("files, reports, comparisons", ("io", "report", "verify")),
-    ("command line, errors, API, plug-ins", ("cli", "explain", "plugins", "test_api.py")),
+    ("command line, errors, API, plug-ins", (
+        "cli", "explain", "plugins", "test_api.py", "test_by_hand.py")),
     ("layers, style, benchmarks", ("test_layering.py", "test_style.py", "test_docstrings.py",
                                    "test_benchmarks.py", "fuzz")),
     ("documentation", ("docs", "test_readme.py")),

@@ -12,6 +12,9 @@ from graphtool import importers, interp
 from graphtool.analysis.composites import notes
 from graphtool.api.options import Array, Capture, Kernels, Pathlike, Precision, goal, rules
 from graphtool.dtypes import dtype as named_dtype
+from graphtool.errors import UsageError, one_of
+from graphtool.exporters import FORMATS
+from graphtool.exporters.picture import picture
 from graphtool.importers.assumptions import Bounds
 from graphtool.ir import serial
 from graphtool.ir.facets import Assumption
@@ -57,6 +60,15 @@ def write(module: Module, path: Pathlike) -> None:
 def show(module: Module) -> str:
     """The listing of a graph, one node on a line; large constants are named by their digest."""
     return "\n".join(listing(module, Form(notes=notes(module.graph))))
+
+
+def draw(module: Module, format: str = "svg", *, constants: bool = False,
+         groups: bool = False) -> str:
+    """A picture of a graph as svg, dot or mermaid: with its constants as nodes, with one box for
+    each fusion group. Raises UsageError GT3017 for another format."""
+    if format not in FORMATS:
+        raise UsageError("GT3017", f"unknown format {format!r}", hint=one_of(format, FORMATS))
+    return FORMATS[format](picture(module, constants, groups))
 
 
 def evaluate(module: Module, inputs: Mapping[str, Array], *,

@@ -1,0 +1,183 @@
+"""A graph that a program builds value by value, without a model to import."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import count
+from typing import Any, overload
+
+import numpy as np
+
+import graphtool.kernels  # noqa: F401  (fills the registry)
+from graphtool.dtypes import DType
+from graphtool.errors import InputError, near
+from graphtool.io.versions import GRAPH
+from graphtool.io.weights import Weight, weight
+from graphtool.ir.decode import module_of
+from graphtool.ir.graph import Module
+from graphtool.ir.records import (
+    GraphFile,
+    InputRow,
+    NodeRow,
+    OutputRow,
+    ParamRow,
+    RegionRow,
+    SymbolRow,
+)
+from graphtool.ir.types import TensorType
+
+HERE = "Graph"
+_NUMBERS = count(1)
+_DIM = re.compile(r"[A-Za-z_]\w*")
+
+
+class Graph:
+    """Values with names, and ops that read them by their names: in any order, since `module` sorts
+    them.
+
+    `dims` are the bounds of open sizes, `Graph(batch=(1, 64))`; one that is not given is 1 or
+    more. A graph that an attribute takes (a loop's `body`) is another `Graph`, which reads nothing
+    but its own inputs.
+    """
+
+    def __init__(self, **dims: tuple[int, int | None]) -> None:
+        self._dims, self._number = dims, next(_NUMBERS)
+        self._inputs: list[InputRow] = []
+        self._params: list[ParamRow] = []
+        self._nodes: list[NodeRow] = []
+        self._outputs: list[OutputRow] = []
+        self._weights: dict[str, Weight] = {}
+        self._regions: dict[str, Graph] = {}
+
+    def add_input(self, name: str, type: str) -> str:
+        """Add an input of a type such as `f32[batch,3]`; a scalar is `f32[]`. Returns its name."""
+        self._inputs.append(InputRow(name, type))
+        return name
+
+    def add_const(self, value: Any, name: str = "", *, trainable: bool = False) -> str:
+        """Add an array, of its own element type, as a constant or a trainable parameter. Returns
+        its name: `constant`, `constant#2` and so on unless one is given."""
+        held = weight(np.ascontiguousarray(value) if np.ndim(value) else np.asarray(value))
+        name = name or self._free("constant")
+        self._weights[held.digest] = held
+        self._params.append(ParamRow(name, str(TensorType(held.dtype, held.shape)), held.digest,
+                                     trainable=trainable))
+        return name
+
+    @overload
+    def add_op(self, op: str, *operands: Any, name: str = "", **attrs: Any) -> str: ...
+
+    @overload
+    def add_op(self, op: str, *operands: Any, name: Sequence[str], **attrs: Any
+               ) -> tuple[str, ...]: ...
+
+    def add_op(self, op: str, *operands: Any, name: str | Sequence[str] = "", **attrs: Any
+               ) -> str | tuple[str, ...]:
+        """Add an op, and return the name of its result, or the names if several are given.
+
+        An operand is the name of a value, a number, None, or an array, which becomes a constant.
+        `graphtool ops NAME` says which operands and attributes an op has.
+        """
+        ids = [name or self._free(op)] if isinstance(name, str) else list(name)
+        ins = [self.add_const(x) if isinstance(x, (np.ndarray, np.generic)) else x
+               for x in operands]
+        self._nodes.append(NodeRow(ids if len(ids) != 1 else ids[0], op, ins, [""] * len(ids),
+                                   {k: self._attr(v) for k, v in attrs.items()}))
+        return ids[0] if isinstance(name, str) else tuple(ids)
+
+    def add_output(self, value: str, name: str = "") -> None:
+        """Return the value of this name, as `name`."""
+        self._outputs.append(OutputRow(name or value, value))
+
+    def module(self) -> Module:
+        """The graph, with its ops in an order of execution and their types inferred.
+
+        Raises InputError GT0349 for an operand that is not there or that depends on itself, GT0346
+        for a name given twice, GT0347 for an output that is not there, GT0351 for a graph inside
+        itself, GT040x and GT0412 for ops whose operands do not fit.
+        """
+        found = self._all_regions()
+        names = {n for row in self._inputs for n in _DIM.findall(row.type.partition("[")[2])}
+        symbols = {n: SymbolRow(*self._dims.get(n, (1, None))) for n in {**dict.fromkeys(
+            sorted(names)), **self._dims}}
+        regions = [RegionRow(key, g._inputs, g._params, g._sorted(), [
+            o.value for o in g._outputs]) for key, g in found.items()]
+        file = GraphFile("graphtool/graph", GRAPH.version, GRAPH.since[-1], {}, "", symbols,
+                         self._inputs, self._params, self._sorted(), self._outputs, regions)
+        store = {k: w for g in (self, *found.values()) for k, w in g._weights.items()}
+        return module_of(file, store, HERE, lambda region, label: f"{region} {label}".strip())
+
+    def _all_regions(self) -> dict[str, Graph]:
+        """The graphs that attributes take, and those that theirs take, by name."""
+        found: dict[str, Graph] = {}
+        left = [self]
+        while left:
+            new = {k: g for k, g in left.pop()._regions.items() if k not in found}
+            found |= new
+            left += new.values()
+        return found
+
+    def _sorted(self) -> list[NodeRow]:
+        """The ops so that each follows those that it reads, otherwise as they were added."""
+        made = {i: row for row in self._nodes for i in _ids(row)}
+        there = self._given()
+        out: list[NodeRow] = []
+        done: set[int] = set()
+        for first in self._nodes:
+            way: list[tuple[NodeRow, str]] = [(first, "")]  # each with the value that asked for it
+            while way:
+                row = way[-1][0]
+                left = [x for x in row.inputs if isinstance(x, str) and x not in there
+                        and id(made.get(x)) not in done]
+                if not left or id(row) in done:
+                    way.pop()
+                    if id(row) not in done:
+                        done.add(id(row))
+                        out.append(row)
+                    continue
+                name = left[0]
+                if name not in made:
+                    raise InputError(
+                        "GT0349", f"there is no value {name!r}", where=f"node {_ids(row)[0]}",
+                        hint=near(name, (*there, *made), "values are read by their names"))
+                if any(made[name] is r for r, _ in way):
+                    turn = [_ids(r)[0] for r, _ in way]
+                    turn = [*turn[turn.index(_ids(made[name])[0]):], _ids(made[name])[0]]
+                    raise InputError("GT0349", f"a cycle: {' reads '.join(turn)}",
+                                     where=f"node {turn[0]}",
+                                     hint="a loop is an op with a graph as its body: while, scan")
+                way.append((made[name], name))
+        return out
+
+    def _given(self) -> set[str]:
+        """The names of the values that no op makes."""
+        return {row.id for row in self._inputs} | {row.id for row in self._params}
+
+    def _free(self, stem: str) -> str:
+        taken = self._given() | {i for row in self._nodes for i in _ids(row)}
+        name, n = stem, 1
+        while name in taken:
+            n += 1
+            name = f"{stem}#{n}"
+        return name
+
+    def _attr(self, value: Any) -> Any:
+        """An attribute as a file has it."""
+        match value:
+            case Graph():
+                name = f"graph{value._number}"
+                self._regions[name] = value
+                return name
+            case DType():
+                return value.short
+            case tuple() | list():
+                return [self._attr(x) for x in value]
+            case np.generic():
+                return value.item()
+            case _:
+                return value
+
+
+def _ids(row: NodeRow) -> list[str]:
+    return [row.id] if isinstance(row.id, str) else row.id
