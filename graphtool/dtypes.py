@@ -46,6 +46,17 @@ class DType:
         return _narrow(self.source) if isinstance(self.source, str) else self.source
 
     @property
+    def mlir(self) -> str:
+        """The name of the type in MLIR; "" for strings."""
+        if self.kind == "bool":
+            return "i1"
+        if self.kind == "uint":
+            return f"ui{self.bits}"
+        if self.is_float and self.bits <= 8:
+            return f"{self.short[:2]}{self.short[2:].upper()}{_MLIR.get(self.name, '')}"
+        return "" if self.kind == "string" else self.short
+
+    @property
     def is_borrowed(self) -> bool:
         """Whether numpy itself lacks the type, and ml_dtypes has it."""
         return isinstance(self.source, str)
@@ -155,6 +166,7 @@ TABLE: tuple[DType, ...] = (
     bool_ := _row("bool", "bool", np.bool_, "uint8_t", 8, "bool", 9, "bool", 12, "BOOL", 0),
     string := _row("string", "str", np.dtypes.StringDType(), "", 128, "string", 8),
 )
+_MLIR = {"float8e8m0": "FNU", "float4e2m1": "FN"}  # what MLIR's name has behind ours
 # the 16-bit types that kernels read directly; their headers number them from 1
 HALVES = (bfloat16, float16)
 BY_NAME = {key: row for row in TABLE for key in (row.name, row.short)}

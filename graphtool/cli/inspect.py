@@ -28,6 +28,8 @@ Full = Annotated[bool, typer.Option(
 Why = Annotated[bool, typer.Option(
     "--why", help="Print which kernels were chosen, over which others, and which rules made the "
     "nodes.")]
+As = Annotated[str | None, typer.Option(
+    "--as", metavar="FORMAT", help="Print the graph as stablehlo, with large weights left out.")]
 OneNode = Annotated[str | None, typer.Option(
     "--node", metavar="NAME", help="With --why: only this node or kernel.")]
 WhyNotFused = Annotated[tuple[str, str] | None, typer.Option(
@@ -38,7 +40,7 @@ WhyNotFused = Annotated[tuple[str, str] | None, typer.Option(
 def show(graph: Shown, stats: Stats = False, tabular: Tabular = False,
          category: Category = None, where: Where = False, full: Full = False, why: Why = False,
          node: OneNode = None, why_not_fused: WhyNotFused = None,
-         entry: options.Entry = None, json: options.Json = False,
+         entry: options.Entry = None, as_: As = None, json: options.Json = False,
          capture: options.Capture = None) -> None:
     """Print a graph as a listing, as statistics or as a table, or why its kernels were chosen.
 
@@ -51,8 +53,14 @@ def show(graph: Shown, stats: Stats = False, tabular: Tabular = False,
         return
     if (kind := kind_of(graph)) != "graph":
         given = {"--stats": stats, "--tabular": tabular, "--category": category, "--where": where,
-                 "--full": full}
+                 "--full": full, "--as": as_}
         show_artifact(graph, kind, [name for name, value in given.items() if value], json, entry)
+        return
+    if as_ is not None:
+        if as_ != "stablehlo":
+            raise UsageError("GT3017", f"unknown format {as_!r}", hint="stablehlo")
+        from graphtool.exporters.stablehlo import stablehlo_of
+        sources.write(None, stablehlo_of(sources.load(graph), elide=True))
         return
     from graphtool.ir.op import CATEGORIES
     if category not in (None, *CATEGORIES):

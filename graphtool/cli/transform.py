@@ -170,27 +170,46 @@ def opt(graph: options.Graph, out: options.Out = None, passes: options.Passes = 
 
 def export(graph: options.Graph, out: options.Out = None,
            format: Annotated[str, typer.Option("--format",
-               help="The format; onnx is the only one.")] = "onnx",
+               help="onnx, or stablehlo for XLA, JAX and IREE.")] = "onnx",
            external_data: Annotated[bool, typer.Option(
                "--external-data",
-               help="Write the weights to OUT.data, beside the model.")] = False,
+               help="Write the weights of an ONNX model to OUT.data, beside it.")] = False,
+           flat: Annotated[bool, typer.Option(
+               "--flat", help="In StableHLO, write what defines an op in its place, not as a "
+               "composite with the op's name.")] = False,
            capture: options.Capture = None) -> None:
-    """Write a graph as an ONNX model.
+    """Write a graph as an ONNX model, or as StableHLO text.
 
-    An op that ONNX lacks is written as the ops that define it. ONNX has no conditions on sizes,
-    such as H % 32 == 0: those of the graph are named, and left out."""
-    if format != "onnx":
+    An op that the format lacks is written as the ops that define it. Neither has conditions on
+    sizes, such as H % 32 == 0: those of the graph are named, and left out."""
+    if format not in ("onnx", "stablehlo"):
         raise UsageError("GT3017", f"unknown format {format!r}",
-                         hint="onnx; `graphtool draw` makes pictures")
-    from graphtool.exporters.onnx import export_onnx, model_of
+                         hint="onnx or stablehlo; `graphtool draw` makes pictures")
+    if external_data and format != "onnx":
+        raise UsageError("GT3017", "--external-data is for ONNX; StableHLO has one file")
+    if flat and format == "onnx":
+        raise UsageError("GT3017", "--flat is for StableHLO", hint="--format stablehlo")
     from graphtool.ir.listing import required
     module = sources.load(graph, sources.captured(capture))
     if rules := required(module):
-        terminal.note(f"not in the ONNX model, which cannot state it of sizes: {', '.join(rules)}")
+        terminal.note(f"not in the {_FORMATS[format]}, which cannot state it of sizes: "
+                      f"{', '.join(rules)}")
+    if format == "onnx":
+        _export_onnx(module, out, external_data)
+    else:
+        from graphtool.exporters.stablehlo import stablehlo_of
+        sources.write(out, stablehlo_of(module, composites=not flat))
+
+
+_FORMATS = {"onnx": "ONNX model", "stablehlo": "StableHLO text"}
+
+
+def _export_onnx(module: Module, out: Path | None, external: bool) -> None:
+    from graphtool.exporters.onnx import export_onnx, model_of
     if out is not None and str(out) != "-":
-        export_onnx(module, out, external=external_data)
+        export_onnx(module, out, external=external)
         return
-    if external_data:
+    if external:
         raise UsageError("GT3017", "--external-data needs an output file", hint="-o m.onnx")
     import sys
     if sys.stdout.isatty():

@@ -55,6 +55,10 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT1040": ("nodes that ONNX cannot express",
                "Each op is listed once with its places. Before `opt`, a graph has more ops "
                "that ONNX knows; otherwise the graph can only be compiled."),
+    "GT1050": ("nodes that StableHLO cannot express",
+               "Each op is listed once with its reason and its places. Strings, pictures and "
+               "exchanges between processes have no counterpart; where a size is the reason, fix "
+               "it by `graphtool opt --passes 'specialize{N=4}'`."),
     "GT1100": ("torch is not installed", "Install the extra: pip install 'graphtool[torch]'."),
     "GT1101": ("unsupported torch calls",
                "All of them are listed with counts and source lines; write them with other torch "

@@ -61,6 +61,15 @@ def module_of(file: GraphFile, store: Mapping[str, Weight], where: str,
         return reader.module()
 
 
+def attributes(op: Op, raw: Mapping[str, Any], where: str = "") -> dict[str, Any]:
+    """The attributes of an op from JSON values, without regions and open sizes.
+
+    Raises InputError GT0350 for a value that does not fit.
+    """
+    empty = GraphFile("", 0, "", {}, "", {}, [], [], [], [])
+    return _Reader(empty, {}, where, None).attrs(op, raw)
+
+
 class _Reader:
     def __init__(self, file: GraphFile, store: Mapping[str, Weight], where: str,
                  place: Place | None) -> None:

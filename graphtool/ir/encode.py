@@ -173,6 +173,30 @@ class _Writer:
                 return x
 
 
+def plain_attrs(node: Node) -> dict[str, Any] | None:
+    """The attributes that differ from their defaults, as JSON has them; None if one of them is a
+    region, an array or an open size."""
+    out = {k: plain(v) for k, v in shown_attrs(node).items()}
+    return None if any(v is None for v in out.values()) else out
+
+
+def plain(x: Any) -> Any:
+    """An attribute or a literal as JSON has it; None for what is more than a value."""
+    match x:
+        case DType():
+            return x.short
+        case float():
+            return files.tagged_float(x)
+        case Plan():
+            return {"kind": x.kind, **dict(x.parameters)}
+        case tuple():
+            items = [plain(i) for i in x]
+            return None if any(i is None for i in items) else items
+        case bool() | int() | str():
+            return x
+    return None
+
+
 def _origin(node: Node) -> dict[str, Any]:
     of = {"of": list(node.of)} if own_names(node) else {}
     return of | ({"at": node.where} if node.where else {})

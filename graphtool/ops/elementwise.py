@@ -184,11 +184,11 @@ def cast_array(x: Array, to: DType, saturate: bool = True) -> Array:
             return np.where(wide >= float(to.high), np.asarray(to.high, to.numpy),
                             inside.astype(to.numpy))
         if to.is_float and to.bits <= 8 and saturate:
-            x = np.clip(x, *_saturation(to))  # NaN stays
+            x = np.clip(x, *saturation(to))  # NaN stays
         return np.asarray(x.astype(to.numpy))
 
 
-def _saturation(to: DType) -> tuple[float, float]:
+def saturation(to: DType) -> tuple[float, float]:
     """The range to which a saturating cast to a narrow float clamps."""
     info = ml_dtypes.finfo(to.numpy)
     return float(info.min), float(info.max)
@@ -198,7 +198,7 @@ def _cast_lower(_: Names, x: Pull, *, dtype: DType, saturate: bool) -> Pull:
     if not (dtype.is_float and dtype.bits <= 8 and saturate):
         return Pull(dtype, x.shape, lambda idx: cast(x.at(idx), dtype))
     lo, hi = (const(v, x.dtype if x.dtype.bits > 8 and x.dtype.is_float else dtypes.float32)
-              for v in _saturation(dtype))
+              for v in saturation(dtype))
     return Pull(dtype, x.shape, lambda idx: cast(
         apply("min", apply("max", cast(x.at(idx), lo.dtype), lo), hi), dtype))
 

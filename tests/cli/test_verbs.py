@@ -200,6 +200,17 @@ def test_demo(gt: Cli, tmp_path: Path) -> None:
     assert result.code == 0 and result.out.count("359 right (99.72 %)") == 3
 
 
+def test_export_stablehlo(g: Path, gt: Cli, tmp_path: Path) -> None:
+    text = tmp_path / "m.mlir"
+    assert gt("export", g, "--format", "stablehlo", "-o", text) == Result(0, "", "")
+    assert text.read_text() == gt("export", g, "--format", "stablehlo").out
+    assert gt("import", text, "-o", tmp_path / "again.graph.json", "--no-check").code == 0
+    assert gt("diff", g, tmp_path / "again.graph.json").code == 0
+    shown = gt("show", g, "--as", "stablehlo").out
+    assert shown.startswith("module @") and "__elided__" in shown
+    assert "composite" not in gt("export", g, "--format", "stablehlo", "--flat").out
+
+
 def test_export(g: Path, gt: Cli, tmp_path: Path) -> None:
     model = tmp_path / "m.onnx"
     assert gt("export", g, "--format", "onnx", "-o", model, "--external-data") == Result(0, "", "")

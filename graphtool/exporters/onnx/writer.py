@@ -14,12 +14,12 @@ import numpy as np
 from onnx import NodeProto, helper
 
 from graphtool.dtypes import DType
-from graphtool.errors import InternalError, Unsupported
+from graphtool.errors import Unsupported
+from graphtool.exporters.definitions import defined
 from graphtool.exporters.onnx.protos import tensor
 from graphtool.exporters.onnx.registry import FORMS, Declined, Ref
 from graphtool.io.weights import Weight, weight
 from graphtool.ir.graph import Graph, Location, Node, TensorType, Value, is_constant
-from graphtool.ir.trace import Builder
 from graphtool.symbolic import Poly, symbols
 
 _FEW = 16  # numbers up to which a constant is a node; initializers may be trained
@@ -164,16 +164,9 @@ class Writer:
 
     def restate(self, fn: Callable[..., Any], operands: Sequence[Any]) -> tuple[Ref, ...]:
         """Writes the nodes that `fn` builds from our ops on the operands; returns its results."""
-        builder = Builder()
         given = [x for x in operands if isinstance(x, Ref)]
-        tracers = [builder.input(x.type, x.name) for x in given]
-        rest = iter(tracers)
-        with builder.scope(""):
-            out = fn(*[next(rest) if isinstance(x, Ref) else x for x in operands])
-        outs = [builder.operand(o) for o in (out if isinstance(out, tuple) else (out,))]
-        if not all(isinstance(o, Value) for o in outs):
-            raise InternalError("GT7004", "a decomposition gave a literal", where=self.hint)
-        graph = Graph(tuple(t.value for t in tracers), tuple(builder.nodes), tuple(outs))  # type: ignore[arg-type]
+        graph = defined(fn, [x.type if isinstance(x, Ref) else x for x in operands],
+                        [x.name for x in given], self.hint)
         return tuple(self.graph(graph, given))
 
     def _renamed(self, before: int, old: str, new: str) -> str:

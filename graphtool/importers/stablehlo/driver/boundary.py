@@ -15,6 +15,7 @@ from graphtool.importers.stablehlo.driver.session import Names, Session
 from graphtool.importers.stablehlo.driver.values import element_type
 from graphtool.importers.stablehlo.text.tree import Function
 from graphtool.importers.stablehlo.text.types import Kind
+from graphtool.ir.decode import split_dims
 from graphtool.ir.graph import Graph, TensorType, Value
 from graphtool.symbolic import Dim, Symbol, symbols
 from graphtool.symbolic.parse import parse
@@ -27,7 +28,7 @@ class Entry:
         self.importer = importer
         self.free: dict[str, Symbol] = {}
         self.named: dict[str, Dim] = {}  # every open size, also one that is a number by now
-        self.told = importer.names.sizes or polymorphic(main)
+        self.told = importer.names.sizes or written(main) or polymorphic(main)
         names = argument_names(importer, main)
         parts = [[self._input(i, k, n) for n, k in leaves(a.kind, name)] for i, (a, name) in
                  enumerate(zip(main.arguments, names, strict=True))]
@@ -99,6 +100,13 @@ def inner_names(importer: Session, main: Function) -> dict[str, str]:
             if name := argument_name(a.origin):
                 out.setdefault(used, name)
     return out
+
+
+def written(main: Function) -> list[list[str]]:
+    """The sizes of each argument as our own exporter writes them: `batch, 3`; empty if it did not.
+    """
+    rows = [str(a.attrs.get("graphtool.sizes") or "") for a in main.arguments]
+    return [[d.strip() for d in split_dims(row)] for row in rows] if any(rows) else []
 
 
 _SPECS = re.compile(r"polymorphic shapes specifications: (.*?\))\.( |$)")

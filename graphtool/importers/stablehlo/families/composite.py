@@ -15,6 +15,8 @@ from graphtool.importers.stablehlo.driver.registry import Refused, add, stablehl
 from graphtool.importers.stablehlo.driver.values import Asked, dtype_of
 from graphtool.importers.stablehlo.families.elementwise import cast
 from graphtool.importers.stablehlo.text.attributes import Symbol
+from graphtool.ir.decode import attributes
+from graphtool.ir.op import named
 
 # CHLO's name → our op
 ROWS = {
@@ -86,6 +88,7 @@ def top_k(ctx: Context, x: Any, *, k: int, largest: bool = True) -> list[Any]:
     return [values, cast(ctx, places, ctx.element(1))]
 
 
+OURS, _OPERAND = "graphtool.", "operand"
 WHOLE: dict[str, Callable[..., Any]] = {
     "erfc": _erfc, "zeta": _zeta, "square": _square, "is_inf": _is_inf(0), "is_pos_inf": _is_inf(1),
     "is_neg_inf": _is_inf(-1)}
@@ -110,7 +113,9 @@ add("chlo.top_k", top_k)
 @stablehlo("composite", elementwise=True)
 def composite(ctx: Context, *xs: Any, name: str, decomposition: Symbol,
               composite_attributes: Any = None) -> Any:
-    """An op of ours if CHLO's function of this name is one, else the decomposition, inlined."""
+    """An op of ours if it or CHLO's function has this name, else the decomposition, inlined."""
+    if name.startswith(OURS) and not ctx.vector:
+        return own_op(ctx, name.removeprefix(OURS), xs, composite_attributes or {})
     own = name.removeprefix("chlo.") if name.startswith("chlo.") else ""
     if own in WHOLE:
         return WHOLE[own](ctx, *xs)
@@ -118,6 +123,18 @@ def composite(ctx: Context, *xs: Any, name: str, decomposition: Symbol,
         given = composite_attributes or {}
         return top_k(ctx, *xs, k=given["k"], largest=given.get("largest", True))
     return ctx.driver.call(ctx.driver.function(decomposition), xs, ctx.vector)
+
+
+def own_op(ctx: Context, name: str, xs: tuple[Any, ...], given: dict[str, Any]) -> Any:
+    """The op of which graphtool wrote a composite. Its operands that are no tensors stand among the
+    attributes, as `operand1 = 2.0`."""
+    told = {k: v for k, v in given.items() if not k.startswith(_OPERAND)}
+    fixed = {int(k.removeprefix(_OPERAND)): None if v == "none" else float(v) if isinstance(
+        v, str) else v for k, v in given.items() if k.startswith(_OPERAND)}
+    op, rest = named(name), iter(xs)
+    operands = [fixed[i] if i in fixed else ctx.tensor(next(rest))
+                for i in range(len(xs) + len(fixed))]
+    return op(*operands, **attributes(op, told))
 
 
 @stablehlo("custom_call")

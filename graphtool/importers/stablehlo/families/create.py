@@ -28,12 +28,14 @@ _BYTES = 1 << 33
 
 
 @stablehlo("constant", elementwise=True)
-def constant(ctx: Context, *, value: Any) -> Array:
-    """The array that the text says."""
+def constant(ctx: Context, *, value: Any) -> Any:
+    """The array that the text says; of our own text, a parameter with its name."""
     if not isinstance(value, Dense):
         raise Refused("only dense constants are supported")
     kind = ctx.op.signature.results[0]
-    return array_of(value, element_type(kind), tuple(d or 0 for d in kind.shape or ()))
+    array = array_of(value, element_type(kind), tuple(d or 0 for d in kind.shape or ()))
+    name = ctx.op.attrs.get("graphtool.parameter")
+    return array if name is None else ctx.builder.constant(array, str(name), param=True)
 
 
 def array_of(value: Dense, dtype: DType, shape: tuple[int, ...]) -> Array:

@@ -127,7 +127,8 @@ def cast(ctx: Context, x: Any, to: DType) -> Any:
     """x in another element type."""
     if isinstance(x, Sizes):
         return Sizes(x.array, to)
-    return x if dtype_of(x) is to else ctx.apply(o.cast, x, dtype=to, saturate=False)
+    narrow = to.is_float and to.bits <= 8  # of others `saturate` says nothing
+    return x if dtype_of(x) is to else ctx.apply(o.cast, x, dtype=to, saturate=not narrow)
 
 
 @stablehlo("bitcast_convert")

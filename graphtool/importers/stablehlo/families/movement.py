@@ -191,7 +191,8 @@ def padded(ctx: Context, x: Any, value: Any, lo: Sequence[Dim], hi: Sequence[Dim
     """A pad. A value that the run computes is added: a `select` puts it where a mask is padded."""
     if not any((*lo, *hi, *interior)):
         return x
-    how: dict[str, Any] = {"lo": tuple(lo), "hi": tuple(hi), "interior": tuple(interior)}
+    how: dict[str, Any] = {"lo": tuple(lo), "hi": tuple(hi),
+                           "interior": tuple(interior) if any(interior) else None}
     number = literal(value)
     if number is not None:
         (y,) = ctx.ready(x)

@@ -47,8 +47,12 @@ def convolution(ctx: Context, x: Any, w: Any, *, dim_numbers: Any, feature_group
     n = len(shape_of(x)) - 2
     left, right, out = ([str(d) for d in part] for part in dim_numbers)
     space = [str(i) for i in range(n)]
-    a = transposed(ctx, ctx.tensor(x), [left.index(d) for d in ("b", "f", *space)])
-    k = transposed(ctx, ctx.tensor(w), [right.index(d) for d in ("o", "i", *space)])
+    front, back = ["b", "f", *space], ["b", *space, "f"]
+    filters = [right.index(d) for d in ("o", "i", *space)]
+    last = left == out == back and filters == sorted(filters)  # as we write it
+    order = back if last else front
+    a = transposed(ctx, ctx.tensor(x), [left.index(d) for d in order])
+    k = transposed(ctx, ctx.tensor(w), filters)
     turned = shape.get("reverse", window_reversal)
     flipped = tuple(i + 2 for i, flag in enumerate(turned or ()) if flag and flag != "false")
     if flipped:
@@ -56,14 +60,18 @@ def convolution(ctx: Context, x: Any, w: Any, *, dim_numbers: Any, feature_group
     wide = ctx.dtype
     if dtype_of(a) is not dtype_of(k) or (wide.is_float and wide is not dtype_of(a)):
         a, k = cast(ctx, a, wide), cast(ctx, k, wide)
-    y = o.conv(a, k, strides=_each(shape.get("stride", window_strides), n),
-               padding=pairs(shape.get("pad", padding), n),
-               lhs_dilation=_each(shape.get("lhs_dilate", lhs_dilation), n),
-               rhs_dilation=_each(shape.get("rhs_dilate", rhs_dilation), n),
+    edges = shape.get("pad", padding)
+    y = o.conv(a, k, strides=_given(shape.get("stride", window_strides)),
+               padding=None if edges is None else pairs(edges, n),
+               lhs_dilation=_given(shape.get("lhs_dilate", lhs_dilation)),
+               rhs_dilation=_given(shape.get("rhs_dilate", rhs_dilation)),
                groups=int(feature_group_count), batch_groups=int(batch_group_count),
-               dtype=None if wide is dtype_of(a) else wide)
-    order = ("b", "f", *space)
+               channels_last=last, dtype=None if wide is dtype_of(a) else wide)
     return transposed(ctx, y, [order.index(d) for d in out])
+
+
+def _given(x: Any) -> tuple[int, ...] | None:
+    return None if x is None else ints(x)
 
 
 def _each(x: Any, rank: int) -> tuple[int, ...]:
@@ -87,7 +95,10 @@ def reduce_window(ctx: Context, *xs: Any, window_dimensions: Any, window_strides
     first = literal(starts[0])
     if kind in ("sum", "prod", "max", "min") and first == identity(kind, dtype_of(values[0])):
         found = _running(ctx, kind, values[0], **how)
-        return o.reduce_window(ctx.tensor(values[0]), kind=kind, **how) if found is None else found
+        return found if found is not None else o.reduce_window(
+            ctx.tensor(values[0]), kind=kind, window=how["window"], strides=_given(window_strides),
+            padding=None if padding is None else how["padding"],
+            base_dilation=_given(base_dilations), window_dilation=_given(window_dilations))
     return _by_taps(ctx, values, starts, **how)
 
 

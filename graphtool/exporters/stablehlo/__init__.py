@@ -1,0 +1,82 @@
+"""Graphs as StableHLO text, which XLA, IREE and JAX read.
+
+An op that StableHLO has is one operation. Any other is a composite of our op's name, whose function
+defines it: other tools run the function, and `graphtool import` reads the op again.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import graphtool.ops  # noqa: F401  (fills the table of ops)
+from graphtool.errors import UnsupportedError
+from graphtool.exporters.stablehlo import (  # noqa: F401  (each fills the registry)
+    control,
+    elementwise,
+    identity,
+    index,
+    movement,
+    order,
+    products,
+    reduce,
+)
+from graphtool.exporters.stablehlo.function import INDENT, Function
+from graphtool.exporters.stablehlo.nodes import node
+from graphtool.exporters.stablehlo.places import Places
+from graphtool.exporters.stablehlo.registry import BODIES, DEFINITIONS, FORMS, Ref
+from graphtool.exporters.stablehlo.text import identifier, quoted
+from graphtool.exporters.stablehlo.writer import Shared, Writer
+from graphtool.io import files
+from graphtool.ir.graph import Module, Value
+from graphtool.ir.text import value_names
+from graphtool.symbolic import text
+
+SIZES = "graphtool.sizes"
+__all__ = ["BODIES", "DEFINITIONS", "FORMS", "export_stablehlo", "stablehlo_of"]
+
+
+def export_stablehlo(module: Module, path: Path, *, composites: bool = True) -> None:
+    """Write `path`. Raises UnsupportedError GT1050 with a list of all that cannot be written."""
+    files.write_bytes(path, stablehlo_of(module, composites=composites).encode())
+
+
+def stablehlo_of(module: Module, *, elide: bool = False, composites: bool = True) -> str:
+    """The text of a module.
+
+    With `elide`, large constants are left out, so that the text can be read, but not run. Without
+    `composites`, what defines an op stands in its place. Raises UnsupportedError GT1050.
+    """
+    shared = Shared(Places(module.locations), elide, composites)
+    main = Function("main", public=True)
+    w = Writer(shared, main)
+    names = {v: n.removeprefix("@") for v, n in value_names(module.graph).items()}
+    env: dict[Value, Ref] = {}
+    donated = {i: out for out, i in module.donations}
+    for i, v in enumerate(module.graph.inputs):
+        env[v] = w.argument(v.type, names[v])
+        main.argument(env[v], _told(v, donated.get(i)), names[v])
+    for n in module.graph.nodes:
+        node(w, n, env, names)
+    if shared.refused:
+        items = shared.unsupported()
+        count = sum(len(i.places) for i in items)
+        raise UnsupportedError("GT1050", f"StableHLO cannot express {count} node"
+                               f"{'s' * (count > 1)}", items,
+                               hint="compile the graph instead, or do this part outside of it")
+    outputs = [env[v] for v in module.graph.outputs]
+    told = [f" {{jax.result_info = {quoted(n)}}}" for n in module.output_names]
+    functions = [main.text(w.lines, outputs, told), *filter(None, shared.functions)]
+    name = identifier(str(module.meta.get("name") or "graphtool"))
+    lines = [f"module @{name} {{", *(INDENT + s for f in functions for s in f.split("\n")), "}",
+             *shared.places.definitions()]
+    return "\n".join(lines) + "\n"
+
+
+def _told(v: Value, donated: int | None) -> str:
+    """The attributes of an argument: the names of its open sizes, the output that takes its
+    memory."""
+    shape = v.type.shape
+    sizes = {SIZES: quoted(", ".join(map(text, shape)))} if not all(
+        isinstance(d, int) for d in shape) else {}
+    told = sizes | ({} if donated is None else {"tf.aliasing_output": f"{donated} : i32"})
+    return f" {{{', '.join(f'{k} = {x}' for k, x in told.items())}}}" if told else ""

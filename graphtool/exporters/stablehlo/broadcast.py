@@ -1,0 +1,41 @@
+"""Operands of elementwise ops: StableHLO repeats nothing by itself, and has no literals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from graphtool.dtypes import DType
+from graphtool.exporters.stablehlo.registry import Ref
+from graphtool.exporters.stablehlo.sizes import vector
+from graphtool.exporters.stablehlo.text import ints
+from graphtool.exporters.stablehlo.writer import Writer
+from graphtool.ir.graph import TensorType
+from graphtool.symbolic import Dim
+
+
+def repeated(w: Writer, x: Any, dtype: DType, shape: Sequence[Dim]) -> Ref:
+    """A tensor or a literal of this element type as a tensor of this shape, by NumPy's rule."""
+    shape = tuple(shape)
+    if not isinstance(x, Ref):
+        if all(isinstance(d, int) for d in shape):
+            return w.number(x, dtype, [d for d in shape if isinstance(d, int)])
+        return repeated(w, w.number(x, dtype), dtype, shape)
+    if x.shape == shape:
+        return x
+    first = len(shape) - len(x.shape)
+    axes = range(first, len(shape))
+    to = TensorType(dtype, shape)
+    if all(isinstance(d, int) for d in shape):
+        return w("broadcast_in_dim", x, to=to, attrs=f", dims = {ints(axes)}")
+    return w("dynamic_broadcast_in_dim", x, vector(w, shape), to=to, attrs=f", dims = {ints(axes)}")
+
+
+def scalar(w: Writer, x: Any, dtype: DType) -> Ref:
+    """A literal as a constant of rank 0; a tensor as it is."""
+    return x if isinstance(x, Ref) else w.number(x, dtype)
+
+
+def dtype_of(operands: Sequence[Any]) -> DType:
+    """The element type of the first operand that is a tensor."""
+    return next(x.dtype for x in operands if isinstance(x, Ref))

@@ -1,0 +1,90 @@
+"""One `func.func` of the text: names of values, constants at its start, and its lines.
+
+While it is written, a value's name is a number between two marks; the names are chosen at the end,
+because a value may get a better name after its line is written.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from graphtool.exporters.stablehlo.registry import Ref
+from graphtool.exporters.stablehlo.text import identifier, quoted, tensor
+from graphtool.ir.graph import TensorType
+from graphtool.symbolic import Dim
+
+_MARK = re.compile("\x01(\\d+)\x01")
+INDENT = "  "
+
+
+@dataclass(frozen=True)
+class Made:
+    """A function that has been written: its name and the types of its results."""
+
+    name: str
+    results: tuple[TensorType, ...]
+
+
+def number_of(x: Ref) -> int:
+    """The number of a value in its function: the order in which values are made."""
+    return int(x.name.split("\x01")[1])
+
+
+@dataclass
+class Function:
+    """The state of one function: `wishes` has the wished name of each value, by number."""
+
+    name: str
+    public: bool = False
+    wishes: list[str] = field(default_factory=list)
+    arguments: list[str] = field(default_factory=list)
+    head: list[str] = field(default_factory=list)  # constants, and sizes of arguments
+    constants: dict[object, Ref] = field(default_factory=dict)
+    sources: list[Ref] = field(default_factory=list)  # arguments with open sizes
+    sizes: dict[Dim, Ref] = field(default_factory=dict)  # computed in the head
+
+    def value(self, wish: str) -> str:
+        """The name of a new value; `wish` is a text that need be neither unique nor allowed."""
+        self.wishes.append(wish)
+        return f"%\x01{len(self.wishes) - 1}\x01"
+
+    def rename(self, x: Ref, wish: str) -> None:
+        """Wish another name for a value."""
+        self.wishes[number_of(x)] = wish
+
+    def argument(self, x: Ref, attributes: str = "", origin: str = "") -> None:
+        """Add an argument, with the text of its attributes and the name in its location."""
+        if not all(isinstance(d, int) for d in x.shape):
+            self.sources.append(x)
+        place = f" loc({quoted(origin)})" if origin else ""
+        self.arguments.append(f"{x.name}: {tensor(x.type)}{attributes}{place}")
+
+    def text(self, lines: list[str], outputs: list[Ref], attributes: list[str]) -> str:
+        """The whole function that returns the outputs; each has the text of its attributes."""
+        types = [tensor(x.type) for x in outputs]
+        results = ", ".join(f"{t}{a}" for t, a in zip(types, attributes, strict=True))
+        whole = any(attributes) or len(types) != 1
+        out = [f"func.func {'public' if self.public else 'private'} @{self.name}("
+               f"{', '.join(self.arguments)}) -> {f'({results})' if whole else results} {{",
+               *(INDENT + s for s in (*self.head, *lines)),
+               f"{INDENT}return {', '.join(x.name for x in outputs)}{' : ' * bool(types)}"
+               f"{', '.join(types)}", "}"]
+        return self._named("\n".join(out))
+
+    def _named(self, text: str) -> str:
+        names: dict[str, str] = {}
+        taken: set[str] = set()
+        counters: dict[str, int] = {}
+
+        def name(found: re.Match[str]) -> str:
+            if found[1] not in names:
+                wish = identifier(self.wishes[int(found[1])])
+                own = wish
+                while own in taken:
+                    counters[wish] = counters.get(wish, 1) + 1
+                    own = f"{wish}_{counters[wish]}"
+                taken.add(own)
+                names[found[1]] = own
+            return names[found[1]]
+        return _MARK.sub(name, text)

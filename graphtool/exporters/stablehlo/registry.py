@@ -1,0 +1,104 @@
+"""The tables of how our ops are written in StableHLO.
+
+A form writes operations; it is a function of the writer, the node and its operands: a Ref for each
+tensor, literals and None unchanged. What it returns are the results: a Ref or a tuple of them.
+
+* `FORMS`: the operations are read back as the same op, mostly a single one.
+* `BODIES`: the operations are the body of a function; a composite that has our op's name calls it.
+* `DEFINITIONS`: the same, for a body that is written with other ops of ours. Ops that are in no
+  table have their decomposition as body.
+
+A form that raises Declined leaves the op to the next table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from graphtool.dtypes import DType, string
+from graphtool.errors import Signal
+from graphtool.ir.facets import Trait
+from graphtool.ir.graph import Node, TensorType, Value
+from graphtool.symbolic import Dim
+
+
+@dataclass(frozen=True)
+class Ref:
+    """One of our values: its name in the text and its type."""
+
+    name: str
+    type: TensorType
+
+    @property
+    def shape(self) -> tuple[Dim, ...]:
+        """The shape; sizes may be symbolic."""
+        return self.type.shape
+
+    @property
+    def dtype(self) -> DType:
+        """The element type."""
+        return self.type.dtype
+
+
+class Declined(Signal):
+    """Raised by a form for what it cannot write; the text of it is the reason for the user."""
+
+
+class Unsized(Signal):
+    """Raised where a size cannot be computed from what a function has; the text is the reason."""
+
+
+Form = Callable[..., Any]
+F = TypeVar("F", bound=Form)
+FORMS: dict[str, Form] = {}
+BODIES: dict[str, Form] = {}
+DEFINITIONS: dict[str, Form] = {}
+
+
+def form(*names: str) -> Callable[[F], F]:
+    """Register a function as the form of the ops `names`."""
+    return _into(FORMS, names)
+
+
+def body(*names: str) -> Callable[[F], F]:
+    """Register a function as the body of a composite for the ops `names`."""
+    return _into(BODIES, names)
+
+
+def definition(*names: str) -> Callable[[F], F]:
+    """Register a function of tracers and attributes, which defines the ops `names` by others.
+
+    It may raise Declined, and is then passed over.
+    """
+    return _into(DEFINITIONS, names)
+
+
+def _into(table: dict[str, Form], names: tuple[str, ...]) -> Callable[[F], F]:
+    def declare(fn: F) -> F:
+        for name in names:
+            table[name] = fn
+        return fn
+    return declare
+
+
+def takes(condition: bool, reason: str = "") -> None:
+    """Decline unless the condition holds."""
+    if not condition:
+        raise Declined(reason)
+
+
+def reason_against(node: Node) -> str:
+    """Why no program in StableHLO can have this node; "" for most."""
+    if Trait.WORLD in node.op.traits:
+        return "it exchanges values between processes; an exported program is one process"
+    if any(v.type.dtype is string for v in (*node.outputs, *node.inputs)
+           if isinstance(v, Value)):
+        return "StableHLO has no strings"
+    if node.op.name in ("decode_image", "image_shape"):
+        return "it reads the bytes of a picture"
+    if node.op.category == "memory" and node.op.decompose is None:
+        return ("it orders a weight for one of our kernels; export the graph as it is before the "
+                "pass `select`")
+    return ""

@@ -1,0 +1,136 @@
+"""Writes the operations of one block: of a function, or of a region in it. Has no knowledge of
+single ops; those are in the tables of the registry."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from graphtool.dtypes import DType
+from graphtool.errors import Unsupported
+from graphtool.exporters.stablehlo.function import INDENT, Function, Made
+from graphtool.exporters.stablehlo.places import Places
+from graphtool.exporters.stablehlo.registry import Ref
+from graphtool.exporters.stablehlo.text import dense, number, quoted, signature, tensor
+from graphtool.io.weights import Weight, weight
+from graphtool.ir.graph import TensorType
+from graphtool.symbolic import Dim
+
+PARAMETER = "graphtool.parameter"  # the name of a constant that training may change
+
+
+@dataclass
+class Shared:
+    """What all writers of one module share: options, places, functions, what is refused."""
+
+    places: Places
+    elide: bool = False
+    composites: bool = True
+    functions: list[str] = field(default_factory=list)
+    made: dict[object, Made | None] = field(default_factory=dict)
+    names: set[str] = field(default_factory=lambda: {"main"})
+    refused: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+
+    def unsupported(self) -> tuple[Unsupported, ...]:
+        """What could not be written, with its reason and places, for one error."""
+        return tuple(Unsupported(name, reason, tuple(dict.fromkeys(places)))
+                     for (name, reason), places in self.refused.items())
+
+
+class Writer:
+    """Collects the lines of one block; called with an operation's name it writes one."""
+
+    def __init__(self, shared: Shared, function: Function, outer: Writer | None = None) -> None:
+        self.shared, self.function, self.outer = shared, function, outer
+        self.lines: list[str] = []
+        self.sizes: dict[Dim, Ref] = {}  # that were computed in this block
+        self.hint: str = outer.hint if outer else ""
+        self.where: str = outer.where if outer else ""
+
+    # ---- operations ----------------------------------------------------------------------------
+
+    def __call__(self, op: str, *operands: Ref, to: TensorType, attrs: str = "") -> Ref:
+        """Write `stablehlo.OP operands attrs`, which has one result of the type `to`."""
+        plain = not operands or (not attrs and all(x.type == to for x in operands))
+        types = tensor(to) if plain else signature([x.type for x in operands], [to])
+        names = ", ".join(x.name for x in operands)
+        return self.put(f"stablehlo.{op} {names}{attrs} : {types}", to, op)
+
+    def generic(self, op: str, operands: Sequence[Ref], results: Sequence[TensorType],
+                attrs: str = "", regions: Sequence[Sequence[str]] = ()) -> tuple[Ref, ...]:
+        """Write an operation in the generic form, with the lines of its regions."""
+        names = ", ".join(x.name for x in operands)
+        text = f'"stablehlo.{op}"({names})' + (f" <{{{attrs}}}>" if attrs else "")
+        if regions:
+            text += f" ({', '.join(chr(10).join(['{', *r, '}']) for r in regions)})"
+        text += f" : {signature([x.type for x in operands], results)}"
+        return self.several(text, results, op)
+
+    def put(self, text: str, type: TensorType, wish: str) -> Ref:
+        """Write an operation that has one result of this type."""
+        return self.several(text, [type], wish)[0]
+
+    def several(self, text: str, types: Sequence[TensorType], wish: str) -> tuple[Ref, ...]:
+        """Write an operation whose results have these types."""
+        name = self.function.value(f"{self.hint}.{wish}" if self.hint else wish)
+        count = "" if len(types) == 1 else f":{len(types)}"
+        self.line(f"{name}{count} = {text}{self.shared.places.suffix(self.where)}")
+        if not count:
+            return (Ref(name, types[0]),)
+        return tuple(Ref(f"{name}#{i}", t) for i, t in enumerate(types))
+
+    def line(self, text: str) -> None:
+        """Add a text of one or more lines to the block."""
+        self.lines += text.split("\n")
+
+    def inside(self, function: Function) -> Writer:
+        """A writer for a function of its own."""
+        return Writer(self.shared, function)
+
+    def region(self) -> Writer:
+        """A writer for a block inside this one; its lines are for `block`."""
+        return Writer(self.shared, self.function, self)
+
+    def argument(self, type: TensorType, wish: str) -> Ref:
+        """A value that a block has as its argument."""
+        return Ref(self.function.value(wish), type)
+
+    def block(self, arguments: Sequence[Ref], results: Sequence[Ref]) -> list[str]:
+        """The lines of a region: `^bb0` with the arguments, and `stablehlo.return`."""
+        given = ", ".join(f"{a.name}: {tensor(a.type)}" for a in arguments)
+        names = ", ".join(x.name for x in results)
+        types = ", ".join(tensor(x.type) for x in results)
+        return [*([f"^bb0({given}):"] if given else []), *(INDENT + s for s in self.lines),
+                f"{INDENT}stablehlo.return {names} : {types}"]
+
+    # ---- constants -----------------------------------------------------------------------------
+
+    def number(self, x: float, dtype: DType, shape: Sequence[int] = ()) -> Ref:
+        """A constant of one number, at the start of the function."""
+        value = np.asarray(x).astype(dtype.numpy)
+        text = number(value, dtype)
+        return self._constant(text, TensorType(dtype, tuple(shape)), f"dense<{text}>",
+                              f"c{text.removesuffix('.0')}")
+
+    def array(self, x: Any) -> Ref:
+        """A constant array, at the start of the function."""
+        w = weight(np.asarray(x))
+        return self._constant(w.digest, TensorType(w.dtype, w.shape), dense(w), "table")
+
+    def weight(self, w: Weight, wish: str, parameter: bool = False) -> Ref:
+        """A constant of the model, at the start of the function; a parameter keeps its name."""
+        type = TensorType(w.dtype, w.shape)
+        told = f"{{{PARAMETER} = {quoted(wish)}}} " if parameter else ""
+        return self._constant(f"{told}{w.digest}", type, f"{told}{dense(w, self.shared.elide)}",
+                              wish)
+
+    def _constant(self, content: str, type: TensorType, text: str, wish: str) -> Ref:
+        key = content, type
+        if key not in self.function.constants:
+            x = Ref(self.function.value(wish), type)
+            self.function.head.append(f"{x.name} = stablehlo.constant {text} : {tensor(type)}")
+            self.function.constants[key] = x
+        return self.function.constants[key]

@@ -1,0 +1,83 @@
+"""The table of all ops as StableHLO, and read back: the same graph, and the same numbers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from graphtool import interp, passes
+from graphtool.errors import UnsupportedError
+from graphtool.exporters.stablehlo import stablehlo_of
+from graphtool.importers.stablehlo import import_text
+from graphtool.ir.graph import Graph, Module, Node, Value, is_constant
+from graphtool.ir.op import OPS
+from graphtool.report.diff import diff
+from tests.cases import CASES, Case, arrays
+from tests.evaluated import EVALUATED
+from tests.ops.test_cases import module_of, results
+
+REFUSED = {  # why: `reason_against` in the registry
+    "all_gather", "all_reduce", "broadcast_first", "collective_begin", "collective_end",
+    "process_rank", "reduce_scatter", "pack_conv_pairs", "pack_int", "pack_pairs",
+    "igamma", "igammac", "i0e", "arg_reduce_window", "extreme_tap", "unpool"}
+OTHERWISE = {  # the same meaning in another graph
+    "matmul-8": "the product of a row and a column is read as one of vectors",
+    "while-1": "the bound of a loop is a counter", "while-3": "the bound of a loop is a counter",
+    "scan-2": "no row: the results are constants",
+    "size-0": "a size that is a number needs no node", "size-1": "as before",
+    "assume-0": "as before",
+    "polygamma-6": "a number repeated to no element stays an array"}
+
+
+def canonical(module: Module) -> Module:
+    """Without dead code, and with the literals of floats as floats."""
+    def literal(x: Any, node: Node) -> Any:
+        first = next((i for i in node.inputs if isinstance(i, Value)), None)
+        plain = first is not None and first.type.dtype.is_float and type(x) is int
+        return float(x) if plain else x
+    module = passes.run(module, "simplify,fold,cse,dce")
+    nodes = tuple(n if is_constant(n) else replace(
+        n, inputs=tuple(literal(x, n) for x in n.inputs),
+        attrs={k: float(v) if k == "value" else v for k, v in n.attrs.items()})
+        for n in module.graph.nodes)
+    return replace(module, graph=Graph(module.graph.inputs, nodes, module.graph.outputs))
+
+
+def text_of(case: Case) -> str:
+    """The case's text; skips what is refused, if it is known."""
+    try:
+        return stablehlo_of(module_of(case))
+    except UnsupportedError as error:
+        assert error.code == "GT1050" and error.exit_code == 4
+        assert case.op.name in REFUSED
+        pytest.skip("refused by name")
+
+
+@pytest.mark.parametrize("case", CASES, ids=repr)
+def test_what_is_read_back_is_the_same(case: Case) -> None:
+    again, xs = import_text(text_of(case)), arrays(case)
+    if case.name not in OTHERWISE:
+        assert diff(canonical(module_of(case)), canonical(again)).equal
+    given = [x for x in xs if isinstance(x, np.ndarray)]
+    names = [v.hint for v in again.graph.inputs]
+    got = interp.run(again, dict(zip(names, given, strict=True))).values()
+    for a, b in zip(got, results(case, xs), strict=True):
+        assert a.dtype == b.dtype
+        if case.name in OTHERWISE or a.dtype.kind != "f":
+            np.testing.assert_array_equal(a, b)
+        else:
+            np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("case", EVALUATED, ids=repr)
+def test_strings_and_pictures_are_refused(case: Case) -> None:
+    with pytest.raises(UnsupportedError, match=r"GT1050.*StableHLO cannot express 1 node"):
+        stablehlo_of(module_of(case))
+
+
+def test_the_exceptions_are_cases() -> None:
+    assert set(OTHERWISE) <= {c.name for c in CASES}
+    assert set(OPS) >= REFUSED
