@@ -60,7 +60,8 @@ def show(graph: Shown, stats: Stats = False, tabular: Tabular = False,
         if as_ != "stablehlo":
             raise UsageError("GT3017", f"unknown format {as_!r}", hint="stablehlo")
         from graphtool.exporters.stablehlo import stablehlo_of
-        sources.write(None, stablehlo_of(sources.load(graph), elide=True))
+        sources.write(None, stablehlo_of(
+            sources.load(graph, sources.captured(capture)), elide=True))
         return
     from graphtool.ir.op import CATEGORIES
     if category not in (None, *CATEGORIES):
