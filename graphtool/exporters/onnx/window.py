@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 import numpy as np
 
 from graphtool import dtypes
 from graphtool import ops as o
+from graphtool.exporters import taps as tap_definitions
 from graphtool.exporters.onnx.elementwise import computed
 from graphtool.exporters.onnx.registry import Ref, form, takes
 from graphtool.exporters.onnx.sizes import shape
 from graphtool.exporters.onnx.writer import Writer
+from graphtool.exporters.taps import filled, tap
 from graphtool.ir.graph import Node
-from graphtool.ops.geometry import conv_defaults, dilate
+from graphtool.ops.geometry import conv_defaults
 from graphtool.ops.reduce import identity
 
 _POOLS = {"max_pool": "MaxPool", "avg_pool": "AveragePool", "lp_pool": "LpPool"}
@@ -75,63 +76,21 @@ def reduce_window(w: Writer, node: Node, x: Ref) -> Any:
 def _windows(x: Any, kind: str, window: Any, strides: Any, padding: Any, base: Any,
              dilation: Any) -> Any:
     join = {"sum": o.add, "prod": o.mul, "max": o.max, "min": o.min}[kind]
-    x = _filled(x, identity(kind, x.dtype), padding, base)
+    x = filled(x, identity(kind, x.dtype), padding, base)
     for axis, (k, s, r) in enumerate(zip(window, strides, dilation, strict=True)):
-        places = [_place(x, {axis: (i, k, s, r)}) for i in range(k)]
+        places = [tap(x, {axis: (i, k, s, r)}) for i in range(k)]
         x = places[0]
         for p in places[1:]:
             x = join(x, p)
     return x
 
 
-def _filled(x: Any, value: Any, padding: Any, base: Any) -> Any:
-    return o.pad(x, lo=tuple(p[0] for p in padding), hi=tuple(p[1] for p in padding),
-                 interior=tuple(b - 1 for b in base), value=value)
-
-
-def _place(x: Any, places: dict[int, tuple[int, int, int, int]]) -> Any:
-    """The i-th element of each window of k, along some axes: a strided slice."""
-    start, limit, steps = [0] * x.ndim, list(x.shape), [1] * x.ndim
-    for axis, (i, k, s, r) in places.items():
-        start[axis], steps[axis] = i * r, s
-        limit[axis] = x.shape[axis] - (dilate(k, r) - 1 - i * r)
-    if all((a, s) == (0, 1) and b == d for a, b, s, d in zip(start, limit, steps, x.shape,
-                                                            strict=True)):
-        return x
-    return o.slice(x, start=tuple(start), limit=tuple(limit), strides=tuple(steps))
-
-
-@form("arg_reduce_window")
-def arg_reduce_window(w: Writer, node: Node, x: Ref) -> Any:
-    """The first best place in row-major order, by a comparison of one slice after the other."""
-    attrs = node.attrs
+@form("arg_reduce_window", "extreme_tap", "unpool")
+def by_taps(w: Writer, node: Node, x: Ref, *taps: Ref) -> Any:
+    """What ONNX lacks of windows, by slices."""
     takes(all(isinstance(d, int) for d in x.shape))
-    return w.restate(lambda x: _best(x, attrs["kind"], attrs["window"], *conv_defaults(
-        len(x.shape), attrs["strides"], attrs["padding"], attrs["base_dilation"],
-        attrs["window_dilation"])), [x])
-
-
-def _best(x: Any, kind: str, window: Any, strides: Any, padding: Any, base: Any,
-          dilation: Any) -> Any:
-    better = o.gt if kind == "max" else o.lt
-    numbers = np.arange(int(np.prod(x.shape))).reshape(x.shape)
-    nowhere = 2**62
-    values = _filled(x, identity(kind, x.dtype), padding, base)
-    places = _filled(x.builder.constant(numbers), nowhere, padding, base)
-    best: Any = None
-    place: Any = None
-    for at in itertools.product(*map(range, window)):
-        cut = {axis: (i, k, s, r) for axis, (i, k, s, r) in enumerate(
-            zip(at, window, strides, dilation, strict=True))}
-        v, p = _place(values, cut), _place(places, cut)
-        if best is None:
-            best, place = v, p
-            continue
-        wins = o.or_(better(v, best), o.and_(o.eq(place, nowhere), o.eq(v, best)))
-        if x.dtype.is_float:
-            wins = o.or_(wins, o.and_(o.is_nan(v), o.not_(o.is_nan(best))))
-        best, place = o.select(wins, v, best), o.select(wins, p, place)
-    return place
+    fn = getattr(tap_definitions, node.op.name)
+    return w.restate(lambda *xs: fn(*xs, **node.attrs), [x, *taps])
 
 
 # ---- resize ------------------------------------------------------------------------------------

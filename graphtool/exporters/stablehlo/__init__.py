@@ -19,6 +19,7 @@ from graphtool.exporters.stablehlo import (  # noqa: F401  (each fills the regis
     order,
     products,
     reduce,
+    special,
 )
 from graphtool.exporters.stablehlo.function import INDENT, Function
 from graphtool.exporters.stablehlo.nodes import node

@@ -1,4 +1,4 @@
-"""Reductions over axes and windows."""
+"""Reductions over axes and windows; the place of an extreme in a window."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 from graphtool import dtypes
 from graphtool import ops as o
+from graphtool.exporters import taps
 from graphtool.exporters.stablehlo.movement import is_open, reshaped
 from graphtool.exporters.stablehlo.registry import Ref, body, definition, form, takes
 from graphtool.exporters.stablehlo.text import array, ints, pairs, signature
@@ -74,3 +75,15 @@ def reduce_window(w: Writer, node: Node, x: Ref) -> Ref:
         *([f"padding = {pairs(padding)}"] if padding is not None else []),
         *(f"{theirs} = {array(attrs[ours])}" for ours, theirs in _WINDOW.items()
           if attrs[ours] is not None))))[0]
+
+
+# ---- places in windows -------------------------------------------------------------------------
+
+@definition("arg_reduce_window")
+def _arg_reduce_window(x: Any, **attrs: Any) -> Any:
+    takes(not is_open(x.shape), "the index of an extreme needs fixed sizes")
+    return taps.arg_reduce_window(x, **attrs)
+
+
+definition("extreme_tap")(taps.extreme_tap)
+definition("unpool")(taps.unpool)
