@@ -22,6 +22,7 @@ from graphtool.cli import (
     training,
     transform,
     tuning,
+    why,
 )
 from graphtool.cli.group import SETTINGS, group
 from graphtool.cli.usage_examples import epilog
@@ -47,6 +48,7 @@ VERBS: tuple[tuple[str, Callable[..., object]], ...] = (
     ("tune", tuning.tune),
     ("check", running.check),
     ("diff", inspect.diff),
+    ("why", why.why),
     ("reduce", faultfinding.reduce),
     ("compare-captures", captures.compare_captures),
     ("draw", inspect.draw),

@@ -17,6 +17,7 @@ from graphtool.ir.graph import Module
 from graphtool.ir.listing import listing
 from graphtool.kernels.choice.rules import Rules
 from graphtool.lower.arena import arena_of
+from graphtool.report.journal import Recorder, write_journal
 from graphtool.report.recompute import recompute_table
 from graphtool.symbolic import Symbol
 from graphtool.target import Target, detect
@@ -38,7 +39,8 @@ class Watch:
 
     def __init__(self, module: Module, text: str | None, print_after: str | None,
                  dump_dir: Path | None, target: Target | None = None,
-                 rules: Rules | None = None) -> None:
+                 rules: Rules | None = None, journal: Path | None = None) -> None:
+        self.journal, self.recorder = journal, Recorder(module)
         self.module, self.current = module, module
         self.calls = passes.calls(text)
         self.names = [str(c) for c in self.calls]
@@ -67,13 +69,17 @@ class Watch:
             self.dump(self.module, "000-input")
             return passes.run(self.module, self.calls, after=self.after,
                               supply={"target": self.goal, "rules": self.rules,
-                                      "arena": self.arena})
+                                      "arena": self.arena}, texts=self.journal is not None)
         finally:
             self.write_dump()
+            if self.journal is not None:
+                write_journal(self.journal, self.recorder.events)
 
     def after(self, report: passes.PassReport, module: Module) -> None:
         """Record what a pass did; print or dump the graph if this was asked for."""
         changed = module.graph is not self.current.graph
+        if self.journal is not None:
+            self.recorder.after(report, module)
         self.current = module
         self.rows.append(pass_row(report, changed))
         if self.print_after in ("all", report.name) or (self.print_after == "changed" and changed):

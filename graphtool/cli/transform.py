@@ -137,6 +137,9 @@ def opt(graph: options.Graph, out: options.Out = None, passes: options.Passes = 
         bisect: Annotated[bool, typer.Option(
             "--bisect", help="Find the first pass, and the rule in it, that changes the "
                              "outputs.")] = False,
+        journal: Annotated[Path | None, typer.Option(
+            "--journal", metavar="FILE", help="Write each rule that fired, and what else the "
+            "passes did, as JSON lines.")] = None,
         atol: options.Atol = None, rtol: options.Rtol = 1e-4, seed: options.Seed = 0,
         dim: options.Dim = None, precision: options.Precision = "default",
         kernels: options.Kernels = "generated", tuning: options.Tuning = None,
@@ -147,7 +150,7 @@ def opt(graph: options.Graph, out: options.Out = None, passes: options.Passes = 
     from graphtool.cli.pipeline import Watch
     module, _, text = sources.read(graph, sources.captured(capture))
     watch = Watch(module, passes, print_after, dump_dir,
-                  rules=sources.rules(precision, kernels, tuning, assume))
+                  rules=sources.rules(precision, kernels, tuning, assume), journal=journal)
     if list_:
         terminal.lines(watch.names)
         return 0

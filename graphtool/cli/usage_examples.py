@@ -46,6 +46,8 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
               "graphtool check digits.graph.json digits.opt.graph.json --divergence"),
     "diff": ("graphtool diff digits.graph.json digits.opt.graph.json",
              "graphtool diff m.graph.json trained.graph.json --format markdown"),
+    "why": ("graphtool why digits.graph.json relu",
+            "graphtool why samples/digits.onnx conv2d_1 --json"),
     "reduce": ("graphtool reduce m.graph.json -o small.graph.json",
                "graphtool reduce m.graph.json --compiled -o small.graph.json"),
     "compare-captures": ("graphtool compare-captures samples/mlp.py:model",

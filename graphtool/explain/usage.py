@@ -150,6 +150,10 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT3138": ("a build with other inputs",
                "Two builds can run in turns if they take the same inputs."),
     "GT3139": ("not a base of bench", "`graphtool bench BUILD --save FILE` writes one."),
+    "GT3140": ("not a journal", "`graphtool opt MODEL --journal FILE` writes one."),
+    "GT3141": ("a journal without its graph",
+               "`why --journal FILE --optimised GRAPH` reads what one run of `opt --journal FILE "
+               "-o GRAPH` wrote. Without both, why runs the passes itself."),
     "GT3120": ("an unreadable option of quantise",
                "The error says which option, and how it is written."),
 }

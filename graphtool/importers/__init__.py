@@ -11,6 +11,7 @@ from graphtool.importers.assumptions import Bounds
 from graphtool.importers.limits import Limits
 from graphtool.ir import serial
 from graphtool.ir.graph import Module
+from graphtool.ir.naming import uniquely_named
 
 FORMS = ("MODEL.onnx, MODEL.pt2, MODEL.mlir, MODEL.graph.json, FILE.py:NAME or "
          "PACKAGE.MODULE:NAME")
@@ -27,6 +28,11 @@ def import_source(source: str, *, inputs: Sequence[str] = (), capture: str = "ex
     may do. Naming Python source runs it. Raises UsageError GT1110 for a source of no known form,
     GT3024 for options that a graph has no use for, and whatever the importers raise.
     """
+    return uniquely_named(_imported(source, inputs, capture, dynamic, limits))
+
+
+def _imported(source: str, inputs: Sequence[str], capture: str, dynamic: Dynamic | None,
+              limits: Limits | None) -> Module:
     match form(source):
         case "onnx":
             from graphtool.importers.onnx import import_onnx

@@ -18,6 +18,7 @@ from graphtool.symbolic import Poly, text
 
 BARE = re.compile(r"(?:[^\W\d]|[@/])(?:[\w@/.$~#-]|::)*")  # names that need no quotes
 PLACE = re.compile(r"[\w@/.$~#:-]+")  # keys of locations that need no quotes
+LONGEST = 160
 LITERALS = ("true", "false", "none", "nan", "inf")
 
 
@@ -106,3 +107,22 @@ def node_text(node: Node, names: Mapping[Value, str]) -> str:
     args += [f"{k}={attr_text(v)}" for k, v in shown_attrs(node).items()
              if not isinstance(v, Graph)]
     return f"{outputs} = {node.op.name}({', '.join(args)})"
+
+
+def expression(node: Node, inside: Mapping[Value, Node]) -> str:
+    """A node as an expression over hints; operands that a node of `inside` makes are written out,
+    as far as a line of LONGEST characters takes them."""
+    def operand(x: Operand, room: int) -> str:
+        if not isinstance(x, Value):
+            return literal_text(x)
+        maker = inside.get(x)
+        text = write(maker, room) if maker is not None and not is_constant(maker) and room > 0 \
+            else x.hint
+        return text if len(text) <= max(room, len(x.hint)) else x.hint
+
+    def write(n: Node, room: int) -> str:
+        attrs = [f"{k}={attr_text(v)}" for k, v in shown_attrs(n).items()
+                 if not isinstance(v, Graph)]
+        rest = room - len(n.op.name) - sum(map(len, attrs))
+        return f"{n.op.name}({', '.join([*(operand(x, rest) for x in n.inputs), *attrs])})"
+    return write(node, LONGEST)

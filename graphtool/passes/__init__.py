@@ -163,15 +163,16 @@ check_order([p.name for p in PASSES], InternalError)
 
 def run(module: Module, passes: str | Sequence[str | PassCall] | None = None, *,
         verify: bool = True, after: Callable[[PassReport, Module], None] | None = None,
-        supply: Mapping[str, Any] | None = None) -> Module:
+        supply: Mapping[str, Any] | None = None, texts: bool = False) -> Module:
     """The module after the passes (the default pipeline if none are named).
 
     `verify` checks it after each one; `after` gets each report and result; `supply` has the
-    parameters that the driver provides (`target`). Raises UsageError GT060x for unknown passes or
+    parameters that the driver provides (`target`); with `texts` the journals of the reports have
+    expressions. Raises UsageError GT060x for unknown passes or
     arguments and for an illegal order, InternalError GT71xx if a pass made the graph invalid.
     """
     for call in calls(passes):
-        journal, notes, choices = Journal(), dict[str, str](), dict(module.choices)
+        journal, notes, choices = Journal(texts=texts), dict[str, str](), dict(module.choices)
         start = time.perf_counter()
         result = _apply(call, module, {"journal": journal, "notes": notes, "choices": choices,
                                        **(supply or {})})

@@ -21,6 +21,8 @@ from graphtool.report.diff import Diff
 from graphtool.report.doctor import Doctor
 from graphtool.report.git import GitStatus, HookReport, Review
 from graphtool.report.graph_schema import constrain
+from graphtool.report.journal import Event
+from graphtool.report.lineage import Lineage
 from graphtool.report.listing import Listing
 from graphtool.report.profile import Profile
 from graphtool.report.quantised import QuantiseReport
@@ -36,7 +38,8 @@ TYPES: dict[str, Any] = {
     "doctor": Doctor, "bench": Bench, "profile": Profile, "tune": TuneReport,
     "tuning": Row, "why": WhyReport, "why-not-fused": WhyNot,
     "captures": Captures, "quantise": QuantiseReport, "git-status": GitStatus,
-    "git-check": HookReport, "review": Review, "bench-base": Base}
+    "git-check": HookReport, "review": Review, "bench-base": Base,
+    "journal": Event, "lineage": Lineage}
 
 
 def schema_text(name: str, type: Any) -> str:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -36,6 +36,7 @@ from graphtool.ir.graph import (
 )
 from graphtool.ir.op import OPS, Op, complete_attrs, named
 from graphtool.ir.prune import prune
+from graphtool.ir.text import expression
 from graphtool.ir.trace import Builder, Tracer, infer, rebuild
 from graphtool.plugins import broke
 from graphtool.rewrite.patterns import MATCHED, Applied, Env, Var, match_node
@@ -105,20 +106,28 @@ def with_trait(trait: Trait) -> tuple[Op, ...]:
 
 @dataclass(frozen=True)
 class Fired:
-    """One rule that fired: the values it matched and the value it made, by their hints."""
+    """One rule that fired: the values it matched and the value it made, by their hints.
+
+    In a journal with texts, `was` and `became` are the expressions, and `where` is the key of the
+    place in the module's table of locations."""
 
     rule: str
     numerics: Numerics
     matched: tuple[str, ...]
     produced: str
+    where: str = ""
+    was: str = ""
+    became: str = ""
 
 
 class Journal(list[Fired]):
-    """The rules that fired, in order. With a `limit`, rules decline once so many have fired."""
+    """The rules that fired, in order. With a `limit`, rules decline once so many have fired; the
+    rule and value of `without` decline always. With `texts`, expressions are recorded too."""
 
-    def __init__(self, limit: int | None = None) -> None:
+    def __init__(self, limit: int | None = None, without: tuple[str, str] | None = None,
+                 texts: bool = False) -> None:
         super().__init__()
-        self.limit = limit
+        self.limit, self.without, self.texts = limit, without, texts
 
 
 # ---- what a right side may ask about its operands ----------------------------------------------
@@ -230,19 +239,37 @@ class _Engine:
         for r in self.index.get(op, ()):
             if self.spent:
                 return None
+            if self.journal.without == (r.name, emitter.builder.prefix):
+                continue
             for env in self.candidates(r, op, inputs, attrs, emitter):
                 own = emitter.builder.of  # with the names of what else the rule replaces
                 matched = [emitter.made[v] for v in env.get(MATCHED, ())]
+                start = len(emitter.builder.nodes)
                 emitter.builder.of = tuple(dict.fromkeys((*names_of(*matched), *own)))
                 try:
                     result = self.right_side(r, op, inputs, attrs, type, env, emitter)
                     if result is not None:
-                        return self.accept(r, env, result, type, emitter)
+                        made = self.accept(r, env, result, type, emitter)
+                        if self.journal.texts:
+                            self.tell(op, inputs, attrs, matched, made, emitter.builder, start)
+                        return made
                 except InputError:  # sizes that are not known well enough, mostly
                     pass
                 finally:
                     emitter.builder.of = own
         return None
+
+    def tell(self, op: Op, inputs: tuple[Operand, ...], attrs: Mapping[str, Any],
+             matched: list[Node], result: Any, builder: Builder, start: int) -> None:
+        """Add the place and the expressions to the last entry: what was matched, and what the nodes
+        from `start` on compute."""
+        was = Node(op, inputs, attrs, ())
+        inside = {v: n for n in matched for v in n.outputs}
+        fresh = {v: n for n in builder.nodes[start:] for v in n.outputs}
+        made = fresh.get(result.value)
+        self.fired[-1] = replace(self.fired[-1], where=builder.where,
+                                 was=expression(was, inside),
+                                 became=expression(made, fresh) if made else result.value.hint)
 
     def candidates(self, r: Rule, op: Op, inputs: tuple[Operand, ...], attrs: Mapping[str, Any],
                    emitter: Emitter) -> Iterator[Env]:

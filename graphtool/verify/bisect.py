@@ -14,6 +14,7 @@ import numpy as np
 
 from graphtool import interp, passes
 from graphtool.ir.graph import Module
+from graphtool.ir.naming import uniquely_named
 from graphtool.passes.arguments import PassCall
 from graphtool.rewrite.engine import Fired, Journal
 from graphtool.verify.compare import Difference, compare, worst
@@ -22,7 +23,9 @@ Array = np.ndarray[Any, Any]
 
 
 class Guilty(msgspec.Struct):
-    """The first pass after which the outputs differ, and the first of its rules that causes it."""
+    """The first pass after which the outputs differ, and the application of a rule that causes it:
+    the `application`th of `rules` in the pass, at the place `where`. `alone`: without this one
+    application the pass is right."""
 
     number: int
     call: str
@@ -31,6 +34,12 @@ class Guilty(msgspec.Struct):
     matched: list[str]
     produced: str
     outputs: list[Difference]
+    application: int = 0
+    where: str = ""
+    was: str = ""
+    became: str = ""
+    numerics: str = ""
+    alone: bool = False
 
 
 class Bisection(msgspec.Struct):
@@ -57,19 +66,22 @@ class Bisector:
         """True if all outputs of the module are within tolerance."""
         return all(d.ok for d in self.differences(module))
 
-    def after(self, module: Module, call: PassCall, limit: int | None = None) -> tuple[
-            Module, Journal]:
-        """(the module after a pass of which only the first `limit` rules fire, the pass's
-        journal)."""
-        journal = Journal(limit)
+    def after(self, module: Module, call: PassCall, limit: int | None = None,
+              without: tuple[str, str] | None = None) -> tuple[Module, Journal]:
+        """(the module after a pass of which only the first `limit` rules fire, and the rule and
+        value of `without` never; the pass's journal)."""
+        journal = Journal(limit, without, texts=True)
         return passes.run(module, [call], supply={**self.supply, "journal": journal}), journal
 
 
 def bisect(module: Module, calls: Sequence[PassCall], inputs: Mapping[str, Array],
            atol: float | None, rtol: float, supply: Mapping[str, Any]) -> Bisection:
-    """Run the passes one by one, and stop at the first after which the outputs differ."""
+    """Run the passes one by one, and stop at the first after which the outputs differ.
+
+    Before each, all values get names of their own, by which an application is known."""
     at = Bisector(module, inputs, atol, rtol, supply)
     for number, call in enumerate(calls, 1):
+        module = uniquely_named(module)
         result, journal = at.after(module, call)
         if result.graph is not module.graph and not at.same(result):
             return Bisection(False, len(calls), _guilty(at, module, call, number, journal))
@@ -79,16 +91,22 @@ def bisect(module: Module, calls: Sequence[PassCall], inputs: Mapping[str, Array
 
 def _guilty(at: Bisector, module: Module, call: PassCall, number: int,
             journal: Journal) -> Guilty:
-    fired = _first(at, module, call, len(journal)) if journal else None
     rows = at.differences(at.after(module, call)[0])
-    if fired is None:
-        return Guilty(number, str(call), len(journal), "", [], "", rows)
-    return Guilty(number, str(call), len(journal), fired.rule, list(fired.matched),
-                  fired.produced, rows)
+    if not journal:
+        return Guilty(number, str(call), 0, "", [], "", rows)
+    candidates = _first(at, module, call, len(journal))
+    guilty = next(((i, f) for i, f in candidates.items() if at.same(
+        at.after(module, call, without=(f.rule, f.matched[0]))[0])), None)
+    which, f = guilty or list(candidates.items())[-1]
+    place, alone = module.locations.get(f.where), guilty is not None
+    return Guilty(number, str(call), len(journal), f.rule, list(f.matched), f.produced, rows, which,
+                  place.at if place else f.where, f.was, f.became, f.numerics, alone)
 
 
-def _first(at: Bisector, module: Module, call: PassCall, count: int) -> Fired:
-    """The first of `count` rules after which the outputs differ, by binary search."""
+def _first(at: Bisector, module: Module, call: PassCall, count: int) -> dict[int, Fired]:
+    """The first of `count` rules after which the outputs differ, by its number, by binary search.
+
+    If it fired on what another rule emitted, that rule follows: it fired for this one's sake."""
     good, bad = 0, count
     while bad - good > 1:
         middle = (good + bad) // 2
@@ -96,7 +114,7 @@ def _first(at: Bisector, module: Module, call: PassCall, count: int) -> Fired:
             good = middle
         else:
             bad = middle
-    return at.after(module, call, bad)[1][bad - 1]
+    return dict(enumerate(at.after(module, call, bad)[1][bad - 1:], bad))
 
 
 def bisect_lines(b: Bisection) -> list[str]:
@@ -106,6 +124,11 @@ def bisect_lines(b: Bisection) -> list[str]:
         return [f"the outputs are the same after each of {b.passes} passes"]
     out = [f"the outputs differ after pass {g.number} of {b.passes}, {g.call}: {worst(g.outputs)}"]
     if g.rule:
-        out += [f"  with the rule {g.rule}, one of {g.rules} that fired there",
-                f"  it matched {', '.join(filter(None, g.matched))} and made {g.produced}"]
+        where = f", at {g.where}" if g.where else ""
+        out += [f"  with the rule {g.rule} ({g.numerics}), application {g.application} of "
+                f"{g.rules} in the pass{where}",
+                f"  it matched {', '.join(filter(None, g.matched))} and made {g.produced}",
+                f"  - {g.was}", f"  + {g.became}",
+                "  without this one application the pass is right" if g.alone else
+                "  without it the outputs still differ: others are wrong too"]
     return out

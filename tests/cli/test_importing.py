@@ -68,3 +68,13 @@ def test_a_directory_names_its_graphs(gt: Cli, folder: Path, tmp_path: Path) -> 
     assert f"it contains {tmp_path}/one.graph.json\n" in gt("eval", tmp_path).err
     gt("build", folder / "digits.graph.json", "-o", tmp_path / "b")
     assert "graphtool build --keep" in gt("draw", tmp_path / "b").err
+
+
+def test_a_kernel_is_called_the_same_with_a_file_or_without(gt: Cli, tmp_path: Path) -> None:
+    """Two relus of one module: the second is relu#2 in the C, whether the graph was written."""
+    source = f"{SAMPLES}/mlp.py:model"
+    assert gt("import", source, "-o", tmp_path / "m.graph.json", "--no-check").code == 0
+    assert gt("emit", source, "--name", "m", "-o", tmp_path / "a").code == 0
+    assert gt("emit", tmp_path / "m.graph.json", "--name", "m", "-o", tmp_path / "b").code == 0
+    texts = [(tmp_path / d / "m_kernels0.c").read_text() for d in ("a", "b")]
+    assert texts[0] == texts[1] and "relu#2" in texts[0]
