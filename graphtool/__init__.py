@@ -11,6 +11,12 @@ if TYPE_CHECKING:
     from graphtool.api.by_hand import Graph
     from graphtool.api.compiling import build, emit_c, lower_model, train_model
     from graphtool.api.derivatives import grad, jvp, vmap
+    from graphtool.api.language import (
+        generate,
+        read_tokenizer,
+        train_tokenizer,
+        write_tokenizer,
+    )
     from graphtool.api.measuring import bench, check, diff, profile, tune_model
     from graphtool.api.models import draw, evaluate, import_model, optimize, read, show, write
     from graphtool.api.quantising import quantise
@@ -25,6 +31,7 @@ if TYPE_CHECKING:
     )
     from graphtool.integrations import onnx_backend
     from graphtool.ir.graph import Module
+    from graphtool.language.tokenizer import Tokenizer
     from graphtool.loops.program import Program
     from graphtool.native.runtime import Model, load
     from graphtool.plugins import load_plugin
@@ -34,16 +41,18 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CompilerError", "Graph", "GraphtoolError", "InputError", "InternalError", "Model", "Module",
-    "Plan", "Program", "Quantisation", "Recipe", "TypeMismatch", "UnsupportedError", "UsageError",
-    "bench", "build", "check", "diff", "draw", "emit_c", "evaluate", "grad", "import_model", "jvp",
-    "load", "load_plugin", "lower_model", "onnx_backend", "optimize", "profile", "quantise", "read",
-    "show", "train_model", "tune_model", "vmap", "write"]
+    "Plan", "Program", "Quantisation", "Recipe", "Tokenizer", "TypeMismatch", "UnsupportedError",
+    "UsageError", "bench", "build", "check", "diff", "draw", "emit_c", "evaluate", "generate",
+    "grad", "import_model", "jvp", "load", "load_plugin", "lower_model", "onnx_backend", "optimize",
+    "profile", "quantise", "read", "read_tokenizer", "show", "train_model", "train_tokenizer",
+    "tune_model", "vmap", "write", "write_tokenizer"]
 
 if not TYPE_CHECKING:  # a type checker sees the imports above, and knows of no other name
     _HOMES = {
         "api.by_hand": ("Graph",),
         "api.compiling": ("build", "emit_c", "lower_model", "train_model"),
         "api.derivatives": ("grad", "jvp", "vmap"),
+        "api.language": ("generate", "read_tokenizer", "train_tokenizer", "write_tokenizer"),
         "api.measuring": ("bench", "check", "diff", "profile", "tune_model"),
         "api.models": ("draw", "evaluate", "import_model", "optimize", "read", "show", "write"),
         "api.quantising": ("quantise",),
@@ -51,6 +60,7 @@ if not TYPE_CHECKING:  # a type checker sees the imports above, and knows of no 
                    "TypeMismatch", "UnsupportedError", "UsageError"),
         "integrations": ("onnx_backend",),
         "ir.graph": ("Module",),
+        "language.tokenizer": ("Tokenizer",),
         "loops.program": ("Program",),
         "native.runtime": ("Model", "load"),  # needs no package but numpy
         "plugins": ("load_plugin",),

@@ -132,14 +132,20 @@ CALLS: dict[str, Callable[[dict[str, Any]], bool]] = {
         w["module"], graphtool.quantise(w["module"])).equal,
     "read": lambda w: graphtool.diff(
         w["module"], graphtool.read(w["folder"] / "m.graph.json")).equal,
+    "read_tokenizer": lambda w: graphtool.read_tokenizer(
+        SAMPLES / "language_tokens.json").size == 512,
     "show": lambda w: graphtool.show(w["module"]).endswith("return logits"),
     "train_model": lambda w: graphtool.train_model(
         w["step"], {"image": w["image"], "y": np.arange(5)},
         graphtool.Plan(epochs=1, batch=5))[1].finished,
+    "train_tokenizer": lambda w: graphtool.train_tokenizer("so so so", 258).merges == ((115, 111),),
     "tune_model": lambda w: len(graphtool.tune_model(
         w["module"], w["folder"] / "t.jsonl", budget=0.001, seconds=0.01).sites) == 1,
     "vmap": lambda w: graphtool.vmap(w["module"], size=3).graph.inputs[0].type.shape[0] == 3,
     "write": lambda w: (w["folder"] / "m.graph.json").exists(),
+    "write_tokenizer": lambda w: graphtool.write_tokenizer(
+        graphtool.Tokenizer(), w["folder"] / "t.json") is None and graphtool.read_tokenizer(
+            w["folder"] / "t.json").size == 257,
 }
 
 
@@ -150,7 +156,7 @@ def test_each_function_does_what_it_says(name: str, work: dict[str, Any]) -> Non
 
 def test_no_function_is_left_out() -> None:
     functions = {n for n in graphtool.__all__ if n.islower() and n not in (
-        "load_plugin", "onnx_backend")}  # which tests of their own call
+        "generate", "load_plugin", "onnx_backend")}  # which tests of their own call
     assert functions == set(CALLS)
     assert all(getattr(graphtool, n).__doc__ for n in graphtool.__all__)
 

@@ -15,6 +15,7 @@ from graphtool.ir.facets import Assumption
 from graphtool.ir.graph import Module
 from graphtool.ir.serial import collect_all
 from graphtool.kernels.choice.rules import Rules
+from graphtool.language.tokenizer import Tokenizer
 from graphtool.loops import serial as programs
 from graphtool.loops.program import Program
 from graphtool.lower import lower
@@ -59,17 +60,18 @@ def build(source: Module | Program | Pathlike | Torch | Mapping[str, Module], ou
           tuning: Pathlike | None = None, cc: str | None = None, jobs: int | None = None,
           exe: bool = False, static: bool = False, openmp: bool = True,
           weights: WeightsIn = "file", mpi: bool = False, assume: Assumption = "finite",
-          index_checks: bool = True) -> Path:
+          index_checks: bool = True, tokenizer: Tokenizer | None = None) -> Path:
     """Compile a model into a directory and return its path.
 
     A source that is not a graph is imported first; a module without fusion groups goes through the
     passes, with `precision`, `kernels`, `tuning` and `assume` as `optimize` takes them. A training
     graph becomes a training build, with `mpi` one of several processes. The target `fat` is one
     library for every level of x86-64. Modules by name become entry points of one library over one
-    set of weights, each of which `load(out_dir, entry=…)` loads. `cc` is the compiler's command,
-    `jobs` how many files at a time, `exe` adds a program, `static` makes a .a library, `weights`
-    leaves them in a file, embeds them into the library, or writes C arrays. Without `index_checks`
-    an index out of range goes unseen; a program has its checks already. Raises CompilerError GT212x
+    set of weights, each of which `load(out_dir, entry=…)` loads; with a `tokenizer` they write
+    text. `cc` is the compiler's command, `jobs` how many files at a time, `exe` adds a program,
+    `static` makes a .a library, `weights` leaves them in a file, embeds them into the library, or
+    writes C arrays. Without `index_checks` an index out of range goes unseen; a program has its
+    checks already. Raises CompilerError GT212x
     when the compiler is missing or fails, UsageError GT3052, GT3055 for options that do not go
     together.
     """
@@ -81,7 +83,10 @@ def build(source: Module | Program | Pathlike | Torch | Mapping[str, Module], ou
                              hint="build one model at a time")
         del how["exe"]
         return _entries(source, Path(out_dir), name, passes, goal(target), allowed, index_checks,
-                        weights=weights, **how)
+                        weights=weights, tokenizer=tokenizer, **how)
+    if tokenizer is not None:
+        raise UsageError("GT3055", "a tokenizer is for entry points", hint="give modules by name: "
+                         "{'decode': module}")
     model = _source(source)
     if isinstance(model, tuple) and not index_checks:
         raise UsageError("GT3052", "index_checks is for graphs, this is a program",

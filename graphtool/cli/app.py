@@ -23,6 +23,7 @@ from graphtool.cli import (
     transform,
     tuning,
     why,
+    writing,
 )
 from graphtool.cli.group import SETTINGS, group
 from graphtool.cli.usage_examples import epilog
@@ -41,6 +42,7 @@ VERBS: tuple[tuple[str, Callable[..., object]], ...] = (
     ("emit", compiling.emit),
     ("build", compiling.build),
     ("run", running.run),
+    ("generate", writing.generate),
     ("train", training.train),
     ("weights", training.weights),
     ("bench", benching.bench),
@@ -73,7 +75,12 @@ for _name, _verb in (("install", git.install), ("uninstall", git.uninstall),
                      ("review", git.review), ("textconv", git.textconv), ("merge", git.merge),
                      ("merge-weights", git.merge_weights)):
     versioned.command(_name, epilog=epilog(f"git {_name}"))(_verb)
-app = typer.Typer(cls=group({**dict(VERBS), "cache": cache, "git": versioned}, epilog), **SETTINGS,
+tokens = typer.Typer(**SETTINGS, help="Make a tokenizer from text, and apply it.")
+tokens.command("train", epilog=epilog("tokenizer train"))(writing.train)
+tokens.command("encode", epilog=epilog("tokenizer encode"))(writing.encode)
+tokens.command("decode", epilog=epilog("tokenizer decode"))(writing.decode)
+app = typer.Typer(cls=group({**dict(VERBS), "tokenizer": tokens, "cache": cache,
+                             "git": versioned}, epilog), **SETTINGS,
                   context_settings={"help_option_names": ["-h", "--help"]})
 
 

@@ -48,6 +48,9 @@ WeightsIn = Annotated[str, typer.Option(
     "the library. c: into the C, as arrays.")]
 Mpi = Annotated[bool, typer.Option(
     "--mpi", help="For a training graph: train in several processes, started by mpirun.")]
+Tokens = Annotated[Path | None, typer.Option(
+    "--tokenizer", metavar="FILE", help="For a language model: a tokenizer, as `graphtool "
+    "tokenizer train` makes it. `generate` and the C program in the build write text with it.")]
 Keep = Annotated[bool, typer.Option("--keep",
     help="Write the artifact of each stage to OUT/stages.")]
 
@@ -101,7 +104,7 @@ def build(source: Models, out: options.OutDir, name: options.Name = None,
           assume: options.Assume = "finite",
           keep: Keep = False, index_checks: IndexChecks = True, inputs: options.Shapes = None,
           capture: options.Capture = None, dynamic: options.Dynamic = None,
-          limit: options.Limit = None) -> None:
+          limit: options.Limit = None, tokenizer: Tokens = None) -> None:
     """Compile a graph, program or model into a build directory.
 
     It contains the C, the library, its header, the weights and build.json. Several models become
@@ -116,14 +119,15 @@ def build(source: Models, out: options.OutDir, name: options.Name = None,
     if not index_checks and any(one.endswith(".program.json") for one in source):
         raise UsageError("GT3052", "--no-index-checks is for graphs, this is a program",
                          hint="graphtool lower --no-index-checks makes one without")
-    if len(source) > 1 or entries.split(source[0])[0]:
+    if len(source) > 1 or entries.split(source[0])[0] or tokenizer:
         entries.refuse({"--march fat": march == "fat", "--exe": exe, "--keep": keep,
                         "--mpi": mpi})
         found = _entries(source, passes, rules, _target(target, march), index_checks, importing)
         path = entries.build({entry: one.program for entry, one in found.items()},
                              {d: w for one in found.values() for d, w in one.store.items()},
                              out, name or "model", _target(target, march), cc=cc, jobs=jobs,
-                             static=static, openmp=openmp, weights=weights)
+                             static=static, openmp=openmp, weights=weights,
+                             tokenizer=entries.tokens(tokenizer))
     else:
         path = _build_one(source[0], importing, out, name, target, march, passes, keep, mpi, rules,
                           index_checks, weights, how)

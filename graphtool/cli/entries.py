@@ -12,6 +12,7 @@ from graphtool.errors import UsageError
 
 if TYPE_CHECKING:
     from graphtool.io.weights import Weight
+    from graphtool.language.tokenizer import Tokenizer
     from graphtool.loops.program import Program
     from graphtool.target import Target
 
@@ -34,6 +35,12 @@ def named(given: Sequence[str]) -> Iterator[tuple[str, str]]:
         found.append((entry or made, source))
     check_entries("model", tuple(entry for entry, _ in found))
     yield from found
+
+
+def tokens(path: Path | None) -> Tokenizer | None:
+    """The tokenizer of a file, if one is given."""
+    from graphtool.language.tokenizer import load
+    return None if path is None else load(path)
 
 
 def refuse(options: Mapping[str, bool]) -> None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 EXAMPLES: dict[str, tuple[str, ...]] = {
     "import": ("graphtool import samples/digits.onnx -o digits.graph.json",
-               "graphtool import samples/digits.py:model --dynamic batch -o m.graph.json"),
+               "graphtool import samples/digits.py:model --dynamic batch -o m.graph.json",
+               "graphtool import samples/language.py:model --dynamic T@tokens.1=1..256 "
+               "--dynamic P@k0.2,v0.2,k1.2,v1.2=1..4096 -o step.graph.json"),
     "show": ("graphtool show digits.graph.json", "graphtool show digits.graph.json --stats"),
     "eval": ("graphtool eval digits.graph.json --random --dim batch=2",
              "graphtool eval digits.graph.json --input image=1x1x8x8xf32=0.5 -o out.npz"),
     "opt": ("graphtool opt digits.graph.json -o digits.opt.graph.json --stats",
-            "graphtool opt digits.graph.json --passes simplify,fold,dce --check"),
+            "graphtool opt digits.graph.json --passes simplify,fold,dce --check",
+            "graphtool opt step.graph.json --passes cache{max=256} -o prefill.graph.json"),
     "quantise": ("graphtool quantise digits.graph.json --calibrate samples/digits_test.npz "
                  "-o q.graph.json",
                  "graphtool quantise digits.graph.json --form int8,float16 --size 200KiB "
@@ -26,9 +29,19 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "emit": ("graphtool emit digits.program.json -o c",
              "graphtool emit samples/digits.onnx --march armv8-a -o arm"),
     "build": ("graphtool build samples/digits.onnx -o build",
-              "graphtool build m.train.graph.json -o trainer --name digits"),
+              "graphtool build m.train.graph.json -o trainer --name digits",
+              "graphtool build prefill.graph.json --tokenizer samples/language_tokens.json "
+              "-o writer --name lm"),
     "run": ("graphtool run build --random --dim batch=2",
             "graphtool run build --input image=1x1x8x8xf32=0.5 -o out.npz"),
+    "generate": ("graphtool generate writer --prompt The --tokens 8",
+                 "graphtool generate writer --prompt The --temperature 0.5 --top-p 0.9 --seed 1"),
+    "tokenizer train": ("graphtool tokenizer train samples/language.py -o tokens.json --size 300",
+                        "graphtool tokenizer train samples/mlp.py samples/digits.py -o more.json"),
+    "tokenizer encode": ("graphtool tokenizer encode tokens.json text",
+                         "graphtool tokenizer encode samples/language_tokens.json text"),
+    "tokenizer decode": ("graphtool tokenizer decode tokens.json 104 105",
+                         "graphtool tokenizer decode samples/language_tokens.json 300"),
     "train": ("graphtool train trainer --data samples/digits_train.npz --epochs 1 "
               "--checkpoint run",
               "graphtool train trainer --data samples/digits_train.npz --epochs 2 "

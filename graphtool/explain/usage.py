@@ -75,6 +75,24 @@ TABLE: dict[str, tuple[str, str]] = {
                "graphs, programs and builds with products or convolutions."),
     "GT3092": ("unreadable --budget", "Write a number and s, m or h: 60s, 2m."),
     "GT3093": ("no such node or kernel", "The help line lists similar names."),
+    "GT3150": ("a tokenizer without room",
+               "Each of the 256 bytes is a token, and one ends a text."),
+    "GT3151": ("a number that is no token", "Tokens are numbered from 0."),
+    "GT3152": ("not a tokenizer",
+               "The file is no tokenizer of graphtool; `graphtool tokenizer train` makes them."),
+    "GT3153": ("a number of the choice of tokens out of range", "The help line has the range."),
+    "GT3154": ("not a step of a language model",
+               "`build --tokenizer` wants entry points that take tokens, i64[1,S], caches that are "
+               "updated in place, their position and, if at all, positions and a mask, and that "
+               "give scores, f32[1,S,V]. The pass `cache` makes such a graph from one with a "
+               "growing past."),
+    "GT3155": ("a tokenizer for another model",
+               "The scores of the model must be as many as the tokens of the tokenizer, and all "
+               "entry points must share caches of one size."),
+    "GT3156": ("a build without a tokenizer",
+               "`generate` reads the tokenizer in the build: build --tokenizer tokens.json."),
+    "GT3157": ("more tokens than the caches have room for",
+               "Give a shorter prompt, or build with more room: the pass cache{max=…}."),
     "GT3101": ("no such plug-in", "`--plugin` takes the path of a Python file."),
     "GT3102": ("a plug-in that fails while it is loaded",
                "The error says which line of it. Nothing of it stays registered."),

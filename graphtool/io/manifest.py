@@ -114,6 +114,30 @@ class TrainingRow:
 
 
 @dataclass(eq=False, repr=False)
+class RolesRow:
+    """Which port of an entry point is what in a language model, as emit/language.py says."""
+
+    tokens: int
+    position: int
+    places: int
+    mask: int
+    logits: int
+    size: int
+    room: int
+    least: int
+    most: int
+    last: bool
+
+
+@dataclass(eq=False, repr=False)
+class LanguageRow:
+    """What `generate` needs: the tokenizer's file, and the roles of each entry point's ports."""
+
+    tokenizer: str
+    roles: dict[str, RolesRow]
+
+
+@dataclass(eq=False, repr=False)
 class EntryRow:
     """What the manifest says of one of several entry points, in fields of the same names."""
 
@@ -167,6 +191,7 @@ class Manifest:
     live: int | None = None  # bytes of the arena that live at once, at most; None: sizes are open
     entry: str = ""  # the entry point that the rows above describe, where a build has several
     entries: dict[str, EntryRow] = field(default_factory=dict)  # the others
+    language: LanguageRow | None = None
 
 
 def read_manifest(build_dir: Path) -> Manifest:
@@ -187,7 +212,8 @@ def read_manifest(build_dir: Path) -> Manifest:
         m = decode(current(BUILD, raw, str(path)), Manifest)
     except RowError as error:
         raise InputError("GT2201", f"malformed build.json: {error}", where=str(path)) from error
-    for name in (m.library, m.header, m.weights, m.executable or "-", *m.files):
+    tokens = m.language.tokenizer if m.language else "-"
+    for name in (m.library, m.header, m.weights, m.executable or "-", tokens, *m.files):
         if name in ("", ".", "..") or any(c in name for c in "/\\\0"):
             raise InputError("GT2206", f"{name[:80]!r} is not the name of a file of the build",
                              where=str(path))

@@ -7,7 +7,7 @@ file has what they read, equal arrays once.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +16,14 @@ from graphtool.emit.embedded_weights import Part
 from graphtool.emit.entries import entries_sources
 from graphtool.emit.example import example_of_entries
 from graphtool.emit.headers import used_headers
+from graphtool.emit.language import roles, writer_program
 from graphtool.emit.loading import loader
 from graphtool.emit.names import check_name
-from graphtool.errors import UsageError
+from graphtool.errors import InputError, UsageError
 from graphtool.io.directory import replacing
 from graphtool.io.entry_points import FIELDS
 from graphtool.io.weights import Weight, layout
+from graphtool.language.tokenizer import Tokenizer, dumps
 from graphtool.loops.program import Program, runs
 from graphtool.native.blas import linking
 from graphtool.native.build import (
@@ -39,6 +41,7 @@ from graphtool.native.common_weights import common, placed
 from graphtool.native.compiler import find
 from graphtool.target import Target
 
+TOKENS = "tokens.json"
 TAKEN = ("example", "kernels", "load", "main", "status_text", "free", "weights")
 
 
@@ -57,10 +60,13 @@ def check_entries(name: str, entries: tuple[str, ...]) -> None:
 
 def build_entries(lowered: Mapping[str, Program], out_dir: Path, *, name: str, target: Target,
                   store: Mapping[str, Weight], cc: str | None = None, jobs: int | None = None,
-                  static: bool = False, openmp: bool = True, weights: str = "file") -> Path:
+                  static: bool = False, openmp: bool = True, weights: str = "file",
+                  tokenizer: Tokenizer | None = None) -> Path:
     """Compile the programs of one model's entry points, by their names, into one build directory.
 
-    Options and errors are those of `build`; UsageError GT2110 also for an entry point's name.
+    With a `tokenizer` the example is a program that writes text, and `generate` can do so. Options
+    and errors are those of `build`; UsageError GT2110 also for an entry point's name, InputError
+    GT3154 for an entry point that is no step of a language model, GT3155 for other tokens.
     """
     check_options(name, weights)
     check_entries(name, tuple(lowered))
@@ -69,6 +75,8 @@ def build_entries(lowered: Mapping[str, Program], out_dir: Path, *, name: str, t
                 for entry, p in lowered.items()}
     parts = parts_of(name, held, weights)
     sources = _sources(name, programs, held, parts)
+    language = {} if tokenizer is None else _language(name, programs, tokenizer, held, parts)
+    sources |= language.pop("sources", {})
     compiler = linking(find(cc, target, openmp=openmp), sources)
     compiler = compiler.of_class(next(iter(programs.values())).meta.get("precision", "default"))
     told = [repr(s.choice) for p in programs.values() for s in runs(p.steps)]
@@ -82,7 +90,7 @@ def build_entries(lowered: Mapping[str, Program], out_dir: Path, *, name: str, t
         offset = write_weights(work, name, held, parts, weights)
         made = compile_all(work, name, (name,), compiler, jobs, options)
         write_manifest(work, made | _rows(name, programs, held, key)
-                       | {"weights_offset": offset, "weights_mode": weights})
+                       | {"weights_offset": offset, "weights_mode": weights} | language)
     return out_dir
 
 
@@ -98,6 +106,28 @@ def _sources(name: str, programs: Mapping[str, Program], held: list[Weight],
     for program in programs.values():
         sources |= emit(program, parts, owner=name)
     return sources
+
+
+def _language(name: str, programs: Mapping[str, Program], tokenizer: Tokenizer,
+              held: list[Weight], parts: tuple[Part, ...]) -> dict[str, Any]:
+    """The files of a language model, and what build.json says of it."""
+    found = {entry: roles(p) for entry, p in programs.items()}
+    rooms, sizes = {r.room for r in found.values()}, {r.size for r in found.values()}
+    if len(rooms) > 1 or sizes != {tokenizer.size}:
+        raise InputError("GT3155", f"the model has {_joined(sizes)} tokens and room for "
+                                   f"{_joined(rooms)}, the tokenizer {tokenizer.size} tokens",
+                         hint="all entry points must have the tokens of the tokenizer, and caches "
+                              "of one size")
+    source = writer_program(name, list(programs.values()), {p.name: found[e] for e, p in
+                            programs.items()}, tokenizer.merges,
+                            f"{name}.safetensors" if held and not parts else "")
+    sources = {f"{name}_example.c": source, TOKENS: dumps(tokenizer)}
+    return {"sources": sources | used_headers([source]), "language": {
+        "tokenizer": TOKENS, "roles": {entry: asdict(r) for entry, r in found.items()}}}
+
+
+def _joined(numbers: set[int]) -> str:
+    return " and ".join(map(str, sorted(numbers)))
 
 
 def _rows(name: str, programs: Mapping[str, Program], held: list[Weight],

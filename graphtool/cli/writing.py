@@ -1,0 +1,75 @@
+"""generate and tokenizer: text by a language model, text as tokens."""
+
+from __future__ import annotations
+
+import sys
+import time
+from codecs import getincrementaldecoder
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from graphtool.cli import options, terminal
+
+Build = Annotated[Path, typer.Argument(
+    metavar="BUILD", help="The build of a language model, made with --tokenizer.")]
+Prompt = Annotated[str, typer.Option("--prompt", help="The text to go on from.")]
+Temperature = Annotated[float, typer.Option(
+    "--temperature", help="Less than 1 makes likely tokens likelier, 0 always takes the best.")]
+TopK = Annotated[int, typer.Option("--top-k", help="Draw among the K best tokens; 0: all.")]
+TopP = Annotated[float, typer.Option(
+    "--top-p", help="Draw among the fewest tokens whose probabilities add up to P.")]
+Seed = Annotated[int, typer.Option("--seed", help="The seed of the random numbers.")]
+Tokens = Annotated[int, typer.Option("--tokens", min=0, help="The most tokens to write.")]
+Stop = Annotated[list[str] | None, typer.Option(
+    "--stop", metavar="TEXT", help="End where this text comes, and leave it out. May be "
+    "repeated.")]
+Json = Annotated[Path, typer.Argument(metavar="TOKENIZER", help="A tokenizer, as in tokens.json.")]
+
+
+def generate(build: Build, prompt: Prompt = "", temperature: Temperature = 0.8, top_k: TopK = 0,
+             top_p: TopP = 1.0, seed: Seed = 0, tokens: Tokens = 64, stop: Stop = None,
+             threads: options.Threads = None) -> None:
+    """Write text with a language model.
+
+    The text that follows the prompt goes to stdout. The same seed gives the same text, also by the
+    C program in the build."""
+    from graphtool.language.sampling import Sampling
+    from graphtool.native.generation import Writer
+    writer = Writer(build, threads)
+    how = Sampling(temperature, top_k, top_p, seed)
+    began = time.perf_counter()
+    letters = getincrementaldecoder("utf-8")("replace")  # a letter may come in several tokens
+    for part in writer.text(prompt, how, tokens, tuple(stop or ())):
+        sys.stdout.write(letters.decode(part))
+        sys.stdout.flush()
+    sys.stdout.write(letters.decode(b"", final=True) + "\n")
+    spent = time.perf_counter() - began
+    terminal.note(f"{writer.at} tokens read in {spent:.2f} s")
+
+
+def train(text: Annotated[list[Path], typer.Argument(metavar="TEXT...", help="Files of text.")],
+          out: Annotated[Path, typer.Option("-o", "--out", help="The file to write.")],
+          size: Annotated[int, typer.Option(
+              "--size", help="How many tokens there are, 257 or more.")] = 512) -> None:
+    """Make a byte-pair tokenizer from text: the most frequent pairs become tokens."""
+    from graphtool.io import files
+    from graphtool.language import tokenizer
+    made = tokenizer.train(b"\n".join(files.read_bytes(p) for p in text), size)
+    tokenizer.save(made, out)
+    terminal.note(f"{made.size} tokens, {len(made.merges)} of them merges")
+
+
+def encode(source: Json, text: Annotated[str, typer.Argument(
+        metavar="TEXT", help="The text.")]) -> None:
+    """Print the tokens of a text."""
+    from graphtool.language import tokenizer
+    terminal.lines([" ".join(map(str, tokenizer.load(source).encode(text)))])
+
+
+def decode(source: Json, tokens: Annotated[list[int], typer.Argument(
+        metavar="TOKEN...", help="Numbers, as encode prints them.")]) -> None:
+    """Print the text of tokens."""
+    from graphtool.language import tokenizer
+    terminal.lines([tokenizer.load(source).decode(tokens).decode(errors="replace")])

@@ -1,0 +1,130 @@
+"""Writes text with the build of a language model: the prompt by one entry point, then token after
+token by another, over caches that stay where they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from graphtool.errors import InputError
+from graphtool.io import entry_points
+from graphtool.io.manifest import LanguageRow, RolesRow, read_manifest
+from graphtool.language.sampling import Random, Sampling, draw
+from graphtool.language.tokenizer import Tokenizer
+from graphtool.language.tokenizer import load as load_tokenizer
+from graphtool.native.runtime import Model, load
+from graphtool.native.sizes import numbers
+
+Array = np.ndarray[Any, Any]
+
+
+class Step:
+    """One entry point: it reads tokens into the caches, and gives the scores of the next one."""
+
+    def __init__(self, model: Model, row: RolesRow) -> None:
+        self.model, self.row = model, row
+        names = [p.name for p in model.inputs]
+        self.tokens, self.position = names[row.tokens], names[row.position]
+        self.logits = model.outputs[row.logits].name
+        self.pairs = [(model.outputs[o].name, names[i]) for o, i in model.manifest.donations]
+        self.fixed: dict[str, Array] = {}
+        if row.mask >= 0:
+            p = model.inputs[row.mask]
+            self.fixed[p.name] = np.ones((1, row.room), p.dtype.numpy)
+        self.places = names[row.places] if row.places >= 0 else ""
+
+    def caches(self) -> dict[str, Array]:
+        """Empty caches, by the names of the inputs."""
+        rows = {p.name: p for p in self.model.inputs}
+        return {i: np.zeros(numbers(rows[i].shape, {}), rows[i].dtype.numpy)
+                for _, i in self.pairs}
+
+    def __call__(self, tokens: list[int], at: int, caches: dict[str, Array]) -> Array:
+        """The scores f32[V] of the token behind these, the first of which stands at `at`."""
+        given = {self.tokens: np.array([tokens]), self.position: np.array(at), **caches,
+                 **self.fixed}
+        if self.places:
+            given[self.places] = np.arange(at, at + len(tokens))[None]
+        found = self.model.run(given, out={o: caches[i] for o, i in self.pairs})
+        last: Array = found[self.logits].reshape(-1, self.row.size)[-1]
+        return last
+
+
+class Writer:
+    """A loaded language model. Its caches keep what was read: `at` tokens.
+
+    `threads` is how many a run may use. Raises InputError GT3156 for a build without a tokenizer.
+    """
+
+    def __init__(self, build_dir: Path, threads: int | None = None) -> None:
+        m = read_manifest(build_dir)
+        self.language = _language(m.language, build_dir)
+        self.tokenizer: Tokenizer = load_tokenizer(build_dir / self.language.tokenizer)
+        self.steps = [Step(load(build_dir, threads, entry=entry), self.language.roles[entry])
+                      for entry in entry_points.names(m)]
+        self.caches = self.steps[0].caches()
+        self.room, self.at = self.steps[0].row.room, 0
+
+    def read(self, tokens: list[int]) -> Array:
+        """The scores of the next token, f32[V], after these have been read.
+
+        Raises InputError GT3157 if they have no room in the caches.
+        """
+        if self.at + len(tokens) > self.room:
+            raise InputError("GT3157", f"{self.at + len(tokens)} tokens, and there is room for "
+                                       f"{self.room}", hint="the room is that of the pass cache")
+        scores = np.empty(0, np.float32)
+        most = self.steps[0].row.most
+        for start in range(0, len(tokens), most):
+            part = tokens[start:start + most]
+            step = self.steps[-1] if len(part) <= self.steps[-1].row.most else self.steps[0]
+            scores = step(part, self.at, self.caches)
+            self.at += len(part)
+        return scores
+
+    def back(self, count: int) -> None:
+        """Forget the last `count` tokens that were read."""
+        self.at = max(self.at - count, 0)
+
+    def write(self, prompt: str, how: Sampling, most: int = 64) -> Iterator[int]:
+        """Up to `most` tokens that follow the prompt, until one ends the text or the room is
+        full. The caches start empty."""
+        self.at = 0
+        random = Random(how.seed)
+        pending = self.tokenizer.encode(prompt) or [self.tokenizer.end]
+        for _ in range(most):
+            if self.at + len(pending) > self.room and self.at == self.room:
+                return
+            token = draw(self.read(pending), how, random)
+            if token == self.tokenizer.end:
+                return
+            yield token
+            pending = [token]
+
+    def text(self, prompt: str, how: Sampling, most: int = 64,
+             stop: tuple[str, ...] = ()) -> Iterator[bytes]:
+        """The bytes that follow the prompt as they become certain, up to the first of the texts
+        `stop`, which is left out."""
+        ends = [s.encode() for s in stop if s]
+        held, longest = b"", max((len(s) for s in ends), default=1)
+        for token in self.write(prompt, how, most):
+            held += self.tokenizer.spelt[token]
+            found = [at for s in ends if (at := held.find(s)) >= 0]
+            if found:
+                yield held[:min(found)]
+                return
+            sure = max(len(held) - (longest - 1), 0)
+            yield held[:sure]
+            held = held[sure:]
+        yield held
+
+
+def _language(row: LanguageRow | None, build_dir: Path) -> LanguageRow:
+    if row is None:
+        raise InputError("GT3156", "this build has no tokenizer", where=str(build_dir),
+                         hint="graphtool build prefill.graph.json decode.graph.json "
+                              "--tokenizer tokens.json")
+    return row
