@@ -20,6 +20,7 @@ COMMANDS = {
     "int8": "time quantised models beside other runtimes and float32",
     "quantise": "quantise models by several tools: error and time",
     "narrow": "time models in 16-bit floats beside other runtimes and float32",
+    "llm": "time a language model with weights of 4 bits beside onnxruntime and llama.cpp",
     "kernels": "time single kernels of the zoo beside other runtimes",
     "scaling": "time models as batch, sequence, width and depth grow",
     "load": "time models beside processes that use the same processors",
@@ -35,7 +36,7 @@ COMMANDS = {
     "jaxops": "functions of JAX through StableHLO: the evaluator and compiled C beside JAX",
     "dynamo": "time torch.compile by graphtool, by inductor, and eager torch",
 }
-OF_TASKS = ("training", "parity", "rounding")  # the others are about the zoo
+OF_TASKS = ("training", "parity", "rounding")  # the others are about the zoo, or their own
 
 
 def main(arguments: list[str] | None = None) -> int:

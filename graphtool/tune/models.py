@@ -16,7 +16,14 @@ from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.trace import trace
-from graphtool.kernels.choice.sites import Attention, Contraction, Conv, Product, Site
+from graphtool.kernels.choice.sites import (
+    Attention,
+    Contraction,
+    Conv,
+    Packed,
+    Product,
+    Site,
+)
 
 Operation = tuple[Callable[[Any, Any], Any], tuple[tuple[int, ...], tuple[int, ...]]]
 
@@ -93,5 +100,24 @@ def _product(s: Product) -> Operation:
         (*lead, *a), (*lead, s.k, s.n))
 
 
+def _packed(s: Packed) -> Module:
+    """A product with weights of few bits; its scales are float16 numbers, as those of most
+    models."""
+    rng, parts = np.random.default_rng(1), -(-s.k // s.block)
+    w = rng.integers(0, 256, (s.n, parts, s.block * s.bits // 8)).astype(np.uint8)
+    scales = rng.standard_normal((s.n, parts)).astype(np.float16).astype(np.float32)
+    tables = [scales, np.full_like(scales, 2 ** (s.bits - 1) - 1)] if s.zeros else [scales]
+    how: dict[str, Any] = {"bits": s.bits, "block": s.block,
+                           "activations": "q8" if s.q8 else "exact"}
+    x = TensorType(dtypes.float32, (s.m, s.k))
+    if s.constant:
+        graph = trace(lambda x: o.linear_nbits(x, *(x.builder.constant(a) for a in (w, *tables)),
+                                               **how), [x], ["x"])
+    else:
+        graph = trace(lambda x, w: o.linear_nbits(x, w, *map(x.builder.constant, tables), **how),
+                      [x, TensorType(dtypes.uint8, w.shape)], ["x", "w"])
+    return Module(graph, ("y",))
+
+
 MODELS: dict[type[Any], Callable[[Any], Module]] = {  # plug-ins add theirs
-    Conv: _contraction, Product: _contraction, Attention: _attention}
+    Conv: _contraction, Product: _contraction, Attention: _attention, Packed: _packed}

@@ -16,7 +16,14 @@ from graphtool.errors import CompilerError
 from graphtool.ir.plan import Plan, chosen_plan
 from graphtool.kernels.choice.choose import choose, plans
 from graphtool.kernels.choice.rules import Rules, rules_of
-from graphtool.kernels.choice.sites import Attention, Conv, Product, Recurrence, Site
+from graphtool.kernels.choice.sites import (
+    Attention,
+    Conv,
+    Packed,
+    Product,
+    Recurrence,
+    Site,
+)
 from graphtool.kernels.choice.tuning import Tuning, merged, row
 from graphtool.native import runtime
 from graphtool.native.build import build
@@ -55,9 +62,13 @@ def test_every_candidate_computes_the_same(site: Site, tmp_path: Path) -> None:
 HALF = [replace(s, half=half) for s in (SITES[0], SITES[1], SITES[5]) for half in (1, 2)]
 
 
-@pytest.mark.parametrize("site", HALF, ids=str)
+PACKED = [Packed(1, 40, 100), Packed(20, 33, 64, 8, 16, True, q8=True),
+          Packed(3, 20, 128, 2, 64, constant=False)]
+
+
+@pytest.mark.parametrize("site", [*HALF, *PACKED], ids=str)
 @pytest.mark.parametrize("bf16", [False, True])
-def test_sites_of_16_bits_are_measured_as_such(
+def test_sites_of_few_bits_are_measured_as_such(
         site: Site, bf16: bool, tmp_path: Path) -> None:
     """The model of a site has that very site; its candidates compute the same, and get a time."""
     target = replace(T, bf16=bf16)
