@@ -9,7 +9,11 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
+import numpy as np
+
+from graphtool.dtypes import DType
 from graphtool.ir.graph import Graph, Node, Operand, TensorType, Value, is_constant
 from graphtool.ir.text import attr_text, literal_text, shown_attrs, value_names
 
@@ -59,7 +63,9 @@ def flatten(graph: Graph) -> list[Item]:
 def _flatten_nodes(graph: Graph, items: list[Item], env: dict[Value, Port],
                    names: dict[Value, str], prefix: str) -> None:
     for node in graph.nodes:
-        args = tuple(_arg(x, env) for x in node.inputs)
+        kind = next((x.type.dtype for x in node.inputs if isinstance(x, Value)
+                     and x.type.dtype.is_float), None)
+        args = tuple(_arg(x, env, kind) for x in node.inputs)
         name = prefix + names[node.outputs[0]] if node.outputs else prefix + node.op.name
         for key, region in node.attrs.items():
             if isinstance(region, Graph):
@@ -82,8 +88,18 @@ def _flatten_region(key: str, region: Graph, args: tuple[Arg, ...], items: list[
     return tuple(inner[v] for v in region.outputs)
 
 
-def _arg(x: Operand, env: dict[Value, Port]) -> Arg:
-    return env[x] if isinstance(x, Value) else literal_text(x)
+def _arg(x: Operand, env: dict[Value, Port], kind: DType | None) -> Arg:
+    """An operand; a literal beside floats of this type is the float of that type."""
+    if isinstance(x, Value):
+        return env[x]
+    if kind is None or x is None or isinstance(x, bool):
+        return literal_text(x)
+    with np.errstate(over="ignore"):
+        return literal_text(float(kind.numpy.type(x)))
+
+
+def _attr(node: Node, key: str, value: Any) -> str:
+    return attr_text(float(value) if node.op.schema[key].annotation is float else value)
 
 
 def _item(node: Node, args: tuple[Arg, ...], name: str) -> Item:
@@ -91,7 +107,7 @@ def _item(node: Node, args: tuple[Arg, ...], name: str) -> Item:
     if is_constant(node):
         kind = {"param": "true"} if node.attrs["param"] else {}
         return Item("constant", kind, args, types, name, node.where, node.attrs["data"].digest)
-    attrs = {k: attr_text(v) for k, v in shown_attrs(node).items() if not isinstance(v, Graph)}
+    attrs = {k: _attr(node, k, v) for k, v in shown_attrs(node).items() if not isinstance(v, Graph)}
     return Item(node.op.name, attrs, args, types, name, node.where)
 
 

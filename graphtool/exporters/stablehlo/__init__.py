@@ -25,14 +25,14 @@ from graphtool.exporters.stablehlo.function import INDENT, Function
 from graphtool.exporters.stablehlo.nodes import node
 from graphtool.exporters.stablehlo.places import Places
 from graphtool.exporters.stablehlo.registry import BODIES, DEFINITIONS, FORMS, Ref
-from graphtool.exporters.stablehlo.text import identifier, quoted
+from graphtool.exporters.stablehlo.text import attribute, identifier, quoted
 from graphtool.exporters.stablehlo.writer import Shared, Writer
 from graphtool.io import files
 from graphtool.ir.graph import Module, Value
 from graphtool.ir.text import value_names
-from graphtool.symbolic import text
+from graphtool.symbolic import symbols, text
 
-SIZES = "graphtool.sizes"
+SIZES, BOUNDS = "graphtool.sizes", "graphtool.bounds"
 __all__ = ["BODIES", "DEFINITIONS", "FORMS", "export_stablehlo", "stablehlo_of"]
 
 
@@ -74,10 +74,12 @@ def stablehlo_of(module: Module, *, elide: bool = False, composites: bool = True
 
 
 def _told(v: Value, donated: int | None) -> str:
-    """The attributes of an argument: the names of its open sizes, the output that takes its
-    memory."""
-    shape = v.type.shape
-    sizes = {SIZES: quoted(", ".join(map(text, shape)))} if not all(
-        isinstance(d, int) for d in shape) else {}
-    told = sizes | ({} if donated is None else {"tf.aliasing_output": f"{donated} : i32"})
+    """The attributes of an argument: the names and bounds of its open sizes, the output that takes
+    its memory."""
+    free = {s.name: s for d in v.type.shape for s in symbols(d)}
+    told = {SIZES: quoted(", ".join(map(text, v.type.shape)))} if free else {}
+    bounds = {n: [s.lo] if s.hi is None else [s.lo, s.hi] for n, s in free.items()
+              if (s.lo, s.hi) != (1, None) and s.lo is not None}
+    told |= {BOUNDS: attribute(bounds)} if bounds else {}
+    told |= {} if donated is None else {"tf.aliasing_output": f"{donated} : i32"}
     return f" {{{', '.join(f'{k} = {x}' for k, x in told.items())}}}" if told else ""

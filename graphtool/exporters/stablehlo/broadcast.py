@@ -8,7 +8,7 @@ from typing import Any
 from graphtool.dtypes import DType
 from graphtool.exporters.stablehlo.registry import Ref
 from graphtool.exporters.stablehlo.sizes import vector
-from graphtool.exporters.stablehlo.text import ints
+from graphtool.exporters.stablehlo.text import array, ints
 from graphtool.exporters.stablehlo.writer import Writer
 from graphtool.ir.graph import TensorType
 from graphtool.symbolic import Dim
@@ -28,7 +28,17 @@ def repeated(w: Writer, x: Any, dtype: DType, shape: Sequence[Dim]) -> Ref:
     to = TensorType(dtype, shape)
     if all(isinstance(d, int) for d in shape):
         return w("broadcast_in_dim", x, to=to, attrs=f", dims = {ints(axes)}")
-    return w("dynamic_broadcast_in_dim", x, vector(w, shape), to=to, attrs=f", dims = {ints(axes)}")
+    return placed(w, x, to, axes)
+
+
+def placed(w: Writer, x: Ref, to: TensorType, axes: Sequence[int]) -> Ref:
+    """x repeated to an open shape; axis i of x is axis `axes[i]` of it. Which ones are repeated is
+    told, since IREE asks for it."""
+    same = [i for i, a in enumerate(axes) if x.shape[i] == to.shape[a]]
+    other = [i for i in range(len(x.shape)) if i not in same]
+    return w("dynamic_broadcast_in_dim", x, vector(w, to.shape), to=to, attrs=(
+        f", dims = {ints(axes)} {{known_expanding_dimensions = {array(other)}, "
+        f"known_nonexpanding_dimensions = {array(same)}}}"))
 
 
 def scalar(w: Writer, x: Any, dtype: DType) -> Ref:

@@ -10,10 +10,11 @@ from graphtool.exporters.stablehlo.blocks import compared
 from graphtool.exporters.stablehlo.broadcast import repeated
 from graphtool.exporters.stablehlo.movement import is_open, reshaped
 from graphtool.exporters.stablehlo.nodes import graph
-from graphtool.exporters.stablehlo.registry import Ref, form, takes
-from graphtool.exporters.stablehlo.sizes import size
+from graphtool.exporters.stablehlo.registry import Ref, form
+from graphtool.exporters.stablehlo.sizes import SIZE, size, vector
 from graphtool.exporters.stablehlo.writer import Writer
 from graphtool.ir.graph import Graph, Node, TensorType
+from graphtool.symbolic import Dim
 
 _STEP = TensorType(dtypes.int64, ())
 
@@ -71,8 +72,6 @@ def scan(w: Writer, node: Node, *operands: Ref) -> tuple[Ref, ...]:
     body: Graph = node.attrs["body"]
     cut = carries + xs
     rows = [v.type for v in node.outputs[carries:]]
-    takes(not is_open(d for t in (*rows, *(x.type for x in operands[carries:cut]))
-                      for d in t.shape[1:]), "its rows have open sizes")
     trips = w("convert", size(w, length), to=_STEP) if is_open([length]) else w.number(
         length, dtypes.int64)
     blank = [repeated(w, 0, t.dtype, t.shape) for t in rows]
@@ -97,6 +96,14 @@ def scan(w: Writer, node: Node, *operands: Ref) -> tuple[Ref, ...]:
 def _row(w: Writer, x: Ref, at: Ref, zero: Ref) -> Ref:
     """Row `at` of x."""
     shape = (1, *x.shape[1:])
+    if is_open(x.shape[1:]):
+        first = w("convert", at, to=SIZE)
+        ends: list[list[Dim | Ref]] = [
+            [first, *[0] * (len(shape) - 1)],
+            [w("add", first, w.number(1, SIZE.dtype), to=SIZE), *x.shape[1:]], [1] * len(shape)]
+        found = w("real_dynamic_slice", x, *(vector(w, e) for e in ends),
+                  to=TensorType(x.dtype, shape))
+        return reshaped(w, found, x.shape[1:])
     found = w("dynamic_slice", x, at, *[zero] * (len(shape) - 1), to=TensorType(x.dtype, shape),
               attrs=f", sizes = [{', '.join(map(str, shape))}]")
     return reshaped(w, found, x.shape[1:])

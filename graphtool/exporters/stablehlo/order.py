@@ -10,7 +10,7 @@ from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.exporters.stablehlo.blocks import before, compared, level, logical
 from graphtool.exporters.stablehlo.movement import is_open, reshaped
-from graphtool.exporters.stablehlo.registry import Ref, body, definition, takes
+from graphtool.exporters.stablehlo.registry import Ref, body, definition
 from graphtool.exporters.stablehlo.sizes import vector
 from graphtool.exporters.stablehlo.text import array
 from graphtool.exporters.stablehlo.writer import Writer
@@ -101,7 +101,6 @@ def _scanned(x: Any, kind: str, axis: int, reverse: bool, exclusive: bool) -> An
     perm = (axis, *(a for a in range(x.ndim) if a != axis))
     rows = o.transpose(x, perm=perm)
     row = TensorType(x.dtype, rows.shape[1:])
-    takes(not is_open(row.shape))
     start = o.broadcast(x.builder.constant(_full(x, identity(kind, x.dtype)).reshape(())),
                         shape=row.shape)
 

@@ -7,6 +7,7 @@ from typing import Any
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.exporters import taps
+from graphtool.exporters.stablehlo.broadcast import placed
 from graphtool.exporters.stablehlo.movement import is_open, reshaped
 from graphtool.exporters.stablehlo.registry import Ref, body, definition, form, takes
 from graphtool.exporters.stablehlo.text import array, ints, pairs, signature
@@ -42,7 +43,11 @@ def reduced(w: Writer, node: Node, x: Ref) -> Ref:
     made: Ref = w.put(
         f"stablehlo.reduce({x.name} init: {start.name}) applies stablehlo.{_APPLIED[kind]} across "
         f"dimensions = {ints(axes)} : {signature([x.type, start.type], [to])}", to, "reduce")
-    return reshaped(w, made, node.outputs[0].type.shape)
+    shape = node.outputs[0].type.shape
+    if not is_open(shape):
+        return reshaped(w, made, shape)
+    kept = [a for a in range(len(shape)) if a not in axes]  # IREE has no dynamic_reshape
+    return placed(w, made, TensorType(x.dtype, shape), kept)
 
 
 @definition("reduce_sum")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from graphtool import dtypes
 from graphtool.exporters.stablehlo.registry import Ref, Unsized
 from graphtool.exporters.stablehlo.writer import Writer
@@ -13,13 +15,13 @@ from graphtool.symbolic import Atom, Call, Dim, Poly, Symbol, bounds, substitute
 SIZE = TensorType(dtypes.int32, ())
 
 
-def vector(w: Writer, dims: Sequence[Dim]) -> Ref:
-    """Several sizes as a vector of i32."""
+def vector(w: Writer, dims: Sequence[Dim | Ref]) -> Ref:
+    """Several sizes, or scalars that have some, as a vector of i32."""
     if all(isinstance(d, int) for d in dims):
-        return w.array([int(d) for d in dims if isinstance(d, int)])
+        return w.array(np.array(dims, np.int32))
     one = TensorType(dtypes.int32, (1,))
-    rows = [w("reshape", size(w, d), to=one) if isinstance(d, Poly) else w.array([d])
-            for d in dims]
+    rows = [w.array(np.array([d], np.int32)) if isinstance(d, int) else w(
+        "reshape", d if isinstance(d, Ref) else size(w, d), to=one) for d in dims]
     if len(rows) == 1:
         return rows[0]
     return w("concatenate", *rows, to=TensorType(dtypes.int32, (len(rows),)), attrs=", dim = 0")

@@ -15,7 +15,7 @@ module @main_graph {
     %block3.bn.bias = stablehlo.constant {graphtool.parameter = "block3.bn.bias"} dense_resource<__elided__> : tensor<64xf32>
     %block3.bn.running_mean = stablehlo.constant dense_resource<__elided__> : tensor<64xf32>
     %block3.bn.running_var = stablehlo.constant dense_resource<__elided__> : tensor<64xf32>
-    %table = stablehlo.constant dense<256> : tensor<1xi64>
+    %table = stablehlo.constant dense<256> : tensor<1xi32>
     %head.weight = stablehlo.constant {graphtool.parameter = "head.weight"} dense_resource<__elided__> : tensor<10x256xf32>
     %head.bias = stablehlo.constant {graphtool.parameter = "head.bias"} dense<[-0.012998727, 0.054009058, -0.024563756, -0.060483392, 0.021558994, 0.025496744, 0.052905142, -0.013283489, 0.025709443, -0.056871906]> : tensor<10xf32>
     %conv2d = stablehlo.convolution(%image, %block1.conv.weight) dim_numbers = [b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1], window = {stride = [1, 1], pad = [[1, 1], [1, 1]], rhs_dilate = [1, 1]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<?x1x8x8xf32>, tensor<16x1x3x3xf32>) -> tensor<?x16x8x8xf32> loc(#loc1)
@@ -31,15 +31,15 @@ module @main_graph {
     %max_pool2d_1 = stablehlo.composite "graphtool.max_pool" %relu_2 {composite_attributes = {window = [2 : i64, 2 : i64], strides = [2 : i64, 2 : i64], padding = [[0 : i64, 0 : i64], [0 : i64, 0 : i64]], dilation = [1 : i64, 1 : i64]}, decomposition = @max_pool_2} : (tensor<?x64x4x4xf32>) -> tensor<?x64x2x2xf32> loc(#loc3)
     %view.get_dimension_size = stablehlo.get_dimension_size %image, dim = 0 : (tensor<?x1x8x8xf32>) -> tensor<i32> loc(#loc4)
     %view.reshape = stablehlo.reshape %view.get_dimension_size : (tensor<i32>) -> tensor<1xi32> loc(#loc4)
-    %view.concatenate = stablehlo.concatenate %view.reshape, %table, dim = 0 : (tensor<1xi32>, tensor<1xi64>) -> tensor<2xi32> loc(#loc4)
+    %view.concatenate = stablehlo.concatenate %view.reshape, %table, dim = 0 : (tensor<1xi32>, tensor<1xi32>) -> tensor<2xi32> loc(#loc4)
     %view = stablehlo.dynamic_reshape %max_pool2d_1, %view.concatenate : (tensor<?x64x2x2xf32>, tensor<2xi32>) -> tensor<?x256xf32> loc(#loc4)
     %logits = stablehlo.composite "graphtool.linear" %view, %head.weight, %head.bias {decomposition = @linear} : (tensor<?x256xf32>, tensor<10x256xf32>, tensor<10xf32>) -> tensor<?x10xf32> loc(#loc5)
     return %logits : tensor<?x10xf32>
   }
   func.func private @batch_norm(%x0: tensor<?x16x8x8xf32>, %x1: tensor<16xf32>, %x2: tensor<16xf32>, %x3: tensor<16xf32>, %x4: tensor<16xf32>) -> tensor<?x16x8x8xf32> {
     %c1.0e-05 = stablehlo.constant dense<1.0e-05> : tensor<16xf32>
-    %table = stablehlo.constant dense<16> : tensor<1xi64>
-    %table_2 = stablehlo.constant dense<8> : tensor<1xi64>
+    %table = stablehlo.constant dense<16> : tensor<1xi32>
+    %table_2 = stablehlo.constant dense<8> : tensor<1xi32>
     %add = stablehlo.add %x4, %c1.0e-05 : tensor<16xf32>
     %rsqrt = stablehlo.rsqrt %add : tensor<16xf32>
     %mul = stablehlo.multiply %rsqrt, %x1 : tensor<16xf32>
@@ -47,40 +47,40 @@ module @main_graph {
     %reshape = stablehlo.reshape %neg : (tensor<16xf32>) -> tensor<16x1x1xf32>
     %add.get_dimension_size = stablehlo.get_dimension_size %x0, dim = 0 : (tensor<?x16x8x8xf32>) -> tensor<i32>
     %add.reshape = stablehlo.reshape %add.get_dimension_size : (tensor<i32>) -> tensor<1xi32>
-    %add.concatenate = stablehlo.concatenate %add.reshape, %table, %table_2, %table_2, dim = 0 : (tensor<1xi32>, tensor<1xi64>, tensor<1xi64>, tensor<1xi64>) -> tensor<4xi32>
-    %add.dynamic_broadcast_in_dim = stablehlo.dynamic_broadcast_in_dim %reshape, %add.concatenate, dims = [1, 2, 3] : (tensor<16x1x1xf32>, tensor<4xi32>) -> tensor<?x16x8x8xf32>
+    %add.concatenate = stablehlo.concatenate %add.reshape, %table, %table_2, %table_2, dim = 0 : (tensor<1xi32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<4xi32>
+    %add.dynamic_broadcast_in_dim = stablehlo.dynamic_broadcast_in_dim %reshape, %add.concatenate, dims = [1, 2, 3] {known_expanding_dimensions = array<i64: 1, 2>, known_nonexpanding_dimensions = array<i64: 0>} : (tensor<16x1x1xf32>, tensor<4xi32>) -> tensor<?x16x8x8xf32>
     %add_2 = stablehlo.add %x0, %add.dynamic_broadcast_in_dim : tensor<?x16x8x8xf32>
     %reshape_2 = stablehlo.reshape %mul : (tensor<16xf32>) -> tensor<16x1x1xf32>
     %mul.reshape = stablehlo.reshape %add.get_dimension_size : (tensor<i32>) -> tensor<1xi32>
-    %mul.concatenate = stablehlo.concatenate %mul.reshape, %table, %table_2, %table_2, dim = 0 : (tensor<1xi32>, tensor<1xi64>, tensor<1xi64>, tensor<1xi64>) -> tensor<4xi32>
-    %mul.dynamic_broadcast_in_dim = stablehlo.dynamic_broadcast_in_dim %reshape_2, %mul.concatenate, dims = [1, 2, 3] : (tensor<16x1x1xf32>, tensor<4xi32>) -> tensor<?x16x8x8xf32>
+    %mul.concatenate = stablehlo.concatenate %mul.reshape, %table, %table_2, %table_2, dim = 0 : (tensor<1xi32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<4xi32>
+    %mul.dynamic_broadcast_in_dim = stablehlo.dynamic_broadcast_in_dim %reshape_2, %mul.concatenate, dims = [1, 2, 3] {known_expanding_dimensions = array<i64: 1, 2>, known_nonexpanding_dimensions = array<i64: 0>} : (tensor<16x1x1xf32>, tensor<4xi32>) -> tensor<?x16x8x8xf32>
     %mul_2 = stablehlo.multiply %add_2, %mul.dynamic_broadcast_in_dim : tensor<?x16x8x8xf32>
     %reshape_3 = stablehlo.reshape %x2 : (tensor<16xf32>) -> tensor<16x1x1xf32>
     %add.reshape_2 = stablehlo.reshape %add.get_dimension_size : (tensor<i32>) -> tensor<1xi32>
-    %add.concatenate_2 = stablehlo.concatenate %add.reshape_2, %table, %table_2, %table_2, dim = 0 : (tensor<1xi32>, tensor<1xi64>, tensor<1xi64>, tensor<1xi64>) -> tensor<4xi32>
-    %add.dynamic_broadcast_in_dim_2 = stablehlo.dynamic_broadcast_in_dim %reshape_3, %add.concatenate_2, dims = [1, 2, 3] : (tensor<16x1x1xf32>, tensor<4xi32>) -> tensor<?x16x8x8xf32>
+    %add.concatenate_2 = stablehlo.concatenate %add.reshape_2, %table, %table_2, %table_2, dim = 0 : (tensor<1xi32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<4xi32>
+    %add.dynamic_broadcast_in_dim_2 = stablehlo.dynamic_broadcast_in_dim %reshape_3, %add.concatenate_2, dims = [1, 2, 3] {known_expanding_dimensions = array<i64: 1, 2>, known_nonexpanding_dimensions = array<i64: 0>} : (tensor<16x1x1xf32>, tensor<4xi32>) -> tensor<?x16x8x8xf32>
     %add_3 = stablehlo.add %mul_2, %add.dynamic_broadcast_in_dim_2 : tensor<?x16x8x8xf32>
     return %add_3 : tensor<?x16x8x8xf32>
   }
   func.func private @relu(%x0: tensor<?x16x8x8xf32>) -> tensor<?x16x8x8xf32> {
     %c0 = stablehlo.constant dense<0.0> : tensor<f32>
-    %table = stablehlo.constant dense<16> : tensor<1xi64>
-    %table_2 = stablehlo.constant dense<8> : tensor<1xi64>
+    %table = stablehlo.constant dense<16> : tensor<1xi32>
+    %table_2 = stablehlo.constant dense<8> : tensor<1xi32>
     %le.get_dimension_size = stablehlo.get_dimension_size %x0, dim = 0 : (tensor<?x16x8x8xf32>) -> tensor<i32>
     %le.reshape = stablehlo.reshape %le.get_dimension_size : (tensor<i32>) -> tensor<1xi32>
-    %le.concatenate = stablehlo.concatenate %le.reshape, %table, %table_2, %table_2, dim = 0 : (tensor<1xi32>, tensor<1xi64>, tensor<1xi64>, tensor<1xi64>) -> tensor<4xi32>
-    %le.dynamic_broadcast_in_dim = stablehlo.dynamic_broadcast_in_dim %c0, %le.concatenate, dims = [] : (tensor<f32>, tensor<4xi32>) -> tensor<?x16x8x8xf32>
+    %le.concatenate = stablehlo.concatenate %le.reshape, %table, %table_2, %table_2, dim = 0 : (tensor<1xi32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<4xi32>
+    %le.dynamic_broadcast_in_dim = stablehlo.dynamic_broadcast_in_dim %c0, %le.concatenate, dims = [] {known_expanding_dimensions = array<i64>, known_nonexpanding_dimensions = array<i64>} : (tensor<f32>, tensor<4xi32>) -> tensor<?x16x8x8xf32>
     %le = stablehlo.compare LE, %x0, %le.dynamic_broadcast_in_dim, FLOAT : (tensor<?x16x8x8xf32>, tensor<?x16x8x8xf32>) -> tensor<?x16x8x8xi1>
     %select.reshape = stablehlo.reshape %le.get_dimension_size : (tensor<i32>) -> tensor<1xi32>
-    %select.concatenate = stablehlo.concatenate %select.reshape, %table, %table_2, %table_2, dim = 0 : (tensor<1xi32>, tensor<1xi64>, tensor<1xi64>, tensor<1xi64>) -> tensor<4xi32>
-    %select.dynamic_broadcast_in_dim = stablehlo.dynamic_broadcast_in_dim %c0, %select.concatenate, dims = [] : (tensor<f32>, tensor<4xi32>) -> tensor<?x16x8x8xf32>
+    %select.concatenate = stablehlo.concatenate %select.reshape, %table, %table_2, %table_2, dim = 0 : (tensor<1xi32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<4xi32>
+    %select.dynamic_broadcast_in_dim = stablehlo.dynamic_broadcast_in_dim %c0, %select.concatenate, dims = [] {known_expanding_dimensions = array<i64>, known_nonexpanding_dimensions = array<i64>} : (tensor<f32>, tensor<4xi32>) -> tensor<?x16x8x8xf32>
     %select = stablehlo.select %le, %select.dynamic_broadcast_in_dim, %x0 : (tensor<?x16x8x8xi1>, tensor<?x16x8x8xf32>, tensor<?x16x8x8xf32>) -> tensor<?x16x8x8xf32>
     return %select : tensor<?x16x8x8xf32>
   }
   func.func private @batch_norm_2(%x0: tensor<?x32x8x8xf32>, %x1: tensor<32xf32>, %x2: tensor<32xf32>, %x3: tensor<32xf32>, %x4: tensor<32xf32>) -> tensor<?x32x8x8xf32> {
     %c1.0e-05 = stablehlo.constant dense<1.0e-05> : tensor<32xf32>
-    %table = stablehlo.constant dense<32> : tensor<1xi64>
-    %table_2 = stablehlo.constant dense<8> : tensor<1xi64>
+    %table = stablehlo.constant dense<32> : tensor<1xi32>
+    %table_2 = stablehlo.constant dense<8> : tensor<1xi32>
     %add = stablehlo.add %x4, %c1.0e-05 : tensor<32xf32>
     %rsqrt = stablehlo.rsqrt %add : tensor<32xf32>
     %mul = stablehlo.multiply %rsqrt, %x1 : tensor<32xf32>
@@ -88,33 +88,33 @@ module @main_graph {
     %reshape = stablehlo.reshape %neg : (tensor<32xf32>) -> tensor<32x1x1xf32>
     %add.get_dimension_size = stablehlo.get_dimension_size %x0, dim = 0 : (tensor<?x32x8x8xf32>) -> tensor<i32>
     %add.reshape = stablehlo.reshape %add.get_dimension_size : (tensor<i32>) -> tensor<1xi32>
-    %add.concatenate = stablehlo.concatenate %add.reshape, %table, %table_2, %table_2, dim = 0 : (tensor<1xi32>, tensor<1xi64>, tensor<1xi64>, tensor<1xi64>) -> tensor<4xi32>
-    %add.dynamic_broadcast_in_dim = stablehlo.dynamic_broadcast_in_dim %reshape, %add.concatenate, dims = [1, 2, 3] : (tensor<32x1x1xf32>, tensor<4xi32>) -> tensor<?x32x8x8xf32>
+    %add.concatenate = stablehlo.concatenate %add.reshape, %table, %table_2, %table_2, dim = 0 : (tensor<1xi32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<4xi32>
+    %add.dynamic_broadcast_in_dim = stablehlo.dynamic_broadcast_in_dim %reshape, %add.concatenate, dims = [1, 2, 3] {known_expanding_dimensions = array<i64: 1, 2>, known_nonexpanding_dimensions = array<i64: 0>} : (tensor<32x1x1xf32>, tensor<4xi32>) -> tensor<?x32x8x8xf32>
     %add_2 = stablehlo.add %x0, %add.dynamic_broadcast_in_dim : tensor<?x32x8x8xf32>
     %reshape_2 = stablehlo.reshape %mul : (tensor<32xf32>) -> tensor<32x1x1xf32>
     %mul.reshape = stablehlo.reshape %add.get_dimension_size : (tensor<i32>) -> tensor<1xi32>
-    %mul.concatenate = stablehlo.concatenate %mul.reshape, %table, %table_2, %table_2, dim = 0 : (tensor<1xi32>, tensor<1xi64>, tensor<1xi64>, tensor<1xi64>) -> tensor<4xi32>
-    %mul.dynamic_broadcast_in_dim = stablehlo.dynamic_broadcast_in_dim %reshape_2, %mul.concatenate, dims = [1, 2, 3] : (tensor<32x1x1xf32>, tensor<4xi32>) -> tensor<?x32x8x8xf32>
+    %mul.concatenate = stablehlo.concatenate %mul.reshape, %table, %table_2, %table_2, dim = 0 : (tensor<1xi32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<4xi32>
+    %mul.dynamic_broadcast_in_dim = stablehlo.dynamic_broadcast_in_dim %reshape_2, %mul.concatenate, dims = [1, 2, 3] {known_expanding_dimensions = array<i64: 1, 2>, known_nonexpanding_dimensions = array<i64: 0>} : (tensor<32x1x1xf32>, tensor<4xi32>) -> tensor<?x32x8x8xf32>
     %mul_2 = stablehlo.multiply %add_2, %mul.dynamic_broadcast_in_dim : tensor<?x32x8x8xf32>
     %reshape_3 = stablehlo.reshape %x2 : (tensor<32xf32>) -> tensor<32x1x1xf32>
     %add.reshape_2 = stablehlo.reshape %add.get_dimension_size : (tensor<i32>) -> tensor<1xi32>
-    %add.concatenate_2 = stablehlo.concatenate %add.reshape_2, %table, %table_2, %table_2, dim = 0 : (tensor<1xi32>, tensor<1xi64>, tensor<1xi64>, tensor<1xi64>) -> tensor<4xi32>
-    %add.dynamic_broadcast_in_dim_2 = stablehlo.dynamic_broadcast_in_dim %reshape_3, %add.concatenate_2, dims = [1, 2, 3] : (tensor<32x1x1xf32>, tensor<4xi32>) -> tensor<?x32x8x8xf32>
+    %add.concatenate_2 = stablehlo.concatenate %add.reshape_2, %table, %table_2, %table_2, dim = 0 : (tensor<1xi32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<4xi32>
+    %add.dynamic_broadcast_in_dim_2 = stablehlo.dynamic_broadcast_in_dim %reshape_3, %add.concatenate_2, dims = [1, 2, 3] {known_expanding_dimensions = array<i64: 1, 2>, known_nonexpanding_dimensions = array<i64: 0>} : (tensor<32x1x1xf32>, tensor<4xi32>) -> tensor<?x32x8x8xf32>
     %add_3 = stablehlo.add %mul_2, %add.dynamic_broadcast_in_dim_2 : tensor<?x32x8x8xf32>
     return %add_3 : tensor<?x32x8x8xf32>
   }
   func.func private @relu_2(%x0: tensor<?x32x8x8xf32>) -> tensor<?x32x8x8xf32> {
     %c0 = stablehlo.constant dense<0.0> : tensor<f32>
-    %table = stablehlo.constant dense<32> : tensor<1xi64>
-    %table_2 = stablehlo.constant dense<8> : tensor<1xi64>
+    %table = stablehlo.constant dense<32> : tensor<1xi32>
+    %table_2 = stablehlo.constant dense<8> : tensor<1xi32>
     %le.get_dimension_size = stablehlo.get_dimension_size %x0, dim = 0 : (tensor<?x32x8x8xf32>) -> tensor<i32>
     %le.reshape = stablehlo.reshape %le.get_dimension_size : (tensor<i32>) -> tensor<1xi32>
-    %le.concatenate = stablehlo.concatenate %le.reshape, %table, %table_2, %table_2, dim = 0 : (tensor<1xi32>, tensor<1xi64>, tensor<1xi64>, tensor<1xi64>) -> tensor<4xi32>
-    %le.dynamic_broadcast_in_dim = stablehlo.dynamic_broadcast_in_dim %c0, %le.concatenate, dims = [] : (tensor<f32>, tensor<4xi32>) -> tensor<?x32x8x8xf32>
+    %le.concatenate = stablehlo.concatenate %le.reshape, %table, %table_2, %table_2, dim = 0 : (tensor<1xi32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<4xi32>
+    %le.dynamic_broadcast_in_dim = stablehlo.dynamic_broadcast_in_dim %c0, %le.concatenate, dims = [] {known_expanding_dimensions = array<i64>, known_nonexpanding_dimensions = array<i64>} : (tensor<f32>, tensor<4xi32>) -> tensor<?x32x8x8xf32>
     %le = stablehlo.compare LE, %x0, %le.dynamic_broadcast_in_dim, FLOAT : (tensor<?x32x8x8xf32>, tensor<?x32x8x8xf32>) -> tensor<?x32x8x8xi1>
     %select.reshape = stablehlo.reshape %le.get_dimension_size : (tensor<i32>) -> tensor<1xi32>
-    %select.concatenate = stablehlo.concatenate %select.reshape, %table, %table_2, %table_2, dim = 0 : (tensor<1xi32>, tensor<1xi64>, tensor<1xi64>, tensor<1xi64>) -> tensor<4xi32>
-    %select.dynamic_broadcast_in_dim = stablehlo.dynamic_broadcast_in_dim %c0, %select.concatenate, dims = [] : (tensor<f32>, tensor<4xi32>) -> tensor<?x32x8x8xf32>
+    %select.concatenate = stablehlo.concatenate %select.reshape, %table, %table_2, %table_2, dim = 0 : (tensor<1xi32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<4xi32>
+    %select.dynamic_broadcast_in_dim = stablehlo.dynamic_broadcast_in_dim %c0, %select.concatenate, dims = [] {known_expanding_dimensions = array<i64>, known_nonexpanding_dimensions = array<i64>} : (tensor<f32>, tensor<4xi32>) -> tensor<?x32x8x8xf32>
     %select = stablehlo.select %le, %select.dynamic_broadcast_in_dim, %x0 : (tensor<?x32x8x8xi1>, tensor<?x32x8x8xf32>, tensor<?x32x8x8xf32>) -> tensor<?x32x8x8xf32>
     return %select : tensor<?x32x8x8xf32>
   }
@@ -129,8 +129,8 @@ module @main_graph {
   }
   func.func private @batch_norm_3(%x0: tensor<?x64x4x4xf32>, %x1: tensor<64xf32>, %x2: tensor<64xf32>, %x3: tensor<64xf32>, %x4: tensor<64xf32>) -> tensor<?x64x4x4xf32> {
     %c1.0e-05 = stablehlo.constant dense<1.0e-05> : tensor<64xf32>
-    %table = stablehlo.constant dense<64> : tensor<1xi64>
-    %table_2 = stablehlo.constant dense<4> : tensor<1xi64>
+    %table = stablehlo.constant dense<64> : tensor<1xi32>
+    %table_2 = stablehlo.constant dense<4> : tensor<1xi32>
     %add = stablehlo.add %x4, %c1.0e-05 : tensor<64xf32>
     %rsqrt = stablehlo.rsqrt %add : tensor<64xf32>
     %mul = stablehlo.multiply %rsqrt, %x1 : tensor<64xf32>
@@ -138,33 +138,33 @@ module @main_graph {
     %reshape = stablehlo.reshape %neg : (tensor<64xf32>) -> tensor<64x1x1xf32>
     %add.get_dimension_size = stablehlo.get_dimension_size %x0, dim = 0 : (tensor<?x64x4x4xf32>) -> tensor<i32>
     %add.reshape = stablehlo.reshape %add.get_dimension_size : (tensor<i32>) -> tensor<1xi32>
-    %add.concatenate = stablehlo.concatenate %add.reshape, %table, %table_2, %table_2, dim = 0 : (tensor<1xi32>, tensor<1xi64>, tensor<1xi64>, tensor<1xi64>) -> tensor<4xi32>
-    %add.dynamic_broadcast_in_dim = stablehlo.dynamic_broadcast_in_dim %reshape, %add.concatenate, dims = [1, 2, 3] : (tensor<64x1x1xf32>, tensor<4xi32>) -> tensor<?x64x4x4xf32>
+    %add.concatenate = stablehlo.concatenate %add.reshape, %table, %table_2, %table_2, dim = 0 : (tensor<1xi32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<4xi32>
+    %add.dynamic_broadcast_in_dim = stablehlo.dynamic_broadcast_in_dim %reshape, %add.concatenate, dims = [1, 2, 3] {known_expanding_dimensions = array<i64: 1, 2>, known_nonexpanding_dimensions = array<i64: 0>} : (tensor<64x1x1xf32>, tensor<4xi32>) -> tensor<?x64x4x4xf32>
     %add_2 = stablehlo.add %x0, %add.dynamic_broadcast_in_dim : tensor<?x64x4x4xf32>
     %reshape_2 = stablehlo.reshape %mul : (tensor<64xf32>) -> tensor<64x1x1xf32>
     %mul.reshape = stablehlo.reshape %add.get_dimension_size : (tensor<i32>) -> tensor<1xi32>
-    %mul.concatenate = stablehlo.concatenate %mul.reshape, %table, %table_2, %table_2, dim = 0 : (tensor<1xi32>, tensor<1xi64>, tensor<1xi64>, tensor<1xi64>) -> tensor<4xi32>
-    %mul.dynamic_broadcast_in_dim = stablehlo.dynamic_broadcast_in_dim %reshape_2, %mul.concatenate, dims = [1, 2, 3] : (tensor<64x1x1xf32>, tensor<4xi32>) -> tensor<?x64x4x4xf32>
+    %mul.concatenate = stablehlo.concatenate %mul.reshape, %table, %table_2, %table_2, dim = 0 : (tensor<1xi32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<4xi32>
+    %mul.dynamic_broadcast_in_dim = stablehlo.dynamic_broadcast_in_dim %reshape_2, %mul.concatenate, dims = [1, 2, 3] {known_expanding_dimensions = array<i64: 1, 2>, known_nonexpanding_dimensions = array<i64: 0>} : (tensor<64x1x1xf32>, tensor<4xi32>) -> tensor<?x64x4x4xf32>
     %mul_2 = stablehlo.multiply %add_2, %mul.dynamic_broadcast_in_dim : tensor<?x64x4x4xf32>
     %reshape_3 = stablehlo.reshape %x2 : (tensor<64xf32>) -> tensor<64x1x1xf32>
     %add.reshape_2 = stablehlo.reshape %add.get_dimension_size : (tensor<i32>) -> tensor<1xi32>
-    %add.concatenate_2 = stablehlo.concatenate %add.reshape_2, %table, %table_2, %table_2, dim = 0 : (tensor<1xi32>, tensor<1xi64>, tensor<1xi64>, tensor<1xi64>) -> tensor<4xi32>
-    %add.dynamic_broadcast_in_dim_2 = stablehlo.dynamic_broadcast_in_dim %reshape_3, %add.concatenate_2, dims = [1, 2, 3] : (tensor<64x1x1xf32>, tensor<4xi32>) -> tensor<?x64x4x4xf32>
+    %add.concatenate_2 = stablehlo.concatenate %add.reshape_2, %table, %table_2, %table_2, dim = 0 : (tensor<1xi32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<4xi32>
+    %add.dynamic_broadcast_in_dim_2 = stablehlo.dynamic_broadcast_in_dim %reshape_3, %add.concatenate_2, dims = [1, 2, 3] {known_expanding_dimensions = array<i64: 1, 2>, known_nonexpanding_dimensions = array<i64: 0>} : (tensor<64x1x1xf32>, tensor<4xi32>) -> tensor<?x64x4x4xf32>
     %add_3 = stablehlo.add %mul_2, %add.dynamic_broadcast_in_dim_2 : tensor<?x64x4x4xf32>
     return %add_3 : tensor<?x64x4x4xf32>
   }
   func.func private @relu_3(%x0: tensor<?x64x4x4xf32>) -> tensor<?x64x4x4xf32> {
     %c0 = stablehlo.constant dense<0.0> : tensor<f32>
-    %table = stablehlo.constant dense<64> : tensor<1xi64>
-    %table_2 = stablehlo.constant dense<4> : tensor<1xi64>
+    %table = stablehlo.constant dense<64> : tensor<1xi32>
+    %table_2 = stablehlo.constant dense<4> : tensor<1xi32>
     %le.get_dimension_size = stablehlo.get_dimension_size %x0, dim = 0 : (tensor<?x64x4x4xf32>) -> tensor<i32>
     %le.reshape = stablehlo.reshape %le.get_dimension_size : (tensor<i32>) -> tensor<1xi32>
-    %le.concatenate = stablehlo.concatenate %le.reshape, %table, %table_2, %table_2, dim = 0 : (tensor<1xi32>, tensor<1xi64>, tensor<1xi64>, tensor<1xi64>) -> tensor<4xi32>
-    %le.dynamic_broadcast_in_dim = stablehlo.dynamic_broadcast_in_dim %c0, %le.concatenate, dims = [] : (tensor<f32>, tensor<4xi32>) -> tensor<?x64x4x4xf32>
+    %le.concatenate = stablehlo.concatenate %le.reshape, %table, %table_2, %table_2, dim = 0 : (tensor<1xi32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<4xi32>
+    %le.dynamic_broadcast_in_dim = stablehlo.dynamic_broadcast_in_dim %c0, %le.concatenate, dims = [] {known_expanding_dimensions = array<i64>, known_nonexpanding_dimensions = array<i64>} : (tensor<f32>, tensor<4xi32>) -> tensor<?x64x4x4xf32>
     %le = stablehlo.compare LE, %x0, %le.dynamic_broadcast_in_dim, FLOAT : (tensor<?x64x4x4xf32>, tensor<?x64x4x4xf32>) -> tensor<?x64x4x4xi1>
     %select.reshape = stablehlo.reshape %le.get_dimension_size : (tensor<i32>) -> tensor<1xi32>
-    %select.concatenate = stablehlo.concatenate %select.reshape, %table, %table_2, %table_2, dim = 0 : (tensor<1xi32>, tensor<1xi64>, tensor<1xi64>, tensor<1xi64>) -> tensor<4xi32>
-    %select.dynamic_broadcast_in_dim = stablehlo.dynamic_broadcast_in_dim %c0, %select.concatenate, dims = [] : (tensor<f32>, tensor<4xi32>) -> tensor<?x64x4x4xf32>
+    %select.concatenate = stablehlo.concatenate %select.reshape, %table, %table_2, %table_2, dim = 0 : (tensor<1xi32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<4xi32>
+    %select.dynamic_broadcast_in_dim = stablehlo.dynamic_broadcast_in_dim %c0, %select.concatenate, dims = [] {known_expanding_dimensions = array<i64>, known_nonexpanding_dimensions = array<i64>} : (tensor<f32>, tensor<4xi32>) -> tensor<?x64x4x4xf32>
     %select = stablehlo.select %le, %select.dynamic_broadcast_in_dim, %x0 : (tensor<?x64x4x4xi1>, tensor<?x64x4x4xf32>, tensor<?x64x4x4xf32>) -> tensor<?x64x4x4xf32>
     return %select : tensor<?x64x4x4xf32>
   }
@@ -178,12 +178,12 @@ module @main_graph {
     return %reduce_window : tensor<?x64x2x2xf32>
   }
   func.func private @linear(%x0: tensor<?x256xf32>, %x1: tensor<10x256xf32>, %x2: tensor<10xf32>) -> tensor<?x10xf32> {
-    %table = stablehlo.constant dense<10> : tensor<1xi64>
+    %table = stablehlo.constant dense<10> : tensor<1xi32>
     %matmul = stablehlo.dot_general %x0, %x1, contracting_dims = [1] x [1] : (tensor<?x256xf32>, tensor<10x256xf32>) -> tensor<?x10xf32>
     %add.get_dimension_size = stablehlo.get_dimension_size %x0, dim = 0 : (tensor<?x256xf32>) -> tensor<i32>
     %add.reshape = stablehlo.reshape %add.get_dimension_size : (tensor<i32>) -> tensor<1xi32>
-    %add.concatenate = stablehlo.concatenate %add.reshape, %table, dim = 0 : (tensor<1xi32>, tensor<1xi64>) -> tensor<2xi32>
-    %add.dynamic_broadcast_in_dim = stablehlo.dynamic_broadcast_in_dim %x2, %add.concatenate, dims = [1] : (tensor<10xf32>, tensor<2xi32>) -> tensor<?x10xf32>
+    %add.concatenate = stablehlo.concatenate %add.reshape, %table, dim = 0 : (tensor<1xi32>, tensor<1xi32>) -> tensor<2xi32>
+    %add.dynamic_broadcast_in_dim = stablehlo.dynamic_broadcast_in_dim %x2, %add.concatenate, dims = [1] {known_expanding_dimensions = array<i64>, known_nonexpanding_dimensions = array<i64: 0>} : (tensor<10xf32>, tensor<2xi32>) -> tensor<?x10xf32>
     %add = stablehlo.add %matmul, %add.dynamic_broadcast_in_dim : tensor<?x10xf32>
     return %add : tensor<?x10xf32>
   }

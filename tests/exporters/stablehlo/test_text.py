@@ -18,6 +18,7 @@ from graphtool.importers.stablehlo import import_text
 from graphtool.io.weights import weight
 from graphtool.ir.graph import Graph, Location, Module, TensorType
 from graphtool.ir.trace import Builder, trace
+from graphtool.symbolic import symbol, symbols
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 F = TensorType(dtypes.float32, (2, 3))
@@ -58,6 +59,22 @@ def test_samples(name: str, request: pytest.FixtureRequest) -> None:
     module = import_onnx(Path("samples") / f"{name}.onnx") if name == "digits" else import_model(
         f"samples/{name}.py:model")
     golden(name, stablehlo_of(module, elide=True), request)
+
+
+def test_open_sizes_keep_their_names_and_bounds() -> None:
+    batch, half = symbol("batch", 1, 64), symbol("half", 1)
+    def fn(x: Any, y: Any) -> Any:
+        wide = o.broadcast(o.reduce_max(x, axes=(1,)), shape=(batch, 2 * half))
+        return o.cumulative(o.pad(y, lo=(0, 1), hi=(0, half - 1)), kind="sum", axis=1) + wide
+    types = [TensorType(dtypes.float32, (batch, d)) for d in (2 * half, half)]
+    module = Module(trace(fn, types), ("y",), {s.name: s for t in types for d in t.shape
+                                               for s in symbols(d)})
+    again = import_text(stablehlo_of(module))
+    assert {k: (s.lo, s.hi) for k, s in again.symbols.items()} == {
+        "batch": (1, 64), "half": (1, None)}
+    xs = {"x0": np.ones((3, 8), np.float32), "x1": np.ones((3, 4), np.float32)}
+    (got,), (want,) = (list(interp.run(m, xs).values()) for m in (again, module))
+    np.testing.assert_array_equal(got, want)
 
 
 def test_numbers() -> None:

@@ -29,6 +29,7 @@ class Entry:
         self.free: dict[str, Symbol] = {}
         self.named: dict[str, Dim] = {}  # every open size, also one that is a number by now
         self.told = importer.names.sizes or written(main) or polymorphic(main)
+        self.bounds = written_bounds(main)
         names = argument_names(importer, main)
         parts = [[self._input(i, k, n) for n, k in leaves(a.kind, name)] for i, (a, name) in
                  enumerate(zip(main.arguments, names, strict=True))]
@@ -63,7 +64,7 @@ class Entry:
         return self._symbol(said if parts == [said] else f"{name}_{axis}")
 
     def _symbol(self, key: str) -> Dim:
-        bounds = self.importer.dynamic.get(key)
+        bounds = self.importer.dynamic.get(key, self.bounds.get(key))
         lo, hi = (bounds[0], bounds[1]) if isinstance(bounds, tuple) else (1, None)
         made = self.importer.found.facts.size(key, lo, hi)
         self.named[key] = made
@@ -107,6 +108,13 @@ def written(main: Function) -> list[list[str]]:
     """
     rows = [str(a.attrs.get("graphtool.sizes") or "") for a in main.arguments]
     return [[d.strip() for d in split_dims(row)] for row in rows] if any(rows) else []
+
+
+def written_bounds(main: Function) -> dict[str, tuple[int, int | None]]:
+    """The bounds of open sizes as our own exporter writes them: `{batch = [1, 64]}`, the upper one
+    left out where there is none."""
+    rows = [r for a in main.arguments for r in (a.attrs.get("graphtool.bounds") or {}).items()]
+    return {name: (int(row[0]), int(row[1]) if len(row) > 1 else None) for name, row in rows}
 
 
 _SPECS = re.compile(r"polymorphic shapes specifications: (.*?\))\.( |$)")

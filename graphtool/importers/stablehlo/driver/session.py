@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import time
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from graphtool.errors import InputError, Unsupported
@@ -50,7 +53,7 @@ class Session:
         a region, whose values are none of the program's."""
         if self.builder is not self.outer:
             raise Refused("it stands in a region of another operation")
-        line = self.program.text.count("\n", 0, op.at) + 1
+        line = self.line(op)
         name, n = f"{EXPECTED}line{line}", 2
         while name in self.expected:
             name, n = f"{EXPECTED}line{line}_{n}", n + 1
@@ -67,9 +70,19 @@ class Session:
         return tuple(Unsupported(name, reason, tuple(places))
                      for (name, reason), places in self.refusals.items())
 
+    @cached_property
+    def ends(self) -> list[int]:
+        """The offsets at which lines end: to count them for each operation takes seconds where
+        weights of megabytes stand in the text."""
+        return [m.start() for m in re.finditer("\n", self.program.text)]
+
+    def line(self, op: Operation) -> int:
+        """The line of an operation, from 1."""
+        return bisect_left(self.ends, op.at) + 1
+
     def place(self, op: Operation) -> str:
         """The place of an operation for a message: its line, and that of the Python source."""
-        line = f"line {self.program.text.count(chr(10), 0, op.at) + 1}"
+        line = f"line {self.line(op)}"
         key = self.places.key(op.origin)
         return f"{self.places.table[key].at} ({line})" if key else line
 
