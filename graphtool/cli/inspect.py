@@ -29,7 +29,8 @@ Why = Annotated[bool, typer.Option(
     "--why", help="Print which kernels were chosen, over which others, and which rules made the "
     "nodes.")]
 As = Annotated[str | None, typer.Option(
-    "--as", metavar="FORMAT", help="Print the graph as stablehlo, with large weights left out.")]
+    "--as", metavar="FORMAT", help="Print the graph in another language: functional "
+    "(let-bindings), fx (torch.fx's table), stablehlo, loops or c. Large weights are left out.")]
 OneNode = Annotated[str | None, typer.Option(
     "--node", metavar="NAME", help="With --why: only this node or kernel.")]
 WhyNotFused = Annotated[tuple[str, str] | None, typer.Option(
@@ -46,7 +47,8 @@ def show(graph: Shown, stats: Stats = False, tabular: Tabular = False,
 
     The listing can be read back: `graphtool show m.graph.json | graphtool opt -`. Of a program it
     prints the memory plan, the steps and the loops, of a build what it contains; with --json these
-    are printed as the JSON that they are."""
+    are printed as the JSON that they are. For --as loops and --as c, a graph that has not been
+    optimised goes through the default passes first."""
     from graphtool.cli.artifacts import kind_of, show_artifact
     if why or why_not_fused or node is not None:
         _show_why(graph, node, why_not_fused, json, entry, capture)
@@ -57,11 +59,7 @@ def show(graph: Shown, stats: Stats = False, tabular: Tabular = False,
         show_artifact(graph, kind, [name for name, value in given.items() if value], json, entry)
         return
     if as_ is not None:
-        if as_ != "stablehlo":
-            raise UsageError("GT3017", f"unknown format {as_!r}", hint="stablehlo")
-        from graphtool.exporters.stablehlo import stablehlo_of
-        sources.write(None, stablehlo_of(
-            sources.load(graph, sources.captured(capture)), elide=True))
+        _show_as(as_, sources.load(graph, sources.captured(capture)), json)
         return
     from graphtool.ir.op import CATEGORIES
     if category not in (None, *CATEGORIES):
@@ -85,6 +83,23 @@ def show(graph: Shown, stats: Stats = False, tabular: Tabular = False,
         from graphtool.ir.listing import Form, listing
         terminal.lines(listing(module, Form("embed", where=where, full=True) if full else Form(
             weights=relpath(side) if side else "", where=where, notes=notes(module.graph))))
+
+
+def _show_as(form: str, module: Any, json: bool) -> None:
+    from graphtool.report.listing import FxListing, fx_rows
+    from graphtool.report.texts import TEXTS
+    if form != "fx":
+        if form not in TEXTS:
+            raise UsageError("GT3017", f"unknown format {form!r}",
+                             hint=one_of(form, (*TEXTS, "fx")))
+        terminal.lines(TEXTS[form](module))
+        return
+    found = fx_rows(module)
+    if json:
+        terminal.report(FxListing(found), True, ())
+    else:
+        terminal.table(("opcode", "name", "target", "args", "kwargs"),
+                       [(r.opcode, r.name, r.target, r.args, r.kwargs) for r in found])
 
 
 def _show_why(source: str, node: str | None, pair: tuple[str, str] | None, json: bool,

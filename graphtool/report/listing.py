@@ -9,6 +9,8 @@ import msgspec
 from graphtool.ir.graph import Graph, Module, Node, Value, is_constant
 from graphtool.ir.text import attr_text, literal_text, shown_attrs, value_names
 
+DATA = "data"  # the category of what holds values and computes none
+
 
 class Row(msgspec.Struct):
     """One value or node of the table."""
@@ -32,11 +34,51 @@ def rows(module: Module, category: str | None = None) -> list[Row]:
     """The table's rows; with a category, only its nodes."""
     graph = module.graph
     names = value_names(graph)
-    found = [Row("input", "", names[v], "", "", str(v.type), "") for v in graph.inputs]
+    found = [Row("input", DATA, names[v], "", "", str(v.type), "") for v in graph.inputs]
     found += list(_node_rows(graph, names, ""))
-    found += [Row("output", "", name, "", names[v], str(v.type), "")
+    found += [Row("output", DATA, name, "", names[v], str(v.type), "")
               for name, v in zip(module.output_names, graph.outputs, strict=True)]
     return [r for r in found if category in (None, r.category)]
+
+
+class FxRow(msgspec.Struct):
+    """One line of the table that torch.fx would print of the graph."""
+
+    opcode: str  # placeholder | get_attr | call_function | output
+    name: str
+    target: str
+    args: str
+    kwargs: str
+
+
+class FxListing(msgspec.Struct):
+    """All of `show --as fx --json`; schemas/fx-listing.schema.json is made from it."""
+
+    rows: list[FxRow]
+
+
+def fx_rows(module: Module) -> list[FxRow]:
+    """The graph in the words of torch.fx: inputs are placeholders, weights are fetched by their
+    names, ops are functions that are called, and one last row returns the results. Regions of
+    control flow are arguments, as graphs."""
+    graph, names = module.graph, value_names(module.graph)
+    found = [FxRow("placeholder", names[v], names[v], "()", "{}") for v in graph.inputs]
+    for node in graph.nodes:
+        name = ", ".join(names[v] for v in node.outputs)
+        if is_constant(node):
+            found.append(FxRow("get_attr", name, name.removeprefix("@"), "()", "{}"))
+            continue
+        args = [names[x] if isinstance(x, Value) else literal_text(x) for x in node.inputs]
+        named = [f"{k}: {attr_text(v)}" for k, v in shown_attrs(node).items()]
+        found.append(FxRow("call_function", name, node.op.name, _tuple(args),
+                           f"{{{', '.join(named)}}}"))
+    found.append(FxRow("output", "output", "output", _tuple([
+        _tuple([names[v] for v in graph.outputs])]), "{}"))
+    return found
+
+
+def _tuple(items: list[str]) -> str:
+    return f"({', '.join(items)}{',' if len(items) == 1 else ''})"
 
 
 def _node_rows(graph: Graph, names: dict[Value, str], prefix: str) -> Iterator[Row]:

@@ -23,7 +23,7 @@ from graphtool.report.git import GitStatus, HookReport, Review
 from graphtool.report.graph_schema import constrain
 from graphtool.report.journal import Event
 from graphtool.report.lineage import Lineage
-from graphtool.report.listing import Listing
+from graphtool.report.listing import FxListing, Listing
 from graphtool.report.profile import Profile
 from graphtool.report.quantised import QuantiseReport
 from graphtool.report.stats import Stats
@@ -34,7 +34,8 @@ from graphtool.tune.search import TuneReport
 _WIDTH = 120
 TYPES: dict[str, Any] = {
     "graph": GraphFile, "program": ProgramFile, "build": Manifest, "stats": Stats,
-    "listing": Listing, "diff": Diff, "ops": Ops, "passes": Passes, "support": Support,
+    "listing": Listing, "fx-listing": FxListing, "diff": Diff, "ops": Ops, "passes": Passes,
+    "support": Support,
     "doctor": Doctor, "bench": Bench, "profile": Profile, "tune": TuneReport,
     "tuning": Row, "why": WhyReport, "why-not-fused": WhyNot,
     "captures": Captures, "quantise": QuantiseReport, "git-status": GitStatus,
