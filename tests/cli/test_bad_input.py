@@ -135,7 +135,7 @@ def test_a_stdin_that_is_no_graph(gt: Cli, monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_what_nobody_foresaw_leaves_a_reproducer(gt: Cli, monkeypatch: pytest.MonkeyPatch,
                                                  tmp_path: Path) -> None:
-    def fail(_: object) -> None:
+    def fail(*_: object) -> None:
         raise ZeroDivisionError("a fault\nin two lines")
     monkeypatch.setattr("graphtool.cli.sources.read", fail)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
@@ -151,7 +151,7 @@ def test_what_nobody_foresaw_leaves_a_reproducer(gt: Cli, monkeypatch: pytest.Mo
     (MemoryError(), 3), (InternalError("GT7001", "declared twice"), 70), (SystemExit(3), 3)])
 def test_exit_codes(fault: BaseException, code: int, gt: Cli, monkeypatch: pytest.MonkeyPatch,
                     tmp_path: Path) -> None:
-    def fail(_: object) -> None:
+    def fail(*_: object) -> None:
         raise fault
     monkeypatch.setattr("graphtool.cli.sources.read", fail)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
