@@ -34,6 +34,8 @@ COMMANDS = {
     "fuzz": "random ONNX graphs, torch modules and files; compiled graphs under sanitizers",
     "opinfo": "run torch's own sample inputs through the evaluator and compiled C",
     "jaxops": "functions of JAX through StableHLO: the evaluator and compiled C beside JAX",
+    "stablehlo": "every operation of StableHLO × types × shapes: evaluator and C beside XLA",
+    "jaxprograms": "programs of JAX: forward, gradient, training step, and speed beside jax.jit",
     "dynamo": "time torch.compile by graphtool, by inductor, and eager torch",
 }
 OF_TASKS = ("training", "parity", "rounding")  # the others are about the zoo, or their own

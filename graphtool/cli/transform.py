@@ -38,6 +38,8 @@ def import_(source: Annotated[str, typer.Argument(
     if written:
         terminal.note("checked: all types follow from the ops, and the weights have their hashes")
         return 0
+    if ignored := module.meta.get("ignored"):
+        terminal.note(f"ignored: {ignored}")
     if rules := required(module):
         terminal.note(f"required of every run: {', '.join(rules)}")
         if sizes := [f"--dynamic {shlex.quote(d)}" for d in dynamic_options(module)

@@ -47,17 +47,45 @@ def open_sizes() -> str:
     return str(made.mlir_module())
 
 
+OPERATIONS = [
+    "map f32", "torch_index_select batch", "einsum bij,bkj->bik", "batch_norm_training f32",
+    "batch_norm_grad f32", "batch_norm_inference f32", "rng_bit_generator THREE_FRY ui32 [3, 5]",
+    "rng_bit_generator THREE_FRY ui64 [7]", "rng_bit_generator PHILOX ui64 [7]",
+    "all_reduce one device", "tuple one device", "scatter two tensors", "scatter batched mixed f32",
+    "scatter windows multiply complex<f32>", "sort any comparator", "divide i8 [25] special",
+    "remainder ui8 [25] special",
+    "chlo.broadcast_add complex<f32> [3, 5]", "chlo.broadcast_compare f32 -> i1 [3, 5]",
+    "chlo.mulhi i64 [3, 5]", "chlo.asin complex<f32> [3, 5]", "sqrt complex<f32> [3, 5]",
+    "power complex<f32> [3, 5]", "while counted complex<f32>", "case complex<f32> 1",
+    "reduce multiply complex<f32> [1, 2]", "reduce_window multiply complex<f32>",
+    "convolution plain complex<f32>", "dot_general batch complex<f32>",
+    "cholesky complex<f64> [2, 3, 3] true",
+    "triangular_solve complex<f64> [4, 4] false true false ADJOINT", "convolution no space f32",
+    "reduce_precision f32 [49]", "add quantised axis", "dot_general quantised tensor<3x5x!"]
+
+
+def operations() -> tuple[str, list[Any], list[Any]]:
+    """Operations of StableHLO in one program, the arrays that it reads, and the results of XLA.
+    Complex arrays are two."""
+    from benchmarks.stablehlo import by_xla, parts, together
+    from benchmarks.stablehlo_cases import all_cases
+    found = {c.name: c for c in all_cases()}
+    chosen = [found[n] for n in OPERATIONS]
+    results = [x for c in chosen for x in (c.expected or by_xla(c.text, c.inputs))]
+    return together(chosen), parts([x for c in chosen for x in c.inputs]), results
+
+
 def plain(text: str) -> str:
     """The text with names of files instead of paths."""
     return re.sub(r'"/[^"\n]*/([^"/\n]+\.py)"', r'"\1"', text)
 
 
 def main() -> None:
-    """Write the files of every named case."""
+    """Write the files of every named case, and of the operations of StableHLO."""
     (FOLDER.parent / "open" / "sizes.mlir").write_text(plain(open_sizes()))
     found = {c.name.replace(" ", "_"): c for c in all_cases()}
-    for name in NAMES:
-        text, inputs, outputs = exported(found[name])
+    made = {n: exported(found[n]) for n in NAMES} | {"stablehlo.operations": operations()}
+    for name, (text, inputs, outputs) in made.items():
         (FOLDER / f"{name}.mlir").write_text(plain(text))
         np.savez_compressed(FOLDER / f"{name}.npz", **{  # type: ignore[arg-type]
             f"{kind}_{i}": x for kind, xs in (("in", inputs), ("out", outputs))

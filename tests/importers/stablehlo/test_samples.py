@@ -19,7 +19,7 @@ SAMPLES = sorted(p.stem for p in FOLDER.glob("*.mlir"))
 COMPILED = [n for n in SAMPLES if n.startswith("programs") or n in (
     "lax.bitcast_convert_type", "lax.conv_mixed_axes", "lax.dot_general_types", "lax.gather",
     "lax.reduce_window_other", "lax.scan", "lax.scatter", "lax.sort", "lax.switch",
-    "numpy.at.set", "numpy.complex", "random.normal")]
+    "numpy.at.set", "numpy.complex", "random.normal", "stablehlo.operations")]
 Array = np.ndarray[Any, Any]
 
 

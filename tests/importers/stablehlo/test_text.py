@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from graphtool import interp
 from graphtool.errors import InputError
-from graphtool.importers.stablehlo import import_text
+from graphtool.importers.stablehlo import Names, import_text
 from graphtool.importers.stablehlo.text.attributes import Dense, dictionary
 from graphtool.importers.stablehlo.text.parser import parse
 from graphtool.importers.stablehlo.text.reader import Reader
@@ -79,7 +81,9 @@ FAULTS = {
                             "line 2, column 27"),
     "two functions": ("func.func @f() { return }\nfunc.func @f() { return }", "GT1303", "line 2"),
     "blocks": ("func.func @main() {\n^bb0:\n return }", "GT1304", "line 2, column 1"),
-    "resources": ("func.func @main() { return }\n{-# x #-}", "GT1304", "line 2, column 1"),
+    "a missing resource": (body("%0 = stablehlo.constant dense_resource<w> : tensor<2x3xf32>\n  "
+                                "return %0 : tensor<2x3xf32>"), "GT1304", "line 2, column 42"),
+    "open resources": ("func.func @main() { return }\n{-# x", "GT1302", "line 2, column 1"),
     "no main": ("func.func private @f() { return }", "GT1305", ""),
     "an unknown function": (body("%0 = call @g(%a) : (tensor<2x3xf32>) -> tensor<2x3xf32>\n  "
                                  "return %0 : tensor<2x3xf32>"), "GT1305", "line 2"),
@@ -125,3 +129,32 @@ def test_a_damaged_text_is_one_error(path: Path) -> None:
             import_text(one)
         except GraphtoolError as error:
             assert error.code.startswith("GT") and error.exit_code in (3, 4), error
+
+
+def test_arrays_behind_the_program_and_shardings() -> None:
+    module = import_text("""module @m {
+  sdy.mesh @mesh = <["x"=2]>
+  func.func @main(%a: tensor<2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>})
+      -> tensor<2xf32> {
+    %w = stablehlo.constant dense_resource<w.1> : tensor<2xf32>
+    %0 = sdy.sharding_constraint %a <@mesh, [{"x"}]> : tensor<2xf32>
+    %1 = stablehlo.add %0, %w : tensor<2xf32>
+    return %1 : tensor<2xf32>
+  }
+}
+{-#
+  dialect_resources: { builtin: { w.1: "0x040000000000803F00000040" } }
+#-}
+""")
+    assert "sharding" in module.meta["ignored"]
+    (got,) = interp.run(module, {"a": np.array([10, 20], np.float32)}).values()
+    np.testing.assert_array_equal(got, [11, 22])
+
+
+def test_one_function_of_a_file() -> None:
+    text = "".join(f"func.func @f{i}() -> tensor<i32> {{\n  %0 = stablehlo.constant dense<{i}> : "
+                   "tensor<i32>\n  return %0 : tensor<i32>\n}\n" for i in (1, 2))
+    assert interp.run(import_text(text), {}) == {"f1": 1, "f2": 2}
+    assert interp.run(import_text(text, names=Names(function="f2")), {}) == {"result": 2}
+    with pytest.raises(InputError, match="no function @f3"):
+        import_text(text, names=Names(function="f3"))

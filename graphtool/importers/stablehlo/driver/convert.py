@@ -6,6 +6,7 @@ A value is a Tracer (computed by the graph), an array (constant at import), a Sp
 
 from __future__ import annotations
 
+import re
 from collections import ChainMap
 from collections.abc import Sequence
 from dataclasses import replace
@@ -57,7 +58,8 @@ from graphtool.symbolic import known
 
 PASSES = frozenset(("call", "func.call", "stablehlo.composite", "stablehlo.optimization_barrier",
                     "stablehlo.tuple", "stablehlo.get_tuple_element", "stablehlo.after_all",
-                    "stablehlo.create_token"))  # what hands values on as they are
+                    "stablehlo.create_token", "sdy.sharding_constraint"))
+"""What hands values on as they are."""
 FLAT = frozenset(f"stablehlo.{name}" for name in (
     "while", "if", "case", "sort", "reduce", "reduce_window", "scatter", "map", "custom_call",
     "constant", "broadcast_in_dim", "dynamic_broadcast_in_dim", "broadcast",
@@ -66,6 +68,8 @@ FLAT = frozenset(f"stablehlo.{name}" for name in (
     "dynamic_update_slice", "select", "get_dimension_size"))
 """What moves values, or hands them to bodies: it sees their tensors, not what these mean."""
 _DEPTH = 64
+SHARDING = "sharding annotations: the graph is for one device"
+_SHARDED = re.compile(r"\bsdy\.mesh\b|mhlo\.sharding\s*=|@Sharding\b")
 _BAD = (ValueError, IndexError, TypeError, KeyError, ZeroDivisionError, OverflowError,
         MemoryError, AttributeError, AssertionError)
 
@@ -85,8 +89,9 @@ class Importer(Session):
             return None
         graph = prune(Graph(entered.inputs, tuple(self.builder.nodes), tuple(outputs)))
         names = boundary.output_names(main, self.names)
+        meta = {"ignored": SHARDING} if _SHARDED.search(self.program.text) else {}
         return Module(graph, tuple(boundary.distinct([*names, *self.expected])),
-                      entered.symbols(graph), self._locations(graph))
+                      entered.symbols(graph), self._locations(graph), meta=meta)
 
     def main(self) -> Function:
         """The function that the module computes: the caller's, `main`, the only public one, or

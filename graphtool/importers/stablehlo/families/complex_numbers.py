@@ -62,7 +62,8 @@ def _parts(ctx: Context, *xs: Any, **attrs: Any) -> Any:
     return Pair(*made)
 
 
-for _name in ("add", "subtract", "negate", "broadcast_in_dim", "dynamic_broadcast_in_dim",
+for _name in ("add", "subtract", "negate", "broadcast",
+              "broadcast_in_dim", "dynamic_broadcast_in_dim",
               "reshape", "dynamic_reshape", "transpose", "slice", "real_dynamic_slice", "reverse",
               "pad", "concatenate", "gather", "dynamic_gather", "dynamic_slice",
               "dynamic_update_slice", "optimization_barrier", "select"):
@@ -74,7 +75,7 @@ def _summed(ctx: Context, *xs: Any, **attrs: Any) -> Any:
     """Sums of parts; the body of a scatter may also replace. Other bodies run on the parts."""
     body = ctx.op.regions[0]
     replaces = ctx.op.name == "stablehlo.scatter" and body.operations[0].name == "return"
-    if simple_body(body) != "add" and not replaces:
+    if (simple_body(body) != "add" and not replaces) or attrs.get("dimensions") == []:
         return NotImplemented
     kinds = {a.name: real_kind(a.kind) for a in body.arguments}
     real = replace(body, arguments=tuple(replace(a, kind=kinds[a.name]) for a in body.arguments))
@@ -93,6 +94,12 @@ def _constant(ctx: Context, *, value: Any) -> Pair:
 
 def _each(x: Any, i: int) -> Any:
     return [_each(v, i) for v in x] if isinstance(x, list) else x[i]
+
+
+@paired("iota", "dynamic_iota")
+def _iota(ctx: Context, *xs: Any, **attrs: Any) -> Pair:
+    """0, 1, 2, … with an imaginary part of 0."""
+    return whole(HANDLERS[ctx.op.name].fn(real_context(ctx), *xs, **attrs))
 
 
 @paired("convert")

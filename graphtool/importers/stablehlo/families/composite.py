@@ -11,6 +11,7 @@ from graphtool import ops as o
 from graphtool.errors import InputError
 from graphtool.importers.assumptions import Assuming
 from graphtool.importers.stablehlo.driver.context import Context
+from graphtool.importers.stablehlo.driver.parts import PAIRED, Pair
 from graphtool.importers.stablehlo.driver.registry import Refused, add, stablehlo
 from graphtool.importers.stablehlo.driver.values import Asked, dtype_of
 from graphtool.importers.stablehlo.families.elementwise import cast
@@ -117,7 +118,10 @@ def composite(ctx: Context, *xs: Any, name: str, decomposition: Symbol,
     if name.startswith(OURS) and not ctx.vector:
         return own_op(ctx, name.removeprefix(OURS), xs, composite_attributes or {})
     own = name.removeprefix("chlo.") if name.startswith("chlo.") else ""
-    if own in WHOLE:
+    pairs = any(isinstance(x, Pair) for x in xs)
+    if pairs and name in PAIRED:
+        return PAIRED[name](ctx, *xs)
+    if own in WHOLE and not pairs:
         return WHOLE[own](ctx, *xs)
     if own == "top_k" and not ctx.vector:
         given = composite_attributes or {}

@@ -62,6 +62,8 @@ def _from_bytes(text: bytes, dtype: DType, shape: tuple[int, ...], count: int) -
     if dtype is dtypes.bool_:
         if len(data) == 1 and (data[0] in (0, 255) or count > 8):  # one byte for all elements
             return np.broadcast_to(np.array(data[0] != 0), shape)
+        if len(data) == count:
+            return np.not_equal(np.frombuffer(data, np.uint8), 0).reshape(shape)
         bits = np.unpackbits(np.frombuffer(data, np.uint8), bitorder="little")
         return bits[:count].astype(np.bool_).reshape(shape)
     found = np.frombuffer(data, dtype.numpy if not dtype.is_packed else np.uint8)

@@ -57,7 +57,9 @@ def _row(name: str, number: str, boolean: str) -> None:
             for x, other in (xs, xs[::-1]):
                 if literal(x) == _NEUTRAL[name] and shape_of(x) == shape_of(other):
                     return other
-        return ctx.apply(getattr(o, op), *xs)
+        found = ctx.apply(getattr(o, op), *xs)
+        whole = name in _BY_ZERO and dtype_of(xs[0]).is_integer
+        return _by_zero(ctx, name, found, *xs) if whole and not literal(xs[1]) else found
 
     def one(ctx: Context, x: Any) -> Any:
         return of(ctx, (x,))
@@ -69,6 +71,18 @@ def _row(name: str, number: str, boolean: str) -> None:
 
 for _name, (_number, _boolean) in _ROWS.items():
     _row(_name, _number, _boolean)
+
+
+_BY_ZERO = ("divide", "remainder")
+
+
+def _by_zero(ctx: Context, name: str, found: Any, a: Any, b: Any) -> Any:
+    """What XLA gives where an integer is divided by 0: all bits 1, and the remainder a."""
+    row = dtype_of(a)
+    zero, ones = np.zeros((), row.numpy), np.array(-1 if row.kind == "int" else row.high
+                                                   ).astype(row.numpy)
+    return ctx.apply(o.select, ctx.apply(o.eq, b, zero), ones if name == "divide" else a, found,
+                     kept=(0,))
 
 
 _NEUTRAL = {"maximum": -math.inf, "minimum": math.inf}
@@ -127,6 +141,8 @@ def cast(ctx: Context, x: Any, to: DType) -> Any:
     """x in another element type."""
     if isinstance(x, Sizes):
         return Sizes(x.array, to)
+    if dtype_of(x).is_packed and to.is_packed and dtype_of(x) is not to:
+        x = ctx.apply(o.cast, x, dtype=dtypes.int8)
     narrow = to.is_float and to.bits <= 8  # of others `saturate` says nothing
     return x if dtype_of(x) is to else ctx.apply(o.cast, x, dtype=to, saturate=not narrow)
 
@@ -181,10 +197,31 @@ def shift_right_arithmetic(ctx: Context, a: Any, b: Any) -> Any:
 
 def _shifted(ctx: Context, a: Any, b: Any, kind: str) -> Any:
     row = dtype_of(a)
+    if row.is_packed:
+        return _shifted_packed(ctx, a, b, kind)
     if row.kind == kind:
         return ctx.apply(o.shift_right, a, b)
     moved = ctx.apply(o.shift_right, _as_kind(ctx, a, kind), _as_kind(ctx, b, kind))
     return bits_as(ctx, moved, row)
+
+
+def _shifted_packed(ctx: Context, a: Any, b: Any, kind: str) -> Any:
+    """The shift of a type below 8 bits, in 16: its bits under 0, or under copies of the sign."""
+    row, wide = dtype_of(a), dtypes.int16
+    rest = np.full((), wide.bits - row.bits, wide.numpy)
+    up = ctx.apply(o.shift_left, cast(ctx, a, wide), rest)
+    low = cast(ctx, b, wide)
+    low = ctx.apply(o.and_, low, np.full((), (1 << row.bits) - 1, wide.numpy))
+    if kind == "int":
+        moved = ctx.apply(o.shift_right, ctx.apply(o.shift_right, up, rest), low)
+    else:
+        bits = ctx.apply(o.and_, cast(ctx, a, wide), np.full((), (1 << row.bits) - 1, wide.numpy))
+        moved = ctx.apply(o.shift_right, bits, low)
+    if row.kind == "int":  # the sign of the lower bits
+        moved = ctx.apply(o.shift_right, ctx.apply(o.shift_left, moved, rest), rest)
+    else:
+        moved = ctx.apply(o.and_, moved, np.full((), row.high, wide.numpy))
+    return cast(ctx, moved, row)
 
 
 @stablehlo("popcnt", elementwise=True)

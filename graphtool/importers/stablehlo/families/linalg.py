@@ -13,8 +13,10 @@ import numpy as np
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.importers.stablehlo.driver.context import Context
+from graphtool.importers.stablehlo.driver.parts import Pair
 from graphtool.importers.stablehlo.driver.registry import Refused, stablehlo
 from graphtool.importers.stablehlo.driver.values import spread
+from graphtool.importers.stablehlo.families import complex_matrices
 from graphtool.importers.stablehlo.families.composite import TARGETS
 from graphtool.ops.matrices import identity, swap_last_axes
 
@@ -105,6 +107,21 @@ def _gesdd(ctx: Context, a: Any) -> list[Any]:
     return [x, s, left, right, _fine(ctx, a)]
 
 
+def _complex_potrf(ctx: Context, a: Any, b: Any) -> list[Any]:
+    made = complex_matrices.cholesky(ctx, Pair(a, b), lower=_letter(ctx, "uplo") == "L")
+    return [made.real, made.imag, _fine(ctx, a)]
+
+
+def _complex_trsm(ctx: Context, a: Any, b: Any, c: Any, d: Any) -> list[Any]:
+    made = complex_matrices.solved(
+        ctx, Pair(a, b), Pair(c, d), _letter(ctx, "side") == "L", _letter(ctx, "uplo") == "L",
+        _letter(ctx, "diag") == "U", _letter(ctx, "trans_x"))
+    return [made.real, made.imag]
+
+
+for _type in "cz":
+    TARGETS[f"lapack_{_type}potrf_ffi"] = _complex_potrf
+    TARGETS[f"lapack_{_type}trsm_ffi"] = _complex_trsm
 for _name, _fn in (("potrf", _potrf), ("trsm", _trsm), ("getrf", _getrf), ("geqrf", _geqrf),
                    ("orgqr", _orgqr), ("syevd", _syevd), ("gesdd", _gesdd)):
     for _type in "sd":

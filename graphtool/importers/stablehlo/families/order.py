@@ -115,6 +115,13 @@ class _Comparator:
         op = self.made.get(name)
         return [] if op is None else [s for x in op.operands for s in self._sides(x)]
 
+    def arguments(self, name: str) -> set[int]:
+        """The operands of the sort that a value of the comparator is made of."""
+        if name in self.sides:
+            return {self.sides[name][0]}
+        op = self.made.get(name)
+        return set() if op is None else {i for x in op.operands for i in self.arguments(x)}
+
     def _twins(self, a: str, b: str, other: bool = True) -> bool:
         """Whether b is a with left and right arguments exchanged (or the same, without `other`)."""
         if a in self.sides and b in self.sides:
@@ -155,8 +162,9 @@ def _key(ctx: Context, rows: Sequence[Any], name: str, total: bool) -> Any:
     if index is not None:
         (key,) = flat([rows[index // 2]])
         return ctx.tensor(total_order(ctx, key)) if total and dtype_of(key).is_float else key
+    reads = _Comparator(region).arguments(name)
     of = [i for i in range(0, len(region.arguments), 2) if isinstance(
-        rows[i // 2], Tracer) and dtype_of(rows[i // 2]).is_float and all(
+        rows[i // 2], Tracer) and dtype_of(rows[i // 2]).is_float and reads == {i // 2} and all(
         isinstance(r, Tracer) for r in rows)]
     for i in of:
         row = dtype_of(rows[i // 2])

@@ -47,6 +47,12 @@ def collective_permute(ctx: Context, *xs: Any, source_target_pairs: Any,
                                    for i in range(len(xs))]
 
 
+@stablehlo("sdy.sharding_constraint")
+def sharding_constraint(ctx: Context, x: Any, *, sharding: Any = None) -> Any:
+    """x: where its parts lie is no matter of one device."""
+    return x
+
+
 @stablehlo("replica_id", "partition_id")
 def number(ctx: Context) -> Any:
     """The device's number: 0."""

@@ -14,7 +14,13 @@ from graphtool.importers.stablehlo.driver.registry import Refused, stablehlo
 from graphtool.importers.stablehlo.driver.values import dims_of, dtype_of, literal, shape_of
 from graphtool.importers.stablehlo.families.composite import TARGETS
 from graphtool.importers.stablehlo.families.elementwise import cast
-from graphtool.importers.stablehlo.families.movement import ints, padded, sliced, transposed
+from graphtool.importers.stablehlo.families.movement import (
+    ints,
+    padded,
+    reshaped,
+    sliced,
+    transposed,
+)
 from graphtool.importers.stablehlo.families.reduce import kind_of, simple_body
 from graphtool.importers.stablehlo.text.attributes import Dense
 from graphtool.importers.stablehlo.text.tree import Region
@@ -45,6 +51,9 @@ def convolution(ctx: Context, x: Any, w: Any, *, dim_numbers: Any, feature_group
     """A `conv` with its axes in our order: batch, channels, space; output, input, window."""
     shape = window or {}
     n = len(shape_of(x)) - 2
+    if not n:
+        return _without_window(ctx, x, w, dim_numbers, int(feature_group_count),
+                               int(batch_group_count))
     left, right, out = ([str(d) for d in part] for part in dim_numbers)
     space = [str(i) for i in range(n)]
     front, back = ["b", "f", *space], ["b", *space, "f"]
@@ -72,6 +81,16 @@ def convolution(ctx: Context, x: Any, w: Any, *, dim_numbers: Any, feature_group
 
 def _given(x: Any) -> tuple[int, ...] | None:
     return None if x is None else ints(x)
+
+
+def _without_window(ctx: Context, x: Any, w: Any, dim_numbers: Any, groups: int, batches: int
+                    ) -> Any:
+    """A convolution without axes of space: one with an axis of size 1, which is left out again."""
+    x, w = (reshaped(ctx, v, (*shape_of(v), 1)) for v in (x, w))
+    numbers = tuple([*part, "0"] for part in dim_numbers)
+    y = convolution(ctx, x, w, dim_numbers=numbers, feature_group_count=groups,
+                    batch_group_count=batches)
+    return reshaped(ctx, y, shape_of(y)[:-1])
 
 
 def _each(x: Any, rank: int) -> tuple[int, ...]:

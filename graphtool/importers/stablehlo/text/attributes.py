@@ -88,6 +88,8 @@ def _word(r: Reader, word: str) -> Any:
             return word == "true"
         case "dense":
             return Dense(_elements(r))
+        case "dense_resource":
+            return _resource(r)
         case "array":
             return _array(r)
         case "loc" if r.peek("("):
@@ -96,6 +98,18 @@ def _word(r: Reader, word: str) -> Any:
         case _ if r.peek("<"):
             return _fields(r, word)
     return word
+
+
+def _resource(r: Reader) -> Dense:
+    """`dense_resource<name>`: an array that stands behind the program."""
+    r.expect("<")
+    name = r.next()
+    r.expect(">")
+    own = unquoted(name.text) if name.kind == "string" else name.text
+    if own not in r.resources:
+        raise r.fault(f"there is no resource {own!r} behind the program", name.at, "GT1304",
+                      "the text was printed without its large arrays")
+    return Dense(r.resources[own])
 
 
 def _array(r: Reader) -> list[Any]:

@@ -40,7 +40,8 @@ END = "end"
 def tokens(text: str) -> list[Token]:
     """All tokens, with one of kind `end` behind the last. A type such as `tensor<2xf32>` is one.
 
-    Raises InputError GT1302 for a character that no token begins with, GT1304 for resources.
+    Raises InputError GT1302 for a character that no token begins with. What stands between `{-#`
+    and `#-}` is left out: `resources` reads it.
     """
     out: list[Token] = []
     at, match = 0, _TOKEN.match
@@ -50,8 +51,9 @@ def tokens(text: str) -> list[Token]:
             raise fault(text, at, f"{text[at]!r} begins no token")
         kind, end = str(found.lastgroup), found.end()
         if kind == "resources":
-            raise fault(text, at, "resources of MLIR are not read", "GT1304",
-                        "the weights stand outside of the text; print the module with them in it")
+            kind, end = "space", text.find("#-}", at) + 3
+            if end < 3:
+                raise fault(text, at, "'{-#' is not closed by '#-}'")
         if kind == "type":
             if text[end:end + 1] == "<":
                 end += 1
@@ -61,6 +63,17 @@ def tokens(text: str) -> list[Token]:
         at = end
     out.append(Token(END, "", len(text)))
     return out
+
+
+_RESOURCE = re.compile(r'([\w.$-]+|"(?:[^"\\]|\\.)*")\s*:\s*"0x([0-9A-Fa-f]*)"')
+_ALIGNMENT = 8  # digits of a number in front of the bytes, which says how they are aligned
+
+
+def resources(text: str) -> dict[str, bytes]:
+    """The arrays behind a program, by name: the digits of their bytes, with 0x in front."""
+    start = text.rfind("{-#")
+    found = _RESOURCE.finditer(text, start) if start >= 0 else ()
+    return {m[1].strip('"'): b"0x" + m[2][_ALIGNMENT:].encode() for m in found}
 
 
 def _closing(text: str, at: int) -> int:

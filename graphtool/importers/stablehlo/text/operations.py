@@ -159,7 +159,9 @@ def _short(r: Reader, p: Parts, depth: int) -> None:
             r.next()
             r.next()
             keys[t.text] = attributes.chained(r)
-        elif t.text in ("dense", "array") or t.kind in ("symbol", "string"):
+        elif t.text == "<" and p.name.startswith("sdy."):
+            r.skip("<")  # a sharding
+        elif t.text in ("dense", "dense_resource", "array") or t.kind in ("symbol", "string"):
             value = attributes.value(r, typed=False)
         elif t.kind == "word" and t.text != "loc" and "." not in t.text and (
                 r.text.rfind("\n", p.at, t.at) < 0):

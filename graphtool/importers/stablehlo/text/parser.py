@@ -32,6 +32,10 @@ def parse(text: str) -> Program:
             if found.name in functions:
                 raise r.fault(f"there are two functions @{found.name}", found.at, "GT1303")
             functions[found.name] = found
+        elif r.take("sdy.mesh"):  # devices, which a program for one has no use for
+            r.kind_expected("symbol", "the name of a mesh")
+            r.expect("=")
+            r.skip("<")
         elif opened and r.take("}"):
             opened -= 1
             r.location()

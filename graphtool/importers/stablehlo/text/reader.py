@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from graphtool.errors import InputError
-from graphtool.importers.stablehlo.text.lexer import END, Token, fault, listed, tokens, unquoted
+from graphtool.importers.stablehlo.text.lexer import (
+    END,
+    Token,
+    fault,
+    listed,
+    resources,
+    tokens,
+    unquoted,
+)
 from graphtool.importers.stablehlo.text.tree import Origin
 from graphtool.importers.stablehlo.text.types import Kind, Signature, read_kind
 
@@ -19,6 +27,7 @@ class Reader:
     def __init__(self, text: str) -> None:
         self.text, self.tokens, self.at = text, tokens(text), 0
         self.aliases: dict[str, Any] = {}
+        self.resources = resources(text)
         self.origins: dict[str, Origin] = {}
 
     @property
