@@ -52,6 +52,7 @@ VERBS: tuple[tuple[str, Callable[..., object]], ...] = (
     ("diff", inspect.diff),
     ("why", why.why),
     ("reduce", faultfinding.reduce),
+    ("repro", faultfinding.repro),
     ("compare-captures", captures.compare_captures),
     ("draw", inspect.draw),
     ("view", inspect.view),

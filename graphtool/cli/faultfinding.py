@@ -1,14 +1,18 @@
-"""reduce: a small graph out of a large one that shows the same fault."""
+"""reduce, repro: a small graph that shows the same fault as a large one; a fault in plain C."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from graphtool.cli import options, sources, terminal
 from graphtool.errors import UsageError
+
+if TYPE_CHECKING:
+    from graphtool.ir.graph import Module
 
 Small = Annotated[Path, typer.Option(
     "-o", "--out", help="The small graph. Its inputs are written to an .npz file beside it.")]
@@ -17,6 +21,9 @@ Compiled = Annotated[bool, typer.Option(
 Command = Annotated[str | None, typer.Option(
     "--command", help="The fault: this command fails (any exit code but 0). {graph} and {inputs} "
     "stand for the files.")]
+ReproDir = Annotated[Path | None, typer.Option(
+    "--repro", metavar="DIR", help="Also write a directory that shows the fault with nothing but a "
+    "C compiler.")]
 Tries = Annotated[int, typer.Option("--tries", min=1, help="Try at most this many graphs.")]
 
 
@@ -24,7 +31,7 @@ def reduce(graph: options.Graph, out: Small, passes: options.Passes = None,
            compiled: Compiled = False, command: Command = None, inputs: options.Inputs = None,
            input: options.Input = None, seed: options.Seed = 0, dim: options.Dim = None,
            atol: options.Atol = None, rtol: options.Rtol = 1e-4, tries: Tries = 1000,
-           capture: options.Capture = None) -> int:
+           capture: options.Capture = None, repro: ReproDir = None) -> int:
     """Make a graph that shows a fault as small as possible.
 
     By default the fault is that the passes fail, or change what the graph computes."""
@@ -52,4 +59,44 @@ def reduce(graph: options.Graph, out: Small, passes: options.Passes = None,
     npz.save(held, beside)
     terminal.note(f"{reducer.size(reducer.best)} of {whole} nodes show it: {out}, "
                   f"inputs in {beside}")
+    if repro is not None:
+        leave_repro(small, held, repro, passes, atol, rtol)
     return 0
+
+
+def repro(graph: options.Graph, out: Annotated[Path, typer.Option(
+        "-o", "--out", help="The directory to write.")], passes: options.Passes = None,
+          inputs: options.Inputs = None, input: options.Input = None, seed: options.Seed = 0,
+          dim: options.Dim = None, march: options.March = "native",
+          precision: options.Precision = "default", atol: options.Atol = None,
+          rtol: options.Rtol = 1e-4, json: options.Json = False) -> None:
+    """Write a directory that shows a wrong result with nothing but a C compiler.
+
+    It has the C of the graph, inputs, what the evaluator computes from them, a main program that
+    compares the result of each kernel and names the first that differs, and a Makefile. Without
+    inputs, random ones are made."""
+    from graphtool.cli.transform import module_inputs
+    from graphtool.target import named
+    from graphtool.verify.repro import repro_lines, write_repro
+    module = sources.load(graph)
+    arrays = module_inputs(module, inputs, input, True, seed, dim)
+    found = write_repro(module, arrays, out, named(march), pipeline=passes,
+                        rules=sources.rules(precision, "generated", None, "finite"), atol=atol,
+                        rtol=rtol)
+    terminal.report(found, json, repro_lines(found))
+
+
+def leave_repro(module: Module, arrays: Mapping[str, Any], out: Path, passes: str | None,
+                atol: float | None, rtol: float) -> None:
+    """Write a repro of what another verb has found; a note says where it is, or why there is
+    none."""
+    from graphtool.errors import UnsupportedError
+    from graphtool.target import detect
+    from graphtool.verify.repro import repro_lines, write_repro
+    try:
+        found = write_repro(module, arrays, out, detect(), pipeline=passes, atol=atol, rtol=rtol)
+    except UnsupportedError as error:
+        terminal.note(str(error))
+        return
+    for line in repro_lines(found):
+        terminal.note(line)

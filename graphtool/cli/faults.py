@@ -20,6 +20,9 @@ from graphtool.cli.plugged import load_plugins
 from graphtool.cli.versions import versions
 from graphtool.errors import GraphtoolError
 
+COPIED = 16 << 20
+"""Bytes up to which a file that a failing command read is copied for a bug report."""
+
 
 def run(argv: Sequence[str]) -> int:
     """Run the command line `argv`; returns the exit code, prints every fault, raises nothing."""
@@ -94,9 +97,22 @@ def write_reproducer(argv: Sequence[str], error: BaseException) -> str:
         (folder / "argv.json").write_text(json.dumps(list(argv), ensure_ascii=False) + "\n")
         (folder / "versions.json").write_text(json.dumps(versions(), indent=1) + "\n")
         (folder / "traceback.txt").write_text("".join(traceback.format_exception(error)))
+        _copy_inputs(argv, folder)
     except OSError as fault:
         return f"\n  help: no reproducer could be written: {fault}"
     return f"\n  help: please report it with the directory {folder}"
+
+
+def _copy_inputs(argv: Sequence[str], folder: Path) -> None:
+    """Copy the files that the command line names, and their weights, as far as they are small."""
+    import shutil
+    named = [Path(word.rpartition("=")[2].removeprefix("@")) for word in argv if word]
+    for path in named:
+        beside = path.parent / f"{path.name.partition('.')[0]}.safetensors"
+        for file in dict.fromkeys((path, beside)):
+            if file.is_file() and file.stat().st_size <= COPIED and not (
+                    folder / file.name).exists():
+                shutil.copyfile(file, folder / file.name)
 
 
 def _annotate(argv: Sequence[str], error: GraphtoolError) -> None:

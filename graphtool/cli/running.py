@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from graphtool.cli import formats, options, sources, terminal
+from graphtool.cli.faultfinding import ReproDir, leave_repro
 from graphtool.errors import UsageError
 
 Build = Annotated[Path, typer.Argument(metavar="BUILD", help="A build directory.")]
@@ -44,7 +45,8 @@ def check(a: Annotated[str, typer.Argument(
               "--divergence", help="Compare intermediate values of two graphs, and name the first "
               "that differs.")] = False,
           entry: options.Entry = None, capture: options.Capture = None,
-          format: options.Format = None, json: options.Json = False) -> int:
+          repro: ReproDir = None, format: options.Format = None,
+          json: options.Json = False) -> int:
     """Compare what two artifacts or models compute. The exit code is 1 if they differ.
 
     Without inputs, random ones are made."""
@@ -61,6 +63,14 @@ def check(a: Annotated[str, typer.Argument(
         lambda: sides.made_up((a, b), (left, right), seed, sizes)))
     found = compare(left, right, arrays, atol, rtol, divergence)
     formats.tell(found, form, lambda: check_lines(found), lambda: check_outcome(found, a, b))
+    if repro is not None and not found.ok:
+        module = left.module or right.module
+        if module is None:
+            terminal.note("no repro: neither side is a graph")
+        else:
+            own = left.inputs if left.module else right.inputs
+            leave_repro(module, sides.by_position(arrays, left.inputs, own), repro, None, atol,
+                        rtol)
     return 0 if found.ok else 1
 
 

@@ -63,6 +63,8 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
             "graphtool why samples/digits.onnx conv2d_1 --json"),
     "reduce": ("graphtool reduce m.graph.json -o small.graph.json",
                "graphtool reduce m.graph.json --compiled -o small.graph.json"),
+    "repro": ("graphtool repro digits.graph.json -o repro",
+              "graphtool repro m.graph.json --dim batch=2 -o repro2 --march x86-64"),
     "compare-captures": ("graphtool compare-captures samples/mlp.py:model",
                          "graphtool compare-captures samples/mlp.py:model --json"),
     "draw": ("graphtool draw digits.graph.json -o digits.svg",

@@ -1,7 +1,8 @@
 """7xxx: faults of graphtool itself."""
 
 _REPORT = ("This is a fault of graphtool. Please report it with the directory that the error "
-           "names: it holds the command line, the versions and the traceback.")
+           "names: it holds the command line, the versions, the traceback, and the "
+           "files that the command read.")
 
 TABLE: dict[str, tuple[str, str]] = {code: (title, _REPORT) for code, title in {
     "GT7001": "an op declared twice",

@@ -172,6 +172,8 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT3141": ("a journal without its graph",
                "`why --journal FILE --optimised GRAPH` reads what one run of `opt --journal FILE "
                "-o GRAPH` wrote. Without both, why runs the passes itself."),
+    "GT3142": ("a graph that no repro can be made of",
+               "The main program compares arrays of numbers whose sizes are known beforehand."),
     "GT3120": ("an unreadable option of quantise",
                "The error says which option, and how it is written."),
 }

@@ -9,9 +9,10 @@ from graphtool.report.schemas import TYPES, schema_text
 from graphtool.verify.bisect import Bisection
 from graphtool.verify.check import CheckReport
 from graphtool.verify.pipeline import OptReport
+from graphtool.verify.repro import Repro
 
 _TYPES: dict[str, Any] = dict(sorted({
-    **TYPES, "opt": OptReport, "check": CheckReport, "bisect": Bisection}.items()))
+    **TYPES, "opt": OptReport, "check": CheckReport, "bisect": Bisection, "repro": Repro}.items()))
 
 
 def schemas() -> dict[str, str]:

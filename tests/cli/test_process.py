@@ -55,8 +55,8 @@ HEAVY = {"rich", "onnx", "torch", "onnxruntime", "pydantic", "graphtool.passes"}
 
 
 @pytest.mark.parametrize(("args", "unwanted", "most"), [
-    ("--help", LIGHT | {"json", "tempfile"}, 25),
-    *((f"{verb} --help", LIGHT, 25) for verb, _ in VERBS),
+    ("--help", LIGHT | {"json", "tempfile"}, 30),
+    *((f"{verb} --help", LIGHT, 30) for verb, _ in VERBS),
     ("explain GT0401", LIGHT, 32),
     ("cache dir", LIGHT, 30),
     ("show {0}/digits.graph.json", HEAVY, 170),

@@ -1,0 +1,120 @@
+"""A directory that shows a wrong result with nothing but a C compiler: `make && ./repro`.
+
+It has the model's C twice: as `build` compiles it, and with the result of every kernel as an
+output. The main program runs both on the inputs and names the first kernel whose result differs
+from what the evaluator computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from graphtool import interp, passes
+from graphtool.emit.c import emit
+from graphtool.errors import UnsupportedError
+from graphtool.io.directory import replacing
+from graphtool.ir.graph import Graph, Module, Value, is_constant
+from graphtool.ir.serial import collect_all
+from graphtool.ir.text import value_names
+from graphtool.kernels.choice.rules import Rules
+from graphtool.loops.program import Program
+from graphtool.lower import lower
+from graphtool.native.build import weights_of, write_weights
+from graphtool.native.compiler import find
+from graphtool.target import Target
+from graphtool.verify.compare import SHARE, magnitude
+from graphtool.verify.repro_main import KINDS, Row, makefile, program_text
+
+Array = np.ndarray[Any, Any]
+
+
+class Repro(msgspec.Struct):
+    """What was written: the directory, how many kernels' results it compares, and the command."""
+
+    folder: str
+    steps: int
+    outputs: int
+    command: str
+
+
+def write_repro(module: Module, inputs: Mapping[str, Array], out: Path, target: Target, *,
+                pipeline: str | None = None, rules: Rules | None = None,
+                atol: float | None = None, rtol: float = 1e-4) -> Repro:
+    """Write the directory for a graph and its inputs; a fused graph is taken as it is.
+
+    Raises UnsupportedError GT3142 for results whose sizes only a run knows, and for strings."""
+    fused = module if module.graph.groups else passes.run(
+        module, pipeline, supply={"target": target, "rules": rules})
+    every = _with_steps(fused)
+    programs = {"model": lower(fused, target, name="model"),
+                "steps": lower(every, target, name="steps")}
+    _check(programs["model"])
+    wanted = {"model": interp.run(module, inputs), "steps": interp.run(every, inputs)}
+    setting = interp.Setting()
+    given = interp.bind_inputs(module, inputs, setting)
+    flags = find(None, target, openmp=False).of_class(
+        programs["model"].meta.get("precision", "default")).flags
+    with replacing(out, lambda names: "repro.c" in names) as work:
+        for name, program in programs.items():
+            held = weights_of(program, {w.digest: w for w in collect_all(
+                (fused if name == "model" else every).graph)})
+            sources = emit(program)
+            for file, text in sources.items():
+                if file != f"{name}_example.c":
+                    (work / file).write_text(text)
+            write_weights(work, name, held, (), "file")
+        for i, x in enumerate(given):
+            (work / f"input{i}.bin").write_bytes(np.ascontiguousarray(x).tobytes())
+        tables: dict[str, list[Row]] = {}
+        for name, arrays in wanted.items():
+            ports = programs[name].outputs
+            tables[name] = [_row(port.name, port.dtype.short, x, atol, rtol)
+                            for port, x in zip(ports, arrays.values(), strict=True)]
+            for i, x in enumerate(arrays.values()):
+                (work / f"{name}{i}.bin").write_bytes(np.ascontiguousarray(x).tobytes())
+        (work / "repro.c").write_text(program_text(
+            {n: [int(str(setting.sizes[s.name])) for s in p.dims] for n, p in programs.items()},
+            given, tables))
+        (work / "Makefile").write_text(makefile(flags))
+    return Repro(str(out), len(tables["steps"]), len(tables["model"]), f"make -C {out}")
+
+
+def _row(name: str, kind: str, x: Array, atol: float | None, rtol: float) -> Row:
+    if x.dtype.kind in "biu":
+        return name, kind, x.size, 0.0, 0.0
+    return name, kind, x.size, SHARE * magnitude(x) if atol is None else atol, rtol
+
+
+def _check(program: Program) -> None:
+    odd = [p.name for p in (*program.inputs, *program.outputs) if p.dtype.short not in KINDS]
+    if program.sizes or odd:
+        raise UnsupportedError("GT3142", "no directory can be written for this graph", hint=(
+            f"{odd[0]} is of a type that C does not have" if odd else
+            "the sizes of its results are known only in a run") + "; `graphtool reduce` may find a "
+            "part without")
+
+
+def _with_steps(module: Module) -> Module:
+    """The module with the results of all kernels as outputs, in order, and without donations."""
+    graph, names = module.graph, value_names(module.graph)
+    roots = {g.root: n for g in graph.groups for n in g.members}
+    grouped = {n for g in graph.groups for n in g.members}
+    made: list[Value] = []
+    for node in graph.nodes:
+        ends = [v for v in node.outputs if v in roots or node not in grouped]
+        made += [v for v in ends if not is_constant(node) and v.type.dtype.short in KINDS
+                 and node.op.category in ("compute", "control")]
+    every = Graph(graph.inputs, graph.nodes, tuple(made), graph.groups)
+    return replace(module, graph=every, output_names=tuple(names[v] for v in made), donations=(),
+                   initial={})
+
+
+def repro_lines(r: Repro) -> list[str]:
+    """What was written, and the command that shows it."""
+    return [f"{r.folder}: {r.steps} kernels and {r.outputs} outputs to compare; {r.command}"]

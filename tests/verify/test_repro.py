@@ -1,0 +1,121 @@
+"""The directory of a repro: it agrees where the C is right, and names a kernel where it is not."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from graphtool import ops as o
+from graphtool.analysis import made_up
+from graphtool.errors import UnsupportedError
+from graphtool.ir import serial
+from graphtool.symbolic import Symbol, dim_of
+from graphtool.target import named
+from graphtool.verify.repro import write_repro
+from tests.cli.conftest import DIGITS, Cli, gt  # noqa: F401  (a fixture)
+from tests.passes.pass_samples import SAMPLES, module
+
+TARGET = named("x86-64", 1)
+CC = os.environ.get("CC", "cc")
+
+
+def made(folder: Path) -> subprocess.CompletedProcess[str]:
+    """The directory moved elsewhere, compiled and run, without graphtool."""
+    moved = folder.rename(folder.with_name("moved"))
+    return subprocess.run(["make", "-s", "-C", str(moved), f"CC={CC}", "CFLAGS=-O1 -Wall -Werror"],
+                          capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("name", sorted(SAMPLES)[::4])
+def test_right_code_agrees(name: str, tmp_path: Path) -> None:
+    try:
+        write_repro(SAMPLES[name], made_up.random_inputs(SAMPLES[name], 0), tmp_path / "r", TARGET)
+    except UnsupportedError as error:
+        assert error.code == "GT3142"
+        return
+    done = made(tmp_path / "r")
+    assert done.returncode == 0 and "FAIL" not in done.stdout, done
+
+
+def wrong(folder: Path, old: str, new: str, file: str = "*_kernels0.c") -> None:
+    for path in folder.glob(file):
+        text = path.read_text()
+        assert old in text
+        path.write_text(text.replace(old, new))
+
+
+def test_the_first_wrong_kernel_is_named(tmp_path: Path) -> None:
+    m = module(lambda x: o.tanh(o.matmul(o.sin(x), x) * 3.0), "f32[8,8]", names=["x"])
+    found = write_repro(m, made_up.random_inputs(m, 0), tmp_path / "r", TARGET)
+    assert found.steps == 2 and found.outputs == 1
+    wrong(tmp_path / "r", "3.0f", "3.5f")
+    done = made(tmp_path / "r")
+    assert done.returncode == 2 and "Error 1" in done.stderr  # of make
+    assert re.search(r"ok +sin.*\n +FAIL tanh", done.stdout)
+    assert "the first that differs: tanh" in done.stdout
+
+
+def test_a_fault_of_the_whole_is_told_apart(tmp_path: Path) -> None:
+    m = module(lambda x: o.tanh(o.matmul(o.sin(x), x) * 3.0), "f32[8,8]", names=["x"])
+    write_repro(m, made_up.random_inputs(m, 0), tmp_path / "r", TARGET)
+    wrong(tmp_path / "r", "3.0f", "3.5f", "model_kernels0.c")
+    done = made(tmp_path / "r")
+    assert done.returncode == 2
+    assert "every kernel alone is right: a pass, or the plan of memory, is not" in done.stdout
+
+
+@pytest.mark.parametrize("kind", ["f64", "f16", "bf16", "i32", "u8", "bool"])
+def test_element_types(kind: str, tmp_path: Path) -> None:
+    def fn(x: object) -> object:
+        return o.eq(x, x) if kind == "bool" else o.add(x, x)
+    m = module(fn, f"{kind}[5]", names=["x"])
+    write_repro(m, made_up.random_inputs(m, 0), tmp_path / "r", TARGET)
+    assert made(tmp_path / "r").returncode == 0
+
+
+def test_open_sizes_weights_and_names(gt: Cli, tmp_path: Path) -> None:  # noqa: F811
+    result = gt("repro", DIGITS, "--dim", "batch=3", "-o", tmp_path / "r", "--march", "x86-64")
+    assert result.code == 0 and "6 kernels and 1 outputs to compare" in result.out
+    done = made(tmp_path / "r")
+    assert done.returncode == 0 and "ok   logits" in done.stdout
+    wrongly = tmp_path / "moved" / "steps0.bin"
+    wrongly.write_bytes(wrongly.read_bytes()[:100])
+    again = subprocess.run([tmp_path / "moved" / "repro"], cwd=tmp_path / "moved",
+                           capture_output=True, text=True, check=False)
+    assert again.returncode == 2 and "cannot read steps0.bin" in again.stderr
+
+
+def test_sizes_of_a_run_are_refused(gt: Cli, tmp_path: Path) -> None:  # noqa: F811
+    n = dim_of(Symbol("n", 0, 5, None))
+    m = module(lambda x: o.nonzero(x, size=n), "f32[5]", names=["x"])
+    with pytest.raises(UnsupportedError, match="no directory"):
+        write_repro(m, {"x": np.ones(5, np.float32)}, tmp_path / "r", TARGET)
+    assert not (tmp_path / "r").exists()
+
+
+def test_check_and_reduce_leave_one(gt: Cli, tmp_path: Path) -> None:  # noqa: F811
+    m = module(lambda x: o.tanh(o.sin(x) * 3.0), "f32[8]", names=["x"])
+    serial.save(m, tmp_path / "a.graph.json")
+    text = (tmp_path / "a.graph.json").read_text()
+    (tmp_path / "b.graph.json").write_text(text.replace('"op": "sin"', '"op": "cos"'))
+    result = gt("check", tmp_path / "a.graph.json", tmp_path / "b.graph.json", "--repro",
+                tmp_path / "r")
+    assert result.code == 1 and (tmp_path / "r" / "Makefile").exists() and "make -C" in result.err
+    assert gt("check", tmp_path / "a.graph.json", tmp_path / "a.graph.json", "--repro",
+              tmp_path / "none").code == 0
+    assert not (tmp_path / "none").exists()
+    result = gt("reduce", tmp_path / "a.graph.json", "-o", tmp_path / "s.graph.json", "--command",
+                "grep -q sin {graph} && exit 1; exit 0", "--repro", tmp_path / "small")
+    assert result.code == 0 and (tmp_path / "small" / "repro.c").exists()
+
+
+def test_a_directory_of_something_else_stays(gt: Cli, tmp_path: Path) -> None:  # noqa: F811
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.tex").write_text("")
+    assert gt("repro", DIGITS, "-o", tmp_path / "mine").code == 3
+    assert [p.name for p in (tmp_path / "mine").iterdir()] == ["thesis.tex"]
