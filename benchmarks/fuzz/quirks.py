@@ -135,6 +135,24 @@ def empty_part(use: Use) -> bool:
     return len(off) > 1 and any(x.size == 0 for x in parts)
 
 
+def cancels(use: Use) -> bool:
+    """Whether terms of a sum cancel so far that its logarithm is one of roundings."""
+    x, axes = use.at(0), use.at(1)
+    if x is None or x.dtype.kind != "f" or not x.size:
+        return False
+    over = tuple(int(a) for a in axes.ravel()) if axes is not None and axes.size else None
+    wide = x.astype(np.float64)
+    share = float(np.finfo(x.dtype).eps) * x.size
+    with np.errstate(all="ignore"):
+        return bool((np.abs(wide.sum(over)) <= share * np.abs(wide).sum(over)).any())
+
+
+def on_a_step(use: Use) -> bool:
+    """Whether a half is a whole number, and a little less or more is not."""
+    x = use.at(0)
+    return x is not None and x.dtype == np.float16 and bool((x == np.round(x)).any())
+
+
 def to_the_end(use: Use) -> bool:
     """Whether a Slice with a negative step ends at the greatest int32."""
     ends, steps = use.at(2), use.at(4)
@@ -229,6 +247,10 @@ QUIRKS: tuple[Quirk, ...] = (
           "text takes INT_MIN for that, and clamps", to_the_end),
     Quirk(("Concat",), "onnxruntime leaves out tensors without elements, whatever their sizes",
           empty_part),
+    Quirk(("ReduceLogSum",), "terms that cancel leave the rounding of their sum, by its order",
+          cancels),
+    Quirk(("Floor", "Ceil", "Round"), "onnxruntime computes halves as float32, and does not round "
+          "them in between: what rounds to 1 is below it", on_a_step),
     Quirk(("Resize",), "onnxruntime aligns corners by the size rounded down, the onnx suite's own "
           "results by the scaled one", fraction),
     Quirk(("MatMulInteger", "QLinearMatMul"), "onnxruntime leaves sums of no terms uninitialised",

@@ -125,5 +125,19 @@ def test_only_an_empty_part_of_other_sizes_is_a_quirk() -> None:
     assert not quirk(Use(call, {"a": np.zeros((1, 2)), "b": row}))
 
 
+def test_a_sum_that_cancels_is_a_quirk() -> None:
+    call = node("y = ReduceLogSum(x, a)")
+    near, far = F32([[0.3, -0.1, -0.2]]), F32([[0.3, -0.1, 0.2]])
+    assert quirk(Use(call, {"x": near, "a": np.array([1])}))
+    assert not quirk(Use(call, {"x": far, "a": np.array([1])}))
+
+
+def test_a_half_on_a_step_is_a_quirk() -> None:
+    call = node("y = Floor(x)")
+    assert quirk(Use(call, {"x": np.ones(2, np.float16)}))
+    assert not quirk(Use(call, {"x": np.full(2, 0.5, np.float16)}))
+    assert not quirk(Use(call, {"x": np.ones(2, np.float32)}))
+
+
 def test_every_row_says_why() -> None:
     assert all(q.ops and len(q.reason) > 15 for q in QUIRKS)
