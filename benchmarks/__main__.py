@@ -36,6 +36,7 @@ COMMANDS = {
     "jaxops": "functions of JAX through StableHLO: the evaluator and compiled C beside JAX",
     "stablehlo": "every operation of StableHLO × types × shapes: evaluator and C beside XLA",
     "jaxprograms": "programs of JAX: forward, gradient, training step, and speed beside jax.jit",
+    "architectures": "language models of transformers: logits, and decoding with a cache",
     "dynamo": "time torch.compile by graphtool, by inductor, and eager torch",
 }
 OF_TASKS = ("training", "parity", "rounding")  # the others are about the zoo, or their own

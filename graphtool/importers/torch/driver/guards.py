@@ -29,6 +29,9 @@ def conditions(told: Iterable[Any], program: Program) -> tuple[Equation, ...]:
     """
     shapes = {s.name: kind.shape for s in program.sources if s.kind == "user"
               and (kind := parts_of(program.types.get(s.name))) is not None}
+    for i, name in enumerate(s.name for s in program.sources if s.kind == "user"):
+        if name in shapes:  # where torch has lost the names of the arguments
+            shapes.setdefault(f"flat_args_{i}", shapes[name])
     found = []
     for text in told:
         if isinstance(text, str) and ".size()" in text and ".stride()" not in text:
