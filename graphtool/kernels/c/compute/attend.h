@@ -183,29 +183,75 @@ GT_INLINE void GT_JOIN(GT_NAME, _block)(const int rows, int64_t b, int64_t s,
 GT_UPTO(GT_MR, GT_INSTANCE)
 #undef GT_INSTANCE
 
-/* One query row, computed from the rows of keys and values without packing. */
-GT_INLINE void GT_JOIN(GT_NAME, _single)(int64_t b, int64_t s, float *scores GT_PARAMS)
+/* The products of one query with the first `seen` keys: a vector of keys at a time, where a key is
+   whole vectors. */
+GT_INLINE void GT_JOIN(GT_NAME, _dots)(const float *q, const float *keys, int64_t seen,
+                                       float *scores GT_PARAMS)
 {
-    const int64_t seen = (GT_CAUSAL) ? gt_min(GT_T, s + 1) : (GT_T);
-    const float *q = GT_Q(b) + s * (GT_LDQ);
-    for (int64_t k = 0; k < seen; k++) {
-        const float *key = GT_KEY(b) + k * (GT_LDK);
+    int64_t k = 0;
+#if GT_LANES > 1
+    if ((GT_D) % GT_LANES == 0 && (GT_D) > 0)
+        for (; k + GT_LANES <= seen; k += GT_LANES) {
+            gt_vf part[GT_LANES];
+            GT_UNROLL for (int i = 0; i < GT_LANES; i++)
+            {
+                const float *key = keys + (k + i) * (GT_LDK);
+                part[i] = gt_load(q) * gt_load(key);
+                for (int64_t d = GT_LANES; d < (GT_D); d += GT_LANES)
+                    part[i] += gt_load(q + d) * gt_load(key + d);
+            }
+            gt_store(scores + k, gt_lane_sums(part));
+        }
+#endif
+    for (; k < seen; k++) {
+        const float *key = keys + k * (GT_LDK);
         float sum = 0.0f;
         GT_SIMD_REDUCE(+, sum)
         for (int64_t d = 0; d < (GT_D); d++) sum += q[d] * key[d];
         scores[k] = sum;
     }
+}
+
+/* The sum of `width` <= NR columns of the first `seen` values, each times its weight. */
+GT_INLINE void GT_JOIN(GT_NAME, _weighted)(const float *weights, const float *values, int64_t seen,
+                                           int64_t width, float *out GT_PARAMS)
+{
+    if (width == GT_NR) {
+        enum { several = GT_NV > 4 ? 1 : 4 }; /* keys with sums of their own, which need not wait */
+        gt_vf acc[several * GT_NV];
+        int64_t k = 0;
+        gt_tile_zero(acc, several, GT_NV);
+        for (; k + several <= seen; k += several)
+            GT_UNROLL for (int i = 0; i < several; i++)
+                GT_UNROLL for (int j = 0; j < GT_NV; j++)
+                    acc[i * GT_NV + j] += gt_splat(weights[k + i])
+                                          * gt_load(values + (k + i) * (GT_LDV) + j * GT_LANES);
+        for (; k < seen; k++)
+            GT_UNROLL for (int j = 0; j < GT_NV; j++)
+                acc[j] += gt_splat(weights[k]) * gt_load(values + k * (GT_LDV) + j * GT_LANES);
+        GT_UNROLL for (int i = 1; i < several; i++)
+            GT_UNROLL for (int j = 0; j < GT_NV; j++) acc[j] += acc[i * GT_NV + j];
+        gt_tile_store(acc, 1, GT_NV, out);
+        return;
+    }
+    for (int64_t k = 0; k < seen; k++) {
+        GT_SIMD
+        for (int64_t j = 0; j < width; j++) out[j] += weights[k] * values[k * (GT_LDV) + j];
+    }
+}
+
+/* One query row, computed from the rows of keys and values without packing. */
+GT_INLINE void GT_JOIN(GT_NAME, _single)(int64_t b, int64_t s, float *scores GT_PARAMS)
+{
+    const int64_t seen = (GT_CAUSAL) ? gt_min(GT_T, s + 1) : (GT_T);
+    GT_JOIN(GT_NAME, _dots)(GT_Q(b) + s * (GT_LDQ), GT_KEY(b), seen, scores GT_ARGS);
     float top = GT_PLAIN ? gt_highest(scores, seen, -INFINITY) : -INFINITY;
     const float sum = GT_JOIN(GT_NAME, _weights)(scores, b, s, 0, seen, &top GT_ARGS);
     const float inverse = sum > 0.0f || sum != sum ? 1.0f / sum : 0.0f;
     for (int64_t d = 0; d < (GT_DV); d += GT_NR) {
         const int64_t width = gt_min(GT_NR, (GT_DV) - d);
         float out[GT_NR] GT_ALIGNED = {0};
-        for (int64_t k = 0; k < seen; k++) {
-            const float *v = GT_V(b) + k * (GT_LDV) + d;
-            GT_SIMD
-            for (int64_t j = 0; j < width; j++) out[j] += scores[k] * v[j];
-        }
+        GT_JOIN(GT_NAME, _weighted)(scores, GT_V(b) + d, seen, width, out GT_ARGS);
         for (int64_t j = 0; j < width; j++) out[j] *= inverse;
         GT_EPILOGUE(out, b, s, d, width GT_ARGS);
     }

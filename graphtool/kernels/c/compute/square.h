@@ -1,4 +1,5 @@
-/* A square of floats as wide as a vector, transposed in registers. Needs no CPU-specific header. */
+/* A square of floats as wide as a vector, transposed or summed in registers. Needs no CPU-specific
+   header. */
 #ifndef GT_SQUARE_H
 #define GT_SQUARE_H
 
@@ -48,6 +49,30 @@ GT_INLINE void gt_transpose_square(const float *x, int64_t ldx, float *y, int64_
     GT_EXCHANGE(v, 1)
 #endif
     GT_UNROLL for (int i = 0; i < GT_LANES; i++) gt_store(y + i * ldy, v[i]);
+}
+
+/* Vectors s apart as one: each block of s lanes is the sum of two blocks of one of them. */
+#define GT_FOLD(v, s)                                                                             \
+    GT_UNROLL for (int i = 0; i < (s); i++)                                                       \
+    {                                                                                             \
+        const gt_vf x = (v)[i], y = (v)[i + (s)];                                                 \
+        (v)[i] = GT_SHUFFLE(x, y, GT_FIRST, s) + GT_SHUFFLE(x, y, GT_SECOND, s);                  \
+    }
+
+/* Lane i is the sum of the lanes of v[i], of GT_LANES vectors, which are changed. */
+GT_INLINE gt_vf gt_lane_sums(gt_vf *v)
+{
+#if GT_LANES > 8
+    GT_FOLD(v, 8)
+#endif
+#if GT_LANES > 4
+    GT_FOLD(v, 4)
+#endif
+#if GT_LANES > 1
+    GT_FOLD(v, 2)
+    GT_FOLD(v, 1)
+#endif
+    return v[0];
 }
 
 #endif
