@@ -213,7 +213,7 @@ def report(rows: Sequence[Row], command: str) -> str:
         told = Counter(r["why"].split("\n")[0] for r in own if r["why"])
         lines.append([op, str(len(own)), str(sum(r["eval"] == "ok" for r in own)),
                       str(sum(r["c"] == "ok" for r in own)),
-                      "; ".join(f"{w} ({n})" for w, n in told.most_common(3))])
+                      "; ".join(f"{w[:90]} ({n})" for w, n in told.most_common(2))])
     never = sorted(n for n in HANDLERS if n.startswith(("stablehlo.", "chlo.")) and not any(
         o in (n, n.removeprefix("stablehlo.")) for o in about))
     said = (f"`{command}`; each case is an operation in a program of its own, on one element type "

@@ -14,6 +14,7 @@ from docs.generators import (
     packages,
     passes,
     rules,
+    stablehlo,
     targets,
     verbs,
 )
@@ -21,4 +22,5 @@ from docs.generators import (
 PAGES: dict[str, Callable[[], str]] = {
     "verbs": verbs.page, "api": api.page, "ops": ops.page, "passes": passes.page,
     "rules": rules.page, "errors": errors.page, "formats": formats.page, "kernels": kernels.page,
-    "targets": targets.page, "dtypes": dtypes.page, "packages": packages.page}
+    "targets": targets.page, "dtypes": dtypes.page, "packages": packages.page,
+    "stablehlo": stablehlo.page}

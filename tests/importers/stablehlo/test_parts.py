@@ -133,6 +133,21 @@ def test_the_command_line_fails_with_an_expectation(tmp_path: Path, gt: Cli) -> 
     assert gt("run", str(tmp_path / "b")).code == 1
 
 
+def test_arguments_that_are_given_away_are_donated(tmp_path: Path) -> None:
+    kind = "tensor<3xf32>"
+    module = main(f"%s: {kind} {{tf.aliasing_output = 1 : i32}}, %m: {kind} "
+                  f"{{jax.buffer_donor = true}}, %x: {kind}", f"({kind}, {kind}, {kind})", f"""
+      %0 = stablehlo.add %s, %x : {kind}
+      %1 = stablehlo.multiply %m, %0 : {kind}
+      return %1, %0, %x : {kind}, {kind}, {kind}""")
+    assert module.donations == ((0, 1), (1, 0))
+    graphtool.build(module, str(tmp_path / "b"), name="m")
+    x = np.ones(3, np.float32)
+    got = graphtool.load(str(tmp_path / "b")).run({"s": x * 2, "m": x * 3, "x": x * 4})
+    np.testing.assert_array_equal(got["result.0"], x * 18)
+    np.testing.assert_array_equal(got["result.1"], x * 6)
+
+
 SIZES = Path(__file__).parent / "open" / "sizes.mlir"
 
 

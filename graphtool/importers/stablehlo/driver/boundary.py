@@ -160,3 +160,23 @@ def distinct(names: list[str]) -> list[str]:
             n, own = n + 1, f"{name}_{n}"
         out.append(own)
     return out
+
+
+def donations(main: Function, graph: Graph) -> tuple[tuple[int, int], ...]:
+    """The outputs that take the buffers of inputs which the caller gives away: the output that the
+    program names, else the first one of the same type."""
+    inputs = [i for i, a in enumerate(main.arguments) for _ in leaves(a.kind)]
+    results = [i for i, a in enumerate(main.results) for _ in leaves(a.kind)]
+    free = [o for o, v in enumerate(graph.outputs[:len(results)])
+            if v not in graph.inputs and graph.outputs.index(v) == o]
+    out: list[tuple[int, int]] = []
+    named = [main.arguments[i].attrs.get("tf.aliasing_output") for i in inputs]
+    for i, alias in sorted(enumerate(named), key=lambda pair: pair[1] is None):
+        if alias is None and not main.arguments[inputs[i]].attrs.get("jax.buffer_donor"):
+            continue
+        found = [o for o in free if graph.outputs[o].type == graph.inputs[i].type
+                 and alias in (None, results[o])]
+        if found:
+            free.remove(found[0])
+            out.append((found[0], i))
+    return tuple(sorted(out))

@@ -91,7 +91,8 @@ class Importer(Session):
         names = boundary.output_names(main, self.names)
         meta = {"ignored": SHARDING} if _SHARDED.search(self.program.text) else {}
         return Module(graph, tuple(boundary.distinct([*names, *self.expected])),
-                      entered.symbols(graph), self._locations(graph), meta=meta)
+                      entered.symbols(graph), self._locations(graph),
+                      boundary.donations(main, graph), meta)
 
     def main(self) -> Function:
         """The function that the module computes: the caller's, `main`, the only public one, or

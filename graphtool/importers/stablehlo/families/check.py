@@ -125,7 +125,7 @@ def expect_close(ctx: Context, a: Any, b: Any, *, max_ulp_difference: Any = None
 
 def expect_serialized_eq(ctx: Context, a: Any, *, probe_id: Any = None, iteration: Any = None
                          ) -> list[Any]:
-    """What a probe has written is no part of the program."""
+    """Refused: what a probe has written is no part of the program."""
     raise Refused("it reads what another tool has written")
 
 

@@ -33,7 +33,8 @@ def uniform(ctx: Context, x: Any) -> Any:
     return x
 
 
-_OUTSIDE = {
+# operations that a graph has no place for, and why
+OUTSIDE = {
     "infeed": "a run reads its inputs only", "outfeed": "a run writes its outputs only",
     "send": "a run writes its outputs only", "recv": "a run reads its inputs only",
     "async_start": "a graph has no operations that run beside others",
@@ -49,5 +50,5 @@ def _refused(name: str, why: str) -> None:
     del refuse
 
 
-for _name, _why in _OUTSIDE.items():
+for _name, _why in OUTSIDE.items():
     _refused(_name, _why)
