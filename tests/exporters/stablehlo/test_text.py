@@ -49,7 +49,7 @@ def test_small(composites: bool, request: pytest.FixtureRequest) -> None:
     text = stablehlo_of(small(), composites=composites)
     golden("small" if composites else "flat", text, request)
     again = import_text(text)
-    assert again.output_names == ("out", "order")
+    assert again.output_names == ("out", "order") and again.donations == ((0, 1),)
     assert [v.hint for v in again.graph.inputs] == ["a.0.b", "2nd arg"]
     assert Location("net.py:7 Net.forward") in again.locations.values()
 
