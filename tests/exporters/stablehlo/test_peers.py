@@ -12,7 +12,7 @@ from tests.closeness import assert_close
 from tests.ops.test_cases import module_of, results
 
 pytest.importorskip("jaxlib")
-from benchmarks.hlo_peers import Guarded, parsed  # noqa: E402
+from benchmarks.hlo_peers import Guarded, parsed
 
 FIRST = list({c.op.name: c for c in reversed(CASES)}.values())
 interpreter = Guarded("interpreter")
