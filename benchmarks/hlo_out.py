@@ -23,9 +23,15 @@ HEAD = ("model", "nodes", "kB", "read back", "xla", "iree")
 _TIDY = "simplify,fold,cse,dce"
 
 
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--only", type=lambda s: s.split(","), help="models whose name has one")
+
+
 def main(options: argparse.Namespace) -> int:
     """Run the models and write the table; how many are read back as another graph."""
-    rows = [row(name, make) for name, make in MODELS.items()]
+    wanted = {n: make for n, make in MODELS.items() if not options.only
+              or any(o in n for o in options.only)}
+    rows = [row(name, make) for name, make in wanted.items()]
     stamp = work.stamp()
     told = "\n".join([
         f"# StableHLO out: models\n\n`{options.command_line}`; {stamp['date']}, {stamp['cpu']}.\n",
