@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from graphtool import interp
 from graphtool.analysis import made_up
 from graphtool.errors import GraphtoolError
@@ -16,10 +18,13 @@ from graphtool.importers.limits import Limits
 from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Module
 from graphtool.ir.run_sizes import all_nodes
+from graphtool.ir.text import value_names
+from graphtool.native.sizes import numbers
 from graphtool.verify.budget import check_sizes, deadline
 from graphtool.verify.compare import Difference, compare, is_text, magnitude, worst
 from graphtool.verify.sides import Side, by_position, of_jax, of_onnx, of_torch
 
+Array = np.ndarray[Any, Any]
 SEEDS = (0, 1)
 ATOL, RTOL = 1e-4, 1e-3  # tolerances for float32 through many layers, with sums in another order
 
@@ -71,7 +76,7 @@ def _unchecked(reason: str) -> ImportCheck:
 
 
 def _compare(side: Side, module: Module, seed: int, limits: Limits) -> list[Difference]:
-    inputs = made_up.random_inputs(module, seed)
+    inputs = made_up.random_inputs(module, seed) | (_state(module) if side.kind == "torch" else {})
     with deadline(limits.seconds, "the evaluator"):
         actual = dict(list(interp.run(module, inputs).items()))
     expected = side.run(by_position(inputs, tuple(inputs), side.inputs))
@@ -82,6 +87,18 @@ def _compare(side: Side, module: Module, seed: int, limits: Limits) -> list[Diff
         return rows
     return [_same_type(r, e, a) for r, e, a in zip(rows, expected.values(), actual.values(),
                                                    strict=True)]
+
+
+def _state(module: Module) -> dict[str, Array]:
+    """What the state that a run updates starts from: the model's own, as the source has it."""
+    names = value_names(module.graph)
+    out = {}
+    for _, i in module.donations:
+        v, start = module.graph.inputs[i], module.initial.get(i)
+        if all(isinstance(d, int) for d in v.type.shape):
+            out[names[v]] = np.zeros(numbers(v.type.shape, {}), v.type.dtype.numpy) if (
+                start is None) else np.asarray(start.source)
+    return out
 
 
 def _same_type(row: Difference, expected: Any, actual: Any) -> Difference:

@@ -76,3 +76,35 @@ def test_types_are_compared(tmp_path: Path) -> None:
     assert check_import(str(path), import_source(str(path))).ok
     found = check_import(str(path), other)
     assert not found.ok and found.rows[0].note == "types differ: int32 and int64"
+
+
+KEPT = """
+import torch
+from torch import nn
+
+class Kept(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("k", torch.ones(1, 16, 4))
+
+    def forward(self, x, at):
+        self.k.index_copy_(1, at, x)
+        return self.k.sum(1)
+
+def model():
+    return Kept().eval()
+
+def inputs():
+    return torch.zeros(1, 1, 4), torch.tensor([3])
+"""
+
+
+def test_state_starts_as_the_model_has_it(tmp_path: Path) -> None:
+    """A cache that the model scatters into, as torch's StaticCache: an input of the graph, which is
+    the model's own array there."""
+    source = f"{tmp_path / 'kept.py'}:model"
+    (tmp_path / "kept.py").write_text(KEPT)
+    module = import_source(source)
+    assert len(module.donations) == 1
+    found = check_import(source, module)
+    assert found.ok, found.line
