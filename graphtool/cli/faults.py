@@ -28,7 +28,8 @@ def run(argv: Sequence[str]) -> int:
     """Run the command line `argv`; returns the exit code, prints every fault, raises nothing."""
     try:
         from graphtool.cli.app import app
-        result = app(load_plugins(argv), prog_name="graphtool", standalone_mode=False)
+        result = app(load_plugins(argv), prog_name="graphtool", standalone_mode=False,
+                     obj=list(argv))
         sys.stdout.flush()
         return result if isinstance(result, int) else 0
     except BrokenPipeError:

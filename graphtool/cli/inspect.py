@@ -173,7 +173,7 @@ def view(artifacts: Annotated[list[str], typer.Argument(
         metavar="A", help="Graphs, models, programs, build directories, and profiles that "
         "`graphtool profile --json` printed. The first two graphs are also compared.")],
          out: Annotated[Path, typer.Option("-o", "--out", help="The HTML file to write.")],
-         capture: options.Capture = None) -> None:
+         capture: options.Capture = None, watch: options.Watch = False) -> None:
     """Write an HTML page of graphs, memory plans and profiles.
 
     The page is one file that needs no network: modules open and close, a search finds nodes, and
@@ -190,7 +190,7 @@ def diff(a: Annotated[str, typer.Argument(metavar="A", help="The graph before.")
          b: Annotated[str, typer.Argument(metavar="B", help="The graph after.")],
          format: options.Format = None,
          json: options.Json = False,
-         capture: options.Capture = None) -> int:
+         capture: options.Capture = None, watch: options.Watch = False) -> int:
     """Compare two graphs by structure. The exit code is 1 when they differ.
 
     Names, the order of nodes and fusion groups are ignored."""

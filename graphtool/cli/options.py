@@ -21,6 +21,16 @@ Graph = Annotated[str, typer.Argument(
         "file.py:callable), or - "
     "for stdin (DIR/- if its weights are in DIR).")]
 Out = Annotated[Path | None, typer.Option("-o", "--out", help="The file to write; - for stdout.")]
+def _watch(context: typer.Context, wanted: bool) -> None:
+    """Start the loop in place of the verb; the root of the context has the command line."""
+    if wanted:
+        from graphtool.cli.watching import loop
+        raise typer.Exit(loop(context.find_root().obj))
+
+
+Watch = Annotated[bool, typer.Option(
+    "--watch", callback=_watch, is_eager=True,
+    help="Run again whenever a file that is read has changed, until Ctrl-C.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the report as JSON.")]
 Format = Annotated[str | None, typer.Option(
     "--format", help="text; markdown for a comment; github for annotations in a workflow; sarif or "

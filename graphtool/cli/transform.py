@@ -23,7 +23,7 @@ def import_(source: Annotated[str, typer.Argument(
             check: Annotated[bool, typer.Option(
                 "--check/--no-check",
                 help="Whether to compare the graph with torch, JAX or onnxruntime.")] = True,
-            limit: options.Limit = None) -> int:
+            limit: options.Limit = None, watch: options.Watch = False) -> int:
     """Import a model as a graph, and compare the two.
 
     The evaluator runs the graph on two random inputs, and torch, JAX or onnxruntime the model. The
@@ -147,29 +147,29 @@ def opt(graph: options.Graph, out: options.Out = None, passes: options.Passes = 
         kernels: options.Kernels = "generated", tuning: options.Tuning = None,
         assume: options.Assume = "finite",
         json: options.Json = False,
-        capture: options.Capture = None) -> int:
+        capture: options.Capture = None, watch: options.Watch = False) -> int:
     """Run passes over a graph: the default pipeline, or the passes that --passes names."""
     from graphtool.cli.pipeline import Watch
     module, _, text = sources.read(graph, sources.captured(capture))
-    watch = Watch(module, passes, print_after, dump_dir,
+    stages = Watch(module, passes, print_after, dump_dir,
                   rules=sources.rules(precision, kernels, tuning, assume), journal=journal)
     if list_:
-        terminal.lines(watch.names)
+        terminal.lines(stages.names)
         return 0
     sizes = sources.sizes(dim, module.symbols)
     if bisect:
-        return watch.bisect(seed, sizes, atol, rtol, json)
+        return stages.bisect(seed, sizes, atol, rtol, json)
     with terminal.aside(out):
-        result = watch.run()
-    ok = watch.check(result, seed, sizes, atol, rtol) if check else True
+        result = stages.run()
+    ok = stages.check(result, seed, sizes, atol, rtol) if check else True
     if out is not None or not (json or stats or time or check or print_after):
         sources.save(result, out, text)
-    report = watch.report(result)
+    report = stages.report(result)
     with terminal.aside(out):
         if json:
             terminal.report(report, True, ())
         elif time or stats or check:
-            watch.tell(report, time, stats)
+            stages.tell(report, time, stats)
     return 0 if ok else 1
 
 

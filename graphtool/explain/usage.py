@@ -174,6 +174,7 @@ TABLE: dict[str, tuple[str, str]] = {
                "-o GRAPH` wrote. Without both, why runs the passes itself."),
     "GT3142": ("a graph that no repro can be made of",
                "The main program compares arrays of numbers whose sizes are known beforehand."),
+    "GT3143": ("nothing to watch", "--watch looks at the files that the command line names."),
     "GT3120": ("an unreadable option of quantise",
                "The error says which option, and how it is written."),
 }
