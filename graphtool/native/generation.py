@@ -63,8 +63,9 @@ class Writer:
         m = read_manifest(build_dir)
         self.language = _language(m.language, build_dir)
         self.tokenizer: Tokenizer = load_tokenizer(build_dir / self.language.tokenizer)
-        self.steps = [Step(load(build_dir, threads, entry=entry), self.language.roles[entry])
-                      for entry in entry_points.names(m)]
+        models = {e: load(build_dir, threads, entry=e) for e in entry_points.names(m)}
+        self.steps = [Step(model, _checked(model, self.language.roles.get(entry), build_dir))
+                      for entry, model in models.items()]
         self.caches = self.steps[0].caches()
         self.room, self.at = self.steps[0].row.room, 0
 
@@ -123,8 +124,20 @@ class Writer:
 
 
 def _language(row: LanguageRow | None, build_dir: Path) -> LanguageRow:
-    if row is None:
-        raise InputError("GT3156", "this build has no tokenizer", where=str(build_dir),
-                         hint="graphtool build prefill.graph.json decode.graph.json "
-                              "--tokenizer tokens.json")
+    if row is not None:
+        return row
+    raise InputError("GT3156", "this build has no tokenizer", where=str(build_dir),
+                     hint="graphtool build prefill.graph.json decode.graph.json "
+                          "--tokenizer tokens.json")
+
+
+def _checked(model: Model, row: RolesRow | None, build_dir: Path) -> RolesRow:
+    """The row, if the ports that it names are there. Raises InputError GT2201."""
+    m = model.manifest
+    if row is None or not all((
+            0 <= row.tokens < len(m.inputs), 0 <= row.position < len(m.inputs),
+            -1 <= row.places < len(m.inputs), -1 <= row.mask < len(m.inputs),
+            0 <= row.logits < len(m.outputs), row.most > 0, row.size > 0)):
+        raise InputError("GT2201", f"malformed build.json: the roles of {m.entry} are not its "
+                                   "ports", where=str(build_dir / "build.json"))
     return row

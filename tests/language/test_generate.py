@@ -193,3 +193,18 @@ def test_a_build_without_a_tokenizer_is_refused(tmp_path: Path, gt: Cli) -> None
     found = gt("generate", folder)
     assert found.code == 3 and "GT3156" in found.err
     assert json.loads((folder / "build.json").read_text())["language"] is None
+
+
+@pytest.mark.parametrize("change", [{"tokens": 99}, {"logits": -1}, {"most": 0}, None])
+def test_roles_that_are_no_ports_are_refused(change: dict[str, int] | None, built: Path,
+                                             tmp_path: Path, gt: Cli) -> None:
+    shutil.copytree(built, tmp_path / "b")
+    manifest = json.loads((tmp_path / "b" / "build.json").read_text())
+    rows = manifest["language"]["roles"]
+    if change is None:
+        del rows["decode"]
+    else:
+        rows["decode"] |= change
+    (tmp_path / "b" / "build.json").write_text(json.dumps(manifest))
+    found = gt("generate", tmp_path / "b")
+    assert found.code == 3 and "GT2201" in found.err
