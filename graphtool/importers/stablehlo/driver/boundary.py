@@ -103,16 +103,6 @@ def inner_names(importer: Session, main: Function) -> dict[str, str]:
     return out
 
 
-def donations(main: Function, graph: Graph) -> tuple[tuple[int, int], ...]:
-    """(output, input) of the arguments whose memory an output takes, as XLA and we write them."""
-    if len(main.arguments) != len(graph.inputs):
-        return ()
-    found = [(int(a.attrs["tf.aliasing_output"]), i) for i, a in enumerate(main.arguments)
-             if "tf.aliasing_output" in a.attrs]
-    return tuple(sorted((out, i) for out, i in found if 0 <= out < len(main.results)
-                        and graph.outputs[out].type == graph.inputs[i].type))
-
-
 def written(main: Function) -> list[list[str]]:
     """The sizes of each argument as our own exporter writes them: `batch, 3`; empty if it did not.
     """
