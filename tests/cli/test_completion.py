@@ -35,15 +35,17 @@ def asked(path: Path, *words: str) -> list[str]:
     return found.stdout.split()
 
 
+GROUPS = ["tokenizer", "cache", "git"]  # of verbs
 CASES = [
-    (("",), [name for name, _ in VERBS] + ["cache"]), (("sh",), ["show"]),
+    (("",), [name for name, _ in VERBS] + GROUPS), (("sh",), ["show"]),
     (("show", "--st"), ["--stats"]), (("show", "x.json", "--wh"), ["--where", "--why",
                                                                    "--why-not-fused"]),
     (("show", "--category", "me"), ["memory"]), (("import", "--capture", ""), ["export", "fx"]),
     (("opt", "m.json", "--passes", "f"), ["fold", "freeze", "fuse"]),
     (("build", "--march", "f"), ["fat"]), (("lower", "--march", "f"), []),
     (("grad", "--optimizer", "adam"), ["adam", "adamw"]), (("ops", "soft"), None),
-    (("cache", "pr"), ["prune"]), (("explain", "GT3028"), ["GT3028"]),
+    (("cache", "pr"), ["prune"]), (("git", "unin"), ["uninstall"]),
+    (("explain", "GT3028"), ["GT3028"]),
     (("--plugin", "a.py", "sho"), ["show"]), (("--v",), ["--version"]),
     (("run", ""), []), (("build", "-o", ""), []), (("--plugin", ""), []),  # bash offers files
 ]
@@ -80,7 +82,7 @@ def test_zsh(gt: Cli, tmp_path: Path) -> None:
 
 def test_it_is_made_from_the_parser() -> None:
     found = {v.name: v for v in verbs(get_command(app))}
-    assert list(found) == [name for name, _ in VERBS] + ["cache"]
+    assert list(found) == [name for name, _ in VERBS] + GROUPS
     options = {n: o for o in found["opt"].options for n in o.names}
     assert options["--passes"].words == tuple(dict.fromkeys(p.name for p in PASSES))
     assert options["--stats"].value is False and options["--seed"].value is True
