@@ -20,6 +20,7 @@ from graphtool.ir.graph import TensorType
 from graphtool.symbolic import Dim
 
 PARAMETER = "graphtool.parameter"  # the name of a constant that training may change
+_LONG = ("select", "dynamic_update_slice")  # their types are written in full, equal or not
 
 
 @dataclass
@@ -54,7 +55,8 @@ class Writer:
 
     def __call__(self, op: str, *operands: Ref, to: TensorType, attrs: str = "") -> Ref:
         """Write `stablehlo.OP operands attrs`, which has one result of the type `to`."""
-        plain = not operands or (not attrs and all(x.type == to for x in operands))
+        plain = not operands or (not attrs and op not in _LONG and all(
+            x.type == to for x in operands))
         types = tensor(to) if plain else signature([x.type for x in operands], [to])
         names = ", ".join(x.name for x in operands)
         return self.put(f"stablehlo.{op} {names}{attrs} : {types}", to, op)

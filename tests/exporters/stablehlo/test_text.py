@@ -98,6 +98,13 @@ def test_arrays_are_read_back(x: Any) -> None:
     assert y.dtype == x.dtype and y.shape == x.shape and y.tobytes() == x.tobytes()
 
 
+def test_equal_types_of_a_choice_are_written_in_full() -> None:
+    flag = TensorType(dtypes.bool_, ())
+    graph = trace(lambda p, a, b: o.select(p, a, b), [flag, flag, flag])
+    assert "(tensor<i1>, tensor<i1>, tensor<i1>) -> tensor<i1>" in stablehlo_of(
+        Module(graph, ("y",)))
+
+
 def test_names() -> None:
     assert [identifier(s) for s in ("fc1.weight", "relu#2", "3rd", "é t", "")] == [
         "fc1.weight", "relu_2", "_3rd", "__t", "_"]
