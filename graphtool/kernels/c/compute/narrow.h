@@ -59,6 +59,39 @@ GT_INLINE uint8_t gt_f32_to_f8e5m2fnuz(float x)
 }
 GT_INLINE float gt_f8e5m2fnuz_to_f32(uint8_t h) { return h == 0x80 ? NAN : gt_widen(h, 2, 16, 7); }
 
+GT_INLINE uint8_t gt_f32_to_f8e4m3b11fnuz(float x)
+{
+    return gt_narrow(x, 3, 11, 7, 0x7f, 0x80, 0x80, 1);
+}
+GT_INLINE float gt_f8e4m3b11fnuz_to_f32(uint8_t h)
+{
+    return h == 0x80 ? NAN : gt_widen(h, 3, 11, 7);
+}
+
+/* As in IEEE 754: the greatest exponent is that of infinity and NaN. */
+GT_INLINE float gt_endless(uint8_t h, uint8_t infinity)
+{
+    return copysignf((h & 0x7f) == infinity ? INFINITY : NAN, h & 0x80 ? -1.0f : 1.0f);
+}
+
+GT_INLINE uint8_t gt_f32_to_f8e4m3(float x)
+{
+    return gt_narrow(x, 3, 7, 7, 0x77, 0x78, 0x7c, 0);
+}
+GT_INLINE float gt_f8e4m3_to_f32(uint8_t h)
+{
+    return (h & 0x78) == 0x78 ? gt_endless(h, 0x78) : gt_widen(h, 3, 7, 7);
+}
+
+GT_INLINE uint8_t gt_f32_to_f8e3m4(float x)
+{
+    return gt_narrow(x, 4, 3, 7, 0x6f, 0x70, 0x78, 0);
+}
+GT_INLINE float gt_f8e3m4_to_f32(uint8_t h)
+{
+    return (h & 0x70) == 0x70 ? gt_endless(h, 0x70) : gt_widen(h, 4, 3, 7);
+}
+
 /* No NaN and no infinity: what is too large is the largest, NaN is a zero of the other sign. */
 GT_INLINE uint8_t gt_f32_to_f4e2m1(float x)
 {
