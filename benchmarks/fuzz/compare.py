@@ -12,7 +12,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from graphtool import interp
+from graphtool import interp, passes
 from graphtool import ops as o
 from graphtool.dtypes import float64, of_numpy
 from graphtool.errors import GraphtoolError
@@ -88,14 +88,15 @@ def amplified(module: Module, inputs: Mapping[str, Array], want: Mapping[str, Ar
     """How far each element of the outputs moves when roundings change.
 
     Evaluated in float64, and then with results one rounding away: a few times for floats, which
-    all move; more often where an output is no float, since a tie seldom breaks. Where what is no
-    number moves, nothing is known: NaN.
+    all move; more often where an output is no float, since a tie seldom breaks. Composites are
+    taken apart, for their roundings inside. Where what is no number moves, nothing is known: NaN.
     """
+    parts = in_parts(module)
     moved = {name: np.zeros(w.shape) for name, w in want.items()}
     for trial in range(TRIALS if all(map(is_float, want.values())) else CHOICES):
         try:
             other = (interp.run(module, inputs, dtype=float64) if trial == 0 else
-                     nudged(module, inputs, trial))
+                     nudged(parts, inputs, trial))
         except (GraphtoolError, ArithmeticError, ValueError):
             continue
         for name, w in want.items():
@@ -111,6 +112,14 @@ def amplified(module: Module, inputs: Mapping[str, Array], want: Mapping[str, Ar
             moved[name] = np.maximum(moved[name], np.where(same, 0, np.where(unknown, np.nan,
                                                                              step)))
     return {name: _spread(m) if is_float(want[name]) else m for name, m in moved.items()}
+
+
+def in_parts(module: Module) -> Module:
+    """The module without composites; as it is if one cannot be taken apart."""
+    try:
+        return passes.run(module, "decompose")
+    except GraphtoolError:
+        return module
 
 
 def _spread(moved: Array) -> Array:

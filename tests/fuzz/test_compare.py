@@ -43,3 +43,16 @@ return y
     want = interp.run(module, {"x": x})
     assert np.isinf(want["y"]).all()
     assert np.isnan(amplified(module, {"x": x}, want)["y"]).ravel().tolist() == [True, False]
+
+
+def test_a_composite_rounds_inside() -> None:
+    """gelu of −5.13 is a rounding of 1 + tanh: a little below 0, or 0."""
+    module = serial.loads("""
+input x: f32[2]
+y: f32[2] = gelu(x, approximate="tanh")
+z: f32[2] = log(y)
+return z
+""")
+    x = np.array([-5.1315465, 1.5], np.float32)
+    want = interp.run(module, {"x": x})
+    assert np.isnan(amplified(module, {"x": x}, want)["z"]).tolist() == [True, False]

@@ -77,3 +77,12 @@ def test_a_computed_size_may_be_doubled_forty_times() -> None:
                   ["y0 i64 1"], ["z f32 ?"])
     got, = interp.run(checked(proto), {"y0": np.array([3])}).values()
     assert got.shape == (6,)
+
+
+@pytest.mark.parametrize("op", ["ReduceSum", "ReduceProd", "ReduceMax", "ReduceMin"])
+def test_open_sizes_are_reduced_over_the_axes_that_are_named(op: str) -> None:
+    nodes = ["s = Shape(x)", node(f"y = {op}(s, a)", keepdims=0, noop_with_empty_axes=1)]
+    for axes, shape in (([], "?"), ([0], "")):
+        proto = model(nodes, ["x f32 N 4"], [f"y i64 {shape}".strip()], {
+            "a": np.array(axes, np.int64)}, opset=21)
+        agree(proto, {"x": random(3, 4)})
