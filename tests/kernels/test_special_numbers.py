@@ -28,7 +28,7 @@ from tests.lower.compiling import merged
 TEXTS = sorted((Path(__file__).parents[1] / "passes").glob("*/*.txt"))
 # passes after which other inputs are wanted; and one whose results are others: a scale that is
 # computed from a row with a NaN is NaN
-OTHERS = {"specialize", "distribute", "quantise"}
+OTHERS = {"specialize", "distribute", "quantise", "cache"}
 SAFE = rules_of(assume="nothing")
 # computed sizes; whole numbers out of NaN; functions that Python's math refuses
 UNFIT = {"nonzero", "unique", "compress", "polygamma"}

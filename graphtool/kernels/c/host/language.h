@@ -1,5 +1,5 @@
-/* Writes text with a language model: a byte-pair tokenizer, the choice of tokens, and the loop, with
-   nothing but libc. Tokens and choices are those of `graphtool generate`. */
+/* Writes text with a language model: a byte-pair tokenizer, the choice of tokens, and the loop,
+   with nothing but libc. Tokens and choices are those of `graphtool generate`. */
 #ifndef GT_LANGUAGE_H
 #define GT_LANGUAGE_H
 
@@ -11,8 +11,8 @@
 
 enum { LANGUAGE_BYTES = 256 };
 
-/* `run` computes the scores of the token behind `count` ones, of which the first stands at `at`; NULL
-   if it fails. It takes up to `most` at a time; `room` tokens fit in the cache. */
+/* `run` computes the scores of the token behind `count` ones; the first of them stands at `at`.
+   NULL if it fails. It takes up to `most` at a time; `room` tokens fit in the cache. */
 typedef struct {
     int32_t merges;
     const int32_t (*pairs)[2];
