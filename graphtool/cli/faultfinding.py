@@ -87,14 +87,16 @@ def repro(graph: options.Graph, out: Annotated[Path, typer.Option(
 
 
 def leave_repro(module: Module, arrays: Mapping[str, Any], out: Path, passes: str | None,
-                atol: float | None, rtol: float) -> None:
+                atol: float | None, rtol: float, expected: Mapping[str, Any] | None = None
+                ) -> None:
     """Write a repro of what another verb has found; a note says where it is, or why there is
-    none."""
+    none. `expected` are the model's outputs if another side computes them."""
     from graphtool.errors import UnsupportedError
     from graphtool.target import detect
     from graphtool.verify.repro import repro_lines, write_repro
     try:
-        found = write_repro(module, arrays, out, detect(), pipeline=passes, atol=atol, rtol=rtol)
+        found = write_repro(module, arrays, out, detect(), pipeline=passes, expected=expected,
+                            atol=atol, rtol=rtol)
     except UnsupportedError as error:
         terminal.note(str(error))
         return

@@ -64,13 +64,12 @@ def check(a: Annotated[str, typer.Argument(
     found = compare(left, right, arrays, atol, rtol, divergence)
     formats.tell(found, form, lambda: check_lines(found), lambda: check_outcome(found, a, b))
     if repro is not None and not found.ok:
-        module = left.module or right.module
-        if module is None:
+        side = right if right.module else left
+        if side.module is None:
             terminal.note("no repro: neither side is a graph")
         else:
-            own = left.inputs if left.module else right.inputs
-            leave_repro(module, sides.by_position(arrays, left.inputs, own), repro, None, atol,
-                        rtol)
+            leave_repro(side.module, sides.by_position(arrays, left.inputs, side.inputs), repro,
+                        None, atol, rtol, left.run(arrays))
     return 0 if found.ok else 1
 
 

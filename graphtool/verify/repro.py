@@ -45,9 +45,12 @@ class Repro(msgspec.Struct):
 
 def write_repro(module: Module, inputs: Mapping[str, Array], out: Path, target: Target, *,
                 pipeline: str | None = None, rules: Rules | None = None,
+                expected: Mapping[str, Array] | None = None,
                 atol: float | None = None, rtol: float = 1e-4) -> Repro:
     """Write the directory for a graph and its inputs; a fused graph is taken as it is.
 
+    `expected` are the outputs that the whole should have, in order, if they are not the
+    evaluator's: then right kernels and a wrong whole say that the graph itself is another.
     Raises UnsupportedError GT3142 for results whose sizes only a run knows, and for strings."""
     fused = module if module.graph.groups else passes.run(
         module, pipeline, supply={"target": target, "rules": rules})
@@ -55,7 +58,7 @@ def write_repro(module: Module, inputs: Mapping[str, Array], out: Path, target: 
     programs = {"model": lower(fused, target, name="model"),
                 "steps": lower(every, target, name="steps")}
     _check(programs["model"])
-    wanted = {"model": interp.run(module, inputs), "steps": interp.run(every, inputs)}
+    wanted = {"model": expected or interp.run(module, inputs), "steps": interp.run(every, inputs)}
     setting = interp.Setting()
     given = interp.bind_inputs(module, inputs, setting)
     flags = find(None, target, openmp=False).of_class(
@@ -76,8 +79,9 @@ def write_repro(module: Module, inputs: Mapping[str, Array], out: Path, target: 
             ports = programs[name].outputs
             tables[name] = [_row(port.name, port.dtype.short, x, atol, rtol)
                             for port, x in zip(ports, arrays.values(), strict=True)]
-            for i, x in enumerate(arrays.values()):
-                (work / f"{name}{i}.bin").write_bytes(np.ascontiguousarray(x).tobytes())
+            for i, (port, x) in enumerate(zip(ports, arrays.values(), strict=True)):
+                held_as = x.astype(port.dtype.numpy, order="C", copy=False)
+                (work / f"{name}{i}.bin").write_bytes(held_as.tobytes())
         (work / "repro.c").write_text(program_text(
             {n: [int(str(setting.sizes[s.name])) for s in p.dims] for n, p in programs.items()},
             given, tables))

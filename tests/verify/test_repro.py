@@ -106,6 +106,9 @@ def test_check_and_reduce_leave_one(gt: Cli, tmp_path: Path) -> None:  # noqa: F
     result = gt("check", tmp_path / "a.graph.json", tmp_path / "b.graph.json", "--repro",
                 tmp_path / "r")
     assert result.code == 1 and (tmp_path / "r" / "Makefile").exists() and "make -C" in result.err
+    done = made(tmp_path / "r")  # the kernels do what b says, which is not what a says
+    assert done.returncode == 2 and done.stdout.count("FAIL") == 1
+    assert "FAIL" in done.stdout.partition("the model as it is built")[2]
     assert gt("check", tmp_path / "a.graph.json", tmp_path / "a.graph.json", "--repro",
               tmp_path / "none").code == 0
     assert not (tmp_path / "none").exists()
