@@ -372,3 +372,29 @@ def test_gcc_vectorises_loops_over_them(tmp_path: Path, level: str) -> None:
              "-fopt-info-vec", "-c", "one.c", "-o", "one.o"], cwd=tmp_path, capture_output=True,
             text=True)
         assert "loop vectorized" in done.stderr, loop
+
+
+BEHIND = ("x[i]", "gt_round_f32(x[i] / s)", "gt_round_f32(x[i] / s) + 3.0f",
+          "gt_min_f32(gt_max_f32(gt_round_f32(x[i] / s), 0.0f), 255.0f)",
+          "gt_min_f32(127.0f, gt_max_f32(-127.0f, gt_round_f32(x[i] / s)))",
+          "(x[i] <= 0.0f ? 0.0f : x[i]) * s", "gt_max_f32(x[i], 0.0f)", "gt_tanh_f32(x[i]) * s")
+
+
+@pytest.mark.parametrize("level", [level for level in WIDTHS if level in ("native", "x86-64-v3")])
+@pytest.mark.parametrize("kind", ["i8", "u8", "i16", "u16"])
+def test_gcc_vectorises_casts_behind_what_quantises(tmp_path: Path, level: str, kind: str) -> None:
+    c = {"i": "int", "u": "uint"}[kind[0]] + f"{kind[1:]}_t"
+    for x in BEHIND:
+        (tmp_path / "one.c").write_text(f"""#include "nest.h"
+#include "integers.h"
+void f(const float *restrict x, float s, {c} *restrict y)
+{{
+    GT_SIMD
+    for (int64_t i = 0; i < 512; i++) y[i] = gt_cast_f32_{kind}({x});
+}}
+""")
+        done = subprocess.run(
+            ["gcc", "-std=gnu11", "-O3", *WIDTHS[level], *FLAGS, *INCLUDES, "-fopenmp-simd",
+             "-DGT_OPENMP_SIMD", "-fopt-info-vec", "-c", "one.c", "-o", "one.o"], cwd=tmp_path,
+            capture_output=True, text=True)
+        assert "loop vectorized" in done.stderr, x

@@ -94,11 +94,12 @@ GT_INLINE uint8_t gt_min_bool(uint8_t a, uint8_t b) { return a & b; }
 #define GT_CAST_NARROW(f, F, t, T, smallest, largest)                                             \
     GT_INLINE T gt_cast_##f##_##t(F x)                                                            \
     {                                                                                             \
-        /* both tests are of x, and one is made in bits, lest gcc branch around what follows on   \
-           a constant; NaN is the smallest here */                                                \
-        F y = x < (F)(largest) ? x : (F)(largest);                                                \
-        y = gt_choose_##f(x > (F)(smallest), y, (F)(smallest));                                   \
-        return (T)((int32_t)y & ((smallest) == 0 ? -1 : -(int32_t)(x == x)));                     \
+        /* the test for NaN is in bits, the others become instructions: gcc vectorises this behind\
+           a relu, min or max too, where three in bits, or none, make it branch */                \
+        F y = gt_choose_##f(x == x, x, (F)0);                                                     \
+        y = y < (F)(largest) ? y : (F)(largest);                                                  \
+        y = y > (F)(smallest) ? y : (F)(smallest);                                                \
+        return (T)(int32_t)y;                                                                     \
     }
 /* `above` is the type's largest value + 1, exact in F */
 #define GT_CAST(f, F, t, T, smallest, largest, top, above)                                        \
