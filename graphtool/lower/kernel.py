@@ -17,7 +17,7 @@ from graphtool.loops.walk import accesses, bodies, renamed, statements, values
 from graphtool.lower.buffer_assignment import Assignment, Copy, Storage
 from graphtool.lower.donation import stores_last
 from graphtool.lower.exprs import cost
-from graphtool.lower.members import pulls, read_values
+from graphtool.lower.members import pull_from, pulls, read_values
 from graphtool.lower.merge_axes import merged
 from graphtool.lower.nest import nest
 from graphtool.lower.rounding import rounded
@@ -110,7 +110,7 @@ def unit_kernel(unit: Unit, assignment: Assignment, target: Target,
         views = {v: assignment.views[v] for v in read_values(unit)} | {
             v: assignment.views[v] for v in alike}
         views = merged(unit, alike, views)
-        env = pulls(unit.nodes, {v: pull_of(view) for v, view in views.items()
+        env = pulls(unit.nodes, {v: pull_from(assignment.buffers, view) for v, view in views.items()
                                  if v not in unit.outputs}, names)
         outputs = [(views[v], env[v]) for v in alike]
         body = crossing(outputs, names) or kept(nest(names, outputs), assignment.buffers)

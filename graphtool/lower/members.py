@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from graphtool.dtypes import float32, int32, int64
 from graphtool.errors import InternalError
+from graphtool.io.weights import Missing
 from graphtool.ir.graph import Node, Operand, Value
-from graphtool.loops.pull import Names, Pull
+from graphtool.loops.pull import Names, Pull, const
+from graphtool.loops.view import View, pull_of
+from graphtool.lower.buffer_assignment import Storage
 from graphtool.lower.units import Unit
+
+WRITTEN = (float32, int32, int64)  # of which a number in C is the same number
 
 
 def pulls(nodes: tuple[Node, ...], known: Mapping[Value, Pull], names: Names) -> dict[Value, Pull]:
@@ -26,6 +32,17 @@ def pulls(nodes: tuple[Node, ...], known: Mapping[Value, Pull], names: Names) ->
         made = made if isinstance(made, tuple) else (made,)
         env.update(zip(node.outputs, made, strict=True))
     return env
+
+
+def pull_from(buffers: Mapping[str, Storage], view: View) -> Pull:
+    """The elements of a view. The one number of a constant is written into the code, since a load
+    under a condition keeps compilers from vectorising."""
+    held = buffers[view.buffer].weight
+    if held is None or held.size != 1 or isinstance(held.held, Missing) or (
+            view.dtype not in WRITTEN):
+        return pull_of(view)
+    number = const(held.stored.item(), view.dtype)
+    return Pull(view.dtype, view.shape, lambda _: number)
 
 
 def read_values(unit: Unit) -> list[Value]:

@@ -147,13 +147,15 @@ class _Writer:
         """Open the output loops: one parallel, the innermost simd unless its reductions are.
 
         If the innermost has few iterations, the loop around it is simd, because compilers unroll
-        the inner one.
+        the inner one; but not around a reduction that is a loop.
         """
         if loops:
             self.inner = loops[-1][0].name
         self.simd_reduce = self._reductions_run_along_memory()
         split = _parallel_loop(loops)
-        lanes = len(loops) - 1 - (_is_short(loops) and not reduces_in(self.roots, self.names))
+        lanes = len(loops) - 1 - (_is_short(loops) and all(
+            _small(r) and not self._reads_indices(r)
+            for r in reduces_in(self.roots, self.names)))
         scope = Scope()
         for n, (it, extent) in enumerate(loops):
             mode: Mode = "parallel" if n == split else "serial"

@@ -20,9 +20,9 @@ from graphtool.loops.contract import CONTRACTS
 from graphtool.loops.ir import Hook, Load, Stmt, Template
 from graphtool.loops.program import SCRATCH
 from graphtool.loops.pull import Names, Pull, iterator
-from graphtool.loops.view import View, pull_of, row_stride
+from graphtool.loops.view import View, row_stride
 from graphtool.lower.buffer_assignment import Assignment, Storage
-from graphtool.lower.members import pulls, read_values
+from graphtool.lower.members import pull_from, pulls, read_values
 from graphtool.lower.nest import hook_body
 from graphtool.lower.units import Unit
 from graphtool.symbolic import Dim, Symbol, symbol_of
@@ -141,8 +141,8 @@ def _epilogue(site: UnitSite, indices: tuple[Symbol, ...], idx: tuple[Dim, ...],
     apart = () if site.row_sum is None else site.row_sum.outputs
     stored = [v for v in site.unit.outputs if v not in apart]
     views = {v: site.assignment.views[v] for v in (*read_values(site.unit), *stored)}
-    env = {v: pull_of(views[v]) if row is None else _row_pull(views[v], full, row)
-           for v in read_values(site.unit)}
+    env = {v: pull_from(site.assignment.buffers, views[v]) if row is None else
+           _row_pull(views[v], full, row) for v in read_values(site.unit)}
     env[site.out] = Pull(sums, site.out.type.shape, finished)
     env = pulls(tuple(n for n in site.unit.nodes if n is not site.row_sum), env, names)
     stores = [(views[v], index_in_row(views[v], full, full, row), env[v].at(full))
