@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 
 pytest.importorskip("transformers")
-from benchmarks import architectures
+from benchmarks.architectures import good
+from benchmarks.models import architectures
 
 
 @pytest.mark.parametrize("name", ["llama", "falcon", "mamba"])
 def test_logits_and_decoding_are_those_of_transformers(name: str) -> None:
     found = architectures.row(name)
-    assert architectures.good(found), found
+    assert good(found), found
 
 
 def test_a_model_that_cannot_be_imported_is_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -21,4 +22,4 @@ def test_a_model_that_cannot_be_imported_is_a_row(monkeypatch: pytest.MonkeyPatc
         raise UnsupportedError("GT1102", f"{name} is not supported")
     monkeypatch.setattr(architectures, "step", refuse)
     found = architectures.row("gpt2")
-    assert found["why"] == "gpt2 is not supported" and not architectures.good(found)
+    assert found["why"] == "gpt2 is not supported" and not good(found)

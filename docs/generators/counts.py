@@ -25,13 +25,14 @@ KINDS = (  # what is tested, and the folders and files of tests/ that do
     ("passes", ("passes",)),
     ("importers and exporters", ("importers", "exporters", "integrations")),
     ("kernels, loops, C, builds", ("kernels", "loops", "lower", "emit", "native", "tune",
-                                   "test_target.py")),
+                                   "language", "test_target.py")),
     ("training", ("train",)),
     ("files, reports, comparisons", ("io", "report", "verify")),
     ("command line, errors, API, plug-ins", (
         "cli", "explain", "plugins", "test_api.py", "test_by_hand.py")),
     ("layers, style, benchmarks", ("test_layering.py", "test_style.py", "test_docstrings.py",
-                                   "test_benchmarks.py", "fuzz")),
+                                   "test_benchmarks.py", "test_architectures.py",
+                                   "fuzz")),
     ("documentation", ("docs", "test_readme.py")),
 )
 _FILE = re.compile(r"tests/(.+\.py): (\d+)")

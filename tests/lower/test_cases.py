@@ -13,7 +13,9 @@ from tests.cases import CASES, Case
 from tests.lower.compiling import compiled, faults, merged, optimised
 
 CHUNK = 120  # cases in one library: few compiler runs, and still a failure is soon found
-PLAIN = [c for c in CASES if c.attrs.get("bound") is None and (
+# what rounds activations is rounded as the kernel can: test_nbits has the bounds
+EVEN = [c for c in CASES if c.attrs.get("activations") != "q8"]
+PLAIN = [c for c in EVEN if c.attrs.get("bound") is None and (
     c.op.lowering is not Lowering.NONE)]
 
 
@@ -29,7 +31,7 @@ def test_each_op_alone_equals_the_evaluator(cases: list[Case], tmp_path: Path) -
 
 
 @pytest.mark.parametrize("params", [False, True], ids=["inputs", "constants"])
-@pytest.mark.parametrize("cases", chunks(CASES))
+@pytest.mark.parametrize("cases", chunks(EVEN))
 def test_the_pipeline_equals_the_evaluator(cases: list[Case], params: bool,
                                            tmp_path: Path) -> None:
     module, inputs = merged(cases, 1, params)

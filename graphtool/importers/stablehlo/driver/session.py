@@ -52,7 +52,7 @@ class Session:
         """Add a truth value to the outputs: what the program says must be true. Raises Refused in
         a region, whose values are none of the program's."""
         if self.builder is not self.outer:
-            raise Refused("it stands in a region of another operation")
+            raise Refused("an expectation in a region of another operation is not supported")
         line = self.line(op)
         name, n = f"{EXPECTED}line{line}", 2
         while name in self.expected:

@@ -126,7 +126,7 @@ def expect_close(ctx: Context, a: Any, b: Any, *, max_ulp_difference: Any = None
 def expect_serialized_eq(ctx: Context, a: Any, *, probe_id: Any = None, iteration: Any = None
                          ) -> list[Any]:
     """Refused: what a probe has written is no part of the program."""
-    raise Refused("it reads what another tool has written")
+    raise Refused("what another tool has written is not known here")
 
 
 CHECKS: dict[str, Callable[..., Any]] = {

@@ -101,7 +101,7 @@ def _from_threefry(ctx: Context, state: Any, shape: tuple[int, ...], bits: int
     """Two words of 32 bits from each number of the counter: one of 64 bits, or two elements beside
     each other along the first axis of an even size, else along the longest one."""
     if len(_parts(ctx, state)) != 2:
-        raise Refused("the state of THREE_FRY is two words of 64 bits")
+        raise Refused("the state of THREE_FRY must be two words of 64 bits")
     key, low = _parts(ctx, state)
     sizes = shape or (1,)
     axis = next((i for i, d in enumerate(sizes) if d % 2 == 0), sizes.index(max(sizes)))

@@ -22,7 +22,7 @@ def _rows(x: Any) -> list[list[int]]:
 def _alone(ctx: Context, groups: Any) -> None:
     """Raises Refused if a group has more than one member."""
     if any(len(row) > 1 for row in _rows(groups)):
-        raise Refused("the program runs on several devices; graphtool takes that of one")
+        raise Refused("a program for several devices is not supported")
 
 
 @stablehlo("all_gather", "all_reduce", "all_to_all", "collective_broadcast", "reduce_scatter",
@@ -42,7 +42,7 @@ def collective_permute(ctx: Context, *xs: Any, source_target_pairs: Any,
     """The values themselves if the device sends to itself, else zeros."""
     pairs = _rows(source_target_pairs)
     if any(n for row in pairs for n in row):
-        raise Refused("the program runs on several devices; graphtool takes that of one")
+        raise Refused("a program for several devices is not supported")
     return list(xs) if pairs else [np.zeros(ctx.result(i).shape, ctx.element(i).numpy)
                                    for i in range(len(xs))]
 
