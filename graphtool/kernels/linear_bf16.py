@@ -4,6 +4,7 @@ matrix unit."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from graphtool import dtypes
@@ -12,10 +13,19 @@ from graphtool.ir.facets import Assumption
 from graphtool.ir.graph import TensorType
 from graphtool.ir.plan import Form, Plan
 from graphtool.kernels.choice import packed, rounding
-from graphtool.kernels.choice.alternatives import Alternative, Chosen, never
+from graphtool.kernels.choice.alternatives import Alternative, never
 from graphtool.kernels.choice.rules import Rules
 from graphtool.kernels.choice.sites import Packed
-from graphtool.kernels.linear_q8 import HOOK, OPERANDS, SIZES, areas, depth_of, lowered, tables
+from graphtool.kernels.linear_q8 import (
+    HOOK,
+    OPERANDS,
+    SIZES,
+    areas,
+    depth_of,
+    lowered,
+    made,
+    meaning_of,
+)
 from graphtool.kernels.packing import nbits
 from graphtool.kernels.record import Record, register, target_op
 from graphtool.kernels.site import Lowered, Site
@@ -36,9 +46,8 @@ def _floats(depth: int, columns: int, lanes: int) -> int:
 
 
 def meaning(t: Instance) -> None:
-    """The op, on all rows of x and on whole tables."""
-    x, *rest = tables(t)
-    t.rows(OP(x, *rest, n=t.get("N"), bits=t.get("BITS"), block=t.get("BLOCK")))
+    """The op, in bfloat16."""
+    meaning_of(OP, t)
 
 
 def reach(t: Numbers) -> Iterator[Area | Rows]:
@@ -92,13 +101,6 @@ def plans(s: Packed, target: Target, rules: Rules) -> list[Plan]:
     return [LINEAR_BF16.plan()] if allowed and fits else []
 
 
-def make(chosen: Chosen, x: Any, w: Any, scales: Any, zeros: Any) -> Any:
-    """The product node with weights in panels."""
-    s = chosen.site
-    return chosen.emit(OP, x, *nbits.panels(w, scales, zeros, chosen.target.lanes, s.bits),
-                       n=s.n, bits=s.bits, block=s.block)
-
-
 def if_rounded(site: Packed) -> Assumption:
     """Where the model asks for 8 bits: then an infinity in x makes its row of results NaN, but
     here infinite or NaN."""
@@ -106,8 +108,8 @@ def if_rounded(site: Packed) -> Assumption:
 
 
 SERVES = (Alternative(
-    Packed, LINEAR_BF16, plans, packed.bf16_cost, make, error=lambda s, p: rounding.bf16(s.k),
-    assumes=if_rounded, in_order=never),)
+    Packed, LINEAR_BF16, plans, packed.bf16_cost, partial(made, OP),
+    error=lambda s, p: rounding.bf16(s.k), assumes=if_rounded, in_order=never),)
 
 register(Record(
     Contract("linear_bf16", "products of many rows with weights of few bits, in bfloat16", MACROS,

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.ir.facets import Assumption
 from graphtool.ir.graph import TensorType
+from graphtool.ir.op import Op
 from graphtool.ir.plan import Form, Plan
 from graphtool.kernels.choice import packed, rounding
 from graphtool.kernels.choice.alternatives import Alternative, Chosen, never
@@ -103,10 +105,15 @@ def _floats(depth: int, parts: int, block: int) -> int:
         -(-depth * parts * block // 4), depth * parts, depth * parts))
 
 
-def meaning(t: Instance) -> None:
-    """The op, on all rows of x and on whole tables."""
+def meaning_of(op: Op, t: Instance) -> None:
+    """What a template computes: the op, on all rows of x and on whole tables."""
     x, *rest = tables(t)
-    t.rows(OP(x, *rest, n=t.get("N"), bits=t.get("BITS"), block=t.get("BLOCK")))
+    t.rows(op(x, *rest, n=t.get("N"), bits=t.get("BITS"), block=t.get("BLOCK")))
+
+
+def meaning(t: Instance) -> None:
+    """The op, on rounded rows."""
+    meaning_of(OP, t)
 
 
 def reach(t: Numbers) -> Iterator[Area | Rows]:
@@ -157,10 +164,10 @@ def plans(s: Packed, target: Target, rules: Rules) -> list[Plan]:
     return [LINEAR_Q8.plan()] if allowed and s.constant and nbits.fits(s.bits, s.block) else []
 
 
-def make(chosen: Chosen, x: Any, w: Any, scales: Any, zeros: Any) -> Any:
-    """The product node with weights in panels."""
+def made(op: Op, chosen: Chosen, x: Any, w: Any, scales: Any, zeros: Any) -> Any:
+    """The node of a product with weights in panels."""
     s = chosen.site
-    return chosen.emit(OP, x, *nbits.panels(w, scales, zeros, chosen.target.lanes, s.bits),
+    return chosen.emit(op, x, *nbits.panels(w, scales, zeros, chosen.target.lanes, s.bits),
                        n=s.n, bits=s.bits, block=s.block)
 
 
@@ -170,9 +177,8 @@ def if_exact(site: Packed) -> Assumption:
 
 
 SERVES = (Alternative(
-    Packed, LINEAR_Q8, plans, packed.q8_cost, make,
-    error=lambda s, p: 0.0 if s.q8 else rounding.q8(s.k, s.block),
-    assumes=if_exact,
+    Packed, LINEAR_Q8, plans, packed.q8_cost, partial(made, OP),
+    error=lambda s, p: 0.0 if s.q8 else rounding.q8(s.k, s.block), assumes=if_exact,
     in_order=never),)
 
 register(Record(
