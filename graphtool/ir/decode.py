@@ -11,10 +11,11 @@ import msgspec
 import numpy as np
 
 from graphtool.choice import Choice
-from graphtool.dtypes import DType, as_strings, dtype, string
+from graphtool.dtypes import DType, dtype
 from graphtool.errors import InputError
 from graphtool.io import files, versions, weights
 from graphtool.io.weights import Weight
+from graphtool.ir.decode_values import fits, plan_of, split_dims, values_of
 from graphtool.ir.graph import (
     Graph,
     Group,
@@ -245,15 +246,15 @@ class _Reader:
         if annotation is Graph:
             return self.region(x)
         if annotation is Plan:
-            return _plan(x)
+            return plan_of(x)
         if annotation is Weight:
             shape = self.type(x["type"])
-            return weights.weight(_values(x["value"], shape.dtype).reshape(shape.shape))
+            return weights.weight(values_of(x["value"], shape.dtype).reshape(shape.shape))
         if origin is tuple and isinstance(x, list):
             item = args[0] if len(args) == 2 and args[1] is ... else None
             return tuple(self.attr(i, item or args[k]) for k, i in enumerate(x))
         if args and origin is not tuple:  # a union: the member that fits
-            fitting = next((a for a in args if _fits(x, a)), None)
+            fitting = next((a for a in args if fits(x, a)), None)
             if fitting is None:
                 raise TypeError(annotation)
             return self.attr(x, fitting)
@@ -278,7 +279,7 @@ class _Reader:
         declared = self.type(row.type)
         try:
             if row.value is not None:
-                values = _values(row.value, declared.dtype)
+                values = values_of(row.value, declared.dtype)
                 w = weights.weight(values.reshape(declared.shape))
             elif (row.data or "").startswith("base64:"):
                 raw = np.frombuffer(base64.b64decode((row.data or "")[7:]), np.uint8)
@@ -310,43 +311,3 @@ class _Reader:
             if missing := [m for m in (row.root, *row.members) if by_name.get(m) not in made]:
                 raise InputError("GT0354", f"group {row.id}: {missing[0]!r} is not a node")
         return Group(by_name[row.root], tuple(made[by_name[m]] for m in row.members), row.kind)
-
-
-def _values(row: list[Any], dtype: DType) -> weights.Array:
-    """A row of JSON values as an array; among numbers, text stands for NaN and infinities."""
-    if dtype is string:
-        return as_strings(np.array(row, object))
-    with np.errstate(over="raise"):  # a number too large for the type must not become infinity
-        return np.array([float(x) if isinstance(x, str) else x for x in row], dtype.numpy)
-
-
-def _plan(x: dict[str, Any]) -> Plan:
-    kind, *parameters = x.items()
-    if kind[0] != "kind" or type(kind[1]) is not str or not all(
-            type(v) is int for _, v in parameters):
-        raise ValueError(x)
-    return Plan(kind[1], tuple(parameters))
-
-
-def _fits(x: Any, annotation: Any) -> bool:
-    origin = get_origin(annotation) or annotation
-    if annotation is DType or annotation is Poly:
-        return isinstance(x, str)
-    if annotation is Plan:
-        return isinstance(x, dict)
-    if annotation is float:
-        return isinstance(x, (int, float)) or x in ("nan", "inf", "-inf")
-    if isinstance(x, list):
-        return origin is tuple
-    return isinstance(origin, type) and isinstance(x, origin)
-
-
-def split_dims(source: str) -> list[str]:
-    """The parts of a text between those commas that are not inside parentheses."""
-    parts, depth, start = [], 0, 0
-    for i, c in enumerate(source):
-        depth += (c == "(") - (c == ")")
-        if c == "," and depth == 0:
-            parts.append(source[start:i])
-            start = i + 1
-    return [*parts, source[start:]]

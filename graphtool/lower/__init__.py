@@ -16,7 +16,7 @@ from graphtool.ir.run_sizes import all_nodes, at_most, defined, limits
 from graphtool.loops.liveness import lifetimes
 from graphtool.loops.program import ENDLESS, Bind, Buffer, Port, Program, Run, Step, flags, runs
 from graphtool.lower.barriers import Barriers
-from graphtool.lower.buffer_assignment import Assigner, Assignment, Copy, Edge, Storage
+from graphtool.lower.buffer_assignment import Assigner
 from graphtool.lower.control import Around, control_steps
 from graphtool.lower.donation import Donation, donation
 from graphtool.lower.failures import decisive, early
@@ -24,6 +24,7 @@ from graphtool.lower.index_checks import IndexChecks
 from graphtool.lower.kernel import KernelTable, Made, copy_kernel, fill_kernel, unit_kernel
 from graphtool.lower.memory_plan import plan_arena
 from graphtool.lower.rename_dims import name_before, one_name, own_names
+from graphtool.lower.storage import Assignment, Copy, Edge, Storage
 from graphtool.lower.units import Unit, schedule, units
 from graphtool.lower.windows import windowable
 from graphtool.symbolic import Dim, Symbol, symbols, text

@@ -7,69 +7,20 @@ result, so neither copies. A movement that strides cannot express becomes a copy
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
-from dataclasses import dataclass, field
-from typing import Literal
 
 from graphtool import ops as o
 from graphtool.dtypes import DType
-from graphtool.io.weights import Weight
 from graphtool.ir.facets import Lowering, Trait
 from graphtool.ir.graph import Graph, Node, Value, is_constant, joined_names
 from graphtool.kernels.record import serving
-from graphtool.loops.program import packs
 from graphtool.loops.view import View, dense
+from graphtool.lower.storage import Assignment, Copy, Edge, Storage
 from graphtool.lower.units import Unit
 from graphtool.lower.views import reshape_view, scattered
 from graphtool.lower.windows import unview, view_of, windows_of
 from graphtool.symbolic import Dim, product
 
 _BY_MOVEMENT = (Lowering.VIEW, Lowering.WINDOW)  # made by movement alone, without a kernel
-
-
-@dataclass
-class Storage:
-    """One buffer before the arena is planned."""
-
-    name: str
-    dtype: DType
-    size: Dim
-    space: Literal["input", "output", "weight", "arena", "check"]
-    slot: int = 0
-    weight: Weight | None = None
-    label: str = ""
-
-    @property
-    def packed(self) -> bool:
-        """Whether elements of less than a byte share bytes, so that only single loads read it."""
-        return packs(self.space, self.dtype)
-
-
-@dataclass
-class Copy:
-    """A window to fill from a value, from the result of a movement op, or with a number."""
-
-    source: Value | Node | float
-    target: View
-    label: str
-
-
-@dataclass
-class Assignment:
-    """The result: a view for each value, all buffers, and the copies to make before each node."""
-
-    views: dict[Value, View] = field(default_factory=dict)
-    buffers: dict[str, Storage] = field(default_factory=dict)
-    copies: dict[Node | None, list[Copy]] = field(default_factory=dict)  # None: at the very end
-
-
-@dataclass
-class Edge:
-    """The views of a region's inputs, and those required for its outputs, in the buffers outside
-    it."""
-
-    inputs: tuple[View, ...]
-    outputs: tuple[View | None, ...]
-    buffers: dict[str, Storage]
 
 
 class Assigner:

@@ -16,7 +16,7 @@ from graphtool.ir.graph import Graph, Node, TensorType, Value, joined_names
 from graphtool.loops.program import Branch, Repeat, Step, Times
 from graphtool.loops.pull import iterator
 from graphtool.loops.view import View, dense
-from graphtool.lower.buffer_assignment import Assignment, Copy, Edge, Storage
+from graphtool.lower.storage import Assignment, Copy, Edge, Storage
 from graphtool.lower.views import slice_view
 from graphtool.symbolic import Dim, product, symbol_of
 

@@ -9,8 +9,8 @@ from graphtool import ops as o
 from graphtool.ir.graph import Graph, Node
 from graphtool.ir.run_sizes import all_nodes, defined
 from graphtool.loops.program import Bind, Kernel, Run, Step, runs
-from graphtool.lower.buffer_assignment import Storage
 from graphtool.lower.index_checks import IndexChecks
+from graphtool.lower.storage import Storage
 from graphtool.lower.units import Point, Unit
 
 

@@ -20,11 +20,11 @@ from graphtool.ir.graph import Graph, Node, Value, is_constant
 from graphtool.loops.ir import Const
 from graphtool.loops.pull import Names, PExpr, Pull, apply, cast, index
 from graphtool.loops.view import dense, pull_of
-from graphtool.lower.buffer_assignment import Assignment, Storage
 from graphtool.lower.exprs import cost
 from graphtool.lower.kernel import KernelTable, Made
 from graphtool.lower.members import pulls
 from graphtool.lower.nest import nest
+from graphtool.lower.storage import Assignment, Storage
 from graphtool.lower.units import Unit
 from graphtool.ops.reduce import lower_reduce
 from graphtool.symbolic import Dim, bounds, known, product

@@ -14,7 +14,6 @@ from graphtool.loops.program import Kernel, Param
 from graphtool.loops.pull import Names, Pull, const
 from graphtool.loops.view import View, pull_of
 from graphtool.loops.walk import accesses, bodies, renamed, statements, values
-from graphtool.lower.buffer_assignment import Assignment, Copy, Storage
 from graphtool.lower.donation import stores_last
 from graphtool.lower.exprs import cost
 from graphtool.lower.members import pull_from, pulls, read_values
@@ -23,6 +22,7 @@ from graphtool.lower.nest import nest
 from graphtool.lower.rounding import rounded
 from graphtool.lower.row_reuse import kept
 from graphtool.lower.statements import lower_statements
+from graphtool.lower.storage import Assignment, Copy, Storage
 from graphtool.lower.transposition import crossing
 from graphtool.lower.unit_site import UnitSite
 from graphtool.lower.units import Unit

@@ -11,7 +11,7 @@ from graphtool.io.weights import Missing
 from graphtool.ir.graph import Node, Operand, Value
 from graphtool.loops.pull import Names, Pull, const
 from graphtool.loops.view import View, pull_of
-from graphtool.lower.buffer_assignment import Storage
+from graphtool.lower.storage import Storage
 from graphtool.lower.units import Unit
 
 WRITTEN = (float32, int32, int64)  # of which a number in C is the same number

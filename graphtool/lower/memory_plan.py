@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from graphtool.loops.liveness import Life, most_at_once
-from graphtool.lower.buffer_assignment import Storage
+from graphtool.lower.storage import Storage
 from graphtool.symbolic import Dim, exact_quotient, text
 
 ALIGN = 64

@@ -15,8 +15,8 @@ from dataclasses import replace
 from graphtool.dtypes import DType
 from graphtool.loops.ir import Accumulate, Expr, For, Let, Load, Name, Stmt, Store
 from graphtool.loops.walk import accesses, each, mapped, statements
-from graphtool.lower.buffer_assignment import Storage
 from graphtool.lower.exprs import cost, substituted
+from graphtool.lower.storage import Storage
 from graphtool.symbolic import coefficient, substitute, symbol_of
 
 LEAST = 8  # from this number of nominal flops on, reading a value back is cheaper than computing it

@@ -16,7 +16,7 @@ from graphtool.kernels.tiles import work_of
 from graphtool.loops.ir import Accumulate, Const, Expr, For, Let, Load, Name, Stmt, Store
 from graphtool.loops.pull import Names, apply, iterator
 from graphtool.loops.view import View
-from graphtool.lower.buffer_assignment import Assignment
+from graphtool.lower.storage import Assignment
 from graphtool.ops.reduce import identity
 from graphtool.symbolic import Dim, Symbol, product, symbol_of
 

@@ -21,9 +21,9 @@ from graphtool.loops.ir import Hook, Load, Stmt, Template
 from graphtool.loops.program import SCRATCH
 from graphtool.loops.pull import Names, Pull, iterator
 from graphtool.loops.view import View, row_stride
-from graphtool.lower.buffer_assignment import Assignment, Storage
 from graphtool.lower.members import pull_from, pulls, read_values
 from graphtool.lower.nest import hook_body
+from graphtool.lower.storage import Assignment, Storage
 from graphtool.lower.units import Unit
 from graphtool.symbolic import Dim, Symbol, symbol_of
 from graphtool.target import Target

@@ -14,8 +14,8 @@ from graphtool.importers import import_source
 from graphtool.io.manifest import read_manifest
 from graphtool.loops.liveness import Life, most_at_once, most_live
 from graphtool.lower import lower
-from graphtool.lower.buffer_assignment import Storage
 from graphtool.lower.memory_plan import ALIGN, plan_arena
+from graphtool.lower.storage import Storage
 from graphtool.native.build import build
 from graphtool.target import detect
 

@@ -15,7 +15,7 @@ from graphtool.importers.stablehlo.driver.session import Names, Session
 from graphtool.importers.stablehlo.driver.values import element_type
 from graphtool.importers.stablehlo.text.tree import Function
 from graphtool.importers.stablehlo.text.types import Kind
-from graphtool.ir.decode import split_dims
+from graphtool.ir.decode_values import split_dims
 from graphtool.ir.graph import Graph, TensorType, Value
 from graphtool.symbolic import Dim, Symbol, symbols
 from graphtool.symbolic.parse import parse
