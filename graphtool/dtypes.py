@@ -212,6 +212,12 @@ def as_array(x: Any) -> np.ndarray[Any, Any]:
     return array.astype(string.numpy) if array.dtype.kind == "U" else array
 
 
+def read_bits(x: Any, to: DType) -> Any:
+    """The bits of the elements of x as those of a type of the same size; a bool is one that is
+    not 0."""
+    return x.view(np.uint8) != 0 if to is bool_ else x.view(to.numpy)
+
+
 def as_strings(x: Any) -> np.ndarray[Any, Any]:
     """An array of strings; its elements may be objects: str, or bytes in UTF-8. Raises InputError
     GT0303 for anything else."""

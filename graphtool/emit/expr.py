@@ -170,13 +170,24 @@ class ExprPrinter:
 
     def bitcast(self, x: Expr, to: DType) -> Text:
         """The C text that reads the bits of `x` as type `to`, which has the same size."""
-        if x.dtype.is_narrow:
-            return f"({to.c}){self.stored(x, x.dtype)}", UNARY
         if to.is_narrow:
-            return f"gt_{to.short}_to_f32(({to.c}){self.expr(x, UNARY)})", PRIMARY
-        if dtypes.bool_ in (x.dtype, to):  # a byte that is 0 or 1
-            return f"({to.c}){self.expr(x, UNARY)}", UNARY
+            return f"gt_{to.short}_to_f32({self.bits(x, to)})", PRIMARY
+        if x.dtype is to:
+            return self.text(x)
+        if to is dtypes.bool_:  # a byte that is not 0
+            return f"{self.bits(x, to)} != 0", 9
+        if to.is_packed:  # an integer of less than a byte is computed in a whole one
+            return f"gt_wrap_{to.short}({self.bits(x, to)})", PRIMARY
+        if x.dtype.is_narrow or x.dtype is dtypes.bool_:
+            return self.bits(x, to), UNARY
         return f"gt_bitcast_{x.dtype.short}_{to.short}({self.expr(x)})", PRIMARY
+
+    def bits(self, x: Expr, to: DType) -> str:
+        """The C text of the bits of `x` in the C type of `to`, which binds as a cast does."""
+        text = self.stored(x, x.dtype) if x.dtype.is_narrow else self.expr(x, UNARY)
+        if to.is_narrow and x.dtype.is_packed and x.dtype.kind == "int":  # the sign fills a byte
+            return f"({to.c})({text} & {(1 << to.bits) - 1})"
+        return f"({to.c}){text}"
 
     def stored(self, e: Expr, to: DType) -> str:
         """The C text of the expression in the form that a buffer of type `to` stores."""
@@ -185,6 +196,8 @@ class ExprPrinter:
                 return self.read(buffer, index, dtype)
             case Apply("cast", (x,)) if to.is_narrow and e.dtype is to and x.dtype is not to:
                 return self.narrowed(x, to)
+            case Apply("bitcast", (x,)) if to.is_narrow and e.dtype is to:
+                return self.bits(x, to)
         return self.narrowed(e, to) if to.is_narrow else self.expr(e)
 
     # ---- index polynomials -----------------------------------------------------------------

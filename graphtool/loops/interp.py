@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from graphtool.dtypes import DType
+from graphtool.dtypes import DType, read_bits
 from graphtool.errors import InputError
 from graphtool.io.weights import Weight
 from graphtool.loops.contract import CONTRACTS, REQUIRED, Contract
@@ -213,8 +213,10 @@ class Machine:
                 return self.arrays[buffer][self.at(buffer, index)].astype(compute_type(dtype))
             case Apply("cast"):
                 return cast(args[0], e.dtype)
-            case Apply("bitcast"):
-                return np.asarray(args[0]).view(e.dtype.numpy)[()]
+            case Apply("bitcast", (x,)):
+                bits = (self.arrays[x.buffer][self.at(x.buffer, x.index)] if isinstance(x, Load)
+                        else args[0].astype(x.dtype.numpy))  # a NaN that is read keeps its bits
+                return read_bits(bits, e.dtype).astype(compute_type(e.dtype))[()]
             case Apply(fn):
                 out = BY_NAME[fn].numpy(*args)
                 return np.asarray(out).astype(compute_type(e.dtype))[()]

@@ -225,7 +225,7 @@ def _bitcast_infer(x: TensorType, *, dtype: DType) -> TensorType:
     return TensorType(dtype, x.shape)
 
 
-register(Op("bitcast", _bitcast_infer, lambda x, *, dtype: x.view(dtype.numpy), None,
+register(Op("bitcast", _bitcast_infer, lambda x, *, dtype: dtypes.read_bits(x, dtype), None,
             lambda _, x, *, dtype: Pull(
                 dtype, x.shape, lambda idx: apply("bitcast", x.at(idx), dtype=dtype)),
             traits=Trait.ELEMENTWISE, category="data",
