@@ -52,6 +52,39 @@ def test_complex_functions(name: str, fn: np.ufunc) -> None:
     np.testing.assert_allclose(got["result.real"] + 1j * got["result.imag"], fn(z), 1e-11)
 
 
+@pytest.mark.parametrize("padding", ["[[3, 0]]", "[[0, 3]]"])
+def test_running_logarithms_of_complex_sums(padding: str, tmp_path: Path) -> None:
+    """In JAX's form, which gives NaN for −∞ with itself: no padding is combined with the start."""
+    kind, one = "tensor<4xcomplex<f64>>", "tensor<complex<f64>>"
+    real, flag = "tensor<f64>", "tensor<i1>"
+    module = main(f"%x: {kind}", kind, f"""
+      %s = stablehlo.constant dense<(0xFFF0000000000000,0.0)> : {one}
+      %0 = "stablehlo.reduce_window"(%x, %s) <{{padding = dense<{padding}> : tensor<1x2xi64>,
+          window_dimensions = array<i64: 4>}}> ({{
+        ^bb0(%a: {one}, %b: {one}):
+        %ar = stablehlo.real %a : ({one}) -> {real}
+        %br = stablehlo.real %b : ({one}) -> {real}
+        %p = stablehlo.compare GT, %ar, %br, FLOAT : ({real}, {real}) -> {flag}
+        %top = stablehlo.select %p, %a, %b : {flag}, {one}
+        %sum = stablehlo.add %a, %b : {one}
+        %two = stablehlo.constant dense<(2.0,0.0)> : {one}
+        %twice = stablehlo.multiply %top, %two : {one}
+        %gap = stablehlo.subtract %sum, %twice : {one}
+        %e = stablehlo.exponential %gap : {one}
+        %l = stablehlo.log_plus_one %e : {one}
+        %y = stablehlo.add %top, %l : {one}
+        stablehlo.return %y : {one}
+      }}) : ({kind}, {one}) -> {kind}
+      return %0 : {kind}""")
+    z = np.array([0.5 + 0.3j, -1 + 0.2j, 400 - 0.1j, 2 + 0.1j])
+    way = slice(None, None, 1 if padding == "[[3, 0]]" else -1)
+    want = (np.log(np.cumsum(np.exp(z[way] - 400))) + 400)[way]
+    given = {"x.real": z.real.copy(), "x.imag": z.imag.copy()}
+    graphtool.build(module, str(tmp_path / "b"), name="m")
+    for got in (interp.run(module, given), graphtool.load(str(tmp_path / "b")).run(given)):
+        np.testing.assert_allclose(got["result.real"] + 1j * got["result.imag"], want, 1e-9)
+
+
 def test_a_loop_carries_complex_numbers() -> None:
     kind = "tensor<2xcomplex<f64>>"
     module = main(f"%x: {kind}", kind, f"""%n = stablehlo.constant dense<3> : tensor<i32>

@@ -23,10 +23,18 @@ pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # of torch, abou
 X = normal(4, 5)
 WHOLE = torch.tensor([[6, -4, 0], [9, 12, 7]])
 NAN = torch.tensor([[1.0, float("nan"), 3, 2], [5, 4, 3, 1]]).double()
+STRANGE = normal(2, 3, 5, 6)
+STRANGE[0, 1, 3, 2], STRANGE[1, 2, 0, 0] = float("nan"), float("inf")
 TARGETS = torch.tensor([[1, 1, 3, 1], [-1, -1, -1, -1], [4, 5, 0, 0]])
 ROWS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "add_bool_alpha": (lambda a, b: torch.add(a, b, alpha=False), (X > 0, X > 1)),
     "sign_bool": (torch.sign, (X > 0,)),
+    "bins_of_one_length_nan": (lambda x: F.adaptive_avg_pool2d(x, (2, 3)), (STRANGE,)),
+    "bins_of_several_lengths_nan": (lambda x: F.adaptive_avg_pool2d(x, (3, 5)), (STRANGE,)),
+    "more_bins_than_elements_nan": (lambda x: F.adaptive_avg_pool2d(x, (7, 9)), (STRANGE,)),
+    "no_bins": (lambda x: F.adaptive_avg_pool2d(x, (0, 3)), (STRANGE,)),
+    "bins_of_a_row": (lambda x: F.adaptive_avg_pool1d(x, 4), (normal(2, 3, 10),)),
+    "bins_of_a_volume": (lambda x: F.adaptive_avg_pool3d(x, (2, 3, 4)), (normal(2, 5, 7, 4),)),
     "sign_nan": (lambda x: (torch.sign(x), torch.sgn(-x), x.float().sign()), (NAN - 2,)),
     "gather_nothing": (lambda x: x.gather(0, torch.empty(0, dtype=torch.int64)), (X,)),
     "var_mean_biased": (lambda x: (*torch.std_mean(x, False), *torch.var_mean(x, unbiased=False)),

@@ -151,9 +151,30 @@ def _by_taps(ctx: Context, values: Sequence[Any], starts: Sequence[Any], *, wind
     for tap in itertools.product(*map(range, window)):
         at = [i * r for i, r in zip(tap, window_dilation, strict=True)]
         limit = [a + (n - 1) * s + 1 for a, n, s in zip(at, shape, strides, strict=True)]
-        total = ctx.region(0, [*total, *(sliced(ctx, x, at, limit, strides) for x in wide)],
-                           vector=True)
+        inside = _inside(at, shape, shape_of(values[0]), strides, padding, base_dilation)
+        if inside is None or inside.any():
+            found = ctx.region(0, [*total, *(sliced(ctx, x, at, limit, strides) for x in wide)],
+                               vector=True)
+            total = found if inside is None or inside.all() else [
+                o.select(ctx.tensor(inside), y, x) for x, y in zip(total, found, strict=True)]
     return total
+
+
+def _inside(at: Sequence[int], shape: Any, given: Any, strides: Any, padding: Pairs,
+            base_dilation: Any) -> Any:
+    """Where a tap is on an element, in a shape that broadcasts to the result; None if a size is
+    unknown. What lies between and around the elements is left out: a body may give NaN for two
+    values to start with, as the logarithm of a sum of complex powers does."""
+    if not all(isinstance(d, int) for d in (*shape, *given)):
+        return None
+    found: Any = np.ones((1,) * len(shape), bool)
+    for axis, (n, d) in enumerate(zip(shape, given, strict=True)):
+        place = np.arange(n) * strides[axis] + at[axis] - padding[axis][0]
+        one = (place % base_dilation[axis] == 0) & (place >= 0) & (
+            place < d * base_dilation[axis])
+        if not one.all():
+            found = found & one.reshape([n if a == axis else 1 for a in range(len(shape))])
+    return found
 
 
 def dynamic_reduce_window(ctx: Context, x: Any, start: Any, window: Any, strides: Any, base: Any,

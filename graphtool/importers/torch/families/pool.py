@@ -147,20 +147,37 @@ def _adaptive_average(n: int) -> Any:
         sizes = c.out.shape[-n:]
         if all(s == 1 for s in sizes):
             return o.reduce_mean(self, axes=space)
-        if _even(self.shape[-n:], sizes):
-            window: tuple[Any, ...] = tuple(
-                d // s for d, s in zip(self.shape[-n:], sizes, strict=True))
-            y = o.avg_pool(_batched(c, self, n), window=window, strides=window)
+        regular = _regular(self.shape[-n:], sizes)
+        if regular is not None:
+            y = o.avg_pool(_batched(c, self, n), window=regular[0], strides=regular[1])
             return _unbatched(c, y, n, self)
-        return _by_matrices(c, self, space, sizes)
+        x = self
+        for axis, s in zip(space, sizes, strict=True):
+            if x.shape[axis] != s:
+                x = _mean_of_bins(c, x, axis, int(s))  # type: ignore[arg-type]
+        return x
     return handler
 
 
-def _even(dims: tuple[Dim, ...], sizes: tuple[Dim, ...]) -> bool:
+def _fixed(dims: tuple[Dim, ...], sizes: tuple[Dim, ...]) -> None:
     if not all(isinstance(d, int) for d in (*dims, *sizes)):
         raise Missing("adaptive pooling over a symbolic size is not supported; fix that size for "
                       "the export")
-    return all(d % s == 0 for d, s in zip(dims, sizes, strict=True) if s)
+
+
+def _regular(dims: tuple[Dim, ...], sizes: tuple[Dim, ...]
+             ) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """Windows and strides, if the bins of each axis are as long as each other and as far apart."""
+    _fixed(dims, sizes)
+    found = []
+    for d, s in zip(dims, sizes, strict=True):
+        bins = _bins(int(d), int(s))  # type: ignore[arg-type]
+        lengths = {hi - lo for lo, hi in bins}
+        steps = {bins[i + 1][0] - bins[i][0] for i in range(len(bins) - 1)} or {1}
+        if len(lengths) != 1 or len(steps) != 1:
+            return None
+        found.append((lengths.pop(), steps.pop()))
+    return tuple(k for k, _ in found), tuple(step for _, step in found)
 
 
 def _bins(d: int, s: int) -> list[tuple[int, int]]:
@@ -168,24 +185,9 @@ def _bins(d: int, s: int) -> list[tuple[int, int]]:
     return [(i * d // s, -(-(i + 1) * d // s)) for i in range(s)]
 
 
-def _by_matrices(c: Context, x: Tracer, axes: tuple[int, ...], sizes: Any) -> Any:
-    """Averages of bins of different sizes: along each axis a matmul with a constant matrix."""
-    for axis, s in zip(axes, sizes, strict=True):
-        d = int(x.shape[axis])  # type: ignore[arg-type]
-        if d == s:
-            continue
-        matrix = np.zeros((s, d))
-        for i, (lo, hi) in enumerate(_bins(d, s)):
-            matrix[i, lo:hi] = 1 / (hi - lo)
-        perm = [*(i for i in range(x.ndim) if i != axis), axis]
-        y = o.matmul(c.transpose(x, perm), c.constant(matrix, x.dtype), transpose_b=True)
-        x = c.transpose(y, [perm.index(i) for i in range(x.ndim)])
-    return x
-
-
 def _adaptive_max(n: int) -> Any:
     def handler(c: Context, self: Tracer, output_size: Any) -> Any:
-        _even(self.shape[-n:], c.out.shape[-n:])
+        _fixed(self.shape[-n:], c.out.shape[-n:])
         if c.used(1):
             return _max_and_place(c, self, n)
         x = self
@@ -220,13 +222,37 @@ def _max_and_place(c: Context, x: Tracer, n: int) -> Any:
 
 
 def _max_of_bins(c: Context, x: Tracer, axis: int, s: int) -> Any:
-    """The maximum of each bin along one axis: a gather, in which short bins repeat their last."""
+    """The maximum of each bin along one axis."""
+    rows, _ = _rows_of_bins(c, x, axis, s)
+    return _instead_of(c, x, axis, o.extreme(rows, kind="max", axis=1))
+
+
+def _mean_of_bins(c: Context, x: Tracer, axis: int, s: int) -> Any:
+    """The mean of each bin along one axis; NaN and infinity stay in the bins that have them."""
+    rows, counts = _rows_of_bins(c, x, axis, s)
+    inside = np.arange(int(rows.shape[1])) < counts[:, None]
+    if not inside.all():
+        mask = c.constant(inside.reshape(*inside.shape, *(1,) * (rows.ndim - 2)), dtypes.bool_)
+        rows = o.select(mask, rows, 0.0)
+    total = o.reduce_sum(rows, axes=(1,))
+    divisor = c.constant(counts.reshape(-1, *(1,) * (rows.ndim - 1)), x.dtype)
+    return _instead_of(c, x, axis, o.div(total, divisor))
+
+
+def _rows_of_bins(c: Context, x: Tracer, axis: int, s: int) -> tuple[Any, Any]:
+    """The elements of each bin along one axis, [s, width, the other axes], and how many each bin
+    has: short bins repeat their last one."""
     bins = _bins(int(x.shape[axis]), s)  # type: ignore[arg-type]
-    width = max(hi - lo for lo, hi in bins)
-    index = np.array([[min(lo + k, hi - 1) for k in range(width)] for lo, hi in bins])
+    width = max((hi - lo for lo, hi in bins), default=1)
+    index = np.array([[min(lo + k, hi - 1) for k in range(width)] for lo, hi in bins], np.int64)
+    index = index.reshape(s, width)
     picked = o.gather(x, c.constant(index[..., None], dtypes.int64), axes=(axis,))
-    top = o.extreme(picked, kind="max", axis=1)
-    flat = c.reshape(top, (s, *(d for i, d in enumerate(x.shape) if i != axis)))
+    return picked, np.array([hi - lo for lo, hi in bins])
+
+
+def _instead_of(c: Context, x: Tracer, axis: int, found: Any) -> Any:
+    """Results for the bins of an axis, which come first, where the axis was."""
+    flat = c.reshape(found, (found.shape[0], *(d for i, d in enumerate(x.shape) if i != axis)))
     return c.transpose(flat, [*range(1, axis + 1), 0, *range(axis + 1, x.ndim)])
 
 
