@@ -10,7 +10,7 @@ the caller gives, the position; to go back n elements is to give a smaller one.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,7 @@ from graphtool.ir.bind import bind
 from graphtool.ir.graph import Graph, Module, Node, TensorType, Value, producers
 from graphtool.ir.run_sizes import bare
 from graphtool.ir.trace import Builder, Tracer, replay
-from graphtool.symbolic import Dim, Symbol, bounds, dim_of, symbols
+from graphtool.symbolic import Dim, Symbol, bounds, dim_of, substitute, symbols
 
 POSITION = "position"
 
@@ -82,12 +82,15 @@ class _Rewriting:
         size = found[0].size
         self.old_size = size.name
         sizes = _told(module, size.name)
+        roomy = self.roomy(bind(module.graph, sizes), found[0])
+        sizes = {n: substitute(d, roomy) for n, d in sizes.items()} | roomy
         self.requires = tuple(e for e in (e.under(sizes) for e in module.requires)
                               if e.holds is not True)
         self.new = self.added(bind(module.graph, sizes), found[0])
         most = bounds(self.new)[0] or 0
         self.past = dim_of(Symbol(size.name, 0, room - most))
-        self.symbols = {n: s for n, s in module.symbols.items() if n not in (*sizes, size.name)}
+        kept = {n: bare(sizes.get(n, dim_of(s))) for n, s in module.symbols.items()}
+        self.symbols = {n: s for n, s in kept.items() if s is not None and s.name == n != size.name}
         self.graph = bind(bind(module.graph, sizes), {size.name: self.past})
         self.builder = Builder()
 
@@ -95,6 +98,13 @@ class _Rewriting:
         """The number of new elements, the same for each cache."""
         total = graph.outputs[g.output].type.shape[g.axis]
         return total - dim_of(g.size)
+
+    def roomy(self, graph: Graph, g: Grown) -> dict[str, Dim]:
+        """The number of new elements, if it is an open size, as one that has room."""
+        s = bare(self.added(graph, g))
+        if s is None or (s.hi is not None and s.hi <= self.room):
+            return {}
+        return {s.name: dim_of(dataclasses.replace(s, hi=self.room))}
 
     def module(self) -> Module:
         """The module with caches of a fixed room."""
@@ -157,7 +167,7 @@ class _Rewriting:
         return made
 
 
-def _told(module: Module, past: str) -> Mapping[str, Dim]:
+def _told(module: Module, past: str) -> dict[str, Dim]:
     """Symbols of which the module requires that they are the past and something: `M == P + 1`."""
     out: dict[str, Dim] = {}
     for e in module.requires:

@@ -147,9 +147,9 @@ def _period(d: Dim) -> int | None:
 def solved(found: Iterable[Equation], free: Sequence[str]) -> dict[str, Dim]:
     """The values of symbols of `free` that the equations determine, by name: of `N == M`, M is N.
 
-    Of several symbols the last one in `free` is replaced. The results do not mention a symbol that
-    has one itself. Raises InputError GT0317 for equations that
-    never hold.
+    Of several symbols the last one in `free` whose bounds always hold is replaced (of `P == M - S`,
+    M is P + S), or else the last one. The results do not mention a symbol that has one itself.
+    Raises InputError GT0317 for equations that never hold.
     """
     out: dict[str, Dim] = {}
     for e in found:
@@ -167,6 +167,7 @@ def _solved(gap: Dim, free: Sequence[str]) -> tuple[str, Dim] | None:
     """(name, dim) if gap = 0 says the size of one symbol."""
     gap = from_terms({m: c // math.gcd(*(c for _, c in terms_of(gap))) for m, c in terms_of(gap)})
     inside = {s.name: s for s in symbols(gap)}
+    usual: tuple[str, Dim] | None = None
     for name in reversed([n for n in free if n in inside]):
         s, slope = inside[name], coefficient(gap, name)
         if slope not in (1, -1):
@@ -174,7 +175,11 @@ def _solved(gap: Dim, free: Sequence[str]) -> tuple[str, Dim] | None:
         atoms = substitute(gap, {name: s.offset}) * -slope
         value = atoms * s.step + s.offset
         low, high = bounds(value)
-        if (high is None or s.lo is None or high >= s.lo) and (
-                low is None or s.hi is None or low <= s.hi):
+        above = s.lo is None or (low is not None and low >= s.lo)
+        below = s.hi is None or (high is not None and high <= s.hi)
+        if above and below:
             return name, value
-    return None
+        if usual is None and (high is None or s.lo is None or high >= s.lo) and (
+                low is None or s.hi is None or low <= s.hi):
+            usual = name, value
+    return usual

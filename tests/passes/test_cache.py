@@ -19,6 +19,7 @@ from graphtool.native import runtime
 from graphtool.native.build import build
 from graphtool.passes import run
 from graphtool.symbolic import Symbol, dim_of
+from tests.importers.onnx import build as onnx
 from tests.passes.pass_samples import values
 
 ROOM, BATCH, HEADS, WIDTH = 24, 2, 3, 8
@@ -168,3 +169,26 @@ def test_a_cache_that_is_scattered_into_is_not_copied(tmp_path: Path) -> None:
     assert not k[:, :40].any() and not k[:, 41:].any()
     least = min(s.bytes for s in model.manifest.steps if "scatter" in s.label)
     assert isinstance(least, int) and least < 2 * 64 * 8
+
+
+def test_an_onnx_decoder_whose_sizes_have_three_names(tmp_path: Path) -> None:
+    """As exporters write it: past, new and total have names of their own."""
+    proto = onnx.model(
+        [onnx.node("k = Concat(past, x)", axis=1), onnx.node("t = Transpose(k)", perm=(0, 2, 1)),
+         "s = MatMul(x, t)", "a = Mul(s, mask)", "y = MatMul(a, k)"],
+        ["past f32 1 past 4", "x f32 1 new 4", "mask f32 1 1 total"],
+        ["y f32 1 new 4", "k f32 1 total 4"])
+    module = onnx.checked(proto)
+    assert [str(e) for e in module.requires] == ["total == new + past"]
+    xs = [onnx.random(1, n, 4, seed=n) for n in (3, 1, 2)]
+    past, room = xs[0], np.zeros((1, 8, 4), np.float32)
+    room[:, :3] = past
+    model = runtime.load(build(run(run(module, "cache{max=8}")), tmp_path))
+    for x in xs[1:]:
+        at, end = past.shape[1], past.shape[1] + x.shape[1]
+        mask = np.arange(8, dtype=np.float32).reshape(1, 1, 8)
+        want, past = onnx.oracle(proto, {"past": past, "x": x, "mask": mask[..., :end]})
+        got = model.run({"past": room, "x": x, "mask": mask, "position": np.array(at)},
+                        out={"k": room})
+        np.testing.assert_allclose(got["y"], want, rtol=1e-4, atol=1e-5)
+        np.testing.assert_array_equal(room[:, :end], past)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import permutations
+
 import pytest
 
 from graphtool.symbolic import Dim, Equation, Symbol, dim_of, floordiv, mod
+from graphtool.symbolic.checks import sample_sizes
 from graphtool.symbolic.implied import satisfying, simplified
 
 
@@ -50,3 +53,14 @@ def test_sizes_that_satisfy_conditions() -> None:
     assert satisfying(Symbol("H", 33, None), levels(dim_of(H), 3)) == (40, 8)
     assert satisfying(Symbol("H", 1, 7), levels(dim_of(H), 3)) is None
     assert satisfying(H, [Equation(dim_of(H) * dim_of(H), dim_of(H) * 3)]) is None
+
+
+@pytest.mark.parametrize("names", list(permutations("PSM")))
+@pytest.mark.parametrize("side", range(3))
+def test_sizes_made_up_for_a_sum_keep_all_bounds(names: tuple[str, ...], side: int) -> None:
+    """However the condition is turned around, and in whatever order the names come."""
+    rows = {n: Symbol(n, 1, None) for n in names}
+    past, new, total = (dim_of(rows[n]) for n in "PSM")
+    turned = (Equation(total, past + new), Equation(past, total - new), Equation(total - past, new))
+    sizes = sample_sizes(rows, [turned[side]], {})
+    assert sizes["M"] == sizes["P"] + sizes["S"] and min(sizes["P"], sizes["S"]) >= 1
