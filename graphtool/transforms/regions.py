@@ -233,18 +233,18 @@ def lifted(graph: Graph) -> Graph:
         return graph
     first = [n for n in graph.nodes if is_parameter(n)]
     rest = [n for n in graph.nodes if not is_parameter(n)]
-    known = {n.outputs[0].hint: n.outputs[0] for n in first}
+    known = {_held(n): n.outputs[0] for n in first}
 
     def rewrite(node: Node, operands: tuple[Operand, ...], builder: Builder) -> Any:
         inner = {k: lifted(g) for k, g in regions(node).items()}
-        params = {p.outputs[0].hint: p for g in inner.values() for p in g.nodes if is_parameter(p)}
-        for name, p in params.items():
-            if name not in known:
-                known[name] = builder.constant(p.attrs["data"], name, param=True).value
+        params = {_held(p): p for g in inner.values() for p in g.nodes if is_parameter(p)}
+        for key, p in params.items():
+            if key not in known:
+                known[key] = builder.constant(p.attrs["data"], key[0], param=True).value
         if not params:
             return None
         changed = {k: _with_inputs(g, params) for k, g in inner.items()}
-        return _again(node, (*operands, *(known[name] for name in params)), builder, changed)
+        return _again(node, (*operands, *(known[key] for key in params)), builder, changed)
     return rebuild(Graph(graph.inputs, (*first, *rest), graph.outputs), rewrite)
 
 
@@ -252,12 +252,17 @@ def _params(graph: Graph) -> bool:
     return any(is_parameter(n) or any(map(_params, regions(n).values())) for n in graph.nodes)
 
 
-def _with_inputs(graph: Graph, params: Mapping[str, Node]) -> Graph:
+def _held(param: Node) -> tuple[str, str]:
+    """The name and the content of a parameter: two regions may give one name to two of them."""
+    return param.outputs[0].hint, param.attrs["data"].digest
+
+
+def _with_inputs(graph: Graph, params: Mapping[tuple[str, str], Node]) -> Graph:
     """The graph with these parameters as inputs after its own."""
-    places = {name: Value(p.outputs[0].type, name) for name, p in params.items()}
+    places = {key: Value(p.outputs[0].type, key[0]) for key, p in params.items()}
 
     def swap(node: Node, _operands: tuple[Operand, ...], _builder: Builder) -> Any:
-        return (places[node.outputs[0].hint],) if is_parameter(node) else None
+        return (places[_held(node)],) if is_parameter(node) else None
     return rebuild(Graph((*graph.inputs, *places.values()), graph.nodes, graph.outputs), swap)
 
 
