@@ -86,11 +86,12 @@ def quantise(graph: options.Graph, out: options.Out = None, calibrate: Calibrate
         _forms(form, calibrate is not None), _word("--range", range, METHODS), percentile,
         symmetric, block, _word("--rounding", rounding, ROUNDINGS), smooth, correct_bias,
         tuple(only or ()), tuple(skip or ()))
+    dims = sources.sizes(dim, module.symbols)
     data = batches(calibrate, module, samples) if calibrate else []
     ready = prepared(module, settings, data)
-    tried = data or [made_up.random_inputs(module, seed, sources.sizes(dim, module.symbols))]
+    tried = data or [made_up.random_inputs(module, seed, dims)]
     machine = named("native" if target == "cpu" else target)
-    result, report = mix.mixed(ready, goals, machine, tried, measure, each)
+    result, report = mix.mixed(ready, goals, machine, tried, measure, each, dims)
     sources.save(result, out, text)
     with terminal.aside(out if out is not None else Path("-")):
         if not json:

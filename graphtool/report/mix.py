@@ -48,13 +48,15 @@ class Move:
 
 
 def mixed(ready: Prepared, goals: Goals, target: Target, data: Sequence[Batch],
-          measure: bool = False, each: bool = True) -> tuple[Module, QuantiseReport]:
+          measure: bool = False, each: bool = True,
+          sizes: Mapping[str, int] | None = None) -> tuple[Module, QuantiseReport]:
     """The module with the layers that the goals allow, and the report.
 
     `data` are the examples for errors (and one of them for `measure`); without `each`, errors of
-    single layers are left out where no goal needs them.
+    single layers are left out where no goal needs them. The cost model takes `sizes` for the
+    symbols that they name.
     """
-    found = _Mix(ready, target, _few(data), measure, each or goals.any)
+    found = _Mix(ready, target, _few(data), measure, each or goals.any, sizes or {})
     taken = found.by_goals(goals) if goals.any else found.that_pay()
     return found.result(taken, goals)
 
@@ -72,8 +74,9 @@ def _few(data: Sequence[Batch]) -> list[Batch]:
 
 class _Mix:
     def __init__(self, ready: Prepared, target: Target, data: Sequence[Batch], measure: bool,
-                 each: bool) -> None:
+                 each: bool, sizes: Mapping[str, int]) -> None:
         self.ready, self.target, self.data, self.measure = ready, target, data, measure
+        self.sizes = sizes
         self.layers = [*ready.forms, *ready.left]
         self.effects = Effects(ready.module, data)
         self.before = self.times(ready.module)
@@ -90,7 +93,7 @@ class _Mix:
     def times(self, module: Module) -> Times:
         if self.measure:
             return measured(module, self.layers, self.target, self.data[0])
-        return expected(module, self.layers, self.target)
+        return expected(module, self.layers, self.target, self.sizes)
 
     def gained(self, c: Chosen) -> float | None:
         """Microseconds that the layer takes less; None if one of the times is unknown."""

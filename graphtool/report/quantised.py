@@ -22,6 +22,7 @@ from graphtool.native.build import build
 from graphtool.passes.quantise.calibrate import Batch
 from graphtool.passes.quantise.layers import Layer
 from graphtool.passes.quantise.rewrite import Chosen
+from graphtool.passes.specialize import specialize
 from graphtool.report.profile import profile
 from graphtool.target import Target
 
@@ -71,9 +72,11 @@ class Times:
     layers: Mapping[str, float]
 
 
-def expected(module: Module, layers: Sequence[Layer], target: Target) -> Times:
-    """The times by the cost model: of the kernels with a choice among plans."""
-    ready = passes.run(module, supply={"target": target})
+def expected(module: Module, layers: Sequence[Layer], target: Target,
+             sizes: Mapping[str, int] | None = None) -> Times:
+    """The times by the cost model: of the kernels with a choice among plans. A size that is not
+    among `sizes` counts with its largest value."""
+    ready = passes.run(specialize(module, **sizes or {}), supply={"target": target})
     rows = [(names_of(n), next(iter(c.us.values()))) for n in ready.graph.nodes for v in n.outputs
             if (c := ready.choices.get(v)) is not None]
     return _by_layer(rows, layers)

@@ -15,6 +15,7 @@ from graphtool.ir.trace import trace
 from graphtool.passes.quantise.calibrate import from_arrays
 from graphtool.report.mix import Goals, mixed
 from graphtool.report.quantised import Effects, expected
+from graphtool.symbolic import Symbol, dim_of
 from graphtool.target import named
 from graphtool.transforms.quantising import Prepared, prepared
 
@@ -80,3 +81,17 @@ def test_times_belong_to_layers() -> None:
     times = expected(ready().module, [*ready().forms], named("x86-64-v3"))
     assert set(times.layers) == {"first", "loud", "silent"}
     assert sum(times.layers.values()) == pytest.approx(times.total)
+
+
+def test_times_are_those_of_the_sizes_asked_for() -> None:
+    """Of one row, not of the largest number of rows."""
+    rows = Symbol("T", 1, 4096)
+    module = Module(trace(body, [TensorType(dtypes.float32, (dim_of(rows), 64))], ["x"]), ("y",),
+                    {"T": rows})
+    layers = prepared(module, Quantisation(("dynamic",)))
+    few, many, most = (mixed(layers, Goals(), named("x86-64-v3"), [X], each=False, sizes=sizes)[1]
+                       for sizes in ({"T": 1}, {"T": 4096}, None))
+    assert few.us_before < 0.1 * many.us_before and few.us < 0.1 * many.us
+    assert (many.us, many.us_before) == (most.us, most.us_before)
+    assert all(r.us_before is not None and r.us_before < 0.1 * (s.us_before or 0.0)
+               for r, s in zip(few.layers, many.layers, strict=True))
