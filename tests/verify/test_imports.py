@@ -9,13 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+from graphtool import dtypes
+from graphtool import ops as o
 from graphtool.cli.faults import run
 from graphtool.importers import import_source
 from graphtool.importers.onnx import import_model
 from graphtool.io.weights import weight
-from graphtool.ir.graph import Graph, Module, Node
+from graphtool.ir.graph import Graph, Module, Node, TensorType
 from graphtool.ir.op import complete_attrs, named
-from graphtool.verify.imports import check_import
+from graphtool.ir.trace import trace
+from graphtool.verify.imports import check_import, tolerance
 from tests.importers.onnx.build import model, node
 
 SAMPLES = Path(__file__).parents[2] / "samples"
@@ -108,3 +111,42 @@ def test_state_starts_as_the_model_has_it(tmp_path: Path) -> None:
     assert len(module.donations) == 1
     found = check_import(source, module)
     assert found.ok, found.line
+
+
+def deep(level: int, layers: int = 24) -> bytes:
+    """Products with packed weights of 4 bits, and what nets have between them."""
+    rng = np.random.default_rng(3)
+    weights: dict[str, Any] = {}
+    nodes: list[Any] = []
+    for i in range(layers):
+        weights[f"w{i}"] = rng.integers(0, 256, (128, 4, 16), np.uint8)
+        weights[f"s{i}"] = rng.uniform(0.02, 0.04, (128, 4)).astype(np.float32)
+        nodes += [node(f"p{i} = MatMulNBits(h{i}, w{i}, s{i})", domain="com.microsoft", K=128,
+                       N=128, bits=4, block_size=32, accuracy_level=level),
+                  f"t{i} = Tanh(p{i})", f"h{i + 1} = Add(h{i}, t{i})"]
+    nodes = [node("h0 = Sin(x)"), *nodes]
+    return model(nodes, ["x f32 64 128"], [f"h{layers} f32 64 128"], weights).SerializeToString()
+
+
+def test_roundings_that_part_are_within_the_tolerance_of_their_class(tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx"
+    for level, least, most in ((0, 1e-4, 1e-4), (4, 0.01, 0.25)):
+        path.write_bytes(deep(level))
+        m = import_source(str(path))
+        assert least <= tolerance(m) <= most
+        found = check_import(str(path), m)
+        assert found.ok, found.line
+        assert not check_import(str(path), spoilt(m)).ok
+
+
+def test_the_tolerance_follows_the_bits() -> None:
+    """Of a rounding to integers and to floats of few bits; a comparison is none."""
+    def of(*types: dtypes.DType) -> float:
+        def body(x: Any) -> Any:
+            for t in types:
+                x = o.cast(o.cast(x, dtype=t), dtype=dtypes.float32)
+            return o.select(o.gt(x, 0.0), x, 0.0)
+        return tolerance(Module(trace(body, [TensorType(dtypes.float32, (3,))], ["x"]), ("y",)))
+    exact, one, two = of(), of(dtypes.int8), of(dtypes.int8, dtypes.int8)
+    assert exact == of(dtypes.int32) == 1e-4 < one < two < of(dtypes.float8e4m3fn)
+    assert of(dtypes.int4) == 0.25
