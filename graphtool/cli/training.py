@@ -38,6 +38,8 @@ ClipValue = Annotated[float | None, typer.Option(
 ClipNorm = Annotated[float | None, typer.Option(
     "--clip-norm", min=0.0, callback=options.finite,
     help="Scale the gradients so that their common norm is at most this.")]
+GradNorm = Annotated[bool, typer.Option(
+    "--grad-norm", help="Let `train` log the norm of all gradients of each step, before clipping.")]
 Accumulate = Annotated[int, typer.Option(
     "--accumulate", min=1, help="The number of batches whose gradients are added up for one step.")]
 DecayVectors = Annotated[bool, typer.Option(
@@ -99,8 +101,9 @@ Start = Annotated[Path | None, typer.Option(
 
 def grad(graph: options.Graph, loss: Loss, out: options.Out = None, wrt: options.Wrt = "params",
          optimizer: Optimizer = None, target: Target = "y", lr: StartRate = None,
-         clip_value: ClipValue = None, clip_norm: ClipNorm = None, accumulate: Accumulate = 1,
-         decay_vectors: DecayVectors = True, batch_norm: BatchNorm = True,
+         clip_value: ClipValue = None, clip_norm: ClipNorm = None, grad_norm: GradNorm = False,
+         accumulate: Accumulate = 1, decay_vectors: DecayVectors = True,
+         batch_norm: BatchNorm = True,
          batch_norm_momentum: Momentum = 0.1, checkpoint: Checkpointed = "",
          group: Groups = None, bound: Bound = None, dim: options.Dim = None,
          capture: options.Capture = None) -> None:
@@ -117,8 +120,9 @@ def grad(graph: options.Graph, loss: Loss, out: options.Out = None, wrt: options
                      for given in (wrt, checkpoint))
     recipe = training.Recipe(
         loss, names, optimizer, target, lr=lr, clip_value=clip_value, clip_norm=clip_norm,
-        accumulate=accumulate, decay_vectors=decay_vectors, batch_norm=batch_norm,
-        batch_norm_momentum=batch_norm_momentum, checkpoint=marked, bound=bound, groups=group or ())
+        grad_norm=grad_norm, accumulate=accumulate, decay_vectors=decay_vectors,
+        batch_norm=batch_norm, batch_norm_momentum=batch_norm_momentum, checkpoint=marked,
+        bound=bound, groups=group or ())
     result = training.training(module, recipe)
     if note := training.gradient_note(module):
         terminal.note(f"note: {note}")

@@ -42,6 +42,7 @@ def trainer_program(name: str, programs: Mapping[str, Program], judge: Judge) ->
     w.line()
     for part in PARTS:
         _part(w, part, programs[part], at)
+    norm = -1 if "grad_norm" in judge.model else at.get("grad_norm", -1)
     rows = {"cells": [_cell(c) for c in sorted(cells, key=_file_order)],
             "kept": [_cell(c) for c in sorted(_kept(cells, judge), key=_file_order)]}
     for kind, lines in rows.items():
@@ -50,9 +51,9 @@ def trainer_program(name: str, programs: Mapping[str, Program], judge: Judge) ->
     with w.block("static const learner_model model = {", "};"):
         w.line(f"{c_string(name)}, {c_string(judge.target)}, {size}, {len(cells)}, "
                f"{len(rows['kept'])}, cells, kept,")
-        w.line(f"{at['step']}, {at.get('micro', -1)}, {judge.accumulate}, "
-               f"MEASURE_{judge.measure.upper()}, {judge.axis}, {judge.ignored}, "
-               f"{_batch(programs['step'], at)}, {judge.lr!r},")
+        w.line(f"{at['step']}, {at.get('micro', -1)}, {norm}, "
+               f"{judge.accumulate}, MEASURE_{judge.measure.upper()}, {judge.axis}, "
+               f"{judge.ignored}, {_batch(programs['step'], at)}, {judge.lr!r},")
         for part in PARTS:
             w.line(f"{_row(name, part, programs[part])},")
     return w.text()

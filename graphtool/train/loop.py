@@ -153,6 +153,8 @@ class Trainer:
             lr = float(np.float32(self.rate(self.steps)))
             loss = self.model.step(self.data.batch(self.rows(order, start, end)), lr)
             row = {"step": self.steps, "epoch": p.epoch, "loss": loss, "lr": lr}
+            if (norm := self.model.grad_norm) is not None:
+                row["grad_norm"] = norm
             p.position += 1
             p.total += loss
             self.log(row)

@@ -75,6 +75,13 @@ class TrainModel:
         """Run one training step; returns the loss of the batch before the update."""
         return float(self._functions["step"](batch, lr)[0])
 
+    @property
+    def grad_norm(self) -> float | None:
+        """The norm of the last step's gradients before clipping; None without `--grad-norm`."""
+        if "grad_norm" in self.state and "grad_norm" not in self.row.model:
+            return float(self.state["grad_norm"])
+        return None
+
     def loss(self, batch: Mapping[str, Array]) -> float:
         """The loss of a batch in inference."""
         return float(self._functions["loss"](batch)[0])

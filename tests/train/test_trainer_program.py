@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import signal
@@ -53,7 +54,8 @@ def regression(batch: int | None) -> Module:
 BUILDS: dict[str, tuple[int | None, Recipe]] = {
     "mse": (None, Recipe("mse", optimizer="adam")),
     "fixed": (8, Recipe("cross_entropy{ignore_index=2}", optimizer="sgd{momentum=0.9}")),
-    "bce": (None, Recipe("bce{from_logits=true}", optimizer="lion", accumulate=2, clip_norm=1.0)),
+    "bce": (None, Recipe("bce{from_logits=true}", optimizer="lion", accumulate=2, clip_norm=1.0,
+                         grad_norm=True)),
 }
 
 
@@ -146,6 +148,20 @@ def test_a_file_to_validate_by(builds: Any, name: str, tmp_path: Path) -> None:
     by_c(builds[name], arrays, tmp_path / "c", val=held)
     assert files(tmp_path / "py") == files(tmp_path / "c")
     assert b"val_loss" in files(tmp_path / "c")[2] and b"validation" in files(tmp_path / "c")[3]
+
+
+def test_both_log_the_norm_of_the_gradients(builds: Any, tmp_path: Path) -> None:
+    for way in (by_python, by_c):
+        for name in BUILDS:
+            at = tmp_path / way.__name__ / name
+            at.parent.mkdir(exist_ok=True)
+            way(builds[name], data(name), at, **({} if name == "fixed" else {"batch": 4}))
+            rows = map(json.loads, (at / "log.jsonl").read_text().splitlines())
+            norms = [r.get("grad_norm") for r in rows if "step" in r]
+            if name == "bce":  # accumulates 2 batches: the second one completes the first norm
+                assert norms[0] == 0 and norms[1] == norms[2] > 0 and norms[3] not in norms[:3]
+            else:
+                assert set(norms) == {None}
 
 
 def test_a_long_curve_is_thinned_alike(builds: Any, tmp_path: Path) -> None:

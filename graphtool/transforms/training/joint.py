@@ -28,7 +28,7 @@ from graphtool.symbolic import symbols
 from graphtool.transforms.training.gradient_notes import check_hooks
 from graphtool.transforms.training.inference import inference
 from graphtool.transforms.training.marks import marked, segments, unmarked
-from graphtool.transforms.training.optimizers import OPTIMIZERS, clipped
+from graphtool.transforms.training.optimizers import OPTIMIZERS, clipped, global_norm
 from graphtool.transforms.training.recipe import (
     LOSSES,
     Recipe,
@@ -41,6 +41,8 @@ from graphtool.transforms.training.recipe import (
 from graphtool.transforms.training.rounded import as_reals
 from graphtool.transforms.training.state import State, holding, opened, renamed
 from graphtool.transforms.training.wrt import selected
+
+GRAD_NORM = "grad_norm"  # the state that has the norm of the last step's gradients
 
 
 def training(module: Module, recipe: Recipe) -> Module:
@@ -216,6 +218,8 @@ class _Joint:
         t = o.cast(counter + 1, dtype=dtypes.float64)
         state.new[counter.value] = (
             counter + (1 if apply is None else o.cast(apply, dtype=dtypes.int64))).value
+        if r.grad_norm:
+            self.norm(state, apply, grads)
         names = {v: n for n, v in state.named.items()}
         own = self.own_arguments(call, {v: names[v] for v in wrt})
         for v, g in zip(wrt, clipped(grads, r.clip_value, r.clip_norm), strict=True):
@@ -229,6 +233,15 @@ class _Joint:
                 for old, now in ((p, new), *((slots[s], x) for s, x in after.items())):
                     kept = now if apply is None else o.select(apply, now, old)
                     state.new[old.value] = kept.value
+
+    def norm(self, state: State, apply: Any, grads: list[Any]) -> None:
+        """Keeps the norm of the gradients in the state, for the trainer's log."""
+        if GRAD_NORM in state.named:
+            raise InputError("GT0615", f"the model has a parameter {GRAD_NORM!r} already",
+                             hint="give it another name, or leave --grad-norm out")
+        held = state.add(GRAD_NORM, TensorType(dtypes.float64, ()), 0.0)
+        now = o.cast(global_norm(grads), dtype=dtypes.float64)
+        state.new[held.value] = (now if apply is None else o.select(apply, now, held)).value
 
     def own_arguments(self, call: PassCall, names: Mapping[Value, str]) -> dict[
             Value, dict[str, Any]]:

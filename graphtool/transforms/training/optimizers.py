@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from graphtool import dtypes
 from graphtool import ops as o
 
 State = dict[str, Any]
@@ -163,10 +164,17 @@ def clipped(grads: Sequence[Any], value: float | None = None,
     if value is not None:
         out = [o.clamp(g, -value, value) for g in out]
     if norm is not None:
-        total = o.sqrt(_sum_of_squares(out))
+        total = global_norm(out)
         factor = o.min(o.cast(1.0 * norm / (total + 1e-6), dtype=total.dtype), 1.0)
         out = [g * o.cast(factor, dtype=g.dtype) for g in out]
     return out
+
+
+def global_norm(grads: Sequence[Any]) -> Any:
+    """√Σg² over all elements of all gradients, in at least float32: squares of 16-bit floats
+    overflow early."""
+    return o.sqrt(_sum_of_squares([g if g.dtype.bits > 16 else o.cast(g, dtype=dtypes.float32)
+                                   for g in grads]))
 
 
 def _sum_of_squares(xs: Sequence[Any]) -> Any:

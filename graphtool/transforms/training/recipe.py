@@ -25,6 +25,7 @@ class Recipe:
     lr: float | None = None
     clip_value: float | None = None
     clip_norm: float | None = None
+    grad_norm: bool = False  # the norm of all gradients before clipping is kept in the state
     accumulate: int = 1
     decay_vectors: bool = True  # whether weight decay also applies to biases and norms
     # batch norms use the statistics of the batch; else those that the model has
@@ -84,7 +85,8 @@ def target_type(call: PassCall, x: TensorType) -> TensorType:
 
 def check(recipe: Recipe) -> None:
     """Raise UsageError GT0624 for settings of a step if there is no optimizer."""
-    of_a_step = ("lr", "clip_value", "clip_norm", "accumulate", "decay_vectors", "groups")
+    of_a_step = ("lr", "clip_value", "clip_norm", "grad_norm", "accumulate", "decay_vectors",
+                 "groups")
     usual = {f.name: f.default for f in fields(Recipe)}
     idle = [n for n in of_a_step if getattr(recipe, n) not in (usual[n], [])]
     if recipe.optimizer is None and idle:

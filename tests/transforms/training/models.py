@@ -38,9 +38,10 @@ def steps(module: Module, batches: list[dict[str, Array]], lr: float) -> tuple[
         t = module.graph.inputs[i].type
         state[inputs[i]] = (module.initial[i].source if i in module.initial
                             else np.zeros([int(d) for d in t.shape], t.dtype.numpy))
+    kind = next(v.type.dtype.numpy for v in module.graph.inputs if names[v] == "lr")
     losses = []
     for batch in batches:
-        out = interp.run(module, {**batch, **state, "lr": np.float32(lr)})
+        out = interp.run(module, {**batch, **state, "lr": np.asarray(lr, kind)})
         losses.append(float(out["loss"]))
         state = {inputs[i]: out[module.output_names[o]] for o, i in module.donations}
     return losses, state

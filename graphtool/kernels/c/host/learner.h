@@ -35,6 +35,7 @@ typedef struct {
     int cells, kept; /* of the whole state, and of the model in it */
     const learner_cell *cell, *keep;
     int64_t step_at, micro_at; /* the counts of steps, and of batches since the last one or -1 */
+    int64_t norm_at; /* the norm of the last gradients, or -1 */
     int accumulate, measure, axis;
     int64_t ignored, batch; /* the label that does not count; the compiled batch, or -1 */
     double lr;

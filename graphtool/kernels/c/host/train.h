@@ -33,8 +33,14 @@ static int train_step(train_run *t, int64_t batch)
     t->p.total += loss;
     if (t->log) {
         fprintf(t->log,
-                "{\"step\": %" PRId64 ", \"epoch\": %" PRId64 ", \"loss\": %s, \"lr\": %s}\n", step,
+                "{\"step\": %" PRId64 ", \"epoch\": %" PRId64 ", \"loss\": %s, \"lr\": %s", step,
                 t->p.epoch, json_double(loss_text, loss, 1), json_double(lr_text, lr, 1));
+        if (model.norm_at >= 0) {
+            double norm;
+            memcpy(&norm, t->l.state + model.norm_at, sizeof norm);
+            fprintf(t->log, ", \"grad_norm\": %s", json_double(loss_text, norm, 1));
+        }
+        fprintf(t->log, "}\n");
         fflush(t->log);
     }
     train_show(t, loss, step);
