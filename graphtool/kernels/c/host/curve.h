@@ -95,11 +95,27 @@ static void curve_thin(curve_line *l, int64_t most)
 
 typedef struct {
     double right, low, high; /* the axes begin at step 0 */
+    double across, up;       /* from tick to tick */
+    int64_t first, last;     /* the ticks of the loss, in steps of `up` */
 } curve_axes;
+
+/* The smallest 1, 2 or 5 times a power of ten of which at most `most` make up the span. */
+static double curve_step(double span, int most)
+{
+    double step = 0;
+    for (int k = -307; k < 308; k++)
+        for (const char *m = "125"; *m; m++) {
+            char text[16];
+            snprintf(text, sizeof text, "%ce%d", *m, k);
+            step = strtod(text, NULL);
+            if (span <= step * most) return step;
+        }
+    return step;
+}
 
 static curve_axes curve_range(const curve_line lines[3])
 {
-    curve_axes a = {0, 0, -INFINITY};
+    curve_axes a = {.high = -INFINITY};
     for (int i = 0; i < 3; i++)
         for (int64_t k = 0; k < lines[i].count; k++) {
             const curve_point p = lines[i].points[k];
@@ -109,6 +125,12 @@ static curve_axes curve_range(const curve_line lines[3])
         }
     if (!(a.right > 0)) a.right = 1;
     if (!(a.high > a.low)) a.high = a.low + 1;
+    a.across = fmax(1, curve_step(a.right, 8));
+    a.up = curve_step(a.high - a.low, 5);
+    a.first = (int64_t)floor(a.low / a.up);
+    a.last = (int64_t)ceil(a.high / a.up);
+    a.low = (double)a.first * a.up; /* the axis ends at ticks */
+    a.high = (double)a.last * a.up;
     return a;
 }
 
@@ -116,46 +138,75 @@ static curve_point curve_place(const curve_axes *a, double x, double y)
 {
     /* volatile: rounded before it is added, also where the CPU could do both at once */
     const volatile double across = x / a->right * (CURVE_WIDTH - 2 * CURVE_EDGE);
-    const volatile double up = (y - a->low) / (a->high - a->low) * (CURVE_HEIGHT - 2 * CURVE_EDGE);
+    const volatile double low = a->low, high = a->high, value = y;
+    const volatile double up = (value - low) / (high - low) * (CURVE_HEIGHT - 2 * CURVE_EDGE);
     return (curve_point){CURVE_EDGE + across, CURVE_HEIGHT - CURVE_EDGE - up};
+}
+
+static void curve_ticks(FILE *out, const curve_axes *a)
+{
+    const int bottom = CURVE_HEIGHT - CURVE_EDGE, end = CURVE_WIDTH - CURVE_EDGE;
+    for (int64_t i = a->first; i <= a->last; i++) {
+        const double y = curve_place(a, 0, (double)i * a->up).y;
+        fprintf(out, "<line x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"#eee\"/>\n"
+                "<text x=\"%d\" y=\"%.1f\" dy=\"4\" text-anchor=\"end\">%g</text>\n", CURVE_EDGE,
+                end, y, y, CURVE_EDGE - 6, y, (double)i * a->up);
+    }
+    for (int64_t i = 0; i <= (int64_t)floor(a->right / a->across); i++) {
+        const double x = curve_place(a, (double)i * a->across, 0).x;
+        fprintf(out, "<line x1=\"%.1f\" x2=\"%.1f\" y1=\"%d\" y2=\"%d\" stroke=\"#888\"/>\n"
+                "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%g</text>\n", x, x, bottom,
+                bottom + 5, x, bottom + 18, (double)i * a->across);
+    }
+    fprintf(out, "<path fill=\"none\" stroke=\"#888\" d=\"M%d %dV%dH%d\"/>\n", CURVE_EDGE,
+            CURVE_EDGE, bottom, end);
+}
+
+static void curve_polyline(FILE *out, const curve_axes *a, const curve_line *l)
+{
+    fprintf(out, "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"%s\" points=\"",
+            l->colour, l->width);
+    for (int64_t k = 0; k < l->count; k++) {
+        const curve_point p = curve_place(a, l->points[k].x, l->points[k].y);
+        fprintf(out, "%s%.1f,%.1f", k ? " " : "", p.x, p.y);
+    }
+    fprintf(out, "\"/>\n");
+    if (l->count == 1) { /* a line of one point cannot be seen */
+        const curve_point p = curve_place(a, l->points->x, l->points->y);
+        fprintf(out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3\" fill=\"%s\"/>\n", p.x, p.y,
+                l->colour);
+    }
 }
 
 static void curve_write(FILE *out, const curve_line lines[3])
 {
     const curve_axes a = curve_range(lines);
-    const int end = CURVE_WIDTH - CURVE_EDGE;
+    const int shown = !!lines[0].count + !!lines[1].count + !!lines[2].count;
     fprintf(out, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" "
             "font-family=\"sans-serif\" font-size=\"12\">\n"
             "<rect width=\"%d\" height=\"%d\" fill=\"white\"/>\n",
             CURVE_WIDTH, CURVE_HEIGHT, CURVE_WIDTH, CURVE_HEIGHT);
-    for (int i = 0; i < 5; i++) {
-        const volatile double part = (a.high - a.low) * i / 4;
-        const double y = a.low + part, at = curve_place(&a, 0, y).y;
-        fprintf(out, "<line x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"#eee\"/>\n"
-                "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%.3g</text>\n", CURVE_EDGE, end, at,
-                at, CURVE_EDGE - 6, at, y);
-    }
-    for (int i = 0, row = 0; i < 3; i++) {
+    curve_ticks(out, &a);
+    for (int i = 0, at = CURVE_EDGE; i < 3; i++) {
         const curve_line *l = &lines[i];
         if (!l->count) continue;
-        fprintf(out, "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"%s\" points=\"",
-                l->colour, l->width);
-        for (int64_t k = 0; k < l->count; k++) {
-            const curve_point p = curve_place(&a, l->points[k].x, l->points[k].y);
-            fprintf(out, "%s%.1f,%.1f", k ? " " : "", p.x, p.y);
-        }
-        fprintf(out, "\"/>\n<text x=\"%d\" y=\"%d\" fill=\"%s\" text-anchor=\"end\">%s</text>\n",
-                end, CURVE_EDGE + 16 * row++, l->colour, l->name);
+        curve_polyline(out, &a, l);
+        if (shown > 1)
+            fprintf(out, "<line x1=\"%d\" x2=\"%d\" y1=\"24\" y2=\"24\" stroke=\"%s\" "
+                    "stroke-width=\"%s\"/>\n<text x=\"%d\" y=\"28\">%s</text>\n", at, at + 20,
+                    l->colour, l->width, at + 26, l->name);
+        at += 150;
     }
-    fprintf(out, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">step (of %.0f)</text>\n</svg>\n",
-            CURVE_WIDTH / 2.0, CURVE_HEIGHT - 14, a.right);
+    fprintf(out, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">step</text>\n"
+            "<text transform=\"translate(12 %d) rotate(-90)\" text-anchor=\"middle\">loss</text>\n"
+            "</svg>\n", CURVE_WIDTH / 2, CURVE_HEIGHT - 10, CURVE_HEIGHT / 2);
 }
 
 /* Draws the log to a file; -1 if the log or the file cannot be used. */
 static int curve_draw(const char *log, const char *path)
 {
-    curve_line lines[3] = {{"steps", "#bbb", "1.0", 0, 0, 0},
-                           {"training", "#1f77b4", "2.0", 0, 0, 0},
+    curve_line lines[3] = {{"each step", "#bbb", "1.0", 0, 0, 0},
+                           {"training, each epoch", "#1f77b4", "2.0", 0, 0, 0},
                            {"validation", "#d62728", "2.0", 0, 0, 0}};
     FILE *out = curve_read(log, lines) ? NULL : fopen(path, "wb");
     if (out) {
