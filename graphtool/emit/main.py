@@ -30,6 +30,9 @@ def main_program(program: Program, weights_file: str) -> str:
     shape_function(w, program, "shapes")
     for kind, ports in (("inputs", program.inputs), ("outputs", program.outputs)):
         table(w, f"static main_port {kind}", map(port_row, ports))
+    donors = dict(program.donations)
+    table(w, "static const int donors", (str(donors.get(i, -1)) for i in range(
+        len(program.outputs))), "-1")
     table(w, "static const main_dim dims", dim_rows(program))
     w.line()
     _load(w, name)
@@ -37,7 +40,7 @@ def main_program(program: Program, weights_file: str) -> str:
     with w.block("static const main_model model = {", "};"):
         w.line(f"{c_string(name)}, {c_string(weights_file)},")
         w.line(f"{len(program.inputs)}, {len(program.outputs)}, {len(program.dims)},")
-        w.line(f"{len(program.sizes)}, inputs, outputs, dims, shapes, {name}_status_text, "
+        w.line(f"{len(program.sizes)}, inputs, outputs, donors, dims, shapes, {name}_status_text, "
                f"{name}_arena_bytes, load, run,")
     return w.text()
 

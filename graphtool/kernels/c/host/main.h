@@ -10,6 +10,7 @@ typedef struct {
     const char *name, *weights; /* weights: the file beside the executable; "" where built in */
     int inputs, outputs, dims, sizes; /* sizes stand behind the dims */
     main_port *in, *out;
+    const int *donor; /* for each output, the input in whose place it goes, or -1 */
     const main_dim *dim;
     /* fills in the sizes; what must hold of the dims and does not, or NULL */
     const char *(*shapes)(const int64_t *dims, main_port *in, main_port *out);
@@ -21,13 +22,31 @@ typedef struct {
 
 static const main_model model;
 
+static int main_donates(void)
+{
+    for (int i = 0; i < model.outputs; i++)
+        if (model.donor[i] >= 0) return 1;
+    return 0;
+}
+
+static int main_donated(int input)
+{
+    for (int i = 0; i < model.outputs; i++)
+        if (model.donor[i] == input) return 1;
+    return 0;
+}
+
 static void main_usage(FILE *to)
 {
     fprintf(to, "usage: %s [-o OUT.npz|OUT.npy] [--threads N] [--repeat N] [--weights FILE]"
-                " INPUT...\n\n", model.name);
+                "%s INPUT...\n\n", model.name, main_donates() ? " [--steps N]" : "");
     fprintf(to, "An INPUT is FILE.npz with arrays by name, NAME=FILE.npy, or FILE.npy for the\n"
                 "next input. Without -o the outputs are summarised. --repeat N times N runs more."
                 "\n\n");
+    if (main_donates())
+        fprintf(to, "--steps N runs N times: what a run makes of a donated input is that input of"
+                    " the next\nrun, and an input with more rows is taken in parts, one after the"
+                    " other.\n\n");
     for (int i = 0; i < model.inputs; i++)
         fprintf(to, "input   %s: %s\n", model.in[i].name, model.in[i].text);
     for (int i = 0; i < model.outputs; i++)
@@ -95,8 +114,18 @@ static int main_input(const char *argument, const npy_array **given)
     return MAIN_FINE;
 }
 
-/* Checks types and ranks, reads the dims off the shapes, checks the shapes. */
-static int main_bind(const npy_array **given, int64_t *dims)
+/* How often the rows that a run takes go into those of the array, if the other sizes agree. */
+static int64_t main_parts(const main_port *p, const npy_array *a)
+{
+    if (!p->rank || p->shape[0] < 1 || a->shape[0] < 1 || a->shape[0] % p->shape[0]) return 1;
+    for (int k = 1; k < p->rank; k++)
+        if (a->shape[k] != p->shape[k]) return 1;
+    return a->shape[0] / p->shape[0];
+}
+
+/* Checks types and ranks, reads the dims off the shapes, checks the shapes. With several steps,
+   `parts` gets how many parts of an input's rows there are. */
+static int main_bind(const npy_array **given, int64_t *dims, int64_t *parts, int steps)
 {
     for (int i = 0; i < model.inputs; i++) {
         const main_port *p = &model.in[i];
@@ -128,6 +157,8 @@ static int main_bind(const npy_array **given, int64_t *dims)
         return main_fail(MAIN_BAD_INPUT, "GT2231", "%s does not hold for these inputs", broken);
     for (int i = 0; i < model.inputs; i++) {
         const main_port *p = &model.in[i];
+        parts[i] = steps && !main_donated(i) ? main_parts(p, given[i]) : 1;
+        if (parts[i] > 1) continue;
         if (memcmp(p->shape, given[i]->shape, sizeof(int64_t) * (size_t)p->rank) == 0) continue;
         char want[400], found[400];
         main_shape(want, sizeof want, p->rank, p->shape);
@@ -163,7 +194,7 @@ static int main_order(const void *a, const void *b)
 
 typedef struct {
     const char *out, *weights;
-    int threads, repeat;
+    int threads, repeat, steps;
 } main_options;
 
 static int main_count(const char *text, int least)
@@ -197,12 +228,39 @@ static int main_parse(int argc, char **argv, main_options *o, const npy_array **
             o->threads = main_count(value, 1);
         else if (strcmp(word, "--repeat") == 0)
             o->repeat = main_count(value, 0);
+        else if (strcmp(word, "--steps") == 0 && main_donates())
+            o->steps = main_count(value, 1);
         else
             return main_fail(MAIN_USAGE, "GT3001", "unknown option %s", word);
-        if (o->threads < 0 || o->repeat < 0)
+        if (o->threads < 0 || o->repeat < 0 || o->steps < 0)
             return main_fail(MAIN_USAGE, "GT3001", "%s wants a number, got %s", word, value);
     }
-    return MAIN_FINE;
+    return o->steps && o->repeat ?
+           main_fail(MAIN_USAGE, "GT3001", "--steps and --repeat cannot be used together") :
+           MAIN_FINE;
+}
+
+/* The next part of each input that has several. */
+static void main_feed(const npy_array **given, const void **in, const int64_t *parts, int step)
+{
+    for (int i = 0; i < model.inputs; i++) {
+        if (parts[i] < 2) continue;
+        const size_t each = (size_t)(given[i]->bytes / parts[i]);
+        memcpy((void *)in[i], (const char *)given[i]->data + (size_t)(step % parts[i]) * each,
+               each);
+    }
+}
+
+/* The numbers that a step gives: of the first step, the last, and up to nine between them. */
+static void main_tell(const npy_array *outputs, int step, int steps)
+{
+    const int every = steps < 10 ? 1 : (steps + 8) / 9;
+    if (step && step + 1 < steps && (step + 1) % every) return;
+    printf("step %d", step + 1);
+    for (int i = 0; i < model.outputs; i++)
+        if (model.donor[i] < 0 && model.out[i].rank == 0)
+            printf("  %s %.7g", outputs[i].name, main_number(outputs[i].type, outputs[i].data, 0));
+    printf("\n");
 }
 
 static int main_output(const char *path, const npy_array *outputs)
@@ -241,14 +299,15 @@ int main(int argc, char **argv)
     const void **in = calloc((size_t)model.inputs + 1, sizeof *in);
     void **out = calloc((size_t)model.outputs + 1, sizeof *out);
     int64_t *dims = calloc((size_t)(model.dims + model.sizes) + 1, sizeof *dims);
-    if (!given || !outputs || !in || !out || !dims)
+    int64_t *parts = calloc((size_t)model.inputs + 1, sizeof *parts);
+    if (!given || !outputs || !in || !out || !dims || !parts)
         return main_fail(MAIN_INTERNAL, "GT7999", "out of memory");
     if (argc == 1 && model.inputs) {
         main_usage(stderr);
         return MAIN_USAGE;
     }
     int code = main_parse(argc, argv, &o, given);
-    if (code == MAIN_FINE) code = main_bind(given, dims);
+    if (code == MAIN_FINE) code = main_bind(given, dims, parts, o.steps);
     if (code) return code;
 
     const void *weights = NULL;
@@ -261,9 +320,10 @@ int main(int argc, char **argv)
             return main_fail(MAIN_BAD_INPUT, "GT2204", "%s: %s", file, model.status_text(status));
     }
     for (int i = 0; i < model.inputs; i++) {
-        void *copy = main_aligned((size_t)given[i]->bytes);
+        const size_t bytes = (size_t)(given[i]->bytes / parts[i]);
+        void *copy = main_aligned(bytes);
         if (!copy) return main_fail(MAIN_INTERNAL, "GT7999", "out of memory");
-        in[i] = memcpy(copy, given[i]->data, (size_t)given[i]->bytes);
+        in[i] = memcpy(copy, given[i]->data, bytes);
     }
     for (int i = 0; i < model.outputs; i++) {
         const main_port *p = &model.out[i];
@@ -271,7 +331,8 @@ int main(int argc, char **argv)
         snprintf(a->name, sizeof a->name, "%s", p->name);
         snprintf(a->type, sizeof a->type, "%s", p->type);
         a->rank = p->rank;
-        a->data = out[i] = main_aligned((size_t)(p->room * atoi(p->type + 1)));
+        a->data = out[i] = o.steps && model.donor[i] >= 0 ? (void *)in[model.donor[i]] :
+                           main_aligned((size_t)(p->room * atoi(p->type + 1)));
         if (!a->data) return main_fail(MAIN_INTERNAL, "GT7999", "out of memory");
     }
     const size_t room = model.arena(dims);
@@ -279,7 +340,9 @@ int main(int argc, char **argv)
     void *arena = main_aligned(room);
     double *times = calloc((size_t)o.repeat + 1, sizeof *times);
     if (!arena || !times) return main_fail(MAIN_INTERNAL, "GT7999", "out of memory");
-    for (int i = 0; i <= o.repeat; i++) {
+    const int runs = o.steps ? o.steps : o.repeat + 1;
+    for (int i = 0; i < runs; i++) {
+        if (o.steps) main_feed(given, in, parts, i);
         const double start = main_seconds();
         const int status = model.run(weights, arena, dims, in, out, o.threads);
         if (status == -2)
@@ -288,7 +351,10 @@ int main(int argc, char **argv)
         if (status)
             return main_fail(MAIN_BAD_INPUT, status > -1000 ? "GT2215" : "GT0501", "%s",
                              model.status_text(status));
-        times[i] = main_seconds() - start;
+        if (o.steps)
+            main_tell(outputs, i, o.steps);
+        else
+            times[i] = main_seconds() - start;
     }
     main_shapes(dims, outputs);
     if (o.repeat) { /* the first run, which touches all memory for the first time, is not counted */
