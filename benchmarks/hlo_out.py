@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -92,6 +93,8 @@ def _step() -> Module:
 
 MODELS: dict[str, Callable[[], Module]] = {
     **{f"samples/{n}": partial(_sample, n) for n in ("digits", "mlp", "transformer")},
-    "digits, a step with AdamW": _step, "a layer of BERT": partial(_torch, "bert", (2, 16, 64)),
+    "digits, a step with AdamW": _step,
+    "the same step, --no-aliases": lambda: replace(_step(), donations=()),
+    "a layer of BERT": partial(_torch, "bert", (2, 16, 64)),
     "LSTM of two layers": partial(_torch, "lstm", (2, 5, 8)), "resnet18": _resnet18,
 }

@@ -111,7 +111,8 @@ _VALUES: dict[str, Callable[[], Iterable[str]]] = {
     "--march": _targets, "--passes": _passes, "--category": _categories,
     "--capture": lambda: ("export", "fx"), "--loss": _losses, "--optimizer": _optimizers,
     "--schedule": _schedules, "draw --format": lambda: ("dot", "mermaid", "svg"),
-    "export --format": lambda: ("onnx",), "--format": _formats}
+    "export --format": lambda: ("onnx", "stablehlo"),
+    "export --weights": lambda: ("constants", "arguments"), "--format": _formats}
 _ARGUMENTS: dict[str, Callable[[], Iterable[str]]] = {
     "ops": _ops, "schema": _schemas, "explain": _codes, "completion": lambda: SHELLS}
 

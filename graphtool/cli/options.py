@@ -36,7 +36,7 @@ Format = Annotated[str | None, typer.Option(
     "--format", help="text; markdown for a comment; github for annotations in a workflow; sarif or "
     "junit for programs that collect results; json.")]
 Inputs = Annotated[Path | None, typer.Option("--inputs",
-    help="An .npz file with an array for each input.")]
+    help="An .npz or .safetensors file with an array for each input.")]
 Input = Annotated[list[str] | None, typer.Option(
     "--input", metavar="NAME=VALUE", help="One input, from a file (x=@x.npy) or filled with one "
     "value (x=1x4xf32=0.5). May be repeated.")]

@@ -191,7 +191,12 @@ def arrays(names: Sequence[str], file: Path | None, given: Sequence[str] | None,
            make: Callable[[], Mapping[str, Any]] | None) -> Arrays:
     """The inputs: of the file, then those given one by one, then made up where allowed."""
     from graphtool.io import npz
-    out: Arrays = dict(npz.load(file)) if file else {}
+    out: Arrays = {}
+    if file is not None and file.suffix == ".safetensors":
+        from graphtool.train import checkpoint
+        out = checkpoint.read(file)
+    elif file is not None:
+        out = dict(npz.load(file))
     if file is not None and file.suffix == ".npy" and len(names) == 1:
         out = dict(zip(names, out.values(), strict=True))
     for text in given or ():

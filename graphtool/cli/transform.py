@@ -182,6 +182,13 @@ def export(graph: options.Graph, out: options.Out = None,
            flat: Annotated[bool, typer.Option(
                "--flat", help="In StableHLO, write what defines an op in its place, not as a "
                "composite with the op's name.")] = False,
+           weights: Annotated[str, typer.Option(
+               "--weights", help="In StableHLO: constants, or arguments behind the inputs, whose "
+               "contents are written to OUT.safetensors.")] = "constants",
+           aliases: Annotated[bool, typer.Option(
+               "--aliases/--no-aliases", help="In StableHLO, whether to say which output takes the "
+               "memory of a donated input. IREE 3.13 computes a training step wrongly if it is "
+               "said.")] = True,
            capture: options.Capture = None) -> None:
     """Write a graph as an ONNX model, or as StableHLO text.
 
@@ -192,8 +199,12 @@ def export(graph: options.Graph, out: options.Out = None,
                          hint="onnx or stablehlo; `graphtool draw` makes pictures")
     if external_data and format != "onnx":
         raise UsageError("GT3017", "--external-data is for ONNX; StableHLO has one file")
-    if flat and format == "onnx":
-        raise UsageError("GT3017", "--flat is for StableHLO", hint="--format stablehlo")
+    if weights not in ("constants", "arguments"):
+        raise UsageError("GT3017", f"unknown --weights {weights!r}", hint="constants or arguments")
+    for name, used in (("--flat", flat), ("--no-aliases", not aliases),
+                       ("--weights arguments", weights == "arguments")):
+        if used and format == "onnx":
+            raise UsageError("GT3017", f"{name} is for StableHLO", hint="--format stablehlo")
     from graphtool.ir.listing import required
     module = sources.load(graph, sources.captured(capture))
     if rules := required(module):
@@ -201,9 +212,14 @@ def export(graph: options.Graph, out: options.Out = None,
                       f"{', '.join(rules)}")
     if format == "onnx":
         _export_onnx(module, out, external_data)
+        return
+    from graphtool.exporters.stablehlo import export_stablehlo, stablehlo_of
+    if weights == "constants":
+        sources.write(out, stablehlo_of(module, composites=not flat, aliases=aliases))
+    elif out is None or str(out) == "-":
+        raise UsageError("GT3017", "--weights arguments needs an output file", hint="-o m.mlir")
     else:
-        from graphtool.exporters.stablehlo import stablehlo_of
-        sources.write(out, stablehlo_of(module, composites=not flat))
+        export_stablehlo(module, out, composites=not flat, aliases=aliases, arguments=True)
 
 
 _FORMATS = {"onnx": "ONNX model", "stablehlo": "StableHLO text"}

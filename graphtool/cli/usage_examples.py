@@ -72,7 +72,9 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "view": ("graphtool view digits.opt.graph.json -o digits.html",
              "graphtool view digits.graph.json digits.opt.graph.json build -o stages.html"),
     "export": ("graphtool export digits.graph.json -o digits.onnx",
-               "graphtool export trained.graph.json -o trained.onnx --external-data"),
+               "graphtool export trained.graph.json -o trained.onnx --external-data",
+               "graphtool export digits.graph.json --format stablehlo --weights arguments "
+               "-o digits.mlir"),
     "ops": ("graphtool ops", "graphtool ops softmax"),
     "passes": ("graphtool passes", "graphtool passes --json"),
     "schema": ("graphtool schema", "graphtool schema build"),

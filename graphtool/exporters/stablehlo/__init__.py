@@ -6,6 +6,7 @@ defines it: other tools run the function, and `graphtool import` reads the op ag
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 
 import graphtool.ops  # noqa: F401  (fills the table of ops)
@@ -21,41 +22,61 @@ from graphtool.exporters.stablehlo import (  # noqa: F401  (each fills the regis
     reduce,
     special,
 )
+from graphtool.exporters.stablehlo.arguments import with_arguments
 from graphtool.exporters.stablehlo.function import INDENT, Function
 from graphtool.exporters.stablehlo.nodes import node
 from graphtool.exporters.stablehlo.places import Places
 from graphtool.exporters.stablehlo.registry import BODIES, DEFINITIONS, FORMS, Ref
 from graphtool.exporters.stablehlo.text import attribute, identifier, quoted
-from graphtool.exporters.stablehlo.writer import Shared, Writer
-from graphtool.io import files
+from graphtool.exporters.stablehlo.writer import PARAMETER, Shared, Writer
+from graphtool.io import files, named, pairs
 from graphtool.ir.graph import Module, Value
 from graphtool.ir.text import value_names
 from graphtool.symbolic import symbols, text
 
 SIZES, BOUNDS = "graphtool.sizes", "graphtool.bounds"
+WEIGHTS = "graphtool.weights"  # the name of the file that holds the parameters
 __all__ = ["BODIES", "DEFINITIONS", "FORMS", "export_stablehlo", "stablehlo_of"]
 
 
-def export_stablehlo(module: Module, path: Path, *, composites: bool = True) -> None:
-    """Write `path`. Raises UnsupportedError GT1050 with a list of all that cannot be written."""
-    files.write_bytes(path, stablehlo_of(module, composites=composites).encode())
+def export_stablehlo(module: Module, path: Path, *, composites: bool = True,
+                     aliases: bool = True, arguments: bool = False) -> None:
+    """Write `path`; with `arguments`, the parameters are arguments behind the inputs, and
+    `path`.safetensors has them under the arguments' names.
+
+    Raises UnsupportedError GT1050 with a list of all that cannot be written.
+    """
+    opened, weights = with_arguments(module) if arguments else (module, {})
+    text = stablehlo_of(opened, composites=composites, aliases=aliases, parameters=weights)
+    if not weights:
+        files.write_bytes(path, text.encode())
+        return
+    first, _, rest = text.partition(" {\n")
+    side = path.with_name(f"{path.name}.safetensors")
+    pairs.replace(path, side, lambda name: (
+        f"{first} attributes {{{WEIGHTS} = {quoted(name)}}} {{\n{rest}").encode(),
+        lambda file: named.save(weights, file))
 
 
-def stablehlo_of(module: Module, *, elide: bool = False, composites: bool = True) -> str:
+def stablehlo_of(module: Module, *, elide: bool = False, composites: bool = True,
+                 aliases: bool = True, parameters: Collection[str] = ()) -> str:
     """The text of a module.
 
     With `elide`, large constants are left out, so that the text can be read, but not run. Without
-    `composites`, what defines an op stands in its place. Raises UnsupportedError GT1050.
+    `composites`, what defines an op stands in its place. Without `aliases`, the text does not say
+    which output takes the memory of a donated input. `parameters` names the inputs that are
+    parameters of the model. Raises UnsupportedError GT1050.
     """
     shared = Shared(Places(module.locations), elide, composites)
     main = Function("main", public=True)
     w = Writer(shared, main)
     names = {v: n.removeprefix("@") for v, n in value_names(module.graph).items()}
     env: dict[Value, Ref] = {}
-    donated = {i: out for out, i in module.donations}
+    donated = {i: out for out, i in module.donations if aliases}
     for i, v in enumerate(module.graph.inputs):
         env[v] = w.argument(v.type, names[v])
-        main.argument(env[v], _told(v, donated.get(i)), names[v])
+        main.argument(env[v], _told(
+            v, donated.get(i), names[v] if names[v] in parameters else ""), names[v])
     for n in module.graph.nodes:
         node(w, n, env, names)
     if shared.refused:
@@ -73,13 +94,14 @@ def stablehlo_of(module: Module, *, elide: bool = False, composites: bool = True
     return "\n".join(lines) + "\n"
 
 
-def _told(v: Value, donated: int | None) -> str:
+def _told(v: Value, donated: int | None, parameter: str) -> str:
     """The attributes of an argument: the names and bounds of its open sizes, the output that takes
-    its memory."""
+    its memory, the name of a parameter."""
     free = {s.name: s for d in v.type.shape for s in symbols(d)}
     told = {SIZES: quoted(", ".join(map(text, v.type.shape)))} if free else {}
     bounds = {n: [s.lo] if s.hi is None else [s.lo, s.hi] for n, s in free.items()
               if (s.lo, s.hi) != (1, None) and s.lo is not None}
     told |= {BOUNDS: attribute(bounds)} if bounds else {}
     told |= {} if donated is None else {"tf.aliasing_output": f"{donated} : i32"}
+    told |= {PARAMETER: quoted(parameter)} if parameter else {}
     return f" {{{', '.join(f'{k} = {x}' for k, x in told.items())}}}" if told else ""

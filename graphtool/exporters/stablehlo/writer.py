@@ -19,7 +19,7 @@ from graphtool.io.weights import Weight, weight
 from graphtool.ir.graph import TensorType
 from graphtool.symbolic import Dim
 
-PARAMETER = "graphtool.parameter"  # the name of a constant that training may change
+PARAMETER = "graphtool.parameter"  # the name of a constant or argument that training may change
 _LONG = ("select", "dynamic_update_slice")  # their types are written in full, equal or not
 
 

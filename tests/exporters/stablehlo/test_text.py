@@ -54,6 +54,13 @@ def test_small(composites: bool, request: pytest.FixtureRequest) -> None:
     assert Location("net.py:7 Net.forward") in again.locations.values()
 
 
+def test_aliases_are_left_out_on_request() -> None:
+    text = stablehlo_of(small())
+    assert text.replace(" {tf.aliasing_output = 0 : i32}", "") == stablehlo_of(
+        small(), aliases=False) != text
+    assert import_text(stablehlo_of(small(), aliases=False)).donations == ()
+
+
 @pytest.mark.parametrize("name", ["mlp", "digits"])
 def test_samples(name: str, request: pytest.FixtureRequest) -> None:
     module = import_onnx(Path("samples") / f"{name}.onnx") if name == "digits" else import_model(

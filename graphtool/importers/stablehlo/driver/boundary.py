@@ -78,10 +78,12 @@ class Entry:
 
 
 def argument_names(importer: Session, main: Function) -> list[str]:
-    """The names of the arguments: the caller's, else JAX's, else those of the text."""
+    """The names of the arguments: the caller's, else those of our parameters, else JAX's,
+    else those of the text."""
     given, inner = importer.names.inputs, inner_names(importer, main)
-    return distinct([given[i] if i < len(given) else argument_name(a.origin) or inner.get(
-        a.name) or a.name.removeprefix("%") for i, a in enumerate(main.arguments)])
+    return distinct([given[i] if i < len(given) else str(a.attrs.get("graphtool.parameter") or "")
+                     or argument_name(a.origin) or inner.get(a.name) or a.name.removeprefix("%")
+                     for i, a in enumerate(main.arguments)])
 
 
 def size_name(told: Sequence[Sequence[str | int]], i: int, axis: int, name: str) -> str:
