@@ -35,8 +35,10 @@ def compare_captures(
     from graphtool.importers.torch.driver.captures import captures
     from graphtool.importers.torch.driver.reference import reference
     specs = inputs or ()
-    found, arrays = captures(source, specs)
-    result = compare(source, found, arrays, reference(source, specs)(arrays), rtol)
+    captured, arrays = captures(source, specs)
+    found = {way: c.graph for way, c in captured.items()}
+    own = {way: c.own for way, c in captured.items()}
+    result = compare(source, found, own, arrays, reference(source, specs)(arrays), rtol)
     formats.tell(result, form, lambda: captures_lines(result),
                  lambda: captures_outcome(result, rtol))
     if all(isinstance(x, GraphtoolError) for x in found.values()):

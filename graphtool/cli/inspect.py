@@ -98,8 +98,8 @@ def _show_as(form: str, module: Any, json: bool) -> None:
     if json:
         terminal.report(FxListing(found), True, ())
     else:
-        terminal.table(("opcode", "name", "target", "args", "kwargs"),
-                       [(r.opcode, r.name, r.target, r.args, r.kwargs) for r in found])
+        terminal.table(("opcode", "category", "name", "target", "args", "kwargs"),
+                       [(r.opcode, r.category, r.name, r.target, r.args, r.kwargs) for r in found])
 
 
 def _show_why(source: str, node: str | None, pair: tuple[str, str] | None, json: bool,

@@ -31,6 +31,7 @@ class CaptureRow(msgspec.Struct):
 
     way: str
     nodes: int = 0
+    own: dict[str, int] = {}  # the capture's own ops, before they became those of the graph
     ops: dict[str, int] = {}
     parameters: int = 0
     constants: int = 0
@@ -51,11 +52,14 @@ class Captures(msgspec.Struct):
     captures: list[CaptureRow]
 
 
-def compare(source: str, found: Mapping[str, Module | GraphtoolError], inputs: Sequence[Array],
+def compare(source: str, found: Mapping[str, Module | GraphtoolError],
+            own: Mapping[str, Mapping[str, int]], inputs: Sequence[Array],
             wanted: Sequence[Array], rtol: float) -> Captures:
-    """The report for the graph, or the error, of each method. `inputs` and `wanted` are the
-    framework's arrays, in the model's order."""
+    """The report for the graph, or the error, of each method, and its `own` ops. `inputs` and
+    `wanted` are the framework's arrays, in the model's order."""
     rows = [_row(way, x, inputs, wanted) for way, x in found.items()]
+    for row in rows:
+        row.own = dict(own.get(row.way, {}))
     known = [r.difference for r in rows if r.difference is not None]
     return Captures(source, bool(known) and all(d <= rtol for d in known), rows)
 
@@ -67,7 +71,7 @@ def _row(way: str, x: Module | GraphtoolError, inputs: Sequence[Array],
     nodes = list(all_nodes(x.graph))
     counts = Counter(n.op.name for n in nodes if not is_constant(n))
 
-    row = CaptureRow(way, sum(counts.values()), dict(sorted(counts.items())),
+    row = CaptureRow(way, sum(counts.values()), {}, dict(sorted(counts.items())),
                      sum(map(is_parameter, nodes)),
                      sum(is_constant(n) and not is_parameter(n) for n in nodes),
                      counts["dim"] + counts["size"] + counts["iota"], counts["cast"],
@@ -112,9 +116,10 @@ def captures_lines(found: Captures) -> list[str]:
     table.append(["difference", *("–" if r.difference is None else f"{r.difference:.1e}"
                                   for r in rows)])
     table += [[f"  {op}", *(_cell(r, r.ops.get(op, 0)) for r in rows)] for op in ops]
+    table += _own_table(rows)
     widths = [max(len(row[i]) for row in table) for i in range(len(rows) + 1)]
-    lines = [row[0].ljust(widths[0]) + "".join(f"  {c:>{w}}" for c, w in zip(
-        row[1:], widths[1:], strict=True)) for row in table]
+    lines = [(row[0].ljust(widths[0]) + "".join(f"  {c:>{w}}" for c, w in zip(
+        row[1:], widths[1:], strict=True))).rstrip() for row in table]
     for r in rows:
         if r.error:
             lines += [f"{r.way}: {r.error}", *(f"  {part}" for part in (*r.where.splitlines(),
@@ -122,6 +127,16 @@ def captures_lines(found: Captures) -> list[str]:
     verdict = "all that were captured compute the same" if found.agree else (
         "they do not compute the same")
     return [*lines, verdict]
+
+
+def _own_table(rows: Sequence[CaptureRow]) -> list[list[str]]:
+    """What each capture calls its ops, as lists side by side, the most frequent first."""
+    lists = [[f"{n} × {op}" for op, n in sorted(r.own.items(), key=lambda x: (-x[1], x[0]))]
+             for r in rows]
+    height = max(map(len, lists), default=0)
+    filled = [[*found, *[""] * (height - len(found))] for found in lists]
+    return [["own ops" if i == 0 else "", *line] for i, line in enumerate(zip(*filled,
+                                                                             strict=True))]
 
 
 def _cell(row: CaptureRow, count: int) -> str:

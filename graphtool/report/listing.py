@@ -45,6 +45,7 @@ class FxRow(msgspec.Struct):
     """One line of the table that torch.fx would print of the graph."""
 
     opcode: str  # placeholder | get_attr | call_function | output
+    category: str  # compute | data | shape | control | memory, as in the other table
     name: str
     target: str
     args: str
@@ -62,17 +63,17 @@ def fx_rows(module: Module) -> list[FxRow]:
     names, ops are functions that are called, and one last row returns the results. Regions of
     control flow are arguments, as graphs."""
     graph, names = module.graph, value_names(module.graph)
-    found = [FxRow("placeholder", names[v], names[v], "()", "{}") for v in graph.inputs]
+    found = [FxRow("placeholder", DATA, names[v], names[v], "()", "{}") for v in graph.inputs]
     for node in graph.nodes:
         name = ", ".join(names[v] for v in node.outputs)
         if is_constant(node):
-            found.append(FxRow("get_attr", name, name.removeprefix("@"), "()", "{}"))
+            found.append(FxRow("get_attr", DATA, name, name.removeprefix("@"), "()", "{}"))
             continue
         args = [names[x] if isinstance(x, Value) else literal_text(x) for x in node.inputs]
         named = [f"{k}: {attr_text(v)}" for k, v in shown_attrs(node).items()]
-        found.append(FxRow("call_function", name, node.op.name, _tuple(args),
+        found.append(FxRow("call_function", node.op.category, name, node.op.name, _tuple(args),
                            f"{{{', '.join(named)}}}"))
-    found.append(FxRow("output", "output", "output", _tuple([
+    found.append(FxRow("output", DATA, "output", "output", _tuple([
         _tuple([names[v] for v in graph.outputs])]), "{}"))
     return found
 

@@ -52,6 +52,18 @@ def test_one_way_fails_and_says_where(source: Path, gt: Cli) -> None:
     assert onnx["difference"] == 0
 
 
+def test_each_capture_keeps_its_own_ops(tmp_path: Path, gt: Cli) -> None:
+    path = tmp_path / "net.py"
+    path.write_text("import torch\nnet = torch.nn.Sequential(torch.nn.Linear(2, 2), "
+                    "torch.nn.ReLU())\ndef inputs():\n    return torch.ones(3, 2)\n")
+    rows = json.loads(gt("compare-captures", f"{path}:net", "--json").out)["captures"]
+    assert [r["own"] for r in rows] == [
+        {"Linear": 1, "ReLU": 1}, {"aten.linear": 1, "aten.relu": 1}, {"Gemm": 1, "Relu": 1}]
+    assert [r["ops"] for r in rows] == [{"linear": 1, "relu": 1}] * 3
+    table = gt("compare-captures", f"{path}:net").out
+    assert "own ops" in table and table.count("1 × ") == 6
+
+
 def test_no_way_in(source: Path, gt: Cli) -> None:
     result = gt("compare-captures", f"{source}:Model")
     assert result.code == 4

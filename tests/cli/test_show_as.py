@@ -61,11 +61,13 @@ def test_fx(gt: Cli, tmp_path: Path) -> None:
     assert [r["opcode"] for r in rows] == [
         "placeholder", "placeholder", "get_attr", "call_function", "call_function",
         "call_function", "output"]
+    assert [r["category"] for r in rows] == [
+        "data", "data", "data", "compute", "control", "compute", "data"]
     assert rows[2]["name"] == "@w" and rows[2]["target"] == "w"
     assert rows[3]["target"] == "matmul" and rows[3]["args"] == "(x, @w)"
     assert rows[-1]["args"] == "((values, indices),)"
     table = gt("show", path, "--tabular", "--as", "fx").out.splitlines()
-    assert table[0].split() == ["opcode", "name", "target", "args", "kwargs"]
+    assert table[0].split() == ["opcode", "category", "name", "target", "args", "kwargs"]
     assert len(table) == len(rows) + 1
 
 

@@ -70,6 +70,7 @@ class Replay(nn.Module):  # type: ignore[misc]
         for name, b in module.named_buffers(recurse=False):
             self.register_buffer(name, b)
         self.training = module.training
+        object.__setattr__(self, "traced_nodes", tuple(module.graph.nodes))
         # past nn.Module's __setattr__, which would trip over a child of the same name
         object.__setattr__(self, "_graphtool_run", _Interpreter(module).run)
         object.__setattr__(self, "_graphtool_places", {
