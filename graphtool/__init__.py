@@ -29,7 +29,7 @@ if TYPE_CHECKING:
         UnsupportedError,
         UsageError,
     )
-    from graphtool.integrations import onnx_backend
+    from graphtool.integrations import onnx_backend, torch_backend
     from graphtool.ir.graph import Module
     from graphtool.language.tokenizer import Tokenizer
     from graphtool.loops.program import Program
@@ -44,8 +44,8 @@ __all__ = [
     "Plan", "Program", "Quantisation", "Recipe", "Tokenizer", "TypeMismatch", "UnsupportedError",
     "UsageError", "bench", "build", "check", "diff", "draw", "emit_c", "evaluate", "generate",
     "grad", "import_model", "jvp", "load", "load_plugin", "lower_model", "onnx_backend", "optimize",
-    "profile", "quantise", "read", "read_tokenizer", "show", "train_model", "train_tokenizer",
-    "tune_model", "vmap", "write", "write_tokenizer"]
+    "profile", "quantise", "read", "read_tokenizer", "show", "torch_backend", "train_model",
+    "train_tokenizer", "tune_model", "vmap", "write", "write_tokenizer"]
 
 if not TYPE_CHECKING:  # a type checker sees the imports above, and knows of no other name
     _HOMES = {
@@ -58,7 +58,7 @@ if not TYPE_CHECKING:  # a type checker sees the imports above, and knows of no 
         "api.quantising": ("quantise",),
         "errors": ("CompilerError", "GraphtoolError", "InputError", "InternalError",
                    "TypeMismatch", "UnsupportedError", "UsageError"),
-        "integrations": ("onnx_backend",),
+        "integrations": ("onnx_backend", "torch_backend"),
         "ir.graph": ("Module",),
         "language.tokenizer": ("Tokenizer",),
         "loops.program": ("Program",),
@@ -74,8 +74,8 @@ if not TYPE_CHECKING:  # a type checker sees the imports above, and knows of no 
         if name not in _HOME:
             raise AttributeError(f"module 'graphtool' has no attribute {name!r}")
         from importlib import import_module
-        if name == "onnx_backend":
-            return import_module("graphtool.integrations.onnx_backend")
+        if name in _HOMES["integrations"]:
+            return import_module(f"graphtool.integrations.{name}")
         return getattr(import_module(f"graphtool.{_HOME[name]}"), name)
 
     def __dir__():

@@ -20,7 +20,8 @@ LAYERS = (  # a name may import its own layer and those before it
 LEVEL = {name: i for i, layer in enumerate(LAYERS) for name in layer}
 ONLY = {  # who alone may import a package
     "onnx": ("importers/onnx", "exporters/onnx", "integrations/onnx_backend.py"),
-    "torch": ("importers/torch", "integrations/torch_compile.py"),
+    "torch": ("importers/torch", "integrations/torch_compile.py",
+              "integrations/torch_backend.py"),
     "jax": ("importers/stablehlo/capture.py",),
     "typer": ("cli",),
     "rich": ("cli",),

@@ -99,6 +99,9 @@ TABLE: dict[str, tuple[str, str]] = {
                "constants."),
     "GT1121": ("torch cannot write ONNX here",
                "torch's export to ONNX needs the package onnxscript."),
+    "GT1122": ("not a function that torch.compile returned",
+               "variants(f) lists what torch.compile holds of f; give it the result of "
+               "torch.compile(f, backend=\"graphtool\")."),
     "GT1201": ("not a .pt2 archive", "The file is cut short, or was not written by torch.export."),
     "GT1202": ("a broken .pt2 archive",
                "A member is missing, compressed, too large, or of another kind than its path "

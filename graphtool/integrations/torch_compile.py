@@ -17,12 +17,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import torch
 from torch import fx
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch._aot_autograd.utils import make_boxed_func
 from torch._functorch.partitioners import min_cut_rematerialization_partition
-from torch._guards import TracingContext
+from torch._guards import CompileContext, TracingContext
 
 import graphtool.kernels  # noqa: F401  (fills the registry)
 from graphtool.errors import GraphtoolError, UnsupportedError, UsageError, one_of
@@ -35,6 +36,23 @@ from graphtool.symbolic import Dim, substitute
 from graphtool.target import detect
 
 OPTIONS = ("freeze",)
+
+
+class Made(msgspec.Struct):
+    """One graph of a variant: which part of the work, and the build. `arena` is the bytes of
+    intermediate values, None where the sizes are open; `error` says why torch runs it instead."""
+
+    part: str  # forward | backward | inference
+    nodes: int = 0
+    kernels: int = 0
+    weights: int = 0
+    arena: int | None = None
+    error: str = ""
+
+
+# by the function that Dynamo holds; ids are compared as objects, since equal ones come again
+_MADE: weakref.WeakKeyDictionary[Callable[..., Any], tuple[Any, Made]] = (
+    weakref.WeakKeyDictionary())
 _TORCH = {row.name: kind for kind, row in DTYPES.items()}
 
 
@@ -69,13 +87,20 @@ def _compiled(gm: fx.GraphModule, inputs: Sequence[Any], *, part: str,
               frozen: Mapping[int, torch.Tensor] | None = None) -> Callable[..., Any]:
     """A function that runs one graph: the library, or torch itself if it cannot be built."""
     try:
-        made: Callable[..., Any] = make_boxed_func(Compiled(captured(gm, frozen or {}),
-                                                            _returned(part)))
-        return made
+        compiled = Compiled(captured(gm, frozen or {}), _returned(part))
+        made: Callable[..., Any] = make_boxed_func(compiled)
+        _MADE[made] = CompileContext.current_compile_id(), compiled.told(part)
     except GraphtoolError as error:
         _say(f"graphtool runs this {part} graph eagerly: {_reason(error)}")
-        eager: Callable[..., Any] = make_boxed_func(gm.forward)
-        return eager
+        made = make_boxed_func(gm.forward)
+        _MADE[made] = CompileContext.current_compile_id(), Made(part, error=_reason(error))
+    return made
+
+
+def made_for(compile_id: Any) -> list[Made]:
+    """The graphs of a variant, which Dynamo knows by this object, forward before backward."""
+    return sorted((m for made_in, m in _MADE.values() if made_in is compile_id),
+                  key=lambda m: m.part == "backward")
 
 
 def _reason(error: GraphtoolError) -> str:
@@ -117,6 +142,14 @@ class Compiled:
                 sizes[name] = args[i].shape[axis]
         results = self._run(args, sizes) if self.model else []
         return [self._result(o, args, results, sizes) for o in self.outputs]
+
+    def told(self, part: str) -> Made:
+        """What `variants` says of this graph."""
+        if self.model is None:
+            return Made(part)
+        m = self.model.manifest
+        return Made(part, len(self.what.module.graph.nodes), len(m.steps),
+                    m.weights_bytes, m.arena if isinstance(m.arena, int) else None)
 
     def _run(self, args: Sequence[Any], sizes: Mapping[str, Dim]) -> list[torch.Tensor]:
         assert self.model is not None
