@@ -1,4 +1,4 @@
-"""Finds a torch model and its sample inputs in Python source, which is run."""
+"""Finds a torch model or function, and its sample inputs, in Python source, which is run."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from torch.export import ExportedProgram
 from graphtool.errors import InputError
 from graphtool.importers.python_source import attribute_of, guarded, module_of, root_of
 from graphtool.importers.torch.driver.call_arguments import Arguments, placed
+from graphtool.importers.torch.driver.functions import Function, takes_tensors
 from graphtool.importers.torch.driver.live import tensor
 from graphtool.importers.torch.driver.samples import Spec, read_spec, sample
 
@@ -61,6 +62,8 @@ def _model(made: Any) -> Any:
     if isinstance(made, type) and issubclass(made, nn.Module):
         return made().eval()
     plain = callable(made) and not isinstance(made, (nn.Module, ExportedProgram))
+    if plain and takes_tensors(made):
+        return Function(made)
     return made() if plain else made
 
 
