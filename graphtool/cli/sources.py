@@ -124,8 +124,9 @@ def is_stdin(source: str) -> bool:
 
 def is_model(source: str) -> bool:
     """Whether a source is to be imported rather than read."""
+    from graphtool.importers.suffixes import SAVED
     return not source.endswith((".json", ".gt")) and (
-        source.endswith((".onnx", ".pt2", ".pt", ".mlir")) or ":" in source)
+        source.endswith((".onnx", ".pt2", *SAVED, ".mlir")) or ":" in source)
 
 
 def save(module: Module, out: Path | None, text: bool = False) -> None:

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
 
 def import_(source: Annotated[str, typer.Argument(
-        metavar="SOURCE", help="model.onnx, program.pt2, program.mlir, file.py:callable or "
-        "module:callable. The last two run Python code. A graph is checked and written again.")],
+        metavar="SOURCE", help="model.onnx, program.pt2, torchscript.pt, program.mlir, "
+        "file.py:callable or module:callable. The last two run Python code. A graph is checked and "
+        "written again.")],
             out: options.Out = None, inputs: options.Shapes = None,
             capture: options.Capture = None, dynamic: options.Dynamic = None,
             check: Annotated[bool, typer.Option(

@@ -75,7 +75,7 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT1106": ("an unsupported part of an exported program",
                "Objects and tokens as inputs or outputs cannot be imported; tensors can."),
     "GT1110": ("a source of an unknown form",
-               "A model is given as MODEL.onnx, MODEL.pt2, MODEL.mlir, MODEL.graph.json, "
+               "A model is given as MODEL.onnx, MODEL.pt2, MODEL.pt, MODEL.mlir, MODEL.graph.json, "
                "FILE.py:NAME or PACKAGE.MODULE:NAME."),
     "GT1111": ("the Python source fails",
                "The error names the line of your file and what it raised."),
@@ -116,6 +116,11 @@ TABLE: dict[str, tuple[str, str]] = {
                "Its element type or layout has no counterpart here."),
     "GT1207": ("a .pt2 archive of an unsupported schema",
                "The export schema is newer or older than those that this tool reads."),
+    "GT1211": ("not a TorchScript archive",
+               "The file is cut short, or no module that torch.jit.save wrote."),
+    "GT1212": ("a pickle in place of a model",
+               "torch.save writes weights, or whole objects, as a pickle. It is never read, since "
+               "that can run any code: load the weights in Python, and import FILE.py:NAME."),
     "GT1301": ("not the text of a StableHLO program",
                "The file cannot be read, or is bytecode; jax.export writes the text with "
                "mlir_module()."),

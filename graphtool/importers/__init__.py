@@ -9,11 +9,12 @@ from pathlib import Path
 from graphtool.errors import UsageError, listed
 from graphtool.importers.assumptions import Bounds
 from graphtool.importers.limits import Limits
+from graphtool.importers.suffixes import SAVED
 from graphtool.ir import serial
 from graphtool.ir.graph import Module
 from graphtool.ir.naming import uniquely_named
 
-FORMS = ("MODEL.onnx, MODEL.pt2, MODEL.mlir, MODEL.graph.json, FILE.py:NAME or "
+FORMS = ("MODEL.onnx, MODEL.pt2, MODEL.pt, MODEL.mlir, MODEL.graph.json, FILE.py:NAME or "
          "PACKAGE.MODULE:NAME")
 Dynamic = Mapping[str, Bounds]
 
@@ -42,6 +43,9 @@ def _imported(source: str, inputs: Sequence[str], capture: str, dynamic: Dynamic
         case "pt2":
             from graphtool.importers.torch import read_pt2
             return read_pt2(Path(source))
+        case "saved" if is_exported(source):
+            from graphtool.importers.torch import read_pt2
+            return read_pt2(Path(source))
         case "stablehlo":
             from graphtool.importers.stablehlo import import_stablehlo
             file, function = program_and_function(source)
@@ -50,7 +54,7 @@ def _imported(source: str, inputs: Sequence[str], capture: str, dynamic: Dynamic
         case "graph":
             refuse_options(source, [n for n, v in (("inputs", inputs), ("dynamic", dynamic)) if v])
             return serial.load(Path(source))
-        case _ if capture == "jax":
+        case "python" if capture == "jax":
             need_jax()
             from graphtool.importers.stablehlo.capture import import_function
             return import_function(source, inputs, dynamic=dynamic, limits=limits)
@@ -61,6 +65,13 @@ def _imported(source: str, inputs: Sequence[str], capture: str, dynamic: Dynamic
             made = load(source, inputs)
             return import_torch(made.model, made.args, capture=capture, dynamic=dynamic,
                                 names=made.names, kwargs=made.kwargs)
+
+
+def is_exported(source: str) -> bool:
+    """Whether a file that torch saved as `.pt` is an archive of torch.export. Raises InputError
+    GT1211 or GT1212 where it is no archive of a model."""
+    from graphtool.importers.torch.torchscript.archive import kind_of
+    return source.endswith(SAVED) and kind_of(Path(source)) == "pt2"
 
 
 def need_jax() -> None:
@@ -87,9 +98,11 @@ def program_and_function(source: str) -> tuple[str, str]:
 
 
 def form(source: str) -> str:
-    """`onnx`, `pt2`, `stablehlo`, `graph` or `python`. Raises UsageError GT1110 otherwise."""
+    """`onnx`, `pt2`, `saved` (by torch, as `.pt`), `stablehlo`, `graph` or `python`. Raises
+    UsageError GT1110 otherwise."""
     for suffix, name in ((".onnx", "onnx"), (".pt2", "pt2"), (".mlir", "stablehlo"),
-                         (".graph.json", "graph"), (".gt", "graph")):
+                         (".graph.json", "graph"), (".gt", "graph"),
+                         *((ending, "saved") for ending in SAVED)):
         if source.endswith(suffix):
             return name
     if Path(source).is_dir():
@@ -111,6 +124,6 @@ def _directory(path: Path) -> UsageError:
                           hint=f"`graphtool show {path}` reads it, `graphtool run {path} --random` "
                                "runs it")
     models = sorted(str(p) for p in path.iterdir() if p.is_file() and p.name.endswith(
-        (".onnx", ".pt2", ".mlir", ".graph.json", ".gt")))
+        (".onnx", ".pt2", *SAVED, ".mlir", ".graph.json", ".gt")))
     return UsageError("GT1110", f"{str(path)!r} is a directory, not a model",
                       hint=f"it contains {listed(models)}" if models else f"expected {FORMS}")

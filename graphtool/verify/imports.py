@@ -14,7 +14,7 @@ import numpy as np
 from graphtool import dtypes, interp
 from graphtool.analysis import made_up
 from graphtool.errors import GraphtoolError
-from graphtool.importers import form
+from graphtool.importers import form, is_exported
 from graphtool.importers.limits import Limits
 from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Module, Node, Value
@@ -51,7 +51,7 @@ def check_import(source: str, module: Module, specs: Sequence[str] = (),
     `line` says so and `ok` is true.
     """
     limits = limits or Limits()
-    if source.endswith(".pt2"):
+    if source.endswith(".pt2") or is_exported(source):
         return ImportCheck(True, "nothing to check against: an archive is read, never run")
     if form(source) == "stablehlo":
         return ImportCheck(True, "nothing to check against: a program's text is read, never run")

@@ -24,6 +24,7 @@ from graphtool.dtypes import dtype
 from graphtool.errors import UsageError
 from graphtool.importers import import_source
 from graphtool.importers.limits import Limits
+from graphtool.importers.suffixes import SAVED
 from graphtool.io import entry_points
 from graphtool.io.manifest import read_manifest
 from graphtool.ir import serial
@@ -70,7 +71,7 @@ def open_side(source: str, entry: str | None = None, capture: str = "") -> Side:
         return of_module(import_source(source))
     if ":" in source and capture == "jax":
         return of_jax(source, import_source(source, capture=capture))
-    if ":" in source:
+    if ":" in source or source.endswith(SAVED):
         return of_torch(source)
     raise UsageError("GT3042", f"cannot tell what {source!r} is", hint="a graph, a program, a "
                      "build directory, a .onnx file, file.py:callable, or - for stdin")

@@ -33,6 +33,7 @@ from graphtool.importers.torch.driver.inner_gradients import inner_gradients
 from graphtool.importers.torch.driver.live import CHECKPOINT, GRADIENT
 from graphtool.importers.torch.driver.open_dims import OpenDims
 from graphtool.importers.torch.driver.user_lines import failure
+from graphtool.importers.torch.torchscript.modules import Replay
 
 _TORCH = root_of(torch.__file__)
 
@@ -63,6 +64,11 @@ def program(model: Any, args: tuple[Any, ...], how: str, dynamic: Mapping[str, B
     """
     if isinstance(model, ExportedProgram):
         return _captured_before(model, dynamic, names)
+    if isinstance(model, torch.jit.ScriptModule):
+        if how != "export":
+            raise UsageError("GT1104", f"a scripted module cannot be captured by {how}",
+                             hint="leave --capture out: its own code is read")
+        model = Replay(model)
     if not isinstance(model, nn.Module):
         raise UsageError("GT1104", f"expected an nn.Module, got {type(model).__name__}")
     if how not in ("export", "fx"):

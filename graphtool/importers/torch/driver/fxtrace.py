@@ -86,8 +86,10 @@ class Replay(nn.Module):  # type: ignore[misc]
 
 
 def places_of(model: nn.Module) -> dict[str, Place]:
-    """File name of a replayed node → its place in the user's code; empty for other models."""
-    return model._graphtool_places if isinstance(model, Replay) else {}
+    """File name of a replayed node → its place in the user's code; empty for models that run as
+    they are."""
+    found: dict[str, Place] = getattr(model, "_graphtool_places", {})
+    return found
 
 
 def _within(place: Place, owner: str) -> Place:

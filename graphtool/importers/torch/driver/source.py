@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -14,10 +15,12 @@ from torch.export import ExportedProgram
 
 from graphtool.errors import InputError
 from graphtool.importers.python_source import attribute_of, guarded, module_of, root_of
+from graphtool.importers.suffixes import SAVED
 from graphtool.importers.torch.driver.call_arguments import Arguments, placed
 from graphtool.importers.torch.driver.functions import Function, takes_tensors
 from graphtool.importers.torch.driver.live import tensor
 from graphtool.importers.torch.driver.samples import Spec, read_spec, sample
+from graphtool.importers.torch.torchscript import modules
 
 _TORCH = root_of(torch.__file__)
 
@@ -40,6 +43,9 @@ def load(source: str, specs: Sequence[str] = ()) -> Loaded:
     Raises InputError GT1111 to GT1114 where the source fails, lacks the name, gives something
     else than an nn.Module, or offers no inputs.
     """
+    wanted = [read_spec(s) for s in specs]
+    if source.endswith(SAVED):
+        return _archived(source, wanted)
     place, _, attribute = source.rpartition(":")
     module = guarded(f"loading {place}", lambda: module_of(place), _TORCH)
     made = attribute_of(module, place, attribute)
@@ -47,10 +53,19 @@ def load(source: str, specs: Sequence[str] = ()) -> Loaded:
     if not isinstance(model, (nn.Module, ExportedProgram)):
         raise InputError("GT1113", f"{source} is {type(model).__name__}, an nn.Module or a "
                                    "function that returns one is expected")
-    wanted = [read_spec(s) for s in specs]
     if wanted:
         return Loaded(model, tuple(tensor(x) for x in sample(wanted)), {}, _names(wanted))
     return Loaded(model, *_inputs(module, place, model), [])
+
+
+def _archived(source: str, wanted: list[Spec]) -> Loaded:
+    """A TorchScript archive, which has no sample inputs of its own."""
+    script = modules.load(Path(source))
+    if not wanted:
+        raise InputError("GT1114", f"{source} offers no sample inputs: its forward takes "
+                         f"{modules.described(script)}",
+                         hint="--inputs 'NAME:f32[1,3,224,224]' for each tensor, in this order")
+    return Loaded(script, tuple(tensor(x) for x in sample(wanted)), {}, _names(wanted))
 
 
 def _names(specs: list[Spec]) -> list[str]:

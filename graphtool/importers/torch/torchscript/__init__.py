@@ -1,0 +1,1 @@
+"""TorchScript archives and scripted modules: their code is interpreted here, inside a capture."""

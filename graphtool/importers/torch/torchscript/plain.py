@@ -1,0 +1,215 @@
+"""The ops of TorchScript that are Python: numbers, lists, dicts, tuples, texts, sizes.
+
+Each takes the node, then its operands. A tensor of a size (`prim.NumToTensor`, which a trace writes
+for `x.shape[0]`) stays the number that it holds.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from graphtool.errors import Signal
+from graphtool.importers.torch.torchscript.element_types import kind_of, number_of
+
+Fn = Callable[..., Any]
+
+
+class Raised(Signal):
+    """The model itself raises an exception, with this text."""
+
+
+class NotSupported(Signal):
+    """A node that cannot be run; the text is the reason."""
+
+
+def _n(fn: Fn) -> Fn:
+    """The function without the node."""
+    return lambda node, *args: fn(*args)
+
+
+def _numbers(fn: Fn) -> Fn:
+    """A function of numbers, without the node; a constant tensor of one number is that number."""
+    return lambda node, *args: fn(*map(_held, args))
+
+
+def _both(number: Fn, tensor: Fn) -> Fn:
+    """A function of numbers, or of the tensors that stand for numbers which the data decide."""
+    def run(node: Any, *args: Any) -> Any:
+        return (tensor if any(isinstance(x, torch.Tensor) for x in args) else number)(*args)
+    return run
+
+
+def _div(a: Any, b: Any, rounding: str | None = None) -> Any:
+    if rounding is None:
+        return a / b
+    return a // b if rounding == "floor" else _trunc(a, b)
+
+
+def _trunc(a: Any, b: Any) -> Any:
+    """a / b without what is behind the point; sizes are not negative."""
+    if isinstance(a, torch.SymInt) or isinstance(b, torch.SymInt):
+        return a // b
+    return math.trunc(a / b) if isinstance(a, float) or isinstance(b, float) else (
+        abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1))
+
+
+def _held(x: Any) -> Any:
+    """A constant tensor of one number as that number, where it meets a size."""
+    return x.item() if isinstance(x, torch.Tensor) and x.ndim == 0 else x
+
+
+def _plus(a: Any, b: Any, alpha: Any = 1) -> Any:
+    return a + b if isinstance(a, (list, str)) or alpha == 1 else a + alpha * b
+
+
+def _minus(a: Any, b: Any, alpha: Any = 1) -> Any:
+    return a - b if alpha == 1 else a - alpha * b
+
+
+def _item(xs: Any, key: Any) -> Any:
+    return xs[key]
+
+
+def _slice(xs: Any, start: Any = None, stop: Any = None, step: Any = 1) -> Any:
+    return xs[slice(start, stop, step)]
+
+
+def _size(x: Any, axis: Any = None) -> Any:
+    return list(x.shape) if axis is None else x.shape[axis]
+
+
+def _as_bool(x: Any) -> Any:
+    """A tensor stays one: a branch on it is a branch of the graph."""
+    if not isinstance(x, torch.Tensor):
+        return x if isinstance(x, torch.SymBool) else bool(x)
+    x = x.reshape(())
+    return x if x.dtype == torch.bool else x != 0
+
+
+def _as_int(x: Any) -> Any:
+    if isinstance(x, torch.Tensor):
+        return x.item() if not x.dtype.is_floating_point else x.to(torch.int64).item()
+    return x if isinstance(x, torch.SymInt) else int(x)
+
+
+def _as_float(x: Any) -> Any:
+    if isinstance(x, torch.Tensor):
+        return x.item() if x.dtype.is_floating_point else x.to(torch.float64).item()
+    return x if isinstance(x, torch.SymFloat) else torch.sym_float(x)
+
+
+def _as_item(x: Any) -> Any:
+    return x.item() if isinstance(x, torch.Tensor) else x
+
+
+def _tensor(data: Any, dtype: Any = None, device: Any = None, grad: Any = False) -> torch.Tensor:
+    kind = kind_of(dtype)
+    if isinstance(data, (torch.SymInt, torch.SymFloat)):
+        return torch.scalar_tensor(data, dtype=kind or torch.int64)
+    if isinstance(data, torch.Tensor):
+        return data if kind is None else data.to(kind)
+    return torch.tensor(data, dtype=kind)
+
+
+def _dtype(x: torch.Tensor) -> int:
+    return number_of(x.dtype)
+
+
+def _append(xs: Any, x: Any) -> Any:
+    xs.append(x)
+    return xs
+
+
+def _set_item(xs: Any, key: Any, x: Any) -> Any:
+    xs[key] = x
+    return xs
+
+
+def _dict(node: Any, *args: Any) -> Any:
+    return dict(zip(args[::2], args[1::2], strict=True))
+
+
+def _raise(node: Any, *args: Any) -> Any:
+    raise Raised(f"the model raises {str(args[0])!r}" if args else "the model raises")
+
+
+def _is_instance(node: Any, x: Any) -> bool:
+    kinds = {str(t) for t in node.tys("types")} if hasattr(node, "tys") else set()
+    table = {"int": int, "float": float, "bool": bool, "str": str, "Tensor": torch.Tensor,
+             "NoneType": type(None)}
+    return any((t in table and isinstance(x, table[t])) or (t.startswith("List") and isinstance(
+        x, list)) or (t.startswith("Tuple") and isinstance(x, tuple)) for t in kinds)
+
+
+def _format(text: str, *args: Any) -> str:
+    return text.replace("{}", "%s") % tuple(map(str, args)) if args else text
+
+
+_NUMBERS: dict[str, Fn] = {
+    "add": _plus, "sub": _minus, "mul": operator.mul, "div": _div, "floordiv": operator.floordiv,
+    "floor_divide": operator.floordiv, "remainder": operator.mod, "pow": operator.pow,
+    "neg": operator.neg, "abs": abs, "eq": operator.eq, "ne": operator.ne, "lt": operator.lt,
+    "le": operator.le, "gt": operator.gt, "ge": operator.ge, "__and__": operator.and_,
+    "__or__": operator.or_, "__xor__": operator.xor, "__lshift__": operator.lshift,
+    "__rshift__": operator.rshift, "floor": math.floor, "ceil": math.ceil, "sqrt": math.sqrt,
+    "exp": math.exp, "log": math.log, "round": round, "rsub": lambda a, b, k=1: b - k * a,
+    "detach": lambda x: x, "to": lambda x, *_: x, "type_as": lambda x, _: x, "clone":
+    lambda x, *_: x}
+
+_VALUES: dict[str, Fn] = {
+    "len": len, "__getitem__": _item, "slice": _slice, "size": _size, "dim": lambda x: x.dim(),
+    "numel": lambda x: x.numel(), "device": lambda x: x.device, "dtype": _dtype,
+    "is_floating_point": lambda x: x.is_floating_point(),
+    "is_complex": lambda x: x.is_complex(), "Bool": _as_bool, "Int": _as_int,
+    "Float": _as_float, "IntImplicit": _as_int, "FloatImplicit": _as_float,
+    "ScalarImplicit": _as_item, "item": _as_item, "tensor": _tensor, "as_tensor": _tensor,
+    "append": _append, "extend": lambda xs, ys: xs.extend(ys),
+    "insert": lambda xs, i, x: xs.insert(i, x), "pop": lambda xs, i=-1: xs.pop(i),
+    "clear": lambda xs: xs.clear(), "copy": lambda xs: xs.copy(), "list": list,
+    "reverse": lambda xs: xs.reverse(), "keys": lambda d: list(d.keys()),
+    "values": lambda d: list(d.values()), "items": lambda d: list(d.items()),
+    "get": lambda d, k, *other: d.get(k, *other), "_set_item": _set_item,
+    "__contains__": lambda xs, x: x in xs, "__is__": operator.is_,
+    "__isnot__": operator.is_not, "join": lambda sep, xs: sep.join(xs), "str": str,
+    "warn": lambda *_: None, "is_grad_enabled": lambda: torch.is_grad_enabled(),
+    "is_scripting": lambda: True, "is_autocast_enabled": lambda *_: False,
+    "is_autocast_cpu_enabled": lambda *_: False, "format": _format,
+    "percentFormat": lambda t, *xs: t % xs, "range_length":
+    lambda lo, hi, step: len(range(lo, hi, step)), "__range_length":
+    lambda lo, hi, step: len(range(lo, hi, step)), "__derive_index":
+    lambda i, start, step: start + i * step, "mathremainder": math.remainder}
+
+PLAIN: dict[str, Fn] = {
+    **{name: _numbers(fn) for name, fn in _NUMBERS.items()},
+    **{name: _n(fn) for name, fn in _VALUES.items()},
+    "__not__": _both(operator.not_, torch.logical_not),
+}
+
+_PRIM: dict[str, Fn] = {
+    "ListConstruct": lambda node, *xs: list(xs), "TupleConstruct": lambda node, *xs: tuple(xs),
+    "TupleUnpack": lambda node, xs: tuple(xs) if node.outputsSize() != 1 else xs[0],
+    "ListUnpack": lambda node, xs: tuple(xs) if node.outputsSize() != 1 else xs[0],
+    "TupleIndex": _n(_item), "TupleSlice": lambda node, xs: xs[node.i("beg"):node.i("end")],
+    "DictConstruct": _dict, "unchecked_cast": _n(lambda x: x),
+    "unchecked_unwrap_optional": _n(lambda x: x), "Uninitialized": lambda node: None,
+    "RaiseException": _raise, "isinstance": _is_instance, "NumToTensor": _n(lambda x: x),
+    "device": _n(lambda x: x.device), "dtype": _n(_dtype), "layout": _n(lambda x: 0),
+    "is_cuda": _n(lambda x: False), "is_cpu": _n(lambda x: True),
+    "requires_grad": _n(lambda x: x.requires_grad), "is_nested": _n(lambda x: False),
+    "is_quantized": _n(lambda x: False), "is_sparse": _n(lambda x: False),
+    "is_mkldnn": _n(lambda x: False), "is_meta": _n(lambda x: False),
+    "is_mps": _n(lambda x: False), "is_vulkan": _n(lambda x: False),
+    "data": _n(lambda x: x.detach()), "Print": lambda node, *xs: (),
+    "min": _n(lambda *xs: torch.sym_min(*xs) if len(xs) == 2 else min(xs[0])),
+    "max": _n(lambda *xs: torch.sym_max(*xs) if len(xs) == 2 else max(xs[0])),
+    "abs": _n(abs), "shape": _n(lambda x: list(x.shape)), "ImplicitTensorToNum": _n(_as_item),
+    "tolist": _n(lambda x, *_: x.tolist()), "dim": _n(lambda x: x.dim()),
+    "TupleToList": _n(list), "type": _n(lambda d: d.type), "index": _n(lambda d: d.index),
+    "is_scripting": _n(lambda: True)}
+
+PLAIN |= {f"prim.{name}": fn for name, fn in _PRIM.items()}

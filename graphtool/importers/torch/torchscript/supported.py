@@ -1,0 +1,88 @@
+"""Finds what a scripted module calls that no graph can express, before anything is captured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from graphtool.errors import Unsupported, UnsupportedError
+from graphtool.importers.torch.driver.provenance import describe
+from graphtool.importers.torch.torchscript.places import place_of
+
+_REASONS = {
+    "quantized": "its weights are packed for torch's own kernels, which is not supported; import "
+                 "the float model, and `graphtool quantise` it",
+    "mkldnn": "it was rewritten for oneDNN, which is not supported; save the module before "
+              "torch.jit.optimize_for_inference",
+}
+_PRIM = {
+    "prim::CreateObject": "objects of classes are not supported inside a scripted module",
+    "prim::fork": "parallel tasks are not supported; call the function plainly",
+    "prim::MKLDNNGroup": _REASONS["mkldnn"],
+    "prim::PythonOp": "Python functions are not supported inside a scripted module",
+}
+
+
+def check_calls(root: Any, unit: Any) -> None:
+    """Raises UnsupportedError GT1101 with every call of another library that the `forward` of a
+    `Scripted` reaches, and its lines."""
+    found: dict[str, tuple[str, list[str]]] = {}
+    for module, node in _nodes(root, "forward", unit, set()):
+        kind = node.kind()
+        space = kind.partition("::")[0]
+        reason = _PRIM.get(kind) or _REASONS.get(space, "")
+        if not reason and space not in ("prim", "aten") and not _known(kind):
+            reason = "no such op is known to torch here"
+        if reason:
+            found.setdefault(kind.replace("::", "."), (reason, []))[1].append(
+                describe(place_of(node, module, "forward")))
+    if found:
+        raise UnsupportedError(
+            "GT1101", f"{len(found)} unsupported torch calls in the scripted module",
+            tuple(Unsupported(name, reason, tuple(places))
+                  for name, (reason, places) in sorted(found.items())))
+
+
+def _known(kind: str) -> bool:
+    space, _, name = kind.partition("::")
+    return hasattr(getattr(torch.ops, space), name)
+
+
+def _nodes(module: Any, method: str, unit: Any, seen: set[Any]) -> Iterator[tuple[Any, Any]]:
+    """(module, node) of all that a method reaches, each method once."""
+    if (id(module), method) in seen or not module.script._has_method(method):
+        return
+    seen.add((id(module), method))
+    yield from _within(module.script._get_method(method).graph, module, unit, seen)
+
+
+def _within(graph: Any, module: Any, unit: Any, seen: set[Any]) -> Iterator[tuple[Any, Any]]:
+    for node in _all(graph):
+        yield module, node
+        if node.kind() == "prim::CallMethod":
+            callee = resolved(node.inputsAt(0), module)
+            if hasattr(callee, "script"):
+                yield from _nodes(callee, node.s("name"), unit, seen)
+        elif node.kind() == "prim::CallFunction":
+            name = node.inputsAt(0).type().annotation_str
+            if name not in seen and (function := unit.find_function(name)) is not None:
+                seen.add(name)
+                yield from _within(function.graph, module, unit, seen)
+
+
+def _all(block: Any) -> Iterator[Any]:
+    for node in block.nodes():
+        yield node
+        for inner in node.blocks():
+            yield from _all(inner)
+
+
+def resolved(value: Any, module: Any) -> Any:
+    """The submodule that a value stands for: a chain of attributes from `self`."""
+    node = value.node()
+    if node.kind() == "prim::GetAttr":
+        owner = resolved(node.inputsAt(0), module)
+        return owner._modules.get(node.s("name")) if owner is not None else None
+    return module if node.kind() == "prim::Param" else None
