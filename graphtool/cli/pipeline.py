@@ -8,7 +8,7 @@ from typing import Any
 
 from graphtool import interp, passes
 from graphtool.analysis import made_up
-from graphtool.cli import terminal
+from graphtool.cli import formats, terminal
 from graphtool.errors import InputError, UsageError, one_of
 from graphtool.io import pairs
 from graphtool.io.weights import Weight
@@ -110,14 +110,16 @@ class Watch:
         return all(d.ok for d in self.differences)
 
     def bisect(self, seed: int, sizes: Mapping[str, int], atol: float | None, rtol: float,
-               json: bool) -> int:
-        """Report the first pass that changes the outputs on made-up inputs: the exit code."""
-        from graphtool.verify.bisect import bisect, bisect_lines
+               form: str, source: str) -> int:
+        """Report the first pass that changes the outputs on made-up inputs, in a form that
+        `--format` takes: the exit code. `source` is the graph's file."""
+        from graphtool.verify.bisect import bisect, bisect_lines, bisect_outcome
         named = {n: s for c in self.calls if c.name == "specialize" for n in c.arguments
                  if (s := self.module.symbols.get(n))}
         found = bisect(self.module, self.calls, self._inputs(seed, sizes, named), atol, rtol,
                        {"target": self.goal})
-        terminal.report(found, json, bisect_lines(found))
+        formats.tell(found, form, lambda: bisect_lines(found),
+                     lambda: bisect_outcome(found, source))
         return 0 if found.ok else 1
 
     def _inputs(self, seed: int, sizes: Mapping[str, int],

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphtool.cli import options, sources, terminal
+from graphtool.cli import formats, options, sources, terminal
 from graphtool.errors import UsageError
 
 if TYPE_CHECKING:
@@ -147,10 +147,19 @@ def opt(graph: options.Graph, out: options.Out = None, passes: options.Passes = 
         dim: options.Dim = None, precision: options.Precision = "default",
         kernels: options.Kernels = "generated", tuning: options.Tuning = None,
         assume: options.Assume = "finite",
-        json: options.Json = False,
+        format: options.Format = None, json: options.Json = False,
         capture: options.Capture = None, watch: options.Watch = False) -> int:
-    """Run passes over a graph: the default pipeline, or the passes that --passes names."""
+    """Run passes over a graph: the default pipeline, or the passes that --passes names.
+
+    With --check and with --bisect the exit code is 1 if the outputs differ, and --format says in
+    which form that is reported."""
     from graphtool.cli.pipeline import Watch
+    from graphtool.verify.pipeline import opt_outcome
+    form = formats.chosen(format, json)
+    json = form == "json"
+    if form not in ("text", "json") and not (check or bisect):
+        raise UsageError("GT3017", f"--format {form} is for --check and --bisect",
+                         hint="--json has the report of the passes")
     module, _, text = sources.read(graph, sources.captured(capture))
     stages = Watch(module, passes, print_after, dump_dir,
                   rules=sources.rules(precision, kernels, tuning, assume), journal=journal)
@@ -159,7 +168,7 @@ def opt(graph: options.Graph, out: options.Out = None, passes: options.Passes = 
         return 0
     sizes = sources.sizes(dim, module.symbols)
     if bisect:
-        return stages.bisect(seed, sizes, atol, rtol, json)
+        return stages.bisect(seed, sizes, atol, rtol, form, graph)
     with terminal.aside(out):
         result = stages.run()
     ok = stages.check(result, seed, sizes, atol, rtol) if check else True
@@ -167,8 +176,8 @@ def opt(graph: options.Graph, out: options.Out = None, passes: options.Passes = 
         sources.save(result, out, text)
     report = stages.report(result)
     with terminal.aside(out):
-        if json:
-            terminal.report(report, True, ())
+        if form != "text":
+            formats.tell(report, form, tuple, lambda: opt_outcome(report, graph))
         elif time or stats or check:
             stages.tell(report, time, stats)
     return 0 if ok else 1

@@ -12,6 +12,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
              "graphtool eval digits.graph.json --input image=1x1x8x8xf32=0.5 -o out.npz"),
     "opt": ("graphtool opt digits.graph.json -o digits.opt.graph.json --stats",
             "graphtool opt digits.graph.json --passes simplify,fold,dce --check",
+            "graphtool opt digits.graph.json --bisect --format markdown",
             "graphtool opt step.graph.json --passes cache{max=256} -o prefill.graph.json"),
     "quantise": ("graphtool quantise digits.graph.json --calibrate samples/digits_test.npz "
                  "-o q.graph.json",
@@ -59,7 +60,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
               "graphtool check digits.graph.json digits.opt.graph.json --divergence"),
     "diff": ("graphtool diff digits.graph.json digits.opt.graph.json",
              "graphtool diff m.graph.json trained.graph.json --format markdown"),
-    "why": ("graphtool why digits.graph.json relu",
+    "why": ("graphtool why digits.graph.json relu", "graphtool why build k4",
             "graphtool why samples/digits.onnx conv2d_1 --json"),
     "reduce": ("graphtool reduce m.graph.json -o small.graph.json",
                "graphtool reduce m.graph.json --compiled -o small.graph.json"),

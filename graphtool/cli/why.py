@@ -22,9 +22,11 @@ def why(graph: options.Graph, name: Name, passes: options.Passes = None,
         json: options.Json = False) -> None:
     """Print the history of a value: its source line, each pass that changed it, kernel and C.
 
-    The passes run as `build` would run them. Each event says which rule fired, what the node was
-    and became, and the rule's class of numerics."""
+    The passes run as `build` would run them. Of a build they are not run: it tells which rules
+    fired if it was made with --keep, and else its kernels and their C. Each event says which rule
+    fired, what the node was and became, and the rule's class of numerics."""
     from graphtool import passes as optimiser
+    from graphtool.cli.artifacts import kind_of
     from graphtool.emit.c import emit
     from graphtool.errors import UsageError
     from graphtool.loops.program import runs
@@ -35,6 +37,12 @@ def why(graph: options.Graph, name: Name, passes: options.Passes = None,
     if (journal is None) != (optimised is None):
         raise UsageError("GT3141", "--journal and --optimised belong together",
                          hint="the journal and the graph that one run of opt wrote")
+    if kind_of(graph) == "build":
+        if passes is not None or journal is not None:
+            raise UsageError("GT3141", "--passes and --journal are for graphs, this is a build",
+                             hint="a build has gone through its passes")
+        _of_build(Path(graph), name, json)
+        return
     module, target = sources.load(graph), named(march)
     if journal is not None and optimised is not None:
         events, last = read_journal(journal), sources.load(optimised)
@@ -47,4 +55,25 @@ def why(graph: options.Graph, name: Name, passes: options.Passes = None,
     steps = [(r.kernel, r.label, next(iter(r.choice.us)) if r.choice else "")
              for r in runs(program.steps)]
     found = lineage(name, module, events, last, steps, emit(program), program.name)
+    terminal.report(found, json, lineage_lines(found))
+
+
+
+def _of_build(folder: Path, name: str, json: bool) -> None:
+    """The history of a value in a build: what its graphs, its manifest and its C say of it."""
+    import graphtool.kernels  # noqa: F401  (fills the registry that the reader uses)
+    from graphtool.io.manifest import read_manifest
+    from graphtool.ir import serial
+    from graphtool.report.build_listing import interfaces, kept_graphs
+    from graphtool.report.lineage import lineage, lineage_lines, of_steps, recorded
+    manifest = read_manifest(folder)
+    steps = [(s.kernel, s.label, next(iter(s.choice.us)) if s.choice else "")
+             for one in interfaces(manifest) for s in one.steps]
+    texts = {n: (folder / n).read_text(errors="replace") for n in manifest.files
+             if n.endswith(".c") and (folder / n).is_file()}
+    if kept := [serial.load(p) for p in kept_graphs(folder)]:
+        found = lineage(name, kept[0], recorded(kept[-1]), kept[-1], steps, texts, manifest.name)
+    else:
+        prefixes = [one.name for one in interfaces(manifest)]
+        found = of_steps(name, steps, texts, prefixes[0])
     terminal.report(found, json, lineage_lines(found))

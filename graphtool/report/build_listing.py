@@ -100,9 +100,14 @@ def _plan(s: StepRow) -> str:
 def kept_graph(build_dir: Path) -> Path:
     """The optimised graph in a build that was made with --keep. Raises InputError GT0338 if there
     is none."""
-    kept = sorted(build_dir.glob("stages/*.graph.json"), key=lambda p: int(p.name.split("-")[0]))
+    kept = kept_graphs(build_dir)
     if not kept:
         raise InputError("GT0338", "a graph is wanted, and this is a build without its graphs",
                          where=str(build_dir), hint="build it with --keep, or name the graph that "
                                                     "`graphtool opt` made")
     return kept[-1]
+
+
+def kept_graphs(build_dir: Path) -> list[Path]:
+    """The graphs of a build's stages, in order; none if it was made without --keep."""
+    return sorted(build_dir.glob("stages/*-*.graph.json"), key=lambda p: int(p.name.split("-")[0]))

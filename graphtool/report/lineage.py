@@ -39,6 +39,7 @@ class Lineage(msgspec.Struct):
     events: list[Event]
     last: list[str]
     kernels: list[Place]
+    graph: bool = True  # false: of a build without its graphs, of which only the kernels are known
 
 
 def concerns(wanted: Iterable[str], names: Iterable[str]) -> bool:
@@ -78,6 +79,35 @@ def lineage(name: str, before: Module, events: Sequence[Event], after: Module,
                    place.text if place else "", found, last, kernels)
 
 
+def of_steps(name: str, steps: Iterable[tuple[str, str, str]], texts: Mapping[str, str],
+             prefix: str) -> Lineage:
+    """What a build without graphs knows of `name`: the kernels that compute it.
+
+    Raises InputError GT3093 if none does."""
+    rows = list(steps)
+    found = [(k, label, plan) for k, label, plan in rows if name == k or concerns(
+        {name}, label.split(" + "))]
+    if not found:
+        raise InputError("GT3093", f"there is no value {name!r}", hint=near(
+            name, sorted({n for k, label, _ in rows for n in (k, *label.split(" + "))}),
+            "`graphtool show` lists what the kernels compute"))
+    return Lineage(name, "", "", "", [], [], [
+        _place(k, label, plan, texts, prefix) for k, label, plan in found], graph=False)
+
+
+def recorded(module: Module) -> list[Event]:
+    """The events that a graph's own history tells of: rules and notes, by value. What a node was
+    and became is only in a journal."""
+    out: list[Event] = []
+    for value, told in module.history.items():
+        for one in told:
+            step, colon, words = one.partition(": ")
+            call, _, rule = ("", "", "") if colon else one.partition(".")
+            out.append(Event(len(out) + 1, step if colon else call, rule, "", value, [value], "",
+                             words if colon else value, ""))
+    return out
+
+
 def _place(kernel: str, label: str, plan: str, texts: Mapping[str, str], prefix: str) -> Place:
     function = f"{prefix}_{kernel}"
     head = re.compile(rf"^void {re.escape(function)}\(", re.M)
@@ -90,17 +120,24 @@ def _place(kernel: str, label: str, plan: str, texts: Mapping[str, str], prefix:
 
 def lineage_lines(x: Lineage) -> list[str]:
     """The history as lines of text, from the source down to the C."""
+    if not x.graph:
+        return [f"{x.name}: the build has no graphs; build --keep writes them", *_kernels(x)]
     out = [x.first or f"{x.name}: no value of the graph that came in"]
     if x.where:
         out.append(f"  from {x.where}" + (f": {x.source}" if x.source else ""))
     for e in x.events:
-        by = f" {e.rule}, {e.numerics}" if e.rule else ""
+        by = " " + ", ".join(filter(None, (e.rule, e.numerics))) if e.rule else ""
         out += ["", f"{e.number} {e.step}{by}" + (f"  ({e.value})" if e.value != x.name else "")]
         out += [f"  - {e.was}"] if e.was else []
         out.append(f"  + {e.became}" if e.became else "  removed")
     out += ["", "in the optimised graph" if x.last else
             "in the optimised graph: no node of its own"]
     out += [f"  {line}" for line in x.last]
+    return out + _kernels(x)
+
+
+def _kernels(x: Lineage) -> list[str]:
+    out: list[str] = []
     for k in x.kernels:
         out += ["", f"kernel {k.kernel}" + (f" ({k.plan})" if k.plan else "") + f": {k.label}"]
         out += [f"  {k.function}() at {k.file}:{k.line}"] if k.file else []

@@ -16,6 +16,7 @@ from graphtool import interp, passes
 from graphtool.ir.graph import Module
 from graphtool.ir.naming import uniquely_named
 from graphtool.passes.arguments import PassCall
+from graphtool.report.findings import Finding, Outcome, outcome
 from graphtool.rewrite.engine import Fired, Journal
 from graphtool.verify.compare import Difference, compare, worst
 
@@ -115,6 +116,15 @@ def _first(at: Bisector, module: Module, call: PassCall, count: int) -> dict[int
         else:
             bad = middle
     return dict(enumerate(at.after(module, call, bad)[1][bad - 1:], bad))
+
+
+def bisect_outcome(b: Bisection, source: str) -> Outcome:
+    """A finding for the first pass that changes the outputs, at the place of the rule's node."""
+    lines, g = bisect_lines(b), b.guilty
+    found = [] if g is None else [Finding(
+        f"opt/{g.rule or g.call.partition('{')[0]}", next(iter(g.matched), g.call), "error",
+        lines[0] + (f"; {g.was} → {g.became}" if g.rule else ""), g.where, source)]
+    return outcome("opt", source, lines[0], found, lines)
 
 
 def bisect_lines(b: Bisection) -> list[str]:

@@ -9,10 +9,12 @@ import msgspec
 from graphtool.ir.graph import Module
 from graphtool.passes import PassReport
 from graphtool.passes.remat import Arena
+from graphtool.report.findings import Finding, Outcome, outcome
 from graphtool.report.recompute import RecomputeRow, recompute_rows
 from graphtool.report.sizes import human
 from graphtool.report.stats import Stats, basis, bounded, stats
-from graphtool.verify.compare import Difference
+from graphtool.verify.check import row_line
+from graphtool.verify.compare import Difference, worst
 
 
 class PassRow(msgspec.Struct):
@@ -48,6 +50,16 @@ def opt_report(passes: list[PassRow], before: Module, after: Module,
     plans = any(p.name.partition("{")[0] == "remat" for p in passes)
     return OptReport(passes, stats(before), stats(after), check,
                      recompute_rows(before, arena) if plans else [])
+
+
+def opt_outcome(r: OptReport, source: str) -> Outcome:
+    """A finding for each output that was compared before and after the passes."""
+    rows = r.check or []
+    verdict = "the same" if all(d.ok for d in rows) else "DIFFERENT"
+    told = f"{verdict} before and after: {worst(rows)}"
+    return outcome("opt", source, told, [
+        Finding("opt/output", d.name, "ok" if d.ok else "error",
+                row_line(d).partition(": ")[2], "", source) for d in rows], [told])
 
 
 def _groups(s: Stats) -> str:
