@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from graphtool.emit.expr import ExprPrinter, overflows
 from graphtool.emit.fields import WIDEST, Fields, along_fields
 from graphtool.emit.headers import called
 from graphtool.emit.lines import Writer, c_comment
-from graphtool.emit.pieces import is_by_thread, knows_thread, pieces, together, waits
+from graphtool.emit.pieces import has_phases, is_by_thread, knows_thread, phased, pieces
 from graphtool.emit.settings import settings
 from graphtool.emit.signatures import THREAD, kernel_dims, param_text, signature
 from graphtool.emit.staged import WIDEST as TILE
@@ -92,14 +93,19 @@ class Kernels:
                           {p.name: p for p in kernel.params}, serial)
 
     def body(self, w: Writer, kernel: Kernel) -> None:
-        """Write the statements of a kernel; a template becomes a call of its own function."""
+        """Write the statements of a kernel; a template becomes a call of its own function. Beside
+        one with phases, every other statement is a phase too."""
         statements = self.statements(w, kernel, kernel.serial)
         for i, stmt in enumerate(kernel.body):
-            if isinstance(stmt, Template):
-                args = "".join(f", {n}" for n in self.names(kernel))
-                w.line(f"{self.program.name}_{kernel.name}_{i}(t, threads{args});")
-            else:
-                statements.stmt(stmt)
+            whole = phased(kernel) and not (isinstance(stmt, Template) and has_phases(stmt))
+            with w.block(f"GT_EACH({THREAD}, t) {{") if whole else nullcontext():
+                if isinstance(stmt, Template):
+                    args = "".join(f", {n}" for n in self.names(kernel))
+                    w.line(f"{self.program.name}_{kernel.name}_{i}(t, threads{args});")
+                else:
+                    statements.stmt(stmt)
+            if whole:
+                w.line(f"gt_barrier({THREAD});")
 
     def names(self, kernel: Kernel) -> list[str]:
         """What a kernel hands on to its templates besides the piece."""
@@ -121,8 +127,9 @@ class Kernels:
         w.line(f"#define GT_ARGS {args}")
         if self.pieces[kernel.name] > 1 and CONTRACTS[t.kernel].grain == "shares":
             w.line(f"#define GT_PIECES {self.pieces[kernel.name]}")
-        if waits(t):
-            w.line(f"#define GT_WAIT gt_meet({THREAD})")
+        if has_phases(t):
+            w.line(f"#define GT_PHASE(p) GT_EACH({THREAD}, p)")
+            w.line(f"#define GT_WAIT gt_barrier({THREAD})")
         contract = CONTRACTS[t.kernel]
         for name, value in t.macros:
             macro = contract.macro(name)
@@ -134,7 +141,7 @@ class Kernels:
             pointer = contract.pointer(name)
             assert pointer is not None
             place = self.printer.index(offset, 13)
-            if is_by_thread(t, name) and not together(kernel):
+            if is_by_thread(t, name) and not phased(kernel):
                 place = re.sub(r"\bt\b", f"{THREAD}->thread", place)
             w.line(f"#define {called_with(name, pointer.arguments)} ({buffer} + {place})")
         w.line(f'#include "{contract.header}"')

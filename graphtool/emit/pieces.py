@@ -31,24 +31,24 @@ def pieces(program: Program) -> dict[str, int]:
 def is_divisible(kernel: Kernel) -> bool:
     """Whether more pieces repeat no work: of a template, or of loops around the shared one."""
     return not kernel.serial and all(
-        CONTRACTS[s.kernel].grain != "whole" and not waits(s) if isinstance(s, Template)
+        CONTRACTS[s.kernel].grain != "whole" and not has_phases(s) if isinstance(s, Template)
         else isinstance(s, For) and s.mode.startswith("parallel") for s in kernel.body)
 
 
-def waits(t: Template) -> bool:
-    """Whether the threads of a template wait for each other inside it."""
-    when = CONTRACTS[t.kernel].waits
+def has_phases(t: Template) -> bool:
+    """Whether a template has phases of its own, with waits between them."""
+    when = CONTRACTS[t.kernel].phases
     return when if isinstance(when, bool) else any(name == when for name, _ in t.macros)
 
 
-def together(kernel: Kernel) -> bool:
-    """Whether the threads of a kernel wait for each other inside it, each with its own share."""
-    return any(map(waits, _templates(kernel)))
+def phased(kernel: Kernel) -> bool:
+    """Whether a kernel has phases of its own: all threads enter it, and take shares inside."""
+    return any(map(has_phases, _templates(kernel)))
 
 
 def knows_thread(kernel: Kernel) -> bool:
-    """Whether a kernel needs to know its thread: to wait, or for memory that each thread has."""
-    return together(kernel) or any(is_by_thread(t, name) for t in _templates(kernel)
+    """Whether a kernel needs to know its thread: for phases, or for memory that each thread has."""
+    return phased(kernel) or any(is_by_thread(t, name) for t in _templates(kernel)
                                    for name, *_ in t.pointers)
 
 

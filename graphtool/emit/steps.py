@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from graphtool.emit.expr import ExprPrinter
 from graphtool.emit.lines import Writer, c_comment
-from graphtool.emit.pieces import knows_thread, pieces, together
+from graphtool.emit.pieces import knows_thread, phased, pieces
 from graphtool.emit.signatures import kernel_dims, pointer_type
 from graphtool.loops.program import (
     Bind,
@@ -24,6 +24,12 @@ from graphtool.loops.program import (
     Times,
     runs,
 )
+
+
+def only_runs(steps: Sequence[Step]) -> bool:
+    """Whether nothing between the steps reads a buffer: a thread that is late finds no piece left,
+    and touches nothing."""
+    return all(isinstance(s, Run) or (isinstance(s, Times) and only_runs(s.body)) for s in steps)
 
 
 class Steps:
@@ -47,6 +53,8 @@ class Steps:
             self.buffers[a].slot for r in runs(program.steps[:first]) for a in r.args
             if a in self.buffers and self.buffers[a].space == "check"})
         if first is None or not checked:
+            if any(not k.serial for k in program.kernels) and only_runs(program.steps):
+                self.w.line("gt_loosen(w);")
             self.steps(program.steps)
             return
         self.steps(program.steps[:first])
@@ -120,14 +128,16 @@ class Steps:
         args = [self.pointer(a, p) for a, p in zip(step.args, kernel.params, strict=True)]
         args += kernel_dims(kernel, self.dims)
         at, self.at = f"{self.at}, {self.total}", self.at + 1
-        if together(kernel):
-            begin = "gt_begin_together(w)"
+        place = ["w->thread", "w->threads"] if phased(kernel) else ["w->piece", "w->pieces"]
+        args = [*place, *(["w"] if knows_thread(kernel) else []), *args]
+        call = f"{self.name}_{kernel.name}({', '.join(args)})"
+        self.w.line(f"/* {c_comment(step.label)} */")
+        if phased(kernel):
+            self.w.line(f"GT_PHASED({at}, {call});")
         else:
             shares = "1" if kernel.serial else "w->threads"
             begin = f"gt_begin(w, {shares}, {self.pieces[kernel.name]})"
-        args = ["w->piece", "w->pieces", *(["w"] if knows_thread(kernel) else []), *args]
-        self.w.line(f"/* {c_comment(step.label)} */")
-        self.w.line(f"GT_STEP({at}, {begin}, {self.name}_{kernel.name}({', '.join(args)}));")
+            self.w.line(f"GT_STEP({at}, {begin}, {call});")
         if step.barrier:
             self.w.line("gt_barrier(w);")
 

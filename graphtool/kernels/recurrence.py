@@ -280,4 +280,4 @@ SERVES = (Alternative(Recurrence, PANELS, plans, cost, make, usual=True),)
 register(Record(
     Contract("recurrence", "a recurrence over a whole sequence",
              (*COMMON, *apart((*GIVEN, *MADE)), WORK[0]), (WEIGHTS, *GIVEN, *MADE, WORK[1]),
-             meaning, reach=reach, waits=True), {"recurrence": lower}, anywhere, serves=SERVES))
+             meaning, reach=reach, phases=True), {"recurrence": lower}, anywhere, serves=SERVES))

@@ -300,5 +300,5 @@ SERVES = (
 
 register(Record(
     Contract("winograd", "a 3×3 convolution by Winograd's algorithm", MACROS,
-             (*images.POINTERS, WORK), meaning, HOOK, reach, grain="shares", waits="SHARED"),
+             (*images.POINTERS, WORK), meaning, HOOK, reach, grain="shares", phases="SHARED"),
     {"winograd": lower, "winograd_int": lower}, serves=SERVES))

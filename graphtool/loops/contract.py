@@ -79,7 +79,8 @@ class Contract:
     `tables` gives what constant operands lead to, by their data.
     `grain`: the work of a thread is taken whole; or in pieces, any number of which the C can be
     asked for; or in pieces whose number in a thread's share, GT_PIECES, the C also wants to know.
-    `waits`: the threads wait for each other inside, by GT_WAIT: always, or where this mark is set.
+    `phases`: the work has phases: threads take the shares of each by GT_PHASE, and wait for its end
+    by GT_WAIT; always, or where this mark is set.
     """
 
     name: str
@@ -91,7 +92,7 @@ class Contract:
     reach: Reach | None = None
     tables: Tables | None = None
     grain: Grain = "whole"
-    waits: bool | str = False
+    phases: bool | str = False
 
     @property
     def header(self) -> str:

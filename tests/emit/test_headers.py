@@ -32,7 +32,7 @@ def test_only_what_the_macros_want(macros: tuple[str, ...], more: set[str]) -> N
 def test_a_header_reads_how_its_work_is_taken_as_its_contract_says(name: str) -> None:
     text = headers.text(f"{name}.h") or ""
     assert ("GT_PIECES" in text) == (CONTRACTS[name].grain == "shares")
-    assert ("GT_WAIT" in text) == bool(CONTRACTS[name].waits)
+    assert ("GT_WAIT" in text) == ("GT_PHASE" in text) == bool(CONTRACTS[name].phases)
 
 
 @cache

@@ -63,7 +63,8 @@ def given(name: str) -> set[str]:
     c = KERNELS[name].contract
     own = {m.name for m in c.macros} | {p.name for p in c.pointers}
     return (own | {*COMMON} | ({"EPILOGUE"} if c.hook else set())
-            | ({"PIECES"} if c.grain == "shares" else set()) | ({"WAIT"} if c.waits else set()))
+            | ({"PIECES"} if c.grain == "shares" else set())
+            | ({"WAIT", "PHASE"} if c.phases else set()))
 
 
 @pytest.mark.parametrize("cc", ["gcc", "clang"])

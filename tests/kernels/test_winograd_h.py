@@ -76,7 +76,7 @@ CASES = [
 def instance(m: int, name: str, case: tuple[int, ...] | None = None, shared: bool = False,
              groups: int = 1) -> str:
     values = [f"d_{s}" for s in SIZES] if case is None else case
-    wait = '#define GT_WAIT _Pragma("omp barrier")'
+    wait = '#define GT_PHASE(p)\n#define GT_WAIT _Pragma("omp barrier")'
     more = f"#define GT_SHARED\n{wait}" if shared else f"#define GT_GROUPS {groups}"
     text = INSTANCE.format(name=name, m=m, shared=more,
                            **dict(zip(SIZES, values, strict=True)))

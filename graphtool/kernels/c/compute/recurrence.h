@@ -18,11 +18,12 @@
                  GT_KEPTS apart; optional
    GT_WORK(t)    float[GT_BLOCK·(GATES + 3)·H] of thread t, scratch
    GT_BLOCK      rows of the batch at a time, a literal; with panels, a tile of so many rows fits
-   GT_WAIT       a statement, all threads wait for each other
+   GT_PHASE(p)   the head of a loop: threads take the shares p of a phase as they come
+   GT_WAIT       a statement: all shares of the phase are done
    GT_PARAMS     more parameters, with a leading comma; GT_ARGS hands them on
 
-   Directions and blocks of batch rows are shared out. If these are fewer than the threads, all
-   threads work on each step, each on a part of the state, and wait for each other once per step. */
+   Directions and blocks of batch rows are shared out. If these are fewer than the threads, each
+   step is a phase of its own, and a share of it a part of the state. */
 #include "nest.h"
 #include "tile.h"
 #include "template_begin.h"
@@ -141,69 +142,107 @@ GT_INLINE void GT_JOIN(GT_NAME, _step)(int64_t s, int64_t d, int64_t b, int64_t 
     }
 }
 
-/* A whole sequence: elements first to last of the states of `rows` rows of the batch from b on.
-   With another `spare` than h the states go to and fro between the two, and threads wait. */
-GT_NOINLINE void GT_JOIN(GT_NAME, _sequence)(int threads, int64_t d, int64_t b, float *h,
-                                             float *spare, float *c, float *g, float *a,
-                                             int64_t first, int64_t last GT_PARAMS)
+/* Elements first to last of the first states of `rows` rows of the batch from b on. */
+GT_INLINE void GT_JOIN(GT_NAME, _enter)(int64_t d, int64_t b, int64_t rows, float *h, float *c,
+                                        int64_t first, int64_t last GT_PARAMS)
 {
-    const int64_t n = GT_H, rows = gt_min(GT_BLOCK, GT_ROWS - b);
-    const int back = d == 1 || GT_REVERSE;
-    for (int64_t i = 0; i < rows; i++)
+    for (int64_t i = 0; i < rows; i++, h += GT_H, c += GT_H)
         for (int64_t j = first; j < last; j++) {
             const int64_t at = b + i;
             (void)at;
-            h[i * n + j] = c[i * n + j] = 0;
+            h[j] = c[j] = 0;
 #ifdef GT_H0
-            h[i * n + j] = (GT_H0(d, at))[j * (GT_H0S)];
+            h[j] = (GT_H0(d, at))[j * (GT_H0S)];
 #endif
 #ifdef GT_C0
-            c[i * n + j] = (GT_C0(d, at))[j * (GT_C0S)];
+            c[j] = (GT_C0(d, at))[j * (GT_C0S)];
 #endif
         }
-    if (threads > 1) GT_WAIT;
-    for (int64_t step = 0; step < GT_STEPS; step++) {
-        const int64_t s = back ? GT_STEPS - 1 - step : step;
-        GT_JOIN(GT_NAME, _step)(s, d, b, rows, h, spare, c, g, a, first, last GT_ARGS);
-        float *const next = spare;
-        spare = h, h = next;
-        if (threads > 1) GT_WAIT;
-    }
-    for (int64_t i = 0; i < rows; i++)
+}
+
+/* Elements first to last of the last states. */
+GT_INLINE void GT_JOIN(GT_NAME, _leave)(int64_t d, int64_t b, int64_t rows, const float *h,
+                                        const float *c, int64_t first, int64_t last GT_PARAMS)
+{
+    for (int64_t i = 0; i < rows; i++, h += GT_H, c += GT_H)
         for (int64_t j = first; j < last; j++) {
             const int64_t at = b + i;
             (void)at;
 #ifdef GT_HN
-            (GT_HN(d, at))[j * (GT_HNS)] = h[i * n + j];
+            (GT_HN(d, at))[j * (GT_HNS)] = h[j];
 #endif
 #ifdef GT_CN
-            (GT_CN(d, at))[j * (GT_CNS)] = c[i * n + j];
+            (GT_CN(d, at))[j * (GT_CNS)] = c[j];
 #endif
         }
+}
+
+/* The step at which a direction is after so many. */
+GT_INLINE int64_t GT_JOIN(GT_NAME, _at)(int64_t d, int64_t step GT_PARAMS)
+{
+    return d == 1 || GT_REVERSE ? GT_STEPS - 1 - step : step;
+}
+
+/* A whole sequence of a block of the batch, by one thread. */
+GT_NOINLINE void GT_JOIN(GT_NAME, _sequence)(int64_t d, int64_t b, float *work GT_PARAMS)
+{
+    const int64_t n = GT_H, rows = gt_min(GT_BLOCK, GT_ROWS - b);
+    float *h = work, *c = h + GT_BLOCK * n, *a = c + GT_BLOCK * n, *g = a + GT_BLOCK * n;
+    GT_JOIN(GT_NAME, _enter)(d, b, rows, h, c, 0, n GT_ARGS);
+    for (int64_t step = 0; step < GT_STEPS; step++)
+        GT_JOIN(GT_NAME, _step)
+        (GT_JOIN(GT_NAME, _at)(d, step GT_ARGS), d, b, rows, h, h, c, g, a, 0, n GT_ARGS);
+    GT_JOIN(GT_NAME, _leave)(d, b, rows, h, c, 0, n GT_ARGS);
+}
+
+/* The same by all threads: each step is a phase, and a share of it a part of the state, with its
+   cells and gates in GT_WORK(share). The states are in GT_WORK(0), in two places by turns. */
+GT_NOINLINE void GT_JOIN(GT_NAME, _shared)(int64_t parts, int64_t d, int64_t b GT_PARAMS)
+{
+    const int64_t n = GT_H, rows = gt_min(GT_BLOCK, GT_ROWS - b);
+    const int64_t nr = GT_PANEL > 0 ? GT_PANEL * GT_LANES : 1;
+    float *h = GT_WORK(0), *next = h + 2 * GT_BLOCK * n;
+    int p;
+#define GT_FROM (gt_part(n / nr, p, parts) * nr)
+#define GT_UNTIL (gt_part(n / nr, p + 1, parts) * nr)
+    GT_PHASE(p)
+    GT_JOIN(GT_NAME, _enter)
+    (d, b, rows, h, GT_WORK(p) + GT_BLOCK * n, GT_FROM, GT_UNTIL GT_ARGS);
+    GT_WAIT;
+    for (int64_t step = 0; step < GT_STEPS; step++) {
+        const int64_t s = GT_JOIN(GT_NAME, _at)(d, step GT_ARGS);
+        GT_PHASE(p)
+        {
+            float *const c = GT_WORK(p) + GT_BLOCK * n;
+            GT_JOIN(GT_NAME, _step)
+            (s, d, b, rows, h, next, c, c + 2 * GT_BLOCK * n, c, GT_FROM, GT_UNTIL GT_ARGS);
+        }
+        GT_WAIT;
+        float *const old = h;
+        h = next, next = old;
+    }
+    GT_PHASE(p)
+    GT_JOIN(GT_NAME, _leave)
+    (d, b, rows, h, GT_WORK(p) + GT_BLOCK * n, GT_FROM, GT_UNTIL GT_ARGS);
+    GT_WAIT;
+#undef GT_FROM
+#undef GT_UNTIL
 }
 
 GT_NOINLINE void GT_NAME(int t, int threads GT_PARAMS)
 {
     const int64_t blocks = gt_ceil_div(GT_ROWS, GT_BLOCK), units = (GT_DIRS) * blocks, n = GT_H;
-    float *h = GT_WORK(t), *c = h + GT_BLOCK * n, *a = c + GT_BLOCK * n;
-    float *g = a + GT_BLOCK * n;
-    /* a barrier costs as much time as about 10⁴ weights of a step */
+    /* a wait costs as much time as about 10⁴ weights of a step */
     const int64_t nr = GT_PANEL > 0 ? GT_PANEL * GT_LANES : 1;
-    const int together = GT_PANEL > 0 && GT_KIND != 1 && units < threads && n % nr == 0 && n > nr
-                         && GT_GATES * n * n >= 1 << 16;
-    if (together) {
-        const int64_t first = gt_part(n / nr, t, threads) * nr;
-        const int64_t last = gt_part(n / nr, t + 1, threads) * nr;
-        float *const shared = GT_WORK(0);
+    const int shared = GT_PANEL > 0 && GT_KIND != 1 && units < threads && n % nr == 0 && n > nr
+                       && GT_GATES * n * n >= 1 << 16;
+    if (shared)
         for (int64_t u = 0; u < units; u++)
-            GT_JOIN(GT_NAME, _sequence)
-            (threads, u / blocks, u % blocks * GT_BLOCK, shared, shared + 2 * GT_BLOCK * n, c, g,
-             a, first, last GT_ARGS);
-        return;
-    }
-    for (int64_t u = gt_part(units, t, threads); u < gt_part(units, t + 1, threads); u++)
-        GT_JOIN(GT_NAME, _sequence)
-        (1, u / blocks, u % blocks * GT_BLOCK, h, h, c, g, a, 0, n GT_ARGS);
+            GT_JOIN(GT_NAME, _shared)(threads, u / blocks, u % blocks * GT_BLOCK GT_ARGS);
+    else
+        GT_PHASE(t)
+        for (int64_t u = gt_part(units, t, threads); u < gt_part(units, t + 1, threads); u++)
+            GT_JOIN(GT_NAME, _sequence)(u / blocks, u % blocks * GT_BLOCK, GT_WORK(t) GT_ARGS);
 }
 
 #undef GT_DIRS

@@ -6,6 +6,7 @@
 #undef GT_ARGS
 #undef GT_PIECES
 #undef GT_WAIT
+#undef GT_PHASE
 #undef GT_EPILOGUE
 #undef GT_X
 #undef GT_Y

@@ -24,7 +24,8 @@
                     n·n·(GROUP·(CP + 16) + 16) + n·n·(GROUP·(OP + 16) + 16) words of 4 bytes,
                   CP = C rounded up to GT_LANES, of integers C/2 likewise, OP = O rounded up to NR
    GT_PIECES      pieces of a thread's share (default 1); t and threads count pieces
-   GT_WAIT        if shared: a statement, all threads wait for each other
+   GT_PHASE(p)    if shared: the head of a loop, threads take the shares p of a phase as they come
+   GT_WAIT        if shared: a statement, all shares of the phase are done
    GT_PARAMS      more parameters, with a leading comma (default none); GT_ARGS hands them on
    GT_EPILOGUE    static inline void f(const float *restrict acc, int64_t n, int64_t oh, int64_t ow,
                   int64_t o, int64_t count GT_PARAMS): takes `count` channels of one pixel from o
@@ -33,7 +34,7 @@
 
    Names in GT_PARAMS must hold a digit or an underscore (buf1, d_B): the template's own do not.
    With GT_SHARED defined, GROUP must be the number of all tiles, BATCH·ceil(OH/m)·ceil(OW/m), and
-   all threads work in GT_WORK(0), with barriers inside: each weight is then read by one thread
+   all threads work in GT_WORK(0), in three phases: each weight is then read by one thread
    only, which is faster if the weights are larger than the image. */
 #include "tile.h"
 #include "winograd_points.h"
@@ -176,14 +177,25 @@ GT_NOINLINE void GT_JOIN(GT_NAME, _scatter)(int64_t first, int64_t last, int64_t
 #ifdef GT_SHARED
 static void GT_NAME(int t, int threads GT_PARAMS)
 {
-    const int64_t first = gt_part(GT_TILES, t, threads), last = gt_part(GT_TILES, t + 1, threads);
     if (GT_TILES == 0) return;
-    GT_JOIN(GT_NAME, _gather)(first, last, first, 0 GT_ARGS);
+    GT_PHASE(t)
+    {
+        const int64_t first = gt_part(GT_TILES, t, threads);
+        GT_JOIN(GT_NAME, _gather)(first, gt_part(GT_TILES, t + 1, threads), first, 0 GT_ARGS);
+    }
     GT_WAIT;
-    GT_JOIN(GT_NAME, _products)
-    (gt_part(GT_UNITS, t, threads), gt_part(GT_UNITS, t + 1, threads), GT_TILES, 0 GT_ARGS);
+    GT_PHASE(t)
+    {
+        const int64_t first = gt_part(GT_UNITS, t, threads);
+        GT_JOIN(GT_NAME, _products)
+        (first, gt_part(GT_UNITS, t + 1, threads), GT_TILES, 0 GT_ARGS);
+    }
     GT_WAIT;
-    GT_JOIN(GT_NAME, _scatter)(first, last, first, 0 GT_ARGS);
+    GT_PHASE(t)
+    {
+        const int64_t first = gt_part(GT_TILES, t, threads);
+        GT_JOIN(GT_NAME, _scatter)(first, gt_part(GT_TILES, t + 1, threads), first, 0 GT_ARGS);
+    }
 }
 #else
 static void GT_NAME(int t, int threads GT_PARAMS)

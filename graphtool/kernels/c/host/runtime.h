@@ -52,8 +52,8 @@ static void *gt_help(void *place)
                 gt_worker w = {.team = team, .thread = t, .threads = team->threads,
                                .step = team->step, .target = team->target};
                 if (t < w.threads) team->body(team->state, &w);
-                __atomic_fetch_add(&team->left, 1, __ATOMIC_SEQ_CST);
-                gt_tell(team);
+                gt_loosen(&w);
+                gt_tell(team); /* of its last pieces: there may be no barrier behind them */
                 break;
             }
     }
@@ -215,10 +215,22 @@ static inline void gt_leave(int64_t *marks)
         if (marks_ && any_)                                                          \
             gt_leave(marks_);                                                        \
     } while (0)
+
+#define GT_PHASED(i, steps, call)                                                    \
+    do {                                                                             \
+        int64_t *marks_ =                                                            \
+            gt_marks ? gt_marks + ((int64_t)w->thread * (steps) + (i)) * GT_MARKS : 0;    \
+        if (marks_)                                                                  \
+            gt_enter(marks_);                                                        \
+        call;                                                                        \
+        if (marks_)                                                                  \
+            gt_leave(marks_);                                                        \
+    } while (0)
 #else
 #define GT_PROFILED(name)
 #define GT_STEP(i, steps, begin, call) \
     for (begin; gt_take(w);) call
+#define GT_PHASED(i, steps, call) call
 #endif
 
 #endif

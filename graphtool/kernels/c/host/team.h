@@ -6,7 +6,8 @@
    The step of a run has shares · each pieces. A thread takes those of its own share first, as its
    cache holds what they read, then those of the others. Which pieces there are does not depend on
    who takes them. Steps and pieces are counted without end, so that nothing is ever reset: a thread
-   that comes late to a step finds a later number there, and goes on.
+   that comes late to a step finds a later number there, and goes on. It may even be in a run that
+   has ended, if the body reads nothing of that run but for pieces that it took.
 
    These functions are called, not repeated at each step: a run of many steps would become one
    function that compilers take long for, and several times its size. */
@@ -33,7 +34,8 @@ typedef struct {
     int thread, threads;  /* its number, and of how many */
     int piece, pieces;    /* the piece at hand, and how many the step has */
     int shares, each;     /* the step has so many shares, of so many pieces each */
-    int looked, together; /* shares that have nothing left; 1: each thread has its own piece */
+    int looked;           /* shares that have nothing left */
+    int loose;            /* 1: the run may end without it */
     uint64_t done;        /* pieces of this step that it did */
     uint64_t step;        /* the number of the step */
     uint64_t target;      /* pieces of all steps so far */
@@ -45,7 +47,7 @@ enum { GT_SPIN_NS = 50000 };
 
 struct gt_team {
     _Alignas(64) uint64_t gate; /* job << 17, 1 << 16 while it is open, and how many came in */
-    uint64_t left;              /* how many went out again, ever */
+    uint64_t left;              /* how many the run need not wait for any more, ever */
     _Alignas(64) uint64_t done; /* pieces done, ever */
     _Alignas(64) uint32_t sleepers;
     uint32_t quit;
@@ -137,12 +139,6 @@ GT_NOINLINE void gt_meet(gt_worker *w)
 /* Whether the thread got a piece of the step; counts those that it did once there are no more. */
 static inline int gt_claim(gt_worker *w)
 {
-    if (w->together) {
-        if (w->together++ == 1) return 1;
-        w->target += (uint64_t)w->threads; /* only now: the step itself waits for its threads */
-        gt_count(w, 1);
-        return 0;
-    }
     for (; w->looked < w->shares; w->looked++) {
         const int share = (w->thread + w->looked) % w->shares;
         uint64_t *taken = &w->team->of[share].taken;
@@ -161,9 +157,20 @@ static inline int gt_claim(gt_worker *w)
     if (w->done) gt_count(w, w->done);
     return 0;
 }
+
+/* The end of the run need not wait for this thread: from here on, its body reads of the run only
+   what belongs to pieces that it takes. */
+GT_NOINLINE void gt_loosen(gt_worker *w)
+{
+    if (!w->thread || w->loose) return;
+    w->loose = 1;
+    __atomic_fetch_add(&w->team->left, 1, __ATOMIC_SEQ_CST);
+    gt_tell(w->team);
+}
 #else
 static inline void gt_barrier(gt_worker *w) { (void)w; }
 static inline void gt_meet(gt_worker *w) { (void)w; }
+static inline void gt_loosen(gt_worker *w) { (void)w; }
 static inline int gt_claim(gt_worker *w) { return (void)w, 0; }
 #endif
 
@@ -173,19 +180,24 @@ GT_NOINLINE void gt_begin(gt_worker *w, int shares, int each)
     w->piece = -1, w->pieces = 1;
     if (!w->team) return;
     w->shares = shares, w->each = each, w->pieces = shares * each;
-    w->looked = w->together = 0, w->done = 0;
+    w->looked = 0, w->done = 0;
     w->step++;
     w->target += (uint64_t)w->pieces;
 }
 
-/* Starts a step in which each thread does its own piece, as they wait for each other. */
-static inline void gt_begin_together(gt_worker *w)
-{
-    w->piece = w->team ? w->thread : -1, w->pieces = w->threads;
-    w->together = 1;
-}
-
 /* Whether there is another piece for this thread. */
 GT_NOINLINE int gt_take(gt_worker *w) { return w->team ? gt_claim(w) : ++w->piece < w->pieces; }
+
+/* The same; the piece is p. */
+static inline int gt_next(gt_worker *w, int *p)
+{
+    const int more = gt_take(w);
+    *p = w->piece;
+    return more;
+}
+
+/* The head of a loop over the pieces p of a phase, one for each thread, inside a kernel that has
+   phases of its own. Threads take them as they come: one without a processor delays no phase. */
+#define GT_EACH(w, p) for (gt_begin(w, (w)->threads, 1); gt_next(w, &(p));)
 
 #endif
