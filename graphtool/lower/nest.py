@@ -5,6 +5,7 @@ write."""
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -34,6 +35,7 @@ from graphtool.lower.exprs import (
     walk_as_one,
     whole,
 )
+from graphtool.lower.split_axes import Axis, by_stride, index_of, split
 from graphtool.symbolic import (
     Dim,
     Symbol,
@@ -72,12 +74,14 @@ class Scope:
 def nest(names: Names, outputs: list[tuple[View, Pull]]) -> tuple[Stmt, ...]:
     """Loops over the common shape of the outputs that store each of them."""
     shape = outputs[0][1].shape
-    iters = [iterator(names.new("i"), d) if d != 1 else None for d in shape]
-    idx = tuple(0 if s is None else symbol_of(s) for s in iters)
-    exprs = [(view, pull.at(idx)) for view, pull in outputs]
+    axes: list[Axis] = [((iterator(names.new("i"), d), d),) if d != 1 else () for d in shape]
+    exprs, idx = _along(axes, outputs)
+    halves = split(axes, [e for _, e in exprs], names)
+    if halves != axes:
+        axes = halves
+        exprs, idx = _along(axes, outputs)
     writer = _Writer(names, [e for _, e in exprs])
-    loops = [(s, d) for s, d in zip(iters, shape, strict=True) if s is not None]
-    loops = _windows_along_memory(_by_stride(loops, outputs[0][0], shape), exprs, idx, names)
+    loops = _windows_along_memory(by_stride(axes, outputs[0][0]), exprs, idx, names)
     scope = writer.open_loops(loops)
     for view, e in exprs:
         scope.body.append(Store(view.buffer, view.index(idx), writer.emit(e, scope)))
@@ -100,13 +104,11 @@ def hook_body(names: Names, stores: list[tuple[View, Dim, PExpr]], lane: Symbol,
     return tuple(root.body)
 
 
-def _by_stride(loops: list[tuple[Symbol, Dim]], view: View,
-               shape: tuple[Dim, ...]) -> list[tuple[Symbol, Dim]]:
-    """The loops from outer to inner by falling stride of the store, so that the innermost walks
-    adjacent memory."""
-    strides = [s for s, d in zip(view.strides, shape, strict=True) if d != 1]
-    pairs = sorted(zip(loops, strides, strict=True), key=lambda pair: -(bounds(pair[1])[0] or 0))
-    return [loop for loop, _ in pairs]
+def _along(axes: Sequence[Axis], outputs: list[tuple[View, Pull]]) -> tuple[
+        list[tuple[View, PExpr]], tuple[Dim, ...]]:
+    """The expressions of the outputs' elements, and their index."""
+    idx = tuple(map(index_of, axes))
+    return [(view, pull.at(idx)) for view, pull in outputs], idx
 
 
 def _windows_along_memory(loops: list[tuple[Symbol, Dim]], exprs: list[tuple[View, PExpr]],

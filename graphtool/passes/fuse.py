@@ -8,6 +8,7 @@ to compute in place.
 from __future__ import annotations
 
 from graphtool import ops as o
+from graphtool.analysis.evaluations import too_often
 from graphtool.ir.facets import Lowering, Movement, Trait
 from graphtool.ir.graph import Graph, Group, Node, Value, producers
 from graphtool.kernels.record import sums_rows
@@ -189,7 +190,20 @@ class Fuser:
     # ---- nests -----------------------------------------------------------------------------
 
     def nest(self, root: Node) -> None:
-        """The root and every producer, from there backwards, that only the group reads."""
+        """The root and every producer, from there backwards, that only the group reads; but what
+        loops would compute too often is left out, and what it needs."""
+        apart: set[Node] = set()
+        inside = self.grown(root, apart)
+        while (dear := too_often(inside, root)) is not None:
+            apart.add(dear)
+            inside = self.grown(root, apart)
+        if len(inside) > 1:
+            self.taken |= inside
+            members = tuple(sorted(inside, key=self.position.__getitem__))
+            self.groups.append(Group(root.outputs[0], members, "nest"))
+
+    def grown(self, root: Node, apart: set[Node]) -> set[Node]:
+        """The root and its producers that can be computed in place, without those in `apart`."""
         inside = {root}
         frontier = [root]
         while frontier and len(inside) < INLINE:
@@ -197,15 +211,12 @@ class Fuser:
             frontier.remove(node)
             for x in node.inputs:
                 maker = self.made.get(x) if isinstance(x, Value) else None
-                if maker is not None and maker not in inside and maker not in (
-                        self.taken) and not self.kept_apart(maker, node, inside):
+                if maker is not None and maker not in inside and maker not in apart and (
+                        maker not in self.taken) and not self.kept_apart(maker, node, inside):
                     inside.add(maker)
                     frontier.append(maker)
         self.trim(inside, root)
-        if len(inside) > 1:
-            self.taken |= inside
-            members = tuple(sorted(inside, key=self.position.__getitem__))
-            self.groups.append(Group(root.outputs[0], members, "nest"))
+        return inside
 
     def kept_apart(self, maker: Node, reader: Node, inside: set[Node]) -> str:
         """The reason why `maker` is not computed where `reader` needs it; empty if it is."""

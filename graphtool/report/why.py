@@ -182,7 +182,12 @@ def _apart(fuser: Fuser, maker: Node, reader: Node, of: Mapping[Node, Group]) ->
         return (f"{reader.op.name} reads its operands as they lie in memory: a template has an "
                 "epilogue, and nothing runs before it")
     inside = set(of[reader].members) if reader in of else {reader}
-    return fuser.kept_apart(maker, reader, inside)
+    reason = fuser.kept_apart(maker, reader, inside)
+    root = next((n for n in inside if reader in of and of[reader].root in n.outputs), reader)
+    if not reason and maker in Fuser(fuser.graph).grown(root, set()):
+        return ("the loops of the group would compute it, or what it is made of, several times "
+                "for each element; to store it costs less")
+    return reason
 
 
 def _name(node: Node, names: Mapping[Value, str]) -> str:
