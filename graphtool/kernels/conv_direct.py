@@ -43,6 +43,7 @@ from graphtool.kernels.tiles import (
     half_macros,
     number,
     panel_vectors,
+    rows_of_tile,
     summed,
     sums,
     vectors_of,
@@ -63,7 +64,11 @@ MACROS = (
                                                  "tile", 1),
     *OUTPUT, *STRIDES,
     *sizes(GROUPS="groups", C="input channels of a group", O="output channels of a group"),
-    *WINDOW, Macro("ROWS_FIRST", "flag",
+    *WINDOW,
+    *(Macro(name, "size", "the input counts as zeros " + where, None) for name, where in (
+        ("TOP", "above this row"), ("BOTTOM", "from this row on"), ("LEFT", "before this column"),
+        ("RIGHT", "from this column on"))),
+    Macro("ROWS_FIRST", "flag",
                    "1: each row is multiplied by all panels before the next row; 0: each panel by "
                    "as many rows as stay in the cache", None))
 
@@ -78,7 +83,9 @@ def meaning(t: Instance) -> None:
         w = t.array("W", (*shape, runs * -(-kw * c // runs // 2), nr * 2))
         y = o.conv_bf16(seen(t, groups * c), w, **given)
     else:
-        y = o.conv_direct(seen(t, groups * c), t.array("W", (*shape, kw * c, nr)), **given)
+        inside = tuple(t.sizes("TOP BOTTOM LEFT RIGHT")) if t.has("TOP") else None
+        y = o.conv_direct(seen(t, groups * c), t.array("W", (*shape, kw * c, nr)), inside=inside,
+                          **given)
     t.rows(y)
 
 
@@ -89,6 +96,9 @@ def reach(t: Numbers) -> Iterator[Area | Rows]:
     runs = 1 if not t.get("PAIRS") or whole_rows(groups, (t.get("DH"), t.get("DW"))) else kw
     depth = runs * -(-kw * c // runs // 2) * 2 if t.get("PAIRS") else kw * c
     fits_tile(t)
+    inside = [name for name in ("TOP", "BOTTOM", "LEFT", "RIGHT") if t.has(name)]
+    t.need(not inside or (len(inside) == 4 and t.get("TALL") == 1 and not t.get("PAIRS")),
+           "all four borders of what is read, and tiles of one row")
     yield Rows((*t.sizes("BATCH OH OW"), groups * m))
     yield image_area(t, groups * c, kind)
     yield Area("W", (groups, -(-m // nr), kh, depth, nr), None, (), kind, True)
@@ -102,10 +112,13 @@ def lower(site: Site) -> Lowered:
     assert isinstance(nr, int) and isinstance(groups, int)
     nv = panel_vectors(site.target, nr // 2 if pairs else nr)
     out = site.out.type.shape
+    tile: dict[str, MacroValue] = tall(site.target, nv, out, x.strides[2] * a["strides"][1])
+    if inside := a.get("inside"):
+        tile = {"MR": rows_of_tile(site.target, nv, out[2]), "TALL": 1,
+                **dict(zip(("TOP", "BOTTOM", "LEFT", "RIGHT"), inside, strict=True))}
     macros: dict[str, MacroValue] = {
-        **half_macros(x.dtype, pairs), **tall(site.target, nv, out, x.strides[2] * a["strides"][1]),
-        "NV": nv, **image(site), "GROUPS": groups, "C": x.shape[3] // groups,
-        "O": a["channels"] // groups, **window((kh, kw), a)}
+        **half_macros(x.dtype, pairs), **tile, "NV": nv, **image(site), "GROUPS": groups,
+        "C": x.shape[3] // groups, "O": a["channels"] // groups, **window((kh, kw), a)}
     if (rows_first := site.plan.get("rows")) is not None:
         macros["ROWS_FIRST"] = rows_first == 1
     flops = product(out) * kh * kw * (x.shape[3] // groups) * 2
@@ -148,21 +161,31 @@ BF16_CONV = Form("conv_bf16", DIRECT.parameters)
 
 def _infer(x: TensorType, w: TensorType, *, channels: int, window: tuple[int, int],
            strides: tuple[int, int], dilation: tuple[int, int] = (1, 1),
+           inside: tuple[int, int, int, int] | None = None,
            plan: Plan | None = None) -> TensorType:
     need(x.rank == 4 and w.rank == 5, f"{x} and {w} are not operands of a packed convolution")
+    need(inside is None or all(isinstance(d, int) and 0 <= a < b <= d for d, a, b in zip(
+        x.shape[1:3], inside[::2], inside[1::2], strict=True)), f"{inside} is not inside of {x}")
+    need(inside is None or dilation[1] > 1 or inside[2:] == (0, x.shape[2]),
+         "columns are left out of dilated windows only")
     groups, depth = w.shape[0], w.shape[3]
     need(depth * groups == window[1] * x.shape[3], f"the weights {w} do not fit {x}")
     return TensorType(sums(x.dtype), (x.shape[0], *space(x, window, strides, dilation), channels))
 
 
 def _decompose(x: Any, w: Any, *, channels: int, window: Any, strides: Any, dilation: Any,
-               plan: Plan | None = None) -> Any:
+               inside: tuple[int, int, int, int] | None = None, plan: Plan | None = None) -> Any:
     x, w = summed(x, w)
+    if inside is not None:
+        top, bottom, left, right = inside
+        n, height, width, deep = x.shape
+        kept = o.slice(x, start=(0, top, left, 0), limit=(n, bottom, right, deep), strides=(1,) * 4)
+        x = o.pad(kept, lo=(0, top, left, 0), hi=(0, height - bottom, width - right, 0))
     groups, _, kh, deep, _ = w.shape
     kw = window[1]
     c, size = deep // kw, channels // groups
-    rows = unpacked(o.transpose(w, perm=(0, 2, 1, 3, 4)), size)  # [G, KH, KW·C, O/G]
-    plain = o.transpose(o.reshape(rows, shape=(groups, kh, kw, c, size)), perm=(0, 4, 3, 1, 2))
+    flat = unpacked(o.transpose(w, perm=(0, 2, 1, 3, 4)), size)  # [G, KH, KW·C, O/G]
+    plain = o.transpose(o.reshape(flat, shape=(groups, kh, kw, c, size)), perm=(0, 4, 3, 1, 2))
     return o.conv(x, o.reshape(plain, shape=(channels, c, kh, kw)), strides=strides,
                   rhs_dilation=dilation, groups=groups, channels_last=True)
 
@@ -175,7 +198,8 @@ def _flops(y: TensorType, _x: TensorType, w: TensorType, **_: Any) -> Dim:
 
 OP = target_op("conv_direct", _infer, _decompose, DIRECT, _flops,
                "2-d convolution, channels last, with weights as `pack_conv` lays them out; x "
-               "includes its padding")
+               "includes its padding. Outside of `inside`, if it is given, x counts as zeros: the "
+               "first row and the one behind the last, then the same of columns")
 
 
 def _infer_bf16(x: TensorType, w: TensorType, *, channels: int, window: tuple[int, int],
@@ -253,8 +277,9 @@ def bf16_error(s: Conv, p: Plan) -> float:
 
 def direct(chosen: Chosen, x: Any, w: Any, **how: Any) -> Any:
     """The convolution node with filters in panels of output channels."""
-    packed = o.pack_conv(w, nr=chosen.columns(), groups=how["groups"])
-    return chosen.emit(OP, x, packed, **_window(w, how))
+    packed, s = o.pack_conv(w, nr=chosen.columns(), groups=how["groups"]), chosen.site
+    inside = {"inside": (s.above, s.rows_read - s.below, s.left, s.columns_read - s.right)}
+    return chosen.emit(OP, x, packed, **(inside if s.hidden else {}), **_window(w, how))
 
 
 def by_pairs(chosen: Chosen, x: Any, w: Any, **how: Any) -> Any:

@@ -411,10 +411,12 @@ class _conv_direct(Op):
         window: tuple[int, int],
         strides: tuple[int, int],
         dilation: tuple[int, int] = ...,
+        inside: tuple[int, int, int, int] | None = ...,
         plan: Plan | None = ...,
     ) -> Any:
         """2-d convolution, channels last, with weights as `pack_conv` lays them out; x includes its
-        padding"""
+        padding. Outside of `inside`, if it is given, x counts as zeros: the first row and the one
+        behind the last, then the same of columns"""
 
 conv_direct: _conv_direct
 

@@ -86,11 +86,11 @@ def _attention(s: Attention) -> Module:
 
 
 def _conv(s: Conv) -> Operation:
-    rows = (s.h - 1) * s.sh + (s.kh - 1) * s.dh + 1
-    columns = (s.w - 1) * s.sw + (s.kw - 1) * s.dw + 1
+    rows, columns = s.rows_read - s.above - s.below, s.columns_read - s.left - s.right
     return lambda x, w: o.conv(
-        x, w, strides=(s.sh, s.sw), rhs_dilation=(s.dh, s.dw), groups=s.groups,
-        channels_last=True), ((s.n, rows, columns, s.c), (s.o, s.c // s.groups, s.kh, s.kw))
+        x, w, strides=(s.sh, s.sw), padding=((s.above, s.below), (s.left, s.right)),
+        rhs_dilation=(s.dh, s.dw), groups=s.groups, channels_last=True), (
+            (s.n, rows, columns, s.c), (s.o, s.c // s.groups, s.kh, s.kw))
 
 
 def _product(s: Product) -> Operation:

@@ -83,6 +83,12 @@ def conv(x: Any) -> Any:
                                   dilation=(1, 2)))
 
 
+def conv_inside(x: Any) -> Any:
+    w = packed("pack_conv", data((6, 8, 3, 3)), nr=NR, groups=1)(x)
+    return finished(o.conv_direct(x, w, channels=6, window=(3, 3), strides=(1, 1),
+                                  dilation=(4, 3), inside=(3, 8, 2, 9)))
+
+
 def conv_pairs(x: Any) -> Any:
     w = np.asarray(o.pack_conv_pairs(data((6, 3, 2, 3), dtypes.bfloat16.numpy), nr=NR))
     w = w.reshape(*w.shape[:4], NR * 2)
@@ -229,7 +235,8 @@ SAMPLES: dict[str, list[tuple[Callable[..., Any], tuple[str, ...]]]] = {
     "attend": [(attention, ("f32[4,6,8]", "f32[2,6,8]", "f32[2,6,5]", "f32[4,6,6]"))],
     "blas": [(blas, ("f32[2,3,5]",))],
     "collective": [(collective, ("f32[6]",))],
-    "conv_direct": [(conv, ("f32[2,5,8,8]",)), (conv_pairs, ("bf16[1,5,7,3]",))],
+    "conv_direct": [(conv, ("f32[2,5,8,8]",)), (conv_inside, ("f32[2,11,12,8]",)),
+                    (conv_pairs, ("bf16[1,5,7,3]",))],
     "depthwise": [(depthwise, ("f32[2,7,6,5]",)), (neighbours, ("f32[1,5,6,3]",)),
                   (row_sums, ("f32[2,7,6,5]",))],
     "gemm": [(gemm, ("f32[2,3,5]",)), (gemm_across, ("f32[2,3,6]",)), (gemm_pairs, ("bf16[4,5]",)),

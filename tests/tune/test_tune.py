@@ -33,6 +33,7 @@ from graphtool.tune import measure, models, search
 
 T = replace(named("native"), threads=2, dot8=True)
 SITES = [Conv(1, 9, 11, 24, 40, 3, 3), Conv(2, 8, 6, 48, 48, 3, 3, groups=48),
+         Conv(1, 9, 9, 16, 33, 3, 3, dh=5, dw=4, above=5, below=5, left=4, right=4),
          Conv(1, 7, 7, 32, 32, 5, 5, 2, 2, groups=32), Conv(1, 6, 5, 16, 33, 3, 3, 2, 2),
          Product(1, 3, 130, 70), Product(1, 40, 70, 5000), Product(3, 9, 33, 20, False, True),
          Attention(3, 19, 2050, 16, 48), Attention(4, 9, 1030, 8, 8, 2, True),

@@ -6,6 +6,8 @@ caches.
 
 from __future__ import annotations
 
+from collections import Counter
+
 from graphtool.ir.plan import Plan
 from graphtool.kernels.choice.machine import (
     block_cycles,
@@ -63,7 +65,8 @@ def conv_cost(s: Conv, c: Plan, t: Target, speed: float = 1.0, width: int = 4) -
     weights = panels * depth * nr * width
     rows = s.n * s.h
     mine = max(1 / t.threads, longest(rows * panels, t.threads) / (rows * panels))
-    work = rows * panels * depth * block_cycles(s.w, tile_rows(t, nv, None), nv) * mine / speed
+    row = _row_cycles(s, tile_rows(t, nv, None), nv) * depth / (s.kh * s.kw)
+    work = rows * panels * row * mine / speed
     line = s.sh * s.c * s.sw * s.w * width
     image = rows * line
     if c.get("rows", 1):
@@ -74,6 +77,16 @@ def conv_cost(s: Conv, c: Plan, t: Target, speed: float = 1.0, width: int = 4) -
         traffic = (streamed(t, weights, chunks * mine)
                    + fetched(t, panels * image * mine, min(image, chunk)))
     return overlapped(t, work, traffic)
+
+
+def _row_cycles(s: Conv, most: int, nv: int) -> float:
+    """Cycles for one channel in a row of outputs, in the mean: for all taps of the window, or those
+    that see more than padding."""
+    if not s.hidden:
+        return s.kh * s.kw * block_cycles(s.w, most, nv)
+    alike = Counter(map(s.columns_seen, range(s.w)))
+    row = sum(len(taps) * block_cycles(n, most, nv) for taps, n in alike.items())
+    return row * s.rows_seen / s.h
 
 
 def product_cost(s: Product, c: Plan, t: Target, speed: float = 1.0, width: int = 4) -> float:

@@ -40,6 +40,38 @@ class Conv:
     # filters hold zeros for channels or pixels that an output does not see, or taps that read only
     # padding are left out of those that may be infinite
     zeros: bool = False
+    # padding of zeros that a kernel can leave out, where windows mostly see padding
+    above: int = 0
+    below: int = 0
+    left: int = 0
+    right: int = 0
+
+    @property
+    def hidden(self) -> bool:
+        """Whether there is padding to leave out."""
+        return any((self.above, self.below, self.left, self.right))
+
+    @property
+    def rows_read(self) -> int:
+        """Rows of the input that windows reach, padding included."""
+        return (self.h - 1) * self.sh + (self.kh - 1) * self.dh + 1
+
+    @property
+    def columns_read(self) -> int:
+        """Columns of the input that windows reach, padding included."""
+        return (self.w - 1) * self.sw + (self.kw - 1) * self.dw + 1
+
+    @property
+    def rows_seen(self) -> int:
+        """Pairs of an output row and a row of the window that meet more than padding."""
+        return sum(self.above <= i * self.sh + r * self.dh < self.rows_read - self.below
+                   for i in range(self.h) for r in range(self.kh))
+
+    def columns_seen(self, column: int) -> tuple[int, ...]:
+        """The columns of the window that meet more than padding at an output column."""
+        last = self.columns_read - self.right
+        return tuple(s for s in range(self.kw)
+                     if self.left <= column * self.sw + s * self.dw < last)
 
     @property
     def upright(self) -> bool:

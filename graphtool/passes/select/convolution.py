@@ -6,6 +6,7 @@ transposed one consists of phases.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from graphtool import dtypes
@@ -26,6 +27,8 @@ from graphtool.passes.select.wide_pixels import (
     together,
 )
 from graphtool.symbolic import Dim, product
+
+SEEN = 0.9  # up to this part of taps that see more than padding, the others are left out
 
 
 def conv(goal: Goal, node: Node, x: Tracer, w: Tracer) -> Any:
@@ -109,6 +112,8 @@ def _conv2d(goal: Goal, a: Any, x: Tracer, w: Tracer, zeros: bool = False,
     if not zeros and _of_one_pixel(x, w, {**a, "padding": padding}) and (
             goal.finite or is_finite(w)):
         return _one_pixel(goal, x, w, padding, dropped or not is_finite(w))
+    sees = not groups == m == x.shape[3] and (goal.finite or is_finite(w))
+    hidden = _hidden(x, (kh, kw), padding, strides, dilation) if sees else {}
     x = _padded(x, padding)
     if not zeros and x.shape[1:3] == (kh, kw) and groups == dilation[0] == dilation[1] == 1:
         return _whole_image(goal, x, w, dropped)
@@ -122,11 +127,31 @@ def _conv2d(goal: Goal, a: Any, x: Tracer, w: Tracer, zeros: bool = False,
             y = _direct(goal, x, filters(w, count, strides[1]),
                         (strides[0], strides[1] * count), dilation, 1, True, dropped)
             return o.reshape(y, shape=(*y.shape[:2], y.shape[2] * count, m))
-    return _direct(goal, x, w, strides, dilation, groups, zeros, dropped)
+    return _direct(goal, x, w, strides, dilation, groups, zeros,
+                   dropped or (bool(hidden) and not is_finite(w)), hidden)
+
+
+def _hidden(x: Tracer, window: Any, padding: Any, strides: Any, dilation: Any) -> dict[str, int]:
+    """The padding above, below, left and right that windows reach, where it pays to leave it out:
+    windows that are dilated by much of the image see mostly padding."""
+    sizes = (*x.shape[1:3], *(p for pair in padding for p in pair))
+    if min(dilation) == 1 or not all(isinstance(d, int) and d >= 0 for d in sizes):
+        return {}
+    found = []
+    for size, (lo, hi), k, step, apart in zip(x.shape[1:3], padding, window, strides, dilation,
+                                              strict=True):
+        reach = (k - 1) * apart + 1
+        outputs = (size + lo + hi - reach) // step + 1
+        found.append((outputs, lo, max(0, (outputs - 1) * step + reach - size - lo)))
+    (h, above, below), (w, left, right) = found
+    edges = {"above": above, "below": below, "left": left, "right": right}
+    s = Conv(1, h, w, 1, 1, *window, *strides, *dilation, **edges)
+    seen = s.rows_seen * sum(len(s.columns_seen(i)) for i in range(w))
+    return edges if seen < SEEN * h * w * s.kh * s.kw else {}
 
 
 def _direct(goal: Goal, x: Any, w: Any, strides: Any, dilation: Any, groups: int,
-            zeros: bool, dropped: bool) -> Any:
+            zeros: bool, dropped: bool, hidden: Mapping[str, int] | None = None) -> Any:
     """The convolution of a padded image, by the best kernel for the site."""
     m, _, kh, kw = w.shape
     n, height, width, channels = x.shape
@@ -134,7 +159,7 @@ def _direct(goal: Goal, x: Any, w: Any, strides: Any, dilation: Any, groups: int
         (height, width), (kh, kw), strides, dilation, strict=True))
     found = Conv(cost_size(n), h, wide, cost_size(channels), cost_size(m), kh, kw,
                  strides[0], strides[1], dilation[0], dilation[1], groups, is_constant(w),
-                 half(x.dtype), zeros=zeros or dropped)
+                 half(x.dtype), zeros=zeros or dropped, **(hidden or {}))
     y = goal.best(found, x, w, strides=strides, dilation=dilation, groups=groups)
     return y if y.dtype is x.dtype else o.cast(y, dtype=x.dtype)
 

@@ -10,7 +10,7 @@ import pytest
 from graphtool import ops as o
 from graphtool.ir.plan import chosen_plan
 from graphtool.kernels.choice.choose import choose
-from graphtool.kernels.choice.rules import Rules
+from graphtool.kernels.choice.rules import Rules, rules_of
 from graphtool.kernels.choice.sites import Attention, Recurrence
 from graphtool.passes import run
 from graphtool.target import TABLE
@@ -225,6 +225,41 @@ def test_taps_that_meet_only_padding_are_left_out(size: Any, window: Any, attrs:
     (made,) = (n for n in new.graph.nodes if n.op.name in ("conv_direct", "gemm"))
     assert made.attrs.get("window", (1, 1)) == left
     assert_same(m, new, rtol=1e-4)
+
+
+DILATED = [  # size, window, attributes, what of the padded image is read; None: all of it
+    ((14, 14), (3, 3), {"padding": ((12, 12), (12, 12)), "rhs_dilation": (12, 12)},
+     (12, 26, 12, 26)),
+    ((9, 7), (3, 3), {"padding": ((5, 4), (3, 5)), "rhs_dilation": (5, 4)}, (5, 14, 3, 10)),
+    ((15, 11), (3, 2), {"padding": ((6, 6), (5, 5)), "rhs_dilation": (6, 5), "strides": (2, 3)},
+     (6, 21, 5, 16)),
+    ((9, 9), (3, 3), {"padding": ((4, 4), (1, 1)), "rhs_dilation": (4, 1)}, None),
+    ((40, 40), (3, 3), {"padding": ((2, 2), (2, 2)), "rhs_dilation": (2, 2)}, None),
+    ((14, 14), (3, 3), {"padding": ((0, 0), (0, 0)), "rhs_dilation": (6, 6)}, None)]
+
+
+@pytest.mark.parametrize(("size", "window", "attrs", "inside"), DILATED)
+@pytest.mark.parametrize("march", ["x86-64-v4", "x86-64-v2"])
+def test_dilated_windows_leave_out_padding(size: Any, window: Any, attrs: Any, inside: Any,
+                                           march: str) -> None:
+    """Where much of what they meet is padding, and the kernel is the direct one."""
+    m = convolution((2, *size, 3), 20, window, **attrs)
+    new = run(m, f"select{{march={march}}},simplify,fold,dce")
+    (made,) = (n for n in new.graph.nodes if n.op.name == "conv_direct")
+    assert made.attrs.get("inside") == inside
+    assert_same(m, new, rtol=1e-4)
+
+
+def test_padding_is_not_left_out_of_what_may_be_infinite() -> None:
+    """A weight that is infinite makes NaN of padding: so it stays where nothing is assumed."""
+    def fn(x: Any, w: Any) -> Any:
+        return o.conv(x, w, channels_last=True, padding=((5, 5), (5, 5)), rhs_dilation=(5, 5))
+    m = module(fn, "f32[1,9,9,3]", "f32[20,3,3,3]")
+    for assume, left_out in (("finite", True), ("nothing", False)):
+        new = run(m, "select,simplify,fold,dce", supply={
+            "target": TABLE["x86-64-v4"], "rules": rules_of(assume=assume)})
+        (made,) = (n for n in new.graph.nodes if n.op.name == "conv_direct")
+        assert ("inside" in made.attrs and made.attrs["inside"] is not None) is left_out
 
 
 NEIGHBOURS = [  # size, channels, window, attributes, channels of the pixels that are one

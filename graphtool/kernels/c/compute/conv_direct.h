@@ -18,6 +18,9 @@
    GT_PAIRS       if defined too, they are bfloat16 and the weights come in pairs: with one group
                   and DW = 1 of a kernel row, [KH][ceil(KW·C/2)][NR][2], and XW = C if C is odd;
                   else of a tap, [KH][KW][ceil(C/2)][NR][2]
+   GT_TOP GT_BOTTOM GT_LEFT GT_RIGHT  if defined, only the rows of the input from TOP to before
+                  BOTTOM are read, and of its columns those from LEFT to before RIGHT; the others
+                  count as zeros. TALL is 1, and DW > 1 if columns are left out
    GT_ROWS_FIRST  whether a row goes through all panels before the next one (1), or a panel through
                   as many rows as stay in the cache (0); left out: rows if the weights stay in it
    GT_PIECES      pieces of a thread's share (default 1); t and threads count pieces
@@ -41,6 +44,22 @@
 #ifndef GT_TALL
 #define GT_TALL 1
 #endif
+#ifdef GT_TOP
+/* Where the pixels from ow on of a row stop to see the same columns of the window: no tile has
+   pixels of which one sees a tap and another does not. */
+GT_INLINE int64_t GT_JOIN(GT_NAME, _alike)(int64_t ow)
+{
+    int64_t end = (GT_OW);
+    for (int64_t s = 0; s < (GT_KW); s++) {
+        const int64_t left = gt_ceil_div(gt_max(0, (GT_LEFT) - s * (GT_DW)), (GT_SW));
+        const int64_t right = gt_ceil_div(gt_max(0, (GT_RIGHT) - s * (GT_DW)), (GT_SW));
+        if (left > ow) end = gt_min(end, left);
+        if (right > ow) end = gt_min(end, right);
+    }
+    return end;
+}
+#define GT_ALIKE GT_JOIN(GT_NAME, _alike)
+#endif
 #define GT_SUM float
 #define GT_STEPS                                                                                  \
     ((int64_t)(GT_KH) * ((GT_DW) == 1 && (GT_GROUPS) == 1 ? GT_EVEN((GT_KW) * (GT_C))             \
@@ -63,8 +82,24 @@ GT_INLINE void GT_JOIN(GT_NAME, _sums)(const int pixels, int64_t n, int64_t oh, 
     const int merged = (GT_DW) == 1 && (GT_XW) == (GT_C);
     const int64_t runs = merged ? 1 : (GT_KW), run = merged ? (GT_KW) * (GT_C) : (GT_C);
     gt_tile_zero(acc, pixels, GT_NV);
-    for (int64_t r = 0; r < (GT_KH); r++)
+    for (int64_t r = 0; r < (GT_KH); r++) {
+#ifdef GT_TOP
+        const int64_t row = oh * (GT_SH) + r * (GT_DH);
+        if (row < (GT_TOP) || row >= (GT_BOTTOM)) {
+            w += runs * GT_EVEN(run) * GT_NR;
+            ahead += runs * run * step;
+            continue;
+        }
+#endif
         for (int64_t s = 0; s < runs; s++) {
+#ifdef GT_TOP
+            const int64_t column = ow * (GT_SW) + s * (GT_DW);
+            if (!merged && (column < (GT_LEFT) || column >= (GT_RIGHT))) {
+                w += GT_EVEN(run) * GT_NR;
+                ahead += run * step;
+                continue;
+            }
+#endif
             const GT_NUMBER *at = x + r * (GT_DH) * (GT_XH) + s * (GT_DW) * (GT_XW);
             const int64_t next = (GT_SW) * (GT_XW), line = GT_TALL > 1 ? (GT_OW) : 0;
 #if defined GT_PAIRS
@@ -80,9 +115,14 @@ GT_INLINE void GT_JOIN(GT_NAME, _sums)(const int pixels, int64_t n, int64_t oh, 
             w += GT_EVEN(run) * GT_NR;
             ahead += run * step;
         }
+    }
     gt_tile_store(acc, pixels, GT_NV, tile);
 }
 
 #include "conv_loop.h"
 #undef GT_EVEN
+#undef GT_TOP
+#undef GT_BOTTOM
+#undef GT_LEFT
+#undef GT_RIGHT
 #include "template_end.h"

@@ -6,10 +6,17 @@
                   takes of the second-level cache
    GT_STEPS       steps in which a tile reads a panel of weights, GT_PANEL the panel's bytes
    GT_LINE        elements of the input that a row of outputs of one group reads
+   GT_ALIKE(ow)   if defined, the pixel before which a tile that begins at ow ends at the latest
    NAME_sums(pixels, n, oh, ow, group, w, ahead, step, tile GT_ARGS)
                   puts the sums [pixels][NR] of the pixels from (oh, ow) on, of the panel at w, into
                   tile, which is vector-aligned; pixels is a literal. Each step prefetches the line
                   at `ahead`, which moves on by `step` bytes */
+#ifdef GT_ALIKE
+#define GT_APART 1
+#else
+#define GT_APART 0
+#define GT_ALIKE(ow) (GT_OW)
+#endif
 #ifndef GT_ROWS_FIRST
 #define GT_ROWS_FIRST (all * GT_STEPS * GT_NR * 4 <= 400 * 1024)
 #endif
@@ -49,7 +56,7 @@ GT_INLINE void GT_JOIN(GT_NAME, _tile)(const int pixels, int64_t n, int64_t oh, 
         const char *ahead, int64_t step GT_PARAMS)                                                \
     {                                                                                             \
         if (GT_TALL > 1 ? pixels % (GT_OW) == 0 && GT_OCCURS(pixels / (GT_OW), GT_OH, GT_TALL)    \
-                        : GT_OCCURS(pixels, GT_OW, GT_MR))                                        \
+                        : GT_APART || GT_OCCURS(pixels, GT_OW, GT_MR))                            \
             GT_JOIN(GT_NAME, _tile)(pixels, n, oh, ow, group, panel, w, ahead, step GT_ARGS);     \
     }
 GT_UPTO(GT_MR, GT_INSTANCE)
@@ -67,7 +74,9 @@ static void GT_NAME(int t, int threads GT_PARAMS)
     const int64_t each = gt_each(threads, GT_PIECES), shares = threads / each;
     int64_t base = 0, rows = (GT_BATCH) * bands;
     const int64_t lower = bands ? (GT_OH) / bands : 0, taller = bands ? (GT_OH) % bands : 0;
-    const int64_t blocks = GT_TALL > 1 ? 1 : gt_ceil_div(GT_OW, GT_MR);
+    int64_t blocks = GT_TALL > 1 ? 1 : 0;
+    for (int64_t from = 0; GT_TALL == 1 && from < (GT_OW); from = GT_ALIKE(from))
+        blocks += gt_ceil_div(GT_ALIKE(from) - from, GT_MR);
     const int64_t panels = gt_ceil_div(GT_O, GT_NR), all = panels * (GT_GROUPS);
     const int64_t moved = ((GT_LINE) + (GT_O) * (int64_t)(GT_OW)) * (GT_GROUPS) * GT_SIZE;
     if (!(GT_ROWS_FIRST) && gt_by_rows(rows, shares)
@@ -79,7 +88,6 @@ static void GT_NAME(int t, int threads GT_PARAMS)
     const int64_t units = rows * all * blocks, end = gt_part(units, t + 1, threads);
     int64_t u = gt_part(units, t, threads);
     if (u >= end) return;
-    const int64_t shorter = (GT_OW) / blocks, longer = (GT_OW) % blocks;
     const int64_t resident =
         GT_ROWS_FIRST ? 1 : gt_max(1, 640 * 1024 / gt_max(1, GT_TALL * (GT_LINE)*GT_HELD));
     const int64_t chunk = gt_ceil_div(rows, gt_ceil_div(rows, resident));
@@ -90,8 +98,16 @@ static void GT_NAME(int t, int threads GT_PARAMS)
     /* together, the tiles of a panel prefetch the whole next panel */
     int64_t step = gt_ceil_div(GT_NR * 4, width * blocks);
     for (; u < end; u++) {
-        const int64_t row = base + first + tile / blocks, block = tile % blocks;
-        const int64_t ow = block * shorter + gt_min(block, longer);
+        const int64_t row = base + first + tile / blocks;
+        int64_t block = tile % blocks;
+        /* the pixels `from` to `past` are alike, and `block` is now one of `some` of them */
+        int64_t from = 0, past = GT_ALIKE(0), some = GT_TALL > 1 ? 1 : gt_ceil_div(past, GT_MR);
+        while (block >= some) {
+            block -= some;
+            from = past, past = GT_ALIKE(from), some = gt_ceil_div(past - from, GT_MR);
+        }
+        const int64_t shorter = (past - from) / some, longer = (past - from) % some;
+        const int64_t ow = from + block * shorter + gt_min(block, longer);
         const int64_t n = row / bands, band = row % bands, oh = band * lower + gt_min(band, taller);
         const int64_t group = p / panels, panel = p % panels;
         const char *w = (const char *)(GT_W) + p * GT_PANEL;
@@ -115,6 +131,8 @@ static void GT_NAME(int t, int threads GT_PARAMS)
 #undef GT_HELD
 #undef GT_LINE
 #undef GT_ROWS_FIRST
+#undef GT_ALIKE
+#undef GT_APART
 #undef GT_TALL
 #undef GT_DOWN
 #undef GT_ALONG
