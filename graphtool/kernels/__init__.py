@@ -11,6 +11,7 @@ from graphtool.kernels import (
     depthwise_int,
     gemm,
     gemm_amx,
+    gemm_blocked,
     gemm_int,
     linear_bf16,
     linear_nbits,
@@ -27,6 +28,6 @@ from graphtool.kernels import (
 
 __all__ = [
     "attend", "blas", "collective", "conv_amx", "conv_direct", "conv_int", "depthwise",
-    "depthwise_int", "gemm", "gemm_amx", "gemm_int", "linear_bf16", "linear_nbits", "linear_q8",
-    "pooled", "recurrence", "recurrence_grad", "sort", "transpose", "trees", "winograd",
-    "winograd_line"]
+    "depthwise_int", "gemm", "gemm_amx", "gemm_blocked", "gemm_int", "linear_bf16",
+    "linear_nbits", "linear_q8", "pooled", "recurrence", "recurrence_grad", "sort", "transpose",
+    "trees", "winograd", "winograd_line"]

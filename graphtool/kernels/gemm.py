@@ -131,8 +131,8 @@ GEMM = Form("gemm", (
 BF16_PRODUCT = Form("gemm_bf16", GEMM.parameters)
 
 
-def _infer(a: TensorType, b: TensorType, *, n: int,
-           plan: Plan | None = None) -> TensorType:
+def infer(a: TensorType, b: TensorType, *, n: int, plan: Plan | None = None) -> TensorType:
+    """The type of a product with packed weights; raises what `need` does if they do not fit."""
     need(a.rank >= 2 and b.rank >= 3, f"{a} and {b} are not operands of a packed product")
     need(a.shape[-1] == b.shape[-2], f"inner dimensions {a.shape[-1]} and {b.shape[-2]} differ")
     need(ceildiv(n, b.shape[-1]) == b.shape[-3], f"{b} does not have the panels for {n} columns")
@@ -140,12 +140,13 @@ def _infer(a: TensorType, b: TensorType, *, n: int,
     return TensorType(sums(a.dtype), (*lead, a.shape[-2], n))
 
 
-def _decompose(a: Any, b: Any, *, n: int, plan: Plan | None = None) -> Any:
+def decompose(a: Any, b: Any, *, n: int, plan: Plan | None = None) -> Any:
+    """The product with weights that are not packed."""
     a, b = summed(a, b)
     return o.matmul(a, unpacked(b, n))
 
 
-OP = target_op("gemm", _infer, _decompose, GEMM, rows_by_columns,
+OP = target_op("gemm", infer, decompose, GEMM, rows_by_columns,
                "a·b, with b as `pack` lays it out; sums of 16-bit operands are float32")
 
 

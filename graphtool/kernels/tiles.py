@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,9 +87,10 @@ class Lines:
 
 
 def lowered_product(site: Site, kernel: str, lines: Lines, own: Macros,
-                    more: Macros | None = None) -> Lowered:
+                    more: Macros | None = None,
+                    also: Mapping[str, tuple[str, Dim]] | None = None) -> Lowered:
     """The use of a template with the macros M, N, K, LDA and BATCH, the pointers A and B and a hook
-    for rows; `own` are the macros before these, `more` those behind."""
+    for rows; `own` are the macros before these, `more` those behind, `also` further pointers."""
     a, b, m = site.view(0), site.view(1), lines.count
     n, k, batch = site.out.type.shape[-1], a.shape[-1], product(lines.lead)
     at, row, first = Symbol("b", 0, None, batch), Symbol("m", 0, None, m), Symbol("n", 0, None)
@@ -97,7 +99,7 @@ def lowered_product(site: Site, kernel: str, lines: Lines, own: Macros,
     macros = {**own, "M": m, "N": n, "K": k, "LDA": lines.step if m != 1 else k, "BATCH": batch,
               **(more or {})}
     pointers = {"A": (a.buffer, batch_offset(a, which, len(lines.axes) + 1)),
-                "B": (b.buffer, batch_offset(b, which, 3))}
+                "B": (b.buffer, batch_offset(b, which, 3)), **(also or {})}
     hook = site.epilogue((at, row, first), (*which, *inner, symbol_of(first)),
                          symbol_of(row) if len(lines.axes) > 1 and not lines.lead else None)
     return Lowered(site.template(kernel, macros, pointers, hook), batch * m * n * k * 2)

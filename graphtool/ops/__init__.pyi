@@ -709,6 +709,12 @@ class _gemm_bf16(Op):
 
 gemm_bf16: _gemm_bf16
 
+class _gemm_blocked(Op):
+    def __call__(self, a: Tensor, b: Tensor, /, *, n: int, plan: Plan | None = ...) -> Any:
+        """a·b in float32, with b as `pack` lays it out, and blocks of a copied"""
+
+gemm_blocked: _gemm_blocked
+
 class _gemm_int(Op):
     def __call__(self, a: Tensor, b: Tensor, /, *, n: int, plan: Plan | None = ...) -> Any:
         """a·b of small integers, with b as `pack_int` lays it out; the sums are int32 and wrap

@@ -77,7 +77,7 @@ def test_plain_headers_compile_alone(tmp_path: Path, flags: list[str], cc: str) 
 @pytest.mark.parametrize("name", sorted(KERNELS))
 def test_the_comment_names_what_the_table_has(name: str) -> None:
     words = set(re.findall(r"\bGT_([A-Z0-9_]+)\b", text(name)[0]))
-    assert words - OF_TARGET - OWN == given(name)
+    assert words - OF_TARGET - (OWN - given(name)) == given(name)
 
 
 @pytest.mark.parametrize("name", sorted(KERNELS))

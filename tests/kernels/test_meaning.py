@@ -16,6 +16,7 @@ from graphtool.analysis import made_up
 from graphtool.errors import InputError
 from graphtool.io.weights import Weight
 from graphtool.ir.graph import Module, TensorType
+from graphtool.ir.plan import Plan
 from graphtool.ir.serial import collect_all
 from graphtool.ir.trace import trace
 from graphtool.kernels.record import KERNELS
@@ -66,6 +67,16 @@ def gemm(x: Any) -> Any:
 def gemm_across(x: Any) -> Any:
     turned = o.transpose(x, perm=(0, 2, 1))
     return o.gemm(turned, packed("pack", data((2, 3, 7)), nr=NR)(x), n=7)
+
+
+def gemm_blocked(x: Any) -> Any:
+    return finished(o.gemm_blocked(x, packed("pack", data((5, 11)), nr=NR)(x), n=11,
+                                   plan=Plan("gemm_blocked", (("deep", 2),))))
+
+
+def gemm_blocked_across(x: Any) -> Any:
+    turned = o.transpose(x, perm=(0, 2, 1))
+    return o.gemm_blocked(turned, packed("pack", data((2, 3, 7)), nr=NR)(x), n=7)
 
 
 def gemm_pairs(x: Any) -> Any:
@@ -245,6 +256,7 @@ SAMPLES: dict[str, list[tuple[Callable[..., Any], tuple[str, ...]]]] = {
     "conv_int": [(conv_int, ("u8[2,5,8,5]",))],
     "depthwise_int": [(depthwise_int, ("u8[2,9,6,5]",))],
     "gemm_amx": [(gemm_amx, ("u8[2,4,70]",)), (gemm_amx, ("bf16[19,70]",))],
+    "gemm_blocked": [(gemm_blocked, ("f32[2,3,5]",)), (gemm_blocked_across, ("f32[2,3,6]",))],
     "gemm_int": [(gemm_int, ("u8[2,4,7]",)), (gemm_int_pairs, ("i16[4,7]",))],
     "linear_bf16": [(panels(o.linear_bf16), ("f32[19,70]",))],
     "linear_nbits": [(nbits, ("f32[3,70]",))],

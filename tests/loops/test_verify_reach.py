@@ -53,6 +53,7 @@ TEXTS += KERNEL_TEXTS
 # what makes a template touch more, whatever else it says
 IMAGE = ("BATCH", "OH", "OW")
 GROWS = {"gemm": ("M", "N", "K"), "gemm_int": ("M", "N", "K"),
+         "gemm_blocked": ("M", "N", "K", "DEEP", "CHUNK"),
          "gemm_amx": ("M", "N", "K"), "conv_amx": (*IMAGE, "O", "KH", "RUN"),
          "attend": ("S", "T", "HEADS"),
          "conv_direct": (*IMAGE, "C", "O"), "conv_int": (*IMAGE, "O", "KH", "RUN"),

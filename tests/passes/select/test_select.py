@@ -11,7 +11,7 @@ from graphtool import ops as o
 from graphtool.ir.plan import chosen_plan
 from graphtool.kernels.choice.choose import choose
 from graphtool.kernels.choice.rules import Rules, rules_of
-from graphtool.kernels.choice.sites import Attention, Recurrence
+from graphtool.kernels.choice.sites import Attention, Product, Recurrence
 from graphtool.passes import run
 from graphtool.target import TABLE
 from tests.passes.pass_samples import assert_same, module, values
@@ -334,3 +334,26 @@ def test_windows_that_overlap_share_columns(c: int, attrs: Any, op: str) -> None
     new = run(m, "select{march=x86-64-v4},simplify,fold,dce,fuse")
     assert op in {n.op.name for n in new.graph.nodes}
     assert_same(m, new)
+
+
+@pytest.mark.parametrize(("m", "k", "n", "across", "kernel"), [
+    (1024, 1024, 384, True, "gemm_blocked"),  # a gradient of weights
+    (1024, 8192, 384, False, "gemm_blocked"),  # one of rows, of great depth
+    (1024, 384, 384, False, "gemm"), (64, 32, 64, True, "gemm")])
+def test_products_of_training(m: int, k: int, n: int, across: bool, kernel: str) -> None:
+    for march in ("x86-64", "x86-64-v3", "x86-64-v4"):
+        made = choose(Product(1, m, n, k, False, across), TABLE[march], Rules())
+        assert chosen_plan(made).kind == kernel, march
+
+
+def test_constant_weights_are_read_in_place() -> None:
+    made = choose(Product(1, 1024, 384, 8192), TABLE["x86-64-v4"], Rules())
+    assert chosen_plan(made).kind == "gemm"
+
+
+@pytest.mark.parametrize("march", ["x86-64", "x86-64-v3", "x86-64-v4"])
+def test_a_gradient_of_weights_by_blocks(march: str) -> None:
+    m = module(lambda x, g: o.matmul(g, x, transpose_a=True), "f32[600,70]", "f32[600,130]")
+    new = run(m, f"select{{march={march}}},simplify,fold")
+    assert "gemm_blocked" in [n.op.name for n in new.graph.nodes]
+    assert_same(m, new, rtol=1e-4)

@@ -48,10 +48,8 @@ GT_INLINE void GT_JOIN(GT_NAME, _sums)(const int rows, int64_t b, int64_t m, int
     gt_vf acc[GT_MR * GT_NV];
     const int64_t n = panel * GT_NR;
     gt_tile_zero(acc, rows, GT_NV);
-#ifdef GT_LDK
-    (void)ahead, (void)step;
-#endif
 #if defined GT_PAIRS && defined GT_LDK
+    (void)ahead, (void)step;
     gt_tile_bf16_across(acc, rows, GT_NV, GT_A(b) + m, GT_LDK, GT_B(b) + n * GT_DEPTH, GT_K);
 #elif defined GT_PAIRS
     gt_tile_bf16_lines(acc, rows, GT_NV, GT_A(b) + m * (GT_LDA), GT_LDA, 0, 0,
@@ -64,7 +62,7 @@ GT_INLINE void GT_JOIN(GT_NAME, _sums)(const int rows, int64_t b, int64_t m, int
                        GT_B(b) + n * GT_DEPTH, GT_K, ahead, step, GT_MR <= 4 ? 8 : 0);
 #elif defined GT_LDK
     gt_tile_fma_across(acc, rows, GT_NV, GT_A(b) + m * (GT_LDA), GT_LDA, GT_LDK,
-                       GT_B(b) + n * (GT_K), GT_K);
+                       GT_B(b) + n * (GT_K), GT_K, ahead, step);
 #else
     gt_tile_fma(acc, rows, GT_NV, GT_A(b) + m * (GT_LDA), GT_LDA, GT_B(b) + n * (GT_K), GT_K, ahead,
                 step, GT_MR <= 4 ? 8 : 0);

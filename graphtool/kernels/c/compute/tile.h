@@ -81,11 +81,13 @@ GT_INLINE void gt_tile_fma_lines(gt_vf *acc, const int rows, const int nv, const
 
 /* The same for an A that is transposed in memory: its columns are `ldk` floats apart. */
 GT_INLINE void gt_tile_fma_across(gt_vf *acc, const int rows, const int nv, const float *a,
-                                  int64_t lda, int64_t ldk, const float *b, int64_t depth)
+                                  int64_t lda, int64_t ldk, const float *b, int64_t depth,
+                                  const char *ahead, int64_t step)
 {
-    for (int64_t k = 0; k < depth; k++, b += nv * GT_LANES, a += ldk) {
+    for (int64_t k = 0; k < depth; k++, b += nv * GT_LANES, a += ldk, ahead += step) {
         gt_vf panel[16];
         GT_UNROLL for (int j = 0; j < nv; j++) panel[j] = ((const gt_vf *)b)[j];
+        __builtin_prefetch(ahead, 0, 2);
         GT_UNROLL for (int i = 0; i < rows; i++) {
             const gt_vf x = gt_splat(a[i * lda]);
             GT_UNROLL for (int j = 0; j < nv; j++) acc[i * nv + j] += x * panel[j];

@@ -1,0 +1,153 @@
+/* Matrix product with a packed right-hand side whose left operand is copied, a template:
+   C[b] = A[b]·B[b], handed row by row to an epilogue. For operands of training, of which gemm.h
+   reads every element from far: an A that is transposed in memory, rows a multiple of 4 KB apart, a
+   great depth. Define the macros, include this file, repeat; it undefines them at its end.
+
+   GT_NAME       the function: static void GT_NAME(int t, int threads GT_PARAMS), thread t's share
+   GT_MR, GT_NV  the register tile: up to MR rows (a literal) of NV vectors; NR = NV·GT_LANES
+   GT_M GT_N GT_K  integer expressions, constants or names among GT_PARAMS
+   GT_LDA        row stride of A in floats; 1 with GT_LDK
+   GT_LDK        stride from one element of a row to the next; left out: they are adjacent
+   GT_BATCH      how many independent products (default 1)
+   GT_A(b)       const float *, A of product b
+   GT_B(b)       const float *, B of product b, packed [ceil(N/NR)][K][NR], zero padded, 64-byte
+                 aligned
+   GT_DEEP       the depth that is taken at a time
+   GT_CHUNK      blocks of MR rows that are copied at a time
+   GT_WIDTH      panels that such rows are multiplied by before the next depth
+   GT_WORK(t)    float *, workspace of thread t, 64-byte aligned, of
+                 CHUNK·MR·(DEEP + 16 + WIDTH·NR) floats
+   GT_BY_ROWS    whether threads share the rows (1) or the columns (0)
+   GT_PIECES     pieces of a thread's share (default 1); t and threads count pieces
+   GT_PARAMS     more parameters, with a leading comma (default none); GT_ARGS hands them on
+   GT_EPILOGUE   static inline void f(const float *restrict acc, int64_t b, int64_t m, int64_t n,
+                 int64_t count GT_PARAMS): as in gemm.h
+
+   A sum that is set aside between two depths is a float, as in a register: results are those of
+   gemm.h to the bit. Names in GT_PARAMS must hold a digit or an underscore. */
+#include "tile.h"
+#include "template_begin.h"
+#ifndef GT_BATCH
+#define GT_BATCH 1
+#endif
+#define GT_SUM float
+#define GT_ROW ((GT_DEEP) + 16) /* of A as it is copied: not a multiple of 4 KB */
+#define GT_TALL (GT_MR * GT_ROW)
+#include "gemm_hand.h"
+
+/* Where the sums of a block and a panel are set aside: behind the copies. */
+#define GT_ASIDE(base, block, panel)                                                              \
+    ((base) + (GT_CHUNK) * GT_TALL + ((panel) * (GT_CHUNK) + (block)) * (GT_MR * GT_NR))
+
+/* Rows m to m + rows, elements k to k + depth, to `to`: as rows, or if A is transposed as columns
+   of MR numbers. */
+GT_INLINE void GT_JOIN(GT_NAME, _copy)(const int rows, int64_t b, int64_t m, int64_t k,
+                                       int64_t depth, float *restrict to GT_PARAMS)
+{
+#ifdef GT_LDK
+    const float *a = GT_A(b) + m + k * (GT_LDK);
+    for (int64_t i = 0; i < depth; i++, a += (GT_LDK), to += GT_MR)
+        memcpy(to, a, (size_t)rows * sizeof(float));
+#else
+    const float *a = GT_A(b) + m * (GT_LDA) + k;
+    for (int i = 0; i < rows; i++, a += (GT_LDA), to += GT_ROW)
+        memcpy(to, a, (size_t)depth * sizeof(float));
+#endif
+}
+
+/* Sums of rows m to m + rows of one panel over a part of the depth: those set aside go on, if
+   `begun`, and are set aside again, or handed out if it `ends`. */
+GT_INLINE void GT_JOIN(GT_NAME, _tile)(const int rows, int64_t b, int64_t m, int64_t panel,
+                                       const float *left, const float *right, int64_t depth,
+                                       const char *ahead, int64_t step, float *aside, int begun,
+                                       int ends GT_PARAMS)
+{
+    gt_vf acc[GT_MR * GT_NV];
+    if (begun)
+        GT_UNROLL for (int i = 0; i < rows * GT_NV; i++) acc[i] = ((const gt_vf *)aside)[i];
+    else
+        gt_tile_zero(acc, rows, GT_NV);
+#ifdef GT_LDK
+    gt_tile_fma_across(acc, rows, GT_NV, left, 1, GT_MR, right, depth, ahead, step);
+#else
+    gt_tile_fma(acc, rows, GT_NV, left, GT_ROW, right, depth, ahead, step, 0);
+#endif
+    if (!ends) {
+        gt_tile_store(acc, rows, GT_NV, aside);
+        return;
+    }
+    float tile[GT_MR * GT_NR] GT_ALIGNED;
+    gt_tile_store(acc, rows, GT_NV, tile);
+    GT_JOIN(GT_NAME, _hand)(tile, rows, b, m, panel GT_ARGS);
+}
+
+#define GT_INSTANCE(rows)                                                                         \
+    GT_NOINLINE void GT_JOIN(GT_NAME, _copy##rows)(int64_t b, int64_t m, int64_t k,               \
+                                                   int64_t depth, float *restrict to GT_PARAMS)   \
+    {                                                                                             \
+        if (GT_OCCURS(rows, GT_M, GT_MR))                                                         \
+            GT_JOIN(GT_NAME, _copy)(rows, b, m, k, depth, to GT_ARGS);                            \
+    }                                                                                             \
+    GT_NOINLINE void GT_JOIN(GT_NAME, _tile##rows)(                                               \
+        int64_t b, int64_t m, int64_t panel, const float *left, const float *right,               \
+        int64_t depth, const char *ahead, int64_t step, float *aside, int begun,                  \
+        int ends GT_PARAMS)                                                                       \
+    {                                                                                             \
+        if (GT_OCCURS(rows, GT_M, GT_MR))                                                         \
+            GT_JOIN(GT_NAME, _tile)(rows, b, m, panel, left, right, depth, ahead, step, aside,    \
+                                    begun, ends GT_ARGS);                                         \
+    }
+GT_UPTO(GT_MR, GT_INSTANCE)
+#undef GT_INSTANCE
+
+/* Blocks c to next of product b by panels p to above: elements k to end of the depth, the copies
+   first. Rows fall into balanced blocks, as in gemm_loop.h. */
+GT_INLINE void GT_JOIN(GT_NAME, _part)(int64_t b, int64_t c, int64_t next, int64_t p,
+                                       int64_t above, int64_t k, int64_t end,
+                                       float *work GT_PARAMS)
+{
+    const int64_t blocks = gt_ceil_div(GT_M, GT_MR);
+    const int64_t shorter = (GT_M) / blocks, longer = (GT_M) % blocks;
+    const int64_t step = gt_ceil_div(GT_NR * 4, next - c); /* they prefetch the next panel */
+    for (int64_t i = c; i < next; i++)
+        GT_CALL(_copy, shorter + (i < longer), GT_MR, b, i * shorter + gt_min(i, longer), k,
+                end - k, work + (i - c) * GT_TALL GT_ARGS);
+    for (int64_t q = p; q < above; q++) {
+        const float *right = GT_B(b) + (q * (GT_K) + k) * GT_NR;
+        const char *ahead = (const char *)(right + (q + 1 < above ? (GT_K) * GT_NR : 0));
+        for (int64_t i = c; i < next; i++, ahead += (end - k) * step)
+            GT_CALL(_tile, shorter + (i < longer), GT_MR, b, i * shorter + gt_min(i, longer), q,
+                    work + (i - c) * GT_TALL, right, end - k, ahead, step,
+                    GT_ASIDE(work, i - c, q - p), k > 0, end == (GT_K) GT_ARGS);
+    }
+}
+
+static void GT_NAME(int t, int threads GT_PARAMS)
+{
+    /* Loops from the outermost: products, panels, blocks, depth; each of the last three as many at
+       a time as caches hold. */
+    const int64_t panels = gt_ceil_div(GT_N, GT_NR), blocks = gt_ceil_div(GT_M, GT_MR);
+    const int64_t depths = gt_max(1, gt_ceil_div(GT_K, GT_DEEP));
+    const int64_t wide = depths > 1 ? (GT_WIDTH) : panels; /* sums that need not be set aside */
+    const int64_t first = (GT_BY_ROWS) ? gt_part(blocks, t, threads) : 0;
+    const int64_t last = (GT_BY_ROWS) ? gt_part(blocks, t + 1, threads) : blocks;
+    const int64_t left = (GT_BY_ROWS) ? 0 : gt_part(panels, t, threads);
+    const int64_t right = (GT_BY_ROWS) ? panels : gt_part(panels, t + 1, threads);
+    for (int64_t b = 0; b < (GT_BATCH); b++)
+        for (int64_t p = left; p < right; p += wide)
+            for (int64_t c = first; c < last; c += (GT_CHUNK))
+                for (int64_t d = 0; d < depths; d++)
+                    GT_JOIN(GT_NAME, _part)(b, c, gt_min(c + (GT_CHUNK), last), p,
+                                            gt_min(p + wide, right), gt_part(GT_K, d, depths),
+                                            gt_part(GT_K, d + 1, depths), GT_WORK(t) GT_ARGS);
+}
+
+#undef GT_ROW
+#undef GT_TALL
+#undef GT_ASIDE
+#undef GT_DEEP
+#undef GT_CHUNK
+#undef GT_WIDTH
+#undef GT_BY_ROWS
+#undef GT_LDK
+#include "template_end.h"

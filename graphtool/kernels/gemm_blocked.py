@@ -1,0 +1,145 @@
+"""gemm_blocked.h: products of operands that were made at run time, with blocks of the left one
+copied.
+
+The products of training: a gradient of weights has a left operand that is transposed in memory, a
+gradient of rows often a great depth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from graphtool import dtypes
+from graphtool.ir.plan import Form, Parameter, Plan
+from graphtool.kernels.choice.alternatives import Alternative, Chosen
+from graphtool.kernels.choice.contractions import (
+    best_split,
+    beyond_first_cache,
+    product_cost,
+    product_widths,
+)
+from graphtool.kernels.choice.machine import ceil
+from graphtool.kernels.choice.operands import packed
+from graphtool.kernels.choice.rules import Rules
+from graphtool.kernels.choice.sites import Product
+from graphtool.kernels.gemm import decompose, infer, reads
+from graphtool.kernels.record import Record, register, target_op
+from graphtool.kernels.site import Lowered, Site
+from graphtool.kernels.tiles import (
+    TILE,
+    Lines,
+    lowered_product,
+    panel_vectors,
+    rows_of_tile,
+    vectors_of,
+)
+from graphtool.loops.contract import Contract, Macro, Pointer, sizes
+from graphtool.loops.instance import Instance
+from graphtool.loops.ir import MacroValue
+from graphtool.loops.reach import Area, Numbers, Rows
+from graphtool.loops.view import row_stride, transposed
+from graphtool.ops.costs import rows_by_columns
+from graphtool.ops.plans import NV
+from graphtool.symbolic import Symbol, bounds, ceildiv, product, symbol_of
+from graphtool.target import Target
+
+DEEP = 256  # of the depth at a time: a panel of so many rows stays in the first-level cache
+COPIES = 256  # KB of the left operand that are copied at a time
+ASIDE = 384  # KB of sums that are set aside between two depths
+MACROS = (
+    *TILE, *sizes(M="rows of A", N="columns of B", K="columns of A",
+                  LDA="elements between the starts of adjacent rows of A"),
+    Macro("BATCH", "size", "independent products", 1),
+    Macro("LDK", "size", "elements between adjacent elements of a row of A", 1),
+    *sizes(DEEP="the depth that is taken at a time", CHUNK="blocks of MR rows that are copied at "
+           "a time", WIDTH="panels for which sums are set aside"),
+    Macro("BY_ROWS", "flag", "1: threads share the rows; 0: the columns"))
+POINTERS = (Pointer("A", "A of product b", ("b",)), Pointer("B", "packed B of product b", ("b",)),
+            Pointer("WORK", "memory of thread t for copies and sums", ("t",), writes=True))
+
+
+def meaning(t: Instance) -> None:
+    """One product for each b."""
+    m, n, k, lda, ldk, nr = *t.sizes("M N K LDA LDK"), t.get("NV") * t.lanes
+    for b in range(t.get("BATCH")):
+        t.rows(OP(t.array("A", (m, k), (lda, ldk), (b,)),
+                  t.array("B", (-(-n // nr), k, nr), at=(b,)), n=n), b)
+
+
+def reach(t: Numbers) -> Iterator[Area | Rows]:
+    """What the C touches."""
+    batch, m, n, k, lda, ldk, deep, chunk, width = t.sizes("BATCH M N K LDA LDK DEEP CHUNK WIDTH")
+    nr, mr = vectors_of(t), t.get("MR")
+    t.need(deep > 0 and chunk > 0 and width > 0, "blocks of 1 or more")
+    t.need(ldk == 1 or lda == 1, "rows or columns of adjacent elements")
+    yield Rows((batch, m, n))
+    yield Area("A", (m, k), (lda, ldk), (batch,), dtypes.float32)
+    yield Area("B", (-(-n // nr), k, nr), None, (batch,), dtypes.float32, True)
+    yield Area("WORK", (chunk * mr * (deep + 16 + width * nr),), None, (t.threads,), aligned=True)
+
+
+def lower(site: Site) -> Lowered:
+    """One product of all rows if they are at equal distances, else one product for each matrix of
+    the batch."""
+    a, b = site.view(0), site.view(1)
+    *lead, m, n = site.out.type.shape
+    nr, deep = b.shape[-1], site.plan["deep"]
+    assert isinstance(nr, int) and isinstance(n, int)
+    turned = transposed(a)
+    step = row_stride(a) if len(b.shape) == 3 and not turned else None
+    lines = (Lines(tuple(lead), m, a.strides[-2], (m,)) if step is None else
+             Lines((), product((*lead, m)), step, tuple((*lead, m))))
+    nv = panel_vectors(site.target, nr)
+    mr = rows_of_tile(site.target, nv, lines.count)
+    most = bounds(ceildiv(lines.count, mr))[1]
+    chunk = max(1, min(most or COPIES, (COPIES << 8) // (mr * (deep + 16))))
+    width = max(1, min(-(-n // nr), (ASIDE << 8) // (chunk * mr * nr)))
+    share = chunk * mr * (deep + 16 + width * nr)
+    macros: dict[str, MacroValue] = {"MR": mr, "NV": nv}
+    more: dict[str, MacroValue] = {"LDK": a.strides[-1]} if turned else {}
+    more |= {"DEEP": deep, "CHUNK": chunk, "WIDTH": width, "BY_ROWS": site.plan["split"] == 1}
+    work = (site.scratch(share), symbol_of(Symbol("t", 0, None)) * share)
+    return lowered_product(site, "gemm_blocked", lines, macros, more, {"WORK": work})
+
+
+# ---- the op ------------------------------------------------------------------------------------
+
+GEMM_BLOCKED = Form("gemm_blocked", (
+    NV, Parameter("split", "1: threads share rows, 2: they share columns", 1, least=1, most=2),
+    Parameter("deep", "the depth that is taken at a time", DEEP, least=1)))
+
+OP = target_op("gemm_blocked", infer, decompose, GEMM_BLOCKED, rows_by_columns,
+               "a·b in float32, with b as `pack` lays it out, and blocks of a copied")
+
+
+# ---- plans and their costs ---------------------------------------------------------------------
+
+def plans(s: Product, target: Target, rules: Rules) -> list[Plan]:
+    """The widths of panels, for operands made at run time that gemm.h would read from far."""
+    if s.constant or s.zeros or s.m < 2 * target.mr or not beyond_first_cache(s, target):
+        return []
+    return [GEMM_BLOCKED.plan(nv=nv, split=best_split(s)) for nv in product_widths(s, target)]
+
+
+def cost(s: Product, p: Plan, t: Target) -> float:
+    """Expected microseconds: the product, copies of A for each round of columns, and sums that are
+    set aside at each depth."""
+    rounds = max(1, ceil(s.n, (ASIDE << 8) // (COPIES << 8) * p.get("deep", DEEP)))
+    copies = s.m * s.k * rounds / 4
+    aside = (ceil(s.k, DEEP) - 1) * s.m * s.n * 2 / t.lanes
+    return product_cost(s, p, t, copied=True) + s.batch * (copies + aside) / t.mhz / t.threads
+
+
+def make(chosen: Chosen, x: Any, w: Any, *, transpose: bool) -> Any:
+    """The product node with a right-hand side in panels."""
+    return chosen.emit(OP, x, packed(w, chosen.columns(), False, transpose), n=chosen.site.n)
+
+
+SERVES = (Alternative(Product, GEMM_BLOCKED, plans, cost, make,
+                      takes=lambda s: not s.integer and not s.half),)
+
+register(Record(
+    Contract("gemm_blocked", "a product of which blocks of the left-hand side are copied", MACROS,
+             POINTERS, meaning, ("b", "m", "n"), reach, grain="shares"),
+    {"gemm_blocked": lower}, reads, serves=SERVES))
