@@ -727,11 +727,14 @@ edge("svd", [np.zeros((2, 3, 0), np.float32)], full=True)
 
 # ---- spectra -----------------------------------------------------------------------------------
 
-for _shape in ((8,), (2, 3, 5), (2, 1), (2, 320)):
+for _shape in ((8,), (2, 3, 5), (2, 1), (2, 320), (17, 30), (2, 1, 36)):
     for _half in (False, True):
         case("fourier", [_shape], half=_half)
         case("fourier", [_shape, _shape], half=_half, inverse=True)
-for _size in (1, 2, 7, 8, 320, 321):
+_angles = 2 * np.pi * np.arange(30) / 30
+edge("fft", [np.random.default_rng(3).normal(size=(2, 30)), None, np.stack([
+    np.cos(_angles), np.sin(_angles)])], half=True)
+for _size in (1, 2, 7, 8, 48, 320, 321):
     case("fourier_real", [(2, _size // 2 + 1), (2, _size // 2 + 1)], size=_size)
 
 # ---- sizes -------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from graphtool.kernels import (
     conv_int,
     depthwise,
     depthwise_int,
+    fft,
     gemm,
     gemm_amx,
     gemm_blocked,
@@ -28,6 +29,6 @@ from graphtool.kernels import (
 
 __all__ = [
     "attend", "blas", "collective", "conv_amx", "conv_direct", "conv_int", "depthwise",
-    "depthwise_int", "gemm", "gemm_amx", "gemm_blocked", "gemm_int", "linear_bf16",
+    "depthwise_int", "fft", "gemm", "gemm_amx", "gemm_blocked", "gemm_int", "linear_bf16",
     "linear_nbits", "linear_q8", "pooled", "recurrence", "recurrence_grad", "sort", "transpose",
     "trees", "winograd", "winograd_line"]

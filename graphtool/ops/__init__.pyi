@@ -636,6 +636,21 @@ class _extreme_tap(Op):
 
 extreme_tap: _extreme_tap
 
+class _fft(Op):
+    def __call__(
+        self,
+        real: Tensor,
+        imag: Tensor,
+        table: Tensor,
+        /,
+        *,
+        inverse: bool = ...,
+        half: bool = ...,
+    ) -> Any:
+        """`fourier` by a kernel. The table has the cosines of 2πk/n for each k, then the sines."""
+
+fft: _fft
+
 class _floor(Op):
     def __call__(self, x: Tensor, /) -> Any:
         """⌊x⌋: the greatest whole number that is at most x"""

@@ -1,7 +1,8 @@
 """Fourier transforms of known length along the last axis; a complex number is a pair of tensors.
 
-A long line is transformed by two factors of its length (Cooley and Tukey); a short one is
-multiplied by a table of cosines and sines.
+A line whose length has the factors 2, 3 and 5 only has a kernel. Of other lengths, a long line is
+transformed by two factors of its length (Cooley and Tukey), and a short one is multiplied by a
+table of cosines and sines.
 """
 
 from __future__ import annotations
@@ -10,11 +11,17 @@ from typing import Any
 
 import numpy as np
 
+from graphtool import dtypes
 from graphtool import ops as o
+from graphtool.ir.facets import Lowering
 from graphtool.ir.graph import TensorType
 from graphtool.ops.common import composite, need
+from graphtool.symbolic import at_least_sizes, product
 
 _TABLE = 256  # up to this length, a line is transformed by one product
+_LEAST = 20  # a product is as fast as the kernel for lines of fewer elements
+_MOST = 4096  # elements of a line in the kernel, whose scratch should stay in a cache
+_MANY = 16  # lines that the kernel transforms side by side
 
 
 def _types(real: TensorType, imag: TensorType | None = None, *, inverse: bool = False,
@@ -28,10 +35,69 @@ def _types(real: TensorType, imag: TensorType | None = None, *, inverse: bool = 
     return out, out
 
 
-@composite(types=_types)
+def is_smooth(n: int) -> bool:
+    """Whether n has the factors 2, 3 and 5 only."""
+    for factor in (2, 3, 5):
+        while n > 1 and n % factor == 0:
+            n //= factor
+    return n == 1
+
+
+def _vjp(g: Any, _y: Any, real: Any, imag: Any = None, *, inverse: bool, half: bool) -> Any:
+    # y = F·x has the gradient x̄ = Fᴴ·ḡ, and Fᴴ is F with the other sign of the exponent
+    gr, gi = (None if p is None else _filled_up(p, real.shape[-1]) for p in g)
+    if gr is None and gi is None:
+        return None, None
+    other = gr if gi is None else gi
+    assert other is not None
+    zero = o.mul(other, 0.0)
+    re, im = o.fourier(zero if gr is None else gr, zero if gi is None else gi, inverse=not inverse)
+    return re, None if imag is None else im
+
+
+def _filled_up(x: Any, n: int) -> Any:
+    short = n - x.shape[-1]
+    return x if not short else o.pad(x, lo=(0,) * x.ndim, hi=(*(0,) * (x.ndim - 1), short))
+
+
+@composite(types=_types, vjp=_vjp)
 def fourier(real: Any, imag: Any = None, *, inverse: bool = False, half: bool = False) -> Any:
     """Σₜ x[t]·exp(∓2πi·k·t/n) for each k, or for the first ⌊n/2⌋ + 1 of them with `half`; the
     sign is + with `inverse` → (real, imaginary part). The result is not divided by n."""
+    n = real.shape[-1]
+    if _has_kernel(real):
+        parts = np.stack(_circle(np.arange(n), n)).astype(real.dtype.numpy)
+        made = o.fft(real, imag, real.builder.constant(parts), inverse=inverse, half=half)
+        return tuple(made)
+    return _by_products(real, imag, inverse, half)
+
+
+def _has_kernel(x: Any) -> bool:
+    """Whether the kernel is the fastest way: a long line alone is cut in pieces before."""
+    n, lines = x.shape[-1], at_least_sizes(product(x.shape[:-1]))
+    return (x.dtype in (dtypes.float32, dtypes.float64) and _LEAST <= n <= _MOST and is_smooth(n)
+            and (lines >= _MANY or n <= _TABLE or _factor(n) == 1))
+
+
+def _fft_types(real: TensorType, imag: TensorType | None, table: TensorType, *,
+               inverse: bool = False, half: bool = False) -> tuple[TensorType, TensorType]:
+    out = _types(real, imag, inverse=inverse, half=half)
+    n = real.shape[-1]
+    need(isinstance(n, int) and is_smooth(n) and real.dtype in (dtypes.float32, dtypes.float64)
+         and table == TensorType(real.dtype, (2, n)),
+         f"a line of f32 or f64 with the factors 2, 3 and 5 only, and a table for it expected, got "
+         f"{real} and {table}")
+    return out
+
+
+@composite(types=_fft_types, lowering=Lowering.STATEMENTS)
+def fft(real: Any, imag: Any, table: Any, *, inverse: bool = False, half: bool = False) -> Any:
+    """`fourier` by a kernel. The table has the cosines of 2πk/n for each k, then the sines."""
+    return _by_products(real, imag, inverse, half)
+
+
+def _by_products(real: Any, imag: Any, inverse: bool, half: bool) -> Any:
+    """The transform by products with tables, in two steps if the line is long."""
     n, sign = real.shape[-1], 1 if inverse else -1
     rows = _factor(n)
     if n > _TABLE and rows > 1:
@@ -108,7 +174,7 @@ def fourier_real(real: Any, imag: Any, *, size: int) -> Any:
     Bin 0, and bin size/2 of an even size, are real: their imaginary parts are not read.
     """
     bins = np.arange(size // 2 + 1)
-    if size > _TABLE and _factor(size) > 1:
+    if (size > _TABLE and _factor(size) > 1) or (size >= _LEAST and is_smooth(size)):
         return _by_mirror(real, imag, size)
     weight = np.where((bins == 0) | (2 * bins == size), 1.0, 2.0)[:, None]
     cos, sin = (real.builder.constant((weight * t).astype(real.dtype.numpy))

@@ -215,6 +215,13 @@ def sort(x: Any) -> Any:
                                                                      largest=False)[1])
 
 
+def fft(x: Any) -> Any:
+    n = x.shape[-1]
+    angle = 2 * np.pi * np.arange(n) / n
+    table = constant(x, np.stack([np.cos(angle), np.sin(angle)]).astype(x.dtype.numpy))
+    return (*o.fft(x, None, table, half=True), o.fft(x, x * 2.0, table, inverse=True)[1])
+
+
 def trees(x: Any) -> Any:
     """Two trees: a root each, and leaves; the second one takes NaN to its child 1."""
     tables = ([0, -1, -1, 17, -1, -1], np.zeros(6, np.float32),
@@ -250,6 +257,7 @@ SAMPLES: dict[str, list[tuple[Callable[..., Any], tuple[str, ...]]]] = {
                     (conv_pairs, ("bf16[1,5,7,3]",))],
     "depthwise": [(depthwise, ("f32[2,7,6,5]",)), (neighbours, ("f32[1,5,6,3]",)),
                   (row_sums, ("f32[2,7,6,5]",))],
+    "fft": [(fft, ("f32[2,30]",)), (fft, ("f64[2,30]",))],
     "gemm": [(gemm, ("f32[2,3,5]",)), (gemm_across, ("f32[2,3,6]",)), (gemm_pairs, ("bf16[4,5]",)),
              (gemm, ("f32[1,5]",))],
     "conv_amx": [(conv_amx, ("u8[2,5,19,5]",)), (conv_amx, ("bf16[1,5,7,5]",))],
