@@ -693,6 +693,8 @@ _LOWER = (np.tril(_SQUARE, -1) + 2 * np.eye(4)).astype(np.float32)
 edge("cholesky", [_POSITIVE])  # its gradient is spread over both halves: tests/ops/test_factor.py
 edge("cholesky", [_POSITIVE[0]])
 edge("cholesky", [np.zeros((2, 0, 0), np.float32)])
+edge("cholesky_whole", [_POSITIVE])
+edge("triangular_whole", [_POSITIVE, np.ones((*_POSITIVE.shape[:2], 2), _POSITIVE.dtype)])
 for _low in (True, False):
     case("triangular_solve", [_LOWER if _low else _LOWER.transpose(0, 2, 1).copy(), (2, 4, 3)],
          lower=_low)

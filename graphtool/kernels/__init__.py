@@ -3,6 +3,7 @@
 from graphtool.kernels import (
     attend,
     blas,
+    cholesky,
     collective,
     conv_amx,
     conv_direct,
@@ -23,12 +24,13 @@ from graphtool.kernels import (
     sort,
     transpose,
     trees,
+    triangular,
     winograd,
     winograd_line,
 )
 
 __all__ = [
-    "attend", "blas", "collective", "conv_amx", "conv_direct", "conv_int", "depthwise",
-    "depthwise_int", "fft", "gemm", "gemm_amx", "gemm_blocked", "gemm_int", "linear_bf16",
-    "linear_nbits", "linear_q8", "pooled", "recurrence", "recurrence_grad", "sort", "transpose",
-    "trees", "winograd", "winograd_line"]
+    "attend", "blas", "cholesky", "collective", "conv_amx", "conv_direct", "conv_int",
+    "depthwise", "depthwise_int", "fft", "gemm", "gemm_amx", "gemm_blocked", "gemm_int",
+    "linear_bf16", "linear_nbits", "linear_q8", "pooled", "recurrence", "recurrence_grad",
+    "sort", "transpose", "trees", "triangular", "winograd", "winograd_line"]

@@ -301,6 +301,12 @@ class _cholesky(Op):
 
 cholesky: _cholesky
 
+class _cholesky_whole(Op):
+    def __call__(self, a: Tensor, /) -> Any:
+        """`cholesky` of [batch, n, n] by a kernel."""
+
+cholesky_whole: _cholesky_whole
+
 class _clamp(Op):
     def __call__(self, x: Tensor, lo: Tensor, hi: Tensor, /) -> Any:
         """min(max(x, lo), hi); a bound may be left out"""
@@ -1934,6 +1940,12 @@ class _triangular_solve(Op):
         """x with a·x = b. Only one half of a is read; with `unit` its diagonal is taken as ones."""
 
 triangular_solve: _triangular_solve
+
+class _triangular_whole(Op):
+    def __call__(self, a: Tensor, b: Tensor, /, *, lower: bool = ..., unit: bool = ...) -> Any:
+        """`triangular_solve` of [batch, n, n] and [batch, n, m] by a kernel."""
+
+triangular_whole: _triangular_whole
 
 class _trunc(Op):
     def __call__(self, x: Tensor, /) -> Any:

@@ -1,7 +1,8 @@
 """Factorisations and triangular systems for batches of matrices, column by column as scans.
 
-They are composites for the sizes that models have: no blocking, no calls of LAPACK. A matrix that
-has no factor gives NaN or infinities, not an error.
+They are composites for the sizes that models have, without calls of LAPACK. Cholesky factors and
+triangular systems of float32 and float64 have kernels; the scans are what they compute. A matrix
+that has no factor gives NaN or infinities, not an error.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from typing import Any
 
 from graphtool import dtypes
 from graphtool import ops as o
+from graphtool.ir.facets import Lowering
 from graphtool.ir.graph import TensorType
 from graphtool.ops.common import composite, need
 from graphtool.ops.matrices import (
@@ -24,6 +26,8 @@ from graphtool.ops.matrices import (
     triangle,
 )
 from graphtool.symbolic import Dim, product
+
+_WITH_KERNEL = (dtypes.float32, dtypes.float64)
 
 
 def _entry(x: Any, j: Any, *axes: int) -> Any:
@@ -67,6 +71,23 @@ def cholesky(a: Any) -> Any:
     """L with L·Lᵀ = a, zeros above its diagonal. Only the lower half of a is read."""
     if is_empty(a):
         return a
+    made = (o.cholesky_whole if a.dtype in _WITH_KERNEL else _by_columns)(flat(a))
+    return o.reshape(made, shape=a.shape)
+
+
+def _whole_types(a: TensorType) -> TensorType:
+    need_matrix(a)
+    need(a.rank == 3 and a.dtype in _WITH_KERNEL, f"a batch of matrices of f32 or f64, got {a}")
+    return a
+
+
+@composite(types=_whole_types, lowering=Lowering.STATEMENTS)
+def cholesky_whole(a: Any) -> Any:
+    """`cholesky` of [batch, n, n] by a kernel."""
+    return _by_columns(a)
+
+
+def _by_columns(a: Any) -> Any:
     n = a.shape[-1]
 
     def step(rest: Any, j: Any) -> Any:
@@ -74,8 +95,8 @@ def cholesky(a: Any) -> Any:
         rows = axis_indices(rest, (1, n, 1), 1)
         new = o.select(o.gt(rows, j), column / root, o.select(o.eq(rows, j), root, 0.0))
         return rest - new * swap_last_axes(new), o.reshape(new, shape=tuple(new.shape[:2]))
-    _, columns = scanned(step, n, (flat(a),))
-    return o.reshape(o.transpose(columns, perm=(1, 2, 0)), shape=a.shape)
+    _, columns = scanned(step, n, (a,))
+    return o.transpose(columns, perm=(1, 2, 0))
 
 
 # ---- triangular systems ------------------------------------------------------------------------
@@ -99,13 +120,29 @@ def triangular_solve(a: Any, b: Any, *, lower: bool = True, unit: bool = False) 
     """x with a·x = b. Only one half of a is read; with `unit` its diagonal is taken as ones."""
     if is_empty(b):
         return b
+    solve = o.triangular_whole if b.dtype in _WITH_KERNEL else _by_rows
+    return o.reshape(solve(flat(a), flat(b), lower=lower, unit=unit), shape=b.shape)
 
+
+def _whole_solve_types(a: TensorType, b: TensorType, *, lower: bool = True,
+                       unit: bool = False) -> TensorType:
+    need(b.rank == 3 and b.dtype in _WITH_KERNEL, f"a batch of systems of f32 or f64, got {b}")
+    return _solve_types(a, b, lower=lower, unit=unit)
+
+
+@composite(types=_whole_solve_types, lowering=Lowering.STATEMENTS)
+def triangular_whole(a: Any, b: Any, *, lower: bool = True, unit: bool = False) -> Any:
+    """`triangular_solve` of [batch, n, n] and [batch, n, m] by a kernel."""
+    return _by_rows(a, b, lower=lower, unit=unit)
+
+
+def _by_rows(a: Any, b: Any, *, lower: bool, unit: bool) -> Any:
     def step(rest: Any, j: Any, side: Any) -> Any:
         x = _row(rest, j) if unit else _row(rest, j) / _corner(side, j)
         return rest - _column(side, j) * x, o.reshape(x, shape=(x.shape[0], x.shape[2]))
     # this also changes the rows that are solved already, which are never read again
-    _, rows = scanned(step, a.shape[-1], (flat(b),), fixed=(flat(a),), reverse=not lower)
-    return o.reshape(o.transpose(rows, perm=(1, 0, 2)), shape=b.shape)
+    _, rows = scanned(step, a.shape[-1], (b,), fixed=(a,), reverse=not lower)
+    return o.transpose(rows, perm=(1, 0, 2))
 
 
 # ---- LU with row pivoting ----------------------------------------------------------------------

@@ -215,6 +215,17 @@ def sort(x: Any) -> Any:
                                                                      largest=False)[1])
 
 
+def cholesky(x: Any) -> Any:
+    return o.cholesky_whole(x)
+
+
+def triangular(a: Any, b: Any) -> Any:
+    turned = o.transpose(a, perm=(0, 2, 1))
+    one = o.slice(b, start=(0, 0, 0), limit=(*b.shape[:2], 1), strides=(1, 1, 1))
+    return (o.triangular_whole(a, b), o.triangular_whole(turned, b, lower=False, unit=True),
+            o.triangular_whole(turned, one, lower=False), o.triangular_whole(a, one))
+
+
 def fft(x: Any) -> Any:
     n = x.shape[-1]
     angle = 2 * np.pi * np.arange(n) / n
@@ -252,6 +263,7 @@ def collective(x: Any) -> Any:
 SAMPLES: dict[str, list[tuple[Callable[..., Any], tuple[str, ...]]]] = {
     "attend": [(attention, ("f32[4,6,8]", "f32[2,6,8]", "f32[2,6,5]", "f32[4,6,6]"))],
     "blas": [(blas, ("f32[2,3,5]",))],
+    "cholesky": [(cholesky, ("f32[2,11,11]",)), (cholesky, ("f64[1,3,3]",))],
     "collective": [(collective, ("f32[6]",))],
     "conv_direct": [(conv, ("f32[2,5,8,8]",)), (conv_inside, ("f32[2,11,12,8]",)),
                     (conv_pairs, ("bf16[1,5,7,3]",))],
@@ -275,6 +287,7 @@ SAMPLES: dict[str, list[tuple[Callable[..., Any], tuple[str, ...]]]] = {
     "sort": [(sort, ("f32[5,4]",))],
     "transpose": [(transpose, ("f32[96,64]",))],
     "trees": [(trees, ("f32[5,2]",))],
+    "triangular": [(triangular, ("f32[2,5,5]", "f32[2,5,37]"))],
     "winograd": [(winograd, ("f32[2,6,7,3]",)), (winograd_int, ("u8[1,6,7,3]",))],
     "winograd_line": [(winograd_line, ("f32[2,8,13,3]",))]}
 

@@ -1,0 +1,61 @@
+"""cholesky.h: the Cholesky factors of a batch of matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from graphtool import dtypes
+from graphtool import ops as o
+from graphtool.kernels.record import Record, anywhere, register
+from graphtool.kernels.site import Lowered, Site
+from graphtool.kernels.tiles import work_of
+from graphtool.loops.contract import Contract, Macro, Pointer, sizes
+from graphtool.loops.instance import Instance
+from graphtool.loops.reach import Area, Numbers
+from graphtool.symbolic import Symbol, symbol_of
+
+WIDE = 8  # columns of a panel
+MACROS = (Macro("T", "type", "the type of the elements, f32 or f64"),
+          *sizes(BATCH="matrices", N="rows of a matrix",
+                 AI="elements between adjacent rows of a matrix", AJ="between adjacent columns",
+                 YI="elements between adjacent rows of a factor", YJ="between adjacent columns"))
+POINTERS = (Pointer("A", "matrix b", ("b",)), Pointer("Y", "memory for its factor", ("b",),
+                                                      writes=True),
+            Pointer("WORK", "memory of thread t for 8·N elements", ("t",), writes=True))
+
+
+def meaning(t: Instance) -> None:
+    """The op, a matrix at a time."""
+    batch, n = t.sizes("BATCH N")
+    for b in range(batch):
+        a = t.array("A", (n, n), (t.get("AI"), t.get("AJ")), (b,))
+        t.store("Y", o.cholesky_whole(a[None])[0], (t.get("YI"), t.get("YJ")), (b,))
+
+
+def reach(t: Numbers) -> Iterator[Area]:
+    """What the C touches."""
+    batch, n, kind = t.sizes("BATCH N T")
+    t.need(kind in (dtypes.float32, dtypes.float64), "elements of float32 or float64")
+    yield Area("A", (n, n), (t.get("AI"), t.get("AJ")), (batch,), kind)
+    yield Area("Y", (n, n), (t.get("YI"), t.get("YJ")), (batch,), kind)
+    yield Area("WORK", (WIDE, n), None, (t.threads,), kind)
+
+
+def lower(site: Site) -> Lowered:
+    """Threads divide the batch."""
+    a, y, b = site.view(0), site.result(), symbol_of(Symbol("b", 0, None))
+    assert y is not None
+    batch, n = a.shape[:2]
+    work = site.scratch(WIDE * n, dtype=a.dtype)
+    made = site.template(
+        "cholesky",
+        {"T": a.dtype, "BATCH": batch, "N": n, "AI": a.strides[1], "AJ": a.strides[2],
+         "YI": y.strides[1], "YJ": y.strides[2]},
+        {"A": (a.buffer, a.index((b, 0, 0))), "Y": (y.buffer, y.index((b, 0, 0))),
+         "WORK": (work, symbol_of(Symbol("t", 0, None)) * (WIDE * n))})
+    flops = batch * n * n * n // 3
+    return Lowered(made, flops, work_of(flops))
+
+
+register(Record(Contract("cholesky", "the Cholesky factors of matrices", MACROS, POINTERS, meaning,
+                         reach=reach, grain="pieces"), {"cholesky_whole": lower}, anywhere))

@@ -1,0 +1,65 @@
+"""triangular.h: triangular systems with one or several right-hand sides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from graphtool import dtypes
+from graphtool import ops as o
+from graphtool.kernels.record import Record, anywhere, register
+from graphtool.kernels.site import Lowered, Site
+from graphtool.kernels.tiles import work_of
+from graphtool.loops.contract import Contract, Macro, Pointer, flags, sizes
+from graphtool.loops.instance import Instance
+from graphtool.loops.reach import Area, Numbers
+from graphtool.symbolic import Symbol, symbol_of
+
+MACROS = (Macro("T", "type", "the type of the elements, f32 or f64"),
+          *sizes(BATCH="systems", N="rows of X", M="columns of X"),
+          *flags(LOWER="whether the half on and below the diagonal is read",
+                 UNIT="whether the diagonal is taken as ones"),
+          *sizes(AI="elements between adjacent rows of a matrix", AJ="between adjacent columns",
+                 RI="elements between adjacent rows of a right-hand side",
+                 RJ="between adjacent columns", YI="elements between adjacent rows of X",
+                 YJ="between adjacent columns"))
+POINTERS = (Pointer("A", "matrix b", ("b",)), Pointer("R", "its right-hand side", ("b",)),
+            Pointer("Y", "memory for X", ("b",), writes=True))
+
+
+def meaning(t: Instance) -> None:
+    """The op, a system at a time."""
+    batch, n, m = t.sizes("BATCH N M")
+    for b in range(batch):
+        a = t.array("A", (n, n), (t.get("AI"), t.get("AJ")), (b,))
+        right = t.array("R", (n, m), (t.get("RI"), t.get("RJ")), (b,))
+        x = o.triangular_whole(a[None], right[None], lower=t.get("LOWER"), unit=t.get("UNIT"))
+        t.store("Y", x[0], (t.get("YI"), t.get("YJ")), (b,))
+
+
+def reach(t: Numbers) -> Iterator[Area]:
+    """What the C touches."""
+    batch, n, m, kind = t.sizes("BATCH N M T")
+    t.need(kind in (dtypes.float32, dtypes.float64), "elements of float32 or float64")
+    yield Area("A", (n, n), (t.get("AI"), t.get("AJ")), (batch,), kind)
+    for name in "RY":
+        yield Area(name, (n, m), (t.get(f"{name}I"), t.get(f"{name}J")), (batch,), kind)
+
+
+def lower(site: Site) -> Lowered:
+    """Threads divide the systems, and the columns of each."""
+    a, right, y, b = site.view(0), site.view(1), site.result(), symbol_of(Symbol("b", 0, None))
+    assert y is not None
+    batch, n, m = right.shape
+    attrs = site.node.attrs
+    made = site.template(
+        "triangular",
+        {"T": a.dtype, "BATCH": batch, "N": n, "M": m, "LOWER": bool(attrs["lower"]),
+         "UNIT": bool(attrs["unit"]), "AI": a.strides[1], "AJ": a.strides[2],
+         "RI": right.strides[1], "RJ": right.strides[2], "YI": y.strides[1], "YJ": y.strides[2]},
+        {name: (v.buffer, v.index((b, 0, 0))) for name, v in (("A", a), ("R", right), ("Y", y))})
+    flops = batch * n * n * m
+    return Lowered(made, flops, work_of(flops))
+
+
+register(Record(Contract("triangular", "triangular systems", MACROS, POINTERS, meaning,
+                         reach=reach, grain="pieces"), {"triangular_whole": lower}, anywhere))
