@@ -51,17 +51,33 @@ Mpi = Annotated[bool, typer.Option(
 Tokens = Annotated[Path | None, typer.Option(
     "--tokenizer", metavar="FILE", help="For a language model: a tokenizer, as `graphtool "
     "tokenizer train` makes it. `generate` and the C program in the build write text with it.")]
+DebugLines = Annotated[bool, typer.Option(
+    "--debug-lines", help="Let gdb and perf show the model's own lines: its Python source, or a "
+    "listing of its nodes beside the C. The machine code stays the same.")]
 Keep = Annotated[bool, typer.Option("--keep",
     help="Write the artifact of each stage to OUT/stages.")]
 
 
 @dataclass(frozen=True)
 class Lowered:
-    """A program with the weights it may use, and the modules on the way to it, by stage."""
+    """A program with the weights it may use, the modules on the way to it, by stage, and the one
+    that was read."""
 
     program: Program
     store: Mapping[str, Weight]
     stages: Mapping[str, Module]
+    read: Module | None = None
+
+    def nodes(self, wanted: bool) -> dict[str, str] | None:
+        """If wanted, the text of the node that makes each value, as far as there is a graph."""
+        return _nodes(self.read, wanted)
+
+
+def _nodes(module: Module | None, wanted: bool) -> dict[str, str] | None:
+    if not wanted or module is None:
+        return {} if wanted else None
+    from graphtool.ir.node_texts import node_texts
+    return node_texts(module)
 
 
 def lower(graph: options.Graph, out: options.Out = None, name: options.Name = None,
@@ -84,12 +100,14 @@ def emit(source: Model, out: Annotated[Path, typer.Option(
         "-o", "--out", help="The directory for the C files.")],
          name: options.Name = None, march: options.March = "native",
          inputs: options.Shapes = None, capture: options.Capture = None,
-         dynamic: options.Dynamic = None, limit: options.Limit = None) -> None:
+         dynamic: options.Dynamic = None, limit: options.Limit = None,
+         debug_lines: DebugLines = False) -> None:
     """Write the C of a graph, program or model, and compile nothing."""
     from graphtool.emit.c import emit as emit_c
     from graphtool.io.together import write_files
     how = sources.importing(inputs, capture, dynamic, limit)
-    texts = emit_c(_lowered(source, name, _target("cpu", march), how=how).program)
+    lowered = _lowered(source, name, _target("cpu", march), how=how)
+    texts = emit_c(lowered.program, nodes=lowered.nodes(debug_lines))
     write_files(out, texts)
     for file, text in texts.items():
         terminal.note(f"{out / file}: {len(text.splitlines())} lines")
@@ -104,7 +122,8 @@ def build(source: Models, out: options.OutDir, name: options.Name = None,
           assume: options.Assume = "finite",
           keep: Keep = False, index_checks: IndexChecks = True, inputs: options.Shapes = None,
           capture: options.Capture = None, dynamic: options.Dynamic = None,
-          limit: options.Limit = None, tokenizer: Tokens = None) -> None:
+          limit: options.Limit = None, tokenizer: Tokens = None,
+          debug_lines: DebugLines = False) -> None:
     """Compile a graph, program or model into a build directory.
 
     It contains the C, the library, its header, the weights and build.json. Several models become
@@ -127,10 +146,13 @@ def build(source: Models, out: options.OutDir, name: options.Name = None,
                              {d: w for one in found.values() for d, w in one.store.items()},
                              out, name or "model", _target(target, march), cc=cc, jobs=jobs,
                              static=static, openmp=openmp, weights=weights,
-                             tokenizer=entries.tokens(tokenizer))
+                             tokenizer=entries.tokens(tokenizer),
+                             nodes={n: line for one in found.values()
+                                    for n, line in (one.nodes(True) or {}).items()}
+                             if debug_lines else None)
     else:
         path = _build_one(source[0], importing, out, name, target, march, passes, keep, mpi, rules,
-                          index_checks, weights, how)
+                          index_checks, weights, debug_lines, how)
     terminal.lines([str(path)])
 
 
@@ -150,11 +172,11 @@ def _entries(given: Sequence[str], passes: str | None, rules: Rules, target: Tar
 
 def _build_one(source: str, importing: sources.Importing, out: Path, name: str | None,
                target: str, march: str, passes: str | None, keep: bool, mpi: bool, rules: Rules,
-               index_checks: bool, weights: str, how: Mapping[str, Any]) -> Path:
+               index_checks: bool, weights: str, debug: bool, how: Mapping[str, Any]) -> Path:
     """The build of one graph, program or model, of whatever kind it is."""
     from graphtool.emit.names import c_name
     if march == "fat":
-        return _fat(source, importing, out, name, passes, keep, rules, index_checks,
+        return _fat(source, importing, out, name, passes, keep, rules, index_checks, debug,
                     weights=weights, **how)
     if training := _training_graph(source):
         from graphtool.native.training import build_training
@@ -163,12 +185,14 @@ def _build_one(source: str, importing: sources.Importing, out: Path, name: str |
                                        "training graph",
                              hint="its constants are always built in; optimise the model first")
         return build_training(training, out, name=name or c_name(source), mpi=mpi, rules=rules,
-                              target=_target(target, march), index_checks=index_checks, **how)
+                              target=_target(target, march), index_checks=index_checks,
+                              nodes=_nodes(training, debug), **how)
     if mpi:
         raise UsageError("GT3052", "--mpi is for training graphs, this is a model",
                          hint="graphtool grad MODEL --loss … --optimizer adam makes one")
     lowered, path = _model(source, importing, out, name, passes, rules,
-                           _target(target, march), index_checks, keep, weights=weights, **how)
+                           _target(target, march), index_checks, keep, debug, weights=weights,
+                           **how)
     terminal.note(f"{path}: {', '.join(sorted(p.name for p in path.iterdir()))}")
     if line := _memory(lowered.program):
         terminal.note(line)
@@ -177,7 +201,7 @@ def _build_one(source: str, importing: sources.Importing, out: Path, name: str |
 
 def _model(source: str, importing: sources.Importing, out: Path, name: str | None,
            passes: str | None, rules: Rules, target: Target, index_checks: bool, keep: bool,
-           **how: Any) -> tuple[Lowered, Path]:
+           debug: bool, **how: Any) -> tuple[Lowered, Path]:
     """The build of a graph, program or model, and what it was made from."""
     from concurrent.futures import ThreadPoolExecutor
 
@@ -188,7 +212,7 @@ def _model(source: str, importing: sources.Importing, out: Path, name: str | Non
         lowered = _lowered(source, name, target, passes, rules, index_checks=index_checks,
                            how=importing)
     return lowered, compile_program(lowered.program, out, name=lowered.program.name, target=target,
-                                    store=lowered.store, **how,
+                                    store=lowered.store, **how, nodes=lowered.nodes(debug),
                                     also=partial(_keep, lowered) if keep else None)
 
 
@@ -202,7 +226,8 @@ def _memory(program: Program) -> str:
 
 
 def _fat(source: str, importing: sources.Importing, out: Path, name: str | None,
-         passes: str | None, keep: bool, rules: Rules, index_checks: bool, **how: Any) -> Path:
+         passes: str | None, keep: bool, rules: Rules, index_checks: bool, debug: bool,
+         **how: Any) -> Path:
     """One library with a version for each level of x86-64."""
     from graphtool.emit.names import c_name
     from graphtool.native.fat import build_fat
@@ -215,7 +240,8 @@ def _fat(source: str, importing: sources.Importing, out: Path, name: str | None,
               for n, t in family(X86_64).items()}
     store = {d: w for one in levels.values() for d, w in one.store.items()}
     return build_fat({n: one.program for n, one in levels.items()}, out,
-                     name=name or c_name(source), store=store, **how)
+                     name=name or c_name(source), store=store,
+                     nodes=next(iter(levels.values())).nodes(debug), **how)
 
 
 def _training_graph(source: str) -> Module | None:
@@ -250,7 +276,7 @@ def _lowered(source: str, name: str | None, target: Target,
     from graphtool.lower import lower as lower_module
     name = name or c_name(source)
     check_name(name)
-    module = sources.load(source, how)
+    read = module = sources.load(source, how)
     stages = {"import": module} if sources.is_model(source) else {}
     raw = sources.is_model(source) or not (as_is or module.graph.groups)
     if raw or passes is not None:
@@ -262,7 +288,8 @@ def _lowered(source: str, name: str | None, target: Target,
                          hint="give --precision, --assume, --kernels and --tuning to "
                               "`graphtool opt`, or to build with a model")
     program = lower_module(module, target, name=name, index_checks=index_checks)
-    return Lowered(program, {w.digest: w for w in collect_all(module.graph)}, stages)
+    return Lowered(program, {w.digest: w for w in collect_all(module.graph)}, stages,
+                   read)
 
 
 def _keep(lowered: Lowered, path: Path) -> None:

@@ -28,7 +28,8 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "lower": ("graphtool lower digits.opt.graph.json -o digits.program.json",
               "graphtool lower digits.opt.graph.json --name digits -o -"),
     "emit": ("graphtool emit digits.program.json -o c",
-             "graphtool emit samples/digits.onnx --march armv8-a -o arm"),
+             "graphtool emit samples/digits.onnx --march armv8-a -o arm",
+             "graphtool emit samples/digits.onnx --debug-lines -o traced"),
     "build": ("graphtool build samples/digits.onnx -o build",
               "graphtool build m.train.graph.json -o trainer --name digits",
               "graphtool build prefill.graph.json --tokenizer samples/language_tokens.json "

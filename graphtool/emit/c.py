@@ -5,8 +5,9 @@ Identifiers are generated; a name from the model appears only as an escaped stri
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from graphtool.emit.debug_lines import debug_lines
 from graphtool.emit.driver import driver
 from graphtool.emit.embedded_weights import Part
 from graphtool.emit.example import example
@@ -21,13 +22,15 @@ KERNELS_PER_FILE = 12  # small enough to compile in parallel, and independent of
 
 
 def emit(program: Program, parts: Sequence[Part] = (), *, owner: str = "",
-         state: bool = False) -> dict[str, str]:
+         state: bool = False, nodes: Mapping[str, str] | None = None) -> dict[str, str]:
     """File name → text: NAME.h, NAME.c, NAME_load.c, NAME_example.c, NAME_kernels*.c/.h and the
     headers that they include.
 
     `parts` says which weights are built into the library, in arrays that other files define.
     `owner`: the larger build of which the program is a part, which loads the weights and has the
-    example; `state`: it also has the arrays that the program updates.
+    example; `state`: it also has the arrays that the program updates. `nodes`: debuggers show the
+    model's lines, or NAME_nodes.txt, which then is a file too; it has the text of the node that
+    makes each value, as far as it is known.
     Raises UsageError GT2110 for a name that files and functions cannot have.
     """
     name = program.name
@@ -35,18 +38,20 @@ def emit(program: Program, parts: Sequence[Part] = (), *, owner: str = "",
     dims = {s.name: f"d{i}" for i, s in enumerate(program.dims)}
     dims |= {s.name: s.name for s in counters(program.steps)}
     dims |= {s.name: f"size{i}" for i, s in enumerate(program.sizes)}
-    printer = Kernels(program, dims)
+    debug = None if nodes is None else debug_lines(program, nodes)
+    printer = Kernels(program, dims, debug)
     chunks = [program.kernels[i:i + KERNELS_PER_FILE]
               for i in range(0, len(program.kernels), KERNELS_PER_FILE)]
     files = {f"{name}.h": header(program, built_in=bool(parts), owner=owner, state=state),
-             f"{name}.c": driver(program, dims, parts),
+             f"{name}.c": driver(program, dims, parts, debug),
              f"{name}_kernels.h": printer.declarations()}
     if not owner:
         size = 0 if parts else weights_bytes([program])
         files |= public_files(program, size)
     for i, chunk in enumerate(chunks):
-        files[f"{name}_kernels{i}.c"] = printer.file(chunk)
-    return files | used_headers(files.values())
+        files[f"{name}_kernels{i}.c"] = printer.file(f"{name}_kernels{i}.c", chunk)
+    files |= used_headers(files.values())
+    return files | ({debug.file: debug.text()} if debug else {})
 
 
 def public_files(program: Program, size: int) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from graphtool.emit.debug_lines import DebugLines, placed
 from graphtool.emit.embedded_weights import Part, part_of
 from graphtool.emit.expr import ExprPrinter
 from graphtool.emit.headers import called
@@ -18,7 +19,8 @@ from graphtool.loops.program import Buffer, Program, runs
 from graphtool.symbolic import Dim, bounds, known
 
 
-def driver(program: Program, dims: Mapping[str, str], parts: Sequence[Part] = ()) -> str:
+def driver(program: Program, dims: Mapping[str, str], parts: Sequence[Part] = (),
+           debug: DebugLines | None = None) -> str:
     """The sequence of kernels, run by every thread, with barriers where data crosses threads."""
     name, w = program.name, Writer()
     w.line()
@@ -53,12 +55,13 @@ def driver(program: Program, dims: Mapping[str, str], parts: Sequence[Part] = ()
             w.line(f"(void)size{i};")
         if not program.steps:
             w.line("(void)s, (void)w;")
-        Steps(w, program, held, dims).all(program)
+        Steps(w, program, held, dims, debug).all(program)
     w.line(f"GT_PROFILED({name})")
     w.line()
     _entry(w, program, printer, bool(parts))
     head = [f"{name}.h", f"{name}_kernels.h", *called(w.text()), "runtime.h"]
-    return "".join(f'#include "{header}"\n' for header in head) + w.text()
+    return "".join(f'#include "{header}"\n' for header in head) + placed(
+        w.lines, w.places, f"{name}.c", len(head))
 
 
 def weight_text(b: Buffer, parts: Sequence[Part]) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool.dtypes import DType
+from graphtool.emit.debug_lines import DebugLines, Place, placed
 from graphtool.emit.expr import ExprPrinter, overflows
 from graphtool.emit.fields import WIDEST, Fields, along_fields
 from graphtool.emit.headers import called
@@ -29,10 +30,13 @@ _FN = {"add": "+", "mul": "*", "and": "&", "or": "|"}
 
 
 class Kernels:
-    """Prints the kernels of a program as C; `dims` gives the C text of each open dimension."""
+    """Prints the kernels of a program as C; `dims` gives the C text of each open dimension, and
+    `debug` the lines of the model, if the C is to name them."""
 
-    def __init__(self, program: Program, dims: Mapping[str, str]) -> None:
+    def __init__(self, program: Program, dims: Mapping[str, str],
+                 debug: DebugLines | None = None) -> None:
         self.program, self.dims = program, dims
+        self.places = debug.kernels(program) if debug else dict[str, Place]()
         self.printer = ExprPrinter(dims)
         self.labels, self.pieces = _labels(program), pieces(program)
 
@@ -55,15 +59,16 @@ class Kernels:
         w.line("#endif")
         return w.text()
 
-    def file(self, kernels: Sequence[Kernel]) -> str:
-        """The text of a C file with these kernels and the includes that they need."""
+    def file(self, name: str, kernels: Sequence[Kernel]) -> str:
+        """The text of the C file `name` with these kernels and the includes that they need."""
         w = Writer()
         for kernel in kernels:
             w.line()
             self.kernel(w, kernel)
         head = [f"{self.program.name}_kernels.h", "nest.h",
                 *(h for h in called(w.text()) if h != "nest.h")]
-        return "".join(f'#include "{header}"\n' for header in head) + w.text()
+        return "".join(f'#include "{header}"\n' for header in head) + placed(
+            w.lines, w.places, name, len(head))
 
     def kernel(self, w: Writer, kernel: Kernel) -> None:
         """Write one kernel: its labels as comments, its templates, then the function itself.
@@ -77,7 +82,8 @@ class Kernels:
         for i, stmt in enumerate(kernel.body):
             if isinstance(stmt, Template):
                 self.template(w, kernel, stmt, i)
-        with w.block(signature(self.program.name, kernel, self.dims) + "\n{"):
+        with w.standing_for(self.places.get(kernel.name)), w.block(
+                signature(self.program.name, kernel, self.dims) + "\n{"):
             if kernel.serial:
                 w.line("(void)t, (void)threads;")
             self.body(w, kernel)
@@ -120,8 +126,9 @@ class Kernels:
         params += "".join(f", {param_text(p)}" for p in kernel.params)
         params += "".join(f", int64_t {d}" for d in dims)
         args = "".join(f", {n}" for n in self.names(kernel))
-        for hook in t.hooks:
-            self.hook(w, own, kernel, hook, params, self.names(kernel))
+        with w.standing_for(self.places.get(kernel.name)):
+            for hook in t.hooks:
+                self.hook(w, own, kernel, hook, params, self.names(kernel))
         w.line(f"#define GT_NAME {own}")
         w.line(f"#define GT_PARAMS {params}")
         w.line(f"#define GT_ARGS {args}")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from graphtool.emit.debug_lines import DebugLines
 from graphtool.emit.expr import ExprPrinter
 from graphtool.emit.lines import Writer, c_comment
 from graphtool.emit.pieces import knows_thread, phased, pieces
@@ -33,10 +34,11 @@ def only_runs(steps: Sequence[Step]) -> bool:
 
 
 class Steps:
-    """Prints steps; `held` gives the C text of each weight's address."""
+    """Prints steps; `held` gives the C text of each weight's address, `debug` the model's lines."""
 
     def __init__(self, w: Writer, program: Program, held: Mapping[str, str],
-                 dims: Mapping[str, str]) -> None:
+                 dims: Mapping[str, str], debug: DebugLines | None = None) -> None:
+        self.debug = debug
         self.w, self.name, self.held, self.dims = w, program.name, held, dims
         self.printer = ExprPrinter(dims)
         self.buffers = {b.name: b for b in program.buffers}
@@ -132,12 +134,13 @@ class Steps:
         args = [*place, *(["w"] if knows_thread(kernel) else []), *args]
         call = f"{self.name}_{kernel.name}({', '.join(args)})"
         self.w.line(f"/* {c_comment(step.label)} */")
-        if phased(kernel):
-            self.w.line(f"GT_PHASED({at}, {call});")
-        else:
-            shares = "1" if kernel.serial else "w->threads"
-            begin = f"gt_begin(w, {shares}, {self.pieces[kernel.name]})"
-            self.w.line(f"GT_STEP({at}, {begin}, {call});")
+        with self.w.standing_for(self.debug.place(step) if self.debug else None):
+            if phased(kernel):
+                self.w.line(f"GT_PHASED({at}, {call});")
+            else:
+                shares = "1" if kernel.serial else "w->threads"
+                begin = f"gt_begin(w, {shares}, {self.pieces[kernel.name]})"
+                self.w.line(f"GT_STEP({at}, {begin}, {call});")
         if step.barrier:
             self.w.line("gt_barrier(w);")
 

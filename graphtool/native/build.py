@@ -62,10 +62,12 @@ def build(module: Module | Program, out_dir: Path, *, name: str = "model",
           target: Target | None = None, cc: str | None = None, march: str = "native",
           jobs: int | None = None, exe: bool = False, static: bool = False, openmp: bool = True,
           weights: str = "file", store: Mapping[str, Weight] | None = None,
-          index_checks: bool = True, also: Callable[[Path], None] | None = None) -> Path:
+          index_checks: bool = True, also: Callable[[Path], None] | None = None,
+          nodes: Mapping[str, str] | None = None) -> Path:
     """Compile a module (or a program, whose weights are in `store`) into `out_dir`.
 
-    `also` adds files to the directory before it takes its place.
+    `also` adds files to the directory before it takes its place; `nodes` as `emit` takes it, and
+    the library then has what a debugger needs.
 
     `index_checks`: a run finds indices out of range; a program says so itself.
     `weights`: "file" leaves them in a file beside the library; "embed" puts them into it by
@@ -84,9 +86,9 @@ def build(module: Module | Program, out_dir: Path, *, name: str = "model",
         held = {w.digest: w for w in collect_all(module.graph)}
     needed = weights_of(program, held)
     parts = parts_of(name, needed, weights)
-    sources = emit(program, parts)
+    sources = emit(program, parts, nodes=nodes)
     compiler = linking(find(cc, target, openmp=openmp), sources)
-    compiler = compiler.of_class(program.meta.get("precision", "default"))
+    compiler = compiler.of_class(program.meta.get("precision", "default"), nodes is not None)
     return make(Job(program, sources, needed, parts, compiler, Options(exe, static, weights)),
                 out_dir, jobs, also)
 

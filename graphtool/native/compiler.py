@@ -31,6 +31,7 @@ BASE: tuple[str, ...] = ("-std=gnu11", "-O3", "-fPIC", "-fwrapv", "-fno-math-err
                          "-fvisibility=hidden", "-Wall", "-Wextra", "-Wno-psabi")
 # gcc joins the two comparisons of a clamp into branches that it then undoes by eleven masks
 APART = "-fno-thread-jumps"
+DEBUG = "-g"
 USED = "-Wl,--as-needed"  # only libraries that something uses
 GOMP = ("-l:libgomp.a", "-lpthread", "-ldl")  # gcc's OpenMP inside the program
 
@@ -49,14 +50,14 @@ class Compiler:
     machine: str = ""
     libraries: tuple[str, ...] = ()
 
-    def of_class(self, precision: str) -> Compiler:
+    def of_class(self, precision: str, debug: bool = False) -> Compiler:
         """The compiler for a class of numerics; for `strict` it fuses no multiply and add.
 
-        A vector loop and its remainder would fuse differently, and the number of threads decides
-        which of them computes an element."""
-        if precision != "strict":
-            return self
-        return replace(self, flags=(*self.flags, "-ffp-contract=off"))
+        With `debug` it writes what a debugger needs, which changes no machine code. A vector loop
+        and its remainder would fuse differently, and the number of threads decides which of them
+        computes an element."""
+        strict = ("-ffp-contract=off",) if precision == "strict" else ()
+        return replace(self, flags=(*self.flags, *strict, *((DEBUG,) if debug else ())))
 
     def of_file(self, name: str) -> Compiler:
         """The compiler for a C file of a build: only kernels are worth the time of -O3.
@@ -87,7 +88,8 @@ class Compiler:
         for part in (source.name, source.read_text(), headers, *self.identity):
             h.update(part.encode() + b"\0")
         if not cache.get(h.hexdigest(), target):
-            self.run(*self.flags, "-c", source.name, "-o", target.name, cwd=source.parent)
+            here = (f"-fdebug-prefix-map={source.parent}=.",) if DEBUG in self.flags else ()
+            self.run(*self.flags, *here, "-c", source.name, "-o", target.name, cwd=source.parent)
             self.check(target)
             cache.put(h.hexdigest(), target)
         return target

@@ -61,7 +61,8 @@ def check_entries(name: str, entries: tuple[str, ...]) -> None:
 def build_entries(lowered: Mapping[str, Program], out_dir: Path, *, name: str, target: Target,
                   store: Mapping[str, Weight], cc: str | None = None, jobs: int | None = None,
                   static: bool = False, openmp: bool = True, weights: str = "file",
-                  tokenizer: Tokenizer | None = None) -> Path:
+                  tokenizer: Tokenizer | None = None,
+                  nodes: Mapping[str, str] | None = None) -> Path:
     """Compile the programs of one model's entry points, by their names, into one build directory.
 
     With a `tokenizer` the example is a program that writes text, and `generate` can do so. Options
@@ -74,11 +75,12 @@ def build_entries(lowered: Mapping[str, Program], out_dir: Path, *, name: str, t
     programs = {entry: placed(replace(p, name=f"{name}_{entry}"), held)
                 for entry, p in lowered.items()}
     parts = parts_of(name, held, weights)
-    sources = _sources(name, programs, held, parts)
+    sources = _sources(name, programs, held, parts, nodes)
     language = {} if tokenizer is None else _language(name, programs, tokenizer, held, parts)
     sources |= language.pop("sources", {})
     compiler = linking(find(cc, target, openmp=openmp), sources)
-    compiler = compiler.of_class(next(iter(programs.values())).meta.get("precision", "default"))
+    precision = next(iter(programs.values())).meta.get("precision", "default")
+    compiler = compiler.of_class(precision, nodes is not None)
     told = [repr(s.choice) for p in programs.values() for s in runs(p.steps)]
     options = Options(False, static, weights)
     key = build_key(sources, [*(w.digest for w in held), *told], compiler, options)
@@ -95,7 +97,7 @@ def build_entries(lowered: Mapping[str, Program], out_dir: Path, *, name: str, t
 
 
 def _sources(name: str, programs: Mapping[str, Program], held: list[Weight],
-             parts: tuple[Part, ...]) -> dict[str, str]:
+             parts: tuple[Part, ...], nodes: Mapping[str, str] | None) -> dict[str, str]:
     """All files of C, by name."""
     size = 0 if parts else layout(held)[1]
     sources = entries_sources(name, programs, bool(size))
@@ -104,7 +106,7 @@ def _sources(name: str, programs: Mapping[str, Program], held: list[Weight],
         name, list(programs.values()), f"{name}.safetensors" if size else "")
     sources |= used_headers(sources.values())
     for program in programs.values():
-        sources |= emit(program, parts, owner=name)
+        sources |= emit(program, parts, owner=name, nodes=nodes)
     return sources
 
 

@@ -29,7 +29,8 @@ from graphtool.target import X86_64, Levels, family
 def build_fat(lowered: Mapping[int, Program], out_dir: Path, *, name: str,
               store: Mapping[str, Weight], cc: str | None = None, jobs: int | None = None,
               exe: bool = False, static: bool = False, openmp: bool = True,
-              weights: str = "file", levels: Levels = X86_64) -> Path:
+              weights: str = "file", levels: Levels = X86_64,
+              nodes: Mapping[str, str] | None = None) -> Path:
     """Compile the programs of one model, by level of a family, into one build directory.
 
     Options and errors are those of `build`; a compiler for another machine raises GT2124.
@@ -48,10 +49,10 @@ def build_fat(lowered: Mapping[int, Program], out_dir: Path, *, name: str,
                f"{name}.h": header(whole, levels=span, built_in=bool(parts))}
     sources |= public_files(whole, 0 if parts else layout(needed)[1])
     for p in variants.values():
-        sources |= emit(p, parts, owner=name)
+        sources |= emit(p, parts, owner=name, nodes=nodes)
     sources |= used_headers(sources.values())
     own = {p.name: linking(find(cc, targets[level], openmp=openmp), sources).of_class(
-        p.meta.get("precision", "default")) for level, p in variants.items()}
+        p.meta.get("precision", "default"), nodes is not None) for level, p in variants.items()}
     all_of_it = linking(find(cc, targets[min(targets)], openmp=openmp), sources)
     job = Job(whole, sources, needed, parts, all_of_it, Options(exe, static, weights), own)
     return make(job, out_dir, jobs, levels=list(variants))

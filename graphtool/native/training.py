@@ -46,7 +46,7 @@ def build_training(module: Module, out_dir: Path, *, name: str = "model",
                    target: Target | None = None, cc: str | None = None, jobs: int | None = None,
                    exe: bool = False, static: bool = False, openmp: bool = True,
                    mpi: bool = False, rules: Rules | None = None,
-                   index_checks: bool = True) -> Path:
+                   index_checks: bool = True, nodes: Mapping[str, str] | None = None) -> Path:
     """Compile a training graph into `out_dir`; `exe`: with a program that trains.
 
     `mpi`: for several processes; the graph is distributed if it is not yet.
@@ -63,7 +63,7 @@ def build_training(module: Module, out_dir: Path, *, name: str = "model",
     sources = training_sources(name, only, mpi)
     for program, held in lowered.values():
         sources |= emit(program, parts_of(program.name, held, "embed"), owner=name,
-                        state=True)
+                        state=True, nodes=nodes)
     if exe:
         sources[f"{name}_main.c"] = trainer_program(name, only, _judge(module))
         sources |= used_headers(sources.values())
@@ -71,7 +71,7 @@ def build_training(module: Module, out_dir: Path, *, name: str = "model",
         sources = {file: f"#define GT_MPI 1\n{text}" if file.endswith(".c") else text
                    for file, text in sources.items()}
     compiler = linking(find(cc, target, openmp=openmp, mpi=mpi), sources).of_class(
-        rules.precision if rules else "default")
+        rules.precision if rules else "default", nodes is not None)
     key = build_key(sources, [w.digest for _, held in lowered.values() for w in held], compiler,
                     options)
     if unchanged(out_dir, key):

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from graphtool.loops.places import source_line
+
 Level = Literal["ok", "note", "warning", "error"]
-_AT = re.compile(r"(?P<file>[^\s:]+\.\w+):(?P<line>\d+)")
 _ID = re.compile(r' \{"id": ("(?:[^"\\]|\\.)*")')
 _FILES = 20_000  # how many entries of the current folder are looked at for a source file
 
@@ -75,9 +76,9 @@ class Places:
     def of(self, f: Finding) -> Place | None:
         """The line of the source that the finding's `at` names, if exactly one such file is in the
         current folder; else the line of the artifact that defines its name."""
-        match = _AT.match(f.at)
-        if match and (source := self.source(match["file"])):
-            return Place(source, int(match["line"]))
+        at = source_line(f.at)
+        if at and (source := self.source(at[0])):
+            return Place(source, at[1])
         path = Path(f.file)
         if not f.file or not path.exists():
             return None
