@@ -94,6 +94,7 @@ def interleaved(calls: Sequence[Callable[[], None]], seconds: float,
     """Microseconds of the calls of each. One call of each at a time: a slow spell then hits all of
     them alike.
     """
+    clock = _clock(target.threads)
     swept = np.ones(target.l2 // 2, np.float32)  # twice the cache
     samples: list[list[float]] = [[] for _ in calls]
     for call in calls:
@@ -103,7 +104,13 @@ def interleaved(calls: Sequence[Callable[[], None]], seconds: float,
             len(samples[0]) < LEAST or time.perf_counter() < end):
         for call, own in zip(calls, samples, strict=True):
             swept.sum()
-            start = time.perf_counter()
+            start = clock()
             call()
-            own.append(1e6 * (time.perf_counter() - start))
+            own.append(1e6 * (clock() - start))
     return samples
+
+
+def _clock(threads: int) -> Callable[[], float]:
+    """Seconds; of one thread those that it has run, as other programs may take its processor."""
+    fine = time.get_clock_info("thread_time").resolution <= 1e-6
+    return time.thread_time if threads == 1 and fine else time.perf_counter
