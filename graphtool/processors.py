@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import platform
 import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from functools import cache
@@ -59,13 +60,40 @@ def cpu_flags() -> frozenset[str]:
     return frozenset()
 
 
-def model(root: Path = Path("/")) -> str:
-    """The processor's own name and its numbers, as Linux has them in /proc/cpuinfo: `Intel(R)
-    Xeon(R) Processor, family 6, model 143, stepping 8`. Elsewhere what Python calls the machine."""
+def _cpuinfo(root: Path) -> dict[str, str]:
+    """What Linux says of the first processor."""
     found: dict[str, str] = {}
     for line in _read(root / "proc/cpuinfo").splitlines():
         key, _, value = line.partition(":")
         found.setdefault(key.strip(), value.strip())
+    return found
+
+
+def cpu(root: Path = Path("/")) -> str:
+    """The processor as tables name it: `GenuineIntel/6/143` by vendor, family and model,
+    `0x41/0xd0c` by implementer and part, `Apple M1`; empty if the system does not say."""
+    found = _cpuinfo(root)
+    for keys in (("vendor_id", "cpu family", "model"), ("CPU implementer", "CPU part")):
+        if all(key in found for key in keys):
+            return "/".join(found[key] for key in keys)
+    return _apple() if sys.platform == "darwin" else ""
+
+
+@cache
+def _apple() -> str:
+    """The first two words of the processor's name: `Apple M1`, also of a Pro or a Max."""
+    try:
+        done = subprocess.run(["sysctl", "-n", "machdep.cpu.brand_string"], capture_output=True,
+                              text=True, timeout=10)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return " ".join(done.stdout.split()[:2])
+
+
+def model(root: Path = Path("/")) -> str:
+    """The processor's own name and its numbers, as Linux has them in /proc/cpuinfo: `Intel(R)
+    Xeon(R) Processor, family 6, model 143, stepping 8`. Elsewhere what Python calls the machine."""
+    found = _cpuinfo(root)
     name = found.get("model name") or found.get("Model") or platform.machine()
     numbers = (("family", "cpu family"), ("model", "model"), ("stepping", "stepping"),
                ("part", "CPU part"))

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from graphtool.errors import UsageError, one_of
-from graphtool.processors import caches, cores, cpu_flags
+from graphtool.machines import GENERIC, Machine, machine, of_cpu
+from graphtool.processors import caches, cores, cpu, cpu_flags
 
 Flags = tuple[str, ...]
 
@@ -37,7 +38,10 @@ class Target:
     with a row of B and a broadcast fit the `registers`. `pair`: instructions that add a product of
     pairs of 16 bits to a sum, without and with `dot8`. `threads` is the most that a run may use:
     kernels with scratch memory keep a share for each. Caches are in bytes, `bandwidth` in GB/s a
-    core out of each of them and out of memory: only the costs of candidates depend on these.
+    core out of each of them and out of memory, `all_gbps` out of memory for all cores, 0: no less
+    for each. `mhz` is the clock of a core that starts two multiply-adds of its vectors a cycle and
+    is as fast; `meet` are microseconds until two threads have met. Only the costs of candidates
+    depend on these. `machine` is the row of the table of machines from which they are.
 
     Compiling: `flags` are spellings of the machine, of which the first that the compiler knows is
     used; none stands for a compiler that needs no flag. `more` are flags besides. `cross` is a
@@ -63,6 +67,9 @@ class Target:
     l3: int = 8 << 20
     mhz: int = 3000
     bandwidth: tuple[float, float, float, float] = (190.0, 95.0, 45.0, 15.0)
+    all_gbps: float = 0.0
+    meet: float = 0.2
+    machine: str = GENERIC
     flags: tuple[Flags, ...] = ((),)
     more: Flags = ()
     cross: str = ""
@@ -160,12 +167,53 @@ def detect() -> Target:
     return named("native")
 
 
+def recognised_here() -> Target:
+    """The row of this machine, to be compiled with -march=native."""
+    row = recognised(platform.machine().lower(), cpu_flags())
+    return replace(row, native=True, flags=spelled("native"))
+
+
+def usual_machine(target: Target) -> str:
+    """The machine by whose figures kernels are chosen for a target if none is named."""
+    return detect().machine if target.native else GENERIC
+
+
 def _native() -> Target:
-    row, flags = recognised(platform.machine().lower(), cpu_flags()), cpu_flags()
+    row, flags = recognised_here(), cpu_flags()
     l1, l2, l3 = (own or usual for own, usual in zip(caches(), (row.l1, row.l2, row.l3),
                                                      strict=True))
-    return replace(row, native=True, flags=spelled("native"), l1=l1, l2=l2, l3=l3,
-                   bf16=bool(row.bf16_by & flags), dot8=bool(row.dot8_by & flags))
+    here = replace(row, l1=l1, l2=l2, l3=l3, bf16=bool(row.bf16_by & flags),
+                   dot8=bool(row.dot8_by & flags))
+    known = of_cpu(cpu())
+    # a virtual machine can show another model than it has
+    return here if known is None or not row.needs <= TABLE[known.isa].needs else _with_rates(
+        here, known)
+
+
+def _with_rates(target: Target, m: Machine) -> Target:
+    """The target with the rates of a machine, whose units can be narrower than its vectors."""
+    f32 = m.f32 * min(1.0, target.lanes / m.lanes)
+    return replace(target, machine=m.name, mhz=round(f32 / (4 * target.lanes) * 1000),
+                   bandwidth=m.gbps, all_gbps=m.all_gbps, meet=m.meet,
+                   dots=m.rates.get("bf16", target.dots))
+
+
+def on_machine(target: Target, word: str) -> Target:
+    """The target with the rates and the caches of the machine that `word` names: a row of the table
+    of machines, or a file of one.
+
+    Raises UsageError GT2103 for an unknown machine, or one of another kind; InputError GT2104.
+    """
+    m = machine(word)
+    if m is None:
+        own = _row_of(target.name)
+        return replace(target, machine=GENERIC, mhz=own.mhz, bandwidth=own.bandwidth,
+                       all_gbps=own.all_gbps, meet=own.meet, dots=own.dots, l1=own.l1, l2=own.l2,
+                       l3=own.l3)
+    if not set(_row_of(m.isa).machines) & set(target.machines):
+        raise UsageError("GT2103", f"the machine {m.name} is a {m.isa}, and the target is "
+                                   f"{target.march}", hint="take a machine of the same kind")
+    return replace(_with_rates(target, m), l1=m.l1, l2=m.l2, l3=m.l3)
 
 
 def recognised(machine: str, flags: frozenset[str]) -> Target:

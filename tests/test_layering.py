@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[1] / "graphtool"
 LAYERS = (  # a name may import its own layer and those before it
     ("errors", "choice", "processors"), ("plugins",), ("dtypes", "symbolic"),
-    ("scalars", "io", "explain", "target"), ("language",),
+    ("scalars", "io", "explain", "machines", "target"), ("language",),
     ("ir", "loops"), ("ops",), ("interp",), ("analysis", "rewrite", "kernels"),
     ("passes", "transforms", "importers", "exporters"),
     ("lower",), ("emit",), ("native",), ("train", "tune", "report"), ("verify",),

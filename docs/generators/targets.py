@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from docs.generators.markdown import code, table, whole
+from graphtool.machines import table as known_machines
 from graphtool.target import TABLE
 
 
@@ -11,6 +12,10 @@ def page() -> str:
     rows = [(code(name), t.title, ", ".join(map(code, t.aliases)), str(t.lanes),
              f"{t.mr} × {t.nr}", _size(t.l1), _size(t.l2), _size(t.l3),
              " / ".join(f"{b:g}" for b in t.bandwidth)) for name, t in TABLE.items()]
+    machines = [(code(m.name), m.title, code(m.isa), f"{m.f32:g}",
+                 ", ".join(f"{kind} {rate:g}" for kind, rate in m.rates.items()),
+                 " / ".join(f"{b:g}" for b in m.gbps), m.source)
+                for m in known_machines().values()]
     return whole("Targets", (
         "`build --march NAME` takes one of these, `native` (this machine, with the caches that it "
         "reports) or `fat` (all levels of x86-64 in one library). A row says for what kernels are "
@@ -19,7 +24,16 @@ def page() -> str:
         "bandwidth only decide between kernels; the C is correct on any machine with the "
         "instruction set."),
         table(("target", "machine", "also called", "lanes", "tile, rows × columns", "L1", "L2",
-               "L3", "GB/s of a core: L1 / L2 / L3 / memory"), rows))
+               "L3", "GB/s of a core: L1 / L2 / L3 / memory"), rows), (
+            "## Machines\n\nOf one instruction set there are machines of many kinds. Where the "
+            "processor is known by its vendor, family and model, `native` takes the figures of its "
+            "row here, and the target's own (`generic`) elsewhere; `--machine ROW` of build, tune "
+            "and opt takes another row, or a file that `graphtool machine -o row.json` measured. "
+            "`build.json` says which. A rate is a multiple of float32's: bf16 and int8 are dot "
+            "products of pairs and of four, tile_bf16 and tile_int8 a matrix unit's. The last "
+            "bandwidth is that of 64 MB, the weights of a network. A build measures nothing.\n"),
+        table(("machine", "title", "target", "float32, GFLOP/s of a core", "rates",
+               "GB/s of a core: L1 / L2 / L3 / 64 MB", "source"), machines))
 
 
 def _size(n: int) -> str:

@@ -25,6 +25,13 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT2102": ("two targets of one name",
                "A row of the table of targets already has the name or the alias of the new "
                "row."),
+    "GT2103": ("unknown machine",
+               "`graphtool machine --list` prints the known ones. A row of one's own is a .json "
+               "file that `graphtool machine -o` writes. A machine must be of the same kind as the "
+               "target: there are none of x86-64 for Arm."),
+    "GT2104": ("a file that is no row of a machine",
+               "`graphtool machine -o row.json` writes one: an object of the fields that "
+               "`graphtool schema machine` lists, with numbers above 0."),
     "GT2110": ("a name that C does not allow",
                "The function's name must consist of letters, digits and underscores; give it "
                "with --name."),

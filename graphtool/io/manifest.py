@@ -189,6 +189,7 @@ class Manifest:
     requires: list[tuple[int | str, int | str]] = field(default_factory=list)  # equal sizes
     index_checks: bool = False  # whether a run finds indices out of range
     live: int | None = None  # bytes of the arena that live at once, at most; None: sizes are open
+    machine: str = ""  # the row of the table of machines by which kernels were chosen
     entry: str = ""  # the entry point that the rows above describe, where a build has several
     entries: dict[str, EntryRow] = field(default_factory=dict)  # the others
     language: LanguageRow | None = None

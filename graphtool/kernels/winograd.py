@@ -15,9 +15,10 @@ from graphtool.kernels.choice import rounding
 from graphtool.kernels.choice.alternatives import Alternative, Chosen
 from graphtool.kernels.choice.contractions import all_bfloat16, panel_bytes
 from graphtool.kernels.choice.machine import (
-    BARRIER,
+    barrier,
     block_cycles,
     ceil,
+    cold,
     fetched,
     longest,
     overlapped,
@@ -261,7 +262,8 @@ def cost(s: Conv, c: Plan, t: Target) -> float:
     moved = fetched(t, (4 if shared else 2) * planes * groups / split, max(planes, t.l2 * shared))
     # weights that are not constant are read, transformed along both axes and packed at every call
     transform = 0 if s.constant else fetched(t, 5 * split * weights / t.threads, split * weights)
-    return products + ends / t.mhz + moved + 2 * BARRIER * shared + transform
+    moved += cold(t, planes / split)
+    return products + ends / t.mhz + moved + 2 * barrier(t) * shared + transform
 
 
 def weights(s: Conv, p: Plan, t: Target) -> int:

@@ -18,6 +18,7 @@ from graphtool.kernels.choice.contractions import panel_bytes, widths
 from graphtool.kernels.choice.machine import (
     block_cycles,
     ceil,
+    cold,
     fetched,
     longest,
     overlapped,
@@ -188,7 +189,7 @@ def cost(s: Conv, c: Plan, t: Target) -> float:
     products = overlapped(t, (m + 2) * panels * depth * step, streamed(t, weights, groups))
     ends = own * (_INPUT[m] * threes(s) * ceil(s.c, t.lanes) + _OUTPUT[m] * ceil(s.o, t.lanes))
     planes = (m + 2) * min(group, own) * (depth + panels * nr + 32) * 4
-    return products + ends / t.mhz + fetched(t, 2 * planes * groups, planes)
+    return products + ends / t.mhz + fetched(t, 2 * planes * groups, planes) + cold(t, planes)
 
 
 def weights(s: Conv, p: Plan, t: Target) -> int:

@@ -30,7 +30,8 @@ from graphtool.loops.verify_kernel import Access, accesses, fault, identifier
 from graphtool.symbolic import Dim, bounds, known, mod, symbols
 
 ALIGN = 64
-META = {"lanes": r"[1-9][0-9]{0,2}", "precision": r"strict|default|fast"}  # what the C depends on
+META = {  # what the C depends on
+    "lanes": r"[1-9][0-9]{0,2}", "precision": r"strict|default|fast", "machine": r"[\w.-]{1,60}"}
 T = TypeVar("T")
 
 

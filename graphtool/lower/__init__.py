@@ -202,6 +202,7 @@ def _program(module: Module, inputs: tuple[Value, ...], name: str, target: Targe
         tuple(donors.items()),
         tuple((n, b.weight.digest) for n, b in held.items() if b.weight is not None),
         {"target": target.march, "lanes": str(target.lanes),
+         "machine": str(module.meta.get("machine", target.machine)),
          "precision": str(module.meta.get("precision", "default")),
          "index_checks": "on" if lowering.index_checks else "off"}, module.requires)
 

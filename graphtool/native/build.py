@@ -126,7 +126,9 @@ def make(job: Job, out_dir: Path, jobs: int | None, also: Callable[[Path], None]
         sources[f"{name}_main.c"] = main_program(job.program, beside)
         del sources[f"{name}_example.c"]  # so that *.c is one program
         sources |= used_headers(sources.values())
-    told = [repr(s.choice) for s in runs(job.program.steps)]  # in the manifest, if not in the C
+    # in the manifest, if not in the C
+    told = [job.program.meta.get("machine", ""),
+            *(repr(s.choice) for s in runs(job.program.steps))]
     key = build_key(sources, [*(w.digest for w in job.held), *told], job.compiler, options, job.own)
     if also is None and unchanged(out_dir, key):
         return out_dir
@@ -265,7 +267,8 @@ def describe(program: Program, held: list[Weight], key: str) -> dict[str, Any]:
     assumed = [assumption(s.choice, kernels[s.kernel]) for s in runs(program.steps)]
     return {
         **BUILD.head, "name": program.name, "key": key,
-        "target": program.meta.get("target", ""), "header": f"{program.name}.h",
+        "target": program.meta.get("target", ""), "machine": program.meta.get("machine", ""),
+        "header": f"{program.name}.h",
         "weights": f"{program.name}.safetensors",
         "weights_bytes": layout(held)[1], "arena": dim(program.arena),
         "live": most_live(program), "threads": asdict(threads_of(program)),

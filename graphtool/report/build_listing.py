@@ -19,6 +19,7 @@ def build_lines(m: Manifest, build_dir: Path) -> list[str]:
     """The facts of a build, one a line; sizes of its files are those on disk."""
     kind = "training" if m.training else "inference"
     out = [f"build {m.name}: {kind}, for {m.target or 'this machine'}"
+           + (f", by the figures of {m.machine}" if m.machine not in ("", "generic") else "")
            + (f", levels {', '.join(map(str, m.levels))} of x86-64" if m.levels else ""),
            f"compiler     {m.compiler}", f"flags        {' '.join(m.flags)}",
            f"precision    {m.precision}, assumes {_assumed(m.assumes)}, "

@@ -13,6 +13,7 @@ from graphtool.io.manifest import Manifest
 from graphtool.ir.serial import GraphFile
 from graphtool.kernels.choice.tuning import Row
 from graphtool.loops.records import ProgramFile
+from graphtool.machines import Machine
 from graphtool.report.bench import Bench
 from graphtool.report.bench_base import Base
 from graphtool.report.captures import Captures
@@ -37,7 +38,7 @@ TYPES: dict[str, Any] = {
     "listing": Listing, "fx-listing": FxListing, "diff": Diff, "ops": Ops, "passes": Passes,
     "support": Support,
     "doctor": Doctor, "bench": Bench, "profile": Profile, "tune": TuneReport,
-    "tuning": Row, "why": WhyReport, "why-not-fused": WhyNot,
+    "tuning": Row, "machine": Machine, "why": WhyReport, "why-not-fused": WhyNot,
     "captures": Captures, "quantise": QuantiseReport, "git-status": GitStatus,
     "git-check": HookReport, "review": Review, "bench-base": Base,
     "journal": Event, "lineage": Lineage}

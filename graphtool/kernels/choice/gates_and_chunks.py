@@ -6,7 +6,7 @@ batch a part of the graph computes at a time.
 
 from __future__ import annotations
 
-from graphtool.kernels.choice.machine import BARRIER, UNITS, fetched, streamed
+from graphtool.kernels.choice.machine import UNITS, barrier, fetched, streamed
 from graphtool.target import Target
 
 _START = 0.2  # microseconds to begin and end the loops of a kernel on one thread
@@ -34,5 +34,5 @@ def layer(target: Target, flops: int, moved: int, weights: int, chunks: int) -> 
     resident = 2 * moved / chunks
     own = resident / threads
     traffic = fetched(target, moved / threads, own if own <= 0.75 * target.l2 else resident)
-    start = BARRIER if threads > 1 else _START
+    start = barrier(target) if threads > 1 else _START
     return work + traffic + streamed(target, weights, chunks) + chunks * start

@@ -9,7 +9,9 @@ from graphtool.target import Target
 
 UNITS = 2  # multiply-adds, or loads, that a core starts per cycle
 LATENCY = 4  # cycles between two multiply-adds that add to the same sum
-BARRIER = 2.0  # microseconds of a barrier, when cores arrive at different times
+LATE = 1.8  # microseconds by which cores arrive at a barrier at different times
+NEAR = 0.75  # part of a cache that is left to what a kernel reads again
+COLD = 0.5  # part of the time to bring a kernel's own memory near that nothing hides
 
 
 def ceil(a: int, b: int) -> int:
@@ -35,12 +37,32 @@ def overlapped(target: Target, work: float, traffic: float) -> float:
     return max(work / target.mhz, traffic) + 0.15 * min(work / target.mhz, traffic)
 
 
+def barrier(target: Target) -> float:
+    """Microseconds of a barrier."""
+    return LATE + target.meet
+
+
+def _speeds(target: Target) -> tuple[float, ...]:
+    """GB/s of a core out of each cache and out of memory, which all threads share."""
+    *near, far = target.bandwidth
+    return (*near, min(far, target.all_gbps / target.threads) if target.all_gbps else far)
+
+
 def fetched(target: Target, nbytes: float, resident: float) -> float:
-    """Microseconds to read bytes from the cache level that holds `resident` bytes."""
-    for size, speed in zip((target.l1, target.l2, target.l3), target.bandwidth, strict=False):
-        if resident <= 0.75 * size:
-            return nbytes / speed / 1000
-    return nbytes / target.bandwidth[3] / 1000
+    """Microseconds to read bytes from the cache level that holds `resident` bytes; a level that
+    just about holds them loses a part to the next one."""
+    speeds = _speeds(target)
+    for i, size in enumerate((target.l1, target.l2, target.l3)):
+        if resident <= size:
+            lost = max(0.0, (resident / size - NEAR) / (1 - NEAR))
+            return nbytes * ((1 - lost) / speeds[i] + lost / speeds[i + 1]) / 1000
+    return nbytes / speeds[-1] / 1000
+
+
+def cold(target: Target, nbytes: float) -> float:
+    """Microseconds more for the first use of memory that a kernel has for itself: the layers
+    between two uses have taken its place in the near caches."""
+    return COLD * fetched(target, nbytes, target.l2)
 
 
 def streamed(target: Target, nbytes: float, times: float) -> float:
@@ -49,7 +71,7 @@ def streamed(target: Target, nbytes: float, times: float) -> float:
     The first time they come from memory, because the weights of a whole network fit no cache; later
     from the level that holds them. Less than once is the share of one thread.
     """
-    return min(1.0, times) * nbytes / target.bandwidth[3] / 1000 + fetched(
+    return min(1.0, times) * nbytes / _speeds(target)[-1] / 1000 + fetched(
         target, max(0.0, times - 1) * nbytes, nbytes)
 
 
