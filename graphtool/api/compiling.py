@@ -25,7 +25,7 @@ from graphtool.native.entries import build_entries
 from graphtool.native.fat import build_fat
 from graphtool.native.training import build_training
 from graphtool.passes import run as run_passes
-from graphtool.target import X86_64, Target, family
+from graphtool.target import X86_64, Target, family, on_machine
 from graphtool.train import checkpoint
 from graphtool.train import dataset as examples
 from graphtool.train.loop import Plan, Progress, Trainer
@@ -60,20 +60,20 @@ def build(source: Module | Program | Pathlike | Torch | Mapping[str, Module], ou
           tuning: Pathlike | None = None, cc: str | None = None, jobs: int | None = None,
           exe: bool = False, static: bool = False, openmp: bool = True,
           weights: WeightsIn = "file", mpi: bool = False, assume: Assumption = "finite",
-          index_checks: bool = True, tokenizer: Tokenizer | None = None) -> Path:
+          index_checks: bool = True, tokenizer: Tokenizer | None = None,
+          machine: str | None = None) -> Path:
     """Compile a model into a directory and return its path.
 
     A source that is not a graph is imported first; a module without fusion groups goes through the
-    passes, with `precision`, `kernels`, `tuning` and `assume` as `optimize` takes them. A training
-    graph becomes a training build, with `mpi` one of several processes. The target `fat` is one
-    library for every level of x86-64. Modules by name become entry points of one library over one
-    set of weights, each of which `load(out_dir, entry=…)` loads; with a `tokenizer` they write
-    text. `cc` is the compiler's command, `jobs` how many files at a time, `exe` adds a program,
-    `static` makes a .a library, `weights` leaves them in a file, embeds them into the library, or
-    writes C arrays. Without `index_checks` an index out of range goes unseen; a program has its
-    checks already. Raises CompilerError GT212x
-    when the compiler is missing or fails, UsageError GT3052, GT3055 for options that do not go
-    together.
+    passes, with `precision`, `kernels`, `tuning`, `assume` and `machine` as `optimize` takes them.
+    A training graph becomes a training build, with `mpi` one of several processes. The target `fat`
+    is one library for every level of x86-64. Modules by name become entry points of one library
+    over one set of weights, each of which `load(out_dir, entry=…)` loads; with a `tokenizer` they
+    write text. `cc` is the compiler's command, `jobs` how many files at a time, `exe` adds a
+    program, `static` makes a .a library, `weights` leaves them in a file, embeds them into the
+    library, or writes C arrays. Without `index_checks` an index out of range goes unseen; a program
+    has its checks already. Raises CompilerError GT212x when the compiler is missing or fails,
+    UsageError GT3052, GT3055 for options that do not go together.
     """
     how: dict[str, Any] = {"cc": cc, "jobs": jobs, "exe": exe, "static": static, "openmp": openmp}
     allowed = rules(precision, kernels, tuning, assume)
@@ -82,8 +82,8 @@ def build(source: Module | Program | Pathlike | Torch | Mapping[str, Module], ou
             raise UsageError("GT3055", "exe, mpi and fat cannot go with several entry points",
                              hint="build one model at a time")
         del how["exe"]
-        return _entries(source, Path(out_dir), name, passes, goal(target), allowed, index_checks,
-                        weights=weights, tokenizer=tokenizer, **how)
+        return _entries(source, Path(out_dir), name, passes, goal(target, machine), allowed,
+                        index_checks, weights=weights, tokenizer=tokenizer, **how)
     if tokenizer is not None:
         raise UsageError("GT3055", "a tokenizer is for entry points", hint="give modules by name: "
                          "{'decode': module}")
@@ -92,27 +92,28 @@ def build(source: Module | Program | Pathlike | Torch | Mapping[str, Module], ou
         raise UsageError("GT3052", "index_checks is for graphs, this is a program",
                          hint="lower the graph without them")
     if isinstance(model, tuple):
-        return build_one(model[0], Path(out_dir), name=name, target=goal(target), store=model[1],
-                         weights=weights, **how)
+        return build_one(model[0], Path(out_dir), name=name, target=goal(target, machine),
+                         store=model[1], weights=weights, **how)
     if isinstance(model.meta.get("training"), dict):
         if passes is not None or weights != "file" or target == "fat":
             raise UsageError("GT3052", "passes, weights and fat are for models, this is a training "
                                        "graph", hint="optimise the model first")
-        return build_training(model, Path(out_dir), name=name, target=goal(target), mpi=mpi,
-                              rules=allowed, index_checks=index_checks, **how)
+        return build_training(model, Path(out_dir), name=name, target=goal(target, machine),
+                              mpi=mpi, rules=allowed, index_checks=index_checks, **how)
     if mpi:
         raise UsageError("GT3052", "mpi is for training graphs, this is a model",
                          hint="grad with an optimizer makes one")
     if target == "fat":
-        targets = family(X86_64)
+        targets = {level: t if machine is None else on_machine(t, machine)
+                   for level, t in family(X86_64).items()}
         levels = {level: _ready(model, passes, t, allowed) for level, t in targets.items()}
         return build_fat({level: lower(ready, targets[level], name=name, index_checks=index_checks)
                           for level, ready in levels.items()}, Path(out_dir), name=name,
                          weights=weights, **how, store={
                              w.digest: w for m in levels.values() for w in collect_all(m.graph)})
-    machine = goal(target)
-    return build_one(_ready(model, passes, machine, allowed), Path(out_dir), name=name,
-                     target=machine, weights=weights, index_checks=index_checks, **how)
+    here = goal(target, machine)
+    return build_one(_ready(model, passes, here, allowed), Path(out_dir), name=name,
+                     target=here, weights=weights, index_checks=index_checks, **how)
 
 
 def _entries(modules: Mapping[str, Module], out_dir: Path, name: str, passes: Passes,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import TypeVar
@@ -84,15 +85,18 @@ def evaluate(module: Module, inputs: Mapping[str, Array], *,
 def optimize(module: Module, passes: str | Sequence[str] | None = None, *, target: str = "cpu",
              precision: Precision = "default", kernels: Kernels = "generated",
              tuning: Pathlike | None = None, assume: Assumption = "finite",
-             verify: bool = True) -> Module:
+             machine: str | None = None, verify: bool = True) -> Module:
     """The module after the named passes (`fold{max_bytes=1048576},dce`), or the default ones.
 
     `target` is cpu (this machine) or a name such as x86-64-v3, `precision` the loosest class of
-    numerics that a kernel may have, `tuning` a file of measurements made by `tune_model`.
+    numerics that a kernel may have, `tuning` a file of measurements made by `tune_model`,
+    `machine` a row of the table of machines, or a .json file of one, by which kernels are chosen.
     With `assume="nothing"` no kernel is chosen that can move or spread a NaN or an infinity.
     `verify` checks the graph after each pass. Raises UsageError GT060x for unknown passes,
     arguments or an illegal order.
     """
-    machine, allowed = goal(target), rules(precision, kernels, tuning, assume)
-    return run_passes(module, passes, verify=verify, supply={
-        "target": machine, "rules": allowed, "arena": arena_of(machine, allowed)})
+    found, allowed = goal(target, machine), rules(precision, kernels, tuning, assume)
+    made = run_passes(module, passes, verify=verify, supply={
+        "target": found, "rules": allowed, "arena": arena_of(found, allowed)})
+    return made if machine is None else replace(made, meta={
+        **made.meta, "machine": found.machine})

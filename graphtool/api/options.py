@@ -11,7 +11,7 @@ import numpy as np
 from graphtool.ir.facets import Assumption
 from graphtool.kernels.choice.rules import Rules, rules_of
 from graphtool.kernels.choice.tuning import load as load_tuning
-from graphtool.target import Target, detect, named
+from graphtool.target import Target, detect, named, on_machine
 
 Array = np.ndarray[Any, Any]
 Pathlike = str | PathLike[str]
@@ -28,6 +28,8 @@ def rules(precision: Precision, kernels: Kernels, tuning: Pathlike | None,
     return rules_of(precision, kernels, known, assume)
 
 
-def goal(name: str) -> Target:
-    """The target called `name`; `cpu` is this machine. Raises UsageError GT2101."""
-    return detect() if name == "cpu" else named(name)
+def goal(name: str, machine: str | None = None) -> Target:
+    """The target called `name`, with the figures of a machine; `cpu` is this machine. Raises
+    UsageError GT2101, GT2103, InputError GT2104."""
+    found = detect() if name == "cpu" else named(name)
+    return found if machine is None else on_machine(found, machine)

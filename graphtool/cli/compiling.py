@@ -119,7 +119,7 @@ def build(source: Models, out: options.OutDir, name: options.Name = None,
           static: Static = False, openmp: OpenMP = True, weights: WeightsIn = "file",
           mpi: Mpi = False, precision: options.Precision = "default",
           kernels: options.Kernels = "generated", tuning: options.Tuning = None,
-          assume: options.Assume = "finite",
+          assume: options.Assume = "finite", machine: options.Machine = None,
           keep: Keep = False, index_checks: IndexChecks = True, inputs: options.Shapes = None,
           capture: options.Capture = None, dynamic: options.Dynamic = None,
           limit: options.Limit = None, tokenizer: Tokens = None,
@@ -141,18 +141,19 @@ def build(source: Models, out: options.OutDir, name: options.Name = None,
     if len(source) > 1 or entries.split(source[0])[0] or tokenizer:
         entries.refuse({"--march fat": march == "fat", "--exe": exe, "--keep": keep,
                         "--mpi": mpi})
-        found = _entries(source, passes, rules, _target(target, march), index_checks, importing)
+        goal = _target(target, march, machine)
+        found = _entries(source, passes, rules, goal, index_checks, importing)
         path = entries.build({entry: one.program for entry, one in found.items()},
                              {d: w for one in found.values() for d, w in one.store.items()},
-                             out, name or "model", _target(target, march), cc=cc, jobs=jobs,
+                             out, name or "model", goal, cc=cc, jobs=jobs,
                              static=static, openmp=openmp, weights=weights,
                              tokenizer=entries.tokens(tokenizer),
                              nodes={n: line for one in found.values()
                                     for n, line in (one.nodes(True) or {}).items()}
                              if debug_lines else None)
     else:
-        path = _build_one(source[0], importing, out, name, target, march, passes, keep, mpi, rules,
-                          index_checks, weights, debug_lines, how)
+        path = _build_one(source[0], importing, out, name, target, march, machine, passes, keep,
+                          mpi, rules, index_checks, weights, debug_lines, how)
     terminal.lines([str(path)])
 
 
@@ -171,12 +172,13 @@ def _entries(given: Sequence[str], passes: str | None, rules: Rules, target: Tar
 
 
 def _build_one(source: str, importing: sources.Importing, out: Path, name: str | None,
-               target: str, march: str, passes: str | None, keep: bool, mpi: bool, rules: Rules,
-               index_checks: bool, weights: str, debug: bool, how: Mapping[str, Any]) -> Path:
+               target: str, march: str, machine: str | None, passes: str | None, keep: bool,
+               mpi: bool, rules: Rules, index_checks: bool, weights: str, debug: bool,
+               how: Mapping[str, Any]) -> Path:
     """The build of one graph, program or model, of whatever kind it is."""
     from graphtool.emit.names import c_name
     if march == "fat":
-        return _fat(source, importing, out, name, passes, keep, rules, index_checks, debug,
+        return _fat(source, importing, out, name, passes, keep, rules, index_checks, debug, machine,
                     weights=weights, **how)
     if training := _training_graph(source):
         from graphtool.native.training import build_training
@@ -185,14 +187,14 @@ def _build_one(source: str, importing: sources.Importing, out: Path, name: str |
                                        "training graph",
                              hint="its constants are always built in; optimise the model first")
         return build_training(training, out, name=name or c_name(source), mpi=mpi, rules=rules,
-                              target=_target(target, march), index_checks=index_checks,
-                              nodes=_nodes(training, debug), **how)
+                              target=_target(target, march, machine),
+                              index_checks=index_checks, nodes=_nodes(training, debug), **how)
     if mpi:
         raise UsageError("GT3052", "--mpi is for training graphs, this is a model",
                          hint="graphtool grad MODEL --loss … --optimizer adam makes one")
     lowered, path = _model(source, importing, out, name, passes, rules,
-                           _target(target, march), index_checks, keep, debug, weights=weights,
-                           **how)
+                           _target(target, march, machine), index_checks, keep, debug,
+                           weights=weights, **how)
     terminal.note(f"{path}: {', '.join(sorted(p.name for p in path.iterdir()))}")
     if line := _memory(lowered.program):
         terminal.note(line)
@@ -227,7 +229,7 @@ def _memory(program: Program) -> str:
 
 def _fat(source: str, importing: sources.Importing, out: Path, name: str | None,
          passes: str | None, keep: bool, rules: Rules, index_checks: bool, debug: bool,
-         **how: Any) -> Path:
+         machine: str | None, **how: Any) -> Path:
     """One library with a version for each level of x86-64."""
     from graphtool.emit.names import c_name
     from graphtool.native.fat import build_fat
@@ -236,7 +238,8 @@ def _fat(source: str, importing: sources.Importing, out: Path, name: str | None,
         raise UsageError("GT3054", "--march fat compiles a model several times over, from a model "
                                    "or graph of inference, without --keep",
                          hint="name one level for the others, like --march x86-64-v3")
-    levels = {n: _lowered(source, name, t, passes, rules, index_checks=index_checks, how=importing)
+    levels = {n: _lowered(source, name, sources.on_machine(t, machine), passes, rules,
+                          index_checks=index_checks, how=importing)
               for n, t in family(X86_64).items()}
     store = {d: w for one in levels.values() for d, w in one.store.items()}
     return build_fat({n: one.program for n, one in levels.items()}, out,
@@ -252,9 +255,9 @@ def _training_graph(source: str) -> Module | None:
     return module if isinstance(module.meta.get("training"), dict) else None
 
 
-def _target(target: str, march: str) -> Target:
+def _target(target: str, march: str, machine: str | None = None) -> Target:
     from graphtool.target import named
-    return named(march if target == "cpu" else target)
+    return sources.on_machine(named(march if target == "cpu" else target), machine)
 
 
 def _lowered(source: str, name: str | None, target: Target,
@@ -267,6 +270,7 @@ def _lowered(source: str, name: str | None, target: Target,
     """
     if source.endswith(".program.json"):
         how.check(source)
+        sources.check_machine(target, source)
         program, store = sources.program(source)
         return Lowered(program, store, {})
     from graphtool import passes as optimiser
@@ -282,7 +286,9 @@ def _lowered(source: str, name: str | None, target: Target,
     if raw or passes is not None:
         module = stages["opt"] = optimiser.run(module, passes,
                                                supply={"target": target, "rules": rules})
-    elif rules not in (None, Rules()):
+    else:
+        sources.check_machine(target, source)
+    if not raw and passes is None and rules not in (None, Rules()):
         raise UsageError("GT3090", "kernels are chosen when a graph is optimised, and this one is "
                                    "built as it is",
                          hint="give --precision, --assume, --kernels and --tuning to "

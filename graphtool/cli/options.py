@@ -73,6 +73,10 @@ Cc = Annotated[str | None, typer.Option("--cc", help="The C compiler; by default
 March = Annotated[str, typer.Option("--march", help="The CPU to compile for: native (this "
     "machine), or a row of "
     "the table of targets, such as x86-64-v3 or armv8-a.")]
+Machine = Annotated[str | None, typer.Option(
+    "--machine", metavar="ROW", help="Choose kernels by the figures of another machine: a row that "
+    "`graphtool machine --list` prints, generic, or a .json file that `graphtool machine -o` "
+    "wrote. By default those of the processor at hand, where it is known.")]
 Entry = Annotated[str | None, typer.Option(
     "--entry", metavar="NAME", help="Which entry point, of a build that has several.")]
 Threads = Annotated[int | None, typer.Option("--threads", min=1, help="The number of threads.")]

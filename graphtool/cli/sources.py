@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from graphtool.kernels.choice.rules import Rules
     from graphtool.kernels.choice.tuning import Tuning
     from graphtool.loops.program import Program
+    from graphtool.target import Target
 
     Arrays = dict[str, np.ndarray[Any, Any]]
 
@@ -60,6 +61,21 @@ class Importing(NamedTuple):
 
 AS_IS = Importing()
 """No option of an import is given."""
+
+
+def on_machine(target: Target, word: str | None) -> Target:
+    """The target with the figures of the machine that the option names, if it is given."""
+    from graphtool import target as targets
+    return target if word is None else targets.on_machine(target, word)
+
+
+def check_machine(target: Target, source: str) -> None:
+    """Raises UsageError GT3090 if a machine was named for what is built as it is."""
+    from graphtool.target import usual_machine
+    if target.machine != usual_machine(target):
+        raise UsageError("GT3090", "kernels are chosen when a graph is optimised, and this one is "
+                                   "built as it is", where=source,
+                         hint="give --machine to `graphtool opt`, or to build with a model")
 
 
 def capture_of(source: str, capture: str | None) -> str:

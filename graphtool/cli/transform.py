@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -146,7 +147,7 @@ def opt(graph: options.Graph, out: options.Out = None, passes: options.Passes = 
         atol: options.Atol = None, rtol: options.Rtol = 1e-4, seed: options.Seed = 0,
         dim: options.Dim = None, precision: options.Precision = "default",
         kernels: options.Kernels = "generated", tuning: options.Tuning = None,
-        assume: options.Assume = "finite",
+        assume: options.Assume = "finite", machine: options.Machine = None,
         format: options.Format = None, json: options.Json = False,
         capture: options.Capture = None, watch: options.Watch = False) -> int:
     """Run passes over a graph: the default pipeline, or the passes that --passes names.
@@ -154,6 +155,7 @@ def opt(graph: options.Graph, out: options.Out = None, passes: options.Passes = 
     With --check and with --bisect the exit code is 1 if the outputs differ, and --format says in
     which form that is reported."""
     from graphtool.cli.pipeline import Watch
+    from graphtool.target import detect
     from graphtool.verify.pipeline import opt_outcome
     form = formats.chosen(format, json)
     json = form == "json"
@@ -162,6 +164,7 @@ def opt(graph: options.Graph, out: options.Out = None, passes: options.Passes = 
                          hint="--json has the report of the passes")
     module, _, text = sources.read(graph, sources.captured(capture))
     stages = Watch(module, passes, print_after, dump_dir,
+                  sources.on_machine(detect(), machine) if machine else None,
                   rules=sources.rules(precision, kernels, tuning, assume), journal=journal)
     if list_:
         terminal.lines(stages.names)
@@ -171,6 +174,8 @@ def opt(graph: options.Graph, out: options.Out = None, passes: options.Passes = 
         return stages.bisect(seed, sizes, atol, rtol, form, graph)
     with terminal.aside(out):
         result = stages.run()
+    if machine is not None:
+        result = replace(result, meta={**result.meta, "machine": stages.goal.machine})
     ok = stages.check(result, seed, sizes, atol, rtol) if check else True
     if out is not None or not (json or stats or time or check or print_after):
         sources.save(result, out, text)

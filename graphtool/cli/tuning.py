@@ -40,7 +40,7 @@ Seconds = Annotated[float, typer.Option(
 def tune(source: Source = None, out: File = None, check: Check = None, budget: Budget = None,
          threads: options.Threads = None, march: March = "native",
          precision: options.Precision = "default", kernels: options.Kernels = "generated",
-         assume: options.Assume = "finite",
+         assume: options.Assume = "finite", machine: options.Machine = None,
          seconds: Seconds = 0.3, cc: options.Cc = None, format: options.Format = None,
          json: options.Json = False) -> int:
     """Measure on this machine which kernel is the fastest for each layer.
@@ -56,7 +56,7 @@ def tune(source: Source = None, out: File = None, check: Check = None, budget: B
     until, form = _seconds(budget), formats.chosen(format, json)
     path = check or out
     known = sources.tuning_of(path) if path is not None and (check or path.exists()) else Tuning()
-    target = named(march, threads or 0)
+    target = sources.on_machine(named(march, threads or 0), machine)
     rules = replace(sources.rules(precision, kernels, None, assume),
                     tuning=known if check else Tuning())
     how = search.Search(target, rules, seconds, cc)

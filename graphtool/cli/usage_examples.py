@@ -57,6 +57,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "profile": ("graphtool profile build --runs 10", "graphtool profile build --trace trace.json"),
     "tune": ("graphtool tune build -o digits.tuning --budget 2s --seconds 0.05",
              "graphtool tune --check digits.tuning --seconds 0.05"),
+    "machine": ("graphtool machine -o here.json", "graphtool machine --list"),
     "check": ("graphtool check samples/digits.onnx build",
               "graphtool check digits.graph.json digits.opt.graph.json --divergence"),
     "diff": ("graphtool diff digits.graph.json digits.opt.graph.json",

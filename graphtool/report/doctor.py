@@ -10,6 +10,7 @@ import msgspec
 from graphtool import target
 from graphtool.native import cache, compiler
 from graphtool.processors import cores, cpu_flags, model, tiles_allowed
+from graphtool.report import machine
 from graphtool.report.findings import Finding, Outcome, outcome
 
 
@@ -37,7 +38,9 @@ def doctor(versions: Mapping[str, str]) -> Doctor:
         checks.append(Check("matrix unit", "its tiles may be used" if allowed else
                             "the system refuses its tiles to this process: vectors stand in for "
                             "them", allowed))
-    checks += [*_compiler_checks(), _mpi(), Check("cache", str(cache.directory()))]
+    found = _compiler_checks()
+    checks += [*found, *([_machine()] if found[0].ok else []), _mpi(),
+               Check("cache", str(cache.directory()))]
     return Doctor(all(c.ok is not False for c in checks if c.name == "compiler"), checks,
                   dict(versions))
 
@@ -45,6 +48,14 @@ def doctor(versions: Mapping[str, str]) -> Doctor:
 def _target() -> str:
     t = target.detect()
     return f"{t.name}: {t.title}, {t.lanes} f32 lanes, tiles of {t.mr}×{t.nr}"
+
+
+def _machine() -> Check:
+    """The row by which kernels are chosen, and how far the machine at hand is from it."""
+    t = target.detect()
+    known = machine.against(t)
+    far = machine.distance(known, machine.measured())
+    return Check("machine", f"{known.name}: kernels are chosen by this row; here {far} of it")
 
 
 def _features() -> str:

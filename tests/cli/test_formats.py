@@ -39,6 +39,8 @@ def test_every_format_has_the_same_code(
         case "sarif":
             results = json.loads(result.out)["runs"][0]["results"]
             assert bool([r for r in results if r["level"] == "error"]) == (code != 0)
+        case "json" | "text" if words == ["doctor"]:  # it measures
+            assert result.out
         case "json":
             assert _timeless(result.out) == _timeless(gt(*words, "--json").out)
         case "github":
