@@ -60,6 +60,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "machine": ("graphtool machine -o here.json", "graphtool machine --list"),
     "check": ("graphtool check samples/digits.onnx build",
               "graphtool check digits.graph.json digits.opt.graph.json --divergence"),
+    "debug": ("graphtool debug digits.graph.json --dim batch=1 "
+              "--commands 'break relu; run; print relu[0,0,:2]; stats; next; quit'",
+              "graphtool debug samples/digits.onnx --with c --dim batch=1 "
+              "--commands 'break --nan; run; stats logits'"),
     "diff": ("graphtool diff digits.graph.json digits.opt.graph.json",
              "graphtool diff m.graph.json trained.graph.json --format markdown"),
     "why": ("graphtool why digits.graph.json relu", "graphtool why build k4",

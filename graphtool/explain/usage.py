@@ -175,6 +175,14 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT3142": ("a graph that no repro can be made of",
                "The main program compares arrays of numbers whose sizes are known beforehand."),
     "GT3143": ("nothing to watch", "--watch looks at the files that the command line names."),
+    "GT3160": ("an unknown command of debug", "`graphtool debug` lists its commands with help."),
+    "GT3161": ("a value that debug does not have",
+               "A value is there once the run has computed it. In C only the results of kernels "
+               "exist; --with evaluator has every value of the graph."),
+    "GT3162": ("an unreadable index", "An index is as in x[0,:4]: numbers, slices, and ...."),
+    "GT3163": ("debug with sides or commands that contradict each other",
+               "--with is evaluator or c. Commands come from --commands or from stdin, which then "
+               "cannot hold the graph."),
     "GT3120": ("an unreadable option of quantise",
                "The error says which option, and how it is written."),
 }

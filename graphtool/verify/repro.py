@@ -54,7 +54,7 @@ def write_repro(module: Module, inputs: Mapping[str, Array], out: Path, target: 
     Raises UnsupportedError GT3142 for results whose sizes only a run knows, and for strings."""
     fused = module if module.graph.groups else passes.run(
         module, pipeline, supply={"target": target, "rules": rules})
-    every = _with_steps(fused)
+    every = with_steps(fused)
     programs = {"model": lower(fused, target, name="model"),
                 "steps": lower(every, target, name="steps")}
     _check(programs["model"])
@@ -104,7 +104,7 @@ def _check(program: Program) -> None:
             "part without")
 
 
-def _with_steps(module: Module) -> Module:
+def with_steps(module: Module) -> Module:
     """The module with the results of all kernels as outputs, in order, and without donations."""
     graph, names = module.graph, value_names(module.graph)
     roots = {g.root: n for g in graph.groups for n in g.members}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -57,5 +58,5 @@ def test_examples_run(gt: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
                           "-c user.name=n -c user.email=n@e.org commit -qm base"):
                 subprocess.run(["git", *words.split()], check=True)
         for line in lines:
-            result = gt(*line.split()[1:])
+            result = gt(*shlex.split(line)[1:])
             assert result.code == 0 or (result.code == 1 and verb in negative), line + result.err
