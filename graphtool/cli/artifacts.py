@@ -74,8 +74,8 @@ def page_sections(artifacts: Sequence[str], capture: str | None = None) -> list[
     from graphtool.report.page import sections
     made: list[dict[str, Any]] = []
     graphs: list[tuple[str, Any]] = []
-    for source in artifacts:
-        name, kind = Path(source).name, kind_of(source)
+    for source in _with_stages(artifacts):
+        name, kind = _called(Path(source)), kind_of(source)
         if kind == "program":
             made.append(sections.of_program(name, sources.program(source)[0]))
         elif kind == "build":
@@ -89,3 +89,17 @@ def page_sections(artifacts: Sequence[str], capture: str | None = None) -> list[
     if len(graphs) > 1:
         made.append(sections.compared(made, graphs[0], graphs[1]))
     return made
+
+
+def _with_stages(artifacts: Sequence[str]) -> list[str]:
+    """The artifacts, each build after the graphs of its stages if it was made with --keep."""
+    from graphtool.report.build_listing import kept_graphs
+    return [x for source in artifacts for x in (
+        *(map(str, kept_graphs(Path(source))) if kind_of(source) == "build" else ()), source)]
+
+
+def _called(path: Path) -> str:
+    """The name of an artifact on the page; that of a stage in a build has the build's name."""
+    kept = path.parent.name == "stages" and (path.parents[1] / "build.json").is_file()
+    return f"{path.parents[1].name}: {path.name.split('.')[0].split('-', 1)[-1]}" if kept else (
+        path.resolve().name)

@@ -171,13 +171,15 @@ def draw(graph: options.Graph, out: options.Out = None,
 
 def view(artifacts: Annotated[list[str], typer.Argument(
         metavar="A", help="Graphs, models, programs, build directories, and profiles that "
-        "`graphtool profile --json` printed. The first two graphs are also compared.")],
+        "`graphtool profile --json` printed. The first two graphs are also compared. A build that "
+        "was made with --keep brings the graphs of its stages.")],
          out: Annotated[Path, typer.Option("-o", "--out", help="The HTML file to write.")],
          capture: options.Capture = None, watch: options.Watch = False) -> None:
     """Write an HTML page of graphs, memory plans and profiles.
 
-    The page is one file that needs no network: modules open and close, a search finds nodes, and
-    every part is reached by keys. It needs the extra `view`."""
+    The page is one file that needs no network: modules open and close, a search finds nodes, the
+    stages of a model stand side by side down to the C, and every part is reached by keys. It needs
+    the extra `view`."""
     from graphtool.cli.artifacts import page_sections
     from graphtool.io import files
     from graphtool.report.page import page

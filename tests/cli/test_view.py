@@ -57,7 +57,7 @@ def test_every_artifact_has_a_part(shown: Path) -> None:
 def test_the_outline_opens_modules(shown: Path) -> None:
     text = drawn(shown)
     assert re.search(r'role="tab"[^>]*aria-selected="true"[^>]*>m\.graph\.json', text)
-    assert text.count('role="tab"') == 6  # two graphs, a memory plan, program, build, difference
+    assert text.count('role="tab"') == 7  # two graphs, a plan, program, build, difference, stages
     assert 'aria-expanded="true"' in text and text.count('<li role="treeitem"') == 18
     assert ">nodes        13 (12 compute, 1 shape)" in text
 
@@ -72,10 +72,34 @@ def test_a_search_finds_a_node(shown: Path) -> None:
 
 @needs_view
 @needs_browser
+def test_what_a_node_became_down_to_the_c(shown: Path) -> None:
+    """In the optimised graph by the model's names, in the C by the lines of its kernel."""
+    text = drawn(shown, "tab=stages&find=relu_2")
+    panes = re.findall(r'<h2>([^<]*) <small aria-live="polite">([^<]*)</small>', text)
+    assert [name for name, _ in panes] == ["m.graph.json", "opt.graph.json"]
+    assert panes[1][1].startswith("relu_2.")
+    ((opened, body),) = re.findall(r'<details class="kin" open="">(.*?)</summary>(.*?)</details>',
+                                   text, re.DOTALL)
+    assert "block3.relu" in opened and re.search(r"_kernels0\.c:\d+", body)
+    assert '<code data-line="' in body and "/* block3.conv + block3.bn + block3.relu" in body
+    assert "<dt>in build</dt>" in text and "nothing of its own" not in text
+
+
+@needs_view
+@needs_browser
 def test_a_sheet_has_plots_and_tables(shown: Path) -> None:
     text = drawn(shown, "tab=3&theme=dark")
     assert 'data-theme="dark"' in text and "<svg" in text
     assert "offset in the arena, KiB" in text and "<td>scratch of " in text
+
+
+@needs_view
+def test_a_build_brings_the_graphs_of_its_stages(gt: Cli, tmp_path: Path) -> None:
+    assert gt("build", DIGITS, "-o", tmp_path / "build", "--keep").code == 0
+    assert gt("view", tmp_path / "build", "-o", tmp_path / "x.html").code == 0
+    text = (tmp_path / "x.html").read_text()
+    assert re.findall(r'{"name":"([^"]*)","kind":"\w+"', text) == [
+        "build: import", "build: opt", "build", "difference"]
 
 
 @needs_view

@@ -17,6 +17,7 @@ from graphtool.io.weights import weight
 from graphtool.ir.graph import TensorType
 from graphtool.ir.text import value_names
 from graphtool.ir.trace import trace
+from graphtool.loops.program import runs
 from graphtool.report import page as pages
 from graphtool.report.page import need_view, page
 from graphtool.report.page.facts import BINS, Facts, figures
@@ -139,6 +140,16 @@ def test_weights_in_figures() -> None:
     assert len(figures(weight(np.arange(10**6)))) == 2
 
 
+@pytest.mark.parametrize("data", [
+    np.full(3, np.finfo(np.float32).min), np.array([1e300, -1e300, 1.7e308, -1.7e308]),
+    np.array([5e-324, 0.0]), np.array([1.0, np.nextafter(1.0, 2.0)]), np.zeros(1, np.float32),
+    np.array([2**63 - 1, -2**63])])
+def test_ranges_at_the_ends_of_a_type(data: np.ndarray[Any, Any]) -> None:
+    """All elements of a mask are often the least number of its type."""
+    line, bars = figures(weight(data))
+    assert "nan" not in line.partition(",")[0] and len(bars.strip()) == BINS and "█" in bars
+
+
 def test_kernels_and_what_they_were_chosen_over() -> None:
     m = passes.run(import_source(DIGITS))
     facts = Facts(m, value_names(m.graph))
@@ -167,3 +178,43 @@ def test_two_graphs_know_their_difference() -> None:
     found = compared(made, ("a", a), ("b", b))
     assert made[0]["changes"] == {} and made[1]["changes"] == {"neg": "added"}
     assert found["lines"][0].startswith("+ neg: neg")
+
+
+def test_the_c_of_each_kernel() -> None:
+    """Each function once, with the line where its comment stands, by the names of its nodes."""
+    from graphtool.emit.c import emit
+    from graphtool.lower import lower
+    from graphtool.report.page import code
+    from graphtool.target import detect
+    program = lower(passes.run(import_source(DIGITS)), detect())
+    made = code.of_program(program)
+    texts = emit(program)
+    assert [k["kernel"] for k in made["kernels"]] == [s.kernel for s in runs(program.steps)]
+    for kernel, c in made["code"].items():
+        lines = texts[c["file"]].splitlines()[c["line"] - 1:]
+        assert c["text"] == "\n".join(lines[:c["text"].count("\n") + 1])
+        assert len(re.findall(rf"^void {program.name}_{kernel}\(", c["text"], re.M)) == 1
+    head = made["kernels"][-1]
+    assert head["of"] == ["head"] and head["label"] == "head"
+    assert made["code"][head["kernel"]]["text"].startswith("/* head  (samples/digits.py:52")
+
+
+def test_a_node_carries_the_names_that_it_was_made_from() -> None:
+    before = import_source(DIGITS)
+    after = passes.run(before)
+    first, last = ({name for n in m.graph.nodes for name in Facts(m, value_names(m.graph)).of(n)[
+        "of"]} for m in (before, after))
+    assert last <= first and {"block1.relu", "pool", "head"} <= last
+
+
+def test_state_is_beside_what_it_belongs_to() -> None:
+    """An input or output with the name of a module is in it."""
+    pytest.importorskip("fast_sugiyama")
+    from graphtool.report.page.tree import graph_data
+    from graphtool.transforms.training import Recipe, training
+    step = training(import_source(DIGITS), Recipe("cross_entropy", ("params",), "sgd"))
+    data = graph_data(step)
+    home = {item: g["name"] for g in data["groups"] for layer in g["layers"] for item, _ in layer
+            if isinstance(item, int)}
+    rows = {row["name"]: home[i] for i, row in enumerate(data["nodes"]) if row["op"] == "input"}
+    assert rows["image"] == "" and rows["block1.conv.weight"] == "conv"

@@ -14,7 +14,8 @@ from typing import Any
 
 from graphtool.errors import UsageError
 
-SCRIPTS = ("layout.js", "draw.js", "panels.js", "page.js")  # in this order, as one
+# in this order, as one
+SCRIPTS = ("layout.js", "draw.js", "pane.js", "stages.js", "panels.js", "page.js")
 PACKAGES = ("fast_sugiyama", "vl_convert")
 
 

@@ -1,43 +1,95 @@
-// Draws what is in view onto the canvas, when something has changed.
+// Draws what is in view onto each pane's canvas, when something has changed.
+let colours = {};
+const COLOURS = ["back", "text", "faint", "line", "edge", "accent", "module", "compute", "shape",
+  "memory", "control", "data", "input", "output", "added", "removed", "changed", "kin"];
+
+function read() {
+  const style = getComputedStyle(document.documentElement);
+  for (const name of COLOURS) colours[name] = style.getPropertyValue("--" + name).trim();
+  for (const p of panes) p.stale = true;
+}
+
 function paint() {
   requestAnimationFrame(paint);
-  if (glide) step();
-  if (!stale || !now || !now.graph) return;
-  stale = false;
-  const ratio = devicePixelRatio || 1, w = canvas.clientWidth, h = canvas.clientHeight;
-  if (canvas.width !== w * ratio || canvas.height !== h * ratio) {
-    canvas.width = w * ratio;
-    canvas.height = h * ratio;
+  for (const p of panes) {
+    if (p.glide) p.step();
+    if (p.stale) draw(p);
   }
+}
+
+const MUCH = 3000, AGE = 3000, REST = 120; // what is in view; ms
+
+function draw(p) { // much of it is moved as a picture, and drawn anew now and then, and at rest
+  p.stale = false;
+  const {canvas, pen, view, held} = p, now = performance.now();
+  const ratio = devicePixelRatio || 1, w = canvas.clientWidth, h = canvas.clientHeight;
+  if (canvas.width !== Math.round(w * ratio) || canvas.height !== Math.round(h * ratio)) {
+    canvas.width = Math.round(w * ratio);
+    canvas.height = Math.round(h * ratio);
+  } else if (held && now - held.at < AGE && now - p.begun < AGE
+    && view.k < 1.6 * held.k && view.k > 0.6 * held.k
+    && (view.x !== held.x || view.y !== held.y || view.k !== held.k)) {
+    const k = view.k / held.k;
+    pen.setTransform(1, 0, 0, 1, 0, 0);
+    pen.clearRect(0, 0, canvas.width, canvas.height);
+    pen.drawImage(held.picture, (view.x - k * held.x) * ratio, (view.y - k * held.y) * ratio,
+      canvas.width * k, canvas.height * k);
+    clearTimeout(p.rest);
+    p.rest = setTimeout(() => { p.held = null; p.stale = true; }, REST);
+    return;
+  }
+  p.begun = now;
+  const count = fresh(p, ratio, w, h);
+  p.held = null;
+  if (count < MUCH) return;
+  const picture = held?.picture || document.createElement("canvas");
+  picture.width = canvas.width;
+  picture.height = canvas.height;
+  picture.getContext("2d").drawImage(canvas, 0, 0);
+  p.held = {...view, picture, at: now};
+}
+
+function fresh(p, ratio, w, h) { // draws what is in view, and returns how much that is
+  const {pen, view} = p;
   pen.setTransform(ratio, 0, 0, ratio, 0, 0);
   pen.clearRect(0, 0, w, h);
   pen.setTransform(ratio * view.k, 0, 0, ratio * view.k, ratio * view.x, ratio * view.y);
   const left = -view.x / view.k, top = -view.y / view.k;
   const right = left + w / view.k, bottom = top + h / view.k;
   const inside = b => b.x < right && b.x + b.w > left && b.y < bottom && b.y + b.h > top;
-  for (const b of boxes.values()) if (b.open && inside(b)) frame(b);
-  if (view.k < FAR) return far(inside, left, top, right, bottom);
-  pen.lineWidth = 1.2;
-  for (const r of routes)
-    if (r.left < right && r.right > left && r.top < bottom && r.bottom > top) edge(r);
-  for (const b of boxes.values()) if (!b.open && !b.bend && inside(b)) node(b);
+  for (const b of p.boxes.values()) if (b.open && inside(b)) frame(p, b);
+  const routes = p.routes.filter(
+    r => r.left < right && r.right > left && r.top < bottom && r.bottom > top);
+  if (view.k < FAR) far(p, inside, routes);
+  else {
+    pen.lineWidth = 1.2;
+    for (const r of routes) edge(p, r);
+    for (const b of p.boxes.values()) if (!b.open && !b.bend && inside(b)) node(p, b);
+  }
+  return routes.length;
 }
 
-function far(inside, left, top, right, bottom) { // too small for words: a path for each colour
+function far(p, inside, routes) { // too small for words: a path for each colour
+  const {pen} = p;
   pen.strokeStyle = colours.edge;
-  pen.lineWidth = 1 / view.k / 2;
+  pen.lineWidth = 1 / p.view.k / 2;
   pen.beginPath();
   for (const r of routes) {
-    if (r.left > right || r.right < left || r.top > bottom || r.bottom < top) continue;
-    pen.moveTo(...r.points[0]);
-    pen.lineTo(...r.points.at(-1));
+    pen.moveTo(r.points[0][0], r.points[0][1]);
+    for (const [x, y, gutter] of r.points) if (gutter !== undefined) {
+      pen.lineTo(gutter, r.bottom - 30);
+      pen.lineTo(gutter, y);
+    }
+    const [x, y] = r.points.at(-1);
+    pen.lineTo(x, y);
   }
   pen.stroke();
   const paths = new Map();
-  for (const b of boxes.values()) {
+  for (const b of p.boxes.values()) {
     if (b.open || b.bend || !inside(b)) continue;
-    const kind = typeof b.item === "number" ? now.graph.nodes[b.item].kind : "faint";
-    const colour = b.item === chosen || found.has(b.item) ? colours.accent : colours[kind];
+    const kind = typeof b.item === "number" ? p.graph.nodes[b.item].kind : "faint";
+    const colour = b.item === p.chosen || p.found.has(b.item) ? colours.accent
+      : p.kin.has(b.item) ? colours.kin : colours[kind];
     if (!paths.has(colour)) paths.set(colour, new Path2D());
     paths.get(colour).rect(b.x, b.y, b.w, b.h);
   }
@@ -47,25 +99,29 @@ function far(inside, left, top, right, bottom) { // too small for words: a path 
   }
 }
 
-function frame(b) {
+function frame(p, b) {
+  const {pen} = p;
   pen.fillStyle = colours.module;
-  round(b, 10);
+  round(pen, b, 10);
   pen.fill();
-  outline(b, colours.line);
-  if (view.k * 13 < 5 || b.depth === 0) return;
+  outline(p, b, colours.line);
+  if (p.view.k * 13 < 5 || b.depth === 0) return;
   pen.fillStyle = colours.faint;
   pen.font = "600 12px system-ui, sans-serif";
-  pen.fillText(label(now.graph, b.item), b.x + 10, b.y + 17, b.w - 20);
+  pen.fillText(label(p.graph, b.item), b.x + 10, b.y + 17, b.w - 20);
 }
 
-function node(b) {
-  const g = now.graph, x = typeof b.item === "number" ? g.nodes[b.item] : null;
+function node(p, b) {
+  const {pen, graph: g} = p, x = typeof b.item === "number" ? g.nodes[b.item] : null;
   pen.fillStyle = x ? colours[x.kind] || colours.compute : colours.back;
-  round(b, 6);
+  round(pen, b, 6);
   pen.fill();
-  const change = x && now.changes && now.changes[x.name];
-  outline(b, change ? colours[change] || colours.changed : colours.line, change ? 3 : 1);
-  if (view.k * 12 < 5) return;
+  const change = x && !p.titled && p.section.changes && p.section.changes[x.name];
+  const part = x && p.section.parts && p.section.parts[x.name];
+  if (part) outline(p, b, ...part === "first" ? [colours.removed, 5] : [colours.changed, 2]);
+  else if (p.section.parts) outline(p, b, colours.line);
+  else outline(p, b, change ? colours[change] || colours.changed : colours.line, change ? 3 : 1);
+  if (p.view.k * 12 < 5) return;
   pen.fillStyle = colours.text;
   pen.font = x ? "600 12px system-ui, sans-serif" : "italic 600 12px system-ui, sans-serif";
   pen.fillText(x ? x.op : label(g, b.item), b.x + 8, b.y + (x ? 14 : 21), b.w - 16);
@@ -75,30 +131,36 @@ function node(b) {
   pen.fillText(x.name, b.x + 8, b.y + 27, b.w - 16);
 }
 
-function outline(b, colour, width = 1) {
-  const on = b.item === chosen, hit = found.has(b.item), nodes = now.graph.nodes;
-  const kernel = typeof chosen === "number" && nodes[chosen].fused;
+function outline(p, b, colour, width = 1) {
+  const {pen} = p, nodes = p.graph.nodes;
+  const on = b.item === p.chosen, hit = p.found.has(b.item), kin = p.kin.has(b.item);
+  const kernel = typeof p.chosen === "number" && nodes[p.chosen].fused;
   const mate = kernel && typeof b.item === "number" && nodes[b.item].fused === kernel;
-  pen.strokeStyle = on || hit || mate ? colours.accent : colour;
-  pen.lineWidth = on ? 3 : hit || mate ? 2 : width;
-  if (mate && !on) pen.setLineDash([5, 3]); // computed by the same kernel as the chosen node
+  pen.strokeStyle = on || hit || mate ? colours.accent : kin ? colours.kin : colour;
+  pen.lineWidth = on || kin ? 3 : hit || mate ? 2 : width;
+  if (mate && !on && !kin) pen.setLineDash([5, 3]); // in the same kernel as the chosen node
   pen.stroke();
   pen.setLineDash([]);
 }
 
-function round(b, r) {
+function round(pen, b, r) {
   pen.beginPath();
   pen.roundRect(b.x, b.y, b.w, b.h, r);
 }
 
-function edge(r) {
-  const on = chosen !== null && (r.from === chosen || r.to === chosen);
+function edge(p, r) {
+  const {pen} = p, on = p.chosen !== null && (r.from === p.chosen || r.to === p.chosen);
   pen.strokeStyle = on ? colours.accent : colours.edge;
   pen.beginPath();
-  pen.moveTo(...r.points[0]);
+  pen.moveTo(r.points[0][0], r.points[0][1]);
   for (let i = 1; i < r.points.length; i++) {
-    const [x0, y0] = r.points[i - 1], [x1, y1] = r.points[i], bend = Math.max(12, (y1 - y0) / 2);
-    pen.bezierCurveTo(x0, y0 + bend, x1, y1 - bend, x1, y1);
+    const [x0, y0] = r.points[i - 1], [x1, y1, gutter] = r.points[i];
+    const bend = Math.max(12, (y1 - y0) / 2);
+    if (gutter !== undefined && y1 < y0) { // up between two columns
+      const way = [[x0, y0 + 14], [gutter, y0 + 14], [gutter, y1 - 18], [x1, y1 - 18], [x1, y1]];
+      for (let n = 1; n < way.length; n++) pen.arcTo(...way[n - 1], ...way[n], 8);
+      pen.lineTo(x1, y1);
+    } else pen.bezierCurveTo(x0, y0 + bend, x1, y1 - bend, x1, y1);
   }
   pen.stroke();
   const [x, y] = r.points.at(-1);
@@ -108,7 +170,7 @@ function edge(r) {
   pen.lineTo(x - 4, y - 7);
   pen.lineTo(x + 4, y - 7);
   pen.fill();
-  if (on && r.text && view.k > 0.5) {
+  if (on && r.text && p.view.k > 0.5) {
     const [a, b] = r.points[0];
     pen.font = "10px ui-monospace, monospace";
     pen.fillStyle = colours.accent;

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from graphtool.io.weights import Weight
-from graphtool.ir.graph import Group, Module, Node, Value, is_constant
+from graphtool.ir.graph import Group, Module, Node, Value, is_constant, names_of
 from graphtool.ir.plan import of_plan
 from graphtool.ir.text import attr_text, literal_text, shown_attrs
 
@@ -35,9 +35,15 @@ class Facts:
                 "attrs": ", ".join(f"{k}={attr_text(x)}" for k, x in shown_attrs(node).items()
                                    if k != "plan"),
                 "at": at.at if at else node.where, "text": at.text if at else "",
+                "of": self.carried(node),
                 "fused": group.root.hint if group else "", "rivals": self.rivals(node),
                 "history": [line for v in node.outputs[:1]
                             for line in self.module.history.get(v.hint, ())]}
+
+    def carried(self, node: Node) -> list[str]:
+        """The author's names of what it computes, if they say more than its own name does."""
+        found = list(names_of(node))
+        return [] if found == [self.names[v] for v in node.outputs[:1]] else found
 
     def operand(self, x: Any) -> list[str]:
         """An operand with its type; below a weight, its least, mean and greatest value and a
@@ -74,7 +80,10 @@ def figures(weight: Weight) -> list[str]:
     data = data[np.isfinite(data)]
     if not data.size:
         return []
-    counts, _ = np.histogram(data, BINS)
+    low, span = data.min() / 2, data.max() / 2 - data.min() / 2  # halves: the range may overflow
+    places = (data / 2 - low) / span if span > 0 else np.full(data.shape, 0.5)
+    counts = np.bincount(np.minimum((places * BINS).astype(int), BINS - 1), minlength=BINS)
     bars = "".join(BARS[int(c * (len(BARS) - 1) / counts.max() + 0.5)] for c in counts)
-    return [f"  {data.min():.3g} … {data.max():.3g}, mean {data.mean():.3g} ± {data.std():.3g}",
-            f"  {bars}"]
+    with np.errstate(over="ignore", invalid="ignore"):
+        return [f"  {data.min():.3g} … {data.max():.3g}, mean {data.mean():.3g} ± {data.std():.3g}",
+                f"  {bars}"]

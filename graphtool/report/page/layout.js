@@ -2,18 +2,8 @@
 // The graph is laid out from the layers that the page comes with: only sizes are added up here.
 const page = JSON.parse(document.getElementById("data").textContent);
 const $ = id => document.getElementById(id);
-const canvas = $("canvas"), pen = canvas.getContext("2d");
+let aspect = 1.5; // of the pane that is laid out: its width over its height
 const GAP = 26, ROW = 46, PAD = 16, HEAD = 24, HIGH = 34, MOST = 400, FAR = 0.2;
-let now = null, view = {x: 0, y: 0, k: 1}, chosen = null, found = new Set(), stale = true;
-let colours = {}, boxes = new Map(), routes = [], glide = null;
-
-function read() {
-  const style = getComputedStyle(document.documentElement);
-  for (const name of ["back", "text", "faint", "line", "edge", "accent", "module", "compute",
-    "shape", "memory", "control", "data", "input", "output", "added", "removed", "changed"])
-    colours[name] = style.getPropertyValue("--" + name).trim();
-  stale = true;
-}
 
 function prepare(section) {
   const g = section.graph;
@@ -33,11 +23,15 @@ function prepare(section) {
     x.path = new Map(x.bends.map(([a, b, ...rest]) => [a + ">" + b, rest]));
   }
   for (const [a, b] of g.edges) { g.next[a].push(b); g.before[b].push(a); }
-  let shown = g.groups[0].children.length; // open what fits the first look
-  for (const x of g.groups.slice(1)) {
-    if (!g.byKey.get(x.parent).open || shown + x.children.length > 90) continue;
-    x.open = true;
-    shown += x.children.length;
+  let shown = g.groups[0].children.length; // open what fits the first look, modules like others
+  for (let level = [g.groups[0]]; level.length;) {
+    const next = level.flatMap(x => x.children.filter(c => typeof c === "string"))
+      .map(key => g.byKey.get(key));
+    const more = next.reduce((sum, x) => sum + x.children.length, 0);
+    if (shown + more > 50) break;
+    for (const x of next) x.open = true;
+    shown += more;
+    level = next;
   }
 }
 
@@ -58,69 +52,98 @@ function sized(g, item) {
     const name = label(g, item), op = x ? "" : g.nodes[item].op;
     return {w: Math.min(240, Math.max(70, 7.2 * Math.max(name.length, op.length) + 20)), h: HIGH};
   }
-  const places = new Map();
-  let y = HEAD + PAD, low = 0, high = 0, room = ROW;
   const rows = x.layers.map(layer => layer.map(([one]) => sized(g, one)));
   const wide = rows.flat().filter(s => s.w > 8).map(s => s.w + GAP).sort((a, b) => a - b);
   const unit = wide[Math.floor(0.8 * wide.length)] || ROW; // what 72 of the layout stands for
-  for (const [number, layer] of x.layers.entries()) {
-    const sizes = rows[number];
-    const tall = Math.max(...sizes.map(s => s.h));
-    let right = -Infinity, drift = 0;
-    const xs = layer.map(([, at], i) => {
-      const want = at / 72 * unit - sizes[i].w / 2;
-      const left = Math.max(want, right + GAP);
-      right = left + sizes[i].w;
-      drift += left - want;
-      return left;
-    });
-    drift /= xs.length;
-    layer.forEach(([one], i) => {
-      const left = xs[i] - drift;
-      const {w, h} = thin(one) ? {w: 8, h: tall} : sizes[i]; // a bend is as tall as its layer
-      places.set(one, {x: left, y: y + (tall - h) / 2, ...sizes[i], w, h});
-      low = Math.min(low, left);
-      high = Math.max(high, left + sizes[i].w);
-    });
-    room = layer.every(([one]) => thin(one)) ? ROW / 3 : ROW;
-    y += tall + room;
+  const lines = x.layers.map((layer, i) => line(layer, rows[i], unit));
+  const places = new Map();
+  let left = PAD, high = 0;
+  for (const [number, column] of columns(lines).entries()) {
+    const low = Math.min(...column.map(l => l.low)), gutter = number ? left - GAP : undefined;
+    let y = HEAD + PAD;
+    for (const [i, l] of column.entries()) {
+      for (const s of l.items) places.set(s.one, {...s.size, x: left + s.left - low,
+        y: y + (l.tall - s.h) / 2, w: s.w, h: s.h, gutter: i ? undefined : gutter});
+      y += l.tall + l.room;
+    }
+    left += Math.max(...column.map(l => l.high)) - low + 2 * GAP;
+    high = Math.max(high, y - column.at(-1).room);
   }
-  for (const p of places.values()) p.x += PAD - low;
-  return {w: Math.max(high - low + 2 * PAD, 7.2 * label(g, item).length + 2 * PAD),
-    h: y - room + PAD, places};
+  return {w: Math.max(left - 2 * GAP + PAD, 7.2 * label(g, item).length + 2 * PAD),
+    h: high + PAD, places};
 }
 
-function layout() {
-  const g = now.graph, root = g.groups[0].key;
-  boxes = new Map();
-  const put = (item, size, x, y, depth) => {
-    boxes.set(item, {item, x, y, w: size.w, h: size.h, depth, open: !!size.places});
+function line(layer, sizes, unit) { // a layer from left to right
+  const tall = Math.max(...sizes.map(s => s.h));
+  let right = -Infinity, drift = 0;
+  const xs = layer.map(([, at], i) => {
+    const want = at / 72 * unit - sizes[i].w / 2;
+    const left = Math.max(want, right + GAP);
+    right = left + sizes[i].w;
+    drift += left - want;
+    return left;
+  });
+  drift /= xs.length;
+  const items = layer.map(([one], i) => { // a bend is as tall as its layer
+    const {w, h} = thin(one) ? {w: 8, h: tall} : sizes[i];
+    return {one, left: xs[i] - drift, w, h, size: sizes[i]};
+  });
+  return {items, tall, room: layer.every(([one]) => thin(one)) ? ROW / 3 : ROW,
+    low: items[0].left, high: Math.max(...items.map(s => s.left + s.w))};
+}
+
+function columns(lines) { // a long chain goes on at the top of the next column
+  const total = lines.reduce((sum, l) => sum + l.tall + l.room, 0);
+  const width = Math.max(...lines.map(l => l.high)) - Math.min(...lines.map(l => l.low)) + 2 * GAP;
+  const count = Math.min(Math.round(Math.sqrt(aspect * total / width)), Math.floor(lines.length / 2));
+  if (count < 2 || total < 900) return [lines];
+  const out = [[]];
+  let y = 0;
+  for (const [i, l] of lines.entries()) {
+    const want = out.length * total / count, slack = 0.12 * total / count;
+    const thinner = lines[i + 1] && lines[i + 1].items.length < l.items.length;
+    if (out.length < count && out.at(-1).length > 1
+      && (y > want + slack || y > want - slack && l.items.length === 1
+        || y > want && !thinner)) out.push([]);
+    out.at(-1).push(l);
+    y += l.tall + l.room;
+  }
+  return out;
+}
+
+function layout(p) {
+  const g = p.graph, root = g.groups[0].key;
+  aspect = p.aspect;
+  p.boxes = new Map();
+  const put = (item, size, x, y, depth, gutter) => {
+    p.boxes.set(item, {item, x, y, w: size.w, h: size.h, depth, gutter, open: !!size.places});
     if (!size.places) return;
-    for (const [one, p] of size.places) {
-      if (thin(one))
-        boxes.set(item + one, {bend: true, x: x + p.x, y: y + p.y, w: p.w, h: p.h});
-      else put(one, p, x + p.x, y + p.y, depth + 1);
+    for (const [one, s] of size.places) {
+      const gutter = s.gutter === undefined ? undefined : x + s.gutter;
+      if (thin(one)) p.boxes.set(item + one, {bend: true, x: x + s.x, y: y + s.y, w: s.w, h: s.h,
+        gutter});
+      else put(one, s, x + s.x, y + s.y, depth + 1, gutter);
     }
   };
   put(root, sized(g, root), 0, 0, 0);
   const seen = new Set();
-  routes = [];
+  p.routes = [];
   for (const [a, b, text, at, x, y] of g.edges) {
-    if (!boxes.get(at)?.open) continue;
-    const from = visible(a), to = visible(b), key = from + ">" + to;
+    if (!p.boxes.get(at)?.open) continue;
+    const from = visible(g, a), to = visible(g, b), key = from + ">" + to;
     if (from === to || seen.has(key)) continue;
     seen.add(key);
-    const s = boxes.get(from), t = boxes.get(to);
+    const s = p.boxes.get(from), t = p.boxes.get(to);
     const points = [[s.x + s.w / 2, s.y + s.h],
-      ...climb(g, a, at).flatMap(([key, item]) => bends(g, key, item, "po" + a)),
-      ...bends(g, at, x, y).slice(0, -1),
-      ...climb(g, b, at).reverse().flatMap(([key, item]) => bends(g, key, "pi" + a, item, true)),
+      ...climb(g, a, at).flatMap(([key, item]) => bends(p, key, item, "po" + a)),
+      ...bends(p, at, x, y).slice(0, -1),
+      ...climb(g, b, at).reverse().flatMap(([key, item]) => bends(p, key, "pi" + a, item, true)),
       [t.x + t.w / 2, t.y]];
-    const ys = points.map(p => p[1]), xs = points.map(p => p[0]);
-    routes.push({from, to, text, points, top: Math.min(...ys) - 30, bottom: Math.max(...ys) + 30,
-      left: Math.min(...xs) - 60, right: Math.max(...xs) + 60});
+    const ys = points.map(q => q[1]), xs = points.flatMap(q => q[2] ? [q[0], q[2]] : [q[0]]);
+    p.routes.push({from, to, text, points, top: Math.min(...ys) - 30,
+      bottom: Math.max(...ys) + 30, left: Math.min(...xs) - 60, right: Math.max(...xs) + 60});
   }
-  stale = true;
+  p.stale = true;
 }
 
 function climb(g, item, top) { // the modules around a node below `top`, with what it is in each
@@ -132,16 +155,15 @@ function climb(g, item, top) { // the modules around a node below `top`, with wh
   return out;
 }
 
-function bends(g, key, from, to, first = false) { // the points of an edge within an open module
-  if (!boxes.get(key)?.open) return [];
-  const path = g.byKey.get(key).path;
+function bends(p, key, from, to, first = false) { // the points of an edge within an open module
+  if (!p.boxes.get(key)?.open) return [];
+  const path = p.graph.byKey.get(key).path;
   const way = path.get(from + ">" + to) || (path.get(to + ">" + from) || []).slice().reverse();
-  return (first ? [from, ...way] : [...way, to]).map(n => boxes.get(thin(n) ? key + n : n))
-    .flatMap(q => [[q.x + q.w / 2, q.y], [q.x + q.w / 2, q.y + q.h]]);
+  return (first ? [from, ...way] : [...way, to]).map(n => p.boxes.get(thin(n) ? key + n : n))
+    .flatMap(q => [[q.x + q.w / 2, q.y, q.gutter], [q.x + q.w / 2, q.y + q.h]]);
 }
 
-function visible(item) {
-  const g = now.graph;
+function visible(g, item) { // the item itself, or the outermost closed module around it
   let rep = item;
   for (let key = g.home.get(item); key !== undefined; key = g.home.get(key))
     if (!g.byKey.get(key).open) rep = key;

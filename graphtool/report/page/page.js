@@ -1,78 +1,21 @@
-// What the mouse and the keys do.
-function fit(b = boxes.get(now.graph.groups[0].key), most = 1) {
-  const w = canvas.clientWidth, h = canvas.clientHeight;
-  const k = Math.min(most, (w - 40) / b.w, (h - 40) / b.h);
-  aim({k, x: w / 2 - k * (b.x + b.w / 2), y: h / 2 - k * (b.y + b.h / 2)});
-}
-
-function start() { // the whole width and the top, where the whole would be too small to read
-  const b = boxes.get(now.graph.groups[0].key), w = canvas.clientWidth, h = canvas.clientHeight;
-  const k = Math.min(1.1, Math.max((w - 40) / b.w, 0.3), Math.max((h - 40) / b.h, 0.8));
-  view = {k, x: w / 2 - k * (b.x + b.w / 2), y: Math.max(20, (h - k * b.h) / 2)};
-}
-
-function aim(to) {
-  if (matchMedia("(prefers-reduced-motion: reduce)").matches) { view = to; stale = true; return; }
-  glide = {from: {...view}, to, begun: performance.now()};
-}
-
-function step() {
-  const t = Math.min(1, (performance.now() - glide.begun) / 160), e = t * (2 - t);
-  for (const n of ["x", "y", "k"]) view[n] = glide.from[n] + e * (glide.to[n] - glide.from[n]);
-  if (t === 1) glide = null;
-  stale = true;
-}
-
-function zoom(factor, x = canvas.clientWidth / 2, y = canvas.clientHeight / 2) {
-  glide = null;
-  const k = Math.min(4, Math.max(0.01, view.k * factor));
-  view = {k, x: x - (x - view.x) * k / view.k, y: y - (y - view.y) * k / view.k};
-  stale = true;
-}
-
-function at(event) {
-  const r = canvas.getBoundingClientRect();
-  const x = (event.clientX - r.left - view.x) / view.k, y = (event.clientY - r.top - view.y) / view.k;
-  let hit = null;
-  for (const b of boxes.values())
-    if (!b.bend && b.x <= x && x <= b.x + b.w && b.y <= y && y <= b.y + b.h
-      && b.depth > (hit ? hit.depth : 0)) hit = b;
-  return hit ? hit.item : null;
-}
-
-function toggle(key) {
-  const g = now.graph, x = g.byKey.get(key), before = boxes.get(key);
-  if (!x || x.parent === null) return;
-  x.open = !x.open;
-  layout();
-  const b = boxes.get(key);
-  if (before && b) { view.x += (before.x - b.x) * view.k; view.y += (before.y - b.y) * view.k; }
+// Tabs, and what the keys do.
+function activate(p) { // the keys, the outline and the details are for this pane from now on
+  if (pane === p) return;
+  pane = p;
+  for (const q of panes) q.element.classList.toggle("on", panes.length > 1 && q === p);
+  describe(p.chosen);
   tree();
 }
 
-function reveal(item) {
-  const g = now.graph;
-  let changed = false;
-  for (let key = g.home.get(item); key !== undefined; key = g.home.get(key)) {
-    const x = g.byKey.get(key);
-    changed ||= !x.open;
-    x.open = true;
-  }
-  if (changed) { layout(); tree(); }
-}
-
 function choose(item, go = true) {
-  chosen = item;
-  stale = true;
+  const p = pane;
+  p.chosen = item;
+  p.stale = true;
   if (item !== null && item !== undefined) {
-    reveal(item);
-    const b = boxes.get(item), k = Math.max(view.k, 0.7);
-    const sx = b.x * view.k + view.x, sy = b.y * view.k + view.y;
-    const out = sx < 0 || sy < 0 || sx + b.w * view.k > canvas.clientWidth
-      || sy + b.h * view.k > canvas.clientHeight;
-    if (go && out) aim({k, x: canvas.clientWidth / 2 - k * (b.x + b.w / 2),
-      y: canvas.clientHeight / 2 - k * (b.y + b.h / 2)});
+    p.reveal([item]);
+    if (go) p.show(item);
   }
+  mark(item === null ? [] : members(p.graph, item).flatMap(i => called(p.graph.nodes[i])), p);
   describe(item);
   for (const li of document.querySelectorAll("#outline [role=treeitem]"))
     li.setAttribute("aria-selected", String(li.dataset.item === String(item)));
@@ -80,29 +23,22 @@ function choose(item, go = true) {
 }
 
 function walk(key) {
-  const g = now.graph;
+  const g = pane.graph, chosen = pane.chosen;
   if (chosen === null) return choose(g.groups[0].children[0]);
   const links = (lists, back) => {
     if (typeof chosen === "number") return lists[chosen];
-    return g.edges.filter(e => visible(e[back ? 1 : 0]) === chosen).map(e => e[back ? 0 : 1]);
+    return g.edges.filter(e => visible(g, e[back ? 1 : 0]) === chosen).map(e => e[back ? 0 : 1]);
   };
   const near = {ArrowDown: () => links(g.next, false), ArrowUp: () => links(g.before, true),
     ArrowRight: () => sibling(1), ArrowLeft: () => sibling(-1)}[key]();
-  const to = near.map(visible).find(x => x !== chosen);
+  const to = near.map(x => visible(g, x)).find(x => x !== chosen);
   if (to !== undefined) choose(to);
 }
 
 function sibling(by) {
-  const all = now.graph.byKey.get(now.graph.home.get(chosen))?.children || [];
-  const next = all[all.indexOf(chosen) + by];
+  const all = pane.graph.byKey.get(pane.graph.home.get(pane.chosen))?.children || [];
+  const next = all[all.indexOf(pane.chosen) + by];
   return next === undefined ? [] : [next];
-}
-
-function everyGroup(open) {
-  for (const x of now.graph.groups) x.open = open || x.parent === null;
-  layout();
-  tree();
-  fit();
 }
 
 function theme() {
@@ -111,19 +47,51 @@ function theme() {
   read();
 }
 
+function show(tab) {
+  const drawn = tab.part !== "sheet", main = document.querySelector("main");
+  main.classList.toggle("sheet", !drawn);
+  for (const b of $("tabs").children) {
+    b.setAttribute("aria-selected", String(b.tab === tab));
+    b.setAttribute("tabindex", b.tab === tab ? 0 : -1);
+  }
+  for (const name of ["search", "fit", "open", "close"]) $(name).disabled = !drawn;
+  pane = null;
+  panes = [];
+  $("graphs").replaceChildren();
+  if (!drawn) return sheet(tab.section);
+  if (tab.part === "stages") beside(tab.shown);
+  else {
+    panes = [new Pane(tab.section, false)];
+    $("graphs").replaceChildren(panes[0].element);
+  }
+  if (panes.length) activate(panes[0]); // first, as the panel of details takes room
+  for (const p of panes) p.start();
+}
+
 const keys = {
-  "/": () => $("search").focus(), "0": () => fit(), "+": () => zoom(1.25), "=": () => zoom(1.25),
-  "-": () => zoom(0.8), e: () => everyGroup(true), c: () => everyGroup(false), d: theme,
+  "/": () => $("search").focus(), "0": () => pane.fit(), "+": () => pane.zoom(1.25),
+  "=": () => pane.zoom(1.25), "-": () => pane.zoom(0.8), e: () => pane.every(true),
+  c: () => pane.every(false), d: theme,
   Escape: () => { choose(null); seek(""); $("search").value = ""; },
-  Enter: () => typeof chosen === "string" && toggle(chosen)};
+  Enter: () => typeof pane.chosen === "string" && pane.toggle(pane.chosen)};
 document.addEventListener("keydown", event => {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
-  if (event.target === $("search")) {
-    if (event.key === "Escape") { keys.Escape(); canvas.focus(); }
+  const at = event.target;
+  if (at === $("search")) {
+    if (event.key === "Escape" && pane) { keys.Escape(); pane.canvas.focus(); }
     return;
   }
-  if (event.target.tagName === "BUTTON" && event.key === "Enter") return;
-  if (!now.graph || document.querySelector("main").classList.contains("sheet")) {
+  if (at.role === "tab" && ["ArrowLeft", "ArrowRight"].includes(event.key)) {
+    const by = event.key === "ArrowRight" ? 1 : tabs.length - 1;
+    const next = $("tabs").children[([...$("tabs").children].indexOf(at) + by) % tabs.length];
+    next.click();
+    next.focus();
+    return;
+  }
+  if (at.closest("#outline") && climbTree(event)) return;
+  const pressed = event.key === "Enter" || event.key === " " || event.key.startsWith("Arrow");
+  if (at.closest("button, summary, .scroll, #detail, #sheet") && pressed) return;
+  if (!pane) {
     if (event.key === "d") theme();
     return;
   }
@@ -138,40 +106,11 @@ $("search").addEventListener("keydown", event => {
   if (hits.length) choose(hits[turn++ % hits.length]);
   seek($("search").value);
 });
-let drag = null;
-canvas.addEventListener("pointerdown", event => {
-  drag = {x: event.clientX, y: event.clientY, moved: false};
-  glide = null;
-  canvas.setPointerCapture(event.pointerId);
-});
-canvas.addEventListener("pointermove", event => {
-  if (!drag) return;
-  const dx = event.clientX - drag.x, dy = event.clientY - drag.y;
-  if (!drag.moved && Math.hypot(dx, dy) < 3) return;
-  drag = {x: event.clientX, y: event.clientY, moved: true};
-  view.x += dx;
-  view.y += dy;
-  stale = true;
-});
-canvas.addEventListener("pointerup", event => {
-  if (drag && !drag.moved) choose(at(event), false);
-  drag = null;
-});
-canvas.addEventListener("dblclick", event => {
-  const item = at(event);
-  if (typeof item === "string") toggle(item);
-});
-canvas.addEventListener("wheel", event => {
-  event.preventDefault();
-  const r = canvas.getBoundingClientRect();
-  zoom(Math.exp(-event.deltaY * (event.ctrlKey ? 0.01 : 0.0015)),
-    event.clientX - r.left, event.clientY - r.top);
-}, {passive: false});
-$("fit").onclick = () => fit();
-$("open").onclick = () => everyGroup(true);
-$("close").onclick = () => everyGroup(false);
+$("fit").onclick = () => pane.fit();
+$("open").onclick = () => pane.every(true);
+$("close").onclick = () => pane.every(false);
 $("theme").onclick = theme;
-new ResizeObserver(() => { stale = true; }).observe(canvas);
+tips();
 
 if (matchMedia("(prefers-color-scheme: dark)").matches)
   document.documentElement.dataset.theme = "dark";
@@ -179,17 +118,27 @@ const tabs = page.sections.flatMap(section => [
   ...(section.graph ? [{section, part: "graph", name: section.name}] : []),
   ...(section.graph && !section.charts.length ? [] : [{section, part: "sheet",
     name: section.graph ? `${section.name}: memory` : section.name}])]);
+if (stages.length > 1 && stages.some(s => s.graph)) {
+  const graphs = stages.filter(s => s.graph), code = stages.filter(s => !s.graph);
+  tabs.push({part: "stages", name: "stages side by side",
+    shown: new Set([...new Set([graphs[0], graphs.at(-1)]), ...code.slice(-1)])});
+}
 for (const tab of tabs) {
-  const b = made("button", tab.name, {role: "tab", type: "button"});
+  const b = made("button", tab.name, {role: "tab", type: "button", "aria-controls": "stage"});
   b.tab = tab;
   b.onclick = () => show(tab);
   $("tabs").append(b);
 }
 const start_of = new URLSearchParams(location.hash.slice(1));
+if (start_of.get("theme")) document.documentElement.dataset.theme = start_of.get("theme");
+const first = start_of.get("tab") || "0";
+show(first === "stages" ? tabs.find(t => t.part === first) || tabs[0] : tabs[Number(first)]
+  || tabs[0]);
 read();
-show(tabs[Number(start_of.get("tab") || 0)] || tabs[0]);
-if (start_of.get("theme")) { document.documentElement.dataset.theme = start_of.get("theme"); read(); }
-if (start_of.get("open")) everyGroup(true);
-if (start_of.get("find")) { $("search").value = start_of.get("find");
-  const hits = seek($("search").value); if (hits.length) choose(hits[0]); }
+if (start_of.get("open") && pane) pane.every(true);
+if (start_of.get("find") && pane) {
+  $("search").value = start_of.get("find");
+  const hits = seek($("search").value);
+  if (hits.length) choose(hits[0]);
+}
 requestAnimationFrame(paint);

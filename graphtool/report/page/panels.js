@@ -7,46 +7,55 @@ function made(tag, text, more = {}) {
 }
 
 function describe(item) {
-  const side = $("detail");
+  const side = $("detail"), now = pane.section, g = pane.graph;
   side.replaceChildren();
   if (item === null || item === undefined) {
-    const pre = made("pre", now.lines.join("\n"));
-    side.append(made("h2", now.name), pre);
+    side.append(made("h2", now.name));
+    const first = Object.entries(now.parts || {}).find(([, part]) => part === "first");
+    if (first) {
+      const link = made("button", first[0], {type: "button", class: "link"});
+      link.onclick = () => { const i = g.nodes.findIndex(n => n.name === first[0]);
+        if (i >= 0) choose(i); };
+      const told = made("p", "The first value that parts, in red: ");
+      told.append(link);
+      side.append(told);
+    }
+    side.append(made("pre", now.lines.join("\n")));
     return;
   }
-  const g = now.graph, list = made("dl");
+  const list = made("dl");
   const row = (name, value) => { if (value && value.length) list.append(made("dt", name),
     ...[].concat(value).map(v => made("dd", v))); };
   side.append(made("h2", label(g, item)));
   if (typeof item === "number") {
     const n = g.nodes[item];
     row("op", n.op); row("type", n.type); row("operands", n.inputs); row("attributes", n.attrs);
-    row("source", [n.at, n.text].filter(Boolean)); row("kernel of", n.fused); row("kernel, and what it was chosen over", n.rivals);
-    row("made by", n.history); row("change", now.changes && now.changes[n.name]);
+    row("source", [n.at, n.text].filter(Boolean)); row("kernel of", n.fused);
+    row("kernel, and what it was chosen over", n.rivals); row("made by", n.history);
+    row("change", now.changes && now.changes[n.name]);
+    row("error", now.errors && now.errors[n.name]);
     row("read by", g.next[item].map(i => g.nodes[i].name));
   } else {
     const counts = new Map();
-    const count = key => { for (const c of g.byKey.get(key).children) {
-      if (typeof c === "string") count(c);
-      else counts.set(g.nodes[c].op, (counts.get(g.nodes[c].op) || 0) + 1);
-    } };
-    count(item);
+    for (const i of members(g, item))
+      counts.set(g.nodes[i].op, (counts.get(g.nodes[i].op) || 0) + 1);
     row("ops", [...counts].sort((a, b) => b[1] - a[1]).map(([op, n]) => `${n} × ${op}`));
   }
+  elsewhere(now, item, list);
   side.append(list);
 }
 
 function tree() {
-  const g = now.graph, box = $("outline");
+  const g = pane.graph, box = $("outline");
   const branch = key => g.byKey.get(key).children.slice(0, MOST).map(item => {
-    const group = typeof item === "string", li = made("li", undefined,
-      {role: "treeitem", "data-item": item, "aria-selected": String(item === chosen), tabindex: -1});
+    const group = typeof item === "string", li = made("li", undefined, {role: "treeitem",
+      "data-item": item, "aria-selected": String(item === pane.chosen), tabindex: -1});
     const line = made("span", group ? g.byKey.get(item).name
       : g.nodes[item].name.split(".").at(-1));
     line.title = label(g, item);
     line.append(" ", made("small", group ? String(g.byKey.get(item).size) : g.nodes[item].op));
     line.onclick = () => choose(item);
-    line.ondblclick = () => group && toggle(item);
+    line.ondblclick = () => group && pane.toggle(item);
     li.append(line);
     if (group) {
       const open = g.byKey.get(item).open;
@@ -63,18 +72,50 @@ function tree() {
   box.firstElementChild?.setAttribute("tabindex", "0");
 }
 
+function climbTree(event) { // arrows in the outline, as a tree of the platform has them
+  const li = event.target.closest("[role=treeitem]");
+  if (!li) return false;
+  const all = [...$("outline").querySelectorAll("[role=treeitem]")], at = all.indexOf(li);
+  const item = li.dataset.item[0] === "m" ? li.dataset.item : Number(li.dataset.item);
+  const open = li.getAttribute("aria-expanded");
+  const again = () => $("outline").querySelector(`[data-item="${item}"]`);
+  const move = to => { if (!to) return;
+    all.forEach(x => x.setAttribute("tabindex", -1));
+    to.setAttribute("tabindex", 0); to.focus(); };
+  switch (event.key) {
+    case "ArrowDown": move(all[at + 1]); break;
+    case "ArrowUp": move(all[at - 1]); break;
+    case "Home": move(all[0]); break;
+    case "End": move(all.at(-1)); break;
+    case "ArrowRight":
+      if (open === "false") { pane.toggle(item); move(again()); }
+      else if (open) move(li.querySelector("[role=treeitem]"));
+      break;
+    case "ArrowLeft":
+      if (open === "true") { pane.toggle(item); move(again()); }
+      else move(li.parentElement.closest("[role=treeitem]"));
+      break;
+    case "Enter": case " ": choose(item); move(again()); break;
+    default: return false;
+  }
+  event.preventDefault();
+  return true;
+}
+
 function sheet(section) {
   const box = $("sheet");
   box.replaceChildren(made("h2", section.name));
+  const charts = made("div", undefined, {class: "charts"});
   for (const svg of section.charts) {
-    const holder = made("figure", undefined, {style: "margin:0"});
+    const holder = made("figure");
     holder.innerHTML = svg;
-    box.append(holder);
+    charts.append(holder);
   }
+  box.append(charts);
   if (section.lines.length) box.append(made("pre", section.lines.join("\n")));
   if (section.table) {
     const table = made("table"), head = made("tr");
-    head.append(...section.table.head.map(x => made("th", x)));
+    head.append(...section.table.head.map(x => made("th", x, {scope: "col"})));
     table.append(head, ...section.table.rows.map(cells => {
       const tr = made("tr");
       tr.append(...cells.map(x => made("td", x)));
@@ -82,33 +123,37 @@ function sheet(section) {
     }));
     box.append(table);
   }
+  if (section.kernels?.length) {
+    box.append(made("h2", "C of each kernel"));
+    box.append(...section.kernels.map((_, i) => kernel(section, i)));
+  }
 }
 
-function show(tab) {
-  now = tab.section;
-  const drawn = tab.part === "graph";
-  document.querySelector("main").classList.toggle("sheet", !drawn);
-  for (const b of $("tabs").children)
-    b.setAttribute("aria-selected", String(b.tab === tab));
-  if (!drawn) return sheet(now);
-  prepare(now);
-  chosen = null;
-  describe(null);
-  layout();
-  tree();
-  start();
+function tips() { // a plot's words about what the mouse is over
+  const tip = $("tip");
+  $("sheet").addEventListener("pointermove", event => {
+    const of = event.target.closest("svg [aria-label]")?.getAttribute("aria-label");
+    const words = event.target.closest("[role=graphics-symbol]") && of;
+    tip.hidden = !words;
+    if (!words) return;
+    tip.textContent = words;
+    tip.style.left = `${Math.min(event.clientX + 12, innerWidth - 320)}px`;
+    tip.style.top = `${event.clientY + 14}px`;
+  });
+  $("sheet").addEventListener("pointerleave", () => { tip.hidden = true; });
 }
 
 function seek(text) {
-  const g = now.graph, words = text.toLowerCase().split(/\s+/).filter(Boolean);
-  found = new Set();
-  if (!g || !words.length) { stale = true; return []; }
+  if (!pane) return [];
+  const g = pane.graph, words = text.toLowerCase().split(/\s+/).filter(Boolean);
+  pane.found = new Set();
+  pane.stale = true;
+  if (!words.length) return [];
   const hits = [];
   g.nodes.forEach((n, i) => {
     const all = `${n.name} ${n.op} ${n.type || ""} ${n.at || ""}`.toLowerCase();
     if (words.every(w => all.includes(w))) hits.push(i);
   });
-  for (const i of hits) found.add(visible(i));
-  stale = true;
+  for (const i of hits) pane.found.add(visible(g, i));
   return hits;
 }

@@ -15,7 +15,7 @@ from graphtool.report.build_listing import KERNELS, build_lines, interfaces, ker
 from graphtool.report.compiled import program_of
 from graphtool.report.diff import diff
 from graphtool.report.diff_text import text
-from graphtool.report.page import charts
+from graphtool.report.page import charts, code
 from graphtool.report.page.tree import graph_data
 from graphtool.report.profile import Profile
 from graphtool.report.program_listing import MEMORY, head_lines, memory_rows, step_lines
@@ -36,15 +36,17 @@ def of_program(name: str, program: Program) -> dict[str, Any]:
     return {"name": name, "kind": "program", "lines": [*head_lines(program), "",
                                                       *step_lines(program)],
             "charts": [charts.memory(program)],
-            "table": {"head": MEMORY, "rows": memory_rows(program)}}
+            "table": {"head": MEMORY, "rows": memory_rows(program)}, **code.of_program(program)}
 
 
 def of_build(name: str, folder: Path) -> dict[str, Any]:
-    """A build: its manifest in short, and its kernels."""
+    """A build: its manifest in short, its kernels, and the C of each."""
     manifest = read_manifest(folder)
+    parts = [code.of_build(m, folder) for m in interfaces(manifest)]
     return {"name": name, "kind": "build", "lines": build_lines(manifest, folder), "charts": [],
             "table": {"head": KERNELS, "rows": [
-                row for m in interfaces(manifest) for row in kernel_rows(m)]}}
+                row for m in interfaces(manifest) for row in kernel_rows(m)]},
+            **(parts[0] if len(parts) == 1 else {})}
 
 
 def of_profile(name: str, path: Path) -> dict[str, Any]:

@@ -76,7 +76,7 @@ def _rows(module: Module, names: dict[Value, str]
         return len(rows) - 1
 
     for v in graph.inputs:
-        made[v] = add(names[v], "input", (), type=str(v.type), kind="input")
+        made[v] = add(names[v], "input", _within(names[v]), type=str(v.type), kind="input")
     for node in graph.nodes:
         if is_constant(node):
             continue
@@ -87,7 +87,7 @@ def _rows(module: Module, names: dict[Value, str]
             if isinstance(x, Value) and x in made:
                 edges.append((made[x], i, _shape(x)))
     for name, v in zip(module.output_names, graph.outputs, strict=True):
-        i = add(name, "output", (), type=str(v.type), kind="output")
+        i = add(name, "output", _within(name), type=str(v.type), kind="output")
         if v in made:
             edges.append((made[v], i, _shape(v)))
     return rows, edges, paths
@@ -100,9 +100,12 @@ def _shape(v: Value) -> str:
 def _path(node: Node, names: dict[Value, str]) -> tuple[str, ...]:
     """The module of a node: the author's name of it, or of what it was made from, without its last
     word."""
-    own = node.of[0] if node.of else names[node.outputs[0]] if node.outputs else ""
-    words = [w for w in own.replace("/", ".").split(".") if w]
-    return tuple(words[:-1]) if words else ()
+    return _within(node.of[0] if node.of else names[node.outputs[0]] if node.outputs else "")
+
+
+def _within(name: str) -> tuple[str, ...]:
+    """A name without its last word; the state of a training step is beside what it belongs to."""
+    return tuple(w for w in name.replace("/", ".").split(".") if w)[:-1]
 
 
 def _grouped(paths: Sequence[tuple[str, ...]]) -> Group:
