@@ -80,8 +80,10 @@ def page_sections(artifacts: Sequence[str], capture: str | None = None) -> list[
             made.append(sections.of_program(name, sources.program(source)[0]))
         elif kind == "build":
             made.append(sections.of_build(name, Path(source)))
+        elif source.endswith(".jsonl"):
+            made.append(sections.of_log(name, Path(source)))
         elif source.endswith(".json") and not source.endswith(".graph.json"):
-            made.append(sections.of_profile(name, Path(source)))
+            made.append(sections.of_measured(name, Path(source)))
         else:
             graphs.append((name, sources.load(
                 source, sources.captured(sources.capture_of(source, capture)))))

@@ -170,9 +170,10 @@ def draw(graph: options.Graph, out: options.Out = None,
 
 
 def view(artifacts: Annotated[list[str], typer.Argument(
-        metavar="A", help="Graphs, models, programs, build directories, and profiles that "
-        "`graphtool profile --json` printed. The first two graphs are also compared. A build that "
-        "was made with --keep brings the graphs of its stages.")],
+        metavar="A", help="Graphs, models, programs, build directories, what `graphtool profile` "
+        "wrote with --json and --trace, and the log.jsonl of `graphtool train`. The first two "
+        "graphs are also compared. A build that was made with --keep brings the graphs "
+        "of its stages.")],
          out: Annotated[Path, typer.Option("-o", "--out", help="The HTML file to write.")],
          capture: options.Capture = None, watch: options.Watch = False) -> None:
     """Write an HTML page of graphs, memory plans and profiles.

@@ -41,7 +41,8 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT3034": ("the packages of view are missing",
                "The layout and the plots of the page come from packages of the extra: pip install "
                "'graphtool[view]'."),
-    "GT3035": ("not a profile", "`graphtool profile BUILD --json` prints one, for `view` to show."),
+    "GT3035": ("not a profile", "`graphtool profile BUILD --json` prints one, and --trace writes a "
+               "trace, for `view` to show."),
     "GT3041": ("different numbers of outputs",
                "Two sides can be compared when they have as many outputs."),
     "GT3042": ("nothing that can be checked",
@@ -183,6 +184,8 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT3163": ("debug with sides or commands that contradict each other",
                "--with is evaluator or c. Commands come from --commands or from stdin, which then "
                "cannot hold the graph."),
+    "GT3147": ("not the log of a training run", "`graphtool train … --checkpoint DIR` writes "
+               "DIR/log.jsonl, for `view` to show."),
     "GT3120": ("an unreadable option of quantise",
                "The error says which option, and how it is written."),
 }

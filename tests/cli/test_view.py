@@ -103,8 +103,26 @@ def test_a_build_brings_the_graphs_of_its_stages(gt: Cli, tmp_path: Path) -> Non
 
 
 @needs_view
-def test_a_profile_must_be_one(gt: Cli, tmp_path: Path, folder: Path) -> None:
-    result = gt("view", folder / "alien.json", "-o", tmp_path / "x.html")
+def test_what_was_measured_has_plots(gt: Cli, tmp_path: Path) -> None:
+    """A trace has lanes, a log has curves; both as the verbs write them."""
+    assert gt("build", DIGITS, "-o", tmp_path / "build").code == 0
+    trace, log = tmp_path / "trace.json", tmp_path / "log.jsonl"
+    assert gt("profile", tmp_path / "build", "--runs", "2", "--trace", trace).code == 0
+    log.write_text('{"step": 0, "epoch": 0, "loss": 2.5, "lr": 0.1}\n')
+    assert gt("view", trace, log, "-o", tmp_path / "x.html").code == 0
+    text = (tmp_path / "x.html").read_text()
+    assert '"kind":"timeline"' in text and '"kind":"training"' in text and "thread 0" in text
+
+
+@needs_view
+@pytest.mark.parametrize("text", ['{"traceEvents": [{"ph": "X", "name": "a", "ts": "b"}]}', "{}",
+                                  '{"traceEvents": [{"ph": "X", "args": {"of roof": ""}',
+                                  '{"traceEvents": 1}'])
+def test_a_profile_must_be_one(gt: Cli, tmp_path: Path, text: str,
+                               tmp_path_factory: pytest.TempPathFactory) -> None:
+    alien = tmp_path_factory.mktemp("alien") / "alien.json"
+    alien.write_text(text)
+    result = gt("view", alien, "-o", tmp_path / "x.html")
     assert result.code == 3 and "GT3035" in result.err and not list(tmp_path.iterdir())
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import re
+from collections.abc import Sequence
 from typing import Any
 
 from graphtool.loops.liveness import lifetimes, places_of_runs
@@ -14,18 +17,28 @@ _LOOK = {  # the page's own colour, so that plots follow its theme
         "gridOpacity": 0.15, "domainColor": "currentColor", "tickColor": "currentColor"},
     "legend": {"labelColor": "currentColor", "titleColor": "currentColor"},
     "title": {"color": "currentColor"}, "view": {"stroke": None}}
+_PLACES = re.compile(r'\b(?:d|transform)="[^"]*"')
+_DIGITS = re.compile(r"(\.\d\d)\d+")  # a hundredth of a pixel is enough
 KERNELS = 25  # bars of a profile
 BUFFERS = 1000  # of the plan, the largest ones
 
 
-def _svg(spec: dict[str, Any]) -> str:
+def plot(spec: dict[str, Any]) -> str:
+    """A Vega-Lite specification as SVG, in the page's own colours."""
     from vl_convert import vegalite_to_svg
     svg: str = vegalite_to_svg({"config": _LOOK, **spec})
-    return svg
+    return _PLACES.sub(lambda m: _DIGITS.sub(r"\1", m[0]), svg)
 
 
 def _kib(d: Dim) -> float:
     return at_least_sizes(d) / 1024
+
+
+def decades(values: Sequence[float]) -> list[float]:
+    """The powers of ten in reach, with their doubles and halves if there are few."""
+    low, high = (math.floor(math.log10(f(values))) for f in (min, max))
+    return [float(f"{m}e{k}") for k in range(low, high + 2)
+            for m in ((1, 2, 5) if high - low < 3 else (1,))]
 
 
 def memory(program: Program) -> str:
@@ -43,7 +56,7 @@ def memory(program: Program) -> str:
     if not rows:
         return ""
     last = max(places_of_runs(program.steps), default=0) + 1
-    return _svg({
+    return plot({
         "width": 820, "height": 360, "data": {"values": rows},
         "title": f"Arena of {program.name}"
                  + (", open sizes at their least" if symbols(program.arena) else "")
@@ -67,7 +80,7 @@ def times(profile: dict[str, Any]) -> str:
     """The slowest kernels of a profile as bars in µs, as SVG."""
     steps = sorted(profile["steps"], key=lambda s: -s["us"])[:KERNELS]
     rows = [{"kernel": f"{s['kernel']}  {s['label'][:48]}", "us": s["us"]} for s in steps]
-    return _svg({
+    return plot({
         "width": 520, "height": {"step": 18}, "data": {"values": rows},
         "title": f"{profile['name']}: {profile['total_us']:.1f} µs in {len(profile['steps'])} "
                  f"steps, {profile['threads']} thread{'s' * (profile['threads'] != 1)}",
@@ -75,6 +88,34 @@ def times(profile: dict[str, Any]) -> str:
         "encoding": {"y": {"field": "kernel", "type": "nominal", "sort": None, "title": None,
                            "axis": {"labelLimit": 420}},
                      "x": {"field": "us", "type": "quantitative", "title": "time, µs"}}})
+
+
+def layers(profile: dict[str, Any]) -> str:
+    """The time of each module of the model, by the names of what its kernels compute, as SVG. As
+    deep as KERNELS bars allow; an empty text for a model without modules."""
+    paths = [(tuple(s["label"].split(" + ")[0].replace("/", ".").split(".")[:-1]), s["us"])
+             for s in profile["steps"]]
+    sums: dict[str, float] = {}
+    for depth in range(1, max((len(p) for p, _ in paths), default=0) + 1):
+        deeper: dict[str, float] = {}
+        for path, us in paths:
+            key = ".".join(path[:depth]) or "outside of modules"
+            deeper[key] = deeper.get(key, 0.0) + us
+        if len(deeper) > KERNELS and sums:
+            break
+        sums = deeper
+    if len(sums) < 2:
+        return ""
+    whole = sum(sums.values()) or 1.0
+    return plot({
+        "width": 520, "height": {"step": 18}, "title": "Time of each module",
+        "data": {"values": [{"module": k, "us": us, "told": f"{k}: {us:.4g} µs, "
+                             f"{100 * us / whole:.3g} %"} for k, us in sums.items()]},
+        "mark": {"type": "bar", "color": "#54a24b"},
+        "encoding": {"y": {"field": "module", "type": "nominal", "sort": None, "title": None,
+                           "axis": {"labelLimit": 420}},
+                     "x": {"field": "us", "type": "quantitative", "title": "time, µs"},
+                     "description": {"field": "told"}}})
 
 
 def roofline(profile: dict[str, Any]) -> str:
@@ -94,7 +135,7 @@ def roofline(profile: dict[str, Any]) -> str:
     x = {"field": "intensity", "type": "quantitative", "scale": log,
          "title": "work for each byte, FLOP/B"}
     y = {"field": "gflops", "type": "quantitative", "scale": log, "title": "speed, GFLOP/s"}
-    return _svg({
+    return plot({
         "width": 520, "height": 300, "title": "Roofline", "layer": [
             {"data": {"values": roofs}, "mark": {"type": "line", "strokeWidth": 1.5},
              "encoding": {"x": x, "y": y, "strokeDash": {"field": "limit", "title": "limit"},

@@ -1,10 +1,12 @@
-"""What the page shows of each artifact: a graph, a program, a build or a profile."""
+"""What the page shows of each artifact: a graph, a program, a build, a profile, a trace, a log."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from graphtool.errors import InputError
 from graphtool.io import files
@@ -15,7 +17,7 @@ from graphtool.report.build_listing import KERNELS, build_lines, interfaces, ker
 from graphtool.report.compiled import program_of
 from graphtool.report.diff import diff
 from graphtool.report.diff_text import text
-from graphtool.report.page import charts, code
+from graphtool.report.page import charts, code, learning, timeline
 from graphtool.report.page.tree import graph_data
 from graphtool.report.profile import Profile
 from graphtool.report.program_listing import MEMORY, head_lines, memory_rows, step_lines
@@ -49,19 +51,40 @@ def of_build(name: str, folder: Path) -> dict[str, Any]:
             **(parts[0] if len(parts) == 1 else {})}
 
 
-def of_profile(name: str, path: Path) -> dict[str, Any]:
-    """A profile that `graphtool profile --json` printed. Raises InputError GT3035 for another
-    file."""
-    import msgspec
+def of_measured(name: str, path: Path) -> dict[str, Any]:
+    """A profile that `graphtool profile --json` printed, or the trace that its --trace wrote.
+    Raises InputError GT3035 for another file."""
     data = files.read_bytes(path)
     try:
+        if b'"traceEvents"' in data[:1 << 10]:
+            return _trace(name, msgspec.json.decode(data, type=timeline.Trace))
         found = msgspec.json.decode(data, type=Profile)
-    except msgspec.DecodeError as error:
-        raise InputError("GT3035", f"no profile: {error}", where=str(path),
-                         hint="`graphtool profile BUILD --json` prints one") from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError("GT3035", f"no profile and no trace: {error}", where=str(path),
+                         hint="`graphtool profile BUILD --json` and --trace write them") from None
+    return profiled(name, found)
+
+
+def profiled(name: str, found: Profile) -> dict[str, Any]:
+    """A profile: times of kernels and modules, and the roofline."""
     raw = json.loads(msgspec.json.encode(found))
-    return {"name": name, "kind": "profile", "lines": [],
-            "charts": [charts.times(raw), charts.roofline(raw)]}
+    return {"name": name, "kind": "profile", "lines": [], "charts": [
+        chart for chart in (charts.times(raw), charts.layers(raw), charts.roofline(raw)) if chart]}
+
+
+def _trace(name: str, trace: timeline.Trace) -> dict[str, Any]:
+    """A run over time."""
+    drawn = timeline.timeline(trace, name)
+    return {"name": name, "kind": "timeline", "charts": [drawn] if drawn else [],
+            "lines": [] if drawn else ["The trace has no spans."],
+            "table": {"head": timeline.BUSY, "rows": timeline.busy_rows(trace)}}
+
+
+def of_log(name: str, path: Path) -> dict[str, Any]:
+    """The curves of a training run. Raises InputError GT3147 for another file."""
+    rows = learning.read_log(path)
+    return {"name": name, "kind": "training", "charts": learning.curves(rows),
+            "lines": learning.log_lines(rows)}
 
 
 def compared(made: list[dict[str, Any]], a: tuple[str, Module], b: tuple[str, Module]
