@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from graphtool.errors import UsageError
 
 if TYPE_CHECKING:
     from graphtool.io.manifest import Manifest
+    from graphtool.ir.graph import Module
     from graphtool.loops.program import Program
 
 
@@ -64,8 +66,10 @@ def _build(manifest: Manifest, folder: Path) -> None:
         terminal.table(show.KERNELS, show.kernel_rows(one))
 
 
-def page_sections(artifacts: Sequence[str], capture: str | None = None) -> list[dict[str, Any]]:
-    """What the page of `view` shows of each artifact, and the difference of the first two graphs.
+def page_sections(artifacts: Sequence[str], capture: str | None = None,
+                  numbers: Numbers | None = None) -> list[dict[str, Any]]:
+    """What the page of `view` shows of each artifact, the difference of the first two graphs, and
+    with `numbers` where runs part.
 
     Raises UsageError GT3034 without the extra `view`, InputError GT3035 for JSON that is no
     artifact."""
@@ -90,6 +94,51 @@ def page_sections(artifacts: Sequence[str], capture: str | None = None) -> list[
             made.append(sections.of_graph(*graphs[-1]))
     if len(graphs) > 1:
         made.append(sections.compared(made, graphs[0], graphs[1]))
+    if numbers is not None:
+        made += _numbers(graphs, [s for s in made if s["kind"] == "graph"], numbers)
+    return made
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """What `view --numbers` runs on, and when values part."""
+
+    inputs: Path | None
+    given: list[str] | None
+    seed: int
+    dims: list[str] | None
+    atol: float | None
+    rtol: float
+
+
+def _numbers(graphs: Sequence[tuple[str, Module]], drawn: Sequence[dict[str, Any]], how: Numbers
+             ) -> list[dict[str, Any]]:
+    """The first graph beside each other one, and the last fused one beside its C; their own
+    sections learn the errors.
+
+    Raises UsageError GT3148 if there are not two runs to compare."""
+    from graphtool.cli.transform import module_inputs
+    from graphtool.report.page.numbers import marked, of_numbers
+    from graphtool.target import detect
+    from graphtool.verify.along import along, compiled
+    fused = [i for i, (_, m) in enumerate(graphs) if m.graph.groups]
+    if len(graphs) < 2 and not fused:
+        raise UsageError("GT3148", "--numbers compares two runs, and there is one graph",
+                         hint="give two graphs, or an optimised one, which is compared with its C")
+    made = []
+    first, module = graphs[0]
+    arrays = module_inputs(module, how.inputs, how.given, True, how.seed, how.dims)
+    for i, (name, other) in enumerate(graphs[1:], 1):
+        rows = along(module, other, arrays, how.atol, how.rtol)
+        made.append(of_numbers(f"{first} and {name}", rows))
+        marked(drawn[0], rows, False)
+        marked(drawn[i], rows, True)
+    if fused:
+        name, module = graphs[fused[-1]]
+        arrays = module_inputs(module, how.inputs, how.given, True, how.seed, how.dims)
+        rows = compiled(module, arrays, detect(), how.atol, how.rtol)
+        made.append(of_numbers(f"{name} and its C", rows))
+        marked(drawn[fused[-1]], rows, False)
     return made
 
 

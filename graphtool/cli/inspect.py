@@ -175,16 +175,23 @@ def view(artifacts: Annotated[list[str], typer.Argument(
         "graphs are also compared. A build that was made with --keep brings the graphs "
         "of its stages.")],
          out: Annotated[Path, typer.Option("-o", "--out", help="The HTML file to write.")],
+         numbers: Annotated[bool, typer.Option(
+             "--numbers", help="Also run the graphs, and show where values part: the first graph "
+             "beside the others, and an optimised one beside its compiled C.")] = False,
+         inputs: options.Inputs = None, input: options.Input = None, seed: options.Seed = 0,
+         dim: options.Dim = None, atol: options.Atol = None, rtol: options.Rtol = 1e-4,
          capture: options.Capture = None, watch: options.Watch = False) -> None:
     """Write an HTML page of graphs, memory plans and profiles.
 
     The page is one file that needs no network: modules open and close, a search finds nodes, the
     stages of a model stand side by side down to the C, and every part is reached by keys. It needs
     the extra `view`."""
-    from graphtool.cli.artifacts import page_sections
+    from graphtool.cli.artifacts import Numbers, page_sections
     from graphtool.io import files
     from graphtool.report.page import page
-    text = page(", ".join(Path(s).name for s in artifacts[:2]), page_sections(artifacts, capture))
+    how = Numbers(inputs, input, seed, dim, atol, rtol) if numbers else None
+    text = page(", ".join(Path(s).name for s in artifacts[:2]),
+                page_sections(artifacts, capture, how))
     files.write_bytes(out, text.encode())
     terminal.note(f"{out}: {len(text.encode()) / 1024:.0f} KiB")
 

@@ -186,6 +186,8 @@ TABLE: dict[str, tuple[str, str]] = {
                "cannot hold the graph."),
     "GT3147": ("not the log of a training run", "`graphtool train … --checkpoint DIR` writes "
                "DIR/log.jsonl, for `view` to show."),
+    "GT3148": ("nothing to compare", "`view --numbers` runs two graphs, or an optimised one and "
+               "its C."),
     "GT3120": ("an unreadable option of quantise",
                "The error says which option, and how it is written."),
 }

@@ -103,6 +103,26 @@ def test_a_build_brings_the_graphs_of_its_stages(gt: Cli, tmp_path: Path) -> Non
 
 
 @needs_view
+def test_where_numbers_part(gt: Cli, tmp_path: Path) -> None:
+    """A model, its int8 form, and the C of what the passes make of it."""
+    m, q, opt = (tmp_path / f"{n}.graph.json" for n in ("m", "q", "opt"))
+    for words in (("import", DIGITS, "-o", m, "--no-check"), ("quantise", m, "-o", q),
+                  ("opt", m, "-o", opt), ("view", m, q, opt, "-o", tmp_path / "x.html",
+                                          "--numbers")):
+        assert gt(*words).code == 0
+    text = (tmp_path / "x.html").read_text()
+    assert "The first value that parts is " in text and '"parts":{' in text
+    assert re.search(r'"numbers: opt.graph.json and its C",.{0,40}"lines":\["All \d+ values match',
+                     text)
+
+
+@needs_view
+def test_numbers_need_two_runs(gt: Cli, tmp_path: Path) -> None:
+    result = gt("view", DIGITS, "-o", tmp_path / "x.html", "--numbers")
+    assert result.code == 2 and "GT3148" in result.err and not list(tmp_path.iterdir())
+
+
+@needs_view
 def test_what_was_measured_has_plots(gt: Cli, tmp_path: Path) -> None:
     """A trace has lanes, a log has curves; both as the verbs write them."""
     assert gt("build", DIGITS, "-o", tmp_path / "build").code == 0
