@@ -73,7 +73,11 @@ if not TYPE_CHECKING:  # a type checker sees the imports above, and knows of no 
     def __getattr__(name):
         if name not in _HOME:
             raise AttributeError(f"module 'graphtool' has no attribute {name!r}")
+        import sys
         from importlib import import_module
+        from importlib.util import find_spec
+        if "IPython" in sys.modules and find_spec("msgspec"):  # a notebook, which shows results
+            import_module("graphtool.api.display")
         if name in _HOMES["integrations"]:
             return import_module(f"graphtool.integrations.{name}")
         return getattr(import_module(f"graphtool.{_HOME[name]}"), name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+import graphtool.api.display  # noqa: F401  (how notebooks show what is returned here)
 from graphtool.api.options import Array, Kernels, Pathlike, Precision, rules
 from graphtool.ir.facets import Assumption
 from graphtool.ir.graph import Module
@@ -29,7 +30,9 @@ def diff(a: Module, b: Module) -> Diff:
 
     `.equal` says whether they are the same, `.changes` lists what is not.
     """
-    return compare_graphs(a, b)
+    found = compare_graphs(a, b)
+    vars(found)["graphs"] = (a, b)
+    return found
 
 
 def check(a: Module | Pathlike, b: Module | Pathlike, inputs: Mapping[str, Array] | None = None, *,

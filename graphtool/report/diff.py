@@ -44,7 +44,7 @@ class Delta(msgspec.Struct):
     after: Size
 
 
-class Diff(msgspec.Struct):
+class Diff(msgspec.Struct, dict=True):  # the Python API adds the graphs, for notebooks to draw
     """All of the report; schemas/diff.schema.json is made from it."""
 
     equal: bool

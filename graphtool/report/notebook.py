@@ -1,0 +1,124 @@
+"""How notebooks show what the Python API returns: the page of `view`, small, in the cell's output.
+
+Without the packages of the extra `view`, and for graphs that are too large to be kept in a
+notebook, there is text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from html import escape
+from importlib.util import find_spec
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from graphtool.io.manifest import read_manifest
+from graphtool.ir.graph import Module, is_constant
+from graphtool.ir.listing import listing
+from graphtool.loops.program import Program
+from graphtool.report import build_listing, program_listing
+from graphtool.report.diff import SIGNS, Diff
+from graphtool.report.diff_text import summary, text
+from graphtool.report.page import PACKAGES, page
+from graphtool.report.profile import Profile, profile_lines
+
+LINES = 20  # of a listing's head
+NODES = 2000  # a page of more is a megabyte, which a notebook would save with every output
+HEIGHT = 420  # pixels
+COLOURS = {"added": "#2da44e", "removed": "#cf222e"}
+Sections = Callable[[], list[dict[str, Any]]]
+
+
+def head(module: Module) -> str:
+    """The listing's first lines without the arrays: dims, inputs and nodes, then how many more."""
+    arrays = sum(map(is_constant, module.graph.nodes))
+    lines = [f"<Module of {len(module.graph.nodes) - arrays} nodes and {arrays} arrays>"]
+    rest = (line for line in listing(module)
+            if not line.startswith(("param ", "constant ", "weights ")))
+    lines += islice(rest, LINES)
+    left = sum(1 for _ in rest)
+    return "\n".join([*lines, *([f"… {left} more lines: graphtool.show"] if left else [])])
+
+
+def of_module(module: Module) -> str:
+    """A graph: its page, or its listing's head."""
+    from graphtool.report.page.tree import graph_data
+
+    def sections() -> list[dict[str, Any]]:
+        from graphtool.report.stats import stats, stats_lines
+        return [{"name": "graph", "kind": "graph", "lines": stats_lines(stats(module)),
+                 "graph": graph_data(module), "charts": []}]
+    return _framed("a graph", sections, head(module), len(module.graph.nodes))
+
+
+def of_diff(found: Diff, graphs: tuple[Module, Module] | None) -> str:
+    """What changed: as a page if the two graphs are known, and as a table."""
+    table = _changes(found)
+    if graphs is None or found.equal:
+        return table
+
+    def sections() -> list[dict[str, Any]]:
+        from graphtool.report.page.sections import compared
+        from graphtool.report.page.tree import graph_data
+        made = [{"name": name, "kind": "graph", "lines": [], "graph": graph_data(m), "charts": []}
+                for name, m in zip(("before", "after"), graphs, strict=True)]
+        return [*made, compared(made, ("before", graphs[0]), ("after", graphs[1]))]
+    size = sum(len(m.graph.nodes) for m in graphs)
+    frame = _framed("the difference of two graphs", sections, "", size)
+    return (f"{frame}<details><summary>{escape(summary(found))}</summary>{table}</details>"
+            if frame else table)
+
+
+def _changes(found: Diff) -> str:
+    if found.equal:
+        return _pre(text(found, "before", "after"))
+    rows = "".join(
+        f'<tr style="color:{COLOURS.get(c.kind, "#bf8700")}">'
+        f'<td style="white-space:nowrap">{SIGNS[c.kind]} {c.kind}</td>'
+        f"<td>{escape(c.name)}</td><td>{escape(c.op)}</td><td>{escape(c.detail)}</td>"
+        f"<td>{escape(c.where)}</td></tr>" for c in found.changes[:200])
+    left = len(found.changes) - 200
+    return (f"<p>{escape(summary(found))}</p><table><thead><tr><th>change</th><th>value</th>"
+            f"<th>op</th><th>what</th><th>at</th></tr></thead><tbody>{rows}</tbody></table>"
+            + (f"<p>and {left} more</p>" if left > 0 else ""))
+
+
+def of_build(folder: Path) -> str:
+    """A build: its manifest in short, its kernels and their C, and its stages if it has them."""
+    def sections() -> list[dict[str, Any]]:
+        from graphtool.report.page.sections import of_build as section
+        return [section(folder.name, folder)]
+    return _framed("a build", sections, "\n".join(
+        build_listing.build_lines(read_manifest(folder), folder)))
+
+
+def of_program(program: Program) -> str:
+    """A program: its steps, its memory plan and its C."""
+    def sections() -> list[dict[str, Any]]:
+        from graphtool.report.page.sections import of_program as section
+        return [section(program.name, program)]
+    return _framed("a program", sections, "\n".join([
+        *program_listing.head_lines(program), "",
+        *islice(program_listing.step_lines(program), LINES)]), len(program.steps))
+
+
+def of_profile(found: Profile) -> str:
+    """A profile: times and roofline."""
+    def sections() -> list[dict[str, Any]]:
+        from graphtool.report.page.sections import profiled
+        return [profiled(found.name, found)]
+    return _framed("a profile", sections, "\n".join(profile_lines(found)))
+
+
+def _framed(what: str, sections: Sections, instead: str, size: int = 0) -> str:
+    """A page in a frame, which keeps its style and script apart from the notebook's."""
+    if size > NODES or any(find_spec(name) is None for name in PACKAGES):
+        return _pre([instead]) if instead else ""
+    return (f'<iframe title="graphtool: {what}" sandbox="allow-scripts" '
+            f'style="width:100%;height:{HEIGHT}px;border:1px solid #8884;border-radius:6px" '
+            f'srcdoc="{escape(page("", sections()))}"></iframe>')
+
+
+def _pre(lines: Iterable[str] | Sequence[str]) -> str:
+    return f"<pre>{escape(chr(10).join(lines))}</pre>"
