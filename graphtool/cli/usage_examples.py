@@ -78,6 +78,9 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
              "graphtool draw digits.opt.graph.json --groups --format mermaid"),
     "view": ("graphtool view digits.opt.graph.json -o digits.html",
              "graphtool view digits.graph.json digits.opt.graph.json build -o stages.html"),
+    "report": ("graphtool report build --model samples/digits.onnx --data samples/digits_test.npz "
+               "--seconds 0.2 -o report",
+               "graphtool report build --no-times -o report2"),
     "export": ("graphtool export digits.graph.json -o digits.onnx",
                "graphtool export trained.graph.json -o trained.onnx --external-data",
                "graphtool export digits.graph.json --format stablehlo --weights arguments "

@@ -28,6 +28,7 @@ from graphtool.report.listing import FxListing, Listing
 from graphtool.report.profile import Profile
 from graphtool.report.quantised import QuantiseReport
 from graphtool.report.stats import Stats
+from graphtool.report.summary import Summary
 from graphtool.report.support import Support
 from graphtool.report.why import WhyNot, WhyReport
 from graphtool.tune.search import TuneReport
@@ -41,7 +42,7 @@ TYPES: dict[str, Any] = {
     "tuning": Row, "machine": Machine, "why": WhyReport, "why-not-fused": WhyNot,
     "captures": Captures, "quantise": QuantiseReport, "git-status": GitStatus,
     "git-check": HookReport, "review": Review, "bench-base": Base,
-    "journal": Event, "lineage": Lineage}
+    "journal": Event, "lineage": Lineage, "report": Summary}
 
 
 def schema_text(name: str, type: Any) -> str:

@@ -51,6 +51,8 @@ _DEPTH = 64
 _BAD_MODEL = (ValueError, IndexError, TypeError, KeyError, ZeroDivisionError, OverflowError,
               MemoryError, AttributeError, RecursionError, StopIteration)
 
+_LICENCE = ("license", "licence", "spdx")  # a key of metadata_props, in lower case
+
 
 class Importer(Session):
     """The conversion of one ONNX model into one module."""
@@ -99,8 +101,10 @@ class Importer(Session):
 
     def _meta(self) -> dict[str, Any]:
         m = self.model
+        told = next((p.value[:200] for p in m.metadata_props if p.key.lower() in _LICENCE), "")
         return {"source": "onnx", "producer": f"{m.producer_name} {m.producer_version}".strip(),
-                "name": m.graph.name}
+                "name": m.graph.name,
+                **({"licence": told} if told else {})}
 
     def _initializers(self, graph: Any, frame: Frame) -> set[str]:
         """Define the initializers of the graph; those that no node reads are not decoded."""

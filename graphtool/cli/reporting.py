@@ -1,0 +1,119 @@
+"""report: what a reviewer wants to know of a build, on one page."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from graphtool.cli import options, sources, terminal
+from graphtool.cli.running import Build
+from graphtool.cli.versions import versions
+
+if TYPE_CHECKING:
+    from graphtool.io.manifest import Manifest
+    from graphtool.report.summary import Accuracy, Summary, Times
+
+Folder = Annotated[Path, typer.Option(
+    "-o", "--out", help="The directory for report.md, report.html and report.json.")]
+Reference = Annotated[str | None, typer.Option(
+    "--model", metavar="SOURCE", help="The model that the build was made from: the outputs on "
+    "--data are compared with its own, and its file says under which licence it is.")]
+Data = Annotated[Path | None, typer.Option(
+    "--data", metavar="FILE", help="An .npz file with the inputs by name, examples along the first "
+    "axis, and perhaps expected outputs by name, or one array with the right class of each "
+    "example.")]
+Timed = Annotated[bool, typer.Option(
+    "--times/--no-times", help="Whether to time the build. Without times, equal builds have equal "
+    "reports.")]
+Seconds = Annotated[float, typer.Option(
+    "--seconds", min=0.0, help="How many seconds to time the build.")]
+
+
+def report(build: Build, out: Folder, model: Reference = None, data: Data = None,
+           times: Timed = True, seconds: Seconds = 1.0, seed: options.Seed = 0,
+           dim: options.Dim = None, threads: options.Threads = None, entry: options.Entry = None,
+           capture: options.Capture = None, json: options.Json = False) -> int:
+    """Write a page on a build: sizes, times, accuracy, approximations, licences, versions, hashes.
+
+    The exit code is 1 if a file of the build is not as it was built."""
+    from graphtool.io.manifest import read_manifest
+    from graphtool.io.together import write_files
+    from graphtool.report import summary_text
+    manifest = read_manifest(build)
+    found = _summary(build, manifest, model, capture)
+    if manifest.training is not None:
+        found.notes.append("A training build: `graphtool train` and `graphtool profile` time it.")
+    elif manifest.library.endswith(".a"):
+        found.notes.append("A static library: it is linked into programs, and was not run here.")
+    elif times or data is not None:
+        found.times, found.accuracy = _run(build, model, data, times, seconds, seed, dim, threads,
+                                           entry, capture)
+    given = (("--model", model), ("--data", data))
+    found.reproduce.append(shlex.join([
+        "graphtool", "report", "build", "-o", "report",
+        *(str(w) for option in given if option[1] is not None for w in option)]))
+    import msgspec
+    write_files(out, {
+        "report.md": summary_text.markdown(found), "report.html": summary_text.html(found),
+        "report.json": msgspec.json.format(msgspec.json.encode(found), indent=1).decode() + "\n"})
+    wrong = [f.name for f in found.files if not f.ok]
+    terminal.report(found, json, [str(out / "report.html")])
+    if wrong:
+        terminal.note(f"not as built: {', '.join(wrong)}")
+    return 1 if wrong else 0
+
+
+def _summary(build: Path, m: Manifest, model: str | None, capture: str | None) -> Summary:
+    """All that is known without a run."""
+    import hashlib
+
+    import graphtool.kernels  # noqa: F401  (fills the registry that the reader uses)
+    from graphtool.ir import serial
+    from graphtool.report import summary as made
+    from graphtool.report.build_listing import kept_graphs
+    kept = kept_graphs(build)
+    module = serial.load(kept[-1]) if kept else None
+    meta: dict[str, Any] = dict(module.meta) if module else {}
+    if model is not None:
+        meta |= sources.load(model, sources.captured(sources.capture_of(model, capture))).meta
+    path = Path(model) if model else None
+    digest = hashlib.sha256(path.read_bytes()).hexdigest() if path and path.is_file() else ""
+    known = versions()
+    return made.Summary(
+        m.name, "training" if m.training else "inference", m.target, m.compiler, m.flags,
+        m.precision, m.key, model or "", digest,
+        {n: known[n] for n in ("graphtool", "python", "numpy", "onnx") if n in known}
+        | {"the build's format": f"{m.version}, since {m.since}"},
+        made.functions(m), made.sizes(m, build), None, [], made.inexact(m, module),
+        made.requires(m, module), made.licences(m, build, made.stated_licence(meta)),
+        made.files(m, build), made.reproduce(m, model or ""),
+        [] if kept else ["The build has no graphs (build --keep writes them), so rules that "
+                         "reassociate or approximate are not listed."])
+
+
+def _run(build: Path, model: str | None, data: Path | None, timed: bool, seconds: float, seed: int,
+         dim: list[str] | None, threads: int | None, entry: str | None, capture: str | None
+         ) -> tuple[Times | None, list[Accuracy]]:
+    """Times on made-up inputs, and accuracy on the data."""
+    from graphtool.io import npz
+    from graphtool.native import runtime
+    from graphtool.processors import model as processor
+    from graphtool.report import bench
+    from graphtool.report.summary import Times
+    from graphtool.verify import sides
+    from graphtool.verify.accuracy import accuracy
+    ours = runtime.load(build, threads, entry=entry)
+    rows: list[Accuracy] = []
+    if data is not None:
+        side = sides.open_side(model, None, sources.capture_of(model, capture)) if model else None
+        rows = accuracy(ours, npz.load(data), data, side)
+    if not timed:
+        return None, rows
+    sizes = sources.sizes(dim, [d.name for d in ours.manifest.dims])
+    arrays = sides.build_inputs(ours, seed, sizes)
+    outputs = ours.run(arrays)
+    found = bench.bench({"graphtool": lambda: ours.run(arrays, out=outputs)}, ours.threads, seconds)
+    return Times(processor(), ours.threads, ours.sizes, found.timings[0]), rows

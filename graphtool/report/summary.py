@@ -1,0 +1,261 @@
+"""What a reviewer wants to know of a build: `graphtool report`. summary_text.py writes it."""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from graphtool.io.elf import read_elf
+from graphtool.io.manifest import Manifest, StepRow
+from graphtool.ir.graph import Module
+from graphtool.ir.listing import required
+from graphtool.native.sizes import dim_table
+from graphtool.passes import PASSES
+from graphtool.report.bench import Timing
+from graphtool.report.build_listing import interfaces
+from graphtool.report.sizes import Size, size
+from graphtool.symbolic import Dim, symbol
+from graphtool.symbolic.parse import parse
+
+OWN = "Apache-2.0"  # the C that graphtool writes, and the headers that it copies
+LIBRARIES = (  # how the name of a library begins, what it is, its licence
+    ("libc.", "the C library", "LGPL-2.1-or-later (glibc)"),
+    ("libm.", "the C library", "LGPL-2.1-or-later (glibc)"),
+    ("libpthread.", "the C library", "LGPL-2.1-or-later (glibc)"),
+    ("libdl.", "the C library", "LGPL-2.1-or-later (glibc)"),
+    ("ld-linux", "the C library", "LGPL-2.1-or-later (glibc)"),
+    ("libgomp.", "gcc's OpenMP", "GPL-3.0-or-later WITH GCC-exception-3.1"),
+    ("libgcc_s.", "gcc's runtime", "GPL-3.0-or-later WITH GCC-exception-3.1"),
+    ("libomp.", "LLVM's OpenMP", "Apache-2.0 WITH LLVM-exception"),
+    ("libopenblas", "OpenBLAS", "BSD-3-Clause"), ("libscipy_openblas", "OpenBLAS", "BSD-3-Clause"),
+    ("libmpi", "MPI", "BSD-3-Clause (Open MPI) or its own (MPICH)"))
+
+
+class Accuracy(msgspec.Struct):
+    """One measure of an output on `examples`; `by` says what it was compared with."""
+
+    output: str
+    measure: str
+    value: float
+    examples: int
+    by: str
+
+
+class Interface(msgspec.Struct):
+    """A function of the build: its inputs, outputs and open dims as text; bytes of its arena, of
+    which `live` at once if that is known; its kernels and their FLOPs."""
+
+    name: str
+    inputs: list[str]
+    outputs: list[str]
+    dims: list[str]
+    arena: Size
+    live: int | None
+    kernels: int
+    flops: Size
+
+
+class Sizes(msgspec.Struct):
+    """Bytes: of the machine code (null: not known of such a library), of the library file, of the
+    C and its headers, of the weights."""
+
+    code: int | None
+    library: int
+    source: int
+    weights: int
+    weights_in: str
+
+
+class Inexact(msgspec.Struct):
+    """Something by which results may differ from the model's: its kind (the numerics class, or what
+    is assumed), what it is, where, and the relative error it adds, if that is known."""
+
+    kind: str
+    what: str
+    where: list[str]
+    error: float | None = None
+
+
+class Licence(msgspec.Struct):
+    """A part of the build and its licence; `how`: written, copied, linked, loaded, or data."""
+
+    part: str
+    licence: str
+    how: str
+    files: list[str]
+
+
+class FileRow(msgspec.Struct):
+    """A file of the build with its sha256; `ok`: that is what was built."""
+
+    name: str
+    bytes: int
+    sha256: str
+    ok: bool
+
+
+class Times(msgspec.Struct):
+    """Times of a call on this machine, with these sizes of the open dims."""
+
+    machine: str
+    threads: int
+    dims: dict[str, int]
+    timing: Timing
+
+
+class Summary(msgspec.Struct):
+    """`report --json` and report.json; schemas/report.schema.json is made from it.
+
+    `reproduce` builds it again from the model; `key` is then the same with the same compiler.
+    """
+
+    name: str
+    kind: str
+    target: str
+    compiler: str
+    flags: list[str]
+    precision: str
+    key: str
+    model: str
+    model_sha256: str
+    versions: dict[str, str]
+    functions: list[Interface]
+    sizes: Sizes
+    times: Times | None
+    accuracy: list[Accuracy]
+    inexact: list[Inexact]
+    requires: list[str]
+    licences: list[Licence]
+    files: list[FileRow]
+    reproduce: list[str]
+    notes: list[str] = []
+
+
+def functions(m: Manifest) -> list[Interface]:
+    """The functions of a build: several if it has entry points."""
+    def port(p: object) -> str:
+        return f"{p.name}: {p.type}[{','.join(map(str, p.shape))}]"  # type: ignore[attr-defined]
+    return [Interface(
+        one.entry or one.name, [port(p) for p in one.inputs], [port(p) for p in one.outputs],
+        [f"{d.name}: {d.min}..{'' if d.max is None else d.max}"
+         + (f" step {d.step}" if d.step > 1 else "") for d in one.dims],
+        one.arena, one.live, len(one.steps), _total(one)) for one in interfaces(m)]
+
+
+def _total(m: Manifest) -> Size:
+    """The FLOPs of a run."""
+    rows = [s.flops for s in m.steps]
+    table = {**dim_table(m.dims), **{d.name: symbol(d.name, d.min, d.max) for d in m.sizes}}
+    total: Dim = 0
+    for x in rows:
+        total = total + (x if isinstance(x, int) else parse(x, table))
+    return size(total)
+
+
+def sizes(m: Manifest, folder: Path) -> Sizes:
+    """The sizes of a build's parts."""
+    library = folder / m.library
+    elf = read_elf(library) if library.is_file() else None
+    source = sum(_size(folder / n) for n in m.files if n.endswith((".c", ".h")))
+    return Sizes(elf.code if elf else None, _size(library), source, m.weights_bytes,
+                 {"file": m.weights, "embed": "the library", "c": "the C"}[m.weights_mode])
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.is_file() else 0
+
+
+def files(m: Manifest, folder: Path) -> list[FileRow]:
+    """The files that the manifest lists, each with the hash that it has now."""
+    out = []
+    for name, wanted in sorted(m.files.items()):
+        path, found = folder / name, ""
+        if path.is_file():
+            with path.open("rb") as file:
+                found = hashlib.file_digest(file, "sha256").hexdigest()
+        out.append(FileRow(name, _size(path), found or wanted, found == wanted))
+    return out
+
+
+def inexact(m: Manifest, module: Module | None) -> list[Inexact]:
+    """What of a build is not the exact arithmetic of its model, as far as it is recorded: of the
+    rules only in a build that has its graph, `module`."""
+    out = [Inexact("class", f"precision {m.precision}", [])]
+    steps = [s for one in interfaces(m) for s in one.steps]
+    finite = [s.kernel for s in steps if s.assumes == "finite"]
+    if m.assumes == "finite":
+        out.append(Inexact("finite", "a NaN or an infinity may spread or move", finite))
+    by_plan: dict[str, list[StepRow]] = {}
+    for s in steps:
+        if s.error and s.choice is not None:
+            by_plan.setdefault(next(iter(s.choice.us)), []).append(s)
+    out += [Inexact("approximate", plan, [s.kernel for s in rows], max(s.error for s in rows))
+            for plan, rows in sorted(by_plan.items())]
+    narrow = sorted({r.type for one in interfaces(m) for r in (*one.inputs, *one.outputs)
+                     if r.type in ("f16", "bf16")})
+    out += [Inexact("narrow", f"inputs or outputs of {kind}", []) for kind in narrow]
+    if not m.index_checks:
+        out.append(Inexact("unchecked", "an index out of range takes the nearest element, and "
+                                        "nothing is reported", []))
+    return out + (_fired(module) if module is not None else [])
+
+
+def _fired(module: Module) -> list[Inexact]:
+    """The rules in a graph's history that are not exact, and the values that they made."""
+    known = {f"{p.name}.{r.name}": r for p in PASSES
+             for r in getattr(sys.modules[p.function.__module__], "RULES", ())}
+    where: dict[str, list[str]] = {}
+    for value, told in module.history.items():
+        for one in told:
+            if one in known and known[one].numerics != "exact":
+                where.setdefault(one, []).append(value)
+    return [Inexact(known[name].numerics, f"rule {name}", values)
+            for name, values in sorted(where.items())]
+
+
+def requires(m: Manifest, module: Module | None) -> list[str]:
+    """What must hold of the sizes of a run: a run that breaks it fails with an error."""
+    found = [f"{a} == {b}" for one in interfaces(m) for a, b in one.requires]
+    found += [f"{d.name} % {d.step} == {d.offset}" for one in interfaces(m) for d in one.dims
+              if d.step > 1]
+    return list(dict.fromkeys([*found, *(required(module) if module else [])]))
+
+
+def licences(m: Manifest, folder: Path, stated: str) -> list[Licence]:
+    """The licences of what is inside; `stated` is the model's, as its file says it."""
+    copied = sorted(n for n in m.files if n.endswith(".h") and not n.startswith(m.name))
+    written = sorted(n for n in m.files if n.endswith((".c", ".h")) and n not in copied)
+    out = [Licence("weights and structure of the model", stated or "not stated by the model",
+                   "data", [n for n in (m.weights,) if n in m.files]),
+           Licence("C written by graphtool", OWN, "written", written),
+           Licence("headers of graphtool", OWN, "copied", copied)]
+    elf = read_elf(folder / m.library) if (folder / m.library).is_file() else None
+    for name in elf.needed if elf else ():
+        part, licence = next(((p, x) for begin, p, x in LIBRARIES if name.startswith(begin)),
+                             (name, "unknown to graphtool"))
+        out.append(Licence(part, licence, "loaded, not part of the build", [name]))
+    return out
+
+
+def stated_licence(meta: Mapping[str, object]) -> str:
+    """The licence that a model's metadata name."""
+    return str(meta.get("licence", ""))
+
+
+def reproduce(m: Manifest, model: str) -> list[str]:
+    """The commands that make the build and its report again."""
+    options = ["-o", "build", "--name", m.name]
+    options += ["--march", "fat" if m.levels else m.target or "native"]
+    options += ["--precision", m.precision] if m.precision != "default" else []
+    options += ["--weights", m.weights_mode] if m.weights_mode != "file" and not m.training else []
+    options += [] if m.index_checks else ["--no-index-checks"]
+    options += [] if "-fopenmp" in m.flags else ["--no-openmp"]
+    options += ["--static"] if m.library.endswith(".a") else []
+    options += ["--exe"] if m.executable else []
+    options += ["--debug-lines"] if "-g" in m.flags else []
+    return [shlex.join(["graphtool", "build", model or "MODEL", *options])]
