@@ -92,9 +92,9 @@ def _torch(model: str, side: str) -> Any:
 
     def step(x: Any, y: Any) -> float:
         optimizer.zero_grad(set_to_none=True)
-        x = x.double() if wide and x.is_floating_point() else x
+        x, y = (t.double() if wide and t.is_floating_point() else t for t in (x, y))
         with torch.autocast("cpu", torch.bfloat16, enabled=side == "autocast"):
-            loss = torch.nn.functional.cross_entropy(network(x), y)
+            loss = trainers.torch_loss(model, network, x, y)
         loss.backward()
         optimizer.step()
         return float(loss.item())
@@ -104,13 +104,12 @@ def _torch(model: str, side: str) -> Any:
 def _graphtool(model: str, dtype: str) -> Any:
     from benchmarks.models.trained import make
     from graphtool.train.model import TrainModel
-    network, x, _ = make(model)
     folder: Path = work.cache("parity", model) / f"build{dtype}"
-    trainers.train_build(model, network, x, folder,
+    trainers.train_build(model, *make(model), folder,
                          first=f"amp{{dtype={dtype}}}" if dtype else "")
     compiled, rate = TrainModel(folder, THREADS), TASKS[model].rate
-    name = compiled.inputs[0]
-    return lambda x, y: compiled.step({name: x.numpy(), "y": y.numpy()}, rate)
+    names = (*compiled.inputs, "y")[:2]
+    return lambda *xy: compiled.step({n: a.numpy() for n, a in zip(names, xy, strict=True)}, rate)
 
 
 # ---- the report ---------------------------------------------------------------------------------

@@ -65,18 +65,16 @@ def errors(model: str, batch: int) -> Row:
 
 
 def _torch(model: str, data: Any, wide: bool) -> tuple[list[float], dict[str, Any]]:
-    import torch
-
     from benchmarks.models.trained import make
     network, *_ = make(model)
     network = network.double() if wide else network
     optimizer = trainers.torch_optimizer(model, network)
     x, y = data
-    x = x.double() if wide and x.is_floating_point() else x
+    x, y = (t.double() if wide and t.is_floating_point() else t for t in (x, y))
     losses, grads = list[float](), dict[str, Any]()
     for _ in range(STEPS):
         optimizer.zero_grad()
-        loss = torch.nn.functional.cross_entropy(network(x), y)
+        loss = trainers.torch_loss(model, network, x, y)
         loss.backward()
         losses.append(float(loss.item()))
         grads = grads or {n: p.grad.double().numpy() for n, p in network.named_parameters()}
@@ -91,10 +89,10 @@ def _graphtool(model: str, data: Any, tile: int) -> tuple[list[float], dict[str,
     from graphtool.train.model import TrainModel
     folder: Path = work.cache("rounding", model) / f"tile{tile}"
     if not folder.exists():
-        network, x, _ = make(model)
-        trainers.train_build(model, network, x, folder, Rules(winograd=tile))
+        trainers.train_build(model, *make(model), folder, Rules(winograd=tile))
     compiled = TrainModel(folder, 1)
-    batch = {compiled.inputs[0]: data[0].numpy(), "y": data[1].numpy()}
+    names = (*compiled.inputs, "y")[:2]
+    batch = {n: a.numpy() for n, a in zip(names, data, strict=True)}
     losses, grads = list[float](), dict[str, Any]()
     for _ in range(STEPS):
         losses.append(compiled.step(batch, TASKS[model].rate))

@@ -14,7 +14,7 @@ import numpy as np
 
 from benchmarks import jobs, work
 from benchmarks.league import Case, Loaded, Peer
-from benchmarks.models.tasks import TASKS
+from benchmarks.models.tasks import OWN, TASKS
 from benchmarks.work import Array, Prepared, Row
 
 CHECKED = 8  # steps whose losses are compared with float64's
@@ -60,7 +60,8 @@ def prepare(task: str) -> Row:
     from benchmarks.models.trained import make
     model, x, y = make(task)
     params = {f"p.{n}": p.detach().numpy().copy() for n, p in model.named_parameters()}
-    step = torch_step(task, model.double(), x.double() if x.is_floating_point() else x, y)
+    wide = [t.double() if t.is_floating_point() else t for t in (x, y)]
+    step = torch_step(task, model.double(), *wide)
     torch.set_num_threads(1)
     losses = [step() for _ in range(CHECKED if TASKS[task].small else 3)]
     target = case(task, "torch", 1).model.folder
@@ -73,7 +74,7 @@ def prepare(task: str) -> Row:
 # ---- graphtool ----------------------------------------------------------------------------------
 
 
-def train_build(task: str, model: Any, x: Any, folder: Any, rules: Any = None,
+def train_build(task: str, model: Any, x: Any, y: Any, folder: Any, rules: Any = None,
                 first: str = "") -> None:
     """The compiled step of a torch model, batch size and all compiled in; `first` are passes that
     run on the training graph before all others."""
@@ -81,22 +82,23 @@ def train_build(task: str, model: Any, x: Any, folder: Any, rules: Any = None,
     from graphtool import passes
     from graphtool.native.training import build_training
     from graphtool.transforms.training import Recipe, training
-    module = graphtool.import_model(model.eval(), (x,))
-    joint = training(module, Recipe("cross_entropy", optimizer=TASKS[task].recipe))
+    own = TASKS[task].loss == OWN
+    module = graphtool.import_model(model.eval(), (x, y) if own else (x,))
+    loss = module.output_names[0] if own else TASKS[task].loss
+    joint = training(module, Recipe(loss, optimizer=TASKS[task].recipe))
     build_training(passes.run(joint, first) if first else joint, folder, rules=rules)
 
 
 def _graphtool_build(case: Case) -> None:
     from benchmarks.models.trained import make
-    model, x, _ = make(case.model.name)
-    train_build(case.model.name, model, x, case.cache / "build")
+    train_build(case.model.name, *make(case.model.name), case.cache / "build")
 
 
 def _graphtool(case: Case) -> Loaded:
     from graphtool.train.model import TrainModel
     arrays, lr = stored(case), TASKS[case.model.name].rate
     model = TrainModel(case.cache / "build", case.threads)
-    batch = {model.inputs[0]: arrays["x"], "y": arrays["y"]}
+    batch = dict(zip((*model.inputs, "y"), (arrays["x"], arrays["y"]), strict=False))
     return Loaded(lambda: model.step(batch, lr))
 
 
@@ -108,7 +110,21 @@ def torch_optimizer(task: str, model: Any, **options: Any) -> Any:
     parameters, row = model.parameters(), TASKS[task]
     if row.optimizer == "sgd":
         return torch.optim.SGD(parameters, row.rate, momentum=0.9, **options)
-    return torch.optim.Adam(parameters, row.rate, **options)
+    if row.optimizer == "adamw":
+        return torch.optim.AdamW(parameters, row.rate, weight_decay=0.01, **options)
+    betas = (0.5 if row.optimizer == "adam_gan" else 0.9, 0.999)
+    return torch.optim.Adam(parameters, row.rate, betas, **options)
+
+
+def torch_loss(task: str, model: Any, x: Any, y: Any) -> Any:
+    """The loss of a batch."""
+    from torch.nn import functional
+    match TASKS[task].loss:
+        case "cross_entropy":
+            return functional.cross_entropy(model(x), y)
+        case "own":
+            return model(x, y)
+    return functional.binary_cross_entropy_with_logits(model(x), y)
 
 
 def torch_step(task: str, model: Any, x: Any, y: Any, compiled: bool = False,
@@ -117,7 +133,7 @@ def torch_step(task: str, model: Any, x: Any, y: Any, compiled: bool = False,
     optimizer = torch_optimizer(task, model, **options)
 
     def forward(x: Any, y: Any) -> Any:
-        return torch.nn.functional.cross_entropy(model(x), y)
+        return torch_loss(task, model, x, y)
     run = torch.compile(forward) if compiled else forward
 
     def step() -> float:
@@ -151,7 +167,9 @@ def _compile(case: Case) -> None:
 
 
 def _jax(case: Case) -> Loaded:
-    from benchmarks.jax_models import stepper
+    from benchmarks.jax_models import FORWARD, stepper
+    if case.model.name not in FORWARD:
+        raise NotImplementedError("not written for JAX")
     arrays, row = stored(case), TASKS[case.model.name]
     params = {n[2:]: a for n, a in arrays.items() if n.startswith("p.")}
     return Loaded(stepper(case.model.name, row.optimizer, row.rate, params, arrays["x"],

@@ -247,17 +247,26 @@ def test_compiler_times_a_graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         {**work.stamp(), "command": "c", "graphs": [{"size": 60, **row}]})
 
 
-def test_a_training_step_beside_torch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("task", ["linear_b1", "vae_b64"])  # the second has its own loss
+def test_a_training_step_beside_torch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                      task: str) -> None:
     pytest.importorskip("torch")
     from benchmarks import trainers, training
     from benchmarks.contest import contest
     monkeypatch.setenv("BENCH_DIR", str(tmp_path))
-    assert trainers.ensure("linear_b1")
-    row = contest("linear_b1", ["graphtool", "eager"], 1, 1, 0.01, "trainers")
+    assert trainers.ensure(task)
+    row = contest(task, ["graphtool", "eager"], 1, 1, 0.01, "trainers")
     for name, c in row["contestants"].items():
         assert "error" not in c, (name, c)
         assert c["loss_error"] < 1e-5 and c["peak_mb"] > 1
-    assert "| linear_b1 |" in training.report([row], "command")
+    assert f"| {task} " in training.report([row], "command")
+
+
+def test_each_task_has_a_network_and_data() -> None:
+    pytest.importorskip("torch")
+    from benchmarks.models.tasks import RATES, RECIPES, TASKS
+    from benchmarks.models.trained import DATA, NETWORKS
+    assert set(TASKS) == set(NETWORKS) == set(DATA) and set(RATES) == set(RECIPES)
 
 
 def test_models_by_name_and_by_set() -> None:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from benchmarks.models.small import lenet, mlp
+from benchmarks.models.trained_language import Llama, RecurrentText, text
+from benchmarks.models.trained_other import DLRM, GCN, Speech, clicks
+from benchmarks.models.trained_vision import GAN, VAE, UNet
 from benchmarks.models.vision import MODELS as VISION
+from benchmarks.models.vision import declare_operators
 
 SEED = 5
 Made = tuple[nn.Module, Tensor, Tensor]
@@ -119,9 +124,10 @@ class Recurrent(nn.Module):
         return y
 
 
-def _tokens() -> tuple[Tensor, Tensor]:
-    text = torch.randint(0, 8192, (4, 129))
-    return text[:, :-1].contiguous(), text[:, 1:].reshape(-1)
+def _timm(name: str, **options: int) -> nn.Module:
+    declare_operators()
+    model: nn.Module = import_module("timm").create_model(name, pretrained=False, **options)
+    return model
 
 
 DATA: dict[str, Callable[[], tuple[Tensor, Tensor]]] = {
@@ -130,8 +136,19 @@ DATA: dict[str, Callable[[], tuple[Tensor, Tensor]]] = {
     "resnet8_cifar_b32": lambda: (torch.randn(32, 3, 32, 32), labels(32)),
     "resnet18_b8": lambda: (torch.randn(8, 3, 224, 224), labels(8, 1000)),
     "transformer_enc_b16": lambda: (torch.randint(0, 1000, (16, 64)), labels(16)),
-    "gpt2_tiny_b4": _tokens,
+    "gpt2_tiny_b4": lambda: text(8192, 4, 128),
     "lstm_b32": lambda: (torch.randn(32, 32, 64), labels(32)),
+    "vit_tiny_b8": lambda: (torch.randn(8, 3, 224, 224), labels(8, 1000)),
+    "lm_14m": lambda: text(8192, 8, 128),
+    "lm_49m": lambda: text(16384, 4, 256),
+    "lstm_lm_b16": lambda: text(8192, 16, 64),
+    "unet_b8": lambda: (torch.randn(8, 3, 64, 64), torch.randint(0, 8, (8, 64, 64))),
+    "convnext_b8": lambda: (torch.randn(8, 3, 96, 96), labels(8, 100)),
+    "gan_b32": lambda: (torch.rand(32, 3, 32, 32) * 2 - 1, torch.randn(32, 100, 1, 1)),
+    "vae_b64": lambda: (torch.rand(64, 784), torch.randn(64, 20)),
+    "gcn_cora": lambda: ((torch.rand(2708, 1433) < 0.0127).float(), labels(2708, 7)),
+    "dlrm_b256": lambda: clicks(256, 10000),
+    "speech_b4": lambda: (torch.randn(4, 80, 400), labels(800, 64)),
     "linear_b1": lambda: (torch.randn(1, 4), labels(1, 2)),
 }
 NETWORKS: dict[str, Callable[[], nn.Module]] = {
@@ -142,5 +159,16 @@ NETWORKS: dict[str, Callable[[], nn.Module]] = {
     "transformer_enc_b16": lambda: Transformer(1000, 128, 4, 2, 64, False, 10),
     "gpt2_tiny_b4": lambda: Transformer(8192, 256, 4, 4, 128, True, 8192),
     "lstm_b32": Recurrent,
+    "vit_tiny_b8": lambda: _timm("vit_tiny_patch16_224"),
+    "lm_14m": lambda: Llama(8192, 384, 6, 2, 6, 1024, 128),
+    "lm_49m": lambda: Transformer(16384, 640, 10, 6, 256, True, 16384),
+    "lstm_lm_b16": lambda: RecurrentText(8192, 256),
+    "unet_b8": lambda: UNet(16, 8),
+    "convnext_b8": lambda: _timm("convnext_atto", num_classes=100),
+    "gan_b32": lambda: GAN(100, 32),
+    "vae_b64": lambda: VAE(400, 20),
+    "gcn_cora": lambda: GCN(2708, 5278, 1433, 16, 7),
+    "dlrm_b256": lambda: DLRM(10000, 16),
+    "speech_b4": lambda: Speech(256, 4, 4, 64),
     "linear_b1": lambda: nn.Linear(4, 2),
 }
