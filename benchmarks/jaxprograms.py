@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import graphtool
-from benchmarks import tables, work
+from benchmarks import jax_first, tables, work
 from benchmarks.jaxops import verdict
 from benchmarks.stablehlo import parts
 from benchmarks.work import Journal, Row
@@ -35,6 +35,8 @@ Array = np.ndarray[Any, Any]
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--only", type=lambda s: s.split(","), help="programs named so")
     parser.add_argument("--redo", choices=("all", "bad", "speed"), help="do again what is known")
+    parser.add_argument("--first", action="store_true",
+                        help="time how long the first result takes, and nothing else")
     parser.add_argument("--threads", type=int, help="time on so many threads, and nothing else")
 
 
@@ -42,6 +44,8 @@ def main(options: argparse.Namespace) -> int:
     journal = Journal(work.results("jaxprograms.jsonl"), lambda r: (r["op"], r["part"]))
     if options.threads:
         return speeds(options, journal)
+    if options.first:
+        return firsts(options, journal)
     from benchmarks.jax_programs import all_programs
     have = journal.rows()
     for p in all_programs():
@@ -52,8 +56,8 @@ def main(options: argparse.Namespace) -> int:
                 row = checked(p, part, fn, args)
                 journal.add({**row, **work.stamp()})
                 print(" | ".join(line(row)), flush=True)
-    for threads in (1, 2):
-        again = [sys.executable, "-m", "benchmarks", "jaxprograms", "--threads", str(threads),
+    for what in (("--threads", "1"), ("--threads", "2"), ("--first",)):
+        again = [sys.executable, "-m", "benchmarks", "jaxprograms", *what,
                  *(["--redo", "speed"] if options.redo else []),
                  *(["--only", ",".join(options.only)] if options.only else [])]
         subprocess.run(again, check=True)
@@ -169,6 +173,21 @@ def speeds(options: argparse.Namespace, journal: Journal) -> int:
     return 0
 
 
+def firsts(options: argparse.Namespace, journal: Journal) -> int:
+    """Time the first result of every forward pass that is right in C, each in fresh processes."""
+    from benchmarks.jax_programs import all_programs
+    have = journal.rows()
+    for p in all_programs():
+        row = have.get((p.name, "forward"))
+        wanted = not options.only or any(o in p.name for o in options.only)
+        if wanted and row is not None and row["c"] == "ok" and (
+                "first_jax" not in row or options.redo):
+            found = jax_first.first(p.forward, p.args)
+            journal.add({**row, **found})
+            print(f"{p.name}: " + ", ".join(f"{k} {v:.3f} s" for k, v in found.items()), flush=True)
+    return 0
+
+
 def measured(fn: Any, args: tuple[Any, ...], threads: int) -> tuple[float, float, float]:
     """Median milliseconds of graphtool and of JAX, and the median of the ratios of the turns."""
     import jax
@@ -236,4 +255,4 @@ def report(rows: Sequence[Row], command: str) -> str:
              f"own gradient of the imported loss {sum(r['ours'] == 'ok' for r in own)} of "
              f"{len(own)}.", ""]
     return "\n".join(["# Programs of JAX", "", *said, tables.markdown(
-        HEAD, [line(r) for r in rows]), ""])
+        HEAD, [line(r) for r in rows]), "", *jax_first.report(rows)])
