@@ -28,7 +28,7 @@ def _nan(made: ModuleCase) -> bool:
 
 def _expanded(made: ModuleCase) -> bool:
     """Whether a line makes elements that share memory."""
-    return "expand" in made.ops
+    return bool({"expand", "as_strided"} & set(made.ops))
 
 
 QUIRKS = (
