@@ -39,14 +39,13 @@ GT_INLINE void GT_JOIN(GT_NAME, _panel)(GT_T *panel, int64_t n, int64_t first, i
 GT_INLINE void GT_JOIN(GT_NAME, _row)(GT_T *row, int64_t step, const GT_T *restrict panel,
                                       int64_t n, int64_t i, int64_t from, int64_t end)
 {
-    const GT_T f0 = panel[i], f1 = panel[n + i], f2 = panel[2 * n + i], f3 = panel[3 * n + i];
-    const GT_T f4 = panel[4 * n + i], f5 = panel[5 * n + i], f6 = panel[6 * n + i];
-    const GT_T f7 = panel[7 * n + i];
+    GT_T f[GT_JOIN(GT_NAME, _wide)];
+    GT_UNROLL for (int c = 0; c < GT_JOIN(GT_NAME, _wide); c++) f[c] = panel[c * n + i];
     GT_SIMD
     for (int64_t k = from; k < end; k++) {
         const GT_T *p = panel + k;
-        const GT_T low = f0 * p[0] + f1 * p[n] + f2 * p[2 * n] + f3 * p[3 * n];
-        const GT_T high = f4 * p[4 * n] + f5 * p[5 * n] + f6 * p[6 * n] + f7 * p[7 * n];
+        const GT_T low = f[0] * p[0] + f[1] * p[n] + f[2] * p[2 * n] + f[3] * p[3 * n];
+        const GT_T high = f[4] * p[4 * n] + f[5] * p[5 * n] + f[6] * p[6 * n] + f[7] * p[7 * n];
         row[k * step] -= low + high;
     }
 }

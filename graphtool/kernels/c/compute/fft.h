@@ -47,7 +47,8 @@
         }                                                                                          \
     }
 
-#define GT_FFT_READ(k) const GT_T r##k = ar[k * far + e], i##k = ai[k * far + e];
+/* Element k of a group, as rX and iX. */
+#define GT_FFT_READ(k, x) const GT_T r##x = ar[k * far + e], i##x = ai[k * far + e];
 #define GT_FFT_FIRST(re, im)                                                                       \
     br[e] = (re);                                                                                  \
     bi[e] = (im);
@@ -58,43 +59,44 @@
         bi[(j)*wide + e] = u * d[j] + v * c[j];                                                    \
     }
 
-GT_FFT_STEP(2, GT_FFT_READ(0) GT_FFT_READ(1),
-            GT_FFT_FIRST(r0 + r1, i0 + i1) GT_FFT_TURNED(1, r0 - r1, i0 - i1) (void)sign;)
+GT_FFT_STEP(2, GT_FFT_READ(0, a) GT_FFT_READ(1, b),
+            GT_FFT_FIRST(ra + rb, ia + ib) GT_FFT_TURNED(1, ra - rb, ia - ib) (void)sign;)
 
 /* the cube roots of 1: -1/2 and +-sqrt(3)/2 */
-GT_FFT_STEP(3, GT_FFT_READ(0) GT_FFT_READ(1) GT_FFT_READ(2)
+GT_FFT_STEP(3, GT_FFT_READ(0, a) GT_FFT_READ(1, b) GT_FFT_READ(2, c)
             const GT_T high = sign * (GT_T)0.86602540378443864676;
-            const GT_T sr = r1 + r2; const GT_T si = i1 + i2;
-            const GT_T mr = r0 - (GT_T)0.5 * sr; const GT_T mi = i0 - (GT_T)0.5 * si;
-            const GT_T tr = high * (i1 - i2); const GT_T ti = high * (r1 - r2);,
-            GT_FFT_FIRST(r0 + sr, i0 + si) GT_FFT_TURNED(1, mr - tr, mi + ti)
+            const GT_T sr = rb + rc; const GT_T si = ib + ic;
+            const GT_T mr = ra - (GT_T)0.5 * sr; const GT_T mi = ia - (GT_T)0.5 * si;
+            const GT_T tr = high * (ib - ic); const GT_T ti = high * (rb - rc);,
+            GT_FFT_FIRST(ra + sr, ia + si) GT_FFT_TURNED(1, mr - tr, mi + ti)
             GT_FFT_TURNED(2, mr + tr, mi - ti))
 
-GT_FFT_STEP(4, GT_FFT_READ(0) GT_FFT_READ(1) GT_FFT_READ(2) GT_FFT_READ(3)
-            const GT_T pr = r0 + r2; const GT_T pi = i0 + i2;
-            const GT_T qr = r0 - r2; const GT_T qi = i0 - i2;
-            const GT_T ur = r1 + r3; const GT_T ui = i1 + i3;
-            const GT_T vr = sign * (i1 - i3); const GT_T vi = sign * (r1 - r3);,
+GT_FFT_STEP(4, GT_FFT_READ(0, a) GT_FFT_READ(1, b) GT_FFT_READ(2, c) GT_FFT_READ(3, d)
+            const GT_T pr = ra + rc; const GT_T pi = ia + ic;
+            const GT_T qr = ra - rc; const GT_T qi = ia - ic;
+            const GT_T ur = rb + rd; const GT_T ui = ib + id;
+            const GT_T vr = sign * (ib - id); const GT_T vi = sign * (rb - rd);,
             GT_FFT_FIRST(pr + ur, pi + ui) GT_FFT_TURNED(1, qr - vr, qi + vi)
             GT_FFT_TURNED(2, pr - ur, pi - ui) GT_FFT_TURNED(3, qr + vr, qi - vi))
 
 /* cosines and sines of 72 and 144 degrees */
-GT_FFT_STEP(5, GT_FFT_READ(0) GT_FFT_READ(1) GT_FFT_READ(2) GT_FFT_READ(3) GT_FFT_READ(4)
-            const GT_T c1 = (GT_T)0.30901699437494742410;
-            const GT_T c2 = (GT_T)-0.80901699437494742410;
-            const GT_T s1 = sign * (GT_T)0.95105651629515357212;
-            const GT_T s2 = sign * (GT_T)0.58778525229247312917;
-            const GT_T ar1 = r1 + r4; const GT_T ai1 = i1 + i4;
-            const GT_T ar2 = r2 + r3; const GT_T ai2 = i2 + i3;
-            const GT_T br1 = r1 - r4; const GT_T bi1 = i1 - i4;
-            const GT_T br2 = r2 - r3; const GT_T bi2 = i2 - i3;
-            const GT_T er1 = r0 + c1 * ar1 + c2 * ar2; const GT_T ei1 = i0 + c1 * ai1 + c2 * ai2;
-            const GT_T er2 = r0 + c2 * ar1 + c1 * ar2; const GT_T ei2 = i0 + c2 * ai1 + c1 * ai2;
-            const GT_T fr1 = s1 * bi1 + s2 * bi2; const GT_T fi1 = s1 * br1 + s2 * br2;
-            const GT_T fr2 = s2 * bi1 - s1 * bi2; const GT_T fi2 = s2 * br1 - s1 * br2;,
-            GT_FFT_FIRST(r0 + ar1 + ar2, i0 + ai1 + ai2) GT_FFT_TURNED(1, er1 - fr1, ei1 + fi1)
-            GT_FFT_TURNED(2, er2 - fr2, ei2 + fi2) GT_FFT_TURNED(3, er2 + fr2, ei2 - fi2)
-            GT_FFT_TURNED(4, er1 + fr1, ei1 - fi1))
+GT_FFT_STEP(5, GT_FFT_READ(0, a) GT_FFT_READ(1, b) GT_FFT_READ(2, c) GT_FFT_READ(3, d)
+            GT_FFT_READ(4, e)
+            const GT_T ca = (GT_T)0.30901699437494742410;
+            const GT_T cb = (GT_T)-0.80901699437494742410;
+            const GT_T sa = sign * (GT_T)0.95105651629515357212;
+            const GT_T sb = sign * (GT_T)0.58778525229247312917;
+            const GT_T pra = rb + re; const GT_T pia = ib + ie;
+            const GT_T prb = rc + rd; const GT_T pib = ic + id;
+            const GT_T qra = rb - re; const GT_T qia = ib - ie;
+            const GT_T qrb = rc - rd; const GT_T qib = ic - id;
+            const GT_T era = ra + ca * pra + cb * prb; const GT_T eia = ia + ca * pia + cb * pib;
+            const GT_T erb = ra + cb * pra + ca * prb; const GT_T eib = ia + cb * pia + ca * pib;
+            const GT_T fra = sa * qia + sb * qib; const GT_T fia = sa * qra + sb * qrb;
+            const GT_T frb = sb * qia - sa * qib; const GT_T fib = sb * qra - sa * qrb;,
+            GT_FFT_FIRST(ra + pra + prb, ia + pia + pib) GT_FFT_TURNED(1, era - fra, eia + fia)
+            GT_FFT_TURNED(2, erb - frb, eib + fib) GT_FFT_TURNED(3, erb + frb, eib - fib)
+            GT_FFT_TURNED(4, era + fra, eia - fia))
 
 /* All steps; returns where the results are: at `at`, or behind the 32·n elements there. */
 GT_INLINE GT_T *GT_JOIN(GT_NAME, _steps)(GT_T *at, const GT_T *table, int64_t n)
