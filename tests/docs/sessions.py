@@ -50,6 +50,8 @@ class Session:
     names: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        if "torch._dynamo" in sys.modules:  # it numbers what it compiled since a process began
+            sys.modules["torch._dynamo"].reset()
         tools = self.folder / ".tools"
         tools.mkdir()
         (self.folder / "samples").symlink_to(ROOT / "samples")

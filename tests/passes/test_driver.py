@@ -119,9 +119,10 @@ def test_work_grows_with_the_number_of_nodes() -> None:
 
 
 def test_hash_seeds_change_nothing() -> None:
-    script = ("import hashlib, pass_samples as s; from graphtool import passes; print([hashlib."
-              "sha256(s.text(passes.run(m)).encode()).hexdigest() for m in s.SAMPLES.values()])")
-    here = str(Path(__file__).parent)
+    script = ("import hashlib; from graphtool import passes; from tests.passes import pass_samples "
+              "as s; print([hashlib.sha256(s.text(passes.run(m)).encode()).hexdigest() "
+              "for m in s.SAMPLES.values()])")
+    here = str(Path(__file__).parents[2])
     runs = {subprocess.run([sys.executable, "-c", script], capture_output=True, text=True,
                            check=True, cwd=here, env={**os.environ, "PYTHONHASHSEED": seed}).stdout
             for seed in ("0", "1")}
