@@ -7,29 +7,37 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from graphtool import dtypes
 from graphtool.kernels.record import Record, register
-from graphtool.loops.contract import Contract, Pointer, sizes
+from graphtool.loops.contract import Contract, Pointer, mark, sizes
 from graphtool.loops.instance import Instance
 from graphtool.loops.reach import Area, Numbers, Rows
 
-MACROS = sizes(PLANES="planes", A="extent of the axis along which x is read",
-               B="extent of the axis along which results are stored",
-               XB="elements between adjacent elements along axis B")
+MACROS = (*sizes(PLANES="planes", A="extent of the axis along which x is read",
+                 B="extent of the axis along which results are stored",
+                 XB="elements between adjacent elements along axis B"),
+          mark("PAIRS", "an element is two adjacent numbers of 16 bits"))
 POINTERS = (Pointer("X", "the elements of plane b", ("b",)),)
 
 
 def meaning(t: Instance) -> None:
     """Each row, in the order in which it is stored."""
     planes, a, b, step = t.sizes("PLANES A B XB")
+    each = 2 if t.get("PAIRS") else 1
     for p in range(planes):
-        t.rows(t.array("X", (a, b), (1, step), (p,)), p)
+        plane = t.array("X", (a, b, each), (each, each * step, 1), (p,))
+        t.rows(plane.reshape(a, b * each), p)
 
 
 def reach(t: Numbers) -> Iterator[Area | Rows]:
     """What the C touches."""
     planes, a, b, step = t.sizes("PLANES A B XB")
-    yield Rows((planes, a, b))
-    yield Area("X", (a, b), (1, step), (planes,))
+    if not t.get("PAIRS"):
+        yield Rows((planes, a, b))
+        yield Area("X", (a, b), (1, step), (planes,))
+        return
+    yield Rows((planes, a, 2 * b))
+    yield Area("X", (a, b, 2), (2, 2 * step, 1), (planes,), dtypes.bfloat16)
 
 
 register(Record(Contract("transpose", "elementwise work that changes the order of "

@@ -19,6 +19,7 @@ from graphtool.lower.exprs import cost
 from graphtool.lower.members import pull_from, pulls, read_values
 from graphtool.lower.merge_axes import merged
 from graphtool.lower.nest import nest
+from graphtool.lower.pair_transposition import crossing_pairs
 from graphtool.lower.rounding import rounded
 from graphtool.lower.row_reuse import kept
 from graphtool.lower.statements import lower_statements
@@ -113,7 +114,8 @@ def unit_kernel(unit: Unit, assignment: Assignment, target: Target,
         env = pulls(unit.nodes, {v: pull_from(assignment.buffers, view) for v, view in views.items()
                                  if v not in unit.outputs}, names)
         outputs = [(views[v], env[v]) for v in alike]
-        body = crossing(outputs, names) or kept(nest(names, outputs), assignment.buffers)
+        body = crossing(outputs, names) or crossing_pairs(outputs, names) or kept(
+            nest(names, outputs), assignment.buffers)
         body = stores_last(body)
         per = sum(cost(p.at((0,) * len(p.shape))) for _, p in outputs)
         work = product(views[alike[0]].shape) * per
@@ -150,7 +152,9 @@ def copy_kernel(c: Copy, assignment: Assignment, table: KernelTable) -> Made:
             source = c.source.op.lower(names, *args, **c.source.attrs)
         case number:
             source = _number(number, c.target)
-    body = crossing([(c.target, source)], names) or nest(names, [(c.target, source)])
+    outputs = [(c.target, source)]
+    body = (crossing(outputs, names) or crossing_pairs(outputs, names)
+            or nest(names, outputs))
     return *table.add(body, assignment.buffers, _at_most(product(c.target.shape))), 0
 
 

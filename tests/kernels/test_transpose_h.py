@@ -19,6 +19,24 @@ static inline void add_up(const float *restrict acc, int64_t p, int64_t a, int64
     const int64_t at = (p * d_a + a) * d_b + b;
     for (int64_t j = 0; j < count; j++) y_[at + j] += acc[j] + z_[at + j];
 }
+static inline void copied(const uint16_t *restrict acc, int64_t p, int64_t a, int64_t b,
+                          int64_t count PARAMS)
+{
+    memcpy((uint16_t *)y_ + (p * d_a + a) * 2 * d_b + b, acc, (size_t)count * 2);
+}
+#define GT_NAME plain_pairs
+#define GT_PARAMS PARAMS
+#define GT_ARGS ARGS
+#define GT_PLANES d_planes
+#define GT_A d_a
+#define GT_B d_b
+#define GT_X(p) ((const uint16_t *)x_ + (p) * d_b * d_xb * 2)
+#define GT_XB d_xb
+#define GT_PAIRS
+#define GT_EPILOGUE copied
+#include "transpose.h"
+void pairs(int t, int threads PARAMS);
+void pairs(int t, int threads PARAMS) { plain_pairs(t, threads ARGS); }
 #define GT_NAME plain
 #define GT_PARAMS PARAMS
 #define GT_ARGS ARGS
@@ -48,3 +66,17 @@ def test_every_size(tmp_path: Path, flags: list[str]) -> None:
         call(library.turned, guarded(x.reshape(-1)[:x.size - wider]), guarded(z), y, planes, a, b,
              a + wider, threads=1 + n % 4)
         assert (y == 1 + (x[..., :a].swapaxes(1, 2) + z)).all(), (planes, a, b)
+
+
+@width
+def test_pairs_of_every_size(tmp_path: Path, flags: list[str]) -> None:
+    """Elements are moved as bits: of all 32, those of NaN too."""
+    library = compile_c(SOURCE, tmp_path, flags)
+    rng = np.random.default_rng(2)
+    for n, (a, b) in enumerate(product(SIZES, SIZES)):
+        planes, wider = 1 + n % 3, n % 2 * 3
+        x = rng.integers(0, 1 << 32, (planes, b, a + wider), np.uint32)
+        y = guarded(np.zeros((planes, a, b), np.uint32))
+        call(library.pairs, guarded(x.reshape(-1)[:x.size - wider]), y, y, planes, a, b, a + wider,
+             threads=1 + n % 4)
+        assert (y == x[..., :a].swapaxes(1, 2)).all(), (planes, a, b)

@@ -65,8 +65,33 @@ PLAIN: dict[str, tuple[Body, tuple[Any, ...]]] = {
 }
 
 
-def module(body: Body, shape: tuple[Any, ...]) -> Module:
-    graph = trace(body, [TensorType(dtypes.float32, shape)], ["x"])
+def panels(nr: int) -> Body:
+    """Weights of bfloat16, transposed, in panels of pairs."""
+    return lambda x: o.pack_blocks(x, nr=nr, transpose=True)
+
+
+PAIRS: dict[str, tuple[Body, tuple[Any, ...]]] = {
+    "one panel": (panels(32), (32, 256)),
+    "panels": (panels(32), (96, 128)),
+    "narrow panels": (panels(16), (64, 160)),
+    "a batch": (panels(32), (3, 64, 96)),
+    "an open batch": (panels(32), (B, 64, 96)),
+    "pairs of rows": (lambda x: o.pack_pairs(x, nr=32, transpose=True), (64, 100)),
+}
+PLAIN_PAIRS: dict[str, tuple[Body, tuple[Any, ...]]] = {
+    "little": (panels(32), (32, 64)),
+    "zeros at the end of a panel": (panels(32), (70, 128)),
+    "zeros at the end of a column": (panels(32), (64, 100)),
+    "along rows": (lambda x: o.pack_blocks(x, nr=32), (128, 96)),
+    "an odd distance": (lambda x: panels(32)(o.slice(x, start=(0, 0), limit=(96, 128),
+                                                     strides=(1, 1))), (96, 129)),
+    "numbers, not pairs": (lambda x: moved(x, 1, 0), (96, 128)),
+    "a sum of pairs": (lambda x: panels(32)(x + x), (96, 128)),
+}
+
+
+def module(body: Body, shape: tuple[Any, ...], dtype: dtypes.DType = dtypes.float32) -> Module:
+    graph = trace(body, [TensorType(dtype, shape)], ["x"])
     return Module(graph, ("y",), {"B": Symbol("B", 1, 50)} if B in shape else {})
 
 
@@ -92,3 +117,25 @@ def test_squares_hold_what_the_evaluator_says(name: str, threads: int, tmp_path:
 @pytest.mark.parametrize("name", PLAIN)
 def test_other_work_stays_a_nest(name: str) -> None:
     assert not squares(module(*PLAIN[name]))
+
+
+@pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.parametrize("march", ["native", "x86-64"])
+def test_pairs_stay_together(name: str, march: str, tmp_path: Path) -> None:
+    """Bits are moved, those of NaN and of subnormals too."""
+    m = module(*PAIRS[name], dtypes.bfloat16)
+    assert squares(m)
+    shape = tuple(5 if d is B else d for d in PAIRS[name][1])
+    bits = np.random.default_rng(0).integers(0, 1 << 16, shape, np.uint16)
+    given = {"x": bits.view(dtypes.bfloat16.numpy)}
+    (want,) = interp.run(m, given).values()
+    for threads in (1, 3):
+        model = compiled(optimised(m), tmp_path / str(threads), eager=threads > 1,
+                         target=named(march, threads=threads))
+        (got,) = model.run(given).values()
+        np.testing.assert_array_equal(got.view(np.uint16), want.view(np.uint16))
+
+
+@pytest.mark.parametrize("name", PLAIN_PAIRS)
+def test_other_copies_of_halves_stay_a_nest(name: str) -> None:
+    assert not squares(module(*PLAIN_PAIRS[name], dtypes.bfloat16))

@@ -6,6 +6,8 @@
    GT_PLANES GT_A GT_B  how many planes there are, and their extents
    GT_X(b)      const float *, the elements of plane b
    GT_XB        element (a, b) of a plane lies at a + b·XB
+   GT_PAIRS     defined: an element is two adjacent numbers of 16 bits. X and acc point to uint16_t,
+                and b and `count` are in numbers
    GT_PARAMS    more parameters, with a leading comma (default none); GT_ARGS hands them on
    GT_EPILOGUE  static inline void f(const float *restrict acc, int64_t p, int64_t a, int64_t b,
                 int64_t count GT_PARAMS): takes `count` elements of row a from b on; acc is
@@ -18,6 +20,13 @@
 #include "template_begin.h"
 
 #define GT_CHUNK (4 * GT_LANES)
+#ifdef GT_PAIRS
+#define GT_NUMBER uint16_t
+#define GT_EACH 2 /* numbers of an element */
+#else
+#define GT_NUMBER float
+#define GT_EACH 1
+#endif
 
 /* Rows a to a + height of a plane, from b on; `width` of each exist. Where less than a square is
    left of a side that is longer, its last square is taken, and what it has of others left out. */
@@ -26,11 +35,11 @@ GT_INLINE void GT_JOIN(GT_NAME, _block)(int64_t p, int64_t a, int64_t height, in
 {
     float room[GT_LANES + GT_LANES * GT_CHUNK] GT_ALIGNED, *const tile = room + GT_LANES;
     const int64_t above = (GT_A) < GT_LANES ? 0 : GT_LANES - height;
-    const float *x = GT_X(p) + a - above + b * (GT_XB);
-    if ((GT_A) < GT_LANES || (GT_B) < GT_LANES) {
+    const float *x = (const float *)(GT_X(p)) + a - above + b * (GT_XB);
+    if ((GT_A) < GT_LANES || (GT_B) < GT_LANES || GT_LANES == 1) {
         for (int64_t j = 0; j < width; j++)
             for (int64_t i = above; i < above + height; i++)
-                tile[i * GT_CHUNK + j] = x[j * (GT_XB) + i];
+                memcpy(tile + i * GT_CHUNK + j, x + j * (GT_XB) + i, sizeof *x);
     } else {
         for (int64_t j = 0; j < width; j += GT_LANES) {
             /* to the left of column 0 lies what no row uses: such a chunk is the row's end */
@@ -38,11 +47,13 @@ GT_INLINE void GT_JOIN(GT_NAME, _block)(int64_t p, int64_t a, int64_t height, in
             gt_transpose_square(x + at * (GT_XB), GT_XB, tile + at, GT_CHUNK);
         }
     }
-    for (int64_t i = 0; i < height; i++)
+    for (int64_t i = 0; i < height; i++) {
+        const GT_NUMBER *row = (const GT_NUMBER *)(tile + (above + i) * GT_CHUNK);
         if (width == GT_CHUNK)
-            GT_EPILOGUE(tile + (above + i) * GT_CHUNK, p, a + i, b, GT_CHUNK GT_ARGS);
+            GT_EPILOGUE(row, p, a + i, b * GT_EACH, GT_CHUNK * GT_EACH GT_ARGS);
         else
-            GT_EPILOGUE(tile + (above + i) * GT_CHUNK, p, a + i, b, width GT_ARGS);
+            GT_EPILOGUE(row, p, a + i, b * GT_EACH, width * GT_EACH GT_ARGS);
+    }
 }
 
 static void GT_NAME(int t, int threads GT_PARAMS)
@@ -60,6 +71,7 @@ static void GT_NAME(int t, int threads GT_PARAMS)
 }
 
 #undef GT_CHUNK
+#undef GT_EACH
 #undef GT_PLANES
 #undef GT_XB
 #include "template_end.h"
