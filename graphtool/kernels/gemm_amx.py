@@ -38,7 +38,8 @@ MACROS = (
 POINTERS = (Pointer("A", "A of product b", ("b",)), Pointer("B", "packed B of product b", ("b",)))
 
 
-def _panels(lanes: int, n: int, k: int, right: DType) -> tuple[int, int, int]:
+def panels(lanes: int, n: int, k: int, right: DType) -> tuple[int, int, int]:
+    """The sizes of a right-hand side [k, n] in panels."""
     nr = 2 * lanes
     rows = packing.rows(k, right)
     assert isinstance(rows, int)
@@ -48,7 +49,7 @@ def _panels(lanes: int, n: int, k: int, right: DType) -> tuple[int, int, int]:
 def meaning(t: Instance) -> None:
     """One product for each b."""
     m, n, k, lda = t.sizes("M N K LDA")
-    shape = _panels(t.lanes, n, k, operands(t)[1])
+    shape = panels(t.lanes, n, k, operands(t)[1])
     for b in range(t.get("BATCH")):
         t.rows(OP(t.array("A", (m, k), (lda, 1), (b,)), t.array("B", shape, at=(b,)), n=n), b)
 
@@ -59,7 +60,7 @@ def reach(t: Numbers) -> Iterator[Area | Rows]:
     left, right = operands(t)
     yield Rows((batch, m, n))
     yield Area("A", (m, k), (lda, 1), (batch,), left)
-    yield Area("B", _panels(t.lanes, n, k, right), None, (batch,), right, True)
+    yield Area("B", panels(t.lanes, n, k, right), None, (batch,), right, True)
 
 
 def lower(site: Site) -> Lowered:
@@ -82,7 +83,8 @@ def lower(site: Site) -> Lowered:
 GEMM_AMX = Form("gemm_amx")
 
 
-def _infer(a: TensorType, b: TensorType, *, n: int, plan: Plan | None = None) -> TensorType:
+def infer(a: TensorType, b: TensorType, *, n: int, plan: Plan | None = None) -> TensorType:
+    """The type of the sums; raises what `need` does if the operands do not fit."""
     kind = packing.summed(a, b)
     need(a.rank >= 2 and b.rank >= 3, f"{a} and {b} are not operands of a packed product")
     need(packing.rows(a.shape[-1], b.dtype) == b.shape[-2],
@@ -93,14 +95,15 @@ def _infer(a: TensorType, b: TensorType, *, n: int, plan: Plan | None = None) ->
     return TensorType(kind, (*lead, a.shape[-2], n))
 
 
-def _decompose(a: Any, b: Any, *, n: int, plan: Plan | None = None) -> Any:
+def decompose(a: Any, b: Any, *, n: int, plan: Plan | None = None) -> Any:
+    """The product with weights that are not packed."""
     whole = b.dtype is dtypes.int8
     wide = dtypes.float64 if whole else dtypes.float32  # holds sums of bytes exactly
     y = o.matmul(o.cast(a, dtype=wide), o.cast(packing.plain(b, n, a.shape[-1]), dtype=wide))
     return wrapped(y) if whole else y
 
 
-OP = target_op("gemm_amx", _infer, _decompose, GEMM_AMX, rows_by_columns,
+OP = target_op("gemm_amx", infer, decompose, GEMM_AMX, rows_by_columns,
                "a·b by a matrix unit, of u8 and i8 or in bfloat16, with b as `pack_blocks` lays it "
                "out; the sums are int32, which wrap around, or float32")
 

@@ -8,6 +8,7 @@ gradient of rows often a great depth.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from graphtool import dtypes
@@ -25,7 +26,7 @@ from graphtool.kernels.choice.rules import Rules
 from graphtool.kernels.choice.sites import Product
 from graphtool.kernels.gemm import decompose, infer, reads
 from graphtool.kernels.record import Record, register, target_op
-from graphtool.kernels.site import Lowered, Site
+from graphtool.kernels.site import Lowered, Macros, Site
 from graphtool.kernels.tiles import (
     TILE,
     Lines,
@@ -79,28 +80,49 @@ def reach(t: Numbers) -> Iterator[Area | Rows]:
     yield Area("WORK", (chunk * mr * (deep + 16 + width * nr),), None, (t.threads,), aligned=True)
 
 
-def lower(site: Site) -> Lowered:
+@dataclass(frozen=True)
+class Room:
+    """What a template needs to know of its blocks: their rows, the columns of a panel, the depth
+    that is taken at a time, and the floats of a block's copies."""
+
+    mr: int
+    nr: int
+    deep: int
+    copied: int
+
+
+def lines_of(site: Site) -> Lines:
     """One product of all rows if they are at equal distances, else one product for each matrix of
     the batch."""
     a, b = site.view(0), site.view(1)
-    *lead, m, n = site.out.type.shape
-    nr, deep = b.shape[-1], site.plan["deep"]
-    assert isinstance(nr, int) and isinstance(n, int)
-    turned = transposed(a)
-    step = row_stride(a) if len(b.shape) == 3 and not turned else None
-    lines = (Lines(tuple(lead), m, a.strides[-2], (m,)) if step is None else
-             Lines((), product((*lead, m)), step, tuple((*lead, m))))
+    *lead, m, _ = site.out.type.shape
+    step = row_stride(a) if len(b.shape) == 3 and not transposed(a) else None
+    return (Lines(tuple(lead), m, a.strides[-2], (m,)) if step is None else
+            Lines((), product((*lead, m)), step, tuple((*lead, m))))
+
+
+def blocked(site: Site, kernel: str, own: Macros, lines: Lines, room: Room) -> Lowered:
+    """The use of a template that copies blocks; each thread has memory for copies and sums."""
+    a, n = site.view(0), site.out.type.shape[-1]
+    assert isinstance(n, int)
+    most = bounds(ceildiv(lines.count, room.mr))[1]
+    chunk = max(1, min(most or COPIES, (COPIES << 8) // room.copied))
+    width = max(1, min(-(-n // room.nr), (ASIDE << 8) // (chunk * room.mr * room.nr)))
+    share = chunk * (room.copied + room.mr * width * room.nr)
+    more: dict[str, MacroValue] = {"LDK": a.strides[-1]} if transposed(a) else {}
+    more |= {"DEEP": room.deep, "CHUNK": chunk, "WIDTH": width, "BY_ROWS": site.plan["split"] == 1}
+    work = (site.scratch(share), symbol_of(Symbol("t", 0, None)) * share)
+    return lowered_product(site, kernel, lines, own, more, {"WORK": work})
+
+
+def lower(site: Site) -> Lowered:
+    """The product in register tiles."""
+    nr, deep, lines = site.view(1).shape[-1], site.plan["deep"], lines_of(site)
+    assert isinstance(nr, int)
     nv = panel_vectors(site.target, nr)
     mr = rows_of_tile(site.target, nv, lines.count)
-    most = bounds(ceildiv(lines.count, mr))[1]
-    chunk = max(1, min(most or COPIES, (COPIES << 8) // (mr * (deep + 16))))
-    width = max(1, min(-(-n // nr), (ASIDE << 8) // (chunk * mr * nr)))
-    share = chunk * mr * (deep + 16 + width * nr)
-    macros: dict[str, MacroValue] = {"MR": mr, "NV": nv}
-    more: dict[str, MacroValue] = {"LDK": a.strides[-1]} if turned else {}
-    more |= {"DEEP": deep, "CHUNK": chunk, "WIDTH": width, "BY_ROWS": site.plan["split"] == 1}
-    work = (site.scratch(share), symbol_of(Symbol("t", 0, None)) * share)
-    return lowered_product(site, "gemm_blocked", lines, macros, more, {"WORK": work})
+    return blocked(site, "gemm_blocked", {"MR": mr, "NV": nv}, lines,
+                   Room(mr, nr, deep, copied=mr * (deep + 16)))
 
 
 # ---- the op ------------------------------------------------------------------------------------

@@ -724,6 +724,13 @@ class _gemm_amx(Op):
 
 gemm_amx: _gemm_amx
 
+class _gemm_amx_blocked(Op):
+    def __call__(self, a: Tensor, b: Tensor, /, *, n: int, plan: Plan | None = ...) -> Any:
+        """a·b by a matrix unit in bfloat16, with b as `pack_blocks` lays it out, and blocks of a
+        copied; the sums are float32"""
+
+gemm_amx_blocked: _gemm_amx_blocked
+
 class _gemm_bf16(Op):
     def __call__(self, a: Tensor, b: Tensor, /, *, n: int, plan: Plan | None = ...) -> Any:
         """a·b in bfloat16, with b as `pack_pairs` lays it out; the sums are float32"""

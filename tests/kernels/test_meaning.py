@@ -149,6 +149,10 @@ def transpose(x: Any) -> Any:
     return positive(o.transpose(x, perm=(1, 0)))
 
 
+def transposed_pairs(x: Any) -> Any:
+    return o.pack_blocks(x, nr=32, transpose=True)
+
+
 def gemm_int(x: Any) -> Any:
     return finished(o.gemm_int(x, packed("pack_int", data((7, 9), np.int8), nr=NR)(x), n=9))
 
@@ -173,6 +177,17 @@ def conv_int(x: Any) -> Any:
 def gemm_amx(x: Any) -> Any:
     kind = np.int8 if x.dtype is dtypes.uint8 else dtypes.bfloat16.numpy
     return finished(o.gemm_amx(x, packed("pack_blocks", data((70, 9), kind), nr=NR)(x), n=9))
+
+
+def gemm_amx_blocked(x: Any) -> Any:
+    w = packed("pack_blocks", data((70, 9), dtypes.bfloat16.numpy), nr=NR)(x)
+    return finished(o.gemm_amx_blocked(x, w, n=9, plan=Plan("gemm_amx_blocked", (("deep", 32),))))
+
+
+def gemm_amx_across(x: Any) -> Any:
+    turned = o.transpose(x, perm=(0, 2, 1))
+    w = packed("pack_blocks", data((2, 45, 33), dtypes.bfloat16.numpy), nr=NR)(x)
+    return o.gemm_amx_blocked(turned, w, n=33, plan=Plan("gemm_amx_blocked", (("deep", 32),)))
 
 
 def conv_amx(x: Any) -> Any:
@@ -276,6 +291,8 @@ SAMPLES: dict[str, list[tuple[Callable[..., Any], tuple[str, ...]]]] = {
     "conv_int": [(conv_int, ("u8[2,5,8,5]",))],
     "depthwise_int": [(depthwise_int, ("u8[2,9,6,5]",))],
     "gemm_amx": [(gemm_amx, ("u8[2,4,70]",)), (gemm_amx, ("bf16[19,70]",))],
+    "gemm_amx_blocked": [(gemm_amx_blocked, ("bf16[19,70]",)),
+                         (gemm_amx_across, ("bf16[2,45,19]",))],
     "gemm_blocked": [(gemm_blocked, ("f32[2,3,5]",)), (gemm_blocked_across, ("f32[2,3,6]",))],
     "gemm_int": [(gemm_int, ("u8[2,4,7]",)), (gemm_int_pairs, ("i16[4,7]",))],
     "linear_bf16": [(panels(o.linear_bf16), ("f32[19,70]",))],
@@ -285,7 +302,7 @@ SAMPLES: dict[str, list[tuple[Callable[..., Any], tuple[str, ...]]]] = {
     "recurrence": [(recurrence, ("f32[3,2,2,12]",))],
     "recurrence_grad": [(recurrence_grad, ("f32[3,2,2,12]",))],
     "sort": [(sort, ("f32[5,4]",))],
-    "transpose": [(transpose, ("f32[96,64]",))],
+    "transpose": [(transpose, ("f32[96,64]",)), (transposed_pairs, ("bf16[96,64]",))],
     "trees": [(trees, ("f32[5,2]",))],
     "triangular": [(triangular, ("f32[2,5,5]", "f32[2,5,37]"))],
     "winograd": [(winograd, ("f32[2,6,7,3]",)), (winograd_int, ("u8[1,6,7,3]",))],

@@ -20,6 +20,7 @@ from graphtool.kernels.choice.blocks import GATHERED
 from graphtool.kernels.choice.choose import choose
 from graphtool.kernels.choice.rules import rules_of
 from graphtool.kernels.choice.sites import Conv, Product
+from graphtool.kernels.gemm_amx_blocked import GEMM_AMX_BLOCKED
 from graphtool.native.build import build
 from graphtool.target import TABLE, Target, named, recognised
 
@@ -30,6 +31,9 @@ TARGETS = {"tiles": replace(named("native"), amx=True),
 # rows, columns, depth
 PRODUCTS = [(1, 1, 1), (2, 17, 3), (15, 16, 64), (16, 33, 65), (17, 32, 31), (31, 48, 128),
             (33, 70, 100), (49, 15, 130), (100, 64, 256)]
+# the same of products that copy blocks of the left operand, and the depth that they take at a time
+COPIED = [(1, 1, 1, 32), (16, 33, 65, 32), (17, 32, 31, 512), (33, 70, 100, 64), (49, 15, 130, 32),
+          (300, 64, 256, 512), (45, 520, 600, 256), (530, 96, 1100, 512)]
 # height, width, channels, filters, kernel, strides, dilation
 IMAGES = [(5, 5, 3, 5, (3, 3), (1, 1), (1, 1)), (9, 40, 16, 33, (3, 3), (1, 1), (1, 1)),
           (7, 21, 64, 32, (1, 1), (2, 2), (1, 1)), (8, 9, 70, 20, (2, 3), (2, 1), (1, 2)),
@@ -51,7 +55,7 @@ def agrees(function: Any, x: Array, target: str, folder: Path) -> None:
     """The compiled function gives what the evaluator gives, on one thread and on two."""
     graph = trace(function, [TensorType(dtypes.of_numpy(x.dtype), x.shape)], ["x"])
     module = passes.run(Module(graph, ("y",)), "fold,fuse", supply={"target": TARGETS[target]})
-    assert [n for n in module.graph.nodes if n.op.name in ("gemm_amx", "conv_amx")]
+    assert [n for n in module.graph.nodes if "_amx" in n.op.name]
     (want,) = interp.run(Module(graph, ("y",)), {"x": x}).values()
     built = build(module, folder / "b", target=replace(TARGETS[target], threads=2))
     for threads in (1, 2):
@@ -73,6 +77,22 @@ def test_products(m: int, n: int, k: int, kind: dtypes.DType, target: str, tmp_p
         y = o.gemm_amx(x, o.pack_blocks(x.builder.constant(w), nr=nr), n=n)
         return o.max(y, 0 if kind is U8 else 0.0)
     agrees(function, numbers((m, k), kind.numpy), target, tmp_path)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("split", [1, 2])
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize(("m", "n", "k", "deep"), COPIED)
+def test_products_of_copied_blocks(m: int, n: int, k: int, deep: int, turned: bool, split: int,
+                                   target: str, tmp_path: Path) -> None:
+    w, nr = weights(BF16, (2, k, n)), TARGETS[target].nr
+    plan = GEMM_AMX_BLOCKED.plan(split=split, deep=deep)
+
+    def function(x: Any) -> Any:
+        x = o.transpose(x, perm=(0, 2, 1)) if turned else x
+        packed = o.pack_blocks(x.builder.constant(w), nr=nr)
+        return o.max(o.gemm_amx_blocked(x, packed, n=n, plan=plan), -1.0)
+    agrees(function, numbers((2, k, m) if turned else (2, m, k), BF16.numpy), target, tmp_path)
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -106,6 +126,16 @@ def test_convolutions(image: Any, gathered: bool, kind: dtypes.DType, target: st
         return o.conv_amx(x, packed, channels=m, window=window, strides=strides,
                           dilation=dilation, gathered=gathered)
     agrees(function, numbers((2, h, wide, c), kind.numpy), target, tmp_path)
+
+
+def test_a_gradient_of_weights_in_bfloat16_is_for_the_unit(tmp_path: Path) -> None:
+    """Its left operand is transposed in memory."""
+    target = replace(named("x86-64-v4"), amx=True)
+    for half, kind in ((1, "gemm_amx_blocked"), (0, "gemm_blocked")):
+        made = choose(Product(1, 1024, 384, 1024, False, True, half=half), target, rules_of())
+        assert chosen_plan(made).kind == kind
+    made = choose(Product(1, 1024, 384, 1024, False, half=1), target, rules_of())
+    assert chosen_plan(made).kind == "gemm_amx"
 
 
 def test_what_is_beside_a_run_does_not_matter(tmp_path: Path) -> None:

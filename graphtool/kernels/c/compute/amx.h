@@ -15,7 +15,7 @@
 #define GT_SEGMENT 16 /* rows of a tile */
 #define GT_RUN_BYTES 64 /* bytes of a row of a tile: a step along the depth */
 #define GT_ACROSS (2 * GT_LANES) /* columns of a panel */
-#define GT_DEEP(bytes) gt_ceil_div(bytes, GT_RUN_BYTES) * 16 /* rows of the panel for a run */
+#define GT_RUN_ROWS(bytes) gt_ceil_div(bytes, GT_RUN_BYTES) * 16 /* rows of the panel for a run */
 
 #if defined __AMX_TILE__ && defined __AMX_INT8__ && defined __AMX_BF16__ && defined __linux__     \
     && defined __x86_64__ && GT_LANES == 16
@@ -129,6 +129,23 @@ GT_INLINE void gt_block_zero(void *sums)
     }
 #endif
     memset(sums, 0, sizeof(float) * 2 * GT_SEGMENT * GT_ACROSS);
+}
+
+/* The sums of a block that were stored in memory go on. */
+GT_INLINE void gt_block_load(const int two, int64_t columns, const void *sums)
+{
+#ifdef GT_AMX
+    if (!gt_amx_allowed()) return;
+    const char *from = (const char *)sums;
+    GT_TILE_LOAD(0, from, GT_ACROSS * 4);
+    if (columns > GT_ACROSS / 2) GT_TILE_LOAD(1, from + GT_RUN_BYTES, GT_ACROSS * 4);
+    if (!two) return;
+    from += GT_SEGMENT * GT_ACROSS * 4;
+    GT_TILE_LOAD(2, from, GT_ACROSS * 4);
+    if (columns > GT_ACROSS / 2) GT_TILE_LOAD(3, from + GT_RUN_BYTES, GT_ACROSS * 4);
+#else
+    (void)two, (void)columns, (void)sums;
+#endif
 }
 
 /* Adds a run of `depth` bytes of the rows from a on, and from `second` on if there is one; they are

@@ -6,6 +6,7 @@
 #define GT_BF16_H
 
 #include "half.h"
+#include "square.h"
 
 /* The lower half of each word in its upper half. */
 #if GT_LANES > 1
@@ -98,7 +99,35 @@ GT_INLINE void gt_zip_pairs(const uint16_t *x, const uint16_t *y, int64_t n, int
 #endif
 }
 
-/* The same for an A that is transposed in memory: the elements of a column are adjacent, and
+/* Up to 16 rows of an A that is transposed in memory, columns ldk apart, as rows of `depth` numbers
+   that are ldt apart, with zeros up to a multiple of 32. A pair of columns becomes words, and these
+   are transposed in squares. Rows of the result that are not in A are arbitrary. */
+GT_INLINE void gt_turn_pairs(const uint16_t *a, int64_t ldk, int64_t rows, int64_t depth,
+                             uint16_t *to, int64_t ldt)
+{
+    static const uint16_t none[GT_TALLEST];
+    int32_t pairs[GT_TALLEST * GT_TALLEST] GT_ALIGNED = {0};
+    for (int64_t k = 0; k < depth; k += 2 * GT_TALLEST) {
+        for (int64_t i = 0; i < GT_TALLEST; i++) {
+            const int64_t at = k + 2 * i;
+            const uint16_t *x = at < depth ? a + at * ldk : none;
+            const uint16_t *y = at + 1 < depth ? a + (at + 1) * ldk : none;
+            gt_zip_pairs(x, y, rows, pairs + i * GT_TALLEST);
+        }
+        for (int64_t i = 0; i < GT_TALLEST; i += GT_LANES)
+            for (int64_t m = 0; m < GT_TALLEST; m += GT_LANES) {
+                uint16_t *square = to + m * ldt + k + 2 * i;
+#if GT_LANES == 1
+                memcpy(square, pairs + i * GT_TALLEST + m, sizeof *pairs);
+#else
+                gt_transpose_square((const float *)(pairs + i * GT_TALLEST + m), GT_TALLEST,
+                                    (float *)square, ldt / 2);
+#endif
+            }
+    }
+}
+
+/* The tile for an A that is transposed in memory: the elements of a column are adjacent, and
    columns are ldk apart. Pairs are made block by block, in a small array of the thread. */
 GT_INLINE void gt_tile_bf16_across(gt_vf *acc, const int rows, const int nv, const uint16_t *a,
                                    int64_t ldk, const uint16_t *b, int64_t depth)

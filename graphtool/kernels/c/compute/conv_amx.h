@@ -45,9 +45,9 @@
 #define GT_HELD (GT_ROWS * (GT_SH) * (GT_SW) * (GT_XW) * GT_SIZE)
 #define GT_RESIDENT (1024 * 1024)
 #define GT_TAPS ((GT_KH) * (GT_RUNS) * (GT_RUN) * GT_SIZE) /* bytes that an output reads */
-#define GT_QUADS GT_DEEP((GT_RUN) * GT_SIZE) /* rows of a panel for a run */
+#define GT_QUADS GT_RUN_ROWS((GT_RUN) * GT_SIZE) /* rows of a panel for a run */
 #ifdef GT_GATHERED
-#define GT_STEPS GT_DEEP(GT_TAPS)
+#define GT_STEPS GT_RUN_ROWS(GT_TAPS)
 #else
 #define GT_STEPS ((GT_KH) * (GT_RUNS) * GT_QUADS)
 #endif
@@ -95,7 +95,7 @@ GT_INLINE void GT_JOIN(GT_NAME, _hand)(const GT_SUM *sums, GT_JOIN(GT_NAME, _seg
 }
 
 #ifdef GT_GATHERED
-#define GT_PATCH (GT_DEEP(GT_TAPS) * 4) /* bytes of what an output reads, and zeros */
+#define GT_PATCH (GT_RUN_ROWS(GT_TAPS) * 4) /* bytes of what an output reads, and zeros */
 GT_INLINE void GT_JOIN(GT_NAME, _gather)(char *patch, const char *x GT_PARAMS)
 {
     for (int64_t i = 0; i < GT_ROWS; i++, x += (GT_SW) * (GT_XW) * GT_SIZE, patch += GT_PATCH) {

@@ -38,9 +38,12 @@
 #define GT_LINES gt_ceil_div(GT_M, GT_SEGMENT)
 #define GT_ROWS gt_ceil_div(GT_M, GT_LINES) /* rows of a segment */
 #define GT_HELD (GT_SEGMENT * (GT_K) * GT_SIZE)
-#define GT_RESIDENT (1024 * 1024)
+/* Blocks go one by one over all panels if these stay near, so that the epilogue reads and writes
+   along rows; else as many as stay near with each panel. */
+#define GT_NEAR (1024 * 1024)
+#define GT_RESIDENT ((GT_N) * (GT_K) * GT_SIZE <= GT_NEAR ? 1 : GT_NEAR)
 #define GT_BY_ROWS ((GT_M) * ((GT_K) + (GT_N)) >= (GT_K) * (GT_N))
-#define GT_STEPS GT_DEEP((GT_K) * GT_SIZE)
+#define GT_STEPS GT_RUN_ROWS((GT_K) * GT_SIZE)
 #define GT_PANEL (GT_STEPS * GT_NR * 4)
 #define GT_PRODUCTS GT_BATCH
 #define GT_SHAPE GT_ROWS
@@ -70,5 +73,6 @@ GT_INLINE void GT_JOIN(GT_NAME, _tile)(const int segments, int64_t b, int64_t li
 
 #include "amx_loop.h"
 #undef GT_SIZE
+#undef GT_NEAR
 #undef GT_BF16
 #include "template_end.h"

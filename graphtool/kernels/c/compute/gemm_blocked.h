@@ -31,13 +31,15 @@
 #define GT_BATCH 1
 #endif
 #define GT_SUM float
+#define GT_COPY float
+#define GT_LINES GT_M
 #define GT_ROW ((GT_DEEP) + 16) /* of A as it is copied: not a multiple of 4 KB */
-#define GT_TALL (GT_MR * GT_ROW)
+#define GT_TALL GT_MR * GT_ROW
+#define GT_SET GT_MR * GT_NR
+#define GT_UNIT 1
+#define GT_COLUMN GT_K
+#define GT_STEPS(k) (k)
 #include "gemm_hand.h"
-
-/* Where the sums of a block and a panel are set aside: behind the copies. */
-#define GT_ASIDE(base, block, panel)                                                              \
-    ((base) + (GT_CHUNK) * GT_TALL + ((panel) * (GT_CHUNK) + (block)) * (GT_MR * GT_NR))
 
 /* Rows m to m + rows, elements k to k + depth, to `to`: as rows, or if A is transposed as columns
    of MR numbers. */
@@ -100,54 +102,6 @@ GT_INLINE void GT_JOIN(GT_NAME, _tile)(const int rows, int64_t b, int64_t m, int
 GT_UPTO(GT_MR, GT_INSTANCE)
 #undef GT_INSTANCE
 
-/* Blocks c to next of product b by panels p to above: elements k to end of the depth, the copies
-   first. Rows fall into balanced blocks, as in gemm_loop.h. */
-GT_INLINE void GT_JOIN(GT_NAME, _part)(int64_t b, int64_t c, int64_t next, int64_t p,
-                                       int64_t above, int64_t k, int64_t end,
-                                       float *work GT_PARAMS)
-{
-    const int64_t blocks = gt_ceil_div(GT_M, GT_MR);
-    const int64_t shorter = (GT_M) / blocks, longer = (GT_M) % blocks;
-    const int64_t step = gt_ceil_div(GT_NR * 4, next - c); /* they prefetch the next panel */
-    for (int64_t i = c; i < next; i++)
-        GT_CALL(_copy, shorter + (i < longer), GT_MR, b, i * shorter + gt_min(i, longer), k,
-                end - k, work + (i - c) * GT_TALL GT_ARGS);
-    for (int64_t q = p; q < above; q++) {
-        const float *right = GT_B(b) + (q * (GT_K) + k) * GT_NR;
-        const char *ahead = (const char *)(right + (q + 1 < above ? (GT_K) * GT_NR : 0));
-        for (int64_t i = c; i < next; i++, ahead += (end - k) * step)
-            GT_CALL(_tile, shorter + (i < longer), GT_MR, b, i * shorter + gt_min(i, longer), q,
-                    work + (i - c) * GT_TALL, right, end - k, ahead, step,
-                    GT_ASIDE(work, i - c, q - p), k > 0, end == (GT_K) GT_ARGS);
-    }
-}
-
-static void GT_NAME(int t, int threads GT_PARAMS)
-{
-    /* Loops from the outermost: products, panels, blocks, depth; each of the last three as many at
-       a time as caches hold. */
-    const int64_t panels = gt_ceil_div(GT_N, GT_NR), blocks = gt_ceil_div(GT_M, GT_MR);
-    const int64_t depths = gt_max(1, gt_ceil_div(GT_K, GT_DEEP));
-    const int64_t wide = depths > 1 ? (GT_WIDTH) : panels; /* sums that need not be set aside */
-    const int64_t first = (GT_BY_ROWS) ? gt_part(blocks, t, threads) : 0;
-    const int64_t last = (GT_BY_ROWS) ? gt_part(blocks, t + 1, threads) : blocks;
-    const int64_t left = (GT_BY_ROWS) ? 0 : gt_part(panels, t, threads);
-    const int64_t right = (GT_BY_ROWS) ? panels : gt_part(panels, t + 1, threads);
-    for (int64_t b = 0; b < (GT_BATCH); b++)
-        for (int64_t p = left; p < right; p += wide)
-            for (int64_t c = first; c < last; c += (GT_CHUNK))
-                for (int64_t d = 0; d < depths; d++)
-                    GT_JOIN(GT_NAME, _part)(b, c, gt_min(c + (GT_CHUNK), last), p,
-                                            gt_min(p + wide, right), gt_part(GT_K, d, depths),
-                                            gt_part(GT_K, d + 1, depths), GT_WORK(t) GT_ARGS);
-}
-
+#include "blocked_loop.h"
 #undef GT_ROW
-#undef GT_TALL
-#undef GT_ASIDE
-#undef GT_DEEP
-#undef GT_CHUNK
-#undef GT_WIDTH
-#undef GT_BY_ROWS
-#undef GT_LDK
 #include "template_end.h"

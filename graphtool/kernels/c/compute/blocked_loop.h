@@ -1,0 +1,87 @@
+/* The loop of products that copy blocks of their left operand, for templates that have the macros
+   of gemm_blocked.h and define, before they include this:
+
+   GT_COPY       the type of a copied number, which is that of B too
+   GT_LINES      lines of A: rows, or segments of them; a block is up to MR of them, a literal
+   GT_TALL       numbers of GT_COPY that a copied block takes
+   GT_SET        numbers of GT_COPY that the sums of a block and a panel take, where they are set
+                 aside
+   GT_UNIT       the depth is cut at multiples of it
+   GT_COLUMN     the depth of a panel of B, with the zeros at its end
+   GT_STEPS(k)   steps in which a tile reads a panel of depth k
+   NAME_copyN(b, line, k, depth, to GT_ARGS)
+                 copies N lines of product b from element k on, for every N up to MR
+   NAME_tileN(b, line, panel, left, right, depth, ahead, step, aside, begun, ends GT_ARGS)
+                 multiplies N copied lines by a part of a panel: sums set aside go on, if `begun`,
+                 and are set aside again, or handed out if it `ends`. Each step prefetches the line
+                 at `ahead`, which moves on by `step` bytes
+   GT_SHAPE      rows of a segment, for tiles of a matrix unit; left out: there are none */
+
+/* Where the sums of a block and a panel are set aside: behind the copies. */
+#define GT_ASIDE(base, block, panel)                                                              \
+    ((float *)((base) + (GT_CHUNK) * (GT_TALL) + ((panel) * (GT_CHUNK) + (block)) * (GT_SET)))
+
+/* Blocks c to next of product b by panels p to above: elements k to end of the depth, the copies
+   first. Lines fall into balanced blocks, as in gemm_loop.h. */
+GT_INLINE void GT_JOIN(GT_NAME, _part)(int64_t b, int64_t c, int64_t next, int64_t p,
+                                       int64_t above, int64_t k, int64_t end,
+                                       GT_COPY *work GT_PARAMS)
+{
+    const int64_t blocks = gt_ceil_div(GT_LINES, GT_MR);
+    const int64_t shorter = (GT_LINES) / blocks, longer = (GT_LINES) % blocks;
+    const int64_t step = gt_ceil_div(GT_NR * 4, next - c); /* they prefetch the next panel */
+    for (int64_t i = c; i < next; i++)
+        GT_CALL(_copy, shorter + (i < longer), GT_MR, b, i * shorter + gt_min(i, longer), k,
+                end - k, work + (i - c) * (GT_TALL) GT_ARGS);
+    for (int64_t q = p; q < above; q++) {
+        const GT_COPY *right = GT_B(b) + (q * (GT_COLUMN) + k) * GT_NR;
+        const char *ahead = (const char *)(right + (q + 1 < above ? (GT_COLUMN) * GT_NR : 0));
+        for (int64_t i = c; i < next; i++, ahead += GT_STEPS(end - k) * step)
+            GT_CALL(_tile, shorter + (i < longer), GT_MR, b, i * shorter + gt_min(i, longer), q,
+                    work + (i - c) * (GT_TALL), right, end - k, ahead, step,
+                    GT_ASIDE(work, i - c, q - p), k > 0, end == (GT_K) GT_ARGS);
+    }
+}
+
+static void GT_NAME(int t, int threads GT_PARAMS)
+{
+    /* Loops from the outermost: products, panels, blocks, depth; each of the last three as many at
+       a time as caches hold. */
+    const int64_t panels = gt_ceil_div(GT_N, GT_NR), blocks = gt_ceil_div(GT_LINES, GT_MR);
+    const int64_t units = gt_ceil_div(GT_K, GT_UNIT);
+    const int64_t depths = gt_max(1, gt_ceil_div(GT_K, GT_DEEP));
+    const int64_t wide = depths > 1 ? (GT_WIDTH) : panels; /* sums that need not be set aside */
+    const int64_t first = (GT_BY_ROWS) ? gt_part(blocks, t, threads) : 0;
+    const int64_t last = (GT_BY_ROWS) ? gt_part(blocks, t + 1, threads) : blocks;
+    const int64_t left = (GT_BY_ROWS) ? 0 : gt_part(panels, t, threads);
+    const int64_t right = (GT_BY_ROWS) ? panels : gt_part(panels, t + 1, threads);
+#ifdef GT_SHAPE
+    gt_amx_shape(GT_SHAPE);
+#endif
+    for (int64_t b = 0; b < (GT_BATCH); b++)
+        for (int64_t p = left; p < right; p += wide)
+            for (int64_t c = first; c < last; c += (GT_CHUNK))
+                for (int64_t d = 0; d < depths; d++)
+                    GT_JOIN(GT_NAME, _part)(b, c, gt_min(c + (GT_CHUNK), last), p,
+                                            gt_min(p + wide, right),
+                                            gt_part(units, d, depths) * GT_UNIT,
+                                            gt_min(gt_part(units, d + 1, depths) * GT_UNIT, GT_K),
+                                            (GT_COPY *)(GT_WORK(t)) GT_ARGS);
+#ifdef GT_SHAPE
+    gt_amx_done();
+#endif
+}
+
+#undef GT_COPY
+#undef GT_LINES
+#undef GT_TALL
+#undef GT_SET
+#undef GT_UNIT
+#undef GT_COLUMN
+#undef GT_ASIDE
+#undef GT_SHAPE
+#undef GT_DEEP
+#undef GT_CHUNK
+#undef GT_WIDTH
+#undef GT_BY_ROWS
+#undef GT_LDK

@@ -1,0 +1,118 @@
+"""gemm_amx_blocked.h: bfloat16 products by a matrix unit, with blocks of the left operand copied.
+
+The left operand is transposed in memory, as in gradients of weights in mixed precision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from graphtool import dtypes
+from graphtool import ops as o
+from graphtool.ir.plan import Form, Parameter, Plan
+from graphtool.kernels.choice import blocks, rounding
+from graphtool.kernels.choice.alternatives import Alternative, Chosen
+from graphtool.kernels.choice.contractions import best_split
+from graphtool.kernels.choice.machine import ceil
+from graphtool.kernels.choice.operands import narrowed
+from graphtool.kernels.choice.rules import Rules
+from graphtool.kernels.choice.sites import Product
+from graphtool.kernels.gemm import plain, reads
+from graphtool.kernels.gemm_amx import decompose, infer, panels
+from graphtool.kernels.gemm_blocked import Room, blocked, lines_of
+from graphtool.kernels.record import Record, register, target_op
+from graphtool.kernels.site import Lowered, Site
+from graphtool.loops.contract import Contract, Macro, Pointer, sizes
+from graphtool.loops.instance import Instance
+from graphtool.loops.reach import Area, Numbers, Rows
+from graphtool.ops.costs import rows_by_columns
+from graphtool.target import Target
+
+DEEP = 512  # of the depth at a time: a panel of so many rows stays in the first-level cache
+UNIT = blocks.STEP // 2  # the depth is cut at multiples of it
+TALL = 2 * blocks.SEGMENT  # rows of a block
+TURNED = 0.4  # cycles to copy a number from a column to a row
+MACROS = (
+    *sizes(M="rows of A", N="columns of B", K="columns of A",
+           LDA="elements between the starts of adjacent rows of A"),
+    Macro("BATCH", "size", "independent products", 1),
+    Macro("LDK", "size", "elements between adjacent elements of a row of A", 1),
+    *sizes(DEEP="the depth that is taken at a time", CHUNK="blocks of 32 rows that are copied at "
+           "a time", WIDTH="panels for which sums are set aside"),
+    Macro("BY_ROWS", "flag", "1: threads share the rows; 0: the columns"))
+POINTERS = (Pointer("A", "A of product b", ("b",)), Pointer("B", "packed B of product b", ("b",)),
+            Pointer("WORK", "memory of thread t for copies and sums", ("t",), writes=True))
+
+
+def meaning(t: Instance) -> None:
+    """One product for each b."""
+    m, n, k, lda, ldk = t.sizes("M N K LDA LDK")
+    shape = panels(t.lanes, n, k, dtypes.bfloat16)
+    for b in range(t.get("BATCH")):
+        t.rows(OP(t.array("A", (m, k), (lda, ldk), (b,)), t.array("B", shape, at=(b,)), n=n), b)
+
+
+def reach(t: Numbers) -> Iterator[Area | Rows]:
+    """What the C touches."""
+    batch, m, n, k, lda, ldk, deep, chunk, width = t.sizes("BATCH M N K LDA LDK DEEP CHUNK WIDTH")
+    t.need(deep > 0 and chunk > 0 and width > 0 and deep % UNIT == 0,
+           f"blocks of 1 or more, and a depth that {UNIT} divides")
+    t.need(ldk == 1 or lda == 1, "rows or columns of adjacent elements")
+    yield Rows((batch, m, n))
+    yield Area("A", (m, k), (lda, ldk), (batch,), dtypes.bfloat16)
+    shape = panels(t.lanes, n, k, dtypes.bfloat16)
+    yield Area("B", shape, None, (batch,), dtypes.bfloat16, True)
+    block = TALL * ((deep + UNIT) // 2 + width * 2 * t.lanes)
+    yield Area("WORK", (chunk * block,), None, (t.threads,), aligned=True)
+
+
+def lower(site: Site) -> Lowered:
+    """The product in tiles of the unit."""
+    deep = site.plan["deep"]
+    return blocked(site, "gemm_amx_blocked", {}, lines_of(site), Room(
+        TALL, 2 * site.target.lanes, deep, copied=TALL * (deep + UNIT) // 2))
+
+
+# ---- the op ------------------------------------------------------------------------------------
+
+GEMM_AMX_BLOCKED = Form("gemm_amx_blocked", (
+    Parameter("split", "1: threads share rows, 2: they share columns", 1, least=1, most=2),
+    Parameter("deep", "the depth that is taken at a time", DEEP, least=UNIT)))
+
+OP = target_op("gemm_amx_blocked", infer, decompose, GEMM_AMX_BLOCKED, rows_by_columns,
+               "a·b by a matrix unit in bfloat16, with b as `pack_blocks` lays it out, and blocks "
+               "of a copied; the sums are float32")
+
+
+# ---- plans and their costs ---------------------------------------------------------------------
+
+def plans(s: Product, target: Target, rules: Rules) -> list[Plan]:
+    """The one plan, if the target has a matrix unit for these operands, and A is transposed."""
+    bf16 = rules.bf16 and plain(s)
+    fits = s.across and not s.zeros and not s.integer and blocks.fits_unit(s, target, bf16)
+    return [GEMM_AMX_BLOCKED.plan(split=best_split(s))] if fits else []
+
+
+def cost(s: Product, p: Plan, t: Target) -> float:
+    """Expected microseconds: the product, copies of A for each round of columns, and sums that are
+    set aside at each depth."""
+    copies = s.m * s.k * TURNED
+    aside = (ceil(s.k, DEEP) - 1) * s.m * s.n * 2 / t.lanes
+    return blocks.product_cost(s, p, t) + s.batch * (copies + aside) / t.mhz / t.threads
+
+
+def make(chosen: Chosen, x: Any, w: Any, *, transpose: bool) -> Any:
+    """The product node with a right-hand side in panels of whole tiles."""
+    packed = o.pack_blocks(narrowed(w), nr=chosen.target.nr, transpose=transpose)
+    return chosen.emit(OP, narrowed(x), packed, n=chosen.site.n)
+
+
+SERVES = (Alternative(Product, GEMM_AMX_BLOCKED, plans, cost, make,
+                      error=lambda s, p: 0.0 if s.half else rounding.bf16(s.k)),)
+
+register(Record(
+    Contract("gemm_amx_blocked", "a bfloat16 product by a matrix unit, of which blocks of the "
+             "left-hand side are copied", MACROS, POINTERS, meaning, ("b", "m", "n"), reach,
+             grain="shares"),
+    {"gemm_amx_blocked": lower}, reads, serves=SERVES))
