@@ -157,12 +157,17 @@ def _rounded(layer: Layer, form: Form, settings: Quantisation, seen: Calibration
 
 
 def _shift(layer: Layer, kept: Stored, seen: Calibration) -> Array:
-    """What the mean of each output channel loses by rounding the weight: Σ (w − ŵ)·mean(x)."""
+    """What the mean of each output channel loses by rounding the weight: Σ (w − ŵ)·mean(x).
+
+    An output of a transposed convolution sees a share of the taps; all outputs together see each
+    tap equally often.
+    """
     mean = seen.inputs[layer].mean
     if layer.kind == "product":
         real = kept.real if kept.real.shape == layer.rows.shape else kept.real.T
         return np.asarray((layer.rows - real) @ mean)
     lost = (layer.w - kept.real).sum(axis=tuple(range(2, layer.w.ndim)))
+    lost = lost / np.prod(layer.node.attrs["lhs_dilation"] or 1)
     groups = layer.node.attrs["groups"]
     per = mean.reshape(groups, -1)
     each = lost.reshape(groups, -1, lost.shape[1])

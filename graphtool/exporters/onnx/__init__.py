@@ -31,7 +31,7 @@ from graphtool.exporters.onnx.registry import FORMS, Ref
 from graphtool.exporters.onnx.writer import Shared, Writer
 from graphtool.io import files, pairs
 from graphtool.io.weights import Weight
-from graphtool.ir.graph import Module, Value, is_constant
+from graphtool.ir.graph import Graph, Module, Value, is_constant
 from graphtool.ir.text import value_names
 
 __all__ = ["FORMS", "export_onnx", "model_of"]
@@ -104,7 +104,9 @@ def _model(module: Module) -> tuple[ModelProto, dict[str, Weight]]:
     for v in module.graph.inputs:
         env[v] = Ref(names[v], v.type)
         w.define(names[v], v.type)
-    for node in join(chains(module.graph)).nodes:
+    graph = join(chains(module.graph))
+    names |= _renamed(graph, names)
+    for node in graph.nodes:
         w.write(node, env, names)
     if shared.refused:
         items = shared.unsupported()
@@ -113,17 +115,24 @@ def _model(module: Module) -> tuple[ModelProto, dict[str, Weight]]:
                                items,
                                hint="compile the graph instead, or do this part outside of it")
     _outputs(w, module, env)
-    graph = helper.make_graph(
+    written = helper.make_graph(
         [*shared.constants, *w.nodes], str(module.meta.get("name") or "graphtool"),
         [value_info(names[v], v.type) for v in module.graph.inputs],
         [value_info(n, v.type) for n, v in zip(module.output_names, module.graph.outputs,
                                                strict=True)],
         value_info=[value_info(n, t) for n, t in w.infos if n not in module.output_names])
     domains = {"": OPSET, **dict(sorted(shared.domains.items()))}
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid(d, n)
+    model = helper.make_model(written, opset_imports=[helper.make_opsetid(d, n)
                                                     for d, n in domains.items()],
                               ir_version=IR_VERSION, producer_name="graphtool")
     return model, _used(model, shared.initializers)
+
+
+def _renamed(graph: Graph, names: dict[Value, str]) -> dict[Value, str]:
+    """The names of values that stand for others of the same hint, which the graph no longer has."""
+    made = [v for n in graph.nodes for v in n.outputs]
+    gone = {v.hint: name for v, name in names.items() if v not in {*made, *graph.inputs}}
+    return {v: gone.pop(v.hint) for v in made if v not in names}
 
 
 def _names(module: Module) -> dict[Value, str]:

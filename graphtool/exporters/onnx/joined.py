@@ -14,9 +14,19 @@ import numpy as np
 
 from graphtool import ops as o
 from graphtool.exporters.onnx import products
+from graphtool.exporters.onnx.quantised import DEQUANTIZE
 from graphtool.exporters.onnx.registry import Ref, form, takes
 from graphtool.exporters.onnx.writer import Writer
-from graphtool.ir.graph import Graph, Node, TensorType, Value, producers, use_counts
+from graphtool.io.weights import weight
+from graphtool.ir.graph import (
+    Graph,
+    Node,
+    TensorType,
+    Value,
+    is_constant,
+    producers,
+    use_counts,
+)
 from graphtool.ir.op import OPS, Op, evaluate
 from graphtool.ir.prune import prune
 
@@ -64,18 +74,20 @@ def conv_transposed(w: Writer, node: Node, x: Ref, k: Ref, bias: Ref | None = No
 
 def join(graph: Graph) -> Graph:
     """The graph with a joined node for each conv that has a bias or is a transposed one."""
-    made, uses = producers(graph), use_counts(graph)
+    made, uses, swapped = producers(graph), use_counts(graph), dict[Value, tuple[Node, Node]]()
     nodes = list(graph.nodes)
     for i, node in enumerate(nodes):
         match node.op.name:
             case "conv":
-                nodes[i] = _transposed(node, made)
+                nodes[i] = _transposed(node, made, swapped)
             case "add":
-                nodes[i] = _with_bias(node, made, uses)
-    return prune(Graph(graph.inputs, tuple(nodes), graph.outputs))
+                nodes[i] = _with_bias(node, made, uses, swapped)
+    weights = [n for pair in swapped.values() for n in pair]
+    return prune(Graph(graph.inputs, (*weights, *nodes), graph.outputs))
 
 
-def _with_bias(add: Node, made: dict[Value, Node], uses: dict[Value, int]) -> Node:
+def _with_bias(add: Node, made: dict[Value, Node], uses: dict[Value, int],
+               swapped: dict[Value, tuple[Node, Node]]) -> Node:
     for y, term in (add.inputs, add.inputs[::-1]):
         conv, wide = (made.get(v) if isinstance(v, Value) else None for v in (y, term))
         if conv is None or wide is None or conv.op.name != "conv" or uses[conv.outputs[0]] > 1 \
@@ -86,17 +98,23 @@ def _with_bias(add: Node, made: dict[Value, Node], uses: dict[Value, int]) -> No
         flat = isinstance(bias, Value) and bias.type.shape == channels
         rank = conv.outputs[0].type.rank
         if flat and wide.attrs["shape"] == (1, *channels, *(1,) * (rank - 2)):
-            inner = _transposed(conv, made)
+            inner = _transposed(conv, made, swapped)
             op = JOINED if inner is conv else TRANSPOSED
             return replace(conv, op=op, inputs=(*inner.inputs, bias), outputs=add.outputs)
     return add
 
 
-def _transposed(conv: Node, made: dict[Value, Node]) -> Node:
-    """A conv_transposed on the original weights, if the kernel is only a rearrangement of them."""
+def _transposed(conv: Node, made: dict[Value, Node],
+                swapped: dict[Value, tuple[Node, Node]]) -> Node:
+    """A conv_transposed on the original weights, if the kernel is only a rearrangement of them; or
+    on integers in ONNX's layout, which join `swapped` with the node that dequantises them."""
     kernel = conv.inputs[1]
     if not products.is_transposed(conv) or not isinstance(kernel, Value):
         return conv
+    pair = swapped.get(kernel) or _swapped(kernel, made, conv.attrs["groups"])
+    if pair is not None:
+        swapped[kernel] = pair
+        return replace(conv, op=TRANSPOSED, inputs=(conv.inputs[0], *pair[1].outputs))
     steps: list[Node] = []
     v = kernel
     while (node := made.get(v)) is not None and node.op.name in ("reverse", "transpose", "reshape"):
@@ -105,6 +123,22 @@ def _transposed(conv: Node, made: dict[Value, Node]) -> Node:
         if steps and v.type.rank == kernel.type.rank and _reorders(v, steps, conv.attrs["groups"]):
             return replace(conv, op=TRANSPOSED, inputs=(conv.inputs[0], v))
     return conv
+
+
+def _swapped(kernel: Value, made: dict[Value, Node], groups: int) -> tuple[Node, Node] | None:
+    """Constant integers in ONNX's layout, and the node that dequantises them: runtimes look for a
+    scale for each output channel right before the product. With groups there is no such axis."""
+    real = made.get(kernel)
+    held = made.get(real.inputs[0]) if real is not None and real.op is DEQUANTIZE else None  # type: ignore[arg-type]
+    if real is None or not is_constant(held) or (real.attrs["scale"].ndim and (
+            groups > 1 or real.attrs["axis"])):
+        return None
+    whole = products.swapped(np.asarray(held.attrs["data"].source), groups)
+    values = [replace(v, type=TensorType(v.type.dtype, whole.shape))
+              for v in (*held.outputs, kernel)]
+    return (replace(held, attrs={**held.attrs, "data": weight(whole)}, outputs=tuple(values[:1])),
+            replace(real, inputs=tuple(values[:1]),
+                    attrs={**real.attrs, "axis": 1}, outputs=tuple(values[1:])))
 
 
 def _reorders(v: Value, steps: list[Node], groups: int) -> bool:

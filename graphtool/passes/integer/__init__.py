@@ -105,7 +105,7 @@ def integer_conv(op: Op, xs: tuple[Any, ...], attrs: Any, type: TensorType) -> A
     """A convolution of (p·s) by filters (q·r), which have one scale for each output channel."""
     x, w = map(dequantised, xs)
     if x is None or w is None or type.rank not in (3, 4) or type.dtype is not dtypes.float32 or (
-            attrs["batch_groups"] != 1 or any(d != 1 for d in attrs["lhs_dilation"] or ())):
+            attrs["batch_groups"] != 1):
         return None
     per = product(w.scale.shape[1:]) == 1 if not is_single(w.scale) else True
     aligned = is_single(w.scale) or w.scale.ndim == type.rank

@@ -11,7 +11,7 @@ from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.analysis.ranges import BYTES, Narrow, is_single, known_array, maker, narrow, wrapped
 from graphtool.ir.facets import Movement
-from graphtool.ir.graph import is_constant
+from graphtool.ir.graph import Node, is_constant
 from graphtool.ir.trace import Tracer
 
 
@@ -47,17 +47,25 @@ def dequantised(x: Any) -> Real | None:
         return _joined(x, [wrapped(x, v) for v in node.inputs], node.attrs["axis"])
     if node.op.movement & Movement.ONCE or node.op is o.max_pool:
         inner = dequantised(wrapped(x, node.inputs[0]))
-        if inner is None or not is_single(inner.narrow.zero):
+        if inner is None:
             return None
-        scale = inner.scale
-        if not is_single(scale):
-            if node.op is not o.transpose or scale.ndim != x.ndim:
-                return None
-            scale = node.op(scale, **node.attrs)
-        if node.op is o.max_pool and not _positive(scale):
+        scale, zero = (_moved(node, v, x.ndim) for v in (inner.scale, inner.narrow.zero))
+        if scale is None or (zero is None and inner.narrow.zero is not None) or (
+                node.op is o.max_pool and not _positive(scale)):
             return None
-        return Real(Narrow(node.op(inner.narrow.q, **node.attrs), inner.narrow.zero), scale)
+        return Real(Narrow(node.op(inner.narrow.q, **node.attrs), zero), scale)
     return None
+
+
+def _moved(node: Node, v: Any, rank: int) -> Any:
+    """A scale or zero point after the node moved what it belongs to; None if that is not known."""
+    if is_single(v):
+        return v
+    if v.ndim == rank and node.op.movement & Movement.PERMUTES:
+        return node.op(v, **node.attrs)
+    still = v.ndim == rank and node.op.movement & Movement.REVERSES and all(
+        v.shape[a] == 1 for a in node.attrs["axes"])
+    return v if still else None
 
 
 def _joined(x: Any, parts: list[Any], axis: int) -> Real | None:

@@ -110,8 +110,7 @@ def _layer(node: Node, made: dict[Value, Node]) -> tuple[Kind, Value, Node, int]
         return None
     assert weight is not None
     if node.op is o.conv:
-        plain = node.attrs["batch_groups"] == 1 and not node.attrs["dtype"] and all(
-            d == 1 for d in node.attrs["lhs_dilation"] or ())
+        plain = node.attrs["batch_groups"] == 1 and not node.attrs["dtype"]
         return ("conv", x, weight, 0) if plain and x.type.rank in (3, 4) else None
     if w.type.rank != 2:
         return None

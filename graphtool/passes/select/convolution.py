@@ -17,7 +17,7 @@ from graphtool.kernels.choice.sites import Conv, Product
 from graphtool.passes.select.goal import Goal, cost_size, half, is_constant, is_finite
 from graphtool.passes.select.polyphase import polyphase, unfit
 from graphtool.passes.select.product import best_product
-from graphtool.passes.select.visible_taps import trimmed
+from graphtool.passes.select.visible_taps import of_one_pixel, rows_of_one_pixel, trimmed
 from graphtool.passes.select.volumes import volume
 from graphtool.passes.select.weight_gradient import weight_gradient
 from graphtool.passes.select.wide_pixels import (
@@ -109,7 +109,7 @@ def _conv2d(goal: Goal, a: Any, x: Tracer, w: Tracer, zeros: bool = False,
         site = Product(1, cost_size(rows), cost_size(m), cost_size(c), is_constant(w),
                        fixed=isinstance(rows, int), half=half(x.dtype), dropped=dropped)
         return best_product(goal, site, x, o.reshape(w, shape=(m, c)), True)
-    if not zeros and _of_one_pixel(x, w, {**a, "padding": padding}) and (
+    if not zeros and of_one_pixel(x, w, {**a, "padding": padding}) and (
             goal.finite or is_finite(w)):
         return _one_pixel(goal, x, w, padding, dropped or not is_finite(w))
     sees = not groups == m == x.shape[3] and (goal.finite or is_finite(w))
@@ -174,30 +174,14 @@ def _whole_image(goal: Goal, x: Tracer, w: Tracer, dropped: bool) -> Any:
     return o.reshape(y, shape=(n, 1, 1, m))
 
 
-def _of_one_pixel(x: Tracer, w: Tracer, a: Any) -> bool:
-    """Whether each output is computed from an image of one pixel and one tap: most of its
-    padding is zeros."""
-    padding = a["padding"] or ((0, 0), (0, 0))
-    return (x.shape[1:3] == (1, 1) and a["groups"] == 1 and w.shape[2:] != (1, 1)
-            and all(d == 1 for d in (*(a["strides"] or ()), *(a["rhs_dilation"] or ())))
-            and all(0 <= p < k for k, pair in zip(w.shape[2:], padding, strict=True)
-                    for p in pair))
-
-
 def _one_pixel(goal: Goal, x: Tracer, w: Tracer, padding: Any, dropped: bool) -> Any:
     """y[i, j] = x · w[lo - i, lo - j]: one product for all outputs."""
-    m, c, *window = w.shape
-    out = [2 + lo + hi - k for k, (lo, hi) in zip(window, padding, strict=True)]
-    first = [lo - n + 1 for n, (lo, _) in zip(out, padding, strict=True)]
-    taps = o.slice(w, start=(0, 0, *first), strides=(1,) * 4,
-                   limit=(m, c, *(f + n for f, n in zip(first, out, strict=True))))
-    flat = o.transpose(o.reverse(taps, axes=(2, 3)), perm=(1, 2, 3, 0))
-    columns = out[0] * out[1] * m
+    rows, out = rows_of_one_pixel(w, padding)
+    c, columns = rows.shape
     site = Product(1, cost_size(x.shape[0]), cost_size(columns), cost_size(c), is_constant(w),
                    fixed=isinstance(x.shape[0], int), half=half(x.dtype), dropped=dropped)
-    y = best_product(goal, site, o.reshape(x, shape=(x.shape[0], c)),
-                 o.reshape(flat, shape=(c, columns)), False)
-    return o.reshape(y, shape=(x.shape[0], *out, m))
+    y = best_product(goal, site, o.reshape(x, shape=(x.shape[0], c)), rows, False)
+    return o.reshape(y, shape=(x.shape[0], *out, w.shape[0]))
 
 
 def _padded(x: Tracer, padding: Any) -> Any:

@@ -26,30 +26,34 @@ from graphtool.passes.select.integer_product import (
     multiplied,
     unsigned,
 )
+from graphtool.passes.select.polyphase import polyphase, unfit
+from graphtool.passes.select.visible_taps import of_one_pixel, rows_of_one_pixel
 from graphtool.passes.select.wide_pixels import diagonal, together
 
 
 def conv(goal: Goal, node: Node, x: Tracer, w: Tracer) -> Any:
     """The int32 convolution as target ops; None if its operands are not narrow."""
-    a, out = node.attrs, node.outputs[0].type.shape
+    a, out = dict(node.attrs), node.outputs[0].type.shape
     weights, left = known_array(w), narrow(x)
     if left is None or weights is None or not is_single(left.zero) or not convolves(a, x.ndim):
         return None
-    strides, dilation = a["strides"] or (1, 1), a["rhs_dilation"] or (1, 1)
-    padding = a["padding"] or ((0, 0), (0, 0))
+    shape = out
     if x.ndim == 3:  # a 1-d row is an image that is one pixel high
         left = Narrow(o.reshape(left.q, shape=(x.shape[0], 1, *x.shape[1:])), left.zero)
-        weights = weights[:, :, None]
-        strides, dilation, padding = (
-            ((one, *v[-1:]) for one, v in ((1, strides), (1, dilation), ((0, 0), padding))))
-    y = _Image(goal, left, weights, tuple(strides), tuple(dilation), a["groups"]).run(padding)
+        weights, shape = weights[:, :, None], (out[0], 1, *out[1:])
+        a |= {k: (one, *(a[k] or (one,))[-1:]) for k, one in (
+            ("strides", 1), ("rhs_dilation", 1), ("lhs_dilation", 1), ("padding", (0, 0)))}
+    image = _Image(goal, left, weights, tuple(a["strides"] or (1, 1)),
+                   tuple(a["rhs_dilation"] or (1, 1)), a["groups"])
+    spread = any(d != 1 and n != 1 for d, n in zip(
+        a["lhs_dilation"] or (), left.q.shape[1:3], strict=False))
+    y = image.transposed(a, shape) if spread else image.run(a)
     return y if y is None or x.ndim == 4 else o.reshape(y, shape=out)
 
 
 def convolves(a: Any, rank: int) -> bool:
     """Whether there are integer kernels for such a convolution."""
     return (rank in (3, 4) and a["channels_last"] and a["batch_groups"] == 1 and not a["dtype"]
-            and all(d == 1 for d in a["lhs_dilation"] or ())
             and all(isinstance(p, int) and p >= 0 for pair in a["padding"] or () for p in pair))
 
 
@@ -62,47 +66,84 @@ class _Image:
         self.strides, self.dilation, self.groups = strides, dilation, groups
         self.depthwise = groups == w.shape[0] == x.q.shape[3]
 
-    def run(self, padding: Any) -> Any:
+    def run(self, a: Any) -> Any:
         """The sums, by dot products of bytes, of pairs of 16 bits, or of floats; None if none of
         them is possible."""
+        x, padding = self.readable(), a["padding"] or ((0, 0), (0, 0))
+        if x is None:
+            return None
+        if of_one_pixel(x.q, self.w, {**a, "padding": padding}):
+            return self.one_pixel(x, padding)
+        return self.sums(self.padded(x, padding), x.zero)
+
+    def one_pixel(self, x: Narrow, padding: Any) -> Any:
+        """All outputs of an image of one pixel by one product."""
+        rows, out = rows_of_one_pixel(self.w, padding)
+        flat = o.reshape(x.q, shape=(x.q.shape[0], rows.shape[0]))
+        kind = np.int16 if flat.dtype is dtypes.int16 else np.int8
+        total = multiplied(self.goal, flat, constant(flat, rows.astype(kind)))
+        y = less(total, x.zero, rows.astype(np.int64).sum(0))
+        return o.reshape(y, shape=(flat.shape[0], *out, self.w.shape[0]))
+
+    def transposed(self, a: Any, out: Any) -> Any:
+        """The sums of a transposed convolution: by phases, or with zeros between the elements."""
+        x = self.readable()
+        if x is None or self.strides != (1, 1):
+            return None
+        padding, steps = a["padding"] or ((0, 0), (0, 0)), a["lhs_dilation"]
+        if unfit(x.q, self.w, a, out):
+            return self.sums(self.padded(x, padding, steps), x.zero)
+
+        def convolve(part: Any, taps: Array, _: Any, zeros: bool) -> Any:
+            return _Image(self.goal, self.x, taps, (1, 1), (1, 1), self.groups).sums(part, x.zero)
+        return polyphase(x.q, self.w, a, out, convolve, self.target.lanes,
+                         lambda q, edges: self.padded(Narrow(q, x.zero), edges))
+
+    def readable(self) -> Narrow | None:
+        """The image in a type that kernels read: bytes with their zero point, or the differences
+        in 16 bits; None if they do not fit."""
         zero = known_array(self.x.zero)
         is_byte = zero is None or within(zero, self.x.q.dtype.low, self.x.q.dtype.high)
         if self.target.dot8 and within(self.w, -128, 127) and is_byte:
-            x = unsigned(self.x)
-            total = self.kernel(self.padded(x, padding), self.w.astype(np.int8))
-            sums = self.w.astype(np.int64).sum((1, 2, 3))
-            return None if total is None else less(total, x.zero, sums)
-        if not is_small(self.x):
+            return unsigned(self.x)
+        if not is_small(self.x) or not (self.exact_in_floats() if self.depthwise else within(
+                self.w, -32767, 32767)):
             return None
         wide = o.cast(self.x.q, dtype=dtypes.int16)
         if self.x.zero is not None:
             wide = o.sub(wide, o.cast(self.x.zero, dtype=dtypes.int16) if zero is None
                          else int(zero.reshape(-1)[0]))
-        wide = self.padded(Narrow(wide), padding)
-        return self.by_floats(wide) if self.depthwise else self.by_pairs(wide)
+        return Narrow(wide)
 
-    def padded(self, x: Narrow, padding: Any) -> Any:
-        """The image with its zero point as padding."""
-        if not any(p for pair in padding for p in pair):
+    def sums(self, x: Any, zero: Any) -> Any:
+        """The convolution of the padded x."""
+        if x.dtype is dtypes.int16:
+            return self.by_floats(x) if self.depthwise else self.kernel(x, self.w.astype(np.int16))
+        total = self.kernel(x, self.w.astype(np.int8))
+        sums = self.w.astype(np.int64).sum((1, 2, 3))
+        return None if total is None else less(total, zero, sums)
+
+    def padded(self, x: Narrow, padding: Any, steps: Any = (1, 1)) -> Any:
+        """The image with its zero point as padding, and between elements that stand `steps`
+        apart."""
+        if not any(p for pair in padding for p in pair) and set(steps) == {1}:
             return x.q
         lo, hi = (0, *(p[0] for p in padding), 0), (0, *(p[1] for p in padding), 0)
+        gaps = (0, *(s - 1 for s in steps), 0)
         zero = np.zeros(1) if x.zero is None else known_array(x.zero)
         if zero is not None:
-            return o.pad(x.q, lo=lo, hi=hi, value=float(zero.reshape(-1)[0]))
-        inside = np.pad(np.ones(x.q.shape[1:3], np.bool_), padding)[None, :, :, None]
+            return o.pad(x.q, lo=lo, hi=hi, interior=gaps, value=float(zero.reshape(-1)[0]))
+        inside = o.pad(np.ones((1, *x.q.shape[1:3], 1), np.uint8), lo=lo, hi=hi, interior=gaps)
         edge = o.cast(o.reshape(x.zero, shape=(1, 1, 1, 1)), dtype=x.q.dtype)
-        return o.select(constant(x.q, inside), o.pad(x.q, lo=lo, hi=hi, value=0.0), edge)
+        spread = o.pad(x.q, lo=lo, hi=hi, interior=gaps, value=0.0)
+        return o.select(constant(x.q, inside.astype(np.bool_)), spread, edge)
 
-    def by_pairs(self, x: Any) -> Any:
-        """The convolution of 16-bit numbers, in pairs."""
-        if not within(self.w, -32767, 32767):
-            return None
-        return self.kernel(x, self.w.astype(np.int16))
+    def exact_in_floats(self) -> bool:
+        """Whether float32 holds the sums of so few products exactly."""
+        return 255 * int(np.abs(self.w.astype(np.int64)).sum((1, 2, 3)).max(initial=0)) < 1 << 24
 
     def by_floats(self, x: Any) -> Any:
-        """The convolution in float32: sums of so few products are exact there."""
-        if 255 * int(np.abs(self.w.astype(np.int64)).sum((1, 2, 3)).max(initial=0)) >= 1 << 24:
-            return None
+        """The depthwise convolution in float32."""
         flat = constant(x, self.w[:, 0].transpose(1, 2, 0).astype(np.float32))
         y = o.depthwise(o.cast(x, dtype=dtypes.float32), flat, strides=self.strides,
                         dilation=self.dilation)

@@ -17,7 +17,8 @@ from graphtool import ops as o
 from graphtool.ir.trace import Tracer
 from graphtool.symbolic import Dim
 
-Convolve = Callable[[Tracer, Tracer, Any, bool], Any]
+Convolve = Callable[[Tracer, Any, Any, bool], Any]
+Pad = Callable[[Tracer, Any], Any]  # x and (before, after) for each axis of the image
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ def phases(stride: int, taps: int, lo: int) -> list[Phase]:
     return out
 
 
-def unfit(x: Tracer, w: Tracer, attrs: Any, out: tuple[Dim, ...]) -> str:
+def unfit(x: Tracer, w: Any, attrs: Any, out: tuple[Dim, ...]) -> str:
     """Why a transposed convolution cannot be computed by phases; empty if it can."""
     lows = [lo for lo, _ in attrs["padding"] or ()]
     if any(s != 1 for s in attrs["strides"] or ()):
@@ -56,25 +57,31 @@ def unfit(x: Tracer, w: Tracer, attrs: Any, out: tuple[Dim, ...]) -> str:
     return "" if all(_axes(w, attrs)) else "a phase would have no tap"
 
 
-def _axes(w: Tracer, attrs: Any) -> list[list[Phase]]:
+def _axes(w: Any, attrs: Any) -> list[list[Phase]]:
     """The phases of both axes."""
     lows = [lo for lo, _ in attrs["padding"] or ((0, 0), (0, 0))]
     return [phases(s, k, lo) for s, k, lo in zip(
         attrs["lhs_dilation"], w.shape[2:], lows, strict=True) if isinstance(k, int)]
 
 
-def polyphase(x: Tracer, w: Tracer, attrs: Any, out: tuple[Dim, ...],
-              convolve: Convolve, lanes: int = 1) -> Any:
-    """The transposed convolution of x [N,H,W,C] with w [O,C,KH,KW], for which `unfit` finds no
-    reason.
+def with_zeros(x: Tracer, padding: Any) -> Any:
+    """x [N,H,W,C] with zeros around its images."""
+    return o.pad(x, lo=(0, *(p[0] for p in padding), 0), hi=(0, *(p[1] for p in padding), 0))
+
+
+def polyphase(x: Tracer, w: Any, attrs: Any, out: tuple[Dim, ...], convolve: Convolve,
+              lanes: int = 1, pad: Pad = with_zeros) -> Any:
+    """The transposed convolution of x [N,H,W,C] with w [O,C,KH,KW], a tracer or an array, for which
+    `unfit` finds no reason.
 
     `out` is the result's shape; `convolve(x, w, attrs, zeros)` makes one ordinary convolution,
     which computes `lanes` channels at a time; with `zeros` some filters have taps that are 0.
+    `pad` puts what stands for zero around x.
     """
     strides = attrs["lhs_dilation"]
     axes = _axes(w, attrs)
     counts = [d // s for d, s in zip(out[1:3], strides, strict=True)]
-    padded, before = _padded(x, axes, counts, x.shape[1:3])
+    padded, before = _padded(x, axes, counts, x.shape[1:3], pad)
     rows = []
     plain = {**attrs, "lhs_dilation": None, "padding": None, "strides": (1, 1)}
     together = strides[1] * w.shape[0] <= lanes and attrs["groups"] == 1
@@ -88,18 +95,18 @@ def polyphase(x: Tracer, w: Tracer, attrs: Any, out: tuple[Dim, ...],
     return o.reshape(_beside(rows, 2), shape=out)
 
 
-def _padded(x: Tracer, axes: Any, counts: Any, sizes: Any) -> tuple[Tracer, list[int]]:
+def _padded(x: Tracer, axes: Any, counts: Any, sizes: Any, pad: Pad) -> tuple[Tracer, list[int]]:
     """x with enough zeros around it for every phase."""
     before, after = [], []
     for line, n, d in zip(axes, counts, sizes, strict=True):
         before.append(max(0, -min(p.start for p in line)))
         after.append(max(0, max(n + p.taps - 1 + p.start for p in line) - d))
     if any(before) or any(after):
-        x = o.pad(x, lo=(0, *before, 0), hi=(0, *after, 0))
+        x = pad(x, tuple(zip(before, after, strict=True)))
     return x, before
 
 
-def _phase(x: Tracer, w: Tracer, phase: tuple[Phase, Phase], before: list[int], counts: Any,
+def _phase(x: Tracer, w: Any, phase: tuple[Phase, Phase], before: list[int], counts: Any,
            strides: Any, attrs: Any, convolve: Convolve) -> Any:
     """One phase as [N, rows, 1, columns, 1, O]."""
     start = [b + p.start for b, p in zip(before, phase, strict=True)]
@@ -113,7 +120,7 @@ def _phase(x: Tracer, w: Tracer, phase: tuple[Phase, Phase], before: list[int], 
     return o.reshape(y, shape=(n, h, 1, wide, 1, m))
 
 
-def _line(x: Tracer, w: Tracer, row: Phase, line: list[Phase], before: list[int], counts: Any,
+def _line(x: Tracer, w: Any, row: Phase, line: list[Phase], before: list[int], counts: Any,
           strides: Any, attrs: Any, convolve: Convolve) -> Any:
     """All phases of a row as [N, rows, 1, columns, phases, O]."""
     first = min(p.start for p in line)

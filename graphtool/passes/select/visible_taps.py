@@ -1,6 +1,7 @@
 """Removes taps of a convolution that read only padding: they add nothing if they are finite.
 
-With dilation, or with images smaller than the window, these are most of the taps.
+With dilation, or with images smaller than the window, these are most of the taps. Each output of
+an image of one pixel sees one tap, so all of them are one product.
 """
 
 from __future__ import annotations
@@ -49,3 +50,25 @@ def trimmed(x: Tracer, w: Tracer, padding: Pads, strides: Any,
     if any(crop) or end != list(x.shape):
         x = o.slice(x, start=tuple(crop), limit=tuple(end), strides=(1,) * 4)
     return x, w, tuple(left)
+
+
+def of_one_pixel(x: Tracer, w: Any, a: Any) -> bool:
+    """Whether each output is computed from an image of one pixel and one tap: most of its
+    padding is zeros."""
+    padding = a["padding"] or ((0, 0), (0, 0))
+    return (x.shape[1:3] == (1, 1) and a["groups"] == 1 and w.shape[2:] != (1, 1)
+            and all(d == 1 for d in (*(a["strides"] or ()), *(a["rhs_dilation"] or ())))
+            and all(0 <= p < k for k, pair in zip(w.shape[2:], padding, strict=True)
+                    for p in pair))
+
+
+def rows_of_one_pixel(w: Any, padding: Any) -> tuple[Any, list[int]]:
+    """The taps that the outputs of an image of one pixel see, [C, outputs·O], and the height and
+    width of the outputs: y[i, j] = x · w[lo - i, lo - j]."""
+    m, c, *window = w.shape
+    out = [2 + lo + hi - k for k, (lo, hi) in zip(window, padding, strict=True)]
+    first = [lo - n + 1 for n, (lo, _) in zip(out, padding, strict=True)]
+    taps = o.slice(w, start=(0, 0, *first), strides=(1,) * 4,
+                   limit=(m, c, *(f + n for f, n in zip(first, out, strict=True))))
+    flat = o.transpose(o.reverse(taps, axes=(2, 3)), perm=(1, 2, 3, 0))
+    return o.reshape(flat, shape=(c, out[0] * out[1] * m)), out

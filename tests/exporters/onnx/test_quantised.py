@@ -55,7 +55,18 @@ def test_weights_only(form: str, operator: str) -> None:
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("name", ["linear", "conv"])
+def test_weights_of_transposed_convolutions_are_turned_before_they_are_real() -> None:
+    """Runtimes find integer kernels only where dequantised weights go right into the product."""
+    small = graphtool.quantise(module("transposed"), None, examples("transposed"))
+    model = exported(small)
+    made = {n.output[0]: n for n in model.graph.node}
+    (node,) = (n for n in model.graph.node if n.op_type == "ConvTranspose")
+    weights = made[node.input[1]]
+    assert weights.op_type == "DequantizeLinear"
+    assert [(a.name, a.i) for a in weights.attribute] == [("axis", 1)]
+
+
+@pytest.mark.parametrize("name", ["linear", "conv", "transposed", "upsampled"])
 def test_what_comes_back_is_as_quick(name: str, tmp_path: Path) -> None:
     """The exported model, imported again, has the same integer kernels and results."""
     xs = examples(name)
