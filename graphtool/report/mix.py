@@ -56,14 +56,17 @@ def mixed(ready: Prepared, goals: Goals, target: Target, data: Sequence[Batch],
     single layers are left out where no goal needs them. The cost model takes `sizes` for the
     symbols that they name.
     """
-    found = _Mix(ready, target, _few(data), measure, each or goals.any, sizes or {})
+    found = _Mix(ready, target, _few(data, ready.module), measure, each or goals.any, sizes or {})
     taken = found.by_goals(goals) if goals.any else found.that_pay()
     return found.result(taken, goals)
 
 
-def _few(data: Sequence[Batch]) -> list[Batch]:
-    """Few examples: all batches, cut to some rows where they have many."""
+def _few(data: Sequence[Batch], module: Module) -> list[Batch]:
+    """Few examples: all batches, cut to some rows where they have many and the model leaves their
+    number open."""
     rows = max(1, _EXAMPLES // max(len(data), 1))
+    if any(isinstance(d, int) for v in module.graph.inputs for d in v.type.shape[:1]):
+        return list(data[:_EXAMPLES])
     out: list[Batch] = []
     for batch in data[:_EXAMPLES]:
         heads = {n: len(a) if a.ndim else 0 for n, a in batch.items()}

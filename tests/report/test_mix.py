@@ -83,6 +83,14 @@ def test_times_belong_to_layers() -> None:
     assert sum(times.layers.values()) == pytest.approx(times.total)
 
 
+def test_examples_of_a_fixed_number_stay_whole() -> None:
+    x = {"x": RNG.normal(size=(32, 64)).astype(np.float32)}
+    module = Module(trace(body, [TensorType(dtypes.float32, (32, 64))], ["x"]), ("y",))
+    layers = prepared(module, Quantisation(("int8",)))
+    report = mixed(layers, Goals(time=1e6), named("x86-64-v3"), [x])[1]
+    assert report.met and report.examples == 32
+
+
 def test_times_are_those_of_the_sizes_asked_for() -> None:
     """Of one row, not of the largest number of rows."""
     rows = Symbol("T", 1, 4096)
