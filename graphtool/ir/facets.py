@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 # what a rule or a kernel assumes of the numbers; finite: no NaN and no infinity comes in
 Assumption = Literal["nothing", "finite"]
@@ -25,6 +26,7 @@ class Trait(enum.Flag):
     COMPOSITE = enum.auto()    # means what its decomposition computes
     KERNEL = enum.auto()       # a composite that `decompose` leaves whole, for `select` to place
     LAYOUT = enum.auto()       # a composite decomposed after `layout`, on which its parts depend
+    LARGEST = enum.auto()      # each element of the result is the largest of some of the operand's
     NEST = enum.auto()         # a loop nest that may compute its operands in place
     RANDOM = enum.auto()       # its last operand is the generator's state, its last result the next
     WORLD = enum.auto()        # depends on other processes: never folded, nor computed twice
@@ -80,3 +82,31 @@ class Indexing:
     indices: int = 1
     into: int = 0
     draws: bool = False
+
+
+@dataclass(frozen=True)
+class Weighing:
+    """Which operand is the data and which can be a weight, by which the data are multiplied.
+
+    `kind`: a weight of a convolution, [outputs, inputs, window…]; of a product, a matrix; or a
+    table, from which rows are drawn. `outputs` is the axis of the weight with an index for each
+    output channel, or row of a table; if the attribute `turned` is true, it is the other axis of
+    the matrix. If the attribute `across` is true, the last two axes of the data are exchanged. All
+    this holds for calls with the attributes `only`.
+    """
+
+    kind: Literal["conv", "product", "table"]
+    data: int = 0
+    weight: int = 1
+    outputs: int = 0
+    turned: str = ""
+    across: str = ""
+    only: Mapping[str, Any] = field(default_factory=dict)
+
+    def axis(self, attrs: Mapping[str, Any]) -> int:
+        """The axis of the weight with an index for each output channel, for these attributes."""
+        return 1 - self.outputs if self.turned and attrs[self.turned] else self.outputs
+
+    def holds(self, attrs: Mapping[str, Any]) -> bool:
+        """Whether the attributes are among those of which this speaks."""
+        return all(attrs[name] == value for name, value in self.only.items())

@@ -19,7 +19,7 @@ from graphtool.dtypes import DType, as_array, of_numpy
 from graphtool.errors import InputError, InternalError, near
 from graphtool.io.weights import Array, Weight
 from graphtool.ir.axes import BROADCAST, Axes
-from graphtool.ir.facets import Indexing, Lowering, Movement, Precision, Trait
+from graphtool.ir.facets import Indexing, Lowering, Movement, Precision, Trait, Weighing
 from graphtool.ir.plan import Form
 from graphtool.ir.types import TensorType
 from graphtool.symbolic import Dim
@@ -76,6 +76,7 @@ class Op:
     movement: Movement = Movement.NONE
     precision: Precision = Precision.HIGH
     indexing: Indexing | None = None
+    weighing: Weighing | None = None
     plans: tuple[Form, ...] = ()
     axes: Axes | None = None
 

@@ -42,6 +42,8 @@ def _attributes(op: Op) -> Iterator[str]:
         named += [n for n in (axes.order, axes.batch) if n]
     if op.indexing is not None and isinstance(op.indexing.axes, str):
         named.append(op.indexing.axes)
+    if op.weighing is not None:
+        named += [*op.weighing.only, *filter(None, [op.weighing.turned, op.weighing.across])]
     yield from (f"has no attribute {n!r}" for n in named if n not in op.schema)
 
 

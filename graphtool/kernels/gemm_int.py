@@ -10,7 +10,12 @@ from graphtool import ops as o
 from graphtool.ir.graph import TensorType
 from graphtool.ir.plan import Form, Plan
 from graphtool.kernels.choice.alternatives import Alternative, Chosen
-from graphtool.kernels.choice.contractions import integers, product_cost, product_widths
+from graphtool.kernels.choice.contractions import (
+    integers,
+    moving,
+    product_cost,
+    product_widths,
+)
 from graphtool.kernels.choice.rules import Rules
 from graphtool.kernels.choice.sites import Product
 from graphtool.kernels.conv_int import KIND, convolved, integers_of, kind, panels
@@ -135,7 +140,8 @@ def make(chosen: Chosen, x: Any, w: Any, *, transpose: bool) -> Any:
 
 
 SERVES = (Alternative(
-    Product, GEMM_INT, plans, lambda s, p, t: product_cost(s, p, t, *integers(s, t)), make,
+    Product, GEMM_INT, plans,
+    lambda s, p, t: product_cost(s, p, t, *integers(s, t)) + moving(s, t), make,
     takes=lambda s: s.integer > 0, usual=True),)
 
 register(Record(

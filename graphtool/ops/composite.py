@@ -6,7 +6,7 @@ from typing import Any
 
 from graphtool import ops as o
 from graphtool.ir.axes import OVER
-from graphtool.ir.facets import Indexing, Movement, Precision
+from graphtool.ir.facets import Indexing, Movement, Precision, Weighing
 from graphtool.ir.graph import TensorType
 from graphtool.ops.common import check_axis, composite, count, equal_dims, equal_types, need
 from graphtool.ops.costs import taken
@@ -44,7 +44,7 @@ def _linear_types(x: TensorType, w: TensorType, bias: TensorType | None = None) 
     return TensorType(x.dtype, (*x.shape[:-1], w.shape[0]))
 
 
-@composite(types=_linear_types, precision=Precision.LOW)
+@composite(types=_linear_types, precision=Precision.LOW, weighing=Weighing("product"))
 def linear(x: Any, w: Any, bias: Any = None) -> Any:
     """x·wᵀ + bias with w [out, in]."""
     rows = x if x.ndim >= 2 else o.reshape(x, shape=(1, *x.shape))
@@ -60,7 +60,7 @@ def _embedding_types(table: TensorType, ids: TensorType) -> TensorType:
 
 
 @composite(types=_embedding_types, category="data", precision=Precision.FOLLOW, traffic=taken,
-           indexing=Indexing((0,), draws=True))
+           indexing=Indexing((0,), draws=True), weighing=Weighing("table", data=1, weight=0))
 def embedding(table: Any, ids: Any) -> Any:
     """y[i…] = table[ids[i…]]: one row of the table for each id; ids are not negative."""
     return o.gather(table, o.reshape(ids, shape=(*ids.shape, 1)), axes=(0,))

@@ -14,7 +14,7 @@ import numpy as np
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.dtypes import DType
-from graphtool.ir.facets import Precision, Trait
+from graphtool.ir.facets import Precision, Trait, Weighing
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import Op, register
 from graphtool.loops.ir import Const
@@ -189,6 +189,7 @@ def _conv_cost(y: TensorType, _x: TensorType, w: TensorType, *,
 
 register(Op("conv", conv_infer, _conv_eval, _conv_vjp, _conv_lower,
             traits=Trait.CONTRACTION, cost=_conv_cost, precision=Precision.LOW,
+            weighing=Weighing("conv", only={"batch_groups": 1, "dtype": None}),
             doc="y[n, o, p] = Σ x[n, c, p·stride + k·dilation − padding]·w[o, c, k] over channels "
                 "c and positions k of the window, in any number of dimensions; `lhs_dilation` "
                 "puts zeros between the elements of x, `groups` divides the channels, "

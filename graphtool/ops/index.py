@@ -14,7 +14,7 @@ from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.errors import InputError
 from graphtool.ir.axes import Align, Axes
-from graphtool.ir.facets import Indexing, Lowering, Precision, Trait
+from graphtool.ir.facets import Indexing, Lowering, Precision, Trait, Weighing
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import Op, register
 from graphtool.loops.pull import Names, Pull, apply, inside
@@ -123,7 +123,8 @@ def _gather_vjp(g: Any, _y: Any, x: Any, indices: Any, *, axes: Any, batch: int)
 
 register(Op("gather", _gather_infer, _gather_eval, _gather_vjp, _gather_lower, category="data",
             traits=Trait.NEST, precision=Precision.FOLLOW, traffic=taken,
-            indexing=Indexing("axes", draws=True), axes=_AXES,
+            indexing=Indexing("axes", draws=True), axes=_AXES, weighing=Weighing(
+                "table", data=1, weight=0, only={"axes": (0,), "batch": 0}),
             doc="y[b, i, rest] = x[b, indices[b, i, :] on `axes`, rest]; the last axis of the "
                 "indices has one entry for each of `axes`, the first `batch` axes are shared"))
 

@@ -11,7 +11,7 @@ from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.dtypes import DType
 from graphtool.ir.axes import Align, Axes
-from graphtool.ir.facets import Precision, Trait
+from graphtool.ir.facets import Precision, Trait, Weighing
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import Op, register
 from graphtool.loops.ir import Const
@@ -98,6 +98,8 @@ def _matmul_cost(y: TensorType, a: TensorType, _b: TensorType, *, transpose_a: b
 
 register(Op("matmul", _matmul_infer, _matmul_eval, _matmul_vjp, _matmul_lower,
             traits=Trait.CONTRACTION, cost=_matmul_cost, precision=Precision.LOW,
-            axes=Axes(Align.MATRICES),
+            axes=Axes(Align.MATRICES), weighing=Weighing(
+                "product", outputs=1, turned="transpose_b", across="transpose_a",
+                only={"dtype": None}),
             doc="Σₖ a[…, i, k]·b[…, k, j] over the last two axes of each operand, which may be "
                 "transposed; leading axes broadcast. `dtype` is the element type of the sums"))

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from graphtool import ops as o
-from graphtool.ir.facets import Precision
+from graphtool.ir.facets import Precision, Trait
 from graphtool.ir.graph import TensorType
 from graphtool.ops.common import composite, filled, need
 from graphtool.ops.geometry import Pairs, out_dim
@@ -55,7 +55,7 @@ def _all_axes(rank: int, channels_last: bool, window: Any, strides: Any, padding
             "padding": spread(padding, (0, 0)), "window_dilation": spread(dilation, 1)}
 
 
-@composite(types=_pool_types, precision=Precision.FOLLOW)
+@composite(types=_pool_types, precision=Precision.FOLLOW, traits=Trait.LARGEST)
 def max_pool(x: Any, *, window: tuple[int, ...], strides: Ints = None,
              padding: Pairs | None = None, dilation: Ints = None,
              channels_last: bool = False) -> Any:

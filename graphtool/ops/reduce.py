@@ -96,7 +96,8 @@ def _declare(kind: Kind) -> None:
         return _gradient(kind, g, y, x, axes)
 
     register(Op(f"reduce_{kind}", infer, evaluate, vjp if kind not in ("and", "or") else None,
-                lower, traits=Trait.REDUCTION, cost=per_operand, axes=OVER,
+                lower, cost=per_operand, axes=OVER, traits=Trait.REDUCTION | (
+                    Trait.LARGEST if kind == "max" else Trait.NONE),
                 precision=Precision.FOLLOW if kind in ("max", "min") else Precision.HIGH,
                 doc=f"the {_WORDS[kind]} over axes, which stay with size 1"))
 

@@ -149,7 +149,7 @@ class _Mix:
         made = []
         for forms in self.ready.forms.values():
             for c in forms.values():
-                saved = int(c.layer.weight.attrs["data"].nbytes) - c.stored.nbytes
+                saved = c.layer.nbytes - c.stored.nbytes
                 move = Move(c, saved, self.gained(c), self.errors[c])
                 if _gain(move, by_size) > 0:
                     made.append(move)

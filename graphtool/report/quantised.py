@@ -131,7 +131,7 @@ class Effects:
 def row(layer: Layer, chosen: Chosen | None, before: Times, after: Times | None,
         error: float | None, why: str = "") -> QuantisedLayer:
     """The row of one layer; `chosen` is None where it stays in floats."""
-    size = int(layer.weight.attrs["data"].nbytes)
+    size = layer.nbytes
     us = before.layers.get(layer.name)
     if chosen is None:
         return QuantisedLayer(layer.name, layer.kind, FLOAT, size, size, us, us, error, why)

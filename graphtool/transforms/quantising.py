@@ -19,10 +19,10 @@ from graphtool.passes.quantise import check_block, why_not
 from graphtool.passes.quantise.balance import aware, balanced, smoothing
 from graphtool.passes.quantise.calibrate import Batch, Calibration, calibrated
 from graphtool.passes.quantise.compensate import compensated
-from graphtool.passes.quantise.layers import Layer, layers, named
+from graphtool.passes.quantise.layers import Layer, layers, named, pairs
 from graphtool.passes.quantise.ranges import Method, chosen
 from graphtool.passes.quantise.rewrite import Chosen, rewritten
-from graphtool.passes.quantise.weights import BITS, Form, Stored, stored
+from graphtool.passes.quantise.weights import BITS, Beside, Form, Stored, stored
 
 Array = np.ndarray[Any, Any]
 Rounding = Literal["nearest", "gptq", "awq"]
@@ -91,7 +91,7 @@ def prepared(module: Module, settings: Quantisation, data: Sequence[Batch] = ())
                          "that needs none: --form dynamic, int8, int4, int2, bfloat16 or float16")
     trained = frozenset(n.outputs[0].hint for n in module.graph.nodes if is_parameter(n))
     folded = passes.run(module, _FOLDED)
-    found = layers(folded.graph)
+    found = _layers(folded, settings)
     if not found:
         raise InputError("GT0645", "the model has no layer to quantise",
                          hint="a layer is a convolution, a product or a table with a constant "
@@ -105,7 +105,7 @@ def prepared(module: Module, settings: Quantisation, data: Sequence[Batch] = ())
         if factors:
             names = {layer.name for layer in wanted}
             folded = replace(folded, graph=balanced(folded.graph, factors))
-            found = layers(folded.graph)
+            found = _layers(folded, settings)
             wanted = [layer for layer in found if layer.name in names]
             seen = calibrated(folded, wanted, data, settings.method, grams)
     forms: dict[Layer, dict[Form, Chosen]] = {}
@@ -118,6 +118,12 @@ def prepared(module: Module, settings: Quantisation, data: Sequence[Batch] = ())
             left[layer] = why[0]
             del forms[layer]
     return Prepared(folded, forms, left, trained, seen)
+
+
+def _layers(module: Module, settings: Quantisation) -> list[Layer]:
+    """The layers of the module; products of two activations only where they can be static."""
+    more = pairs(module.graph) if "static" in settings.forms else []
+    return [*layers(module.graph), *more]
 
 
 def _factors(settings: Quantisation, seen: Calibration, wanted: Sequence[Layer]) -> dict[
@@ -137,8 +143,12 @@ def _chosen(layer: Layer, form: Form, settings: Quantisation, seen: Calibration 
     grid = None
     if form == "static":
         assert seen is not None
-        grid = chosen(seen.activations[layer], settings.method, settings.symmetric,
-                      settings.percentile)
+        symmetric = settings.symmetric or layer.other is not None
+        grids = [chosen(seen.activations[layer, v], settings.method, symmetric,
+                        settings.percentile) for v in layer.read]
+        grid = grids[0]
+        if layer.other is not None:
+            return Chosen(layer, form, Beside(grids[1]), grid)
     kept = _rounded(layer, form, settings, seen)
     shift = None
     if settings.correct_bias and seen is not None and layer.kind != "table":

@@ -11,7 +11,7 @@ import pytest
 import graphtool.kernels  # noqa: F401  (fills the registry)
 from graphtool.dtypes import of_numpy
 from graphtool.ir.axes import Align, Axes, with_leading
-from graphtool.ir.facets import Lowering, Movement, Trait
+from graphtool.ir.facets import Lowering, Movement, Trait, Weighing
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import OPS, complete_attrs, evaluate
 from graphtool.ir.promises import broken
@@ -40,6 +40,7 @@ def test_the_record_keeps_its_promises(op: Any) -> None:
     ({"axes": Axes()}, "is elementwise, but its axes do not broadcast"),
     ({"traits": Trait.ELEMENTWISE | Trait.SIZE}, "has no attribute 'size'"),
     ({"traits": Trait.COMPOSITE}, "is a composite without decomposition"),
+    ({"weighing": Weighing("table", only={"depth": 1})}, "has no attribute 'depth'"),
     ({"movement": Movement.KEEPS}, "only moves elements, but has a cost in operations"),
 ], ids=lambda x: x if isinstance(x, str) else "")
 def test_a_broken_promise_is_seen(change: dict[str, Any], fault: str) -> None:
@@ -78,6 +79,13 @@ def test_reductions_keep_their_axes(case: Case) -> None:
     kept = [1 if a in {b % x.ndim for b in axes} else d for a, d in enumerate(x.shape)] if (
         x.ndim) else []
     assert list(results(case, arrays(case))[0].shape) == kept
+
+
+@having(Trait.LARGEST)
+def test_the_largest_stays_the_largest_under_an_increasing_function(case: Case) -> None:
+    xs = arrays(case)
+    (y,), (z,) = results(case, xs), results(case, [2 * xs[0] + 1, *xs[1:]])
+    np.testing.assert_array_equal(z, 2 * y + 1)
 
 
 @having(Trait.RANDOM)

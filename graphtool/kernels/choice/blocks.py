@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphtool.ir.plan import Plan
-from graphtool.kernels.choice.contractions import product_traffic
+from graphtool.kernels.choice.contractions import moving, product_traffic
 from graphtool.kernels.choice.machine import ceil, fetched, longest, overlapped, streamed
 from graphtool.kernels.choice.sites import BFLOAT16, Conv, Product
 from graphtool.target import Target
@@ -50,7 +50,8 @@ def product_cost(s: Product, _: Plan, t: Target) -> float:
     mine = longest(units, t.threads) / units
     cycles = block_cycles(ceil(s.m, segments), 1, s.k * width) * segments / 2 / blocks
     traffic = product_traffic(s, t, panels, b, mine, width, RESIDENT)
-    return overlapped(t, units * mine * cycles, traffic) + rounding(s, t, s.batch * s.m * s.k)
+    before = moving(s, t) if s.integer else rounding(s, t, s.batch * s.m * s.k)
+    return overlapped(t, units * mine * cycles, traffic) + before
 
 
 def gathered(s: Conv) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.analysis.ranges import BYTES, Narrow, is_single, known_array, maker, narrow, wrapped
-from graphtool.ir.facets import Movement
+from graphtool.ir.facets import Movement, Trait
 from graphtool.ir.graph import Node, is_constant
 from graphtool.ir.trace import Tracer
 
@@ -45,13 +45,14 @@ def dequantised(x: Any) -> Real | None:
         return None
     if node.op is o.concat:
         return _joined(x, [wrapped(x, v) for v in node.inputs], node.attrs["axis"])
-    if node.op.movement & Movement.ONCE or node.op is o.max_pool:
+    largest = bool(node.op.traits & Trait.LARGEST)
+    if node.op.movement & Movement.ONCE or largest:
         inner = dequantised(wrapped(x, node.inputs[0]))
         if inner is None:
             return None
         scale, zero = (_moved(node, v, x.ndim) for v in (inner.scale, inner.narrow.zero))
         if scale is None or (zero is None and inner.narrow.zero is not None) or (
-                node.op is o.max_pool and not _positive(scale)):
+                largest and not _positive(scale)):
             return None
         return Real(Narrow(node.op(inner.narrow.q, **node.attrs), zero), scale)
     return None

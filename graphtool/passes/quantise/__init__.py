@@ -44,6 +44,8 @@ def why_not(kind: str, form: Form) -> str:
     """Why a layer of the kind cannot have the form; empty if it can."""
     if kind == "conv" and form in BITS:
         return "a convolution has no kernel for blocks of weights: static or dynamic"
+    if kind == "activations" and form != "static":
+        return "a product of two activations has no weight: static"
     if kind == "table" and form in ("static", "dynamic"):
         return "a table has no activation: int8, bfloat16 or float16"
     return ""

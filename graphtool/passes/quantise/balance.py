@@ -117,6 +117,7 @@ class _Balance:
 
     def layer(self, node: Node, xs: tuple[Operand, ...], b: Builder) -> Any:
         layer, factor = self.layers[node]
+        assert layer.weight is not None
         x, _, *rest = _wide(xs, b)
         if layer.x not in self.free:
             if layer.x not in self.divided:

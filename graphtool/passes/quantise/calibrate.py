@@ -121,10 +121,10 @@ class Inputs:
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """What was seen: of the activation of each layer, and of its input by channel; and the outputs
-    of each batch."""
+    """What was seen: of the activations that each layer reads, and of its input by channel; and the
+    outputs of each batch."""
 
-    activations: Mapping[Layer, Seen]
+    activations: Mapping[tuple[Layer, Value], Seen]
     inputs: Mapping[Layer, Inputs]
     outputs: Sequence[Mapping[str, Array]]
 
@@ -138,7 +138,7 @@ def calibrated(module: Module, layers: Sequence[Layer], data: Sequence[Batch],
     watched = [layer for layer in layers if layer.kind != "table"]
     groups = _Groups(module.graph, watched)
     ranges: dict[int, tuple[float, float]] = {}
-    inputs = {layer: _inputs(layer, grams) for layer in watched}
+    inputs = {layer: _inputs(layer, grams) for layer in watched if layer.other is None}
 
     def seen(v: Value, x: Array) -> None:
         for g in groups.of.get(v, ()):
@@ -151,7 +151,7 @@ def calibrated(module: Module, layers: Sequence[Layer], data: Sequence[Batch],
     for g, (low, high) in ranges.items():
         if not np.isfinite([low, high]).all():
             raise InputError("GT0642", "an activation is infinite or not a number",
-                             where=f"the input of {groups.layers[g][0].name}",
+                             where=f"the input of {groups.readings[g][0][0].name}",
                              hint="calibrate with other examples")
     counts: dict[int, Array] = {}
     if method != "minmax":
@@ -160,8 +160,8 @@ def calibrated(module: Module, layers: Sequence[Layer], data: Sequence[Batch],
                 new = histogram(x, *ranges[g])
                 counts[g] = counts[g] + new if g in counts else new
         _run(module, data, counted, set(groups.of))
-    activations = {layer: Seen(*ranges.get(g, (0.0, 0.0)), counts.get(g))
-                   for g, members in groups.layers.items() for layer in members}
+    activations = {reading: Seen(*ranges.get(g, (0.0, 0.0)), counts.get(g))
+                   for g, members in groups.readings.items() for reading in members}
     return Calibration(activations, inputs, outputs)
 
 
@@ -183,21 +183,27 @@ def _run(module: Module, data: Sequence[Batch], seen: Callable[[Value, Array], N
 
 class _Groups:
     """Layers whose activations have one grid: those that read a common value, or parts that are
-    joined."""
+    joined. Each operand of a product of two activations has a grid of its own."""
 
     def __init__(self, graph: Graph, layers: Sequence[Layer]) -> None:
         made = producers(graph)
         self.readers: dict[Value, list[Layer]] = {}
         owner: dict[Value, int] = {}
-        self.layers: dict[int, list[Layer]] = {}
-        for i, layer in enumerate(layers):
+        self.readings: dict[int, list[tuple[Layer, Value]]] = {}
+        for i, layer in enumerate(m for m in layers if m.other is None):
             self.readers.setdefault(layer.x, []).append(layer)
             found = origins(layer.x, made)
             joined = {owner[v] for v in found if v in owner}
-            self.layers[i] = [m for g in sorted(joined) for m in self.layers.pop(g)] + [layer]
+            self.readings[i] = [m for g in sorted(joined) for m in self.readings.pop(g)] + [
+                (layer, layer.x)]
             owner = {v: i if g in joined else g for v, g in owner.items()}
             owner.update(dict.fromkeys(found, i))
         self.of = {v: (g,) for v, g in owner.items()}
+        for layer in layers:
+            for v in layer.read if layer.other is not None else ():
+                g = len(layers) + len(self.readings)
+                self.readings[g] = [(layer, v)]
+                self.of[v] = (*self.of.get(v, ()), g)
 
 
 def _inputs(layer: Layer, grams: bool) -> Inputs:

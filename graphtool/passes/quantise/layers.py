@@ -1,11 +1,14 @@
-"""The layers of a graph that can be quantised: products with a constant weight, and tables.
+"""The layers of a graph that can be quantised: products with a constant weight, tables, and
+products of two activations.
 
-A layer reads one activation and one constant float weight. Its name is that of its weight.
+A layer reads one activation and one constant float weight. Its name is that of its weight, that of
+a product of two activations the name of the product. Which operand of an op can be a weight is told
+by the op's record (`weighing`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, Literal
@@ -15,31 +18,48 @@ import numpy as np
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.errors import InputError, near
-from graphtool.ir.facets import Movement
+from graphtool.ir.facets import Movement, Trait, Weighing
 from graphtool.ir.graph import Graph, Node, Value, is_constant, producers, use_counts
-from graphtool.symbolic import product
+from graphtool.passes.recognise import recognise
+from graphtool.symbolic import bounds, product
 
 Array = np.ndarray[Any, Any]
-Kind = Literal["conv", "product", "table"]
+Kind = Literal["conv", "product", "table", "activations"]
+_ROWS = 4  # rows from which on kernels multiply two activations as integers
 
 
 @dataclass(frozen=True, eq=False)
 class Layer:
     """A node with a weight: `axis` is the axis of the weight with one index for each output channel
-    (row of a table), `bias` the node that adds a constant to the result, if there is one."""
+    (row of a table), `bias` the node that adds a constant to the result, if there is one.
+
+    A product of two activations has no weight; `other` is the right one.
+    """
 
     name: str
     node: Node
     kind: Kind
     x: Value
-    weight: Node
-    axis: int
+    weight: Node | None
+    axis: int = 0
     bias: Node | None = None
+    other: Value | None = None
 
     @property
     def w(self) -> Array:
         """The weight, as it is stored."""
+        assert self.weight is not None
         return np.asarray(self.weight.attrs["data"].source)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the weight."""
+        return 0 if self.weight is None else int(self.weight.attrs["data"].nbytes)
+
+    @property
+    def read(self) -> tuple[Value, ...]:
+        """The activations that it multiplies."""
+        return (self.x,) if self.other is None else (self.x, self.other)
 
     @property
     def rows(self) -> Array:
@@ -49,6 +69,7 @@ class Layer:
     @property
     def hint(self) -> str:
         """The name of the weight in the graph."""
+        assert self.weight is not None
         return self.weight.outputs[0].hint
 
     @property
@@ -64,7 +85,8 @@ class Layer:
 
 
 def layers(graph: Graph) -> list[Layer]:
-    """The layers in order. A weight that two layers read gives the second a name with #2."""
+    """The layers with a weight, in order. A weight that two layers read gives the second a name
+    with #2."""
     made, uses = producers(graph), use_counts(graph)
     readers: dict[Value, list[Node]] = {}
     for node in graph.nodes:
@@ -74,59 +96,74 @@ def layers(graph: Graph) -> list[Layer]:
     out: list[Layer] = []
     taken: dict[str, int] = {}
     for node in graph.nodes:
-        found = _layer(node, made)
+        found = _operands(node, made)
         if found is None:
             continue
-        kind, x, weight, axis = found
+        way, x, weight = found
         name = weight.outputs[0].hint.lstrip("@")
         taken[name] = taken.get(name, 0) + 1
         name = f"{name}#{taken[name]}" if taken[name] > 1 else name
         y = node.outputs[0]
         after = readers.get(y, [])
         bias = after[0] if len(after) == 1 and uses[y] == 1 and _adds(
-            after[0], y, made, kind, bool(node.attrs.get("channels_last"))) else None
-        out.append(Layer(name, node, kind, x, weight, axis, bias))
+            after[0], y, made, way.kind, bool(node.attrs.get("channels_last"))) else None
+        out.append(Layer(name, node, way.kind, x, weight, way.axis(node.attrs), bias))
     return out
 
 
-def _layer(node: Node, made: dict[Value, Node]) -> tuple[Kind, Value, Node, int] | None:
-    if node.op not in (o.conv, o.linear, o.matmul, o.embedding, o.gather):
+def _operands(node: Node, made: Mapping[Value, Node]) -> tuple[Weighing, Value, Node] | None:
+    """How the node weighs, its data and its constant weight; None if it is no layer."""
+    way = node.op.weighing
+    if way is None or not way.holds(node.attrs) or (way.across and node.attrs[way.across]):
         return None
-    operands = [x for x in node.inputs[:2] if isinstance(x, Value)]
-    if len(operands) < 2:
+    x, w = node.inputs[way.data], node.inputs[way.weight]
+    weight = made.get(w) if isinstance(w, Value) else None
+    if not isinstance(x, Value) or weight is None or not _is_weight(weight) or is_constant(
+            made.get(x)):
         return None
-    if node.op in (o.embedding, o.gather):
-        table, ids = operands
-        weight = made.get(table)
-        rows = node.op is o.embedding or (node.attrs["axes"] == (0,) and not node.attrs["batch"])
-        wide = table.type.rank == 2 and rows and not is_constant(made.get(ids))
-        if not wide or not _is_weight(weight):
-            return None
-        assert weight is not None
-        return "table", ids, weight, 0
-    x, w = operands
-    weight = made.get(w)
-    if not _is_weight(weight) or x.type.dtype is not dtypes.float32 or is_constant(made.get(x)):
-        return None
-    assert weight is not None
-    if node.op is o.conv:
-        plain = node.attrs["batch_groups"] == 1 and not node.attrs["dtype"]
-        return ("conv", x, weight, 0) if plain and x.type.rank in (3, 4) else None
-    if w.type.rank != 2:
-        return None
-    if node.op is o.linear:
-        return "product", x, weight, 0
-    if node.attrs["transpose_a"] or x.type.rank < 2:
-        return None
-    return "product", x, weight, 0 if node.attrs["transpose_b"] else 1
+    rank = weight.outputs[0].type.rank
+    fits = rank in (3, 4) if way.kind == "conv" else rank == 2
+    real = way.kind == "table" or x.type.dtype is dtypes.float32
+    return (way, x, weight) if fits and real else None
 
 
-def _is_weight(node: Node | None) -> bool:
+def pairs(graph: Graph) -> list[Layer]:
+    """The products of two activations that are not parts of attention, in order.
+
+    The kernel of attention keeps its scores in the nearest cache; in three parts, with products of
+    bytes, it took longer wherever that was measured (1.07 to 1.5 times on a Xeon with AMX).
+    """
+    made = producers(graph)
+    found = [n for n in graph.nodes if _multiplies(n, made)]
+    alone = {n.outputs[0].hint for n in (recognise(graph).nodes if found else ())
+             if n.op.weighing is not None}
+    return [Layer(n.outputs[0].hint, n, "activations", x, None, other=w) for n in found
+            if n.outputs[0].hint in alone and not any(
+                isinstance(v, Value) and is_constant(made.get(v)) for v in n.inputs)
+            for x, w in [n.inputs[:2]] if isinstance(x, Value) and isinstance(w, Value)]
+
+
+def _multiplies(node: Node, made: Mapping[Value, Node]) -> bool:
+    """Whether the node multiplies two matrices of float32 for which there are integer kernels."""
+    way = node.op.weighing
+    if way is None or way.kind != "product" or not way.turned or not way.holds(node.attrs):
+        return False
+    x, w = node.inputs[:2]
+    if not isinstance(x, Value) or not isinstance(w, Value) or x.type.dtype is not dtypes.float32:
+        return False
+    *lead, m, k = x.type.shape
+    m, k = (k, m) if node.attrs[way.across] else (m, k)
+    rows = m if w.type.rank > 2 else product((*lead, m))
+    known = all(isinstance(d, int) and d for d in (k, *w.type.shape[-2:]))
+    return known and x.type.rank >= w.type.rank and (bounds(rows)[1] or _ROWS) >= _ROWS
+
+
+def _is_weight(node: Node) -> bool:
     return is_constant(node) and node.outputs[0].type.dtype is dtypes.float32 and (
         product(node.outputs[0].type.shape) > 0)
 
 
-def _adds(node: Node, y: Value, made: dict[Value, Node], kind: Kind, last: bool) -> bool:
+def _adds(node: Node, y: Value, made: Mapping[Value, Node], kind: Kind, last: bool) -> bool:
     """Whether the node adds a constant with one number for each channel."""
     if node.op is not o.add or node.outputs[0].type.shape != y.type.shape:
         return False
@@ -153,24 +190,29 @@ def named(found: Sequence[Layer], only: Sequence[str], skip: Sequence[str]) -> l
               if (not only or any(fnmatchcase(layer.name, p) for p in only))
               and not any(fnmatchcase(layer.name, p) for p in skip)]
     for layer in chosen:
-        if not np.isfinite(layer.w).all():
+        if layer.weight is not None and not np.isfinite(layer.w).all():
             raise InputError("GT0642", f"the weight {layer.name} has infinities or NaN",
                              hint=f"--skip {layer.name!r} leaves it as it is")
     return chosen
 
 
-def moved(v: Value, made: dict[Value, Node]) -> list[Value]:
+def stays(node: Node) -> bool:
+    """Whether the results are elements of the operands, or the largest of them."""
+    return bool(node.op.movement & (Movement.ONCE | Movement.JOINS)
+                or node.op.traits & Trait.LARGEST)
+
+
+def moved(v: Value, made: Mapping[Value, Node]) -> list[Value]:
     """v and the values that have its elements, or the largest of them, down to those that are
     computed: what is on their grid stays on it."""
     node = made.get(v)
     if node is None or v.type.dtype is not dtypes.float32:
         return [v]
-    if node.op.movement & Movement.ONCE or node.op is o.max_pool or (
-            node.op is o.concat and all(isinstance(x, Value) for x in node.inputs)):
+    if stays(node) and all(isinstance(x, Value) for x in node.inputs):
         return [v, *(u for x in node.inputs if isinstance(x, Value) for u in moved(x, made))]
     return [v]
 
 
-def origins(v: Value, made: dict[Value, Node]) -> list[Value]:
+def origins(v: Value, made: Mapping[Value, Node]) -> list[Value]:
     """Those of the values in `moved` that are computed."""
     return [u for u in moved(v, made) if moved(u, made) == [u]]

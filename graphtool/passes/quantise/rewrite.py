@@ -16,13 +16,12 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.ir.facets import Movement
 from graphtool.ir.graph import Graph, Node, Operand, Value, is_constant, producers
 from graphtool.ir.prune import prune
 from graphtool.ir.trace import Builder, Tracer, rebuild
 from graphtool.passes.quantise.grids import Grid, quantised, real
-from graphtool.passes.quantise.layers import Layer, moved
-from graphtool.passes.quantise.weights import Blocks, Channels, Form, Half, Stored
+from graphtool.passes.quantise.layers import Layer, moved, stays
+from graphtool.passes.quantise.weights import Beside, Blocks, Channels, Form, Half, Stored
 from graphtool.symbolic import product
 
 Array = np.ndarray[Any, Any]
@@ -58,13 +57,14 @@ class _Rewrite:
         self.grids: dict[Value, Grid] = {}
         self.shared: set[Value] = set()  # values of which readers that are no layers take the grid
         for c in chosen:
-            for v in moved(c.layer.x, self.made) if c.grid else ():
+            for v in moved(c.layer.x, self.made) if c.grid and c.layer.other is None else ():
                 assert c.grid is not None
                 self.grids[v] = c.grid
                 if c.layer.kind == "conv":
                     self.shared.add(v)
         self.on_grid: dict[Value, Tracer] = {}
         self.rows: dict[Value, Tracer] = {}
+        self.own: dict[tuple[Value, bool, Grid], Tracer] = {}
 
     def node(self, node: Node, xs: tuple[Operand, ...], b: Builder) -> Any:
         """The results for a node, or None to keep it."""
@@ -74,7 +74,7 @@ class _Rewrite:
             return (self.layer(self.chosen[node], xs, b),)
         if node in self.biases:
             return self.biased(self.biases[node], node, xs, b)
-        moves = bool(node.op.movement & (Movement.ONCE | Movement.JOINS)) or node.op is o.max_pool
+        moves = stays(node)
         taken = [self.gridded(old, x, b) if isinstance(old, Value) and old in self.grids and (
             moves or (old in self.shared and not self.kept(node))) else x
             for old, x in zip(node.inputs, xs, strict=True)]
@@ -85,7 +85,8 @@ class _Rewrite:
 
     def kept(self, node: Node) -> bool:
         """Whether the node is a product that stays in floats: it reads the exact activation."""
-        return node.op in (o.conv, o.linear, o.matmul)
+        way = node.op.weighing
+        return way is not None and way.kind != "table"
 
     def constant(self, node: Node, b: Builder) -> Any:
         hint = node.outputs[0].hint
@@ -108,9 +109,14 @@ class _Rewrite:
         """The result of a quantised layer, with its own bias."""
         node, attrs = c.layer.node, c.layer.node.attrs
         wide = [Tracer(x, b) if isinstance(x, Value) else x for x in xs]
+        if isinstance(c.stored, Beside):
+            return self.of_two(c, c.stored.grid, wide[0], wide[1], b)
+        way = node.op.weighing
+        assert way is not None
+        x = wide[way.data]
         if c.layer.kind == "table":
-            return self.table(c, wide[1], b)
-        x = self.activation(c, wide[0], b)
+            return self.table(c, x, b)
+        x = self.activation(c, x, b)
         if isinstance(c.stored, Blocks):
             y = self.product(c.stored, c.layer, x, b)
         elif isinstance(c.stored, Half):
@@ -130,6 +136,27 @@ class _Rewrite:
         if c.grid is None:
             return x
         return self.gridded(c.layer.x, x.value, b)
+
+    def of_two(self, c: Chosen, grid: Grid, x: Any, w: Any, b: Builder) -> Any:
+        """The product of two activations on their grids. They are transposed before they are rounded:
+        turning bytes, of which four are summed together, takes longer."""
+        node, way = c.layer.node, c.layer.node.op.weighing
+        assert way is not None and c.grid is not None and c.layer.other is not None
+        left = self.alone(c.layer.x, x, c.grid, node.attrs[way.across], b)
+        right = self.alone(c.layer.other, w, grid, node.attrs[way.turned], b)
+        return node.op(left, right, **{**node.attrs, way.across: False, way.turned: False})
+
+    def alone(self, old: Value, x: Any, grid: Grid, turned: bool, b: Builder) -> Any:
+        """An activation on its own grid, or on that of other layers that read it."""
+        if old in self.grids:
+            grid = self.grids[old]
+        if old in self.grids and not turned:
+            return self.gridded(old, x.value, b)
+        key = old, turned, grid
+        if key not in self.own:
+            x = o.transpose(x, perm=(*range(x.ndim - 2), x.ndim - 1, x.ndim - 2)) if turned else x
+            self.own[key] = real(quantised(x, grid), grid.scale, grid.zero)
+        return self.own[key]
 
     def by_rows(self, c: Chosen, x: Any) -> Any:
         """Integers by the range of each row when the model runs; of the whole for convolutions."""
@@ -153,10 +180,9 @@ class _Rewrite:
         assert isinstance(c.stored, Half)
         w = self.kept_weight(c, c.stored.w, b)
         narrow, op, attrs = o.cast(x, dtype=w.dtype), c.layer.node.op, c.layer.node.attrs
-        if op is o.conv:
+        if c.layer.kind == "conv":
             return o.cast(op(narrow, w, **attrs), dtype=dtypes.float32)
-        across = op is o.linear or attrs["transpose_b"]
-        return o.matmul(narrow, w, transpose_b=across, dtype=dtypes.float32)
+        return o.matmul(narrow, w, transpose_b=c.layer.axis == 0, dtype=dtypes.float32)
 
     def weight(self, c: Chosen, b: Builder) -> Any:
         """The weight in float32, computed from what is stored."""
@@ -166,6 +192,7 @@ class _Rewrite:
 
     def kept_weight(self, c: Chosen, array: Array, b: Builder) -> Tracer:
         weight = c.layer.weight
+        assert weight is not None
         param = bool(weight.attrs["param"]) or c.layer.hint in self.trained
         return b.constant(array, c.layer.hint, param, weight.of)
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool.dtypes import DType
-from graphtool.passes.quantise.grids import channel_integers, channel_scales
+from graphtool.passes.quantise.grids import Grid, channel_integers, channel_scales
 from graphtool.passes.quantise.layers import Layer
 
 Array = np.ndarray[Any, Any]
@@ -99,7 +99,24 @@ class Half:
         return self.w.astype(np.float32)
 
 
-Stored = Channels | Blocks | Half
+@dataclass(frozen=True, eq=False)
+class Beside:
+    """No weight: the right one of two activations, on this grid."""
+
+    grid: Grid
+
+    @property
+    def nbytes(self) -> int:
+        """Nothing is stored."""
+        return 0
+
+    @property
+    def real(self) -> Array:
+        """There are no numbers."""
+        return np.zeros(0, np.float32)
+
+
+Stored = Channels | Blocks | Half | Beside
 
 
 def stored(layer: Layer, form: Form, block: int) -> Stored:
