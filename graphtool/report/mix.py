@@ -20,6 +20,7 @@ from graphtool.transforms.quantising import Prepared, all_layers, float_bytes
 
 _EXAMPLES = 8  # batches or examples that errors are computed on
 _SLOWER = 1.1  # a layer stays in floats if it would take so many times as long
+_GAIN = 0.95  # one without a weight, which does not become smaller, must take less than this part
 _LEAST = 1e-12
 
 
@@ -110,9 +111,13 @@ class _Mix:
         for c in all_layers(self.ready):
             old = self.before.layers.get(c.layer.name)
             new = self.after[c.form].layers.get(c.layer.name)
-            if old is not None and new is not None and new > _SLOWER * old and (
+            most = _GAIN if c.layer.weight is None else _SLOWER
+            if old is not None and new is not None and new > most * old and (
                     c.form in ("static", "dynamic")):
-                self.why[c.layer] = f"slower in {c.form}: {new:.2f} µs"
+                slower = "slower" if new > old else "hardly faster"
+                self.why[c.layer] = f"{slower} in {c.form}: {new:.2f} µs"
+            elif c.layer.weight is None and (old is None or new is None):
+                self.why[c.layer] = "its time is not known"
             else:
                 out.append(c)
         return out

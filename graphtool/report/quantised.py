@@ -17,6 +17,7 @@ import msgspec
 import numpy as np
 
 from graphtool import interp, passes
+from graphtool.analysis.costs import executions
 from graphtool.ir.graph import Module, names_of
 from graphtool.native.build import build
 from graphtool.passes.quantise.calibrate import Batch
@@ -74,10 +75,13 @@ class Times:
 
 def expected(module: Module, layers: Sequence[Layer], target: Target,
              sizes: Mapping[str, int] | None = None) -> Times:
-    """The times by the cost model: of the kernels with a choice among plans. A size that is not
-    among `sizes` counts with its largest value."""
+    """The times by the cost model: of the kernels with a choice among plans, as often as they run.
+
+    A size that is not among `sizes` counts with its largest value.
+    """
     ready = passes.run(specialize(module, **sizes or {}), supply={"target": target})
-    rows = [(names_of(n), next(iter(c.us.values()))) for n in ready.graph.nodes for v in n.outputs
+    rows = [(names_of(n), (times if isinstance(times, int) else 1) * next(iter(c.us.values())))
+            for n, times in executions(ready.graph) for v in n.outputs
             if (c := ready.choices.get(v)) is not None]
     return _by_layer(rows, layers)
 
@@ -92,14 +96,16 @@ def measured(module: Module, layers: Sequence[Layer], target: Target, arrays: Ba
 
 
 def _by_layer(rows: Sequence[tuple[Sequence[str], float]], layers: Sequence[Layer]) -> Times:
-    """Each row counts for the layers that it names, in equal parts."""
+    """Each row counts for the layers that it names, or whose names its own begins with (inside of
+    loops), in equal parts."""
     out: dict[str, float] = {}
     own: dict[str, list[str]] = {}
     for layer in layers:
         for name in names_of(layer.node):
             own.setdefault(name, []).append(layer.name)
     for names, us in rows:
-        found = {layer for n in names for layer in own.get(n, ())}
+        found = {layer for n in names for layer in next(
+            (own[root] for root in reversed(passes.roots(n)) if root in own), ())}
         for name in found:
             out[name] = out.get(name, 0.0) + us / len(found)
     return Times(sum(us for _, us in rows), out)

@@ -91,6 +91,20 @@ def test_examples_of_a_fixed_number_stay_whole() -> None:
     assert report.met and report.examples == 32
 
 
+@pytest.mark.parametrize(("rows", "form"), [(8, "float32"), (512, "static")])
+def test_products_of_two_activations_must_gain_time(rows: int, form: str) -> None:
+    """They do not become smaller. Small ones take as long to round as to multiply."""
+    x = {n: RNG.normal(size=(12, rows, 128)).astype(np.float32) for n in "ab"}
+    kind = TensorType(dtypes.float32, (12, rows, 128))
+    module = Module(trace(lambda a, b: o.matmul(a, b, transpose_b=True), [kind, kind], ["a", "b"]),
+                    ("y",))
+    report = mixed(prepared(module, Quantisation(), [x]), Goals(), named("sapphirerapids"), [x])[1]
+    (layer,) = report.layers
+    assert (layer.name, layer.kind, layer.form) == ("matmul", "activations", form)
+    assert (layer.bytes, layer.bytes_before) == (0, 0)
+    assert layer.us and layer.us_before and layer.us <= layer.us_before
+
+
 def test_times_are_those_of_the_sizes_asked_for() -> None:
     """Of one row, not of the largest number of rows."""
     rows = Symbol("T", 1, 4096)

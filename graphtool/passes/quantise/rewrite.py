@@ -138,8 +138,11 @@ class _Rewrite:
         return self.gridded(c.layer.x, x.value, b)
 
     def of_two(self, c: Chosen, grid: Grid, x: Any, w: Any, b: Builder) -> Any:
-        """The product of two activations on their grids. They are transposed before they are rounded:
-        turning bytes, of which four are summed together, takes longer."""
+        """The product of two activations on their grids.
+
+        They are transposed before they are rounded: turning bytes, of which four are summed
+        together, takes longer.
+        """
         node, way = c.layer.node, c.layer.node.op.weighing
         assert way is not None and c.grid is not None and c.layer.other is not None
         left = self.alone(c.layer.x, x, c.grid, node.attrs[way.across], b)
