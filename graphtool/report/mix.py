@@ -13,10 +13,10 @@ from graphtool.ir.graph import Module
 from graphtool.passes.quantise.calibrate import Batch
 from graphtool.passes.quantise.layers import Layer
 from graphtool.passes.quantise.rewrite import Chosen
-from graphtool.passes.quantise.weights import Form
+from graphtool.passes.quantise.weights import BITS, HALVES, Form
 from graphtool.report.quantised import Effects, QuantiseReport, Times, expected, measured, row
 from graphtool.target import Target
-from graphtool.transforms.quantising import Prepared, all_layers, float_bytes
+from graphtool.transforms.quantising import Prepared, float_bytes
 
 _EXAMPLES = 8  # batches or examples that errors are computed on
 _SLOWER = 1.1  # a layer stays in floats if it would take so many times as long
@@ -106,21 +106,27 @@ class _Mix:
         return None if old is None or new is None else old - new
 
     def that_pay(self) -> list[Chosen]:
-        """Every layer in its first form, but those that would become slower."""
+        """Every layer in the first form in which it does not become slower."""
         out = []
-        for c in all_layers(self.ready):
-            old = self.before.layers.get(c.layer.name)
-            new = self.after[c.form].layers.get(c.layer.name)
-            most = _GAIN if c.layer.weight is None else _SLOWER
-            if old is not None and new is not None and new > most * old and (
-                    c.form in ("static", "dynamic")):
-                slower = "slower" if new > old else "hardly faster"
-                self.why[c.layer] = f"{slower} in {c.form}: {new:.2f} µs"
-            elif c.layer.weight is None and (old is None or new is None):
-                self.why[c.layer] = "its time is not known"
-            else:
-                out.append(c)
+        for layer, forms in self.ready.forms.items():
+            why = [self.slower(c) for c in forms.values()]
+            fit = [c for c, no in zip(forms.values(), why, strict=True) if not no]
+            out += fit[:1]
+            if not fit:
+                self.why[layer] = why[0]
         return out
+
+    def slower(self, c: Chosen) -> str:
+        """Why the layer should not have the form; empty if it may. Weights in blocks make products
+        smaller, whatever their time is."""
+        layer = c.layer
+        old, new = self.before.layers.get(layer.name), self.after[c.form].layers.get(layer.name)
+        if old is None or new is None:
+            return "its time is not known" if layer.weight is None else ""
+        small = c.form in HALVES or (c.form in BITS and layer.kind != "conv")
+        if small or new <= old * (_GAIN if layer.weight is None else _SLOWER):
+            return ""
+        return f"{'slower' if new > old else 'hardly faster'} in {c.form}: {new:.2f} µs"
 
     # ---- goals ---------------------------------------------------------------------------------
 

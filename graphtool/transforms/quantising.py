@@ -22,7 +22,7 @@ from graphtool.passes.quantise.compensate import compensated
 from graphtool.passes.quantise.layers import Layer, layers, named, pairs
 from graphtool.passes.quantise.ranges import Method, chosen
 from graphtool.passes.quantise.rewrite import Chosen, rewritten
-from graphtool.passes.quantise.weights import BITS, Beside, Form, Stored, stored
+from graphtool.passes.quantise.weights import BITS, Beside, Blocks, Form, Stored, stored
 
 Array = np.ndarray[Any, Any]
 Rounding = Literal["nearest", "gptq", "awq"]
@@ -111,7 +111,7 @@ def prepared(module: Module, settings: Quantisation, data: Sequence[Batch] = ())
     forms: dict[Layer, dict[Form, Chosen]] = {}
     left = {layer: "not asked for" for layer in found if layer not in wanted}
     for layer in wanted:
-        why = [why_not(layer.kind, form) for form in settings.forms]
+        why = [why_not(layer, form) for form in settings.forms]
         forms[layer] = {form: _chosen(layer, form, settings, seen)
                         for form, no in zip(settings.forms, why, strict=True) if not no}
         if not forms[layer]:
@@ -158,7 +158,7 @@ def _chosen(layer: Layer, form: Form, settings: Quantisation, seen: Calibration 
 
 def _rounded(layer: Layer, form: Form, settings: Quantisation, seen: Calibration | None) -> Stored:
     integers = form in BITS or form in ("static", "dynamic")
-    if settings.rounding == "gptq" and integers and layer.kind == "product":
+    if settings.rounding == "gptq" and integers and layer.deep:
         assert seen is not None
         gram = seen.inputs[layer].gram
         assert gram is not None
@@ -173,6 +173,9 @@ def _shift(layer: Layer, kept: Stored, seen: Calibration) -> Array:
     tap equally often.
     """
     mean = seen.inputs[layer].mean
+    if isinstance(kept, Blocks):
+        lost = (layer.rows - kept.real).reshape(len(layer.rows), -1, len(mean))
+        return np.asarray(lost.sum(1) @ mean)
     if layer.kind == "product":
         real = kept.real if kept.real.shape == layer.rows.shape else kept.real.T
         return np.asarray((layer.rows - real) @ mean)

@@ -38,7 +38,7 @@ def test_without_examples_the_errors_are_on_random_inputs(
     done = gt("quantise", folder / "digits.graph.json", "--form", "int4,float16", "-o",
               tmp_path / "q.graph.json")
     assert re.search(r"head.weight +product +int4", done.out)
-    assert re.search(r"block1.conv.weight +conv +float16", done.out)
+    assert re.search(r"block2.conv.weight +conv +float16", done.out)  # in blocks it is slower
     assert "random inputs" in done.err
 
 

@@ -44,6 +44,15 @@ def conv(x: Any) -> Any:
     return o.add(o.conv(x, param(x, 6, 4, 3, 3), padding=PAD), param(x, 6, 1, 1, name="bias"))
 
 
+def pointwise(x: Any) -> Any:
+    return o.add(o.conv(x, param(x, 6, 4, 1, 1)), param(x, 6, 1, 1, name="bias"))
+
+
+def strided(x: Any) -> Any:
+    return o.conv(x, param(x, 6, 4, 3, 2), padding=((2, 1), (0, 3)), strides=(2, 1),
+                  rhs_dilation=(2, 1))
+
+
 def depthwise(x: Any) -> Any:
     return o.conv(x, param(x, 4, 1, 3, 3), padding=PAD, groups=4)
 
@@ -105,6 +114,7 @@ def line(x: Any) -> Any:
 
 CASES: dict[str, tuple[Callable[[Any], Any], TensorType, int]] = {
     "linear": (linear, ROWS, 1), "matmul": (matmul, ROWS, 1), "conv": (conv, IMAGE, 1),
+    "pointwise": (pointwise, IMAGE, 1), "strided": (strided, IMAGE, 1),
     "depthwise": (depthwise, IMAGE, 1), "grouped": (grouped, IMAGE, 1),
     "residual": (residual, IMAGE, 2), "joined": (joined, IMAGE, 2),
     "averaged": (averaged, IMAGE, 2), "transposed": (transposed, IMAGE, 2),
@@ -149,7 +159,9 @@ def test_static(name: str, symmetric: bool, tmp_path: Path) -> None:
     ("int8", "linear", 0.01), ("int8", "matmul", 0.01), ("int4", "linear", 0.12),
     ("int2", "matmul", 0.45), ("bfloat16", "conv", 0.01), ("bfloat16", "matmul", 0.01),
     ("float16", "linear", 0.001), ("dynamic", "transposed", 0.02), ("dynamic", "spread", 0.02),
-    ("dynamic", "pixel", 0.02), ("bfloat16", "transposed", 0.01)])
+    ("int8", "conv", 0.01), ("int4", "conv", 0.12), ("int4", "pointwise", 0.12),
+    ("int8", "strided", 0.01), ("int2", "pixel", 0.45), ("dynamic", "pixel", 0.02),
+    ("bfloat16", "transposed", 0.01)])
 def test_without_examples(form: str, name: str, bound: float, tmp_path: Path) -> None:
     before, xs = module(name), examples(name)
     after = passes.run(before, f"quantise{{form={form},block=16}}")
@@ -257,6 +269,7 @@ def broken(x: Any) -> Any:
     (lambda: passes.run(Module(trace(broken, [ROWS], ["x"]), ("y",)), "quantise"), "GT0642"),
     (lambda: passes.run(module("linear"), "quantise{only=nothing}"), "GT0640"),
     (lambda: passes.run(module("linear"), "quantise{form=int4,block=3}"), "GT0643"),
+    (lambda: passes.run(module("conv"), "quantise{form=int4,block=3}"), "GT0643"),
     (lambda: graphtool.quantise(module("linear"), Quantisation()), "GT0644"),
     (lambda: graphtool.quantise(module("linear"), None, {"y": np.zeros(3)}), "GT0641"),
     (lambda: graphtool.quantise(module("linear"), None, {"x": np.zeros(3)}), "GT0641"),

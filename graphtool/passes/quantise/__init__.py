@@ -10,7 +10,7 @@ from typing import Literal
 
 from graphtool.errors import UsageError
 from graphtool.ir.graph import Graph
-from graphtool.passes.quantise.layers import layers, named
+from graphtool.passes.quantise.layers import Layer, layers, named
 from graphtool.passes.quantise.rewrite import Chosen, rewritten
 from graphtool.passes.quantise.weights import BITS, Form, stored
 
@@ -29,7 +29,7 @@ def quantise(graph: Graph, *, form: DataFree = "dynamic", block: int = 32,
     """
     check_block(form, block)
     chosen = [Chosen(layer, form, stored(layer, form, block))
-              for layer in named(layers(graph), only, skip) if not why_not(layer.kind, form)]
+              for layer in named(layers(graph), only, skip) if not why_not(layer, form)]
     return rewritten(graph, chosen)
 
 
@@ -40,10 +40,12 @@ def check_block(form: Form, block: int) -> None:
                          hint="a multiple of 8, such as 32")
 
 
-def why_not(kind: str, form: Form) -> str:
-    """Why a layer of the kind cannot have the form; empty if it can."""
-    if kind == "conv" and form in BITS:
-        return "a convolution has no kernel for blocks of weights: static or dynamic"
+def why_not(layer: Layer, form: Form) -> str:
+    """Why the layer cannot have the form; empty if it can."""
+    kind, attrs = layer.kind, layer.node.attrs
+    if kind == "conv" and form in BITS and (
+            attrs["groups"] > 1 or any(d != 1 for d in attrs["lhs_dilation"] or ())):
+        return "a convolution with groups, or a transposed one, has no blocks: static or dynamic"
     if kind == "activations" and form != "static":
         return "a product of two activations has no weight: static"
     if kind == "table" and form in ("static", "dynamic"):

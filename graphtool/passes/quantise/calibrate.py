@@ -209,7 +209,7 @@ class _Groups:
 def _inputs(layer: Layer, grams: bool) -> Inputs:
     channels = layer.x.type.shape[layer.input_axis]
     n = channels if isinstance(channels, int) else layer.rows.shape[1]
-    gram = np.zeros((n, n), np.float64) if grams and layer.kind == "product" else None
+    gram = np.zeros((n, n), np.float64) if grams and layer.deep else None
     return Inputs(np.zeros(n), np.zeros(n, np.float32), gram=gram)
 
 

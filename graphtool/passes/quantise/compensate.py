@@ -29,7 +29,8 @@ _TOGETHER = 128  # columns whose errors reach the later ones in one product
 
 
 def compensated(layer: Layer, form: Form, block: int, gram: Array) -> Stored:
-    """The weight of a product, rounded with the sums `gram` [inputs, inputs] of its examples."""
+    """The weight of a layer that is `deep`, rounded with the sums `gram` [inputs, inputs] of its
+    examples."""
     w = layer.rows.astype(np.float64).copy()
     upper = _inverse_factor(gram, w)
     if form in BITS:
@@ -41,8 +42,9 @@ def compensated(layer: Layer, form: Form, block: int, gram: Array) -> Stored:
         q[:, i] = np.clip(np.rint(x / scales[:, 0]), -WEIGHT_MOST, WEIGHT_MOST).astype(np.int8)
         return np.asarray(q[:, i] * scales[:, 0].astype(np.float64))
     _through(w, upper, column)
-    return Channels(q, scales) if layer.axis == 0 else Channels(
-        np.ascontiguousarray(q.T), np.ascontiguousarray(scales.T))
+    if layer.axis:
+        return Channels(np.ascontiguousarray(q.T), np.ascontiguousarray(scales.T))
+    return Channels(q.reshape(layer.w.shape), scales.reshape(-1, *(1,) * (layer.w.ndim - 1)))
 
 
 def _in_blocks(w: Array, upper: Array, bits: int, block: int) -> Blocks:

@@ -63,8 +63,18 @@ class Layer:
 
     @property
     def rows(self) -> Array:
-        """The weight of a product as [outputs, inputs]."""
+        """The weight of a product as [outputs, inputs]; that of a convolution with the channels of
+        each tap side by side."""
+        if self.kind == "conv":
+            return np.moveaxis(self.w, 1, -1).reshape(len(self.w), -1)
         return self.w if self.axis == 0 else self.w.T
+
+    @property
+    def deep(self) -> bool:
+        """Whether each output channel is a sum over the channels of one row or pixel alone."""
+        one = self.kind == "conv" and self.node.attrs["groups"] == 1 and (
+            product(self.w.shape[2:]) == 1)
+        return one or self.kind == "product"
 
     @property
     def hint(self) -> str:

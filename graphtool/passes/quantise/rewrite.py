@@ -118,7 +118,8 @@ class _Rewrite:
             return self.table(c, x, b)
         x = self.activation(c, x, b)
         if isinstance(c.stored, Blocks):
-            y = self.product(c.stored, c.layer, x, b)
+            y = self.convolution(c.stored, c.layer, x, b) if c.layer.kind == "conv" else (
+                self.product(c.stored, c.layer, x, b))
         elif isinstance(c.stored, Half):
             y = self.half(c, x, b)
         else:
@@ -207,6 +208,14 @@ class _Rewrite:
         y = o.linear_nbits(flat, packed, scales, bits=s.bits, block=s.block)
         return y if x.ndim == 2 else o.reshape(y, shape=(*x.shape[:-1], s.q.shape[0]))
 
+    def convolution(self, s: Blocks, layer: Layer, x: Any, b: Builder) -> Any:
+        """The same over the channels of all taps of a window, which are put side by side."""
+        last = bool(layer.node.attrs["channels_last"])
+        rank = x.ndim
+        x = x if last else o.transpose(x, perm=(0, *range(2, rank), 1))
+        y = self.product(s, layer, _windows(layer, x), b)
+        return y if last else o.transpose(y, perm=(0, rank - 1, *range(1, rank - 1)))
+
     def table(self, c: Chosen, ids: Any, b: Builder) -> Any:
         """Rows of a table of narrow numbers, with their scales."""
         node = c.layer.node
@@ -261,3 +270,23 @@ class _Rewrite:
                          b.constant(scale, f"{hint}.scale"))
                 return y if y.shape == tuple(shape) else o.reshape(y, shape=tuple(shape))
         return b.constant(flat.astype(np.float32).reshape(shape), hint, param, of)
+
+
+def _windows(layer: Layer, x: Any) -> Any:
+    """What each output of a convolution reads of x [N, …, C], as [N, outputs…, taps·C]."""
+    a, window, out = layer.node.attrs, layer.w.shape[2:], list(layer.node.outputs[0].type.shape)
+    space = out[1:-1] if a["channels_last"] else out[2:]
+    n = len(window)
+    strides, dilation = a["strides"] or (1,) * n, a["rhs_dilation"] or (1,) * n
+    padding = a["padding"] or ((0, 0),) * n
+    if any(p != 0 for pair in padding for p in pair):
+        x = o.pad(x, lo=(0, *(p[0] for p in padding), 0), hi=(0, *(p[1] for p in padding), 0))
+    taps = []
+    for tap in np.ndindex(*window):
+        start = [k * d for k, d in zip(tap, dilation, strict=True)]
+        limit = [i + (size - 1) * s + 1 for i, size, s in zip(start, space, strides, strict=True)]
+        whole = limit == list(x.shape[1:-1]) and set(strides) == {1} and not any(start)
+        taps.append(x if whole else o.slice(
+            x, start=(0, *start, 0), limit=(x.shape[0], *limit, x.shape[-1]),
+            strides=(1, *strides, 1)))
+    return taps[0] if len(taps) == 1 else o.concat(*taps, axis=x.ndim - 1)

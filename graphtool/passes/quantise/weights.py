@@ -123,7 +123,7 @@ def stored(layer: Layer, form: Form, block: int) -> Stored:
     """The layer's weight rounded to nearest; tables have one scale for each row."""
     if form in HALVES:
         return Half(layer.w.astype(HALVES[form].numpy))
-    if form in BITS and layer.kind == "product":
+    if form in BITS and layer.kind != "table":
         return blocks(layer.rows, BITS[form], block)
     scales = channel_scales(layer.w, layer.axis)
     return Channels(channel_integers(layer.w, scales), scales)

@@ -42,12 +42,13 @@ def test_onnxruntime_agrees(name: str, symmetric: bool) -> None:
     np.testing.assert_allclose(got, want, atol=0.03 * np.abs(want).max())
 
 
-@pytest.mark.parametrize(("form", "operator"), [
-    ("int8", "MatMulNBits"), ("int4", "MatMulNBits"), ("dynamic", "DequantizeLinear"),
-    ("bfloat16", "Cast")])
-def test_weights_only(form: str, operator: str) -> None:
-    xs = examples("linear")
-    small = passes.run(module("linear"), f"quantise{{form={form}}}")
+@pytest.mark.parametrize(("name", "form", "operator"), [
+    ("linear", "int8", "MatMulNBits"), ("linear", "int4", "MatMulNBits"),
+    ("pointwise", "int4", "MatMulNBits"), ("strided", "int8", "MatMulNBits"),
+    ("linear", "dynamic", "DequantizeLinear"), ("linear", "bfloat16", "Cast")])
+def test_weights_only(name: str, form: str, operator: str) -> None:
+    xs = examples(name)
+    small = passes.run(module(name), f"quantise{{form={form}}}")
     model = exported(small)
     _, (got,) = run(model, list(xs.values()))
     (want,) = interp.run(small, xs).values()
