@@ -43,6 +43,9 @@ Smooth = Annotated[float, typer.Option(
     "0.5 for example; 0 for none.")]
 Correct = Annotated[bool, typer.Option(
     "--correct-bias", help="Add to biases what the means of the layers' results lose.")]
+Norms = Annotated[bool, typer.Option(
+    "--correct-norms", help="Give the results of batch norms the mean and the variance again that "
+    "each channel has in the float model.")]
 Only = Annotated[list[str] | None, typer.Option(
     "--only", metavar="PATTERN", help="Quantise only layers with such names. May be repeated.")]
 Skip = Annotated[list[str] | None, typer.Option(
@@ -65,6 +68,7 @@ def quantise(graph: options.Graph, out: options.Out = None, calibrate: Calibrate
              samples: Samples = 128, form: Forms = None, range: Range = "minmax",
              percentile: Percentile = 99.99, symmetric: Symmetric = False, block: Block = 32,
              rounding: Rounding = "nearest", smooth: Smooth = 0.0, correct_bias: Correct = False,
+             correct_norms: Norms = False,
              only: Only = None, skip: Skip = None, error: Error = None, size: Size = None,
              time: Time = None, measure: Measure = False, each: Each = True,
              target: options.Target = "cpu", seed: options.Seed = 0, dim: options.Dim = None,
@@ -85,7 +89,7 @@ def quantise(graph: options.Graph, out: options.Out = None, calibrate: Calibrate
     settings = Quantisation(
         _forms(form, calibrate is not None), _word("--range", range, METHODS), percentile,
         symmetric, block, _word("--rounding", rounding, ROUNDINGS), smooth, correct_bias,
-        tuple(only or ()), tuple(skip or ()))
+        correct_norms, tuple(only or ()), tuple(skip or ()))
     dims = sources.sizes(dim, module.symbols)
     data = batches(calibrate, module, samples) if calibrate else []
     ready = prepared(module, settings, data)

@@ -187,7 +187,7 @@ class _Mix:
         return self.before.total - sum(self.gained(c) or 0.0 for c in taken)
 
     def result(self, taken: Sequence[Chosen], goals: Goals) -> tuple[Module, QuantiseReport]:
-        module = self.ready.with_layers(taken)
+        module = self.ready.finished(taken)
         by_layer: Mapping[Layer, Chosen] = {c.layer: c for c in taken}
         error = self.effects.of(module) if self.data else None
         now = self.times(module)

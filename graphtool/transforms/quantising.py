@@ -22,6 +22,7 @@ from graphtool.passes.quantise.compensate import compensated
 from graphtool.passes.quantise.layers import Layer, layers, named, pairs
 from graphtool.passes.quantise.ranges import Method, chosen
 from graphtool.passes.quantise.rewrite import Chosen, rewritten
+from graphtool.passes.quantise.statistics import Norms, corrected, norms
 from graphtool.passes.quantise.weights import BITS, Beside, Blocks, Form, Stored, stored
 
 Array = np.ndarray[Any, Any]
@@ -37,7 +38,9 @@ class Quantisation:
     `forms`: what a layer may become, the first that it can by default. `method`: how ranges of
     activations are chosen. `symmetric`: activations without a zero point. `block`: inputs with one
     scale, for weights in blocks. `rounding`: of the weights of products. `smooth`: the strength of
-    the balance between activations and weights, 0 for none.
+    the balance between activations and weights, 0 for none. `correct_bias`: biases make up for what
+    the mean of a layer's result loses. `correct_norms`: the results of batch norms keep the mean
+    and the variance of each channel.
     """
 
     forms: tuple[Form, ...] = ("static",)
@@ -48,6 +51,7 @@ class Quantisation:
     rounding: Rounding = "nearest"
     smooth: float = 0.0
     correct_bias: bool = False
+    correct_norms: bool = False
     only: tuple[str, ...] = ()
     skip: tuple[str, ...] = ()
 
@@ -55,7 +59,7 @@ class Quantisation:
     def needs_data(self) -> bool:
         """Whether there must be examples."""
         return "static" in self.forms or self.rounding != "nearest" or bool(
-            self.smooth) or self.correct_bias
+            self.smooth) or self.correct_bias or self.correct_norms
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +67,7 @@ class Prepared:
     """A module ready to be quantised: folded, and balanced where that was wanted.
 
     `forms` has what each layer may become, `left` why a layer stays as it is, `trained` the names
-    of the parameters of the original.
+    of the parameters of the original; `norms` the batch norms, if they are to be corrected.
     """
 
     module: Module
@@ -71,11 +75,18 @@ class Prepared:
     left: Mapping[Layer, str]
     trained: frozenset[str]
     seen: Calibration | None = None
+    norms: Norms | None = None
 
     def with_layers(self, chosen: Sequence[Chosen]) -> Module:
         """The module with these layers quantised."""
         graph = rewritten(self.module.graph, chosen, self.trained)
         return replace(self.module, graph=graph)
+
+    def finished(self, chosen: Sequence[Chosen]) -> Module:
+        """The same, with batch norms corrected where that was wanted."""
+        if self.norms is None or not self.norms.axes or not chosen:
+            return self.with_layers(chosen)
+        return corrected(self.module, chosen, self.trained, self.norms)
 
 
 def prepared(module: Module, settings: Quantisation, data: Sequence[Batch] = ()) -> Prepared:
@@ -117,7 +128,8 @@ def prepared(module: Module, settings: Quantisation, data: Sequence[Batch] = ())
         if not forms[layer]:
             left[layer] = why[0]
             del forms[layer]
-    return Prepared(folded, forms, left, trained, seen)
+    found_norms = norms(module, folded, data) if settings.correct_norms else None
+    return Prepared(folded, forms, left, trained, seen, found_norms)
 
 
 def _layers(module: Module, settings: Quantisation) -> list[Layer]:
@@ -195,7 +207,7 @@ def all_layers(ready: Prepared) -> list[Chosen]:
 def quantised(module: Module, settings: Quantisation, data: Sequence[Batch] = ()) -> Module:
     """The module with every layer in the first form that it can have."""
     ready = prepared(module, settings, data)
-    return ready.with_layers(all_layers(ready))
+    return ready.finished(all_layers(ready))
 
 
 def float_bytes(module: Module) -> int:

@@ -31,13 +31,14 @@ _LEAST = 1e-30  # the least scale of an activation at run time: a row of zeros h
 @dataclass(frozen=True, eq=False)
 class Chosen:
     """What a layer becomes: its form, its rounded weight, the grid of its activation if it is
-    static, and what is added to its bias for each channel."""
+    static; what its bias is multiplied by for each channel, and what is then added to it."""
 
     layer: Layer
     form: Form
     stored: Stored
     grid: Grid | None = None
     shift: Array | None = None
+    gain: Array | None = None
 
 
 def rewritten(graph: Graph, chosen: Sequence[Chosen], trained: frozenset[str] = frozenset()
@@ -240,10 +241,11 @@ class _Rewrite:
     def bias(self, c: Chosen, term: Any, b: Builder) -> Any:
         """A constant bias with the layer's shift, for a static layer in whole steps of its sums."""
         node = b.made.get(term.value)
-        if not is_constant(node) or (c.grid is None and c.shift is None):
+        if not is_constant(node) or (c.grid is None and c.shift is None and c.gain is None):
             return term
         hint = node.outputs[0].hint
         flat = np.asarray(node.attrs["data"].source).reshape(-1).astype(np.float64)
+        flat = flat if c.gain is None else flat * c.gain
         flat = flat if c.shift is None else flat + c.shift
         rank = 1 if c.layer.kind == "product" else c.layer.x.type.rank
         shape = (*(1,) * (rank - term.ndim), *term.shape)
