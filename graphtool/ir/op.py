@@ -57,6 +57,8 @@ class Op:
     cost(y, *types, **attrs) → floating-point operations; unless given, those of the decomposition.
     traffic(y, *types, **attrs) → bytes read and written, if not those of operands and results.
     plans: the forms that the attribute `plan` may have.
+    scaled_by: operands which, multiplied by one positive factor for each channel, multiply the
+    result by it; the first of them must be given.
 
     What the other fields say is told in graphtool.ir.facets and graphtool.ir.axes.
     """
@@ -77,6 +79,7 @@ class Op:
     precision: Precision = Precision.HIGH
     indexing: Indexing | None = None
     weighing: Weighing | None = None
+    scaled_by: tuple[int, ...] = ()
     plans: tuple[Form, ...] = ()
     axes: Axes | None = None
 

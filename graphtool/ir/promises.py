@@ -56,6 +56,8 @@ def _traits(op: Op) -> Iterator[str]:
         yield "has a trait of elementwise ops, but is not elementwise"
     if Trait.ELEMENTWISE in op.traits and (op.axes is None or op.axes.align is not Align.TRAILING):
         yield "is elementwise, but its axes do not broadcast"
+    if any(i >= len(op.operands) for i in op.scaled_by):
+        yield "is scaled by an operand that it does not have"
     if Trait.NEST in op.traits and op.lower is None:
         yield "is a loop nest without `lower`"
     if op.movement is not Movement.NONE and op.cost is not None:

@@ -23,7 +23,7 @@ def _numeric(x: TensorType) -> TensorType:
     return x
 
 
-@composite(axes=BROADCAST, types=_numeric, precision=Precision.FOLLOW,
+@composite(axes=BROADCAST, types=_numeric, precision=Precision.FOLLOW, scaled_by=(0,),
            vjp=lambda g, y, x: (o.select(o.le(y, 0), 0, g),))
 def relu(x: Any) -> Any:
     """max(x, 0), written as a select: the gradient at 0 is then 0, and NaN stays NaN."""

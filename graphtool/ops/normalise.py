@@ -108,7 +108,7 @@ def _layer_norm_vjp(g: Any, _y: Any, x: Any, scale: Any = None, bias: Any = None
             None if bias is None else g)
 
 
-@composite(types=_axes_norm_types, vjp=_layer_norm_vjp)
+@composite(types=_axes_norm_types, vjp=_layer_norm_vjp, scaled_by=(1, 2))
 def layer_norm(x: Any, scale: Any = None, bias: Any = None, *, axes: tuple[int, ...],
                epsilon: float = 1e-5) -> Any:
     """(x − mean) / √(var + ε)·scale + bias over axes; scale and bias broadcast to x."""
@@ -123,7 +123,7 @@ def _rms_norm_vjp(g: Any, _y: Any, x: Any, scale: Any = None, *, axes: tuple[int
     return gx, None if scale is None else g * hat
 
 
-@composite(types=_axes_norm_types, vjp=_rms_norm_vjp)
+@composite(types=_axes_norm_types, vjp=_rms_norm_vjp, scaled_by=(1,))
 def rms_norm(x: Any, scale: Any = None, *, axes: tuple[int, ...], epsilon: float = 1e-5) -> Any:
     """x / √(mean(x²) + ε)·scale over axes."""
     return _affine(x * o.rsqrt(o.reduce_mean(x * x, axes=axes) + epsilon), scale, None)
@@ -148,7 +148,7 @@ def _group_types(x: TensorType, *vectors: TensorType | None, groups: int,
     return _channel_types(x, *vectors)
 
 
-@composite(types=_group_types)
+@composite(types=_group_types, scaled_by=(1, 2))
 def group_norm(x: Any, scale: Any = None, bias: Any = None, *, groups: int,
                epsilon: float = 1e-5) -> Any:
     """(x − mean) / √(var + ε)·scale + bias of x [N, C, …], over the channels of each group and
@@ -173,14 +173,14 @@ def _group_mean(x: Any, groups: int) -> Any:
     return o.reshape(every, shape=(n, c, *ones))
 
 
-@composite(types=_channel_types)
+@composite(types=_channel_types, scaled_by=(1, 2))
 def instance_norm(x: Any, scale: Any = None, bias: Any = None, *, epsilon: float = 1e-5) -> Any:
     """(x − mean) / √(var + ε)·scale + bias of x [N, C, …], over the spatial axes of each channel
     of each sample."""
     return _affine(_normalised(x, tuple(range(2, x.ndim)), epsilon), scale, bias, 1)
 
 
-@composite(types=_channel_types)
+@composite(types=_channel_types, scaled_by=(1, 2))
 def batch_norm(x: Any, scale: Any | None, bias: Any | None, mean: Any, var: Any, *,
                epsilon: float = 1e-5, axis: int = 1) -> Any:
     """For inference: (x − mean) / √(var + ε)·scale + bias with given statistics along an axis."""

@@ -40,6 +40,7 @@ def test_the_record_keeps_its_promises(op: Any) -> None:
     ({"axes": Axes()}, "is elementwise, but its axes do not broadcast"),
     ({"traits": Trait.ELEMENTWISE | Trait.SIZE}, "has no attribute 'size'"),
     ({"traits": Trait.COMPOSITE}, "is a composite without decomposition"),
+    ({"scaled_by": (7,)}, "is scaled by an operand that it does not have"),
     ({"weighing": Weighing("table", only={"depth": 1})}, "has no attribute 'depth'"),
     ({"movement": Movement.KEEPS}, "only moves elements, but has a cost in operations"),
 ], ids=lambda x: x if isinstance(x, str) else "")
@@ -86,6 +87,17 @@ def test_the_largest_stays_the_largest_under_an_increasing_function(case: Case) 
     xs = arrays(case)
     (y,), (z,) = results(case, xs), results(case, [2 * xs[0] + 1, *xs[1:]])
     np.testing.assert_array_equal(z, 2 * y + 1)
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if c.op.scaled_by], ids=repr)
+def test_operands_that_scale_the_result_do(case: Case) -> None:
+    xs = arrays(case)
+    first = case.op.scaled_by[0]
+    if len(xs) <= first or xs[first] is None:
+        return
+    more = [2 * x if i in case.op.scaled_by and x is not None else x for i, x in enumerate(xs)]
+    (y,), (z,) = results(case, xs), results(case, more)
+    np.testing.assert_array_equal(z, 2 * y)
 
 
 @having(Trait.RANDOM)

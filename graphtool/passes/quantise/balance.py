@@ -133,7 +133,7 @@ class _Balance:
     def over(y: Any, factor: Array, axis: int, node: Node) -> Any:
         """y divided by the factors: a norm's scale and bias are, freeze does it for products."""
         made = y.builder.made[y.value]
-        if node.op not in (o.layer_norm, o.rms_norm):
+        if not node.op.scaled_by:
             return _times(y, 1 / factor, axis)
         x, *terms = _wide(made.inputs, y.builder)
         fresh = [y.builder.constant(np.asarray(
@@ -156,7 +156,7 @@ def _maker(x: Value, made: Mapping[Value, Node], uses: Mapping[Value, int]) -> N
     """The product, convolution or norm from which x comes through a relu at most, and whose result
     can be divided; None if there is none."""
     node = made.get(x)
-    while node is not None and node.op is o.relu:
+    while node is not None and node.op.scaled_by == (0,):
         (v,) = node.inputs
         if not isinstance(v, Value) or uses[v] > 1:
             return None
@@ -164,16 +164,22 @@ def _maker(x: Value, made: Mapping[Value, Node], uses: Mapping[Value, int]) -> N
     if node is None:
         return None
     terms = [made.get(t) if isinstance(t, Value) else t for t in node.inputs[1:]]
-    if node.op in (o.layer_norm, o.rms_norm):
-        last = node.attrs["axes"] in ((-1,), (x.type.rank - 1,))
+    if node.op.scaled_by:
+        last = node.attrs.get("axes") in ((-1,), (x.type.rank - 1,))
         return node if last and terms and terms[0] is not None and all(
             t is None or (is_constant(t) and t.outputs[0].type.rank == 1) for t in terms
             if not isinstance(t, (int, float))) else None
     if node.op is o.add:
         inner = [made.get(t) for t in node.inputs if isinstance(t, Value)]
-        pair = [n for n in inner if n is not None and n.op in (o.conv, o.matmul)
+        pair = [n for n in inner if n is not None and _weighs(n)
                 and uses[n.outputs[0]] == 1]
         return node if len(pair) == 1 and any(is_constant(n) for n in inner) and is_constant(
             made.get(pair[0].inputs[1])) else None  # type: ignore[arg-type]
-    known = node.op in (o.linear, o.conv, o.matmul) and is_constant(terms[0])  # type: ignore[arg-type]
+    known = _weighs(node) and is_constant(terms[0])  # type: ignore[arg-type]
     return node if known else None
+
+
+def _weighs(node: Node) -> bool:
+    """Whether it is a product or a convolution, whose weight can hold factors of its result."""
+    way = node.op.weighing
+    return way is not None and way.kind != "table"
