@@ -89,7 +89,7 @@ def quantise(graph: options.Graph, out: options.Out = None, calibrate: Calibrate
     settings = Quantisation(
         _forms(form, calibrate is not None), _word("--range", range, METHODS), percentile,
         symmetric, block, _word("--rounding", rounding, ROUNDINGS), smooth, correct_bias,
-        correct_norms, tuple(only or ()), tuple(skip or ()))
+        tuple(only or ()), tuple(skip or ()), correct_norms)
     dims = sources.sizes(dim, module.symbols)
     data = batches(calibrate, module, samples) if calibrate else []
     ready = prepared(module, settings, data)

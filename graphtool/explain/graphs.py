@@ -151,7 +151,7 @@ TABLE: dict[str, tuple[str, str]] = {
                "from examples: --calibrate FILE.npz."),
     "GT0645": ("nothing to quantise",
                "A layer is a convolution, a matrix product or a table whose weight is a float32 "
-               "constant of the graph."),
+               "constant of the graph; in the form static also a product of two activations."),
     "GT0622": ("no place for an axis of examples",
                "vmap inserts a new axis at a position from 0 to the rank of the input. At least "
                "one input must get it."),

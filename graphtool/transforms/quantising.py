@@ -51,9 +51,9 @@ class Quantisation:
     rounding: Rounding = "nearest"
     smooth: float = 0.0
     correct_bias: bool = False
-    correct_norms: bool = False
     only: tuple[str, ...] = ()
     skip: tuple[str, ...] = ()
+    correct_norms: bool = False
 
     @property
     def needs_data(self) -> bool:
