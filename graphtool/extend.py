@@ -16,7 +16,7 @@ from graphtool.dtypes import dtype
 from graphtool.errors import UsageError, listed, one_of
 from graphtool.explain import CODES, Code
 from graphtool.ir.axes import ALONG, BROADCAST, OVER, Align, Axes
-from graphtool.ir.facets import Indexing, Lowering, Movement, Precision, Trait
+from graphtool.ir.facets import Indexing, Lowering, Movement, Precision, Trait, Weighing
 from graphtool.ir.graph import Graph, Module, Node, TensorType, Value
 from graphtool.ir.op import OPS, Op, named, register
 from graphtool.ir.plan import Form, Plan
@@ -57,7 +57,7 @@ __all__ = [
     "Lowered", "Lowering", "Macro", "Module", "Movement", "Names", "Node", "Numbers", "Op",
     "OwnSite", "Pass", "Plan", "Pointer", "Precision", "Pull", "Record", "Rows", "Rule", "Rules",
     "Scalar",
-    "Selector", "Site", "Symbol", "Target", "TensorType", "Tracer", "Trait", "Value",
+    "Selector", "Site", "Symbol", "Target", "TensorType", "Tracer", "Trait", "Value", "Weighing",
     "add_code", "add_kernel", "add_op", "add_pass", "add_rule", "add_scalar", "add_selector",
     "add_site", "add_target", "apply", "composite", "const", "cost_size", "dtype",
     "family_rule", "load_plugin", "onnx_form", "onnx_op", "ops", "per_result", "product",
