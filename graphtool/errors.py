@@ -111,12 +111,16 @@ class InternalError(GraphtoolError):
     exit_code = 70
 
 
+SHORT = 4  # letters: of so few, one in the wrong place is much
+
+
 def near(found: object, known: Iterable[str], otherwise: str) -> str:
     """A hint for an unknown name: the known one that is most like it, then `otherwise`. What was
     found may be anything that a file holds in place of a name."""
     from difflib import get_close_matches
     names = {name.lower(): name for name in known}
-    like = get_close_matches(str(found).lower(), names, 1, 0.7)
+    word = str(found).lower()
+    like = get_close_matches(word, names, 1, 0.7 if len(word) > SHORT else 0.6)
     return f"did you mean {names[like[0]]!r}?\n{otherwise}" if like else otherwise
 
 

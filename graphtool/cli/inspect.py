@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from os.path import relpath
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from graphtool.cli import formats, options, sources, terminal
 from graphtool.errors import UsageError, one_of
+
+if TYPE_CHECKING:
+    from graphtool.io.manifest import StepRow
 
 Shown = Annotated[str, typer.Argument(
     metavar="IN", help="A graph (.graph.json or .gt), a program, a build directory, a model to "
@@ -120,11 +123,18 @@ def _show_why(source: str, node: str | None, pair: tuple[str, str] | None, json:
     else:
         module = _optimised(source, capture)
         if pair is not None:
-            said = why.why_not_fused(module, *pair)
+            said = why.why_not_fused(module, *pair, _steps(source, entry))
             terminal.report(said, json, [said.reason])
             return
         found = why.why_graph(module, node)
     terminal.report(found, json, why.why_lines(found))
+
+
+def _steps(source: str, entry: str | None) -> list[StepRow]:
+    """The steps of a build, which its kernels are known by; of a graph none."""
+    from graphtool.cli.artifacts import kind_of
+    from graphtool.io.entry_points import read_entry
+    return read_entry(Path(source), entry).steps if kind_of(source) == "build" else []
 
 
 def _optimised(source: str, capture: str | None) -> Any:

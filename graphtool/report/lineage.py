@@ -51,16 +51,20 @@ def concerns(wanted: Iterable[str], names: Iterable[str]) -> bool:
 def lineage(name: str, before: Module, events: Sequence[Event], after: Module,
             steps: Iterable[tuple[str, str, str]], texts: Mapping[str, str], prefix: str
             ) -> Lineage:
-    """The history of `name`. `steps` are (kernel, label, plan) of the program, `texts` its C files,
-    `prefix` the name of the model in C.
+    """The history of `name`: a value of the graph, what its author called so, or a kernel. `steps`
+    are (kernel, label, plan) of the program, `texts` its C files, `prefix` the name of the model in
+    C.
 
-    Raises InputError GT3093 if neither the graph nor a pass has such a value."""
-    names = value_names(before.graph)
+    Raises InputError GT3093 if neither the graph, a pass nor the program has such a name."""
+    names, rows = value_names(before.graph), list(steps)
     node = next((n for n in before.graph.nodes if any(names[v] == name for v in n.outputs)), None)
-    wanted = {name, *(names_of(node) if node is not None else ())}
+    own = [row for row in rows if row[0] == name]  # it is the name of a kernel
+    wanted = {name, *(names_of(node) if node is not None else ()),
+              *(n for _, label, _ in own for n in label.split(" + "))}
     found = [e for e in events if concerns(wanted, e.names)]
-    if node is None and name not in names.values() and not found:
-        known = {*names.values(), *(n for e in events for n in e.names)}
+    known = {*names.values(), *(n for e in events for n in e.names), *(row[0] for row in rows),
+             *names_of(*(n for n in before.graph.nodes if not is_constant(n)))}
+    if name not in known and not found:
         raise InputError("GT3093", f"there is no value {name!r}",
                          hint=near(name, sorted(known), "`graphtool show` lists them"))
     place = before.locations.get(node.where) if node is not None else None
@@ -72,7 +76,7 @@ def lineage(name: str, before: Module, events: Sequence[Event], after: Module,
         wanted |= {e.value for e in found}
         wanted |= {n for r in before.graph.nodes if node is not None and set(r.inputs) & set(
             node.outputs) for n in names_of(r)}
-    kernels = [_place(k, label, plan, texts, prefix) for k, label, plan in steps
+    kernels = [_place(k, label, plan, texts, prefix) for k, label, plan in own or rows
                if concerns(wanted, label.split(" + "))]
     return Lineage(name, node_text(node, names) if node is not None else "",
                    place.at if place else node.where if node is not None else "",
@@ -122,7 +126,9 @@ def lineage_lines(x: Lineage) -> list[str]:
     """The history as lines of text, from the source down to the C."""
     if not x.graph:
         return [f"{x.name}: the build has no graphs; build --keep writes them", *_kernels(x)]
-    out = [x.first or f"{x.name}: no value of the graph that came in"]
+    kernel = any(k.kernel == x.name for k in x.kernels)
+    out = [x.first or (f"{x.name}: a kernel" if kernel else
+                       f"{x.name}: no node of its own in the graph that came in")]
     if x.where:
         out.append(f"  from {x.where}" + (f": {x.source}" if x.source else ""))
     for e in x.events:

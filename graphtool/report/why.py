@@ -3,7 +3,7 @@ not in one kernel."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -11,7 +11,16 @@ from graphtool.choice import Choice
 from graphtool.errors import InputError, near
 from graphtool.io.manifest import StepRow, ThreadsRow
 from graphtool.ir.facets import Lowering
-from graphtool.ir.graph import Graph, Group, Module, Node, Value
+from graphtool.ir.graph import (
+    Graph,
+    Group,
+    Module,
+    Node,
+    Value,
+    is_constant,
+    joined_names,
+    names_of,
+)
 from graphtool.ir.plan import of_plan
 from graphtool.ir.run_sizes import all_nodes
 from graphtool.ir.text import value_names
@@ -86,7 +95,7 @@ def why_graph(module: Module, name: str | None = None) -> WhyReport:
     names = value_names(module.graph)
     groups = {n: g for g in module.graph.groups for n in g.members}
     found, noted = [], _noted(module)
-    wanted = _node(module.graph, names, name) if name is not None else None
+    wanted = _node(module.graph, name, ()) if name is not None else None
     for node in all_nodes(module.graph) if wanted is None else (wanted,):
         made = _made(node, module)
         if wanted is None and made is None and node not in noted:
@@ -146,14 +155,14 @@ def _told_threads(row: ThreadsRow) -> str:
     return f"{1 if row.work < row.least else f'up to {row.most}'}: {told}"
 
 
-def why_not_fused(module: Module, a: str, b: str) -> WhyNot:
-    """The reasons why two nodes are in two kernels, by the rules of the pass `fuse`.
+def why_not_fused(module: Module, a: str, b: str, steps: Iterable[StepRow] = ()) -> WhyNot:
+    """The reasons why two nodes are in two kernels, by the rules of the pass `fuse`. A name is a
+    node's, one that the author gave, or a kernel's among the `steps` of a build.
 
     Raises InputError GT3093 for a name that no value has.
     """
-    graph, names = module.graph, value_names(module.graph)
-    first, second = sorted((_node(graph, names, a), _node(graph, names, b)),
-                           key=graph.nodes.index)
+    graph, rows = module.graph, list(steps)
+    first, second = sorted((_node(graph, a, rows), _node(graph, b, rows)), key=graph.nodes.index)
     fuser = Fuser(graph)
     groups = graph.groups or fuser.run().groups
     of = {n: g for g in groups for n in g.members}
@@ -195,11 +204,38 @@ def _name(node: Node, names: Mapping[Value, str]) -> str:
     return names.get(v, v.hint)
 
 
-def _node(graph: Graph, names: Mapping[Value, str], name: str) -> Node:
+def _node(graph: Graph, name: str, steps: Sequence[StepRow]) -> Node:
+    names = value_names(graph)
     for node in graph.nodes:
         if any(names[v] == name for v in node.outputs):
             return node
-    raise _unknown(name, set(names.values()))
+    computing = [n for n in graph.nodes if not is_constant(n)]
+    if found := _of_kernel(graph, computing, name, steps) or _authored(graph, computing, name):
+        return found
+    raise _unknown(name, {*names.values(), *names_of(*computing), *(s.kernel for s in steps)})
+
+
+def _of_kernel(graph: Graph, nodes: Sequence[Node], kernel: str, steps: Sequence[StepRow]
+               ) -> Node | None:
+    """The node that a kernel computes, or its group's root; kernels of equal labels have them in
+    order."""
+    label = next((s.label for s in steps if s.kernel == kernel), None)
+    fused = {n: g for g in graph.groups for n in g.members}
+    found = [n for n in nodes if (
+        n not in fused and joined_names(n) == label) or (
+        n in fused and fused[n].root in n.outputs and joined_names(*fused[n].members) == label)]
+    same = list(dict.fromkeys(s.kernel for s in steps if s.label == label))
+    return found[min(same.index(kernel), len(found) - 1)] if found else None
+
+
+def _authored(graph: Graph, nodes: Sequence[Node], name: str) -> Node | None:
+    """Of the nodes that compute what the author named so, or that were made from a value of this
+    name: the one with a plan, or else the last one, views left out if there are others."""
+    found = [n for n in nodes if name in n.of] or [
+        n for n in nodes if any(v.hint.startswith(f"{name}.") for v in n.outputs)]
+    found = [n for n in found if n.attrs.get("plan") is not None] or found
+    found = [n for n in found if n.op.lowering is not Lowering.VIEW] or found
+    return found[-1] if found else None
 
 
 def _unknown(name: str, names: set[str]) -> InputError:

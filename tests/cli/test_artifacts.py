@@ -43,6 +43,24 @@ def test_why_not_fused_asks_the_kept_graph(built: Path, gt: Cli, tmp_path: Path)
     assert result.code == 3 and "GT0338" in result.err and "--keep" in result.err
 
 
+def test_why_of_a_build_knows_the_author_s_names_and_the_kernels(built: Path, gt: Cli) -> None:
+    """Those are the names that `show BUILD` prints."""
+    steps = json.loads((built / "build.json").read_text())["steps"]
+    step = next(s for s in steps if s["label"].endswith("block1.relu"))
+    relu = gt("why", built, "block1.relu").out
+    assert "no node of its own" in relu and f"kernel {step['kernel']} (" in relu
+    kernel = gt("why", built, step["kernel"]).out
+    assert kernel.startswith(f"{step['kernel']}: a kernel\n")
+    assert kernel.count("\nkernel ") == 1 and f"digits_{step['kernel']}() at " in kernel
+    last = steps[-1]["kernel"]
+    for pair in (("block1.relu", last), (step["kernel"], last), (last, "relu")):
+        assert "does not read" in gt("show", built, "--why-not-fused", *pair).out
+    assert "one template kernel" in gt("show", built, "--why-not-fused", "relu",
+                                       step["kernel"]).out
+    result = gt("show", built, "--why-not-fused", "block1.rellu", last)
+    assert result.code == 3 and "did you mean 'block1.relu'?" in result.err
+
+
 def test_a_program_by_the_verb(built: Path, gt: Cli) -> None:
     path = built / "stages" / "2-lower.program.json"
     out = gt("show", path).out

@@ -126,6 +126,8 @@ def _settled(model: Any, base_dir: Path | None, dynamic: Mapping[str, Bounds],
         facts = better
     if fault is not None:
         raise fault
+    if module is not None:
+        importer.inputs.check_names(dynamic)
     return importer, module
 
 

@@ -10,6 +10,7 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from graphtool import interp
 from graphtool.dtypes import as_strings
+from graphtool.errors import UsageError
 from graphtool.importers.onnx import import_model
 from graphtool.ir.graph import Module
 from graphtool.ir.verify import verify_module
@@ -80,6 +81,16 @@ def agree(proto: ModelProto, feed: Mapping[str, Any], tolerance: float = 1e-5) -
             np.testing.assert_array_equal(got, want)
             continue
         assert_close(got, want, list(feed.values()), tolerance=tolerance)
+
+
+def bounded(proto: ModelProto, bounds: Mapping[str, tuple[int, int]]) -> Module:
+    """The model with those of the bounds whose sizes it has."""
+    left = dict(bounds)
+    while True:
+        try:
+            return import_model(proto, dynamic=left)
+        except UsageError as error:
+            del left[error.message.split("'")[1]]
 
 
 def random(*shape: int, seed: int = 0) -> Any:

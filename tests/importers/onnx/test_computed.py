@@ -15,7 +15,7 @@ from graphtool.importers.onnx import import_model
 from graphtool.ir.verify import verify_module
 from graphtool.lower import lower
 from graphtool.target import named
-from tests.importers.onnx.build import model, node
+from tests.importers.onnx.build import bounded, model, node
 from tests.lower.compiling import compiled, faults, optimised
 
 Feeds = list[dict[str, Any]]
@@ -88,7 +88,7 @@ CASES: dict[str, tuple[Any, Feeds]] = {
 @pytest.mark.parametrize("name", CASES)
 def test_computed_sizes_equal_onnxruntime(name: str, tmp_path: Path) -> None:
     proto, feeds = CASES[name]
-    module = import_model(proto, dynamic=UP)
+    module = bounded(proto, UP)
     verify_module(module)
     session = onnxruntime.InferenceSession(proto.SerializeToString())
     library = compiled(optimised(module), tmp_path)

@@ -10,7 +10,7 @@ import pytest
 from onnx import helper
 
 from graphtool import interp
-from graphtool.errors import GraphtoolError, InputError, UnsupportedError
+from graphtool.errors import GraphtoolError, InputError, UnsupportedError, UsageError
 from graphtool.importers.onnx import import_model, import_onnx, support
 from graphtool.ir import serial
 from graphtool.ir.listing import required
@@ -55,6 +55,14 @@ def test_dynamic_sets_bounds_and_one_value_is_a_constant() -> None:
     assert (module.symbols["B"].lo, module.symbols["B"].hi) == (2, 8)
     assert str(module.graph.inputs[0].type) == "f32[B,4]"
     assert code(proto, dynamic={"B": (4, 2)}) == "GT1030"
+
+
+def test_an_unknown_open_size_is_refused_and_a_like_one_named() -> None:
+    proto = model(["y = Relu(x)"], ["x f32 batch 3"], ["y f32 batch 3"])
+    with pytest.raises(UsageError, match="no open size 'btch'") as caught:
+        import_model(proto, dynamic={"btch": (1, 8)})
+    assert caught.value.hint == "did you mean 'batch'?\nthey are batch"
+    assert code(model(["y = Relu(x)"], ["x f32 2"], ["y f32 2"]), dynamic={"N": "M"}) == "GT1104"
 
 
 def test_initializers_that_are_also_inputs_are_constants() -> None:

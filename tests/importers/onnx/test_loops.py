@@ -14,6 +14,7 @@ from graphtool import interp
 from graphtool.errors import InputError, UnsupportedError
 from graphtool.importers.onnx import import_model
 from graphtool.ir.verify import verify_module
+from tests.importers.onnx.build import bounded
 from tests.lower.compiling import compiled, faults, optimised
 
 HEAD = '<ir_version: 9, opset_import: ["" : 18]>\n'
@@ -94,7 +95,7 @@ CASES: dict[str, tuple[str, list[dict[str, Any]], str]] = {
 def test_loops_equal_onnxruntime(name: str, tmp_path: Path) -> None:
     text, feeds, op = CASES[name]
     model = onnx.parser.parse_model(HEAD + text)
-    module = import_model(model, dynamic=UP if name not in ("uncollected", "nested") else {})
+    module = bounded(model, UP if name not in ("uncollected", "nested") else {})
     verify_module(module)
     assert op in {n.op.name for n in module.graph.nodes}
     session = onnxruntime.InferenceSession(model.SerializeToString())

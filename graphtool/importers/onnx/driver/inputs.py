@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain, count
 from typing import Any
 
-from graphtool.errors import InputError, UsageError
+from graphtool.errors import InputError, UsageError, listed, near
 from graphtool.importers.assumptions import Bounds, Found
 from graphtool.importers.onnx.driver.reader import element_type
 from graphtool.importers.onnx.driver.registry import Refused
@@ -38,6 +38,17 @@ class Inputs:
             if lo < 0 or (hi is not None and hi < lo):
                 raise UsageError("GT1030", f"the bounds {lo}..{hi} of {name!r} allow no size",
                                  hint="the first number is 0 or more and not above the second")
+
+    def check_names(self, given: Iterable[str]) -> None:
+        """Refuse what was `given` by --dynamic if the model has no such open size.
+
+        Raises UsageError GT1104."""
+        known = list(dict.fromkeys((*self.named, *self.symbols, *self.computed)))
+        for key in given:
+            if key not in known:
+                raise UsageError("GT1104", f"there is no open size {key!r}", hint=near(
+                    key, known, f"they are {listed(known)}") if known else
+                    "all sizes of the model are fixed")
 
     def type(self, info: Any) -> TensorType:
         """The type of a graph input; an optional tensor has the type of its tensor.
