@@ -149,11 +149,21 @@ def stats_lines(s: Stats) -> list[str]:
            f"peak memory  {bounded(s, s.peak)}" + _peak(s),
            f"dims         {dims or 'all static'}",
            f"residuals    {len(s.residuals)}"]
-    out += [f"  {r.add} joins {r.skip} over {r.length} nodes" for r in s.residuals]
+    out += _residuals(s.residuals)
     groups = sum(f.count for f in s.fusions)
     out.append(f"{'fused' if s.fused else 'could be fused'}: {groups} group{'s' * (groups != 1)}")
     out += [f"  {f.count} × {f.pattern}" for f in s.fusions]
     return out
+
+
+def _residuals(rows: list[ResidualRow]) -> list[str]:
+    """A line for each length: the connection, or how many there are and the first of them."""
+    by_length: dict[int, list[ResidualRow]] = {}
+    for r in rows:
+        by_length.setdefault(r.length, []).append(r)
+    return [f"  {group[0].add} joins {group[0].skip} over {length} nodes" if len(group) == 1 else
+            f"  {len(group)} over {length} nodes, the first: {group[0].add} joins {group[0].skip}"
+            for length, group in by_length.items()]
 
 
 def kernels(s: Stats) -> str:

@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,19 +15,24 @@ NODE = shutil.which("node")
 pytestmark = pytest.mark.skipif(not NODE, reason="needs node")
 
 
+def evaluated(script: str) -> Any:
+    """What the page's layout prints as JSON."""
+    head = 'const document = {getElementById: () => ({textContent: "{}"})};'
+    assert NODE is not None
+    found = subprocess.run([NODE, "-e", head + (PAGE / "layout.js").read_text().replace(
+        '"use strict";', "") + script], capture_output=True, text=True, check=True)
+    return json.loads(found.stdout)
+
+
 def columns(rows: int, high: int = 34, items: int = 1, aspect: float = 1.5) -> list[int]:
     """How many rows each column has, of rows alike."""
-    script = ('const document = {getElementById: () => ({textContent: "{}"})};'
-              + (PAGE / "layout.js").read_text().replace('"use strict";', "") + f"""
+    return list(evaluated(f"""
         aspect = {aspect};
         const row = () => ({{items: Array({items}).fill({{}}), tall: {high}, room: ROW, low: 0,
                             high: 130 * {items}}});
         const made = columns(Array.from({{length: {rows}}}, row));
         console.log(JSON.stringify(made.map(c => c.length)));
-        """)
-    assert NODE is not None
-    found = subprocess.run([NODE, "-e", script], capture_output=True, text=True, check=True)
-    return list(json.loads(found.stdout))
+        """))
 
 
 def test_a_short_chain_is_one_column() -> None:
@@ -48,3 +54,21 @@ def test_wide_rows_have_fewer_columns() -> None:
 
 def test_few_tall_rows_are_wrapped_too() -> None:
     assert sum(columns(6, high=500)) == 6 and len(columns(6, high=500)) == 3
+
+
+def test_a_module_leaves_room_for_types_and_none_around_its_ports() -> None:
+    """An edge enters and leaves a module at a port, a row of its own."""
+    found = evaluated("""
+        const nodes = [{name: "m.x", op: "exp", type: "f32[2,3,224,224]"}];
+        const sizes = [[], ["pi9"], ["pi9", "po0"]].map(ports => {
+          const layers = [[[0, 0]]];
+          if (ports.length) layers.unshift([[ports[0], 0]]);
+          if (ports.length > 1) layers.push([[ports[1], 0]]);
+          const group = {key: "m0", name: "m", size: 1, open: true, layers};
+          return sized({nodes, byKey: new Map([["m0", group]])}, "m0");
+        });
+        console.log(JSON.stringify({high: sizes.map(s => s.h), wide: sizes[0].w, row: ROW}));
+        """)
+    plain, entered, both = found["high"]
+    assert 8 < entered - plain < found["row"] / 2 + 8 and both - entered == entered - plain
+    assert found["wide"] > 35 + 6 + 6 * len("f32[2,3,224,224]")

@@ -63,3 +63,12 @@ def test_stats_count_parameters_and_categories() -> None:
     ("4*B", "B", "4*B B"), (5, "B", "5 B")])
 def test_human_numbers(value: int | str, unit: str, shown: str) -> None:
     assert human(value, unit) == shown
+
+
+def test_alike_residuals_are_one_line() -> None:
+    lines = stats_lines(stats(layers(5)))
+    at = lines.index("residuals    5")
+    assert lines[at + 1].startswith("  5 over ") and ", the first: " in lines[at + 1]
+    assert not lines[at + 2].startswith("  5")
+    one = stats_lines(stats(layers(1)))
+    assert " joins " in one[one.index("residuals    1") + 1] and "first" not in " ".join(one)

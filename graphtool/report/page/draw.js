@@ -1,6 +1,6 @@
 // Draws what is in view onto each pane's canvas, when something has changed.
 let colours = {};
-const COLOURS = ["back", "text", "faint", "line", "edge", "accent", "module", "compute", "shape",
+const COLOURS = ["back", "panel", "text", "faint", "line", "edge", "accent", "module", "compute", "shape",
   "memory", "control", "data", "input", "output", "added", "removed", "changed", "kin"];
 
 function read() {
@@ -18,6 +18,7 @@ function paint() {
 }
 
 const MUCH = 3000, AGE = 3000, REST = 120; // what is in view; ms
+const LONG = 700, NEAR = 0.8, FEW = 200; // an edge; where and of how many edges types can be read
 
 function draw(p) { // much of it is moved as a picture, and drawn anew now and then, and at rest
   p.stale = false;
@@ -57,14 +58,18 @@ function fresh(p, ratio, w, h) { // draws what is in view, and returns how much 
   const left = -view.x / view.k, top = -view.y / view.k;
   const right = left + w / view.k, bottom = top + h / view.k;
   const inside = b => b.x < right && b.x + b.w > left && b.y < bottom && b.y + b.h > top;
-  for (const b of p.boxes.values()) if (b.open && inside(b)) frame(p, b);
+  const frames = [...p.boxes.values()].filter(b => b.open && inside(b));
+  for (const b of frames) frame(p, b);
   const routes = p.routes.filter(
     r => r.left < right && r.right > left && r.top < bottom && r.bottom > top);
   if (view.k < FAR) far(p, inside, routes);
   else {
     pen.lineWidth = 1.2;
-    for (const r of routes) edge(p, r);
+    p.few = routes.length < FEW;
+    const typed = new Set(); // an edge's type stands once where a node's edges leave it
+    for (const r of routes) edge(p, r, typed);
     for (const b of p.boxes.values()) if (!b.open && !b.bend && inside(b)) node(p, b);
+    for (const b of frames) title(p, b);
   }
   return routes.length;
 }
@@ -75,10 +80,16 @@ function far(p, inside, routes) { // too small for words: a path for each colour
   pen.lineWidth = 1 / p.view.k / 2;
   pen.beginPath();
   for (const r of routes) {
+    const bent = routes.length < MUCH || r.bottom - r.top > LONG || r.right - r.left > LONG;
+    let before = -Infinity;
     pen.moveTo(r.points[0][0], r.points[0][1]);
-    for (const [x, y, gutter] of r.points) if (gutter !== undefined) {
-      pen.lineTo(gutter, r.bottom - 30);
-      pen.lineTo(gutter, y);
+    for (const [x, y, gutter] of r.points) {
+      if (gutter !== undefined && y < before) {
+        pen.lineTo(gutter, before + 14);
+        pen.lineTo(gutter, y - 18);
+      }
+      if (bent) pen.lineTo(x, y);
+      before = y;
     }
     const [x, y] = r.points.at(-1);
     pen.lineTo(x, y);
@@ -105,10 +116,18 @@ function frame(p, b) {
   round(pen, b, 10);
   pen.fill();
   outline(p, b, colours.line);
+}
+
+function title(p, b) { // above the edges that enter the module
+  const {pen} = p, text = [label(p.graph, b.item), b.x + 10, b.y + 17, b.w - 20];
   if (p.view.k * 13 < 5 || b.depth === 0) return;
-  pen.fillStyle = colours.faint;
   pen.font = "600 12px system-ui, sans-serif";
-  pen.fillText(label(p.graph, b.item), b.x + 10, b.y + 17, b.w - 20);
+  pen.strokeStyle = colours.panel;
+  pen.lineWidth = 5;
+  pen.lineJoin = "round";
+  pen.strokeText(...text);
+  pen.fillStyle = colours.faint;
+  pen.fillText(...text);
 }
 
 function node(p, b) {
@@ -148,7 +167,7 @@ function round(pen, b, r) {
   pen.roundRect(b.x, b.y, b.w, b.h, r);
 }
 
-function edge(p, r) {
+function edge(p, r, typed) {
   const {pen} = p, on = p.chosen !== null && (r.from === p.chosen || r.to === p.chosen);
   pen.strokeStyle = on ? colours.accent : colours.edge;
   pen.beginPath();
@@ -170,10 +189,11 @@ function edge(p, r) {
   pen.lineTo(x - 4, y - 7);
   pen.lineTo(x + 4, y - 7);
   pen.fill();
-  if (on && r.text && p.view.k > 0.5) {
-    const [a, b] = r.points[0];
-    pen.font = "10px ui-monospace, monospace";
-    pen.fillStyle = colours.accent;
-    pen.fillText(r.text, a + 6, b + 14);
-  }
+  const near = p.view.k >= NEAR && p.few && !typed.has(r.from);
+  if (!r.text || !(near || on && p.view.k > 0.5)) return;
+  typed.add(r.from);
+  const [a, b] = r.points[0];
+  pen.font = "10px ui-monospace, monospace";
+  pen.fillStyle = on ? colours.accent : colours.faint;
+  pen.fillText(r.text, a + 6, b + 14);
 }

@@ -50,12 +50,15 @@ function sized(g, item) {
   const x = typeof item === "string" ? g.byKey.get(item) : null;
   if (!x || !x.open) {
     const name = label(g, item), op = x ? "" : g.nodes[item].op;
-    return {w: Math.min(240, Math.max(70, 7.2 * Math.max(name.length, op.length) + 20)), h: HIGH};
+    const w = Math.min(240, Math.max(70, 7.2 * Math.max(name.length, op.length) + 20));
+    const type = x || g.nodes[item].op === "output" ? "" : g.nodes[item].type || "";
+    return {w, h: HIGH, over: Math.max(0, 6 + 6.1 * Math.min(type.length, 30) - w / 2)};
   }
   const rows = x.layers.map(layer => layer.map(([one]) => sized(g, one)));
   const wide = rows.flat().filter(s => s.w > 8).map(s => s.w + GAP).sort((a, b) => a - b);
   const unit = wide[Math.floor(0.8 * wide.length)] || ROW; // what 72 of the layout stands for
   const lines = x.layers.map((layer, i) => line(layer, rows[i], unit));
+  lines.forEach((l, i) => { if (l.thin || lines[i + 1]?.thin) l.room = ROW / 3; });
   const places = new Map();
   let left = PAD, high = 0;
   for (const [number, column] of columns(lines).entries()) {
@@ -88,8 +91,8 @@ function line(layer, sizes, unit) { // a layer from left to right
     const {w, h} = thin(one) ? {w: 8, h: tall} : sizes[i];
     return {one, left: xs[i] - drift, w, h, size: sizes[i]};
   });
-  return {items, tall, room: layer.every(([one]) => thin(one)) ? ROW / 3 : ROW,
-    low: items[0].left, high: Math.max(...items.map(s => s.left + s.w))};
+  return {items, tall, room: ROW, thin: layer.every(([one]) => thin(one)),
+    low: items[0].left, high: Math.max(...items.map(s => s.left + s.w + (s.size.over || 0)))}; // with its type
 }
 
 function columns(lines) { // a long chain goes on at the top of the next column

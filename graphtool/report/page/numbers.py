@@ -83,5 +83,6 @@ def _plot(name: str, rows: Sequence[Apart], first: str) -> str:
                 "color": {"field": "verdict", "type": "nominal", "title": None, "scale": {
                     "domain": shown, "range": [_VERDICTS[v] for v in shown]}}}},
             {"transform": [{"filter": "datum.verdict == 'first to part'"}],
-             "mark": {"type": "text", "dy": -12, "color": "currentColor"},
+             "mark": {"type": "text", "dy": -12, "color": "currentColor", "align": {
+                 "expr": f"datum.place > {len(rows) / 2} ? 'right' : 'left'"}},
              "encoding": {"x": x, "y": y, "text": {"field": "value"}}}]})

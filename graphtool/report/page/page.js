@@ -129,6 +129,7 @@ for (const tab of tabs) {
   b.onclick = () => show(tab);
   $("tabs").append(b);
 }
+document.querySelector("header").classList.toggle("many", tabs.length > 4);
 const start_of = new URLSearchParams(location.hash.slice(1));
 if (start_of.get("theme")) document.documentElement.dataset.theme = start_of.get("theme");
 const first = start_of.get("tab") || "0";

@@ -20,7 +20,7 @@ function describe(item) {
       told.append(link);
       side.append(told);
     }
-    side.append(made("pre", now.lines.join("\n")));
+    side.append(facts(now.lines));
     return;
   }
   const list = made("dl");
@@ -43,6 +43,16 @@ function describe(item) {
   }
   elsewhere(now, item, list);
   side.append(list);
+}
+
+function facts(lines) { // `name    value` in two columns, other lines over both
+  const list = made("dl", undefined, {class: "facts"});
+  for (const line of lines) {
+    const row = /^(\S.*?) {2,}(.*)$/.exec(line);
+    list.append(...row ? [made("dt", row[1]), made("dd", row[2])]
+      : [made("dd", line, {class: "wide"})]);
+  }
+  return list;
 }
 
 function tree() {
@@ -112,7 +122,8 @@ function sheet(section) {
     charts.append(holder);
   }
   box.append(charts);
-  if (section.lines.length) box.append(made("pre", section.lines.join("\n")));
+  if (section.lines.length) box.append(section.kind === "graph" ? facts(section.lines)
+    : made("pre", section.lines.join("\n")));
   if (section.table) {
     const table = made("table"), head = made("tr");
     head.append(...section.table.head.map(x => made("th", x, {scope: "col"})));
