@@ -1,14 +1,17 @@
 """Pairs the nodes of two graphs that correspond to each other, without the use of names.
 
 Anchors are inputs by position and constants by content. Then (1) equal cones from the inputs,
-(2) equal cones towards the outputs, (3) best-first agreement with neighbours already paired.
+(2) equal cones towards the outputs, (3) best-first agreement with neighbours already paired,
+(4) like items beyond what only one of the graphs has.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -20,6 +23,7 @@ from graphtool.ir.text import attr_text, literal_text, shown_attrs, value_names
 Port = tuple[int, int]  # (item, which of its results)
 Arg = Port | str  # a literal stands as its text
 _FANOUT = 64  # readers of one value that phase 3 compares pairwise
+_REACH, _DEPTH = 40, 3  # items that phase 4 looks at beyond one operand, and levels above each
 
 
 @dataclass(eq=False)
@@ -111,11 +115,13 @@ def _item(node: Node, args: tuple[Arg, ...], name: str) -> Item:
     return Item(node.op.name, attrs, args, types, name, node.where)
 
 
-# ---- the three phases --------------------------------------------------------------------------
+# ---- the phases --------------------------------------------------------------------------------
 
-def align(a: Sequence[Item], b: Sequence[Item]) -> dict[int, int]:
-    """The pairs of indices (in a, in b) of corresponding items; each item is in one pair at
-    most."""
+def align(a: Sequence[Item], b: Sequence[Item], bridged: bool = False) -> dict[int, int]:
+    """The pairs of indices (in a, in b) of corresponding items; each item is in one pair at most.
+
+    `bridged`: with phase 4, for readers. What it pairs is alike, but need not be equal in value: a
+    convolution and the one that a batch norm was folded into."""
     ids: dict[object, int] = {}
     pairs = _Pairs(a, b, _cones(a, ids), _cones(b, ids))
     pairs.take(len(a) - 1, len(b) - 1)  # the outputs are each other's counterpart
@@ -123,6 +129,8 @@ def align(a: Sequence[Item], b: Sequence[Item]) -> dict[int, int]:
         _match_unique(pairs, key)
     _spread(pairs)
     _match_symmetric(pairs)
+    if bridged:
+        _bridge(pairs)
     _match_leftovers(pairs)
     return pairs.forward
 
@@ -279,6 +287,56 @@ def _agreement(pairs: _Pairs, i: int, j: int) -> int:
     (below_a, above_a), (below_b, above_b) = pairs.cones_a[i], pairs.cones_b[j]
     return score + (a.attrs == b.attrs) + (a.types == b.types) + 2 * (
         (below_a == below_b) + (above_a == above_b))
+
+
+def _bridge(pairs: _Pairs) -> None:
+    """Pair what a paired item needs with the nearest item like it on the other side, beyond nodes
+    that only one side has: a quantised layer reads its inputs through many."""
+    order = list(pairs.forward)
+    at = 0
+    while at < len(order):
+        i = order[at]
+        j, at = pairs.forward[i], at + 1
+        for p, q in zip(pairs.a[i].args, pairs.b[j].args, strict=False):
+            if not isinstance(p, tuple) or not isinstance(q, tuple):
+                continue
+            while (found := _beyond(pairs, p[0], q[0])) is not None:
+                pairs.take(*found)
+                _spread(pairs)
+                order += list(islice(pairs.forward, len(order), None))
+
+
+def _beyond(pairs: _Pairs, x: int, y: int) -> tuple[int, int] | None:
+    """Of the unpaired items that x and y need, themselves included, the two that are most alike,
+    and of equals the nearest."""
+    theirs = list(_unpaired(pairs.b, y, pairs.backward))
+    found = [(like, -m - n, i, j) for m, i in enumerate(_unpaired(pairs.a, x, pairs.forward))
+             for n, j in enumerate(theirs) if (like := _alike(pairs, i, j, _DEPTH))]
+    return max(found)[2:] if found else None
+
+
+def _alike(pairs: _Pairs, i: int, j: int, depth: int) -> int:
+    """How many items are alike here and above, by their labels and shapes."""
+    a, b = pairs.a[i], pairs.b[j]
+    if a.label != b.label or [t.shape for t in a.types] != [t.shape for t in b.types]:
+        return 0
+    above = ((x[0], y[0]) for x, y in zip(a.args, b.args, strict=False)
+             if depth and isinstance(x, tuple) and isinstance(y, tuple))
+    return 1 + sum(_alike(pairs, x, y, depth - 1) for x, y in above)
+
+
+def _unpaired(items: Sequence[Item], start: int, paired: Mapping[int, int]) -> Iterator[int]:
+    """`start` and what it needs through unpaired items only, the nearest first."""
+    seen, queue = {start}, deque([start])
+    while queue:
+        at = queue.popleft()
+        if at in paired:
+            continue
+        yield at
+        for arg in items[at].args:
+            if isinstance(arg, tuple) and arg[0] not in seen and len(seen) < _REACH:
+                seen.add(arg[0])
+                queue.append(arg[0])
 
 
 def _match_leftovers(pairs: _Pairs) -> None:

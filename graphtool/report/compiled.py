@@ -31,6 +31,13 @@ def program_totals(module: Module) -> Totals | None:
     return None if program is None else totals(program)
 
 
+def cost_of(module: Module) -> tuple[Totals, bool]:
+    """The totals of the compiled program of a fused graph; else those of the ops alone, as upper
+    bounds, and false."""
+    lowered = program_totals(module)
+    return lowered or alone(module), bool(lowered and module.graph.groups)
+
+
 def program_of(module: Module) -> Program | None:
     """The program that the graph is lowered to; None if it cannot be lowered.
 

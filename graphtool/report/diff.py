@@ -12,13 +12,13 @@ from typing import Literal
 
 import msgspec
 
-from graphtool.analysis import costs, peak_memory
+from graphtool.analysis import costs
 from graphtool.ir.graph import Module, is_constant
 from graphtool.ir.listing import required
 from graphtool.ir.run_sizes import all_nodes
 from graphtool.report.align import Arg, Item, Port, align, flatten
+from graphtool.report.compiled import cost_of
 from graphtool.report.sizes import Size, size
-from graphtool.symbolic import Dim
 
 Kind = Literal["added", "removed", "changed", "moved", "retyped"]
 SIGNS: dict[Kind, str] = {"added": "+", "removed": "-", "changed": "~", "moved": ">",
@@ -37,11 +37,13 @@ class Change(msgspec.Struct):
 
 
 class Delta(msgspec.Struct):
-    """A number in the first and in the second graph."""
+    """A number in the first and in the second graph. `known`: where it is that of the compiled
+    program, or needs none; before fusion, kernels, bytes and memory are at most so many."""
 
     name: str
     before: Size
     after: Size
+    known: tuple[bool, bool] = (True, True)
 
 
 class Diff(msgspec.Struct, dict=True):  # the Python API adds the graphs, for notebooks to draw
@@ -58,7 +60,7 @@ class Diff(msgspec.Struct, dict=True):  # the Python API adds the graphs, for no
 def diff(a: Module, b: Module) -> Diff:
     """The differences between two modules, compared by structure."""
     left, right = _sourced(a), _sourced(b)
-    finder = _Finder(left, right, align(left, right))
+    finder = _Finder(left, right, align(left, right, bridged=True))
     changes = [*_rules(a, b), *finder.changes()]
     ops = _op_deltas(left, right)
     totals = _totals(a, b) if changes else []
@@ -199,13 +201,16 @@ def _op_deltas(a: list[Item], b: list[Item]) -> list[Delta]:
 
 
 def _totals(a: Module, b: Module) -> list[Delta]:
-    def measure(m: Module) -> list[tuple[str, Dim]]:
-        return [("FLOPs", costs.total(costs.flops, m.graph)),
-                ("bytes moved", costs.total(costs.bytes_moved, m.graph)),
-                ("weight bytes", sum(n.attrs["data"].nbytes for n in all_nodes(m.graph)
-                                     if is_constant(n))),
-                ("peak memory", peak_memory.peak(m.graph).bytes)]
-    return [Delta(name, size(x), size(y))
-            for (name, x), (_, y) in zip(measure(a), measure(b), strict=True)]
+    (left, left_known), (right, right_known) = cost_of(a), cost_of(b)
+    known = left_known, right_known
+    return [
+        Delta("FLOPs", size(costs.total(costs.flops, a.graph)),
+              size(costs.total(costs.flops, b.graph))),
+        Delta("kernels", left.calls, right.calls, known),
+        Delta("bytes moved", size(left.bytes), size(right.bytes), known),
+        Delta("weight bytes", _weights(a), _weights(b)),
+        Delta("peak memory", size(left.arena), size(right.arena), known)]
 
 
+def _weights(m: Module) -> int:
+    return sum(n.attrs["data"].nbytes for n in all_nodes(m.graph) if is_constant(n))

@@ -27,7 +27,7 @@ def diff_picture(d: Diff, a: Module, b: Module) -> list[str]:
 class _Picture:
     def __init__(self, d: Diff, left: list[Item], right: list[Item]) -> None:
         self.left, self.right = left, right
-        pairs = align(left, right)
+        pairs = align(left, right, bridged=True)
         kinds = {(c.kind == "removed", c.name): c.kind for c in d.changes}
         # an id for each box: (0, i) of a removed item, (1, j) of one of the second graph
         self.here = {i: (1, pairs[i]) if i in pairs else (0, i) for i in range(len(left))}

@@ -43,8 +43,10 @@ def _what(c: Change) -> str:
 
 def _numbers(d: Delta) -> str:
     unit = "B" if "bytes" in d.name or "memory" in d.name else ""
-    out = f"{human(d.before, unit)} → {human(d.after, unit)}"
-    if isinstance(d.before, int) and isinstance(d.after, int):
+    before, after = (("" if known else "at most ") + human(x, unit)
+                     for x, known in zip((d.before, d.after), d.known, strict=True))
+    out = f"{before} → {after}"
+    if all(d.known) and isinstance(d.before, int) and isinstance(d.after, int):
         share = f", {100 * (d.after - d.before) / d.before:+.1f} %" if unit and d.before else ""
         out += f" ({d.after - d.before:+,}{share})"
     return out

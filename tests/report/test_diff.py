@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphtool import dtypes
+from graphtool import dtypes, passes
 from graphtool import ops as o
 from graphtool.ir.graph import Graph, Group, Module, TensorType
 from graphtool.ir.trace import trace
@@ -87,6 +87,41 @@ def test_types_that_follow_are_counted_not_listed() -> None:
     assert [(c.kind, c.name) for c in d.changes] == [("retyped", "x0"), ("retyped", "x1")]
     assert d.retyped_after == 3
     assert {t.name: (t.before, t.after) for t in d.totals}["peak memory"] == (128, 256)
+
+
+def quantised(x: object) -> object:
+    """Rounded on the way in, as an int8 layer reads its input."""
+    return o.mul(o.clamp(o.round(o.div(x, 0.5)), -127.0, 127.0), 0.5)
+
+
+def test_what_is_put_in_between_hides_nothing_that_stayed() -> None:
+    def layer(x: object, w: object, read: object) -> object:
+        return o.relu(o.matmul(read(x), w))  # type: ignore[operator]
+    before = net(lambda x, y: layer(layer(x, y, o.tanh), y, o.tanh))
+    after = net(lambda x, y: layer(layer(x, y, quantised), y, quantised))
+    there = found(before, after)
+    assert [k for k, _ in there].count("removed") == 2 and len(there) == 2 + 2 * 4
+    back = found(after, before)
+    assert [k for k, _ in back].count("added") == 2 and len(back) == len(there)
+
+
+def test_of_several_alike_the_one_whose_operands_are_alike_is_found() -> None:
+    def part(x: object, at: int) -> object:
+        return o.exp(o.slice(x, start=(0, at), limit=(4, at + 1), strides=(1, 1)))
+    before = net(lambda x, y: o.neg(o.sub(part(o.tanh(x), 0), part(o.tanh(x), 2))))
+    after = net(lambda x, y: o.neg(o.mul(part(o.relu(x), 2), o.mul(part(o.relu(x), 0), 2.0))))
+    assert not any("start" in detail and " → " in detail for _, detail in found(before, after))
+
+
+def test_figures_of_fused_graphs_are_of_the_program_and_others_are_bounds() -> None:
+    plain = net(lambda x, y: o.relu(o.neg(o.exp(x))))
+    fused, other = passes.run(plain), passes.run(net(lambda x, y: o.neg(o.exp(x))))
+    lines = text(diff(plain, fused), "a", "b")
+    assert "  kernels       at most 3 → 1" in lines
+    assert "  bytes moved   at most 384 B → 128 B" in lines
+    assert "  peak memory   at most 128 B → 0 B" in lines
+    (moved,) = [d for d in diff(fused, other).totals if d.name == "bytes moved"]
+    assert moved.known == (True, True) and moved.before == moved.after == 128
 
 
 def test_groups_are_left_out() -> None:
