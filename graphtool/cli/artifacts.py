@@ -78,22 +78,28 @@ def page_sections(artifacts: Sequence[str], capture: str | None = None,
     from graphtool.report.page import sections
     made: list[dict[str, Any]] = []
     graphs: list[tuple[str, Any]] = []
+    builds: list[tuple[str, Path]] = []
+    profiles: list[Path] = []
     for source in _with_stages(artifacts):
         name, kind = _called(Path(source)), kind_of(source)
         if kind == "program":
             made.append(sections.of_program(name, sources.program(source)[0]))
         elif kind == "build":
-            made.append(sections.of_build(name, Path(source)))
+            builds.append((name, Path(source)))
+            made.append(sections.of_build(*builds[-1]))
         elif source.endswith(".jsonl"):
             made.append(sections.of_log(name, Path(source)))
         elif source.endswith(".json") and not source.endswith(".graph.json"):
             made.append(sections.of_measured(name, Path(source)))
+            profiles += [Path(source)] if made[-1]["kind"] == "profile" else []
         else:
             graphs.append((name, sources.load(
                 source, sources.captured(sources.capture_of(source, capture)))))
             made.append(sections.of_graph(*graphs[-1]))
     if len(graphs) > 1:
         made.append(sections.compared(made, graphs[0], graphs[1]))
+    if len(builds) > 1:
+        made.append(sections.compared_builds(builds[0], builds[1], profiles))
     if numbers is not None:
         made += _numbers(graphs, [s for s in made if s["kind"] == "graph"], numbers)
     return made

@@ -182,8 +182,8 @@ def draw(graph: options.Graph, out: options.Out = None,
 def view(artifacts: Annotated[list[str], typer.Argument(
         metavar="A", help="Graphs, models, programs, build directories, what `graphtool profile` "
         "wrote with --json and --trace, and the log.jsonl of `graphtool train`. The first two "
-        "graphs are also compared. A build that was made with --keep brings the graphs "
-        "of its stages.")],
+        "graphs, and the first two builds, are also compared. A build that was made with --keep "
+        "brings the graphs of its stages.")],
          out: Annotated[Path, typer.Option("-o", "--out", help="The HTML file to write.")],
          numbers: Annotated[bool, typer.Option(
              "--numbers", help="Also run the graphs, and show where values part: the first graph "
@@ -206,19 +206,33 @@ def view(artifacts: Annotated[list[str], typer.Argument(
     terminal.note(f"{out}: {len(text.encode()) / 1024:.0f} KiB")
 
 
-def diff(a: Annotated[str, typer.Argument(metavar="A", help="The graph before.")],
-         b: Annotated[str, typer.Argument(metavar="B", help="The graph after.")],
+def diff(a: Annotated[str, typer.Argument(metavar="A", help="The graph or build before.")],
+         b: Annotated[str, typer.Argument(metavar="B", help="The graph or build after.")],
          format: options.Format = None,
          json: options.Json = False,
          capture: options.Capture = None, watch: options.Watch = False) -> int:
-    """Compare two graphs by structure. The exit code is 1 when they differ.
+    """Compare two graphs by structure, or two builds. The exit code is 1 when they differ.
 
-    Names, the order of nodes and fusion groups are ignored."""
+    Names, the order of nodes and fusion groups are ignored. Of two builds, the kernels, what these
+    move, and how both were compiled are compared."""
+    from graphtool.cli.artifacts import kind_of
     from graphtool.report.diff import diff as compare
     from graphtool.report.diff_text import diff_outcome, text
     form = formats.chosen(format, json)
+    if kind_of(a) == kind_of(b) == "build":
+        return _diff_builds(Path(a), Path(b), form)
     found = compare(*(sources.load(s, sources.captured(sources.capture_of(s, capture)))
                       for s in (a, b)))
     formats.tell(found, form, lambda: text(found, Path(a).name, Path(b).name),
                  lambda: diff_outcome(found, a, b))
+    return 0 if found.equal else 1
+
+
+def _diff_builds(a: Path, b: Path, form: str) -> int:
+    from graphtool.io.manifest import read_manifest
+    from graphtool.report.build_diff import build_diff, build_outcome, lines
+    found = build_diff(read_manifest(a), read_manifest(b))
+    told = lines(found, a.name, b.name)
+    formats.tell(found, form, lambda: told,
+                 lambda: build_outcome(found, str(a), str(b), told))
     return 0 if found.equal else 1

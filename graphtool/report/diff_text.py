@@ -19,7 +19,7 @@ def text(d: Diff, a: str, b: str) -> list[str]:
         out.append(f"  and the types of {d.retyped_after} nodes behind them")
     out += ["", summary(d)]
     width = max((len(x.name) for x in (*d.ops, *d.totals)), default=0)
-    out += [f"  {x.name:<{width}}  {_numbers(x)}" for x in (*d.ops, *d.totals)
+    out += [f"  {x.name:<{width}}  {numbers(x)}" for x in (*d.ops, *d.totals)
             if x.before != x.after]
     return out
 
@@ -41,7 +41,8 @@ def _what(c: Change) -> str:
     return c.detail if told else f"{c.op} {c.detail}".rstrip()
 
 
-def _numbers(d: Delta) -> str:
+def numbers(d: Delta) -> str:
+    """Both numbers with their units, and the difference where both are known."""
     unit = "B" if "bytes" in d.name or "memory" in d.name else ""
     before, after = (("" if known else "at most ") + human(x, unit)
                      for x, known in zip((d.before, d.after), d.known, strict=True))
@@ -75,5 +76,5 @@ def markdown(d: Diff, a: str, b: str) -> list[str]:
     rows = [x for x in (*d.ops, *d.totals) if x.before != x.after]
     if rows:
         out += ["", "| | before → after |", "|---|---|"]
-        out += [f"| {x.name} | {_numbers(x)} |" for x in rows]
+        out += [f"| {x.name} | {numbers(x)} |" for x in rows]
     return out

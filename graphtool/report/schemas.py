@@ -16,6 +16,7 @@ from graphtool.loops.records import ProgramFile
 from graphtool.machines import Machine
 from graphtool.report.bench import Bench
 from graphtool.report.bench_base import Base
+from graphtool.report.build_diff import BuildDiff
 from graphtool.report.captures import Captures
 from graphtool.report.catalog import Ops, Passes
 from graphtool.report.diff import Diff
@@ -37,7 +38,7 @@ _WIDTH = 120
 TYPES: dict[str, Any] = {
     "graph": GraphFile, "program": ProgramFile, "build": Manifest, "stats": Stats,
     "listing": Listing, "fx-listing": FxListing, "diff": Diff, "ops": Ops, "passes": Passes,
-    "support": Support,
+    "build-diff": BuildDiff, "support": Support,
     "doctor": Doctor, "bench": Bench, "profile": Profile, "tune": TuneReport,
     "tuning": Row, "machine": Machine, "why": WhyReport, "why-not-fused": WhyNot,
     "captures": Captures, "quantise": QuantiseReport, "git-status": GitStatus,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import msgspec
@@ -144,12 +144,12 @@ def functions(m: Manifest) -> list[Interface]:
         one.entry or one.name, [port(p) for p in one.inputs], [port(p) for p in one.outputs],
         [f"{d.name}: {d.min}..{'' if d.max is None else d.max}"
          + (f" step {d.step}" if d.step > 1 else "") for d in one.dims],
-        one.arena, one.live, len(one.steps), _total(one)) for one in interfaces(m)]
+        one.arena, one.live, len(one.steps), summed(one, (s.flops for s in one.steps)))
+        for one in interfaces(m)]
 
 
-def _total(m: Manifest) -> Size:
-    """The FLOPs of a run."""
-    rows = [s.flops for s in m.steps]
+def summed(m: Manifest, rows: Iterable[Size]) -> Size:
+    """The sum of sizes over the open dims of a build, and over those that its runs compute."""
     table = {**dim_table(m.dims), **{d.name: symbol(d.name, d.min, d.max) for d in m.sizes}}
     total: Dim = 0
     for x in rows:

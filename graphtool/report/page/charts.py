@@ -9,6 +9,7 @@ from typing import Any
 
 from graphtool.loops.liveness import lifetimes, places_of_runs
 from graphtool.loops.program import SCRATCH, Program
+from graphtool.report.build_diff import BuildDiff
 from graphtool.symbolic import Dim, at_least_sizes, symbols
 
 _LOOK = {  # the page's own colour, so that plots follow its theme
@@ -88,6 +89,28 @@ def times(profile: dict[str, Any]) -> str:
         "encoding": {"y": {"field": "kernel", "type": "nominal", "sort": None, "title": None,
                            "axis": {"labelLimit": 420}},
                      "x": {"field": "us", "type": "quantitative", "title": "time, µs"}}})
+
+
+def both(found: BuildDiff, a: str, b: str) -> str:
+    """The time of each kernel of two builds, as pairs of bars; an empty text without times."""
+    rows: list[dict[str, Any]] = [
+        {"kernel": f"{r.what[:48]}  {call.kernel}", "build": side, "us": call.us,
+         "told": f"{side}: {call.us:.4g} µs, {call.plan or call.kernel}"}
+        for r in found.rows for side, call in ((a, r.before), (b, r.after))
+        if call is not None and call.us]
+    rows = sorted(rows, key=lambda row: -row["us"])[:2 * KERNELS]
+    if not rows:
+        return ""
+    how = "measured" if found.measured else "as the builds record them"
+    return plot({
+        "width": 520, "height": {"step": 12}, "data": {"values": rows},
+        "title": f"Times of kernels, {how}", "mark": {"type": "bar"},
+        "encoding": {"y": {"field": "kernel", "type": "nominal", "sort": None, "title": None,
+                           "axis": {"labelLimit": 420}},
+                     "yOffset": {"field": "build", "sort": [a, b]},
+                     "x": {"field": "us", "type": "quantitative", "title": "time, µs"},
+                     "color": {"field": "build", "title": "", "sort": [a, b]},
+                     "description": {"field": "told"}}})
 
 
 def layers(profile: dict[str, Any]) -> str:

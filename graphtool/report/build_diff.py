@@ -1,0 +1,225 @@
+"""The difference of two builds: their kernels side by side, with plans, bytes and times.
+
+Kernels belong together by the author's names of what they compute. Times are the expected or tuned
+ones that the builds record, unless profiles of both are given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from difflib import SequenceMatcher
+from pathlib import Path
+
+import msgspec
+
+from graphtool.io.manifest import Manifest, StepRow
+from graphtool.report.build_listing import interfaces
+from graphtool.report.diff import Delta
+from graphtool.report.diff_text import numbers
+from graphtool.report.findings import Finding, Outcome, outcome
+from graphtool.report.formats import cell
+from graphtool.report.sizes import Size, human
+from graphtool.report.summary import summed
+
+HEAD = ("what", "kernels", "plan", "bytes", "µs")
+
+
+class Call(msgspec.Struct):
+    """One call of a kernel. `us`: microseconds, measured in a profile, or as the build records
+    them; null where neither knows."""
+
+    kernel: str
+    plan: str
+    flops: Size
+    bytes: Size
+    us: float | None
+
+
+class Row(msgspec.Struct):
+    """What two calls compute, or one of them: null is a side that has none. `entry`: of which
+    function, in a build that has several."""
+
+    what: str
+    before: Call | None
+    after: Call | None
+    entry: str = ""
+
+
+class BuildDiff(msgspec.Struct):
+    """`diff BUILD BUILD --json`; schemas/build-diff.schema.json is made from it. `rows` are all
+    calls in the order of a run, equal ones too. `measured`: the times are of profiles."""
+
+    equal: bool
+    rows: list[Row]
+    facts: list[tuple[str, str, str]]
+    totals: list[Delta]
+    measured: bool = False
+
+
+Times = Mapping[str, float]
+"""Microseconds of each kernel, as a profile has them."""
+
+
+def build_diff(a: Manifest, b: Manifest, times: tuple[Times, Times] | None = None) -> BuildDiff:
+    """The difference of two builds by their manifests; `times` are those of their profiles."""
+    ours, theirs = ({m.entry: m for m in interfaces(x)} for x in (a, b))
+    rows = [row for entry in dict.fromkeys((*ours, *theirs))
+            for row in _rows(ours.get(entry), theirs.get(entry), entry, times)]
+    facts = [(name, x, y) for name, x, y in zip(_FACTS, _facts(a), _facts(b), strict=True)
+             if x != y] + _flags(a, b) + _contents(a, b)
+    totals = [d for d in _totals(a, b) if d.before != d.after]
+    same = not facts and not totals and not any(map(changed, rows))
+    return BuildDiff(same, rows, facts, totals, times is not None)
+
+
+def changed(row: Row) -> bool:
+    """Whether one side has no such call, or another kernel, or other bytes."""
+    x, y = row.before, row.after
+    return x is None or y is None or (x.plan, x.bytes, x.flops) != (y.plan, y.bytes, y.flops)
+
+
+def _rows(a: Manifest | None, b: Manifest | None, entry: str,
+          times: tuple[Times, Times] | None) -> list[Row]:
+    left, right = (m.steps if m is not None else [] for m in (a, b))
+    ours, theirs = times or ({}, {})
+    return [Row(next(s.label for s in (y, x) if s), _call(x, ours) if x else None,
+                _call(y, theirs) if y else None, entry) for x, y in _paired(left, right)]
+
+
+def _paired(left: Sequence[StepRow], right: Sequence[StepRow]
+            ) -> list[tuple[StepRow | None, StepRow | None]]:
+    """The calls in order: those of equal labels together, and between them those that share a
+    name. One side at most is None."""
+    out: list[tuple[StepRow | None, StepRow | None]] = []
+    ours, theirs = ([(s.label, s.choice is not None) for s in side] for side in (left, right))
+    for tag, i0, i1, j0, j1 in SequenceMatcher(None, ours, theirs, False).get_opcodes():
+        if tag == "equal":
+            out += zip(left[i0:i1], right[j0:j1], strict=True)
+            continue
+        rest = list(right[j0:j1])
+        for x in left[i0:i1]:
+            y = next((y for y in rest if _shares(x, y)), None)
+            if y is None:
+                out.append((x, None))
+                continue
+            at = rest.index(y)
+            out += [(None, z) for z in rest[:at]]
+            out.append((x, y))
+            rest = rest[at + 1:]
+        out += [(None, y) for y in rest]
+    return out
+
+
+def _shares(x: StepRow, y: StepRow) -> bool:
+    """Whether both, or neither, had a choice, and something that the author named is in both."""
+    return (x.choice is None) == (y.choice is None) and bool(
+        {*x.label.split(" + ")} & {*y.label.split(" + ")})
+
+
+def _call(s: StepRow, times: Times) -> Call:
+    plan, us = next(iter(s.choice.us.items())) if s.choice is not None else ("", 0.0)
+    return Call(s.kernel, plan, s.flops, s.bytes, times.get(s.kernel, us or None))
+
+
+_FACTS = ("target", "compiler", "precision", "assumes", "threads")
+
+
+def _facts(m: Manifest) -> tuple[str, ...]:
+    threads = str(m.threads.most) if m.threads is not None else ""
+    return m.target, m.compiler, m.precision, m.assumes, threads
+
+
+def _flags(a: Manifest, b: Manifest) -> list[tuple[str, str, str]]:
+    """Those that only one side has."""
+    ours, theirs = ([f for f in m.flags if f not in other.flags] for m, other in ((a, b), (b, a)))
+    return [("flags", " ".join(ours) or "none", " ".join(theirs) or "none")] \
+        if ours or theirs else []
+
+
+def _contents(a: Manifest, b: Manifest) -> list[tuple[str, str, str]]:
+    """The weights, if their file has the same size and other numbers; C that differs follows from
+    the rest."""
+    x, y = a.files.get(a.weights, ""), b.files.get(b.weights, "")
+    return [("weights", f"sha256 {x[:12]}", y[:12])] if x and y and x != y \
+        and a.weights_bytes == b.weights_bytes else []
+
+
+def _totals(a: Manifest, b: Manifest) -> list[Delta]:
+    (steps, flops, moved), (new_steps, new_flops, new_moved) = _run(a), _run(b)
+    return [Delta("kernels", steps, new_steps), Delta("FLOPs", flops, new_flops),
+            Delta("bytes moved", moved, new_moved),
+            Delta("weight bytes", a.weights_bytes, b.weights_bytes),
+            Delta("arena bytes", a.arena, b.arena)]
+
+
+def _run(m: Manifest) -> tuple[int, Size, Size]:
+    """The calls, FLOPs and bytes of a run; of several entry points, of the first."""
+    one = interfaces(m)[0]
+    return (len(one.steps), summed(one, (s.flops for s in one.steps)),
+            summed(one, (s.bytes for s in one.steps)))
+
+
+def table(d: BuildDiff, whole: bool = False) -> list[tuple[str, ...]]:
+    """The rows of calls that differ, or of all; a cell has both sides where they differ."""
+    def cells(row: Row) -> tuple[str, ...]:
+        x, y = row.before, row.after
+        both = [(_words(c) if c is not None else ("none", "", "", "")) for c in (x, y)]
+        mark = f"{row.entry}: " if row.entry else ""
+        return (mark + row.what, *(f"{p} → {q}" if p != q and p and q else p or q
+                                   for p, q in zip(*both, strict=True)))
+    return [cells(row) for row in d.rows if whole or changed(row)]
+
+
+def _words(c: Call) -> tuple[str, str, str, str]:
+    return (c.kernel, c.plan, human(c.bytes, "B"), f"{c.us:.3g}" if c.us is not None else "")
+
+
+def summary(d: BuildDiff, a: str, b: str) -> str:
+    """One line: how many calls differ."""
+    if d.equal:
+        return f"equal: {a} and {b} have the same {len(d.rows)} kernels"
+    rows = [r for r in d.rows if changed(r)]
+    parts = [(sum(r.before is None for r in rows), "added"),
+             (sum(r.after is None for r in rows), "removed"),
+             (sum(r.before is not None and r.after is not None for r in rows), "changed")]
+    told = ", ".join(f"{n} {word}" for n, word in parts if n) or "no kernel differs"
+    return f"{told}; {len(d.rows)} calls in all"
+
+
+def lines(d: BuildDiff, a: str, b: str) -> list[str]:
+    """The report as text: the summary, the calls that differ, the facts and totals that do."""
+    rows = [HEAD, *table(d)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    told = ["", *("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)]
+    return [summary(d, a, b), *(told if len(rows) > 1 else ()), *fact_lines(d)]
+
+
+def fact_lines(d: BuildDiff) -> list[str]:
+    """How both were compiled and what a run costs, as far as that differs."""
+    pairs = [*((name, f"{x} → {y}") for name, x, y in d.facts),
+             *((x.name, numbers(x)) for x in d.totals)]
+    wide = max((len(name) for name, _ in pairs), default=0)
+    return [*([""] if pairs else []), *(f"{name:<{wide}}  {told}" for name, told in pairs)]
+
+
+def build_outcome(d: BuildDiff, a: str, b: str, text: Sequence[str]) -> Outcome:
+    """A finding for each call and each fact that differs."""
+    found = [Finding("diff/kernel", row[0], "error", ", ".join(filter(None, row[1:])), "", b)
+             for row in table(d)]
+    found += [Finding("diff/fact", name, "error", f"{x} → {y}", "", b) for name, x, y in d.facts]
+    names = Path(a).name, Path(b).name
+    told = summary(d, *names)
+    return outcome("diff", " → ".join(names), told, found, text, markdown(d, *names))
+
+
+def markdown(d: BuildDiff, a: str, b: str) -> list[str]:
+    """The report as markdown, for a comment on a change request."""
+    out = [f"### `{a}` → `{b}`", "", f"{summary(d, a, b)}."]
+    if rows := table(d):
+        out += ["", f"| {' | '.join(HEAD)} |", "|" + "---|" * len(HEAD)]
+        out += [f"| {' | '.join(map(cell, row))} |" for row in rows]
+    if d.facts or d.totals:
+        out += ["", "| | before → after |", "|---|---|"]
+        out += [f"| {name} | {cell(f'{x} → {y}')} |" for name, x, y in d.facts]
+        out += [f"| {x.name} | {numbers(x)} |" for x in d.totals]
+    return out
