@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import sys
 import traceback
 from collections.abc import Sequence
@@ -77,6 +78,8 @@ def usage_text(error: Any) -> str:
     """The parser's error as text, in the form of all other errors."""
     verb = getattr(getattr(error, "ctx", None), "command_path", "graphtool")
     message = str(error.format_message()).rstrip(".")
+    for kind, words in (("int", "a whole number"), ("float", "a number")):
+        message = re.sub(rf"is not a valid {kind}\w*( range)?$", f"is not {words}", message)
     return f"error[GT3001]: {message}\n  help: `{verb} --help` shows what it takes"
 
 

@@ -226,13 +226,18 @@ def profile_rows(p: Profile, most: int) -> tuple[tuple[str, ...], list[tuple[str
     """The table's head and rows, slowest step first; with a column of phases if there are any."""
     slowest = sorted(p.steps, key=lambda s: -(s.us + s.wait_us))[:most]
     rows: list[tuple[str, ...]] = [
-        (f"{s.us:.1f}", f"{100 * s.share:.1f}", f"{s.wait_us:.1f}", f"{s.gflops:.1f}",
+        (micros(s.us), f"{100 * s.share:.1f}", micros(s.wait_us), f"{s.gflops:.1f}",
          f"{s.gbps:.1f}", f"{100 * s.roof:.0f}%" if s.gbps else "",
          s.kernel + (f" ×{s.iterations}" if s.iterations > 1 else ""), s.source, s.label,
          s.where) for s in slowest]
     if not any(s.phase for s in p.steps):
         return HEAD, rows
     return ("phase", *HEAD), [(s.phase, *row) for s, row in zip(slowest, rows, strict=True)]
+
+
+def micros(us: float) -> str:
+    """Microseconds with the digits that tell short kernels apart, whose times are averages."""
+    return f"{us:.1f}" if us >= 10 or not us else f"{us:.2f}"
 
 
 def profile_lines(p: Profile) -> list[str]:
@@ -244,10 +249,11 @@ def profile_lines(p: Profile) -> list[str]:
     phases = sorted({s.phase for s in p.steps if s.phase},
                     key=lambda n: [PHASES.index(part) for part in n.split("+")])
     spent = {n: sum(s.us for s in p.steps if s.phase == n) for n in phases}
-    return [f"{p.name}: {p.total_us:.1f} µs in {len(p.steps)} steps, the median {spread:.1f} µs",
-            f"{p.threads} thread{'s' if p.threads != 1 else ''}: {work:.1f} µs of the slowest at "
-            f"work, {wait:.1f} µs of waiting at barriers over all threads",
-            *([", ".join(f"{n} {us:.1f} µs ({100 * _over(us, work):.0f} %)"
+    return [f"{p.name}: {micros(p.total_us)} µs in {len(p.steps)} steps, the median "
+            f"{micros(spread)} µs",
+            f"{p.threads} thread{'s' if p.threads != 1 else ''}: {micros(work)} µs of the slowest "
+            f"at work, {micros(wait)} µs of waiting at barriers over all threads",
+            *([", ".join(f"{n} {micros(us)} µs ({100 * _over(us, work):.0f} %)"
                          for n, us in spent.items())] if spent else []),
             f"the roof: {p.peaks.gflops:.0f} GFLOP/s of float32, {near.gbps:.0f} GB/s from the "
             f"first cache, {far.gbps:.0f} GB/s from memory; nominal flops may pass it"]

@@ -161,3 +161,9 @@ def test_exit_codes(fault: BaseException, code: int, gt: Cli, monkeypatch: pytes
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.setattr(faults, "_quiet_stdout", lambda: None)
     assert gt("show", "x.json").code == code
+
+
+@pytest.mark.parametrize(("option", "words"), [
+    (("--seed", "x"), "'x' is not a whole number"), (("--rtol", "x"), "'x' is not a number")])
+def test_a_bad_number_is_said_in_plain_words(option: tuple[str, str], words: str, gt: Cli) -> None:
+    assert words in gt("opt", "m.graph.json", "--check", *option).err

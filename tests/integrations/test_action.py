@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
+from graphtool.integrations.git.review import MARK
+
 ROOT = Path(__file__).parents[2]
 ACTION: dict[str, Any] = yaml.safe_load((ROOT / "action.yml").read_text())
 SAMPLE = f"{ROOT}/samples/mlp.py:model"
@@ -46,6 +48,7 @@ class Runner:
     def value(self, expression: str) -> str:
         """An expression between ${{ and }}: a context, or one of several by ||."""
         known = {"github.base_ref": "main", "github.token": "secret",
+                 "github.repository": "o/r",
                  "github.event.pull_request.number": "7",
                  "github.event.repository.default_branch": "main",
                  **{f"inputs.{n}": v for n, v in self.inputs.items()},
@@ -125,21 +128,34 @@ def repo(tmp_path: Path, runner: Runner, monkeypatch: pytest.MonkeyPatch) -> Pat
 def test_a_changed_graph_is_commented_on(runner: Runner, repo: Path) -> None:
     runner.inputs |= {"comment": "true"}
     runner.tool("python3", "")
-    runner.tool("gh", 'test "$GH_TOKEN" = secret && grep -q "relu → tanh" "$5"')
+    runner.tool("gh", 'test "$GH_TOKEN" = secret && test "$1" = api || grep -q "relu → tanh" "$5"')
     assert runner.run(repo) == [s["name"] for s in ACTION["runs"]["steps"]] and not runner.failed
     assert runner.outputs["changed"] == "true" and Path(runner.outputs["comment"]).is_file()
     assert runner.calls[0] == f"python3 -m pip install --quiet {ROOT}"
-    assert [c for c in runner.calls if c.startswith("gh ")] == [
-        f"gh pr comment 7 --body-file {runner.outputs['comment']} --edit-last"]
+    asked, told = (c for c in runner.calls if c.startswith("gh "))
+    assert asked.startswith("gh api repos/o/r/issues/7/comments --paginate --jq ") and MARK in asked
+    assert told == f"gh pr comment 7 --body-file {runner.outputs['comment']}"
     assert "tanh" in (runner.temp / "summary").read_text()
+    assert Path(runner.outputs["comment"]).read_text().startswith(MARK)
 
 
-def test_the_first_comment_is_a_new_one(runner: Runner, repo: Path) -> None:
+@pytest.mark.parametrize("changed", [True, False])
+def test_its_own_comment_is_edited_and_no_other(changed: bool, runner: Runner, repo: Path) -> None:
+    """Also when nothing differs any more: the comment would say that something does."""
+    if not changed:
+        equal(repo)
     runner.inputs |= {"comment": "true", "python": ""}
-    runner.tool("gh", 'case "$*" in *--edit-last*) exit 1;; esac')
+    runner.tool("gh", 'case "$*" in *--paginate*) echo 11; echo 42;; esac')
     ran = runner.run(repo)
     assert "Install graphtool" not in ran and not runner.failed
-    assert [c.endswith("--edit-last") for c in runner.calls if c.startswith("gh ")] == [True, False]
+    assert [c for c in runner.calls if c.startswith("gh ")][1:] == [
+        "gh api --method PATCH repos/o/r/issues/comments/42 "
+        f"--field body=@{runner.outputs['comment']}"]
+
+
+def equal(repo: Path) -> None:
+    """Make the base what is checked out."""
+    subprocess.run(["git", "update-ref", "refs/remotes/origin/main", "HEAD"], cwd=repo, check=True)
 
 
 @pytest.mark.parametrize("comment", ["true", "false"])
@@ -152,10 +168,11 @@ def test_a_difference_may_fail_the_job(comment: str, runner: Runner, repo: Path)
 
 
 def test_no_difference_no_comment(runner: Runner, repo: Path) -> None:
-    subprocess.run(["git", "update-ref", "refs/remotes/origin/main", "HEAD"], cwd=repo, check=True)
+    equal(repo)
     runner.inputs |= {"fail": "true", "python": "", "comment": "true"}
-    runner.tool("gh", "exit 1")
-    assert runner.run(repo) == ["Compare the graphs"] and not runner.failed
+    runner.tool("gh", 'test "$1" = api')
+    runner.run(repo)
+    assert not runner.failed and not [c for c in runner.calls if "gh pr" in c]
     assert runner.outputs["changed"] == "false"
 
 

@@ -16,7 +16,7 @@ from graphtool.native.training import build_training
 from graphtool.passes import calls, run
 from graphtool.passes.arguments import PassCall
 from graphtool.report.peaks import Bandwidth, Peaks
-from graphtool.report.profile import Profile, profile, profile_lines, profile_rows, trace
+from graphtool.report.profile import Profile, micros, profile, profile_lines, profile_rows, trace
 from graphtool.transforms.training import Recipe, training
 from graphtool.verify.sides import build_inputs, training_state
 from tests.passes.pass_samples import SAMPLES
@@ -59,6 +59,10 @@ def test_a_loop_counts_all_its_iterations(tmp_path: Path) -> None:
     assert sum(s.us for s in p.steps) <= 1.5 * p.total_us
     assert any(row[6].endswith(" ×4") for row in profile_rows(p, 99)[1])
     assert json.loads(trace(p, marks))["traceEvents"]
+
+
+def test_short_times_keep_their_digits() -> None:
+    assert [micros(us) for us in (0.0, 0.049, 3.83, 12.34)] == ["0.0", "0.05", "3.83", "12.3"]
 
 
 def test_the_roof_is_the_nearer_of_the_two() -> None:
