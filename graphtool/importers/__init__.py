@@ -105,6 +105,9 @@ def form(source: str) -> str:
                          *((ending, "saved") for ending in SAVED)):
         if source.endswith(suffix):
             return name
+    if source.endswith(".json") and not source.endswith(".program.json") and (
+            Path(source).is_file()):
+        return "graph"  # the reader says what else it is
     if Path(source).is_dir():
         raise _directory(Path(source))
     file, colon, attribute = source.rpartition(":")

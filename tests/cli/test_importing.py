@@ -56,6 +56,13 @@ def test_a_graph_is_written_again(gt: Cli, folder: Path, tmp_path: Path) -> None
         assert (tmp_path / name).read_bytes() == (folder / name).read_bytes()
 
 
+def test_a_graph_may_have_any_name_with_json(gt: Cli, folder: Path, tmp_path: Path) -> None:
+    assert gt("import", folder / "digits.graph.json", "-o", tmp_path / "m.json").code == 0
+    assert "all types follow" in gt("import", tmp_path / "m.json", "-o", tmp_path / "n.json").err
+    (tmp_path / "other.json").write_text("{}")
+    assert "GT0340" in gt("import", tmp_path / "other.json", "-o", "-").err
+
+
 def test_damaged_weights_are_found(gt: Cli, folder: Path, tmp_path: Path) -> None:
     graph, side = tmp_path / "digits.graph.json", tmp_path / "digits.safetensors"
     graph.write_bytes((folder / graph.name).read_bytes())

@@ -52,6 +52,14 @@ def test_instance_factory_and_class(name, good):
     assert module.locations["l"].at == "user_model.py:10 M.forward"
 
 
+@pytest.mark.parametrize("value", ["(torch.ones(2, 4),)", "torch.ones(2, 4)",
+                                   '{"x": torch.ones(2, 4)}'])
+def test_inputs_may_be_a_value(value, tmp_path):
+    text = GOOD.replace("def inputs(): return (torch.ones(2, 4),)", f"inputs = {value}")
+    module = import_source(f"{written(tmp_path, text)}:net")
+    assert [str(v.type) for v in module.graph.inputs] == ["f32[2,4]"]
+
+
 def test_input_specs_replace_the_samples(good):
     module = import_source(f"{good}:net", inputs=["data:f32[5,4]"], dynamic={"b": (1, 9)})
     assert [f"{v.hint}: {v.type}" for v in module.graph.inputs] == ["data: f32[b,4]"]

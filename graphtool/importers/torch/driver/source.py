@@ -38,7 +38,7 @@ class Loaded:
 
 def load(source: str, specs: Sequence[str] = ()) -> Loaded:
     """The model and its sample inputs: those of the specs, else what inputs() in the file returns,
-    which is a tensor, a tuple of them, or a dict of those that forward takes by name.
+    or `inputs` is: a tensor, a tuple of them, or a dict of those that forward takes by name.
 
     Raises InputError GT1111 to GT1114 where the source fails, lacks the name, gives something
     else than an nn.Module, or offers no inputs.
@@ -84,14 +84,15 @@ def _model(made: Any) -> Any:
 
 def _inputs(module: ModuleType, place: str, model: nn.Module | ExportedProgram) -> Arguments:
     function = getattr(module, "inputs", None)
-    if not callable(function):
+    given = isinstance(function, (tuple, list, dict, torch.Tensor))  # by value
+    if not given and not callable(function):
         if isinstance(model, ExportedProgram) and model.example_inputs is not None:
             args, kwargs = model.example_inputs
             return tuple(args), dict(kwargs)
         raise InputError("GT1114", f"{place} offers no sample inputs",
                          hint="define inputs() in the file, returning a tuple of tensors; import, "
                               "build and emit also take --inputs 'x:f32[1,3,224,224]'")
-    found = guarded("calling inputs()", function, _TORCH)
+    found = function if given else guarded("calling inputs()", function, _TORCH)
     if isinstance(found, dict) and isinstance(model, nn.Module) and (
             found.keys() <= inspect.signature(model.forward).parameters.keys()):
         return placed(model, (), found)
