@@ -83,7 +83,7 @@ def _model(made: Any) -> Any:
 
 
 def _inputs(module: ModuleType, place: str, model: nn.Module | ExportedProgram) -> Arguments:
-    function = getattr(module, "inputs", None)
+    function: Any = getattr(module, "inputs", None)
     given = isinstance(function, (tuple, list, dict, torch.Tensor))  # by value
     if not given and not callable(function):
         if isinstance(model, ExportedProgram) and model.example_inputs is not None:
