@@ -115,15 +115,36 @@ def load(source: str, how: Importing = AS_IS) -> Module:
 
 def read(source: str, how: Importing = AS_IS) -> Read:
     """`load`, and what is known of where it came from."""
-    import graphtool.kernels  # noqa: F401  (fills the registry that the reader uses)
-    from graphtool.ir import serial
     how.check(source)
     if is_stdin(source):
         data = sys.stdin.buffer.read()
-        return Read(serial.loads(data, folder=Path(source).parent), None, serial.is_listing(data))
+        return _with_kernels(lambda: _of_stdin(source, data))
     if is_model(source):
         return Read(how.model(source))
+    return _with_kernels(lambda: _of_file(source))
+
+
+def _of_stdin(source: str, data: bytes) -> Read:
+    from graphtool.ir import serial
+    return Read(serial.loads(data, folder=Path(source).parent), None, serial.is_listing(data))
+
+
+def _of_file(source: str) -> Read:
+    from graphtool.ir import serial
     return Read(*serial.load_pair(Path(source)), source.endswith(serial.SUFFIX))
+
+
+def _with_kernels(reader: Callable[[], Read]) -> Read:
+    """What `reader` reads; the ops of kernels, a third of the time to start, are loaded only for a
+    graph that has some."""
+    import graphtool.ops
+    try:
+        return reader()
+    except InputError as error:
+        if error.code != "GT0401" or "graphtool.kernels" in sys.modules:
+            raise
+    import graphtool.kernels  # noqa: F401  (adds the ops of kernels)
+    return reader()
 
 
 def program(source: str) -> tuple[Program, Mapping[str, Weight]]:
