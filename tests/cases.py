@@ -416,6 +416,10 @@ case("conv", [(1, 2, 6, 6), (2, 2, 3, 3)], padding=((-1, 0), (0, -2)))
 case("conv", [(4, 3, 5, 5), (6, 3, 3, 3)], batch_groups=2, padding=((1, 1), (0, 1)))
 case("conv", [(4, 3, 5), (6, 3, 2)], batch_groups=2, strides=(2,), lhs_dilation=(3,))
 case("conv", [(2, 3, 10), (4, 3, 3)], strides=(2,), padding=((1, 2),))
+case("conv", [(2, 3, 4, 5), (4, 3, 3, 3)], lhs_dilation=(2, 3), padding=((2, 2), (1, 2)),
+     absent=True)
+case("conv", [(2, 5, 4, 4), (6, 2, 3, 3)], groups=2, strides=(2, 1), lhs_dilation=(3, 2),
+     padding=((2, -1), (1, 0)), channels_last=True, absent=True)
 case("conv", [(1, 2, 4, 5, 4), (3, 2, 2, 3, 2)], strides=(1, 2, 2),
      padding=((1, 0), (1, 1), (0, 1)))
 case("conv", [(2, 6, 5, 3), (4, 3, 3, 3)], channels_last=True, padding=((1, 1), (1, 1)))

@@ -360,11 +360,13 @@ class _conv(Op):
         groups: int = ...,
         batch_groups: int = ...,
         channels_last: bool = ...,
+        absent: bool = ...,
         dtype: DType | None = ...,
     ) -> Any:
         """y[n, o, p] = Σ x[n, c, p·stride + k·dilation − padding]·w[o, c, k] over channels c and
         positions k of the window, in any number of dimensions; `lhs_dilation` puts zeros between
-        the elements of x, `groups` divides the channels, `batch_groups` the batch"""
+        the elements of x, `groups` divides the channels, `batch_groups` the batch; where a window
+        covers no element of x it reads 0, with `absent` it does not use the weight"""
 
 conv: _conv
 

@@ -3,6 +3,10 @@
 conv has both dilations and batch groups as attributes, so its gradients are conv, and so is
 transposed convolution. `channels_last` says whether the channel axis of x and y is the last or the
 second one; the weights are [out channels, in channels per group, *window] in both cases.
+
+Where a window covers no element of x, because of padding or dilation, it covers zeros, and 0 · ∞
+is NaN. With `absent` nothing is there, and the weight is not used. A transposed convolution and the
+gradient of x mean this: each element is spread, and no zeros are put between or around them.
 """
 
 from __future__ import annotations
@@ -29,7 +33,7 @@ from graphtool.symbolic import Dim, product, symbol_of
 def conv_infer(x: TensorType, w: TensorType, *, strides: tuple[int, ...] | None = None,
                padding: Pairs | None = None, lhs_dilation: tuple[int, ...] | None = None,
                rhs_dilation: tuple[int, ...] | None = None, groups: int = 1,
-               batch_groups: int = 1, channels_last: bool = False,
+               batch_groups: int = 1, channels_last: bool = False, absent: bool = False,
                dtype: DType | None = None) -> TensorType:
     """The type of a convolution of x [N, C, spatial…] with w [M, C / groups, window…].
 
@@ -62,22 +66,47 @@ def conv_infer(x: TensorType, w: TensorType, *, strides: tuple[int, ...] | None 
 
 def _conv_eval(x: Array, w: Array, *, strides: Any, padding: Any, lhs_dilation: Any,
                rhs_dilation: Any, groups: int, batch_groups: int, channels_last: bool,
-               dtype: DType | None) -> Array:
+               absent: bool, dtype: DType | None) -> Array:
     n = x.ndim - 2
     strides, padding, lhs, rhs = conv_defaults(n, strides, padding, lhs_dilation, rhs_dilation)
     out = dtype.numpy if dtype else x.dtype
     wide = np.float32 if out.itemsize < 4 and dtypes.of_numpy(out).is_float else out
     x = np.moveaxis(x, -1, 1) if channels_last else x
-    x = o.pad(x.astype(wide, copy=False), lo=(0, 0, *(p[0] for p in padding)),
-              hi=(0, 0, *(p[1] for p in padding)), interior=(0, 0, *(d - 1 for d in lhs)))
-    w = w.astype(wide, copy=False)
+    edges: dict[str, Any] = {
+        "lo": (0, 0, *(p[0] for p in padding)), "hi": (0, 0, *(p[1] for p in padding)),
+        "interior": (0, 0, *(d - 1 for d in lhs))}
+    seen = o.pad(np.ones((1, 1, *x.shape[2:]), bool), **edges)
+    x, w = o.pad(x.astype(wide, copy=False), **edges), w.astype(wide, copy=False)
     if batch_groups > 1:  # group g of the batch is convolved with group g of the output channels
         x = np.concatenate(np.split(x, batch_groups, 0), 1)
         groups = batch_groups
-    views = slide(x, tuple(range(2, 2 + n)), w.shape[2:], strides, rhs)
-    batch, space = x.shape[0], views.shape[2:2 + n]
-    cg, og, taps = x.shape[1] // groups, w.shape[0] // groups, int(np.prod(w.shape[2:]))
-    y = np.zeros((batch, w.shape[0], *space), wide)
+    views, seen = (slide(v, tuple(range(2, 2 + n)), w.shape[2:], strides, rhs) for v in (x, seen))
+    if absent and not np.isfinite(w).all():
+        y = _present(views, seen, w, groups)
+    else:
+        y = _products(views, w, groups)
+    y = y.astype(out, copy=False)
+    return np.ascontiguousarray(np.moveaxis(y, 1, -1)) if channels_last else y
+
+
+def _present(views: Array, seen: Array, w: Array, groups: int) -> Array:
+    """Σ over the window of views [N, C, *out, *window] and w, where `seen` is true."""
+    n = w.ndim - 2
+    batch, channels, *space = views.shape[:2 + n]
+    y = np.zeros((batch, w.shape[0], *space), w.dtype)
+    for tap in np.ndindex(*w.shape[2:]):
+        part = views[(..., *tap)].reshape(batch, groups, channels // groups, -1)
+        own = w[(..., *tap)].reshape(groups, w.shape[0] // groups, w.shape[1])
+        y += np.where(seen[(..., *tap)], (own @ part).reshape(y.shape), w.dtype.type(0))
+    return y
+
+
+def _products(views: Array, w: Array, groups: int) -> Array:
+    """Σ over the window of views [N, C, *out, *window] and w, a product of matrices a group."""
+    n = w.ndim - 2
+    batch, channels, *space = views.shape[:2 + n]
+    cg, og, taps = channels // groups, w.shape[0] // groups, int(np.prod(w.shape[2:]))
+    y = np.zeros((batch, w.shape[0], *space), w.dtype)
     if cg == og == 1:  # a filter for each channel: all channels at once, tap by tap
         for tap in np.ndindex(*w.shape[2:]):
             y += views[(..., *tap)] * w[(slice(None), 0, *tap)].reshape(-1, *(1,) * n)
@@ -89,13 +118,12 @@ def _conv_eval(x: Array, w: Array, *, strides: Any, padding: Any, lhs_dilation: 
         rows = w[g * og:(g + 1) * og].reshape(og, cg * taps)
         part = (cols @ rows.T).reshape(batch, *space, og)
         y[:, g * og:(g + 1) * og] = np.moveaxis(part, -1, 1)
-    y = y.astype(out, copy=False)
-    return np.ascontiguousarray(np.moveaxis(y, 1, -1)) if channels_last else y
+    return y
 
 
 def _conv_lower(k: Names, x: Pull, w: Pull, *, strides: Any, padding: Any, lhs_dilation: Any,
                 rhs_dilation: Any, groups: int, batch_groups: int, channels_last: bool,
-                dtype: DType | None) -> Pull:
+                absent: bool, dtype: DType | None) -> Pull:
     n = len(x.shape) - 2
     strides, padding, lhs, rhs = conv_defaults(n, strides, padding, lhs_dilation, rhs_dilation)
     result = conv_infer(TensorType(x.dtype, x.shape), TensorType(w.dtype, w.shape),
@@ -105,8 +133,10 @@ def _conv_lower(k: Names, x: Pull, w: Pull, *, strides: Any, padding: Any, lhs_d
     edge = ((0, 0),)
     spread = (*edge, *padding, *edge) if channels_last else (*edge, *edge, *padding)
     gaps = (0, *(d - 1 for d in lhs), 0) if channels_last else (0, 0, *(d - 1 for d in lhs))
-    padded = o.pad.lower(k, x, lo=tuple(p[0] for p in spread),  # type: ignore[misc]
-                              hi=tuple(p[1] for p in spread), interior=gaps, value=0.0)
+    there = Pull(dtypes.bool_, x.shape, lambda idx: Const(True, dtypes.bool_))
+    padded, seen = (o.pad.lower(k, v, lo=tuple(p[0] for p in spread),  # type: ignore[misc]
+                                hi=tuple(p[1] for p in spread), interior=gaps, value=0.0)
+                    for v in (x, there))
     cg, og = w.shape[1], w.shape[0] // (groups * batch_groups)
     wide = dtypes.float32 if result.dtype.is_narrow else result.dtype
 
@@ -123,6 +153,8 @@ def _conv_lower(k: Names, x: Pull, w: Pull, *, strides: Any, padding: Any, lhs_d
         xi = (row, *at_space, channel) if channels_last else (row, channel, *at_space)
         wi = (outs, symbol_of(c), *map(symbol_of, window))
         product = apply("mul", cast(padded.at(xi), wide), cast(w.at(wi), wide))
+        if absent:
+            product = apply("select", seen.at(xi), product, Const(0, wide), dtype=wide)
         iters = ((c, cg), *zip(window, w.shape[2:], strict=True))
         if channels_last:
             iters = (*iters[1:], iters[0])
@@ -132,9 +164,9 @@ def _conv_lower(k: Names, x: Pull, w: Pull, *, strides: Any, padding: Any, lhs_d
 
 def _conv_vjp(g: Any, _y: Any, x: Any, w: Any, *, strides: Any, padding: Any, lhs_dilation: Any,
               rhs_dilation: Any, groups: int, batch_groups: int, channels_last: bool,
-              dtype: Any) -> tuple[Any, ...]:
+              absent: bool, dtype: Any) -> tuple[Any, ...]:
     """Both gradients are conv. Strides and left dilation are exchanged, and so are groups and
-    batch groups."""
+    batch groups. Around g and between its elements nothing is, whatever is around x."""
     n = x.ndim - 2
     geometry = conv_defaults(n, strides, padding, lhs_dilation, rhs_dilation)
     g = g if dtype is None or dtype is x.dtype else o.cast(g, dtype=x.dtype)
@@ -142,7 +174,7 @@ def _conv_vjp(g: Any, _y: Any, x: Any, w: Any, *, strides: Any, padding: Any, lh
     if channels_last:
         g, x = o.transpose(g, perm=first), o.transpose(x, perm=first)
     gx = _conv_x(g, x, w, geometry, groups, batch_groups)
-    gw = _conv_w(g, x, w, geometry, groups, batch_groups)
+    gw = _conv_w(g, x, w, geometry, groups, batch_groups, absent)
     return (o.transpose(gx, perm=(0, *range(2, n + 2), 1)) if channels_last else gx), gw
 
 
@@ -166,18 +198,20 @@ def _conv_x(g: Any, x: Any, w: Any, geometry: Any, groups: int, batch_groups: in
     turned = o.transpose(flipped, perm=(0, 2, 1, *range(3, flipped.ndim)))
     padding = tuple((k - 1 - lo, d + lo - m) for d, k, m, lo in _edges(x, w, g, geometry))
     gx = o.conv(g, o.reshape(turned, shape=(parts * channels, per, *window)), strides=lhs,
-                padding=padding, lhs_dilation=strides, rhs_dilation=rhs, groups=parts)
+                padding=padding, lhs_dilation=strides, rhs_dilation=rhs, groups=parts,
+                absent=True)
     if batch_groups == 1:
         return gx
     split = o.reshape(gx, shape=(g.shape[0], batch_groups, channels, *x.shape[2:]))
     return o.reshape(o.transpose(split, perm=(1, 0, *range(2, split.ndim))), shape=x.shape)
 
 
-def _conv_w(g: Any, x: Any, w: Any, geometry: Any, groups: int, batch_groups: int) -> Any:
+def _conv_w(g: Any, x: Any, w: Any, geometry: Any, groups: int, batch_groups: int,
+            absent: bool) -> Any:
     strides, _, lhs, rhs = geometry
     padding = tuple((lo, k - 1 + m - d - lo) for d, k, m, lo in _edges(x, w, g, geometry))
     gw = o.conv(_swapped(x), _swapped(g), strides=rhs, padding=padding, lhs_dilation=lhs,
-                rhs_dilation=strides, groups=batch_groups, batch_groups=groups)
+                rhs_dilation=strides, groups=batch_groups, batch_groups=groups, absent=absent)
     return _swapped(gw)
 
 
@@ -193,4 +227,5 @@ register(Op("conv", conv_infer, _conv_eval, _conv_vjp, _conv_lower,
             doc="y[n, o, p] = Σ x[n, c, p·stride + k·dilation − padding]·w[o, c, k] over channels "
                 "c and positions k of the window, in any number of dimensions; `lhs_dilation` "
                 "puts zeros between the elements of x, `groups` divides the channels, "
-                "`batch_groups` the batch"))
+                "`batch_groups` the batch; where a window covers no element of x it reads 0, with "
+                "`absent` it does not use the weight"))

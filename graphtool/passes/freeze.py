@@ -134,18 +134,18 @@ def batch_norm_affine(x: Any, s: Any, b: Any, m: Any, v: Any, e: Any, a: Any) ->
     return None if k is None or c is None else x * k + c
 
 
-@rule(lambda x, w, c, s, p, i, j, g, b, last, d: o.mul(o.conv(
+@rule(lambda x, w, c, s, p, i, j, g, b, last, a, d: o.mul(o.conv(
     x, w, strides=s, padding=p, lhs_dilation=i, rhs_dilation=j, groups=g, batch_groups=b,
-    channels_last=last, dtype=d), c), numerics="reassociated", once=True)
+    channels_last=last, absent=a, dtype=d), c), numerics="reassociated", once=True)
 def conv_factor(x: Any, w: Any, c: Any, s: Any, p: Any, i: Any, j: Any, g: Any, b: Any, last: Any,
-                d: Any) -> Any:
+                a: Any, d: Any) -> Any:
     """conv(x, w)·c = conv(x, w·c) for one c per output channel"""
     rank = x.ndim
     factor = _along(_wide(c), rank, rank - 1 if last else 1, w.shape[0])
     scaled = _scaled(w, factor, 0, c)
     return None if scaled is None else o.conv(
         x, scaled, strides=s, padding=p, lhs_dilation=i, rhs_dilation=j, groups=g,
-        batch_groups=b, channels_last=last, dtype=d)
+        batch_groups=b, channels_last=last, absent=a, dtype=d)
 
 
 @rule(lambda x, w, c, s, t, d: o.mul(o.matmul(x, w, transpose_a=s, transpose_b=t, dtype=d), c),

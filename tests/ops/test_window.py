@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,13 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from graphtool import dtypes, passes, transforms
 from graphtool import ops as o
+from graphtool.ir.graph import Module, TensorType
+from graphtool.ir.trace import trace
+from graphtool.kernels.choice.rules import rules_of
+from tests.evaluating import run
+from tests.lower.compiling import compiled
 from tests.torch_oracle import agree, normal
 
 CONV: list[Callable[..., Any]] = [F.conv1d, F.conv2d, F.conv3d]
@@ -49,6 +56,56 @@ def test_transposed_conv_is_conv_with_left_dilation(n: int, stride: int, dilatio
                       lhs_dilation=(stride,) * n, rhs_dilation=(dilation,) * n, groups=groups)
     agree(ours, lambda x, w: TRANSPOSED[n - 1](x, w, None, stride, 1, extra, groups, dilation),
           [x, w])
+
+
+INFINITE = [(stride, pad, dilation) for stride in (1, 2, 3) for pad in (0, 1)
+            for dilation in (1, 2)]
+
+
+@pytest.mark.parametrize(("stride", "pad", "dilation"), INFINITE)
+def test_infinite_weights_make_nan_of_no_gap(stride: int, pad: int, dilation: int) -> None:
+    """The gradient by x adds what each g spreads: it multiplies no zeros, as torch's does not."""
+    x, w = normal(1, 2, 9, 8), normal(2, 2, 3, 3)
+    w[0, 1, 0, 2], w[1, 0, 2, 1] = np.inf, np.nan
+    agree(lambda x: o.conv(x, w, strides=(stride,) * 2, padding=((pad, pad),) * 2,
+                           rhs_dilation=(dilation,) * 2),
+          lambda x: F.conv2d(x, torch.from_numpy(w), None, stride, pad, dilation), [x])
+
+
+@np.errstate(invalid="ignore")
+def spread(x: Any, w: Any, g: Any, stride: int, pad: int, dilation: int) -> tuple[Any, Any, Any]:
+    """A transposed convolution and both gradients by the definition, element by element."""
+    y, gx, gw = np.zeros_like(g), np.zeros_like(x), np.zeros_like(w)
+    for i, j, a, b in np.ndindex(*x.shape[2:], *w.shape[2:]):
+        row, column = i * stride + a * dilation - pad, j * stride + b * dilation - pad
+        if 0 <= row < g.shape[2] and 0 <= column < g.shape[3]:
+            y[:, :, row, column] += x[:, :, i, j] @ w[:, :, a, b]
+            gx[:, :, i, j] += g[:, :, row, column] @ w[:, :, a, b].T
+            gw[:, :, a, b] += x[:, :, i, j].T @ g[:, :, row, column]
+    return y, gx, gw
+
+
+@pytest.mark.parametrize(("stride", "pad", "dilation"), INFINITE)
+def test_transposed_conv_of_infinite_numbers(stride: int, pad: int, dilation: int,
+                                             tmp_path: Path) -> None:
+    """What an infinite weight or gradient reaches, in both gradients and in C."""
+    def ours(x: Any, w: Any) -> Any:
+        spans = [(k - 1) * dilation - pad for k in (3, 2)]
+        return o.conv(x, o.reverse(o.transpose(w, perm=(1, 0, 2, 3)), axes=(2, 3)),
+                      padding=tuple((s, s) for s in spans), lhs_dilation=(stride,) * 2,
+                      rhs_dilation=(dilation,) * 2, absent=True)
+    x, w = normal(1, 2, 3, 4), normal(2, 3, 3, 2)
+    graph = trace(ours, [TensorType(dtypes.float64, v.shape) for v in (x, w)])
+    joint = transforms.vjp(graph, graph.inputs)
+    g = normal(*graph.outputs[0].type.shape)
+    w[0, 1, 0, 1], w[1, 0, 2, 0], g[0, 1, 2, 2] = np.inf, np.nan, -np.inf
+    named = Module(joint, ("y", "gx", "gw"))
+    ready = passes.run(named, supply={"rules": rules_of(assume="nothing")})
+    feed = dict(zip([v.hint for v in joint.inputs], (x, w, g), strict=True))
+    c = compiled(ready, tmp_path / "m").run(feed)
+    for got in (run(joint, [x, w, g]), [c[k] for k in named.output_names]):
+        for a, b in zip(got, spread(x, w, g, stride, pad, dilation), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-12)
 
 
 def test_channels_last_is_a_transpose() -> None:

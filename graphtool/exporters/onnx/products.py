@@ -100,7 +100,7 @@ def _usual(x: Any, k: Any, attrs: dict[str, Any]) -> Any:
 def _padded(x: Any, k: Any, attrs: dict[str, Any], padding: Any, lhs: Any) -> Any:
     spread = o.pad(x, lo=(0, 0, *(p[0] for p in padding)), hi=(0, 0, *(p[1] for p in padding)),
                    interior=(0, 0, *(d - 1 for d in lhs)))
-    return o.conv(spread, k, **{**attrs, "padding": None, "lhs_dilation": None})
+    return o.conv(spread, k, **{**attrs, "padding": None, "lhs_dilation": None, "absent": False})
 
 
 # ---- transposed convolution --------------------------------------------------------------------
@@ -110,7 +110,8 @@ def is_transposed(node: Node) -> bool:
     padding would be below the stride."""
     x, k = (v.type for v in node.inputs[:2] if isinstance(v, Value))
     strides, padding, lhs, rhs = _geometry(node)
-    if set(strides) != {1} or set(lhs) == {1} or not x.dtype.is_float or \
+    spread = node.attrs["absent"] or set(lhs) != {1}
+    if set(strides) != {1} or not spread or not x.dtype.is_float or \
             node.attrs["channels_last"] or node.attrs["batch_groups"] > 1 or 0 in x.shape or \
             node.outputs[0].type.dtype is not x.dtype:
         return False

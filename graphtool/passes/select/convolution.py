@@ -37,6 +37,10 @@ def conv(goal: Goal, node: Node, x: Tracer, w: Tracer) -> Any:
     rank = x.ndim
     if not a["channels_last"] or rank not in (3, 4, 5) or a["batch_groups"] != 1 or a["dtype"]:
         return None
+    if a["absent"] and not is_finite(w) and (is_constant(w) or not goal.finite):
+        goal.note(x, "plain loops: kernels multiply the zeros around and between the elements, "
+                     "and the weights may be infinite")
+        return None
     out = node.outputs[0].type.shape
     fixed = all(isinstance(d, int) for d in w.shape)
     if rank == 5:

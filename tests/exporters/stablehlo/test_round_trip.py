@@ -25,6 +25,7 @@ OTHERWISE = {  # the same meaning in another graph
     "scan-2": "no row: the results are constants",
     "size-0": "a size that is a number needs no node", "size-1": "as before",
     "assume-0": "as before",
+    "conv-13": "StableHLO has zeros around and between elements", "conv-14": "as before",
     "polygamma-6": "a number repeated to no element stays an array"}
 
 

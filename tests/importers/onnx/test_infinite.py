@@ -35,15 +35,18 @@ TRANSPOSED: dict[str, tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] =
 }
 
 
-@pytest.mark.parametrize("special", [True, False])
+@pytest.mark.parametrize("held", ["finite", "constant", "given"])
 @pytest.mark.parametrize("name", TRANSPOSED)
-def test_transposed_convolution(name: str, special: bool, tmp_path: Path) -> None:
+def test_transposed_convolution(name: str, held: str, tmp_path: Path) -> None:
     shape, filters, attrs = TRANSPOSED[name]
-    w = with_special(*filters) if special else random(*filters)
+    w = random(*filters) if held == "finite" else with_special(*filters)
+    given = [] if held != "given" else [f"w f32 {' '.join(map(str, filters))}"]
+    data = {"b": random(filters[1] * attrs.get("group", 1))}
     proto = model([node("y = ConvTranspose(x, w, b)", **attrs)],
-                  [f"x f32 {' '.join(map(str, shape))}"], ["y f32" + " ?" * len(shape)],
-                  {"w": w, "b": random(filters[1] * attrs.get("group", 1))})
+                  [f"x f32 {' '.join(map(str, shape))}", *given], ["y f32" + " ?" * len(shape)],
+                  data if given else {**data, "w": w})
     module, x = checked(proto), {"x": random(*shape, seed=3)}
+    x = {**x, "w": w} if given else x
     want = oracle(proto, x)[0]
     ready = passes(module, supply={"target": named("native"), "rules": rules_of(assume="nothing")})
     for got in (interp.run(module, x), compiled(ready, tmp_path / "m").run(x)):

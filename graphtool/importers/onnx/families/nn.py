@@ -8,17 +8,14 @@ from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.importers.onnx.driver.registry import Refused, onnx_op
 from graphtool.importers.onnx.driver.values import (
-    array_of,
     axes_of,
     axis_of,
     cast,
     dtype_of,
-    finite,
     operands,
     reshape,
     transpose,
 )
-from graphtool.importers.onnx.families.transposed import by_taps
 from graphtool.symbolic import Dim, ceildiv, floordiv, maximum
 
 Pairs = tuple[tuple[Dim, Dim], ...]
@@ -124,22 +121,17 @@ def conv_transpose(x: Any, w: Any, b: Any = None, *, auto_pad: str = "NOTSET",
                    dilations: Any = None, group: int = 1, kernel_shape: Any = None,
                    output_padding: Any = None, output_shape: Any = None, pads: Any = None,
                    strides: Any = None) -> Any:
-    """`conv` of x spread by the strides (`lhs_dilation`) with reversed and transposed weights.
-
-    Of constant weights that are not finite, products by `by_taps`.
-    """
+    """`conv` of x spread by the strides (`lhs_dilation`) with reversed and transposed weights; what
+    is between and around its elements is `absent`."""
     n = x.ndim - 2
     check_window(w, kernel_shape)
     strides, dilations = strides or (1,) * n, dilations or (1,) * n
     extra = output_padding or (0,) * n
     spans = spans_of(w.shape[2:], dilations)
     padding = _transposed_pads(x.shape[2:], spans, strides, extra, pads, auto_pad, output_shape)
-    if array_of(w) is not None and not finite(w):
-        ends = tuple((lo, hi - e) for (lo, hi), e in zip(padding, extra, strict=True))
-        return bias_added(by_taps(x, w, strides, dilations, ends, group), b)
     y = o.conv(x, _swapped(w, group), padding=tuple(
         (k - 1 - lo, k - 1 - hi + e) for k, (lo, hi), e in zip(spans, padding, extra, strict=True)),
-        lhs_dilation=strides, rhs_dilation=dilations, groups=group)
+        lhs_dilation=strides, rhs_dilation=dilations, groups=group, absent=True)
     return bias_added(y, b)
 
 

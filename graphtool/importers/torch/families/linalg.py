@@ -186,7 +186,8 @@ def transposed_attrs(w: Tracer, stride: Any, padding: Any, output_padding: Any, 
     strides, pad, more, spread = (pairs(x, n) for x in (stride, padding, output_padding, dilation))
     edges = tuple((d * (k - 1) - p, d * (k - 1) - p + m) for d, k, p, m in zip(
         spread, w.shape[2:], pad, more, strict=True))
-    return {"padding": edges, "lhs_dilation": strides, "rhs_dilation": spread, "groups": groups}
+    return {"padding": edges, "lhs_dilation": strides, "rhs_dilation": spread, "groups": groups,
+            "absent": True}
 
 
 def transposed_weights(c: Context, w: Tracer, groups: int) -> Tracer:
