@@ -39,6 +39,7 @@ from graphtool.importers.onnx.families import (  # noqa: F401  (each fills the t
     loops,
     ngrams,
     nn,
+    packed_sequences,
     pool,
     quant,
     random,

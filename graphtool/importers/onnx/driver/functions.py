@@ -94,7 +94,28 @@ _LAYOUTS = dict.fromkeys(
     "ORT_ENABLE_EXTENDED, or import the model it was made from")
 
 
-_SEARCHES = frozenset({"BeamSearch", "GreedySearch", "Sampling", "WhisperBeamSearch"})
+# operators of com.microsoft that are refused, and why
+_REASONS: dict[str, str] = {
+    **dict.fromkeys(
+        ("BeamSearch", "GreedySearch", "Sampling", "WhisperBeamSearch"),
+        "a search over a decoder: import the decoder itself, and run it by `generate`"),
+    **dict.fromkeys(
+        ("DecoderMaskedMultiHeadAttention", "DecoderMaskedSelfAttention"),
+        "a step of a beam search over a cache that is written in place: import the decoder as it "
+        "was before the search was fused with it"),
+    **dict.fromkeys(
+        ("PagedAttention", "SparsePagedAttention"),
+        "its cache is in blocks that all sequences share and that it writes in place: export the "
+        "model with a cache for each sequence (GroupQueryAttention)"),
+    **dict.fromkeys(
+        ("SparseAttention", "DynamicSparseAttention", "SparseAttentionIndexer",
+         "PackedSparseAttentionIndexer", "PackedSparseAttentionIndexerMerge"),
+        "it reads only chosen blocks of keys: export the model with dense attention"),
+    **dict.fromkeys(
+        ("LongformerAttention", "QOrderedAttention", "QOrderedLongformerAttention"),
+        "a kernel of GPUs that onnxruntime's optimizer wrote: import the model it was made from"),
+    "DecoderAttention": "computed flags decide what it reads: import the model it was made from",
+}
 
 
 def _why(domain: str, name: str, version: int) -> str:
@@ -102,8 +123,8 @@ def _why(domain: str, name: str, version: int) -> str:
         return f"opset {version} is older than what is supported"
     if schema(domain, name, version) is not None:
         return "not supported yet"
-    if domain == "com.microsoft" and name in _SEARCHES:
-        return "a search over a decoder: import the decoder itself, and run it by `generate`"
+    if domain == "com.microsoft" and name in _REASONS:
+        return _REASONS[name]
     if domain in _LAYOUTS:
         return _LAYOUTS[domain]
     newest = onnx.defs.onnx_opset_version()

@@ -47,7 +47,7 @@ def projected(y: Any, mask: Any, past: Any, extra: Any, heads: int, sizes: Any, 
     """`attention` over y [B, S, …], which holds q, k and v side by side, and a cache
     [2, B, H, P, D] of earlier keys and values; then the new cache."""
     sizes = sizes or (y.shape[2] // 3,) * 3
-    q, k, v = (whole.heads_first(part, heads) for part in _parted(y, 2, sizes))
+    q, k, v = (whole.heads_first(part, heads) for part in parted(y, 2, sizes))
     if past is not None:
         old = [reshape(take(past, 0, i, i + 1), past.shape[1:]) for i in range(2)]
         k, v = o.concat(old[0], k, axis=2), o.concat(old[1], v, axis=2)
@@ -58,7 +58,7 @@ def projected(y: Any, mask: Any, past: Any, extra: Any, heads: int, sizes: Any, 
     return out
 
 
-def _parted(x: Any, axis: int, sizes: Any) -> list[Any]:
+def parted(x: Any, axis: int, sizes: Any) -> list[Any]:
     """x cut along an axis into parts of the given sizes."""
     cuts = np.cumsum((0, *sizes)).tolist()
     return [take(x, axis, a, b) for a, b in itertools.pairwise(cuts)]
@@ -79,8 +79,9 @@ def attended(q: Any, k: Any, v: Any, bias: Any, extra: Any, causal: int, scale: 
 def key_bias(mask: Any, q: Any, k: Any, hidden: float) -> Any:
     """The term that onnxruntime adds to the scores for a mask: 0 for a visible key, else `hidden`.
 
-    Masks are [B] (the number of visible keys), [2·B] (their ends, then their starts), [B, T],
-    [B, S, T], or [B, 1, max, max], of which only the rows after the cached keys are used.
+    Masks are [B] (the number of visible keys), [2·B] (their ends, then their starts), [3·B + 2]
+    (the numbers, then the starts of packed queries and keys), [B, T], [B, S, T], or
+    [B, 1, max, max], of which only the rows after the cached keys are used.
     """
     if mask is None:
         return None
@@ -106,11 +107,11 @@ def _ranges(mask: Any, batch: Any, total: Any, like: Any) -> Any:
     j = iota(like, (1, 1, 1, total), 3)
     ends = reshape(cast(take(mask, 0, 0, batch), dtypes.int64), (batch, 1, 1, 1))
     shown = o.lt(j, ends)
-    if mask.shape[0] == batch:
+    if mask.shape[0] in (batch, batch * 3 + 2):  # the latter: then where each lies in a packed row
         return shown
     if mask.shape[0] != batch * 2:
-        raise Refused("a mask of packed sequences is not supported; its length must be the batch "
-                      "size or twice that")
+        raise Refused("a mask of rank 1 must have one entry for each sequence, two, or three and "
+                      "two more")
     starts = reshape(cast(take(mask, 0, batch, batch * 2), dtypes.int64), (batch, 1, 1, 1))
     return o.and_(shown, o.ge(j, starts))
 
@@ -131,7 +132,7 @@ def multi_head_attention(q: Any, k: Any = None, v: Any = None, bias: Any = None,
     biases = [None] * 3
     if bias is not None:
         width = q.shape[-1] if q.ndim == 3 else q.shape[2] * q.shape[4]
-        biases = _parted(bias, 0, (width, width, bias.shape[0] - 2 * width))
+        biases = parted(bias, 0, (width, width, bias.shape[0] - 2 * width))
     q, k, v = (_headed(x, b, num_heads)
                for x, b in zip(_unpacked(q, k, v), biases, strict=True))
     if past_key is not None:
@@ -185,7 +186,7 @@ def group_query_attention(q: Any, k: Any, v: Any, past_key: Any, past_value: Any
                       "output are not supported")
     if k is None:
         depth = q.shape[2] // (num_heads + 2 * kv_num_heads)
-        q, k, v = _parted(q, 2, [n * depth for n in (num_heads, kv_num_heads, kv_num_heads)])
+        q, k, v = parted(q, 2, [n * depth for n in (num_heads, kv_num_heads, kv_num_heads)])
     q, k, v = (whole.heads_first(x, n) for x, n in ((q, num_heads), (k, kv_num_heads),
                                                     (v, kv_num_heads)))
     if q_norm is not None:
@@ -277,9 +278,11 @@ def _whole_width(extra: Any, k: Any) -> Any:
 def rotary_embedding(x: Any, positions: Any, cos: Any, sin: Any, *, interleaved: int = 0,
                      num_heads: int = 0, rotary_embedding_dim: int = 0, scale: float = 1.0,
                      is_packed_batching: int = 0) -> Any:
-    """`rotary_embedding` at the given positions; one offset [1] counts upwards from there."""
-    if is_packed_batching:
-        raise Refused("packed batches (is_packed_batching) are not supported")
+    """`rotary_embedding` at the given positions; one offset [1] counts upwards from there.
+
+    In a packed batch (`is_packed_batching`) a row may be longer than the tables, as the positions
+    start again within it.
+    """
     flat = x.ndim == 3
     heads = num_heads or (x.shape[2] // (2 * cos.shape[1]) if flat else 0)
     y = whole.heads_first(x, heads)

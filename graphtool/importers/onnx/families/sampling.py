@@ -121,7 +121,8 @@ def grid_sample(x: Any, grid: Any, *, align_corners: int = 0, mode: str = "linea
             at = [_reflected(sizes, bool(align_corners), p, a) for a, p in enumerate(at)]
     elif padding_mode == "border" and kind != "cubic":
         at = [o.clamp(p, 0.0, float(d - 1)) for p, d in zip(at, sizes, strict=True)]
-    y = sample(x, at, kind, padding_mode == "zeros", fold)
+    # linear positions are in the image by now: a neighbour outside has weight 0, and 0 · ∞ is NaN
+    y = sample(x, at, kind, padding_mode == "zeros" or kind == "linear", fold)
     return reshape(transpose(y, (0, 2, 1)), (x.shape[0], x.shape[1], *out))
 
 
