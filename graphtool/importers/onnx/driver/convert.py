@@ -26,6 +26,7 @@ from graphtool.importers.assumptions import Bounds, Facts
 from graphtool.importers.limits import Limits
 from graphtool.importers.onnx.driver import boundary, dimensions, functions, reader
 from graphtool.importers.onnx.driver.context import REFUSED, Context, Frame, Session
+from graphtool.importers.onnx.driver.demands import DEMANDS, Call, check_demands
 from graphtool.importers.onnx.driver.inputs import Parts
 from graphtool.importers.onnx.driver.node_order import ordered, title
 from graphtool.importers.onnx.driver.operand_types import (
@@ -236,6 +237,9 @@ class Importer(Session):
         known = operator(domain, node.op_type, version)
         if known is not None:
             check_operands(node, known, inputs)
+            if domain == "" and node.op_type in DEMANDS:
+                check_demands(node.op_type, Call(
+                    inputs, self.attributes(node, frame), len(node.output), version))
         handler = find(domain, node.op_type, version)
         results = self._handle(handler, node, inputs, frame) if handler is not None else \
             self.by_body(node, inputs, frame)

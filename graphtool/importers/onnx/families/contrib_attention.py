@@ -134,14 +134,14 @@ def multi_head_attention(q: Any, k: Any = None, v: Any = None, bias: Any = None,
         width = q.shape[-1] if q.ndim == 3 else q.shape[2] * q.shape[4]
         biases = parted(bias, 0, (width, width, bias.shape[0] - 2 * width))
     q, k, v = (_headed(x, b, num_heads)
-               for x, b in zip(_unpacked(q, k, v), biases, strict=True))
+               for x, b in zip(_unpacked(q, k, v, num_heads), biases, strict=True))
     if past_key is not None:
         k, v = o.concat(past_key, k, axis=2), o.concat(past_value, v, axis=2)
     y = attended(q, k, v, key_bias(mask, q, k, mask_filter_value), extra, unidirectional, scale)
     return [whole.heads_last(y), k, v][:ctx.outputs]
 
 
-def _unpacked(q: Any, k: Any, v: Any) -> Any:
+def _unpacked(q: Any, k: Any, v: Any, heads: int) -> Any:
     """q, k and v from [B, S, H, 3, D], or k and v from [B, T, H, 2, D]."""
     packed = q if q.ndim == 5 else k if k is not None and k.ndim == 5 else None
     if packed is None:
@@ -149,6 +149,8 @@ def _unpacked(q: Any, k: Any, v: Any) -> Any:
             raise ValueError("k and v are missing")
         return q, k, v
     b, t, h, n, d = packed.shape
+    if h != heads:
+        raise ValueError(f"the packed tensor has {h} heads, num_heads is {heads}")
     rows = [reshape(take(packed, 3, i, i + 1), (b, t, h * d)) for i in range(n)]
     return rows if n == 3 else (q, *rows)
 

@@ -13,7 +13,7 @@ from typing import Any
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.importers.onnx.driver.computed import fresh
-from graphtool.importers.onnx.driver.values import cast, reshape, take
+from graphtool.importers.onnx.driver.values import cast, dtype_of, reshape, take
 from graphtool.importers.onnx.families import attention as whole
 from graphtool.importers.onnx.families import nn
 from graphtool.importers.onnx.families.contrib import microsoft
@@ -46,6 +46,8 @@ def packed_multi_head_attention(q: Any, k: Any, v: Any, bias: Any, offsets: Any,
     """
     if q.ndim == 4:
         tokens, heads, _, depth = q.shape
+        if heads != num_heads:
+            raise ValueError(f"the packed query has {heads} heads, num_heads is {num_heads}")
         rows = [reshape(take(q, 2, i, i + 1), (tokens, heads * depth)) for i in range(3)]
     elif k is None or v is None:
         raise ValueError("k and v are missing")
@@ -61,6 +63,10 @@ def _attended(rows: list[Any], offsets: Any, starts: Any, extra: Any, heads: int
               scale: Any) -> Any:
     """`attention` within each sequence of q, k, v [T, H·D], which begin at `starts` [B + 1]."""
     (batch, steps), tokens = offsets.shape, rows[0].shape[0]
+    if not (dtype_of(offsets).is_integer and dtype_of(starts).is_integer):
+        raise ValueError("token_offset and cumulative_sequence_length must be integers")
+    if starts.ndim != 1 or starts.shape[0] != batch + 1:
+        raise ValueError(f"{batch} sequences have {batch + 1} starts, not {tuple(starts.shape)}")
     starts = cast(starts, dtypes.int64)
     first = reshape(take(starts, 0, 0, batch), (batch, 1))
     ends = reshape(take(starts, 0, 1, batch + 1), (batch, 1))

@@ -107,13 +107,20 @@ def _check_type(info: Any, where: str) -> None:
 
 
 def _check_defaults(graph: Any, where: str) -> None:
-    """Check that an initializer has the type of the input whose default it is."""
-    types = {v.name: v.type.tensor_type.elem_type for v in graph.input
+    """Check that an initializer has the type and shape of the input whose default it is."""
+    types = {v.name: v.type.tensor_type for v in graph.input
              if v.type.WhichOneof("value") == "tensor_type"}
     for t in graph.initializer:
-        if types.get(t.name, t.data_type) != t.data_type:
+        if t.name not in types:
+            continue
+        if types[t.name].elem_type != t.data_type:
             raise InputError("GT1019", f"the initializer {t.name!r} has another element type than "
                                        "the input of its name", where=where)
+        dims = types[t.name].shape.dim if types[t.name].HasField("shape") else None
+        if dims is not None and (len(dims) != len(t.dims) or any(
+                d.dim_value > 0 and d.dim_value != n for d, n in zip(dims, t.dims, strict=True))):
+            raise InputError("GT1019", f"the initializer {t.name!r} has another shape than the "
+                                       "input of its name", where=where)
 
 
 def _check_nodes(rows: Sequence[Any], defined: set[str], around: _Around, rules: Rules,
@@ -156,8 +163,14 @@ def _labelled(node: Any) -> Iterator[tuple[str, Any]]:
 def _check_node(n: Any, rules: Rules, where: str) -> None:
     nodes.check_attributes(n.attribute, where, rules.parameters)
     key = (n.domain, n.op_type, getattr(n, "overload", ""))
+    if not n.op_type:
+        raise InputError("GT1017", "a node has no operator", where=where)
     if key in rules.local:
         f = rules.local[key]
+        if plain_domain(n.domain) not in rules.opsets:
+            raise InputError("GT1003", "the model does not say which version of "
+                                       f"{n.domain or 'ai.onnx'} it uses", where=where,
+                             hint=f"add opset_import for {n.domain or 'ai.onnx'}")
         if len(n.input) > len(f.input):
             raise InputError("GT1014", f"{f.name} takes {len(f.input)} inputs, {len(n.input)} "
                                        "given", where=where)

@@ -8,7 +8,7 @@ them, and forgets the rest: `detach` becomes an alias, `inference_mode` and the 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -29,7 +29,8 @@ _DETACHES = {"aten.detach", "aten.detach_", "aten.detach_copy"}
 @contextmanager
 def watched() -> Iterator[None]:
     """Within the block, calls of a user's `autograd.Function` are annotated, `inference_mode` acts
-    as `no_grad`, `x.data` as `x.detach()`, and a hook of a tensor is refused.
+    as `no_grad`, `x.data` as `x.detach()`; a hook of a tensor is refused, and a change of a
+    parameter's `requires_grad`.
 
     Gradients are on at the start of the block, also if the caller has switched them off.
     """
@@ -40,6 +41,10 @@ def watched() -> Iterator[None]:
         stack.enter_context(_replaced(inference_mode, "__exit__", _leave))
         stack.enter_context(_replaced(torch.Tensor, "register_hook", _hooked))
         stack.enter_context(_replaced(torch.Tensor, "data", property(_data, _set_data)))
+        stack.enter_context(_replaced(torch.Tensor, "requires_grad", property(
+            _REQUIRES.__get__, _set_requires)))
+        stack.enter_context(_replaced(torch.Tensor, "requires_grad_", _requires))
+        stack.enter_context(_replaced(torch.nn.Module, "requires_grad_", _all_require))
         yield
 
 
@@ -92,6 +97,36 @@ def _set_data(tensor: torch.Tensor, value: torch.Tensor) -> None:
             Unsupported("x.data = …", "capture does not see the new value"),),
             hint="use a new variable, or x.copy_(…)")
     _DATA.__set__(tensor, value)
+
+
+_REQUIRES = torch._C.TensorBase.requires_grad
+_require, _require_all = torch._C.TensorBase.requires_grad_, torch.nn.Module.requires_grad_
+
+
+def _set_requires(tensor: torch.Tensor, flag: bool) -> None:
+    if _in_model():
+        _unchanged([tensor], flag)
+    _REQUIRES.__set__(tensor, flag)
+
+
+def _requires(tensor: torch.Tensor, requires_grad: bool = True) -> torch.Tensor:
+    if _in_model():
+        _unchanged([tensor], requires_grad)
+    return _require(tensor, requires_grad)
+
+
+def _all_require(module: torch.nn.Module, requires_grad: bool = True) -> torch.nn.Module:
+    if _in_model():
+        _unchanged(module.parameters(), requires_grad)
+    return _require_all(module, requires_grad)
+
+
+def _unchanged(tensors: Iterable[torch.Tensor], flag: bool) -> None:
+    """Refuses a new `requires_grad` for a parameter: the graph has one for all of its calls."""
+    if any(isinstance(t, torch.nn.Parameter) and _REQUIRES.__get__(t) != flag for t in tensors):
+        raise UnsupportedError("GT1102", "requires_grad of a parameter changes in forward", (
+            Unsupported(f"requires_grad = {flag}", "capture does not see which calls it is for"),),
+            hint="set it before the export; in forward use p.detach() or torch.no_grad()")
 
 
 def _in_model() -> bool:
@@ -147,6 +182,8 @@ def _annotate(module: fx.GraphModule, decomposed: bool,
             continue
         name = target_name(node.target).rpartition(".")[0]
         if name in _DETACHES:
+            if name == "aten.detach_":  # which decomposing would drop; later calls read its result
+                node.target = torch.ops.aten.detach.default
             _write(node, STOPPED)
         elif name == "aten.alias" and decomposed:
             _write(node, ALIAS)

@@ -18,12 +18,19 @@ from graphtool.transforms import vjp
 @aten("embedding_dense_backward")
 def embedding_dense_backward(c: Context, grad_output: Tracer, indices: Tracer, num_weights: Any,
                              padding_idx: Any, scale_grad_by_freq: bool) -> Any:
-    """Adds each row of the gradient to the row it was read from; the padding row gets nothing."""
+    """Adds each row of the gradient to the row it was read from; the padding row gets nothing.
+
+    With `scale_grad_by_freq` it is the mean of them.
+    """
     index = c.reshape(c.cast(indices, dtypes.int64), (*indices.shape, 1))
     if isinstance(padding_idx, int) and padding_idx >= 0:
         grad_output = o.select(o.eq(index, padding_idx), c.literal(0, grad_output.dtype),
                                grad_output)
     start = c.full(c.out.shape, 0, c.out.dtype)
+    if scale_grad_by_freq:
+        counts = o.scatter(c.full((c.out.shape[0], 1), 0, c.out.dtype), index,
+                           c.full((*indices.shape, 1), 1, c.out.dtype), axes=(0,), kind="add")
+        grad_output = o.div(grad_output, o.gather(counts, index, axes=(0,)))
     return o.scatter(start, index, grad_output, axes=(0,), kind="add")
 
 

@@ -22,11 +22,17 @@ from graphtool.symbolic import Dim, product
 def embedding(c: Context, weight: Tracer, indices: Tracer, padding_idx: Any = -1,
               scale_grad_by_freq: bool = False, sparse: bool = False) -> Any:
     """embedding(table, indices); the row `padding_idx` gets no gradient."""
-    rows = o.embedding(weight, indices)
+    rows = by_frequency(o.embedding(weight, indices), scale_grad_by_freq)
     if not isinstance(padding_idx, int) or padding_idx < 0:
         return rows
     padding = o.eq(c.reshape(indices, (*indices.shape, 1)), padding_idx)
     return o.select(padding, o.stop_gradient(rows), rows)
+
+
+def by_frequency(rows: Any, scaled: bool) -> Any:
+    """Rows of a table; with `scale_grad_by_freq` their gradient is refused."""
+    why = "scale_grad_by_freq of an embedding is not supported: train with scale_grad_by_freq=False"
+    return o.unknown_gradient(rows, reason=why) if scaled else rows
 
 
 @aten("index_select")

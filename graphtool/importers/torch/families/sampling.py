@@ -12,6 +12,7 @@ from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.importers.torch.driver.context import Context, Missing, pairs
 from graphtool.importers.torch.driver.table import aten
+from graphtool.importers.torch.families.index import by_frequency
 from graphtool.ir.trace import Tracer
 from graphtool.ops.reduce import identity
 from graphtool.symbolic import Dim
@@ -87,7 +88,7 @@ def embedding_bag(c: Context, weight: Tracer, indices: Tracer, offsets: Tracer,
     starts = c.reshape(c.window(c.cast(offsets, dtypes.int64), 0, 0, bags), (1, bags))
     begun = c.cast(o.ge(c.iota((count, 1), 0), starts), dtypes.int64)
     bag = o.sub(o.reduce_sum(begun, axes=(1,)), 1)
-    rows = o.embedding(weight, indices)
+    rows = by_frequency(o.embedding(weight, indices), scale_grad_by_freq)
     if per_sample_weights is not None:
         rows = o.mul(rows, c.reshape(per_sample_weights, (count, 1)))
     start = float("-inf") if mode == 2 else 0.0

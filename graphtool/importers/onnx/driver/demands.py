@@ -1,0 +1,228 @@
+"""What the specification demands of the shapes and values of a node's inputs, though our ops do
+without it: a model that breaks a demand is invalid, also where it could be computed.
+
+A demand looks at known sizes and constants only. The operators that need no row here have ops that
+demand the same.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from graphtool.importers.onnx.driver.values import array_of, dtype_of
+from graphtool.io.weights import Array
+from graphtool.ir.trace import Tracer
+
+
+@dataclass(frozen=True)
+class Call:
+    """A node's inputs, attributes, number of outputs, and the opset version of its domain."""
+
+    inputs: Sequence[Any]
+    attrs: Mapping[str, Any]
+    outputs: int
+    opset: int
+
+    def shape(self, i: int) -> tuple[Any, ...] | None:
+        """The shape of an input; None without one."""
+        x = self.inputs[i] if i < len(self.inputs) else None
+        return tuple(x.shape) if isinstance(x, (Tracer, np.ndarray)) else None
+
+    def numbers(self, i: int) -> Array | None:
+        """The numbers of an input that is known; None if they are computed, or sizes."""
+        x = array_of(self.inputs[i]) if i < len(self.inputs) else None
+        return x if x is not None and x.dtype != object else None
+
+    def axis(self, default: int, rank: int) -> int:
+        """The attribute axis, counted from the start."""
+        return int(self.attrs.get("axis", default)) % max(rank, 1)
+
+
+Demand = Callable[[Call], str]
+DEMANDS: dict[str, list[Demand]] = {}
+
+
+def demand(*names: str) -> Callable[[Demand], Demand]:
+    """Enter a function that says what is wrong with a call of these operators, or nothing."""
+    def enter(fn: Demand) -> Demand:
+        for name in names:
+            DEMANDS.setdefault(name, []).append(fn)
+        return fn
+    return enter
+
+
+def check_demands(name: str, call: Call) -> None:
+    """Check a call of a standard operator. Raises ValueError that says what is wrong."""
+    for fn in DEMANDS.get(name, ()):
+        if wrong := fn(call):
+            raise ValueError(wrong)
+
+
+def _one(call: Call, i: int, what: str) -> str:
+    """That an input has one element."""
+    shape = call.shape(i)
+    known = shape is not None and all(isinstance(d, int) for d in shape)
+    return f"{what} must be one number, its shape is {shape}" if known and (
+        len(shape or ()) > 1 or math.prod(shape or ()) != 1) else ""
+
+
+@demand("Transpose")
+def _all_axes(call: Call) -> str:
+    perm, shape = call.attrs.get("perm"), call.shape(0)
+    return f"perm {tuple(perm)} must name all {len(shape)} axes" if perm and shape is not None \
+        and len(perm) != len(shape) else ""
+
+
+@demand("Split")
+def _a_size_for_each_output(call: Call) -> str:
+    sizes, count = call.shape(1), call.attrs.get("num_outputs", call.outputs)
+    listed = call.attrs.get("split")
+    found = len(listed) if listed else sizes[0] if sizes else count
+    return f"{found} parts are given for {call.outputs} outputs" if isinstance(found, int) and (
+        found != call.outputs) else ""
+
+
+@demand("GatherElements", "ScatterElements", "Scatter")
+def _indices_inside(call: Call) -> str:
+    x, index = call.shape(0), call.shape(1)
+    if x is None or index is None or len(x) != len(index):
+        return ""
+    axis = call.axis(0, len(x))
+    far = [a for a, (d, i) in enumerate(zip(x, index, strict=True))
+           if a != axis and isinstance(d, int) and isinstance(i, int) and i > d]
+    return f"the indices {index} reach beyond the data {x} on axis {far[0]}" if far else ""
+
+
+@demand("Gemm")
+def _a_bias_of_a_matrix(call: Call) -> str:
+    bias = call.shape(2)
+    return f"C must be a matrix, a row or a number, its shape is {bias}" if bias is not None and (
+        len(bias) > 2) else ""
+
+
+@demand("Mod")
+def _a_float_needs_fmod(call: Call) -> str:
+    floats = dtype_of(call.inputs[0]).is_float
+    return "floats need fmod=1" if floats and not call.attrs.get("fmod") and call.opset < 28 else ""
+
+
+@demand("Clip")
+def _bounds_are_numbers(call: Call) -> str:
+    return _one(call, 1, "min") or _one(call, 2, "max")
+
+
+@demand("OneHot")
+def _two_values(call: Call) -> str:
+    shape = call.shape(2)
+    return f"values must be off and on, their shape is {shape}" if shape is not None and (
+        len(shape) != 1 or (isinstance(shape[0], int) and shape[0] != 2)) else _one(
+            call, 1, "the depth")
+
+
+@demand("TopK")
+def _one_k(call: Call) -> str:
+    return _one(call, 1, "k")
+
+
+@demand("EyeLike")
+def _a_matrix(call: Call) -> str:
+    shape = call.shape(0)
+    return f"the input must be a matrix, its shape is {shape}" if shape and len(shape) != 2 else ""
+
+
+@demand("Einsum")
+def _letters(call: Call) -> str:
+    text = call.attrs.get("equation", "")
+    wrong = re.sub(r"[A-Za-z,\s]|\.\.\.|->", "", text)
+    return f"the equation {text!r} has {wrong[0]!r}" if wrong else ""
+
+
+@demand("Pad")
+def _pads(call: Call) -> str:
+    axes, pads, shape = call.numbers(3), call.numbers(1), call.shape(0)
+    if axes is not None and shape is not None and len({int(a) % max(len(shape), 1)
+                                                      for a in axes.ravel()}) < axes.size:
+        return f"an axis is named twice: {axes.tolist()}"
+    if pads is None or shape is None or (axes is None and pads.size != 2 * len(shape)):
+        return ""
+    at = range(len(shape)) if axes is None else [int(a) for a in axes.ravel()]
+    half = pads.size // 2
+    short = [a for a, lo, hi in zip(at, pads[:half], pads[half:], strict=False)
+             if isinstance(shape[a], int) and shape[a] + int(lo) + int(hi) < 0]
+    return f"axis {short[0]} would have a negative size" if short else ""
+
+
+@demand("LRN")
+def _a_size(call: Call) -> str:
+    return "size must be 1 or more" if call.attrs.get("size", 1) < 1 else ""
+
+
+@demand("AveragePool", "MaxPool", "LpPool")
+def _pads_of_pools(call: Call) -> str:
+    return "pads cannot be negative" if any(p < 0 for p in call.attrs.get("pads") or ()) else ""
+
+
+@demand("ConvTranspose")
+def _output_padding(call: Call) -> str:
+    extra = call.attrs.get("output_padding") or ()
+    strides, dilations = (call.attrs.get(n) or (1,) * len(extra) for n in ("strides", "dilations"))
+    wrong = any(e < 0 or e >= max(s, d) for e, s, d in zip(extra, strides, dilations, strict=False))
+    return f"output_padding {tuple(extra)} must be 0 or more, and less than the stride or the " \
+           "dilation" if wrong else ""
+
+
+@demand("QuantizeLinear", "DequantizeLinear")
+def _blocks(call: Call) -> str:
+    block, x, scale = call.attrs.get("block_size", 0), call.shape(0), call.shape(1)
+    if not block or x is None or scale is None:
+        return ""
+    axis = call.axis(1, len(x))
+    want = tuple(-(-d // block) if a == axis and isinstance(d, int) else d
+                 for a, d in enumerate(x))
+    apart = len(want) != len(scale) or any(
+        isinstance(d, int) and isinstance(s, int) and d != s
+        for d, s in zip(want, scale, strict=True))
+    return f"blocks of {block} need scales of shape {want}, theirs is {scale}" if apart else ""
+
+
+@demand("Resize", "Upsample")
+def _positive_scales(call: Call) -> str:
+    at = 2 if len(call.inputs) > 2 else 1
+    scales = call.numbers(at) if len(call.inputs) > 1 else np.asarray(
+        call.attrs.get("scales", ()), np.float64)
+    return f"scales must be above 0: {scales.tolist()}" if scales is not None and (
+        scales.size and not (scales > 0).all()) else ""
+
+
+@demand("Scan")
+def _directions(call: Call) -> str:
+    given = [d for n in ("scan_input_directions", "scan_output_directions", "directions")
+             for d in call.attrs.get(n) or ()]
+    wrong = [d for d in given if d not in (0, 1)]
+    return f"a direction is 0 or 1, not {wrong[0]}" if wrong else ""
+
+
+@demand("DFT")
+def _real_or_complex(call: Call) -> str:
+    shape = call.shape(0)
+    last = shape[-1] if shape else None
+    if isinstance(last, int) and last not in (1, 2):
+        return f"the last axis holds 1 (real) or 2 numbers (complex), not {last}"
+    one = call.attrs.get("onesided") and not call.attrs.get("inverse")
+    return "a one-sided transform needs real numbers" if one and last == 2 else ""
+
+
+@demand("NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss")
+def _a_weight_for_each_class(call: Call) -> str:
+    x, weight = call.shape(0), call.shape(2)
+    if x is None or weight is None or len(x) < 2:
+        return ""
+    wrong = len(weight) != 1 or (isinstance(x[1], int) and isinstance(weight[0], int)
+                                 and x[1] != weight[0])
+    return f"{x[1]} classes need {x[1]} weights, their shape is {weight}" if wrong else ""
