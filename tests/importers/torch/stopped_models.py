@@ -25,6 +25,13 @@ class Detach(Base):
         return self.a(x).detach()
 
 
+class DetachInPlace(Base):
+    def target(self, x: torch.Tensor) -> Any:
+        t = self.a(x)
+        t.detach_()
+        return t
+
+
 class NoGrad(Base):
     def target(self, x: torch.Tensor) -> Any:
         with torch.no_grad():
@@ -213,6 +220,26 @@ class WriteThroughDetach(Base):
         return (y ** 2).sum()
 
 
+class Toggled(Base):
+    def forward(self, x: torch.Tensor) -> Any:
+        self.a.requires_grad_(False)
+        y = self.a(x)
+        self.a.requires_grad_(True)
+        return ((self.a(x) - y) ** 2).sum()
+
+
+class ToggledWeight(Base):
+    def forward(self, x: torch.Tensor) -> Any:
+        self.a.weight.requires_grad_(False)
+        return (self.a(x) ** 2).sum()
+
+
+class SetWeight(Base):
+    def forward(self, x: torch.Tensor) -> Any:
+        self.a.weight.requires_grad = False
+        return (self.a(x) ** 2).sum()
+
+
 class Backward(Base):
     def forward(self, x: torch.Tensor) -> Any:
         y = self.a(x).sum()
@@ -220,10 +247,11 @@ class Backward(Base):
         return y
 
 
-STOPPED = (Detach, NoGrad, SetGradEnabled, InferenceMode, Decorated, Data, DataOfParameter,
-           EnabledInside, View, StraightThrough, Frozen, Shared)
+STOPPED = (Detach, DetachInPlace, NoGrad, SetGradEnabled, InferenceMode, Decorated, Data,
+           DataOfParameter, EnabledInside, View, StraightThrough, Frozen, Shared)
 INSIDE = (Penalty, CopyBesideOriginal, SecondDerivative, NotKept, StepInside, OfFunction)
-REFUSED = (Hook, InPlace, ClippedWeights, WriteThroughDetach, Backward)
+REFUSED = (Hook, InPlace, ClippedWeights, WriteThroughDetach, Toggled, ToggledWeight, SetWeight,
+           Backward)
 
 
 # ---- layers and losses whose gradients have a rule of their own ----------------------------
@@ -235,6 +263,15 @@ class PaddedEmbedding(Base):
 
     def forward(self, x: torch.Tensor) -> Any:
         return ((self.e(torch.tensor([[1, 2], [2, 0]])) + 1) ** 2).sum() + self.a(x).sum()
+
+
+class CountedEmbedding(Base):
+    def __init__(self) -> None:
+        super().__init__()
+        self.e = nn.Embedding(5, 3, scale_grad_by_freq=True)
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return (self.e(torch.tensor([1, 2, 2])) ** 2).sum() + self.a(x).sum()
 
 
 class CertainProbabilities(Base):

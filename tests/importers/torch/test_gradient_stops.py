@@ -104,6 +104,16 @@ def test_a_backward_of_its_own_is_fine_in_inference(capture: str) -> None:
     assert "Sign" in error.value.items[0].reason
 
 
+@pytest.mark.parametrize("capture", ["export", "fx"])
+def test_gradients_scaled_by_counts_are_refused(capture: str) -> None:
+    model, x = built(models.CountedEmbedding)
+    module = import_torch(model, (x,), capture=capture)
+    y, = interp.run(module, {module.graph.inputs[0].hint: x.numpy()}).values()
+    assert_close(y, model(x).detach().numpy(), [x.numpy()], tolerance=1e-12)
+    with pytest.raises(UnsupportedError, match="scale_grad_by_freq"):
+        gradients(module, x.numpy())
+
+
 def test_a_module_with_a_backward_hook_is_not_differentiated() -> None:
     model, x = built(models.Base)
     model.a.register_full_backward_hook(lambda *_: None)
