@@ -63,6 +63,14 @@ def test_functions_that_multiply() -> None:
     assert len(import_model(doubling(6)).graph.nodes) == 32
 
 
+def test_one_node_that_becomes_many() -> None:
+    proto = model(["s = SplitToSequence(x)", "n = SequenceLength(s)"], ["x f32 5000"], ["n i64"])
+    with pytest.raises(InputError, match="more than 4000 nodes") as caught:
+        import_model(proto, limits=Limits(nodes=1000))
+    assert caught.value.code == "GT1022" and "--limit nodes" in caught.value.hint
+    import_model(proto, limits=Limits(nodes=2000))
+
+
 @pytest.mark.parametrize("op", ["Concat", "Range", "Expand", "Tile", "ConstantOfShape"])
 def test_arrays_out_of_all_proportion(op: str, tmp_path: Path,
                                       capsys: pytest.CaptureFixture[str]) -> None:

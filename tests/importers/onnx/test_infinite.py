@@ -69,3 +69,18 @@ def test_slopes_matter_below_0_only(given: str) -> None:
         want = np.where(wide < 0, SLOPES * wide, wide)
     np.testing.assert_array_equal(interp.run(checked(proto), feed)["y"], want)
     agree(proto, {**feed, "x": np.where(np.isfinite(wide), wide, np.float32(1))})
+
+
+@pytest.mark.parametrize("mode", ["border", "reflection"])
+def test_a_neighbour_outside_the_image_is_not_read(mode: str) -> None:
+    """At the last pixel the one behind it has weight 0, as in torch: 0 · ∞ is not added."""
+    torch = pytest.importorskip("torch")
+    x = random(1, 1, 4, 4)
+    x[0, 0, 3, 3] = np.inf
+    grid = np.array([[[[0.75, 0.75], [1.0, 1.0], [0.75, -0.25]]]], np.float32)
+    proto = model([node("y = GridSample(x, g)", padding_mode=mode)],
+                  ["x f32 1 1 4 4", "g f32 1 1 3 2"], ["y f32 ? ? ? ?"], opset=16)
+    want = torch.nn.functional.grid_sample(torch.from_numpy(x), torch.from_numpy(grid),
+                                           padding_mode=mode, align_corners=False)
+    got = interp.run(checked(proto), {"x": x, "g": grid})["y"]
+    np.testing.assert_allclose(got, want.numpy(), rtol=1e-5)

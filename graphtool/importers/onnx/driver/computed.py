@@ -10,6 +10,7 @@ from typing import Any
 
 from graphtool import dtypes
 from graphtool import ops as o
+from graphtool.errors import InputError
 from graphtool.importers.assumptions import Assuming
 from graphtool.importers.onnx.driver.inputs import Inputs
 from graphtool.importers.onnx.driver.value_ranges import most_of
@@ -18,16 +19,29 @@ from graphtool.ir.trace import Tracer
 from graphtool.symbolic import Dim, bounds, product, symbol
 
 _LONGEST = 40  # letters of a value's name in its size's
+EACH = 4  # so many nodes of the graph are allowed for each that the model may have
 _DEPTH = 16  # nodes that are looked through
 
 
 class Recorder(Assuming):
-    """A builder that knows the model's symbols, and which computed integers are already sizes."""
+    """A builder that knows the model's symbols, and which computed integers are already sizes.
 
-    def __init__(self, symbols: Inputs, inside: bool = False) -> None:
+    `most` is how many nodes it takes: one node of the model may become millions.
+    """
+
+    def __init__(self, symbols: Inputs, inside: bool = False, most: int | None = None) -> None:
         super().__init__(symbols.found, inside)
+        self.most = most
         self.symbols = symbols
         self.bound: dict[tuple[Value, int], Dim] = {}
+
+    def add(self, node: Node) -> None:
+        """Append a node. Raises InputError GT1022 if it is one too many."""
+        if self.most is not None and len(self.nodes) >= self.most:
+            raise InputError("GT1022", f"the graph has more than {self.most} nodes",
+                             where=self.where, hint="if that is meant: --limit nodes=NUMBER, "
+                                                    f"which allows {EACH} for each")
+        super().add(node)
 
     def fresh_stem(self) -> str:
         """The start of the name of a symbol for the node being built."""

@@ -15,7 +15,7 @@ from graphtool.errors import Unsupported
 from graphtool.importers.assumptions import Bounds, Facts, Found
 from graphtool.importers.limits import Limits
 from graphtool.importers.onnx.driver import reader
-from graphtool.importers.onnx.driver.computed import Recorder
+from graphtool.importers.onnx.driver.computed import EACH, Recorder
 from graphtool.importers.onnx.driver.inputs import Inputs, Parts, declared_shapes
 from graphtool.importers.onnx.driver.places import Places
 from graphtool.importers.onnx.driver.registry import Refused
@@ -50,7 +50,7 @@ class Session(ABC):
         self.places = Places()
         self.found = Found(facts or Facts.given(dynamic))
         self.inputs = Inputs(dynamic, self.found)
-        self.builder: Builder = Recorder(self.inputs)
+        self.builder: Builder = Recorder(self.inputs, most=EACH * self.limits.nodes)
         self.declared = declared_shapes(model.graph)
         self.seed: Tracer | None = None  # the state of the random ops, once there is one
         self.state: Any = None

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from graphtool.importers import captures
-from graphtool.importers.onnx.driver.computed import Recorder
+from graphtool.importers.onnx.driver.computed import EACH, Recorder
 from graphtool.importers.onnx.driver.registry import Refused
 from graphtool.importers.onnx.driver.values import Known
 from graphtool.importers.onnx.families.sequence_rows import Rows
@@ -76,7 +76,7 @@ def region(ctx: Context, graph: Any, types: Sequence[TensorType], label: str,
     tensors. Raises Refused if a result is not a tensor or if it draws random numbers.
     """
     importer = ctx.importer
-    builder = Recorder(importer.inputs, inside=True)
+    builder = Recorder(importer.inputs, True, EACH * importer.limits.nodes)
     captures = Captures(ctx.frame.env, builder)
     names = [v.name for v in graph.input] if len(types) == len(graph.input) else [""] * len(types)
     inputs = [builder.input(t, name) for t, name in zip(types, names, strict=True)]
