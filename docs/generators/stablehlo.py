@@ -12,7 +12,7 @@ from docs.generators.markdown import code, table, whole
 from graphtool.importers.stablehlo import HANDLERS, families
 from graphtool.importers.stablehlo.driver.convert import FLAT, PASSES
 from graphtool.importers.stablehlo.driver.parts import PAIRED
-from graphtool.importers.stablehlo.families.composite import ROWS, TARGETS
+from graphtool.importers.stablehlo.families.composite import REASONS, ROWS, TARGETS
 from graphtool.importers.stablehlo.families.compound import OUTSIDE
 
 
@@ -23,6 +23,7 @@ def page() -> str:
              or n.startswith(("check.", "chlo.broadcast_")) else "no")
             for n in names if n.removeprefix("stablehlo.") not in OUTSIDE]
     never = [(code(f"stablehlo.{n}"), why) for n, why in sorted(OUTSIDE.items())]
+    never += [(code(f"stablehlo.custom_call @{n}"), why) for n, why in sorted(REASONS.items())]
     return whole("Operations of StableHLO", (
         "What `graphtool import` makes of each operation of StableHLO and CHLO, for the evaluator "
         "and for C alike: a graph has one meaning in both. Quantised operands are taken by every "

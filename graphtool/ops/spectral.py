@@ -1,20 +1,15 @@
 """Eigenvectors of symmetric matrices, and singular vectors, by Jacobi's rotations.
 
-Each round rotates half as many pairs of rows as there are rows, all at once. In one sweep every row
-is paired once with every other row, as in a round-robin tournament. The number of sweeps is fixed
-and grows with the logarithm of the size. General matrices, whose eigenvalues are complex, are not
-supported here.
+General matrices, whose eigenvalues are complex, are not supported here.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-import ml_dtypes
-
 from graphtool import ops as o
 from graphtool.ir.graph import TensorType
-from graphtool.ops.common import composite, filled, need
+from graphtool.ops.common import composite, filled
 from graphtool.ops.matrices import (
     as_tuple,
     axis_indices,
@@ -27,91 +22,25 @@ from graphtool.ops.matrices import (
     swap_last_axes,
     triangle,
 )
-
-_SWEEPS = 6  # plus one for each doubling of the size: convergence is quadratic once it begins
-
-
-def _rounds(n: int) -> int:
-    """The rounds of all sweeps over n rows (n is even)."""
-    return (_SWEEPS + n.bit_length()) * (n - 1)
-
-
-def _pieces(x: Any, axis: int, *bounds: tuple[int, int]) -> list[Any]:
-    def piece(start: int, limit: int) -> Any:
-        return o.slice(x, start=tuple(start if i == axis else 0 for i in range(x.ndim)),
-                       limit=tuple(limit if i == axis else d for i, d in enumerate(x.shape)),
-                       strides=(1,) * x.ndim)
-    return [piece(*b) for b in bounds]
-
-
-def _halves(x: Any, axis: int) -> list[Any]:
-    n = x.shape[axis]
-    return _pieces(x, axis, (0, n // 2), (n // 2, n))
-
-
-def _paired(top: Any, bottom: Any, axis: int) -> Any:
-    """Both halves in the order of the next round: all rows but the first move on by one in a
-    ring."""
-    h = top.shape[axis]
-    if h == 1:
-        return o.concat(top, bottom, axis=axis)
-    first, middle, last = _pieces(top, axis, (0, 1), (1, h - 1), (h - 1, h))
-    second, rest = _pieces(bottom, axis, (0, 1), (1, h))
-    return o.concat(first, second, *([middle] if h > 2 else []), rest, last, axis=axis)
-
-
-def _rotated(x: Any, rotation: tuple[Any, Any], axis: int) -> Any:
-    """p, q → c·p − s·q, s·p + c·q for the pairs of rows or columns, in the order of the next
-    round."""
-    (top, bottom), (c, s) = _halves(x, axis), rotation
-    return _paired(c * top - s * bottom, s * top + c * bottom, axis)
-
-
-def _rotation(p: Any, q: Any, between: Any) -> tuple[Any, Any]:
-    """(c, s) of the rotation by at most 45° that takes ((p, x), (x, q)) to a diagonal matrix.
-
-    An x so small that it is rounding error beside p and q is not rotated: such rotations would add
-    up over the sweeps.
-    """
-    noise = 0.5 * float(ml_dtypes.finfo(p.dtype.numpy).eps)
-    none = o.le(o.abs(between), o.sqrt(o.abs(p)) * o.sqrt(o.abs(q)) * noise)
-    ratio = (q - p) / (o.select(none, 1.0, between) * 2.0)
-    tan = 1.0 / (o.abs(ratio) + o.sqrt(ratio * ratio + 1.0))
-    tan = o.select(none, 0.0, o.select(o.lt(ratio, 0.0), -tan, tan))
-    c = 1.0 / o.sqrt(tan * tan + 1.0)
-    return c, tan * c
-
-
-def _even(x: Any, axes: tuple[int, ...]) -> Any:
-    """x with one more line of zeros along the axes if their size is odd and cannot be paired."""
-    for axis in axes:
-        if x.shape[axis] % 2:
-            shape = tuple(1 if i == axis else d for i, d in enumerate(x.shape))
-            x = o.concat(x, filled(x, 0.0, shape), axis=axis)
-    return x
-
-
-def _ordered(keys: Any, vectors: Any, count: int, descending: bool) -> tuple[Any, Any]:
-    """The first `count` keys [b, n, 1] in order, and the rows of `vectors` that belong to them."""
-    _, order = o.sort(keys, axis=1, descending=descending)
-    (order,) = _pieces(order, 1, (0, count))
-    return (o.gather(keys, order, axes=(1,), batch=1), o.gather(vectors, order, axes=(1,),
-                                                                batch=1))
-
-
-def _sized(a: TensorType) -> tuple[int, int]:
-    m, n = a.shape[-2:]
-    need(isinstance(m, int) and isinstance(n, int),
-         f"the size of the matrix must be a known number, got {a}")
-    assert isinstance(m, int) and isinstance(n, int)
-    return m, n
-
+from graphtool.ops.rotations import (
+    behind,
+    diagonal,
+    even,
+    halves,
+    known_sizes,
+    ordered,
+    pieces,
+    rotated,
+    rotation,
+    rounds,
+    row_lengths,
+)
 
 # ---- symmetric matrices ------------------------------------------------------------------------
 
 def _eigh_types(a: TensorType) -> tuple[TensorType, TensorType]:
     need_matrix(a)
-    _sized(a)
+    known_sizes(a)
     return TensorType(a.dtype, a.shape[:-1]), a
 
 
@@ -138,51 +67,31 @@ def eigh(a: Any) -> Any:
     """(w, V) with a·V = V·diag(w), w ascending. Only the lower half of a is read."""
     if is_empty(a):
         return blank(a, _eigh_types(a.type))
-    n, _ = _sized(a.type)
-    x = _even(flat(triangle(a, True) + swap_last_axes(triangle(a, True, -1))), (1, 2))
+    n, _ = known_sizes(a.type)
+    x = even(flat(triangle(a, True) + swap_last_axes(triangle(a, True, -1))), (1, 2))
     size, b = x.shape[1], x.shape[0]
 
     def step(x: Any, vectors: Any, _: Any) -> Any:
-        p, q = _halves(_diagonal(x), 1)
-        _, corner = _halves(_halves(x, 1)[0], 2)
-        rotation = _rotation(p, q, _diagonal(corner))
-        c, s = (o.reshape(t, shape=(b, 1, size // 2)) for t in rotation)
-        return (_rotated(_rotated(x, rotation, 1), (c, s), 2),
-                _rotated(vectors, rotation, 1))
-    _, vectors = scanned(step, _rounds(size), (x, identity(x, size, (b,))))
-    vectors = vectors / _length(vectors)
+        p, q = halves(diagonal(x), 1)
+        _, corner = halves(halves(x, 1)[0], 2)
+        turn = rotation(p, q, diagonal(corner))
+        c, s = (o.reshape(t, shape=(b, 1, size // 2)) for t in turn)
+        return (rotated(rotated(x, turn, 1), (c, s), 2),
+                rotated(vectors, turn, 1))
+    _, vectors = scanned(step, rounds(size), (x, identity(x, size, (b,))))
+    vectors = vectors / row_lengths(vectors)
     # closer to the eigenvalues than the diagonal after all rotations
     w = o.reduce_sum(o.matmul(vectors, x) * vectors, axes=(2,))
-    w, vectors = _ordered(_behind(w, vectors, n, float("inf")), vectors, n, False)
-    (vectors,) = _pieces(vectors, 2, (0, n))
+    w, vectors = ordered(behind(w, vectors, n, float("inf")), n, False, vectors)
+    (vectors,) = pieces(vectors, 2, (0, n))
     return o.reshape(w, shape=a.shape[:-1]), o.reshape(swap_last_axes(vectors), shape=a.shape)
-
-
-def _length(rows: Any) -> Any:
-    """The length of each row: many rotations have kept it near 1, not at 1."""
-    return o.sqrt(o.reduce_sum(rows * rows, axes=(2,)))
-
-
-def _diagonal(x: Any) -> Any:
-    """The diagonal, [b, n, 1]."""
-    own = o.eq(axis_indices(x, (1, x.shape[1], 1), 1), axis_indices(x, (1, 1, x.shape[2]), 2))
-    return o.reduce_sum(o.select(own, x, 0.0), axes=(2,))
-
-
-def _behind(keys: Any, vectors: Any, n: int, last: float) -> Any:
-    """The keys, where the one of the line that `_even` added is replaced by `last`, so that it
-    is sorted last."""
-    if vectors.shape[1] == n:
-        return keys
-    (place,) = _pieces(vectors, 2, (n, n + 1))
-    return o.select(o.ne(place, 0.0), last, keys)
 
 
 # ---- singular values ---------------------------------------------------------------------------
 
 def _svd_types(a: TensorType, *, full: bool = False) -> tuple[TensorType, ...]:
     need_matrix(a, square=False)
-    (m, n), lead = _sized(a), a.shape[:-2]
+    (m, n), lead = known_sizes(a), a.shape[:-2]
     k = min(m, n)
     return (TensorType(a.dtype, (*lead, m, m if full else k)), TensorType(a.dtype, (*lead, k)),
             TensorType(a.dtype, (*lead, n if full else k, n)))
@@ -192,10 +101,10 @@ def _svd_vjp(g: Any, y: Any, a: Any, *, full: bool) -> tuple[Any]:
     # ā = U·(X_U·S + S·X_V + diag(ḡ_s))·Vᵀ, X = (Zᵀ·ḡ − ḡᵀ·Z) / (s_j² − s_i²) for Z = U, V, plus the
     # parts of ḡ_U, ḡ_V outside of U and V, divided by s. Vectors that complete a basis have no
     # gradient.
-    (m, n), axis = _sized(a.type), a.ndim - 1
+    (m, n), axis = known_sizes(a.type), a.ndim - 1
     k = min(m, n)
     gs, s = g[1], o.reshape(y[1], shape=(*y[1].shape[:-1], 1, k))
-    (u,), (v,) = _pieces(y[0], axis, (0, k)), _pieces(swap_last_axes(y[2]), axis, (0, k))
+    (u,), (v,) = pieces(y[0], axis, (0, k)), pieces(swap_last_axes(y[2]), axis, (0, k))
     by_gap = _inverse(s * s - swap_last_axes(s * s), k)
     inner = filled(a, 0.0, (*a.shape[:-2], k, k)) if gs is None else (
         identity(a, k) * o.reshape(gs, shape=s.shape))
@@ -203,7 +112,7 @@ def _svd_vjp(g: Any, y: Any, a: Any, *, full: bool) -> tuple[Any]:
     for z, gz, side in ((u, g[0], 0), (v, None if g[2] is None else swap_last_axes(g[2]), 1)):
         if gz is None:
             continue
-        (gz,) = _pieces(gz, axis, (0, k))
+        (gz,) = pieces(gz, axis, (0, k))
         along = o.matmul(z, gz, transpose_a=True)
         x = (along - swap_last_axes(along)) * by_gap
         inner = inner + (swap_last_axes(s) * x if side else x * s)
@@ -222,7 +131,7 @@ def svd(a: Any, *, full: bool = False) -> Any:
     """(U, s, Vᵀ) with U·diag(s)·Vᵀ = a, s descending; `full` makes U and V square."""
     if is_empty(a):
         return _svd_of_nothing(a, full)
-    (m, n), lead = _sized(a.type), a.shape[:-2]
+    (m, n), lead = known_sizes(a.type), a.shape[:-2]
     tall, long, short = (a, m, n) if m >= n else (swap_last_axes(a), n, m)
     scale, parts, right = _orthogonal(flat(tall), short)
     lengths = o.sqrt(o.reduce_sum(parts * parts, axes=(2,)))
@@ -237,21 +146,21 @@ def _orthogonal(a: Any, n: int) -> tuple[Any, Any, Any]:
     """(scale, rows, Vᵀ): the rows are orthogonal, the columns of a·V/scale, the longest first."""
     most = o.reduce_max(o.abs(a), axes=(1, 2))
     scale = o.select(o.eq(most, 0.0), 1.0, most)
-    rows = _even(swap_last_axes(a / scale), (1,))
+    rows = even(swap_last_axes(a / scale), (1,))
     b, size, m = rows.shape
 
     def step(x: Any, _: Any) -> Any:
-        (columns,) = _pieces(x, 2, (0, m))
-        p, q = _halves(columns, 1)
+        (columns,) = pieces(x, 2, (0, m))
+        p, q = halves(columns, 1)
         sums = [o.reduce_sum(s * t, axes=(2,)) for s, t in ((p, p), (q, q), (p, q))]
-        return (_rotated(x, _rotation(*sums), 1),)
+        return (rotated(x, rotation(*sums), 1),)
     both = o.concat(rows, identity(a, size, (b,)), axis=2)
-    (both,) = as_tuple(scanned(step, _rounds(size), (both,)))
-    rows, vectors = _pieces(both, 2, (0, m), (m, m + size))
-    both = both / _length(vectors)
-    keys = _behind(o.reduce_sum(rows * rows, axes=(2,)), vectors, n, -1.0)
-    _, both = _ordered(keys, both, n, True)
-    rows, vectors = _pieces(both, 2, (0, m), (m, m + n))
+    (both,) = as_tuple(scanned(step, rounds(size), (both,)))
+    rows, vectors = pieces(both, 2, (0, m), (m, m + size))
+    both = both / row_lengths(vectors)
+    keys = behind(o.reduce_sum(rows * rows, axes=(2,)), vectors, n, -1.0)
+    _, both = ordered(keys, n, True, both)
+    rows, vectors = pieces(both, 2, (0, m), (m, m + n))
     return scale, rows, vectors
 
 
@@ -261,8 +170,8 @@ def _completed(x: Any, count: int) -> Any:
     packed, tau = o.householder(x)
     b, m, n = x.shape
     basis = o.reflect(packed, tau, _first_columns(x, m, count))
-    negative = o.reshape(o.lt(_diagonal(packed), 0.0), shape=(b, 1, packed.shape[1]))
-    (negative,) = _pieces(negative, 2, (0, n))
+    negative = o.reshape(o.lt(diagonal(packed), 0.0), shape=(b, 1, packed.shape[1]))
+    (negative,) = pieces(negative, 2, (0, n))
     sign = o.select(negative, filled(x, -1.0, (b, 1, n)), filled(x, 1.0, (b, 1, n)))
     return basis * (sign if count == n else o.concat(sign, filled(x, 1.0, (b, 1, count - n)),
                                                      axis=2))

@@ -32,6 +32,7 @@ from graphtool.importers.stablehlo.families import (  # noqa: F401  (each fills 
     elementwise,
     former,
     index,
+    lapack,
     linalg,
     movement,
     order,

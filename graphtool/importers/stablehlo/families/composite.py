@@ -149,7 +149,7 @@ def custom_call(ctx: Context, *xs: Any, call_target_name: str, backend_config: A
     """Code outside of the program; only what marks a value, or is linear algebra, has a meaning."""
     found = TARGETS.get(str(call_target_name))
     if found is None:
-        raise Refused("custom calls are not supported: this is code outside of the program")
+        raise Refused(REASONS.get(str(call_target_name), _OUTSIDE))
     return found(ctx, *xs)
 
 
@@ -192,3 +192,8 @@ def _same(ctx: Context, *xs: Any) -> list[Any]:
 TARGETS: dict[str, Callable[..., Any]] = {
     "ApproxTopK": _approx_top_k, "shape_assertion": _assertion, "Sharding": _same,
     "annotate_device_placement": _same, "LayoutConstraint": _same}
+
+_OUTSIDE = "custom calls are not supported: this is code outside of the program"
+_PYTHON = "a callback is code of Python, which the program does not contain"
+REASONS = {"xla_python_cpu_callback": _PYTHON, "xla_ffi_python_cpu_callback": _PYTHON}
+"""Why calls that JAX makes are not supported."""
