@@ -8,7 +8,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from graphtool.errors import CompilerError
-from graphtool.native.compiler import Compiler, supports
+from graphtool.native.compiler import Compiler
+from graphtool.native.probes import supports
 
 
 def linking(compiler: Compiler, sources: Container[str]) -> Compiler:

@@ -9,21 +9,18 @@ import shlex
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from graphtool.errors import CompilerError
 from graphtool.native import cache
+from graphtool.native.probes import TEXT, supports, version_of
 from graphtool.processors import cpu_flags
 from graphtool.target import TABLE, Target
 
 TIMEOUT = 600  # seconds for one file
-TEXT: dict[str, Any] = {"encoding": "utf-8", "errors": "replace"}  # a compiler may print any bytes
 # what an object, library or program begins with: ELF, Mach-O, Windows, WebAssembly, LLVM, archives
 MADE = (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xce\xfa\xed\xfe", b"\xca\xfe\xba\xbe", b"MZ",
         b"d\x86", b"d\xaa", b"\0asm", b"BC\xc0\xde", b"!<arch>")
@@ -260,51 +257,6 @@ def _words(command: str, where: str) -> tuple[str, ...]:
     if not words or "\0" in command:
         raise CompilerError("GT2127", f"{command!r} is no command", where=where)
     return words
-
-
-@lru_cache(maxsize=32)
-def version_of(command: tuple[str, ...]) -> str | None:
-    """The first line of `--version`; None where the command cannot be run."""
-    try:
-        done = subprocess.run([*command, "--version"], capture_output=True, timeout=30,
-                              **TEXT)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout.splitlines()[0] if done.returncode == 0 and done.stdout else None
-
-
-_PROBE = """
-#ifdef GT_MPI
-#include <mpi.h>
-int size(void) { int n; return MPI_Comm_size(MPI_COMM_WORLD, &n) ? 0 : n; }
-#endif
-#ifdef _OPENMP
-#include <omp.h>
-int main(void) { return omp_get_max_threads() < 0; }
-#else
-int main(void) { return 0; }
-#endif
-"""
-
-
-@lru_cache(maxsize=64)
-def supports(command: tuple[str, ...], *flags: str, libraries: tuple[str, ...] = ()) -> bool:
-    """Whether a trivial program compiles with the flags, OpenMP's header included, and links.
-
-    With `libraries` it is linked with these only, not with the libraries that the flags imply.
-    """
-    with tempfile.TemporaryDirectory(prefix="graphtool-") as folder:
-        made = f"{folder}/probe"
-        try:
-            done = subprocess.run([*command, *flags, *(("-c",) if libraries else ()), "-x", "c",
-                                   "-", "-o", made], input=_PROBE, capture_output=True,
-                                  timeout=120, **TEXT)
-            if libraries and done.returncode == 0:
-                done = subprocess.run([*command, made, *libraries, "-o", f"{made}.exe"],
-                                      capture_output=True, timeout=120, **TEXT)
-        except (OSError, subprocess.TimeoutExpired):
-            return False
-        return done.returncode == 0
 
 
 def _run(command: list[str], cwd: Path | None) -> subprocess.CompletedProcess[str]:

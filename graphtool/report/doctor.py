@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import msgspec
 
 from graphtool import target
-from graphtool.native import cache, compiler
+from graphtool.native import cache, compiler, probes
 from graphtool.processors import cores, cpu_flags, model, tiles_allowed
 from graphtool.report import machine
 from graphtool.report.findings import Finding, Outcome, outcome
@@ -66,11 +66,11 @@ def _features() -> str:
 
 def _compiler_checks() -> list[Check]:
     for command in compiler.candidates(None):
-        version = compiler.version_of(command)
+        version = probes.version_of(command)
         if version is None:
             continue
-        works = compiler.supports(command, "-O2")
-        openmp = works and compiler.supports(command, "-fopenmp")
+        works = probes.compiles(command, "-O2")
+        openmp = works and probes.compiles(command, "-fopenmp")
         return [Check("compiler", f"{' '.join(command)}: {version}", works),
                 Check("openmp", "yes" if openmp else "no: built code runs on one thread", openmp)]
     return [Check("compiler", "none: set $CC, or install gcc, clang or the extra `zig`", False)]
@@ -78,7 +78,7 @@ def _compiler_checks() -> list[Check]:
 
 def _mpi() -> Check:
     for command in compiler.mpi_candidates():
-        if compiler.supports(command, "-DGT_MPI"):
+        if probes.compiles(command, "-DGT_MPI"):
             return Check("mpi", " ".join(command))
     return Check("mpi", "none: training with several processes wants the extra `mpi`")
 

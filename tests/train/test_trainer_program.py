@@ -20,7 +20,7 @@ from graphtool import ops as o
 from graphtool.cli.faults import run as cli
 from graphtool.ir.graph import Graph, Module, TensorType
 from graphtool.ir.trace import Builder, Tracer
-from graphtool.native.compiler import supports
+from graphtool.native.probes import supports
 from graphtool.native.training import build_training
 from graphtool.symbolic import Symbol, symbol
 from graphtool.train import checkpoint

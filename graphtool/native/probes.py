@@ -1,0 +1,81 @@
+"""What a C compiler can do: its version, and whether a trivial program compiles with some flags.
+
+That a compiler supports its own flags is remembered in the object cache, so that a build does not
+ask again; what it lacks may be installed later, and libraries may go, so these are asked each time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import tempfile
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from graphtool.native import cache
+
+TEXT: dict[str, Any] = {"encoding": "utf-8", "errors": "replace"}  # a compiler may print any bytes
+_PROGRAM = """
+#ifdef GT_MPI
+#include <mpi.h>
+int size(void) { int n; return MPI_Comm_size(MPI_COMM_WORLD, &n) ? 0 : n; }
+#endif
+#ifdef _OPENMP
+#include <omp.h>
+int main(void) { return omp_get_max_threads() < 0; }
+#else
+int main(void) { return 0; }
+#endif
+"""
+_OTHERS = ("-DGT_MPI", "-static")  # flags that need a library which is not the compiler's
+
+
+@lru_cache(maxsize=32)
+def version_of(command: tuple[str, ...]) -> str | None:
+    """The first line of `--version`; None where the command cannot be run."""
+    try:
+        done = subprocess.run([*command, "--version"], capture_output=True, timeout=30,
+                              **TEXT)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.splitlines()[0] if done.returncode == 0 and done.stdout else None
+
+
+@lru_cache(maxsize=64)
+def supports(command: tuple[str, ...], *flags: str, libraries: tuple[str, ...] = ()) -> bool:
+    """Whether `compiles` is true; a compiler of this name and version that once supported flags of
+    its own is not asked again."""
+    version = None if libraries or set(flags) & set(_OTHERS) else version_of(command)
+    if version is None:
+        return compiles(command, *flags, libraries=libraries)
+    parts = (_PROGRAM, version, *command, "flags", *flags)
+    key = hashlib.sha256("\0".join(parts).encode()).hexdigest()
+    with tempfile.TemporaryDirectory(prefix="graphtool-") as folder:
+        mark = Path(folder) / "supported"
+        if cache.get(key, mark):
+            return True
+        found = compiles(command, *flags)
+        if found:
+            mark.write_bytes(b"")
+            cache.put(key, mark)
+        return found
+
+
+def compiles(command: tuple[str, ...], *flags: str, libraries: tuple[str, ...] = ()) -> bool:
+    """Whether a trivial program compiles with the flags, OpenMP's header included, and links.
+
+    With `libraries` it is linked with these only, not with the libraries that the flags imply.
+    """
+    with tempfile.TemporaryDirectory(prefix="graphtool-") as folder:
+        made = f"{folder}/probe"
+        try:
+            done = subprocess.run([*command, *flags, *(("-c",) if libraries else ()), "-x", "c",
+                                   "-", "-o", made], input=_PROGRAM, capture_output=True,
+                                  timeout=120, **TEXT)
+            if libraries and done.returncode == 0:
+                done = subprocess.run([*command, made, *libraries, "-o", f"{made}.exe"],
+                                      capture_output=True, timeout=120, **TEXT)
+        except (OSError, subprocess.TimeoutExpired):
+            return False
+        return done.returncode == 0
