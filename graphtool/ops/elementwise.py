@@ -127,6 +127,7 @@ register(Op("select", _select_infer, _select_eval, _select_vjp, _select_lower,
 # ---- clamp: min(max(x, lo), hi), NaN stays ------------------------------------------------------
 
 def _clamp_infer(x: TensorType, lo: Any, hi: Any) -> TensorType:
+    need(isinstance(x, TensorType), f"what is clamped must be a tensor, got {x}")
     types = tensors((x, lo, hi))
     dtype = common_dtype(tuple(v for v in (x, lo, hi) if v is not None))
     return TensorType(dtype, broadcast_shapes(*(t.shape for t in types)))

@@ -237,7 +237,7 @@ def _ordered(a: Any, b: Any) -> bool:
 def constant_to_literal(op: Any, xs: Any, attrs: Any, type: Any) -> Any:
     """f(x, c) = f(x, number), if all elements of c are that number and x gives the shape"""
     numbers = [_number(x) for x in xs]
-    if op is o.select:
+    if op in (o.select, o.clamp):
         numbers[0] = None
     for i, number in enumerate(numbers):
         rest = [x for j, x in enumerate(xs) if j != i and hasattr(x, "shape")]
