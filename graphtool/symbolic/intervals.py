@@ -9,6 +9,7 @@ from typing import Any
 from graphtool.symbolic.text import Sum
 
 Interval = tuple[int | None, int | None]
+Terms = tuple[tuple[Any, int], ...]  # (monomial, coefficient) of a sum
 MOST_POWERS, MOST_TERMS = 6, 32  # of polynomials that are expanded for tighter bounds
 
 
@@ -77,14 +78,44 @@ def bounds(d: int | Sum) -> Interval:
 
 @lru_cache(maxsize=1 << 16)
 def _bounds(p: Sum) -> Interval:
+    return _of_terms(p.terms)
+
+
+def _of_terms(terms: Terms) -> Interval:
     total: Interval = (0, 0)
-    for mono, coeff in p.terms:
+    for mono, coeff in terms:
         term: Interval = (1, 1)
         for atom, power in mono:
             for _ in range(power):
                 term = multiply(term, _atom_bounds(atom))
         total = add(total, multiply(term, (coeff, coeff)))
-    return _both(total, _from_the_least(p)) if _curved(p) else total
+    if _curved(terms):
+        total = _both(total, _from_the_least(terms))
+    if 1 < len(terms) <= MOST_TERMS:
+        for mono, coeff in terms:
+            if _is_quotient(mono):
+                total = _both(total, _by_remainder(terms, mono, coeff))
+    return total
+
+
+def _is_quotient(mono: Any) -> bool:
+    """Whether a monomial is one quotient by a number."""
+    if len(mono) != 1 or mono[0][1] != 1 or hasattr(mono[0][0], "name"):
+        return False
+    return mono[0][0].fn == "//" and isinstance(mono[0][0].b, int)
+
+
+def _by_remainder(terms: Terms, mono: Any, coeff: int) -> Interval:
+    """The bounds of a sum with the term c·⌊a / b⌋, which b makes c·(a − r) with 0 ≤ r < b: n − ⌊n /
+    2⌋ is (n + r) / 2, which is not negative though ⌊n / 2⌋ alone has no upper bound."""
+    quotient = mono[0][0]
+    by = quotient.b
+    wide = {m: c * by for m, c in terms if m != mono}
+    for m, c in quotient.a.terms:
+        wide[m] = wide.get(m, 0) + coeff * c
+    lo, hi = add(_of_terms(tuple((m, c) for m, c in wide.items() if c)),
+                 multiply((0, by - 1), (-coeff, -coeff)))
+    return None if lo is None else -(-lo // by), None if hi is None else hi // by
 
 
 def _both(x: Interval, y: Interval) -> Interval:
@@ -93,21 +124,21 @@ def _both(x: Interval, y: Interval) -> Interval:
     return max(lows, default=None), min(highs, default=None)
 
 
-def _curved(p: Sum) -> bool:
+def _curved(terms: Terms) -> bool:
     """Whether terms of different signs may depend on each other in more than a straight line."""
-    signs = {coeff > 0 for _, coeff in p.terms}
-    degree = max(sum(power for _, power in mono) for mono, _ in p.terms)
-    return len(signs) == 2 and 1 < degree <= MOST_POWERS and len(p.terms) <= MOST_TERMS
+    signs = {coeff > 0 for _, coeff in terms}
+    degree = max((sum(power for _, power in mono) for mono, _ in terms), default=0)
+    return len(signs) == 2 and 1 < degree <= MOST_POWERS and len(terms) <= MOST_TERMS
 
 
-def _from_the_least(p: Sum) -> Interval:
-    """The bounds of p as a polynomial in what each atom has above its least value.
+def _from_the_least(terms: Terms) -> Interval:
+    """The bounds of a sum as a polynomial in what each atom has above its least value.
 
     With n ≥ 2, n² − 4n + 4 is t² with t = n − 2 ≥ 0, though n² − 4n alone has no bounds.
     """
-    terms: dict[tuple[Any, ...], int] = {}
+    powers: dict[tuple[Any, ...], int] = {}
     above: dict[Any, Interval] = {}
-    for mono, coeff in p.terms:
+    for mono, coeff in terms:
         parts: dict[tuple[Any, ...], int] = {(): coeff}
         for atom, power in mono:
             lo, hi = _atom_bounds(atom)
@@ -120,9 +151,9 @@ def _from_the_least(p: Sum) -> Interval:
                         grown[key + more] = grown.get(key + more, 0) + c * factor
                 parts = grown
         for key, c in parts.items():  # the atoms of a monomial are sorted
-            terms[key] = terms.get(key, 0) + c
+            powers[key] = powers.get(key, 0) + c
     total: Interval = (0, 0)
-    for key, c in terms.items():
+    for key, c in powers.items():
         term: Interval = (1, 1)
         for atom in key:
             term = multiply(term, above[atom])

@@ -69,6 +69,13 @@ def test_bounds_of_products(size: s.Dim, want: tuple[int | None, int | None]) ->
     assert s.bounds(size) == want
 
 
+@pytest.mark.parametrize(("size", "want"), [
+    (N - s.floordiv(N, 2), (1, None)), (s.floordiv(N, 2) - N, (None, -1)),
+    (3 * s.floordiv(N + K, 3) - N - K, (-2, 0)), (s.floordiv(T + 5, 4) * 4 - T, (2, 5))])
+def test_bounds_of_quotients(size: s.Dim, want: tuple[int | None, int | None]) -> None:
+    assert s.bounds(size) == want
+
+
 @pytest.mark.parametrize(("got", "want"), [
     ((I * 128 + s.symbol("j", 0, 127)) // 128, I),
     ((B * T) // T, B), (s.mod(B * 4 + 3, 4), 3), (s.floordiv(B * 4 + 3, 4), B),
