@@ -77,3 +77,152 @@ def test_sizes_without_names_that_must_be_equal() -> None:
   return %0 : tensor<?x3xf32>
 }""")
     assert required(module) == ["x_0 == y_0"] or required(module) == ["y_0 == x_0"]
+
+
+def results(text: str, *given: np.ndarray, at: Path | None = None) -> list[np.ndarray]:
+    """What a program with the inputs a, b, … computes, or its compiled code in folder `at`."""
+    module = import_text(text)
+    named = dict(zip("abcd", given, strict=False))
+    if at is None:
+        return list(interp.run(module, named).values())
+    graphtool.build(module, str(at / "build"), name="m")
+    return [np.array(x) for x in graphtool.load(str(at / "build")).run(named).values()]
+
+
+DRAWN = np.random.default_rng(3)
+HALF = """func.func @main(%a: tensor<?xf32>) -> (tensor<f32>, tensor<f32>, tensor<i1>) {
+  %half = stablehlo.constant dense<0.5> : tensor<f32>
+  %three = stablehlo.constant dense<3.0> : tensor<f32>
+  %n = stablehlo.get_dimension_size %a, dim = 0 : (tensor<?xf32>) -> tensor<i32>
+  %f = stablehlo.convert %n : (tensor<i32>) -> tensor<f32>
+  %0 = stablehlo.multiply %half, %f : tensor<f32>
+  %1 = stablehlo.divide %three, %f : tensor<f32>
+  %2 = stablehlo.compare LT, %f, %half, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
+  return %0, %1, %2 : tensor<f32>, tensor<f32>, tensor<i1>
+}"""
+
+
+def test_sizes_as_floats_are_not_whole_numbers_any_more() -> None:
+    half, quotient, less = results(HALF, np.zeros(5, np.float32))
+    assert (half, quotient, less) == (2.5, np.float32(0.6), False)
+
+
+ROLLED = """func.func @main(%a: tensor<?xf32>) -> tensor<?xf32> {
+  %one = stablehlo.constant dense<1> : tensor<1xi32>
+  %zero = stablehlo.constant dense<0> : tensor<1xi32>
+  %minus = stablehlo.constant dense<-1> : tensor<i32>
+  %n = stablehlo.get_dimension_size %a, dim = 0 : (tensor<?xf32>) -> tensor<i32>
+  %0 = stablehlo.remainder %minus, %n : tensor<i32>
+  %1 = stablehlo.add %0, %n : tensor<i32>
+  %2 = stablehlo.reshape %1 : (tensor<i32>) -> tensor<1xi32>
+  %3 = stablehlo.real_dynamic_slice %a, %zero, %2, %one
+    : (tensor<?xf32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<?xf32>
+  return %3 : tensor<?xf32>
+}"""
+
+
+def test_the_remainder_of_a_negative_number() -> None:
+    module = import_text(ROLLED, dynamic={"a_0": (2, 9)})
+    (got,) = interp.run(module, {"a": np.arange(5, dtype=np.float32)}).values()
+    np.testing.assert_array_equal(got, [0, 1, 2, 3])
+
+
+WINDOW = """func.func @main(%a: tensor<?x?xf32>, %b: tensor<2xi32>) -> tensor<2x?xf32> {
+  %two = stablehlo.constant dense<2> : tensor<1xi32>
+  %ones = stablehlo.constant dense<1> : tensor<2xi32>
+  %m = stablehlo.get_dimension_size %a, dim = 1 : (tensor<?x?xf32>) -> tensor<i32>
+  %0 = stablehlo.reshape %m : (tensor<i32>) -> tensor<1xi32>
+  %1 = stablehlo.concatenate %two, %0, dim = 0 : (tensor<1xi32>, tensor<1xi32>) -> tensor<2xi32>
+  %2 = stablehlo.add %b, %1 : tensor<2xi32>
+  %3 = stablehlo.real_dynamic_slice %a, %b, %2, %ones
+    : (tensor<?x?xf32>, tensor<2xi32>, tensor<2xi32>, tensor<2xi32>) -> tensor<2x?xf32>
+  return %3 : tensor<2x?xf32>
+}"""
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_window_of_open_size_at_a_computed_place(compiled: bool, tmp_path: Path) -> None:
+    a = DRAWN.normal(size=(6, 3)).astype(np.float32)
+    (got,) = results(WINDOW, a, np.array([3, 0], np.int32), at=tmp_path if compiled else None)
+    np.testing.assert_array_equal(got, a[3:5])
+
+
+FOLDED = """func.func @main(%a: tensor<?x3xf32>) -> (tensor<3xf32>, tensor<3xf32>) {
+  %0 = stablehlo.constant dense<0.0> : tensor<f32>
+  %1 = stablehlo.constant dense<5.0> : tensor<f32>
+  %2:2 = stablehlo.reduce(%a init: %0), (%a init: %1) across dimensions = [0]
+    : (tensor<?x3xf32>, tensor<?x3xf32>, tensor<f32>, tensor<f32>) -> (tensor<3xf32>, tensor<3xf32>)
+    reducer(%p: tensor<f32>, %q: tensor<f32>) (%r: tensor<f32>, %s: tensor<f32>) {
+      %4 = stablehlo.abs %p : tensor<f32>
+      %5 = stablehlo.abs %q : tensor<f32>
+      %6 = stablehlo.compare GT, %4, %5, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
+      %7 = stablehlo.select %6, %p, %q : tensor<i1>, tensor<f32>
+      %8 = stablehlo.add %r, %s : tensor<f32>
+      stablehlo.return %7, %8 : tensor<f32>, tensor<f32>
+    }
+  return %2#0, %2#1 : tensor<3xf32>, tensor<3xf32>
+}"""
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_reduction_with_any_body_along_an_open_size(compiled: bool, tmp_path: Path) -> None:
+    a = DRAWN.normal(size=(7, 3)).astype(np.float32)
+    most, total = results(FOLDED, a, at=tmp_path if compiled else None)
+    np.testing.assert_array_equal(most, np.take_along_axis(a, abs(a).argmax(0)[None], 0)[0])
+    np.testing.assert_allclose(total, a.sum(0) + 5, 1e-5)
+
+
+GREATEST = """func.func @main(%a: tensor<?x3xf32>) -> tensor<3xi32> {
+  %c = stablehlo.constant dense<0> : tensor<i32>
+  %cst = stablehlo.constant dense<0xFF800000> : tensor<f32>
+  %three = stablehlo.constant dense<3> : tensor<1xi32>
+  %n = stablehlo.get_dimension_size %a, dim = 0 : (tensor<?x3xf32>) -> tensor<i32>
+  %0 = stablehlo.reshape %n : (tensor<i32>) -> tensor<1xi32>
+  %1 = stablehlo.concatenate %0, %three, dim = 0 : (tensor<1xi32>, tensor<1xi32>) -> tensor<2xi32>
+  %2 = stablehlo.dynamic_iota %1, dim = 0 : (tensor<2xi32>) -> tensor<?x3xi32>
+  %3:2 = stablehlo.reduce(%a init: %cst), (%2 init: %c) across dimensions = [0]
+    : (tensor<?x3xf32>, tensor<?x3xi32>, tensor<f32>, tensor<i32>) -> (tensor<3xf32>, tensor<3xi32>)
+    reducer(%p: tensor<f32>, %q: tensor<f32>) (%i: tensor<i32>, %j: tensor<i32>) {
+      %4 = stablehlo.compare GT, %p, %q, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
+      %5 = stablehlo.compare NE, %p, %p, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
+      %6 = stablehlo.or %4, %5 : tensor<i1>
+      %7 = stablehlo.compare EQ, %p, %q, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
+      %8 = stablehlo.compare LT, %i, %j, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      %9 = stablehlo.and %7, %8 : tensor<i1>
+      %10 = stablehlo.or %6, %9 : tensor<i1>
+      %11 = stablehlo.select %6, %p, %q : tensor<i1>, tensor<f32>
+      %12 = stablehlo.select %10, %i, %j : tensor<i1>, tensor<i32>
+      stablehlo.return %11, %12 : tensor<f32>, tensor<i32>
+    }
+  return %3#1 : tensor<3xi32>
+}"""
+
+
+def test_argmax_as_jax_writes_it_is_one_op() -> None:
+    module = import_text(GREATEST)
+    assert "arg_reduce" in {n.op.name for n in module.graph.nodes}
+    nan = np.float32("nan")
+    a = np.array([[1, nan, 2], [3, nan, 2], [3, 9, 1]], np.float32)
+    (got,) = interp.run(module, {"a": a}).values()
+    np.testing.assert_array_equal(got, [1, 0, 0])
+
+
+FACTORED = """func.func @main(%a: tensor<?x?xf32>) -> tensor<?x?xf32> {
+  %n = stablehlo.get_dimension_size %a, dim = 0 : (tensor<?x?xf32>) -> tensor<i32>
+  %0 = stablehlo.reshape %n : (tensor<i32>) -> tensor<1xi32>
+  %1 = stablehlo.concatenate %0, %0, dim = 0 : (tensor<1xi32>, tensor<1xi32>) -> tensor<2xi32>
+  %none = stablehlo.constant dense<> : tensor<0xi32>
+  %s = stablehlo.dynamic_reshape %a, %1 : (tensor<?x?xf32>, tensor<2xi32>) -> tensor<?x?xf32>
+  %2:2 = stablehlo.custom_call @lapack_spotrf_ffi(%s, %1, %none)
+    {indices_of_shape_operands = dense<[1, 2]> : tensor<2xi64>,
+     mhlo.backend_config = {uplo = 76 : ui8}}
+    : (tensor<?x?xf32>, tensor<2xi32>, tensor<0xi32>) -> (tensor<?x?xf32>, tensor<i32>)
+  return %2#0 : tensor<?x?xf32>
+}"""
+
+
+def test_a_call_of_lapack_with_the_sizes_of_its_results() -> None:
+    b = DRAWN.normal(size=(4, 4)).astype(np.float32)
+    a = b @ b.T + np.eye(4, dtype=np.float32)
+    (got,) = results(FACTORED, a)
+    np.testing.assert_allclose(got, np.linalg.cholesky(a), 1e-4, 1e-4)

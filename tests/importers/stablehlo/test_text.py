@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from graphtool import interp
-from graphtool.errors import InputError
+from graphtool.errors import InputError, UnsupportedError
 from graphtool.importers.stablehlo import Names, import_text
 from graphtool.importers.stablehlo.text.attributes import Dense, dictionary
 from graphtool.importers.stablehlo.text.parser import parse
@@ -133,7 +133,7 @@ def test_a_damaged_text_is_one_error(path: Path) -> None:
 
 def test_arrays_behind_the_program_and_shardings() -> None:
     module = import_text("""module @m {
-  sdy.mesh @mesh = <["x"=2]>
+  sdy.mesh @mesh = <["x"=2]> {stablehlo.mesh = {axes = [], device_ids = dense<0> : tensor<1xi64>}}
   func.func @main(%a: tensor<2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>})
       -> tensor<2xf32> {
     %w = stablehlo.constant dense_resource<w.1> : tensor<2xf32>
@@ -158,3 +158,25 @@ def test_one_function_of_a_file() -> None:
     assert interp.run(import_text(text, names=Names(function="f2")), {}) == {"result": 2}
     with pytest.raises(InputError, match="no function @f3"):
         import_text(text, names=Names(function="f3"))
+
+
+def test_what_jax_writes_of_a_callback_is_refused_by_name() -> None:
+    with pytest.raises(UnsupportedError) as caught:
+        import_text("""func.func @main(%a: tensor<3xf32>) -> tensor<3xf32> {
+  %0 = stablehlo.custom_call @xla_ffi_python_cpu_callback(%a) {backend_config = "",
+    sdy.sharding = #sdy.sharding_per_value<[<@maximal_mesh_0, []>]>}
+    : (tensor<3xf32>) -> tensor<3xf32>
+  return %0 : tensor<3xf32>
+}""")
+    (item,) = caught.value.items
+    assert item.name.endswith("@xla_ffi_python_cpu_callback") and "Python" in item.reason
+
+
+def test_what_a_graph_has_no_place_for_is_refused_with_its_attributes() -> None:
+    with pytest.raises(UnsupportedError) as caught:
+        import_text("""func.func @main(%a: tensor<f32>, %s: tensor<1xi64>) -> tensor<3xf32> {
+  %0 = stablehlo.rng %a, %a, %s, distribution = UNIFORM
+    : (tensor<f32>, tensor<f32>, tensor<1xi64>) -> tensor<3xf32>
+  return %0 : tensor<3xf32>
+}""")
+    assert [i.name for i in caught.value.items] == ["stablehlo.rng"]

@@ -47,8 +47,10 @@ class Driver(Protocol):
     def inline(self, region: Region, xs: Sequence[Any], env: Env, vector: bool) -> list[Any]:
         """Run a region here on these values; returns what it returns."""
 
-    def closed(self, region: Region, types: Sequence[TensorType], env: Env) -> Closed:
-        """A region as a graph of its own: its inputs, results, and what it reads from outside."""
+    def closed(self, region: Region, types: Sequence[TensorType], env: Env,
+               vector: bool = False) -> Closed:
+        """A region as a graph of its own: its inputs, results, and what it reads from outside. A
+        `vector` one runs on whole tensors, so the types in the text do not apply."""
 
     def apply(self, op: Operation, xs: Sequence[Any], env: Env, vector: bool) -> list[Any]:
         """The results of one operation on these values."""

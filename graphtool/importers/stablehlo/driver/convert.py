@@ -139,7 +139,8 @@ class Importer(Session):
         inner = dict(zip((a.name for a in region.arguments), xs, strict=True))
         return self._block(region.operations, ChainMap(inner, env), vector)
 
-    def closed(self, region: Region, types: Sequence[TensorType], env: Env) -> Closed:
+    def closed(self, region: Region, types: Sequence[TensorType], env: Env,
+               vector: bool = False) -> Closed:
         """A region traced alone on inputs of these types."""
         outer, where = self.builder, self.builder.where
         builder = self.builder = Assuming(self.found)
@@ -152,7 +153,7 @@ class Importer(Session):
         try:
             with builder.scope(outer.prefix, where):
                 inner = ChainMap(dict(zip(names, given, strict=True)), captures)
-                results = flat(self._block(region.operations, inner, False))
+                results = flat(self._block(region.operations, inner, vector))
         finally:
             self.builder = outer
         if any(x is REFUSED for x in results):
@@ -270,7 +271,7 @@ class Importer(Session):
         for name, value in op.attrs.items():
             if name in handler.attrs:
                 out[name] = value
-            elif name not in IGNORED and "." not in name and op.name != "stablehlo.custom_call":
+            elif not handler.others and name not in IGNORED and "." not in name:
                 raise self.fault(op, "GT1306", f"{title(op)} has no attribute {name!r}",
                                   near(name, handler.attrs, ""))
         for name, required in handler.attrs.items():

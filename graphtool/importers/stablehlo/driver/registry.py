@@ -30,7 +30,8 @@ class Refused(Signal):
 @dataclass(frozen=True)
 class Handler:
     """The handler of one operation. An `elementwise` one may run on operands of any equal shape,
-    so it may occur in the body of a reduction. `attrs` says which attributes have no default."""
+    so it may occur in the body of a reduction. `attrs` says which attributes have no default; with
+    `others` it allows any further ones."""
 
     name: str
     fn: Callable[..., Any]
@@ -38,6 +39,7 @@ class Handler:
     attrs: dict[str, bool] = field(default_factory=dict)
     least: int = 0
     most: int = 0
+    others: bool = False
 
 
 _MANY = 1 << 30
@@ -65,4 +67,5 @@ def add(name: str, fn: Callable[..., Any], elementwise: bool = False) -> None:
     several = any(p.kind is p.VAR_POSITIONAL for p in parameters)
     HANDLERS[full] = Handler(full, fn, elementwise, attrs,
                              sum(p.default is p.empty for p in operands),
-                             _MANY if several else len(operands))
+                             _MANY if several else len(operands),
+                             any(p.kind is p.VAR_KEYWORD for p in parameters))

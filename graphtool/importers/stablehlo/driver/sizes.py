@@ -18,7 +18,7 @@ _ARITHMETIC: dict[str, Callable[[Any, Any], Dim]] = {
 
 def computed(name: str, xs: tuple[Any, ...]) -> Sizes | None:
     """The result of an operation on sizes and constants, or None if it has none of that kind."""
-    if not all(isinstance(x, (Sizes, np.ndarray)) for x in xs):
+    if not all(map(_whole, xs)):
         return None
     arrays = [objects(x) for x in xs]
     if len(arrays) == 1:
@@ -28,20 +28,35 @@ def computed(name: str, xs: tuple[Any, ...]) -> Sizes | None:
             return Sizes(np.full(arrays[0].shape, 1, object), dtype_of(xs[0]))
         return None
     fn = _ARITHMETIC.get(name)
-    if fn is None and name in ("divide", "remainder"):  # both cut towards 0, ours go down
-        fn = (floordiv if name == "divide" else mod) if _natural(*arrays) else None
+    if fn is None and name in ("divide", "remainder") and dtype_of(xs[0]).is_integer:
+        fn = _truncating(floordiv if name == "divide" else mod, *arrays)
     return None if fn is None else Sizes(_each(fn, *arrays), dtype_of(xs[0]))
 
 
-def _natural(a: Array, b: Array) -> bool:
-    return all(known(0, "<=", i) is True for i in a.reshape(-1)) and all(
-        known(0, "<", i) is True for i in b.reshape(-1))
+def _whole(x: Any) -> bool:
+    """Whether a value is sizes, or a constant of whole numbers; sizes may be floats as well."""
+    if isinstance(x, np.ndarray) and dtype_of(x).is_float:
+        wide = x.astype(np.float64)
+        return bool(np.isfinite(wide).all()) and bool((wide == np.trunc(wide)).all())
+    return isinstance(x, (Sizes, np.ndarray))
+
+
+def _truncating(down: Callable[[Any, Any], Dim], a: Array, b: Array
+                ) -> Callable[[Any, Any], Dim] | None:
+    """A division that cuts towards 0, by one that goes down; None if a sign is not known."""
+    if not all(known(0, "<", i) is True for i in b.reshape(-1)):
+        return None
+    if all(known(0, "<=", i) is True for i in a.reshape(-1)):
+        return down
+    if all(known(i, "<=", 0) is True for i in a.reshape(-1)):
+        return lambda x, y: -down(-x, y)
+    return None
 
 
 def compared(direction: str, a: Any, b: Any) -> Array | Asked | None:
     """A comparison of sizes: whether it holds, or what is asked if that is not known. None if the
     values are not sizes, or are several."""
-    if not all(isinstance(x, (Sizes, np.ndarray)) for x in (a, b)):
+    if not (_whole(a) and _whole(b)):
         return None
     left, right = np.broadcast_arrays(objects(a), objects(b))
     found = [_compared(direction, i, j)

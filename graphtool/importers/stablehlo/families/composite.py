@@ -15,6 +15,7 @@ from graphtool.importers.stablehlo.driver.parts import PAIRED, Pair
 from graphtool.importers.stablehlo.driver.registry import Refused, add, stablehlo
 from graphtool.importers.stablehlo.driver.values import Asked, dtype_of
 from graphtool.importers.stablehlo.families.elementwise import cast
+from graphtool.importers.stablehlo.families.movement import ints
 from graphtool.importers.stablehlo.text.attributes import Symbol
 from graphtool.ir.decode import attributes
 from graphtool.ir.op import named
@@ -142,14 +143,14 @@ def own_op(ctx: Context, name: str, xs: tuple[Any, ...], given: dict[str, Any]) 
 
 
 @stablehlo("custom_call")
-def custom_call(ctx: Context, *xs: Any, call_target_name: str, backend_config: Any = None,
-                called_computations: Any = None, custom_call_schedule: Any = None,
-                operand_layouts: Any = None, result_layouts: Any = None,
-                output_operand_aliases: Any = None, error_message: Any = None) -> Any:
+def custom_call(ctx: Context, *xs: Any, call_target_name: str,
+                indices_of_shape_operands: Any = None, **others: Any) -> Any:
     """Code outside of the program; only what marks a value, or is linear algebra, has a meaning."""
     found = TARGETS.get(str(call_target_name))
     if found is None:
         raise Refused(REASONS.get(str(call_target_name), _OUTSIDE))
+    if indices_of_shape_operands is not None:  # sizes of results, which follow the operands
+        xs = xs[:len(xs) - len(ints(indices_of_shape_operands))]
     return found(ctx, *xs)
 
 

@@ -45,7 +45,7 @@ OUTSIDE = {
 
 def _refused(name: str, why: str) -> None:
     @stablehlo(name)
-    def refuse(ctx: Context, *xs: Any) -> Any:
+    def refuse(ctx: Context, *xs: Any, **attrs: Any) -> Any:
         raise Refused(why)
     del refuse
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from graphtool import ops as o
-from graphtool.importers.stablehlo.families.numbers import Numbers, looped, times
+from graphtool.importers.stablehlo.families.numbers import Numbers, known_sizes, looped, times
 from graphtool.importers.stablehlo.families.reflections import qr, reflected
 from graphtool.ops.common import filled
 from graphtool.ops.matrices import axis_indices, identity, swap_last_axes
@@ -31,11 +31,9 @@ from graphtool.ops.rotations import (
 def eigh(a: Numbers, lower: bool) -> tuple[Any, Numbers]:
     """(w, V) with a·V = V·diag(w), w ascending, of a [batch, n, n] of which one half is read. The
     first components of V are real, or the last ones unless `lower`."""
-    n = a.shape[-1]
-    assert isinstance(n, int)
+    n, _ = known_sizes(a)
     x = _whole(a, lower).each(lambda p: even(p, (1, 2)))
-    b, size, _ = x.shape
-    assert isinstance(size, int)
+    b, (size, _) = x.shape[0], known_sizes(x)
 
     def step(x: Numbers, vectors: Numbers, _: Any) -> tuple[Numbers, ...]:
         p, q = halves(diagonal(x.real), 1)
@@ -63,8 +61,7 @@ def eigh(a: Numbers, lower: bool) -> tuple[Any, Numbers]:
 def svd(a: Numbers, full: bool) -> tuple[Numbers, Any, Numbers]:
     """(U, s, V̄ᵀ) with U·diag(s)·V̄ᵀ = a [batch, m, n], s descending; `full` makes U and V square.
     The first row of V is real, or that of U if a has more columns than rows."""
-    m, n = a.shape[-2:]
-    assert isinstance(m, int) and isinstance(n, int)
+    m, n = known_sizes(a)
     if m < n:
         left, s, right = svd(a.adjoint(), full)
         return right.adjoint(), s, left.adjoint()
@@ -81,8 +78,7 @@ def _orthogonal(a: Numbers, n: int) -> tuple[Any, Numbers, Numbers]:
     most = o.reduce_max(o.max(*map(o.abs, a.parts)), axes=(1, 2))
     scale = o.select(o.eq(most, 0.0), 1.0, most)
     rows = (a / scale).each(lambda t: even(swap_last_axes(t), (1,)))
-    _, size, m = rows.shape
-    assert isinstance(m, int) and isinstance(size, int)
+    size, m = known_sizes(rows)
 
     def step(x: Numbers, _: Any) -> tuple[Numbers, ...]:
         p, q = (Numbers(*ts) for ts in zip(*(halves(pieces(t, 2, (0, m))[0], 1)
@@ -110,8 +106,7 @@ def _completed(x: Numbers, count: int) -> Numbers:
     """An orthonormal basis of `count` columns, the first of which are those of x, which are
     orthogonal, at length 1. Columns of x that are 0 are replaced by any that fit."""
     packed, tau = qr(x)
-    b, m, n = x.shape
-    assert isinstance(n, int)
+    b, (m, n) = x.shape[0], known_sizes(x)
     own = o.eq(axis_indices(x.real, (m, 1), 0), axis_indices(x.real, (1, count), 1))
     first = o.broadcast(o.cast(own, dtype=x.real.dtype), shape=(b, m, count))
     basis = reflected(packed, tau, Numbers(first, filled(first, 0.0, first.shape)))

@@ -15,7 +15,7 @@ from graphtool import ops as o
 from graphtool.importers.stablehlo.driver.context import Context
 from graphtool.importers.stablehlo.driver.parts import Pair
 from graphtool.importers.stablehlo.driver.registry import Refused
-from graphtool.importers.stablehlo.driver.values import spread
+from graphtool.importers.stablehlo.driver.values import shape_of, spread
 from graphtool.importers.stablehlo.families import (
     complex_matrices,
     hermitian,
@@ -26,7 +26,7 @@ from graphtool.importers.stablehlo.families import (
 from graphtool.importers.stablehlo.families.composite import REASONS, TARGETS
 from graphtool.importers.stablehlo.families.numbers import Numbers, tensors
 from graphtool.ops.matrices import identity, swap_last_axes
-from graphtool.symbolic import product
+from graphtool.symbolic import Dim, product
 
 
 def _option(ctx: Context, name: str) -> Any:
@@ -44,9 +44,9 @@ def _is(ctx: Context, name: str, letter: str) -> bool:
     return _letter(ctx, name) == letter
 
 
-def _fine(ctx: Context) -> Any:
-    """The code of success for each matrix."""
-    return spread(np.zeros((), np.int32), ctx.result(len(ctx.op.signature.results) - 1).shape)
+def _fine(lead: tuple[Dim, ...]) -> Any:
+    """The code of success for each matrix of a batch."""
+    return spread(np.zeros((), np.int32), lead)
 
 
 def _counted(places: Any) -> Any:
@@ -57,7 +57,7 @@ def _counted(places: Any) -> Any:
 # ---- real matrices ------------------------------------------------------------------------------
 
 def _potrf(ctx: Context, a: Any) -> list[Any]:
-    return [linalg.cholesky(ctx, a, lower=_is(ctx, "uplo", "L")), _fine(ctx)]
+    return [linalg.cholesky(ctx, a, lower=_is(ctx, "uplo", "L")), _fine(shape_of(a)[:-2])]
 
 
 def _trsm(ctx: Context, a: Any, b: Any) -> list[Any]:
@@ -68,7 +68,7 @@ def _trsm(ctx: Context, a: Any, b: Any) -> list[Any]:
 
 def _getrf(ctx: Context, a: Any) -> list[Any]:
     factors, swaps = o.lu(ctx.tensor(a))
-    return [factors, _counted(swaps), _fine(ctx)]
+    return [factors, _counted(swaps), _fine(factors.shape[:-2])]
 
 
 def _geqrf(ctx: Context, a: Any) -> list[Any]:
@@ -92,7 +92,7 @@ def _ormqr(ctx: Context, a: Any, tau: Any, c: Any) -> list[Any]:
 def _syevd(ctx: Context, a: Any) -> list[Any]:
     x = ctx.tensor(a)
     values, vectors = o.eigh(x if _is(ctx, "uplo", "L") else swap_last_axes(x))
-    return [vectors, values, _fine(ctx)]
+    return [vectors, values, _fine(x.shape[:-2])]
 
 
 def _gesdd(ctx: Context, a: Any) -> list[Any]:
@@ -101,7 +101,7 @@ def _gesdd(ctx: Context, a: Any) -> list[Any]:
     left, s, right = o.svd(x, full=_is(ctx, "mode", "A"))
     if _is(ctx, "mode", "N"):
         left, right = (_nothing(ctx, x, i) for i in (2, 3))
-    return [x, s, left, right, _fine(ctx)]
+    return [x, s, left, right, _fine(x.shape[:-2])]
 
 
 def _nothing(ctx: Context, x: Any, i: int) -> Any:
@@ -123,7 +123,7 @@ def _columns(x: Any) -> Any:
 
 def _complex_potrf(ctx: Context, a: Any, b: Any) -> list[Any]:
     made = complex_matrices.cholesky(ctx, Pair(a, b), lower=_is(ctx, "uplo", "L"))
-    return [made.real, made.imag, _fine(ctx)]
+    return [made.real, made.imag, _fine(shape_of(a)[:-2])]
 
 
 def _complex_trsm(ctx: Context, a: Any, b: Any, c: Any, d: Any) -> list[Any]:
@@ -146,7 +146,7 @@ def _batched(rank: int, paired: bool, algorithm: Algorithm) -> Callable[..., lis
         lead = given[0].shape[:len(given[0].shape) - rank]
         made = algorithm(ctx, *(_flat(x, len(lead)) for x in given))
         whole = tensors(x.each(lambda p: o.reshape(p, shape=(*lead, *p.shape[1:]))) for x in made)
-        return [*whole, _fine(ctx)] if len(ctx.op.signature.results) > len(whole) else whole
+        return [*whole, _fine(lead)] if len(ctx.op.signature.results) > len(whole) else whole
     return handler
 
 

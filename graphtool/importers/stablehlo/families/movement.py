@@ -24,6 +24,7 @@ from graphtool.importers.stablehlo.driver.values import (
     spread,
 )
 from graphtool.importers.stablehlo.text.attributes import Dense
+from graphtool.ir.trace import Tracer
 from graphtool.symbolic import Dim, product
 
 
@@ -150,12 +151,52 @@ def sliced(ctx: Context, x: Any, start: Sequence[Dim], limit: Sequence[Dim],
 
 @stablehlo("real_dynamic_slice")
 def real_dynamic_slice(ctx: Context, x: Any, start: Any, limit: Any, strides: Any) -> Any:
-    """`slice` with computed sizes as bounds."""
+    """`slice` with computed bounds: sizes, or a start that the run computes and the start plus
+    sizes, which is a window."""
     steps = dims_of(strides, "the strides")
     if not all(isinstance(s, int) for s in steps):
         raise Refused("strides must be numbers, not open sizes")
+    sizes = _beyond(ctx, start, limit)
+    if sizes is not None and set(steps) <= {1}:
+        return o.dynamic_slice(ctx.tensor(x), *_elements(start), sizes=sizes)
     return sliced(ctx, x, dims_of(start, "the start"), dims_of(limit, "the limit"),
                   [s for s in steps if isinstance(s, int)])
+
+
+def _beyond(ctx: Context, start: Any, limit: Any) -> tuple[Dim, ...] | None:
+    """The sizes that the limit adds to a start which the run computes."""
+    node = ctx.builder.made.get(limit.value) if isinstance(limit, Tracer) else None
+    if node is None or node.op is not o.add or not isinstance(start, Tracer):
+        return None
+    rest = [x for x in node.inputs if x is not start.value]
+    if len(rest) != 1:
+        return None
+    dims = _dims_in(ctx, rest[0])
+    count = start.shape[0]
+    return dims * count if dims is not None and len(dims) == 1 and isinstance(count, int) else dims
+
+
+def _dims_in(ctx: Context, x: Any) -> tuple[Dim, ...] | None:
+    """The sizes that a number or a tensor of the graph holds; None if it holds data."""
+    if isinstance(x, int):
+        return (x,)
+    node = ctx.builder.made.get(x)
+    if node is None:
+        return None
+    if node.op is o.dim:
+        return (node.attrs["of"],)
+    if node.op is o.constant:
+        return tuple(int(d) for d in node.attrs["data"].array().reshape(-1))
+    if node.op not in (o.reshape, o.cast, o.concat):
+        return None
+    parts = [_dims_in(ctx, y) for y in node.inputs]
+    return None if None in parts else tuple(d for p in parts for d in p or ())
+
+
+def _elements(line: Tracer) -> list[Any]:
+    """The elements of a line of known length, as scalars."""
+    return [o.reshape(o.slice(line, start=(i,), limit=(i + 1,), strides=(1,)), shape=())
+            for i in range(int(line.shape[0]))]  # type: ignore[arg-type]
 
 
 @stablehlo("reverse")

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from graphtool import ops as o
+from graphtool.importers.stablehlo.driver.registry import Refused
 from graphtool.ops.matrices import as_tuple, scanned, swap_last_axes
 from graphtool.symbolic import Dim
 
@@ -88,6 +89,14 @@ def combined(fn: Callable[..., Any], x: Numbers, y: Numbers) -> Numbers:
 def times(x: Numbers, y: Numbers) -> Numbers:
     """The product of matrices."""
     return combined(o.matmul, x, y)
+
+
+def known_sizes(x: Numbers) -> tuple[int, int]:
+    """Rows and columns. Raises Refused if one of them is open."""
+    m, n = x.shape[-2:]
+    if not isinstance(m, int) or not isinstance(n, int):
+        raise Refused("the rows and columns of the matrix must be numbers, not open sizes")
+    return m, n
 
 
 def tensors(xs: Iterable[Numbers]) -> list[Any]:

@@ -10,11 +10,14 @@ import numpy as np
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.importers.stablehlo.driver.context import Context
+from graphtool.importers.stablehlo.driver.regions import union
 from graphtool.importers.stablehlo.driver.registry import Refused, stablehlo
-from graphtool.importers.stablehlo.driver.values import Spread, dtype_of, literal, shape_of
+from graphtool.importers.stablehlo.driver.values import Spread, dtype_of, literal, shape_of, spread
 from graphtool.importers.stablehlo.families.elementwise import cast
 from graphtool.importers.stablehlo.families.movement import ints, reshaped, sliced, transposed
 from graphtool.importers.stablehlo.text.tree import Region
+from graphtool.ir.graph import TensorType
+from graphtool.ir.trace import Tracer
 from graphtool.ops.reduce import identity
 from graphtool.symbolic import product
 
@@ -77,7 +80,7 @@ _TRIALS = np.array([-np.inf, -1.0, 0.0, 2.0, np.inf, np.nan])
 def _arg_extreme(ctx: Context, values: Sequence[Any], starts: Sequence[Any],
                  axes: tuple[int, ...]) -> list[Any] | None:
     """JAX's argmax and argmin: a value and its place, of equal ones the first. The body is known by
-    what it does to all pairs of some numbers."""
+    what it does to all pairs of some numbers in the order of their places."""
     if len(values) != 2 or len(axes) != 1 or not dtype_of(values[1]).is_integer or not _is_line(
             values[1], axes[0]):
         return None
@@ -89,6 +92,7 @@ def _arg_extreme(ctx: Context, values: Sequence[Any], starts: Sequence[Any],
     n, m = len(v), 3
     grid = [np.ascontiguousarray(g.reshape(-1)) for g in np.meshgrid(
         np.arange(n), np.arange(m), np.arange(n), np.arange(m), indexing="ij")]
+    grid = [g[grid[1] < grid[3]] for g in grid]
     places = dtype_of(values[1]).numpy
     left, right = (v[grid[0]], grid[1].astype(places)), (v[grid[2]], grid[3].astype(places))
     try:
@@ -113,13 +117,10 @@ def _arg_extreme(ctx: Context, values: Sequence[Any], starts: Sequence[Any],
 
 
 def _wanted(kind: str, left: Any, right: Any) -> tuple[Any, Any]:
+    """The greater or lesser one and its place; the first of equal ones, and of NaNs, which win."""
     (a, i), (b, j) = left, right
-    nan_a, nan_b = (x != x for x in (a, b))
-    better = (a > b) if kind == "max" else (a < b)
-    tie = (a == b) | (nan_a & nan_b)
-    take_a = nan_a & ~nan_b | better & ~nan_b | tie & (i < j) | nan_a & nan_b & (i <= j)
-    same = tie & (i == j)
-    return np.where(take_a | same, a, b), np.where(take_a | same, i, j)
+    first = (a >= b if kind == "max" else a <= b) | (a != a)
+    return np.where(first, a, b), np.where(first, i, j)
 
 
 def _is_line(x: Any, axis: int) -> bool:
@@ -147,7 +148,7 @@ def _halved(ctx: Context, values: Sequence[Any], starts: Sequence[Any],
     lead = tuple(shape[i] for i in kept)
     n = product(shape[i] for i in axes)
     if not isinstance(n, int):
-        raise Refused("a reduction with this body needs fixed sizes along its axes")
+        return _in_turn(ctx, values, starts, axes)
     rows = [reshaped(ctx, transposed(ctx, x, (*kept, *axes)), (*lead, n)) for x in values]
     if n == 0:
         return [ctx.settled(ctx.tensor(s), lead) for s in starts]
@@ -170,3 +171,21 @@ def _every_other(ctx: Context, rows: Sequence[Any], first: int, limit: int) -> l
         steps = (1,) * len(lead)
         out.append(sliced(ctx, x, (0,) * len(lead) + (first,), (*lead, limit), (*steps, 2)))
     return out
+
+
+def _in_turn(ctx: Context, values: Sequence[Any], starts: Sequence[Any],
+             axes: tuple[int, ...]) -> list[Any]:
+    """Any body along axes of open size: one element after the other, from the first values on."""
+    shape = shape_of(values[0])
+    kept = [i for i in range(len(shape)) if i not in axes]
+    lead = tuple(shape[i] for i in kept)
+    n = product(shape[i] for i in axes)
+    rows = [ctx.tensor(reshaped(ctx, transposed(ctx, x, (*axes, *kept)), (n, *lead)))
+            for x in values]
+    held = [ctx.tensor(spread(ctx.tensor(x), lead)) for x in starts]
+    inner = [TensorType(x.dtype, lead) for x in (*held, *rows)]
+    body = ctx.driver.closed(ctx.op.regions[0], inner, ctx.env, True)
+    outer = union(body)
+    made = o.scan(*held, *rows, *(Tracer(v, ctx.builder) for v in outer), body=body.graph(outer),
+                  carries=len(held), xs=len(rows), length=n)
+    return list(made) if isinstance(made, tuple) else [made]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from graphtool import ops as o
-from graphtool.importers.stablehlo.families.numbers import Numbers, looped, times
+from graphtool.importers.stablehlo.families.numbers import Numbers, known_sizes, looped, times
 from graphtool.ops.common import filled
 from graphtool.ops.matrices import axis_indices, triangle
 
@@ -90,8 +90,7 @@ def qr(a: Numbers, pivoting: bool = False) -> tuple[Numbers, ...]:
         return _packed(rest, after, column, beta, v, j, j), order, _line(tau)
     batch, m, n = a.shape
     order = o.broadcast(axis_indices(a.real, (1, 1, n), 2), shape=(batch, 1, n))
-    short = min(m, n) if isinstance(m, int) and isinstance(n, int) else n
-    packed, moved, tau = looped(step, short, (a, Numbers(order)))
+    packed, moved, tau = looped(step, n if m == n else min(known_sizes(a)), (a, Numbers(order)))
     if not pivoting:
         return packed, _stacked(tau)
     return packed, moved.each(lambda p: o.reshape(p, shape=(batch, n))), _stacked(tau)
@@ -131,8 +130,7 @@ def lu(a: Numbers) -> tuple[Numbers, Numbers]:
         own = o.and_(o.gt(rows, j), o.eq(columns, j))
         return factor.where(own, inner), _line(Numbers(best))
     _, m, n = a.shape
-    short = min(m, n) if isinstance(m, int) and isinstance(n, int) else n
-    packed, swaps = looped(step, short, (a,))
+    packed, swaps = looped(step, n if m == n else min(known_sizes(a)), (a,))
     return packed, _stacked(swaps)
 
 
@@ -145,9 +143,7 @@ def hessenberg(a: Numbers) -> tuple[Numbers, Numbers]:
         right = rest - tau * times(rest, v) * v.adjoint()
         after = right - tau.conj() * v * times(v.adjoint(), right)
         return _packed(rest, after, column, beta, v, j, top), _line(tau)
-    n = a.shape[-1]
-    assert isinstance(n, int)
-    packed, tau = looped(step, n - 1, (a,))
+    packed, tau = looped(step, known_sizes(a)[0] - 1, (a,))
     return packed, _stacked(tau)
 
 

@@ -71,6 +71,10 @@ def value(r: Reader, typed: bool = True) -> Any:
         case _ if t.text == "{":
             r.back()
             out = dictionary(r)
+        case _ if t.text == "<":  # a form of another dialect, which nothing here reads
+            r.back()
+            r.skip("<")
+            out = Fields("", {}, ())
         case _:
             raise r.fault("an attribute is expected", t)
     if typed and r.take(":"):

@@ -36,6 +36,8 @@ def parse(text: str) -> Program:
             r.kind_expected("symbol", "the name of a mesh")
             r.expect("=")
             r.skip("<")
+            if r.peek("{"):
+                r.skip("{")
         elif opened and r.take("}"):
             opened -= 1
             r.location()
