@@ -16,6 +16,7 @@ from graphtool.symbolic.poly import (
     floordiv,
     known,
     mod,
+    single_call,
     symbol_of,
 )
 from graphtool.symbolic.steps import at_least, dim_of, divides, symbol
@@ -33,5 +34,5 @@ __all__ = [
     "Atom", "Call", "Dim", "Equation", "Monomial", "Poly", "Symbol", "at_least", "at_least_sizes",
     "bind", "bounds", "ceildiv", "check_bounds", "check_required", "coefficient", "decide",
     "dim_of", "divides", "equations", "evaluate", "exact_quotient", "floordiv", "known", "line",
-    "maximum", "minimum", "mod", "product", "sample_sizes", "solved", "substitute", "symbol",
-    "symbol_of", "symbols", "text", "with_steps"]
+    "maximum", "minimum", "mod", "product", "sample_sizes", "single_call", "solved", "substitute",
+    "symbol", "symbol_of", "symbols", "text", "with_steps"]

@@ -307,7 +307,7 @@ def floordiv(a: Dim, b: Dim) -> Dim:
         if g > 1:  # (g·p + c) // (g·q) = (p + c//g) // q
             parts = {m: (c // g) for m, c in rest.terms}
             return quotient + floordiv(from_terms(parts), b // g)
-        atom = _single_call(rest, "//")
+        atom = single_call(rest, "//")
         if atom is not None and isinstance(atom.b, int):  # (x // m) // n = x // (m·n)
             return quotient + floordiv(atom.a, atom.b * b)
     return quotient + symbol_of(Call("//", rest, b))
@@ -326,7 +326,7 @@ def mod(a: Dim, b: Dim) -> Dim:
         g = math.gcd(b, *(c for _, c in rest.terms))
         if g > 1:
             return mod(_exact(rest, g), b // g) * g
-        atom = _single_call(rest, "%")
+        atom = single_call(rest, "%")
         if atom is not None and isinstance(atom.b, int) and atom.b % b == 0:
             return mod(atom.a, b)
     return symbol_of(Call("%", rest, b))
@@ -336,7 +336,8 @@ def _exact(p: Poly, g: int) -> Dim:
     return from_terms({m: c // g for m, c in p.terms})
 
 
-def _single_call(d: Poly, fn: str) -> Call | None:
+def single_call(d: Poly, fn: str) -> Call | None:
+    """The call of `fn` that d is; None if it is anything else."""
     if len(d.terms) == 1 and d.terms[0][1] == 1 and len(d.terms[0][0]) == 1:
         atom, power = d.terms[0][0][0]
         if power == 1 and isinstance(atom, Call) and atom.fn == fn:

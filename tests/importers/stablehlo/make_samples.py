@@ -47,6 +47,24 @@ def open_sizes() -> str:
     return str(made.mlir_module())
 
 
+def divided_sizes() -> str:
+    """A program that divides its open size n: padding, halves, places of elements."""
+    import jax
+    import jax.numpy as jnp
+    from jax import lax
+
+    def fn(x: Any, w: Any) -> Any:
+        rows = x[0, 0]
+        return (lax.conv_general_dilated(x, w, (1, 2), "SAME"),
+                lax.reduce_window(x, 0.0, lax.add, (1, 1, 1, 3), (1, 1, 1, 3), "SAME"),
+                jnp.pad(rows, ((0, 0), (0, -x.shape[3] % 4))), rows[:, x.shape[3] // 2:],
+                jnp.median(x), jnp.roll(rows, 1, 1))
+    (n,) = jax.export.symbolic_shape("n", constraints=["n >= 2"])
+    made = jax.export.export(jax.jit(fn))(*(jax.ShapeDtypeStruct(s, np.float32)
+                                            for s in ((1, 1, 2, n), (1, 1, 1, 3))))
+    return str(made.mlir_module())
+
+
 OPERATIONS = [
     "map f32", "torch_index_select batch", "einsum bij,bkj->bik", "batch_norm_training f32",
     "batch_norm_grad f32", "batch_norm_inference f32", "rng_bit_generator THREE_FRY ui32 [3, 5]",
@@ -83,6 +101,7 @@ def plain(text: str) -> str:
 def main() -> None:
     """Write the files of every named case, and of the operations of StableHLO."""
     (FOLDER.parent / "open" / "sizes.mlir").write_text(plain(open_sizes()))
+    (FOLDER.parent / "open" / "divided.mlir").write_text(plain(divided_sizes()))
     found = {c.name.replace(" ", "_"): c for c in all_cases()}
     made = {n: exported(found[n]) for n in NAMES} | {"stablehlo.operations": operations()}
     for name, (text, inputs, outputs) in made.items():

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 import graphtool
 from graphtool import interp
@@ -14,6 +15,7 @@ from graphtool.importers.stablehlo import import_stablehlo, import_text
 from graphtool.ir.listing import required
 
 SAMPLE = Path(__file__).parent / "open" / "sizes.mlir"  # of `make_samples.py`
+DIVIDED = SAMPLE.with_name("divided.mlir")
 
 
 def wanted(x: np.ndarray, w: np.ndarray) -> list[np.ndarray]:
@@ -226,3 +228,28 @@ def test_a_call_of_lapack_with_the_sizes_of_its_results() -> None:
     a = b @ b.T + np.eye(4, dtype=np.float32)
     (got,) = results(FACTORED, a)
     np.testing.assert_allclose(got, np.linalg.cholesky(a), 1e-4, 1e-4)
+
+
+def same(n: int, window: int, stride: int) -> tuple[int, int]:
+    """The padding of each side for ⌈n / stride⌉ windows."""
+    total = max((-(-n // stride) - 1) * stride + window - n, 0)
+    return total // 2, total - total // 2
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_sizes_that_are_divided(compiled: bool, tmp_path: Path) -> None:
+    module, w = import_stablehlo(DIVIDED), DRAWN.normal(size=(1, 1, 1, 3)).astype(np.float32)
+    if compiled:
+        graphtool.build(module, str(tmp_path / "build"), name="m")
+    for n in (2, 5, 7, 8) if not compiled else (7, 8):
+        x = DRAWN.normal(size=(1, 1, 2, n)).astype(np.float32)
+        rows = x[0, 0]
+        got = graphtool.load(str(tmp_path / "build")).run({"x": x, "w": w}) if compiled else (
+            interp.run(module, {"x": x, "w": w}))
+        padded = torch.nn.functional.pad(torch.from_numpy(x), same(n, 3, 2))
+        sums = np.pad(rows, ((0, 0), same(n, 3, 3))).reshape(2, -1, 3).sum(2)
+        want = [torch.conv2d(padded, torch.from_numpy(w), stride=(1, 2)).numpy(), sums[None, None],
+                np.pad(rows, ((0, 0), (0, -n % 4))), rows[:, n // 2:], np.median(x),
+                np.roll(rows, 1, 1)]
+        for g, v in zip(got.values(), want, strict=True):
+            np.testing.assert_allclose(g, v, 1e-5, 1e-5)

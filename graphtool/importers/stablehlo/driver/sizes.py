@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from graphtool.importers.stablehlo.driver.values import Array, Asked, Sizes, dtype_of
-from graphtool.symbolic import Dim, floordiv, known, maximum, minimum, mod
+from graphtool.symbolic import Dim, Poly, floordiv, known, maximum, minimum, mod, single_call
 
 _ARITHMETIC: dict[str, Callable[[Any, Any], Dim]] = {
     "add": lambda a, b: a + b, "subtract": lambda a, b: a - b, "multiply": lambda a, b: a * b,
@@ -24,13 +24,22 @@ def computed(name: str, xs: tuple[Any, ...]) -> Sizes | None:
     if len(arrays) == 1:
         if name == "negate":
             return Sizes(_each(lambda a: -a, *arrays), dtype_of(xs[0]))
-        if name == "sign" and all(known(0, "<", a) is True for a in arrays[0].reshape(-1)):
-            return Sizes(np.full(arrays[0].shape, 1, object), dtype_of(xs[0]))
-        return None
+        signs = _signs(arrays[0]) if name == "sign" else None
+        return None if signs is None else Sizes(signs, dtype_of(xs[0]))
     fn = _ARITHMETIC.get(name)
     if fn is None and name in ("divide", "remainder") and dtype_of(xs[0]).is_integer:
         fn = _truncating(floordiv if name == "divide" else mod, *arrays)
     return None if fn is None else Sizes(_each(fn, *arrays), dtype_of(xs[0]))
+
+
+def _signs(a: Array) -> Array | None:
+    """min(a, 1) of sizes that are not negative, max(a, −1) of those that are not positive."""
+    flat = a.reshape(-1)
+    if all(known(0, "<=", d) is True for d in flat):
+        return _each(lambda d: minimum(d, 1), a)
+    if all(known(d, "<=", 0) is True for d in flat):
+        return _each(lambda d: maximum(d, -1), a)
+    return None
 
 
 def _whole(x: Any) -> bool:
@@ -66,8 +75,18 @@ def compared(direction: str, a: Any, b: Any) -> Array | Asked | None:
             return None
         sign, turned = _ASKED[direction]
         a_, b_ = left.item(), right.item()
+        if direction in ("EQ", "NE") and b_ == 1 and known(0, "<=", a_) and known(a_, "<=", 1):
+            # the sign of a size beside that of a divisor: it is another one for 0 only
+            return Asked("!=" if direction == "EQ" else "==", _signed(a_), 0)
         return Asked(sign, b_, a_) if turned else Asked(sign, a_, b_)
     return np.array(found, np.bool_).reshape(left.shape)
+
+
+def _signed(sign: Dim) -> Dim:
+    """The size of which this is the sign."""
+    call = single_call(sign, "min") if isinstance(sign, Poly) else None
+    return sign if call is None or 1 not in (call.a, call.b) else (
+        call.b if call.a == 1 else call.a)
 
 
 _ASKED = {"EQ": ("==", False), "NE": ("!=", False), "LT": ("<", False), "LE": ("<=", False),
@@ -85,6 +104,59 @@ def logical(name: str, xs: tuple[Any, ...]) -> Any:
     for x, other in (xs, xs[::-1]):
         if isinstance(x, np.ndarray) and x.ndim == 0:
             return other if bool(x) is (name == "and") else x
+        if isinstance(x, Asked) and isinstance(other, Asked) and name == "and":
+            found = _both(x, other)
+            if found is not None:
+                return found
+    return None
+
+
+def _both(x: Asked, y: Asked) -> Any:
+    """Whether both hold: what is below is not equal, and the remainder of 0 is 0."""
+    if y.sign != "!=" or x.b != y.b:
+        return None
+    if x.sign == "<" and x.a == y.a:
+        return x
+    rest = single_call(y.a, "%") if isinstance(y.a, Poly) else None
+    if x.sign == "==" and (x.a == y.a or (
+            x.b == 0 and rest is not None and mod(x.a, rest.b) == y.a)):
+        return np.zeros((), np.bool_)
+    return None
+
+
+def equal_truths(direction: str, a: Any, b: Any) -> Any:
+    """EQ or NE of what is asked and a known truth value; None for anything else."""
+    for x, other in ((a, b), (b, a)):
+        if isinstance(x, Asked) and isinstance(other, np.ndarray) and other.ndim == 0 and (
+                direction in ("EQ", "NE")):
+            return x if bool(other) is (direction == "EQ") else logical("not", (x,))
+    return None
+
+
+def chosen(asked: Asked, a: Any, b: Any) -> Sizes | None:
+    """`select` of two sizes by whether a remainder is 0, which is how JAX divides towards −∞: the
+    lesser one and a multiple of ⌈p / k⌉ − ⌊p / k⌋, which is 0 or 1. None for another question."""
+    rest = _remainder(asked)
+    if rest is None or not (_whole(a) and _whole(b)):
+        return None
+    p, k = rest
+    down = floordiv(p, k)
+    left_over, exact = mod(p, k), p - k * down
+
+    def one(x: Dim, y: Dim) -> Dim:
+        found = y + (x - y) * (floordiv(p + k - 1, k) - down)
+        sign = next((c for c in (1, -1) if y == c * left_over), 0)
+        return found + sign * (exact - left_over)
+    return Sizes(_each(one, objects(a), objects(b)), dtype_of(a))
+
+
+def _remainder(asked: Asked) -> tuple[Poly, int] | None:
+    """(p, k) where the question is whether p mod k is not 0."""
+    gaps = {"!=": (asked.a - asked.b, asked.b - asked.a), "<": (asked.b - asked.a,)}
+    for gap in gaps.get(asked.sign, ()):
+        call = single_call(gap, "%") if isinstance(gap, Poly) else None
+        if call is not None and isinstance(call.a, Poly) and isinstance(call.b, int):
+            return call.a, call.b
     return None
 
 

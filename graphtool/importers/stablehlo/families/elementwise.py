@@ -96,6 +96,10 @@ def compare(ctx: Context, a: Any, b: Any, *, comparison_direction: str) -> Any:
         found = sizes.compared(comparison_direction, a, b)
         if found is not None:
             return found
+    if isinstance(a, Asked) or isinstance(b, Asked):
+        found = sizes.equal_truths(comparison_direction, a, b)
+        if found is not None:
+            return found
     if ctx.op.attrs.get("compare_type") == "TOTALORDER" and dtype_of(a).is_float:
         a, b = total_order(ctx, a), total_order(ctx, b)
     return ctx.apply(getattr(o, _COMPARE[comparison_direction]), a, b)
@@ -117,6 +121,10 @@ def select(ctx: Context, pred: Any, a: Any, b: Any) -> Any:
     chosen = literal(pred)
     if chosen is not None and shape_of(a) == shape_of(b):
         return a if chosen else b
+    if isinstance(pred, Asked) and (isinstance(a, Sizes) or isinstance(b, Sizes)):
+        found = sizes.chosen(pred, a, b)
+        if found is not None:
+            return found
     both = literal(a) is not None and literal(b) is not None
     return ctx.apply(o.select, pred, a, b, kept=(0, 1) if both else (0,))
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from graphtool import ops as o
 from graphtool.importers.stablehlo.driver.context import Context
 from graphtool.importers.stablehlo.driver.registry import Refused, stablehlo
-from graphtool.importers.stablehlo.driver.values import dims_of, shape_of
+from graphtool.importers.stablehlo.driver.values import dims_of, dtype_of, shape_of
 from graphtool.importers.stablehlo.families.index import Numbers, gathered
 from graphtool.importers.stablehlo.families.movement import (
     ints,
+    padded,
     placed,
     reshaped,
     sliced,
@@ -18,7 +21,7 @@ from graphtool.importers.stablehlo.families.movement import (
 )
 from graphtool.importers.stablehlo.families.product import contracted
 from graphtool.importers.stablehlo.families.window import convolution
-from graphtool.symbolic import product
+from graphtool.symbolic import Dim, product
 
 
 @stablehlo("broadcast")
@@ -146,9 +149,20 @@ def dynamic_conv(ctx: Context, x: Any, w: Any, d_padding: Any, *, dim_numbers: A
                  feature_group_count: int = 1, batch_group_count: int = 1,
                  window_strides: Any = None, lhs_dilation: Any = None, rhs_dilation: Any = None,
                  window_reversal: Any = None) -> Any:
-    """`convolution`, with the padding as an operand."""
+    """`convolution`, with the padding as an operand; x is padded first where that is open."""
     sides = dims_of(d_padding, "the padding")
     rows = [list(sides[i:i + 2]) for i in range(0, len(sides), 2)]
+    if not all(isinstance(d, int) for d in sides):
+        if set(ints(lhs_dilation or ())) - {1}:
+            raise Refused("padding of open sizes between elements that are spread is not supported")
+        places = [[str(d) for d in dim_numbers[0]].index(str(i)) for i in range(len(rows))]
+        edges: list[list[Dim]] = [[0, 0]] * len(shape_of(x))
+        for at, row in zip(places, rows, strict=True):
+            edges[at] = row
+        zero = np.zeros((), dtype_of(x).numpy)
+        x = padded(ctx, x, zero, [lo for lo, _ in edges], [hi for _, hi in edges],
+                   [0] * len(edges))
+        rows = [[0, 0]] * len(rows)
     return convolution(ctx, x, w, dim_numbers=dim_numbers, padding=rows,
                        feature_group_count=feature_group_count,
                        batch_group_count=batch_group_count, window_strides=window_strides,

@@ -11,6 +11,7 @@ from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.importers.stablehlo.driver.context import Context
 from graphtool.importers.stablehlo.driver.registry import Refused, stablehlo
+from graphtool.importers.stablehlo.driver.sizes import objects
 from graphtool.importers.stablehlo.driver.values import (
     Sizes,
     compact,
@@ -21,7 +22,7 @@ from graphtool.importers.stablehlo.driver.values import (
 )
 from graphtool.importers.stablehlo.families.elementwise import cast
 from graphtool.importers.stablehlo.families.movement import ints, reshaped, sliced, transposed
-from graphtool.symbolic import Dim, minimum
+from graphtool.symbolic import Dim, maximum, minimum
 
 # ---- dynamic slices ----------------------------------------------------------------------------
 
@@ -86,8 +87,8 @@ def gathered(ctx: Context, x: Any, indices: Any, n: Numbers) -> Any:
     rank, shape = len(shape_of(x)), shape_of(x)
     columns = with_vector_last(ctx, indices, n.index_vector_dim)
     lead = shape_of(columns)[:-1]
-    if isinstance(columns, np.ndarray) and not lead:
-        return _window(ctx, x, columns, n)
+    if isinstance(columns, (np.ndarray, Sizes)) and not lead:
+        return _window(ctx, x, objects(columns), n)
     taken = [d for d in starts if sizes[d] != shape[d]]  # of the others the start is 0
     spots = clamped(ctx, chosen(ctx, columns, [starts.index(d) for d in taken]),
                     [shape[d] - sizes[d] for d in taken])
@@ -118,9 +119,9 @@ def gathered(ctx: Context, x: Any, indices: Any, n: Numbers) -> Any:
 def _window(ctx: Context, x: Any, start: Any, n: Numbers) -> Any:
     """The one window at a known place, as a slice."""
     shape = shape_of(x)
-    at = [0] * len(shape)
+    at: list[Dim] = [0] * len(shape)
     for d, i in zip(n.start_index_map, start.tolist(), strict=True):
-        at[d] = max(i, 0)
+        at[d] = maximum(i, 0)
     first = [minimum(a, d - k) for a, d, k in zip(at, shape, n.sizes, strict=True)]
     y = sliced(ctx, x, first, [a + k for a, k in zip(first, n.sizes, strict=True)],
                [1] * len(shape))

@@ -24,7 +24,7 @@ from graphtool.importers.stablehlo.families import (
     tridiagonal,
 )
 from graphtool.importers.stablehlo.families.composite import REASONS, TARGETS
-from graphtool.importers.stablehlo.families.numbers import Numbers, tensors
+from graphtool.importers.stablehlo.families.numbers import Numbers, known_sizes, tensors
 from graphtool.ops.matrices import identity, swap_last_axes
 from graphtool.symbolic import Dim, product
 
@@ -91,6 +91,7 @@ def _ormqr(ctx: Context, a: Any, tau: Any, c: Any) -> list[Any]:
 
 def _syevd(ctx: Context, a: Any) -> list[Any]:
     x = ctx.tensor(a)
+    known_sizes(Numbers(x))
     values, vectors = o.eigh(x if _is(ctx, "uplo", "L") else swap_last_axes(x))
     return [vectors, values, _fine(x.shape[:-2])]
 
@@ -98,6 +99,7 @@ def _syevd(ctx: Context, a: Any) -> list[Any]:
 def _gesdd(ctx: Context, a: Any) -> list[Any]:
     """a (which LAPACK overwrites), s, U, Vᵀ; U and V are square in mode A."""
     x = ctx.tensor(a)
+    known_sizes(Numbers(x))
     left, s, right = o.svd(x, full=_is(ctx, "mode", "A"))
     if _is(ctx, "mode", "N"):
         left, right = (_nothing(ctx, x, i) for i in (2, 3))
@@ -106,9 +108,10 @@ def _gesdd(ctx: Context, a: Any) -> list[Any]:
 
 def _nothing(ctx: Context, x: Any, i: int) -> Any:
     """Zeros for result i, which LAPACK does not compute."""
-    shape = ctx.op.signature.results[i].shape or ()
+    own = [d for d in (ctx.op.signature.results[i].shape or ())[-2:] if d is not None]
+    shape = (*x.shape[:-2], *own)
     zero = x.builder.constant(np.zeros((1,) * len(shape), x.dtype.numpy))
-    return o.broadcast(zero, shape=tuple(d for d in shape if d is not None))
+    return o.broadcast(zero, shape=shape)
 
 
 def _columns(x: Any) -> Any:
@@ -201,9 +204,7 @@ def _complex_gesdd(ctx: Context, a: Numbers) -> tuple[Numbers, ...]:
         left, s, right = hermitian.svd(a, _is(ctx, "mode", "A"))
         return a, Numbers(s), left, right
     _, s, _ = hermitian.svd(a, False)
-    left, right = (Numbers(*(_nothing(ctx, a.real, i),) * 2) for i in (3, 5))
-    return a, Numbers(s), *(x.each(lambda p: o.reshape(p, shape=(a.shape[0], *p.shape[-2:])))
-                            for x in (left, right))
+    return a, Numbers(s), *(Numbers(*(_nothing(ctx, a.real, i),) * 2) for i in (3, 5))
 
 
 def _gehrd(ctx: Context, a: Numbers) -> tuple[Numbers, ...]:

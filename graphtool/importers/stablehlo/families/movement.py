@@ -230,7 +230,7 @@ def dynamic_pad(ctx: Context, x: Any, value: Any, low: Any, high: Any, interior:
 def padded(ctx: Context, x: Any, value: Any, lo: Sequence[Dim], hi: Sequence[Dim],
            interior: Sequence[int]) -> Any:
     """A pad. A value that the run computes is added: a `select` puts it where a mask is padded."""
-    if not any((*lo, *hi, *interior)):
+    if all(isinstance(d, int) and d == 0 for d in (*lo, *hi, *interior)):
         return x
     how: dict[str, Any] = {"lo": tuple(lo), "hi": tuple(hi),
                            "interior": tuple(interior) if any(interior) else None}
