@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.errors import UnsupportedError
 from graphtool.ir.facets import Assumption
@@ -19,8 +20,17 @@ from graphtool.kernels.choice.rules import Rules
 from graphtool.kernels.choice.sites import Attention
 from graphtool.kernels.record import Record, register, target_op
 from graphtool.kernels.site import Lowered, Site
-from graphtool.kernels.tiles import TILE, batch_offset, round_up, rows_of_tile, vectors_of
-from graphtool.loops.contract import Contract, Macro, Pointer, flags, literals, sizes
+from graphtool.kernels.tiles import (
+    HALF,
+    TILE,
+    batch_offset,
+    half_macros,
+    number,
+    round_up,
+    rows_of_tile,
+    vectors_of,
+)
+from graphtool.loops.contract import Contract, Macro, Pointer, flags, literals, mark, sizes
 from graphtool.loops.instance import Instance
 from graphtool.loops.ir import MacroValue
 from graphtool.loops.reach import Area, Numbers, Rows
@@ -36,6 +46,11 @@ MACROS = (
     *sizes(HEADS="independent attentions", S="queries", T="keys", D="length of queries and keys",
            DV="length of values", LDQ="elements between the starts of adjacent queries",
            LDK="of adjacent keys", LDV="of adjacent values"),
+    HALF, mark("BYTES", "keys and values are int8, each with a factor"),
+    Macro("KEY_STEP", "size", "elements between the factors of adjacent keys", None),
+    Macro("V_STEP", "size", "of adjacent values", None),
+    Macro("TOGETHER", "literal", "adjacent heads with the same keys and values, which a few "
+                                 "queries read once for all of them", 1),
     Macro("SCALE", "number", "the factor by which scores are multiplied"),
     Macro("SOFTCAP", "number", "c: a score becomes c·tanh(score / c); 0: scores are not changed"),
     *flags(CAUSAL="query s sees only keys 0…s", MASKED="a mask is added to the scores"),
@@ -43,6 +58,8 @@ MACROS = (
 POINTERS = (
     Pointer("Q", "the queries of head b", ("b",)), Pointer("KEY", "its keys", ("b",)),
     Pointer("V", "its values", ("b",)),
+    Pointer("KEY_SCALES", "the factors of its keys", ("b",), False),
+    Pointer("V_SCALES", "the factors of its values", ("b",), False),
     Pointer("WORK", "memory of thread t for packed keys and values, and for scores", ("t",),
             writes=True),
     Pointer("MASK", "the mask that is added to the scores of query s", ("b", "s"), False))
@@ -54,9 +71,11 @@ def meaning(t: Instance) -> None:
     for b in range(t.get("HEADS")):
         q, k, v = (t.array(name, shape, (step, 1), (b,))[None] for name, shape, step in (
             ("Q", (s, d), ldq), ("KEY", (n, d), ldk), ("V", (n, dv), ldv)))
-        mask = [np.stack([t.array("MASK", (n,), (t.get("MASK_STEP"),), (b, i))
-                          for i in range(s)])[None]] if t.get("MASKED") and s else []
-        y = o.attend(q, k, v, *mask, causal=t.get("CAUSAL"), scale=t.get("SCALE"),
+        mask = np.stack([t.array("MASK", (n,), (t.get("MASK_STEP"),), (b, i))
+                         for i in range(s)])[None] if t.get("MASKED") and s else None
+        factors = [t.array(f"{name}_SCALES", (n, 1), (t.get(f"{name}_STEP"), 1), (b,))[None]
+                   for name in ("KEY", "V")] if t.get("BYTES") else [None, None]
+        y = o.attend(q, k, v, mask, *factors, causal=t.get("CAUSAL"), scale=t.get("SCALE"),
                      softcap=t.get("SOFTCAP"))
         t.rows(y[0], b)
 
@@ -64,13 +83,20 @@ def meaning(t: Instance) -> None:
 def reach(t: Numbers) -> Iterator[Area | Rows]:
     """What the C touches."""
     heads, s, n, d, dv, ldq, ldk, ldv = t.sizes("HEADS S T D DV LDQ LDK LDV")
-    nr, mr = vectors_of(t), t.get("MR")
+    nr, mr, together = vectors_of(t), t.get("MR"), t.get("TOGETHER")
     wide, deep = -(-n // nr) * nr, -(-dv // nr) * nr
+    kind = dtypes.int8 if t.get("BYTES") else number(t)
+    t.need(not (t.get("BYTES") and t.get("HALF")), "one type of keys and values")
+    t.need(together in (1, 2, 4) and heads % together == 0, "TOGETHER of 1, 2 or 4 heads")
     yield Rows((heads, s, dv))
     yield Area("Q", (s, d), (ldq, 1), (heads,))
-    yield Area("KEY", (n, d), (ldk, 1), (heads,))
-    yield Area("V", (n, dv), (ldv, 1), (heads,))
-    room = n if s < UNTILED else d * wide + n * deep + mr * (wide + 16 + deep)
+    yield Area("KEY", (n, d), (ldk, 1), (heads,), kind)
+    yield Area("V", (n, dv), (ldv, 1), (heads,), kind)
+    for name in ("KEY", "V") if t.get("BYTES") else ():
+        step = t.get(f"{name}_STEP")
+        t.need(step is not None and t.has(f"{name}_SCALES"), f"{name}_SCALES and their step")
+        yield Area(f"{name}_SCALES", (n,), (step,), (heads,))
+    room = n * together if s < UNTILED else d * wide + n * deep + mr * (wide + 16 + deep)
     yield Area("WORK", (room,), None, (t.threads,), aligned=True)
     if t.get("MASKED"):
         t.need(t.get("MASK_STEP") is not None and t.has("MASK"), "a mask")
@@ -89,6 +115,52 @@ def lower(site: Site) -> Lowered:
     nv = site.plan.get("nv", site.target.nv)
     nr, rows = nv * site.target.lanes, rows_of_tile(site.target, nv, s)
     rows = min(rows, site.plan.get("rows", rows))
+    together = _together(lead, s, group, site.target.threads)
+    macros: dict[str, MacroValue] = {
+        "KEYS": site.plan["keys"], "MR": rows, "NV": nv, "HEADS": heads, "S": s, "T": t,
+        "D": d, "DV": dv, "LDQ": q.strides[-2], "LDK": k.strides[-2], "LDV": v.strides[-2],
+        "SCALE": float(a["scale"]), "SOFTCAP": float(a["softcap"]), "CAUSAL": a["causal"],
+        **half_macros(k.dtype), **({"TOGETHER": together} if together > 1 else {})}
+    most = _most(site, t)
+    wide_t, wide_v = round_up(most, nr), round_up(dv, nr)
+    share = round_up(most * together if together > 1 else d * wide_t + most * wide_v + rows * (
+        wide_t + 16 + wide_v), 16)
+    pointers = {"Q": (q.buffer, batch_offset(q, which, 2)),
+                "KEY": (k.buffer, batch_offset(k, shared, 2)),
+                "V": (v.buffer, batch_offset(v, shared, 2)),
+                "WORK": (site.scratch(share), symbol_of(Symbol("t", 0, None)) * share)}
+    _masks_and_factors(site, macros, pointers, (*which, symbol_of(row)), shared)
+    hook = site.epilogue((at, row, first), (*which, symbol_of(row), symbol_of(first)))
+    return Lowered(site.template("attend", macros, pointers, hook), heads * s * t * (d + dv) * 2)
+
+
+def _masks_and_factors(site: Site, macros: dict[str, MacroValue],
+                       pointers: dict[str, tuple[str, Dim]], query: tuple[Dim, ...],
+                       head: tuple[Dim, ...]) -> None:
+    """Add what the operands behind the values need."""
+    mask, *factors = (*site.given(), None, None, None)[3:6]
+    macros["MASKED"] = mask is not None
+    if mask is not None:
+        pointers["MASK"] = _mask(mask, query)
+        macros["MASK_STEP"] = 0 if mask.shape[-1] == 1 else 1
+    for name, x in zip(("KEY", "V"), factors, strict=True):
+        if x is not None:
+            macros |= {"BYTES": True, f"{name}_STEP": x.strides[-2]}
+            pointers[f"{name}_SCALES"] = x.buffer, batch_offset(x, head, 2)
+
+
+def _together(lead: list[Dim], s: Dim, group: Dim, threads: int) -> int:
+    """How many heads of a group a few queries take together: so many that threads have equal
+    shares."""
+    heads, few = product(lead), bounds(s)[1]
+    if few is None or few >= UNTILED or not isinstance(heads, int) or not isinstance(group, int):
+        return 1
+    return max(n for n in (1, 2, 4) if group % n == 0 and (
+        n == 1 or heads // n * few % threads == 0))
+
+
+def _most(site: Site, t: Dim) -> int:
+    """The greatest number of keys. Raises UnsupportedError GT2002 where nothing bounds it."""
     most = bounds(t)[1]
     if most is None:
         options = " ".join(f"--dynamic {s.name}=1..4096" for s in symbols(t) if s.hi is None)
@@ -96,23 +168,7 @@ def lower(site: Site) -> Lowered:
                                          f"upper bound",
                                hint="give it a bound where the model is read, by import, build or "
                                     f"emit: {options}")
-    macros: dict[str, MacroValue] = {
-        "KEYS": site.plan["keys"], "MR": rows, "NV": nv, "HEADS": heads, "S": s, "T": t,
-        "D": d, "DV": dv, "LDQ": q.strides[-2], "LDK": k.strides[-2], "LDV": v.strides[-2],
-        "SCALE": float(a["scale"]), "SOFTCAP": float(a["softcap"]), "CAUSAL": a["causal"]}
-    wide_t, wide_v = round_up(most, nr), round_up(dv, nr)
-    share = round_up(d * wide_t + most * wide_v + rows * (wide_t + 16 + wide_v), 16)
-    pointers = {"Q": (q.buffer, batch_offset(q, which, 2)),
-                "KEY": (k.buffer, batch_offset(k, shared, 2)),
-                "V": (v.buffer, batch_offset(v, shared, 2)),
-                "WORK": (site.scratch(share), symbol_of(Symbol("t", 0, None)) * share)}
-    mask = (*site.given(), None)[3]
-    macros["MASKED"] = mask is not None
-    if mask is not None:
-        pointers["MASK"] = _mask(mask, (*which, symbol_of(row)))
-        macros["MASK_STEP"] = 0 if mask.shape[-1] == 1 else 1
-    hook = site.epilogue((at, row, first), (*which, symbol_of(row), symbol_of(first)))
-    return Lowered(site.template("attend", macros, pointers, hook), heads * s * t * (d + dv) * 2)
+    return most
 
 
 def _mask(mask: View, at: tuple[Dim, ...]) -> tuple[str, Dim]:
@@ -135,7 +191,8 @@ ATTEND = Form("attend", (
     Parameter("rows", "queries of a register tile", least=1)))
 
 
-def _infer(q: TensorType, k: TensorType, v: TensorType, mask: TensorType | None = None, *,
+def _infer(q: TensorType, k: TensorType, v: TensorType, mask: TensorType | None = None,
+           key_factors: TensorType | None = None, factors: TensorType | None = None, *,
            causal: bool = False, scale: float, softcap: float = 0.0,
            plan: Plan | None = None) -> TensorType:
     need(q.rank == k.rank == v.rank >= 3, f"{q}, {k} and {v} are not operands of attention")
@@ -143,11 +200,21 @@ def _infer(q: TensorType, k: TensorType, v: TensorType, mask: TensorType | None 
          f"{q}, {k} and {v} do not fit each other")
     need(mask is None or mask.dtype is q.dtype,
          "the mask is added, so it must have the element type of q")
+    need(k.dtype is v.dtype and k.dtype in (q.dtype, dtypes.int8, *dtypes.HALVES),
+         f"{k} and {v} are not keys and values for {q}")
+    for x, own in ((k, key_factors), (v, factors)):
+        need((x.dtype is dtypes.int8) == (own is not None) and (own is None or (
+            own.dtype is q.dtype and own.shape == (*x.shape[:-1], 1))),
+            f"{own} are not the factors of {x}: int8 has one for each row")
     return TensorType(q.dtype, (*q.shape[:-1], v.shape[-1]))
 
 
-def _decompose(*xs: Any, plan: Plan | None = None, **attrs: Any) -> Any:
-    return o.attention(*xs, **attrs)
+def _decompose(q: Any, k: Any, v: Any, mask: Any = None, key_factors: Any = None,
+               factors: Any = None, *, plan: Plan | None = None, **attrs: Any) -> Any:
+    k, v = (x if x.dtype is q.dtype else o.cast(x, dtype=q.dtype) for x in (k, v))
+    if factors is not None:
+        k, v = k * key_factors, v * factors
+    return o.attention(q, k, v, mask, **attrs)
 
 
 def _flops(_y: TensorType, q: TensorType, k: TensorType, v: TensorType, *_: Any,
@@ -160,7 +227,8 @@ def _flops(_y: TensorType, q: TensorType, k: TensorType, v: TensorType, *_: Any,
 
 OP = target_op("attend", _infer, _decompose, ATTEND, _flops,
                "`attention` in one kernel: softmax over whole rows, grouped heads, and a mask "
-               "that is added to the scores")
+               "that is added to the scores; keys and values may be of 16 bits, or int8 with a "
+               "factor for each row, and are widened as they are read")
 
 
 # ---- plans and their costs ---------------------------------------------------------------------
@@ -214,9 +282,9 @@ def cost(s: Attention, c: Plan, t: Target) -> float:
     near = rows * ceil(seen, chunks) * _FLOAT
     operands = ceil(s.s, rows) * seen * (s.d + s.v) * _FLOAT
     traffic = fetched(t, scores, near) + fetched(t, operands, s.t * (s.d + s.v) * _FLOAT)
-    packed = s.t * (s.d + s.v) * _FLOAT / s.shared
-    return heads * (overlapped(t, products + softmax + further, traffic)
-                    + fetched(t, 2 * packed, max(packed, t.l2)))
+    packed = s.t * (s.d + s.v) / s.shared
+    return heads * (overlapped(t, products + softmax + further, traffic) + fetched(
+        t, (_FLOAT + s.number) * packed, max(packed * _FLOAT, t.l2)))
 
 
 def _seen(s: Attention) -> int:

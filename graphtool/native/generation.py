@@ -3,7 +3,9 @@ token by another, over caches that stay where they are."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from graphtool.io.manifest import LanguageRow, RolesRow, read_manifest
 from graphtool.language.sampling import Random, Sampling, draw
 from graphtool.language.tokenizer import Tokenizer
 from graphtool.language.tokenizer import load as load_tokenizer
+from graphtool.native.memory_map import room
 from graphtool.native.runtime import Model, load
 from graphtool.native.sizes import numbers
 
@@ -37,10 +40,17 @@ class Step:
         self.places = names[row.places] if row.places >= 0 else ""
 
     def caches(self) -> dict[str, Array]:
-        """Empty caches, by the names of the inputs."""
+        """Empty caches, by the names of the inputs, side by side in huge pages if the system has
+        them: a step reads all of them."""
         rows = {p.name: p for p in self.model.inputs}
-        return {i: np.zeros(numbers(rows[i].shape, {}), rows[i].dtype.numpy)
-                for _, i in self.pairs}
+        shapes = {i: numbers(rows[i].shape, {}) for _, i in self.pairs}
+        sizes = {i: math.prod(s) * rows[i].dtype.numpy.itemsize for i, s in shapes.items()}
+        starts = dict(zip(sizes, accumulate((-(-n // 64) * 64 for n in sizes.values()), initial=0),
+                          strict=False))
+        memory = room(sum(sizes.values()) + 64 * len(sizes))
+        memory.fill(0)
+        return {i: memory[at:at + sizes[i]].view(rows[i].dtype.numpy).reshape(shapes[i])
+                for i, at in starts.items()}
 
     def __call__(self, tokens: list[int], at: int, caches: dict[str, Array]) -> Array:
         """The scores f32[V] of the token behind these, the first of which stands at `at`."""

@@ -17,6 +17,7 @@ from graphtool import ops as o
 from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.trace import trace
 from graphtool.kernels.choice.sites import (
+    BYTES,
     Attention,
     Contraction,
     Conv,
@@ -78,10 +79,18 @@ def _of_integers(site: Contraction, fn: Callable[[Any, Any], Any],
 def _attention(s: Attention) -> Module:
     groups = s.heads // s.shared
     shapes = [(s.heads, s.s, s.d), (groups, s.t, s.d), (groups, s.t, s.v),
-              *([(s.s, s.t)] * s.masked)]
-    graph = trace(lambda *xs: o.attention(*xs, causal=s.causal),
-                  [TensorType(dtypes.float32, shape) for shape in shapes],
-                  ["q", "k", "v", "mask"][:len(shapes)])
+              *([(s.s, s.t)] * s.masked), *([(groups, s.t, 1)] * 2 * (s.stored == BYTES))]
+    kept = {0: dtypes.float32, BYTES: dtypes.int8}.get(s.stored, dtypes.HALVES[s.stored - 1])
+    kinds = [dtypes.float32, kept, kept, *[dtypes.float32] * 3]
+
+    def attend(q: Any, k: Any, v: Any, *more: Any) -> Any:
+        k, v = (x if s.stored == 0 else o.cast(x, dtype=dtypes.float32) for x in (k, v))
+        if s.stored == BYTES:
+            k, v = k * more[-2], v * more[-1]
+        return o.attention(q, k, v, *more[:s.masked], causal=s.causal)
+    names = ["q", "k", "v", *["mask"] * s.masked, "key_factors", "factors"]
+    graph = trace(attend, [TensorType(*both) for both in zip(kinds, shapes, strict=False)],
+                  names[:len(shapes)])
     return Module(graph, ("y",))
 
 

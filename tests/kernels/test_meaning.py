@@ -145,6 +145,10 @@ def attention(q: Any, k: Any, v: Any, mask: Any) -> Any:
             positive(o.attend(q, k, v, causal=True, scale=0.25, softcap=3.0)))
 
 
+def narrow_attention(q: Any, k: Any, v: Any, mask: Any = None, *factors: Any) -> Any:
+    return positive(o.attend(q, k, v, mask, *factors, scale=0.5))
+
+
 def transpose(x: Any) -> Any:
     return positive(o.transpose(x, perm=(1, 0)))
 
@@ -276,7 +280,11 @@ def collective(x: Any) -> Any:
 
 
 SAMPLES: dict[str, list[tuple[Callable[..., Any], tuple[str, ...]]]] = {
-    "attend": [(attention, ("f32[4,6,8]", "f32[2,6,8]", "f32[2,6,5]", "f32[4,6,6]"))],
+    "attend": [(attention, ("f32[4,6,8]", "f32[2,6,8]", "f32[2,6,5]", "f32[4,6,6]")),
+               (narrow_attention, ("f32[4,1,8]", "bf16[1,6,8]", "bf16[1,6,5]")),
+               (narrow_attention, ("f32[4,5,8]", "f16[2,6,8]", "f16[2,6,5]", "f32[5,6]")),
+               *((narrow_attention, (f"f32[4,{n},8]", "i8[2,6,8]", "i8[2,6,5]", f"f32[{n},6]",
+                                     "f32[2,6,1]", "f32[2,6,1]")) for n in (2, 5))],
     "blas": [(blas, ("f32[2,3,5]",))],
     "cholesky": [(cholesky, ("f32[2,11,11]",)), (cholesky, ("f64[1,3,3]",))],
     "collective": [(collective, ("f32[6]",))],

@@ -91,7 +91,11 @@ def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 @pytest.fixture(scope="module")
 def program(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    tmp_path = tmp_path_factory.mktemp("program")
+    return compiled(built, tmp_path_factory.mktemp("program"))
+
+
+def compiled(built: Path, tmp_path: Path) -> Path:
+    """The program of a build, compiled with all warnings."""
     shutil.copytree(built, tmp_path / "c")
     flags = ["-O1", "-Wall", "-Wextra", "-Wconversion", "-pedantic", "-Werror", "-Wno-psabi"]
     subprocess.run(["gcc", *flags, *sorted(p.name for p in (tmp_path / "c").glob("*.c")), "-lm",
@@ -122,6 +126,22 @@ def test_the_program_writes_what_the_verb_writes(how: tuple[str, ...], prompt: s
     want = b"".join(writer.text(prompt, sampling, int(options.get("--tokens", 64)), stop))
     assert done.stdout == want + b"\n"
     assert all(s.encode() not in want for s in stop)
+
+
+@pytest.mark.parametrize("kept", ["bf16", "i8"])
+def test_caches_of_fewer_bits(kept: str, tmp_path: Path) -> None:
+    """Program and verb write the same; the likeliest token is mostly that of whole caches."""
+    modules = {"prefill": run(ALL, f"cache{{max={ROOM},dtype={kept}}}"),
+               "decode": run(step(1), f"cache{{max={ROOM},dtype={kept}}}")}
+    folder = graphtool.build(modules, tmp_path / "b", name="lm", tokenizer=MADE)
+    program = compiled(folder, tmp_path)
+    for how in (Sampling(0.0), Sampling(seed=2)):
+        done = subprocess.run([program, "the cat sat", "--temperature", str(how.temperature),
+                               "--seed", str(how.seed)], cwd=program.parent, capture_output=True,
+                              check=True)
+        assert done.stdout == b"".join(Writer(folder).text("the cat sat", how)) + b"\n"
+    found = next(Writer(folder).write("the cat sat", Sampling(0.0)))
+    assert [found] == best(MADE.encode("the cat sat"), 1)
 
 
 def test_the_verb_writes_text(built: Path, gt: Cli) -> None:

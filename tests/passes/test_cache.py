@@ -134,6 +134,72 @@ def test_the_evaluator_agrees() -> None:
         np.testing.assert_allclose(y, want, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize(("kept", "error"), [("bf16", 0.06), ("f16", 0.01), ("i8", 0.1)])
+def test_a_cache_of_fewer_bits(kept: str, error: float, tmp_path: Path) -> None:
+    """C and evaluator keep the same numbers; what they read is near to what the model has."""
+    modules = {n: run(m, f"cache{{max={ROOM},dtype={kept}}}") for n, m in (
+        ("prefill", MANY), ("decode", ONE))}
+    folder = graphtool.build(modules, tmp_path / "b")
+    loaded = {n: runtime.load(folder, entry=n) for n in modules}
+    rows = loaded["decode"].inputs
+    state = {p.name: np.zeros(p.shape, p.dtype.numpy) for p in rows if p.name not in (
+        "x", "position")}
+    assert {p.dtype.name for p in rows[1:3]} == {dtypes.dtype(kept).name}
+    names = [p.name for p in loaded["decode"].outputs]
+    outs = dict(zip(names[1:], state, strict=True))
+    ours, theirs = state, {n: a.copy() for n, a in state.items()}
+    xs = [tokens(7, 1), tokens(1, 2), tokens(1, 3)]
+    for x, at, want in zip(xs, (0, 7, 8), grown(*xs), strict=True):
+        name = "prefill" if at == 0 else "decode"
+        given = {"x": x, "position": np.array(at)}
+        y = loaded[name].run({**given, **ours}, out={o: ours[i] for o, i in outs.items()})["y"]
+        found = interp.run(modules[name], {**given, **theirs})
+        theirs = {i: found[o] for o, i in outs.items()}
+        np.testing.assert_allclose(y, found["y"], rtol=1e-4, atol=1e-4)
+        assert np.abs(y - want).max() < error * np.abs(want).max()
+        for n, a in ours.items():
+            np.testing.assert_allclose(a.astype(np.float32), theirs[n].astype(np.float32),
+                                       rtol=1e-6 if a.dtype == np.float32 else 0)
+
+
+def test_a_row_that_is_not_finite_reads_as_nan() -> None:
+    module = run(ONE, f"cache{{max={ROOM},dtype=i8}}")
+    state = {v.hint: np.zeros(tuple(v.type.shape), v.type.dtype.numpy)  # type: ignore[arg-type]
+             for v in module.graph.inputs if v.hint not in ("x", "position")}
+    x = tokens(1)
+    x[0, 0, 0] = np.inf
+    found = interp.run(module, {"x": x, "position": np.array(0), **state})
+    assert np.isnan(found["y"][0]).all() and np.isfinite(found["y"][1]).all()
+
+
+def test_int8_keys_that_lie_across() -> None:
+    """Positions along the last axis: a row lies along the axis before it."""
+    def step(x: Any, k: Any) -> Any:
+        k = o.concat(k, x, axis=2)
+        return o.reduce_sum(k, axes=(2,)), k
+    types = [TensorType(dtypes.float32, (2, 8, n)) for n in (1, dim_of(PAST))]
+    module = run(Module(trace(step, types, ["x", "k"]), ("y", "k_now"), {"P": PAST}),
+                 "cache{max=6,dtype=i8}")
+    assert [tuple(v.type.shape) for v in module.graph.inputs] == [
+        (2, 8, 1), (2, 8, 6), (), (2, 1, 6)]
+    x = np.random.default_rng(0).standard_normal((2, 8, 1)).astype(np.float32)
+    found = interp.run(module, {"x": x, "k": np.zeros((2, 8, 6), np.int8), "position": np.array(0),
+                                "k_factors": np.zeros((2, 1, 6), np.float32)})
+    np.testing.assert_allclose(found["y"], x, atol=np.abs(x).max() / 250)
+    assert np.abs(found["k_now"][:, :, 0]).max(1).tolist() == [127, 127]
+
+
+def test_a_cache_of_integers_stays() -> None:
+    """Only floats are rounded."""
+    def step(x: Any, k: Any) -> Any:
+        k = o.concat(k, x, axis=0)
+        return o.reduce_sum(k, axes=(0,)), k
+    types = [TensorType(dtypes.int64, (n,)) for n in (1, dim_of(PAST))]
+    module = run(Module(trace(step, types, ["x", "k"]), ("y", "k_now"), {"P": PAST}),
+                 "cache{max=6,dtype=i8}")
+    assert [v.type.dtype.name for v in module.graph.inputs] == ["int64"] * 3
+
+
 def test_entry_points_share_a_cache(tmp_path: Path) -> None:
     """A prompt by one entry point, the next token by another, over the same arrays."""
     modules = {"prefill": run(MANY, f"cache{{max={ROOM}}}"), "decode": run(

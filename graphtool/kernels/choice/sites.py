@@ -16,6 +16,7 @@ from graphtool.ir.plan import call
 ONE_TILE = 4  # up to this number of rows, the batch of a recurrence is one tile
 BLOCK = 7  # pixels of a row that are pooled, or filtered depthwise, together
 BFLOAT16 = 1  # the value of a site's field `half`
+BYTES = 3  # int8 with a factor for each row: a value of an attention's field `stored`
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +127,12 @@ class Attention:
     hidden: bool = False  # the mask is of bool: −∞ is added to the scores of hidden keys
     # neither s nor t is symbolic; if one is, its upper bound is used as its size
     fixed: bool = True
+    stored: int = 0  # keys and values of fewer bits: 1 bfloat16, 2 float16, 3 int8
+
+    @property
+    def number(self) -> int:
+        """The bytes of a number of a key or value."""
+        return (4, 2, 2, 1)[self.stored]
 
     def __str__(self) -> str:
         return _record("attention", self)

@@ -13,18 +13,19 @@ from graphtool.ir.graph import Node, is_constant
 from graphtool.ir.trace import Tracer
 from graphtool.kernels.choice.choose import plans
 from graphtool.kernels.choice.operands import widened
-from graphtool.kernels.choice.sites import Attention
-from graphtool.passes.select.goal import Goal, cost_size, in_type
+from graphtool.kernels.choice.sites import BYTES, Attention
+from graphtool.passes.select.goal import Goal, cost_size, half, in_type
+from graphtool.passes.select.narrow_rows import Narrow, narrow_rows
 from graphtool.symbolic import product
 
 
 def attention(goal: Goal, node: Node, operands: Sequence[Any]) -> Sequence[Any]:
     """The kernel if it can compute the node, else the ops of attention, computed in float32."""
     wide = [widened(x) if isinstance(x, Tracer) else x for x in operands]
-    return (in_type(node, _attention(goal, node, wide)),)
+    return (in_type(node, _attention(goal, node, wide, [*map(narrow_rows, operands[1:3])])),)
 
 
-def _attention(goal: Goal, node: Node, operands: list[Any]) -> Any:
+def _attention(goal: Goal, node: Node, operands: list[Any], stored: list[Narrow | None]) -> Any:
     q, k, v, mask = (*operands, None)[:4]
     a = node.attrs
     given = () if mask is None or _hides_nothing(mask) else (_added(mask, q.dtype),)
@@ -36,7 +37,13 @@ def _attention(goal: Goal, node: Node, operands: list[Any]) -> Any:
     if why:
         return node.op.decompose(*operands, **a)  # type: ignore[misc]
     scale = a["scale"] if a["scale"] is not None else q.shape[-1] ** -0.5
-    return goal.best(_site(q, k, v, a["causal"], mask), q, k, v, *given,
+    factors: list[Any] = []
+    keys, values = stored
+    if keys and values and keys.x.dtype is values.x.dtype:
+        k, v = keys.x, values.x
+        factors = [] if keys.factors is None else [keys.factors, values.factors]
+    more = (*given, *(() if given or not factors else (None,)), *factors)
+    return goal.best(_site(q, k, v, a["causal"], mask), q, k, v, *more,
                      causal=a["causal"], scale=scale, softcap=a["softcap"])
 
 
@@ -47,7 +54,9 @@ def _site(q: Tracer, k: Tracer, v: Tracer, causal: bool, mask: Tracer | None) ->
         cost_size(heads), cost_size(queries), cost_size(keys), cost_size(q.shape[-1]),
         cost_size(v.shape[-1]), cost_size(q.shape[-3] // k.shape[-3]), causal, mask is not None,
         hidden=mask is not None and mask.dtype is dtypes.bool_,
-        fixed=all(isinstance(d, int) for d in (heads, queries, keys)))
+        fixed=all(isinstance(d, int) for d in (heads, queries, keys)),
+        stored=0 if k.dtype is dtypes.float32 else BYTES if k.dtype is dtypes.int8 else
+        half(k.dtype))
 
 
 def _unfit(q: Tracer, v: Tracer) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.ir.plan import chosen_plan
 from graphtool.kernels.choice.choose import choose
@@ -117,6 +118,46 @@ def test_volumes_by_the_kernels_of_images(shape: Any, out: int, window: Any, att
     new = run(m, "select{march=x86-64-v3},simplify,fold")
     assert kernels(new) == names
     assert_same(m, new, rtol=1e-4)
+
+
+def _stored(kind: str) -> Any:
+    """Grouped attention over keys and values of fewer bits, which are moved before it."""
+    def fn(q: Any, k: Any, v: Any, *factors: Any) -> Any:
+        wide = [o.cast(x, dtype=dtypes.float32) for x in (k, v)]
+        wide = [x * f for x, f in zip(wide, factors, strict=True)] if factors else wide
+        k, v = (o.reshape(o.broadcast(o.reshape(o.transpose(o.slice(
+            x, start=(0, 1, 0), limit=(6, 3, 8), strides=(1, 1, 1)), perm=(1, 0, 2)),
+            shape=(2, 1, 6, 8)), shape=(2, 2, 6, 8)), shape=(4, 6, 8)) for x in wide)
+        return o.attention(q, k, v)
+    rows = ("f32[6,3,1]",) * 2 if kind == "i8" else ()
+    return module(fn, "f32[4,1,8]", *[f"{kind}[6,3,8]"] * 2, *rows)
+
+
+@pytest.mark.parametrize(("kind", "number"), [("bf16", 1), ("f16", 2), ("i8", 3)])
+def test_attention_reads_keys_as_they_are_stored(kind: str, number: int) -> None:
+    m = _stored(kind)
+    new = run(m, "recognise,simplify,select,simplify,dce")
+    (made,) = [n for n in new.graph.nodes if n.op.name == "attend"]
+    assert new.choices[made.outputs[0]].site == str(
+        Attention(4, 1, 6, 8, 8, 2, stored=number))
+    assert not any(n.op is o.cast for n in new.graph.nodes)
+    assert_same(m, new, rtol=1e-5)
+
+
+@pytest.mark.parametrize("how", ["one", "another axis", "another type"])
+def test_attention_widens_what_its_kernel_cannot_read(how: str) -> None:
+    def fn(q: Any, k: Any, v: Any, f: Any) -> Any:
+        if how == "one":
+            return o.attention(q, o.cast(k, dtype=dtypes.float32), o.cast(v, dtype=dtypes.float32))
+        wide = o.cast(k, dtype=dtypes.float32) * (f if how == "another type" else
+                                                  o.transpose(f, perm=(0, 2, 1)))
+        return o.attention(q, wide, wide)
+    kinds = ("bf16", "f16") if how == "one" else ("i8" if how == "another axis" else "i16",) * 2
+    m = module(fn, "f32[2,1,6]", *(f"{k}[2,6,6]" for k in kinds), "f32[2,6,1]")
+    new = run(m, "select,simplify,dce")
+    (made,) = [n for n in new.graph.nodes if n.op.name == "attend"]
+    assert all(x.type.dtype is dtypes.float32 for x in made.inputs)
+    assert_same(m, new, rtol=1e-5)
 
 
 @pytest.mark.parametrize(("mask", "operands"), [

@@ -11,15 +11,20 @@
    GT_HEADS       how many independent attentions
    GT_S GT_T      query rows and key rows of each
    GT_D GT_DV     length of queries and keys, and of values
-   GT_Q(b) GT_KEY(b) GT_V(b)   const float *, row 0 of attention b
-   GT_LDQ GT_LDK GT_LDV        row strides in floats; the elements of a row are adjacent
+   GT_Q(b) GT_KEY(b) GT_V(b)   row 0 of attention b: const float *, but keys and values may be of
+                  16 bits (GT_HALF) or int8 (GT_BYTES); they are widened as they are read
+   GT_LDQ GT_LDK GT_LDV        row strides in elements; the elements of a row are adjacent
+   GT_KEY_SCALES(b) GT_V_SCALES(b)   with GT_BYTES: const float *, the factor of each key and of
+                  each value; they are GT_KEY_STEP and GT_V_STEP floats apart
+   GT_TOGETHER    adjacent heads with the same keys and values, which fewer than 4 queries read once
+                  for all of them: a power of two that divides HEADS (default 1)
    GT_SCALE GT_SOFTCAP         factor of the scores; with c > 0, c·tanh(score / c) takes their place
    GT_CAUSAL      1: query s sees keys 0…s only
    GT_MASKED      1: GT_MASK(b, s) is added to the scores of query s, const float * of T elements
                   that are GT_MASK_STEP (0 or 1) floats apart
    GT_WORK(t)     float *, workspace of thread t, 64-byte aligned, of
                     D·TP + T·VP + MR·(TP + 16 + VP) floats,
-                  TP = T, VP = DV rounded up to NR
+                  TP = T, VP = DV rounded up to NR; for fewer than 4 queries TOGETHER·T
    GT_PIECES      pieces of a thread's share (default 1); t and threads count pieces
    GT_PARAMS      more parameters, with a leading comma (default none); GT_ARGS hands them on
    GT_EPILOGUE    static inline void f(const float *restrict acc, int64_t b, int64_t s, int64_t d,
@@ -28,9 +33,20 @@
 
    A row that sees nothing gives 0. Names in GT_PARAMS must hold a digit or an underscore. Adjacent
    heads that share keys and values (grouped queries) pack them once. */
+#include "operand.h"
 #include "scores.h"
 #include "tile.h"
 #include "template_begin.h"
+#include "attend_pack.h"
+
+#ifndef GT_TOGETHER
+#define GT_TOGETHER 1
+#endif
+#ifdef GT_BYTES
+#define GT_FACTORS(x, b) GT_##x##_SCALES(b)
+#else
+#define GT_FACTORS(x, b) 0
+#endif
 
 #define GT_WIDE (gt_ceil_div(GT_T, GT_NR) * GT_NR + 16) /* from one row of scores to the next */
 
@@ -183,77 +199,128 @@ GT_INLINE void GT_JOIN(GT_NAME, _block)(const int rows, int64_t b, int64_t s,
 GT_UPTO(GT_MR, GT_INSTANCE)
 #undef GT_INSTANCE
 
-/* The products of one query with the first `seen` keys: a vector of keys at a time, where a key is
-   whole vectors. */
-GT_INLINE void GT_JOIN(GT_NAME, _dots)(const float *q, const float *keys, int64_t seen,
+/* The products of row s of GT_TOGETHER heads with the first `seen` keys: a few keys at a time,
+   where a key is whole vectors, so that a vector holds a sum of each. Scores of adjacent heads are
+   `wide` apart. */
+GT_INLINE void GT_JOIN(GT_NAME, _dots)(int64_t b, int64_t s, int64_t seen, int64_t wide,
                                        float *scores GT_PARAMS)
 {
+    const GT_NUMBER *keys = GT_KEY(b);
+    const float *queries[GT_TOGETHER];
     int64_t k = 0;
+    GT_UNROLL for (int h = 0; h < GT_TOGETHER; h++)
+    {
+        const int64_t head = b + h;
+        queries[h] = GT_Q(head) + s * (GT_LDQ);
+        (void)head;
+    }
 #if GT_LANES > 1
-    if ((GT_D) % GT_LANES == 0 && (GT_D) > 0)
-        for (; k + GT_LANES <= seen; k += GT_LANES) {
+    enum { some = GT_LANES >= GT_TOGETHER ? GT_LANES / GT_TOGETHER : 1 };
+    if ((GT_D) % GT_LANES == 0 && (GT_D) > 0 && some * GT_TOGETHER == GT_LANES)
+        for (; k + some <= seen; k += some) {
             gt_vf part[GT_LANES];
-            GT_UNROLL for (int i = 0; i < GT_LANES; i++)
+            float sums[GT_LANES] GT_ALIGNED;
+            GT_UNROLL for (int i = 0; i < some; i++)
             {
-                const float *key = keys + (k + i) * (GT_LDK);
-                part[i] = gt_load(q) * gt_load(key);
+                const GT_NUMBER *key = keys + (k + i) * (GT_LDK);
+                GT_UNROLL for (int h = 0; h < GT_TOGETHER; h++)
+                    part[h * some + i] = gt_load(queries[h]) * GT_READ(key);
                 for (int64_t d = GT_LANES; d < (GT_D); d += GT_LANES)
-                    part[i] += gt_load(q + d) * gt_load(key + d);
+                    GT_UNROLL for (int h = 0; h < GT_TOGETHER; h++)
+                        part[h * some + i] += gt_load(queries[h] + d) * GT_READ(key + d);
             }
-            gt_store(scores + k, gt_lane_sums(part));
+            gt_store(sums, gt_lane_sums(part));
+            GT_UNROLL for (int h = 0; h < GT_TOGETHER; h++)
+                memcpy(scores + h * wide + k, sums + h * some, some * sizeof(float));
         }
 #endif
-    for (; k < seen; k++) {
-        const float *key = keys + k * (GT_LDK);
-        float sum = 0.0f;
-        GT_SIMD_REDUCE(+, sum)
-        for (int64_t d = 0; d < (GT_D); d++) sum += q[d] * key[d];
-        scores[k] = sum;
-    }
+    for (; k < seen; k++)
+        for (int h = 0; h < GT_TOGETHER; h++) {
+            const GT_NUMBER *key = keys + k * (GT_LDK);
+            float sum = 0.0f;
+            GT_SIMD_REDUCE(+, sum)
+            for (int64_t d = 0; d < (GT_D); d++) sum += queries[h][d] * GT_READ_ONE(key + d);
+            scores[h * wide + k] = sum;
+        }
 }
 
-/* The sum of `width` <= NR columns of the first `seen` values, each times its weight. */
-GT_INLINE void GT_JOIN(GT_NAME, _weighted)(const float *weights, const float *values, int64_t seen,
-                                           int64_t width, float *out GT_PARAMS)
+/* For each of GT_TOGETHER heads the sum of `width` <= NR columns of the first `seen` values, each
+   times its weight, which are added to rows of NR. */
+GT_INLINE void GT_JOIN(GT_NAME, _weighted)(const float *weights, int64_t wide,
+                                           const GT_NUMBER *values, int64_t seen, int64_t width,
+                                           float *out GT_PARAMS)
 {
     if (width == GT_NR) {
-        enum { several = GT_NV > 4 ? 1 : 4 }; /* keys with sums of their own, which need not wait */
-        gt_vf acc[several * GT_NV];
+        enum {
+            tile = GT_TOGETHER * GT_NV,
+            several = tile > 8 ? 1 : tile > 4 ? 2 : 4 /* keys with sums of their own, which need
+                                                         not wait */
+        };
+        gt_vf acc[several * tile];
         int64_t k = 0;
-        gt_tile_zero(acc, several, GT_NV);
+        gt_tile_zero(acc, several, tile);
         for (; k + several <= seen; k += several)
             GT_UNROLL for (int i = 0; i < several; i++)
                 GT_UNROLL for (int j = 0; j < GT_NV; j++)
-                    acc[i * GT_NV + j] += gt_splat(weights[k + i])
-                                          * gt_load(values + (k + i) * (GT_LDV) + j * GT_LANES);
+                {
+                    const gt_vf v = GT_READ(values + (k + i) * (GT_LDV) + j * GT_LANES);
+                    GT_UNROLL for (int h = 0; h < GT_TOGETHER; h++)
+                        acc[i * tile + h * GT_NV + j] += gt_splat(weights[h * wide + k + i]) * v;
+                }
         for (; k < seen; k++)
             GT_UNROLL for (int j = 0; j < GT_NV; j++)
-                acc[j] += gt_splat(weights[k]) * gt_load(values + k * (GT_LDV) + j * GT_LANES);
+                GT_UNROLL for (int h = 0; h < GT_TOGETHER; h++)
+                    acc[h * GT_NV + j] += gt_splat(weights[h * wide + k])
+                                          * GT_READ(values + k * (GT_LDV) + j * GT_LANES);
         GT_UNROLL for (int i = 1; i < several; i++)
-            GT_UNROLL for (int j = 0; j < GT_NV; j++) acc[j] += acc[i * GT_NV + j];
-        gt_tile_store(acc, 1, GT_NV, out);
+            GT_UNROLL for (int j = 0; j < tile; j++) acc[j] += acc[i * tile + j];
+        gt_tile_store(acc, GT_TOGETHER, GT_NV, out);
         return;
     }
-    for (int64_t k = 0; k < seen; k++) {
-        GT_SIMD
-        for (int64_t j = 0; j < width; j++) out[j] += weights[k] * values[k * (GT_LDV) + j];
-    }
+    for (int h = 0; h < GT_TOGETHER; h++)
+        for (int64_t k = 0; k < seen; k++) {
+            GT_SIMD
+            for (int64_t j = 0; j < width; j++)
+                out[h * GT_NR + j] += weights[h * wide + k]
+                                      * GT_READ_ONE(values + k * (GT_LDV) + j);
+        }
 }
 
-/* One query row, computed from the rows of keys and values without packing. */
+/* x[k] times the factor of key k. */
+GT_INLINE void GT_JOIN(GT_NAME, _times)(float *restrict x, const float *restrict factors,
+                                        int64_t step, int64_t seen)
+{
+    GT_SIMD
+    for (int64_t k = 0; k < seen; k++) x[k] *= factors[k * step];
+}
+
+/* Row s of GT_TOGETHER heads, computed from the rows of keys and values without packing. Factors of
+   int8 multiply scores and weights, not keys and values. */
 GT_INLINE void GT_JOIN(GT_NAME, _single)(int64_t b, int64_t s, float *scores GT_PARAMS)
 {
-    const int64_t seen = (GT_CAUSAL) ? gt_min(GT_T, s + 1) : (GT_T);
-    GT_JOIN(GT_NAME, _dots)(GT_Q(b) + s * (GT_LDQ), GT_KEY(b), seen, scores GT_ARGS);
-    float top = GT_PLAIN ? gt_highest(scores, seen, -INFINITY) : -INFINITY;
-    const float sum = GT_JOIN(GT_NAME, _weights)(scores, b, s, 0, seen, &top GT_ARGS);
-    const float inverse = sum > 0.0f || sum != sum ? 1.0f / sum : 0.0f;
+    const int64_t seen = (GT_CAUSAL) ? gt_min(GT_T, s + 1) : (GT_T), wide = GT_T;
+    float inverse[GT_TOGETHER];
+    GT_JOIN(GT_NAME, _dots)(b, s, seen, wide, scores GT_ARGS);
+    for (int h = 0; h < GT_TOGETHER; h++) {
+        float *row = scores + h * wide;
+#ifdef GT_BYTES
+        GT_JOIN(GT_NAME, _times)(row, GT_KEY_SCALES(b), GT_KEY_STEP, seen);
+#endif
+        float top = GT_PLAIN ? gt_highest(row, seen, -INFINITY) : -INFINITY;
+        const float sum = GT_JOIN(GT_NAME, _weights)(row, b + h, s, 0, seen, &top GT_ARGS);
+        inverse[h] = sum > 0.0f || sum != sum ? 1.0f / sum : 0.0f;
+#ifdef GT_BYTES
+        GT_JOIN(GT_NAME, _times)(row, GT_V_SCALES(b), GT_V_STEP, seen);
+#endif
+    }
     for (int64_t d = 0; d < (GT_DV); d += GT_NR) {
         const int64_t width = gt_min(GT_NR, (GT_DV) - d);
-        float out[GT_NR] GT_ALIGNED = {0};
-        GT_JOIN(GT_NAME, _weighted)(scores, GT_V(b) + d, seen, width, out GT_ARGS);
-        for (int64_t j = 0; j < width; j++) out[j] *= inverse;
-        GT_EPILOGUE(out, b, s, d, width GT_ARGS);
+        float out[GT_TOGETHER * GT_NR] GT_ALIGNED = {0};
+        GT_JOIN(GT_NAME, _weighted)(scores, wide, GT_V(b) + d, seen, width, out GT_ARGS);
+        for (int h = 0; h < GT_TOGETHER; h++) {
+            for (int64_t j = 0; j < width; j++) out[h * GT_NR + j] *= inverse[h];
+            GT_EPILOGUE(out + h * GT_NR, b + h, s, d, width GT_ARGS);
+        }
     }
 }
 
@@ -264,27 +331,30 @@ static void GT_NAME(int t, int threads GT_PARAMS)
         if (t % each) return;
         t = (int)(t / each), threads = (int)(threads / each);
     }
-    const int64_t blocks = (GT_S) < 4 ? (GT_S) : gt_ceil_div(GT_S, GT_MR);
-    const int64_t units = (GT_HEADS) * blocks, end = gt_part(units, t + 1, threads);
-    int64_t u = gt_part(units, t, threads);
     float *keys = GT_WORK(t);
     if ((GT_S) < 4) { /* packing would cost more than the products */
-        for (; u < end; u++) GT_JOIN(GT_NAME, _single)(u / blocks, u % blocks, keys GT_ARGS);
+        const int64_t units = (GT_HEADS) / GT_TOGETHER * (GT_S);
+        const int64_t end = gt_part(units, t + 1, threads);
+        for (int64_t u = gt_part(units, t, threads); u < end; u++)
+            GT_JOIN(GT_NAME, _single)(u / (GT_S) * GT_TOGETHER, u % (GT_S), keys GT_ARGS);
         return;
     }
+    const int64_t blocks = gt_ceil_div(GT_S, GT_MR);
+    const int64_t units = (GT_HEADS) * blocks, end = gt_part(units, t + 1, threads);
+    int64_t u = gt_part(units, t, threads);
     float *values = keys + (GT_D) * gt_ceil_div(GT_T, GT_NR) * GT_NR;
     float *scores = values + (GT_T) * gt_ceil_div(GT_DV, GT_NR) * GT_NR;
     const int64_t shorter = (GT_S) / blocks, longer = (GT_S) % blocks;
-    const float *packed_keys = 0, *packed_values = 0;
+    const GT_NUMBER *packed_keys = 0, *packed_values = 0;
     for (; u < end; u++) {
         const int64_t b = u / blocks, block = u % blocks;
         if (GT_KEY(b) != packed_keys) {
             packed_keys = GT_KEY(b);
-            gt_pack_transposed(packed_keys, GT_LDK, GT_T, GT_D, GT_NR, keys);
+            GT_JOIN(GT_NAME, _pack_keys)(packed_keys, GT_FACTORS(KEY, b), keys GT_ARGS);
         }
         if (GT_V(b) != packed_values) {
             packed_values = GT_V(b);
-            gt_pack_panels(packed_values, GT_LDV, GT_T, GT_DV, GT_NR, values);
+            GT_JOIN(GT_NAME, _pack_values)(packed_values, GT_FACTORS(V, b), values GT_ARGS);
         }
         const int64_t s = block * shorter + gt_min(block, longer);
         const int64_t rows = shorter + (block < longer);
@@ -293,6 +363,12 @@ static void GT_NAME(int t, int threads GT_PARAMS)
 }
 
 #undef GT_PLAIN
+#undef GT_FACTORS
+#undef GT_TOGETHER
+#undef GT_KEY_SCALES
+#undef GT_V_SCALES
+#undef GT_KEY_STEP
+#undef GT_V_STEP
 #undef GT_WIDE
 #undef GT_KEYS
 #undef GT_HEADS

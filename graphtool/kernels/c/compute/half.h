@@ -17,6 +17,12 @@
 #define GT_STAGE 128 /* numbers of a row that are widened together */
 #define GT_TALLEST 16 /* rows of a register tile at most */
 
+/* A number as a float. */
+GT_INLINE float gt_widen_one(const int type, uint16_t h)
+{
+    return type == GT_BFLOAT16 ? gt_bf16_to_f32(h) : gt_f16_to_f32(h);
+}
+
 #if GT_LANES > 1
 typedef uint16_t gt_vh __attribute__((vector_size(GT_LANES * 2), may_alias));
 typedef uint16_t gt_vhu __attribute__((vector_size(GT_LANES * 2), may_alias, aligned(2)));
@@ -65,7 +71,7 @@ GT_INLINE gt_vf gt_load_half_first(const int type, const uint16_t *p, int64_t co
 #else
 GT_INLINE gt_vf gt_load_half(const int type, const uint16_t *p)
 {
-    return type == GT_BFLOAT16 ? gt_bf16_to_f32(*p) : gt_f16_to_f32(*p);
+    return gt_widen_one(type, *p);
 }
 
 GT_INLINE gt_vf gt_load_half_first(const int type, const uint16_t *p, int64_t count)

@@ -1,47 +1,8 @@
-/* What attend.h does to operands and to scores, whatever its macros: packing of keys and values,
-   and the softmax of a row. */
+/* What attend.h does to scores, whatever its macros: the softmax of a row. */
 #ifndef GT_SCORES_H
 #define GT_SCORES_H
 
 #include "nest.h"
-#include "square.h"
-
-/* x[rows][depth] as panels [⌈rows/nr⌉][depth][nr] of its transpose, zero padded */
-GT_INLINE void gt_pack_transposed(const float *x, int64_t ldx, int64_t rows, int64_t depth,
-                                  const int nr, float *out)
-{
-    for (int64_t r = 0; r < rows; r += GT_LANES) {
-        float *panel = out + r / nr * nr * depth + r % nr;
-        const int64_t some = gt_min(GT_LANES, rows - r);
-        int64_t d = 0;
-        for (; some == GT_LANES && d + GT_LANES <= depth; d += GT_LANES)
-            gt_transpose_square(x + r * ldx + d, ldx, panel + d * nr, nr);
-        for (; d < depth; d++) {
-            for (int64_t i = 0; i < some; i++) panel[d * nr + i] = x[(r + i) * ldx + d];
-            for (int64_t i = some; i < GT_LANES; i++) panel[d * nr + i] = 0.0f;
-        }
-    }
-    for (int64_t r = gt_ceil_div(rows, GT_LANES) * GT_LANES; r % nr != 0; r++)
-        for (int64_t d = 0; d < depth; d++) out[r / nr * nr * depth + d * nr + r % nr] = 0.0f;
-}
-
-/* x[rows][depth] as panels [⌈depth/nr⌉][rows][nr], zero padded */
-GT_INLINE void gt_pack_panels(const float *x, int64_t ldx, int64_t rows, int64_t depth,
-                              const int nr, float *out)
-{
-    for (int64_t d = 0; d < depth; d += nr) {
-        const int64_t width = gt_min(nr, depth - d);
-        for (int64_t r = 0; r < rows; r++, out += nr) {
-            if (width == nr) {
-                for (int j = 0; j < nr; j += GT_LANES)
-                    gt_store(out + j, gt_load(x + r * ldx + d + j));
-                continue;
-            }
-            for (int64_t j = 0; j < width; j++) out[j] = x[r * ldx + d + j];
-            for (int64_t j = width; j < nr; j++) out[j] = 0.0f;
-        }
-    }
-}
 
 /* The larger one; y if either is NaN: one instruction on x86, unlike gt_max_f32. */
 GT_INLINE float gt_above(float x, float y) { return x > y ? x : y; }

@@ -46,9 +46,11 @@
 #undef GT_STEPS
 #undef GT_DEPTH
 #undef GT_HALF
+#undef GT_BYTES
 #undef GT_PAIRS
 #undef GT_NUMBER
 #undef GT_READ
+#undef GT_READ_ONE
 #undef GT_READ_FIRST
 #undef GT_WIDE
 #undef GT_PLACED

@@ -5,6 +5,9 @@ joined: each step copies all of it. Here the input and the output have room for 
 that axis, the output is donated from the input, and a run writes the new elements behind the first
 P. What reads the joined keys reads the first P + S elements of the room. P becomes a number that
 the caller gives, the position; to go back n elements is to give a smaller one.
+
+On request the room holds fewer bits (rows.py): what is new is rounded once, and what reads the keys
+reads them widened. Kernels of attention widen them as they read.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from graphtool.ir.bind import bind
 from graphtool.ir.graph import Graph, Module, Node, TensorType, Value, producers
 from graphtool.ir.run_sizes import bare
 from graphtool.ir.trace import Builder, Tracer, replay
+from graphtool.passes.cache.rows import Kept, Rows, rows_of
 from graphtool.symbolic import Dim, Symbol, bounds, dim_of, substitute, symbols
 
 POSITION = "position"
@@ -36,13 +40,14 @@ class Grown:
     size: Symbol  # of the input along the axis
 
 
-def cache(module: Module, *, max: int, position: str = POSITION) -> Module:
+def cache(module: Module, *, max: int, position: str = POSITION, dtype: Kept = "own") -> Module:
     """The module whose growing caches have room for `max` elements and are updated in place.
 
     `position` names the new input, i64[]: how many elements are valid before the run. Other inputs
-    whose sizes depend on that number, such as masks, get their room for `max` too. Raises
-    UsageError GT0626 where no output is an input of open size joined with new elements, or where
-    several grow apart.
+    whose sizes depend on that number, such as masks, get their room for `max` too. `dtype` is that
+    of the caches: bf16, f16, or i8 with a factor for each position and head, in caches of their
+    own; own leaves the model's. Raises UsageError GT0626 where no output is an input of open size
+    joined with new elements, or where several grow apart.
     """
     found = list(_grown(module))
     names = {g.size.name for g in found}
@@ -54,7 +59,7 @@ def cache(module: Module, *, max: int, position: str = POSITION) -> Module:
             "whose length is open: --dynamic 'P@past.2=1..4096'")
     if max < 1:
         raise UsageError("GT0626", f"cache: max is {max}, 1 or more expected")
-    return _Rewriting(module, found, max, position).module()
+    return _Rewriting(module, found, max, position, dtype).module()
 
 
 def _grown(module: Module) -> Iterator[Grown]:
@@ -73,11 +78,25 @@ def _grown(module: Module) -> Iterator[Grown]:
                 yield Grown(out, inputs[past], axis, size)
 
 
+@dataclass(frozen=True)
+class Cache:
+    """One cache on its way: `room` is what the caller gives, numbers and perhaps factors; `valid`
+    the parts with elements in them; `past` these as the model sees them."""
+
+    grown: Grown
+    rows: Rows
+    room: tuple[Tracer, ...]
+    valid: tuple[Tracer, ...]
+    past: Tracer
+
+
 class _Rewriting:
     """One module on its way. `past` is the size of the caches before a run, `new` what a run
     adds."""
 
-    def __init__(self, module: Module, found: Sequence[Grown], room: int, name: str) -> None:
+    def __init__(self, module: Module, found: Sequence[Grown], room: int, name: str,
+                 dtype: Kept) -> None:
+        self.dtype = dtype
         self.room, self.found, self.name, self.old = room, found, name, module
         size = found[0].size
         self.old_size = size.name
@@ -108,51 +127,84 @@ class _Rewriting:
 
     def module(self) -> Module:
         """The module with caches of a fixed room."""
-        caches = {g.input: g for g in self.found}
+        given = [self.given(v) for v in self.graph.inputs]
         position = self.builder.input(TensorType(dtypes.int64, ()), self.name)
-        given: list[Tracer] = []
         with self.builder.scope(self.name):
             last = self.room - self.new
             counted = o.size(position, size=self.past, most=last, checked=True)
         assert isinstance(counted, Tracer)
-        args = []
-        for v in self.graph.inputs:
-            room = tuple(self.room if self.old_size in {s.name for s in symbols(d)} else d
-                         for d in v.type.shape)
-            given.append(self.builder.input(TensorType(v.type.dtype, room), v.hint))
-            args.append(given[-1].value if room == v.type.shape else
-                        self.part(given[-1], v.hint, 0, v.type.shape).value)
-        nodes = {self.graph.outputs[g.output]: (g, given[g.input]) for g in caches.values()}
-        written: dict[Value, Value] = {}
+        caches = {g.input: self.cache(g, given[g.input]) for g in self.found}
+        args = [caches[i].past if i in caches else
+                x if x.shape == v.type.shape else self.part(x, v.hint, 0, v.type.shape)
+                for i, (v, x) in enumerate(zip(self.graph.inputs, given, strict=True))]
+        nodes = {self.graph.outputs[c.grown.output]: c for c in caches.values()}
+        written: dict[Value, tuple[Tracer, ...]] = {}
 
         def apply(node: Node, *operands: Any) -> tuple[Value, ...]:
             if (at := nodes.get(node.outputs[0])) is not None:
-                whole, seen = self.written(node, operands, *at)
-                written[node.outputs[0]] = whole
+                written[node.outputs[0]], seen = self.written(node, operands[1], at)
                 return (seen,)
             self.builder.add(dataclasses.replace(node, inputs=operands))
             return node.outputs
-        outputs = replay(self.graph, args, apply)
-        whole = [written.get(v, y) for v, y in zip(self.graph.outputs, outputs, strict=True)]
-        graph = Graph((*(x.value for x in given), position.value), tuple(self.builder.nodes),
-                      tuple(whole))
-        pairs = tuple((g.output, g.input) for g in self.found)
+        outputs = replay(self.graph, [x.value for x in args], apply)
+        whole = [written[v][0].value if v in written else y
+                 for v, y in zip(self.graph.outputs, outputs, strict=True)]
+        factors = [(c, written[v][1].value) for v, c in nodes.items() if len(c.room) > 1]
+        graph = Graph((*(x.value for x in given), position.value,
+                       *(c.room[1].value for c, _ in factors)),
+                      tuple(self.builder.nodes), (*whole, *(y for _, y in factors)))
+        pairs = [(g.output, g.input) for g in self.found]
+        pairs += [(len(whole) + i, len(given) + 1 + i) for i in range(len(factors))]
+        names = (f"{self.old.output_names[c.grown.output]}_factors" for c, _ in factors)
         return dataclasses.replace(
             self.old, graph=graph, symbols=self.symbols, requires=self.requires,
+            output_names=(*self.old.output_names, *names),
             donations=(*self.old.donations, *pairs))
 
-    def written(self, node: Node, operands: Sequence[Any], g: Grown,
-                room: Tracer) -> tuple[Value, Value]:
-        """The cache after the run, and the part of it that is valid."""
-        shape, hint = list(room.shape), node.outputs[0].hint
+    def given(self, v: Value) -> Tracer:
+        """An input, with room if its size depends on the past."""
+        shape = tuple(self.room if self.old_size in {s.name for s in symbols(d)} else d
+                      for d in v.type.shape)
+        kept = [g for g in self.found if self.graph.inputs[g.input] is v]
+        dtype = self.rows(kept[0], v).kept if kept else v.type.dtype
+        return self.builder.input(TensorType(dtype, shape), v.hint)
+
+    def rows(self, g: Grown, v: Value) -> Rows:
+        """The form in which a cache is kept."""
+        return rows_of(v.type.dtype, self.dtype, g.axis, v.type.rank)
+
+    def cache(self, g: Grown, x: Tracer) -> Cache:
+        """A cache: its room, the parts of it that are valid, and what the model sees of them."""
+        v = self.graph.inputs[g.input]
+        rows = self.rows(g, v)
+        room = (x,)
+        if rows.scaled:
+            shape = rows.factors(x.shape)
+            room = (x, self.builder.input(TensorType(dtypes.float32, shape), f"{v.hint}_factors"))
+        valid = tuple(self.part(r, v.hint, 0, shape) for r, shape in zip(
+            room, (v.type.shape, rows.factors(v.type.shape)), strict=False))
+        with self.builder.scope(v.hint):
+            return Cache(g, rows, room, valid, rows.read(*valid))
+
+    def written(self, node: Node, new: Any, c: Cache) -> tuple[tuple[Tracer, ...], Value]:
+        """The cache after the run, and the valid part of it as the model sees it."""
+        hint, end = node.outputs[0].hint, self.past + self.new
+        axis, whole = c.grown.axis, []
         with self.builder.scope(hint, node.where, node.of):
-            end = self.past + self.new
-            shape[g.axis] = self.room - end
-            rest = self.part(room, "", end, tuple(shape), g.axis)
-            parts = (Tracer(operands[0], self.builder), Tracer(operands[1], self.builder), rest)
-            whole = o.concat(*parts, axis=g.axis)
-        assert isinstance(whole, Tracer)
-        return whole.value, self.part(whole, hint, 0, node.outputs[0].type.shape, g.axis).value
+            fresh = c.rows.stored(Tracer(new, self.builder))
+            for room, past, added in zip(c.room, c.valid, fresh, strict=True):
+                shape = list(room.shape)
+                shape[axis] = self.room - end
+                rest = self.part(room, "", end, tuple(shape), axis)
+                whole.append(o.concat(past, added, rest, axis=axis))
+        shape = node.outputs[0].type.shape
+        shapes = (shape, c.rows.factors(shape))
+        if c.rows.kept is c.rows.own:
+            return tuple(whole), self.part(whole[0], hint, 0, shape, axis).value
+        with self.builder.scope(hint, node.where, node.of):
+            seen = c.rows.read(*(self.part(x, "", 0, s, axis) for x, s in zip(
+                whole, shapes, strict=False)))
+        return tuple(whole), seen.value
 
     def part(self, x: Tracer, hint: str, start: Dim, shape: tuple[Dim, ...],
              axis: int | None = None) -> Tracer:

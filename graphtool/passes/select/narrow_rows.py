@@ -1,0 +1,74 @@
+"""Finds keys and values that are stored in 16 or 8 bits under what widens them, so that the kernel
+of attention reads them as they are stored.
+
+Between the stored numbers and attention there may be reshapes, transposes, broadcasts and slices
+that leave rows whole; they are applied to the numbers and to the factors of rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from graphtool import dtypes
+from graphtool import ops as o
+from graphtool.ir.graph import Node, Value
+from graphtool.ir.trace import Tracer
+
+
+@dataclass(frozen=True)
+class Narrow:
+    """Rows x of 16 or 8 bits; rows of int8 have `factors`, of the same shape but for a last size
+    of 1."""
+
+    x: Tracer
+    factors: Tracer | None = None
+
+
+def narrow_rows(x: Any) -> Narrow | None:
+    """The stored rows that x, f32, widens; x itself if it has 16 bits; None if there are none."""
+    if not isinstance(x, Tracer) or x.dtype in dtypes.HALVES:
+        return Narrow(x) if isinstance(x, Tracer) else None
+    node = x.builder.made.get(x.value)
+    if node is None or x.dtype is not dtypes.float32:
+        return None
+    operands = [Tracer(v, x.builder) for v in node.inputs if isinstance(v, Value)]
+    if node.op is o.cast:
+        return Narrow(operands[0]) if operands[0].dtype in dtypes.HALVES else None
+    if node.op is o.mul:
+        return _scaled(*operands) or _scaled(*operands[::-1]) if len(operands) == 2 else None
+    if node.op not in (o.reshape, o.transpose, o.broadcast, o.slice, o.assume):
+        return None
+    inner = narrow_rows(operands[0])
+    return None if inner is None else _moved(inner, node)
+
+
+def _scaled(x: Tracer, factors: Tracer) -> Narrow | None:
+    """int8 rows times a factor for each."""
+    node = x.builder.made.get(x.value)
+    if node is None or node.op is not o.cast or factors.shape != (*x.shape[:-1], 1):
+        return None
+    stored = node.inputs[0]
+    fits = isinstance(stored, Value) and stored.type.dtype is dtypes.int8
+    return Narrow(Tracer(stored, x.builder), factors) if fits else None  # type: ignore[arg-type]
+
+
+def _moved(rows: Narrow, node: Node) -> Narrow | None:
+    """The rows where the node moves them; None if it does not leave them whole."""
+    old, new, a = rows.x.shape, node.outputs[0].type.shape, dict(node.attrs)
+    ones = dict(a)
+    if not old or not new or old[-1] != new[-1]:
+        return None
+    if node.op is o.transpose:
+        if a["perm"][-1] != len(old) - 1:
+            return None
+    elif node.op is o.slice:
+        if a["start"][-1] != 0 or a["strides"][-1] != 1:
+            return None
+        ones["limit"] = (*a["limit"][:-1], 1)
+    else:
+        ones["shape"] = (*a["shape"][:-1], 1)
+    x = rows.x.builder.emit(node.op, (rows.x,), a)
+    factors = rows.factors and rows.x.builder.emit(node.op, (rows.factors,), ones)
+    assert isinstance(x, Tracer) and not isinstance(factors, tuple)
+    return Narrow(x, factors)
