@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import overload
 
 from graphtool.api.options import Pathlike
 from graphtool.language import tokenizer
-from graphtool.language.sampling import Sampling
+from graphtool.language.sampling import samplings
 from graphtool.language.tokenizer import Tokenizer
 from graphtool.native.generation import Writer
+from graphtool.native.several_texts import write_texts
 
 
 def train_tokenizer(text: str | bytes, size: int = 512) -> Tokenizer:
@@ -27,16 +30,35 @@ def write_tokenizer(made: Tokenizer, path: Pathlike) -> None:
     tokenizer.save(made, Path(path))
 
 
+@overload
 def generate(build_dir: Pathlike, prompt: str = "", *, tokens: int = 64, temperature: float = 0.8,
-             top_k: int = 0, top_p: float = 1.0, seed: int = 0, stop: tuple[str, ...] = (),
-             threads: int | None = None) -> str:
+             top_k: int = 0, top_p: float = 1.0, seed: int | Sequence[int] = 0,
+             stop: tuple[str, ...] = (), threads: int | None = None) -> str: ...
+
+
+@overload
+def generate(build_dir: Pathlike, prompt: list[str] | tuple[str, ...], *, tokens: int = 64,
+             temperature: float = 0.8, top_k: int = 0, top_p: float = 1.0,
+             seed: int | Sequence[int] = 0, stop: tuple[str, ...] = (),
+             threads: int | None = None) -> list[str]: ...
+
+
+def generate(build_dir: Pathlike, prompt: str | Sequence[str] = "", *, tokens: int = 64,
+             temperature: float = 0.8, top_k: int = 0, top_p: float = 1.0,
+             seed: int | Sequence[int] = 0, stop: tuple[str, ...] = (),
+             threads: int | None = None) -> str | list[str]:
     """What a compiled language model writes behind the prompt, up to so many tokens or to the
     first of the texts `stop`; the same seed gives the same text.
 
-    `temperature` 0 takes the best token each time; `top_k` draws among the k best, `top_p` among
-    the fewest whose probabilities add up to it. Raises InputError GT3156 for a build without a
-    tokenizer, GT3157 for a prompt that has no room, UsageError GT3153 for numbers out of range.
+    Of several prompts it is a list. They are written at once, as many as the build has rows, and
+    each ends on its own; `seed` may be one for each. `temperature` 0 takes the best token each
+    time; `top_k` draws among the k best, `top_p` among the fewest whose probabilities add up to it.
+    Raises InputError GT3156 for a build without a tokenizer, GT3157 for a prompt that has no room,
+    UsageError GT3153 for numbers out of range.
     """
+    prompts = [prompt] if isinstance(prompt, str) else list(prompt)
+    how = samplings(temperature, top_k, top_p, [seed] if isinstance(seed, int) else seed,
+                    len(prompts))
     writer = Writer(Path(build_dir), threads)
-    how = Sampling(temperature, top_k, top_p, seed)
-    return b"".join(writer.text(prompt, how, tokens, stop)).decode(errors="replace")
+    found = [t.decode(errors="replace") for t in write_texts(writer, prompts, how, tokens, stop)]
+    return found[0] if isinstance(prompt, str) else found

@@ -14,13 +14,17 @@ from graphtool.cli import options, terminal
 
 Build = Annotated[Path, typer.Argument(
     metavar="BUILD", help="The build of a language model, made with --tokenizer.")]
-Prompt = Annotated[str, typer.Option("--prompt", help="The text to go on from.")]
+Prompt = Annotated[list[str] | None, typer.Option(
+    "--prompt", metavar="TEXT", help="The text to go on from. May be repeated: then several texts "
+    "are written at once.")]
 Temperature = Annotated[float, typer.Option(
     "--temperature", help="Less than 1 makes likely tokens likelier, 0 always takes the best.")]
 TopK = Annotated[int, typer.Option("--top-k", help="Draw among the K best tokens; 0: all.")]
 TopP = Annotated[float, typer.Option(
     "--top-p", help="Draw among the fewest tokens whose probabilities add up to P.")]
-Seed = Annotated[int, typer.Option("--seed", help="The seed of the random numbers.")]
+Seed = Annotated[list[int] | None, typer.Option(
+    "--seed", metavar="N", help="The seed of the random numbers, 0 if not given. May be repeated: "
+    "one for each prompt.")]
 Tokens = Annotated[int, typer.Option("--tokens", min=0, help="The most tokens to write.")]
 Stop = Annotated[list[str] | None, typer.Option(
     "--stop", metavar="TEXT", help="End where this text comes, and leave it out. May be "
@@ -28,20 +32,30 @@ Stop = Annotated[list[str] | None, typer.Option(
 Json = Annotated[Path, typer.Argument(metavar="TOKENIZER", help="A tokenizer, as in tokens.json.")]
 
 
-def generate(build: Build, prompt: Prompt = "", temperature: Temperature = 0.8, top_k: TopK = 0,
-             top_p: TopP = 1.0, seed: Seed = 0, tokens: Tokens = 64, stop: Stop = None,
+def generate(build: Build, prompt: Prompt = None, temperature: Temperature = 0.8, top_k: TopK = 0,
+             top_p: TopP = 1.0, seed: Seed = None, tokens: Tokens = 64, stop: Stop = None,
              threads: options.Threads = None) -> None:
     """Write text with a language model.
 
     The text that follows the prompt goes to stdout. The same seed gives the same text, also by the
-    C program in the build."""
-    from graphtool.language.sampling import Sampling
+    C program in the build. Texts of several prompts come one after the other, each behind a line
+    with its number; each ends on its own, and is what it would be alone."""
+    from graphtool.language.sampling import samplings
     from graphtool.native.generation import Writer
+    from graphtool.native.several_texts import write_texts
+    prompts = prompt or [""]
+    how, *others = samplings(temperature, top_k, top_p, seed or [0], len(prompts))
     writer = Writer(build, threads)
-    how = Sampling(temperature, top_k, top_p, seed)
     began = time.perf_counter()
+    if others:
+        found = write_texts(writer, prompts, [how, *others], tokens, tuple(stop or ()))
+        for i, text in enumerate(found, 1):
+            terminal.lines([f"--- {i}", text.decode(errors="replace")])
+        terminal.note(f"{len(prompts)} texts, {writer.rows} at once, in "
+                      f"{time.perf_counter() - began:.2f} s")
+        return
     letters = getincrementaldecoder("utf-8")("replace")  # a letter may come in several tokens
-    for part in writer.text(prompt, how, tokens, tuple(stop or ())):
+    for part in writer.text(prompts[0], how, tokens, tuple(stop or ())):
         sys.stdout.write(letters.decode(part))
         sys.stdout.flush()
     sys.stdout.write(letters.decode(b"", final=True) + "\n")

@@ -23,9 +23,10 @@ PART = 128  # tokens of a prompt that are taken at a time, where their number is
 class Roles:
     """Which port of an entry point is what, by number; -1: there is none.
 
-    `tokens` i64[1, S], `position` i64[] (how many tokens came before), `places` i64[1, S] (the
-    places of the tokens), `mask` [1, room] (all ones), `logits` f32[…, V]. A run takes `least` to
-    `most` tokens; with `last` it gives scores for each of them, not only for the last one.
+    `tokens` i64[B, S], `position` i64[] (how many tokens came before), `places` i64[B, S] (the
+    places of the tokens), `mask` [B, room] (ones, and zeros where a text has not begun), `logits`
+    f32[B, …, V]. A run takes `least` to `most` tokens; with `last` it gives scores for each of
+    them, not only for the last one. `texts` is B; several need places and a mask.
     """
 
     tokens: int
@@ -38,6 +39,7 @@ class Roles:
     least: int
     most: int
     last: bool
+    texts: int = 1
 
 
 def roles(p: Program) -> Roles:
@@ -65,13 +67,17 @@ def roles(p: Program) -> Roles:
     logits = p.outputs[given[0]].shape
     size, room = logits[-1] if logits else 0, counted[0].most + count
     low, high = bounds(count)
-    if batch != 1 or not (isinstance(size, int) and isinstance(room, int)) or any(
-            p.inputs[i].dtype not in (int64, bool_) for i in masks):
-        raise _unfit(p, "it is not for one text at a time", "a batch of 1, equal caches")
+    if not all(isinstance(n, int) for n in (batch, size, room)) or any(
+            p.inputs[i].dtype not in (int64, bool_) or p.inputs[i].shape != (batch, room)
+            for i in masks):
+        raise _unfit(p, "its batch or its room is open", "a batch of a known size, equal caches")
+    if batch != 1 and not (masks and places):
+        raise _unfit(p, f"it takes {batch} texts at once, without a mask and positions",
+                     "a batch of 1; or inputs attention_mask[B,P+S] and position_ids[B,S]")
     most = min(x for x in (high, room, PART if high != low else high) if x is not None)
     return Roles(tokens[0], scalars[0], places[0] if places else -1, masks[0] if masks else -1,
                  given[0], size, room, max(low or 1, 1), most,
-                 known(product(logits[:-1]), "==", count) is True)
+                 known(product(logits[:-1]), "==", batch * count) is True, batch)
 
 
 def _unfit(p: Program, why: str, hint: str) -> InputError:

@@ -127,6 +127,7 @@ class RolesRow:
     least: int
     most: int
     last: bool
+    texts: int = 1  # rows of tokens, each a text
 
 
 @dataclass(eq=False, repr=False)

@@ -7,6 +7,7 @@ and in `kernels/c/host/language.h`, which does the same steps in the same order.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,6 +37,19 @@ class Sampling:
                 ("seed", self.seed, 0 <= self.seed <= _WORD, "0 to 2^64 - 1")):
             if not fits:
                 raise UsageError("GT3153", f"{name} is {value}", hint=range_)
+
+
+def samplings(temperature: float, top_k: int, top_p: float, seeds: Sequence[int],
+              count: int) -> list[Sampling]:
+    """How each of `count` texts is drawn: with its own seed, or all with the one that is given.
+
+    Raises UsageError GT3153 for another number of seeds.
+    """
+    if len(seeds) not in (1, count):
+        raise UsageError("GT3153", f"{len(seeds)} seeds for {count} prompts",
+                         hint="one seed for all, or one for each")
+    every = seeds if len(seeds) == count else [*seeds] * count
+    return [Sampling(temperature, top_k, top_p, s) for s in every]
 
 
 class Random:

@@ -115,6 +115,10 @@ def _language(name: str, programs: Mapping[str, Program], tokenizer: Tokenizer,
     """The files of a language model, and what build.json says of it."""
     found = {entry: roles(p) for entry, p in programs.items()}
     rooms, sizes = {r.room for r in found.values()}, {r.size for r in found.values()}
+    texts = {r.texts for r in found.values()}
+    if len(texts) > 1:
+        raise InputError("GT3154", f"the entry points take {_joined(texts)} texts at once",
+                         hint="give all of them the same batch")
     if len(rooms) > 1 or sizes != {tokenizer.size}:
         raise InputError("GT3155", f"the model has {_joined(sizes)} tokens and room for "
                                    f"{_joined(rooms)}, the tokenizer {tokenizer.size} tokens",
@@ -124,6 +128,8 @@ def _language(name: str, programs: Mapping[str, Program], tokenizer: Tokenizer,
                             programs.items()}, tokenizer.merges,
                             f"{name}.safetensors" if held and not parts else "")
     sources = {f"{name}_example.c": source, TOKENS: dumps(tokenizer)}
+    if texts != {1}:  # the program writes one text; the example stays that of any build
+        sources, source = {TOKENS: dumps(tokenizer)}, ""
     return {"sources": sources | used_headers([source]), "language": {
         "tokenizer": TOKENS, "roles": {entry: asdict(r) for entry, r in found.items()}}}
 

@@ -33,10 +33,7 @@ class Step:
         self.tokens, self.position = names[row.tokens], names[row.position]
         self.logits = model.outputs[row.logits].name
         self.pairs = [(model.outputs[o].name, names[i]) for o, i in model.manifest.donations]
-        self.fixed: dict[str, Array] = {}
-        if row.mask >= 0:
-            p = model.inputs[row.mask]
-            self.fixed[p.name] = np.ones((1, row.room), p.dtype.numpy)
+        self.mask = model.inputs[row.mask] if row.mask >= 0 else None
         self.places = names[row.places] if row.places >= 0 else ""
 
     def caches(self) -> dict[str, Array]:
@@ -52,19 +49,24 @@ class Step:
         return {i: memory[at:at + sizes[i]].view(rows[i].dtype.numpy).reshape(shapes[i])
                 for i, at in starts.items()}
 
-    def __call__(self, tokens: list[int], at: int, caches: dict[str, Array]) -> Array:
-        """The scores f32[V] of the token behind these, the first of which stands at `at`."""
-        given = {self.tokens: np.array([tokens]), self.position: np.array(at), **caches,
-                 **self.fixed}
+    def __call__(self, tokens: Array, at: int, caches: dict[str, Array], begins: Array) -> Array:
+        """The scores f32[B, V] of the tokens behind these, i64[B, S]; their first column stands at
+        `at`, and row b sees nothing before `begins[b]`."""
+        given = {self.tokens: tokens, self.position: np.array(at), **caches}
+        if self.mask is not None:
+            seen = np.arange(self.row.room) >= begins[:, None]
+            given[self.mask.name] = seen.astype(self.mask.dtype.numpy)
         if self.places:
-            given[self.places] = np.arange(at, at + len(tokens))[None]
+            places = np.arange(at, at + tokens.shape[1]) - begins[:, None]
+            given[self.places] = np.maximum(places, 0)
         found = self.model.run(given, out={o: caches[i] for o, i in self.pairs})
-        last: Array = found[self.logits].reshape(-1, self.row.size)[-1]
+        last: Array = found[self.logits].reshape(len(tokens), -1, self.row.size)[:, -1]
         return last
 
 
 class Writer:
-    """A loaded language model. Its caches keep what was read: `at` tokens.
+    """A loaded language model. Its caches keep what was read: `at` tokens. Of one that takes
+    several texts at once, `rows` of them, `read` and `write` use the first row.
 
     `threads` is how many a run may use. Raises InputError GT3156 for a build without a tokenizer.
     """
@@ -77,7 +79,13 @@ class Writer:
         self.steps = [Step(model, _checked(model, self.language.roles.get(entry), build_dir))
                       for entry, model in models.items()]
         self.caches = self.steps[0].caches()
-        self.room, self.at = self.steps[0].row.room, 0
+        first = self.steps[0].row
+        self.room, self.most, self.rows, self.at = first.room, first.most, first.texts, 0
+
+    def run(self, tokens: Array, at: int, begins: Array) -> Array:
+        """The scores of the next tokens, f32[B, V], by the entry point that takes so many."""
+        step = self.steps[-1 if tokens.shape[1] <= self.steps[-1].row.most else 0]
+        return step(tokens, at, self.caches, begins)
 
     def read(self, tokens: list[int]) -> Array:
         """The scores of the next token, f32[V], after these have been read.
@@ -87,14 +95,15 @@ class Writer:
         if self.at + len(tokens) > self.room:
             raise InputError("GT3157", f"{self.at + len(tokens)} tokens, and there is room for "
                                        f"{self.room}", hint="the room is that of the pass cache")
-        scores = np.empty(0, np.float32)
-        most = self.steps[0].row.most
-        for start in range(0, len(tokens), most):
-            part = tokens[start:start + most]
-            step = self.steps[-1] if len(part) <= self.steps[-1].row.most else self.steps[0]
-            scores = step(part, self.at, self.caches)
-            self.at += len(part)
-        return scores
+        rows = np.full((self.rows, len(tokens)), self.tokenizer.end, np.int64)
+        rows[0] = tokens
+        scores, begins = np.empty((1, 0), np.float32), np.zeros(self.rows, np.int64)
+        for start in range(0, len(tokens), self.most):
+            part = rows[:, start:start + self.most]
+            scores = self.run(part, self.at, begins)
+            self.at += part.shape[1]
+        first: Array = scores[0]
+        return first
 
     def back(self, count: int) -> None:
         """Forget the last `count` tokens that were read."""
@@ -147,7 +156,7 @@ def _checked(model: Model, row: RolesRow | None, build_dir: Path) -> RolesRow:
     if row is None or not all((
             0 <= row.tokens < len(m.inputs), 0 <= row.position < len(m.inputs),
             -1 <= row.places < len(m.inputs), -1 <= row.mask < len(m.inputs),
-            0 <= row.logits < len(m.outputs), row.most > 0, row.size > 0)):
+            0 <= row.logits < len(m.outputs), row.most > 0, row.size > 0, row.texts > 0)):
         raise InputError("GT2201", f"malformed build.json: the roles of {m.entry} are not its "
                                    "ports", where=str(build_dir / "build.json"))
     return row

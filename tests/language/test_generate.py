@@ -32,7 +32,7 @@ ROOM, WIDTH = 40, 8
 PAST, NEW = Symbol("P", 0, 4096), Symbol("S", 1, 4096)
 
 
-def step(new: Any, mask: bool = False) -> Module:
+def step(new: Any, mask: bool = False, texts: int = 1) -> Module:
     """One layer of causal attention with learnt places, over a past of any length."""
     past = dim_of(PAST)
 
@@ -42,19 +42,19 @@ def step(new: Any, mask: bool = False) -> Module:
         x = o.embedding(values(ids, MADE.size, WIDTH), ids)
         x = x + o.embedding(values(ids, ROOM, WIDTH, seed=1), more[0] if more else at)
         q, a, b = (o.reshape(o.matmul(x, values(ids, WIDTH, WIDTH, seed=i)),
-                             shape=(1, 1, new, WIDTH)) for i in range(2, 5))
+                             shape=(texts, 1, new, WIDTH)) for i in range(2, 5))
         k, v = o.concat(k, a, axis=2), o.concat(v, b, axis=2)
         every = like(ids, o.iota, shape=(1, past + new), axis=1, dtype=dtypes.int64)
         seen = o.le(every, o.reshape(at, shape=(new, 1)))
         if more:
-            seen = o.and_(seen, o.ne(more[1], 0))
-        y = o.reshape(o.attention(q, k, v, seen), shape=(1, new, WIDTH))
+            seen = o.and_(seen, o.reshape(o.ne(more[1], 0), shape=(texts, 1, 1, past + new)))
+        y = o.reshape(o.attention(q, k, v, seen), shape=(texts, new, WIDTH))
         return o.matmul(x + y, values(ids, WIDTH, MADE.size, seed=6)), k, v
     i64, f32 = dtypes.int64, dtypes.float32
-    types = [TensorType(i64, (1, new)), *[TensorType(f32, (1, 1, past, WIDTH))] * 2]
+    types = [TensorType(i64, (texts, new)), *[TensorType(f32, (texts, 1, past, WIDTH))] * 2]
     names = ["ids", "k", "v"]
     if mask:
-        types += [TensorType(i64, (1, new)), TensorType(i64, (1, past + new))]
+        types += [TensorType(i64, (texts, new)), TensorType(i64, (texts, past + new))]
         names += ["position_ids", "attention_mask"]
     graph = trace(model, types, names)
     open_ = (PAST,) if isinstance(new, int) else (PAST, NEW)

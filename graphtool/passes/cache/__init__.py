@@ -177,7 +177,7 @@ class _Rewriting:
         """A cache: its room, the parts of it that are valid, and what the model sees of them."""
         v = self.graph.inputs[g.input]
         rows = self.rows(g, v)
-        room = (x,)
+        room: tuple[Tracer, ...] = (x,)
         if rows.scaled:
             shape = rows.factors(x.shape)
             room = (x, self.builder.input(TensorType(dtypes.float32, shape), f"{v.hint}_factors"))
@@ -197,10 +197,10 @@ class _Rewriting:
                 shape[axis] = self.room - end
                 rest = self.part(room, "", end, tuple(shape), axis)
                 whole.append(o.concat(past, added, rest, axis=axis))
-        shape = node.outputs[0].type.shape
-        shapes = (shape, c.rows.factors(shape))
+        valid = node.outputs[0].type.shape
+        shapes = (valid, c.rows.factors(valid))
         if c.rows.kept is c.rows.own:
-            return tuple(whole), self.part(whole[0], hint, 0, shape, axis).value
+            return tuple(whole), self.part(whole[0], hint, 0, valid, axis).value
         with self.builder.scope(hint, node.where, node.of):
             seen = c.rows.read(*(self.part(x, "", 0, s, axis) for x, s in zip(
                 whole, shapes, strict=False)))
