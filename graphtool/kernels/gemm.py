@@ -15,8 +15,10 @@ from graphtool.kernels.choice.alternatives import Alternative, Chosen, if_zeros,
 from graphtool.kernels.choice.contractions import (
     all_bfloat16,
     best_split,
+    few_rows,
     product_cost,
     product_widths,
+    widths,
 )
 from graphtool.kernels.choice.operands import narrowed, packed
 from graphtool.kernels.choice.rules import Rules
@@ -42,22 +44,25 @@ from graphtool.kernels.tiles import (
 from graphtool.loops.contract import Contract, Macro, Pointer, sizes
 from graphtool.loops.instance import Instance
 from graphtool.loops.ir import MacroValue
-from graphtool.loops.reach import Area, Numbers, Rows
+from graphtool.loops.reach import Area, Numbers, Rows, Sizes
 from graphtool.loops.view import View, row_stride, transposed
 from graphtool.ops.common import broadcast_shapes, need
 from graphtool.ops.costs import rows_by_columns
 from graphtool.ops.plans import NV
-from graphtool.symbolic import ceildiv, product
+from graphtool.symbolic import bounds, ceildiv, product
 from graphtool.target import Target
 
 RESIDENT = 640  # KB of rows of A that stay in the second-level cache, unless a plan says otherwise
 ENDLESS = 2 ** 63 - 1
+FEW = 4  # rows for which a tile takes several panels side by side
 MACROS = (
     HALF, PAIRS, *TILE,
     *sizes(M="rows of A", N="columns of B", K="columns of A",
            LDA="elements between the starts of adjacent rows of A"),
     Macro("BATCH", "size", "independent products", 1),
     Macro("LDK", "size", "elements between adjacent elements of a row of A", 1),
+    Macro("LAID", "literal", "vectors of a panel of B, if the tile takes several side by side",
+          None),
     Macro("RESIDENT", "size", "bytes of rows of A that stay in the second-level cache", None),
     Macro("BY_ROWS", "flag", "1: each thread takes whole rows; 0: the whole sequence of tiles is "
                              "divided evenly", None))
@@ -66,7 +71,7 @@ POINTERS = (Pointer("A", "A of product b", ("b",)), Pointer("B", "packed B of pr
 
 def meaning(t: Instance) -> None:
     """One product for each b."""
-    m, n, k, lda, ldk, nr = *t.sizes("M N K LDA LDK"), t.get("NV") * t.lanes
+    m, n, k, lda, ldk, nr = *t.sizes("M N K LDA LDK"), _laid(t) * t.lanes
     pairs, panels = t.get("PAIRS"), -(-n // nr)
     packed = (panels, -(-k // 2), nr * 2) if pairs else (panels, k, nr)
     op = OP_BF16 if pairs else OP
@@ -77,11 +82,21 @@ def meaning(t: Instance) -> None:
 def reach(t: Numbers) -> Iterator[Area | Rows]:
     """What the C touches."""
     batch, m, n, k, lda, ldk = t.sizes("BATCH M N K LDA LDK")
-    nr, kind = vectors_of(t), number(t)
+    nr, kind, laid = vectors_of(t), number(t), _laid(t)
+    if t.has("LAID"):
+        t.need(laid > 0 and t.get("NV") % laid == 0 and t.get("MR") <= FEW and not (
+            t.has("HALF") or t.has("LDK")), "LAID that divides NV, for a few rows of floats")
+        nr = laid * t.lanes
     panel = (-(-n // nr), -(-k // 2), nr * 2) if t.get("PAIRS") else (-(-n // nr), k, nr)
     yield Rows((batch, m, n))
     yield Area("A", (m, k), (lda, ldk), (batch,), kind)
     yield Area("B", panel, None, (batch,), kind, True)
+
+
+def _laid(t: Sizes) -> int:
+    """The vectors of a panel of B."""
+    laid = t.get("LAID") if t.has("LAID") else None
+    return int(t.get("NV") if laid is None else laid)
 
 
 def lower(site: Site) -> Lowered:
@@ -106,9 +121,12 @@ def _product(site: Site, a: View, b: View, lines: Lines) -> Lowered:
     assert isinstance(nr, int)
     pairs = site.node.op is o.gemm_bf16  # two rows of the panel are stored as one
     nv = panel_vectors(site.target, nr // 2 if pairs else nr)
+    more: dict[str, MacroValue] = {"LDK": a.strides[-1]} if transposed(a) else {}
+    few = bounds(lines.count)[1]
+    if (wide := site.plan["beside"]) and not transposed(a) and few is not None and few <= FEW:
+        more["LAID"], nv = nv, nv * wide
     own: dict[str, MacroValue] = {**half_macros(a.dtype, pairs),
                                   "MR": rows_of_tile(site.target, nv, lines.count), "NV": nv}
-    more: dict[str, MacroValue] = {"LDK": a.strides[-1]} if transposed(a) else {}
     if (kept := site.plan["resident"]) != RESIDENT:
         more["RESIDENT"] = kept * 1024 or ENDLESS
     if split := site.plan["split"]:
@@ -127,7 +145,9 @@ def reads(node: Node, x: Value, view: View) -> bool:
 
 GEMM = Form("gemm", (
     NV, Parameter("split", "1: threads share rows, 2: they share columns, 0: either", 0, most=2),
-    Parameter("resident", "KB of the left operand that stay in a cache, 0: all of it", RESIDENT)))
+    Parameter("resident", "KB of the left operand that stay in a cache, 0: all of it", RESIDENT),
+    Parameter("beside", "panels that a few rows are multiplied with side by side, 0: one", 0,
+              most=8)))
 BF16_PRODUCT = Form("gemm_bf16", GEMM.parameters)
 
 
@@ -188,8 +208,19 @@ def plans(s: Product, target: Target, rules: Rules) -> list[Plan]:
     if target.threads > 1 and s.batch == 1 and s.fixed and not s.across:
         first = best_split(s)
         splits = [{"split": first}, {"split": 3 - first}]
-    return [GEMM.plan(nv=nv, **split, **resident) for nv in product_widths(s, target)
+    return [GEMM.plan(nv=nv, **beside, **split, **resident) for nv, beside in _tiles(s, target)
             for split in splits for resident in kept]
+
+
+def _tiles(s: Product, target: Target) -> list[tuple[int, dict[str, int]]]:
+    """The widths of panels, and how many of them a tile takes.
+
+    A few rows are multiplied with about eight vectors at a time, in panels as many rows have them,
+    which is as fast as wide panels: so one copy of the weights serves a prompt and a step.
+    """
+    if few_rows(s, target) and not s.half and not s.across and s.fixed:
+        return [(nv, {"beside": 8 // nv}) for nv in widths(s.n, target)]
+    return [(nv, {}) for nv in product_widths(s, target)]
 
 
 def bf16_plans(s: Product, target: Target, rules: Rules) -> list[Plan]:

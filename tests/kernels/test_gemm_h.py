@@ -30,8 +30,8 @@ INSTANCE = """
 #define GT_LDA d_lda
 #define GT_BATCH d_batch
 #define GT_A(b) (a_ + (b) * ({M}) * d_lda)
-#define GT_B(b) (b_ + (b) * gt_ceil_div({N}, {nv} * GT_LANES) * {nv} * GT_LANES * ({K}))
-#define GT_PARAMS PARAMS
+#define GT_B(b) (b_ + (b) * gt_ceil_div({N}, {laid} * GT_LANES) * {laid} * GT_LANES * ({K}))
+{more}#define GT_PARAMS PARAMS
 #define GT_ARGS ARGS
 #define GT_EPILOGUE add_up
 #include "gemm.h"
@@ -46,9 +46,11 @@ def source(*instances: dict[str, object]) -> str:
 
 
 def instance(mr: int, nv: int, M: object = "d_M", N: object = "d_N", K: object = "d_K",
-             ) -> dict[str, object]:
+             laid: int = 0) -> dict[str, object]:
     name = f"gemm_{mr}_{nv}" if M == "d_M" else f"gemm_{mr}_{nv}_{M}_{N}_{K}"
-    return {"name": name, "mr": mr, "nv": nv, "M": M, "N": N, "K": K}
+    name, more = (f"{name}_of_{laid}", f"#define GT_LAID {laid}\n") if laid else (name, "")
+    return {"name": name, "mr": mr, "nv": nv, "M": M, "N": N, "K": K, "laid": laid or nv,
+            "more": more}
 
 
 def check(library, name, nr, M, N, K, batch=1, threads=1, pad=3):
@@ -85,6 +87,18 @@ def test_few_rows_and_wide_panels(tmp_path: Path, flags: list[str]) -> None:
         for M in range(1, mr + 1):
             check(library, f"gemm_{mr}_{nv}", nv * lanes(library), M, N, K)
         check(library, f"gemm_{mr}_{nv}", nv * lanes(library), mr, N, K, threads=2)
+
+
+@width
+def test_few_rows_and_panels_side_by_side(tmp_path: Path, flags: list[str]) -> None:
+    """The last tile has fewer panels than it takes, and reads none behind the last one."""
+    tiles = ((1, 8, 2), (3, 8, 1), (2, 6, 3), (4, 4, 2))
+    library = compile_c(source(*(instance(mr, nv, laid=laid) for mr, nv, laid in tiles)), tmp_path,
+                        flags)
+    for (mr, nv, laid), N, K in itertools.product(tiles, AWKWARD, (0, 1, 7, 64)):
+        for M in range(1, mr + 1):
+            check(library, f"gemm_{mr}_{nv}_of_{laid}", laid * lanes(library), M, N, K)
+        check(library, f"gemm_{mr}_{nv}_of_{laid}", laid * lanes(library), mr, N, K, 3, threads=2)
 
 
 @width

@@ -110,8 +110,9 @@ def product_cost(s: Product, c: Plan, t: Target, speed: float = 1.0, width: int 
     bytes; `copied`: blocks of the left operand are copied before they are read.
     """
     nv = c.get("nv", t.nv)
+    b = ceil(s.n, nv * t.lanes) * nv * t.lanes * s.k * width
+    nv *= c.get("beside", 0) or 1
     panels = ceil(s.n, nv * t.lanes)
-    b = panels * nv * t.lanes * s.k * width
     most = tile_rows(t, nv, s.m)
     units = s.batch * panels * ceil(s.m, most)
     mine = longest(units, t.threads) / units
@@ -163,10 +164,15 @@ def best_split(s: Product) -> int:
     return 1 if s.m * (s.k + s.n) >= s.k * s.n else 2
 
 
+def few_rows(s: Product, target: Target) -> bool:
+    """Whether reading the weights is all the work, and they fill wide tiles."""
+    return s.m <= 3 and s.n >= 4 * target.lanes
+
+
 def product_widths(s: Product, target: Target) -> list[int]:
     """Numbers of vectors for a panel of a product. With few rows wide panels are possible too;
     of these only the one with the least padding is listed."""
     usual = 1 if s.n <= target.lanes else target.nv
-    if s.m <= 3 and s.n >= 4 * target.lanes:
+    if few_rows(s, target):
         return [usual, *(nv for nv in (8, 7, 6, 5, 4) if nv != usual)]
     return widths(s.n, target)

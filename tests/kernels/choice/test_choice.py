@@ -57,7 +57,7 @@ EXPECTED = [
     (Conv(1, 14, 14, 384, 384, 7, 7, groups=384), 1, "depthwise{block=4,high=2"),
     (Conv(1, 28, 28, 144, 144, 5, 5, 2, 2, groups=144), 1, "depthwise{block=1,high=1"),
     (Product(1, 128, 768, 768), 1, "gemm{nv=2"),
-    (Product(1, 1, 4096, 4096), 1, "gemm{nv=8"),
+    (Product(1, 1, 4096, 4096), 1, "gemm{nv=2,beside=4}"),
     (Product(1, 64, 16, 64), 1, "gemm{nv=1"),
     (Product(1, 784, 40, 240), 1, "gemm{nv=3"),  # 48 columns where two vectors would make 64
     (Product(1, 196, 80, 480), 1, "gemm{nv=1"),

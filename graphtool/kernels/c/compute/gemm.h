@@ -14,6 +14,9 @@
                  half.h calls it; sums are float still. With GT_LDK, LDA is then 1
    GT_PAIRS      if defined too, they are bfloat16 and B's rows come in pairs:
                  [ceil(N/NR)][ceil(K/2)][NR][2]
+   GT_LAID       the vectors of a panel of B, where the tile takes several side by side: a divisor of
+                 NV; panels are [ceil(N/(LAID·GT_LANES))][K][LAID·GT_LANES]. Needs MR <= 4 and
+                 floats, and no LDK (default NV)
    GT_RESIDENT   bytes of rows of A that stay in the second-level cache: so many go through all
                  panels together (default 640 KB)
    GT_BY_ROWS    whether threads take rows each (1) or cut the whole sequence evenly (0); left out:
@@ -26,7 +29,7 @@
 
    Names in GT_PARAMS must hold a digit or an underscore (buf1, d_B): the template's own do not.
    Shares need no barrier among themselves. With MR <= 4 the product is bound by reading B, and the
-   panel itself is streamed: make it wide, NV = 8 for one row. */
+   panel itself is streamed: make the tile wide, NV = 8 for one row. */
 #include "tile.h"
 #include "template_begin.h"
 #include "operand.h"
@@ -63,6 +66,12 @@ GT_INLINE void GT_JOIN(GT_NAME, _sums)(const int rows, int64_t b, int64_t m, int
 #elif defined GT_LDK
     gt_tile_fma_across(acc, rows, GT_NV, GT_A(b) + m * (GT_LDA), GT_LDA, GT_LDK,
                        GT_B(b) + n * (GT_K), GT_K, ahead, step);
+#elif defined GT_LAID
+    enum { wide = (GT_LAID) * GT_LANES };
+    (void)ahead, (void)step;
+    gt_tile_fma_beside(acc, rows, GT_NV, GT_LAID, GT_A(b) + m * (GT_LDA), GT_LDA,
+                       GT_B(b) + n * (GT_K), (GT_K) * wide, gt_ceil_div((GT_N) - n, wide), GT_K,
+                       8);
 #else
     gt_tile_fma(acc, rows, GT_NV, GT_A(b) + m * (GT_LDA), GT_LDA, GT_B(b) + n * (GT_K), GT_K, ahead,
                 step, GT_MR <= 4 ? 8 : 0);
@@ -72,4 +81,5 @@ GT_INLINE void GT_JOIN(GT_NAME, _sums)(const int rows, int64_t b, int64_t m, int
 
 #include "gemm_tile.h"
 #undef GT_LDK
+#undef GT_LAID
 #include "template_end.h"

@@ -102,6 +102,29 @@ GT_INLINE void gt_tile_fma(gt_vf *acc, const int rows, const int nv, const float
     gt_tile_fma_lines(acc, rows, nv, a, lda, 0, 0, b, depth, ahead, step, stream);
 }
 
+/* gt_tile_fma for a B in narrower panels of `laid` vectors, `apart` floats from one to the next: the
+   tile takes nv / laid of them side by side, of which `count` exist. Where one does not, the last
+   one is read again. */
+GT_INLINE void gt_tile_fma_beside(gt_vf *acc, const int rows, const int nv, const int laid,
+                                  const float *a, int64_t lda, const float *b, int64_t apart,
+                                  int64_t count, int64_t depth, const int stream)
+{
+    const float *panels[16];
+    GT_UNROLL for (int p = 0; p < nv / laid; p++) panels[p] = b + gt_min(p, count - 1) * apart;
+    for (int64_t k = 0; k < depth; k++) {
+        gt_vf panel[16];
+        GT_UNROLL for (int j = 0; j < nv; j++) {
+            const float *at = panels[j / laid] + (k * laid + j % laid) * GT_LANES;
+            panel[j] = *(const gt_vf *)at;
+            __builtin_prefetch(at + stream * laid * GT_LANES, 0, 3);
+        }
+        GT_UNROLL for (int i = 0; i < rows; i++) {
+            const gt_vf x = gt_splat(a[i * lda + k]);
+            GT_UNROLL for (int j = 0; j < nv; j++) acc[i * nv + j] += x * panel[j];
+        }
+    }
+}
+
 /* The tile's rows into an array of rows of nv vectors, 64-byte aligned. */
 GT_INLINE void gt_tile_store(const gt_vf *acc, const int rows, const int nv, float *out)
 {
