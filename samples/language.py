@@ -15,10 +15,10 @@ DEPTH = WIDTH // HEADS
 
 
 def turned(x: Tensor, place: Tensor) -> Tensor:
-    """[B, HEADS, T, DEPTH], each pair of numbers turned by an angle that grows with the place [T]:
-    rotary positions (Su et al. 2021)."""
+    """[B, HEADS, T, DEPTH], each pair of numbers turned by an angle that grows with the place, [T]
+    or [B, 1, T]: rotary positions (Su et al. 2021)."""
     rate = 10000 ** (-torch.arange(0, DEPTH, 2, dtype=torch.float32) / DEPTH)
-    angle = place[:, None].to(torch.float32) * rate
+    angle = place[..., None].to(torch.float32) * rate
     cos, sin = torch.cos(angle), torch.sin(angle)
     a, b = x.chunk(2, dim=-1)
     return torch.cat([a * cos - b * sin, b * cos + a * sin], dim=-1)
@@ -39,8 +39,10 @@ class Layer(nn.Module):
         return torch.unflatten(x, -1, (HEADS, DEPTH)).transpose(1, 2)
 
     def forward(self, x: Tensor, place: Tensor, keys: Tensor | None = None,
-                values: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
-        """The new x, and the keys and values of the past and of x, [B, HEADS, P + T, DEPTH]."""
+                values: Tensor | None = None,
+                seen: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+        """The new x, and the keys and values of the past and of x, [B, HEADS, P + T, DEPTH]; `seen`
+        [B, 1, T, P + T] says which of them each x sees, if not all up to its place."""
         y = self.norm1(x)
         q, k, v = turned(self.heads(self.q(y)), place), turned(self.heads(self.k(y)), place), \
             self.heads(self.v(y))
@@ -48,7 +50,7 @@ class Layer(nn.Module):
             mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True)
         else:
             k, v = torch.cat([keys, k], dim=2), torch.cat([values, v], dim=2)
-            seen = torch.arange(k.shape[2]) <= place[:, None]
+            seen = torch.arange(k.shape[2]) <= place[:, None] if seen is None else seen
             mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=seen)
         x = x + self.out(mixed.transpose(1, 2).flatten(2))
         y = self.norm2(x)
@@ -86,6 +88,22 @@ class Step(Language):
         return F.linear(self.norm(x), self.tokens.weight), k0, v0, k1, v1
 
 
+class Several(Step):
+    """A step of B texts with prompts of different lengths: `mask` bool [B, ROOM] is false where a
+    row's text has not begun, `positions` [B, T] are the places of the tokens in their text."""
+
+    def forward(self, tokens: Tensor, mask: Tensor, positions: Tensor,  # type: ignore[override]
+                k0: Tensor, v0: Tensor, k1: Tensor, v1: Tensor) -> tuple[Tensor, ...]:
+        """The scores of each next token, and the longer past."""
+        x, place = self.tokens(tokens), positions[:, None]
+        column = torch.arange(tokens.shape[1]) + k0.shape[2]
+        every = torch.arange(k0.shape[2] + tokens.shape[1])
+        seen = (every <= column[:, None]) & mask[:, None, None, every]
+        x, k0, v0 = self.layers[0](x, place, k0, v0, seen)
+        x, k1, v1 = self.layers[1](x, place, k1, v1, seen)
+        return F.linear(self.norm(x), self.tokens.weight), k0, v0, k1, v1
+
+
 def _seeded(kind: type[Language]) -> Language:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
@@ -100,6 +118,11 @@ def learner() -> Language:
 def model() -> Language:
     """The network that goes on from a past, with the weights of `learner()`."""
     return _seeded(Step)
+
+
+def several() -> Language:
+    """The step of several texts, with the weights of `learner()`."""
+    return _seeded(Several)
 
 
 def inputs() -> tuple[Tensor, ...]:

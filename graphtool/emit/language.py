@@ -67,7 +67,7 @@ def roles(p: Program) -> Roles:
     logits = p.outputs[given[0]].shape
     size, room = logits[-1] if logits else 0, counted[0].most + count
     low, high = bounds(count)
-    if not all(isinstance(n, int) for n in (batch, size, room)) or any(
+    if not (isinstance(batch, int) and isinstance(size, int) and isinstance(room, int)) or any(
             p.inputs[i].dtype not in (int64, bool_) or p.inputs[i].shape != (batch, room)
             for i in masks):
         raise _unfit(p, "its batch or its room is open", "a batch of a known size, equal caches")

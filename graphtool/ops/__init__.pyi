@@ -129,6 +129,8 @@ class _attend(Op):
         k: Tensor,
         v: Tensor,
         mask: Tensor | None = None,
+        key_factors: Tensor | None = None,
+        factors: Tensor | None = None,
         /,
         *,
         causal: bool = ...,
@@ -137,7 +139,8 @@ class _attend(Op):
         plan: Plan | None = ...,
     ) -> Any:
         """`attention` in one kernel: softmax over whole rows, grouped heads, and a mask that is
-        added to the scores"""
+        added to the scores; keys and values may be of 16 bits, or int8 with a factor for each row,
+        and are widened as they are read"""
 
 attend: _attend
 

@@ -2,18 +2,19 @@
    GT_BYTES is defined. GT_NUMBER is what memory holds; GT_READ(p) is a vector of them as floats,
    GT_READ_ONE(p) a single one, GT_READ_FIRST(p, count) the first count < GT_LANES of them (not of
    int8). */
-#if defined GT_HALF
+#ifdef GT_BYTES
+#include "bytes.h"
+#define GT_NUMBER int8_t
+#define GT_READ(p) gt_load_bytes(p)
+#define GT_READ_ONE(p) ((float)*(p))
+#endif
+#ifdef GT_HALF
 #include "half.h"
 #define GT_NUMBER uint16_t
 #define GT_READ(p) gt_load_half(GT_HALF, p)
 #define GT_READ_ONE(p) gt_widen_one(GT_HALF, *(p))
 #define GT_READ_FIRST(p, count) gt_load_half_first(GT_HALF, p, count)
-#elif defined GT_BYTES
-#include "bytes.h"
-#define GT_NUMBER int8_t
-#define GT_READ(p) gt_load_bytes(p)
-#define GT_READ_ONE(p) ((float)*(p))
-#else
+#elif !defined GT_BYTES
 #define GT_NUMBER float
 #define GT_READ(p) gt_load(p)
 #define GT_READ_ONE(p) (*(p))
