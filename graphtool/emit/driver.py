@@ -14,7 +14,7 @@ from graphtool.emit.lines import Writer, c_comment
 from graphtool.emit.ports import may_be_empty
 from graphtool.emit.rules import atom_text, atoms, rules
 from graphtool.emit.statuses import FIRST_CHECK, rule_statuses, status_function, statuses
-from graphtool.emit.steps import Steps
+from graphtool.emit.steps import Steps, entered
 from graphtool.loops.program import Buffer, Program, runs
 from graphtool.symbolic import Dim, bounds, known
 
@@ -46,7 +46,11 @@ def driver(program: Program, dims: Mapping[str, str], parts: Sequence[Part] = ()
     printer = ExprPrinter(dims)
     held = {b.name: weight_text(b, parts) for b in program.buffers if b.space == "weight"}
     with w.block("static void run_thread(const void *state, gt_worker *w)\n{"):
-        w.line("const run_state *const s = state;")
+        if entered(program):
+            w.line("/* a copy: a thread that is late may be here when the caller's is gone */")
+            w.line("const run_state own = *(const run_state *)state, *const s = &own;")
+        else:
+            w.line("const run_state *const s = state;")
         for i, symbol in enumerate(program.dims):
             w.line(f"const int64_t d{i} = {atom_text(symbol, f's->dims[{i}]')};")
             w.line(f"(void)d{i};")

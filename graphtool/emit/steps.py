@@ -33,6 +33,29 @@ def only_runs(steps: Sequence[Step]) -> bool:
     return all(isinstance(s, Run) or (isinstance(s, Times) and only_runs(s.body)) for s in steps)
 
 
+def is_loose(program: Program) -> bool:
+    """Whether a run may end before each thread has gone through all steps."""
+    first = program.commit
+    unchecked = first is None or not checks_before(program, first)
+    return unchecked and only_runs(program.steps) and any(
+        not k.serial for k in program.kernels)
+
+
+def checks_before(program: Program, first: int) -> list[int]:
+    """The checks that the steps before `first` make."""
+    buffers = {b.name: b for b in program.buffers}
+    return sorted({buffers[a].slot for r in runs(program.steps[:first]) for a in r.args
+                   if a in buffers and buffers[a].space == "check"})
+
+
+def entered(program: Program) -> list[Run]:
+    """The runs of kernels that all threads enter, pieces or not: a late one may do so in a run that
+    has ended."""
+    kernels = {k.name: k for k in program.kernels}
+    return [r for r in runs(program.steps) if phased(kernels[r.kernel])
+            ] if is_loose(program) else []
+
+
 class Steps:
     """Prints steps; `held` gives the C text of each weight's address, `debug` the model's lines."""
 
@@ -46,17 +69,17 @@ class Steps:
         self.sizes = [s.name for s in program.sizes]
         self.pieces = pieces(program)
         self.total, self.at = sum(1 for _ in runs(program.steps)), 0
+        self.kept: dict[str, str] = {}  # what variables hold of the caller's addresses
 
     def all(self, program: Program) -> None:
         """Write all steps. Before the first that overwrites a donated input, threads stop if a
         check has failed: the input stays as it was."""
         first = program.commit
-        checked = [] if first is None else sorted({
-            self.buffers[a].slot for r in runs(program.steps[:first]) for a in r.args
-            if a in self.buffers and self.buffers[a].space == "check"})
+        checked = [] if first is None else checks_before(program, first)
         if first is None or not checked:
-            if any(not k.serial for k in program.kernels) and only_runs(program.steps):
-                self.w.line("gt_loosen(w);")
+            if is_loose(program):
+                self.keep(entered(program))
+                self.w.line("GT_LOOSEN(w);")
             self.steps(program.steps)
             return
         self.steps(program.steps[:first])
@@ -65,6 +88,16 @@ class Steps:
             failed = " || ".join(f"s->failed[{slot}]" for slot in checked[i:i + 6])
             self.w.line(f"if ({failed}) return; /* nothing is overwritten yet */")
         self.steps(program.steps[first:])
+
+    def keep(self, entered: Sequence[Run]) -> None:
+        """Write variables for what these runs are handed of the caller's, whose memory may be gone
+        when a late thread comes to them."""
+        ports = {a: self.buffers[a] for r in entered for a in r.args if a in self.buffers
+                 and a not in self.held and self.buffers[a].space in ("input", "output")}
+        for name, b in sorted(ports.items(), key=lambda port: (port[1].space, port[1].slot)):
+            constant = "const " if b.space == "input" else ""
+            self.w.line(f"{constant}void *const {b.space}{b.slot} = s->{b.space}s[{b.slot}];")
+            self.kept[name] = f"{b.space}{b.slot}"
 
     def steps(self, steps: Sequence[Step]) -> None:
         """Write the steps in order, with barriers before and after each branch and loop."""
@@ -148,6 +181,8 @@ class Steps:
         """The C text of a pointer to buffer `name` with the type of parameter `p`."""
         if name in self.held:
             return f"({pointer_type(p)}){self.held[name]}"
+        if name in self.kept:
+            return f"({pointer_type(p)}){self.kept[name]}"
         b: Buffer = self.buffers[name]
         base = {"input": f"s->inputs[{b.slot}]", "output": f"s->outputs[{b.slot}]",
                 "arena": "s->arena", "check": f"(s->failed + {b.slot})"}[b.space]

@@ -7,9 +7,12 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
+import graphtool
 from graphtool import build
 from graphtool import ops as o
 from graphtool.kernels import headers
@@ -159,3 +162,66 @@ def test_the_threads_of_a_library_end_before_it_is_unloaded(tmp_path: Path) -> N
     built = build(module(lambda x: o.matmul(x, values(x, 512, 512)), "f32[256,512]"),
                   tmp_path / "b")
     subprocess.run([sys.executable, "-c", UNLOADED, str(built)], check=True, timeout=300)
+
+
+LATE = """
+#include "team.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+/* all threads but the first are late, until the run has ended and its memory is overwritten */
+#define GT_LOOSEN(w) (gt_loosen(w), (w)->thread ? usleep(20000) : 0)
+#include "model.c"
+
+/* One run, from memory that is gone when it returns. */
+__attribute__((noinline)) static int run(const void *weights, void *arena, const float *x, float *y)
+{
+    const int64_t dims[1] = {0};
+    const void *const inputs[] = {x};
+    void *const outputs[] = {y, y + MODEL_OUTPUT0_COUNT, y + 2 * MODEL_OUTPUT0_COUNT};
+    return model_run(weights, arena, dims, inputs, outputs, 3);
+}
+
+__attribute__((noinline)) static void overwrite(void)
+{
+    volatile uint64_t junk[4096];
+    for (int i = 0; i < 4096; i++) junk[i] = 0x1111111111111110u;
+}
+
+int main(void)
+{
+    model_weights weights;
+    if (model_load(&weights, "model.safetensors")) return 2;
+    void *arena = aligned_alloc(64, model_arena_bytes(0));
+    float *x = aligned_alloc(64, MODEL_INPUT0_BYTES + 64);
+    float *y = aligned_alloc(64, 3 * MODEL_OUTPUT0_BYTES + 64);
+    for (int i = 0; i < MODEL_INPUT0_COUNT; i++) x[i] = (float)(i % 7) * 0.1f;
+    for (int i = 0; i < 5; i++) {
+        if (run(weights.data, arena, x, y)) return 3;
+        overwrite();
+    }
+    usleep(100000);
+    for (int i = 0; i < MODEL_OUTPUT0_COUNT; i++) printf("%a\\n", (double)y[i]);
+    return 0;
+}
+"""
+
+
+def lstm(x: Any) -> Any:
+    return o.lstm(x, values(x, 1, 1024, 32) * 0.1, values(x, 1, 1024, 256) * 0.05,
+                  values(x, 1, 2048) * 0.1)
+
+
+def test_a_late_thread_reads_nothing_of_a_run_that_has_ended(tmp_path: Path) -> None:
+    """All threads enter a recurrence, the late ones too, which then find nothing to do."""
+    built = build(module(lstm, "f32[50,4,32]"), tmp_path / "b", name="model")
+    assert "GT_PHASED" in (built / "model.c").read_text()
+    (built / "late.c").write_text(LATE)
+    sources = ["late.c", "model_load.c", *(p.name for p in built.glob("model_kernels*.c"))]
+    subprocess.run(["cc", "-O2", "-fopenmp", *sources, "-lm", "-o", "late"], cwd=built, check=True)
+    done = subprocess.run(["./late"], cwd=built, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    x = (np.arange(50 * 4 * 32) % 7).astype(np.float32) * np.float32(0.1)
+    (want, *_) = graphtool.load(built, threads=1)(x0=x.reshape(50, 4, 32)).values()
+    got = [float.fromhex(v) for v in done.stdout.split()]
+    np.testing.assert_allclose(got, want.reshape(-1), rtol=1e-4, atol=1e-5)

@@ -92,7 +92,7 @@ static void run_thread(const void *state, gt_worker *w)
     const run_state *const s = state;
     const int64_t d0 = s->dims[0];
     (void)d0;
-    gt_loosen(w);
+    GT_LOOSEN(w);
     /* linear + gelu */
     GT_STEP(0, 1, gt_begin(w, w->threads, 4), model_k0(w->piece, w->pieces, (const float *)s->inputs[0], (const float *)(s->weights + 128), (const float *)s->weights, (float *)s->outputs[0], d0));
 }
