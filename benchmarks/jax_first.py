@@ -7,6 +7,7 @@ imports the same program and evaluates it, or builds and runs it, or runs what w
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -81,13 +82,14 @@ def first(fn: Callable[..., Any], args: tuple[Any, ...]) -> dict[str, float]:
 
 
 def _least(command: Sequence[str], folder: Path) -> float:
-    """The least seconds of a few processes, each of which finds no object compiled before, but
-    Python's bytecode, as in an installed package."""
+    """The least seconds of a few processes, each of which finds nothing built or compiled before,
+    but Python's bytecode, as in an installed package."""
     seconds = []
     for i in range(TIMES):
         own = {**os.environ, "XDG_CACHE_HOME": str(folder / f"cache{i}"),
                "PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(work.root() / "bytecode"),
                "PYTHONPATH": os.pathsep.join(map(os.path.abspath, filter(None, sys.path)))}
+        shutil.rmtree(folder / "fresh", ignore_errors=True)
         began = time.perf_counter()
         subprocess.run(command, cwd=folder, env=own, check=True, capture_output=True)
         seconds.append(time.perf_counter() - began)
