@@ -165,11 +165,6 @@ def no_quotient(use: Use) -> bool:
     return nan(0, 1)(use) or use.some(np.isinf, 1) or use.some(lambda s: s == 0, 1)
 
 
-def computed_weights(use: Use) -> bool:
-    """Whether the weights hold NaN or infinity, and are not constants."""
-    return use.node.input[1] not in use.constants and special(1)(use)
-
-
 def doubles_without_order(use: Use) -> bool:
     """Whether doubles are infinite or NaN."""
     x = use.at(0)
@@ -263,8 +258,6 @@ QUIRKS: tuple[Quirk, ...] = (
           "subtracts it, and the digits of both are lost", flat_instance),
     Quirk(("MeanVarianceNormalization",), "onnxruntime's variance is a difference of squares, and "
           "where they cancel it divides by 0 or by NaN", flat_channel),
-    Quirk(("ConvTranspose",), "ours has zeros between the inputs, times infinite weights that are "
-          "no constants; see docs/numerics.md", computed_weights),
 )
 
 

@@ -20,7 +20,8 @@ SUFFIXES = tuple(f"_{d.short}" for d in dtypes.TABLE)
 
 
 @pytest.mark.parametrize(("macros", "more"), [
-    ((), set()), (("GT_HALF",), {"half.h"}), (("GT_HALF", "GT_PAIRS"), {"half.h", "bf16.h"})])
+    ((), set()), (("GT_HALF",), {"half.h"}),
+    (("GT_HALF", "GT_PAIRS"), {"half.h", "bf16.h", "square.h"})])
 def test_only_what_the_macros_want(macros: tuple[str, ...], more: set[str]) -> None:
     text = "".join(f"#define {m} 1\n" for m in macros) + '#include "gemm.h"\n'
     plain = {"gemm.h", "gemm_hand.h", "gemm_tile.h", "gemm_loop.h", "operand.h", "template_begin.h",

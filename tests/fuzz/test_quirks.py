@@ -84,8 +84,6 @@ ROWS: dict[str, tuple[Any, dict[str, Any], dict[str, Any]]] = {  # where it diff
     "MeanVarianceNormalization": (node("y = MeanVarianceNormalization(x)"),
                                   {"x": np.full((1, 8, 1, 1), 0.3, F32)},
                                   {"x": F32([-2, 2]).reshape(2, 1, 1, 1)}),
-    "ConvTranspose": (node("y = ConvTranspose(x, w)", strides=[3, 3]),
-                      {"x": X, "w": put(W, INF)}, {"w": W}),
 }
 
 
@@ -111,11 +109,6 @@ def test_a_quirk_is_there_and_narrow(name: str) -> None:
     assert kind and why.startswith(f"{call.op_type}: ")
     if beside:
         assert differs(call, {**where, **beside}) == ("", "")
-
-
-def test_constant_weights_are_no_quirk() -> None:
-    call, feed, _ = ROWS["ConvTranspose"]
-    assert quirk(Use(call, feed)) and not quirk(Use(call, feed, {"w"}))
 
 
 def test_only_an_empty_part_of_other_sizes_is_a_quirk() -> None:

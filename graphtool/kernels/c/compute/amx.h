@@ -14,7 +14,7 @@
 
 #define GT_SEGMENT 16 /* rows of a tile */
 #define GT_RUN_BYTES 64 /* bytes of a row of a tile: a step along the depth */
-#define GT_ACROSS (2 * GT_LANES) /* columns of a panel */
+#define GT_COLUMNS (2 * GT_LANES) /* columns of a panel */
 #define GT_RUN_ROWS(bytes) gt_ceil_div(bytes, GT_RUN_BYTES) * 16 /* rows of the panel for a run */
 
 #if defined __AMX_TILE__ && defined __AMX_INT8__ && defined __AMX_BF16__ && defined __linux__     \
@@ -27,7 +27,7 @@
     __asm__ volatile("tileloadd (%0,%1,1), %%tmm" #t ::"r"(from), "r"((int64_t)(stride)) : "memory")
 #define GT_TILE_STORE(t, to)                                                                      \
     __asm__ volatile("tilestored %%tmm" #t ", (%0,%1,1)" ::"r"(to),                               \
-                     "r"((int64_t)GT_ACROSS * 4)                                                  \
+                     "r"((int64_t)GT_COLUMNS * 4)                                                  \
                      : "memory")
 #define GT_TILE_DOT(bf16, sum, a, b)                                                              \
     do {                                                                                          \
@@ -73,11 +73,11 @@ GT_INLINE void gt_amx_done(void)
 GT_INLINE void gt_amx_step(const int bf16, const int two, const int wide, const char *a,
                            const char *second, int64_t lda, const char *b)
 {
-    GT_TILE_LOAD(6, b, GT_ACROSS * 4);
+    GT_TILE_LOAD(6, b, GT_COLUMNS * 4);
     GT_TILE_LOAD(4, a, lda);
     GT_TILE_DOT(bf16, 0, 4, 6);
     if (wide) {
-        GT_TILE_LOAD(7, b + GT_RUN_BYTES, GT_ACROSS * 4);
+        GT_TILE_LOAD(7, b + GT_RUN_BYTES, GT_COLUMNS * 4);
         GT_TILE_DOT(bf16, 1, 4, 7);
     }
     if (!two) return;
@@ -103,7 +103,7 @@ GT_INLINE void gt_amx_run(const int bf16, const int two, const int wide, const c
         for (int64_t at = 0; at < 16 * step; at += 64) __builtin_prefetch(ahead + at, 0, 2);
         ahead += 16 * step;
         gt_amx_step(bf16, two, wide, a, second, lda, b);
-        a += GT_RUN_BYTES, second += GT_RUN_BYTES, b += 16 * GT_ACROSS * 4;
+        a += GT_RUN_BYTES, second += GT_RUN_BYTES, b += 16 * GT_COLUMNS * 4;
     }
     if (!depth) return;
     char last[2 * GT_SEGMENT * GT_RUN_BYTES] GT_ALIGNED;
@@ -116,7 +116,7 @@ GT_INLINE void gt_amx_run(const int bf16, const int two, const int wide, const c
 #define gt_amx_done() (void)0
 #endif
 
-/* Sets the sums of a block to zero. They are in tiles, or in `sums`, [2][16][GT_ACROSS] words. */
+/* Sets the sums of a block to zero. They are in tiles, or in `sums`, [2][16][GT_COLUMNS] words. */
 GT_INLINE void gt_block_zero(void *sums)
 {
 #ifdef GT_AMX
@@ -128,7 +128,7 @@ GT_INLINE void gt_block_zero(void *sums)
         return;
     }
 #endif
-    memset(sums, 0, sizeof(float) * 2 * GT_SEGMENT * GT_ACROSS);
+    memset(sums, 0, sizeof(float) * 2 * GT_SEGMENT * GT_COLUMNS);
 }
 
 /* The sums of a block that were stored in memory go on. */
@@ -137,12 +137,12 @@ GT_INLINE void gt_block_load(const int two, int64_t columns, const void *sums)
 #ifdef GT_AMX
     if (!gt_amx_allowed()) return;
     const char *from = (const char *)sums;
-    GT_TILE_LOAD(0, from, GT_ACROSS * 4);
-    if (columns > GT_ACROSS / 2) GT_TILE_LOAD(1, from + GT_RUN_BYTES, GT_ACROSS * 4);
+    GT_TILE_LOAD(0, from, GT_COLUMNS * 4);
+    if (columns > GT_COLUMNS / 2) GT_TILE_LOAD(1, from + GT_RUN_BYTES, GT_COLUMNS * 4);
     if (!two) return;
-    from += GT_SEGMENT * GT_ACROSS * 4;
-    GT_TILE_LOAD(2, from, GT_ACROSS * 4);
-    if (columns > GT_ACROSS / 2) GT_TILE_LOAD(3, from + GT_RUN_BYTES, GT_ACROSS * 4);
+    from += GT_SEGMENT * GT_COLUMNS * 4;
+    GT_TILE_LOAD(2, from, GT_COLUMNS * 4);
+    if (columns > GT_COLUMNS / 2) GT_TILE_LOAD(3, from + GT_RUN_BYTES, GT_COLUMNS * 4);
 #else
     (void)two, (void)columns, (void)sums;
 #endif
@@ -157,7 +157,7 @@ GT_INLINE void gt_block_add(const int bf16, const char *a, const char *second,
 {
 #ifdef GT_AMX
     if (gt_amx_allowed()) {
-        const int wide = columns > GT_ACROSS / 2;
+        const int wide = columns > GT_COLUMNS / 2;
         if (second && wide) gt_amx_run(bf16, 1, 1, a, second, lda, rows, b, depth, ahead, step);
         else if (second) gt_amx_run(bf16, 1, 0, a, second, lda, rows, b, depth, ahead, step);
         else if (wide) gt_amx_run(bf16, 0, 1, a, a, lda, rows, b, depth, ahead, step);
@@ -168,7 +168,7 @@ GT_INLINE void gt_block_add(const int bf16, const char *a, const char *second,
     (void)columns, (void)step;
     for (int64_t i = 0; i < 2 * rows; i++) {
         const char *row = i < rows ? a + i * lda : second ? second + (i - rows) * lda : 0;
-        void *to = (char *)sums + (i < rows ? i : GT_SEGMENT + i - rows) * GT_ACROSS * 4;
+        void *to = (char *)sums + (i < rows ? i : GT_SEGMENT + i - rows) * GT_COLUMNS * 4;
         if (!row) return;
         if (bf16)
             gt_tile_bf16_lines((gt_vf *)to, 1, 2, (const uint16_t *)row, 0, 0, 0,
@@ -184,10 +184,10 @@ GT_INLINE void gt_block_store(const int two, int64_t columns, void *sums)
     if (!gt_amx_allowed()) return;
     char *to = (char *)sums;
     GT_TILE_STORE(0, to);
-    if (columns > GT_ACROSS / 2) GT_TILE_STORE(1, to + GT_RUN_BYTES);
+    if (columns > GT_COLUMNS / 2) GT_TILE_STORE(1, to + GT_RUN_BYTES);
     if (!two) return;
-    GT_TILE_STORE(2, to + GT_SEGMENT * GT_ACROSS * 4);
-    if (columns > GT_ACROSS / 2) GT_TILE_STORE(3, to + GT_SEGMENT * GT_ACROSS * 4 + GT_RUN_BYTES);
+    GT_TILE_STORE(2, to + GT_SEGMENT * GT_COLUMNS * 4);
+    if (columns > GT_COLUMNS / 2) GT_TILE_STORE(3, to + GT_SEGMENT * GT_COLUMNS * 4 + GT_RUN_BYTES);
 #else
     (void)two, (void)columns, (void)sums;
 #endif

@@ -14,8 +14,8 @@
                  half.h calls it; sums are float still. With GT_LDK, LDA is then 1
    GT_PAIRS      if defined too, they are bfloat16 and B's rows come in pairs:
                  [ceil(N/NR)][ceil(K/2)][NR][2]
-   GT_LAID       the vectors of a panel of B, where the tile takes several side by side: a divisor of
-                 NV; panels are [ceil(N/(LAID·GT_LANES))][K][LAID·GT_LANES]. Needs MR <= 4 and
+   GT_LAID       the vectors of a panel of B, a divisor of NV, where the tile takes several side by
+                 side; panels are [ceil(N/(LAID·GT_LANES))][K][LAID·GT_LANES]. Needs MR <= 4 and
                  floats, and no LDK (default NV)
    GT_RESIDENT   bytes of rows of A that stay in the second-level cache: so many go through all
                  panels together (default 640 KB)

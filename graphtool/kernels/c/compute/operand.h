@@ -14,7 +14,8 @@
 #define GT_READ(p) gt_load_half(GT_HALF, p)
 #define GT_READ_ONE(p) gt_widen_one(GT_HALF, *(p))
 #define GT_READ_FIRST(p, count) gt_load_half_first(GT_HALF, p, count)
-#elif !defined GT_BYTES
+#endif
+#ifndef GT_NUMBER
 #define GT_NUMBER float
 #define GT_READ(p) gt_load(p)
 #define GT_READ_ONE(p) (*(p))

@@ -52,7 +52,7 @@ GT_INLINE void gt_transpose_square(const float *x, int64_t ldx, float *y, int64_
 }
 
 /* Vectors s apart as one: each block of s lanes is the sum of two blocks of one of them. */
-#define GT_FOLD(v, s)                                                                             \
+#define GT_FOLD_BLOCKS(v, s)                                                                      \
     GT_UNROLL for (int i = 0; i < (s); i++)                                                       \
     {                                                                                             \
         const gt_vf x = (v)[i], y = (v)[i + (s)];                                                 \
@@ -63,14 +63,14 @@ GT_INLINE void gt_transpose_square(const float *x, int64_t ldx, float *y, int64_
 GT_INLINE gt_vf gt_lane_sums(gt_vf *v)
 {
 #if GT_LANES > 8
-    GT_FOLD(v, 8)
+    GT_FOLD_BLOCKS(v, 8)
 #endif
 #if GT_LANES > 4
-    GT_FOLD(v, 4)
+    GT_FOLD_BLOCKS(v, 4)
 #endif
 #if GT_LANES > 1
-    GT_FOLD(v, 2)
-    GT_FOLD(v, 1)
+    GT_FOLD_BLOCKS(v, 2)
+    GT_FOLD_BLOCKS(v, 1)
 #endif
     return v[0];
 }

@@ -102,9 +102,9 @@ GT_INLINE void gt_tile_fma(gt_vf *acc, const int rows, const int nv, const float
     gt_tile_fma_lines(acc, rows, nv, a, lda, 0, 0, b, depth, ahead, step, stream);
 }
 
-/* gt_tile_fma for a B in narrower panels of `laid` vectors, `apart` floats from one to the next: the
-   tile takes nv / laid of them side by side, of which `count` exist. Where one does not, the last
-   one is read again. */
+/* gt_tile_fma for a B in narrower panels of `laid` vectors, `apart` floats from one to the next.
+   The tile takes nv / laid of them side by side, of which `count` exist; where one does not, the
+   last one is read again. */
 GT_INLINE void gt_tile_fma_beside(gt_vf *acc, const int rows, const int nv, const int laid,
                                   const float *a, int64_t lda, const float *b, int64_t apart,
                                   int64_t count, int64_t depth, const int stream)

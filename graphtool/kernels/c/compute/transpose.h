@@ -22,10 +22,10 @@
 #define GT_CHUNK (4 * GT_LANES)
 #ifdef GT_PAIRS
 #define GT_NUMBER uint16_t
-#define GT_EACH 2 /* numbers of an element */
+#define GT_NUMBERS 2 /* numbers of an element */
 #else
 #define GT_NUMBER float
-#define GT_EACH 1
+#define GT_NUMBERS 1
 #endif
 
 /* Rows a to a + height of a plane, from b on; `width` of each exist. Where less than a square is
@@ -50,9 +50,9 @@ GT_INLINE void GT_JOIN(GT_NAME, _block)(int64_t p, int64_t a, int64_t height, in
     for (int64_t i = 0; i < height; i++) {
         const GT_NUMBER *row = (const GT_NUMBER *)(tile + (above + i) * GT_CHUNK);
         if (width == GT_CHUNK)
-            GT_EPILOGUE(row, p, a + i, b * GT_EACH, GT_CHUNK * GT_EACH GT_ARGS);
+            GT_EPILOGUE(row, p, a + i, b * GT_NUMBERS, GT_CHUNK * GT_NUMBERS GT_ARGS);
         else
-            GT_EPILOGUE(row, p, a + i, b * GT_EACH, width * GT_EACH GT_ARGS);
+            GT_EPILOGUE(row, p, a + i, b * GT_NUMBERS, width * GT_NUMBERS GT_ARGS);
     }
 }
 
@@ -71,7 +71,7 @@ static void GT_NAME(int t, int threads GT_PARAMS)
 }
 
 #undef GT_CHUNK
-#undef GT_EACH
+#undef GT_NUMBERS
 #undef GT_PLANES
 #undef GT_XB
 #include "template_end.h"
