@@ -72,3 +72,30 @@ def test_a_module_leaves_room_for_types_and_none_around_its_ports() -> None:
     plain, entered, both = found["high"]
     assert 8 < entered - plain < found["row"] / 2 + 8 and both - entered == entered - plain
     assert found["wide"] > 35 + 6 + 6 * len("f32[2,3,224,224]")
+
+
+def test_an_edge_that_goes_back_leaves_at_the_top_and_comes_in_from_below() -> None:
+    """Closed modules may read each other, as forward and backward passes do."""
+    found = evaluated("""
+        const group = (key, parent, layers, bends = []) =>
+          ({key, name: key, size: 1, parent, layers, bends});
+        const p = {aspect: 1.5, graph: {
+          nodes: Array.from({length: 3}, () => ({name: "n", op: "add", type: ""})),
+          groups: [group("m", null, [[["m1", 0]], [["b0", 0]], [["m2", 0]]],
+                         [["m1", "m2", "b0"]]),
+                   group("m1", "m", [[[0, 0]], [[2, 0]]]), group("m2", "m", [[[1, 0]]])],
+          edges: [[0, 1, "", "m", "m1", "m2"], [1, 2, "", "m", "m2", "m1"]]}};
+        prepare(p);
+        for (const x of p.graph.groups.slice(1)) x.open = false;
+        layout(p);
+        const box = key => p.boxes.get(key);
+        console.log(JSON.stringify({
+          routes: p.routes.map(r => ({up: r.up, ys: r.points.map(q => q[1])})),
+          first: [box("m1").y, box("m1").y + box("m1").h],
+          last: [box("m2").y, box("m2").y + box("m2").h]}));
+        """)
+    (down, back), first, last = found["routes"], found["first"], found["last"]
+    assert not down["up"] and down["ys"] == sorted(down["ys"])
+    assert (down["ys"][0], down["ys"][-1]) == (first[1], last[0])
+    assert back["up"] and back["ys"] == sorted(back["ys"], reverse=True)
+    assert (back["ys"][0], back["ys"][-1]) == (last[0], first[1])

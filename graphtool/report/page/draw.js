@@ -174,7 +174,7 @@ function edge(p, r, typed) {
   pen.moveTo(r.points[0][0], r.points[0][1]);
   for (let i = 1; i < r.points.length; i++) {
     const [x0, y0] = r.points[i - 1], [x1, y1, gutter] = r.points[i];
-    const bend = Math.max(12, (y1 - y0) / 2);
+    const half = (y1 - y0) / 2, bend = r.up && y1 < y0 ? Math.min(-12, half) : Math.max(12, half);
     if (gutter !== undefined && y1 < y0) { // up between two columns
       const way = [[x0, y0 + 14], [gutter, y0 + 14], [gutter, y1 - 18], [x1, y1 - 18], [x1, y1]];
       for (let n = 1; n < way.length; n++) pen.arcTo(...way[n - 1], ...way[n], 8);
@@ -186,8 +186,8 @@ function edge(p, r, typed) {
   pen.fillStyle = pen.strokeStyle;
   pen.beginPath();
   pen.moveTo(x, y);
-  pen.lineTo(x - 4, y - 7);
-  pen.lineTo(x + 4, y - 7);
+  pen.lineTo(x - 4, y + (r.up ? 7 : -7));
+  pen.lineTo(x + 4, y + (r.up ? 7 : -7));
   pen.fill();
   const near = p.view.k >= NEAR && p.few && !typed.has(r.from);
   if (!r.text || !(near || on && p.view.k > 0.5)) return;

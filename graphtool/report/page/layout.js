@@ -20,6 +20,7 @@ function prepare(section) {
       g.home.set(item, x.key);
       x.children.push(item);
     }
+    x.rank = new Map(x.layers.flatMap((layer, i) => layer.map(([item]) => [item, i])));
     x.path = new Map(x.bends.map(([a, b, ...rest]) => [a + ">" + b, rest]));
   }
   for (const [a, b] of g.edges) { g.next[a].push(b); g.before[b].push(a); }
@@ -136,14 +137,16 @@ function layout(p) {
     const from = visible(g, a), to = visible(g, b), key = from + ">" + to;
     if (from === to || seen.has(key)) continue;
     seen.add(key);
-    const s = p.boxes.get(from), t = p.boxes.get(to);
-    const points = [[s.x + s.w / 2, s.y + s.h],
+    const s = p.boxes.get(from), t = p.boxes.get(to), {rank} = g.byKey.get(at);
+    const back = rank.get(x) > rank.get(y); // between modules that read each other
+    const up = back && to === y;
+    const points = [[s.x + s.w / 2, back && from === x ? s.y : s.y + s.h],
       ...climb(g, a, at).flatMap(([key, item]) => bends(p, key, item, "po" + a)),
-      ...bends(p, at, x, y).slice(0, -1),
+      ...bends(p, at, x, y, false, back).slice(0, -1),
       ...climb(g, b, at).reverse().flatMap(([key, item]) => bends(p, key, "pi" + a, item, true)),
-      [t.x + t.w / 2, t.y]];
+      [t.x + t.w / 2, up ? t.y + t.h : t.y]];
     const ys = points.map(q => q[1]), xs = points.flatMap(q => q[2] ? [q[0], q[2]] : [q[0]]);
-    p.routes.push({from, to, text, points, top: Math.min(...ys) - 30,
+    p.routes.push({from, to, text, points, up, top: Math.min(...ys) - 30,
       bottom: Math.max(...ys) + 30, left: Math.min(...xs) - 60, right: Math.max(...xs) + 60});
   }
   p.stale = true;
@@ -158,12 +161,14 @@ function climb(g, item, top) { // the modules around a node below `top`, with wh
   return out;
 }
 
-function bends(p, key, from, to, first = false) { // the points of an edge within an open module
+// the points of an edge within an open module; upwards if it goes back
+function bends(p, key, from, to, first = false, back = false) {
   if (!p.boxes.get(key)?.open) return [];
   const path = p.graph.byKey.get(key).path;
   const way = path.get(from + ">" + to) || (path.get(to + ">" + from) || []).slice().reverse();
   return (first ? [from, ...way] : [...way, to]).map(n => p.boxes.get(thin(n) ? key + n : n))
-    .flatMap(q => [[q.x + q.w / 2, q.y, q.gutter], [q.x + q.w / 2, q.y + q.h]]);
+    .flatMap(q => back ? [[q.x + q.w / 2, q.y + q.h], [q.x + q.w / 2, q.y]]
+      : [[q.x + q.w / 2, q.y, q.gutter], [q.x + q.w / 2, q.y + q.h]]);
 }
 
 function visible(g, item) { // the item itself, or the outermost closed module around it
