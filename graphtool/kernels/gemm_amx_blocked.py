@@ -20,10 +20,10 @@ from graphtool.kernels.choice.rules import Rules
 from graphtool.kernels.choice.sites import Product
 from graphtool.kernels.gemm import plain, reads
 from graphtool.kernels.gemm_amx import decompose, infer, panels
-from graphtool.kernels.gemm_blocked import Room, blocked, lines_of
+from graphtool.kernels.gemm_blocked import BLOCKS, POINTERS, Room, blocked, lines_of
 from graphtool.kernels.record import Record, register, target_op
 from graphtool.kernels.site import Lowered, Site
-from graphtool.loops.contract import Contract, Macro, Pointer, sizes
+from graphtool.loops.contract import Contract
 from graphtool.loops.instance import Instance
 from graphtool.loops.reach import Area, Numbers, Rows
 from graphtool.ops.costs import rows_by_columns
@@ -33,16 +33,6 @@ DEEP = 512  # of the depth at a time: a panel of so many rows stays in the first
 UNIT = blocks.STEP // 2  # the depth is cut at multiples of it
 TALL = 2 * blocks.SEGMENT  # rows of a block
 TURNED = 0.4  # cycles to copy a number from a column to a row
-MACROS = (
-    *sizes(M="rows of A", N="columns of B", K="columns of A",
-           LDA="elements between the starts of adjacent rows of A"),
-    Macro("BATCH", "size", "independent products", 1),
-    Macro("LDK", "size", "elements between adjacent elements of a row of A", 1),
-    *sizes(DEEP="the depth that is taken at a time", CHUNK="blocks of 32 rows that are copied at "
-           "a time", WIDTH="panels for which sums are set aside"),
-    Macro("BY_ROWS", "flag", "1: threads share the rows; 0: the columns"))
-POINTERS = (Pointer("A", "A of product b", ("b",)), Pointer("B", "packed B of product b", ("b",)),
-            Pointer("WORK", "memory of thread t for copies and sums", ("t",), writes=True))
 
 
 def meaning(t: Instance) -> None:
@@ -113,6 +103,6 @@ SERVES = (Alternative(Product, GEMM_AMX_BLOCKED, plans, cost, make,
 
 register(Record(
     Contract("gemm_amx_blocked", "a bfloat16 product by a matrix unit, of which blocks of the "
-             "left-hand side are copied", MACROS, POINTERS, meaning, ("b", "m", "n"), reach,
+             "left-hand side are copied", BLOCKS, POINTERS, meaning, ("b", "m", "n"), reach,
              grain="shares"),
     {"gemm_amx_blocked": lower}, reads, serves=SERVES))

@@ -48,14 +48,16 @@ from graphtool.target import Target
 DEEP = 256  # of the depth at a time: a panel of so many rows stays in the first-level cache
 COPIES = 256  # KB of the left operand that are copied at a time
 ASIDE = 384  # KB of sums that are set aside between two depths
-MACROS = (
-    *TILE, *sizes(M="rows of A", N="columns of B", K="columns of A",
-                  LDA="elements between the starts of adjacent rows of A"),
+BLOCKS = (
+    *sizes(M="rows of A", N="columns of B", K="columns of A",
+           LDA="elements between the starts of adjacent rows of A"),
     Macro("BATCH", "size", "independent products", 1),
     Macro("LDK", "size", "elements between adjacent elements of a row of A", 1),
-    *sizes(DEEP="the depth that is taken at a time", CHUNK="blocks of MR rows that are copied at "
-           "a time", WIDTH="panels for which sums are set aside"),
+    *sizes(DEEP="the depth that is taken at a time",
+           CHUNK="blocks of rows that are copied at a time",
+           WIDTH="panels for which sums are set aside"),
     Macro("BY_ROWS", "flag", "1: threads share the rows; 0: the columns"))
+MACROS = (*TILE, *BLOCKS)
 POINTERS = (Pointer("A", "A of product b", ("b",)), Pointer("B", "packed B of product b", ("b",)),
             Pointer("WORK", "memory of thread t for copies and sums", ("t",), writes=True))
 
