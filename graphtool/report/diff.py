@@ -16,8 +16,9 @@ from graphtool.analysis import costs
 from graphtool.ir.graph import Module, is_constant
 from graphtool.ir.listing import required
 from graphtool.ir.run_sizes import all_nodes
-from graphtool.report.align import Arg, Item, Port, align, flatten
+from graphtool.report.align import align
 from graphtool.report.compiled import cost_of
+from graphtool.report.flat import Arg, Item, Port, flatten
 from graphtool.report.sizes import Size, size
 
 Kind = Literal["added", "removed", "changed", "moved", "retyped"]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from graphtool.exporters.mermaid import escape
 from graphtool.ir.graph import Module
-from graphtool.report.align import Item, align, flatten
+from graphtool.report.align import align
 from graphtool.report.diff import Diff, Kind
+from graphtool.report.flat import Item, flatten
 
 MOST = 60
 """Boxes; GitHub draws some hundreds, but nobody reads them."""

@@ -21,7 +21,8 @@ from graphtool.ir.text import value_names
 from graphtool.lower import lower
 from graphtool.native import runtime
 from graphtool.native.build import build
-from graphtool.report.align import align, flatten
+from graphtool.report.align import align
+from graphtool.report.flat import flatten
 from graphtool.target import Target
 from graphtool.verify.compare import Difference, difference, is_text
 from graphtool.verify.repro import with_steps

@@ -10,8 +10,9 @@ import numpy as np
 
 from graphtool import interp
 from graphtool.ir.graph import Module
-from graphtool.report.align import align, flatten
+from graphtool.report.align import align
 from graphtool.report.findings import Finding, Outcome, outcome
+from graphtool.report.flat import flatten
 from graphtool.verify.compare import Difference, compare, difference, worst
 from graphtool.verify.sides import Side, by_position
 

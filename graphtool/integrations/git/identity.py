@@ -15,7 +15,8 @@ from graphtool.ir import serial
 from graphtool.ir.graph import Graph
 from graphtool.ir.op import OPS
 from graphtool.ir.records import GraphFile
-from graphtool.report.align import Item, align, flatten
+from graphtool.report.align import align
+from graphtool.report.flat import Item, flatten
 
 Key = tuple[str, int]
 Port = tuple[Key, int]
