@@ -71,7 +71,7 @@ def test_changes_of_different_nodes_are_merged(name: str, swapped: bool) -> None
 
 
 CONFLICTS = {
-    "two ops for one": (net(o.exp), net(o.neg), "relu: "),
+    "two ops for one": (net(o.exp), net(o.neg), "relu: exp on our side, neg on theirs"),
     "two weights for one": (net(weight=1), net(weight=2), "the data of @w: "),
     "two nodes at one place": (net(between=o.neg), net(between=o.exp), "operand 0 of tanh: "),
     "removed and changed": (net(lambda x: x), net(o.exp), "relu: removed on our side, changed on "

@@ -7,7 +7,7 @@ belong to one state of the graph: where both sides changed the graph they are le
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
 import msgspec
@@ -95,12 +95,14 @@ class _Merger:
         if text not in self.conflicts:
             self.conflicts.append(text)
 
-    def three(self, o: Any, a: Any, b: Any, what: str) -> Any:
+    def three(self, o: Any, a: Any, b: Any, what: str,
+              said: Callable[[Any], str] | None = None) -> Any:
         """The value that at most one side changed; a conflict about `what` if both did."""
         if a == b or b == o:
             return a
         if a != o:
-            self.conflict(f"{what}: {_short(a)} on our side, {_short(b)} on theirs")
+            said = said or _short
+            self.conflict(f"{what}: {said(a)} on our side, {said(b)} on theirs")
         return b
 
     def order(self) -> list[Key]:
@@ -125,7 +127,7 @@ class _Merger:
                 gone, kept = ("our", "theirs") if a is None else ("their", "ours")
                 self.conflict(f"{o.name}: removed on {gone} side, changed on {kept}")
             return None
-        what = self.three(o.what, a.what, b.what, o.name)
+        what = self.three(o.what, a.what, b.what, o.name, _op)
         data = self.three(o.data, a.data, b.data, f"the data of {o.name}")
         if not len(o.args) == len(a.args) == len(b.args):
             args = self.three(o.args, a.args, b.args, f"the operands of {o.name}")
@@ -239,3 +241,12 @@ def _free(name: str, taken: set[str]) -> str:
 def _short(x: Any) -> str:
     text = "nothing" if x is None else x if isinstance(x, str) else files.compact(x)
     return text if len(text) <= 80 else f"{text[:77]}…"
+
+
+def _op(what: str) -> str:
+    """What a record is, for a person: of a node the op, and its attributes if it has any."""
+    raw = msgspec.json.decode(what) if what else {}
+    if "op" not in raw:
+        return _short(what)
+    attrs = raw["attrs"]
+    return _short(raw["op"] + (f" with {files.compact(attrs)}" if attrs else ""))
