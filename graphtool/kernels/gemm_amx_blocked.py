@@ -61,7 +61,7 @@ def lower(site: Site) -> Lowered:
     """The product in tiles of the unit."""
     deep = site.plan["deep"]
     return blocked(site, "gemm_amx_blocked", {}, lines_of(site), Room(
-        TALL, 2 * site.target.lanes, deep, copied=TALL * (deep + UNIT) // 2))
+        TALL, 2 * site.target.lanes, deep, each=TALL // 2, more=TALL * UNIT // 2, unit=UNIT))
 
 
 # ---- the op ------------------------------------------------------------------------------------

@@ -85,12 +85,15 @@ def reach(t: Numbers) -> Iterator[Area | Rows]:
 @dataclass(frozen=True)
 class Room:
     """What a template needs to know of its blocks: their rows, the columns of a panel, the depth
-    that is taken at a time, and the floats of a block's copies."""
+    that is taken at a time, and the floats of a block's copies for each element of that depth, and
+    besides."""
 
     mr: int
     nr: int
     deep: int
-    copied: int
+    each: int
+    more: int
+    unit: int = 16  # a depth that is less than `deep` is filled up to a multiple of it
 
 
 def lines_of(site: Site) -> Lines:
@@ -107,12 +110,18 @@ def blocked(site: Site, kernel: str, own: Macros, lines: Lines, room: Room) -> L
     """The use of a template that copies blocks; each thread has memory for copies and sums."""
     a, n = site.view(0), site.out.type.shape[-1]
     assert isinstance(n, int)
-    most = bounds(ceildiv(lines.count, room.mr))[1]
-    chunk = max(1, min(most or COPIES, (COPIES << 8) // room.copied))
+    most, depth = bounds(ceildiv(lines.count, room.mr))[1], bounds(a.shape[-1])[1]
+    deep = room.deep
+    if depth is not None:
+        deep = min(deep, max(1, -(-depth // room.unit)) * room.unit)
+    copied = deep * room.each + room.more
+    chunk = max(1, min(most or COPIES, (COPIES << 8) // copied))
     width = max(1, min(-(-n // room.nr), (ASIDE << 8) // (chunk * room.mr * room.nr)))
-    share = chunk * (room.copied + room.mr * width * room.nr)
+    if depth is not None and depth <= deep:
+        width = 1  # no sums are set aside
+    share = chunk * (copied + room.mr * width * room.nr)
     more: dict[str, MacroValue] = {"LDK": a.strides[-1]} if transposed(a) else {}
-    more |= {"DEEP": room.deep, "CHUNK": chunk, "WIDTH": width, "BY_ROWS": site.plan["split"] == 1}
+    more |= {"DEEP": deep, "CHUNK": chunk, "WIDTH": width, "BY_ROWS": site.plan["split"] == 1}
     work = (site.scratch(share), symbol_of(Symbol("t", 0, None)) * share)
     return lowered_product(site, kernel, lines, own, more, {"WORK": work})
 
@@ -124,7 +133,7 @@ def lower(site: Site) -> Lowered:
     nv = panel_vectors(site.target, nr)
     mr = rows_of_tile(site.target, nv, lines.count)
     return blocked(site, "gemm_blocked", {"MR": mr, "NV": nv}, lines,
-                   Room(mr, nr, deep, copied=mr * (deep + 16)))
+                   Room(mr, nr, deep, each=mr, more=mr * 16))
 
 
 # ---- the op ------------------------------------------------------------------------------------

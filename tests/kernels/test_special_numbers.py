@@ -30,8 +30,8 @@ TEXTS = sorted((Path(__file__).parents[1] / "passes").glob("*/*.txt"))
 # computed from a row with a NaN is NaN
 OTHERS = {"specialize", "distribute", "quantise", "cache"}
 SAFE = rules_of(assume="nothing")
-# computed sizes; whole numbers out of NaN; functions that Python's math refuses
-UNFIT = {"nonzero", "unique", "compress", "polygamma"}
+# computed sizes; whole numbers out of NaN; what Python's math refuses; a table that is no data
+UNFIT = {"nonzero", "unique", "compress", "polygamma", "fft"}
 
 
 def ready(module: Module, target: Target, rules: Rules) -> Module:
@@ -102,7 +102,14 @@ def test_every_op_keeps_the_places_in_c(start: int, march: str, tmp_path: Path) 
     model = runtime.load(build(ready(module, target, SAFE), tmp_path / "m", target=target))
     for seed in range(3):
         x = laden(inputs, seed, 0.04)
-        assert moved(model.run(x), interp.run(module, x)) == []
+        assert moved(any_of_a_line(model.run(x)), any_of_a_line(interp.run(module, x))) == []
+
+
+def any_of_a_line(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Of Fourier transforms NaN for a whole line with a NaN or an infinity: which of its numbers
+    are NaN, infinite or 0·∞ = 0 depends on the way that they are summed up."""
+    return {name: np.where(np.isfinite(x).all(-1, keepdims=True), x, np.nan)
+            if name.startswith("fourier") else x for name, x in arrays.items()}
 
 
 def test_nothing_is_assumed_in_strict() -> None:
