@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 
 from graphtool import interp
@@ -23,26 +22,13 @@ from graphtool.native import runtime
 from graphtool.native.build import build
 from graphtool.report.align import align
 from graphtool.report.flat import flatten
+from graphtool.report.page.numbers import Apart
 from graphtool.target import Target
 from graphtool.verify.compare import Difference, difference, is_text
 from graphtool.verify.repro import with_steps
 from graphtool.verify.sides import by_position, of_module
 
 Array = np.ndarray[Any, Any]
-
-
-class Apart(msgspec.Struct):
-    """One value of the first run and of the second. `error` is the root of the mean square of the
-    difference over that of the first run's value; infinite if one side has NaN where the other has
-    not. `ok`: within the tolerance."""
-
-    name: str
-    other: str
-    error: float
-    ok: bool
-    max_abs: float
-    out: int
-    elements: int
 
 
 def along(a: Module, b: Module, inputs: Mapping[str, Array], atol: float | None, rtol: float

@@ -4,7 +4,9 @@ graph itself."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
+
+import msgspec
 
 from graphtool.report.page.charts import decades, plot
 
@@ -16,8 +18,10 @@ _LABELS = (f"datum.value <= {1.5 * FLOOR} ? '≤ ' + format(datum.value, '~e') :
 _VERDICTS = {"match": "#4c78a8", "first to part": "#cf222e", "parts": "#f58518"}
 
 
-class Apart(Protocol):
-    """One value of both runs, as verify/along.py compares them."""
+class Apart(msgspec.Struct):
+    """One value of the first run and of the second. `error` is the root of the mean square of the
+    difference over that of the first run's value; infinite if one side has NaN where the other has
+    not. `ok`: within the tolerance."""
 
     name: str
     other: str
