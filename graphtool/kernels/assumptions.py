@@ -16,8 +16,8 @@ from graphtool.loops.walk import statements
 def assumption(made: Choice | None, kernel: Kernel) -> Assumption:
     """What a step assumes: by the choice of its kernel if there was one, else by the kernel."""
     if made is not None and is_site(made.site):
-        found = site(made.site)
-        return alternative(found, chosen_plan(made)).assumes(found)
+        found, plan = site(made.site), chosen_plan(made)
+        return alternative(found, plan).assumes(found, plan)
     used = [KERNELS[s.kernel] for s in statements(kernel.body)
             if isinstance(s, Template) and s.kernel in KERNELS]
     return "finite" if any(k.assumes == "finite" for k in used) else "nothing"

@@ -298,7 +298,7 @@ def make(chosen: Chosen, *operands: Any, **how: Any) -> Any:
     return chosen.emit(OP, *operands, **how)
 
 
-def assumes(s: Attention) -> Assumption:
+def assumes(s: Attention, _: Plan) -> Assumption:
     """Where keys are hidden: they are left out, or −∞ is added to their scores. By the definition
     their scores count for nothing, and their values are multiplied with 0.
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,10 @@ import numpy as np
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.dtypes import DType
-from graphtool.ir.graph import TensorType
-from graphtool.ir.plan import Form, Plan
+from graphtool.ir.facets import Assumption
+from graphtool.ir.graph import TensorType, Value
+from graphtool.ir.plan import Form, Parameter, Plan
+from graphtool.ir.trace import Tracer
 from graphtool.kernels.choice import blocks, rounding
 from graphtool.kernels.choice.alternatives import Alternative, Chosen, if_zeros
 from graphtool.kernels.choice.operands import narrowed
@@ -118,18 +121,22 @@ def convolved(site: Site, depth: Dim, a: Any = ONE) -> Lowered:
     x, w, (kh, kw), out = site.view(0), site.view(1), a["window"], site.out.type.shape
     (sh, sw), (dh, dw) = a["strides"], a["dilation"]
     # if a kernel row reads adjacent elements, its columns and channels are one run
-    full = a["gathered"] or (isinstance(depth, int) and depth % (TILE * GROUP[w.dtype]) == 0)
+    step, row = TILE * GROUP[w.dtype], kw * depth
+    full = a["gathered"] or (isinstance(depth, int) and depth % step == 0)
     whole = full and dw == 1 and x.strides[2] == depth
-    mode: dict[str, MacroValue] = {"GATHERED": True} if a["gathered"] else {}
+    apart = not a["gathered"] or (whole and isinstance(row, int) and row % step == 0)
+    mode: dict[str, MacroValue] = {} if apart else {"GATHERED": True}
     macros = {**bf16(w), **mode, **image(site), "O": out[3], "KH": kh, "SH": sh, "SW": sw, "DH": dh,
-              "RUNS": 1 if whole else kw, "RUN": kw * depth if whole else depth,
+              "RUNS": 1 if whole else kw, "RUN": row if whole else depth,
               "HOP": dw * x.strides[2]}
     return over_pixels(site, "conv_amx", macros, product(out) * kh * kw * depth * 2)
 
 
 # ---- the op ------------------------------------------------------------------------------------
 
-CONV_AMX = Form("conv_amx")
+CONV_AMX = Form("conv_amx", (Parameter(
+    "filled", "1: pixels have further channels, and windows further columns, of zeros, so that a "
+              "row of the window fills whole tiles", 0, most=1),))
 
 
 def _infer(x: TensorType, w: TensorType, *, channels: int, window: tuple[int, int],
@@ -165,26 +172,50 @@ OP = target_op("conv_amx", _infer, _decompose, CONV_AMX,
 # ---- plans and their costs ---------------------------------------------------------------------
 
 def plans(s: Conv, target: Target, rules: Rules) -> list[Plan]:
-    """The one plan, if the target has a matrix unit for these operands."""
-    fits = s.constant and s.groups == 1 and blocks.fits_unit(s, target, rules.bf16)
-    return [CONV_AMX.plan()] if fits else []
+    """The plans, if the target has a matrix unit for these operands."""
+    if not (s.constant and s.groups == 1 and blocks.fits_unit(s, target, rules.bf16)):
+        return []
+    return [CONV_AMX.plan(), *([CONV_AMX.plan(filled=1)] if blocks.can_fill(s) else [])]
 
 
 def make(chosen: Chosen, x: Any, w: Any, *, strides: Any, dilation: Any, groups: int) -> Any:
     """The convolution node with packed filters."""
-    gathered = blocks.gathered(chosen.site)
-    if not chosen.site.integer:
+    s = chosen.site
+    gathered = blocks.gathered(s)
+    if chosen.plan.get("filled", 0):
+        x, w, gathered = *with_zeros(x, w, blocks.filled(s)), True
+    if not s.integer:
         x, w = narrowed(x), narrowed(w)
     packed = o.pack_conv_blocks(w, nr=chosen.target.nr, gathered=gathered)
     return chosen.emit(OP, x, packed, channels=w.shape[0], window=w.shape[2:], strides=strides,
                        dilation=dilation, gathered=gathered)
 
 
+def with_zeros(x: Any, w: Any, wide: Conv) -> tuple[Any, Any]:
+    """The image and the filters with the channels and columns of `wide`, zeros where they had
+    none."""
+    channels, columns = wide.c - w.shape[1], wide.kw - w.shape[3]
+    lo, hi = (0,) * 4, (0, 0, columns, channels)
+    node = x.builder.made.get(x.value)
+    if node is not None and node.op is o.pad and isinstance(node.inputs[0], Value) and not any(
+            node.attrs["interior"] or ()) and node.attrs["value"] == 0:
+        x, lo = Tracer(node.inputs[0], x.builder), node.attrs["lo"]
+        hi = tuple(map(add, node.attrs["hi"], hi))
+    return o.pad(x, lo=lo, hi=hi), o.pad(w, lo=(0,) * 4, hi=(0, channels, 0, columns))
+
+
+def assumes(s: Conv, p: Plan) -> Assumption:
+    """Where filters hold zeros that the model does not have, of floats also in further columns of a
+    window, which meet pixels beside it; or where zeros that the model has are left out."""
+    beside = p.get("filled", 0) and not s.integer
+    return "finite" if beside else if_zeros(s, p)
+
+
 SERVES = (Alternative(
     Conv, CONV_AMX, plans, blocks.conv_cost, make,
-    lambda s, p, t: blocks.conv_bytes(s, t) if s.constant else 0,
+    lambda s, p, t: blocks.conv_bytes(s, p, t) if s.constant else 0,
     error=lambda s, p: 0.0 if s.integer or s.half else rounding.bf16(s.kh * s.kw * s.c),
-    assumes=if_zeros, in_order=lambda s: s.integer > 0),)
+    assumes=assumes, in_order=lambda s: s.integer > 0),)
 
 register(Record(
     Contract("conv_amx", "a direct convolution by a matrix unit", MACROS, POINTERS, meaning, HOOK,

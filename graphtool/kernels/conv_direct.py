@@ -246,8 +246,9 @@ def of_floats(s: Conv) -> bool:
 
 def direct_plans(s: Conv, target: Target, rules: Rules) -> list[Plan]:
     """The widths of panels, and which loop is the outer one."""
-    pairs = rules.allows(assumed_by_pairs(s)) and not rules.in_order
-    return [] if pairs and all_bfloat16(s, target) else _plans(DIRECT, s, target)
+    pairs = bf16_plans(s, target, rules) if all_bfloat16(s, target) else []
+    pairs = [p for p in pairs if rules.allows(assumed_by_pairs(s, p)) and not rules.in_order]
+    return [] if pairs else _plans(DIRECT, s, target)
 
 
 def bf16_plans(s: Conv, target: Target, rules: Rules) -> list[Plan]:
@@ -296,7 +297,7 @@ def _window(w: Any, how: dict[str, Any]) -> dict[str, Any]:
             "dilation": how["dilation"]}
 
 
-def assumed_by_pairs(s: Conv) -> Assumption:
+def assumed_by_pairs(s: Conv, _: Plan) -> Assumption:
     """Where filters hold zeros that the model does not have, or pair one with an odd channel."""
     return "finite" if s.zeros or s.c // s.groups % 2 else "nothing"
 

@@ -101,7 +101,7 @@ def plans(s: Packed, target: Target, rules: Rules) -> list[Plan]:
     return [LINEAR_BF16.plan()] if allowed and fits else []
 
 
-def if_rounded(site: Packed) -> Assumption:
+def if_rounded(site: Packed, _: Plan) -> Assumption:
     """Where the model asks for 8 bits: then an infinity in x makes its row of results NaN, but
     here infinite or NaN."""
     return "finite" if site.q8 else "nothing"

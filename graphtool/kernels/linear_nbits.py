@@ -10,6 +10,7 @@ from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.errors import UnsupportedError
 from graphtool.ir.facets import Assumption
+from graphtool.ir.plan import Plan
 from graphtool.kernels.choice import packed
 from graphtool.kernels.choice.alternatives import Alternative, Chosen, never
 from graphtool.kernels.choice.sites import Packed
@@ -100,7 +101,7 @@ def make(chosen: Chosen, x: Any, w: Any, scales: Any, zeros: Any) -> Any:
                        bits=s.bits, block=s.block)
 
 
-def always(site: Packed) -> Assumption:
+def always(site: Packed, _: Plan) -> Assumption:
     """Always: sums of x are multiplied by zero points."""
     return "finite"
 

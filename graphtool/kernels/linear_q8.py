@@ -171,7 +171,7 @@ def made(op: Op, chosen: Chosen, x: Any, w: Any, scales: Any, zeros: Any) -> Any
                        n=s.n, bits=s.bits, block=s.block)
 
 
-def if_exact(site: Packed) -> Assumption:
+def if_exact(site: Packed, _: Plan) -> Assumption:
     """Where the model has exact activations: a row that is not finite has only NaN as results."""
     return "nothing" if site.q8 else "finite"
 

@@ -290,7 +290,7 @@ def make(chosen: Chosen, x: Any, w: Any, *, strides: Any, dilation: Any, groups:
     return chosen.emit(OP, x, packed, channels=outs, tile=tile, groups=groups)
 
 
-def assumes(s: Conv) -> Assumption:
+def assumes(s: Conv, _: Plan) -> Assumption:
     """Of floats: numbers of a tile are added up first, so that a NaN reaches all its outputs."""
     return "nothing" if s.integer else "finite"
 

@@ -13,6 +13,7 @@ import pytest
 import graphtool
 from graphtool import dtypes, interp, passes
 from graphtool import ops as o
+from graphtool.io.manifest import read_manifest
 from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.plan import chosen_plan
 from graphtool.ir.trace import trace
@@ -126,6 +127,39 @@ def test_convolutions(image: Any, gathered: bool, kind: dtypes.DType, target: st
         return o.conv_amx(x, packed, channels=m, window=window, strides=strides,
                           dilation=dilation, gathered=gathered)
     agrees(function, numbers((2, h, wide, c), kind.numpy), target, tmp_path)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(("shape", "filters", "strides", "padding", "columns"), [
+    ((2, 3, 38, 45), (33, 3, 7, 7), (2, 2), ((3, 3), (3, 3)), (4, 8)),
+    ((1, 3, 32, 48), (40, 3, 16, 16), (16, 16), ((0, 0), (0, 0)), (4, 16)),
+    ((1, 12, 9, 21), (20, 12, 3, 3), (1, 1), ((1, 0), (2, 1)), (16, 4))])
+def test_pixels_of_few_channels_are_filled_up(shape: Any, filters: Any, strides: Any, padding: Any,
+                                              columns: Any, target: str, tmp_path: Path) -> None:
+    """A row of the window then fills whole tiles; where a NaN must stay in its window, it does
+    not."""
+    w = weights(BF16, filters)
+
+    def function(x: Any) -> Any:
+        return o.conv(x, x.builder.constant(w), strides=strides, padding=padding)
+    module = Module(trace(function, [TensorType(BF16, shape)], ["x"]), ("y",))
+    x = numbers(shape, BF16.numpy)
+    for rules, filled in ((rules_of(), 1), (rules_of(assume="nothing"), 0)):
+        own = TARGETS[target]
+        done = passes.run(module, None, supply={"target": own, "rules": rules})
+        (node,) = [n for n in done.graph.nodes if n.op.name.startswith("conv_")]
+        assert node.attrs["plan"].get("filled", 0) == filled
+        if filled:
+            assert (node.inputs[0].type.shape[3], node.attrs["window"][1]) == columns
+        else:
+            x[0, 0, 5, 17] = np.nan
+        built = build(done, tmp_path / f"b{filled}", target=own)
+        assert read_manifest(built).assumes == ("finite" if filled else "nothing")
+        (got,) = graphtool.load(built)(x=x).values()
+        (want,) = interp.run(module, {"x": x}).values()
+        assert np.isnan(got).sum() == np.isnan(want).sum()
+        np.testing.assert_allclose(np.asarray(got, np.float32), np.asarray(want, np.float32),
+                                   rtol=0.02, atol=0.02 * float(np.nanmax(np.abs(want))))
 
 
 def test_a_gradient_of_weights_in_bfloat16_is_for_the_unit(tmp_path: Path) -> None:

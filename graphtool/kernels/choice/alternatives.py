@@ -32,7 +32,7 @@ class Chosen:
         return self.target.lanes * self.plan.get("nv", self.target.nv)
 
 
-def if_zeros(site: Any) -> Assumption:
+def if_zeros(site: Any, _: Plan) -> Assumption:
     """Where filters hold zeros that the model does not have, as 0 times NaN is NaN, or where zeros
     that it has are not multiplied by weights that may be infinite."""
     return "finite" if site.zeros or (isinstance(site, Product) and site.dropped) else "nothing"
@@ -48,7 +48,7 @@ def nothing(*_: Any) -> int:
     return 0
 
 
-def no_assumption(site: Any) -> Assumption:
+def no_assumption(site: Any, _: Plan) -> Assumption:
     """A NaN or an infinity comes out where the definition of the site has it."""
     return "nothing"
 
@@ -65,7 +65,7 @@ class Alternative:
     Recurrence those of its op, the op itself as `op`, and `transpose` for its gradient.
     weights(site, plan, target) → bytes of weights that stay in memory as long as the model does.
     error(site, plan) → the rounding error of the plan: rms of the error over rms of the result.
-    assumes(site) → finite if a NaN or an infinity may come out in other places than by the
+    assumes(site, plan) → finite if a NaN or an infinity may come out in other places than by the
     definition of the site.
 
     in_order(site) → whether each result is one running sum, rounded at each step, over the terms as
@@ -85,7 +85,7 @@ class Alternative:
     takes: Callable[[Any], bool] = bool
     usual: bool = False
     library: bool = False
-    assumes: Callable[[Any], Assumption] = no_assumption
+    assumes: Callable[[Any, Plan], Assumption] = no_assumption
     in_order: Callable[[Any], bool] = bool
 
 

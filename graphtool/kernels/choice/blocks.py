@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from math import gcd
+
 from graphtool.ir.plan import Plan
 from graphtool.kernels.choice.contractions import moving, product_traffic
 from graphtool.kernels.choice.machine import ceil, fetched, longest, overlapped, streamed
@@ -60,28 +63,48 @@ def gathered(s: Conv) -> bool:
     return taps > 1 and run % STEP > 0 and taps * run <= GATHERED
 
 
-def conv_bytes(s: Conv, t: Target) -> int:
+def can_fill(s: Conv) -> bool:
+    """Whether a row of the window is adjacent elements, of pixels that do not fill tiles."""
+    return s.kw > 1 and s.dw == 1 and s.c * size(s) % STEP > 0
+
+
+def filled(s: Conv) -> Conv:
+    """The convolution with channels and columns of zeros added to the window, the fewest for which
+    its rows fill whole tiles."""
+    step = STEP // size(s)
+    few = [(c, s.kw + (-s.kw % (step // gcd(c, step)))) for c in range(s.c, s.c + step)]
+    c, kw = min(few, key=lambda found: (found[0] * found[1], found[0]))
+    return replace(s, c=c, kw=kw)
+
+
+def conv_bytes(s: Conv, p: Plan, t: Target) -> int:
     """Bytes of the packed filters."""
+    whole = p.get("filled", 0)
+    s = filled(s) if whole else s
     taps, run = s.kh * s.kw, s.c * size(s)
-    runs, run = (1, taps * run) if gathered(s) else (taps, run)
+    runs, run = (1, taps * run) if whole or gathered(s) else (taps, run)
     return ceil(s.o, t.nr) * t.nr * runs * ceil(run, STEP) * STEP
 
 
-def conv_cost(s: Conv, _: Plan, t: Target) -> float:
+def conv_cost(s: Conv, p: Plan, t: Target) -> float:
     """Expected microseconds of a convolution."""
+    whole = p.get("filled", 0)
+    s = filled(s) if whole else s
     width, panels, taps = size(s), ceil(s.o, t.nr), s.kh * s.kw
     parts = ceil(s.w, SEGMENT)
     lines = s.n * s.h * parts
     units = panels * ceil(lines, 2)
     mine = longest(units, t.threads) / units
     rows, run = ceil(s.w, parts), s.c * width
-    if gathered(s):
+    if whole:
+        cycles = block_cycles(rows, s.kh, s.kw * run)
+    elif gathered(s):
         copied = 2 * rows * s.kh * ceil(s.kw * run, STEP) * COPIED
         cycles = block_cycles(rows, 1, ceil(taps * run, STEP) * STEP) + copied
     else:
         cycles = block_cycles(rows, taps, run)
     work = panels * lines / 2 * mine * cycles
-    image, weights = s.n * s.h * s.sh * s.sw * s.w * s.c * width, conv_bytes(s, t)
+    image, weights = s.n * s.h * s.sh * s.sw * s.w * s.c * width, conv_bytes(s, p, t)
     chunks = max(1.0, image * mine / RESIDENT)
     traffic = streamed(t, weights, chunks * mine) + fetched(
         t, panels * image * mine, min(image, RESIDENT))

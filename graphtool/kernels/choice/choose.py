@@ -23,8 +23,8 @@ MARGIN = 0.03
 def plans(site: Site, target: Target, rules: Rules) -> list[Plan]:
     """All plans by which a site can be computed; if costs are equal, the first is chosen."""
     return [p for a in alternatives(site)
-            if rules.allows(a.assumes(site)) and (a.in_order(site) or not rules.in_order)
-            for p in a.plans(site, target, rules)]
+            if a.in_order(site) or not rules.in_order
+            for p in a.plans(site, target, rules) if rules.allows(a.assumes(site, p))]
 
 
 def cost(site: Site, plan: Plan, target: Target) -> float:
