@@ -146,8 +146,8 @@ GT_INLINE float gt_bf16_to_f32(uint16_t h) { return gt_float_of_bits((uint32_t)h
 GT_INLINE uint16_t gt_f32_to_bf16(float x)
 {
     const uint32_t bits = gt_bits_of_float(x);
-    const uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
-    return (uint16_t)gt_choose_bits((bits & 0x7fffffff) > 0x7f800000, bits >> 16 | 0x40, rounded);
+    const uint32_t rounded = bits + 0x7fff + (bits >> 16 & 1);
+    return (uint16_t)(gt_choose_bits(x != x, bits | 0x400000, rounded) >> 16);
 }
 
 /* The half nearest to x, as a float: what the two conversions above give one after the other. */
