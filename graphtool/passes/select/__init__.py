@@ -31,6 +31,7 @@ from graphtool.passes.select.pooling import window
 from graphtool.passes.select.product import matmul
 from graphtool.passes.select.recurrence import recurrence, recurrence_grad
 from graphtool.passes.select.row_means import row_sums
+from graphtool.passes.select.shared_roundings import shared_roundings
 from graphtool.passes.select.trailing_elementwise import follow
 from graphtool.target import Target, named
 
@@ -105,6 +106,7 @@ def select(graph: Graph, *, target: Target | None = None, rules: Rules | None = 
     # without a kernel becomes ops such as softmax
     chosen = rebuild(decompose(graph), rewrite)
     chosen = decompose(chosen if goal.rules.in_order else gates(goal, chosen))
+    chosen = shared_roundings(goal, chosen)
     if choices is not None:
         choices |= goal.choices
     return chosen

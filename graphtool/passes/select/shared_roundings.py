@@ -1,0 +1,60 @@
+"""Large values that products read rounded to bfloat16: what else reads them reads the rounded ones.
+
+The value itself is then stored in half the bytes, once. Only where the precision is `fast`, which
+rounds operands of products anyway; a residual that goes past a block is rounded by it once a block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from graphtool import dtypes
+from graphtool import ops as o
+from graphtool.ir.facets import Trait
+from graphtool.ir.graph import Graph, Node, Operand, Value
+from graphtool.ir.trace import Builder, Tracer, rebuild
+from graphtool.passes.select.goal import Goal, cost_size
+from graphtool.symbolic import product
+
+PART = 4  # of the second-level cache: from this size on a value is worth it
+
+
+def shared_roundings(goal: Goal, graph: Graph) -> Graph:
+    """The graph in which elementwise ops read large values as products do."""
+    large = {n.inputs[0] for n in graph.nodes if _rounds(n) and _bytes(n) > goal.target.l2 / PART}
+    kept = large.difference(graph.outputs, graph.inputs)
+    if not goal.rules.bf16 or not kept:
+        return graph
+    rounded: dict[Operand, Value] = {}
+
+    def once(old: Operand, new: Operand, b: Builder) -> Tracer:
+        assert isinstance(new, Value)
+        if old not in rounded:
+            rounded[old] = o.cast(Tracer(new, b), dtype=dtypes.bfloat16).value
+        return Tracer(b.renamed.get(rounded[old], rounded[old]), b)
+
+    def rewrite(node: Node, inputs: tuple[Operand, ...], b: Builder) -> Sequence[Any] | None:
+        if not kept.intersection(v for v in node.inputs if isinstance(v, Value)):
+            return None
+        if _rounds(node):
+            return (once(node.inputs[0], inputs[0], b),)
+        if Trait.ELEMENTWISE not in node.op.traits:
+            return None
+        read = [o.cast(once(old, new, b), dtype=dtypes.float32) if old in kept else
+                Tracer(new, b) if isinstance(new, Value) else new
+                for old, new in zip(node.inputs, inputs, strict=True)]
+        return (node.op(*read, **node.attrs),)
+    return rebuild(graph, rewrite)
+
+
+def _rounds(node: Node) -> bool:
+    x = node.inputs[0] if node.inputs else None
+    return (node.op is o.cast and node.attrs["dtype"] is dtypes.bfloat16
+            and isinstance(x, Value) and x.type.dtype is dtypes.float32)
+
+
+def _bytes(node: Node) -> int:
+    x = node.inputs[0]
+    assert isinstance(x, Value)
+    return x.type.dtype.bytes * cost_size(product(x.type.shape))
