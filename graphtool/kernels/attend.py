@@ -19,7 +19,7 @@ from graphtool.kernels.choice.machine import block_cycles, ceil, fetched, longes
 from graphtool.kernels.choice.rules import Rules
 from graphtool.kernels.choice.sites import Attention
 from graphtool.kernels.record import Record, register, target_op
-from graphtool.kernels.site import Lowered, Site
+from graphtool.kernels.site import Lowered, Macros, Site
 from graphtool.kernels.tiles import (
     HALF,
     TILE,
@@ -105,33 +105,42 @@ def reach(t: Numbers) -> Iterator[Area | Rows]:
 
 def lower(site: Site) -> Lowered:
     """The workspace has room for as many keys as there can be."""
+    q, k = site.view(0), site.view(1)
+    *lead, s, dv = site.out.type.shape
+    nv = site.plan.get("nv", site.target.nv)
+    nr, rows = nv * site.target.lanes, rows_of_tile(site.target, nv, s)
+    rows = min(rows, site.plan.get("rows", rows))
+    together = _together(lead, s, q.shape[-3] // k.shape[-3], site.target.threads)
+    most = most_keys(site, k.shape[-2])
+    wide_t, wide_v = round_up(most, nr), round_up(dv, nr)
+    share = most * together if together > 1 else k.shape[-1] * wide_t + most * wide_v + rows * (
+        wide_t + 16 + wide_v)
+    return lowered(site, "attend", share, {
+        "KEYS": site.plan["keys"], "MR": rows, "NV": nv, **half_macros(k.dtype),
+        **({"TOGETHER": together} if together > 1 else {})})
+
+
+def lowered(site: Site, kernel: str, room: Dim, own: Macros) -> Lowered:
+    """The use of a template of attention with the macros of sizes, strides and scores beside its
+    own, and with `room` floats for each thread."""
     q, k, v, a = site.view(0), site.view(1), site.view(2), site.node.attrs
     *lead, s, dv = site.out.type.shape
     t, d = k.shape[-2:]
     heads, group = product(lead), q.shape[-3] // k.shape[-3]
     at, row, first = Symbol("b", 0, None, heads), Symbol("s", 0, None, s), Symbol("d", 0, None)
     which = unflatten_index(symbol_of(at), tuple(lead)) if heads != 1 else (0,) * len(lead)
-    shared = (*which[:-1], which[-1] // group)
-    nv = site.plan.get("nv", site.target.nv)
-    nr, rows = nv * site.target.lanes, rows_of_tile(site.target, nv, s)
-    rows = min(rows, site.plan.get("rows", rows))
-    together = _together(lead, s, group, site.target.threads)
+    shared, share = (*which[:-1], which[-1] // group), round_up(room, 16)
     macros: dict[str, MacroValue] = {
-        "KEYS": site.plan["keys"], "MR": rows, "NV": nv, "HEADS": heads, "S": s, "T": t,
+        **own, "HEADS": heads, "S": s, "T": t,
         "D": d, "DV": dv, "LDQ": q.strides[-2], "LDK": k.strides[-2], "LDV": v.strides[-2],
-        "SCALE": float(a["scale"]), "SOFTCAP": float(a["softcap"]), "CAUSAL": a["causal"],
-        **half_macros(k.dtype), **({"TOGETHER": together} if together > 1 else {})}
-    most = _most(site, t)
-    wide_t, wide_v = round_up(most, nr), round_up(dv, nr)
-    share = round_up(most * together if together > 1 else d * wide_t + most * wide_v + rows * (
-        wide_t + 16 + wide_v), 16)
+        "SCALE": float(a["scale"]), "SOFTCAP": float(a["softcap"]), "CAUSAL": a["causal"]}
     pointers = {"Q": (q.buffer, batch_offset(q, which, 2)),
                 "KEY": (k.buffer, batch_offset(k, shared, 2)),
                 "V": (v.buffer, batch_offset(v, shared, 2)),
                 "WORK": (site.scratch(share), symbol_of(Symbol("t", 0, None)) * share)}
     _masks_and_factors(site, macros, pointers, (*which, symbol_of(row)), shared)
     hook = site.epilogue((at, row, first), (*which, symbol_of(row), symbol_of(first)))
-    return Lowered(site.template("attend", macros, pointers, hook), heads * s * t * (d + dv) * 2)
+    return Lowered(site.template(kernel, macros, pointers, hook), heads * s * t * (d + dv) * 2)
 
 
 def _masks_and_factors(site: Site, macros: dict[str, MacroValue],
@@ -141,7 +150,7 @@ def _masks_and_factors(site: Site, macros: dict[str, MacroValue],
     mask, *factors = (*site.given(), None, None, None)[3:6]
     macros["MASKED"] = mask is not None
     if mask is not None:
-        pointers["MASK"] = _mask(mask, query)
+        pointers["MASK"] = mask_of(mask, query)
         macros["MASK_STEP"] = 0 if mask.shape[-1] == 1 else 1
     for name, x in zip(("KEY", "V"), factors, strict=True):
         if x is not None:
@@ -159,7 +168,7 @@ def _together(lead: list[Dim], s: Dim, group: Dim, threads: int) -> int:
         n == 1 or heads // n * few % threads == 0))
 
 
-def _most(site: Site, t: Dim) -> int:
+def most_keys(site: Site, t: Dim) -> int:
     """The greatest number of keys. Raises UnsupportedError GT2002 where nothing bounds it."""
     most = bounds(t)[1]
     if most is None:
@@ -171,7 +180,7 @@ def _most(site: Site, t: Dim) -> int:
     return most
 
 
-def _mask(mask: View, at: tuple[Dim, ...]) -> tuple[str, Dim]:
+def mask_of(mask: View, at: tuple[Dim, ...]) -> tuple[str, Dim]:
     """The mask of one query, broadcast to the scores."""
     own = at[len(at) + 1 - len(mask.shape):]
     return mask.buffer, mask.index((*(0 if n == 1 else i for i, n in zip(
@@ -191,13 +200,18 @@ ATTEND = Form("attend", (
     Parameter("rows", "queries of a register tile", least=1)))
 
 
+def check_sizes(q: TensorType, k: TensorType, v: TensorType) -> None:
+    """Raise TypeMismatch for operands whose ranks or sizes do not fit each other."""
+    need(q.rank == k.rank == v.rank >= 3, f"{q}, {k} and {v} are not operands of attention")
+    need(q.shape[-1] == k.shape[-1] and k.shape[-2] == v.shape[-2],
+         f"{q}, {k} and {v} do not fit each other")
+
+
 def _infer(q: TensorType, k: TensorType, v: TensorType, mask: TensorType | None = None,
            key_factors: TensorType | None = None, factors: TensorType | None = None, *,
            causal: bool = False, scale: float, softcap: float = 0.0,
            plan: Plan | None = None) -> TensorType:
-    need(q.rank == k.rank == v.rank >= 3, f"{q}, {k} and {v} are not operands of attention")
-    need(q.shape[-1] == k.shape[-1] and k.shape[-2] == v.shape[-2],
-         f"{q}, {k} and {v} do not fit each other")
+    check_sizes(q, k, v)
     need(mask is None or mask.dtype is q.dtype,
          "the mask is added, so it must have the element type of q")
     need(k.dtype is v.dtype and k.dtype in (q.dtype, dtypes.int8, *dtypes.HALVES),
@@ -217,7 +231,7 @@ def _decompose(q: Any, k: Any, v: Any, mask: Any = None, key_factors: Any = None
     return o.attention(q, k, v, mask, **attrs)
 
 
-def _flops(_y: TensorType, q: TensorType, k: TensorType, v: TensorType, *_: Any,
+def flops(_y: TensorType, q: TensorType, k: TensorType, v: TensorType, *_: Any,
            **__: Any) -> Dim:
     """Two products and a softmax of about ten operations for each element; a causal mask reduces
     nothing."""
@@ -225,7 +239,7 @@ def _flops(_y: TensorType, q: TensorType, k: TensorType, v: TensorType, *_: Any,
     return scores * (2 * q.shape[-1] + 2 * v.shape[-1] + 10)
 
 
-OP = target_op("attend", _infer, _decompose, ATTEND, _flops,
+OP = target_op("attend", _infer, _decompose, ATTEND, flops,
                "`attention` in one kernel: softmax over whole rows, grouped heads, and a mask "
                "that is added to the scores; keys and values may be of 16 bits, or int8 with a "
                "factor for each row, and are widened as they are read")
@@ -270,7 +284,7 @@ def cost(s: Attention, c: Plan, t: Target) -> float:
     first cache if those of a chunk fit there.
     """
     nv, rows, keys = c.get("nv", t.nv), c.get("rows", t.mr), c.get("keys", 0)
-    nr, seen = nv * t.lanes, _seen(s)
+    nr, seen = nv * t.lanes, seen_keys(s)
     heads = longest(s.heads * ceil(s.s, rows), t.threads) / ceil(s.s, rows)
     chunks = max(1, seen // keys if keys else 1)
     wide, deep = ceil(seen, nr), ceil(s.v, nr)
@@ -287,7 +301,7 @@ def cost(s: Attention, c: Plan, t: Target) -> float:
         t, (_FLOAT + s.number) * packed, max(packed * _FLOAT, t.l2)))
 
 
-def _seen(s: Attention) -> int:
+def seen_keys(s: Attention) -> int:
     """The mean number of keys that a query sees."""
     rising = min(s.s, s.t)  # each of these queries sees one more key than the query before it
     return ceil(rising * rising + 2 * (s.s - rising) * s.t, 2 * s.s) if s.causal else s.t

@@ -144,6 +144,26 @@ class _attend(Op):
 
 attend: _attend
 
+class _attend_amx(Op):
+    def __call__(
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        mask: Tensor | None = None,
+        /,
+        *,
+        causal: bool = ...,
+        scale: float,
+        softcap: float = ...,
+        plan: Plan | None = ...,
+    ) -> Any:
+        """`attention` of bfloat16 by a matrix unit: scores, softmax and sums are float32, the
+        weights are rounded to bfloat16 before they are divided by their sum; a mask is added to the
+        scores"""
+
+attend_amx: _attend_amx
+
 class _attention(Op):
     def __call__(
         self,

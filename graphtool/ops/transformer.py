@@ -42,14 +42,13 @@ def _attention_types(q: TensorType, k: TensorType, v: TensorType, mask: TensorTy
     return TensorType(q.dtype, (*q.shape[:-1], v.shape[-1]))
 
 
-def _grouped(q: Any, k: Any, v: Any) -> tuple[Any, Any, Any]:
-    """Operands for which k has fewer heads than q: q [.., Hkv, G, S, D], k and v [.., Hkv, 1, T,
-    ·]."""
+def _grouped(q: Any, k: Any) -> tuple[Any, Any]:
+    """Operands for which k has fewer heads than q: q [.., Hkv, G, S, D], k [.., Hkv, 1, T, D]."""
     if q.ndim == 2 or q.shape[-3] == k.shape[-3]:
-        return q, k, v
+        return q, k
     heads, groups = k.shape[-3], q.shape[-3] // k.shape[-3]
     return (o.reshape(q, shape=(*q.shape[:-3], heads, groups, *q.shape[-2:])),
-            *(o.reshape(x, shape=(*x.shape[:-2], 1, *x.shape[-2:])) for x in (k, v)))
+            o.reshape(k, shape=(*k.shape[:-2], 1, *k.shape[-2:])))
 
 
 def _masked(scores: Any, mask: Any, causal: bool) -> Any:
@@ -83,25 +82,38 @@ def attention(q: Any, k: Any, v: Any, mask: Any = None, *, causal: bool = False,
     gives 0. The scale is 1/√D unless given. The softcap c replaces a score s by c·tanh(s/c), before
     the mask.
     """
-    shape, full = (*q.shape[:-1], v.shape[-1]), (*q.shape[:-1], k.shape[-2])
     if scale is None:
         depth = count(q, (-1,))
-        factor = max(depth, 1.0)**-0.5 if isinstance(depth, float) else o.rsqrt(depth)
-    else:
-        factor = scale
-    q, k, v = _grouped(q, k, v)
-    scores = o.matmul(q, k, transpose_b=True) * factor
+        scale = max(depth, 1.0)**-0.5 if isinstance(depth, float) else o.rsqrt(depth)
+    scores = attention_scores(q, k, mask, causal, scale, softcap)
+    weights = o.softmax(scores, axis=-1) if mask is None else _safe_softmax(scores)
+    return weighted_values(weights, v)
+
+
+def attention_scores(q: Any, k: Any, mask: Any, causal: bool, scale: Any, softcap: float) -> Any:
+    """The scores of `attention`, capped and masked; the heads that share keys have an axis of their
+    own if there is no mask."""
+    full = (*q.shape[:-1], k.shape[-2])
+    scores = o.matmul(*_grouped(q, k), transpose_b=True) * scale
     if softcap:
         scores = o.tanh(scores / softcap) * softcap
-    grouped = scores.shape
-    if mask is not None and grouped != full:
+    if mask is not None and scores.shape != full:
         scores = o.reshape(scores, shape=full)
-    scores = _masked(scores, mask, causal)
-    weights = o.softmax(scores, axis=-1) if mask is None else _safe_softmax(scores)
-    if weights.shape != grouped:
-        weights = o.reshape(weights, shape=grouped)
-    y = o.matmul(weights, v)
-    return y if y.shape == shape else o.reshape(y, shape=shape)
+    return _masked(scores, mask, causal)
+
+
+def weighted_values(weights: Any, v: Any) -> Any:
+    """The sums of the values, each times its weight; the weights have the shape of
+    `attention_scores`, or that of q and the number of keys."""
+    if weights.ndim == v.ndim:
+        weights, values = _grouped(weights, v)
+    else:
+        values = o.reshape(v, shape=(*v.shape[:-2], 1, *v.shape[-2:]))
+    y = o.matmul(weights, values)
+    if y.ndim == v.ndim:
+        return y
+    *lead, heads, group, rows, columns = y.shape
+    return o.reshape(y, shape=(*lead, heads * group, rows, columns))
 
 
 def _part(x: Any, start: Any, limit: Any, step: int = 1) -> Any:

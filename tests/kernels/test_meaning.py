@@ -145,6 +145,11 @@ def attention(q: Any, k: Any, v: Any, mask: Any) -> Any:
             positive(o.attend(q, k, v, causal=True, scale=0.25, softcap=3.0)))
 
 
+def attention_amx(q: Any, k: Any, v: Any, mask: Any) -> Any:
+    return (o.attend_amx(q, k, v, mask, scale=0.5),
+            o.attend_amx(q, k, v, causal=True, scale=0.25, softcap=3.0))
+
+
 def narrow_attention(q: Any, k: Any, v: Any, mask: Any = None, *factors: Any) -> Any:
     return positive(o.attend(q, k, v, mask, *factors, scale=0.5))
 
@@ -285,6 +290,8 @@ SAMPLES: dict[str, list[tuple[Callable[..., Any], tuple[str, ...]]]] = {
                (narrow_attention, ("f32[4,5,8]", "f16[2,6,8]", "f16[2,6,5]", "f32[5,6]")),
                *((narrow_attention, (f"f32[4,{n},8]", "i8[2,6,8]", "i8[2,6,5]", f"f32[{n},6]",
                                      "f32[2,6,1]", "f32[2,6,1]")) for n in (2, 5))],
+    "attend_amx": [(attention_amx, ("bf16[4,37,8]", "bf16[2,35,8]", "bf16[2,35,5]",
+                                    "f32[4,37,35]"))],
     "blas": [(blas, ("f32[2,3,5]",))],
     "cholesky": [(cholesky, ("f32[2,11,11]",)), (cholesky, ("f64[1,3,3]",))],
     "collective": [(collective, ("f32[6]",))],

@@ -20,7 +20,7 @@ from graphtool.ir.trace import trace
 from graphtool.kernels.choice.blocks import GATHERED
 from graphtool.kernels.choice.choose import choose
 from graphtool.kernels.choice.rules import rules_of
-from graphtool.kernels.choice.sites import Conv, Product
+from graphtool.kernels.choice.sites import BFLOAT16, BYTES, Attention, Conv, Product
 from graphtool.kernels.gemm_amx_blocked import GEMM_AMX_BLOCKED
 from graphtool.native.build import build
 from graphtool.target import TABLE, Target, named, recognised
@@ -162,6 +162,40 @@ def test_pixels_of_few_channels_are_filled_up(shape: Any, filters: Any, strides:
                                    rtol=0.02, atol=0.02 * float(np.nanmax(np.abs(want))))
 
 
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(("queries", "keys", "depth", "values", "heads", "mask", "how"), [
+    (37, 37, 64, 64, (3, 3), None, {}),
+    (70, 33, 24, 40, (4, 2), None, {"causal": True}),
+    (33, 90, 40, 16, (2, 2), (33, 90), {"softcap": 3.0}),
+    (33, 90, 40, 16, (2, 1), (1, 90), {"causal": True}),
+    (40, 47, 33, 7, (2, 2), (2, 40, 1), {"scale": -0.25}),
+    (5, 1700, 8, 50, (1, 1), (5, 1700), {}),
+    (1100, 1100, 9, 3, (1, 1), None, {"causal": True})])
+def test_attention(queries: int, keys: int, depth: int, values: int, heads: tuple[int, int],
+                   mask: tuple[int, ...] | None, how: dict[str, Any], target: str,
+                   tmp_path: Path) -> None:
+    """Blocks that are not full, shared keys, masks of queries and of all, and a row that sees
+    nothing; more keys than are taken at a time."""
+    shapes = [(heads[0], queries, depth), (heads[1], keys, depth), (heads[1], keys, values)]
+    x = {name: numbers(s, BF16.numpy) for name, s in zip("qkv", shapes, strict=True)}
+    if mask:
+        x["m"] = np.where(numbers(mask, np.float32) > 1, -np.inf, numbers(mask, np.float32))
+        if mask[-2] > 1:
+            x["m"][..., 3, :] = -np.inf
+    types = [TensorType(dtypes.of_numpy(a.dtype), a.shape) for a in x.values()]
+    graph = trace(lambda *xs: o.attend_amx(*xs, **{"scale": 0.5, **how}), types, list(x))
+    module = Module(graph, ("y",))
+    own = replace(TARGETS[target], threads=2)
+    done = passes.run(module, "fold,fuse", supply={"target": own})
+    (want,) = interp.run(module, x).values()
+    built = build(done, tmp_path / "b", target=own)
+    for threads in (1, 2):
+        (got,) = graphtool.load(built, threads=threads)(**x).values()
+        np.testing.assert_allclose(got, want, rtol=3e-3, atol=3e-3 * float(np.abs(want).max()))
+        if mask and mask[-2] > 1:
+            assert not got[:, 3].any()
+
+
 def test_a_gradient_of_weights_in_bfloat16_is_for_the_unit(tmp_path: Path) -> None:
     """Its left operand is transposed in memory."""
     target = replace(named("x86-64-v4"), amx=True)
@@ -197,6 +231,12 @@ def test_what_is_beside_a_run_does_not_matter(tmp_path: Path) -> None:
     (Product(1, 128, 768, 768, integer=2), "default", "gemm_int"),
     (Conv(1, 28, 28, 128, 128, 3, 3, integer=1), "default", "conv_amx"),
     (Conv(1, 28, 28, 128, 128, 3, 3), "fast", "conv_amx"),
+    (Attention(12, 128, 128, 64, 64), "fast", "attend_amx"),
+    (Attention(12, 128, 128, 64, 64, stored=BFLOAT16), "fast", "attend_amx"),
+    (Attention(12, 128, 128, 64, 64), "default", "attend"),
+    (Attention(12, 1, 128, 64, 64), "fast", "attend"),
+    (Attention(12, 128, 4096, 64, 64, fixed=False), "fast", "attend"),
+    (Attention(12, 128, 128, 64, 64, stored=BYTES), "fast", "attend"),
     (Conv(1, 28, 28, 128, 128, 3, 3, groups=4, integer=1), "default", "conv_int")])
 def test_what_is_chosen(site: Any, precision: str, kind: str) -> None:
     def chosen(target: Target) -> str:

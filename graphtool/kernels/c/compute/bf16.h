@@ -31,6 +31,28 @@ GT_INLINE gt_vf gt_dot_bf16(gt_vf sum, gt_vi a, gt_vi b)
 #endif
 }
 
+/* In every lane the pair of two numbers, rounded to the nearest bfloat16. */
+GT_INLINE gt_vi gt_rounded_pairs(gt_vf low, gt_vf high)
+{
+#if defined __AVX512BF16__ && GT_LANES == 16
+    static const uint16_t from[32] GT_ALIGNED = {0,  16, 1,  17, 2,  18, 3,  19, 4,  20, 5,
+                                                 21, 6,  22, 7,  23, 8,  24, 9,  25, 10, 26,
+                                                 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
+    const __m512i both = (__m512i)_mm512_cvtne2ps_pbh((__m512)high, (__m512)low);
+    return (gt_vi)_mm512_permutexvar_epi16(_mm512_load_si512(from), both);
+#else
+    float lows[GT_LANES] GT_ALIGNED, highs[GT_LANES] GT_ALIGNED;
+    gt_vi pairs;
+    gt_store(lows, low);
+    gt_store(highs, high);
+    for (int i = 0; i < GT_LANES; i++) {
+        const uint32_t pair = (uint32_t)gt_f32_to_bf16(highs[i]) << 16 | gt_f32_to_bf16(lows[i]);
+        memcpy((char *)&pairs + 4 * i, &pair, sizeof pair);
+    }
+    return pairs;
+#endif
+}
+
 /* A pair in every lane. */
 GT_INLINE gt_vi gt_splat_pair(int32_t pair)
 {
