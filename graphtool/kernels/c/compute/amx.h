@@ -148,6 +148,13 @@ GT_INLINE void gt_block_load(const int two, int64_t columns, const void *sums)
 #endif
 }
 
+/* The sums of a block before a part of the depth: zero, or those of the parts before. */
+GT_INLINE void gt_block_begin(int zero, const int two, int64_t columns, void *sums)
+{
+    if (zero) gt_block_zero(sums);
+    else gt_block_load(two, columns, sums);
+}
+
 /* Adds a run of `depth` bytes of the rows from a on, and from `second` on if there is one; they are
    lda bytes apart. Of the panel at b `columns` are used. Each row of the panel prefetches the line
    at `ahead`, which moves on by `step` bytes. */

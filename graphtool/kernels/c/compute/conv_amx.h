@@ -47,8 +47,11 @@
 #define GT_TAPS ((GT_KH) * (GT_RUNS) * (GT_RUN) * GT_SIZE) /* bytes that an output reads */
 #define GT_QUADS GT_RUN_ROWS((GT_RUN) * GT_SIZE) /* rows of a panel for a run */
 #ifdef GT_GATHERED
+#define GT_DIVIDED 0
 #define GT_STEPS GT_RUN_ROWS(GT_TAPS)
 #else
+/* In larger images the taps of a pixel, which are near to each other, are better taken together. */
+#define GT_DIVIDED ((GT_LINES) <= 8)
 #define GT_STEPS ((GT_KH) * (GT_RUNS) * GT_QUADS)
 #endif
 #define GT_PANEL (GT_STEPS * GT_NR * 4)
@@ -109,17 +112,17 @@ GT_INLINE void GT_JOIN(GT_NAME, _gather)(char *patch, const char *x GT_PARAMS)
 }
 #endif
 
-/* One or two segments, by one panel. */
+/* One or two segments, by one panel: steps `from` to `upto` of the depth. */
 GT_INLINE void GT_JOIN(GT_NAME, _tile)(const int segments, int64_t b, int64_t line, int64_t panel,
-                                       const char *ahead, int64_t step GT_PARAMS)
+                                       int64_t from, int64_t upto, const char *ahead, int64_t step,
+                                       GT_SUM *sums GT_PARAMS)
 {
-    GT_SUM sums[2 * GT_SEGMENT * GT_NR] GT_ALIGNED;
     const GT_JOIN(GT_NAME, _segment) first = GT_JOIN(GT_NAME, _at)(line GT_ARGS);
     const GT_JOIN(GT_NAME, _segment) second = GT_JOIN(GT_NAME, _at)(line + segments - 1 GT_ARGS);
     const int64_t columns = gt_min(GT_NR, (GT_O) - panel * GT_NR);
-    const char *w = (const char *)(GT_W) + panel * GT_PANEL;
+    const char *w = (const char *)(GT_W) + panel * GT_PANEL + from * 16 * GT_NR * 4;
     (void)b;
-    gt_block_zero(sums);
+    gt_block_begin(from == 0, segments == 2, columns, sums);
 #ifdef GT_GATHERED
     char patch[2 * GT_SEGMENT * GT_MOST] GT_ALIGNED;
     char *other = patch + GT_SEGMENT * GT_PATCH;
@@ -128,17 +131,32 @@ GT_INLINE void GT_JOIN(GT_NAME, _tile)(const int segments, int64_t b, int64_t li
     gt_block_add(GT_BF16, patch, segments == 2 ? other : 0, GT_PATCH, GT_ROWS, w, columns, GT_PATCH,
                  ahead, step, sums);
 #else
-    for (int64_t r = 0; r < (GT_KH); r++)
-        for (int64_t s = 0; s < (GT_RUNS); s++) {
-            const int64_t at = (r * (GT_DH) * (GT_XH) + s * (GT_HOP)) * GT_SIZE;
-            gt_block_add(GT_BF16, first.x + at, segments == 2 ? second.x + at : 0,
-                         (GT_SW) * (GT_XW) * GT_SIZE, GT_ROWS, w, columns, (GT_RUN) * GT_SIZE,
-                         ahead, step, sums);
-            w += GT_QUADS * GT_NR * 4;
-            ahead += GT_QUADS * step;
-        }
+    if (!(GT_DIVIDED)) {
+        for (int64_t r = 0; r < (GT_KH); r++)
+            for (int64_t s = 0; s < (GT_RUNS); s++) {
+                const int64_t at = (r * (GT_DH) * (GT_XH) + s * (GT_HOP)) * GT_SIZE;
+                gt_block_add(GT_BF16, first.x + at, segments == 2 ? second.x + at : 0,
+                             (GT_SW) * (GT_XW) * GT_SIZE, GT_ROWS, w, columns, (GT_RUN) * GT_SIZE,
+                             ahead, step, sums);
+                w += GT_QUADS * GT_NR * 4;
+                ahead += GT_QUADS * step;
+            }
+    } else while (from < upto) {
+        const int64_t run = from / (GT_QUADS / 16), begun = from % (GT_QUADS / 16);
+        const int64_t some = gt_min(GT_QUADS / 16 - begun, upto - from);
+        const int64_t r = run / (GT_RUNS), s = run % (GT_RUNS);
+        const int64_t at = (r * (GT_DH) * (GT_XH) + s * (GT_HOP)) * GT_SIZE + begun * GT_RUN_BYTES;
+        const int64_t rest = (GT_RUN) * GT_SIZE - begun * GT_RUN_BYTES;
+        gt_block_add(GT_BF16, first.x + at, segments == 2 ? second.x + at : 0,
+                     (GT_SW) * (GT_XW) * GT_SIZE, GT_ROWS, w, columns,
+                     gt_min(some * GT_RUN_BYTES, rest), ahead, step, sums);
+        w += some * 16 * GT_NR * 4;
+        ahead += some * 16 * step;
+        from += some;
+    }
 #endif
     gt_block_store(segments == 2, columns, sums);
+    if (upto < GT_STEPS / 16) return;
     GT_JOIN(GT_NAME, _hand)(sums, first, panel GT_ARGS);
     if (segments == 2)
         GT_JOIN(GT_NAME, _hand)(sums + GT_SEGMENT * GT_NR, second, panel GT_ARGS);

@@ -47,22 +47,26 @@
 #define GT_PANEL (GT_STEPS * GT_NR * 4)
 #define GT_PRODUCTS GT_BATCH
 #define GT_SHAPE GT_ROWS
+#define GT_DIVIDED 1
 #include "gemm_hand.h"
 
-/* One or two segments, by one panel. */
+/* One or two segments, by one panel: steps `from` to `upto` of the depth. */
 GT_INLINE void GT_JOIN(GT_NAME, _tile)(const int segments, int64_t b, int64_t line, int64_t panel,
-                                       const char *ahead, int64_t step GT_PARAMS)
+                                       int64_t from, int64_t upto, const char *ahead, int64_t step,
+                                       GT_SUM *sums GT_PARAMS)
 {
-    GT_SUM sums[2 * GT_SEGMENT * GT_NR] GT_ALIGNED;
     const int64_t rows = GT_ROWS, columns = gt_min(GT_NR, (GT_N) - panel * GT_NR);
     const int64_t first = gt_min(line * rows, (GT_M) - rows);
     const int64_t second = gt_min((line + 1) * rows, (GT_M) - rows);
-    const char *a = (const char *)(GT_A(b) + first * (GT_LDA));
-    gt_block_zero(sums);
+    const int64_t at = from * GT_RUN_BYTES;
+    const char *a = (const char *)(GT_A(b) + first * (GT_LDA)) + at;
+    gt_block_begin(from == 0, segments == 2, columns, sums);
     gt_block_add(GT_BF16, a, segments == 2 ? a + (second - first) * (GT_LDA) * GT_SIZE : 0,
-                 (GT_LDA) * GT_SIZE, rows, (const char *)GT_B(b) + panel * GT_PANEL, columns,
-                 (GT_K) * GT_SIZE, ahead, step, sums);
+                 (GT_LDA) * GT_SIZE, rows,
+                 (const char *)GT_B(b) + panel * GT_PANEL + from * 16 * GT_NR * 4, columns,
+                 gt_min(upto * GT_RUN_BYTES, (GT_K) * GT_SIZE) - at, ahead, step, sums);
     gt_block_store(segments == 2, columns, sums);
+    if (upto < GT_STEPS / 16) return;
     const int64_t again = line * rows - first, twice = (line + 1) * rows - second;
     GT_JOIN(GT_NAME, _hand)(sums + again * GT_NR, (int)(rows - again), b, first + again,
                             panel GT_ARGS);

@@ -11,7 +11,8 @@
    NAME_tileN(b, line, panel, ahead, step GT_ARGS)
                 computes N lines of product b, of one panel, for every N up to MR. Each step
                 prefetches the line at `ahead`, which moves on by `step` bytes
-   GT_SHAPE     rows of a segment, for tiles of a matrix unit; left out: there are none */
+   GT_SHAPE     rows of a segment, for tiles of a matrix unit; left out: there are none
+   GT_GROUP     if defined, NAME_group of amx_loop.h takes up to so many blocks in place of tiles */
 static void GT_NAME(int t, int threads GT_PARAMS)
 {
     /* Lines fall into balanced blocks: `longer` blocks of shorter + 1, then those of shorter.
@@ -38,20 +39,27 @@ static void GT_NAME(int t, int threads GT_PARAMS)
     int64_t first = rest / (panels * chunk) * chunk, width = gt_min(chunk, blocks - first);
     rest -= first * panels;
     int64_t panel = rest / width, block = first + rest % width;
-    /* together, the blocks of a panel prefetch the whole next panel */
-    int64_t step = gt_ceil_div(GT_NR * 4, width);
 #ifdef GT_SHAPE
     gt_amx_shape(GT_SHAPE);
 #endif
     for (; u < end; u++) {
-        const int64_t at = base + block, line = at * shorter + gt_min(at, longer);
+        const int64_t at = base + block;
         const int64_t next = panel + 1 < panels ? panel + 1 : 0;
+#ifdef GT_GROUP
+        const int64_t some = gt_min(gt_min(GT_GROUP, first + width - block), end - u);
+        GT_JOIN(GT_NAME, _group)
+        (b, at, some, shorter, longer, panel, next, block == first GT_ARGS);
+        block += some - 1, u += some - 1;
+#else
+        /* together, the blocks of a panel prefetch the whole next panel */
+        const int64_t line = at * shorter + gt_min(at, longer), step = gt_ceil_div(GT_NR * 4, width);
         const char *ahead = (const char *)(GT_B(b)) + next * GT_PANEL
                             + (block - first) * GT_STEPS * step;
         if (at < longer)
             GT_CALL(_tile, shorter + 1, GT_MR, b, line, panel, ahead, step GT_ARGS);
         else
             GT_CALL(_tile, shorter, GT_MR, b, line, panel, ahead, step GT_ARGS);
+#endif
 
         if (++block < first + width) continue;
         block = first;
@@ -64,7 +72,6 @@ static void GT_NAME(int t, int threads GT_PARAMS)
         }
         block = first;
         width = gt_min(chunk, blocks - first);
-        step = gt_ceil_div(GT_NR * 4, width);
     }
 #ifdef GT_SHAPE
     gt_amx_done();
