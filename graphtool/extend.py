@@ -37,6 +37,7 @@ from graphtool.ops import elementwise
 from graphtool.ops.common import composite as _composite
 from graphtool.ops.costs import per_result
 from graphtool.passes import ORDER, PASSES, Pass
+from graphtool.passes.arguments import unusable
 from graphtool.passes.freeze import RULES as FREEZE
 from graphtool.passes.integer import RULES as INTEGER
 from graphtool.passes.recognise import RULES as RECOGNISE
@@ -77,11 +78,15 @@ def add_op(op: Op) -> Op:
     """
     if op.name in OPS:
         raise taken("op", op.name)
-    if faults := broken(op):
-        raise UsageError("GT3107", f"the op {op.name} {listed(faults)}")
+    _fits(f"the op {op.name}", broken(op))
     made = register(guarded_fields(op, f"the op {op.name}", {"infer": _types, "vjp": _gradients}))
     added("op", op.name, lambda: OPS.pop(op.name))
     return made
+
+
+def _fits(what: str, faults: Sequence[str]) -> None:
+    if faults:
+        raise UsageError("GT3107", f"{what} {listed(faults)}")
 
 
 def _types(result: Any, *operands: Any) -> str:
@@ -104,12 +109,14 @@ def composite(fn: Callable[..., Any], *, traits: Trait = Trait.NONE) -> Op:
 
     The function's name is that of the op, its keyword parameters are the attributes. With
     `Trait.KERNEL` the op is not decomposed before `select`, where its selector then replaces it.
+    Raises UsageError GT3107 as `add_op` does.
     """
     name = getattr(fn, "__name__", "composite")
     if name in OPS:
         raise taken("op", name)
     op: Op = _composite(traits=traits)(guarded(f"the op {name}", fn))
     added("op", name, lambda: OPS.pop(name))
+    _fits(f"the op {name}", broken(op))
     return op
 
 
@@ -145,10 +152,11 @@ def add_pass(new: Pass, *, before: str = "",
     name.
 
     `order` are pairs of passes that must run in this order, with the reason. Raises UsageError
-    GT3106 if there is no pass of that name.
+    GT3106 if there is no pass of that name, GT3107 if its function cannot be used as one.
     """
     if any(p.name == new.name for p in PASSES):
         raise taken("pass", new.name)
+    _fits(f"the pass {new.name}", list(unusable(new.function)))
     new = guarded_fields(new, f"the pass {new.name}", {"function": _graph})
     PASSES.insert(_place([p.name for p in PASSES], before, "pass", len(PASSES)), new)
     added("pass", new.name, lambda: PASSES.remove(new))

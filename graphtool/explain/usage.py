@@ -108,9 +108,11 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT3106": ("a place that does not exist",
                "A rule or a pass can stand before an existing one, and the help line lists "
                "those. The header of a kernel must be next to the plug-in."),
-    "GT3107": ("an op whose fields contradict each other",
+    "GT3107": ("an op or a pass that cannot be used",
                "An op needs a doc, an eval or a decomposition, and a way to lower. The "
-               "attributes that its facets name must be attributes of `infer`."),
+               "attributes that its facets name must be attributes of `infer`, annotated as what a "
+               "file holds. A pass is a function of the graph. Annotations are read, so the file "
+               "must import what they name."),
     "GT3108": ("a model without the site to measure",
                "`tune` measures a site of a plug-in on the model that `add_site` was given. "
                "The passes must find exactly this site in it: the same sizes, none of them "

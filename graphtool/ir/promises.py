@@ -7,17 +7,45 @@ the table of ops.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import NoneType
+from typing import Any, Literal, get_args, get_origin
 
+from graphtool.dtypes import DType
+from graphtool.io.weights import Weight
 from graphtool.ir.axes import Align
 from graphtool.ir.facets import Lowering, Movement, Trait
+from graphtool.ir.graph import Graph
 from graphtool.ir.op import Op
+from graphtool.ir.plan import Plan
+from graphtool.symbolic import Poly
 
+KINDS = frozenset({int, bool, str, float, NoneType, Any, Poly, Graph, DType, Plan, Weight})
+"""What an attribute may be: these, words, and tuples and unions of them; a file holds them all."""
 _ATTRIBUTES = {Trait.WINDOWED: ("window",), Trait.SIZE: ("size",)}
 
 
 def broken(op: Op) -> list[str]:
     """The facets of the op that its other fields contradict, in words."""
-    return [*_functions(op), *_attributes(op), *_traits(op)]
+    return list(_schema(op)) or [*_functions(op), *_attributes(op), *_traits(op)]
+
+
+def _schema(op: Op) -> Iterator[str]:
+    """Annotations of `infer` that name what its file has not, or attributes that no file can
+    hold."""
+    try:
+        attributes = op.schema.values()
+    except NameError as error:
+        yield f"has an `infer` whose annotations cannot be read: {error}"
+        return
+    yield from (f"has an attribute {a.name!r} that a file cannot hold: {a.annotation}"
+                for a in attributes if not _holds(a.annotation))
+
+
+def _holds(annotation: Any) -> bool:
+    """Whether a file can hold a value so annotated."""
+    if get_origin(annotation) is Literal or annotation in (None, ...):
+        return True
+    return all(map(_holds, args)) if (args := get_args(annotation)) else annotation in KINDS
 
 
 def _functions(op: Op) -> Iterator[str]:

@@ -52,5 +52,5 @@ def __getattr__(name: str) -> Op:
     still being imported."""
     op = OPS.get(name.removesuffix("_"))
     if op is None:
-        raise AttributeError(name)
+        raise AttributeError(f"there is no op {name!r}; `graphtool ops` lists them")
     return op

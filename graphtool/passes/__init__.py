@@ -248,9 +248,9 @@ def _apply(call: PassCall, module: Module, supply: Mapping[str, Any]) -> Module:
 
 @remembered
 def _signature(function: Callable[..., Any]) -> tuple[Mapping[str, inspect.Parameter], bool]:
-    """The parameters of a pass, and whether it takes a module."""
+    """The parameters of a pass, and whether it takes a module, which its annotation says."""
     parameters = inspect.signature(function).parameters
-    return parameters, get_type_hints(function)[next(iter(parameters))] is Module
+    return parameters, get_type_hints(function).get(next(iter(parameters))) is Module
 
 
 def in_regions(graph: Graph, function: Callable[[Graph], Graph]) -> Graph:

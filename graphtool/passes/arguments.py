@@ -6,7 +6,7 @@ from __future__ import annotations
 import inspect
 import re
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -65,6 +65,20 @@ def arguments(function: Callable[..., Any]) -> dict[str, Argument]:
     return {p.name: Argument(p.name, hints.get(p.name, Any), p.default, p.kind is p.VAR_KEYWORD)
             for p in inspect.signature(function).parameters.values()
             if p.kind in (p.KEYWORD_ONLY, p.VAR_KEYWORD) and p.name not in SUPPLIED}
+
+
+def unusable(function: object) -> Iterator[str]:
+    """Why a plug-in's function cannot be used as a pass, in words."""
+    if not isinstance(function, types.FunctionType):
+        yield f"is no function: {function!r}"
+        return
+    if not any(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+               for p in inspect.signature(function).parameters.values()):
+        yield "has no parameter for the graph"
+    try:
+        get_type_hints(function)
+    except NameError as error:
+        yield f"has annotations that cannot be read: {error}"
 
 
 def form(function: Callable[..., Any]) -> str:

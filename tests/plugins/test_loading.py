@@ -13,6 +13,8 @@ import pytest
 import graphtool
 from graphtool import plugins
 from graphtool.ir.op import OPS
+from graphtool.ir.promises import KINDS
+from graphtool.report.graph_schema import _PLAIN
 from tests.cli.conftest import DIGITS, Cli
 from tests.plugins.conftest import EXAMPLES, example
 
@@ -33,6 +35,22 @@ BAD = {  # file: its text, the error's code, a word of the message, the exit cod
              "add_code('HALF1', 'a', 'b.')\nraise OSError('late')", "GT3102", "late", 3),
     "rule": ("from graphtool.extend import *\n@rule(lambda x: ops.abs(x))\ndef f(y): pass",
              "GT3102", "differ in their parameters", 3),
+    "unread": ("from __future__ import annotations\nfrom graphtool.extend import Pass, add_pass\n"
+               "def f(graph: Graph) -> Graph:\n    return graph\n"
+               "add_pass(Pass('mine', f, 'why'))", "GT3102",
+               "the pass mine has annotations that cannot be read: name 'Graph'", 3),
+    "no graph": ("from graphtool.extend import *\nadd_pass(Pass('mine', lambda: None, 'why'))",
+                 "GT3102", "the pass mine has no parameter for the graph", 3),
+    "no pass": ("from graphtool.extend import *\nadd_pass(Pass('mine', 3, 'why'))", "GT3102",
+                "the pass mine is no function: 3", 3),
+    "unread op": ("from __future__ import annotations\nfrom graphtool.extend import composite\n"
+                  "@composite\ndef half_done(x, *, alpha: Number = 1):\n    'x'\n    return x",
+                  "GT3102", "whose annotations cannot be read: name 'Number'", 3),
+    "unheld": ("from graphtool.extend import *\ndef f(x, *, table: tuple[dict, ...] = ()):\n"
+               "    return x\nadd_op(Op('half_done', f, f, lower=f, doc='x'))", "GT3102",
+               "has an attribute 'table' that a file cannot hold: tuple[dict, ...]", 3),
+    "unknown": ("from graphtool.extend import *\n@rule(lambda x: ops.maximum(x, 0.5))\n"
+                "def f(x): pass", "GT3102", "there is no op 'maximum'", 3),
 }
 
 
@@ -58,6 +76,17 @@ def test_two_of_one_name(gt: Cli, tmp_path: Path) -> None:
     one, two = (f"--plugin={tmp_path / f / 'p.py'}" for f in ("a", "b"))
     assert "GT3104" in gt("ops", one, two).err
     assert gt("ops", one, one).code == 0
+
+
+def test_a_pass_without_annotations_takes_a_graph(gt: Cli, tmp_path: Path) -> None:
+    (tmp_path / "p.py").write_text(
+        "from graphtool.extend import *\nadd_pass(Pass('mine', lambda graph: graph, 'why'))")
+    done = gt("opt", DIGITS, "--passes", "mine", "-o", "-", f"--plugin={tmp_path / 'p.py'}")
+    assert done.code == 0 and '"op": "conv"' in done.out
+
+
+def test_what_an_attribute_may_be_has_a_schema() -> None:
+    assert set(_PLAIN) == KINDS
 
 
 LATE = {  # what a plug-in does while a verb works, and what the error says of it
