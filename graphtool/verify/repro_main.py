@@ -170,10 +170,14 @@ def _bytes(kind: str) -> int:
 
 
 def makefile(flags: Sequence[str]) -> str:
-    """The Makefile: `make` builds and runs; other flags by `make CFLAGS=…`."""
+    """The Makefile. `make` always builds, because CC may be another than before, with the flags
+    that CC knows, or those of `make CFLAGS=…`; then it runs. `-xc`: for g++ too this is C."""
     return ("# make builds and runs it; another compiler: make CC=clang\n"
-            f"CFLAGS = {' '.join(flags)}\n\n"
+            f"FLAGS = {' '.join(flags)}\n"
+            "known = $(shell $(CC) $(1) -Werror -x c -fsyntax-only /dev/null 2>&1 || echo no)\n"
+            "CFLAGS := $(foreach flag,$(FLAGS),$(if $(call known,$(flag)),,$(flag)))\n\n"
             "run: repro\n\t./repro\n\n"
-            "repro: $(wildcard *.c *.h)\n"
-            "\t$(CC) $(CFLAGS) -Wno-unused-function -o $@ $(wildcard *.c) -lm -lpthread\n\n"
-            ".PHONY: run\n")
+            "repro:\n"
+            "\t$(CC) $(CFLAGS) -Wno-unused-function -o $@ $(addprefix -xc ,$(wildcard *.c))"
+            " -xnone -lm -lpthread\n\n"
+            ".PHONY: run repro\n")

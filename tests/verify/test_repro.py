@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -60,6 +61,22 @@ def test_the_first_wrong_kernel_is_named(tmp_path: Path) -> None:
     assert "the first that differs: tanh" in done.stdout
 
 
+@pytest.mark.parametrize("cc", ["gcc", "clang", "g++", "clang++"])
+def test_another_compiler(cc: str, tmp_path: Path) -> None:
+    """It builds the same directory anew, with the flags that it knows."""
+    if not shutil.which(cc):
+        pytest.skip(f"there is no {cc}")
+    m = module(lambda x: o.tanh(o.matmul(o.sin(x), x) * 3.0), "f32[8,8]", names=["x"])
+    write_repro(m, made_up.random_inputs(m, 0), tmp_path / "r", TARGET)
+    (tmp_path / "r" / "repro").write_text("of another machine")
+    path = tmp_path / "r" / "Makefile"
+    path.write_text(re.sub("^FLAGS =", "FLAGS = -fno-thread-jumps -fno-such-flag", path.read_text(),
+                           flags=re.MULTILINE))
+    done = subprocess.run(["make", "-s", "-C", tmp_path / "r", f"CC={cc}"],
+                          capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "") and "ok   tanh" in done.stdout
+
+
 def test_a_fault_of_the_whole_is_told_apart(tmp_path: Path) -> None:
     m = module(lambda x: o.tanh(o.matmul(o.sin(x), x) * 3.0), "f32[8,8]", names=["x"])
     write_repro(m, made_up.random_inputs(m, 0), tmp_path / "r", TARGET)
@@ -85,9 +102,9 @@ def test_open_sizes_weights_and_names(gt: Cli, tmp_path: Path) -> None:  # noqa:
     assert done.returncode == 0 and "ok   logits" in done.stdout
     wrongly = tmp_path / "moved" / "steps0.bin"
     wrongly.write_bytes(wrongly.read_bytes()[:100])
-    again = subprocess.run([tmp_path / "moved" / "repro"], cwd=tmp_path / "moved",
+    rerun = subprocess.run([tmp_path / "moved" / "repro"], cwd=tmp_path / "moved",
                            capture_output=True, text=True, check=False)
-    assert again.returncode == 2 and "cannot read steps0.bin" in again.stderr
+    assert rerun.returncode == 2 and "cannot read steps0.bin" in rerun.stderr
 
 
 def test_sizes_of_a_run_are_refused(gt: Cli, tmp_path: Path) -> None:  # noqa: F811
