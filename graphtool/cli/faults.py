@@ -110,7 +110,9 @@ def write_reproducer(argv: Sequence[str], error: BaseException) -> str:
 def _copy_inputs(argv: Sequence[str], folder: Path) -> None:
     """Copy the files that the command line names, and their weights, as far as they are small."""
     import shutil
-    named = [Path(word.rpartition("=")[2].removeprefix("@")) for word in argv if word]
+    words = [word.rpartition("=")[2].removeprefix("@") for word in argv if word]
+    named = [Path(code + ".py" if python else word) for word in words
+             for code, python, _ in [word.partition(".py:")]]
     for path in named:
         beside = path.parent / f"{path.name.partition('.')[0]}.safetensors"
         for file in dict.fromkeys((path, beside)):

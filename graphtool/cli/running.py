@@ -64,11 +64,16 @@ def check(a: Annotated[str, typer.Argument(
     found = compare(left, right, arrays, atol, rtol, divergence)
     formats.tell(found, form, lambda: check_lines(found), lambda: check_outcome(found, a, b))
     if repro is not None and not found.ok:
-        side = right if right.module else left
-        if side.module is None:
-            terminal.note("no repro: neither side is a graph")
+        both = ((b, right), (a, left))
+        shown = next((x for x in both if x[1].module), None) or next(
+            (x for x in both if sources.is_model(x[0])), None)
+        if shown is None:
+            terminal.note("no repro: neither side is a graph or a model")
         else:
-            leave_repro(side.module, sides.by_position(arrays, left.inputs, side.inputs), repro,
+            source, side = shown
+            module = side.module or sources.load(source, sources.captured(
+                sources.capture_of(source, capture)))
+            leave_repro(module, sides.by_position(arrays, left.inputs, side.inputs), repro,
                         None, atol, rtol, left.run(arrays))
     return 0 if found.ok else 1
 

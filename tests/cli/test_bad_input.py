@@ -143,11 +143,13 @@ def test_what_nobody_foresaw_leaves_a_reproducer(gt: Cli, monkeypatch: pytest.Mo
         raise ZeroDivisionError("a fault\nin two lines")
     monkeypatch.setattr("graphtool.cli.sources.read", fail)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    result = gt("show", "x.json")
-    (made,) = tmp_path.iterdir()
+    (source := tmp_path / "net.py").write_text("")
+    result = gt("show", f"{source}:model")
+    made = next(p for p in tmp_path.iterdir() if p.is_dir())
     assert result.code == 70 and "ZeroDivisionError: a fault\n" in result.err
     assert str(made) in result.err
-    assert {p.name for p in made.iterdir()} == {"argv.json", "versions.json", "traceback.txt"}
+    assert {p.name for p in made.iterdir()} == {
+        "argv.json", "versions.json", "traceback.txt", "net.py"}
 
 
 @pytest.mark.parametrize(("fault", "code"), [

@@ -134,6 +134,14 @@ def test_check_and_reduce_leave_one(gt: Cli, tmp_path: Path) -> None:  # noqa: F
     assert result.code == 0 and (tmp_path / "small" / "repro.c").exists()
 
 
+def test_a_model_beside_its_build(gt: Cli, tmp_path: Path) -> None:  # noqa: F811
+    """Neither side is a graph; the model is imported for it."""
+    assert gt("build", DIGITS, "-o", tmp_path / "b", "--name", "m").code == 0
+    result = gt("check", DIGITS, tmp_path / "b", "--atol", "0", "--rtol", "0", "--repro",
+                tmp_path / "r")
+    assert result.code == 1 and "kernels and 1 outputs to compare" in result.err
+
+
 def test_a_directory_of_something_else_stays(gt: Cli, tmp_path: Path) -> None:  # noqa: F811
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").write_text("")
