@@ -7,12 +7,13 @@ from Dynamo's own cache; which builds belong to a variant, torch_compile.py reme
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
 import torch
 from torch._dynamo.eval_frame import _debug_get_cache_entry_list
+from torch._dynamo.resume_execution import ContinueExecutionCache
 from torch._dynamo.utils import get_compilation_metrics
 
 from graphtool.errors import UsageError
@@ -33,7 +34,8 @@ class Variant(msgspec.Struct):
     `kind`: static (all sizes of the inputs are fixed), dynamic (all are open), hybrid (some are).
     `inputs`: the type of each tensor that the call passes, `?` for an open size. `guards`: what
     must hold of the sizes beyond that. `reason`: the guard that failed when the variant was made,
-    of each older variant; "" for the first one. `made`: its graphs: forward, backward, inference.
+    of each older variant; "" for the first one, or after which line it goes on where torch broke
+    the graph there. `made`: its graphs: forward, backward, inference.
     """
 
     name: str  # as Dynamo counts: frame/variant
@@ -51,7 +53,7 @@ class Variants(list[Variant]):
         rows = [("variant", "kind", "inputs", "graphs", "why it was made")]
         for v in self:
             inputs = ", ".join(f"{n}: {t}" for n, t in v.inputs.items())
-            graphs = ", ".join(map(_told, v.made))
+            graphs = ", ".join(map(_told, v.made)) or "none"
             rows.append((v.name, v.kind, " if ".join([inputs, *(
                 [" and ".join(v.guards)] if v.guards else [])]), graphs, v.reason or "first call"))
         widths = [max(len(r[i]) for r in rows) for i in range(len(rows[0]))]
@@ -67,10 +69,13 @@ def variants(compiled: Any) -> Variants:
     Modules of one class share the code of their `forward`, and so their variants. Raises
     UsageError GT1122 for what torch.compile did not return.
     """
-    entries = [e for code in _codes(compiled) for e in _debug_get_cache_entry_list(code)]
     reasons = {m.compile_id: m.recompile_reason for m in get_compilation_metrics()}
-    found = [_variant(entry, reasons.get(str(entry.compile_id)) or "")
-             for entry in entries]
+    found = []
+    for code in _codes(compiled):
+        for at, part in enumerate(_parts(code)):
+            first = f"goes on after the graph break at line {part.co_firstlineno}" if at else ""
+            found += [_variant(entry, reasons.get(str(entry.compile_id)) or first)
+                      for entry in _debug_get_cache_entry_list(part)]
     return Variants(sorted(found, key=lambda v: [int(n) for n in re.findall(r"\d+", v.name)]))
 
 
@@ -85,6 +90,14 @@ def _codes(compiled: Any) -> list[Any]:
         raise UsageError("GT1122", f"{compiled!r} was not compiled",
                          hint='give what torch.compile(f, backend="graphtool") returned')
     return [original.__code__]
+
+
+def _parts(code: Any) -> Iterator[Any]:
+    """The code object, and those of what goes on after its graph breaks."""
+    yield code
+    if code in ContinueExecutionCache.cache:
+        for rest in ContinueExecutionCache.cache[code].values():
+            yield from _parts(rest)
 
 
 def _variant(entry: Any, reason: str) -> Variant:
@@ -107,9 +120,12 @@ def _plain(guard: str) -> str:
 
 
 def _reasons(text: str) -> Iterable[str]:
-    """The failed guards, without torch's remark on the source line."""
+    """The failed guards, without torch's remark on the source line, and its stack traces."""
+    traced = False
     for line in text.splitlines():
-        if said := line.partition("  #")[0].strip().lstrip("- "):
+        traced = not line.lstrip().startswith("- ") and (
+            traced or line.lstrip().startswith("User stack trace"))
+        if not traced and (said := line.partition("  #")[0].strip().lstrip("- ")):
             yield _plain(said).replace(".size()", ".shape")
 
 

@@ -72,6 +72,43 @@ def test_a_graph_that_torch_runs_says_why():
     assert made.error.startswith("[GT") and "eager" in str(variants(f))
 
 
+def broken(x):
+    y = x.exp()
+    print(end="")
+    return y + y.sin()
+
+
+def test_what_goes_on_after_a_graph_break():
+    f = torch.compile(broken, backend="graphtool")
+    f(torch.ones(3))
+    f(torch.ones(4))
+    found = variants(f)
+    assert [v.name for v in found] == ["0/0", "0/1", "1/0", "1/1"]
+    assert [len(v.made) for v in found] == [1] * 4
+    line = broken.__code__.co_firstlineno + 2
+    assert found[2].reason == f"goes on after the graph break at line {line}"
+    assert "size mismatch" in found[3].reason and "y" in found[3].inputs
+
+
+class Switched(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.mode = "a"
+
+    def forward(self, x):
+        return x.exp() if self.mode == "a" else x.sin()
+
+
+def test_a_reason_is_the_guard_alone():
+    """Torch adds a stack trace of several lines, with the file's path."""
+    model = Switched()
+    f = torch.compile(model, backend="graphtool")
+    f(torch.ones(3))
+    model.mode = "b"
+    f(torch.ones(3))
+    assert variants(f)[1].reason == "0/0: self.mode == 'a'"
+
+
 def test_as_data_and_as_a_table():
     f = torch.compile(doubled, backend="graphtool")
     f(torch.ones(3, 4), torch.ones(4, 4))
