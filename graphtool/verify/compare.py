@@ -90,7 +90,7 @@ def _floats(name: str, e: Array, a: Array, atol: float, rtol: float) -> Differen
         same = (e == a) | (np.isnan(e) & np.isnan(a))
         gap = np.where(same, 0.0, np.abs(a - e))
         gap = np.where(np.isnan(gap), np.inf, gap)
-        relative = gap / np.maximum(np.abs(e), np.finfo(np.float32).tiny)
+        relative = np.where(same, 0.0, gap / np.maximum(np.abs(e), np.finfo(np.float32).tiny))
         relative = np.where(np.isnan(relative), np.inf, relative)
         wrong = ~same & (~np.isfinite(gap) | ~(gap <= atol + rtol * np.abs(e)))
     count = int(np.count_nonzero(wrong))

@@ -29,6 +29,7 @@ def test_difference(e: list[float], a: list[float], ok: bool, gap: float, out: i
     d = difference("x", np.array(e), np.array(a), 1e-4, 1e-4)
     assert (d.ok, d.out, d.elements) == (ok, out, len(e))
     assert float(d.max_abs) == pytest.approx(gap, rel=1e-3)
+    assert (float(d.max_rel) == 0) == (gap == 0)
 
 
 def test_the_default_tolerance_scales_with_the_array() -> None:
