@@ -11,6 +11,7 @@ import pytest
 
 import graphtool
 from graphtool import Graph, InputError
+from graphtool.extend import TensorType, dtype, ops
 
 W = np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4)
 
@@ -103,6 +104,14 @@ FAULTS: dict[str, tuple[Callable[[Graph], Any], str, str]] = {
     "results": (lambda g: g.add_op("exp", "x", name=("a", "b")), "GT0348", "1 values"),
     "a graph in itself": (inside_itself, "GT0351", "contains itself"),
     "an array": (lambda g: g.add_const([object()]), "GT0302", "object"),
+    "rows of two lengths": (lambda g: g.add_const([[1], [1, 2]], "c"), "GT0302", "of c"),
+    "a constant for a name": (lambda g: g.add_const("w", np.zeros((2, 2))), "GT0342", "a name"),
+    "no name": (lambda g: g.add_input("", "f32[3]"), "GT0342", "a name is a text, not ''"),
+    "a number for a name": (lambda g: g.add_output(3), "GT0342", "not 3"),
+    "a function for an op": (lambda g: g.add_op(np.exp, "x"), "GT0342", "an op is a text"),
+    "an array type": (lambda g: g.add_input("y", np.float32), "GT0345", "numpy.float32"),
+    "a complex operand": (lambda g: g.add_op("add", "x", 1j), "GT0302", "complex"),
+    "one bound": (lambda g: Graph(n=4), "GT0356", "the bounds of n are 4"),
 }
 
 
@@ -115,6 +124,20 @@ def test_a_fault_is_told(name: str) -> None:
         fault(g)
         g.module()
     assert said in str(found.value)
+
+
+def test_types_and_ops_may_be_objects() -> None:
+    g = Graph()
+    g.add_input("x", TensorType(dtype("f32"), (2,)))
+    g.add_output(g.add_op(ops.add, "x", [np.float32(1)] * 2, name="y"))
+    assert repr(g) == "<Graph of 1 inputs, 1 constants, 1 ops, 1 outputs>"
+    assert "y: f32[2] = add(x, @constant)" in graphtool.show(g.module())
+
+
+@pytest.mark.parametrize("use", [graphtool.show, graphtool.draw, graphtool.optimize])
+def test_a_graph_is_not_a_module_yet(use: Callable[[Any], Any]) -> None:
+    with pytest.raises(graphtool.UsageError, match=r"(?s)GT3109.*module\(\)"):
+        use(network())
 
 
 def test_bounds_of_sizes() -> None:

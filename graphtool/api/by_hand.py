@@ -5,17 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from itertools import count
-from typing import Any, overload
+from typing import Any, NoReturn, overload
 
 import numpy as np
 
 import graphtool.kernels  # noqa: F401  (fills the registry)
 from graphtool.dtypes import DType
-from graphtool.errors import InputError, near
+from graphtool.errors import InputError, UsageError, near
 from graphtool.io.versions import GRAPH
 from graphtool.io.weights import Weight, weight
 from graphtool.ir.decode import module_of
 from graphtool.ir.graph import Module
+from graphtool.ir.op import Op
 from graphtool.ir.records import (
     GraphFile,
     InputRow,
@@ -42,6 +43,12 @@ class Graph:
     """
 
     def __init__(self, **dims: tuple[int, int | None]) -> None:
+        for name, bounds in dims.items():
+            match bounds:
+                case (int(), int() | None):
+                    continue
+            raise InputError("GT0356", f"the bounds of {name} are {bounds!r}",
+                             hint=f"{name}=(1, 64), or {name}=(1, None) without an upper one")
         self._dims, self._number = dims, next(_NUMBERS)
         self._inputs: list[InputRow] = []
         self._params: list[ParamRow] = []
@@ -50,37 +57,53 @@ class Graph:
         self._weights: dict[str, Weight] = {}
         self._regions: dict[str, Graph] = {}
 
-    def add_input(self, name: str, type: str) -> str:
+    def __repr__(self) -> str:
+        counts = {"inputs": self._inputs, "constants": self._params, "ops": self._nodes,
+                  "outputs": self._outputs}
+        return f"<Graph of {', '.join(f'{len(rows)} {what}' for what, rows in counts.items())}>"
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name in Module.__dataclass_fields__:  # asked for by a function that takes a module
+            raise UsageError("GT3109", "this is a Graph, which is not checked yet, not a module",
+                             hint="give what its module() returns")
+        raise AttributeError(f"a Graph has no attribute {name!r}")
+
+    def add_input(self, name: str, type: str | TensorType) -> str:
         """Add an input of a type such as `f32[batch,3]`; a scalar is `f32[]`. Returns its name."""
-        self._inputs.append(InputRow(name, type))
+        self._inputs.append(InputRow(_text(name, "a name"), str(type)))
         return name
 
     def add_const(self, value: Any, name: str = "", *, trainable: bool = False) -> str:
         """Add an array, of its own element type, as a constant or a trainable parameter. Returns
         its name: `constant`, `constant#2` and so on unless one is given."""
-        held = weight(np.ascontiguousarray(value) if np.ndim(value) else np.asarray(value))
-        name = name or self._free("constant")
+        name = _text(name, "a name", empty=True) or self._free("constant")
+        try:
+            held = weight(np.asarray(value, order="C"))
+        except ValueError as error:
+            raise InputError("GT0302", f"the value of {name} is no array: {error}") from error
         self._weights[held.digest] = held
         self._params.append(ParamRow(name, str(TensorType(held.dtype, held.shape)), held.digest,
                                      trainable=trainable))
         return name
 
     @overload
-    def add_op(self, op: str, *operands: Any, name: str = "", **attrs: Any) -> str: ...
+    def add_op(self, op: str | Op, *operands: Any, name: str = "", **attrs: Any) -> str: ...
 
     @overload
-    def add_op(self, op: str, *operands: Any, name: Sequence[str], **attrs: Any
+    def add_op(self, op: str | Op, *operands: Any, name: Sequence[str], **attrs: Any
                ) -> tuple[str, ...]: ...
 
-    def add_op(self, op: str, *operands: Any, name: str | Sequence[str] = "", **attrs: Any
+    def add_op(self, op: str | Op, *operands: Any, name: str | Sequence[str] = "", **attrs: Any
                ) -> str | tuple[str, ...]:
         """Add an op, and return the name of its result, or the names if several are given.
 
         An operand is the name of a value, a number, None, or an array, which becomes a constant.
         `graphtool ops NAME` says which operands and attributes an op has.
         """
-        ids = [name or self._free(op)] if isinstance(name, str) else list(name)
-        ins = [self.add_const(x) if isinstance(x, (np.ndarray, np.generic)) else x
+        op = op.name if isinstance(op, Op) else _text(op, "an op")
+        ids = [name or self._free(op)] if isinstance(name, str) else [
+            _text(n, "a name") for n in name]
+        ins = [x if x is None or type(x) in (str, bool, int, float) else self.add_const(x)
                for x in operands]
         self._nodes.append(NodeRow(ids if len(ids) != 1 else ids[0], op, ins, [""] * len(ids),
                                    {k: self._attr(v) for k, v in attrs.items()}))
@@ -88,7 +111,8 @@ class Graph:
 
     def add_output(self, value: str, name: str = "") -> None:
         """Return the value of this name, as `name`."""
-        self._outputs.append(OutputRow(name or value, value))
+        self._outputs.append(OutputRow(_text(name, "a name", empty=True) or value,
+                                       _text(value, "a name")))
 
     def module(self) -> Module:
         """The graph, with its ops in an order of execution and their types inferred.
@@ -177,6 +201,12 @@ class Graph:
                 return value.item()
             case _:
                 return value
+
+
+def _text(x: object, what: str, empty: bool = False) -> str:
+    if not isinstance(x, str) or not (x or empty):
+        raise InputError("GT0342", f"{what} is a text, not {x!r:.60}")
+    return x
 
 
 def _ids(row: NodeRow) -> list[str]:

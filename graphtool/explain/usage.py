@@ -117,6 +117,9 @@ TABLE: dict[str, tuple[str, str]] = {
                "`tune` measures a site of a plug-in on the model that `add_site` was given. "
                "The passes must find exactly this site in it: the same sizes, none of them "
                "open."),
+    "GT3109": ("a graph by hand that is not a module yet",
+               "`Graph` collects values and ops; `module()` checks them and gives what evaluates, "
+               "prints and compiles."),
     "GT3099": ("a source that is captured already",
                "compare-captures captures a model itself, so it needs Python code that makes "
                "an nn.Module. A model file is the result of one capture."),
