@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -124,6 +126,14 @@ def test_a_fault_is_told(name: str) -> None:
         fault(g)
         g.module()
     assert said in str(found.value)
+
+
+def test_it_prints_as_a_listing() -> None:
+    """In a process that has used nothing else of the API."""
+    code = ("import graphtool; g = graphtool.Graph(); g.add_input('x', 'f32[3]'); "
+            "g.add_output(g.add_op('exp', 'x', name='y')); print(g.module())")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "y: f32[3] = exp(x)" in done.stdout
 
 
 def test_types_and_ops_may_be_objects() -> None:

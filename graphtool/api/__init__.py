@@ -2,3 +2,7 @@
 
 They are used as `graphtool.NAME`, which imports only the file that NAME stands in.
 """
+
+from __future__ import annotations
+
+import graphtool.api.display  # noqa: F401  (how notebooks show what the functions return)

@@ -58,9 +58,8 @@ class Graph:
         self._regions: dict[str, Graph] = {}
 
     def __repr__(self) -> str:
-        counts = {"inputs": self._inputs, "constants": self._params, "ops": self._nodes,
-                  "outputs": self._outputs}
-        return f"<Graph of {', '.join(f'{len(rows)} {what}' for what, rows in counts.items())}>"
+        return (f"<Graph of {len(self._inputs)} inputs, {len(self._params)} constants, "
+                f"{len(self._nodes)} ops, {len(self._outputs)} outputs>")
 
     def __getattr__(self, name: str) -> NoReturn:
         if name in Module.__dataclass_fields__:  # asked for by a function that takes a module

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-import graphtool.api.display  # noqa: F401  (how notebooks show what is returned here)
 from graphtool.api.options import Array, Kernels, Pathlike, Precision, rules
 from graphtool.ir.facets import Assumption
 from graphtool.ir.graph import Module

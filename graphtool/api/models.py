@@ -8,7 +8,6 @@ from os import PathLike
 from pathlib import Path
 from typing import TypeVar
 
-import graphtool.api.display  # how notebooks show what is returned here
 import graphtool.kernels  # noqa: F401  (fills the registry)
 from graphtool import importers, interp
 from graphtool.analysis.composites import notes
