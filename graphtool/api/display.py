@@ -1,4 +1,4 @@
-"""Gives what the Python API returns its `_repr_html_` for notebooks, and a module its `repr`.
+"""Gives what the Python API returns its `_repr_html_` for notebooks, and its `repr`.
 
 The data classes know nothing of pages. What shows them stands in report/notebook.py, which is
 imported when something is shown.
@@ -22,6 +22,12 @@ def head(module: Module) -> str:
     return notebook.head(module)
 
 
+def told(x: Diff | Profile) -> str:
+    """The text that the verb prints, its head."""
+    from graphtool.report import notebook
+    return notebook.told(x)
+
+
 def shown(x: Module | Program | Model | Diff | Profile) -> str:
     """HTML for the output of a notebook's cell."""
     from graphtool.report import notebook
@@ -40,6 +46,6 @@ def shown(x: Module | Program | Model | Diff | Profile) -> str:
 
 _METHODS: tuple[tuple[type, str, Callable[..., str]], ...] = (
     *((kind, "_repr_html_", shown) for kind in (Module, Program, Model, Diff, Profile)),
-    (Module, "__repr__", head))
+    (Module, "__repr__", head), *((kind, "__repr__", told) for kind in (Diff, Profile)))
 for _kind, _name, _method in _METHODS:
     setattr(_kind, _name, _method)

@@ -41,6 +41,13 @@ def head(module: Module) -> str:
     return "\n".join([*lines, *([f"… {left} more lines: graphtool.show"] if left else [])])
 
 
+def told(found: Diff | Profile) -> str:
+    """The first lines of what `diff` or `profile` prints, then how many more."""
+    lines = profile_lines(found) if isinstance(found, Profile) else text(found, "before", "after")
+    left = len(lines) - LINES
+    return "\n".join([*lines[:LINES], *([f"… {left} more lines"] if left > 0 else [])])
+
+
 def of_module(module: Module) -> str:
     """A graph: its page, or its listing's head."""
     from graphtool.report.page.tree import graph_data

@@ -72,6 +72,14 @@ def test_the_shown_types_have_the_method() -> None:
     assert found.stdout.strip() == "True"
 
 
+def test_a_difference_prints_as_the_verb_does() -> None:
+    m = module(trace(lambda x: o.exp(x), [T]))
+    found = graphtool.diff(m, module(trace(lambda x: o.sin(x), [T])))
+    assert repr(found).startswith("~ sin: exp → sin") and "1 changed" in repr(found)
+    many = graphtool.diff(m, graphtool.import_model(DIGITS))
+    assert repr(many).splitlines()[-1].endswith("more lines")
+
+
 def test_drawings(tmp_path: Path) -> None:
     """A module, a difference, a build and a program are the page of `view`, in a frame."""
     pytest.importorskip("fast_sugiyama")
