@@ -1,4 +1,5 @@
-"""The `--dynamic` options that state beforehand what an import had to require of open sizes."""
+"""Options to propose: what states the inputs of a model, and the `--dynamic` options that state
+beforehand what an import had to require of open sizes."""
 
 from __future__ import annotations
 
@@ -7,6 +8,8 @@ from graphtool.ir.run_sizes import bare
 from graphtool.symbolic import text
 from graphtool.symbolic.equations import of_one
 from graphtool.symbolic.implied import satisfying
+
+TAKE_INPUTS = "import, build and emit take --inputs 'x:f32[1,3,224,224]'"
 
 
 def dynamic_options(module: Module) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import islice
 
 from graphtool import passes
 from graphtool.analysis.composites import notes
@@ -33,7 +34,7 @@ def _lowered(module: Module) -> Program:
 
 
 def _loops(module: Module) -> Iterator[str]:
-    return kernel_lines(_lowered(module))
+    return islice(kernel_lines(_lowered(module)), 1, None)  # without the blank line between two
 
 
 def _c(module: Module) -> Iterator[str]:

@@ -16,6 +16,7 @@ from jax import export
 
 from graphtool.errors import GraphtoolError, InputError, UnsupportedError, UsageError, listed, near
 from graphtool.importers.assumptions import Bounds
+from graphtool.importers.hints import TAKE_INPUTS
 from graphtool.importers.limits import Limits
 from graphtool.importers.python_source import (
     attribute_of,
@@ -111,8 +112,8 @@ def load(source: str, specs: Sequence[str]) -> Captured:
     offered = getattr(module, "inputs", None)
     if not callable(offered):
         raise InputError("GT1114", f"{place} offers no sample inputs",
-                         hint="give --inputs 'x:f32[batch,3]', or define inputs() in the file, "
-                              "returning a tuple of arrays or of trees of arrays")
+                         hint="define inputs() in the file, returning a tuple of arrays or of "
+                              f"trees of arrays; or {TAKE_INPUTS}")
     found = guarded("calling inputs()", offered, _JAX)
     args = tuple(found) if isinstance(found, (tuple, list)) else (found,)
     return Captured(fn, jax.tree.map(_type, args))

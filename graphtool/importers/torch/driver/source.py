@@ -14,6 +14,7 @@ from torch import nn
 from torch.export import ExportedProgram
 
 from graphtool.errors import InputError
+from graphtool.importers.hints import TAKE_INPUTS
 from graphtool.importers.python_source import attribute_of, guarded, module_of, root_of
 from graphtool.importers.suffixes import SAVED
 from graphtool.importers.torch.driver.call_arguments import Arguments, placed
@@ -64,7 +65,7 @@ def _archived(source: str, wanted: list[Spec]) -> Loaded:
     if not wanted:
         raise InputError("GT1114", f"{source} offers no sample inputs: its forward takes "
                          f"{modules.described(script)}",
-                         hint="--inputs 'NAME:f32[1,3,224,224]' for each tensor, in this order")
+                         hint=f"{TAKE_INPUTS}, for each tensor, in this order")
     return Loaded(script, tuple(tensor(x) for x in sample(wanted)), {}, _names(wanted))
 
 
@@ -90,8 +91,8 @@ def _inputs(module: ModuleType, place: str, model: nn.Module | ExportedProgram) 
             args, kwargs = model.example_inputs
             return tuple(args), dict(kwargs)
         raise InputError("GT1114", f"{place} offers no sample inputs",
-                         hint="define inputs() in the file, returning a tuple of tensors; import, "
-                              "build and emit also take --inputs 'x:f32[1,3,224,224]'")
+                         hint="define inputs() in the file, returning a tuple of tensors; or "
+                              + TAKE_INPUTS)
     found = function if given else guarded("calling inputs()", function, _TORCH)
     if isinstance(found, dict) and isinstance(model, nn.Module) and (
             found.keys() <= inspect.signature(model.forward).parameters.keys()):
