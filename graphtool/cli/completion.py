@@ -101,6 +101,11 @@ def _schedules() -> Iterable[str]:
     return SCHEDULES
 
 
+def _languages() -> Iterable[str]:
+    from graphtool.report.texts import TEXTS
+    return (*TEXTS, "fx")
+
+
 def _formats() -> Iterable[str]:
     from graphtool.report.formats import FORMATS
     return FORMATS
@@ -109,7 +114,8 @@ def _formats() -> Iterable[str]:
 _VALUES: dict[str, Callable[[], Iterable[str]]] = {
     "build --march": lambda: (*_targets(), "fat"), "build --target": lambda: ("cpu", *_targets()),
     "--march": _targets, "--passes": _passes, "--category": _categories,
-    "--capture": lambda: ("export", "fx"), "--loss": _losses, "--optimizer": _optimizers,
+    "--capture": lambda: ("export", "fx", "jax"), "--as": _languages, "--loss": _losses,
+    "--optimizer": _optimizers,
     "--schedule": _schedules, "draw --format": lambda: ("dot", "mermaid", "svg"),
     "export --format": lambda: ("onnx", "stablehlo"),
     "export --weights": lambda: ("constants", "arguments"), "--format": _formats}
@@ -145,7 +151,9 @@ def bash(found: list[Verb]) -> list[str]:
         *options, "    esac", "    case \"$verb $prev\" in", *values,
         *([f"        {'|'.join(files)}) return ;;"] if files else []),
         "        *) [[ $cur == -* ]] && words=$options ;;", "    esac",
-        "    [[ $words ]] && COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))",
+        "    local list=''",
+        "    [[ $cur == *,* ]] && list=${cur%,*},  # of several, such as passes, the last one",
+        "    [[ $words ]] && COMPREPLY=($(compgen -P \"$list\" -W \"$words\" -- \"${cur##*,}\"))",
         "}", "complete -o default -F _graphtool graphtool"]
 
 

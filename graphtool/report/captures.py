@@ -19,7 +19,7 @@ from graphtool.ir.facets import Movement
 from graphtool.ir.graph import Module, Node, is_constant, is_parameter
 from graphtool.ir.run_sizes import all_nodes
 from graphtool.ir.text import value_names
-from graphtool.report.findings import Finding, Outcome, outcome
+from graphtool.report.findings import Finding, Level, Outcome, outcome
 
 Array = np.ndarray[Any, Any]
 
@@ -144,10 +144,15 @@ def _cell(row: CaptureRow, count: int) -> str:
 
 
 def captures_outcome(found: Captures, rtol: float) -> Outcome:
-    """A finding for each method: an error where it fails, or differs by more than `rtol`."""
-    rows = [Finding("compare-captures", r.way, "error" if r.error or not (
-        r.difference is None or r.difference <= rtol) else "ok", r.error or (
-            "draws its own random numbers" if r.difference is None else
-            f"largest error {r.difference:.1e}"), r.where) for r in found.captures]
+    """A finding for each method: an error where it differs by more than `rtol`, or no method
+    captures the model; a warning where this one does not."""
+    missing: Level = "error" if all(r.error for r in found.captures) else "warning"
+
+    def level(r: CaptureRow) -> Level:
+        far = r.difference is not None and r.difference > rtol
+        return missing if r.error else "error" if far else "ok"
+    rows = [Finding("compare-captures", r.way, level(r), r.error or (
+        "draws its own random numbers" if r.difference is None else
+        f"largest error {r.difference:.1e}"), r.where) for r in found.captures]
     lines = captures_lines(found)
     return outcome("compare-captures", found.source, lines[-1], rows, lines)
