@@ -1,14 +1,13 @@
-"""The reference evaluator: runs a module in numpy, at any stage before lowering. It is not made for
-speed.
+"""The reference evaluator: runs a module in numpy, at any stage before lowering.
 
 `run` takes the values of symbolic sizes from the shapes of the inputs, then replays the graph and
-frees each value after its last use.
+frees each value after its last use. What is the same in every iteration of a loop is made once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -19,10 +18,10 @@ from graphtool.dtypes import DType
 from graphtool.errors import GraphtoolError, InputError, InternalError, listed, near
 from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Graph, Module, Node, TensorType, Value, is_constant
-from graphtool.ir.op import Op, evaluate
+from graphtool.ir.op import Op, evaluate, evaluate_quiet
 from graphtool.ir.run_sizes import bare, defined
 from graphtool.ir.text import value_names
-from graphtool.ir.trace import replay
+from graphtool.ir.trace import last_uses, replay, trace
 from graphtool.symbolic import (
     Dim,
     Poly,
@@ -39,12 +38,25 @@ _FAULTS = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, 
 
 
 @dataclass(frozen=True)
+class Fixed:
+    """What a node's evaluation needs in every iteration of a loop: the attributes, and the shapes
+    and types of the results, without symbolic sizes. `body` is a composite's decomposition."""
+
+    attrs: dict[str, Any]
+    wanted: list[tuple[tuple[Dim, ...], np.dtype[Any]]]
+    body: Graph | None
+
+
+@dataclass(frozen=True)
 class Setting:
     """The things on which evaluation depends besides the operands: known sizes, and a wider
-    float type."""
+    float type. `seen`, `fixed` and `last` hold what was found out about nodes and graphs."""
 
     sizes: dict[str, Dim] = field(default_factory=dict)
     dtype: DType | None = None
+    seen: set[Node] = field(default_factory=set)
+    fixed: dict[Node, Fixed | None] = field(default_factory=dict)
+    last: dict[Graph, dict[Node, list[Value]]] = field(default_factory=dict)
 
     def widened(self, d: DType) -> DType:
         """The type in which `d` is evaluated: the setting's float type for floats, if it has
@@ -73,20 +85,27 @@ def run(module: Module, inputs: Mapping[str, Array], *, dtype: DType | None = No
         return results
 
     with np.errstate(all="ignore"):
-        outputs = replay(graph, arrays, apply, done=lambda _: None)
+        outputs = replay(graph, arrays, apply, last_uses(graph))
     return dict(zip(module.output_names, outputs, strict=True))
 
 
 def evaluate_graph(graph: Graph, args: Sequence[Array], setting: Setting) -> list[Array]:
     """The results of a closed graph on arrays, such as the body of a `cond`, `while_` or `scan`."""
-    inner = Setting(dict(setting.sizes), setting.dtype)
-    return replay(graph, args, lambda node, *xs: evaluate_node(node, xs, inner),
-                  done=lambda _: None)
+    inner = replace(setting, sizes=dict(setting.sizes))
+    if graph not in setting.last:
+        setting.last[graph] = last_uses(graph)
+    with np.errstate(all="ignore"):
+        return replay(graph, args, lambda node, *xs: evaluate_node(node, xs, inner),
+                      setting.last[graph])
 
 
 def evaluate_node(node: Node, operands: Sequence[Any], setting: Setting) -> list[Array]:
     """The node's results, checked against its types; sizes that it defines become known."""
     try:
+        if (fixed := _fixed(node, setting)) is not None:
+            results = _repeated(node, fixed, operands, setting)
+            if [(r.shape, r.dtype) for r in results] == fixed.wanted:
+                return results
         results = evaluate_op(node.op, operands, node.attrs, setting,
                               [x.type.dtype if isinstance(x, Value) else None
                                for x in node.inputs])
@@ -98,6 +117,47 @@ def evaluate_node(node: Node, operands: Sequence[Any], setting: Setting) -> list
         raise InputError("GT0503", f"{node.op.name} cannot be evaluated: {error}",
                          where=_place(node)) from error
     return results
+
+
+def _fixed(node: Node, setting: Setting) -> Fixed | None:
+    """What is the same in each evaluation of the node, from its second one on; None if that is
+    not all."""
+    if node in setting.fixed:
+        return setting.fixed[node]
+    if node not in setting.seen:
+        setting.seen.add(node)
+        return None
+    types = [x.type for x in (*node.inputs, *node.outputs) if isinstance(x, Value)]
+    if setting.dtype or not all(map(_is_plain, (*node.attrs.values(), *(t.shape for t in types)))):
+        setting.fixed[node] = None
+        return None
+    op, body = node.op, None
+    if op.eval is None and op.decompose is not None:
+        body = trace(lambda *xs: op.decompose(*_placed(node, xs), **node.attrs),  # type: ignore
+                     [x.type for x in node.inputs if isinstance(x, Value)])
+    setting.fixed[node] = Fixed(dict(node.attrs), [
+        (v.type.shape, v.type.dtype.numpy) for v in node.outputs], body)
+    return setting.fixed[node]
+
+
+def _is_plain(x: Any) -> bool:
+    """Whether an attribute has the same meaning everywhere: no size and no region is in it."""
+    return all(map(_is_plain, x)) if isinstance(x, tuple) else not isinstance(x, (Poly, Graph))
+
+
+def _placed(node: Node, tensors: Sequence[Any]) -> list[Any]:
+    """The operands of a node: these, and its literals between them."""
+    rest = iter(tensors)
+    return [next(rest) if isinstance(x, Value) else x for x in node.inputs]
+
+
+def _repeated(node: Node, fixed: Fixed, operands: Sequence[Any], setting: Setting) -> list[Array]:
+    if fixed.body is not None:
+        return evaluate_graph(fixed.body, [
+            x for x, of in zip(operands, node.inputs, strict=True) if isinstance(of, Value)],
+            setting)
+    out = evaluate_quiet(node.op, operands, fixed.attrs)
+    return list(out) if isinstance(out, tuple) else [out]
 
 
 def evaluate_op(op: Op, operands: Sequence[Any], attrs: Mapping[str, Any],

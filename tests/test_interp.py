@@ -145,3 +145,17 @@ def test_region_arrives_as_a_function() -> None:
     graph = Graph((X, batch), m.graph.nodes, m.graph.outputs)
     out = interp.run(Module(graph, ("y",), SYMBOLS), {"x": ones(4), "b": ones(3)})["y"]
     np.testing.assert_array_equal(out, np.full(4, 4))
+
+
+def test_loop_decomposes_its_body_once() -> None:
+    calls = []
+
+    def decompose(x: Any, y: Any) -> Any:
+        calls.append(type(x))
+        return o.add(o.mul(x, 2.0), y)
+    op = Op("twice_plus", lambda x, y: x, None, decompose=decompose)
+    body = trace(lambda x: op(x, 1.0), [f32(4)])
+    m = module(lambda x: o.scan(x, body=body, carries=1, xs=0, length=9)[0], x=f32(4))
+    found = interp.run(m, {"x": ones(4)})["y0"]
+    np.testing.assert_array_equal(found, np.full(4, 2.0 ** 10 - 1))
+    assert len(calls) == 2  # on the arrays of the first iteration, then as a graph

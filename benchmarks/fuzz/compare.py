@@ -19,7 +19,7 @@ from graphtool.dtypes import float64, of_numpy
 from graphtool.errors import GraphtoolError
 from graphtool.ir.facets import Assumption, Trait
 from graphtool.ir.graph import Module, Node, is_constant
-from graphtool.ir.trace import replay
+from graphtool.ir.trace import last_uses, replay
 from graphtool.passes.decompose import decompose
 
 Array = np.ndarray[Any, Any]
@@ -146,7 +146,7 @@ def nudged(module: Module, inputs: Mapping[str, Array], trial: int) -> dict[str,
 
     with np.errstate(all="ignore"):
         arrays = interp.bind_inputs(module, inputs, setting)
-        outputs = replay(module.graph, arrays, apply, done=lambda _: None)
+        outputs = replay(module.graph, arrays, apply, last_uses(module.graph))
     return dict(zip(module.output_names, outputs, strict=True))
 
 

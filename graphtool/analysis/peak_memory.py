@@ -13,7 +13,7 @@ from graphtool import ops as o
 from graphtool.analysis.costs import regions
 from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Graph, Node, Operand, Value, is_constant
-from graphtool.ir.trace import replay
+from graphtool.ir.trace import last_uses, replay
 from graphtool.ops.costs import nbytes
 from graphtool.symbolic import Dim, at_least_sizes
 
@@ -33,7 +33,7 @@ def peak(graph: Graph, without: Collection[Value] = ()) -> Peak:
     If dimensions are symbolic, the node is the one with the largest sum at the least sizes.
     """
     tally = _Tally(without)
-    replay(graph, graph.inputs, tally.define, tally.drop)
+    replay(graph, graph.inputs, tally.define, last_uses(graph), tally.drop)
     return tally.best
 
 

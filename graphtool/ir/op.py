@@ -200,14 +200,19 @@ class Operators:
 
 def evaluate(op: Op, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
     """The op's reference result on numpy arrays; composites are evaluated by decomposition."""
-    operands = [as_array(x) if isinstance(x, (np.generic, str)) else x for x in operands]
     with np.errstate(all="ignore"):
-        if op.eval is not None:
-            out = op.eval(*operands, **attrs)
-            return tuple(map(as_array, out)) if isinstance(out, tuple) else as_array(out)
-        if op.decompose is None:
-            raise InternalError("GT7002", f"op {op.name} has neither eval nor decompose")
-        return apply_held(lambda *xs: op.decompose(*xs, **attrs), operands)  # type: ignore[misc]
+        return evaluate_quiet(op, operands, attrs)
+
+
+def evaluate_quiet(op: Op, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
+    """`evaluate` where numpy's warnings are off already."""
+    operands = [as_array(x) if isinstance(x, (np.generic, str)) else x for x in operands]
+    if op.eval is not None:
+        out = op.eval(*operands, **attrs)
+        return tuple(map(as_array, out)) if isinstance(out, tuple) else as_array(out)
+    if op.decompose is None:
+        raise InternalError("GT7002", f"op {op.name} has neither eval nor decompose")
+    return apply_held(lambda *xs: op.decompose(*xs, **attrs), operands)  # type: ignore[misc]
 
 
 def apply_held(fn: Callable[..., Any], operands: Sequence[Any]) -> Any:

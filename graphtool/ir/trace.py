@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -191,17 +191,18 @@ def _check_arity(op: Op, count: int) -> None:
 
 
 Apply = Callable[..., Sequence[Any]]
+NEVER: Mapping[Node, Sequence[Value]] = {}
 
 
 def replay(graph: Graph, args: Sequence[Any], apply: Apply,
+           last: Mapping[Node, Sequence[Value]] = NEVER,
            done: Callable[[Value], None] | None = None) -> list[Any]:
     """Run `apply(node, *operands) → results` over the nodes in order: the one traversal.
 
-    `args` are the values of the inputs. With `done`, a value is dropped, and reported, after its
-    last use.
+    `args` are the values of the inputs. `last` has, for a node, the values that are dropped after
+    it, as `last_uses` finds them; `done` is called with each.
     """
     env: dict[Value, Any] = dict(zip(graph.inputs, args, strict=True))
-    last = _last_uses(graph) if done else {}
     for node in graph.nodes:
         results = apply(node, *[env[x] if isinstance(x, Value) else x for x in node.inputs])
         env.update(zip(node.outputs, results, strict=True))
@@ -212,7 +213,7 @@ def replay(graph: Graph, args: Sequence[Any], apply: Apply,
     return [env[v] for v in graph.outputs]
 
 
-def _last_uses(graph: Graph) -> dict[Node, list[Value]]:
+def last_uses(graph: Graph) -> dict[Node, list[Value]]:
     """For each node, the values that it is the last to read, and its outputs that nothing reads."""
     kept = set(graph.outputs)
     last: dict[Value, Node] = {}

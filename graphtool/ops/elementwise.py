@@ -58,8 +58,7 @@ def declare(row: Scalar) -> Op:
 
     def evaluate(*xs: Any) -> Array:
         dtype = next(x.dtype for x in xs if not isinstance(x, (bool, int, float)))
-        with np.errstate(all="ignore"):
-            out = np.asarray(row.numpy(*(as_array(x, dtype) for x in xs)))
+        out = np.asarray(row.numpy(*(as_array(x, dtype) for x in xs)))
         return out if row.result == "bool" else out.astype(dtype, copy=False)
 
     def lower(_: Names, *xs: Any) -> Pull:

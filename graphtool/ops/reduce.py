@@ -85,8 +85,7 @@ def _declare(kind: Kind) -> None:
         start = identity(kind, row)
         more = {} if kind in ("and", "or") else {"initial": start}
         wide = x.astype(row.computes.numpy) if row.is_narrow else x
-        with np.errstate(all="ignore"):
-            out = _NUMPY[kind](wide, axis=axes, keepdims=True, **more)  # type: ignore[operator]
+        out = _NUMPY[kind](wide, axis=axes, keepdims=True, **more)  # type: ignore[operator]
         return np.asarray(out).astype(x.dtype, copy=False)
 
     def lower(k: Names, x: Pull, *, axes: tuple[int, ...]) -> Pull:
