@@ -16,9 +16,14 @@ from graphtool.emit.interface import header
 from graphtool.emit.kernels import Kernels
 from graphtool.emit.loading import loader, weights_bytes
 from graphtool.emit.names import check_name
-from graphtool.loops.program import Program, counters
+from graphtool.kernels import headers
+from graphtool.loops.ir import Template
+from graphtool.loops.program import Kernel, Program, counters
+from graphtool.loops.walk import statements
 
-KERNELS_PER_FILE = 12  # small enough to compile in parallel, and independent of the job count
+# files small enough to compile in parallel; how many there are does not depend on the machine
+KERNELS_PER_FILE = 12
+TEMPLATES_PER_FILE = 48 << 10  # bytes of headers that are compiled for one kernel each
 
 
 def emit(program: Program, parts: Sequence[Part] = (), *, owner: str = "",
@@ -40,18 +45,31 @@ def emit(program: Program, parts: Sequence[Part] = (), *, owner: str = "",
     dims |= {s.name: f"size{i}" for i, s in enumerate(program.sizes)}
     debug = None if nodes is None else debug_lines(program, nodes)
     printer = Kernels(program, dims, debug)
-    chunks = [program.kernels[i:i + KERNELS_PER_FILE]
-              for i in range(0, len(program.kernels), KERNELS_PER_FILE)]
     files = {f"{name}.h": header(program, built_in=bool(parts), owner=owner, state=state),
              f"{name}.c": driver(program, dims, parts, debug),
              f"{name}_kernels.h": printer.declarations()}
     if not owner:
         size = 0 if parts else weights_bytes([program])
         files |= public_files(program, size)
-    for i, chunk in enumerate(chunks):
+    for i, chunk in enumerate(divided(program.kernels)):
         files[f"{name}_kernels{i}.c"] = printer.file(f"{name}_kernels{i}.c", chunk)
     files |= used_headers(files.values())
     return files | ({debug.file: debug.text()} if debug else {})
+
+
+def divided(kernels: Sequence[Kernel]) -> list[list[Kernel]]:
+    """The kernels of each file, in order."""
+    files: list[list[Kernel]] = []
+    room = 0
+    for kernel in kernels:
+        size = sum(len(headers.text(f"{s.kernel}.h") or "") for s in statements(kernel.body)
+                   if isinstance(s, Template))
+        if not files or len(files[-1]) == KERNELS_PER_FILE or size > room:
+            files.append([])
+            room = TEMPLATES_PER_FILE
+        files[-1].append(kernel)
+        room -= size
+    return files
 
 
 def public_files(program: Program, size: int) -> dict[str, str]:

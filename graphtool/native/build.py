@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
@@ -218,7 +219,8 @@ def weights_of(program: Program, held: Mapping[str, Weight]) -> list[Weight]:
 def compile_all(work: Path, name: str, programs: Sequence[str], compiler: Compiler,
                 jobs: int | None, options: Options,
                 own: Mapping[str, Compiler] | None = None) -> dict[str, Any]:
-    """Compile every C file (in parallel, through the cache) and link; `own` as in Job."""
+    """Compile every C file (in parallel, the largest first, through the cache) and link; `own` as
+    in Job."""
     data = tuple(f"{p}_weights" for p in programs)
     programs_of_their_own = {f"{name}_main.c", f"{name}_example.c"}
     units = sorted(p for p in work.glob("*.c") if p.name not in programs_of_their_own)
@@ -229,8 +231,12 @@ def compile_all(work: Path, name: str, programs: Sequence[str], compiler: Compil
             return compiler.compile_data(p)
         with_ = next((c for start, c in (own or {}).items() if p.name.startswith(start)), compiler)
         return with_.of_file(p.name).compile(p, headers)
+    order = sorted(units, reverse=True, key=lambda p: p.stat().st_size + (
+        0 if p.name.startswith(data) else _included_bytes(p)))
     with ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
-        objects = list(pool.map(compiled, units))
+        pool.submit(lambda: compiler.implied)  # its answer is kept for the linking below
+        pending = {p: pool.submit(compiled, p) for p in order}
+    objects = [pending[p].result() for p in units]
     cache.prune_daily()
     library = f"lib{name}.a" if options.static else f"lib{name}.so"
     if options.static:
@@ -248,6 +254,13 @@ def compile_all(work: Path, name: str, programs: Sequence[str], compiler: Compil
     for o in work.glob("*.o"):
         o.unlink()
     return out
+
+
+def _included_bytes(source: Path) -> int:
+    """The bytes of the headers that a C file includes by itself, each as often as it does: that of
+    a template once for each kernel."""
+    named = re.findall(r'^#include "(.+)"', source.read_text(), re.MULTILINE)
+    return sum(h.stat().st_size for n in named if (h := source.parent / n).exists())
 
 
 def describe(program: Program, held: list[Weight], key: str) -> dict[str, Any]:

@@ -98,7 +98,8 @@ GT_FFT_STEP(5, GT_FFT_READ(0, a) GT_FFT_READ(1, b) GT_FFT_READ(2, c) GT_FFT_READ
             GT_FFT_TURNED(2, erb - frb, eib + fib) GT_FFT_TURNED(3, erb + frb, eib - fib)
             GT_FFT_TURNED(4, era + fra, eia - fia))
 
-/* All steps; returns where the results are: at `at`, or behind the 32·n elements there. */
+/* All steps; returns where the results are: at `at`, or behind the 32·n elements there. The radix is
+   a matter of n too, so that the compiler leaves out the steps that a constant n cannot have. */
 GT_INLINE GT_T *GT_JOIN(GT_NAME, _steps)(GT_T *at, const GT_T *table, int64_t n)
 {
     const int64_t half = n * GT_FFT_LINES;
@@ -106,13 +107,13 @@ GT_INLINE GT_T *GT_JOIN(GT_NAME, _steps)(GT_T *at, const GT_T *table, int64_t n)
     for (int64_t left = n, s = 1; left > 1;) {
         const int64_t r = left % 4 == 0 ? 4 : left % 2 == 0 ? 2 : left % 3 == 0 ? 3 : 5;
         const int64_t m = left / r;
-        if (r == 4)
+        if (n % 4 == 0 && r == 4)
             GT_JOIN(GT_NAME, _step4)(from, from + half, to, to + half, table, n, m, s);
-        else if (r == 2)
+        else if (n % 2 == 0 && r == 2)
             GT_JOIN(GT_NAME, _step2)(from, from + half, to, to + half, table, n, m, s);
-        else if (r == 3)
+        else if (n % 3 == 0 && r == 3)
             GT_JOIN(GT_NAME, _step3)(from, from + half, to, to + half, table, n, m, s);
-        else
+        else if (n % 5 == 0)
             GT_JOIN(GT_NAME, _step5)(from, from + half, to, to + half, table, n, m, s);
         GT_T *swap = from;
         from = to;
@@ -139,8 +140,8 @@ GT_INLINE int GT_JOIN(GT_NAME, _adjacent)(const GT_T *const *lines, int64_t held
 }
 
 /* Lines at `lines`, `step` between their elements, into the scratch, side by side. */
-GT_INLINE void GT_JOIN(GT_NAME, _gather)(const GT_T *const *lines, int64_t held, int64_t step,
-                                         int64_t n, GT_T *restrict to)
+static void GT_JOIN(GT_NAME, _gather)(const GT_T *const *lines, int64_t held, int64_t step,
+                                      int64_t n, GT_T *restrict to)
 {
     int64_t k = 0;
     if (GT_JOIN(GT_NAME, _adjacent)(lines, held)) {
@@ -158,8 +159,8 @@ GT_INLINE void GT_JOIN(GT_NAME, _gather)(const GT_T *const *lines, int64_t held,
 }
 
 /* The first `count` elements of each line from the scratch to where the lines go. */
-GT_INLINE void GT_JOIN(GT_NAME, _scatter)(GT_T *const *lines, int64_t held, int64_t step,
-                                          int64_t count, const GT_T *restrict from)
+static void GT_JOIN(GT_NAME, _scatter)(GT_T *const *lines, int64_t held, int64_t step,
+                                       int64_t count, const GT_T *restrict from)
 {
     int64_t first = 0;
     if (GT_JOIN(GT_NAME, _adjacent)((const GT_T *const *)lines, held)) {
