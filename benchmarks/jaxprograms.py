@@ -181,7 +181,7 @@ def firsts(options: argparse.Namespace, journal: Journal) -> int:
         row = have.get((p.name, "forward"))
         wanted = not options.only or any(o in p.name for o in options.only)
         if wanted and row is not None and row["c"] == "ok" and (
-                "first_eval" not in row or options.redo):
+                "first_traced" not in row or options.redo):
             found = jax_first.first(p.forward, p.args)
             journal.add({**row, **found})
             print(f"{p.name}: " + ", ".join(f"{k} {v:.3f} s" for k, v in found.items()), flush=True)

@@ -9,8 +9,9 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Program:
-    """A program: `forward` of the parameters and the data. `loss` of the same makes a number, by
-    whose gradient `step` of state and data trains; a program without parameters has neither."""
+    """A program: `forward` of the parameters and the data, a function of a module that imports
+    nothing else. `loss` of the same makes a number, by whose gradient `step` of state and data
+    trains; a program without parameters has neither."""
 
     name: str
     forward: Callable[..., Any]
@@ -24,5 +25,13 @@ class Program:
 
 def all_programs() -> list[Program]:
     """Every program, networks first."""
-    from benchmarks.jax_programs import frameworks, models, searches, solvers
-    return [p for m in (models, frameworks, solvers, searches) for p in m.PROGRAMS()]
+    from benchmarks.jax_programs import (
+        equinox_models,
+        linen_models,
+        models,
+        nnx_models,
+        searches,
+        solvers,
+    )
+    return [p for m in (models, linen_models, nnx_models, equinox_models, solvers, searches)
+            for p in m.PROGRAMS()]

@@ -1,4 +1,4 @@
-"""Networks in plain JAX, trained by optax."""
+"""Networks in plain JAX, trained by optax, which only the training imports."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from jax import lax
 
 from benchmarks.jax_cases import f, ints
@@ -17,6 +16,8 @@ from benchmarks.jax_programs import Program
 
 def trained(loss: Callable[..., Any], optimizer: Any) -> Callable[..., Any]:
     """A step of training: parameters, optimizer state and data to both and the loss."""
+    import optax
+
     def step(p: Any, s: Any, *data: Any) -> Any:
         value, g = jax.value_and_grad(loss)(p, *data)
         updates, s = optimizer.update(g, s, p)
@@ -27,6 +28,7 @@ def trained(loss: Callable[..., Any], optimizer: Any) -> Callable[..., Any]:
 def program(name: str, forward: Any, p: Any, data: tuple[Any, ...], loss: Any, truth: tuple[
         Any, ...] = (), optimizer: Any = None, tolerance: float = 2e-4) -> Program:
     """A program with parameters; `truth` is what the loss takes beside the data."""
+    import optax
     chosen = optimizer or optax.adam(1e-3)
     return Program(name, forward, (p, *data), loss, trained(loss, chosen), (p, chosen.init(p)),
                    (*data, *truth), tolerance)
@@ -43,6 +45,8 @@ def _mlp(p: Any, x: Any) -> Any:
 
 
 def cross_entropy(logits: Any, y: Any) -> Any:
+    """The mean over the batch."""
+    import optax
     return optax.softmax_cross_entropy_with_integer_labels(logits, y).mean()
 
 
@@ -127,6 +131,7 @@ def _vae(p: Any, x: Any, key: Any) -> Any:
 
 
 def _vae_loss(p: Any, x: Any, key: Any) -> Any:
+    import optax
     y, mean, log = _vae(p, x, key)
     return optax.sigmoid_binary_cross_entropy(y, x).sum(-1).mean() - 0.5 * (
         1 + log - mean ** 2 - jnp.exp(log)).sum(-1).mean()
@@ -165,6 +170,7 @@ def _skip_loss(p: Any, *data: Any) -> Any:
 
 
 def PROGRAMS() -> list[Program]:
+    import optax
     mlp = [dense(784, 256), dense(256, 128, 1), dense(128, 10, 2)]
     gpt = _gpt_weights(512, 128, 64, 2)
     rnn = {"h": f(64, 64) / 8, "x": f(32, 64, seed=1) / 6, "b": f(64), "y": f(64, 8, seed=2) / 8}

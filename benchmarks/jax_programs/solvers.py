@@ -8,7 +8,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.scipy.linalg import cho_solve
 
 from benchmarks.jax_cases import f
 from benchmarks.jax_programs import Program
@@ -43,6 +42,8 @@ def _lorenz(s: Any) -> Any:
 
 
 def _gaussian_process(p: Any, x: Any, y: Any, at: Any) -> Any:
+    from jax.scipy.linalg import cho_solve
+
     def kernel(a: Any, b: Any) -> Any:
         apart = ((a[:, None] - b[None]) ** 2).sum(-1)
         return jnp.exp(p["size"]) * jnp.exp(-0.5 * apart / jnp.exp(2 * p["scale"]))
