@@ -1,4 +1,5 @@
-"""The check after an import: the evaluator against the source, on two random inputs."""
+"""The check after an import: the evaluator against the source, on two inputs: random ones, or
+near those that a file for JAX offers."""
 
 from __future__ import annotations
 
@@ -102,7 +103,8 @@ def _unchecked(reason: str) -> ImportCheck:
 
 
 def _compare(side: Side, module: Module, seed: int, limits: Limits) -> list[Difference]:
-    inputs = made_up.random_inputs(module, seed) | (_state(module) if side.kind == "torch" else {})
+    inputs = side.make(seed, {}) if side.make else made_up.random_inputs(module, seed) | (
+        _state(module) if side.kind == "torch" else {})
     with deadline(limits.seconds, "the evaluator"):
         actual = dict(list(interp.run(module, inputs).items()))
     expected = side.run(by_position(inputs, tuple(inputs), side.inputs))

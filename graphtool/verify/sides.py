@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import graphtool.kernels  # noqa: F401  (fills the registry that the reader asks)
-from graphtool import interp
+from graphtool import dtypes, interp
 from graphtool.analysis.made_up import port_inputs, random_inputs
 from graphtool.dtypes import dtype
 from graphtool.errors import UsageError
@@ -131,13 +131,31 @@ def of_torch(source: str, module: Module | None = None, specs: Sequence[str] = (
 
 def of_jax(source: str, module: Module, specs: Sequence[str] = ()) -> Side:
     """A function of JAX, run by JAX itself; its inputs have the names that they have in its
-    graph."""
+    graph. It makes them from the arrays that its file offers, if it does."""
     from graphtool.importers.stablehlo.capture import reference
     names = value_names(module.graph)
     inputs = [names[v] for v in module.graph.inputs]
-    call = reference(source, specs)
+    found = reference(source, specs)
+    offered = {names[v]: x.astype(v.type.dtype.numpy, copy=False) for v, x in zip(
+        module.graph.inputs, found.offered, strict=True) if x is not None}
+
+    def make(seed: int, sizes: Mapping[str, int]) -> dict[str, Array]:
+        made = random_inputs(module, seed, sizes)
+        if sizes or (module.symbols and len(offered) < len(inputs)):
+            return made  # the offered ones have sizes of their own
+        return made | {n: _near(x, seed) for n, x in offered.items()}
     return Side("jax", tuple(inputs), lambda xs: dict(zip(
-        module.output_names, call([xs[n] for n in inputs]), strict=True)))
+        module.output_names, found.run([xs[n] for n in inputs]), strict=True)), make)
+
+
+def _near(x: Array, seed: int) -> Array:
+    """An array under seed 0, else one whose floats are near it and of the same signs: a variance
+    stays one. A zero becomes positive, so that what is added to others is seen."""
+    if seed == 0 or not dtypes.of_numpy(x.dtype).is_float:
+        return x
+    rng = np.random.default_rng(seed)
+    return np.where(x == 0, rng.uniform(0, 0.5, x.shape),
+                    x * rng.uniform(0.5, 1.5, x.shape)).astype(x.dtype)
 
 
 # ---- inputs for both ---------------------------------------------------------------------------

@@ -40,6 +40,7 @@ from graphtool.importers.stablehlo.families import (  # noqa: F401  (each fills 
     random,
     reduce,
     scatter,
+    select_and_scatter,
     single,
     window,
 )

@@ -6,7 +6,7 @@ This is the only module that imports jax; it is loaded for `--capture jax` alone
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,10 +37,22 @@ _JAX = root_of(jax.__file__)
 
 @dataclass(frozen=True)
 class Captured:
-    """A function, and its arguments as trees of types whose open sizes are names."""
+    """A function, and its arguments as trees of types whose open sizes are names; `offered` has
+    the arguments that the file offers, arrays among them."""
 
     fn: Callable[..., Any]
     args: tuple[Any, ...]
+    offered: tuple[Any, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Reference:
+    """JAX's own run of a function on arrays: those of the inputs that are used, in order. Complex
+    numbers are two arrays, of their real and imaginary parts. `offered` has the arrays that the
+    file offers for the inputs, None where it offers a type."""
+
+    run: Callable[[Sequence[Array]], list[Array]]
+    offered: list[Array | None]
 
 
 def import_function(source: str, specs: Sequence[str] = (), *,
@@ -70,9 +82,8 @@ def import_function(source: str, specs: Sequence[str] = (), *,
     return import_text(text, dynamic=own, limits=limits, names=names)
 
 
-def reference(source: str, specs: Sequence[str] = ()) -> Callable[[Sequence[Array]], list[Array]]:
-    """A function from the arrays of the inputs that are used, in order, to the outputs of JAX.
-    Complex numbers are two arrays, of their real and imaginary parts."""
+def reference(source: str, specs: Sequence[str] = ()) -> Reference:
+    """The function that `FILE.py:NAME` names as JAX runs it, for `import_function`'s specs."""
     made = load(source, specs)
     types, _ = opened(made.fn, made.args, {})
     fixed = jax.tree.map(lambda t: jax.ShapeDtypeStruct([d if isinstance(d, int) else 2
@@ -82,18 +93,41 @@ def reference(source: str, specs: Sequence[str] = ()) -> Callable[[Sequence[Arra
 
     def run(arrays: Sequence[Array]) -> list[Array]:
         rest = iter(arrays)
-        given = {i: next(rest) + 1j * next(rest) if leaves[i].dtype.kind == "c" else next(rest)
-                 for i in used}
-        full = [given.get(i, np.zeros(t.shape, t.dtype)) for i, t in enumerate(leaves)]
+        given = {i: _whole(leaves[i].dtype, rest) for i in used}
+        full = [given[i] if i in given else jax.numpy.empty(t.shape, t.dtype)
+                for i, t in enumerate(leaves)]
         try:
             out = _jitted(made.fn)(*jax.tree_util.tree_unflatten(tree, full))
         except Exception as error:  # whatever the function's code raises
             raise InputError("GT1118", f"JAX fails on these inputs: {error}",
                              where=source) from error
-        found = [np.asarray(x) for x in jax.tree.leaves(out)]
-        return [part for x in found for part in (
-            (x.real, x.imag) if x.dtype.kind == "c" else (x,))]
-    return run
+        return [part for x in jax.tree.leaves(out) for part in _arrays(x)]
+    values = jax.tree.leaves(made.offered) if made.offered is not None else leaves
+    return Reference(run, [part for i in used for part in _offered(values[i])])
+
+
+def _whole(dtype: Any, parts: Iterator[Array]) -> Any:
+    """A leaf of this type from the arrays that represent it in a graph."""
+    if jax.dtypes.issubdtype(dtype, jax.dtypes.prng_key):
+        return jax.random.wrap_key_data(next(parts), impl=dtype._impl)
+    return next(parts) + 1j * next(parts) if dtype.kind == "c" else next(parts)
+
+
+def _arrays(leaf: Any) -> list[Array]:
+    """The arrays that represent a leaf in a graph."""
+    if hasattr(leaf, "dtype") and jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+        return [np.asarray(jax.random.key_data(leaf))]
+    x = np.asarray(leaf)
+    return [x.real, x.imag] if x.dtype.kind == "c" else [x]
+
+
+def _offered(leaf: Any) -> list[Array | None]:
+    if isinstance(leaf, jax.ShapeDtypeStruct):
+        complex_ = not jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key) and (
+            leaf.dtype.kind == "c")
+        return [None, None] if complex_ else [None]
+    kind = _type(leaf).dtype  # JAX's own: float32 for a Python number
+    return list(_arrays(leaf if hasattr(leaf, "dtype") else np.asarray(leaf, kind)))
 
 
 def _jitted(fn: Any) -> Any:
@@ -116,7 +150,7 @@ def load(source: str, specs: Sequence[str]) -> Captured:
                               f"trees of arrays; or {TAKE_INPUTS}")
     found = guarded("calling inputs()", offered, _JAX)
     args = tuple(found) if isinstance(found, (tuple, list)) else (found,)
-    return Captured(fn, jax.tree.map(_type, args))
+    return Captured(fn, jax.tree.map(_type, args), args)
 
 
 def _type(x: Any) -> Any:

@@ -68,3 +68,26 @@ def test_without_jax_there_is_one_error(source: Path, gt: Cli,  # noqa: F811
     monkeypatch.setattr("graphtool.importers.find_spec", lambda name: None)
     done = gt("import", f"{source}:net", "--capture", "jax")
     assert done.code == 2 and "GT1117" in done.err and "graphtool[jax]" in done.err
+
+
+STATISTICS = """
+import jax, jax.numpy as jnp, numpy as np
+
+def norm(stats, x, key):
+    noise = jax.random.uniform(key, x.shape)
+    return jnp.maximum((x - stats["mean"]) * jax.lax.rsqrt(stats["var"]) + noise, 0), key
+
+def inputs():
+    return ({"mean": np.zeros(4, np.float32), "var": np.ones(4, np.float32)},
+            np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4), jax.random.key(3))
+"""
+
+
+def test_the_check_takes_what_the_file_offers(tmp_path: Path, gt: Cli) -> None:  # noqa: F811
+    """A variance is above 0, a key of jax.random is a type of its own."""
+    pytest.importorskip("jax")
+    (tmp_path / "norm.py").write_text(STATISTICS)
+    out = tmp_path / "norm.graph.json"
+    done = gt("import", f"{tmp_path / 'norm.py'}:norm", "--capture", "jax", "-o", out)
+    assert done.code == 0 and "agrees with jax on 2 inputs" in done.err, done.err
+    assert "input key: u32[2]" in gt("show", out).out

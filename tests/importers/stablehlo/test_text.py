@@ -134,6 +134,7 @@ def test_a_damaged_text_is_one_error(path: Path) -> None:
 def test_arrays_behind_the_program_and_shardings() -> None:
     module = import_text("""module @m {
   sdy.mesh @mesh = <["x"=2]> {stablehlo.mesh = {axes = [], device_ids = dense<0> : tensor<1xi64>}}
+  sdy.mesh @empty_mesh = <[]> {stablehlo.mesh = {axes = []}} loc(unknown)
   func.func @main(%a: tensor<2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>})
       -> tensor<2xf32> {
     %w = stablehlo.constant dense_resource<w.1> : tensor<2xf32>

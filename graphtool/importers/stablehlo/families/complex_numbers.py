@@ -65,9 +65,15 @@ def _parts(ctx: Context, *xs: Any, **attrs: Any) -> Any:
 for _name in ("add", "subtract", "negate", "broadcast",
               "broadcast_in_dim", "dynamic_broadcast_in_dim",
               "reshape", "dynamic_reshape", "transpose", "slice", "real_dynamic_slice", "reverse",
-              "pad", "concatenate", "gather", "dynamic_gather", "dynamic_slice",
-              "dynamic_update_slice", "optimization_barrier", "select"):
+              "pad", "dynamic_pad", "concatenate", "gather", "dynamic_gather", "dynamic_slice",
+              "dynamic_update_slice", "optimization_barrier", "select", "torch_index_select",
+              "all_gather", "all_to_all", "collective_broadcast", "collective_permute"):
     PAIRED[f"stablehlo.{_name}"] = _parts
+
+
+@paired("get_dimension_size")
+def _size(ctx: Context, x: Pair, **attrs: Any) -> Any:
+    return HANDLERS[ctx.op.name].fn(ctx, x.real, **attrs)
 
 
 @paired("reduce", "reduce_window", "scatter")

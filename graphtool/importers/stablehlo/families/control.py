@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import ChainMap
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -95,24 +94,23 @@ def case(ctx: Context, index: Any) -> list[Any]:
         return ctx.region(int(at) if 0 <= at < count else count - 1, [])
     parts = [ctx.driver.closed(r, [], ctx.env) for r in ctx.op.regions]
     outer = union(*parts)
-    branches = [_indexed(p.graph(outer), ctx.typed(index)) for p in parts]
-    operands = [*(Tracer(v, ctx.builder) for v in outer), ctx.tensor(index)]
-    return _chosen(branches, 0, *operands)
+    return _chosen([p.graph(outer) for p in parts], 0, ctx.tensor(index),
+                   [Tracer(v, ctx.builder) for v in outer])
 
 
-def _indexed(graph: Graph, kind: TensorType) -> Graph:
-    """The graph with the index as a further input, which it does not read."""
-    return Graph((*graph.inputs, Value(kind, "index")), graph.nodes, graph.outputs)
-
-
-def _chosen(branches: list[Graph], at: int, *operands: Any) -> list[Any]:
-    """Branch `at` where the index, the last operand, is `at`; else one of those behind it."""
+def _chosen(branches: list[Graph], at: int, index: Any, operands: Sequence[Any]) -> list[Any]:
+    """Branch `at` where the index is `at`; else one of those behind it, which read the index too
+    if they are several."""
     if len(branches) == 1:
-        return inline(operands[-1].builder, branches[0], operands)
-    rest = branches[-1] if at == len(branches) - 2 else trace(
-        partial(_chosen, branches, at + 1), [v.type for v in branches[0].inputs],
-        [v.hint for v in branches[0].inputs])
-    found = o.cond(o.eq(operands[-1], at), *operands, then=branches[at], orelse=rest)
+        return inline(index.builder, branches[0], operands)
+    then, rest = branches[at], branches[-1]
+    if at < len(branches) - 2:
+        last = Value(index.type, "index")
+        then = Graph((*then.inputs, last), then.nodes, then.outputs)
+        rest = trace(lambda *xs: _chosen(branches, at + 1, xs[-1], xs[:-1]),
+                     [v.type for v in then.inputs], [v.hint for v in then.inputs])
+        operands = [*operands, index]
+    found = o.cond(o.eq(index, at), *operands, then=then, orelse=rest)
     return list(found) if isinstance(found, tuple) else [found]
 
 

@@ -162,7 +162,7 @@ def bitcast_convert(ctx: Context, x: Any) -> Any:
     to, source = ctx.dtype, dtype_of(x)
     if to.bits == source.bits:
         return bits_as(ctx, x, to)
-    if to.is_packed or source.is_packed or dtypes.bool_ in (to, source):
+    if dtypes.bool_ in (to, source):
         raise Refused(f"from {source.short} to {to.short} it is not supported")
     big, small = (to, source) if to.bits > source.bits else (source, to)
     whole, part = dtypes.BY_NAME[f"uint{big.bits}"], dtypes.BY_NAME[f"uint{small.bits}"]

@@ -83,7 +83,7 @@ def gathered(ctx: Context, x: Any, indices: Any, n: Numbers) -> Any:
     """`gather` at the places. An axis of which whole rows are taken stays an axis; of a longer
     window, each place gets an index of its own."""
     sizes, starts, where = n.sizes, n.start_index_map, n.batching
-    shared = n.indices_batching
+    shared = without_vector(n.indices_batching, n.index_vector_dim)
     rank, shape = len(shape_of(x)), shape_of(x)
     columns = with_vector_last(ctx, indices, n.index_vector_dim)
     lead = shape_of(columns)[:-1]
@@ -172,6 +172,11 @@ def with_vector_last(ctx: Context, indices: Any, axis: int) -> Any:
     if axis == rank:
         return reshaped(ctx, indices, (*shape_of(indices), 1))
     return transposed(ctx, indices, [*(i for i in range(rank) if i != axis), axis])
+
+
+def without_vector(axes: Sequence[int], vector: int) -> tuple[int, ...]:
+    """Axes of the indices, counted without the one that holds the coordinates."""
+    return tuple(a - (a > vector) for a in axes)
 
 
 def chosen(ctx: Context, columns: Any, kept: Sequence[int]) -> Any:

@@ -19,6 +19,7 @@ from graphtool.importers.stablehlo.families.index import (
     row_of,
     windows,
     with_vector_last,
+    without_vector,
 )
 from graphtool.importers.stablehlo.families.movement import ints, reshaped, sliced, transposed
 from graphtool.importers.stablehlo.families.reduce import simple_body
@@ -47,7 +48,8 @@ def scatter(ctx: Context, *xs: Any, update_window_dims: Any = (), inserted_windo
         xs = (x, indices, update)
     several = xs[count + 1:]
     starts, where = ints(scatter_dims_to_operand_dims), ints(input_batching_dims)
-    shared, rank, shape = ints(scatter_indices_batching_dims), len(shape_of(x)), shape_of(x)
+    shared = without_vector(ints(scatter_indices_batching_dims), index_vector_dim)
+    rank, shape = len(shape_of(x)), shape_of(x)
     inserted = ints(inserted_window_dims)
     kept = [d for d in range(rank) if d not in inserted and d not in where]
     extents = {d: shape_of(several[0])[i] for d, i in zip(kept, ints(update_window_dims),

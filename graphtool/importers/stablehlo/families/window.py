@@ -1,4 +1,4 @@
-"""Convolutions, reductions over windows, and the gradient of the extreme of windows."""
+"""Convolutions, and reductions over windows."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from graphtool.importers.stablehlo.families.movement import (
     sliced,
     transposed,
 )
-from graphtool.importers.stablehlo.families.reduce import kind_of, simple_body
+from graphtool.importers.stablehlo.families.reduce import kind_of
 from graphtool.importers.stablehlo.text.attributes import Dense
 from graphtool.importers.stablehlo.text.tree import Region
-from graphtool.ops.geometry import out_dim
+from graphtool.ops.geometry import dilate, out_dim
 from graphtool.ops.reduce import identity
 
 Pairs = tuple[tuple[int, int], ...]
-_TAPS = 4096  # of a window, if its body has to be applied tap by tap
+TAPS = 4096  # of a window, if its body has to be applied tap by tap
 
 
 def pairs(x: Any, rank: int) -> Pairs:
@@ -70,6 +70,11 @@ def convolution(ctx: Context, x: Any, w: Any, *, dim_numbers: Any, feature_group
     if dtype_of(a) is not dtype_of(k) or (wide.is_float and wide is not dtype_of(a)):
         a, k = cast(ctx, a, wide), cast(ctx, k, wide)
     edges = shape.get("pad", padding)
+    if _are_empty([shape_of(a)[order.index(d)] for d in space],
+                  [shape_of(w)[right.index(d)] for d in space], pairs(edges, n),
+                  each(shape.get("lhs_dilate", lhs_dilation), n),
+                  each(shape.get("rhs_dilate", rhs_dilation), n)):
+        return _nothing(ctx)[0]
     y = o.conv(a, k, strides=_given(shape.get("stride", window_strides)),
                padding=None if edges is None else pairs(edges, n),
                lhs_dilation=_given(shape.get("lhs_dilate", lhs_dilation)),
@@ -93,7 +98,21 @@ def _without_window(ctx: Context, x: Any, w: Any, dim_numbers: Any, groups: int,
     return reshaped(ctx, y, shape_of(y)[:-1])
 
 
-def _each(x: Any, rank: int) -> tuple[int, ...]:
+def _are_empty(shape: Sequence[Any], window: Sequence[Any], padding: Pairs,
+               base_dilation: Sequence[int], window_dilation: Sequence[int]) -> bool:
+    """Whether there is no window, as it is longer than the padded elements along some axis."""
+    return any(all(isinstance(v, int) for v in (d, k, lo, hi)) and dilate(d, b) + lo + hi < dilate(
+        k, r) for d, k, (lo, hi), b, r in zip(shape, window, padding, base_dilation,
+                                             window_dilation, strict=True))
+
+
+def _nothing(ctx: Context) -> list[Any]:
+    """Results without elements."""
+    return [np.zeros(t.shape, t.dtype.numpy)
+            for t in map(ctx.result, range(len(ctx.op.signature.results)))]
+
+
+def each(x: Any, rank: int) -> tuple[int, ...]:
     return (1,) * rank if x is None else ints(x)
 
 
@@ -107,9 +126,12 @@ def reduce_window(ctx: Context, *xs: Any, window_dimensions: Any, window_strides
     count = len(xs) // 2
     values, starts = xs[:count], xs[count:]
     n = len(shape_of(values[0]))
-    how: dict[str, Any] = {"window": ints(window_dimensions), "strides": _each(window_strides, n),
-           "padding": pairs(padding, n), "base_dilation": _each(base_dilations, n),
-           "window_dilation": _each(window_dilations, n)}
+    how: dict[str, Any] = {"window": ints(window_dimensions), "strides": each(window_strides, n),
+           "padding": pairs(padding, n), "base_dilation": each(base_dilations, n),
+           "window_dilation": each(window_dilations, n)}
+    if _are_empty(shape_of(values[0]), how["window"], how["padding"], how["base_dilation"],
+                  how["window_dilation"]):
+        return _nothing(ctx)
     kind = kind_of(ctx.op.regions[0], values[0]) if count == 1 else ""
     first = literal(starts[0])
     if kind in ("sum", "prod", "max", "min") and first == identity(kind, dtype_of(values[0])):
@@ -140,8 +162,8 @@ def _running(ctx: Context, kind: str, x: Any, *, window: Any, strides: Any, padd
 def _by_taps(ctx: Context, values: Sequence[Any], starts: Sequence[Any], *, window: Any,
              strides: Any, padding: Pairs, base_dilation: Any, window_dilation: Any) -> list[Any]:
     """The body applied to the first values and tap after tap of the window."""
-    if int(np.prod(window)) > _TAPS:
-        raise Refused(f"windows of more than {_TAPS} elements need one of the usual bodies")
+    if int(np.prod(window)) > TAPS:
+        raise Refused(f"windows of more than {TAPS} elements need one of the usual bodies")
     wide = [padded(ctx, x, s, [p[0] for p in padding], [p[1] for p in padding],
                    [d - 1 for d in base_dilation]) for x, s in zip(values, starts, strict=True)]
     shape = tuple(out_dim(d, k, s, lo, hi, b, r) for d, k, s, (lo, hi), b, r in zip(
@@ -200,34 +222,3 @@ def dynamic_reduce_window(ctx: Context, x: Any, start: Any, window: Any, strides
 
 
 TARGETS["stablehlo.dynamic_reduce_window"] = dynamic_reduce_window
-
-
-# ---- select_and_scatter ------------------------------------------------------------------------
-
-@stablehlo("select_and_scatter")
-def select_and_scatter(ctx: Context, x: Any, source: Any, start: Any, *, window_dimensions: Any,
-                       window_strides: Any = None, padding: Any = None) -> Any:
-    """Each element of the source is added where the extreme of its window is."""
-    n = len(shape_of(x))
-    how: dict[str, Any] = {"window": ints(window_dimensions), "strides": _each(window_strides, n),
-                           "padding": pairs(padding, n)}
-    choose, put = ctx.op.regions
-    kind = {"GE": "max", "LE": "min"}.get(_direction(choose), "")
-    if not kind or simple_body(put) != "add":
-        raise Refused("only the first greatest or least element of a window is supported, and "
-                      "sums of what comes together")
-    taps = o.extreme_tap(ctx.tensor(x), kind=kind, **how)
-    y = o.unpool(ctx.tensor(source), taps, shape=shape_of(x), **how)
-    return y if literal(start) == 0 else ctx.apply(o.add, y, start)
-
-
-def _direction(region: Any) -> str:
-    """The comparison that is all of a body, in the order of its arguments."""
-    if len(region.operations) != 2 or simple_body(region) != "compare":
-        return ""
-    found = region.operations[0]
-    if found.operands != tuple(a.name for a in region.arguments):
-        return ""
-    return str(found.attrs.get("comparison_direction"))
-
-

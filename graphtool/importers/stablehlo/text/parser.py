@@ -38,6 +38,7 @@ def parse(text: str) -> Program:
             r.skip("<")
             if r.peek("{"):
                 r.skip("{")
+            r.location()
         elif opened and r.take("}"):
             opened -= 1
             r.location()
