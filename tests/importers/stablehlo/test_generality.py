@@ -108,6 +108,13 @@ def test_values(name: str, tmp_path: Path) -> None:
     np.testing.assert_array_equal(np.asarray(made).astype(F), np.asarray(want, F))
 
 
+def test_rounding_keeps_the_sign_of_zero() -> None:
+    module = main("%a: tensor<6xf32>", "tensor<6xf32>",
+                  "%y = stablehlo.round_nearest_afz %a : tensor<6xf32>")
+    (found,) = interp.run(module, given(module, F([-0.3, -0.0, 0.3, -2.5, 2.5, 0.5]))).values()
+    assert [str(v) for v in found.tolist()] == ["-0.0", "-0.0", "0.0", "-3.0", "3.0", "1.0"]
+
+
 def test_complex_numbers_are_padded_by_computed_sizes() -> None:
     module = main("%a: tensor<2xcomplex<f32>>", "tensor<4xcomplex<f32>>", """
         %v = stablehlo.constant dense<(1.0, 2.0)> : tensor<complex<f32>>

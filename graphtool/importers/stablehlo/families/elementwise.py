@@ -269,9 +269,8 @@ def round_nearest_afz(ctx: Context, x: Any) -> Any:
     whole = ctx.apply(o.trunc, x)
     rest = ctx.apply(o.abs, ctx.apply(o.sub, x, whole))
     half = np.full((), 0.5, dtype_of(x).numpy)
-    step = ctx.apply(o.select, ctx.apply(o.ge, rest, half), ctx.apply(o.sign, x),
-                     np.zeros((), dtype_of(x).numpy))
-    return ctx.apply(o.add, whole, step)
+    beyond = ctx.apply(o.add, whole, ctx.apply(o.sign, x))
+    return ctx.apply(o.select, ctx.apply(o.ge, rest, half), beyond, whole)  # −0.3 becomes −0
 
 
 @stablehlo("cbrt", elementwise=True)
