@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import helper
+from onnx import helper, numpy_helper
 
 from graphtool.cli.faults import run
 from graphtool.errors import GraphtoolError, InputError, UsageError
@@ -61,6 +61,21 @@ def test_functions_that_multiply() -> None:
     with pytest.raises(InputError, match="more than 0 seconds"):
         import_model(doubling(29), limits=Limits(seconds=0))
     assert len(import_model(doubling(6)).graph.nodes) == 32
+
+
+@pytest.mark.parametrize("place", ["initializer", "attribute"])
+def test_sparse_tensors_laid_out(place: str) -> None:
+    sparse = helper.make_sparse_tensor(numpy_helper.from_array(np.float32([1, 2]), "w"),
+                                       numpy_helper.from_array(np.array([0, 3]), "at"), [5000])
+    proto = model(["y = Add(x, w)"], ["x f32 1"], ["y f32 5000"])
+    if place == "initializer":
+        proto.graph.sparse_initializer.append(sparse)
+    else:
+        proto.graph.node.insert(0, node("w = Constant()", sparse_value=sparse))
+    assert import_model(proto, limits=Limits(bytes=20000))
+    with pytest.raises(InputError, match="takes 20000 bytes") as caught:
+        import_model(proto, limits=Limits(bytes=19999))
+    assert caught.value.code == "GT1022"
 
 
 def test_one_node_that_becomes_many() -> None:

@@ -80,7 +80,7 @@ class Session(ABC):
         out = {}
         for a in node.attribute:
             if not a.ref_attr_name:
-                out[a.name] = reader.attribute(a, self.base_dir)
+                out[a.name] = reader.attribute(a, self.base_dir, self.limits)
             elif frame.attrs and a.ref_attr_name in frame.attrs:
                 out[a.name] = frame.attrs[a.ref_attr_name]
         return out

@@ -42,7 +42,6 @@ from graphtool.importers.onnx.driver.size_bounds import bounded
 from graphtool.importers.onnx.driver.values import FOLD_LIMIT, Known, as_row, dims_row, settle_dims
 from graphtool.importers.onnx.families.sequence_rows import Rows
 from graphtool.importers.onnx.validate import check_model
-from graphtool.io.weights import Array
 from graphtool.ir.graph import Graph, Module, Value
 from graphtool.ir.trace import Tracer
 from graphtool.symbolic import Poly
@@ -125,19 +124,15 @@ class Importer(Session):
 
     def _initializer(self, tensor: Any, name: str, prefix: str) -> Any:
         try:
-            dense = self._dense(tensor, name) if hasattr(tensor, "values") \
-                else reader.array(tensor, self.base_dir)
+            sparse = hasattr(tensor, "values")
+            dense = reader.dense(tensor, self.base_dir, self.limits, f"initializer {name}") \
+                if sparse else reader.array(tensor, self.base_dir)
         except Refused as refused:
             self.refuse("initializer", str(refused), name)
             return REFUSED
         known = Known(dense, self.builder, prefix + name)
         known.param = known.dtype.is_float
         return known
-
-    def _dense(self, tensor: Any, name: str) -> Array:
-        size = math.prod(tensor.dims) * reader.element_type(tensor.values.data_type).bits // 8
-        self.limits.check_bytes(size, "the sparse tensor laid out", f"initializer {name}")
-        return reader.dense(tensor, self.base_dir)
 
     def _output(self, name: str, frame: Frame) -> Any:
         if name not in frame.env:

@@ -13,6 +13,7 @@ import onnx
 from onnx import helper
 
 from graphtool.errors import InputError
+from graphtool.importers.limits import Limits
 from graphtool.importers.onnx.driver import reader
 from graphtool.importers.onnx.driver.context import REFUSED, Frame, Session
 from graphtool.importers.onnx.driver.node_order import reads, subgraphs, title
@@ -176,7 +177,8 @@ def expand(importer: Session, body: Any, node: Any, inputs: Sequence[Any],
     if len(inputs) > len(body.input):
         raise InputError("GT1014", f"{body.name} takes {len(body.input)} inputs, {len(inputs)} "
                                    "given", where=title(node))
-    attrs = {a.name: reader.attribute(a, importer.base_dir) for a in body.attribute_proto}
+    attrs = {a.name: reader.attribute(a, importer.base_dir, importer.limits)
+             for a in body.attribute_proto}
     attrs |= _schema_defaults(node, frame.opsets) | importer.attributes(node, frame)
     env: ChainMap[str, Any] = ChainMap()
     for i, name in enumerate(body.input):
@@ -197,5 +199,5 @@ def _schema_defaults(node: Any, opsets: Mapping[str, int]) -> dict[str, Any]:
     s = schema(node.domain, node.op_type, opsets.get(node.domain, 1))
     if s is None:
         return {}
-    return {name: reader.attribute(a.default_value, None) for name, a in s.attributes.items()
-            if a.default_value.type}
+    return {name: reader.attribute(a.default_value, None, Limits())
+            for name, a in s.attributes.items() if a.default_value.type}

@@ -18,6 +18,7 @@ from onnx import ModelProto, TensorProto, numpy_helper
 from graphtool import dtypes
 from graphtool.dtypes import DType
 from graphtool.errors import InputError
+from graphtool.importers.limits import Limits
 from graphtool.importers.onnx.driver.registry import Refused
 from graphtool.io import files
 from graphtool.io.weights import Array, unpack
@@ -194,8 +195,13 @@ def _in_blobs(home: Path, target: Path) -> bool:
     return snapshots is not None and target.parent == snapshots.parent / "blobs"
 
 
-def dense(sparse: Any, base_dir: Path | None) -> Array:
-    """The dense array of a SparseTensorProto. Its indices are flat, or one row for each entry."""
+def dense(sparse: Any, base_dir: Path | None, limits: Limits, where: str) -> Array:
+    """The dense array of a SparseTensorProto. Its indices are flat, or one row for each entry.
+
+    Raises InputError GT1022 if it takes more bytes than the limits allow.
+    """
+    size = math.prod(sparse.dims) * element_type(sparse.values.data_type).bits // 8
+    limits.check_bytes(size, "the sparse tensor laid out", where)
     values, at = array(sparse.values, base_dir), array(sparse.indices, base_dir)
     out = np.zeros(tuple(sparse.dims), values.dtype)
     if at.ndim == 1:
@@ -207,7 +213,7 @@ def dense(sparse: Any, base_dir: Path | None) -> Array:
 
 # ---- attributes --------------------------------------------------------------------------------
 
-def attribute(a: Any, base_dir: Path | None) -> Any:
+def attribute(a: Any, base_dir: Path | None, limits: Limits) -> Any:
     """An AttributeProto as a Python value: a graph as GraphProto, a string as str."""
     match a.type:
         case a.FLOAT:
@@ -229,7 +235,7 @@ def attribute(a: Any, base_dir: Path | None) -> Any:
         case a.TENSORS:
             return tuple(array(t, base_dir) for t in a.tensors)
         case a.SPARSE_TENSOR:
-            return dense(a.sparse_tensor, base_dir)
+            return dense(a.sparse_tensor, base_dir, limits, f"attribute {a.name}")
         case a.TYPE_PROTO:
             return a.tp
         case a.GRAPHS:

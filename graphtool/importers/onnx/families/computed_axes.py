@@ -11,36 +11,53 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
 from typing import Any
 
+import numpy as np
+
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.importers.onnx.driver.claims import agreed_truth
 from graphtool.importers.onnx.driver.computed import bind
 from graphtool.importers.onnx.driver.registry import Refused
-from graphtool.importers.onnx.driver.values import cast, count_of, dim_value, number, reshape, take
+from graphtool.importers.onnx.driver.values import (
+    cast,
+    count_of,
+    dim_value,
+    number,
+    reshape,
+    take,
+    tensor,
+)
+from graphtool.importers.onnx.families.index import wrapped
 from graphtool.symbolic import Dim, floordiv, maximum, product
 
 Axes = tuple[int, ...]
 _MOST = 64  # candidates
 
 
+def from_zero(axes: Any, rank: int) -> Any:
+    """Computed axes with negative ones counted from the end, read from the list of all axes, so
+    that a run fails if one is out of range."""
+    at = wrapped(axes, rank)
+    return o.gather(tensor(np.arange(rank), axes), reshape(at, (*at.shape, 1)), axes=(0,))
+
+
 def along_computed(axis: Any, rank: int, fn: Callable[[int], Any]) -> Any:
     """fn(axis) for a computed axis; fn has the same shape for every axis."""
-    axis = reshape(axis, ())
+    axis = from_zero(reshape(axis, ()), rank)
     y = fn(0)
     for a in range(1, rank):
-        y = o.select(o.or_(o.eq(axis, a), o.eq(axis, a - rank)), fn(a), y)
+        y = o.select(o.eq(axis, a), fn(a), y)
     return y
 
 
 def per_axis(axes: Any, rank: int, values: Any, default: Callable[[int], Any]) -> list[Any]:
     """One int64 scalar for each axis: its entry in `values` if `axes` names it, else the
     default."""
-    out = []
+    out, axes = [], from_zero(axes, rank)
     for a in range(rank):
         v = default(a)
         for k in range(count_of(axes)):
-            mine = reshape(take(axes, 0, k, k + 1), ())
-            here = o.or_(o.eq(mine, a), o.eq(mine, a - rank))
+            here = o.eq(reshape(take(axes, 0, k, k + 1), ()), a)
             v = o.select(here, reshape(cast(take(values, 0, k, k + 1), dtypes.int64), ()), v)
         out.append(v)
     return out
@@ -63,9 +80,9 @@ def reduced(x: Any, axes: Any, body: Callable[[Any, Axes], Any], keepdims: bool,
         raise Refused(f"for the axes that the run computes {len(chosen)} choices are possible, and "
                       f"1 to {_MOST} are supported, on a tensor that is not empty; declare the "
                       "shape of the result in the model, or make the axes a constant")
-    found = {a: _member(axes, a, rank) for a in range(rank)}
+    found = _members(axes, rank)
     if len(sizes) > 1 and not none:
-        empty = o.not_(_some(list(found.values())))
+        empty = o.not_(some(list(found.values())))
         found = {a: o.or_(v, empty) for a, v in found.items()}
     if room is not None:
         agreed_truth(_any(found, chosen), "that the axes make the declared shape")
@@ -86,23 +103,24 @@ def agreed_axes(axes: Any, wide: Sequence[Dim], narrow: Sequence[Dim]) -> tuple[
     if not chosen or count_of(axes) != rank - len(narrow):
         raise ValueError(f"no axes make {tuple(narrow)} of {tuple(wide)}")
     if chosen != [()]:
-        found = {a: _member(axes, a, rank) for a in range(rank)}
+        found = _members(axes, rank)
         agreed_truth(_any(found, chosen), "that the axes make the declared shape")
     return tuple(narrow)
 
 
 def _any(found: dict[int, Any], chosen: Sequence[Axes]) -> Any:
     """Whether the computed axes are one of the chosen sets."""
-    return _some([_all(found, s) for s in chosen])
+    return some([_all(found, s) for s in chosen])
 
 
 def _shape(x: Any, s: Axes, keepdims: bool) -> tuple[Dim, ...]:
     return tuple(1 if i in s else d for i, d in enumerate(x.shape) if keepdims or i not in s)
 
 
-def _member(axes: Any, a: int, rank: int) -> Any:
-    hit = o.or_(o.eq(axes, a), o.eq(axes, a - rank))
-    return reshape(o.reduce_or(hit, axes=(0,)), ())
+def _members(axes: Any, rank: int) -> dict[int, Any]:
+    """For each axis, whether it is among the computed ones."""
+    axes = from_zero(axes, rank)
+    return {a: reshape(o.reduce_or(o.eq(axes, a), axes=(0,)), ()) for a in range(rank)}
 
 
 def _all(found: dict[int, Any], s: Axes) -> Any:
@@ -114,7 +132,8 @@ def _all(found: dict[int, Any], s: Axes) -> Any:
     return out
 
 
-def _some(flags: list[Any]) -> Any:
+def some(flags: list[Any]) -> Any:
+    """Whether one of the computed conditions holds."""
     out = flags[0]
     for v in flags[1:]:
         out = o.or_(out, v)

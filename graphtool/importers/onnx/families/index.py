@@ -192,12 +192,15 @@ def one_hot(indices: Any, depth: Any, values: Any, *, axis: int = -1, ctx: Any) 
 
 @onnx_op("ReverseSequence")
 def reverse_sequence(x: Any, lengths: Any, *, batch_axis: int = 1, time_axis: int = 0) -> Any:
-    """A `gather` in which position t of row b reads length[b] − 1 − t if t is below that length."""
+    """A `gather` in which position t of row b reads length[b] − 1 − t if t is below that length.
+
+    A negative length makes an index that is out of range, as one that is too great does.
+    """
     shape = tuple(x.shape)
     t = iota(x, tuple(d if k == time_axis else 1 for k, d in enumerate(shape)), time_axis)
     n = reshape(cast(lengths, dtypes.int64),
                 tuple(d if k == batch_axis else 1 for k, d in enumerate(shape)))
-    at = o.select(o.lt(t, n), o.sub(o.sub(n, 1), t), t)
+    at = o.select(o.lt(t, n), o.sub(o.sub(n, 1), t), o.select(o.lt(n, 0), -1, t))
     coordinates, axes = per_element(x, o.broadcast(at, shape=shape), time_axis)
     return o.gather(x, coordinates, axes=axes)
 

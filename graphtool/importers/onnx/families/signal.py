@@ -13,7 +13,12 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.importers.onnx.driver.claims import agreed, agreed_entries, declared_size
+from graphtool.importers.onnx.driver.claims import (
+    agreed,
+    agreed_entries,
+    agreed_truth,
+    declared_size,
+)
 from graphtool.importers.onnx.driver.reader import element_type
 from graphtool.importers.onnx.driver.registry import Refused, onnx_op
 from graphtool.importers.onnx.driver.values import (
@@ -30,6 +35,7 @@ from graphtool.importers.onnx.driver.values import (
     tensor,
     transpose,
 )
+from graphtool.importers.onnx.families.computed_axes import some
 from graphtool.importers.onnx.families.shape import iota
 from graphtool.ir.trace import Tracer
 from graphtool.symbolic import Dim, floordiv, minimum
@@ -66,10 +72,12 @@ def dft_20(x: Any, length: Any = None, axis: Any = None, *, inverse: int = 0, on
     if not chosen or (room is None and len(chosen) < len(rows)):
         raise Refused("a transform over a computed axis is supported only if the shape that the "
                       "model declares determines the axis")
+    axis = reshape(axis, ())
+    here = {a: o.or_(o.eq(axis, a), o.eq(axis, a - x.ndim)) for a in chosen}
+    agreed_truth(some(list(here.values())), "that the axis is one of those that are possible")
     y = dft(x, chosen[0], rows[chosen[0]], *how)
     for a in chosen[1:]:
-        here = o.or_(o.eq(reshape(axis, ()), a), o.eq(reshape(axis, ()), a - x.ndim))
-        y = o.select(here, dft(x, a, rows[a], *how), y)
+        y = o.select(here[a], dft(x, a, rows[a], *how), y)
     return y
 
 
