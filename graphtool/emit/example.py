@@ -8,7 +8,8 @@ from graphtool.dtypes import DType
 from graphtool.emit.lines import Writer, c_comment, c_string
 from graphtool.emit.ports import arguments, open_sizes
 from graphtool.loops.program import Port, Program
-from graphtool.symbolic import product, sample_sizes
+from graphtool.loops.sample_run import sample_run
+from graphtool.symbolic import product
 
 SHOWN = 8  # numbers of an output that the example prints
 
@@ -75,7 +76,7 @@ def _dims(w: Writer, program: Program) -> None:
     if known:
         told = ", ".join([*(c_comment(s.name) for s in program.dims),
                           *(f"{c_comment(s.name)} (computed)" for s in program.sizes)])
-        sizes = sample_sizes({s.name: s for s in program.dims}, program.requires, {}, 1)
+        sizes = sample_run(program)
         values = [str(sizes[s.name]) for s in program.dims]
         values += ["0"] * len(program.sizes)
         const = "" if program.sizes else "const "

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from graphtool.errors import near, one_of
+from graphtool.cli.sources import sizes
+from graphtool.errors import UsageError, near, one_of
 from tests.cli.conftest import SAMPLES, Cli
 
 CASES = [  # the command line, and what is suggested
@@ -57,3 +58,10 @@ def test_nothing_is_suggested_where_nothing_is_like_it() -> None:
 def test_a_pass_says_what_it_needs(gt: Cli, folder: Path) -> None:
     result = gt("opt", folder / "digits.graph.json", "--passes", "amp")
     assert result.code == 2 and "amp{dtype=bfloat16|float16|" in result.err
+
+
+def test_a_dim_that_a_build_renames_has_both_names() -> None:
+    assert sizes(["n=3"], ["k", "n_"])["n_"] == 3
+    assert sizes(["n=3", "n_=4"], ["n", "n_"]) == {"n": 3, "n_": 4}
+    with pytest.raises(UsageError, match="no dim 'm'"):
+        sizes(["m=3"], ["k", "n_"])
