@@ -11,7 +11,7 @@ from graphtool.emit.expr import ExprPrinter
 from graphtool.emit.headers import called
 from graphtool.emit.interface import ALIGN, arena_room, dims_type
 from graphtool.emit.lines import Writer, c_comment
-from graphtool.emit.ports import may_be_empty
+from graphtool.emit.ports import maybe_zero
 from graphtool.emit.rules import atom_text, atoms, rules
 from graphtool.emit.statuses import FIRST_CHECK, rule_statuses, status_function, statuses
 from graphtool.emit.steps import Steps, entered
@@ -108,13 +108,17 @@ def pointer_checks(program: Program, built_in: bool) -> Iterator[str]:
     needed = ["arena"] if program.arena != 0 else []
     needed += [] if built_in or not program.weights else ["weights"]
     missing = [f"!{p}" for p in needed]
-    for kind, ports in (("inputs", program.inputs), ("outputs", program.outputs)):
-        certain = [i for i, p in enumerate(ports) if not may_be_empty(p)]
-        missing += [f"!{kind}"] if ports else []
-        if len(certain) == len(ports) > 4:
-            missing.append(f"gt_any_null((const void *const *){kind}, {len(ports)})")
-        else:
-            missing += [f"!{kind}[{i}]" for i in certain]
+    printer = ExprPrinter(atoms(program, "dims"))
+    for kind, ports in (("input", program.inputs), ("output", program.outputs)):
+        sizes = [maybe_zero(program, kind, i) for i in range(len(ports))]
+        missing += [f"!{kind}s"] if ports else []
+        if not any(sizes) and len(ports) > 4:
+            missing.append(f"gt_any_null((const void *const *){kind}s, {len(ports)})")
+            continue
+        for i, zero in enumerate(sizes):
+            if 0 not in zero:
+                filled = "".join(f" && {printer.index(d)} > 0" for d in zero)
+                missing.append(f"(!{kind}s[{i}]{filled})" if filled else f"!{kind}s[{i}]")
     for i in range(0, len(missing), 6):
         yield f"if ({' || '.join(missing[i:i + 6])}) return {big}_NULL_POINTER;"
     held = ["arena"] if program.arena != 0 else []
@@ -155,7 +159,9 @@ def _entry(w: Writer, program: Program, printer: ExprPrinter, built_in: bool) ->
         if program.dims or program.sizes:
             w.line(f"if (!dims) return {name.upper()}_NULL_POINTER;")
         if program.dims:
-            w.line(f"if ({out_of_range(program)}) return {name.upper()}_BAD_DIM;")
+            bad = (out_of_range(program) if isinstance(program.arena, int) else
+                   f"!{name}_arena_bytes(dims)")
+            w.line(f"if ({bad}) return {name.upper()}_BAD_DIM;")
         for line in pointer_checks(program, built_in):
             w.line(line)
         for (holds, rule), status in zip(rules(program), rule_statuses(program), strict=True):

@@ -226,9 +226,11 @@ class ExprPrinter:
         return " + ".join(terms)
 
     def atom_magnitude(self, a: Symbol | Call) -> str:
-        """As `magnitude`, of a symbol or of a call: no result of one exceeds both operands."""
+        """As `magnitude`, of a symbol or of a call: no result of one exceeds both operands. It is
+        at least 1, as a size of 0 beside it would hide a factor that is too large."""
         if isinstance(a, Symbol):
-            return f"(double){self.dims.get(a.name, a.name)}"
+            size = f"(double){self.dims.get(a.name, a.name)}"
+            return size if (a.lo or 0) >= 1 else f"gt_greater({size}, 1.0)"
         return f"gt_greater({self.magnitude(a.a)}, {self.magnitude(a.b)})"
 
     def atom(self, a: Symbol | Call) -> str:

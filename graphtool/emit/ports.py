@@ -52,10 +52,17 @@ def open_sizes(program: Program, port: Port) -> bool:
     return any(s.name in names for d in port.shape for s in symbols(d))
 
 
-def may_be_empty(port: Port) -> bool:
-    """Whether the port may have no elements; it may be NULL then."""
-    low = bounds(product(port.shape))[0]
-    return low is None or low <= 0
+def maybe_zero(program: Program, kind: str, slot: int) -> list[Dim]:
+    """The sizes of an input or output that may be 0; if one is, it has no elements and may be
+    NULL.
+
+    If a run computes the shape, the room for it counts.
+    """
+    port = (program.inputs if kind == "input" else program.outputs)[slot]
+    sizes: list[Dim] = list(port.shape)
+    if open_sizes(program, port):
+        sizes = [b.size for b in program.buffers if (b.space, b.slot) == (kind, slot)]
+    return [d for d in sizes if (low := bounds(d)[0]) is None or low <= 0]
 
 
 def port_lines(program: Program, left_out: frozenset[int] = frozenset()) -> Iterator[str]:

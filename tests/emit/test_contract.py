@@ -233,6 +233,49 @@ def test_an_arena_never_wraps(tmp_path: Path) -> None:
     assert size(None) == 0
 
 
+def test_a_size_of_0_hides_no_overflow(tmp_path: Path) -> None:
+    def fn(x: Any) -> Any:
+        y = o.softmax(o.slice(x, start=(0, 0), limit=x.shape, strides=(1, 2)), axis=1)
+        return o.matmul(y, o.transpose(y, perm=(1, 0)))
+    n, k = symbol("N", 0, None), symbol("K", 1, None)
+    model = Module(trace(fn, [TensorType(dtypes.float32, (n, k))], ["x"]), ("y",),
+                   {"N": Symbol("N", 0, None), "K": Symbol("K", 1, None)})
+    library = runtime.load(graphtool.build(model, tmp_path / "b")).library
+    library.model_arena_bytes.restype = ctypes.c_size_t
+    for sizes in ((2**63 - 1, 0), (0, 2**63 - 1)):  # of K and N, whichever is first
+        assert library.model_arena_bytes((ctypes.c_int64 * 2)(*sizes)) == 0
+
+
+def test_a_run_with_sizes_too_large_fails(tmp_path: Path) -> None:
+    library = runtime.load(graphtool.build(unbounded(), tmp_path / "b")).library
+    held = (ctypes.c_void_p * 2)(64, 64)
+    for n in (0, -1, 2**31, 2**62, 2**63 - 1):
+        assert library.model_run(None, ctypes.c_void_p(64), (ctypes.c_int64 * 1)(n), held, held,
+                                 1) == -1
+
+
+def test_only_a_port_without_elements_may_be_null(tmp_path: Path) -> None:
+    """Of 0 to 9 rows, and as many positions as the run finds: NULL only if there are none."""
+    def fn(x: Any) -> Any:
+        return o.relu(x), o.nonzero(o.gt(x, 0.0), size=symbol("found", 0, 27))
+    graph = trace(fn, [TensorType(dtypes.float32, (symbol("N", 0, 9), 3))], ["x"])
+    model = Module(graph, ("y", "at"), {"N": Symbol("N", 0, 9)})
+    library = runtime.load(graphtool.build(model, tmp_path / "b")).library
+    held = (ctypes.c_void_p * 3)()
+    assert library.model_load(held, os.fsencode(tmp_path / "b" / "model.safetensors")) == 0
+    memory = np.zeros(1 << 16, np.uint8)
+    at = memory.ctypes.data + -memory.ctypes.data % 64
+    spare = (np.zeros(1 << 12), np.zeros(1 << 12), np.zeros(1 << 12))
+
+    def status(rows: int, *null: int) -> int:
+        x, y, z = (None if i in null else a.ctypes.data for i, a in enumerate(spare))
+        return int(library.model_run(ctypes.c_void_p(held[0]), ctypes.c_void_p(at),
+                                     (ctypes.c_int64 * 2)(rows), (ctypes.c_void_p * 1)(x),
+                                     (ctypes.c_void_p * 2)(y, z), 1))
+    assert [status(2, i) for i in range(3)] == [-3] * 3
+    assert status(2) == 0 and status(0, 0, 1, 2) == 0
+
+
 def test_macros_print_the_value_of_a_dim_with_a_step() -> None:
     dims = Symbol("H", 4, None, None, 4), Symbol("W", 1, None, None, 2, 1), Symbol("N", 0, None)
     h, w, n = map(dim_of, dims)
