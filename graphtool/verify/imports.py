@@ -9,27 +9,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
-from graphtool import dtypes, interp
+from graphtool import interp
 from graphtool.analysis import made_up
 from graphtool.errors import GraphtoolError
 from graphtool.importers import form, is_exported
 from graphtool.importers.limits import Limits
 from graphtool.ir.facets import Trait
-from graphtool.ir.graph import Module, Node, Value
+from graphtool.ir.graph import Module
 from graphtool.ir.run_sizes import all_nodes
 from graphtool.ir.text import value_names
 from graphtool.native.sizes import numbers
 from graphtool.verify.budget import check_sizes, deadline
 from graphtool.verify.compare import Difference, compare, is_text, magnitude, worst
+from graphtool.verify.roundings import NO_HALVES, halves_kept, tolerance
 from graphtool.verify.sides import Side, by_position, of_jax, of_onnx, of_torch
 
 Array = np.ndarray[Any, Any]
 SEEDS = (0, 1)
-ATOL, RTOL = 1e-4, 1e-3  # tolerances for float32 through many layers, with sums in another order
-MOST = 0.25  # no tolerance is wider, so that other weights always show
+RTOL = 1e-3
 
 
 @dataclass(frozen=True)
@@ -69,37 +68,19 @@ def check_import(source: str, module: Module, specs: Sequence[str] = (),
         return _unchecked(error.message)
     ok = all(r.ok for r in rows)
     verdict = "agrees with" if ok else "DIFFERS from"
+    wide = f"\n  note: {NO_HALVES}" if _allowed(side, module) > tolerance(module) else ""
     return ImportCheck(ok, f"checked: the graph {verdict} {side.kind} on {len(SEEDS)} inputs: "
-                           f"{worst(rows)}", tuple(rows))
-
-
-def tolerance(module: Module) -> float:
-    """How far results may differ, as a share of the largest one.
-
-    Sums in another order differ by ATOL. Where numbers are rounded to few bits, such a difference
-    may lead to the next step, and all later roundings part; n of them, each two steps off, add up
-    as random numbers do.
-    """
-    squares = sum(_step(n) ** 2 for n in all_nodes(module.graph))
-    return max(ATOL, min(MOST, 2.0 * float(np.sqrt(squares))))
-
-
-def _step(node: Node) -> float:
-    """The step of a rounding to 8 bits or fewer, as a share of the largest number; 0 without."""
-    if node.attrs.get("activations") == "q8":
-        return 1 / dtypes.int8.high
-    if not any(isinstance(x, Value) and x.type.dtype.is_float and x.type.dtype.bits > 8
-               for x in node.inputs):
-        return 0.0
-    rows = [v.type.dtype for v in node.outputs if v.type.dtype.bits <= 8]
-    steps = [1 / d.high if d.is_integer else float(ml_dtypes.finfo(d.numpy).eps)
-             for d in rows if d.is_integer or d.is_float]
-    return max(steps, default=0.0)
+                           f"{worst(rows)}{wide}", tuple(rows))
 
 
 def _unchecked(reason: str) -> ImportCheck:
     return ImportCheck(False, f"NOT CHECKED: {reason}\n  help: the graph was written; --no-check "
                               "imports without a check")
+
+
+def _allowed(side: Side, module: Module) -> float:
+    """How far results may differ, as a share of the largest one."""
+    return max(tolerance(module), halves_kept(module) if side.kind == "onnxruntime" else 0.0)
 
 
 def _compare(side: Side, module: Module, seed: int, limits: Limits) -> list[Difference]:
@@ -110,7 +91,7 @@ def _compare(side: Side, module: Module, seed: int, limits: Limits) -> list[Diff
     expected = side.run(by_position(inputs, tuple(inputs), side.inputs))
     actual = dict(list(actual.items())[:len(expected)])
     scale = max((magnitude(x) for x in expected.values()), default=1.0)
-    rows = compare(expected, actual, tolerance(module) * scale, RTOL)
+    rows = compare(expected, actual, _allowed(side, module) * scale, RTOL)
     if side.kind != "onnxruntime":
         return rows
     return [_same_type(r, e, a) for r, e, a in zip(rows, expected.values(), actual.values(),

@@ -42,13 +42,15 @@ Run = Callable[[Mapping[str, Array]], dict[str, Array]]
 @dataclass(frozen=True)
 class Side:
     """One side of a comparison. `kind` is graph, build, onnxruntime or torch; `make` makes inputs
-    up for a seed and sizes, if the side knows what it takes; `module` is its graph, if known."""
+    up for a seed and sizes, if the side knows what it takes; `module` is its graph, if known.
+    `source` is the ONNX file that onnxruntime runs."""
 
     kind: str
     inputs: tuple[str, ...]
     run: Run
     make: Callable[[int, Mapping[str, int]], dict[str, Array]] | None = None
     module: Module | None = None
+    source: Path | None = None
 
 
 def open_side(source: str, entry: str | None = None, capture: str = "") -> Side:
@@ -110,7 +112,7 @@ def of_onnx(path: Path, limits: Limits | None = None) -> Side:
         from graphtool.importers import import_source
         return of_module(import_source(str(path)))
     model = Apart(path, limits)
-    return Side("onnxruntime", model.inputs, model.run)
+    return Side("onnxruntime", model.inputs, model.run, source=path)
 
 
 def of_torch(source: str, module: Module | None = None, specs: Sequence[str] = ()) -> Side:
