@@ -92,12 +92,14 @@ def widens(node: Node) -> bool:
 
 def _key(node: Node, inputs: tuple[Operand, ...], number: dict[Value, int]) -> Any:
     """Two nodes with equal keys compute the same. Operands of a commutative op are in the order
-    of their definition."""
+    of their definition. A value and its widening have one number, so the element types of the
+    results count too."""
     operands = [("v", number[x]) if isinstance(x, Value) else (type(x).__name__, repr(x))
                 for x in inputs]
     if Trait.COMMUTATIVE in node.op.traits:
         operands.sort(key=str)
-    return node.op, tuple(operands), tuple(_hashable(a) for a in node.attrs.values())
+    types = tuple(v.type.dtype for v in node.outputs)
+    return node.op, tuple(operands), types, tuple(_hashable(a) for a in node.attrs.values())
 
 
 def _hashable(x: Any) -> Any:
