@@ -35,6 +35,7 @@ for _read in (True, False):
         _tensor(float_data=[1.0] * 3, raw_data=b"1234" * 3, read=_read))
     damage(f"no data{_end}", "GT1005")(_tensor(read=_read))
     damage(f"a negative dim{_end}", "GT1005")(_tensor(dims=[-3], float_data=[1.0] * 3, read=_read))
+    damage(f"65 dims{_end}", "GT1005")(_tensor(dims=[1] * 65, float_data=[1.0], read=_read))
     damage(f"an overflow of dims{_end}", "GT1005")(
         _tensor(dims=[1 << 33, 1 << 33], raw_data=b"1234", read=_read))
     damage(f"an unknown type{_end}", "GT1004 GT1005")(
@@ -75,6 +76,7 @@ damage("a sparse row out of range", "GT1005")(_sparse([5.0], [[2, 0]], [2, 3]))
 damage("sparse rows of another rank", "GT1005")(_sparse([5.0], [[1, 0, 0]], [2, 3]))
 damage("more sparse indices than values", "GT1005")(_sparse([5.0], [1, 2], [2, 3]))
 damage("a sparse tensor too large", "GT1005 GT1022")(_sparse([5.0], [1], [1 << 31, 1 << 14]))
+damage("a sparse tensor of 65 dimensions", "GT1005")(_sparse([5.0], [0], [1] * 65))
 damage("a sparse tensor of negative dims", "GT1005")(_sparse([5.0], [1], [-2, 3]))
 
 # ---- text --------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ _OWN = {TensorProto.FLOAT: "float_data", TensorProto.DOUBLE: "double_data",
         TensorProto.UINT32: "uint64_data", TensorProto.STRING: "string_data"}
 _FIELDS = ("float_data", "int32_data", "string_data", "int64_data", "double_data", "uint64_data")
 _LARGEST = 1 << 62  # elements; a product beyond it overflows in other tools
+RANK = 64  # of an array of numpy
 
 
 def check_tensor(t: Any, where: str) -> None:
@@ -33,6 +34,9 @@ def check_tensor(t: Any, where: str) -> None:
     if any(d < 0 for d in t.dims) or count > _LARGEST:
         raise InputError("GT1005", f"{name} cannot have the dims {list(t.dims)}", where=where,
                          hint="a dimension is at least 0, their product at most 2**62")
+    if len(t.dims) > RANK:
+        raise InputError("GT1005", f"{name} has {len(t.dims)} dimensions, {RANK} at most",
+                         where=where)
     held = [f for f in _FIELDS if len(getattr(t, f))] + ["raw_data"] * t.HasField("raw_data")
     if t.data_location == TensorProto.EXTERNAL:
         if held:
@@ -107,6 +111,8 @@ def check_sparse(s: Any, where: str) -> None:
         return InputError("GT1005", f"{name} of dims {dims}: {text}", where=where)
     if any(d < 0 for d in dims) or math.prod(dims) > _LARGEST:
         raise fault("a dimension is at least 0, their product at most 2**62")
+    if len(dims) > RANK:
+        raise fault(f"{RANK} dimensions at most")
     if len(s.values.dims) != 1 or s.indices.data_type != TensorProto.INT64:
         raise fault("the values must be a vector and the indices int64")
     count, rows = s.values.dims[0], list(s.indices.dims)
