@@ -9,6 +9,8 @@ from benchmarks.fuzz.outcome import Finding
 from benchmarks.fuzz.record import Part, Record
 from benchmarks.tables import markdown
 
+_NOTHING = ("Nothing: what was wrong when it first ran agrees, is refused, or has a known reason "
+            "since it was run again.\n")
 TITLES = {"onnx": "Random ONNX graphs, beside onnxruntime"}
 
 
@@ -32,7 +34,8 @@ def _mode(record: Record, mode: str) -> list[str]:
     found = record.open.get(mode, [])
     return [f"## {TITLES.get(mode, mode)}", "", markdown(
         ["date", "version", "machine", "seeds", "tried", "a second", "compiled", "a second "],
-        rows), markdown(["outcome", "number"], [[k, f"{n:,}"] for k, n in total.most_common()]),
+        rows), markdown(["outcome when first run", "number"], [
+            [k, f"{n:,}"] for k, n in total.most_common()]),
         "### Not explained", "", groups(found),
         "### Left out, and why", "", markdown(["reason", "number"], [
             [r[:200], str(n)] for r, n in record.reasons.get(mode, Counter()).most_common(40)]),
@@ -59,7 +62,7 @@ def groups(findings: list[Finding]) -> str:
         by[f.cause].append(f)
     rows = [[cause, str(len(fs)), ",".join(str(f.seed) for f in fs[:5]), fs[0].text[:160]]
             for cause, fs in sorted(by.items(), key=lambda row: -len(row[1]))]
-    return markdown(["cause", "number", "seeds", "what"], rows) if rows else "Nothing.\n"
+    return markdown(["cause", "number", "seeds", "what"], rows) if rows else _NOTHING
 
 
 def coverage(ops: Counter[str]) -> str:
