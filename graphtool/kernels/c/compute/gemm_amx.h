@@ -47,7 +47,7 @@
 #define GT_PANEL (GT_STEPS * GT_NR * 4)
 #define GT_PRODUCTS GT_BATCH
 #define GT_SHAPE GT_ROWS
-#define GT_DIVIDED 1
+#define GT_DIVIDED ((GT_M) > 4 * GT_SEGMENT) /* two blocks wait for memory in either way */
 #include "gemm_hand.h"
 
 /* One or two segments, by one panel: steps `from` to `upto` of the depth. */
