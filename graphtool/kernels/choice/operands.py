@@ -14,24 +14,29 @@ from graphtool.symbolic import known, product
 PART = 4  # what takes a smaller part of a value is converted after that, not before
 
 
-def narrowed(x: Any) -> Any:
-    """x in bfloat16. What only moves elements moves those that are converted, so that the kernel
-    that computes them can do so; of a padded image, the image inside is converted."""
+def narrowed(x: Any, joins: int = 1) -> Any:
+    """x in bfloat16. What only moves elements moves those that are converted, so that the kernels
+    that compute them can do so: of a padded image, the image inside is converted, and the parts of
+    a value that joins them, but not the parts of parts."""
     if x.dtype is dtypes.bfloat16:
         return x
     node = x.builder.made.get(x.value)
-    if node is not None and len(node.inputs) == 1 and isinstance(node.inputs[0], Value) and (
-            node.op is o.pad or _moves_most(node)):
-        return node.op(narrowed(Tracer(node.inputs[0], x.builder)), **node.attrs)
+    if node is not None and node.inputs and (
+            node.op is o.pad or (node.op is o.concat and joins) or _moves_most(node)):
+        parts = [v for v in node.inputs if isinstance(v, Value)]
+        if len(parts) == len(node.inputs):
+            left = joins - (node.op is o.concat)
+            return node.op(*(narrowed(Tracer(v, x.builder), left) for v in parts), **node.attrs)
     return o.cast(x, dtype=dtypes.bfloat16)
 
 
 def _moves_most(node: Node) -> bool:
-    """Whether the result holds each element of the operand once at most, and many of them."""
-    taken, whole = (product(v.type.shape) for v in (node.outputs[0], *node.inputs)
-                    if isinstance(v, Value))
-    once = node.op.movement != Movement.NONE and node.op.movement in Movement.ONCE
-    return once and known(whole, "<=", taken * PART) is True
+    """Whether the result holds each element of the one operand once at most, and many of them."""
+    if node.op.movement == Movement.NONE or node.op.movement not in Movement.ONCE:
+        return False
+    x, y = node.inputs[0], node.outputs[0]
+    taken = product(y.type.shape) * PART
+    return isinstance(x, Value) and known(product(x.type.shape), "<=", taken) is True
 
 
 def widened(x: Any) -> Any:
