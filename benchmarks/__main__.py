@@ -9,7 +9,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from benchmarks.models import ALL, DIGITS, INT8, NARROW, QUANTISE, SETS, ZOO, named
+from benchmarks.models import ALL, DIGITS, DRAWN, INT8, NARROW, QUANTISE, SETS, ZOO, named
 from benchmarks.models.tasks import TASKS
 
 COMMANDS = {
@@ -50,7 +50,7 @@ def main(arguments: list[str] | None = None) -> int:
     if options.work:
         os.environ["BENCH_DIR"] = str(options.work.resolve())
     known = {**SETS, **ALL, **dict.fromkeys(DIGITS)} if options.command not in OF_TASKS else TASKS
-    unknown = [m for m in options.models if m not in known]
+    unknown = [m for m in options.models if m not in known and not m.startswith(DRAWN)]
     if unknown:
         raise SystemExit(f"there is no model {unknown[0]!r}, but {', '.join(known)}")
     options.command_line = shlex.join(["python", "-m", "benchmarks", *given])
@@ -69,7 +69,8 @@ def parser() -> argparse.ArgumentParser:
     for name, text in COMMANDS.items():
         one = commands.add_parser(name, help=text, description=text)
         one.add_argument("-m", "--models", default=models(name), metavar="NAMES",
-                         type=named, help=f"separated by commas, or a set: {', '.join(SETS)}")
+                         type=named, help="separated by commas, or a set: "
+                         f"{', '.join(SETS)}, drawn:SEED:COUNT (of timm)")
         one.add_argument("--work", type=Path, metavar="DIR",
                          help="the work folder (default: $BENCH_DIR, or bench-work)")
         importlib.import_module(f"benchmarks.{name}").arguments(one)

@@ -11,7 +11,7 @@ import time
 from typing import Any
 
 from benchmarks import jobs, work
-from benchmarks.models import ALL
+from benchmarks.models import entry
 
 OPSET = 18
 
@@ -28,7 +28,7 @@ def ensure(name: str, redo: bool = False) -> bool:
     """Whether the model is prepared, after preparing it where it is not; says what it does."""
     if work.prepared(name).done and not redo:
         return True
-    quantised = ALL[name].module == "quantised"
+    quantised = entry(name).module == "quantised"
     if quantised and not ensure(name.partition(".")[0]):
         return False
     row = jobs.run("quantised" if quantised else "prepare", "export", name)
@@ -45,7 +45,7 @@ def export(name: str) -> dict[str, Any]:
     import torch
 
     from benchmarks.models.seeded import build, flat
-    missing = [n for n in ALL[name].needs if importlib.util.find_spec(n) is None]
+    missing = [n for n in entry(name).needs if importlib.util.find_spec(n) is None]
     if missing:
         return {"error": f"needs {', '.join(missing)}"}
     logging.disable(logging.WARNING)
@@ -63,7 +63,7 @@ def export(name: str) -> dict[str, Any]:
     temporary = target.folder / "unfinished.onnx"
     _to_onnx(model, inputs, len(outputs), temporary)
     np.savez(target.folder / "io.npz", **arrays)
-    meta = {"name": name, "kind": ALL[name].kind, "opset": OPSET, "onnx": target.onnx.name,
+    meta = {"name": name, "kind": entry(name).kind, "opset": OPSET, "onnx": target.onnx.name,
             "parameters": sum(p.numel() for p in model.parameters()),
             "inputs": [[list(x.shape), str(x.dtype).removeprefix("torch.")] for x in inputs],
             "outputs": [[list(x.shape), str(x.dtype).removeprefix("torch.")] for x in outputs],

@@ -8,6 +8,7 @@ forms of some, ../quantised.py makes them. Nothing here imports torch.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 
@@ -100,10 +101,27 @@ SETS: dict[str, dict[str, Entry]] = {
     "zoo": ZOO, "extra": EXTRA, "int8": INT8, "all": ZOO | EXTRA}
 
 
+DRAWN = "timm."  # a model of timm that nobody chose: `drawn:SEED:COUNT` are such, see drawn.py
+_DRAWN = Entry("drawn", "drawn", ("timm", "torchvision"))
+
+
 def named(text: str) -> list[str]:
-    """Models by name, or by the set they are in, separated by commas."""
-    return list(dict.fromkeys(
-        model for name in text.split(",") for model in SETS.get(name, {name: None})))
+    """Models by name, by the set they are in, or drawn by seed, separated by commas."""
+    return list(dict.fromkeys(model for name in text.split(",") for model in _one(name)))
+
+
+def _one(name: str) -> Iterable[str]:
+    if not name.startswith("drawn:"):
+        return SETS.get(name, {name: None})
+    from benchmarks.models.drawn import draw
+    _, seed, count = name.split(":")
+    return draw(int(seed), int(count))
+
+
+def entry(name: str) -> Entry:
+    """Where the model is defined. Raises KeyError if there is none of that name."""
+    return _DRAWN if name.startswith(DRAWN) else ALL[name]
+
 
 DIGITS = ("digits_mlp", "digits_cnn", "digits_transformer")  # trained, in trained_digits.py
 # what `quantise` compares tools on: trained networks, and seeded ones of several kinds

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import importlib
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from benchmarks.models import ALL
+from benchmarks.models import entry
 
 Tensors = tuple[torch.Tensor, ...]
 Definition = Callable[[], tuple[nn.Module, Tensors]]
@@ -21,8 +21,8 @@ SEED, BIAS_SEED, BATCH_NORM_SEED = 1234, 99, 7
 def build(name: str) -> tuple[nn.Module, Tensors]:
     """The model in inference mode and its inputs; the same numbers in every process."""
     warnings.filterwarnings("ignore")
-    module = importlib.import_module(f"benchmarks.models.{ALL[name].module}")
-    definitions: dict[str, Definition] = module.MODELS
+    module = importlib.import_module(f"benchmarks.models.{entry(name).module}")
+    definitions: Mapping[str, Definition] = module.MODELS
     torch.manual_seed(SEED)
     model, inputs = definitions[name]()
     model.eval().requires_grad_(False)
