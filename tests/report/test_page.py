@@ -21,7 +21,8 @@ from graphtool.loops.program import runs
 from graphtool.report import page as pages
 from graphtool.report.page import need_view, page
 from graphtool.report.page.facts import BINS, Facts, figures
-from graphtool.report.page.tree import MOST, PART, Group, _grouped, _meeting
+from graphtool.report.page.stubs import FAR, MANY, meeting, stubs
+from graphtool.report.page.tree import MOST, PART, Group, _grouped
 from tests.cli.conftest import DIGITS
 from tests.report.graphs import module
 
@@ -59,7 +60,41 @@ def test_a_level_is_never_too_long() -> None:
     (["m0"], ["m0"], 1), (["m0", "m1"], ["m0"], 1), (["m0", "m1"], ["m0", "m2"], 1),
     (["m0", "m1", "m2"], ["m0", "m1", "m3"], 2)])
 def test_where_an_edge_runs(a: list[str], b: list[str], depth: int) -> None:
-    assert _meeting(a, b) == depth
+    assert meeting(a, b) == depth
+
+
+def layers(count: int, mask: tuple[str, ...]) -> tuple[list[tuple[int, int]], dict[int, list[str]]]:
+    """A chain of layers, each of FAR nodes, whose first node reads node 0, which is in `mask`."""
+    chain = {0: list(mask)} | {1 + i: ["m0", "m1", f"layer{i // FAR}"] for i in range(count * FAR)}
+    along = [(i, i + 1) for i in range(1, count * FAR)]
+    return [*along, *((0, 1 + FAR * n) for n in range(count))], chain
+
+
+@pytest.mark.parametrize(("mask", "first"), [(("m0",), 1), (("m0", "m1"), 1),
+                                             (("m0", "m1", "layer0"), 0)])
+def test_what_all_layers_read_has_an_edge_to_the_nearest(mask: tuple[str, ...], first: int) -> None:
+    """Outside the layers, beside them, or in the first, which has an edge to the second anyway."""
+    count = MANY + 1 + (1 - first)
+    edges, chain = layers(count, mask)
+    assert stubs(edges, chain) == {(0, 1 + FAR * n) for n in range(1, count)}
+
+
+def test_few_readers_and_those_side_by_side_keep_their_edges() -> None:
+    assert stubs(*layers(MANY, ("m0",))) == set()
+    heads = list(range(1, 20))
+    assert stubs([(0, i) for i in heads], {i: ["m0"] for i in (0, *heads)}) == set()
+
+
+def test_a_chain_of_layers_with_a_mask_is_one_column() -> None:
+    pytest.importorskip("fast_sugiyama")
+    from graphtool.report.page.tree import graph_data
+
+    def f(x: Any, mask: Any) -> Any:
+        for _ in range(5):
+            x = o.exp(o.neg(o.exp(o.neg(o.exp(o.neg(o.add(x, mask)))))))
+        return x
+    (root,) = graph_data(module(trace(f, [T, T])))["groups"]
+    assert max(len(layer) for layer in root["layers"]) == 2 and not root["bends"]
 
 
 def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:

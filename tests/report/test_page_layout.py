@@ -56,6 +56,45 @@ def test_few_tall_rows_are_wrapped_too() -> None:
     assert sum(columns(6, high=500)) == 6 and len(columns(6, high=500)) == 3
 
 
+def test_columns_break_between_large_rows() -> None:
+    """One row of half the height stands alone, whatever is beside it."""
+    found = evaluated("""
+        aspect = 1;
+        const row = tall => ({items: [{}], tall, room: ROW, low: 0, high: 500});
+        console.log(JSON.stringify(columns([34, 34, 440, 440, 200].map(row)).map(c => c.length)));
+        """)
+    assert found == [3, 2]
+
+
+def test_what_can_be_read_starts_whole() -> None:
+    """A page starts with all of the graph, or, if that is too small to read, with its top."""
+    found = evaluated("""
+        const start = (w, h) => scale(1000, 800, {w, h});
+        console.log(JSON.stringify([start(300, 300), start(960, 1267), start(960, 9000)]));
+        """)
+    assert found == pytest.approx([1.1, 760 / 1267, 0.8])
+
+
+def test_a_value_without_an_edge_is_a_line_of_its_readers_box() -> None:
+    """Closed, a module has one line for all of its readers; where an edge is drawn, none."""
+    found = evaluated("""
+        const group = (key, parent, layers) =>
+          ({key, name: key, size: 2, parent, layers, bends: []});
+        const p = {aspect: 1.5, graph: {
+          nodes: Array.from({length: 5}, (_, i) => ({name: "n" + i, op: "add", type: ""})),
+          groups: [group("m", null, [[[0, 0]], [["m1", 0]], [[3, 0]], [[4, 0]]]),
+                   group("m1", "m", [[[1, 0]], [[2, 0]]])],
+          edges: [[0, 4, "", "m", 0, 4], [0, 1, ""], [0, 2, ""], [0, 3, ""]]}};
+        prepare(p);
+        const shown = () => { layout(p); return [[...p.graph.stubs], p.routes.length,
+                                                 p.boxes.get(3).h - p.boxes.get(4).h]; };
+        const opened = shown();
+        p.graph.groups[1].open = false;
+        console.log(JSON.stringify([opened, shown()]));
+        """)
+    assert found == [[[[1, [0]], [2, [0]], [3, [0]]], 1, 12], [[["m1", [0]], [3, [0]]], 1, 12]]
+
+
 def test_a_module_leaves_room_for_types_and_none_around_its_ports() -> None:
     """An edge enters and leaves a module at a port, a row of its own."""
     found = evaluated("""

@@ -144,10 +144,22 @@ function node(p, b) {
   pen.fillStyle = colours.text;
   pen.font = x ? "600 12px system-ui, sans-serif" : "italic 600 12px system-ui, sans-serif";
   pen.fillText(x ? x.op : label(g, b.item), b.x + 8, b.y + (x ? 14 : 21), b.w - 16);
-  if (!x) return;
   pen.fillStyle = colours.faint;
   pen.font = "10px ui-monospace, monospace";
-  pen.fillText(x.name, b.x + 8, b.y + 27, b.w - 16);
+  if (x) pen.fillText(x.name, b.x + 8, b.y + 27, b.w - 16);
+  reads(p, b);
+}
+
+function reads(p, b) { // a line for each value that comes without an edge
+  const {pen, graph: g} = p, all = g.stubs.get(b.item) || [];
+  const shown = all.length > STUBS ? all.slice(0, STUBS - 1) : all;
+  const lines = shown.map(a => `${g.nodes[a].name.split(".").at(-1)} ↗`);
+  if (all.length > STUBS) lines.push(`${all.length - shown.length} more ↗`);
+  lines.forEach((text, i) => {
+    const on = b.item === p.chosen || visible(g, all[i]) === p.chosen;
+    pen.fillStyle = on ? colours.accent : colours.faint;
+    pen.fillText(text, b.x + 8, b.y + HIGH - 7 + LINE * (i + 1), b.w - 16);
+  });
 }
 
 function outline(p, b, colour, width = 1) {

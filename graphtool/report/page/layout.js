@@ -3,7 +3,9 @@
 const page = JSON.parse(document.getElementById("data").textContent);
 const $ = id => document.getElementById(id);
 let aspect = 1.5; // of the pane that is laid out: its width over its height
-const GAP = 26, ROW = 46, PAD = 16, HEAD = 24, HIGH = 34, MOST = 400, FAR = 0.2;
+const LINE = 12; // of a box, for each value that it reads without an edge
+const GAP = 26, ROW = 46, PAD = 16, HEAD = 24, HIGH = 34, MOST = 400, FAR = 0.2, STUBS = 4;
+const LEGIBLE = 0.5; // of the size of letters
 
 function prepare(section) {
   const g = section.graph;
@@ -53,7 +55,8 @@ function sized(g, item) {
     const name = label(g, item), op = x ? "" : g.nodes[item].op;
     const w = Math.min(240, Math.max(70, 7.2 * Math.max(name.length, op.length) + 20));
     const type = x || g.nodes[item].op === "output" ? "" : g.nodes[item].type || "";
-    return {w, h: HIGH, over: Math.max(0, 6 + 6.1 * Math.min(type.length, 30) - w / 2)};
+    const more = LINE * Math.min(STUBS, g.stubs?.get(item)?.length || 0);
+    return {w, h: HIGH + more, over: Math.max(0, 6 + 6.1 * Math.min(type.length, 30) - w / 2)};
   }
   const rows = x.layers.map(layer => layer.map(([one]) => sized(g, one)));
   const wide = rows.flat().filter(s => s.w > 8).map(s => s.w + GAP).sort((a, b) => a - b);
@@ -99,18 +102,33 @@ function line(layer, sizes, unit) { // a layer from left to right
 function columns(lines) { // a long chain goes on at the top of the next column
   const total = lines.reduce((sum, l) => sum + l.tall + l.room, 0);
   const width = Math.max(...lines.map(l => l.high)) - Math.min(...lines.map(l => l.low)) + 2 * GAP;
-  const count = Math.min(Math.round(Math.sqrt(aspect * total / width)), Math.floor(lines.length / 2));
-  if (count < 2 || total < 900) return [lines];
+  if (total < 900) return [lines];
+  const most = Math.min(Math.sqrt(aspect * total / width) + 1.5, Math.floor(lines.length / 2));
+  let best = [lines], least = Math.max(total, width / aspect);
+  for (let count = 2; count <= most; count++) {
+    const made = parts(lines, total / count, count);
+    const across = made.reduce((sum, part) => sum + 2 * GAP
+      + Math.max(...part.map(l => l.high)) - Math.min(...part.map(l => l.low)), 0);
+    const down = Math.max(...made.map(part => part.reduce((sum, l) => sum + l.tall + l.room, 0)));
+    const size = Math.max(down, across / aspect);
+    if (size < 0.9 * least) [best, least] = [made, size];
+  }
+  return best;
+}
+
+function parts(lines, high, count) { // of about equal heights, broken where few edges pass
   const out = [[]];
   let y = 0;
+  const cuts = [...Array(count - 1).keys()].map(() => ({cost: Infinity}));
   for (const [i, l] of lines.entries()) {
-    const want = out.length * total / count, slack = 0.12 * total / count;
-    const thinner = lines[i + 1] && lines[i + 1].items.length < l.items.length;
-    if (out.length < count && out.at(-1).length > 1
-      && (y > want + slack || y > want - slack && l.items.length === 1
-        || y > want && !thinner)) out.push([]);
-    out.at(-1).push(l);
+    const k = Math.round(y / high) - 1;
+    const cost = Math.abs(y / high - k - 1) + 0.04 * (l.items.length - 1);
+    if (i > 1 && cuts[k] && cost < cuts[k].cost) cuts[k] = {cost, i};
     y += l.tall + l.room;
+  }
+  for (const [i, l] of lines.entries()) {
+    if (cuts.some(cut => cut.i === i)) out.push([]);
+    out.at(-1).push(l);
   }
   return out;
 }
@@ -119,6 +137,7 @@ function layout(p) {
   const g = p.graph, root = g.groups[0].key;
   aspect = p.aspect;
   p.boxes = new Map();
+  stub(g);
   const put = (item, size, x, y, depth, gutter) => {
     p.boxes.set(item, {item, x, y, w: size.w, h: size.h, depth, gutter, open: !!size.places});
     if (!size.places) return;
@@ -133,7 +152,7 @@ function layout(p) {
   const seen = new Set();
   p.routes = [];
   for (const [a, b, text, at, x, y] of g.edges) {
-    if (!p.boxes.get(at)?.open) continue;
+    if (!p.boxes.get(at)?.open) continue; // as of those without a module, which are not drawn
     const from = visible(g, a), to = visible(g, b), key = from + ">" + to;
     if (from === to || seen.has(key)) continue;
     seen.add(key);
@@ -150,6 +169,26 @@ function layout(p) {
       bottom: Math.max(...ys) + 30, left: Math.min(...xs) - 60, right: Math.max(...xs) + 60});
   }
   p.stale = true;
+}
+
+function stub(g) { // for each box, the nodes that it reads without an edge
+  const drawn = new Set(), held = new Map();
+  for (const [a, b, , at] of g.edges)
+    if (at !== undefined) drawn.add(a + ">" + visible(g, b));
+  for (const [a, b, , at] of g.edges) {
+    if (at !== undefined) continue;
+    const to = visible(g, b);
+    if (visible(g, a) === to || drawn.has(a + ">" + to)) continue;
+    if (!held.has(to)) held.set(to, new Set());
+    held.get(to).add(a);
+  }
+  g.stubs = new Map([...held].map(([to, nodes]) => [to, [...nodes]]));
+}
+
+function scale(w, h, b) { // all of it, or the whole width and the top, if all is too small to read
+  const across = (w - 40) / b.w, down = (h - 40) / b.h, all = Math.min(across, down);
+  if (all >= LEGIBLE) return Math.min(1.1, all);
+  return Math.min(1.1, Math.max(across, 0.3), Math.max(down, 0.8));
 }
 
 function climb(g, item, top) { // the modules around a node below `top`, with what it is in each

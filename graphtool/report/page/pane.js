@@ -40,12 +40,11 @@ class Pane {
     this.aim({k, x: w / 2 - k * (b.x + b.w / 2), y: h / 2 - k * (b.y + b.h / 2)});
   }
 
-  start() { // the whole width and the top, where the whole would be too small to read
+  start() {
     const [w, h] = this.size();
     this.aspect = Math.min(2, Math.max(0.4, w / h || 1));
     layout(this);
-    const b = this.root();
-    const k = Math.min(1.1, Math.max((w - 40) / b.w, 0.3), Math.max((h - 40) / b.h, 0.8));
+    const b = this.root(), k = scale(w, h, b);
     this.view = {k, x: w / 2 - k * (b.x + b.w / 2), y: Math.max(20, (h - k * b.h) / 2)};
     this.stale = true;
   }

@@ -15,6 +15,7 @@ from typing import Any
 from graphtool.ir.graph import Module, Node, Value, is_constant
 from graphtool.ir.text import value_names
 from graphtool.report.page.facts import Facts
+from graphtool.report.page.stubs import meeting, stubs
 
 MOST = 120  # items of a module; of more, parts are made
 PART = 60
@@ -37,15 +38,23 @@ class Group:
 
 
 def graph_data(module: Module) -> dict[str, Any]:
-    """The nodes, the modules with their layers, and the edges, as the page's script reads them."""
+    """The nodes, the modules with their layers, and the edges, as the page's script reads them.
+
+    An edge has its two nodes, its type, the module that it runs in, and what its ends are in there;
+    the last three only if it is drawn.
+    """
     names = value_names(module.graph)
     rows, edges, paths = _rows(module, names)
     root = _grouped(paths)
     chain = _chains(root)
     inner: dict[str, dict[tuple[Item, Item], None]] = defaultdict(dict)
-    drawn = []
+    drawn: list[list[Any]] = []
+    apart = stubs([(a, b) for a, b, _ in edges], chain)
     for a, b, text in edges:
-        depth = _meeting(chain[a], chain[b])
+        if (a, b) in apart:
+            drawn.append([a, b, text])
+            continue
+        depth = meeting(chain[a], chain[b])
         out: list[Item] = [*chain[a][depth:], a]
         into: list[Item] = [*chain[b][depth:], b]
         at = chain[a][depth - 1]
@@ -179,12 +188,6 @@ def _chains(root: Group) -> dict[int, list[str]]:
             walk(g, here)
     walk(root, [])
     return out
-
-
-def _meeting(a: list[str], b: list[str]) -> int:
-    """How many modules are around both nodes; the last of them is where their edge runs."""
-    return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y),
-                min(len(a), len(b)))
 
 
 def _write(group: Group, parent: str | None, inner: dict[str, dict[tuple[Item, Item], None]],
