@@ -8,11 +8,14 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
+from onnx import helper
 
 from graphtool import interp
 from graphtool.errors import InputError
+from graphtool.importers.limits import Limits
 from graphtool.importers.onnx import import_model
 from graphtool.ir.verify import verify_module
+from tests.importers.onnx.build import model, node, value
 from tests.lower.compiling import compiled, faults, optimised
 
 IF = """<ir_version: 9, opset_import: ["" : 18]>
@@ -86,3 +89,46 @@ def test_a_branch_that_is_taken_is_checked(text: str, inputs: dict[str, np.ndarr
         interp.run(module, inputs)
     with pytest.raises(InputError):
         compiled(optimised(module), tmp_path).run(inputs)
+
+
+def nested(op: str, depth: int) -> onnx.ModelProto:
+    """`depth` of these inside each other. Inside all is a Concat, so that no loop keeps its type;
+    each runs once."""
+    rows = [node("y0 = Concat(x0, x0)", axis=0)]
+    for d in range(1, depth + 1):
+        if op == "If":
+            body = helper.make_graph([node(f"x{d - 1} = Identity(x{d})"), *rows], f"b{d}", [],
+                                     [value(f"y{d - 1} f32")])
+            other = helper.make_graph([node(f"e{d} = Concat(x{d}, x{d})", axis=0)], f"e{d}", [],
+                                      [value(f"e{d} f32")])
+            rows = [node(f"y{d} = If(p)", then_branch=body, else_branch=other)]
+        elif op == "Loop":
+            body = helper.make_graph([node(f"k{d} = Identity(c{d})"), *rows], f"b{d}",
+                                     [value(f"i{d} i64"), value(f"c{d} bool"),
+                                      value(f"x{d - 1} f32")],
+                                     [value(f"k{d} bool"), value(f"y{d - 1} f32")])
+            rows = [node(f"y{d} = Loop(one, yes, x{d})", body=body)]
+        else:
+            body = helper.make_graph(rows, f"b{d}", [value(f"x{d - 1} f32"), value(f"r{d} f32")],
+                                     [value(f"y{d - 1} f32")])
+            rows = [node(f"y{d} = Scan(x{d}, row)", body=body, num_scan_inputs=1)]
+    weights = {"one": np.array(1), "yes": np.array(True), "row": np.zeros((1, 1), np.float32)}
+    for a in rows[0].attribute:
+        _forget_shapes(a.g)
+    return model(rows, [f"x{depth} f32 2", "p bool"], [f"y{depth} f32 4"], weights)
+
+
+def _forget_shapes(graph: onnx.GraphProto) -> None:
+    for info in (*graph.input, *graph.output):
+        info.type.tensor_type.ClearField("shape")
+    for n in graph.node:
+        for a in n.attribute:
+            _forget_shapes(a.g)
+
+
+@pytest.mark.parametrize("op", ["If", "Loop", "Scan"])
+def test_the_cost_of_nesting_is_linear(op: str) -> None:
+    module = import_model(nested(op, 20), limits=Limits(nodes=100))
+    x = np.array([1, 2], np.float32)
+    out, = interp.run(module, {"x20": x, "p": np.array(True)}).values()
+    np.testing.assert_array_equal(out, [1, 2, 1, 2])

@@ -11,6 +11,7 @@ from typing import Any
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.importers.onnx.driver.computed import bind
+from graphtool.importers.onnx.driver.node_order import subgraphs
 from graphtool.importers.onnx.driver.regions import Region, region, union
 from graphtool.importers.onnx.driver.registry import Refused, onnx_op
 from graphtool.importers.onnx.driver.values import array_of, cast, dim_tensor, reshape, type_of
@@ -21,7 +22,7 @@ from graphtool.ir.run_sizes import all_nodes, at_most
 from graphtool.ir.trace import Tracer
 from graphtool.symbolic import Dim, maximum
 
-SELECTED = 4  # nodes of both branches that are computed either way
+SELECTED = 4  # nodes of both branches, nested ones included, that are computed either way
 
 
 def known_bool(x: Any) -> bool | None:
@@ -39,7 +40,7 @@ def if_(cond: Any, *, then_branch: Any, else_branch: Any, ctx: Any) -> Any:
     cond = cast(reshape(cond, ()), dtypes.bool_)
     name = ctx.node.output[0]
     sides = (then_branch, f"{name}.then"), (else_branch, f"{name}.else")
-    if len(then_branch.node) + len(else_branch.node) > SELECTED:
+    if _nested(then_branch) + _nested(else_branch) > SELECTED:  # nested: these are traced twice
         return _branch(cond, *(region(ctx, g, (), label) for g, label in sides))
     try:
         yes, no = (region(ctx, g, (), label) for g, label in sides)
@@ -50,6 +51,11 @@ def if_(cond: Any, *, then_branch: Any, else_branch: Any, ctx: Any) -> Any:
             return _branch(cond, yes, no)
     both = (ctx.subgraph(g, (), label) for g, label in sides)
     return [selected(cond, a, b) for a, b in zip(*both, strict=True)]
+
+
+def _nested(graph: Any) -> int:
+    """How many nodes a graph has, with those of the graphs inside it."""
+    return sum(1 + sum(map(_nested, subgraphs(n))) for n in graph.node)
 
 
 def _may_fail(side: Region) -> bool:

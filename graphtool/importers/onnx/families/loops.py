@@ -47,7 +47,7 @@ def loop(trips: Any = None, cond: Any = None, *carried: Any, body: Any, ctx: Any
             ctx, lambda: _unrolled(count, plain, carried, body, ctx))
         return _over_sequences(trips, count, going, cond, carried, body, ctx) if out is None \
             else out
-    if count == 0 or not all(isinstance(x, Tracer) for x in carried):
+    if count in (0, 1) or not all(isinstance(x, Tracer) for x in carried):
         return _unrolled(count, plain, carried, body, ctx)
     step, flag = _scalar(ctx, 0), _flag(cond, ctx)
     types = [step.type, flag.type, *(x.type for x in carried)]

@@ -50,7 +50,8 @@ def _scanned(state: list[Any], xs: list[Any], body: Any, ctx: Any) -> list[Any]:
     length = xs[0].shape[0]
     rows = [TensorType(x.dtype, x.shape[1:]) for x in xs]
     types = [*(x.type for x in state), *rows]
-    inner = attempt(ctx, body, types, isinstance(length, int) and length <= UNROLL)
+    inner = None if length == 1 else attempt(  # a single step is traced once, not tried before
+        ctx, body, types, isinstance(length, int) and length <= UNROLL)
     if inner is not None and keeps_types(inner, state, 0):
         outer = union(inner)
         return list(o.scan(*state, *xs, *tracers(outer, ctx), body=inner.graph(outer),
