@@ -13,6 +13,7 @@ from graphtool.cli.faults import run
 from graphtool.errors import GraphtoolError, InputError, UsageError
 from graphtool.importers.limits import Limits, read_limits
 from graphtool.importers.onnx import import_model
+from graphtool.importers.onnx.driver.convert import Importer
 from graphtool.verify.apart import Apart
 from tests.importers.onnx.build import model, node, value
 
@@ -58,6 +59,46 @@ def test_functions_that_multiply() -> None:
     with pytest.raises(InputError) as caught:
         import_model(doubling(29), limits=Limits(nodes=2000))
     assert caught.value.code == "GT1022" and "--limit nodes" in caught.value.hint
+
+
+@pytest.mark.parametrize("inside", ["", "If", "Loop"])
+def test_functions_are_counted_before_they_run(inside: str, monkeypatch: Any) -> None:
+    """2**29 nodes are refused before a node runs, in a branch or a body too."""
+    monkeypatch.setattr(Importer, "node", lambda *_: pytest.fail("a node ran"))
+    with pytest.raises(InputError) as caught:
+        import_model(within(inside, doubling(29)))
+    assert caught.value.code == "GT1022"
+
+
+def test_a_long_chain_of_functions() -> None:
+    """Each calls the next: no message about the interpreter's stack."""
+    opsets = [helper.make_opsetid("mine", 1)]
+    rows = [helper.make_function("mine", f"F{i}", ["a"], ["b"],
+                                 [node(f"b = F{i + 1}(a)", domain="mine")], opsets)
+            for i in range(5000)]
+    proto = model([node("y = F0(x)", domain="mine")], ["x f32 2"], ["y f32 2"], functions=rows)
+    proto.opset_import.append(opsets[0])
+    with pytest.raises(InputError) as caught:
+        import_model(proto)
+    assert caught.value.code == "GT1013"
+
+
+def within(op: str, proto: Any) -> Any:
+    """The model with its only node in both branches of an If, or in the body of a Loop."""
+    inner = [*proto.graph.node]
+    if op == "If":
+        body = helper.make_graph(inner, "side", [], [value("y f32 2")])
+        rows = [node("z = If(p)", then_branch=body, else_branch=body)]
+    elif op == "Loop":
+        body = helper.make_graph([node("on = Identity(go)"), *inner], "body",
+                                 [value("i i64"), value("go bool"), value("s f32 2")],
+                                 [value("on bool"), value("y f32 2")])
+        rows = [node("z = Loop(, p, x)", body=body)]
+    else:
+        return proto
+    out = model(rows, ["x f32 2", "p bool"], ["z f32 2"], functions=list(proto.functions))
+    out.opset_import.append(helper.make_opsetid("mine", 1))
+    return out
     with pytest.raises(InputError, match="more than 0 seconds"):
         import_model(doubling(29), limits=Limits(seconds=0))
     assert len(import_model(doubling(6)).graph.nodes) == 32

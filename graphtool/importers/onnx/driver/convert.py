@@ -28,7 +28,7 @@ from graphtool.importers.onnx.driver import boundary, dimensions, functions, rea
 from graphtool.importers.onnx.driver.context import REFUSED, Context, Frame, Session
 from graphtool.importers.onnx.driver.demands import DEMANDS, Call, check_demands
 from graphtool.importers.onnx.driver.inputs import Parts
-from graphtool.importers.onnx.driver.node_order import ordered, title
+from graphtool.importers.onnx.driver.node_order import graph_title, ordered, title
 from graphtool.importers.onnx.driver.operand_types import (
     check_operands,
     check_outputs,
@@ -70,6 +70,7 @@ class Importer(Session):
         """The module, or None if anything was refused."""
         graph = self.model.graph
         opsets = check_model(self.model)
+        self.limits.check_nodes(functions.expanded(self.model), graph_title(graph))
         frame = Frame(ChainMap(), opsets)
         for name, reason, place in functions.missing(self.model, opsets):
             self.refuse(name, reason, place)

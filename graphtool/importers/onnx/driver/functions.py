@@ -50,6 +50,34 @@ def all_reads(node: Any) -> list[str]:
     return reads(node)
 
 
+def expanded(model: Any) -> int:
+    """How many nodes the model has once its functions are expanded: of an If the larger branch, of
+    a loop one iteration. Each function is counted once, so that this takes no time.
+
+    Raises InputError GT1013 for functions nested too deep.
+    """
+    return _expanded(model.graph.node, table(model), {}, 0)
+
+
+def _expanded(nodes: Sequence[Any], local: Mapping[Key, Any], known: dict[Key, int],
+              depth: int) -> int:
+    total = len(nodes)
+    for n in nodes:
+        key = (n.domain, n.op_type, getattr(n, "overload", ""))
+        if key in local and key not in known:  # one that calls itself never gets known
+            _check_depth(depth, local[key], n)
+            known[key] = _expanded(local[key].node, local, known, depth + 1)
+        inner = [_expanded(g.node, local, known, depth) for g in subgraphs(n)]
+        total += known.get(key, 0) + (max(inner, default=0) if n.op_type == "If" else sum(inner))
+    return total
+
+
+def _check_depth(depth: int, body: Any, node: Any) -> None:
+    if depth >= _DEPTH:
+        raise InputError("GT1013", f"the function {body.name!r} calls itself, or functions are "
+                                   f"nested more than {_DEPTH} deep", where=title(node))
+
+
 # ---- what nothing implements -------------------------------------------------------------------
 
 def missing(model: Any, opsets: Mapping[str, int]) -> Iterator[tuple[str, str, str]]:
@@ -171,9 +199,7 @@ def expand(importer: Session, body: Any, node: Any, inputs: Sequence[Any],
     Omitted inputs are None, omitted attributes have the schema's defaults. Raises InputError GT1013
     for functions nested too deep, GT1014 for too many inputs.
     """
-    if frame.depth >= _DEPTH:
-        raise InputError("GT1013", f"the function {body.name!r} calls itself, or functions are "
-                                   f"nested more than {_DEPTH} deep", where=title(node))
+    _check_depth(frame.depth, body, node)
     if len(inputs) > len(body.input):
         raise InputError("GT1014", f"{body.name} takes {len(body.input)} inputs, {len(inputs)} "
                                    "given", where=title(node))
