@@ -113,6 +113,7 @@ def _nothing(ctx: Context) -> list[Any]:
 
 
 def each(x: Any, rank: int) -> tuple[int, ...]:
+    """A number for each dimension; 1 unless given."""
     return (1,) * rank if x is None else ints(x)
 
 
