@@ -34,7 +34,7 @@ def tried(samples: Sequence[Sample], count: int, seed: int = 0) -> Outcome:
 
 
 def test_mutants_of_kernels() -> None:
-    out = tried(kernels(), 60)
+    out = tried(kernels(), 120)
     assert out.findings == []
     assert out.statuses["clean"] > 3 and out.statuses["refused"] > 20
 

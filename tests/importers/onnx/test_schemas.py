@@ -10,6 +10,7 @@ import onnx
 import pytest
 
 import graphtool.importers.onnx  # noqa: F401  (fills the registry)
+from graphtool.importers.limits import Limits
 from graphtool.importers.onnx.driver.reader import attribute
 from graphtool.importers.onnx.driver.registry import Handler, find
 
@@ -51,5 +52,5 @@ def test_handlers_know_all_of_the_schema(schema: Any, opset: int) -> None:
     for a in schema.attributes.values():
         ours = default(handler, a.name)
         if a.default_value.type and ours is not None and (schema.name, a.name) not in SPELLINGS:
-            assert ours == pytest.approx(attribute(a.default_value, None), rel=1e-6) \
-                if isinstance(ours, float) else ours == attribute(a.default_value, None)
+            assert ours == pytest.approx(attribute(a.default_value, None, Limits()), rel=1e-6) \
+                if isinstance(ours, float) else ours == attribute(a.default_value, None, Limits())

@@ -52,7 +52,8 @@ static void GT_NAME(int t, int threads GT_PARAMS)
         block += some - 1, u += some - 1;
 #else
         /* together, the blocks of a panel prefetch the whole next panel */
-        const int64_t line = at * shorter + gt_min(at, longer), step = gt_ceil_div(GT_NR * 4, width);
+        const int64_t line = at * shorter + gt_min(at, longer);
+        const int64_t step = gt_ceil_div(GT_NR * 4, width);
         const char *ahead = (const char *)(GT_B(b)) + next * GT_PANEL
                             + (block - first) * GT_STEPS * step;
         if (at < longer)
