@@ -5,9 +5,10 @@
    GT_SUM       the type of a sum
    GT_DIVIDED   whether the depth is divided, where a group has several blocks
    NAME_tile(segments, b, line, panel, from, upto, ahead, step, sums GT_ARGS)
-                adds the steps `from` to `upto` of the depth to the sums of a block, which are new if
-                `from` is 0, and hands them out after the last step; `segments` is a literal. Each row
-                of the panel prefetches the line at `ahead`, which moves on by `step` bytes */
+                adds the steps `from` to `upto` of the depth to the sums of a block, which are new
+                if `from` is 0, and hands them out after the last step; `segments` is a literal.
+                Each row of the panel prefetches the line at `ahead`, which moves on by `step`
+                bytes */
 #define GT_GROUP 4 /* blocks of a group at most */
 #define GT_PART 8 /* steps of a part: 16 KB of a panel */
 

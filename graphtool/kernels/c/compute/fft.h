@@ -98,8 +98,8 @@ GT_FFT_STEP(5, GT_FFT_READ(0, a) GT_FFT_READ(1, b) GT_FFT_READ(2, c) GT_FFT_READ
             GT_FFT_TURNED(2, erb - frb, eib + fib) GT_FFT_TURNED(3, erb + frb, eib - fib)
             GT_FFT_TURNED(4, era + fra, eia - fia))
 
-/* All steps; returns where the results are: at `at`, or behind the 32·n elements there. The radix is
-   a matter of n too, so that the compiler leaves out the steps that a constant n cannot have. */
+/* All steps; returns where the results are: at `at`, or behind the 32·n elements there. The radix
+   is a matter of n too, so that the compiler leaves out the steps that a constant n cannot have. */
 GT_INLINE GT_T *GT_JOIN(GT_NAME, _steps)(GT_T *at, const GT_T *table, int64_t n)
 {
     const int64_t half = n * GT_FFT_LINES;
