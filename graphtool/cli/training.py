@@ -127,8 +127,9 @@ def grad(graph: options.Graph, loss: Loss, out: options.Out = None, wrt: options
     if note := training.gradient_note(module):
         terminal.note(f"note: {note}")
     sources.save(result, out, text)
+    found = sum(name.startswith("grad.") for name in result.output_names)
     terminal.note(f"{len(result.graph.nodes)} nodes, loss and "
-                  + (f"{len(names)} kinds of gradients" if optimizer is None
+                  + (f"{found} gradient{'s' * (found != 1)}" if optimizer is None
                      else f"{len(result.donations)} donated states")
                   + (f"; the backward pass computes {again} nodes of the forward pass again"
                      if (again := result.meta.get("recomputed")) else ""))
