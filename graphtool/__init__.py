@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from graphtool import onnx_backend, torch_backend
     from graphtool.api.by_hand import Graph
     from graphtool.api.compiling import build, emit_c, lower_model, train_model
     from graphtool.api.derivatives import grad, jvp, vmap
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
         UnsupportedError,
         UsageError,
     )
+    from graphtool.integrations import onnx_backend, torch_backend
     from graphtool.ir.graph import Module
     from graphtool.language.tokenizer import Tokenizer
     from graphtool.loops.program import Program
@@ -58,7 +58,7 @@ if not TYPE_CHECKING:  # a type checker sees the imports above, and knows of no 
         "api.quantising": ("quantise",),
         "errors": ("CompilerError", "GraphtoolError", "InputError", "InternalError",
                    "TypeMismatch", "UnsupportedError", "UsageError"),
-        "": ("onnx_backend", "torch_backend"),  # modules
+        "integrations": ("onnx_backend", "torch_backend"),
         "ir.graph": ("Module",),
         "language.tokenizer": ("Tokenizer",),
         "loops.program": ("Program",),
@@ -78,8 +78,8 @@ if not TYPE_CHECKING:  # a type checker sees the imports above, and knows of no 
         from importlib.util import find_spec
         if "IPython" in sys.modules and find_spec("msgspec"):  # a notebook, which shows results
             import_module("graphtool.api.display")
-        if name in _HOMES[""]:
-            return import_module(f"graphtool.{name}")
+        if name in _HOMES["integrations"]:
+            return import_module(f"graphtool.integrations.{name}")
         return getattr(import_module(f"graphtool.{_HOME[name]}"), name)
 
     def __dir__():

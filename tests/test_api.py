@@ -28,8 +28,7 @@ def test_the_names_are_those_of_all() -> None:
 def test_no_package_hides_a_function() -> None:
     """Importing `graphtool.x` makes x an attribute of graphtool: no function may be called so."""
     inside = {p.stem for p in (SAMPLES.parent / "graphtool").iterdir()}
-    modules = {"onnx_backend", "torch_backend"}  # names of modules, imported or asked for
-    assert inside & set(graphtool.__all__) == modules
+    assert not inside & set(graphtool.__all__)
 
 
 def test_the_package_itself_imports_nothing() -> None:
@@ -160,16 +159,6 @@ def test_no_function_is_left_out() -> None:
         "generate", "load_plugin", "onnx_backend", "torch_backend")}
     assert functions == set(CALLS)
     assert all(getattr(graphtool, n).__doc__ for n in graphtool.__all__)
-
-
-@pytest.mark.parametrize(("module", "name"), [("torch_backend", "variants"),
-                                              ("onnx_backend", "run_model")])
-def test_a_backend_is_a_module_and_an_attribute(module: str, name: str) -> None:
-    """`from graphtool.torch_backend import variants`, in a process that has not asked before."""
-    pytest.importorskip(module.partition("_")[0])
-    script = f"from graphtool.{module} import {name}; import graphtool as g; " \
-             f"assert g.{module}.{name} is {name} and g.{module}.__name__ == 'graphtool.{module}'"
-    subprocess.run([sys.executable, "-c", script], check=True)
 
 
 def test_what_is_printed_of_objects_is_short(work: dict[str, Any]) -> None:

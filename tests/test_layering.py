@@ -15,8 +15,7 @@ LAYERS = (  # a name may import its own layer and those before it
     ("ir", "loops"), ("ops",), ("interp",), ("analysis", "rewrite", "kernels"),
     ("passes", "transforms", "importers", "exporters"),
     ("lower",), ("emit",), ("native",), ("train", "tune", "report"), ("verify",),
-    ("api", "extend"), ("integrations",),
-    ("onnx_backend", "torch_backend"), ("cli",), ("__init__", "__main__"),
+    ("api", "extend"), ("integrations",), ("cli",), ("__init__", "__main__"),
 )
 LEVEL = {name: i for i, layer in enumerate(LAYERS) for name in layer}
 ONLY = {  # who alone may import a package
