@@ -41,43 +41,49 @@ from graphtool.ops.plans import NV
 from graphtool.symbolic import Dim, Symbol, bounds, product, symbol_of, symbols
 from graphtool.target import Target, tile_rows
 
-MACROS = (
-    *literals(KEYS="keys that are processed together if there are twice as many; 0: all"), *TILE,
-    *sizes(HEADS="independent attentions", S="queries", T="keys", D="length of queries and keys",
-           DV="length of values", LDQ="elements between the starts of adjacent queries",
-           LDK="of adjacent keys", LDV="of adjacent values"),
-    HALF, mark("BYTES", "keys and values are int8, each with a factor"),
-    Macro("KEY_STEP", "size", "elements between the factors of adjacent keys", None),
-    Macro("V_STEP", "size", "of adjacent values", None),
-    Macro("TOGETHER", "literal", "adjacent heads with the same keys and values, which a few "
-                                 "queries read once for all of them", 1),
+SIZES = sizes(HEADS="independent attentions", S="queries", T="keys",
+              D="length of queries and keys", DV="length of values",
+              LDQ="elements between the starts of adjacent queries", LDK="of adjacent keys",
+              LDV="of adjacent values")
+SCORES = (
     Macro("SCALE", "number", "the factor by which scores are multiplied"),
     Macro("SOFTCAP", "number", "c: a score becomes c·tanh(score / c); 0: scores are not changed"),
     *flags(CAUSAL="query s sees only keys 0…s", MASKED="a mask is added to the scores"),
     Macro("MASK_STEP", "literal", "elements between adjacent numbers of the mask, 0 or 1", None))
-POINTERS = (
-    Pointer("Q", "the queries of head b", ("b",)), Pointer("KEY", "its keys", ("b",)),
-    Pointer("V", "its values", ("b",)),
-    Pointer("KEY_SCALES", "the factors of its keys", ("b",), False),
-    Pointer("V_SCALES", "the factors of its values", ("b",), False),
-    Pointer("WORK", "memory of thread t for packed keys and values, and for scores", ("t",),
-            writes=True),
-    Pointer("MASK", "the mask that is added to the scores of query s", ("b", "s"), False))
+MACROS = (
+    *literals(KEYS="keys that are processed together if there are twice as many; 0: all"), *TILE,
+    *SIZES, HALF, mark("BYTES", "keys and values are int8, each with a factor"),
+    Macro("KEY_STEP", "size", "elements between the factors of adjacent keys", None),
+    Macro("V_STEP", "size", "of adjacent values", None),
+    Macro("TOGETHER", "literal", "adjacent heads with the same keys and values, which a few "
+                                 "queries read once for all of them", 1), *SCORES)
+OPERANDS = (Pointer("Q", "the queries of head b", ("b",)), Pointer("KEY", "its keys", ("b",)),
+            Pointer("V", "its values", ("b",)))
+MEMORY = (Pointer("WORK", "memory of thread t for packed keys and values, and for scores", ("t",),
+                  writes=True),
+          Pointer("MASK", "the mask that is added to the scores of query s", ("b", "s"), False))
+POINTERS = (*OPERANDS, Pointer("KEY_SCALES", "the factors of its keys", ("b",), False),
+            Pointer("V_SCALES", "the factors of its values", ("b",), False), *MEMORY)
 
 
 def meaning(t: Instance) -> None:
     """Attention of each head, as the C computes it."""
-    s, n, d, dv, ldq, ldk, ldv = t.sizes("S T D DV LDQ LDK LDV")
+    n = t.get("T")
     for b in range(t.get("HEADS")):
-        q, k, v = (t.array(name, shape, (step, 1), (b,))[None] for name, shape, step in (
-            ("Q", (s, d), ldq), ("KEY", (n, d), ldk), ("V", (n, dv), ldv)))
-        mask = np.stack([t.array("MASK", (n,), (t.get("MASK_STEP"),), (b, i))
-                         for i in range(s)])[None] if t.get("MASKED") and s else None
         factors = [t.array(f"{name}_SCALES", (n, 1), (t.get(f"{name}_STEP"), 1), (b,))[None]
                    for name in ("KEY", "V")] if t.get("BYTES") else [None, None]
-        y = o.attend(q, k, v, mask, *factors, causal=t.get("CAUSAL"), scale=t.get("SCALE"),
+        y = o.attend(*operands(t, b), *factors, causal=t.get("CAUSAL"), scale=t.get("SCALE"),
                      softcap=t.get("SOFTCAP"))
         t.rows(y[0], b)
+
+
+def operands(t: Instance, b: int) -> list[Any]:
+    """Queries, keys, values and mask (or None) of head b, each with one head."""
+    s, n, d, dv, ldq, ldk, ldv = t.sizes("S T D DV LDQ LDK LDV")
+    mask = np.stack([t.array("MASK", (n,), (t.get("MASK_STEP"),), (b, i))
+                     for i in range(s)])[None] if t.get("MASKED") and s else None
+    return [*(t.array(name, shape, (step, 1), (b,))[None] for name, shape, step in (
+        ("Q", (s, d), ldq), ("KEY", (n, d), ldk), ("V", (n, dv), ldv))), mask]
 
 
 def reach(t: Numbers) -> Iterator[Area | Rows]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.ir.graph import TensorType
@@ -31,9 +29,8 @@ from graphtool.ops.transformer import attention_scores, weighted_values
 from graphtool.symbolic import Dim, minimum
 from graphtool.target import Target
 
-LEFT_OUT = {"KEYS", "MR", "NV", "HALF", "BYTES", "KEY_STEP", "V_STEP", "TOGETHER"}
-MACROS = tuple(m for m in attend.MACROS if m.name not in LEFT_OUT)
-POINTERS = tuple(p for p in attend.POINTERS if not p.name.endswith("_SCALES"))
+MACROS = (*attend.SIZES, *attend.SCORES)
+POINTERS = (*attend.OPERANDS, *attend.MEMORY)
 TALL = 32  # sizes are rounded up to two segments of a tile, or to a step of its depth
 MOST = 1024  # keys whose scores are kept at a time
 
@@ -46,13 +43,8 @@ def room(t: Dim, d: Dim, v: Dim, nr: int) -> Dim:
 
 def meaning(t: Instance) -> None:
     """Attention of each head, of operands and weights in bfloat16."""
-    s, n, d, dv, ldq, ldk, ldv = t.sizes("S T D DV LDQ LDK LDV")
     for b in range(t.get("HEADS")):
-        q, k, v = (t.array(name, shape, (step, 1), (b,))[None] for name, shape, step in (
-            ("Q", (s, d), ldq), ("KEY", (n, d), ldk), ("V", (n, dv), ldv)))
-        mask = np.stack([t.array("MASK", (n,), (t.get("MASK_STEP"),), (b, i))
-                         for i in range(s)])[None] if t.get("MASKED") and s else None
-        y = OP(q, k, v, mask, causal=t.get("CAUSAL"), scale=t.get("SCALE"),
+        y = OP(*attend.operands(t, b), causal=t.get("CAUSAL"), scale=t.get("SCALE"),
                softcap=t.get("SOFTCAP"))
         t.rows(y[0], b)
 

@@ -36,7 +36,7 @@
 #include "operand.h"
 #include "scores.h"
 #include "tile.h"
-#include "template_begin.h"
+#include "attend_begin.h"
 #include "attend_pack.h"
 
 #ifndef GT_TOGETHER
@@ -49,9 +49,6 @@
 #endif
 
 #define GT_WIDE (gt_ceil_div(GT_T, GT_NR) * GT_NR + 16) /* from one row of scores to the next */
-
-/* Whether scores become weights without any change but a factor. */
-#define GT_PLAIN (!GT_MASKED && (GT_SOFTCAP) == 0.0f && (GT_SCALE) > 0.0f)
 
 /* The scores of row s from key `from` on, scaled, capped and masked, to weights; the sum of these.
    `highest` is the greatest score so far. It is updated here, unless scores are plain: then it
@@ -362,7 +359,6 @@ static void GT_NAME(int t, int threads GT_PARAMS)
     }
 }
 
-#undef GT_PLAIN
 #undef GT_FACTORS
 #undef GT_TOGETHER
 #undef GT_KEY_SCALES
@@ -371,21 +367,4 @@ static void GT_NAME(int t, int threads GT_PARAMS)
 #undef GT_V_STEP
 #undef GT_WIDE
 #undef GT_KEYS
-#undef GT_HEADS
-#undef GT_S
-#undef GT_T
-#undef GT_D
-#undef GT_DV
-#undef GT_Q
-#undef GT_KEY
-#undef GT_V
-#undef GT_LDQ
-#undef GT_LDK
-#undef GT_LDV
-#undef GT_SCALE
-#undef GT_SOFTCAP
-#undef GT_CAUSAL
-#undef GT_MASKED
-#undef GT_MASK
-#undef GT_MASK_STEP
-#include "template_end.h"
+#include "attend_end.h"

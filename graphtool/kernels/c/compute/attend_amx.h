@@ -29,15 +29,12 @@
 #include "amx.h"
 #include "scores.h"
 #include "square.h"
-#include "template_begin.h"
+#include "attend_begin.h"
 
 #define GT_NV 2
 #define GT_PADDED(n) (gt_ceil_div(n, 32) * 32)
 #define GT_MOST 1024 /* keys whose scores are kept at a time */
 #define GT_SOME gt_min(GT_PADDED(GT_T), GT_MOST)
-
-/* Whether scores become weights without any change but a factor. */
-#define GT_PLAIN (!GT_MASKED && (GT_SOFTCAP) == 0.0f && (GT_SCALE) > 0.0f)
 
 /* `count` rows of n numbers, ldx apart, as rows filled up with zeros to a multiple of 32, and
    further rows of zeros up to `rows`. */
@@ -287,22 +284,4 @@ static void GT_NAME(int t, int threads GT_PARAMS)
 #undef GT_PADDED
 #undef GT_MOST
 #undef GT_SOME
-#undef GT_PLAIN
-#undef GT_HEADS
-#undef GT_S
-#undef GT_T
-#undef GT_D
-#undef GT_DV
-#undef GT_Q
-#undef GT_KEY
-#undef GT_V
-#undef GT_LDQ
-#undef GT_LDK
-#undef GT_LDV
-#undef GT_SCALE
-#undef GT_SOFTCAP
-#undef GT_CAUSAL
-#undef GT_MASKED
-#undef GT_MASK
-#undef GT_MASK_STEP
-#include "template_end.h"
+#include "attend_end.h"

@@ -1,0 +1,20 @@
+/* Ends the code of a template of attention: undefines the macros that all of them have. */
+#undef GT_PLAIN
+#undef GT_HEADS
+#undef GT_S
+#undef GT_T
+#undef GT_D
+#undef GT_DV
+#undef GT_Q
+#undef GT_KEY
+#undef GT_V
+#undef GT_LDQ
+#undef GT_LDK
+#undef GT_LDV
+#undef GT_SCALE
+#undef GT_SOFTCAP
+#undef GT_CAUSAL
+#undef GT_MASKED
+#undef GT_MASK
+#undef GT_MASK_STEP
+#include "template_end.h"
