@@ -1,7 +1,7 @@
 """Models of timm that nothing was tuned on: drawn by seed among all that are small enough.
 
-`python -m benchmarks zoo -m drawn:2026:10 --name drawn` times ten of them. The rule: measure first,
-then look. Sizes are told without making the weights.
+`python -m benchmarks zoo -m drawn:2026:10 --name drawn` times ten of them. The rule is to measure
+first and look afterwards. The number of parameters is found without making them.
 """
 
 from __future__ import annotations

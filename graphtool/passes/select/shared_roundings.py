@@ -1,7 +1,7 @@
 """Large values that products read rounded to bfloat16: what else reads them reads the rounded ones.
 
-The value itself is then stored in half the bytes, once. Only where the precision is `fast`, which
-rounds operands of products anyway; a residual that goes past a block is rounded by it once a block.
+The value is then stored once, in half the bytes. This is done only in `fast`, which rounds the
+operands of products in any case. The residual of a network is rounded once in each block.
 """
 
 from __future__ import annotations
