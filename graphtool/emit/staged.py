@@ -1,9 +1,10 @@
-"""Splits an epilogue that reads or writes bytes into three loops: bytes to words, arithmetic on
-words, words to bytes.
+"""Splits an epilogue that reads or writes bytes, or writes bfloat16, into loops: bytes to words,
+arithmetic on words and floats, then words to bytes and floats to bfloat16.
 
 A float is clamped when its row is written back to bytes. In one loop a compiler takes as many
 elements at once as there are bytes in a vector, and needs four vectors for the words. In separate
-loops each loop fills its vectors.
+loops each loop fills its vectors, and rounds to bfloat16 by the instruction for it, if there is
+one.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ WIDEST = 256  # sums of a row of a tile at most: 16 vectors of 16
 
 @dataclass(frozen=True)
 class Row:
-    """Words that hold bytes of a buffer from index `start` on; floats are cast when stored."""
+    """Words that hold narrow elements of a buffer from index `start` on; floats are cast when
+    stored."""
 
     name: str
     buffer: str
@@ -49,16 +51,25 @@ class Stages:
     def load(self, e: Expr) -> Expr:
         """A load of bytes along the lane as a load from its row; any other expression unchanged."""
         match e:
-            case Load(buffer, index, dtype) if self.along(buffer, index):
+            case Load(buffer, index, dtype) if self.bytes_along(buffer, index):
                 row = self.row("row", self.reads, buffer, index)
                 return Load(row.name, symbol_of(self.lane), dtype)
             case _:
                 return e
 
-    def along(self, buffer: str, index: Dim) -> bool:
+    def bytes_along(self, buffer: str, index: Dim) -> bool:
         """Whether the loop reads or writes adjacent bytes of the buffer there."""
         kind = self.kinds.get(buffer)
-        if kind is None or not kind.is_integer or kind.bits != 8 or isinstance(index, int):
+        return kind is not None and kind.is_integer and kind.bits == 8 and self.along(index)
+
+    def rounds(self, buffer: str, index: Dim) -> bool:
+        """Whether the loop writes adjacent numbers of the buffer there that floats are cast to."""
+        return self.bytes_along(buffer, index) or (
+            self.kinds.get(buffer) is dtypes.bfloat16 and self.along(index))
+
+    def along(self, index: Dim) -> bool:
+        """Whether the index moves on by 1 with the lane."""
+        if isinstance(index, int):
             return False
         start = index - symbol_of(self.lane)
         return isinstance(start, int) or self.lane not in symbols(start)
@@ -79,22 +90,22 @@ class Stages:
     def stmt(self, s: Stmt) -> Stmt:
         """The statement on rows of words.
 
-        A store that casts f32 to bytes stores floats in its row; the cast is done when the row is
-        written back.
+        A store that casts f32 to bytes or bfloat16 stores floats in its row; the cast is done when
+        the row is written back.
         """
         match s:
             case Store(buffer, index, Apply("cast", (value,), _)) if (
-                    self.along(buffer, index) and value.dtype is dtypes.float32):
+                    self.rounds(buffer, index) and value.dtype is dtypes.float32):
                 row = self.row("out", self.writes, buffer, index, dtypes.float32)
                 return Store(row.name, symbol_of(self.lane), self.expr(value))
-            case Store(buffer, index, value) if self.along(buffer, index):
+            case Store(buffer, index, value) if self.bytes_along(buffer, index):
                 row = self.row("out", self.writes, buffer, index)
                 return Store(row.name, symbol_of(self.lane), self.expr(value))
         return map_values(s, self.expr)
 
 
 def staged(loop: Stmt, kinds: dict[str, DType]) -> Stages | None:
-    """The stages of a loop; None if it neither reads nor writes bytes."""
+    """The stages of a loop; None if it neither reads bytes nor writes what rows are cast to."""
     if not isinstance(loop, For) or loop.mode != "simd" or not all(
             isinstance(s, (Let, Store)) for s in loop.body):
         return None

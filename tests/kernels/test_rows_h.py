@@ -2,7 +2,9 @@
 
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
+import pytest
 
 from tests.kernels.harness import call, compile_c, guarded, width
 
@@ -20,6 +22,9 @@ SOURCE = """
     { (void)t, (void)threads; gt_row_cast_##kind(p, row, n); }
 EACH(u8, uint8_t)
 EACH(i8, int8_t)
+void cast_bf16(int t, int threads, uint16_t *p, const float *row, int64_t n);
+void cast_bf16(int t, int threads, uint16_t *p, const float *row, int64_t n)
+{ (void)t, (void)threads; gt_row_cast_bf16(p, row, n); }
 """
 EDGES = [np.nan, -np.nan, np.inf, -np.inf, 0.0, -0.0, 0.9, -0.9, 127.0, 127.9, 128.0, -128.0,
          -128.9, -129.0, 254.9, 255.0, 255.9, 256.0, 3e9, -3e9, 5e9, 1e30, -1e30, 1.5, -1.5]
@@ -44,3 +49,26 @@ def test_rows(tmp_path: Path, flags: list[str]) -> None:
             call(getattr(library, f"cast_{name}"), back, guarded(floats), n)
             want = np.clip(np.nan_to_num(floats[:n], nan=0.0, posinf=1e9, neginf=-1e9), low, high)
             np.testing.assert_array_equal(back, np.trunc(want).astype(kind))
+
+
+# numbers that rounding carries on, ties, the largest ones, subnormal ones and NaN of any bits
+BITS = [0x3f808000, 0x3f818000, 0x3f807fff, 0x3f808001, 0x7f7fffff, 0xff7fffff, 0x007fffff,
+        0x00000001, 0x80008000, 0x00018000, 0x7f800001, 0xffc00000, 0x7fffffff, 0x7f800000, 0]
+
+
+@pytest.mark.parametrize("march", ["x86-64", "x86-64-v3", "x86-64-v4", "native"])
+def test_floats_to_bfloat16(tmp_path: Path, march: str) -> None:
+    library = compile_c(SOURCE, tmp_path, [f"-march={march}"])
+    rng = np.random.default_rng(0)
+    for n in (1, 7, 15, 16, 17, 32, 33, 50, 96):
+        for special in (BITS, []):
+            row = rng.standard_normal(n).astype(np.float32)
+            some = np.resize(np.roll(np.array(special, np.uint32), -n), n)[:len(special)]
+            row.view(np.uint32)[:len(some)] = some
+            out = guarded(np.zeros(n, np.uint16))
+            call(library.cast_bf16, out, guarded(row), n)
+            with np.errstate(invalid="ignore", over="ignore"):
+                want = row.astype(ml_dtypes.bfloat16)
+            number = ~np.isnan(row)
+            np.testing.assert_array_equal(out[number], want.view(np.uint16)[number])
+            assert np.isnan(out.view(ml_dtypes.bfloat16)[~number].astype(np.float32)).all()
