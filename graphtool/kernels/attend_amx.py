@@ -14,7 +14,7 @@ from graphtool.kernels.attend import flops, most_keys, reads, seen_keys
 from graphtool.kernels.choice import rounding
 from graphtool.kernels.choice.alternatives import Alternative, Chosen, never
 from graphtool.kernels.choice.blocks import FINISH, SEGMENT
-from graphtool.kernels.choice.machine import ceil, longest
+from graphtool.kernels.choice.machine import ceil, fetched, longest
 from graphtool.kernels.choice.operands import narrowed
 from graphtool.kernels.choice.rules import Rules
 from graphtool.kernels.choice.sites import BFLOAT16, Attention
@@ -122,7 +122,8 @@ def plans(s: Attention, target: Target, rules: Rules) -> list[Plan]:
 
 
 def cost(s: Attention, _: Plan, t: Target) -> float:
-    """Expected microseconds. Keys and values are packed once for the heads that share them."""
+    """Expected microseconds. Keys and values are rounded and packed once for the heads that share
+    them."""
     seen, blocks = ceil(seen_keys(s), TALL), ceil(s.s, t.nr)
     deep, high = ceil(s.d, TALL), ceil(s.v, TALL)
     products = (seen * (deep * _STEP + FINISH) + high * (seen * _STEP + FINISH))
@@ -130,7 +131,10 @@ def cost(s: Attention, _: Plan, t: Target) -> float:
     handed = t.nr * TALL * (deep + 2 * high) / t.lanes * _MOVED
     packed = s.t * TALL * (deep + high) / t.lanes * _MOVED / s.shared
     heads = longest(s.heads * blocks, t.threads) / blocks
-    return heads * (blocks * (products + softmax + handed) + packed) / t.mhz
+    numbers = s.t * (s.d + s.v) / s.shared
+    rounded = 0.0 if s.stored == BFLOAT16 else numbers / t.lanes
+    far = fetched(t, (s.number + 4) * numbers, max(4 * numbers, t.l2))
+    return heads * (blocks * (products + softmax + handed) + packed + rounded) / t.mhz + heads * far
 
 
 def make(chosen: Chosen, q: Any, k: Any, v: Any, *mask: Any, **how: Any) -> Any:

@@ -10,8 +10,10 @@ from graphtool import ops as o
 from graphtool.ir.graph import Node, TensorType, Value
 from graphtool.ir.plan import Form, Parameter, Plan
 from graphtool.kernels import images
+from graphtool.kernels.choice import rounding
 from graphtool.kernels.choice.alternatives import Alternative, Chosen, if_zeros
 from graphtool.kernels.choice.machine import LATENCY, UNITS, ceil, fetched, longest, overlapped
+from graphtool.kernels.choice.operands import narrowed
 from graphtool.kernels.choice.rules import Rules
 from graphtool.kernels.choice.sites import BLOCK, Conv
 from graphtool.kernels.images import (
@@ -120,7 +122,8 @@ def _neighbours(node: Node) -> bool:
 
 DEPTHWISE = Form("depthwise", (
     Parameter("block", "vectors of channels in a sweep over the image", 1, least=1),
-    Parameter("high", "output rows of a register block", 1, least=1, most=2)))
+    Parameter("high", "output rows of a register block", 1, least=1, most=2),
+    Parameter("rounded", "1: the image and the filters are rounded to bfloat16", 0, most=1)))
 
 
 def _infer(x: TensorType, w: TensorType, *, strides: tuple[int, int],
@@ -158,6 +161,7 @@ OP = target_op("depthwise", _infer, _decompose, DEPTHWISE, _flops,
 # ---- plans and their costs ---------------------------------------------------------------------
 
 _LINE = 64  # bytes of a cache line
+WIDENED = 0.5  # cycles more for a load of 16-bit numbers, which become floats
 
 
 def plans(s: Conv, target: Target, rules: Rules) -> list[Plan]:
@@ -170,8 +174,10 @@ def plans(s: Conv, target: Target, rules: Rules) -> list[Plan]:
     every = ceil(s.c, target.lanes)
     tall = s.sh == s.sw == 1 and 2 * BLOCK + s.kw + 1 <= target.registers
     sweeps = [1, *((2,) if tall else ()), 4, *((every,) if every > 4 and s.kh <= 3 else ())]
-    return [DEPTHWISE.plan(block=b, high=high) for b in sweeps
-            if b == 1 or (b - 1) * target.lanes < s.c for high in ((2, 1) if tall else (1,))]
+    kinds = (0, 1) if rules.bf16 and target.bf16 and not s.half else (0,)
+    return [DEPTHWISE.plan(block=b, high=high, rounded=rounded) for rounded in kinds
+            for b in sweeps if b == 1 or (b - 1) * target.lanes < s.c
+            for high in ((2, 1) if tall else (1,))]
 
 
 def cost(s: Conv, c: Plan, t: Target) -> float:
@@ -180,29 +186,41 @@ def cost(s: Conv, c: Plan, t: Target) -> float:
     The limit is the latency of additions to the same sum, or loads from the cache: an input pixel
     is loaded once for each row of the window and of the block.
     """
-    vectors, high = c.get("block", 1), c.get("high", 1)
+    vectors, high, rounded = c.get("block", 1), c.get("high", 1), c.get("rounded", 0)
     columns = (BLOCK - 1) * s.sw + (s.kw - 1) * s.dw + 1
     blocks = longest(s.n * s.h, t.threads) * ceil(s.w, BLOCK) * ceil(s.c, t.lanes)
     sums = s.kh * s.kw * max(BLOCK * high / UNITS, LATENCY) / high
     loads = (s.kh * columns + s.kh * s.kw / high) / UNITS
     begun = 40 / high + 12 / min(vectors, 4)  # to begin a block of rows, and a pass over channels
-    return overlapped(t, blocks * (max(sums, loads) + begun), _swept(s, vectors, t))
+    if s.half or rounded:
+        sums += loads * WIDENED
+    work = blocks * (max(sums, loads) + begun)
+    own = overlapped(t, work, _swept(s, vectors, 2 if s.half or rounded else 4, t))
+    return max(own / 2, own + _rounding(s, t)) if rounded else own
 
 
-def _swept(s: Conv, vectors: int, t: Target) -> float:
-    """Microseconds to read the image, so many vectors of channels in one pass.
+def _rounding(s: Conv, t: Target) -> float:
+    """Microseconds that the kernel before takes to round the image, less those that it saves as it
+    writes half of the bytes."""
+    image = s.n * s.h * s.sh * s.w * s.sw * s.c
+    return image / t.lanes / t.threads / t.mhz - fetched(t, image * 2 / t.threads, image * 4)
 
-    Vectors that are less than a cache line fetch the line again. Rows that adjacent windows share
-    come from the first cache if a band of the pass's channels fits there, and from the second one
-    if a pass takes all channels.
+
+def _swept(s: Conv, vectors: int, width: int, t: Target) -> float:
+    """Microseconds to read the image, so many vectors of channels of `width` bytes in one pass.
+
+    Vectors that are less than a cache line fetch the line again, and lines that lie apart come more
+    slowly from the far caches. Rows that adjacent windows share come from the first cache if a
+    band of the pass's channels fits there, and from the second one if a pass takes all channels.
     """
-    image = s.n * s.h * s.sh * s.w * s.sw * s.c * 4 / t.threads
+    image = s.n * s.h * s.sh * s.w * s.sw * s.c * width / t.threads
     if vectors > 1 and vectors * t.lanes >= s.c:
         return max(fetched(t, image, image), fetched(t, image * s.kh / s.sh, t.l2 / 2))
-    piece = vectors * t.lanes * 4
+    piece = vectors * t.lanes * width
     lines = max(1.0, _LINE / piece) if vectors * t.lanes < s.c else 1.0
     band = s.kh * s.w * s.sw * piece
-    return fetched(t, image * lines * (1 if band <= 0.75 * t.l1 else 1.5), image)
+    again, apart = 1 if band <= 0.75 * t.l1 else 1.5, 1 if image <= t.l2 else 1.5
+    return fetched(t, image * lines * again * apart, image)
 
 
 def make(chosen: Chosen, x: Any, w: Any, *, strides: Any, dilation: Any, groups: int) -> Any:
@@ -210,6 +228,8 @@ def make(chosen: Chosen, x: Any, w: Any, *, strides: Any, dilation: Any, groups:
     pixels are taken as one."""
     out, _, kh, kw = w.shape
     flat = o.transpose(o.reshape(w, shape=(out, kh, kw)), perm=(1, 2, 0))
+    if chosen.plan.get("rounded", 0):
+        x, flat = narrowed(x), narrowed(flat)
     width = x.shape[2] - (kw - 1) * dilation[1]
     count = neighbours(width, out, chosen.target.lanes) if (
         strides[1] == 1 and isinstance(width, int) and chosen.site.constant) else 1
@@ -237,7 +257,8 @@ def _repeated(w: Any, count: int) -> Any:
 
 
 SERVES = (Alternative(Conv, DEPTHWISE, plans, cost, make,
-                      takes=lambda s: s.depthwise and not s.integer, assumes=if_zeros),)
+                      takes=lambda s: s.depthwise and not s.integer, assumes=if_zeros,
+              error=lambda s, p: rounding.bf16(s.kh * s.kw) if p.get("rounded", 0) else 0.0),)
 
 register(Record(
     Contract("depthwise", "a convolution with one filter for each channel", MACROS, POINTERS,

@@ -58,8 +58,10 @@ def test_a_kernel_keeps_the_places_or_says_that_it_does_not(name: str, march: st
             assert said.assumes == "nothing" or march == "native"
             assert rules is not SAFE or said.assumes == "nothing"
             assert found == [] or said.assumes == "finite"
+        elif march == "native":  # another kernel can be the fastest here
+            assert found == [] or said.assumes == "finite"
         else:  # declared, and not for nothing
-            assert said.assumes == "finite" and (found or march == "native")
+            assert said.assumes == "finite" and found
 
 
 @pytest.mark.parametrize("path", TEXTS, ids=lambda p: f"{p.parent.name}/{p.stem}")

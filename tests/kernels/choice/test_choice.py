@@ -96,6 +96,17 @@ def test_costs_rank_as_measured(s: Site, threads: int, kernel: str) -> None:
     assert str(chosen_plan(choose(s, replace(V4, threads=threads), Rules()))).startswith(kernel)
 
 
+@pytest.mark.parametrize(("s", "precision", "rounded"), [
+    (Conv(1, 56, 56, 96, 96, 3, 3, 2, 2, groups=96), "fast", 1),  # its image passes the caches
+    (Conv(1, 56, 56, 96, 96, 3, 3, 2, 2, groups=96), "default", 0),
+    (Conv(1, 14, 14, 384, 384, 3, 3, groups=384), "fast", 0)], ids=str)
+def test_large_images_are_rounded_in_fast(s: Conv, precision: str, rounded: int) -> None:
+    target = replace(TABLE["sapphirerapids"], threads=1)
+    made = choose(s, target, rules_of(precision))
+    assert chosen_plan(made).get("rounded", 0) == rounded
+    assert (added_error(made) > 0) == (rounded == 1)
+
+
 @pytest.mark.parametrize("target", TABLE.values(), ids=TABLE)
 @pytest.mark.parametrize("s", SITES, ids=str)
 def test_every_candidate_has_a_cost(s: Site, target: Target) -> None:

@@ -28,6 +28,18 @@ typedef uint16_t gt_vh __attribute__((vector_size(GT_LANES * 2), may_alias));
 typedef uint16_t gt_vhu __attribute__((vector_size(GT_LANES * 2), may_alias, aligned(2)));
 typedef uint32_t gt_vw __attribute__((vector_size(GT_LANES * 4), may_alias));
 
+/* Numbers of 16 bits as words; compilers split what __builtin_convertvector has to do. */
+GT_INLINE gt_vw gt_words(gt_vh h)
+{
+#if GT_LANES == 16 && defined __AVX512F__
+    return (gt_vw)_mm512_cvtepu16_epi32((__m256i)h);
+#elif GT_LANES == 8 && defined __AVX2__
+    return (gt_vw)_mm256_cvtepu16_epi32((__m128i)h);
+#else
+    return __builtin_convertvector(h, gt_vw);
+#endif
+}
+
 /* A vector of numbers as floats. */
 GT_INLINE gt_vf gt_widened(const int type, gt_vh h)
 {
@@ -38,7 +50,7 @@ GT_INLINE gt_vf gt_widened(const int type, gt_vh h)
 #elif GT_LANES == 4 && defined __aarch64__
     if (type == GT_FLOAT16) return (gt_vf)vcvt_f32_f16(vreinterpret_f16_u16((uint16x4_t)h));
 #endif
-    const gt_vw bits = __builtin_convertvector(h, gt_vw);
+    const gt_vw bits = gt_words(h);
     if (type == GT_BFLOAT16) return (gt_vf)(bits << 16);
     /* as gt_f16_to_f32 does it */
     const gt_vw magnitude = (bits & 0x7fff) << 13;
