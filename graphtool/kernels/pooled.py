@@ -30,8 +30,10 @@ from graphtool.kernels.images import (
 )
 from graphtool.kernels.record import Record, register, target_op
 from graphtool.kernels.site import Lowered, Site
+from graphtool.kernels.tiles import HALF, half_macros, number, summed, sums
 from graphtool.loops.contract import Contract, literals, sizes
 from graphtool.loops.instance import Instance
+from graphtool.loops.ir import MacroValue
 from graphtool.loops.reach import Area, Numbers, Rows
 from graphtool.ops.common import need
 from graphtool.ops.costs import per_tap
@@ -39,7 +41,7 @@ from graphtool.symbolic import product
 from graphtool.target import Target
 
 KINDS = ("sum", "max", "min")
-MACROS = (*literals(KIND=f"the place in {', '.join(KINDS)}", BW="pixels of a row at a time"),
+MACROS = (HALF, *literals(KIND=f"the place in {', '.join(KINDS)}", BW="pixels of a row at a time"),
           *OUTPUT, *STRIDES, *sizes(C="channels"), *WINDOW)
 
 
@@ -56,14 +58,15 @@ def reach(t: Numbers) -> Iterator[Area | Rows]:
     fits_block(t)
     t.need(0 <= t.get("KIND") < len(KINDS), f"a KIND from 0 to {len(KINDS) - 1}")
     yield Rows((n, oh, ow, c))
-    yield image_area(t, c)
+    yield image_area(t, c, number(t))
 
 
 def lower(site: Site) -> Lowered:
     """Neighbouring windows share the columns that both contain."""
     a, out = site.node.attrs, site.out.type.shape
-    macros = {"KIND": KINDS.index(a["kind"]), "BW": BLOCK, **image(site), "C": out[3],
-              **window(a["window"], a)}
+    macros: dict[str, MacroValue] = {
+        **half_macros(site.view(0).dtype), "KIND": KINDS.index(a["kind"]), "BW": BLOCK,
+        **image(site), "C": out[3], **window(a["window"], a)}
     return over_pixels(site, "pooled", macros, product(out) * product(a["window"]))
 
 
@@ -76,17 +79,18 @@ def _infer(x: TensorType, *, kind: str, window: tuple[int, int], strides: tuple[
            dilation: tuple[int, int] = (1, 1), plan: Plan | None = None) -> TensorType:
     need(x.rank == 4 and kind in ("sum", "max", "min"),
          f"{kind!r} over windows of this size is not defined on {x}")
-    return TensorType(x.dtype, (x.shape[0], *space(x, window, strides, dilation), x.shape[3]))
+    return TensorType(sums(x.dtype), (x.shape[0], *space(x, window, strides, dilation), x.shape[3]))
 
 
 def _decompose(x: Any, *, kind: str, window: Any, strides: Any, dilation: Any,
                plan: Plan | None = None) -> Any:
-    return o.reduce_window(x, kind=kind, window=(1, *window, 1), strides=(1, *strides, 1),
+    return o.reduce_window(*summed(x), kind=kind, window=(1, *window, 1), strides=(1, *strides, 1),
                            window_dilation=(1, *dilation, 1))
 
 
 OP = target_op("pooled", _infer, _decompose, POOLED, per_tap,
-               "each window of an image reduced by `kind`, channels last; x includes its padding",
+               "each window of an image reduced by `kind`, channels last; x includes its padding; "
+               "16 bits become float32",
                traits=Trait.NONE)
 
 

@@ -25,7 +25,9 @@
 
    Names in GT_PARAMS must hold a digit or an underscore (buf1, d_B): the template's own do not.
    Shares need no barrier among themselves. Output rows fall into segments of equal size; where they
-   do not fill the last one, it begins earlier, with pixels that were handed out before. */
+   do not fill the last one, it begins earlier, with pixels that were handed out before. Where this
+   gives fewer segments, all rows of an image are one, with the pixels that lie between them in the
+   input, whose sums nobody gets. */
 #include "amx.h"
 #include "template_begin.h"
 
@@ -39,9 +41,16 @@
 #define GT_N (GT_O)
 #define GT_MR 2
 #define GT_MOST 1024
-#define GT_PARTS gt_ceil_div(GT_OW, GT_SEGMENT) /* segments of an output row */
-#define GT_ROWS gt_ceil_div(GT_OW, GT_PARTS) /* pixels of a segment */
-#define GT_LINES ((GT_BATCH) * (GT_OH) * GT_PARTS)
+#define GT_BESIDE ((GT_SH) * (GT_XH) / ((GT_SW) * (GT_XW))) /* pixels from one row to the next */
+#define GT_PIXELS (((GT_OH)-1) * GT_BESIDE + (GT_OW)) /* pixels of all rows as one */
+#define GT_JOINED                                                                                 \
+    ((GT_SH) * (GT_XH) % ((GT_SW) * (GT_XW)) == 0                                                 \
+     && gt_ceil_div(GT_PIXELS, GT_SEGMENT) < (GT_OH)*gt_ceil_div(GT_OW, GT_SEGMENT))
+#define GT_HIGH (GT_JOINED ? 1 : (GT_OH))
+#define GT_LONG (GT_JOINED ? GT_PIXELS : (GT_OW))
+#define GT_PARTS gt_ceil_div(GT_LONG, GT_SEGMENT) /* segments of a row */
+#define GT_ROWS gt_ceil_div(GT_LONG, GT_PARTS) /* pixels of a segment */
+#define GT_LINES ((GT_BATCH)*GT_HIGH * GT_PARTS)
 #define GT_HELD (GT_ROWS * (GT_SH) * (GT_SW) * (GT_XW) * GT_SIZE)
 #define GT_RESIDENT (1024 * 1024)
 #define GT_TAPS ((GT_KH) * (GT_RUNS) * (GT_RUN) * GT_SIZE) /* bytes that an output reads */
@@ -77,8 +86,8 @@ GT_INLINE GT_JOIN(GT_NAME, _segment) GT_JOIN(GT_NAME, _at)(int64_t line GT_PARAM
 {
     GT_JOIN(GT_NAME, _segment) s;
     const int64_t row = line / GT_PARTS, ow = line % GT_PARTS * GT_ROWS;
-    s.n = row / gt_max(1, GT_OH), s.oh = row % gt_max(1, GT_OH);
-    s.ow = gt_min(ow, (GT_OW) - GT_ROWS), s.again = ow - s.ow;
+    s.n = row / gt_max(1, GT_HIGH), s.oh = row % gt_max(1, GT_HIGH);
+    s.ow = gt_min(ow, GT_LONG - GT_ROWS), s.again = ow - s.ow;
     s.x = (const char *)(GT_X + s.n * (GT_XN) + s.oh * (GT_SH) * (GT_XH)
                          + s.ow * (GT_SW) * (GT_XW));
     return s;
@@ -88,6 +97,18 @@ GT_INLINE void GT_JOIN(GT_NAME, _hand)(const GT_SUM *sums, GT_JOIN(GT_NAME, _seg
                                        int64_t panel GT_PARAMS)
 {
     const int64_t o = panel * GT_NR;
+    if (GT_JOINED) {
+        for (int64_t at = s.ow + s.again; at < s.ow + GT_ROWS; at++) {
+            const int64_t ow = at % GT_BESIDE;
+            const GT_SUM *own = sums + (at - s.ow) * GT_NR;
+            if (ow >= (GT_OW)) continue;
+            if ((GT_O) % GT_NR != 0 && o + GT_NR > (GT_O))
+                GT_JOIN(GT_NAME, _tail)(own, 1, s.n, at / GT_BESIDE, ow, o GT_ARGS);
+            else
+                GT_EPILOGUE(own, s.n, at / GT_BESIDE, ow, o, GT_NR GT_ARGS);
+        }
+        return;
+    }
     sums += s.again * GT_NR;
     if ((GT_O) % GT_NR != 0 && o + GT_NR > (GT_O)) {
         GT_JOIN(GT_NAME, _tail)(sums, GT_ROWS - s.again, s.n, s.oh, s.ow + s.again, o GT_ARGS);
@@ -164,6 +185,11 @@ GT_INLINE void GT_JOIN(GT_NAME, _tile)(const int segments, int64_t b, int64_t li
 
 #include "amx_loop.h"
 #undef GT_SIZE
+#undef GT_BESIDE
+#undef GT_PIXELS
+#undef GT_JOINED
+#undef GT_HIGH
+#undef GT_LONG
 #undef GT_PARTS
 #undef GT_QUADS
 #undef GT_TAPS

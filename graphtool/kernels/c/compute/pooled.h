@@ -9,7 +9,9 @@
    GT_BATCH GT_OH GT_OW GT_C            images, output rows, output columns, channels
    GT_KH GT_KW GT_SH GT_SW GT_DH GT_DW  window (KW a constant), strides, dilations
    GT_X           const float *, the input, its padding included
-   GT_XN GT_XH GT_XW  strides of the input in floats: image, row, pixel; channels are adjacent
+   GT_XN GT_XH GT_XW  strides of the input in elements: image, row, pixel; channels are adjacent
+   GT_HALF        if defined, the input holds numbers of 16 bits in uint16_t, and this is their
+                  type, as half.h calls it
    GT_PARAMS      more parameters, with a leading comma (default none); GT_ARGS hands them on
    GT_EPILOGUE    static inline void f(const float *restrict acc, int64_t n, int64_t oh, int64_t ow,
                   int64_t c, int64_t count GT_PARAMS): takes `count` channels of one pixel from c
@@ -53,6 +55,7 @@ GT_INLINE gt_vf gt_pool_join(const int kind, gt_vf a, gt_vf b)
 #endif
 
 #include "template_begin.h"
+#include "operand.h"
 
 #define GT_SUM float
 #define GT_BH 1
@@ -62,16 +65,16 @@ GT_INLINE void GT_JOIN(GT_NAME, _block)(const int height, const int width, int64
                                         int64_t ow, int64_t c, float *tile GT_PARAMS)
 {
     const int narrow = (GT_C) < GT_LANES;
-    const float *x = GT_X + n * (GT_XN) + oh * (GT_SH) * (GT_XH) + ow * (GT_SW) * (GT_XW) + c;
+    const GT_NUMBER *x = GT_X + n * (GT_XN) + oh * (GT_SH) * (GT_XH) + ow * (GT_SW) * (GT_XW) + c;
     gt_vf acc[GT_BW];
     const int columns = (width - 1) * (GT_SW) + ((GT_KW)-1) * (GT_DW) + 1;
     GT_UNROLL for (int j = 0; j < columns; j++)
     {
-        const float *p = x + (int64_t)j * (GT_XW);
-        gt_vf v = narrow ? gt_load_first(p, GT_C) : gt_load(p);
+        const GT_NUMBER *p = x + (int64_t)j * (GT_XW);
+        gt_vf v = narrow ? GT_READ_FIRST(p, GT_C) : GT_READ(p);
         for (int r = 1; r < (GT_KH); r++) {
             p += (GT_DH) * (GT_XH);
-            v = gt_pool_join(GT_KIND, v, narrow ? gt_load_first(p, GT_C) : gt_load(p));
+            v = gt_pool_join(GT_KIND, v, narrow ? GT_READ_FIRST(p, GT_C) : GT_READ(p));
         }
         GT_UNROLL for (int i = 0; i < width; i++)
         {
