@@ -17,16 +17,17 @@ PART = 4  # what takes a smaller part of a value is converted after that, not be
 def narrowed(x: Any, joins: int = 1) -> Any:
     """x in bfloat16. What only moves elements moves those that are converted, so that the kernels
     that compute them can do so: of a padded image, the image inside is converted, and the parts of
-    a value that joins them, but not the parts of parts."""
+    a value that joins them, but of joined channels not the parts of parts."""
+    node = x.builder.made.get(x.value)
     if x.dtype is dtypes.bfloat16:
         return x
-    node = x.builder.made.get(x.value)
-    if node is not None and node.inputs and (
-            node.op is o.pad or (node.op is o.concat and joins) or _moves_most(node)):
-        parts = [v for v in node.inputs if isinstance(v, Value)]
-        if len(parts) == len(node.inputs):
-            left = joins - (node.op is o.concat)
-            return node.op(*(narrowed(Tracer(v, x.builder), left) for v in parts), **node.attrs)
+    if node is None or not node.inputs or not all(isinstance(v, Value) for v in node.inputs):
+        return o.cast(x, dtype=dtypes.bfloat16)
+    channels = node.op is o.concat and node.attrs["axis"] == x.ndim - 1
+    moves = node.op is o.pad or _moves_most(node)
+    if moves or (joins if channels else node.op is o.concat):
+        return node.op(*(narrowed(Tracer(v, x.builder), joins - channels) for v in node.inputs),
+                       **node.attrs)
     return o.cast(x, dtype=dtypes.bfloat16)
 
 

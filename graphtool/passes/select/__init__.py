@@ -16,6 +16,7 @@ from graphtool.choice import Choice
 from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Graph, Node, Operand, Value
 from graphtool.ir.op import Op
+from graphtool.ir.prune import prune
 from graphtool.ir.trace import Builder, Tracer, rebuild
 from graphtool.kernels.choice.rules import Activations, Rules
 from graphtool.kernels.record import serving
@@ -24,12 +25,14 @@ from graphtool.passes.select import integer_convolution, integer_product
 from graphtool.passes.select.attention import attention
 from graphtool.passes.select.channel_gates import gates
 from graphtool.passes.select.convolution import conv
+from graphtool.passes.select.elementwise_in_phases import in_phases
 from graphtool.passes.select.goal import Goal, in_type
 from graphtool.passes.select.long_sums import long_sum
 from graphtool.passes.select.packed_product import packed
 from graphtool.passes.select.pooling import window
 from graphtool.passes.select.product import matmul
 from graphtool.passes.select.recurrence import recurrence, recurrence_grad
+from graphtool.passes.select.rounded_windows import rounded_windows
 from graphtool.passes.select.row_means import row_sums
 from graphtool.passes.select.shared_roundings import shared_roundings
 from graphtool.passes.select.trailing_elementwise import follow
@@ -99,14 +102,16 @@ def select(graph: Graph, *, target: Target | None = None, rules: Rules | None = 
     def rewrite(node: Node, inputs: tuple[Operand, ...], b: Builder) -> Sequence[Any] | None:
         operands = [Tracer(x, b) if isinstance(x, Value) else x for x in inputs]
         if Trait.ELEMENTWISE in node.op.traits:
-            wide = follow(node, inputs, b)
-            return None if wide is None else (wide,)
+            moved = follow(node, inputs, b)
+            if moved is None:
+                moved = in_phases(node, inputs, b)
+            return None if moved is None else (moved,)
         return SELECTORS.get(node.op, _by_op)(goal, node, operands)
     # decompose before, so that the contents of composites are seen, and after, because attention
     # without a kernel becomes ops such as softmax
     chosen = rebuild(decompose(graph), rewrite)
     chosen = decompose(chosen if goal.rules.in_order else gates(goal, chosen))
-    chosen = shared_roundings(goal, chosen)
+    chosen = rounded_windows(goal, prune(shared_roundings(goal, chosen)))
     if choices is not None:
         choices |= goal.choices
     return chosen

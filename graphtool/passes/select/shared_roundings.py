@@ -22,7 +22,7 @@ PART = 4  # of the second-level cache: from this size on a value is worth it
 
 def shared_roundings(goal: Goal, graph: Graph) -> Graph:
     """The graph in which elementwise ops read large values as products do."""
-    large = {n.inputs[0] for n in graph.nodes if _rounds(n) and _bytes(n) > goal.target.l2 / PART}
+    large = {n.inputs[0] for n in graph.nodes if rounds(n) and _bytes(n) > goal.target.l2 / PART}
     kept = large.difference(graph.outputs, graph.inputs)
     if not goal.rules.bf16 or not kept:
         return graph
@@ -37,7 +37,7 @@ def shared_roundings(goal: Goal, graph: Graph) -> Graph:
     def rewrite(node: Node, inputs: tuple[Operand, ...], b: Builder) -> Sequence[Any] | None:
         if not kept.intersection(v for v in node.inputs if isinstance(v, Value)):
             return None
-        if _rounds(node):
+        if rounds(node):
             return (once(node.inputs[0], inputs[0], b),)
         if Trait.ELEMENTWISE not in node.op.traits:
             return None
@@ -48,7 +48,8 @@ def shared_roundings(goal: Goal, graph: Graph) -> Graph:
     return rebuild(graph, rewrite)
 
 
-def _rounds(node: Node) -> bool:
+def rounds(node: Node) -> bool:
+    """Whether the node rounds float32 to bfloat16."""
     x = node.inputs[0] if node.inputs else None
     return (node.op is o.cast and node.attrs["dtype"] is dtypes.bfloat16
             and isinstance(x, Value) and x.type.dtype is dtypes.float32)
