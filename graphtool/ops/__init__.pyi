@@ -1404,7 +1404,8 @@ class _pooled(Op):
         dilation: tuple[int, int] = ...,
         plan: Plan | None = ...,
     ) -> Any:
-        """each window of an image reduced by `kind`, channels last; x includes its padding"""
+        """each window of an image reduced by `kind`, channels last; x includes its padding; 16 bits
+        become float32"""
 
 pooled: _pooled
 

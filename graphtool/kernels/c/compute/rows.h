@@ -121,7 +121,7 @@ GT_ROWS_CAST(u8, uint8_t)
 GT_ROWS_CAST(i8, int8_t)
 
 /* Floats to the nearest bfloat16, as gt_f32_to_bf16 does it. */
-GT_INLINE void gt_row_each_bf16(uint16_t *p, const float *row, int64_t count)
+GT_INLINE void gt_row_cast_each_bf16(uint16_t *p, const float *row, int64_t count)
 {
     GT_SIMD
     for (int64_t i = 0; i < count; i++) p[i] = gt_f32_to_bf16(row[i]);
@@ -129,9 +129,9 @@ GT_INLINE void gt_row_each_bf16(uint16_t *p, const float *row, int64_t count)
 
 #if defined GT_ROWS_MASKED && defined __AVX512BF16__ && defined __AVX512DQ__
 #define GT_ROWS_TINY(x) _mm512_fpclass_ps_mask(x, 0x20) /* subnormal: the instruction makes it 0 */
-GT_NOINLINE void gt_row_tiny_bf16(uint16_t *p, const float *row, int64_t count)
+GT_NOINLINE void gt_row_cast_tiny_bf16(uint16_t *p, const float *row, int64_t count)
 {
-    gt_row_each_bf16(p, row, count);
+    gt_row_cast_each_bf16(p, row, count);
 }
 
 GT_INLINE void gt_row_cast_bf16(uint16_t *p, const float *row, int64_t count)
@@ -140,7 +140,7 @@ GT_INLINE void gt_row_cast_bf16(uint16_t *p, const float *row, int64_t count)
     for (; i + 32 <= count; i += 32) {
         const __m512 low = _mm512_loadu_ps(row + i), high = _mm512_loadu_ps(row + i + 16);
         if (__builtin_expect(GT_ROWS_TINY(low) | GT_ROWS_TINY(high), 0))
-            gt_row_tiny_bf16(p + i, row + i, 32);
+            gt_row_cast_tiny_bf16(p + i, row + i, 32);
         else
             _mm512_storeu_si512(p + i, (__m512i)_mm512_cvtne2ps_pbh(high, low));
     }
@@ -149,7 +149,7 @@ GT_INLINE void gt_row_cast_bf16(uint16_t *p, const float *row, int64_t count)
         const __mmask16 there = GT_ROWS_FIRST(some);
         const __m512 x = _mm512_maskz_loadu_ps(there, row + i);
         if (__builtin_expect(GT_ROWS_TINY(x), 0))
-            gt_row_tiny_bf16(p + i, row + i, some);
+            gt_row_cast_tiny_bf16(p + i, row + i, some);
         else
             _mm256_mask_storeu_epi16(p + i, there, (__m256i)_mm512_cvtneps_pbh(x));
     }
@@ -158,7 +158,7 @@ GT_INLINE void gt_row_cast_bf16(uint16_t *p, const float *row, int64_t count)
 #else
 GT_INLINE void gt_row_cast_bf16(uint16_t *p, const float *row, int64_t count)
 {
-    gt_row_each_bf16(p, row, count);
+    gt_row_cast_each_bf16(p, row, count);
 }
 #endif
 
