@@ -15,7 +15,7 @@ import numpy as np
 import graphtool
 from benchmarks import tables, work
 from benchmarks.hlo_peers import Guarded
-from graphtool import interp, passes
+from graphtool import interp
 from graphtool.analysis import made_up
 from graphtool.exporters.stablehlo import stablehlo_of
 from graphtool.importers.stablehlo import import_text
@@ -23,7 +23,6 @@ from graphtool.ir.graph import Module
 from graphtool.report.diff import diff
 
 HEAD = ("model", "nodes", "kB", "read back", "xla", "iree")
-_TIDY = "simplify,fold,cse,dce"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,11 +44,6 @@ def main(options: argparse.Namespace) -> int:
     return sum(r[3] != "the same" for r in rows)
 
 
-def same(module: Module, again: Module) -> bool:
-    """Whether two graphs are equal after passes that leave nothing to chance."""
-    return diff(passes.run(module, _TIDY), passes.run(again, _TIDY)).equal
-
-
 def row(name: str, make: Callable[[], Module]) -> list[str]:
     """A row: XLA's and IREE's largest relative differences from the evaluator."""
     module = make()
@@ -58,7 +52,7 @@ def row(name: str, make: Callable[[], Module]) -> list[str]:
               for n, x in made_up.random_inputs(module, 0, {}).items()}
     want = list(interp.run(module, inputs).values())
     cells = [name, str(len(module.graph.nodes)), f"{len(text) // 1000:,}",
-           "the same" if same(module, import_text(text)) else "differs"]
+           "the same" if diff(module, import_text(text)).equal else "differs"]
     for peer in ("xla", "iree"):
         try:
             got = Guarded(peer)(text, list(inputs.values()), 240)

@@ -26,7 +26,7 @@ from graphtool.ir.graph import (
     TensorType,
     Value,
 )
-from graphtool.ir.op import Op, complete_attrs, named
+from graphtool.ir.op import Op, as_float, complete_attrs, named
 from graphtool.ir.plan import Plan
 from graphtool.ir.records import GraphFile, GroupRow, InputRow, NodeRow, ParamRow
 from graphtool.ir.requires import satisfied
@@ -62,13 +62,17 @@ def module_of(file: GraphFile, store: Mapping[str, Weight], where: str,
         return reader.module()
 
 
-def attributes(op: Op, raw: Mapping[str, Any], where: str = "") -> dict[str, Any]:
-    """The attributes of an op from JSON values, without regions and open sizes.
+def attributes(op: Op, raw: Mapping[str, Any], sizes: Mapping[str, Dim], where: str = ""
+               ) -> dict[str, Any]:
+    """The attributes of an op from JSON values, without regions; `sizes` has the open sizes by
+    name.
 
     Raises InputError GT0350 for a value that does not fit.
     """
     empty = GraphFile("", 0, "", {}, "", {}, [], [], [], [])
-    return _Reader(empty, {}, where, None).attrs(op, raw)
+    reader = _Reader(empty, {}, where, None)
+    reader.table = dict(sizes)
+    return reader.attrs(op, raw)
 
 
 class _Reader:
@@ -261,7 +265,7 @@ class _Reader:
         if annotation is Poly:
             return parse_dim(x, self.table)
         if annotation is float:
-            return float(x)
+            return as_float(x) if isinstance(x, int) else float(x)
         if annotation is Any or (isinstance(annotation, type) and isinstance(x, annotation)):
             return x
         raise TypeError(annotation)

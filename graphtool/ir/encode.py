@@ -174,9 +174,9 @@ class _Writer:
 
 
 def plain_attrs(node: Node) -> dict[str, Any] | None:
-    """The attributes that differ from their defaults, as JSON has them; None if one of them is a
-    region, an array or an open size."""
-    out = {k: plain(v) for k, v in shown_attrs(node).items()}
+    """The attributes that differ from their defaults, as JSON has them, without regions; None if
+    one of them is an array."""
+    out = {k: plain(v) for k, v in shown_attrs(node).items() if not isinstance(v, Graph)}
     return None if any(v is None for v in out.values()) else out
 
 
@@ -192,6 +192,8 @@ def plain(x: Any) -> Any:
         case tuple():
             items = [plain(i) for i in x]
             return None if any(i is None for i in items) else items
+        case Poly():
+            return text(x)
         case bool() | int() | str():
             return x
     return None

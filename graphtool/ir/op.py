@@ -135,7 +135,8 @@ def named(name: str) -> Op:
 
 
 def complete_attrs(op: Op, attrs: Mapping[str, Any]) -> dict[str, Any]:
-    """The attributes in declared order with defaults filled in and lists made tuples."""
+    """The attributes in declared order with defaults filled in, lists made tuples, and whole
+    numbers made floats where the op has floats."""
     schema = op.schema
     for name in attrs:
         if name not in schema:
@@ -144,12 +145,17 @@ def complete_attrs(op: Op, attrs: Mapping[str, Any]) -> dict[str, Any]:
     out = {}
     for name, a in schema.items():
         if name in attrs:
-            out[name] = _frozen(attrs[name])
+            out[name] = as_float(attrs[name]) if a.annotation is float else _frozen(attrs[name])
         elif a.required:
             raise InputError("GT0403", f"{op.name} needs the attribute {name!r}")
         else:
             out[name] = a.default
     return out
+
+
+def as_float(x: Any) -> Any:
+    """A number as a float, in which a file has it too; an integer that no float has stays one."""
+    return float(x) if isinstance(x, int) and float(x) == x else x
 
 
 def _frozen(x: Any) -> Any:

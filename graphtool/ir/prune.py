@@ -24,13 +24,14 @@ def ancestors(graph: Graph, wanted: Iterable[Value], given: Collection[Value] = 
     return kept[::-1]
 
 
-def prune(graph: Graph) -> Graph:
-    """The graph without the nodes that no output depends on; the same object if there are none.
+def prune(graph: Graph, wanted: Collection[Value] = ()) -> Graph:
+    """The graph without the nodes that no output and nothing `wanted` depends on; the same object
+    if there are none.
 
     Inputs stay, because they are the interface. A node that checks a size stays too.
     """
     checks = [v for node in graph.nodes if node.attrs.get("checked") for v in node.outputs]
-    kept = ancestors(graph, (*graph.outputs, *checks))
+    kept = ancestors(graph, (*graph.outputs, *checks, *wanted))
     if len(kept) == len(graph.nodes):
         return graph
     return Graph(graph.inputs, tuple(kept), graph.outputs)

@@ -22,19 +22,20 @@ from graphtool.exporters.stablehlo import (  # noqa: F401  (each fills the regis
     reduce,
     special,
 )
-from graphtool.exporters.stablehlo.arguments import with_arguments
+from graphtool.exporters.stablehlo.arguments import braced, told_of, with_arguments
 from graphtool.exporters.stablehlo.function import INDENT, Function
-from graphtool.exporters.stablehlo.nodes import node
+from graphtool.exporters.stablehlo.nodes import nodes
 from graphtool.exporters.stablehlo.places import Places
 from graphtool.exporters.stablehlo.registry import BODIES, DEFINITIONS, FORMS, Ref
-from graphtool.exporters.stablehlo.text import attribute, identifier, quoted
+from graphtool.exporters.stablehlo.text import attribute, dense, identifier, quoted, tensor
 from graphtool.exporters.stablehlo.writer import PARAMETER, Shared, Writer
 from graphtool.io import files, named, pairs
 from graphtool.ir.graph import Module, Value
 from graphtool.ir.text import value_names
-from graphtool.symbolic import symbols, text
+from graphtool.symbolic import text
 
-SIZES, BOUNDS = "graphtool.sizes", "graphtool.bounds"
+INITIAL = "graphtool.initial"  # the first contents of a donated input
+REQUIRES = "graphtool.requires"  # pairs of sizes that must be equal
 WEIGHTS = "graphtool.weights"  # the name of the file that holds the parameters
 __all__ = ["BODIES", "DEFINITIONS", "FORMS", "export_stablehlo", "stablehlo_of"]
 
@@ -47,14 +48,16 @@ def export_stablehlo(module: Module, path: Path, *, composites: bool = True,
     Raises UnsupportedError GT1050 with a list of all that cannot be written.
     """
     opened, weights = with_arguments(module) if arguments else (module, {})
-    text = stablehlo_of(opened, composites=composites, aliases=aliases, parameters=weights)
+    told = stablehlo_of(opened, composites=composites, aliases=aliases, parameters=weights)
     if not weights:
-        files.write_bytes(path, text.encode())
+        files.write_bytes(path, told.encode())
         return
-    first, _, rest = text.partition(" {\n")
+    first, _, rest = told.partition(" {\n")
+    name, _, more = first.partition(" attributes {")
     side = path.with_name(f"{path.name}.safetensors")
-    pairs.replace(path, side, lambda name: (
-        f"{first} attributes {{{WEIGHTS} = {quoted(name)}}} {{\n{rest}").encode(),
+    pairs.replace(path, side, lambda held: (
+        f"{name} attributes {{{', '.join(filter(None, (f'{WEIGHTS} = {quoted(held)}', more[:-1])))}"
+        f"}} {{\n{rest}").encode(),
         lambda file: named.save(weights, file))
 
 
@@ -75,10 +78,15 @@ def stablehlo_of(module: Module, *, elide: bool = False, composites: bool = True
     donated = {i: out for out, i in module.donations if aliases}
     for i, v in enumerate(module.graph.inputs):
         env[v] = w.argument(v.type, names[v])
-        main.argument(env[v], _told(
-            v, donated.get(i), names[v] if names[v] in parameters else ""), names[v])
-    for n in module.graph.nodes:
-        node(w, n, env, names)
+        told = told_of(v.type)
+        if i in donated:
+            told["tf.aliasing_output"] = f"{donated[i]} : i32"
+        if i in module.initial:
+            told[INITIAL] = f"{dense(module.initial[i], elide)} : {tensor(v.type)}"
+        if names[v] in parameters:
+            told[PARAMETER] = quoted(names[v])
+        main.argument(env[v], braced(told), names[v])
+    nodes(w, module.graph, env, names)
     if shared.refused:
         items = shared.unsupported()
         count = sum(len(i.places) for i in items)
@@ -86,22 +94,12 @@ def stablehlo_of(module: Module, *, elide: bool = False, composites: bool = True
                                f"{'s' * (count > 1)}", items,
                                hint="compile the graph instead, or do this part outside of it")
     outputs = [env[v] for v in module.graph.outputs]
-    told = [f" {{jax.result_info = {quoted(n)}}}" for n in module.output_names]
-    functions = [main.text(w.lines, outputs, told), *filter(None, shared.functions)]
+    info = [f" {{jax.result_info = {quoted(n)}}}" for n in module.output_names]
+    functions = [main.text(w.lines, outputs, info), *filter(None, shared.functions)]
     name = identifier(str(module.meta.get("name") or "graphtool"))
-    lines = [f"module @{name} {{", *(INDENT + s for f in functions for s in f.split("\n")), "}",
-             *shared.places.definitions()]
+    rules = [[text(e.left), text(e.right)] for e in module.requires]
+    more = f" attributes {{{REQUIRES} = {attribute(rules)}}}" if rules else ""
+    lines = [f"module @{name}{more} {{", *(INDENT + s for f in functions for s in f.split("\n")),
+             "}", *shared.places.definitions()]
     return "\n".join(lines) + "\n"
 
-
-def _told(v: Value, donated: int | None, parameter: str) -> str:
-    """The attributes of an argument: the names and bounds of its open sizes, the output that takes
-    its memory, the name of a parameter."""
-    free = {s.name: s for d in v.type.shape for s in symbols(d)}
-    told = {SIZES: quoted(", ".join(map(text, v.type.shape)))} if free else {}
-    bounds = {n: [s.lo] if s.hi is None else [s.lo, s.hi] for n, s in free.items()
-              if (s.lo, s.hi) != (1, None) and s.lo is not None}
-    told |= {BOUNDS: attribute(bounds)} if bounds else {}
-    told |= {} if donated is None else {"tf.aliasing_output": f"{donated} : i32"}
-    told |= {PARAMETER: quoted(parameter)} if parameter else {}
-    return f" {{{', '.join(f'{k} = {x}' for k, x in told.items())}}}" if told else ""

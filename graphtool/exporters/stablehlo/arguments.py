@@ -1,4 +1,5 @@
-"""Parameters as arguments of `@main`, beside a file that holds them under the arguments' names."""
+"""Arguments of functions: what is said of their sizes; parameters as arguments of `@main`, beside a
+file that holds them under the arguments' names."""
 
 from __future__ import annotations
 
@@ -6,10 +7,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from graphtool import transforms
+from graphtool.exporters.stablehlo.text import attribute, quoted
 from graphtool.io.weights import Weight
-from graphtool.ir.graph import Module, is_parameter
+from graphtool.ir.graph import Module, TensorType, is_parameter
 from graphtool.ir.text import value_names
+from graphtool.symbolic import symbols, text
 from graphtool.transforms.training.state import opened, renamed
+
+SIZES, BOUNDS, STEPS = "graphtool.sizes", "graphtool.bounds", "graphtool.steps"
+OWN_SIZE = "graphtool.size"  # the name of the size that is an argument
 
 
 def with_arguments(module: Module) -> tuple[Module, Mapping[str, Weight]]:
@@ -25,3 +31,24 @@ def with_arguments(module: Module) -> tuple[Module, Mapping[str, Weight]]:
     names = value_names(graph)
     return replace(module, graph=graph), {
         names[v]: w for v, w in zip(graph.inputs[count:], held.values(), strict=True)}
+
+
+def sizes_of(type: TensorType) -> dict[str, str]:
+    """The attribute of an argument that has open sizes: their names, as `"batch, 3"`."""
+    free = any(symbols(d) for d in type.shape)
+    return {SIZES: quoted(", ".join(map(text, type.shape)))} if free else {}
+
+
+def told_of(type: TensorType) -> dict[str, str]:
+    """The attributes of an argument that has open sizes: their names, bounds and steps."""
+    free = {s.name: s for d in type.shape for s in symbols(d)}
+    bounds = {n: [s.lo] if s.hi is None else [s.lo, s.hi] for n, s in free.items()
+              if (s.lo, s.hi) != (1, None) and s.lo is not None}
+    steps = {n: [s.step, s.offset] for n, s in free.items() if s.step > 1}
+    return {**sizes_of(type), **({BOUNDS: attribute(bounds)} if bounds else {}),
+            **({STEPS: attribute(steps)} if steps else {})}
+
+
+def braced(told: Mapping[str, str]) -> str:
+    """Attributes behind the type of an argument; "" for none."""
+    return f" {{{', '.join(f'{k} = {x}' for k, x in told.items())}}}" if told else ""

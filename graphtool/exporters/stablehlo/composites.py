@@ -1,7 +1,8 @@
 """Composites: an op that is not one operation is a private function, which a
 `stablehlo.composite` of our op's name calls. So other tools run the function, and we read the op.
 
-Equal ops on equal types share one function.
+Equal ops on equal types share one function. A region among the attributes is a function of its own,
+which the composite names and its function calls.
 """
 
 from __future__ import annotations
@@ -9,30 +10,38 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from graphtool.exporters.stablehlo.arguments import OWN_SIZE, braced, sizes_of
 from graphtool.exporters.stablehlo.function import Function, Made
 from graphtool.exporters.stablehlo.registry import Declined, Ref, Unsized
+from graphtool.exporters.stablehlo.sizes import SIZE, size
 from graphtool.exporters.stablehlo.text import attribute, identifier, quoted, signature
-from graphtool.exporters.stablehlo.writer import Writer
+from graphtool.exporters.stablehlo.writer import Shared, Writer
 from graphtool.ir.encode import plain, plain_attrs
-from graphtool.ir.graph import Graph, Node
+from graphtool.ir.graph import Graph, Node, Value
+from graphtool.ir.run_sizes import defined
+from graphtool.symbolic import Symbol, symbol_of
 
 PREFIX = "graphtool."
+LEAST, MOST = "size_least", "size_most"  # the bounds of the size that a node defines
 Body = Callable[[Writer, Node, Sequence[Any]], Sequence[Ref]]
+Region = Callable[[Writer, Graph, Sequence[Ref]], Sequence[Ref]]
 
 
-def call(w: Writer, node: Node, operands: Sequence[Any], body: Body) -> Sequence[Ref]:
+def call(w: Writer, node: Node, operands: Sequence[Any], body: Body, region: Region
+         ) -> Sequence[Ref]:
     """The results of a node: by a composite, or by the body in place where its attributes do not
-    fit in a composite, or its sizes do not follow from its operands."""
+    fit in a composite. `region` writes the nodes of a graph."""
     given = [x for x in operands if isinstance(x, Ref)]
-    told = described(node, operands) if w.shared.composites else None
+    told = described(w, node, operands, region) if w.shared.composites and given else None
     if told is None:
         return body(w, node, operands)
     key = node.op.name, told, tuple(x.type for x in given)
     if key not in w.shared.made:
-        w.shared.made[key] = _function(w, node, operands, body)
+        outputs = [v.type for v in node.outputs]
+        w.shared.made[key] = _function(w, node.op.name, operands, lambda inner, xs: [
+            Ref(x.name, t) for x, t in zip(body(inner, node, xs), outputs, strict=True)])
     made = w.shared.made[key]
-    if made is None:
-        return body(w, node, operands)
+    given += [size(w, symbol_of(s)) for s in made.sizes]
     names = "".join(f"{', ' if i else ' '}{x.name}" for i, x in enumerate(given))
     types = signature([x.type for x in given], made.results)
     more = f"composite_attributes = {told}, " if told != "{}" else ""
@@ -41,53 +50,88 @@ def call(w: Writer, node: Node, operands: Sequence[Any], body: Body) -> Sequence
                      node.op.name)
 
 
-def described(node: Node, operands: Sequence[Any]) -> str | None:
+def described(w: Writer, node: Node, operands: Sequence[Any], region: Region) -> str | None:
     """The attributes of a composite: those of the op, and operands that are no tensors.
 
-    None where they cannot be written so: regions, open sizes.
+    None where one of them is an array.
     """
-    if any(isinstance(a, Graph) for a in node.attrs.values()) or not any(
-            isinstance(x, Ref) for x in operands):
+    plains = plain_attrs(node)
+    if plains is None:
         return None
-    told = plain_attrs(node)
-    if told is None:
-        return None
+    told = {k: attribute(v) for k, v in plains.items()}
+    for k, v in node.attrs.items():
+        if isinstance(v, Graph):
+            told[k] = f"@{_part(w, f'{node.op.name}.{k}', v, region).name}"
+    if (s := defined(node)) is not None:
+        told[LEAST], told[MOST] = (attribute("none" if n is None else n) for n in (s.lo, s.hi))
     for i, x in enumerate(operands):
         if not isinstance(x, Ref):
-            told[f"operand{i}"] = "none" if x is None else plain(x)
-    return attribute(told)
+            told[f"operand{i}"] = attribute("none" if x is None else plain(x))
+    return "{" + ", ".join(f"{k} = {v}" for k, v in told.items()) + "}"
 
 
-def _function(w: Writer, node: Node, operands: Sequence[Any], body: Body) -> Made | None:
-    """Write the function of a composite; None if its sizes are not those of its operands."""
-    shared = w.shared
-    name = wish = identifier(node.op.name)
+def _part(w: Writer, wish: str, graph: Graph, region: Region) -> Made:
+    """The function of a region."""
+    inputs = [Ref(v.hint, v.type) for v in graph.inputs]
+    if graph not in w.shared.parts:
+        w.shared.parts[graph] = _function(w, wish, inputs,
+                                          lambda inner, xs: region(inner, graph, xs), graph.inputs)
+    return w.shared.parts[graph]
+
+
+def _restorer(shared: Shared) -> Callable[[], None]:
+    """What takes back all functions that are written from here on."""
+    kept = [(held, len(held)) for held in (shared.names, shared.made, shared.parts)]
+    count = len(shared.functions)
+
+    def back() -> None:
+        del shared.functions[count:]
+        for held, n in kept:
+            while len(held) > n:
+                held.popitem()
+    return back
+
+
+def _function(w: Writer, wish: str, operands: Sequence[Any],
+              write: Callable[[Writer, Sequence[Any]], Sequence[Ref]],
+              named: Sequence[Value] = ()) -> Made:
+    """Write a private function; `named` are the inputs of a region, whose sizes are told. Open
+    sizes that its arguments do not have are arguments, too."""
+    shared, missing = w.shared, list[Symbol]()
+    name = wish = identifier(wish)
     count = 1
     while name in shared.names:
         count += 1
         name = f"{wish}_{count}"
-    function = Function(name)
-    inner = w.inside(function)
-    arguments = [inner.argument(x.type, f"x{i}") if isinstance(x, Ref) else x
-                 for i, x in enumerate(operands)]
-    for x in arguments:
-        if isinstance(x, Ref):
-            function.argument(x)
-    at, made = len(shared.functions), dict(shared.made)
-    shared.names.add(name)
-    shared.functions.append("")  # its place is before those that it calls
+    back = _restorer(shared)
     refused = {k: len(v) for k, v in shared.refused.items()}
-    try:
-        results = list(body(inner, node, arguments))
-    except (Declined, Unsized) as fault:
-        del shared.functions[at:]
-        shared.names.discard(name)
-        shared.made = made
-        if isinstance(fault, Unsized):
-            return None
-        raise
-    for key, places in shared.refused.items():  # the place is that of the node itself
-        places[refused.get(key, 0):] = [shared.places.text(w.where) or w.hint]
-    results = [Ref(x.name, v.type) for x, v in zip(results, node.outputs, strict=True)]
+    while True:
+        function = Function(name)
+        inner = w.inside(function)
+        arguments = [inner.argument(x.type, f"x{i}") if isinstance(x, Ref) else x
+                     for i, x in enumerate(operands)]
+        for i, x in enumerate(arguments):
+            if isinstance(x, Ref):
+                function.argument(x, braced(sizes_of(named[i].type)) if named else "")
+        for s in missing:
+            inner.sizes[symbol_of(s)] = inner.argument(SIZE, s.name)
+            function.argument(inner.sizes[symbol_of(s)], braced({OWN_SIZE: quoted(s.name)}))
+        at = len(shared.functions)
+        shared.names[name] = None
+        shared.functions.append("")  # its place is before those that it calls
+        try:
+            results = list(write(inner, arguments))
+            break
+        except Declined:
+            back()
+            raise
+        except Unsized as fault:
+            back()
+            if fault.symbol in missing:
+                raise
+            missing.append(fault.symbol)
+    if not named:
+        for key, places in shared.refused.items():  # the place is that of the node itself
+            places[refused.get(key, 0):] = [shared.places.text(w.where) or w.hint]
     shared.functions[at] = function.text(inner.lines, results, [""] * len(results))
-    return Made(name, tuple(v.type for v in node.outputs))
+    return Made(name, tuple(x.type for x in results), tuple(missing))

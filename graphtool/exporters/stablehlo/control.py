@@ -1,4 +1,5 @@
-"""Regions: cond as if, while and scan as while. A region reads outer values by their names."""
+"""Regions: cond as if, while and scan as while. They call the functions of their regions, or have
+the nodes in place, and read outer values by their names."""
 
 from __future__ import annotations
 
@@ -9,8 +10,8 @@ from graphtool import dtypes
 from graphtool.exporters.stablehlo.blocks import compared
 from graphtool.exporters.stablehlo.broadcast import repeated
 from graphtool.exporters.stablehlo.movement import is_open, reshaped
-from graphtool.exporters.stablehlo.nodes import graph
-from graphtool.exporters.stablehlo.registry import Ref, form
+from graphtool.exporters.stablehlo.nodes import part
+from graphtool.exporters.stablehlo.registry import Ref, body
 from graphtool.exporters.stablehlo.sizes import SIZE, size, vector
 from graphtool.exporters.stablehlo.writer import Writer
 from graphtool.ir.graph import Graph, Node, TensorType
@@ -19,17 +20,17 @@ from graphtool.symbolic import Dim
 _STEP = TensorType(dtypes.int64, ())
 
 
-@form("cond")
+@body("cond")
 def cond(w: Writer, node: Node, pred: Ref, *operands: Ref) -> tuple[Ref, ...]:
     """`if`; the branches take no arguments."""
     regions = []
     for name in ("then", "orelse"):
         inner = w.region()
-        regions.append(inner.block([], graph(inner, node.attrs[name], operands)))
+        regions.append(inner.block([], part(inner, node.attrs[name], operands)))
     return w.generic("if", [pred], [v.type for v in node.outputs], "", regions)
 
 
-@form("while")
+@body("while")
 def while_(w: Writer, node: Node, *operands: Ref) -> tuple[Ref, ...]:
     """`while`, over the carries; a bound counts the iterations besides."""
     count, bound = node.attrs["carries"], node.attrs["bound"]
@@ -37,16 +38,16 @@ def while_(w: Writer, node: Node, *operands: Ref) -> tuple[Ref, ...]:
     check, step = node.attrs["cond"], node.attrs["body"]
     if bound is None:
         return loop(w, operands[:count],
-                    lambda inner, held: graph(inner, check, [*held, *fixed])[0],
-                    lambda inner, held: graph(inner, step, [*held, *fixed]))
+                    lambda inner, held: part(inner, check, [*held, *fixed])[0],
+                    lambda inner, held: part(inner, step, [*held, *fixed]))
     limit = w.number(bound, dtypes.int64)
 
     def goes_on(inner: Writer, held: Sequence[Ref]) -> Ref:
-        more, = graph(inner, check, [*held[1:], *fixed])
+        more, = part(inner, check, [*held[1:], *fixed])
         return inner("and", compared(inner, "LT", held[0], limit), more, to=more.type)
 
     def again(inner: Writer, held: Sequence[Ref]) -> list[Ref]:
-        return [_next(inner, held[0]), *graph(inner, step, [*held[1:], *fixed])]
+        return [_next(inner, held[0]), *part(inner, step, [*held[1:], *fixed])]
     return loop(w, [w.number(0, dtypes.int64), *operands[:count]], goes_on, again)[1:]
 
 
@@ -64,12 +65,12 @@ def loop(w: Writer, start: Sequence[Ref], goes_on: Any, step: Any) -> tuple[Ref,
     return w.generic("while", start, [x.type for x in start], "", [region(goes_on), region(step)])
 
 
-@form("scan")
+@body("scan")
 def scan(w: Writer, node: Node, *operands: Ref) -> tuple[Ref, ...]:
     """A `while` with a counter: it reads the rows of what is scanned, and writes rows of what is
     stacked."""
     carries, xs, reverse, length = (node.attrs[k] for k in ("carries", "xs", "reverse", "length"))
-    body: Graph = node.attrs["body"]
+    step_of: Graph = node.attrs["body"]
     cut = carries + xs
     rows = [v.type for v in node.outputs[carries:]]
     trips = w("convert", size(w, length), to=_STEP) if is_open([length]) else w.number(
@@ -85,7 +86,7 @@ def scan(w: Writer, node: Node, *operands: Ref) -> tuple[Ref, ...]:
             last = inner("subtract", trips, inner.number(1, dtypes.int64), to=_STEP)
             at = inner("subtract", last, at, to=_STEP)
         read = [_row(inner, x, at, zero) for x in operands[carries:cut]]
-        out = graph(inner, body, [*held[1:carries + 1], *read, *operands[cut:]])
+        out = part(inner, step_of, [*held[1:carries + 1], *read, *operands[cut:]])
         made = [_put(inner, whole, new, at, zero)
                 for whole, new in zip(held[carries + 1:], out[carries:], strict=True)]
         return [_next(inner, held[0]), *out[:carries], *made]

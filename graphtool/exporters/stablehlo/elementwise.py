@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from graphtool import dtypes
@@ -31,6 +32,7 @@ _CHLO = {
 }
 _COMPARE = ("eq", "ne", "lt", "le", "gt", "ge")
 _BOOLEAN = {"max": "or", "min": "and"}
+_NEUTRAL = {"max": -math.inf, "min": math.inf}
 
 
 @form(*_ROWS)
@@ -38,14 +40,18 @@ def row(w: Writer, node: Node, *xs: Any) -> Ref:
     """The operation of the same meaning, on operands of the result's shape."""
     to = node.outputs[0].type
     takes(to.dtype is not dtypes.bool_ or node.op.name not in _BOOLEAN)
-    return w(_ROWS[node.op.name], *(repeated(w, x, to.dtype, to.shape) for x in xs), to=to)
+    takes(_NEUTRAL.get(node.op.name) not in xs or not to.dtype.is_float)
+    return plain_row(w, node, *xs)
 
 
-@body(*_BOOLEAN)
-def extreme_of_booleans(w: Writer, node: Node, *xs: Any) -> Ref:
-    """The maximum of truth values is `or`, their minimum `and`."""
+@body(*_NEUTRAL)
+def plain_row(w: Writer, node: Node, *xs: Any) -> Ref:
+    """The operation, also where an operand is neutral, which a reader leaves out. The maximum of
+    truth values is `or`, their minimum `and`."""
     to = node.outputs[0].type
-    return w(_BOOLEAN[node.op.name], *(repeated(w, x, to.dtype, to.shape) for x in xs), to=to)
+    own = node.op.name
+    name = _BOOLEAN[own] if to.dtype is dtypes.bool_ and own in _BOOLEAN else _ROWS[own]
+    return w(name, *(repeated(w, x, to.dtype, to.shape) for x in xs), to=to)
 
 
 @form(*_CHLO)
@@ -226,10 +232,24 @@ def _clamp_on_one_side(x: Any, lo: Any, hi: Any) -> Any:
 
 @form("cast")
 def cast(w: Writer, node: Node, x: Ref) -> Ref:
+    """A conversion to another type, in one step; only to narrow floats it does not saturate."""
+    to = node.outputs[0].type.dtype
+    takes(to is not x.dtype and not (to.is_packed and x.dtype.is_packed)
+          and node.attrs["saturate"] is not _is_narrow(to))
+    return converted(w, node, x)
+
+
+@body("cast")
+def converted(w: Writer, node: Node, x: Ref) -> Ref:
     """A conversion."""
     to = node.outputs[0].type
-    takes(not (to.dtype.is_float and to.dtype.bits <= 8 and node.attrs["saturate"]))
-    return w("convert", x, to=to, attrs="")
+    takes(not (_is_narrow(to.dtype) and node.attrs["saturate"]))
+    return x if x.type == to else w("convert", x, to=to)
+
+
+def _is_narrow(dtype: DType) -> bool:
+    """Whether a type is a float of at most 8 bits, a cast to which may saturate."""
+    return dtype.is_float and dtype.bits <= 8
 
 
 @definition("cast")
@@ -242,4 +262,5 @@ def _saturating(x: Any, *, dtype: DType, saturate: bool) -> Any:
 @form("bitcast")
 def bitcast(w: Writer, node: Node, x: Ref) -> Ref:
     """The same bits as another type."""
+    takes(x.dtype is not node.outputs[0].type.dtype)
     return w("bitcast_convert", x, to=node.outputs[0].type)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from graphtool.exporters.stablehlo.registry import Ref
 from graphtool.exporters.stablehlo.text import identifier, quoted, tensor
 from graphtool.ir.graph import TensorType
-from graphtool.symbolic import Dim
+from graphtool.symbolic import Dim, Symbol
 
 _MARK = re.compile("\x01(\\d+)\x01")
 INDENT = "  "
@@ -20,10 +20,12 @@ INDENT = "  "
 
 @dataclass(frozen=True)
 class Made:
-    """A function that has been written: its name and the types of its results."""
+    """A function that has been written: its name, the types of its results, and the open sizes that
+    it takes as its last arguments."""
 
     name: str
     results: tuple[TensorType, ...]
+    sizes: tuple[Symbol, ...] = ()
 
 
 def number_of(x: Ref) -> int:

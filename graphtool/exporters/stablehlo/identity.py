@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphtool.exporters.stablehlo.broadcast import repeated
-from graphtool.exporters.stablehlo.registry import Ref, definition, form
-from graphtool.exporters.stablehlo.sizes import SIZE, size, vector
+from graphtool.exporters.stablehlo.registry import Ref, body, definition, form
+from graphtool.exporters.stablehlo.sizes import size, vector
 from graphtool.exporters.stablehlo.writer import Writer
 from graphtool.ir.graph import Node
 from graphtool.symbolic import Poly
@@ -17,7 +16,7 @@ def _barrier(x: Any) -> Any:
     return x
 
 
-@form("assume")
+@body("assume")
 def assume(w: Writer, node: Node, x: Ref) -> Ref:
     """The operand: sizes are checked where they are used."""
     return x
@@ -28,23 +27,18 @@ def iota(w: Writer, node: Node) -> Ref:
     """The index along an axis."""
     to, axis = node.outputs[0].type, node.attrs["axis"] % len(node.attrs["shape"])
     if any(isinstance(d, Poly) for d in to.shape):
-        return w("dynamic_iota", vector(w, to.shape), to=to, attrs=f", dim = {axis}")
-    return w("iota", to=to, attrs=f"dim = {axis}")
+        return w("dynamic_iota", vector(w, to.shape), to=to, attrs=f", dim = {axis}", node=to.shape)
+    return w("iota", to=to, attrs=f"dim = {axis}", node=to.shape)
 
 
 @form("dim")
 def dim(w: Writer, node: Node) -> Ref:
     """A size as a scalar."""
-    of, to = node.attrs["of"], node.outputs[0].type
-    if isinstance(of, int):
-        return repeated(w, of, to.dtype, ())
-    return w("convert", size(w, of), to=to)
+    of = node.attrs["of"]
+    return w("convert", size(w, of), to=node.outputs[0].type, node=[of])
 
 
-@form("size")
+@body("size")
 def defined(w: Writer, node: Node, n: Ref) -> Ref:
-    """The number itself; from here on the open size is read from it."""
-    to = node.attrs["size"]
-    if isinstance(to, Poly):
-        w.sizes[to] = w("convert", n, to=SIZE)
+    """The number itself; behind it the open size is read from it."""
     return n

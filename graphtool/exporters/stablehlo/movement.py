@@ -6,16 +6,17 @@ axes counted from the end, or zeros where we have no attribute.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.exporters.stablehlo.broadcast import repeated
+from graphtool.dtypes import DType
+from graphtool.exporters.stablehlo.broadcast import widened
 from graphtool.exporters.stablehlo.registry import Ref, body, definition, form, takes
-from graphtool.exporters.stablehlo.sizes import vector
+from graphtool.exporters.stablehlo.sizes import SIZE, size, vector
 from graphtool.exporters.stablehlo.text import ints
 from graphtool.exporters.stablehlo.writer import Writer
 from graphtool.ir.graph import Node, TensorType
@@ -28,35 +29,54 @@ def is_open(dims: Iterable[Dim]) -> bool:
     return any(isinstance(d, Poly) for d in dims)
 
 
-def reshaped(w: Writer, x: Ref, shape: tuple[Dim, ...]) -> Ref:
-    """x under another shape."""
+def reshaped(w: Writer, x: Ref, shape: tuple[Dim, ...],
+             node: Sequence[Dim] | None = None) -> Ref:
+    """x under another shape; `node` as the writer has it."""
     to = TensorType(x.dtype, shape)
     if x.type == to:
         return x
-    return w("dynamic_reshape", x, vector(w, shape), to=to) if is_open(shape) else w(
-        "reshape", x, to=to)
+    return w("dynamic_reshape", x, vector(w, shape), to=to, node=node) if is_open(shape) else w(
+        "reshape", x, to=to, node=node)
 
 
 @form("reshape")
 def reshape(w: Writer, node: Node, x: Ref) -> Ref:
     """The same elements under another shape."""
-    return reshaped(w, x, node.attrs["shape"])
+    takes(x.shape != node.attrs["shape"])
+    return reshaped(w, x, node.attrs["shape"], node.attrs["shape"])
 
 
 @form("transpose")
 def transpose(w: Writer, node: Node, x: Ref) -> Ref:
     """The axes in another order."""
-    return w("transpose", x, to=node.outputs[0].type, attrs=f", dims = {ints(node.attrs['perm'])}")
+    perm = node.attrs["perm"]
+    takes(list(perm) != list(range(len(perm))))
+    return w("transpose", x, to=node.outputs[0].type, attrs=f", dims = {ints(perm)}")
 
 
 @form("broadcast")
 def broadcast(w: Writer, node: Node, x: Ref) -> Ref:
     """Repeated by NumPy's rule."""
-    return repeated(w, x, x.dtype, node.attrs["shape"])
+    takes(x.shape != node.attrs["shape"])
+    return widened(w, x, node.attrs["shape"], node.attrs["shape"])
+
+
+@body("reshape", "transpose", "broadcast", "bitcast")
+def unchanged(w: Writer, node: Node, x: Ref) -> Ref:
+    """The operand, where an op has no effect."""
+    return x
 
 
 @form("slice")
 def slice_(w: Writer, node: Node, x: Ref) -> Ref:
+    """A slice that leaves elements out."""
+    takes(x.shape != node.outputs[0].type.shape)
+    takes(not is_open((*node.attrs["start"], *node.attrs["limit"])))
+    return sliced(w, node, x)
+
+
+@body("slice")
+def sliced(w: Writer, node: Node, x: Ref) -> Ref:
     """x[start:limit:stride] on every axis."""
     start, limit, strides = (node.attrs[k] for k in ("start", "limit", "strides"))
     to = node.outputs[0].type
@@ -69,8 +89,10 @@ def slice_(w: Writer, node: Node, x: Ref) -> Ref:
 
 @form("pad")
 def pad(w: Writer, node: Node, x: Ref) -> Ref:
-    """A pad whose zeros between elements are left out."""
-    takes(node.attrs["interior"] is None or any(node.attrs["interior"]))
+    """A pad that adds or cuts, whose zeros between elements are left out."""
+    lo, hi, interior = (node.attrs[k] for k in ("lo", "hi", "interior"))
+    takes(any(interior) if interior is not None else any(d != 0 for d in (*lo, *hi)))
+    takes(not is_open((*lo, *hi)))
     return padded(w, node, x)
 
 
@@ -105,8 +127,8 @@ def _all_gone(x: Any, *, lo: Any, hi: Any, interior: Any, value: float) -> Any:
 
 @form("concat")
 def concat(w: Writer, node: Node, *xs: Ref) -> Ref:
-    """The operands one after the other, along an axis counted from the front."""
-    takes(node.attrs["axis"] >= 0)
+    """Several operands one after the other, none empty, along an axis counted from the front."""
+    takes(node.attrs["axis"] >= 0 and len(xs) > 1 and not any(0 in x.shape for x in xs))
     return joined(w, node, *xs)
 
 
@@ -135,24 +157,49 @@ def reversed_(w: Writer, node: Node, x: Ref) -> Ref:
 
 def _starts(w: Writer, start: Any) -> list[Ref]:
     """The starts as scalars, of one element type."""
-    kinds = {s.dtype for s in start if isinstance(s, Ref)} or {dtypes.int64}
+    kinds = _kinds(start) or {dtypes.int64}
     one = kinds.pop() if len(kinds) == 1 else dtypes.int64
     scalar = TensorType(one, ())
     return [w.number(s, one) if not isinstance(s, Ref) else s if s.dtype is one else w(
         "convert", s, to=scalar) for s in start]
 
 
+def _kinds(start: Any) -> set[DType]:
+    return {s.dtype for s in start if isinstance(s, Ref)}
+
+
 @form("dynamic_slice")
 def dynamic_slice(w: Writer, node: Node, x: Ref, *start: Any) -> Ref:
-    """A window at a computed place."""
-    sizes = node.attrs["sizes"]
-    takes(not is_open(sizes), "a window has an open size, which StableHLO's dynamic_slice lacks")
-    return w("dynamic_slice", x, *_starts(w, start), to=node.outputs[0].type,
-             attrs=f", sizes = {ints(sizes)}")
+    """A window of a fixed size at a place that the run computes."""
+    takes(len(_kinds(start)) == 1 and not is_open(node.attrs["sizes"]))
+    return window(w, node, x, *start)
+
+
+@body("dynamic_slice")
+def window(w: Writer, node: Node, x: Ref, *start: Any) -> Ref:
+    """A window at a computed place; StableHLO's own operation has no open sizes."""
+    sizes, to = node.attrs["sizes"], node.outputs[0].type
+    if not is_open((*sizes, *x.shape)):
+        return w("dynamic_slice", x, *_starts(w, start), to=to, attrs=f", sizes = {ints(sizes)}")
+    first: list[Dim | Ref] = []
+    last: list[Dim | Ref] = []
+    for s, n, d in zip(_starts(w, start), sizes, x.shape, strict=True):
+        at = w("convert", s, to=SIZE) if s.dtype is not SIZE.dtype else s
+        at = w("maximum", w("minimum", at, size(w, d - n), to=SIZE), size(w, 0), to=SIZE)
+        first.append(at)
+        last.append(w("add", at, size(w, n), to=SIZE))
+    return w("real_dynamic_slice", x, *(vector(w, v) for v in (first, last, [1] * len(sizes))),
+             to=to)
 
 
 @form("dynamic_update_slice")
 def dynamic_update_slice(w: Writer, node: Node, x: Ref, update: Ref, *start: Any) -> Ref:
-    """x with a window at a computed place replaced."""
-    starts = _starts(w, start)
-    return w("dynamic_update_slice", x, update, *starts, to=x.type)
+    """x with a window replaced, at a place that the run computes."""
+    takes(len(_kinds(start)) == 1)
+    return updated(w, node, x, update, *start)
+
+
+@body("dynamic_update_slice")
+def updated(w: Writer, node: Node, x: Ref, update: Ref, *start: Any) -> Ref:
+    """x with a window replaced; the starts may be of several types."""
+    return w("dynamic_update_slice", x, update, *_starts(w, start), to=x.type)

@@ -9,10 +9,11 @@ from graphtool import ops as o
 from graphtool.dtypes import DType
 from graphtool.exporters.stablehlo.broadcast import repeated
 from graphtool.exporters.stablehlo.movement import is_open
-from graphtool.exporters.stablehlo.registry import Declined, Ref, body, definition, form, takes
+from graphtool.exporters.stablehlo.registry import Ref, body, definition, form, takes
 from graphtool.exporters.stablehlo.text import ints, signature
 from graphtool.exporters.stablehlo.writer import Writer
 from graphtool.ir.graph import Node
+from graphtool.symbolic import Dim
 
 
 @form("matmul")
@@ -21,11 +22,12 @@ def matmul(w: Writer, node: Node, a: Ref, b: Ref) -> Ref:
     batch = node.outputs[0].type.shape[:-2]
     flat = len(b.shape) == 2 and not node.attrs["transpose_a"]
     takes(node.attrs["dtype"] is None and a.shape[:-2] == batch and (flat or b.shape[:-2] == batch))
-    return product(w, node, a, b)
+    return product(w, node, a, b, ())
 
 
 @body("matmul")
-def product(w: Writer, node: Node, a: Ref, b: Ref) -> Ref:
+def product(w: Writer, node: Node, a: Ref, b: Ref,
+            marked: Sequence[Dim] | None = None) -> Ref:
     """A product whose operands are repeated along the batch axes that they lack."""
     to = node.outputs[0].type
     turned_a, turned_b = node.attrs["transpose_a"], node.attrs["transpose_b"]
@@ -39,16 +41,23 @@ def product(w: Writer, node: Node, a: Ref, b: Ref) -> Ref:
     right = len(b.shape) - (1 if turned_b else 2)
     axes = range(len(batch))
     shared = f", batching_dims = {ints(axes)} x {ints(axes)}" if batch else ""
-    return w("dot_general", a, b, to=to,
+    return w("dot_general", a, b, to=to, node=marked,
              attrs=f"{shared}, contracting_dims = [{left}] x [{right}]")
 
 
 @form("conv")
 def conv(w: Writer, node: Node, x: Ref, k: Ref) -> Ref:
+    """A convolution with zeros around x, in its own element type."""
+    takes(not node.attrs["absent"] and node.attrs["dtype"] is None)
+    return convolution(w, node, x, k)
+
+
+@body("conv")
+def convolution(w: Writer, node: Node, x: Ref, k: Ref) -> Ref:
     """A convolution with our order of axes; the filter's is output, input, window."""
     n, attrs, to = len(x.shape) - 2, node.attrs, node.outputs[0].type
     padding = attrs["padding"]
-    takes(not is_open(d for pair in padding or () for d in pair), "its padding is an open size")
+    takes(not is_open(d for pair in padding or () for d in pair))
     takes(to.dtype is x.dtype)
     space = [str(i) for i in range(n)]
     data = ", ".join(["b", *space, "f"] if attrs["channels_last"] else ["b", "f", *space])
@@ -65,10 +74,18 @@ def conv(w: Writer, node: Node, x: Ref, k: Ref) -> Ref:
 
 @definition("conv")
 def _wide_conv(x: Any, k: Any, *, dtype: DType | None, **attrs: Any) -> Any:
-    """With a wider result the operands are made wider: not all tools look at the result's type."""
-    if dtype is None or dtype is x.dtype:
-        raise Declined("its padding is an open size")
-    return o.conv(o.cast(x, dtype=dtype), o.cast(k, dtype=dtype), **attrs)
+    """With a wider result the operands are made wider: not all tools look at the result's type.
+    Zeros of an open number are put around and between the elements before."""
+    if dtype is not None and dtype is not x.dtype:
+        return o.conv(o.cast(x, dtype=dtype), o.cast(k, dtype=dtype), **attrs)
+    n = x.ndim - 2
+    at = range(1, n + 1) if attrs["channels_last"] else range(2, n + 2)
+    rows = dict(zip(at, attrs["padding"], strict=True))
+    gaps = dict(zip(at, attrs["lhs_dilation"] or (1,) * n, strict=True))
+    wide = o.pad(x, lo=tuple(rows.get(i, (0, 0))[0] for i in range(x.ndim)),
+                 hi=tuple(rows.get(i, (0, 0))[1] for i in range(x.ndim)),
+                 interior=tuple(gaps.get(i, 1) - 1 for i in range(x.ndim)))
+    return o.conv(wide, k, **attrs | {"padding": None, "lhs_dilation": None})
 
 
 def _rows(rows: Sequence[Sequence[Any]]) -> str:

@@ -26,7 +26,7 @@ _REDUCE = tuple(f"reduce_{kind}" for kind in _APPLIED)
 def reduce(w: Writer, node: Node, x: Ref) -> Ref:
     """A reduction over axes that are counted from the front and in order."""
     axes = node.attrs["axes"]
-    takes(list(axes) == sorted(axes) and all(a >= 0 for a in axes))
+    takes(bool(axes) and list(axes) == sorted(axes) and all(a >= 0 for a in axes))
     return reduced(w, node, x)
 
 
@@ -71,7 +71,7 @@ def reduce_window(w: Writer, node: Node, x: Ref) -> Ref:
     """A reduction of each window, with the neutral element around x."""
     attrs, to, kind = node.attrs, node.outputs[0].type, node.attrs["kind"]
     padding = attrs["padding"]
-    takes(not is_open(d for pair in padding or () for d in pair), "its padding is an open size")
+    takes(not is_open(d for pair in padding or () for d in pair))
     start = w.number(identity(kind, x.dtype), x.dtype)
     inner = w.region()
     a, b = (inner.argument(start.type, n) for n in "ab")
@@ -80,6 +80,15 @@ def reduce_window(w: Writer, node: Node, x: Ref) -> Ref:
         *([f"padding = {pairs(padding)}"] if padding is not None else []),
         *(f"{theirs} = {array(attrs[ours])}" for ours, theirs in _WINDOW.items()
           if attrs[ours] is not None))))[0]
+
+
+@definition("reduce_window")
+def _windows_of_padded(x: Any, *, kind: str, padding: Any, base_dilation: Any, **attrs: Any) -> Any:
+    """With an open padding, which is put around and between the elements before."""
+    wide = o.pad(x, lo=tuple(a for a, _ in padding), hi=tuple(b for _, b in padding),
+                 interior=tuple(d - 1 for d in base_dilation or (1,) * x.ndim),
+                 value=identity(kind, x.dtype))
+    return o.reduce_window(wide, kind=kind, **attrs)
 
 
 # ---- places in windows -------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from graphtool.dtypes import DType, string
 from graphtool.errors import Signal
 from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Node, TensorType, Value
-from graphtool.symbolic import Dim
+from graphtool.symbolic import Dim, Symbol
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,10 @@ class Declined(Signal):
 
 class Unsized(Signal):
     """Raised where a size cannot be computed from what a function has; the text is the reason."""
+
+    def __init__(self, symbol: Symbol) -> None:
+        super().__init__(f"the size {symbol.name} does not follow from the inputs")
+        self.symbol = symbol
 
 
 Form = Callable[..., Any]

@@ -9,7 +9,8 @@ import numpy as np
 from graphtool import dtypes
 from graphtool.exporters.stablehlo.registry import Ref, Unsized
 from graphtool.exporters.stablehlo.writer import Writer
-from graphtool.ir.graph import TensorType
+from graphtool.ir.graph import Node, TensorType
+from graphtool.ir.run_sizes import bare, defined
 from graphtool.symbolic import Atom, Call, Dim, Poly, Symbol, bounds, substitute, symbol_of
 
 SIZE = TensorType(dtypes.int32, ())
@@ -25,6 +26,21 @@ def vector(w: Writer, dims: Sequence[Dim | Ref]) -> Ref:
     if len(rows) == 1:
         return rows[0]
     return w("concatenate", *rows, to=TensorType(dtypes.int32, (len(rows),)), attrs=", dim = 0")
+
+
+def note(w: Writer, node: Node, results: Sequence[Ref]) -> None:
+    """Compute the open size that a node defines from its results, for the operations behind it."""
+    s = defined(node)
+    if s is None:
+        return
+    if node.op.name == "size":
+        w.sizes[symbol_of(s)] = w("convert", results[0], to=SIZE)
+        return
+    for x in results:
+        for axis, d in enumerate(x.shape):
+            if bare(d) == s:
+                w.sizes[symbol_of(s)] = _axis(w, x, axis)
+                return
 
 
 def size(w: Writer, d: Dim) -> Ref:
@@ -114,7 +130,7 @@ def _symbol(w: Writer, s: Symbol) -> Ref:
                 n = w("divide", n, w.number(slope, dtypes.int32), to=SIZE)
             w.sizes[own] = n
             return n
-    raise Unsized(f"the size {s.name} does not follow from the inputs")
+    raise Unsized(s)
 
 
 def _line(d: Dim, s: Symbol) -> tuple[int, int] | None:

@@ -16,10 +16,11 @@ from graphtool.exporters.stablehlo.places import Places
 from graphtool.exporters.stablehlo.registry import Ref
 from graphtool.exporters.stablehlo.text import dense, number, quoted, signature, tensor
 from graphtool.io.weights import Weight, weight
-from graphtool.ir.graph import TensorType
-from graphtool.symbolic import Dim
+from graphtool.ir.graph import Graph, TensorType
+from graphtool.symbolic import Dim, symbols, text
 
 PARAMETER = "graphtool.parameter"  # the name of a constant or argument that training may change
+NODE = "graphtool.node"  # marks what is read back as a node, and is not simplified
 _LONG = ("select", "dynamic_update_slice")  # their types are written in full, equal or not
 
 
@@ -31,8 +32,9 @@ class Shared:
     elide: bool = False
     composites: bool = True
     functions: list[str] = field(default_factory=list)
-    made: dict[object, Made | None] = field(default_factory=dict)
-    names: set[str] = field(default_factory=lambda: {"main"})
+    made: dict[object, Made] = field(default_factory=dict)
+    parts: dict[Graph, Made] = field(default_factory=dict)  # regions that are functions
+    names: dict[str, None] = field(default_factory=lambda: {"main": None})
     refused: dict[tuple[str, str], list[str]] = field(default_factory=dict)
 
     def unsupported(self) -> tuple[Unsupported, ...]:
@@ -48,17 +50,24 @@ class Writer:
         self.shared, self.function, self.outer = shared, function, outer
         self.lines: list[str] = []
         self.sizes: dict[Dim, Ref] = {}  # that were computed in this block
+        self.marks: bool = outer.marks if outer else True  # whether nodes are marked as such
         self.hint: str = outer.hint if outer else ""
         self.where: str = outer.where if outer else ""
 
     # ---- operations ----------------------------------------------------------------------------
 
-    def __call__(self, op: str, *operands: Ref, to: TensorType, attrs: str = "") -> Ref:
-        """Write `stablehlo.OP operands attrs`, which has one result of the type `to`."""
+    def __call__(self, op: str, *operands: Ref, to: TensorType, attrs: str = "",
+                 node: Sequence[Dim] | None = None) -> Ref:
+        """Write `stablehlo.OP operands attrs`, which has one result of the type `to`; `node` says
+        that it is one of our nodes even where it has no effect, and has the sizes that it makes."""
         plain = not operands or (not attrs and op not in _LONG and all(
             x.type == to for x in operands))
         types = tensor(to) if plain else signature([x.type for x in operands], [to])
         names = ", ".join(x.name for x in operands)
+        if node is not None and self.marks:
+            free = any(map(symbols, node))
+            told = NODE + (f" = {quoted(', '.join(map(text, node)))}" if free else "")
+            attrs = f"{attrs[:-1]}, {told}}}" if attrs[-1:] == "}" else f"{attrs} {{{told}}}"
         return self.put(f"stablehlo.{op} {names}{attrs} : {types}", to, op)
 
     def generic(self, op: str, operands: Sequence[Ref], results: Sequence[TensorType],
@@ -90,7 +99,9 @@ class Writer:
 
     def inside(self, function: Function) -> Writer:
         """A writer for a function of its own."""
-        return Writer(self.shared, function)
+        inner = Writer(self.shared, function)
+        inner.marks = self.marks
+        return inner
 
     def region(self) -> Writer:
         """A writer for a block inside this one; its lines are for `block`."""
@@ -123,11 +134,16 @@ class Writer:
         return self._constant(w.digest, TensorType(w.dtype, w.shape), dense(w), "table")
 
     def weight(self, w: Weight, wish: str, parameter: bool = False) -> Ref:
-        """A constant of the model, at the start of the function; a parameter keeps its name."""
-        type = TensorType(w.dtype, w.shape)
-        told = f"{{{PARAMETER} = {quoted(wish)}}} " if parameter else ""
-        return self._constant(f"{told}{w.digest}", type, f"{told}{dense(w, self.shared.elide)}",
-                              wish)
+        """A constant node of the model, at the start of the function or region; a parameter keeps
+        its name."""
+        if not self.marks:
+            return self.array(w.source)
+        told = f"{{{f'{PARAMETER} = {quoted(wish)}' if parameter else NODE}}}"
+        x = Ref(self.function.value(wish), TensorType(w.dtype, w.shape))
+        head = self.lines if self.outer else self.function.head
+        head.append(f"{x.name} = stablehlo.constant {told} {dense(w, self.shared.elide)} : "
+                    f"{tensor(x.type)}")
+        return x
 
     def _constant(self, content: str, type: TensorType, text: str, wish: str) -> Ref:
         key = content, type

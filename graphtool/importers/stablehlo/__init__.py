@@ -15,6 +15,7 @@ from graphtool.errors import InputError, Undecided, Unsupported, UnsupportedErro
 from graphtool.importers.assumptions import ROUNDS, Bounds, Facts
 from graphtool.importers.least_sizes import least_sizes
 from graphtool.importers.limits import Limits
+from graphtool.importers.stablehlo.driver import own
 from graphtool.importers.stablehlo.driver.convert import Importer
 from graphtool.importers.stablehlo.driver.registry import HANDLERS, stablehlo
 from graphtool.importers.stablehlo.driver.session import Names
@@ -35,6 +36,7 @@ from graphtool.importers.stablehlo.families import (  # noqa: F401  (each fills 
     lapack,
     linalg,
     movement,
+    nodes,
     order,
     product,
     random,
@@ -101,7 +103,8 @@ def import_text(text: str, *, dynamic: Mapping[str, Bounds] | None = None,
         raise UnsupportedError("GT1310", f"the program needs {count} thing"
                                + (" that is" if count == 1 else "s that are") + " not supported",
                                items)
-    return replace(module, requires=importer.found.required)
+    return replace(module, requires=tuple(dict.fromkeys(
+        (*module.requires, *importer.found.required))))
 
 
 def support(path: Path) -> list[Unsupported]:
@@ -114,6 +117,8 @@ def _settled(program: Program, dynamic: Mapping[str, Bounds], limits: Limits, na
              ) -> tuple[Importer, Module | None]:
     """The last of several imports: each knows what the one before found of sizes."""
     facts = Facts.given(dynamic)
+    main = Importer(program, limits, facts, dynamic, names).main()
+    facts = replace(facts, steps={**own.steps(main), **facts.steps})
     for _ in range(ROUNDS):
         importer = Importer(program, limits, facts, dynamic, names)
         fault, module = None, None

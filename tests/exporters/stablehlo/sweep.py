@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from benchmarks import tables, work
-from benchmarks.hlo_out import same
 from benchmarks.hlo_peers import PEERS, Guarded, parsed
 from graphtool.errors import UnsupportedError
 from graphtool.exporters.stablehlo import stablehlo_of
 from graphtool.importers.stablehlo import import_text
 from graphtool.ir.op import complete_attrs, evaluate
+from graphtool.report.diff import diff
 from tests.cases import CASES, Case, arrays
 from tests.closeness import assert_close
 from tests.ops.test_cases import module_of
@@ -56,7 +56,7 @@ def one(case: Case, row: list[Any], guards: dict[str, Guarded]) -> int:
     module, xs = module_of(case), arrays(case)
     text = stablehlo_of(module)
     parsed(text)
-    row[2] += same(module, import_text(text))
+    row[2] += diff(module, import_text(text)).equal
     found = evaluate(case.op, xs, complete_attrs(case.op, case.attrs))
     want = found if isinstance(found, tuple) else (found,)
     given = [x for x in xs if isinstance(x, np.ndarray)]

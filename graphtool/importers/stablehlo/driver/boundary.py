@@ -8,14 +8,14 @@ from contextlib import suppress
 from typing import Any
 
 from graphtool.errors import InputError, UsageError, near
+from graphtool.importers.stablehlo.driver import own
 from graphtool.importers.stablehlo.driver.parts import joined, leaves
 from graphtool.importers.stablehlo.driver.places import argument_name, path_name
 from graphtool.importers.stablehlo.driver.registry import REFUSED, Refused
 from graphtool.importers.stablehlo.driver.session import Names, Session
 from graphtool.importers.stablehlo.driver.values import element_type
-from graphtool.importers.stablehlo.text.tree import Function
-from graphtool.importers.stablehlo.text.types import Kind
-from graphtool.ir.decode_values import split_dims
+from graphtool.importers.stablehlo.text.tree import Argument, Function, Operation
+from graphtool.importers.stablehlo.text.types import Kind, Signature
 from graphtool.ir.graph import Graph, TensorType, Value
 from graphtool.symbolic import Dim, Symbol, symbols
 from graphtool.symbolic.parse import parse
@@ -27,9 +27,9 @@ class Entry:
     def __init__(self, importer: Session, main: Function) -> None:
         self.importer = importer
         self.free: dict[str, Symbol] = {}
-        self.named: dict[str, Dim] = {}  # every open size, also one that is a number by now
-        self.told = importer.names.sizes or written(main) or polymorphic(main)
-        self.bounds = written_bounds(main)
+        self.named = importer.sizes  # every open size, also one that is a number by now
+        self.told = importer.names.sizes or own.written(main) or polymorphic(main)
+        self.bounds = own.bounds(main)
         names = argument_names(importer, main)
         parts = [[self._input(i, k, n) for n, k in leaves(a.kind, name)] for i, (a, name) in
                  enumerate(zip(main.arguments, names, strict=True))]
@@ -105,20 +105,6 @@ def inner_names(importer: Session, main: Function) -> dict[str, str]:
     return out
 
 
-def written(main: Function) -> list[list[str]]:
-    """The sizes of each argument as our own exporter writes them: `batch, 3`; empty if it did not.
-    """
-    rows = [str(a.attrs.get("graphtool.sizes") or "") for a in main.arguments]
-    return [[d.strip() for d in split_dims(row)] for row in rows] if any(rows) else []
-
-
-def written_bounds(main: Function) -> dict[str, tuple[int, int | None]]:
-    """The bounds of open sizes as our own exporter writes them: `{batch = [1, 64]}`, the upper one
-    left out where there is none."""
-    rows = [r for a in main.arguments for r in (a.attrs.get("graphtool.bounds") or {}).items()]
-    return {name: (int(row[0]), int(row[1]) if len(row) > 1 else None) for name, row in rows}
-
-
 _SPECS = re.compile(r"polymorphic shapes specifications: (.*?\))\.( |$)")
 _SHAPE = re.compile(r"\.shape = \(([^()]*(?:\([^()]*\)[^()]*)*)\)")
 
@@ -182,3 +168,18 @@ def donations(main: Function, graph: Graph) -> tuple[tuple[int, int], ...]:
             free.remove(found[0])
             out.append((found[0], i))
     return tuple(sorted(out))
+
+
+def together(functions: Sequence[Function]) -> Function:
+    """A function that calls these, which take nothing, and returns all of their results."""
+    calls, results = [], []
+    for f in functions:
+        names = tuple(f"%{f.name}#{i}" for i in range(len(f.results)))
+        kinds = tuple(r.kind for r in f.results)
+        calls.append(Operation("call", (), {"callee": f.name}, (), names, Signature((), kinds),
+                               f.at))
+        info = [f"{f.name}.{i}" if len(names) > 1 else f.name for i in range(len(names))]
+        results += [(n, Argument("", k, {"jax.result_info": i}))
+                    for n, k, i in zip(names, kinds, info, strict=True)]
+    last = Operation("return", tuple(n for n, _ in results), {}, (), (), Signature((), ()), 0)
+    return Function("", True, (), tuple(r for _, r in results), (*calls, last), 0)

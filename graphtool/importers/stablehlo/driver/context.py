@@ -30,7 +30,7 @@ from graphtool.importers.stablehlo.driver.values import (
     tensor,
 )
 from graphtool.importers.stablehlo.text.tree import Function, Operation, Region
-from graphtool.ir.graph import TensorType
+from graphtool.ir.graph import Graph, TensorType, Value
 from graphtool.ir.trace import Builder, Tracer
 from graphtool.ops.common import broadcast_shapes
 from graphtool.symbolic import Dim
@@ -43,6 +43,8 @@ class Driver(Protocol):
 
     builder: Builder
     promises: Promises
+    wanted: set[Value]  # what stays in the graph although nothing reads it
+    sizes: dict[str, Dim]  # the open sizes of inputs and of our own nodes by name
 
     def inline(self, region: Region, xs: Sequence[Any], env: Env, vector: bool) -> list[Any]:
         """Run a region here on these values; returns what it returns."""
@@ -60,6 +62,9 @@ class Driver(Protocol):
 
     def function(self, name: str) -> Function:
         """The function called `name`."""
+
+    def graph(self, function: Function) -> Graph:
+        """A function as a closed graph."""
 
     def call(self, function: Function, xs: Sequence[Any], vector: bool = False) -> list[Any]:
         """Run a function's body here on these values; returns what it returns."""
@@ -159,6 +164,13 @@ class Context:
         if self.known(*xs):
             return list(xs)
         return [self.tensor(x) for x in xs]
+
+    def kept(self, found: Any) -> Any:
+        """The results of a node of ours, which stays in the graph although nothing may read it."""
+        for x in found if isinstance(found, tuple) else (found,):
+            if isinstance(x, Tracer):
+                self.driver.wanted.add(x.value)
+        return found
 
     def typed(self, x: Any) -> TensorType:
         """The tensor type of a value."""

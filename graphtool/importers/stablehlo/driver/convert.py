@@ -16,7 +16,7 @@ import numpy as np
 
 from graphtool.errors import GraphtoolError, InputError, InternalError, near
 from graphtool.importers.assumptions import Assuming
-from graphtool.importers.stablehlo.driver import arithmetic, boundary
+from graphtool.importers.stablehlo.driver import arithmetic, boundary, own
 from graphtool.importers.stablehlo.driver.context import Context, Env
 from graphtool.importers.stablehlo.driver.parts import (
     PAIRED,
@@ -33,6 +33,8 @@ from graphtool.importers.stablehlo.driver.regions import Captures, Closed
 from graphtool.importers.stablehlo.driver.registry import (
     HANDLERS,
     IGNORED,
+    NODE,
+    NODES,
     REFUSED,
     Handler,
     Refused,
@@ -49,12 +51,13 @@ from graphtool.importers.stablehlo.driver.values import (
     tensor,
     type_of,
 )
-from graphtool.importers.stablehlo.text.tree import Argument, Function, Operation, Region
+from graphtool.importers.stablehlo.text.tree import Function, Operation, Region
 from graphtool.importers.stablehlo.text.types import Kind, Signature
 from graphtool.ir.graph import Graph, Module, TensorType
 from graphtool.ir.prune import prune
 from graphtool.ir.trace import Tracer
 from graphtool.symbolic import known
+from graphtool.symbolic.parse import parse
 
 PASSES = frozenset(("call", "func.call", "stablehlo.composite", "stablehlo.optimization_barrier",
                     "stablehlo.tuple", "stablehlo.get_tuple_element", "stablehlo.after_all",
@@ -87,12 +90,14 @@ class Importer(Session):
         outputs = [self._output(x) for x in (*flat(results), *self.expected.values())]
         if self.refusals:
             return None
-        graph = prune(Graph(entered.inputs, tuple(self.builder.nodes), tuple(outputs)))
+        graph = prune(Graph(entered.inputs, tuple(self.builder.nodes), tuple(outputs)),
+                      self.wanted)
         names = boundary.output_names(main, self.names)
         meta = {"ignored": SHARDING} if _SHARDED.search(self.program.text) else {}
         return Module(graph, tuple(boundary.distinct([*names, *self.expected])),
                       entered.symbols(graph), self._locations(graph),
-                      boundary.donations(main, graph), meta)
+                      boundary.donations(main, graph), meta, own.initial(main),
+                      requires=own.requires(self.program.attrs, self.sizes))
 
     def main(self) -> Function:
         """The function that the module computes: the caller's, `main`, the only public one, or
@@ -104,7 +109,7 @@ class Importer(Session):
             found = functions.get(self.names.function)
         elif len(public) > 1 and "main" not in functions and not any(
                 f.arguments for f in public):
-            return together(public)
+            return boundary.together(public)
         else:
             found = functions.get("main") or (public[0] if len(public) == 1 else None)
         if found is None or found.body is None:
@@ -139,6 +144,21 @@ class Importer(Session):
         inner = dict(zip((a.name for a in region.arguments), xs, strict=True))
         return self._block(region.operations, ChainMap(inner, env), vector)
 
+    def graph(self, function: Function) -> Graph:
+        """A function as a closed graph. The sizes of its arguments are those that the text names.
+        """
+        types, env, given = [], dict[str, Any](), []
+        for a in function.arguments:
+            if size := own.size(a):
+                env[a.name] = Sizes(np.array(self.sizes[size], object), element_type(a.kind))
+                continue
+            told = [parse(d, self.sizes) for d in own.sizes(a)]
+            types.append(TensorType(element_type(a.kind), tuple(
+                told or [d or 0 for d in a.kind.shape or ()])))
+            given.append(a)
+        body = Region(tuple(given), tuple(function.body or ()))
+        return self.closed(body, types, ChainMap(env)).graph([])
+
     def closed(self, region: Region, types: Sequence[TensorType], env: Env,
                vector: bool = False) -> Closed:
         """A region traced alone on inputs of these types."""
@@ -158,7 +178,7 @@ class Importer(Session):
             self.builder = outer
         if any(x is REFUSED for x in results):
             raise Refused("")
-        return Closed(builder, inputs, results, captures.taken)
+        return Closed(builder, inputs, results, captures.taken, self.wanted)
 
     # ---- operations ----------------------------------------------------------------------------
 
@@ -224,6 +244,9 @@ class Importer(Session):
         return out
 
     def _handle(self, op: Operation, xs: list[Any], env: Env, vector: bool) -> Any:
+        if NODE in op.attrs and op.name in NODES:
+            ctx = Context(self, op, env, vector)
+            return ctx.kept(NODES[op.name](ctx, *xs, **self._attributes(op, HANDLERS[op.name])))
         handler = HANDLERS.get(op.name)
         if not _passes(op) and (any(_compound(x) for x in xs) or any(
                 map(_several, op.signature.results))):
@@ -307,21 +330,6 @@ class Importer(Session):
     def _locations(self, graph: Graph) -> dict[str, Any]:
         reached = {n.where for n in graph.nodes}
         return {k: v for k, v in self.places.table.items() if k in reached}
-
-
-def together(functions: Sequence[Function]) -> Function:
-    """A function that calls these, which take nothing, and returns all of their results."""
-    calls, results = [], []
-    for f in functions:
-        names = tuple(f"%{f.name}#{i}" for i in range(len(f.results)))
-        kinds = tuple(r.kind for r in f.results)
-        calls.append(Operation("call", (), {"callee": f.name}, (), names, Signature((), kinds),
-                               f.at))
-        info = [f"{f.name}.{i}" if len(names) > 1 else f.name for i in range(len(names))]
-        results += [(n, Argument("", k, {"jax.result_info": i}))
-                    for n, k, i in zip(names, kinds, info, strict=True)]
-    last = Operation("return", tuple(n for n, _ in results), {}, (), (), Signature((), ()), 0)
-    return Function("", True, (), tuple(r for _, r in results), (*calls, last), 0)
 
 
 def _compound(x: Any) -> bool:

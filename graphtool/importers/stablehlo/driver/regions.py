@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,19 +35,21 @@ class Captures(captures.Captures):
 
 @dataclass
 class Closed:
-    """A region traced alone: its builder, inputs, results, and the outside values it reads."""
+    """A region traced alone: its builder, inputs, results, the outside values it reads, and the
+    `wanted` values that stay although nothing reads them."""
 
     builder: Builder
     inputs: list[Tracer]
     results: list[Any]
     taken: dict[Value, Tracer]
+    wanted: Collection[Value] = ()
 
     def graph(self, outer: Sequence[Value]) -> Graph:
         """The closed graph: its own inputs, then one for each value in `outer`, in that order."""
         own = [self.taken[v].value if v in self.taken else Value(v.type, v.hint) for v in outer]
         outputs = tuple(tensor(x, self.builder).value for x in self.results)
         return prune(Graph((*(t.value for t in self.inputs), *own), tuple(self.builder.nodes),
-                           outputs))
+                           outputs), self.wanted)
 
 
 def union(*regions: Closed) -> list[Value]:

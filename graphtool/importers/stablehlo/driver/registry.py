@@ -44,6 +44,9 @@ class Handler:
 
 _MANY = 1 << 30
 HANDLERS: dict[str, Handler] = {}
+NODE = "graphtool.node"
+NODES: dict[str, Callable[..., Any]] = {}
+"""Handlers of what our own exporter marks as a node: it is read as one, and not simplified."""
 
 
 def stablehlo(*names: str, elementwise: bool = False) -> Callable[..., Any]:
@@ -52,6 +55,15 @@ def stablehlo(*names: str, elementwise: bool = False) -> Callable[..., Any]:
     def declare(fn: Callable[..., Any]) -> Callable[..., Any]:
         for name in names:
             add(name, fn, elementwise)
+        return fn
+    return declare
+
+
+def node(*names: str) -> Callable[..., Any]:
+    """A decorator that registers a function as the handler of these operations where they are
+    marked as nodes."""
+    def declare(fn: Callable[..., Any]) -> Callable[..., Any]:
+        NODES.update((f"stablehlo.{name}", fn) for name in names)
         return fn
     return declare
 

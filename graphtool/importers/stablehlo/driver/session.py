@@ -19,7 +19,9 @@ from graphtool.importers.stablehlo.driver.registry import Refused
 from graphtool.importers.stablehlo.text.lexer import fault
 from graphtool.importers.stablehlo.text.tree import Operation, Program
 from graphtool.ir.expected import EXPECTED
+from graphtool.ir.graph import Value
 from graphtool.ir.trace import Builder
+from graphtool.symbolic import Dim
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,8 @@ class Session:
         self.builder: Builder = Assuming(self.found)
         self.outer = self.builder
         self.promises = Promises()
+        self.sizes: dict[str, Dim] = {}  # the open sizes of inputs and of our own nodes by name
+        self.wanted: set[Value] = set()  # results of our own nodes: these stay, read or not
         self.expected: dict[str, Any] = {}  # what the program says must be true, by its place
         self.refusals: dict[tuple[str, str], list[str]] = {}
 

@@ -171,7 +171,7 @@ def operand(x: Any, builder: Builder) -> Tracer:
 
 def spread(x: Any, shape: tuple[Dim, ...]) -> Any:
     """x under NumPy's rule of broadcasting, as a value of this shape."""
-    if isinstance(x, np.ndarray) and all(isinstance(d, int) for d in shape):
+    if isinstance(x, np.ndarray) and all(isinstance(d, int) and d > 0 for d in shape):
         return np.broadcast_to(x, [d for d in shape if isinstance(d, int)])
     return x if shape_of(x) == shape else Spread(x, shape)
 
@@ -190,6 +190,16 @@ def reshape(x: Tracer | Array, shape: tuple[Dim, ...]) -> Tracer | Array:
         x = Tracer(source, x.builder)
         node = x.builder.made.get(x.value)
     return x if x.shape == shape else o.reshape(x, shape=shape)
+
+
+def before_reshape(x: Any, shape: tuple[Dim, ...]) -> Tracer | None:
+    """What x is a reshape of, if that has this shape."""
+    node = x.builder.made.get(x.value) if isinstance(x, Tracer) else None
+    if node is None or node.op is not o.reshape:
+        return None
+    (source,) = node.inputs
+    assert isinstance(source, Value)
+    return Tracer(source, x.builder) if source.type.shape == shape else None
 
 
 def _computed(x: Sizes, builder: Builder) -> Tracer:

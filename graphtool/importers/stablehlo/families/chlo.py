@@ -10,11 +10,12 @@ import numpy as np
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.dtypes import DType
+from graphtool.importers.stablehlo.driver.arrays import array_of
 from graphtool.importers.stablehlo.driver.context import Context
 from graphtool.importers.stablehlo.driver.parts import PAIRED, Pair
 from graphtool.importers.stablehlo.driver.registry import Refused, add, stablehlo
 from graphtool.importers.stablehlo.driver.values import dtype_of, shape_of
-from graphtool.importers.stablehlo.families.create import array_of, constant
+from graphtool.importers.stablehlo.families.create import constant
 from graphtool.importers.stablehlo.families.elementwise import cast
 from graphtool.importers.stablehlo.families.movement import ints, placed
 from graphtool.importers.stablehlo.text.attributes import Dense

@@ -13,11 +13,11 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool import ops as o
+from graphtool.importers.stablehlo.driver.arrays import array_of
 from graphtool.importers.stablehlo.driver.context import Context
 from graphtool.importers.stablehlo.driver.parts import PAIRED, Pair, is_complex, real_kind
 from graphtool.importers.stablehlo.driver.registry import HANDLERS, Refused
 from graphtool.importers.stablehlo.driver.values import dtype_of, element_type, shape_of, spread
-from graphtool.importers.stablehlo.families.create import array_of
 from graphtool.importers.stablehlo.families.elementwise import cast
 from graphtool.importers.stablehlo.families.reduce import simple_body
 from graphtool.importers.stablehlo.text.attributes import Dense

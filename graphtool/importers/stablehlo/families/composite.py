@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from graphtool import ops as o
 from graphtool.errors import InputError
 from graphtool.importers.assumptions import Assuming
+from graphtool.importers.stablehlo.driver import own as written
 from graphtool.importers.stablehlo.driver.context import Context
 from graphtool.importers.stablehlo.driver.parts import PAIRED, Pair
 from graphtool.importers.stablehlo.driver.registry import Refused, add, stablehlo
@@ -18,7 +19,9 @@ from graphtool.importers.stablehlo.families.elementwise import cast
 from graphtool.importers.stablehlo.families.movement import ints
 from graphtool.importers.stablehlo.text.attributes import Symbol
 from graphtool.ir.decode import attributes
+from graphtool.ir.facets import Trait
 from graphtool.ir.op import named
+from graphtool.symbolic import symbol
 
 # CHLO's name → our op
 ROWS = {
@@ -90,7 +93,7 @@ def top_k(ctx: Context, x: Any, *, k: int, largest: bool = True) -> list[Any]:
     return [values, cast(ctx, places, ctx.element(1))]
 
 
-OURS, _OPERAND = "graphtool.", "operand"
+OURS, _OPERAND, _BOUNDS = "graphtool.", "operand", ("size_least", "size_most")
 WHOLE: dict[str, Callable[..., Any]] = {
     "erfc": _erfc, "zeta": _zeta, "square": _square, "is_inf": _is_inf(0), "is_pos_inf": _is_inf(1),
     "is_neg_inf": _is_inf(-1)}
@@ -117,7 +120,9 @@ def composite(ctx: Context, *xs: Any, name: str, decomposition: Symbol,
               composite_attributes: Any = None) -> Any:
     """An op of ours if it or CHLO's function has this name, else the decomposition, inlined."""
     if name.startswith(OURS) and not ctx.vector:
-        return own_op(ctx, name.removeprefix(OURS), xs, composite_attributes or {})
+        arguments = ctx.driver.function(decomposition).arguments
+        tensors = [x for x, a in zip(xs, arguments, strict=True) if not written.size(a)]
+        return own_op(ctx, name.removeprefix(OURS), tensors, composite_attributes or {})
     own = name.removeprefix("chlo.") if name.startswith("chlo.") else ""
     pairs = any(isinstance(x, Pair) for x in xs)
     if pairs and name in PAIRED:
@@ -130,16 +135,21 @@ def composite(ctx: Context, *xs: Any, name: str, decomposition: Symbol,
     return ctx.driver.call(ctx.driver.function(decomposition), xs, ctx.vector)
 
 
-def own_op(ctx: Context, name: str, xs: tuple[Any, ...], given: dict[str, Any]) -> Any:
+def own_op(ctx: Context, name: str, xs: Sequence[Any], given: dict[str, Any]) -> Any:
     """The op of which graphtool wrote a composite. Its operands that are no tensors stand among the
-    attributes, as `operand1 = 2.0`."""
-    told = {k: v for k, v in given.items() if not k.startswith(_OPERAND)}
+    attributes, as `operand1 = 2.0`; its regions are functions."""
+    regions = {k: ctx.driver.graph(ctx.driver.function(v)) for k, v in given.items()
+               if isinstance(v, Symbol)}
+    told = {k: v for k, v in given.items() if not k.startswith(_OPERAND) and k not in regions}
+    lo, hi = (None if n == "none" else int(n) for n in (told.pop(k, "none") for k in _BOUNDS))
     fixed = {int(k.removeprefix(_OPERAND)): None if v == "none" else float(v) if isinstance(
         v, str) else v for k, v in given.items() if k.startswith(_OPERAND)}
     op, rest = named(name), iter(xs)
+    if Trait.SIZE in op.traits and isinstance(told["size"], str):
+        ctx.driver.sizes[told["size"]] = symbol(told["size"], lo, hi)
     operands = [fixed[i] if i in fixed else ctx.tensor(next(rest))
                 for i in range(len(xs) + len(fixed))]
-    return op(*operands, **attributes(op, told))
+    return ctx.kept(op(*operands, **attributes(op, told, ctx.driver.sizes), **regions))
 
 
 @stablehlo("custom_call")

@@ -22,6 +22,9 @@ from graphtool.importers.stablehlo.driver.values import (
     shape_of,
 )
 from graphtool.importers.stablehlo.text.types import Kind
+from graphtool.ir.op import OPS
+from graphtool.ir.trace import Tracer
+from graphtool.symbolic import Poly
 
 # operation → (op on numbers, op on booleans)
 _ROWS: dict[str, tuple[str, str]] = {
@@ -141,7 +144,10 @@ def clamp(ctx: Context, lo: Any, x: Any, hi: Any) -> Any:
 
 @stablehlo("convert", elementwise=True)
 def convert(ctx: Context, x: Any) -> Any:
-    """A cast; a number that is not 0 is true."""
+    """A cast; a number that is not 0 is true. Of the number of a size it is the size itself."""
+    maker = ctx.builder.made.get(x.value) if isinstance(x, Tracer) else None
+    if maker is not None and maker.op is OPS["size"] and isinstance(maker.attrs["size"], Poly):
+        return Sizes(np.array(maker.attrs["size"], object), ctx.dtype)
     return cast(ctx, x, ctx.dtype)
 
 

@@ -58,6 +58,9 @@ def placed(ctx: Context, x: Any, dims: Sequence[int], shape: tuple[Dim, ...]) ->
     if len(dims) != len(shape_of(x)) or any(not 0 <= d < len(shape) for d in dims):
         raise ValueError(f"axes {list(dims)} of rank {len(shape)} for an operand of rank "
                          f"{len(shape_of(x))}")
+    whole = values.before_reshape(x, shape)
+    if whole is not None:
+        return whole
     if isinstance(x, Sizes) and x.array.size == 1 and any(d != 1 for d in shape):
         return spread(values.reshape(ctx.tensor(x), ()), shape)
     if isinstance(x, Sizes):
@@ -239,11 +242,9 @@ def padded(ctx: Context, x: Any, value: Any, lo: Sequence[Dim], hi: Sequence[Dim
         (y,) = ctx.ready(x)
         return o.pad(y, **how, value=number)
     full = ctx.tensor(x)
-    row = dtype_of(x)
     inside = ctx.builder.constant(np.ones((1,) * full.ndim, np.bool_))
-    mask = o.pad(o.broadcast(inside, shape=full.shape), **how, value=False)
-    zero: Any = False if row.kind == "bool" else 0
-    return o.select(mask, o.pad(full, **how, value=zero), ctx.tensor(value))
+    mask = o.pad(o.broadcast(inside, shape=full.shape), **how)
+    return o.select(mask, o.pad(full, **how), ctx.tensor(value))
 
 
 @stablehlo("concatenate")

@@ -151,7 +151,7 @@ def _scattered(ctx: Context, x: Any, spots: Any, updates: Any, valid: Any, kind:
     axis, n = axes[0], full.shape[axes[0]]
     lo = (0,) * full.ndim
     hi = tuple(int(i == axis) for i in range(full.ndim))
-    more = o.pad(full, lo=lo, hi=hi, value=False if dtype_of(full) is dtypes.bool_ else 0)
+    more = o.pad(full, lo=lo, hi=hi)
     beyond = row_of(ctx, [n if i == 0 else 0 for i in range(len(axes))], dtype_of(spots))
     y = o.scatter(more, o.select(column, ctx.tensor(spots), ctx.tensor(beyond)), u, **how)
     return o.slice(y, start=lo, limit=full.shape, strides=(1,) * full.ndim)
