@@ -39,11 +39,15 @@ def _context() -> Any:
 
 
 def parsed(text: str) -> Any:
-    """The module as jaxlib's parser reads it, verified."""
+    """The module as jaxlib's parser reads it, verified. It has a portable form, in which JAX stores
+    programs and hands them to devices, unless it has functions of CHLO, which has none."""
     from jaxlib.mlir import ir
+    from jaxlib.mlir.dialects import stablehlo
     with _context():
         module = ir.Module.parse(text)
         assert module.operation.verify()
+        if "chlo." not in text:
+            stablehlo.serialize_portable_artifact(module, stablehlo.get_current_version())
         return module
 
 

@@ -22,11 +22,10 @@ def values_of(row: list[Any], dtype: DType) -> weights.Array:
 
 def plan_of(x: dict[str, Any]) -> Plan:
     """A plan from its kind and parameters. Raises ValueError for anything else."""
-    kind, *parameters = x.items()
-    if kind[0] != "kind" or type(kind[1]) is not str or not all(
-            type(v) is int for _, v in parameters):
+    kind, parameters = x.get("kind"), tuple((k, v) for k, v in x.items() if k != "kind")
+    if type(kind) is not str or not all(type(v) is int for _, v in parameters):
         raise ValueError(x)
-    return Plan(kind[1], tuple(parameters))
+    return Plan(kind, parameters)
 
 
 def fits(x: Any, annotation: Any) -> bool:

@@ -2,7 +2,8 @@
 `stablehlo.composite` of our op's name calls. So other tools run the function, and we read the op.
 
 Equal ops on equal types share one function. A region among the attributes is a function of its own,
-which the composite names and its function calls.
+which the composite names and its function calls; the name is a string, because StableHLO's portable
+form has no other references than those of its own operations.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def described(w: Writer, node: Node, operands: Sequence[Any], region: Region) ->
     told = {k: attribute(v) for k, v in plains.items()}
     for k, v in node.attrs.items():
         if isinstance(v, Graph):
-            told[k] = f"@{_part(w, f'{node.op.name}.{k}', v, region).name}"
+            told[k] = quoted(_part(w, f"{node.op.name}.{k}", v, region).name)
     if (s := defined(node)) is not None:
         told[LEAST], told[MOST] = (attribute("none" if n is None else n) for n in (s.lo, s.hi))
     for i, x in enumerate(operands):
@@ -72,7 +73,7 @@ def described(w: Writer, node: Node, operands: Sequence[Any], region: Region) ->
 
 def _part(w: Writer, wish: str, graph: Graph, region: Region) -> Made:
     """The function of a region."""
-    inputs = [Ref(v.hint, v.type) for v in graph.inputs]
+    inputs = [Ref("", v.type) for v in graph.inputs]
     if graph not in w.shared.parts:
         w.shared.parts[graph] = _function(w, wish, inputs,
                                           lambda inner, xs: region(inner, graph, xs), graph.inputs)
@@ -108,8 +109,8 @@ def _function(w: Writer, wish: str, operands: Sequence[Any],
     while True:
         function = Function(name)
         inner = w.inside(function)
-        arguments = [inner.argument(x.type, f"x{i}") if isinstance(x, Ref) else x
-                     for i, x in enumerate(operands)]
+        arguments = [inner.argument(x.type, named[i].hint if named else f"x{i}")
+                     if isinstance(x, Ref) else x for i, x in enumerate(operands)]
         for i, x in enumerate(arguments):
             if isinstance(x, Ref):
                 function.argument(x, braced(sizes_of(named[i].type)) if named else "")

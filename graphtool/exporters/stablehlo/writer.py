@@ -66,7 +66,7 @@ class Writer:
         names = ", ".join(x.name for x in operands)
         if node is not None and self.marks:
             free = any(map(symbols, node))
-            told = NODE + (f" = {quoted(', '.join(map(text, node)))}" if free else "")
+            told = f"{NODE} = {quoted(', '.join(map(text, node))) if free else 'true'}"
             attrs = f"{attrs[:-1]}, {told}}}" if attrs[-1:] == "}" else f"{attrs} {{{told}}}"
         return self.put(f"stablehlo.{op} {names}{attrs} : {types}", to, op)
 
@@ -138,7 +138,7 @@ class Writer:
         its name."""
         if not self.marks:
             return self.array(w.source)
-        told = f"{{{f'{PARAMETER} = {quoted(wish)}' if parameter else NODE}}}"
+        told = f"{{{f'{PARAMETER} = {quoted(wish)}' if parameter else f'{NODE} = true'}}}"
         x = Ref(self.function.value(wish), TensorType(w.dtype, w.shape))
         head = self.lines if self.outer else self.function.head
         head.append(f"{x.name} = stablehlo.constant {told} {dense(w, self.shared.elide)} : "

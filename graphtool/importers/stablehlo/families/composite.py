@@ -20,6 +20,7 @@ from graphtool.importers.stablehlo.families.movement import ints
 from graphtool.importers.stablehlo.text.attributes import Symbol
 from graphtool.ir.decode import attributes
 from graphtool.ir.facets import Trait
+from graphtool.ir.graph import Graph
 from graphtool.ir.op import named
 from graphtool.symbolic import symbol
 
@@ -138,13 +139,13 @@ def composite(ctx: Context, *xs: Any, name: str, decomposition: Symbol,
 def own_op(ctx: Context, name: str, xs: Sequence[Any], given: dict[str, Any]) -> Any:
     """The op of which graphtool wrote a composite. Its operands that are no tensors stand among the
     attributes, as `operand1 = 2.0`; its regions are functions."""
+    op, rest = named(name), iter(xs)
     regions = {k: ctx.driver.graph(ctx.driver.function(v)) for k, v in given.items()
-               if isinstance(v, Symbol)}
+               if k in op.schema and op.schema[k].annotation is Graph}
     told = {k: v for k, v in given.items() if not k.startswith(_OPERAND) and k not in regions}
     lo, hi = (None if n == "none" else int(n) for n in (told.pop(k, "none") for k in _BOUNDS))
     fixed = {int(k.removeprefix(_OPERAND)): None if v == "none" else float(v) if isinstance(
         v, str) else v for k, v in given.items() if k.startswith(_OPERAND)}
-    op, rest = named(name), iter(xs)
     if Trait.SIZE in op.traits and isinstance(told["size"], str):
         ctx.driver.sizes[told["size"]] = symbol(told["size"], lo, hi)
     operands = [fixed[i] if i in fixed else ctx.tensor(next(rest))
