@@ -37,7 +37,7 @@ COMMANDS = {
     "stablehlo": "every operation of StableHLO × types × shapes: evaluator and C beside XLA",
     "jaxprograms": "programs of JAX: forward, gradient, training step, and speed beside jax.jit",
     "architectures": "language models of transformers: logits, and decoding with a cache",
-    "hlo_out": "models as StableHLO: read back, and run by XLA and IREE",
+    "hlo_out": "models and programs as StableHLO: read back, and run by others",
     "dynamo": "time torch.compile by graphtool, by inductor, and eager torch",
 }
 OF_TASKS = ("training", "parity", "rounding")  # the others are about the zoo, or their own

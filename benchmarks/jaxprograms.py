@@ -139,16 +139,25 @@ def checked(p: Any, part: str, fn: Any, args: tuple[Any, ...]) -> Row:
 def our_gradient(p: Any, args: tuple[Any, ...]) -> list[Array]:
     """The loss, and its gradients by the leaves of the first argument, made by graphtool."""
     import jax
+    module, inputs, kept = own_gradient(p, args)
+    value, *slopes = interp.run(module, inputs).values()
+    leaves = jax.tree.leaves(args[0])
+    used = [i for i in range(len(leaves)) if i in kept]
+    found = iter(slopes[-len(used):])
+    return [value, *(next(found) if i in kept else np.zeros_like(x) for i, x in enumerate(leaves))]
+
+
+def own_gradient(p: Any, args: tuple[Any, ...]) -> tuple[Module, dict[str, Array], list[int]]:
+    """The graph of the loss and its gradients that graphtool makes, its inputs, and which of all
+    arrays these are."""
+    import jax
     text, arrays, kept = exported(p.loss, args)
     module = import_text(text)
     first = len(jax.tree.leaves(args[0]))
     wrt = [module.graph.inputs[i] for i, at in enumerate(kept) if at < first]
     graph: Graph = grad(module.graph, 0, wrt)
-    value, *slopes = interp.run(Module(graph, tuple(f"o{i}" for i in range(len(graph.outputs)))),
-                                given(module, arrays)).values()
-    found = iter(slopes[-len(wrt):])
-    leaves = jax.tree.leaves(args[0])
-    return [value, *(next(found) if i in kept else np.zeros_like(leaves[i]) for i in range(first))]
+    names = tuple(f"o{i}" for i in range(len(graph.outputs)))
+    return Module(graph, names), given(module, arrays), kept
 
 
 # ---- speed -------------------------------------------------------------------------------------

@@ -103,8 +103,9 @@ def stamp() -> Row:
             "python": platform.python_version()}
 
 
-def error_of(got: list[Array], want: list[Array]) -> float:
-    """The largest difference of any output over that output's largest magnitude."""
+def error_of(got: list[Array], want: list[Array], floor: float = 1e-30) -> float:
+    """The largest difference of any output over that output's largest magnitude, or over `floor`
+    where that is greater."""
     if len(got) != len(want):
         raise ValueError(f"{len(got)} outputs, {len(want)} expected")
     worst = 0.0
@@ -112,7 +113,7 @@ def error_of(got: list[Array], want: list[Array]) -> float:
         wide, true = np.asarray(g).astype(np.float64).reshape(w.shape), w.astype(np.float64)
         if true.size == 0:
             continue
-        error = np.abs(wide - true).max() / max(np.abs(true).max(), 1e-30)
+        error = np.abs(wide - true).max() / max(np.abs(true).max(), floor)
         worst = float(np.maximum(worst, error))  # NaN is worse than any number
     return worst
 

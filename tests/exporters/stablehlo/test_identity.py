@@ -166,16 +166,20 @@ ONNX: dict[str, tuple[list[Any], list[Any], dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("name", ONNX)
-def test_onnx(name: str, tmp_path: Path) -> None:
+def onnx_model(name: str, folder: Path) -> Module:
     nodes, inputs, constants = ONNX[name]
     graph = make_graph(
         nodes, "g", [value(*x) for x in inputs],
         [onnx.ValueInfoProto(name=y) for y in nodes[-1].output],
         [numpy_helper.from_array(np.asarray(a), n) for n, a in constants.items()])
     model = make_model(graph, opset_imports=[make_opsetid("", 21)], ir_version=10)
-    onnx.save(model, tmp_path / "m.onnx")
-    with_passes(import_onnx(tmp_path / "m.onnx"))
+    onnx.save(model, folder / "m.onnx")
+    return import_onnx(folder / "m.onnx")
+
+
+@pytest.mark.parametrize("name", ONNX)
+def test_onnx(name: str, tmp_path: Path) -> None:
+    with_passes(onnx_model(name, tmp_path))
 
 
 # ---- JAX ---------------------------------------------------------------------------------------
