@@ -80,7 +80,8 @@ def one(case: Case, row: list[Any], guards: dict[str, Guarded]) -> int:
 KNOWN = {
     ("matmul-11", "interpreter"): "its process ends: no element to sum",
     ("resize_by-6", "xla"): "it multiplies by a constant's inverse, and a tie is rounded otherwise",
-    ("resize_by-0", "iree"): "it takes inputs of float64 as float32 only",
+    **{(name, "iree"): "it takes inputs of float64 as float32 only"
+       for name in ("resize_by-0", "fft-0")},
     **{(name, peer): "CHLO's expansion has another value at poles and below 0"
        for name in ("digamma-3", "polygamma-7", "polygamma-8") for peer in PEERS},
 }
