@@ -93,7 +93,8 @@ def _reproducer(argv: Sequence[str], error: GraphtoolError) -> str:
 
 
 def write_reproducer(argv: Sequence[str], error: BaseException) -> str:
-    """Write what a bug report needs to a new directory; returns the line that names it."""
+    """Write what a bug report needs to a new directory; returns the lines that name it, and say
+    what is in it."""
     import json
     import tempfile
     try:
@@ -101,24 +102,55 @@ def write_reproducer(argv: Sequence[str], error: BaseException) -> str:
         (folder / "argv.json").write_text(json.dumps(list(argv), ensure_ascii=False) + "\n")
         (folder / "versions.json").write_text(json.dumps(versions(), indent=1) + "\n")
         (folder / "traceback.txt").write_text("".join(traceback.format_exception(error)))
-        _copy_inputs(argv, folder)
+        builds = _copy_inputs(argv, folder)
+        lines = [*_model(error, folder), *(f"{name}/: the build, with its C and an example"
+                                           for name in builds)] or [
+            "no C: the error came before a graph was read, or after it was done with"]
+        (folder / "README.txt").write_text(_readme(argv, error, lines))
     except OSError as fault:
         return f"\n  help: no reproducer could be written: {fault}"
-    return f"\n  help: please report it with the directory {folder}"
+    return "".join(f"\n  help: {line}" for line in (
+        f"please report it with the directory {folder}", *lines))
 
 
-def _copy_inputs(argv: Sequence[str], folder: Path) -> None:
-    """Copy the files that the command line names, and their weights, as far as they are small."""
+def _model(error: BaseException, folder: Path) -> list[str]:
+    """What could be written of the model; none if the user does not wait for it."""
+    try:
+        from graphtool.verify.crash import leave
+        return leave(error, folder)
+    except (Exception, KeyboardInterrupt) as fault:
+        return [f"no C: {type(fault).__name__}: {fault}"]
+
+
+def _readme(argv: Sequence[str], error: BaseException, lines: Sequence[str]) -> str:
+    import shlex
+    what = str(error).strip().partition("\n")[0]
+    return "\n".join((shlex.join(("graphtool", *argv)),
+                      f"ended with {type(error).__name__}: {what}", "",
+                      "argv.json, versions.json, traceback.txt: the command, what it ran with, "
+                      "and where it failed; beside them small files that it read", *lines, ""))
+
+
+def _copy_inputs(argv: Sequence[str], folder: Path) -> list[str]:
+    """Copy the files and builds that the command line names, and the files' weights, as far as
+    they are small; returns the names of the builds."""
     import shutil
     words = [word.rpartition("=")[2].removeprefix("@") for word in argv if word]
     named = [Path(code + ".py" if python else word) for word in words
              for code, python, _ in [word.partition(".py:")]]
+    builds = []
     for path in named:
         beside = path.parent / f"{path.name.partition('.')[0]}.safetensors"
         for file in dict.fromkeys((path, beside)):
             if file.is_file() and file.stat().st_size <= COPIED and not (
                     folder / file.name).exists():
                 shutil.copyfile(file, folder / file.name)
+        copy = folder / path.resolve().name
+        if (path / "build.json").is_file() and not copy.exists() and sum(
+                f.stat().st_size for f in path.iterdir()) <= COPIED:
+            shutil.copytree(path, copy)
+            builds.append(copy.name)
+    return builds
 
 
 def _annotate(argv: Sequence[str], error: GraphtoolError) -> None:

@@ -1,8 +1,9 @@
 """7xxx: faults of graphtool itself."""
 
 _REPORT = ("This is a fault of graphtool. Please report it with the directory that the error "
-           "names: it holds the command line, the versions, the traceback, and the "
-           "files that the command read.")
+           "names: it holds the command line, the versions, the traceback, the files "
+           "that the command read and, where they could be had, the graph of the last finished "
+           "stage and its C with inputs and expected outputs.")
 
 TABLE: dict[str, tuple[str, str]] = {code: (title, _REPORT) for code, title in {
     "GT7001": "an op declared twice",

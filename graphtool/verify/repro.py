@@ -7,8 +7,8 @@ from what the evaluator computed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +19,12 @@ from graphtool import interp, passes
 from graphtool.emit.c import emit
 from graphtool.errors import UnsupportedError
 from graphtool.io.directory import replacing
+from graphtool.io.weights import Weight
 from graphtool.ir.graph import Graph, Module, Value, is_constant
 from graphtool.ir.serial import collect_all
 from graphtool.ir.text import value_names
 from graphtool.kernels.choice.rules import Rules
+from graphtool.loops import interp as loop_interp
 from graphtool.loops.program import Program
 from graphtool.lower import lower
 from graphtool.native.build import weights_of, write_weights
@@ -43,6 +45,15 @@ class Repro(msgspec.Struct):
     command: str
 
 
+@dataclass(frozen=True)
+class _Part:
+    """One of the programs: the C is made of it; `held` are its weights, `expected` its outputs."""
+
+    program: Program
+    held: list[Weight]
+    expected: Mapping[str, Array]
+
+
 def write_repro(module: Module, inputs: Mapping[str, Array], out: Path, target: Target, *,
                 pipeline: str | None = None, rules: Rules | None = None,
                 expected: Mapping[str, Array] | None = None,
@@ -61,32 +72,47 @@ def write_repro(module: Module, inputs: Mapping[str, Array], out: Path, target: 
     wanted = {"model": expected or interp.run(module, inputs), "steps": interp.run(every, inputs)}
     setting = interp.Setting()
     given = interp.bind_inputs(module, inputs, setting)
+    weights = {w.digest: w for m in (fused, every) for w in collect_all(m.graph)}
+    parts = {name: _Part(program, weights_of(program, weights), wanted[name])
+             for name, program in programs.items()}
+    return _write(out, parts, given, {n: int(str(d)) for n, d in setting.sizes.items()}, target,
+                  atol, rtol)
+
+
+def write_program_repro(program: Program, store: Mapping[str, Weight],
+                        inputs: Mapping[str, Array], out: Path, target: Target) -> Repro:
+    """Write the directory for a program and its inputs: what is expected is what the loops
+    compute in Python, and the outputs alone are compared. Raises UnsupportedError GT3142."""
+    _check(program)
+    named = replace(program, name="model")
+    part = _Part(named, weights_of(program, store), loop_interp.run(program, inputs, store))
+    return _write(out, {"model": part}, [inputs[p.name] for p in program.inputs],
+                  loop_interp.bind(program, inputs), target, None, 1e-4)
+
+
+def _write(out: Path, parts: Mapping[str, _Part], given: Sequence[Array], sizes: Mapping[str, int],
+           target: Target, atol: float | None, rtol: float) -> Repro:
+    """Write the C, weights and expected outputs of the parts, the inputs and the main program."""
     flags = find(None, target, openmp=False).of_class(
-        programs["model"].meta.get("precision", "default")).flags
+        parts["model"].program.meta.get("precision", "default")).flags
+    tables: dict[str, list[Row]] = {}
     with replacing(out, lambda names: "repro.c" in names) as work:
-        for name, program in programs.items():
-            held = weights_of(program, {w.digest: w for w in collect_all(
-                (fused if name == "model" else every).graph)})
-            sources = emit(program)
-            for file, text in sources.items():
+        for name, part in parts.items():
+            for file, text in emit(part.program).items():
                 if file != f"{name}_example.c":
                     (work / file).write_text(text)
-            write_weights(work, name, held, (), "file")
-        for i, x in enumerate(given):
-            (work / f"input{i}.bin").write_bytes(np.ascontiguousarray(x).tobytes())
-        tables: dict[str, list[Row]] = {}
-        for name, arrays in wanted.items():
-            ports = programs[name].outputs
-            tables[name] = [_row(port.name, port.dtype.short, x, atol, rtol)
-                            for port, x in zip(ports, arrays.values(), strict=True)]
-            for i, (port, x) in enumerate(zip(ports, arrays.values(), strict=True)):
+            write_weights(work, name, part.held, (), "file")
+            rows = list(zip(part.program.outputs, part.expected.values(), strict=True))
+            tables[name] = [_row(port.name, port.dtype.short, x, atol, rtol) for port, x in rows]
+            for i, (port, x) in enumerate(rows):
                 held_as = x.astype(port.dtype.numpy, order="C", copy=False)
                 (work / f"{name}{i}.bin").write_bytes(held_as.tobytes())
+        for i, x in enumerate(given):
+            (work / f"input{i}.bin").write_bytes(np.ascontiguousarray(x).tobytes())
         (work / "repro.c").write_text(program_text(
-            {n: [int(str(setting.sizes[s.name])) for s in p.dims] for n, p in programs.items()},
-            given, tables))
+            {n: [sizes[s.name] for s in p.program.dims] for n, p in parts.items()}, given, tables))
         (work / "Makefile").write_text(makefile(flags))
-    return Repro(str(out), len(tables["steps"]), len(tables["model"]), f"make -C {out}")
+    return Repro(str(out), len(tables.get("steps", ())), len(tables["model"]), f"make -C {out}")
 
 
 def _row(name: str, kind: str, x: Array, atol: float | None, rtol: float) -> Row:

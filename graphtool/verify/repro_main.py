@@ -13,11 +13,10 @@ KINDS = {"f64": "double", "f32": "float", "f16": "", "bf16": "", "i64": "int64_t
 """Element types that the program can compare, and their C; those without have a function."""
 Row = tuple[str, str, int, float, float]  # name, element type, elements, atol, rtol
 
-_HEAD = r"""/* Runs the model on the inputs beside this file, and compares with what is expected.
+_OPENING = """/* Runs the model on the inputs beside this file, and compares with what is expected.
    make && ./repro: exit code 0 if all agrees, 1 if not, 2 if a file is missing. */
-#include "model.h"
-#include "steps.h"
-#include <math.h>
+"""
+_HEAD = r"""#include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -124,25 +123,30 @@ static int run_{name}(void *const *inputs)
 }}
 """
 
-_MAIN = r"""
+_MAIN = """
 int main(void)
 {
-    printf("each kernel, with its result as an output\n");
-    const int steps = run_steps(inputs());
-    printf("the model as it is built\n");
-    const int model = run_model(inputs());
-    if (steps && !model)
-        printf("every kernel alone is right: a pass, or the plan of memory, is not\n");
-    return !(steps && model);
+    int ok = 1;
+"""
+_PART = """    printf("{told}\\n");
+    const int {name} = run_{name}(inputs());
+    ok &= {name};
+"""
+_END = """    return !ok;
 }
 """
+_BOTH = """    if (steps && !model)
+        printf("every kernel alone is right: a pass, or the plan of memory, is not\\n");
+"""
+_TOLD = {"steps": "each kernel, with its result as an output", "model": "the model as it is built"}
 
 
 def program_text(dims: Mapping[str, Sequence[int]], inputs: Sequence[Any],
                  tables: Mapping[str, Sequence[Row]]) -> str:
-    """The main program for the programs `model` and `steps`: the sizes of their open dims, the
-    input arrays, and the rows of what each returns."""
-    parts = [_HEAD, _element(), _COMPARE]
+    """The main program for the programs `model` and, if there is one, `steps`: the sizes of their
+    open dims, the input arrays, and the rows of what each returns."""
+    headers = (f'#include "{name}.h"\n' for name in tables)
+    parts = [_OPENING, *headers, _HEAD, _element(), _COMPARE]
     for name, rows in tables.items():
         parts.append(f"\nstatic const struct row {name}_rows[] = {{\n" + "".join(
             f"    {{{c_string(n)}, \"{kind}\", {count}, {_bytes(kind)}, {atol!r}, {rtol!r}}},\n"
@@ -152,7 +156,8 @@ def program_text(dims: Mapping[str, Sequence[int]], inputs: Sequence[Any],
                     for i, x in enumerate(inputs))
     parts.append(f"\nstatic void *const *inputs(void)\n{{\n    static void *p[{len(inputs) or 1}];"
                  f"\n{loads}    return p;\n}}\n")
-    return "".join([*parts, _MAIN])
+    calls = [_PART.format(name=n, told=told) for n, told in _TOLD.items() if n in tables]
+    return "".join([*parts, _MAIN, *calls, _BOTH if "steps" in tables else "", _END])
 
 
 def _element() -> str:

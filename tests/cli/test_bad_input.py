@@ -149,7 +149,7 @@ def test_what_nobody_foresaw_leaves_a_reproducer(gt: Cli, monkeypatch: pytest.Mo
     assert result.code == 70 and "ZeroDivisionError: a fault\n" in result.err
     assert str(made) in result.err
     assert {p.name for p in made.iterdir()} == {
-        "argv.json", "versions.json", "traceback.txt", "net.py"}
+        "argv.json", "versions.json", "traceback.txt", "net.py", "README.txt"}
 
 
 @pytest.mark.parametrize(("fault", "code"), [
