@@ -138,7 +138,7 @@ def leave(error: BaseException, folder: Path) -> list[str]:
             failed.append(f"{type(fault).__name__}: {str(fault).partition(chr(10))[0]}")
         else:
             return [*lines, told]
-    return [*lines, f"no C: {failed[0]}", *(
+    return [*lines, f"no C, because making it fails: {failed[0]}", *(
         [f"again: graphtool repro {GRAPH} --inputs {INPUTS} -o {REPRO}"] if found.modules else [])]
 
 
