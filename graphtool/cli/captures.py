@@ -38,7 +38,7 @@ def compare_captures(
     captured, arrays = captures(source, specs)
     found = {way: c.graph for way, c in captured.items()}
     own = {way: c.own for way, c in captured.items()}
-    result = compare(source, found, own, arrays, reference(source, specs)(arrays), rtol)
+    result = compare(source, found, own, arrays, reference(source, specs)(arrays, {})[0], rtol)
     formats.tell(result, form, lambda: captures_lines(result),
                  lambda: captures_outcome(result, rtol))
     if all(isinstance(x, GraphtoolError) for x in found.values()):

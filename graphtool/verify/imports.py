@@ -22,7 +22,15 @@ from graphtool.ir.run_sizes import all_nodes
 from graphtool.ir.text import value_names
 from graphtool.native.sizes import numbers
 from graphtool.verify.budget import check_sizes, deadline
-from graphtool.verify.compare import Difference, compare, is_text, magnitude, worst
+from graphtool.verify.check import both_have
+from graphtool.verify.compare import (
+    Difference,
+    compare,
+    difference,
+    is_text,
+    magnitude,
+    worst,
+)
 from graphtool.verify.roundings import NO_HALVES, halves_kept, tolerance
 from graphtool.verify.sides import Side, by_position, of_jax, of_onnx, of_torch
 
@@ -88,10 +96,14 @@ def _compare(side: Side, module: Module, seed: int, limits: Limits) -> list[Diff
         _state(module) if side.kind == "torch" else {})
     with deadline(limits.seconds, "the evaluator"):
         actual = dict(list(interp.run(module, inputs).items()))
-    expected = side.run(by_position(inputs, tuple(inputs), side.inputs))
-    actual = dict(list(actual.items())[:len(expected)])
-    scale = max((magnitude(x) for x in expected.values()), default=1.0)
-    rows = compare(expected, actual, _allowed(side, module) * scale, RTOL)
+    expected, actual = both_have(side.run(by_position(inputs, tuple(inputs), side.inputs)), actual,
+                                 set(side.state))
+    results = {n: x for n, x in expected.items() if n not in side.state}
+    scale = max((magnitude(x) for x in results.values()), default=1.0)
+    share = _allowed(side, module)
+    rows = compare(results, dict(list(actual.items())[:len(results)]), share * scale, RTOL) + [
+        difference(n, x, actual[n], share * magnitude(x), RTOL)
+        for n, x in expected.items() if n in side.state]
     if side.kind != "onnxruntime":
         return rows
     return [_same_type(r, e, a) for r, e, a in zip(rows, expected.values(), actual.values(),

@@ -21,7 +21,7 @@ import graphtool.kernels  # noqa: F401  (fills the registry that the reader asks
 from graphtool import dtypes, interp
 from graphtool.analysis.made_up import port_inputs, random_inputs
 from graphtool.dtypes import dtype
-from graphtool.errors import UsageError
+from graphtool.errors import InputError, UsageError, listed
 from graphtool.importers import import_source
 from graphtool.importers.limits import Limits
 from graphtool.importers.suffixes import SAVED
@@ -43,7 +43,8 @@ Run = Callable[[Mapping[str, Array]], dict[str, Array]]
 class Side:
     """One side of a comparison. `kind` is graph, build, onnxruntime or torch; `make` makes inputs
     up for a seed and sizes, if the side knows what it takes; `module` is its graph, if known.
-    `source` is the ONNX file that onnxruntime runs."""
+    `source` is the ONNX file that onnxruntime runs. `state` names the outputs that are new state:
+    another side may not know them."""
 
     kind: str
     inputs: tuple[str, ...]
@@ -51,6 +52,7 @@ class Side:
     make: Callable[[int, Mapping[str, int]], dict[str, Array]] | None = None
     module: Module | None = None
     source: Path | None = None
+    state: tuple[str, ...] = ()
 
 
 def open_side(source: str, entry: str | None = None, capture: str = "") -> Side:
@@ -83,14 +85,16 @@ def of_module(module: Module) -> Side:
     """A graph, run by the reference evaluator."""
     names = value_names(module.graph)
     return Side("graph", tuple(names[v] for v in module.graph.inputs),
-                lambda xs: interp.run(module, xs), partial(random_inputs, module), module)
+                lambda xs: interp.run(module, xs), partial(random_inputs, module), module,
+                state=tuple(module.output_names[o] for o, _ in module.donations))
 
 
 def of_build(path: Path, threads: int | None = None, entry: str | None = None) -> Side:
     """Compiled code, or one of its entry points, run with so many threads."""
     model = runtime.load(path, threads, entry=entry)
     return Side("build", tuple(p.name for p in model.inputs), lambda xs: dict(model.run(xs)),
-                partial(build_inputs, model))
+                partial(build_inputs, model),
+                state=tuple(model.outputs[o].name for o, _ in model.manifest.donations))
 
 
 def of_program(path: Path) -> Side:
@@ -123,12 +127,24 @@ def of_torch(source: str, module: Module | None = None, specs: Sequence[str] = (
     graph = module or import_source(source, inputs=specs)
     names = value_names(graph.graph)
     inputs = [names[v] for v in graph.graph.inputs]
-    call = reference(source, specs)
+    buffers = {inputs[i]: graph.output_names[o] for o, i in graph.donations if i in graph.initial}
+    changed = {graph.output_names[o]: None if i in graph.initial else i for o, i in graph.donations}
+    call = reference(source, specs, changed)
 
     def run(xs: Mapping[str, Array]) -> dict[str, Array]:
-        outputs = call([xs[n] for n in inputs])  # state that changes is also an output of the graph
-        return dict(zip(graph.output_names, outputs, strict=False))
-    return Side("torch", tuple(inputs), run)
+        users = [n for n in inputs if n not in buffers]
+        _need(users, xs)
+        outputs, after = call([xs[n] for n in users],
+                              {name: xs[n] for n, name in buffers.items() if n in xs})
+        mine = (n for n in graph.output_names if n not in changed)
+        return dict(zip(mine, outputs, strict=False)) | after
+    return Side("torch", tuple(inputs), run, state=tuple(changed))
+
+
+def _need(names: Sequence[str], given: Mapping[str, Array]) -> None:
+    if missing := [n for n in names if n not in given]:
+        raise InputError("GT0511", f"missing input {listed(missing)}",
+                         hint=f"the inputs are {listed(names)}")
 
 
 def of_jax(source: str, module: Module, specs: Sequence[str] = ()) -> Side:
@@ -146,8 +162,11 @@ def of_jax(source: str, module: Module, specs: Sequence[str] = ()) -> Side:
         if sizes or (module.symbols and len(offered) < len(inputs)):
             return made  # the offered ones have sizes of their own
         return made | {n: _near(x, seed) for n, x in offered.items()}
-    return Side("jax", tuple(inputs), lambda xs: dict(zip(
-        module.output_names, found.run([xs[n] for n in inputs]), strict=True)), make)
+
+    def run(xs: Mapping[str, Array]) -> dict[str, Array]:
+        _need(inputs, xs)
+        return dict(zip(module.output_names, found.run([xs[n] for n in inputs]), strict=True))
+    return Side("jax", tuple(inputs), run, make)
 
 
 def _near(x: Array, seed: int) -> Array:
