@@ -13,6 +13,9 @@ from graphtool.errors import UsageError
 
 if TYPE_CHECKING:
     from graphtool.ir.graph import Module
+    from graphtool.kernels.choice.rules import Rules
+    from graphtool.target import Target
+    from graphtool.verify.sides import Side
 
 Small = Annotated[Path, typer.Option(
     "-o", "--out", help="The small graph. Its inputs are written to an .npz file beside it.")]
@@ -86,19 +89,45 @@ def repro(graph: options.Graph, out: Annotated[Path, typer.Option(
     terminal.report(found, json, repro_lines(found))
 
 
+def leave_repro_of(a: tuple[str, Side], b: tuple[str, Side], arrays: Mapping[str, Any], out: Path,
+                   capture: str | None, atol: float | None, rtol: float) -> None:
+    """Write a repro of two sides that differ, with the inputs of the first one.
+
+    The C is that of the second side, and the first one says what is expected. A build is never
+    expected, and has no graph: then both are those of the other side, compiled as the build was."""
+    from graphtool.target import TABLE, detect, named
+    from graphtool.verify.sides import by_position
+    builds = [side for _, side in (a, b) if side.manifest is not None]
+    if len(builds) == 2:
+        terminal.note("no repro: neither side is a graph or a model")
+        return
+    source, side = a if b[1].manifest is not None else b
+    reference = side if builds else a[1]
+    module = side.module or sources.load(source, sources.captured(
+        sources.capture_of(source, capture)))
+    target, rules = detect(), None
+    if builds and (built := builds[0].manifest):
+        target = named(built.target) if built.target in TABLE else target
+        rules = sources.rules(built.precision, "generated", None, "finite")
+    leave_repro(module, by_position(arrays, a[1].inputs, side.inputs), out, None, atol, rtol,
+                reference.run(by_position(arrays, a[1].inputs, reference.inputs)), target, rules)
+
+
 def leave_repro(module: Module, arrays: Mapping[str, Any], out: Path, passes: str | None,
-                atol: float | None, rtol: float, expected: Mapping[str, Any] | None = None
-                ) -> None:
+                atol: float | None, rtol: float, expected: Mapping[str, Any] | None = None,
+                target: Target | None = None, rules: Rules | None = None) -> None:
     """Write a repro of what another verb has found; a note says where it is, or why there is
-    none. `expected` are the model's outputs if another side computes them, all or the first."""
+    none. `expected` are the model's outputs if another side computes them, by name or in order."""
     from graphtool.errors import UnsupportedError
     from graphtool.target import detect
     from graphtool.verify.repro import repro_lines, write_repro
-    if expected is not None and len(expected) < len(module.graph.outputs):
-        expected = None  # torch gives no new state
+    if expected is not None and len(expected) < len(module.output_names):
+        expected = None  # torch has no state of random numbers
+    elif expected is not None and expected.keys() >= set(module.output_names):
+        expected = {name: expected[name] for name in module.output_names}
     try:
-        found = write_repro(module, arrays, out, detect(), pipeline=passes, expected=expected,
-                            atol=atol, rtol=rtol)
+        found = write_repro(module, arrays, out, target or detect(), pipeline=passes, rules=rules,
+                            expected=expected, atol=atol, rtol=rtol)
     except UnsupportedError as error:
         terminal.note(str(error))
         return

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from graphtool.cli import formats, options, sources, terminal
-from graphtool.cli.faultfinding import ReproDir, leave_repro
+from graphtool.cli.faultfinding import ReproDir, leave_repro_of
 from graphtool.errors import UsageError
 
 Build = Annotated[Path, typer.Argument(metavar="BUILD", help="A build directory.")]
@@ -64,17 +64,7 @@ def check(a: Annotated[str, typer.Argument(
     found = compare(left, right, arrays, atol, rtol, divergence)
     formats.tell(found, form, lambda: check_lines(found), lambda: check_outcome(found, a, b))
     if repro is not None and not found.ok:
-        both = ((b, right), (a, left))
-        shown = next((x for x in both if x[1].module), None) or next(
-            (x for x in both if sources.is_model(x[0])), None)
-        if shown is None:
-            terminal.note("no repro: neither side is a graph or a model")
-        else:
-            source, side = shown
-            module = side.module or sources.load(source, sources.captured(
-                sources.capture_of(source, capture)))
-            leave_repro(module, sides.by_position(arrays, left.inputs, side.inputs), repro,
-                        None, atol, rtol, left.run(arrays))
+        leave_repro_of((a, left), (b, right), arrays, repro, capture, atol, rtol)
     return 0 if found.ok else 1
 
 

@@ -26,7 +26,7 @@ from graphtool.importers import import_source
 from graphtool.importers.limits import Limits
 from graphtool.importers.suffixes import SAVED
 from graphtool.io import entry_points
-from graphtool.io.manifest import read_manifest
+from graphtool.io.manifest import Manifest, read_manifest
 from graphtool.ir import serial
 from graphtool.ir.graph import Module
 from graphtool.ir.text import value_names
@@ -44,7 +44,7 @@ class Side:
     """One side of a comparison. `kind` is graph, build, onnxruntime or torch; `make` makes inputs
     up for a seed and sizes, if the side knows what it takes; `module` is its graph, if known.
     `source` is the ONNX file that onnxruntime runs. `state` names the outputs that are new state:
-    another side may not know them."""
+    another side may not know them. A build has its `manifest`."""
 
     kind: str
     inputs: tuple[str, ...]
@@ -53,6 +53,7 @@ class Side:
     module: Module | None = None
     source: Path | None = None
     state: tuple[str, ...] = ()
+    manifest: Manifest | None = None
 
 
 def open_side(source: str, entry: str | None = None, capture: str = "") -> Side:
@@ -94,7 +95,8 @@ def of_build(path: Path, threads: int | None = None, entry: str | None = None) -
     model = runtime.load(path, threads, entry=entry)
     return Side("build", tuple(p.name for p in model.inputs), lambda xs: dict(model.run(xs)),
                 partial(build_inputs, model),
-                state=tuple(model.outputs[o].name for o, _ in model.manifest.donations))
+                state=tuple(model.outputs[o].name for o, _ in model.manifest.donations),
+                manifest=model.manifest)
 
 
 def of_program(path: Path) -> Side:

@@ -13,6 +13,7 @@ import pytest
 
 from graphtool import ops as o
 from graphtool.analysis import made_up
+from graphtool.cli.faults import run
 from graphtool.errors import UnsupportedError
 from graphtool.ir import serial
 from graphtool.symbolic import Symbol, dim_of
@@ -147,3 +148,51 @@ def test_a_directory_of_something_else_stays(gt: Cli, tmp_path: Path) -> None:  
     (tmp_path / "mine" / "thesis.tex").write_text("")
     assert gt("repro", DIGITS, "-o", tmp_path / "mine").code == 3
     assert [p.name for p in (tmp_path / "mine").iterdir()] == ["thesis.tex"]
+
+
+@pytest.fixture(scope="module")
+def sides(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Artifacts that compute n sin x, by n."""
+    where = tmp_path_factory.mktemp("sides")
+    for n in (3, 4, 5):
+        serial.save(module(lambda x, n=n: o.sin(x) * float(n), "f32[8]", names=["x"]),
+                    where / f"{n}.graph.json")
+    (where / "net.py").write_text(
+        "import torch\nclass Net(torch.nn.Module):\n    def forward(self, x):\n"
+        "        return torch.sin(x) * 6\nnet = Net()\ninputs = torch.ones(8)\n")
+    for words in ("build 4.graph.json -o 4.build", "opt 4.graph.json -o 4f.graph.json",
+                  "lower 4f.graph.json -o 4.program.json", "export 5.graph.json -o 5.onnx"):
+        assert run([str(where / w) if w[0].isdigit() else w for w in words.split()]) == 0
+    return {"3": str(where / "3.graph.json"), "4": str(where / "4.graph.json"),
+            "4build": str(where / "4.build"), "4program": str(where / "4.program.json"),
+            "5onnx": str(where / "5.onnx"), "6torch": f"{where / 'net.py'}:net"}
+
+
+@pytest.mark.parametrize(("a", "b", "expected", "computed"), [
+    ("3", "4", 3, 4), ("4", "3", 4, 3), ("3", "6torch", 3, 6), ("6torch", "3", 6, 3),
+    ("3", "5onnx", 3, 5), ("5onnx", "6torch", 5, 6),
+    ("3", "4build", 3, 3), ("4build", "3", 3, 3), ("4program", "3", 3, 3), ("3", "4program", 3, 3),
+    ("4build", "5onnx", 5, 5), ("5onnx", "4build", 5, 5), ("4build", "6torch", 6, 6),
+    ("6torch", "4build", 6, 6)])
+def test_what_check_takes_as_expected(a: str, b: str, expected: int, computed: int,
+                                      gt: Cli, sides: dict[str, str],  # noqa: F811
+                                      tmp_path: Path) -> None:
+    """The outputs of the first side against the C of the second; those of a build are never
+    expected: then both are of the other side, whose C is right."""
+    result = gt("check", sides[a], sides[b], "--repro", tmp_path / "r")
+    assert result.code == 1 and "make -C" in result.err
+    x, y = (np.fromfile(tmp_path / "r" / f"{n}0.bin", np.float32) for n in ("input", "model"))
+    np.testing.assert_allclose(y, expected * np.sin(x), rtol=1e-5)
+    done = made(tmp_path / "r")
+    whole = done.stdout.partition("the model as it is built")[2]
+    assert ("FAIL" not in whole) == (expected == computed)
+    if expected != computed:
+        factor, = re.findall(r"(\S+) expected, (\S+) found", whole)
+        assert float(factor[1]) / float(factor[0]) == pytest.approx(computed / expected)
+
+
+def test_two_builds_leave_none(gt: Cli, sides: dict[str, str], tmp_path: Path) -> None:  # noqa: F811
+    assert gt("build", sides["3"], "-o", tmp_path / "b").code == 0
+    result = gt("check", sides["4build"], tmp_path / "b", "--repro", tmp_path / "r")
+    assert result.code == 1 and "no repro: neither side" in result.err
+    assert not (tmp_path / "r").exists()
