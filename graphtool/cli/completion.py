@@ -12,12 +12,14 @@ from typing import Any, NamedTuple
 
 
 class Option(NamedTuple):
-    """An option by all its names; `value`: it takes one, `words`: those that are known."""
+    """An option by all its names; `value`: it takes one, `words`: those that are known, of which
+    it takes `several`, separated by commas."""
 
     names: tuple[str, ...]
     help: str
     value: bool
     words: tuple[str, ...] = ()
+    several: bool = False
 
 
 class Verb(NamedTuple):
@@ -48,7 +50,8 @@ def _option(p: Any, verb: str = "") -> Option:
     names = (*p.opts, *p.secondary_opts)
     known = next((_VALUES[key] for n in names for key in (f"{verb} {n}", n) if key in _VALUES),
                  tuple)
-    return Option(names, _line(p.help), not p.is_flag, tuple(dict.fromkeys(known())))
+    return Option(names, _line(p.help), not p.is_flag, tuple(dict.fromkeys(known())),
+                  not _SEVERAL.isdisjoint(names))
 
 
 def _line(text: str | None) -> str:
@@ -119,6 +122,7 @@ _VALUES: dict[str, Callable[[], Iterable[str]]] = {
     "--schedule": _schedules, "draw --format": lambda: ("dot", "mermaid", "svg"),
     "export --format": lambda: ("onnx", "stablehlo"),
     "export --weights": lambda: ("constants", "arguments"), "--format": _formats}
+_SEVERAL = {"--passes"}
 _ARGUMENTS: dict[str, Callable[[], Iterable[str]]] = {
     "ops": _ops, "schema": _schemas, "explain": _codes, "completion": lambda: SHELLS}
 
@@ -127,7 +131,8 @@ _ARGUMENTS: dict[str, Callable[[], Iterable[str]]] = {
 
 def bash(found: list[Verb]) -> list[str]:
     """The lines for bash: `source <(graphtool completion bash)`."""
-    values = [f"        '{v.name} {name}') words='{' '.join(o.words)}' ;;"
+    values = [f"        '{v.name} {name}') words='{' '.join(o.words)}'"
+              f"{'; several=1' * o.several} ;;"
               for v in found for o in v.options if o.words for name in o.names]
     files = [f"'{v.name} {name}'" for v in found for o in v.options if o.value and not o.words
              for name in o.names]
@@ -137,8 +142,13 @@ def bash(found: list[Verb]) -> list[str]:
         "# bash completion of graphtool: source <(graphtool completion bash)",
         "_graphtool() {",
         "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}",
-        "    local i verb='' options='--help --version --plugin' words=''",
+        "    local i verb='' options='--help --version --plugin' words='' several='' list=''",
         "    COMPREPLY=()",
+        "    if [[ $cur == = ]]; then  # bash breaks --passes=fold into three words",
+        "        cur=''",
+        "    elif [[ $prev == = ]]; then",
+        "        prev=${COMP_WORDS[COMP_CWORD-2]}",
+        "    fi",
         "    for ((i = 1; i < COMP_CWORD; i++)); do",
         "        case ${COMP_WORDS[i]} in",
         "            --plugin) i=$((i + 1)) ;;",
@@ -151,9 +161,11 @@ def bash(found: list[Verb]) -> list[str]:
         *options, "    esac", "    case \"$verb $prev\" in", *values,
         *([f"        {'|'.join(files)}) return ;;"] if files else []),
         "        *) [[ $cur == -* ]] && words=$options ;;", "    esac",
-        "    local list=''",
-        "    [[ $cur == *,* ]] && list=${cur%,*},  # of several, such as passes, the last one",
-        "    [[ $words ]] && COMPREPLY=($(compgen -P \"$list\" -W \"$words\" -- \"${cur##*,}\"))",
+        "    if [[ $several && $cur == *,* ]]; then  # the last one is completed",
+        "        list=${cur%,*},",
+        "        cur=${cur##*,}",
+        "    fi",
+        "    [[ $words ]] && COMPREPLY=($(compgen -P \"$list\" -W \"$words\" -- \"$cur\"))",
         "}", "complete -o default -F _graphtool graphtool"]
 
 
@@ -175,8 +187,10 @@ def zsh(found: list[Verb]) -> list[str]:
 
 def _zsh_option(o: Option) -> Iterable[str]:
     text = re.sub(r"([\[\]:\\])", r"\\\1", o.help)
-    value = f":value:{_zsh_words(o.words)}" if o.value else ""
-    return (_zsh_quoted(f"*{name}[{text}]{value}") for name in o.names)
+    words = f"_sequence -d compadd - {' '.join(o.words)}" if o.several else _zsh_words(o.words)
+    value = f":value:{words}" if o.value else ""
+    return (_zsh_quoted(f"*{name}{'=' * (o.value and name[1] == '-')}[{text}]{value}")
+            for name in o.names)
 
 
 def _zsh_words(words: tuple[str, ...]) -> str:
@@ -190,6 +204,10 @@ def _zsh_quoted(text: str) -> str:
 def fish(found: list[Verb]) -> list[str]:
     """The lines for fish: `graphtool completion fish | source`."""
     out = ["# fish completion of graphtool: graphtool completion fish | source",
+           "function __graphtool_list --description 'each word behind those before the last comma'",
+           "    set -l before (string match -r '^(?:--[^=]*=)?(.*,)?' -- (commandline -ct))[2]",
+           "    string join \\n -- \"$before\"$argv",
+           "end",
            "complete -c graphtool -n __fish_use_subcommand -f"]
     for v in found:
         out.append(f"complete -c graphtool -n __fish_use_subcommand -a {v.name} "
@@ -200,8 +218,8 @@ def fish(found: list[Verb]) -> list[str]:
         for o in v.options:
             names = " ".join(f"-l {n[2:]}" if n.startswith("--") else f"-s {n[1:]}"
                              for n in o.names)
-            value = f" -x -a {_fish_quoted(' '.join(o.words))}" if o.words else (
-                " -r" if o.value else "")
+            words = f"(__graphtool_list {' '.join(o.words)})" if o.several else " ".join(o.words)
+            value = f" -x -a {_fish_quoted(words)}" if o.words else " -r" if o.value else ""
             out.append(f"{inside} {names}{value} -d {_fish_quoted(o.help)}")
     return out
 

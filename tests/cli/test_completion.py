@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import pty
+import select
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -67,10 +71,13 @@ def test_bash_completes_by_files_where_it_knows_no_words(gt: Cli, tmp_path: Path
 @pytest.mark.skipif(not shutil.which("fish"), reason="needs fish")
 def test_fish(gt: Cli, tmp_path: Path) -> None:
     path = script("fish", gt, tmp_path)
-    asks = ("graphtool sh", "graphtool show --st", "graphtool build --march f")
+    asks = {"graphtool sh": "show", "graphtool show --st": "--stats",
+            "graphtool build --march f": "fat", "graphtool opt --passes dc": "dce",
+            "graphtool opt --passes fold,dc": "fold,dce",
+            "graphtool opt m.json --passes=fold,cse,un": "--passes=fold,cse,unroll"}
     found = subprocess.run(["fish", "--no-config", "-c", f"source {path}; " + "; ".join(
         f"complete -C '{ask}'" for ask in asks)], capture_output=True, text=True, check=True)
-    assert [line.split("\t")[0] for line in found.stdout.splitlines()] == ["show", "--stats", "fat"]
+    assert [line.split("\t")[0] for line in found.stdout.splitlines()] == list(asks.values())
 
 
 @pytest.mark.skipif(not shutil.which("zsh"), reason="needs zsh")
@@ -81,6 +88,58 @@ def test_zsh(gt: Cli, tmp_path: Path) -> None:
                             "print $_comps[graphtool]; functions -x2 _graphtool >/dev/null"],
                            capture_output=True, text=True, check=True)
     assert (found.stdout, found.stderr) == ("_graphtool\n", "")
+
+
+STARTS = {
+    "bash": (["--norc", "--noprofile"], "bind -x '\"\\C-o\":printf %s \"$READLINE_LINE\" > {out}'"),
+    "zsh": (["-f"], "autoload -U compinit; compinit -u -D; "
+            "show() {{ print -rn -- $BUFFER > {out} }}; zle -N show; bindkey '^O' show"),
+}
+
+
+def typed(shell: str, script: Path, line: str) -> str:
+    """What an interactive shell makes of the line and a tab."""
+    options, setup = STARTS[shell]
+    folder = script.parent
+    ready, out = folder / "ready", folder / "out"
+    terminal, end = pty.openpty()
+    child = subprocess.Popen([shell, *options, "-i"], stdin=end, stdout=end, stderr=end,
+                             start_new_session=True, env={**os.environ, "TERM": "dumb"})
+    os.close(end)
+    try:
+        os.write(terminal, f"{setup.format(out=out)}; source {script}; : > {ready}\n".encode())
+        _until(ready, terminal)
+        os.write(terminal, f"{line}\t\x0f".encode())
+        _until(out, terminal)
+        return out.read_text()
+    finally:
+        child.kill()
+        child.wait()
+        os.close(terminal)
+
+
+def _until(path: Path, terminal: int) -> None:
+    """Wait until the shell has written the file; what it prints is read and dropped."""
+    end = time.monotonic() + 30
+    while time.monotonic() < end and not (path.exists() and (path.stat().st_size or (
+            path.name == "ready"))):
+        if select.select([terminal], [], [], 0.1)[0]:
+            os.read(terminal, 1 << 16)
+    assert path.exists(), "the shell did not answer"
+
+
+@pytest.mark.parametrize("shell", STARTS)
+@pytest.mark.parametrize(("line", "whole"), [
+    ("graphtool opt --passes dc", "dce"), ("graphtool opt --passes fold,dc", "dce"),
+    ("graphtool opt m.json --passes fold,cse,un", "unroll"),
+    ("graphtool opt --passes=fold,dc", "dce"), ("graphtool build --march=fa", "fat")])
+def test_typed(shell: str, line: str, whole: str, gt: Cli, tmp_path: Path) -> None:
+    """Also of a list that is separated by commas the last word is completed."""
+    if not shutil.which(shell):
+        pytest.skip(f"needs {shell}")
+    before = line[:max(map(line.rfind, " =,")) + 1]
+    found = typed(shell, script(shell, gt, tmp_path), line)
+    assert found.rstrip(" ,") == before + whole  # and what the shell puts before the next word
 
 
 def test_it_is_made_from_the_parser() -> None:
