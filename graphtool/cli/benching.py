@@ -50,6 +50,13 @@ def bench(build: Build, inputs: options.Inputs = None, input: options.Input = No
     arrays = sources.arrays([p.name for p in ours.inputs], inputs, input,
                             lambda: build_inputs(ours, seed, sizes))
     outputs = ours.run(arrays)
+    new = base.fresh(ours.manifest.name, ours.threads, ours.sizes)
+    before = None
+    if compare is not None and not compare.is_dir():  # faults of files are told before the timing
+        before = base.to_compare(compare, new)
+        if before.name != new.name:
+            terminal.note(f"{compare} has the times of {before.name}, this build is {new.name}")
+    kept = base.to_save(save, new) if save is not None else None
     contestants: dict[str, Callable[[], object]] = {
         "graphtool": lambda: ours.run(arrays, out=outputs)}
     if vs is not None:
@@ -61,15 +68,14 @@ def bench(build: Build, inputs: options.Inputs = None, input: options.Input = No
     times = report.race(contestants, seconds,
                         base.MOST if save is not None or compare is not None else report.MOST)
     found = report.compared(ours.threads, times)
-    held = ours.manifest.name, ours.threads, ours.sizes
-    if compare is not None and not compare.is_dir():
-        found.compared = base.against_base(compare, *held, times["graphtool"], allowed)
+    if compare is not None and before is not None:
+        found.compared = base.against_base(before, compare, times["graphtool"], allowed)
     elif compare is not None and found.ratio is not None:
         found.compared = base.in_turns(str(compare), times[str(compare)], times["graphtool"],
                                        found.ratio, found.low, found.high, allowed)
         found.ratio = None
-    if save is not None:
-        runs = base.saved(save, *held, times["graphtool"])
+    if save is not None and kept is not None:
+        runs = base.save(kept, save, times["graphtool"])
         terminal.note(f"{save}: {runs} run{'s' if runs > 1 else ''}")
     formats.tell(found, form, lambda: report.bench_lines(found),
                  lambda: report.bench_outcome(found, str(build)))

@@ -103,9 +103,12 @@ def bench_lines(b: Bench) -> list[str]:
 
 
 def bench_outcome(b: Bench, build: str) -> Outcome:
-    """A finding for each contestant, and one for the comparison with a base."""
+    """A finding for each contestant, and one for the comparison with a rival or a base."""
     found = [Finding("bench/time", t.name, "ok", f"{t.median_ms:.3f} ms (spread "
                      f"{100 * t.spread:.1f} %, {t.runs} runs)") for t in b.timings]
+    if b.ratio is not None:
+        found.append(Finding("bench/ratio", build, "ok" if b.clear else "note",
+                             _verdict(b, b.ratio)))
     if b.compared is not None:
         level = {"slower": "warning", "unclear": "note"}
         found.append(Finding(

@@ -27,6 +27,7 @@ LEAST_GAIN = 0.005  # a smaller difference is none
 DRIFT = 1.05  # how much runs differ, as long as fewer than ENOUGH are known
 ENOUGH = 3
 MOST = 200_000  # calls: a small model must be timed for as long as a large one
+LONGEST = 1e9  # ms of a call, eleven days
 Verdict = Literal["slower", "faster", "same", "unclear"]
 
 
@@ -69,43 +70,63 @@ def read_base(path: Path) -> Base:
         found = msgspec.convert(document, Base)
     except msgspec.ValidationError as error:
         raise InputError("GT3139", f"malformed base: {error}", where=str(path)) from error
-    if not found.runs or any(not r or min(r) <= 0 for r in found.runs):
+    if not found.runs or not all(found.runs):
         raise InputError("GT3139", "malformed base: a run without times", where=str(path))
+    if odd := [x for r in found.runs for x in r if not 0 < x < LONGEST]:
+        raise InputError("GT3139", f"malformed base: {odd[0]:g} ms is no time of a call",
+                         where=str(path))
     return found
 
 
-def saved(path: Path, name: str, threads: int, sizes: Mapping[str, int],
-          times: Sequence[float]) -> int:
-    """Add the times of a run to a base; returns how many runs it has. The file is new, or one of
-    the same build on the same machine. Raises UsageError GT3135 otherwise, InputError GT3139."""
-    fresh = Base(**BENCH.head, name=name, processor=processor(), threads=threads,
-                 sizes=dict(sizes), runs=[])
-    base = read_base(path) if path.exists() else fresh
-    if differences := _differences(base, fresh):
+def fresh(name: str, threads: int, sizes: Mapping[str, int]) -> Base:
+    """A base without times, of a build on this machine."""
+    return Base(**BENCH.head, name=name, processor=processor(), threads=threads, sizes=dict(sizes),
+                runs=[])
+
+
+def to_save(path: Path, new: Base) -> Base:
+    """The base of a file to which times are added: `new`, or that of the same build on the same
+    machine. Raises UsageError GT3135 otherwise, InputError GT3139."""
+    base = read_base(path) if path.exists() else new
+    _refuse(_differences(base, new), path, "another file, or remove this one")
+    return base
+
+
+def to_compare(path: Path, new: Base) -> Base:
+    """The base of a file to compare with. Raises InputError as `read_base`, UsageError GT3135 for
+    one of other sizes or threads."""
+    base = read_base(path)
+    same = msgspec.structs.replace(new, name=base.name, processor=base.processor)
+    _refuse(_differences(base, same), path,
+            "give the same --threads and --dim, or --save anew")
+    return base
+
+
+def _refuse(differences: Sequence[str], path: Path, hint: str) -> None:
+    if differences:
         raise UsageError("GT3135", f"{path.name} has other times: {'; '.join(differences)}",
-                         where=str(path), hint="another file, or remove this one")
+                         where=str(path), hint=hint)
+
+
+def save(base: Base, path: Path, times: Sequence[float]) -> int:
+    """Write the base with the times of a run, in ms, in addition; returns how many runs it has."""
     base.runs.append([round(x, 6) for x in block_medians(times)])
     files.write_bytes(path, msgspec.json.format(msgspec.json.encode(base), indent=1) + b"\n")
     return len(base.runs)
 
 
-def _differences(base: Base, fresh: Base) -> list[str]:
-    rows = (("build", base.name, fresh.name), ("threads", base.threads, fresh.threads),
-            ("sizes", base.sizes, fresh.sizes), ("processor", base.processor, fresh.processor))
+def _differences(base: Base, new: Base) -> list[str]:
+    rows = (("build", base.name, new.name), ("threads", base.threads, new.threads),
+            ("sizes", _sizes(base), _sizes(new)), ("processor", base.processor, new.processor))
     return [f"{what} {there}, here {here}" for what, there, here in rows if there != here]
 
 
-def against_base(path: Path, name: str, threads: int, sizes: Mapping[str, int],
-                 times: Sequence[float], allowed: float) -> Compared:
-    """Times in ms compared with a saved base. Raises InputError as `read_base`, UsageError GT3135
-    for a base of other sizes or threads. Another processor gives no verdict."""
-    base = read_base(path)
-    fresh = Base(**BENCH.head, name=base.name, processor=processor(), threads=threads,
-                 sizes=dict(sizes), runs=[])
-    wrong = [d for d in _differences(base, fresh) if not d.startswith("processor")]
-    if wrong:
-        raise UsageError("GT3135", f"{path.name} has other times: {'; '.join(wrong)}",
-                         where=str(path), hint="give the same --threads and --dim, or --save anew")
+def _sizes(base: Base) -> str:
+    return " ".join(f"{name}={size}" for name, size in sorted(base.sizes.items())) or "fixed"
+
+
+def against_base(base: Base, path: Path, times: Sequence[float], allowed: float) -> Compared:
+    """Times in ms compared with a saved base. Another processor gives no verdict."""
     spans = [median_bounds(r) for r in base.runs]
     ours = block_medians(times)
     now = median_bounds(ours)
@@ -118,7 +139,7 @@ def against_base(path: Path, name: str, threads: int, sizes: Mapping[str, int],
     drift = _drift([statistics.median(r) for r in base.runs])
     bounds = (now[0] / max(high for _, high in known) / drift,
               now[1] / min(low for low, _ in known) * drift)
-    other = base.processor != fresh.processor
+    other = base.processor != processor()
     note = f"the base is of another processor, {base.processor}" if other else ""
     return _compared(str(path), before, after, bounds, allowed, note)
 

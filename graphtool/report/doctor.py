@@ -92,8 +92,10 @@ def doctor_lines(d: Doctor) -> list[str]:
 
 
 def doctor_outcome(d: Doctor) -> Outcome:
-    """A finding for each check; without a compiler it is an error, else a warning."""
+    """A finding for each check and each version; without a compiler it is an error, else a
+    warning."""
     found = [Finding("doctor", c.name, "ok" if c.ok is not False else "error" if
                      c.name == "compiler" else "warning", c.value) for c in d.checks]
+    found += [Finding("doctor/version", n, "ok", version) for n, version in d.versions.items()]
     return outcome("doctor", "this machine", "C can be compiled" if d.ok else
                    "C cannot be compiled", found, doctor_lines(d))

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import quote
 from xml.sax.saxutils import escape, quoteattr
 
-from graphtool.report.findings import Finding, Level, Outcome, Places
+from graphtool.report.findings import Finding, Level, Outcome, Place, Places
 
 MOST = 10
 """GitHub shows so many annotations of a level for each step, and drops the others."""
@@ -63,7 +65,13 @@ def _command(command: str, f: Finding, places: Places) -> str:
     properties = {} if where is None else {"file": where.file, "line": str(where.line or 1)}
     properties["title"] = f"graphtool {f.rule.partition('/')[0]}"
     told = ",".join(f"{k}={_property(v)}" for k, v in properties.items())
-    return f"::{command} {told}::{_data(f'{f.name}: {f.message}')}"
+    return f"::{command} {told}::{_data(f'{f.name}: {_message(f, where)}')}"
+
+
+def _message(f: Finding, where: Place | None) -> str:
+    """The message, with the place as the graph states it if no line of a file says it."""
+    told = f.at in ("", f.file) or (where and where.line)
+    return f.message if told else f"{f.message}, at {f.at}"
 
 
 def annotation(message: str, at: str) -> str:
@@ -98,16 +106,17 @@ def sarif(o: Outcome, version: str) -> list[str]:
 
 
 def _result(f: Finding, rule: int, places: Places) -> dict[str, Any]:
-    out: dict[str, Any] = {"ruleId": f.rule, "ruleIndex": rule, "level": f.level,
-                           "message": {"text": f"{f.name}: {f.message}"}}
     where = places.of(f)
+    out: dict[str, Any] = {"ruleId": f.rule, "ruleIndex": rule, "level": f.level,
+                           "message": {"text": f"{f.name}: {_message(f, where)}"}}
     if where is not None:
         physical: dict[str, Any] = {"artifactLocation": {"uri": _uri(where.file)}}
         if where.line:
             physical["region"] = {"startLine": where.line}
         out["locations"] = [{"physicalLocation": physical,
                              "logicalLocations": [{"name": f.name}]}]
-        out["partialFingerprints"] = {"graphtool/v1": f"{f.rule}:{f.name}:{where.file}"}
+        words = (f.rule, f.name, where.file, *([] if where.line or not f.at else [f.at]))
+        out["partialFingerprints"] = {"graphtool/v1": ":".join(words)}
     return out
 
 
@@ -116,18 +125,22 @@ def _uri(path: str) -> str:
 
 
 def junit(o: Outcome, version: str) -> list[str]:
-    """A test suite as pytest writes one: a case for each finding; errors are failures."""
+    """A test suite as pytest writes one: a case for each finding; errors are failures. Cases of
+    equal names have their places in them."""
     failed, places = o.of("error"), Places()
+    count = Counter((f.rule, f.name) for f in o.findings)
+    cases = [replace(f, name=f"{f.name} at {f.at}") if count[f.rule, f.name] > 1 and f.at else f
+             for f in o.findings]
     name = _attribute(f"graphtool {o.verb}")
     return ['<?xml version="1.0" encoding="utf-8"?>', '<testsuites name="graphtool">',
             f'<testsuite name={name} errors="0" failures="{len(failed)}" skipped="0" '
             f'tests="{len(o.findings)}">',
-            *(line for f in o.findings for line in _case(o, f, places)),
+            *(line for f, case in zip(o.findings, cases, strict=True)
+              for line in _case(o, case, places.of(f))),
             "</testsuite>", "</testsuites>"]
 
 
-def _case(o: Outcome, f: Finding, places: Places) -> list[str]:
-    where = places.of(f)
+def _case(o: Outcome, f: Finding, where: Place | None) -> list[str]:
     at = f" file={_attribute(where.file)}" + (
         f' line="{where.line}"' if where.line else "") if where else ""
     head = (f"<testcase classname={_attribute(f'{o.subject}.{f.rule}')} "

@@ -47,6 +47,20 @@ def test_slower_than_a_saved_base_fails(built: Path, gt: Cli, tmp_path: Path) ->
     assert shown.code == 1 and "::error file=" in shown.out
 
 
+def test_a_base_is_read_before_the_timing(built: Path, gt: Cli, tmp_path: Path,
+                                          monkeypatch: pytest.MonkeyPatch) -> None:
+    base, small = tmp_path / "base.json", built / "small"
+    assert gt("bench", small, "--seconds", "0", "--save", base).code == 0
+    base.write_text(base.read_text().replace('"net"', '"other"'))
+    named = gt("bench", small, "--seconds", "0", "--compare", base)
+    assert f"{base} has the times of other, this build is net" in named.err
+    monkeypatch.setattr("graphtool.report.bench.race", lambda *_: pytest.fail("it was timed"))
+    assert "GT3135" in gt("bench", small, "--save", base).err
+    base.write_text(base.read_text()[:80])
+    for option in ("--compare", "--save"):
+        assert gt("bench", small, option, base).code == 3
+
+
 def test_two_builds_run_in_turns(built: Path, gt: Cli) -> None:
     result = gt("bench", built / "large", "--seconds", "0.1", "--compare", built / "small")
     assert result.code == 1 and f"slower than {built / 'small'}" in result.out

@@ -7,7 +7,9 @@ import re
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
+import onnx
 import pytest
+from onnx import helper
 
 from graphtool.report.formats import FORMATS
 from tests.cli.conftest import DIGITS, SAMPLES, Cli
@@ -65,6 +67,26 @@ def test_a_diff_points_into_the_source(gt: Cli, tmp_path: Path, monkeypatch: pyt
     Path("mlp.py").write_text("")  # once the source is here
     assert "::error file=mlp.py,line=19," in gt(
         "diff", "a.graph.json", "b.graph.json", "--format=github").out
+
+
+def test_places_of_one_operator_are_told_apart(gt: Cli, tmp_path: Path) -> None:
+    """By an annotation, by what GitHub knows a result by, and by a test case's name."""
+    nodes = [helper.make_node("NoSuch", [a], [b], name=f"node_{b}") for a, b in ("xy", "yz")]
+    ports = [[helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, [2])] for n in "xz"]
+    onnx.save(helper.make_model(helper.make_graph(nodes, "g", *ports)), tmp_path / "m.onnx")
+    out = {form: gt("support", tmp_path / "m.onnx", "--format", form).out
+           for form in ("github", "sarif", "junit")}
+    results = json.loads(out["sarif"])["runs"][0]["results"]
+    assert len({r["partialFingerprints"]["graphtool/v1"] for r in results}) == 2
+    for node in ("node_y", "node_z"):
+        assert f"NoSuch: no such operator, at {node} (NoSuch)" in out["github"]
+        assert any(node in r["message"]["text"] for r in results)
+        assert f'name="NoSuch at {node} (NoSuch)"' in out["junit"]
+
+
+def test_doctor_tells_versions_in_every_format(gt: Cli) -> None:
+    assert "| ok | `numpy` |" in gt("doctor", "--format", "markdown").out
+    assert 'name="numpy"' in gt("doctor", "--format", "junit").out
 
 
 def test_options_that_contradict_each_other(gt: Cli, folder: Path) -> None:
