@@ -38,6 +38,7 @@ COMMANDS = {
     "jaxprograms": "programs of JAX: forward, gradient, training step, and speed beside jax.jit",
     "architectures": "language models of transformers: logits, and decoding with a cache",
     "hlo_out": "models and programs as StableHLO: read back, and run by others",
+    "page": "first paint and frames a second of the page of view in Chromium, and pictures of it",
     "dynamo": "time torch.compile by graphtool, by inductor, and eager torch",
 }
 OF_TASKS = ("training", "parity", "rounding")  # the others are about the zoo, or their own

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 from xml.etree import ElementTree
@@ -10,12 +11,15 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+import graphtool
 from benchmarks import (
+    browser,
     compiler,
     conformance,
     jobs,
     load,
     memory,
+    page,
     parity,
     plot,
     scaling,
@@ -29,6 +33,7 @@ from benchmarks.__main__ import parser
 from benchmarks.models import EXTRA, ZOO, named
 from benchmarks.work import Journal, Row
 from graphtool.analysis.costs import flops, total
+from graphtool.cli.faults import run as gt_run
 
 
 def test_summary_of_rounds() -> None:
@@ -272,3 +277,19 @@ def test_each_task_has_a_network_and_data() -> None:
 def test_models_by_name_and_by_set() -> None:
     assert named("lenet,lstm,lenet") == ["lenet", "lstm"]
     assert named("all") == named("zoo,extra") == [*ZOO, *EXTRA]
+
+
+@pytest.mark.skipif(not (browser.found() and find_spec("fast_sugiyama")),
+                    reason="needs chromium and the extra view")
+def test_the_page_in_a_browser(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A small page is drawn at once, and moves; a picture of it is a PNG."""
+    monkeypatch.setattr(page, "LOADS", 1)
+    monkeypatch.setattr(page, "SECONDS", 0.2)
+    file = tmp_path / "page.html"
+    graphtool.write(page.layers(40), tmp_path / "g.graph.json")
+    assert gt_run(["view", str(tmp_path / "g.graph.json"), "-o", str(file)]) == 0
+    row = page.measured(file, "closed", "")
+    assert 0 < row["paint"] < 30 and 0 < row["drawn"] < 30 and min(row["pan"], row["zoom"]) > 1
+    assert "| closed |" in page.report([row], "51 nodes", 0.0, "page")
+    options = SimpleNamespace(picture=(str(file), "theme=dark", str(tmp_path / "x.png")))
+    assert page.main(options) == 0 and (tmp_path / "x.png").read_bytes()[:4] == b"\x89PNG"

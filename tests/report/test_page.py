@@ -14,15 +14,17 @@ from graphtool import ops as o
 from graphtool.errors import UsageError
 from graphtool.importers import import_source
 from graphtool.io.weights import weight
-from graphtool.ir.graph import TensorType
+from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.text import value_names
 from graphtool.ir.trace import trace
 from graphtool.loops.program import runs
 from graphtool.report import page as pages
 from graphtool.report.page import need_view, page
+from graphtool.report.page.calls import calls
 from graphtool.report.page.facts import BINS, Facts, figures
+from graphtool.report.page.ports import at_borders
 from graphtool.report.page.stubs import FAR, MANY, meeting, stubs
-from graphtool.report.page.tree import MOST, PART, Group, _grouped
+from graphtool.report.page.tree import MOST, PART, Group, _grouped, graph_data
 from tests.cli.conftest import DIGITS
 from tests.report.graphs import module
 
@@ -54,6 +56,50 @@ def test_a_level_is_never_too_long() -> None:
         seen += group.nodes
         stack += group.groups
     assert sorted(seen) == list(range(PART * MOST + 1))
+
+
+@pytest.mark.parametrize(("ops", "edges", "wanted"), [
+    ("conv pool conv pool", [(0, 1), (1, 2), (2, 3)], "a p b p#2"),  # called twice, in a loop
+    ("conv pool conv pool", [(0, 1), (0, 3), (1, 2)], "a p b p"),  # no way from one to the other
+    ("conv pool conv pool", [(0, 1), (1, 2), (2, 3), (1, 3)], "a p b p"),  # they meet inside
+    ("conv pool conv unpool", [(0, 1), (1, 2), (2, 3)], "a p b p")])  # forward and backward
+def test_a_module_that_is_called_twice(ops: str, edges: list[tuple[int, int]], wanted: str) -> None:
+    paths = [("a",), ("p",), ("b",), ("p",)]
+    assert calls(paths, edges, ops.split()) == [(name,) for name in wanted.split()]
+
+
+def test_calls_of_a_module_with_modules_in_it() -> None:
+    paths = [("m", "x"), ("m", "y"), (), ("m", "x"), ("m", "y")]
+    found = calls(paths, [(0, 1), (1, 2), (2, 3), (3, 4)], ["f", "g", "h", "f", "g"])
+    assert found == [("m", "x"), ("m", "y"), (), ("m#2", "x"), ("m#2", "y")]
+
+
+def test_ports_stand_at_the_border() -> None:
+    """What enters in the middle starts above all, beside what stands there; bends lead down."""
+    layers = [[["pi0", 72]], [[1, 0], [2, 72]], [[3, 72], ["pi9", 144]], [["po3", 72], [4, 144]],
+              [[5, 144]]]
+    found, bends = at_borders(layers, [[1, 3, "b0"]], [("pi0", 2), ("pi9", 4), (1, 3), (3, "po3")])
+    where = {item: (row, x) for row, layer in enumerate(found) for item, x in layer}
+    assert where["pi0"] == (0, 72) and where["pi9"] == (0, 144) and where["po3"] == (4, 72)
+    assert [where[b] for b in next(rest for a, b, *rest in bends if a == "pi9")] == [
+        (1, 144), (2, 144)]
+    assert [where[b] for b in next(rest for a, b, *rest in bends if b == "po3")] == [(3, 72)]
+    assert [1, 3, "b0"] in bends and found[2][0] == [3, 72]
+    crowded = [[["pi0", 0]], [[1, 0], [2, 72]], [["pi9", 72]], [[3, 72]]]
+    found, bends = at_borders(crowded, [], [("pi0", 1), ("pi9", 3)])
+    assert dict(found[0])["pi9"] == 144  # not through node 2
+
+
+def test_parts_are_called_by_what_is_in_them() -> None:
+    root = _grouped([("layer", str(i // 2)) for i in range(2 * (MOST + 1))])
+    (layer,) = root.groups
+    assert [g.name for g in layer.groups] == ["0 … 59", "60 … 119", "120"]
+
+
+def test_inputs_and_outputs_are_no_nodes_of_a_module() -> None:
+    graph = trace(lambda x: o.exp(o.sin(x)), [T], ["m.x"])
+    data = graph_data(Module(graph, ("m.y",)))
+    assert len(data["nodes"]) == 4 and data["groups"][0]["size"] == 2
 
 
 @pytest.mark.parametrize(("a", "b", "depth"), [

@@ -56,6 +56,17 @@ def test_few_tall_rows_are_wrapped_too() -> None:
     assert sum(columns(6, high=500)) == 6 and len(columns(6, high=500)) == 3
 
 
+def test_a_tall_row_may_end_the_first_column() -> None:
+    """Its middle is the middle of all rows: the break is before or behind it."""
+    found = evaluated("""
+        aspect = 1.18;
+        const row = (tall, high) => ({items: [{}], tall, room: ROW, low: 0, high});
+        const rows = [[34, 250], [34, 250], [34, 150], [776, 1000], [34, 150], [34, 150], [34, 80]];
+        console.log(JSON.stringify(columns(rows.map(r => row(...r))).map(c => c.length)));
+        """)
+    assert found == [4, 3]
+
+
 def test_columns_break_between_large_rows() -> None:
     """One row of half the height stands alone, whatever is beside it."""
     found = evaluated("""
@@ -111,6 +122,30 @@ def test_a_module_leaves_room_for_types_and_none_around_its_ports() -> None:
     plain, entered, both = found["high"]
     assert 8 < entered - plain < found["row"] / 2 + 8 and both - entered == entered - plain
     assert found["wide"] > 35 + 6 + 6 * len("f32[2,3,224,224]")
+
+
+def test_edges_leave_a_module_at_its_lower_border() -> None:
+    """The last column ends above the first one, the port does not."""
+    found = evaluated("""
+        const group = (key, parent, layers) =>
+          ({key, name: key, size: 1, parent, layers, bends: []});
+        const layers = [...Array(13).keys()].map(i => [[i, 0]]);
+        const p = {aspect: 1.2, graph: {
+          nodes: Array.from({length: 14}, () =>
+            ({name: "n", op: "add", type: "f32[1234,5678,91]"})),
+          groups: [group("m0", null, [[["m1", 0]], [[13, 0]]]),
+                   group("m1", "m0", [...layers, [["po12", 0]]])],
+          edges: [[12, 13, "f32[1234,5678,91]", "m0", "m1", 13]]}};
+        prepare(p);
+        p.graph.groups[1].open = true;
+        layout(p);
+        const m = p.boxes.get("m1"), port = p.boxes.get("m1po12");
+        p.graph.groups[1].open = false;
+        const closed = sized(p.graph, "m1");
+        console.log(JSON.stringify({gap: m.y + m.h - port.y - port.h,
+          columns: new Set([0, 12].map(n => p.boxes.get(n).x)).size, over: closed.over}));
+        """)
+    assert found["columns"] == 2 and found["gap"] == 16 and found["over"] > 50
 
 
 def test_an_edge_that_goes_back_leaves_at_the_top_and_comes_in_from_below() -> None:

@@ -207,5 +207,5 @@ function edge(p, r, typed) {
   const [a, b] = r.points[0];
   pen.font = "10px ui-monospace, monospace";
   pen.fillStyle = on ? colours.accent : colours.faint;
-  pen.fillText(r.text, a + 6, b + 14);
+  pen.fillText(r.text, a + 6, b + 11);
 }

@@ -5,7 +5,9 @@ const $ = id => document.getElementById(id);
 let aspect = 1.5; // of the pane that is laid out: its width over its height
 const LINE = 12; // of a box, for each value that it reads without an edge
 const GAP = 26, ROW = 46, PAD = 16, HEAD = 24, HIGH = 34, MOST = 400, FAR = 0.2, STUBS = 4;
-const LEGIBLE = 0.5; // of the size of letters
+const LEGIBLE = 0.5, CLEAR = 0.75; // of the size of letters
+const FEW_BOXES = 30; // that are shown however small
+const SHORT = 700; // a chain that is one column
 
 function prepare(section) {
   const g = section.graph;
@@ -25,7 +27,14 @@ function prepare(section) {
     x.rank = new Map(x.layers.flatMap((layer, i) => layer.map(([item]) => [item, i])));
     x.path = new Map(x.bends.map(([a, b, ...rest]) => [a + ">" + b, rest]));
   }
-  for (const [a, b] of g.edges) { g.next[a].push(b); g.before[b].push(a); }
+  g.typed = new Map(); // how long the types are that leave a module
+  for (const [a, b, text] of g.edges) {
+    g.next[a].push(b);
+    g.before[b].push(a);
+    const around = new Set(homes(g, b));
+    for (const key of homes(g, a).filter(key => !around.has(key)))
+      g.typed.set(key, Math.max(g.typed.get(key) || 0, text.length));
+  }
   let shown = g.groups[0].children.length; // open what fits the first look, modules like others
   for (let level = [g.groups[0]]; level.length;) {
     const next = level.flatMap(x => x.children.filter(c => typeof c === "string"))
@@ -38,6 +47,12 @@ function prepare(section) {
   }
 }
 
+function homes(g, item) { // the modules around it, the innermost first
+  const out = [];
+  for (let key = g.home.get(item); key !== undefined; key = g.home.get(key)) out.push(key);
+  return out;
+}
+
 function thin(item) { // a bend of an edge, or a port where one enters or leaves a module
   return typeof item === "string" && item[0] !== "m";
 }
@@ -45,7 +60,7 @@ function thin(item) { // a bend of an edge, or a port where one enters or leaves
 function label(g, item) {
   if (typeof item === "number") return g.nodes[item].name;
   const x = g.byKey.get(item);
-  return `${x.name}  (${x.size} nodes)`;
+  return `${x.name}  (${x.size.toLocaleString("en")} nodes)`;
 }
 
 function sized(g, item) {
@@ -54,9 +69,10 @@ function sized(g, item) {
   if (!x || !x.open) {
     const name = label(g, item), op = x ? "" : g.nodes[item].op;
     const w = Math.min(240, Math.max(70, 7.2 * Math.max(name.length, op.length) + 20));
-    const type = x || g.nodes[item].op === "output" ? "" : g.nodes[item].type || "";
+    const type = x ? g.typed?.get(item) || 0
+      : g.nodes[item].op === "output" ? 0 : (g.nodes[item].type || "").length;
     const more = LINE * Math.min(STUBS, g.stubs?.get(item)?.length || 0);
-    return {w, h: HIGH + more, over: Math.max(0, 6 + 6.1 * Math.min(type.length, 30) - w / 2)};
+    return {w, h: HIGH + more, over: Math.max(0, 6 + 6.1 * Math.min(type, 30) - w / 2)};
   }
   const rows = x.layers.map(layer => layer.map(([one]) => sized(g, one)));
   const wide = rows.flat().filter(s => s.w > 8).map(s => s.w + GAP).sort((a, b) => a - b);
@@ -75,6 +91,10 @@ function sized(g, item) {
     }
     left += Math.max(...column.map(l => l.high)) - low + 2 * GAP;
     high = Math.max(high, y - column.at(-1).room);
+  }
+  for (const {one} of lines.at(-1).items) { // edges leave at the border, below the longest column
+    const place = places.get(one);
+    if (String(one).startsWith("po")) place.y = high - place.h;
   }
   return {w: Math.max(left - 2 * GAP + PAD, 7.2 * label(g, item).length + 2 * PAD),
     h: high + PAD, places};
@@ -102,16 +122,16 @@ function line(layer, sizes, unit) { // a layer from left to right
 function columns(lines) { // a long chain goes on at the top of the next column
   const total = lines.reduce((sum, l) => sum + l.tall + l.room, 0);
   const width = Math.max(...lines.map(l => l.high)) - Math.min(...lines.map(l => l.low)) + 2 * GAP;
-  if (total < 900) return [lines];
+  if (total < SHORT) return [lines];
   const most = Math.min(Math.sqrt(aspect * total / width) + 1.5, Math.floor(lines.length / 2));
   let best = [lines], least = Math.max(total, width / aspect);
-  for (let count = 2; count <= most; count++) {
-    const made = parts(lines, total / count, count);
+  for (let count = 2; count <= most; count++) for (const more of [1, 1.15]) {
+    const made = parts(lines, more * total / count, count); // a tall row may end the first
     const across = made.reduce((sum, part) => sum + 2 * GAP
       + Math.max(...part.map(l => l.high)) - Math.min(...part.map(l => l.low)), 0);
     const down = Math.max(...made.map(part => part.reduce((sum, l) => sum + l.tall + l.room, 0)));
     const size = Math.max(down, across / aspect);
-    if (size < 0.9 * least) [best, least] = [made, size];
+    if (size < (best.length === count ? 1 : 0.9) * least) [best, least] = [made, size];
   }
   return best;
 }
@@ -121,9 +141,10 @@ function parts(lines, high, count) { // of about equal heights, broken where few
   let y = 0;
   const cuts = [...Array(count - 1).keys()].map(() => ({cost: Infinity}));
   for (const [i, l] of lines.entries()) {
-    const k = Math.round(y / high) - 1;
-    const cost = Math.abs(y / high - k - 1) + 0.04 * (l.items.length - 1);
-    if (i > 1 && cuts[k] && cost < cuts[k].cost) cuts[k] = {cost, i};
+    for (const k of new Set([Math.floor(y / high) - 1, Math.ceil(y / high) - 1])) {
+      const cost = Math.abs(y / high - k - 1) + 0.04 * (l.items.length - 1);
+      if (i > 1 && cuts[k] && cost < cuts[k].cost) cuts[k] = {cost, i};
+    }
     y += l.tall + l.room;
   }
   for (const [i, l] of lines.entries()) {

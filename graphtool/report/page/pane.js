@@ -44,9 +44,24 @@ class Pane {
     const [w, h] = this.size();
     this.aspect = Math.min(2, Math.max(0.4, w / h || 1));
     layout(this);
+    if (!this.titled) this.simplify(w, h);
     const b = this.root(), k = scale(w, h, b);
     this.view = {k, x: w / 2 - k * (b.x + b.w / 2), y: Math.max(20, (h - k * b.h) / 2)};
     this.stale = true;
+  }
+
+  simplify(w, h) { // closes the largest modules of nodes, and those like it, while words are small
+    const few = () => [...this.boxes.values()].filter(b => !b.open && !b.bend).length <= FEW_BOXES;
+    while (!few() && scale(w, h, this.root()) < CLEAR) {
+      const open = this.graph.groups.filter(x => x.open && x.parent !== null && x.children.length
+        && x.children.every(c => typeof c === "number") && this.boxes.get(x.key));
+      if (!open.length) return;
+      const area = x => this.boxes.get(x.key).w * this.boxes.get(x.key).h;
+      const most = open.reduce((a, b) => area(b) > area(a) ? b : a);
+      for (const x of open)
+        if (x.parent === most.parent && x.size === most.size) x.open = false;
+      layout(this);
+    }
   }
 
   aim(to) {

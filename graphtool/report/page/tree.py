@@ -7,14 +7,16 @@ in it are laid out alone, so each can be collapsed without another layout.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
 from graphtool.ir.graph import Module, Node, Value, is_constant
 from graphtool.ir.text import value_names
+from graphtool.report.page.calls import calls
 from graphtool.report.page.facts import Facts
+from graphtool.report.page.ports import at_borders
 from graphtool.report.page.stubs import meeting, stubs
 
 MOST = 120  # items of a module; of more, parts are made
@@ -32,9 +34,9 @@ class Group:
     nodes: list[int] = field(default_factory=list)
     groups: list[Group] = field(default_factory=list)
 
-    def size(self) -> int:
+    def size(self, without: Set[int] = frozenset()) -> int:
         """The number of nodes in it and below."""
-        return len(self.nodes) + sum(g.size() for g in self.groups)
+        return len(set(self.nodes) - without) + sum(g.size(without) for g in self.groups)
 
 
 def graph_data(module: Module) -> dict[str, Any]:
@@ -45,7 +47,7 @@ def graph_data(module: Module) -> dict[str, Any]:
     """
     names = value_names(module.graph)
     rows, edges, paths = _rows(module, names)
-    root = _grouped(paths)
+    root = _grouped(calls(paths, [(a, b) for a, b, _ in edges], [row["op"] for row in rows]))
     chain = _chains(root)
     inner: dict[str, dict[tuple[Item, Item], None]] = defaultdict(dict)
     drawn: list[list[Any]] = []
@@ -65,7 +67,8 @@ def graph_data(module: Module) -> dict[str, Any]:
             inner[str(key)][f"pi{a}", item] = None
         drawn.append([a, b, text, at, out[0], into[0]])
     groups: list[dict[str, Any]] = []
-    _write(root, None, inner, groups)
+    ends = {i for i, row in enumerate(rows) if row["op"] in ("input", "output")}
+    _write(root, None, inner, ends, groups)
     return {"nodes": rows, "groups": groups, "edges": drawn}
 
 
@@ -159,9 +162,14 @@ def _split(group: Group) -> None:
     group.nodes, group.groups = [], []
     for at in range(0, len(items), PART):
         part = items[at:at + PART]
+        if len(part) == 1 and isinstance(part[0][1], Group):
+            group.groups.append(part[0][1])
+            continue
         made = Group(group.path, f"part {at // PART + 1}")
         made.nodes = [x for _, x in part if isinstance(x, int)]
         made.groups = [x for _, x in part if isinstance(x, Group)]
+        if len(made.groups) > 1 and not made.nodes:
+            made.name = f"{made.groups[0].name} … {made.groups[-1].name}"
         group.groups.append(made)
     if len(group.groups) > MOST:
         _split(group)
@@ -191,15 +199,15 @@ def _chains(root: Group) -> dict[int, list[str]]:
 
 
 def _write(group: Group, parent: str | None, inner: dict[str, dict[tuple[Item, Item], None]],
-           out: list[dict[str, Any]]) -> None:
+           ends: Set[int], out: list[dict[str, Any]]) -> None:
     edges = list(inner.get(group.key, ()))
     ports = dict.fromkeys(x for edge in edges for x in edge if str(x).startswith("p"))
     items: list[Item] = [*group.nodes, *(g.key for g in group.groups), *ports]
     layers, bends = layered(items, edges)
-    out.append({"key": group.key, "name": group.name, "parent": parent, "size": group.size(),
+    out.append({"key": group.key, "name": group.name, "parent": parent, "size": group.size(ends),
                 "layers": layers, "bends": bends})
     for g in group.groups:
-        _write(g, group.key, inner, out)
+        _write(g, group.key, inner, ends, out)
 
 
 def layered(items: Sequence[Item], edges: Sequence[tuple[Item, Item]]
@@ -230,8 +238,8 @@ def layered(items: Sequence[Item], edges: Sequence[tuple[Item, Item]]
     across = max(4, round(len(alone) ** 0.5))
     for i, item in enumerate(alone):
         rows[start + i // across].append((item, 72.0 * (i % across)))
-    return [[[item, round(x, 1)] for item, x in sorted(rows[r], key=lambda p: p[1])]
-            for r in sorted(rows)], bends
+    return at_borders([[[item, round(x, 1)] for item, x in sorted(rows[r], key=lambda p: p[1])]
+                       for r in sorted(rows)], bends, edges)
 
 
 def _bent(links: Iterable[tuple[int, int]], name: dict[int, Item]) -> list[list[Any]]:
