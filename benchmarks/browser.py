@@ -20,6 +20,8 @@ OPTIONS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars
            "--no-first-run", "--remote-debugging-pipe")
 READS, WRITES = 3, 4  # the browser's descriptors for commands and answers
 PATIENCE = 60.0  # seconds
+WIDTH, HEIGHT = 1500, 900
+REST = "new Promise(done => setTimeout(done, 1000))"
 
 
 def found() -> str | None:
@@ -30,12 +32,14 @@ def found() -> str | None:
 class Tab:
     """One page of the browser. Commands and answers are JSON, with a NUL behind each."""
 
-    def __init__(self, out: BinaryIO, back: BinaryIO) -> None:
+    def __init__(self, out: BinaryIO, back: BinaryIO, scale: float) -> None:
         self._out, self._back, self._count, self._session = out, back, 0, ""
         made = self.ask("Target.createTarget", url="about:blank")
         self._session = self.ask("Target.attachToTarget", targetId=made["targetId"],
                                  flatten=True)["sessionId"]
         self.ask("Page.enable")
+        self.ask("Emulation.setDeviceMetricsOverride", width=WIDTH, height=HEIGHT,
+                 deviceScaleFactor=scale, mobile=False)
 
     def ask(self, method: str, **parameters: Any) -> Any:
         """The answer to a command of the browser's protocol."""
@@ -80,7 +84,8 @@ class Tab:
         return answer["result"].get("value")
 
     def picture(self) -> bytes:
-        """The page as a PNG."""
+        """The page as a PNG, once it is at rest."""
+        self.value(REST)
         return base64.b64decode(self.ask("Page.captureScreenshot", format="png")["data"])
 
 
@@ -88,8 +93,9 @@ PAINTED = 'performance.getEntriesByName("first-contentful-paint")'
 
 
 @contextmanager
-def tab(width: int = 1500, height: int = 900) -> Iterator[Tab]:
-    """A page of a browser of its own, which ends with it."""
+def tab(scale: float = 1.0) -> Iterator[Tab]:
+    """A page of a browser of its own, which ends with it: WIDTH × HEIGHT, in so many pixels each.
+    """
     browser = found()
     if browser is None:
         raise SystemExit("needs chromium")
@@ -102,13 +108,13 @@ def tab(width: int = 1500, height: int = 900) -> Iterator[Tab]:
             os.dup2(fd, number)
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         child = subprocess.Popen(
-            [browser, *OPTIONS, f"--user-data-dir={profile}", f"--window-size={width},{height}"],
+            [browser, *OPTIONS, f"--user-data-dir={profile}", f"--window-size={WIDTH},{HEIGHT}"],
             pass_fds=(READS, WRITES), preexec_fn=place, stderr=subprocess.DEVNULL)
         os.close(theirs)
         os.close(answers)
         try:
             with os.fdopen(out, "wb") as write, os.fdopen(back, "rb") as read:
-                yield Tab(write, read)
+                yield Tab(write, read, scale)
         finally:
             child.terminate()
             child.wait()

@@ -6,9 +6,11 @@ The graph is as large as `--nodes` says: the layers of a transformer, by their n
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import statistics
 import tempfile
+from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -19,7 +21,6 @@ from graphtool.cli.artifacts import page_sections
 from graphtool.report.page import page
 
 LOADS = 5
-REST = "new Promise(done => setTimeout(done, 1000))"
 SECONDS = 3
 LEAST = 55  # frames a second; the screen shows 60
 STEPS: tuple[tuple[str, str, tuple[str, ...], dict[str, Any]], ...] = (
@@ -69,7 +70,8 @@ FRAMES = """new Promise(done => {
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--nodes", type=int, default=10_000)
     parser.add_argument("--picture", nargs=3, metavar=("PAGE", "FRAGMENT", "PNG"),
-                        help="only take a picture of a page")
+                        help="only take a picture of a page, such as "
+                        "view.html theme=dark view.png")
 
 
 def main(options: argparse.Namespace) -> int:
@@ -77,10 +79,9 @@ def main(options: argparse.Namespace) -> int:
     second."""
     if options.picture:
         file, fragment, out = options.picture
-        with browser.tab() as tab:
+        with browser.tab(0.8) as tab:
             tab.open(Path(file), fragment)
-            tab.value(REST)
-            Path(out).write_bytes(tab.picture())
+            Path(out).write_bytes(_smaller(tab.picture()))
         return 0
     with tempfile.TemporaryDirectory() as folder:
         graph, file = Path(folder) / "layers.graph.json", Path(folder) / "page.html"
@@ -96,6 +97,16 @@ def main(options: argparse.Namespace) -> int:
     work.results("page.md").write_text(text)
     print(f"{text}\n{work.results('page.md')} written")
     return int(rows[0]["drawn"] >= 1 or any(min(r["pan"], r["zoom"]) < LEAST for r in rows))
+
+
+def _smaller(png: bytes) -> bytes:
+    """The picture with 256 colours, where there is PIL."""
+    if find_spec("PIL") is None:
+        return png
+    from PIL import Image
+    out = io.BytesIO()
+    Image.open(io.BytesIO(png)).convert("RGB").quantize(256).save(out, "PNG", optimize=True)
+    return out.getvalue()
 
 
 def layers(nodes: int) -> Any:
@@ -124,7 +135,7 @@ def measured(file: Path, name: str, fragment: str) -> dict[str, Any]:
             drawn.append(tab.value("drawn_at") / 1000)
     with browser.tab() as tab:
         tab.open(file, fragment)
-        tab.value(REST)
+        tab.value(browser.REST)
         times = {move: tab.value(FRAMES.replace("MOVE", str(int(move == "pan"))).replace(
             "SECONDS", str(SECONDS))) for move in ("pan", "zoom")}
     rates = {move: 1000 * (len(t) - 1) / (t[-1] - t[0]) for move, t in times.items()}

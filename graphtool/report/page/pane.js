@@ -117,8 +117,10 @@ class Pane {
     if (changed) { layout(this); if (this === pane) tree(); }
   }
 
-  show(item) { // moves there, if it is not in view
-    const b = this.boxes.get(item), v = this.view, k = Math.max(v.k, 0.7), [w, h] = this.size();
+  show(...items) { // moves to all of them, or the first if there is no room, if not in view
+    const v = this.view, k = Math.max(v.k, 0.7), [w, h] = this.size();
+    const all = items.map(item => this.boxes.get(item));
+    const around = union(all), b = around.w * k < w && around.h * k < h ? around : all[0];
     const x = b.x * v.k + v.x, y = b.y * v.k + v.y;
     if (x < 0 || y < 0 || x + b.w * v.k > w || y + b.h * v.k > h || v.k < 0.35)
       this.aim({k, x: w / 2 - k * (b.x + b.w / 2), y: h / 2 - k * (b.y + b.h / 2)});
@@ -130,6 +132,12 @@ class Pane {
     tree();
     this.fit();
   }
+}
+
+function union(boxes) { // the smallest box around them
+  const x = Math.min(...boxes.map(b => b.x)), y = Math.min(...boxes.map(b => b.y));
+  return {x, y, w: Math.max(...boxes.map(b => b.x + b.w)) - x,
+    h: Math.max(...boxes.map(b => b.y + b.h)) - y};
 }
 
 function listen(p) {

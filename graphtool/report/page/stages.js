@@ -50,7 +50,7 @@ function mark(names, from) { // in each pane but `from`, and in the C
     p.chosen = null;
     if (names.length) p.told.textContent = items.length ? items.slice(0, 4).map(
       i => p.graph.nodes[i].name).join(", ") + (items.length > 4 ? ", …" : "") : "nothing of it";
-    if (p.kin.size) p.show([...p.kin][0]);
+    if (p.kin.size) p.show(...p.kin);
     p.stale = true;
   }
   for (const box of document.querySelectorAll(".pane.code")) {
