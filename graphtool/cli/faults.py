@@ -39,6 +39,9 @@ def run(argv: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return _say("interrupted", 130)
     except SystemExit as error:
+        if isinstance(error.__context__, BrokenPipeError):  # the parser makes an exit of it
+            _quiet_stdout()
+            return 0
         return error.code if isinstance(error.code, int) else int(error.code is not None)
     except GraphtoolError as error:
         shown = (plugins.blamed(error) if error.exit_code == 70 else None) or error

@@ -36,6 +36,20 @@ def test_stages_side_by_side_in_processes_of_their_own(folder: Path, tmp_path: P
     assert [(d.returncode, d.stderr) for d in done if d.returncode] == []
 
 
+@pytest.mark.parametrize("line", [("show", "{g}"), ("ops", "--json"), ("show", "{g}", "--json")])
+def test_a_pipe_without_a_reader_is_no_fault(line: tuple[str, ...], folder: Path) -> None:
+    """It may be closed before the first byte comes, also where stderr goes the same way."""
+    words = [word.format(g=folder / "digits.graph.json") for word in line]
+    for where in (subprocess.DEVNULL, subprocess.STDOUT):
+        reader, writer = os.pipe()
+        os.close(reader)
+        try:
+            done = subprocess.run([*COMMAND, *words], stdout=writer, stderr=where, check=False)
+        finally:
+            os.close(writer)
+        assert done.returncode == 0
+
+
 def test_a_reader_that_leaves_is_no_fault(folder: Path) -> None:
     line = f"{sys.executable} -m graphtool ops --json | head -1"
     done = subprocess.run(line, shell=True, capture_output=True, text=True, check=False)
