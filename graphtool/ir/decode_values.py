@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, get_origin
 
 import numpy as np
@@ -10,6 +11,9 @@ from graphtool.dtypes import DType, as_strings, string
 from graphtool.io import weights
 from graphtool.ir.plan import Plan
 from graphtool.symbolic import Poly
+from graphtool.symbolic.parse import STRING
+
+_MARK = re.compile(rf"{STRING}|[(),]")
 
 
 def values_of(row: list[Any], dtype: DType) -> weights.Array:
@@ -43,11 +47,11 @@ def fits(x: Any, annotation: Any) -> bool:
 
 
 def split_dims(source: str) -> list[str]:
-    """The parts of a text between those commas that are not inside parentheses."""
+    """The parts of a text between those commas that are not inside parentheses or quotes."""
     parts, depth, start = [], 0, 0
-    for i, c in enumerate(source):
-        depth += (c == "(") - (c == ")")
-        if c == "," and depth == 0:
-            parts.append(source[start:i])
-            start = i + 1
+    for mark in _MARK.finditer(source):
+        depth += (mark[0] == "(") - (mark[0] == ")")
+        if mark[0] == "," and depth == 0:
+            parts.append(source[start:mark.start()])
+            start = mark.end()
     return [*parts, source[start:]]

@@ -10,13 +10,14 @@ from graphtool.io import files
 from graphtool.ir.listing import FILL
 from graphtool.ir.scanner import Scanner
 from graphtool.ir.text import PLACE
+from graphtool.symbolic.parse import STRING
 
-_TYPE = re.compile(r'\w+\[[^][\n"#]*\]')
+_TYPE = re.compile(rf'\w+\[(?:[^][\n"#]|{STRING})*\]')
 _DATA = re.compile(r"sha256:[0-9a-f]+|base64:[A-Za-z0-9+/=]*")
 _KEY = re.compile(r"([A-Za-z_]\w*)[ \t]*=")
 _PARAMETER = re.compile(r"\s*([A-Za-z_]\w*)\s*=\s*(\d{1,19})\s*")
 _PLAN = re.compile(r"(\w+)\{([^{}\n]*)\}")
-_EXPRESSION = re.compile(r'[^(),\n"#]+')
+_EXPRESSION = re.compile(rf'(?:[^(),\n"#]|{STRING})+')
 
 Row = dict[str, Any]
 
@@ -100,11 +101,16 @@ def arguments(scan: Scanner) -> tuple[list[Any], Row]:
 
 
 def attribute(scan: Scanner) -> Any:
-    """A literal, a string, a tuple, a plan, the name of a type, or a size such as `2*batch + 1`."""
+    """A literal, a string, a tuple, a plan, the name of a type, or a size such as `2*batch + 1`.
+
+    A string that stands alone is no size; the size of a dim whose name needs quotes has brackets,
+    `("a b")`.
+    """
     scan.skip()
     start = scan.at
     if scan.sees('"'):
-        return scan.string()
+        string = scan.string()
+        return string if scan.sees(",") or scan.sees(")") else expression(scan, start)
     if (literal := scan.literal()) and (scan.sees(",") or scan.sees(")")):
         return _tagged(literal[0])
     scan.at = start

@@ -13,13 +13,15 @@ from graphtool.io import files
 from graphtool.io.versions import GRAPH
 from graphtool.ir import listing_terms as terms
 from graphtool.ir.scanner import Scanner
+from graphtool.symbolic.parse import STRING
 
 _STATEMENT = re.compile(r"([a-z]+)(?=[ \t]+[^\s=:,]|[ \t]*(?:\n|#|$))")
 _BOUNDS = re.compile(r"(-?\d{1,30})?\.\.(-?\d{1,30})?")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _REGION = re.compile(r"([A-Za-z_]\w*)[ \t]*:[ \t]*(?:#[^\n]*)?(?=\n|$)")
-_REQUIRED = re.compile(r"([^=\n]+)==([^=#\n]+)")
-_STEP = re.compile(r"([^\s%()*/+-]+)\s*%\s*(\d{1,18})\s*==\s*(\d{1,18})")
+_SIZE = rf'((?:[^"=#\n]|{STRING})+)'
+_REQUIRED = re.compile(f"{_SIZE}=={_SIZE}")
+_STEP = re.compile(rf'({STRING}|[^\s"%()*/+-]+)\s*%\s*(\d{{1,18}})\s*==\s*(\d{{1,18}})')
 _REST = re.compile(r"[^\n]*")
 
 Row = terms.Row
@@ -229,10 +231,11 @@ class _Parser:
         if step is None:
             into["requires"].append([int(d) if d.isdecimal() else d
                                      for d in (match[1].strip(), match[2].strip())])
-        elif step[1] not in into["symbols"]:
-            raise scan.fault(f"the dim {step[1]} is not declared", start)
-        else:
-            into["symbols"][step[1]] |= {"step": int(step[2]), "offset": int(step[3])}
+            return
+        name = Scanner(step[1], scan.where).name("a dim") if step[1][0] == '"' else step[1]
+        if name not in into["symbols"]:
+            raise scan.fault(f"the dim {name} is not declared", start)
+        into["symbols"][name] |= {"step": int(step[2]), "offset": int(step[3])}
 
     def group(self, into: Row) -> None:
         """`group ROOT (nest): a, b`."""

@@ -7,9 +7,10 @@ import re
 
 from graphtool.errors import InputError
 from graphtool.ir.text import BARE, LITERALS
+from graphtool.symbolic.parse import STRING
 
 _BLANK = re.compile(r"[ \t\r]+|#[^\n]*")
-_STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
+_STRING = re.compile(STRING)
 _LITERAL = re.compile(r"(-?(?:\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|nan|inf)|true|false|none)"
                       r"(?=[\s,()\]]|$)")
 _DEPTH = 50

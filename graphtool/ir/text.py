@@ -17,7 +17,7 @@ from graphtool.ir.plan import Plan
 from graphtool.symbolic import Poly, text
 
 BARE = re.compile(r"(?:[^\W\d]|[@/])(?:[\w@/.$~#-]|::)*")  # names that need no quotes
-PLACE = re.compile(r"[\w@/.$~#:-]+")  # keys of locations that need no quotes
+PLACE = re.compile(r"(?![#:])[\w@/.$~#:-]+")  # keys of locations that need no quotes
 LONGEST = 160
 LITERALS = ("true", "false", "none", "nan", "inf")
 
@@ -71,8 +71,9 @@ def attr_text(x: Any) -> str:
             return str(x).lower()
         case None:
             return "none"
-        case Poly():
-            return text(x)
+        case Poly():  # a string alone would be read as a string
+            found = text(x)
+            return f"({found})" if found.startswith('"') and found.endswith('"') else found
         case DType():
             return x.short
         case tuple():

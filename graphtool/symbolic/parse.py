@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 
 from graphtool.errors import InputError, listed
 from graphtool.symbolic import Dim, floordiv, maximum, minimum, mod
 
-_TOKEN = re.compile(r"\s*(\d+|//|[-+*%(),]|[^\s\-+*/%(),]+)")
+STRING = r'"(?:[^"\\\n]|\\.)*"'  # in double quotes, with JSON's escapes
+_TOKEN = re.compile(rf"\s*({STRING}|\d+|//|[-+*%(),]|[^\s\-+*/%(),]+)")
 _DEPTH = 100
 _DIGITS = 30
 
@@ -20,6 +22,12 @@ def parse(source: str, table: Mapping[str, Dim]) -> Dim:
     parentheses. Nothing is evaluated as Python.
     """
     return _Parser(source, table).parse()
+
+
+def unquoted(name: str) -> str:
+    """The name of a symbol from its text, bare or in quotes. Raises ValueError for quotes around
+    what is no JSON string."""
+    return str(json.loads(name)) if name.startswith('"') else name
 
 
 class _Parser:
@@ -97,6 +105,7 @@ class _Parser:
             return minimum(first, second) if token == "min" else maximum(first, second)
         if token.isdecimal() and len(token) <= _DIGITS:
             return int(token)
-        if token in self.table:
-            return self.table[token]
-        raise self.fault()
+        try:
+            return self.table[unquoted(token)]
+        except (KeyError, ValueError):
+            raise self.fault() from None

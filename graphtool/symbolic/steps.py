@@ -7,6 +7,7 @@ even size is a polynomial without a division, and equal sizes have equal structu
 from __future__ import annotations
 
 from graphtool.symbolic.poly import Dim, Symbol, symbol_of
+from graphtool.symbolic.text import name_text
 
 
 def symbol(name: str, lo: int | None = 0, hi: int | None = None, extent: Dim | None = None,
@@ -32,4 +33,4 @@ def at_least(s: Symbol, n: int) -> int:
 
 def divides(s: Symbol) -> str:
     """`H % 32 == 0`, what a symbol with a step requires; empty for any other."""
-    return f"{s.name} % {s.step} == {s.offset}" if s.step > 1 else ""
+    return f"{name_text(s.name)} % {s.step} == {s.offset}" if s.step > 1 else ""

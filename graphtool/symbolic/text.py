@@ -5,11 +5,16 @@ A symbol with a step is printed as its value: of H, a multiple of 32, 16·atom i
 
 from __future__ import annotations
 
+import json
 import math
+import re
 from typing import Any, Protocol
 
 Factor = tuple[Any, int, int]  # of a: (its value - offset)//divisor, as (a, offset, divisor)
 Term = tuple[list[Factor], int]  # factors and coefficient
+
+_BARE = re.compile(r"[^\W\d][\w.$~]*")  # names that need no quotes
+_WORDS = ("min", "max", "true", "false", "none", "nan", "inf")
 
 
 class Sum(Protocol):
@@ -34,6 +39,13 @@ def text(d: int | Sum) -> str:
         sign = ("-" if coeff < 0 else "") if i == 0 else (" - " if coeff < 0 else " + ")
         out += sign + "*".join(factors)
     return out
+
+
+def name_text(name: str) -> str:
+    """A symbol's name as texts of sizes have it: in double quotes with JSON's escapes, if it could
+    be read as something else."""
+    bare = _BARE.fullmatch(name) and name not in _WORDS
+    return name if bare else json.dumps(name, ensure_ascii=False)
 
 
 def value_terms(d: Sum) -> list[Term]:
@@ -90,13 +102,13 @@ def _offset(a: Any) -> int:
 
 
 def _factor_text(a: Any, offset: int, divisor: int) -> str:
-    less = f"({a.name} - {offset})" if offset else _atom_text(a)
+    less = f"({name_text(a.name)} - {offset})" if offset else _atom_text(a)
     return less if divisor == 1 else f"({less}//{divisor})"
 
 
 def _atom_text(a: Any) -> str:
     if hasattr(a, "name"):
-        return str(a.name)
+        return name_text(a.name)
     if a.fn in ("min", "max"):
         return f"{a.fn}({text(a.a)}, {text(a.b)})"
     return f"({_operand(a.a)}{a.fn}{_operand(a.b)})"

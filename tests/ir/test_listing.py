@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from graphtool.ir.graph import Graph, Location, Module, Node, Value
 from graphtool.ir.listing import Form
 from graphtool.ir.op import OPS, complete_attrs
 from graphtool.ir.trace import trace
-from graphtool.symbolic import Symbol, symbol
+from graphtool.symbolic import Equation, Symbol, minimum, mod, symbol
 from graphtool.transforms.training import Recipe, training
 from tests.passes.pass_samples import SAMPLES, module, tensor, text, values
 
@@ -199,3 +200,61 @@ def test_any_text_is_read_or_refused(printed: str, data: st.DataObject) -> None:
 def test_any_characters_are_read_or_refused(source: str) -> None:
     with pytest.raises(InputError):
         serial.loads(f"input x: f32[{source}")
+
+
+# ---- names of all kinds --------------------------------------------------------------------------
+
+HOSTILE = ["", " ", "a b", "\"", "\\", "a\"b\\", "a\nb", "\r\n\t", ")", "(", "a,b", "[3]", "f32[2]",
+           "#", "a#b", "a # b", "=", "a == b", "%", "H % 2 == 0", "min", "max", "min(a, b)", "none",
+           "true", "false", "nan", "inf", "-inf", "-1", "0", "12", "1e3", "1.", "²", "٣", "é",
+           "中\u2028文", "\x00\x1b[31m", "\x7f", "\x85", "\xa0", "a;b", "*/ x /*", "$(x)", "a:b",
+           "a::b", "//", "a//2", "2*a + 1", "return", "dim", "size", "require", "input", "as", "of",
+           "at", "donates", "then", "body:", "# comment", "sha256:00", "base64:", "{}", "a{b=1}",
+           "'", "`", "@", "/", "~", "-", "_", "a_", "p%s%n", "</script>", "q\\u000a", "x" * 3000]
+NAMES = st.sampled_from(HOSTILE) | st.text(max_size=8) | st.text('()[]"\\,=#%*/ ab1\n', max_size=8)
+
+
+def named(names: list[str]) -> Module:
+    """A graph whose dims, values, constants, outputs, places and notes have these names."""
+    a, b, c, d, e, f = names
+    n, m, k = symbol(a, 1, None), symbol(b, 0, 64), symbol(c, 1, None, step=2, offset=1)
+    x, w = Value(tensor("f32[4]"), d), Value(tensor("f32[4]"), e)
+    x = Value(type(x.type)(x.type.dtype, (2 * n + m, k, minimum(n, m * k))), d)
+    graph = trace(lambda x, w: (
+        o.reshape(x, shape=((2 * n + m) * k, minimum(n, m * k))),
+        o.broadcast(w, shape=(n, m, 4)),
+        w * values(w, 4, name=f, param=True),
+        o.cond(o.gt(o.reshape(o.reduce_sum(w, axes=(0,)), shape=()), 0.0), w,
+               then=trace(o.neg, [w.type], [e]),
+               orelse=trace(o.relu, [w.type], [f]))[0]), [x.type, w.type], [d, e])
+    nodes = tuple(replace(node, where=names[i % 6], of=(names[i % 5], names[i % 6]))
+                  for i, node in enumerate(graph.nodes))
+    return Module(Graph(graph.inputs, nodes, graph.outputs), (f, c, d, a),
+                  {s: size for s, size in ((a, Symbol(a, 1, None)), (b, Symbol(b, 0, 64)),
+                                           (c, Symbol(c, 1, None, None, 2, 1)))},
+                  {s: Location(names[0], names[1]) for s in names}, ((2, 1),),
+                  {s: [s, {s: s}] for s in names}, {}, {s: (f, e) for s in names},
+                  requires=(Equation(n, m * 2), Equation(mod(n, 2), k), Equation(m, n // 2)))
+
+
+def reads_back(names: list[str]) -> None:
+    m = named(names)
+    printed = listing.dumps(m, embed=True)
+    again = serial.loads(printed)
+    assert text(serial.loads(text(m))) == text(again) == text(m)
+    assert listing.dumps(again, embed=True) == printed
+    assert serial.loads("\n".join(listing.listing(m, Form("embed", where=True))))
+
+
+@pytest.mark.parametrize("name", HOSTILE, ids=lambda name: repr(name)[:20])
+def test_a_hostile_name_is_read_back(name: str) -> None:
+    for at in range(3):
+        names = ["a", "b", "c", name, name, name]
+        names[at] = name
+        reads_back(names)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(NAMES, min_size=6, max_size=6).filter(lambda names: len(set(names[:3])) == 3))
+def test_any_names_are_read_back(names: list[str]) -> None:
+    reads_back(names)
