@@ -189,14 +189,15 @@ def sizes(dims: Sequence[str] | None, among: Collection[str] | None = None
           ) -> dict[str, int]:
     """`--dim B=8` as a mapping; only dims `among` the known ones. A dim that a build has renamed is
     known by its old name too. Raises UsageError GT3011."""
-    from graphtool.lower.rename_dims import name_before
+    from graphtool.loops.dim_names import by_author
     out: dict[str, int] = {}
     renamed: dict[str, int] = {}
     for text in dims or ():
         name, equals, value = text.rpartition("=")
         if not equals or not name or not value.isdigit():
             raise UsageError("GT3011", f"--dim {text!r} is not NAME=SIZE", hint="as in --dim B=8")
-        now = [d for d in among or () if d != name and name_before(d) == name]
+        known = among or ()
+        now = [d for d in known if name not in known and by_author(d) == name]
         if among is not None and name not in among and not now:
             raise UsageError("GT3011", f"there is no dim {name!r}",
                              hint=near(name, among, f"the dims are {listed(among)}") if among

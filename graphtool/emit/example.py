@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from graphtool.dtypes import DType
 from graphtool.emit.lines import Writer, c_comment, c_string
 from graphtool.emit.ports import arguments, open_sizes
+from graphtool.loops.dim_names import by_author
 from graphtool.loops.program import Port, Program
 from graphtool.loops.sample_run import sample_run
 from graphtool.symbolic import product
@@ -74,8 +75,8 @@ def _dims(w: Writer, program: Program) -> None:
     """Write the sizes of the example's inputs."""
     known = (*program.dims, *program.sizes)
     if known:
-        told = ", ".join([*(c_comment(s.name) for s in program.dims),
-                          *(f"{c_comment(s.name)} (computed)" for s in program.sizes)])
+        told = ", ".join([*(c_comment(by_author(s.name)) for s in program.dims),
+                          *(f"{c_comment(by_author(s.name))} (computed)" for s in program.sizes)])
         sizes = sample_run(program)
         values = [str(sizes[s.name]) for s in program.dims]
         values += ["0"] * len(program.sizes)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from graphtool.emit.lines import c_comment
 from graphtool.emit.ports import port_lines
 from graphtool.emit.statuses import enumeration, statuses
+from graphtool.loops.dim_names import author_text, by_author, symbol_by_author
 from graphtool.loops.program import Program, binds
 from graphtool.symbolic import divides
 
@@ -135,11 +136,11 @@ def arena_room(size: int) -> int:
 
 def _dims(program: Program) -> Iterator[str]:
     """The contents of `dims`: the sizes that the caller gives, then those that the run computes."""
-    for i, s in enumerate(program.dims):
+    for i, s in enumerate(map(symbol_by_author, program.dims)):
         limit = "" if s.hi is None else f", at most {s.hi}"
         rule = f", {divides(s)}" if s.step > 1 else ""
         yield c_comment(f"dims[{i}]: {s.name}, at least {s.lo}{limit}{rule}")
     for i, b in enumerate(binds(program.steps), len(program.dims)):
         least = "any number" if b.size.lo is None else b.size.lo
-        yield (f"dims[{i}]: {c_comment(b.size.name)}, which the run computes: {least} to "
-               f"{c_comment(str(b.most))}")
+        yield (f"dims[{i}]: {c_comment(by_author(b.size.name))}, which the run computes: {least} "
+               f"to {c_comment(author_text(b.most))}")

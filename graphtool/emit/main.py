@@ -9,8 +9,9 @@ from itertools import chain
 from graphtool.emit.expr import ExprPrinter
 from graphtool.emit.lines import Writer, c_string
 from graphtool.emit.rules import atom_text, rules
+from graphtool.loops.dim_names import author_text, by_author
 from graphtool.loops.program import Port, Program
-from graphtool.symbolic import dim_of, line, text
+from graphtool.symbolic import dim_of, line
 
 
 def table(w: Writer, declared: str, rows: Iterable[str], end: str = "{0}") -> None:
@@ -89,7 +90,7 @@ def run_function(w: Writer, program: Program, name: str) -> None:
 
 def port_row(p: Port) -> str:
     """A port as a row of C; its sizes are filled in when the dims are known."""
-    shown = f"{p.dtype.short}[{','.join(map(text, p.shape))}]"
+    shown = f"{p.dtype.short}[{','.join(map(author_text, p.shape))}]"
     return (f"{{{c_string(p.name)}, {c_string(p.dtype.npy)}, {c_string(shown)}, "
             f"{len(p.shape)}, {{0}}, 0}}")
 
@@ -103,6 +104,6 @@ def dim_rows(program: Program) -> list[str]:
         plain = ((n, axis, (0, 1, 0, 1)) for d, n, axis in axes if d == dim_of(s))
         n, axis, how = next(chain(plain, lines), (-1, -1, (0, 1, 0, 1)))
         most = -1 if s.hi is None else s.hi
-        rows.append(f"{{{c_string(s.name)}, {s.lo or 0}, {most}, {n}, {axis}, "
+        rows.append(f"{{{c_string(by_author(s.name))}, {s.lo or 0}, {most}, {n}, {axis}, "
                     f"{', '.join(map(str, how))}}}")
     return rows

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from graphtool.emit.expr import ExprPrinter, Text, joined_terms
 from graphtool.emit.lines import c_comment
+from graphtool.loops.dim_names import author_text
 from graphtool.loops.program import Port, Program
 from graphtool.symbolic import Call, Dim, Symbol, bounds, product, symbols
 from graphtool.symbolic.text import Factor, value_terms
@@ -76,8 +77,8 @@ def port_lines(program: Program, left_out: frozenset[int] = frozenset()) -> Iter
                                  ("output", program.outputs, updated)):
         for i, p in enumerate(ports):
             room = rooms[i] if kind == "output" and open_sizes(program, p) else None
-            shape = c_comment(", ".join(str(d) for d in p.shape))
-            more = "" if room is None else f", with room for {c_comment(str(room))}"
+            shape = c_comment(", ".join(map(author_text, p.shape)))
+            more = "" if room is None else f", with room for {c_comment(author_text(room))}"
             if kind == "output" and i in donors and i not in skipped:
                 more += f",\n   which takes the place of inputs[{donors[i]}]: give both one array"
             yield f"/* {kind}s[{i}]: {p.dtype.c} {c_comment(p.name)}[{shape}]{more} */"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from graphtool.emit.expr import ExprPrinter
+from graphtool.loops.dim_names import equation_by_author, symbol_by_author
 from graphtool.loops.program import Program
 from graphtool.symbolic import Symbol, divides
 
@@ -24,7 +25,7 @@ def atoms(program: Program, array: str) -> dict[str, str]:
 def rules(program: Program) -> list[tuple[str, str]]:
     """(a C condition over `dims`, the rule as text)."""
     printer = ExprPrinter(atoms(program, "dims"))
-    steps = [(f"dims[{i}] % {s.step} == {s.offset}", divides(s))
+    steps = [(f"dims[{i}] % {s.step} == {s.offset}", divides(symbol_by_author(s)))
              for i, s in enumerate(program.dims) if s.step > 1]
-    return [*steps, *((f"{printer.index(e.left)} == {printer.index(e.right)}", str(e))
-                      for e in program.requires)]
+    return [*steps, *((f"{printer.index(e.left)} == {printer.index(e.right)}",
+                       str(equation_by_author(e))) for e in program.requires)]

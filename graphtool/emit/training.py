@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from graphtool.dtypes import DType
 from graphtool.emit.headers import used_headers
 from graphtool.emit.lines import Writer, c_comment
+from graphtool.loops.dim_names import by_author
 from graphtool.loops.program import Port, Program
 from graphtool.symbolic import Symbol, product, symbols
 
@@ -136,17 +137,17 @@ def _told(program: Program, state: set[str]) -> list[tuple[int, Symbol]]:
 
 def _room(name: str, part: str, program: Program, state: set[str]) -> str:
     """What the header says of results whose sizes the run computes; empty if there are none."""
-    told = ", ".join(c_comment(s.name) for _, s in _told(program, state))
+    told = ", ".join(c_comment(by_author(s.name)) for _, s in _told(program, state))
     return told and (f"\n   The run computes {told}, and stores each before it returns. Results "
                      f"with such sizes\n   need the room that {name}_{part}.h states.")
 
 
 def _named(program: Program, state: set[str]) -> _words:
     """The names of the parameters between the arena and the threads, in order."""
-    return _words([*(s.name for s in program.dims),
+    return _words([*(by_author(s.name) for s in program.dims),
                    *(p.name for _, p in _data(program, state)),
                    *(p.name for _, p in _given(program, state)),
-                   *(s.name for _, s in _told(program, state))])
+                   *(by_author(s.name) for _, s in _told(program, state))])
 
 
 def _signature(name: str, part: str, program: Program, state: set[str]) -> str:

@@ -17,6 +17,7 @@ from graphtool.dtypes import DType, read_bits
 from graphtool.errors import InputError
 from graphtool.io.weights import Weight
 from graphtool.loops.contract import CONTRACTS, REQUIRED, Contract
+from graphtool.loops.dim_names import author_text, by_author, equation_by_author, symbol_by_author
 from graphtool.loops.instance import Instance
 from graphtool.loops.ir import (
     Accumulate,
@@ -68,8 +69,9 @@ def run(program: Program, inputs: Mapping[str, Array], store: Mapping[str, Weigh
                     n = int(memory.arrays[step.buffer][evaluate(step.index, dims)])
                     low = step.size.lo
                     if (low is not None and n < low) or n > evaluate(step.most, dims):
-                        raise InputError("GT0572", f"the size {step.size.name} is {n}, expected "
-                                                   f"{step.most} or less", where=step.label)
+                        raise InputError(
+                            "GT0572", f"the size {by_author(step.size.name)} is {n}, expected "
+                                      f"{author_text(step.most)} or less", where=step.label)
                     dims[step.size.name] = n
                 case Times():
                     for i in range(evaluate(step.extent, dims)):
@@ -95,8 +97,9 @@ def bind(program: Program, inputs: Mapping[str, Array]) -> dict[str, int]:
         for d, n in zip(p.shape, np.shape(inputs[p.name]), strict=True):
             dims.update({s.name: n for s in program.dims if d == dim_of(s)})
     for s in program.dims:
-        check_bounds(s, dims[s.name])
-    check_required(program.requires, dims)
+        check_bounds(symbol_by_author(s), dims[s.name])
+    check_required(map(equation_by_author, program.requires),
+                   {by_author(name): n for name, n in dims.items()})
     return dims
 
 

@@ -13,6 +13,7 @@ from graphtool.ir.facets import Lowering
 from graphtool.ir.graph import Graph, Module, Node, Value
 from graphtool.ir.plan import of_plan
 from graphtool.ir.run_sizes import all_nodes, at_most, defined, limits
+from graphtool.loops.dim_names import author_text, by_author
 from graphtool.loops.liveness import lifetimes
 from graphtool.loops.program import ENDLESS, Bind, Buffer, Port, Program, Run, Step, flags, runs
 from graphtool.lower.barriers import Barriers
@@ -23,11 +24,11 @@ from graphtool.lower.failures import decisive, early
 from graphtool.lower.index_checks import IndexChecks
 from graphtool.lower.kernel import KernelTable, Made, copy_kernel, fill_kernel, unit_kernel
 from graphtool.lower.memory_plan import plan_arena
-from graphtool.lower.rename_dims import name_before, one_name, own_names
+from graphtool.lower.rename_dims import one_name, own_names
 from graphtool.lower.storage import Assignment, Copy, Edge, Storage
 from graphtool.lower.units import Unit, schedule, units
 from graphtool.lower.windows import windowable
-from graphtool.symbolic import Dim, Symbol, symbols, text
+from graphtool.symbolic import Dim, Symbol, symbols
 from graphtool.target import Target
 
 __all__ = ["lower"]
@@ -212,15 +213,12 @@ def _room(b: Storage, limits: Limits) -> Dim:
     bound."""
     room = at_most(b.size, limits)
     if room is None:
-        elements = text(b.size)
-        for s in symbols(b.size):
-            elements = elements.replace(s.name, name_before(s.name))
-        open_sizes = [name_before(s.name) for s in symbols(b.size) if s.name in limits and (
+        open_sizes = [by_author(s.name) for s in symbols(b.size) if s.name in limits and (
             limits[s.name] is None)]
         which = "size {} has" if len(open_sizes) == 1 else "sizes {} have"
         raise InputError("GT2005", f"the {which.format(' and '.join(open_sizes))} no upper bound, "
                          "and compiled code plans its memory by it",
-                         where=f"{b.label} has {elements} elements",
+                         where=f"{b.label} has {author_text(b.size)} elements",
                          hint="import an ONNX model with " + " ".join(
                              f"--dynamic {name}=0..MOST" for name in open_sizes)
                          + "; in a torch model, call torch._check(y.shape[0] <= MOST) on the "

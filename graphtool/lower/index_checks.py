@@ -17,6 +17,7 @@ from graphtool import ops as o
 from graphtool.dtypes import DType
 from graphtool.ir.facets import Movement
 from graphtool.ir.graph import Graph, Node, Value, is_constant
+from graphtool.loops.dim_names import author_text
 from graphtool.loops.ir import Const
 from graphtool.loops.pull import Names, PExpr, Pull, apply, cast, index
 from graphtool.loops.view import dense, pull_of
@@ -79,7 +80,7 @@ class IndexChecks:
         """The kernel that looks at one column of the indices of `node`."""
         slot = sum(b.space == "check" for b in assignment.buffers.values())
         name, axis = f"check{slot}", node.attrs["axes"][column]
-        label = f"an index is out of range for axis {axis} of size {extent}"
+        label = f"an index is out of range for axis {axis} of size {author_text(extent)}"
         assignment.buffers[name] = Storage(name, dtypes.int32, 1, "check", slot, label=label)
         names = Names()
         found = self.pull(unit, node.inputs[1], assignment, names)

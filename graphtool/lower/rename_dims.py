@@ -3,7 +3,6 @@ those that must be equal to other ones."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -11,24 +10,15 @@ from graphtool.ir.bind import bind
 from graphtool.ir.choices import carried
 from graphtool.ir.graph import Graph, Group, Module
 from graphtool.ir.run_sizes import bare, defined, definitions
+from graphtool.loops.dim_names import in_program
 from graphtool.symbolic import Dim, dim_of
-
-# iterators and scalars of nests, and the indices that templates hand to their hooks
-_OWN = re.compile(r"(acc|at|c|i|j|k|r|u|v)\d+|acc|b|count|d|m|n|o|oh|ow|row|s|t")
 
 
 def own_names(module: Module) -> Module:
-    """The module, with `_` appended to the name of each dim that a kernel would mistake for its
-    own."""
-    renamed: dict[str, str] = {}
+    """The module, with the names that its dims have in a program."""
     taken = dict(module.symbols) | {
         n: s for n, node in definitions(module.graph).items() if (s := defined(node)) is not None}
-    for name in taken:
-        new = name
-        while _OWN.fullmatch(new) or (new != name and new in taken):
-            new += "_"
-        if new != name:
-            renamed[name] = new
+    renamed = {name: new for name in taken if (new := in_program(name)) != name}
     if not renamed:
         return module
     symbols = {renamed.get(n, n): replace(s, name=renamed.get(n, n))
@@ -50,12 +40,6 @@ def _rebound(module: Module, sizes: Mapping[str, Dim]) -> Module:
     old = module.graph
     graph = _grouped(old, bind(old, sizes))
     return replace(module, graph=graph, choices=carried(graph, module.choices))
-
-
-def name_before(name: str) -> str:
-    """The name that a dim had before `own_names`, for messages to a user."""
-    bare = name.rstrip("_")
-    return bare if _OWN.fullmatch(bare) else name
 
 
 def _grouped(old: Graph, new: Graph) -> Graph:

@@ -36,6 +36,7 @@ from graphtool.ir.graph import Module
 from graphtool.ir.serial import collect_all
 from graphtool.kernels.assumptions import assumption
 from graphtool.kernels.choice.choose import added_error
+from graphtool.loops.dim_names import author_text, by_author
 from graphtool.loops.liveness import most_live
 from graphtool.loops.program import ENDLESS, Port, Program, binds, runs
 from graphtool.loops.traffic import moved
@@ -44,7 +45,7 @@ from graphtool.lower import lower
 from graphtool.native import cache
 from graphtool.native.blas import linking
 from graphtool.native.compiler import Compiler, find
-from graphtool.symbolic import known, text
+from graphtool.symbolic import known
 from graphtool.target import Target, named
 
 MODES = ("file", "embed", "c")
@@ -266,7 +267,7 @@ def _included_bytes(source: Path) -> int:
 def describe(program: Program, held: list[Weight], key: str) -> dict[str, Any]:
     """What build.json says of a program."""
     def dim(d: Any) -> int | str:
-        return d if isinstance(d, int) else text(d)
+        return d if isinstance(d, int) else author_text(d)
 
     room = {program.outputs[b.slot]: b.size for b in program.buffers if b.space == "output"}
     kernels = {k.name: k for k in program.kernels}
@@ -287,11 +288,11 @@ def describe(program: Program, held: list[Weight], key: str) -> dict[str, Any]:
         "live": most_live(program), "threads": asdict(threads_of(program)),
         "inputs": [port(p) for p in program.inputs],
         "outputs": [port(p) for p in program.outputs],
-        "dims": [{"name": s.name, "min": s.lo or 0, "max": s.hi}
+        "dims": [{"name": by_author(s.name), "min": s.lo or 0, "max": s.hi}
                  | ({"step": s.step, "offset": s.offset} if s.step > 1 else {})
                  for s in program.dims],
         "requires": [[dim(e.left), dim(e.right)] for e in program.requires],
-        "sizes": [{"name": b.size.name, "min": b.size.lo, "max": b.size.hi,
+        "sizes": [{"name": by_author(b.size.name), "min": b.size.lo, "max": b.size.hi,
                    "most": None if b.most == ENDLESS else dim(b.most)}
                   for b in binds(program.steps)],
         "donations": list(program.donations),
@@ -310,7 +311,7 @@ def threads_of(program: Program) -> ThreadsRow:
     """By which figures the library decides how many threads a run gets."""
     work, least = parallel_work(program)
     most = 1 if all(k.serial for k in program.kernels) else program.threads
-    return ThreadsRow(most, work if isinstance(work, int) else text(work), least)
+    return ThreadsRow(most, work if isinstance(work, int) else author_text(work), least)
 
 
 def build_key(sources: Mapping[str, str], digests: list[str], compiler: Compiler,

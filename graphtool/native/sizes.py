@@ -8,6 +8,7 @@ from graphtool.errors import InputError
 from graphtool.io.manifest import DimRow
 from graphtool.symbolic import Dim, Equation, Symbol, dim_of, divides, substitute
 from graphtool.symbolic.parse import parse
+from graphtool.symbolic.text import name_text
 
 Pairs = Sequence[tuple[int | str, int | str]]
 
@@ -22,7 +23,8 @@ def require(rows: Sequence[DimRow], equal: Pairs, sizes: Mapping[str, Dim]) -> N
     known = {name: n for name, n in sizes.items() if isinstance(n, int)}
     for r in rows:
         if r.name in known and (known[r.name] - r.offset) % r.step:
-            raise _broken(f"{divides(symbol_of(r))} does not hold: {r.name} is {known[r.name]}")
+            raise _broken(f"{divides(symbol_of(r))} does not hold: {name_text(r.name)} is "
+                          f"{known[r.name]}")
     for e in equations(rows, equal):
         if told := e.breach(known):
             raise _broken(told)

@@ -10,6 +10,7 @@ from graphtool.io import files
 from graphtool.io.entry_points import chosen, names
 from graphtool.io.manifest import DimRow, Manifest, PortRow, StepRow
 from graphtool.report.sizes import human
+from graphtool.symbolic.text import name_text
 
 KERNELS = ("kernel", "plan", "FLOPs", "bytes", "what", "at")
 _FUNCTION = re.compile(r"^[a-z][\w ]*[ *](\w+)\([^;{]*\);", re.MULTILINE)
@@ -66,7 +67,7 @@ def _port(p: PortRow) -> str:
 
 def _dim(d: DimRow) -> str:
     step = f" step {d.step}" if d.step > 1 else ""
-    return f"{d.name}: {d.min}..{'' if d.max is None else d.max}{step}"
+    return f"{name_text(d.name)}: {d.min}..{'' if d.max is None else d.max}{step}"
 
 
 def functions(header: Path) -> list[str]:

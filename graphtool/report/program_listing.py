@@ -21,6 +21,7 @@ from graphtool.loops.program import (
 from graphtool.loops.text import INDENT, statements
 from graphtool.loops.totals import totals
 from graphtool.symbolic import Symbol, text
+from graphtool.symbolic.text import name_text
 
 SPACES = ("input", "output", "weight", "arena", "check")
 MEMORY = ("space", "buffer", "type", "elements", "bytes", "offset", "steps", "what")
@@ -46,7 +47,7 @@ def head_lines(p: Program) -> list[str]:
 
 def _dim(s: Symbol) -> str:
     step = f" step {s.step}" if s.step > 1 else ""
-    return f"{s.name}: {s.lo or 0}..{'' if s.hi is None else s.hi}{step}"
+    return f"{name_text(s.name)}: {s.lo or 0}..{'' if s.hi is None else s.hi}{step}"
 
 
 def _port(p: Port) -> str:

@@ -14,13 +14,14 @@ from graphtool.io.elf import read_elf
 from graphtool.io.manifest import Manifest, StepRow
 from graphtool.ir.graph import Module
 from graphtool.ir.listing import required
-from graphtool.native.sizes import dim_table
+from graphtool.native.sizes import dim_table, symbol_of
 from graphtool.passes import PASSES
 from graphtool.report.bench import Timing
 from graphtool.report.build_listing import interfaces
 from graphtool.report.sizes import Size, size
-from graphtool.symbolic import Dim, symbol
+from graphtool.symbolic import Dim, divides, symbol
 from graphtool.symbolic.parse import parse
+from graphtool.symbolic.text import name_text
 
 OWN = "Apache-2.0"  # the C that graphtool writes, and the headers that it copies
 LIBRARIES = (  # how the name of a library begins, what it is, its licence
@@ -142,7 +143,7 @@ def functions(m: Manifest) -> list[Interface]:
         return f"{p.name}: {p.type}[{','.join(map(str, p.shape))}]"  # type: ignore[attr-defined]
     return [Interface(
         one.entry or one.name, [port(p) for p in one.inputs], [port(p) for p in one.outputs],
-        [f"{d.name}: {d.min}..{'' if d.max is None else d.max}"
+        [f"{name_text(d.name)}: {d.min}..{'' if d.max is None else d.max}"
          + (f" step {d.step}" if d.step > 1 else "") for d in one.dims],
         one.arena, one.live, len(one.steps), summed(one, (s.flops for s in one.steps)))
         for one in interfaces(m)]
@@ -221,8 +222,7 @@ def _fired(module: Module) -> list[Inexact]:
 def requires(m: Manifest, module: Module | None) -> list[str]:
     """What must hold of the sizes of a run: a run that breaks it fails with an error."""
     found = [f"{a} == {b}" for one in interfaces(m) for a, b in one.requires]
-    found += [f"{d.name} % {d.step} == {d.offset}" for one in interfaces(m) for d in one.dims
-              if d.step > 1]
+    found += [divides(symbol_of(d)) for one in interfaces(m) for d in one.dims if d.step > 1]
     return list(dict.fromkeys([*found, *(required(module) if module else [])]))
 
 

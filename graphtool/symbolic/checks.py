@@ -10,6 +10,7 @@ from graphtool.symbolic.equations import Equation, solved
 from graphtool.symbolic.poly import Dim, Poly, Symbol, exact_quotient
 from graphtool.symbolic.steps import at_least, dim_of, divides
 from graphtool.symbolic.terms import substitute, symbols
+from graphtool.symbolic.text import name_text
 
 _WHY = "the model adds or joins tensors whose sizes are equal under this condition only"
 
@@ -19,9 +20,10 @@ def check_bounds(row: Symbol, size: Dim) -> None:
     it is none of its steps."""
     if (row.lo is not None and size < row.lo) or (row.hi is not None and size > row.hi):
         most = "" if row.hi is None else f" and at most {row.hi}"
-        raise InputError("GT0515", f"{row.name} = {size}, at least {row.lo}{most} expected")
+        raise InputError("GT0515", f"{name_text(row.name)} = {size}, at least {row.lo}{most} "
+                                   "expected")
     if (size - row.offset) % row.step:
-        raise InputError("GT0516", f"{divides(row)} does not hold: {row.name} is {size}",
+        raise InputError("GT0516", f"{divides(row)} does not hold: {name_text(row.name)} is {size}",
                          hint=_WHY)
 
 

@@ -25,6 +25,7 @@ from graphtool.ir.serial import collect_all
 from graphtool.ir.text import value_names
 from graphtool.kernels.choice.rules import Rules
 from graphtool.loops import interp as loop_interp
+from graphtool.loops.dim_names import by_author
 from graphtool.loops.program import Program
 from graphtool.lower import lower
 from graphtool.native.build import weights_of, write_weights
@@ -86,13 +87,15 @@ def write_program_repro(program: Program, store: Mapping[str, Weight],
     _check(program)
     named = replace(program, name="model")
     part = _Part(named, weights_of(program, store), loop_interp.run(program, inputs, store))
-    return _write(out, {"model": part}, [inputs[p.name] for p in program.inputs],
-                  loop_interp.bind(program, inputs), target, None, 1e-4)
+    sizes = {by_author(n): size for n, size in loop_interp.bind(program, inputs).items()}
+    return _write(out, {"model": part}, [inputs[p.name] for p in program.inputs], sizes, target,
+                  None, 1e-4)
 
 
 def _write(out: Path, parts: Mapping[str, _Part], given: Sequence[Array], sizes: Mapping[str, int],
            target: Target, atol: float | None, rtol: float) -> Repro:
-    """Write the C, weights and expected outputs of the parts, the inputs and the main program."""
+    """Write the C, weights and expected outputs of the parts, the inputs and the main program;
+    `sizes` by the author's names of dims."""
     flags = find(None, target, openmp=False).of_class(
         parts["model"].program.meta.get("precision", "default")).flags
     tables: dict[str, list[Row]] = {}
@@ -110,7 +113,8 @@ def _write(out: Path, parts: Mapping[str, _Part], given: Sequence[Array], sizes:
         for i, x in enumerate(given):
             (work / f"input{i}.bin").write_bytes(np.ascontiguousarray(x).tobytes())
         (work / "repro.c").write_text(program_text(
-            {n: [sizes[s.name] for s in p.program.dims] for n, p in parts.items()}, given, tables))
+            {n: [sizes[by_author(s.name)] for s in p.program.dims] for n, p in parts.items()},
+            given, tables))
         (work / "Makefile").write_text(makefile(flags))
     return Repro(str(out), len(tables.get("steps", ())), len(tables["model"]), f"make -C {out}")
 
