@@ -11,6 +11,7 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool import ops as o
+from graphtool.importers.from_end import from_end
 from graphtool.importers.onnx.driver.claims import agreed
 from graphtool.importers.onnx.driver.computed import fresh
 from graphtool.importers.onnx.driver.registry import Refused, onnx_op
@@ -40,14 +41,13 @@ def wrapped(i: Any, size: Dim) -> Any:
     array = array_of(i)
     if array is not None and array.dtype != object and isinstance(size, int):
         if array.size and not -size <= array.min() <= array.max() < size:
-            raise ValueError(f"an index is out of range for the size {size}")
-        out = np.where(array < 0, array.astype(np.int64) + size, array).astype(np.int64)
-        return tensor(out, i)
+            bad = array.min() if array.min() < -size else array.max()
+            raise ValueError(f"index {bad} is out of range for an axis of size {size}")
+        return tensor(from_end(array.astype(np.int64), size), i)
     i = i if dtype_of(i).kind == "int" and dtype_of(i).bits >= 32 else cast(i, dtypes.int64)
     if isinstance(size, int):
-        return o.select(o.lt(i, 0), o.add(i, size), i)
-    extent = cast(dim_tensor(size, i.builder), dtype_of(i))
-    return o.select(o.lt(i, 0), o.add(i, extent), i)
+        return from_end(i, size)
+    return from_end(i, cast(dim_tensor(size, i.builder), dtype_of(i)))
 
 
 # ---- gather ------------------------------------------------------------------------------------
@@ -113,10 +113,9 @@ def nd_indices(x: Any, indices: Any, batch: int) -> tuple[Any, tuple[int, ...]]:
     if all(isinstance(d, int) for d in sizes):
         extent = np.asarray(sizes, np.int64)
         if array is not None and array.dtype != object:
-            return tensor(np.where(array < 0, array + extent, array).astype(np.int64),
-                          indices), axes
+            return tensor(from_end(array.astype(np.int64), extent), indices), axes
         i = cast(indices, dtypes.int64)
-        return o.select(o.lt(i, 0), o.add(i, tensor(extent, i)), i), axes
+        return from_end(i, tensor(extent, i)), axes
     last = indices.ndim - 1
     columns = [wrapped(take(indices, last, k, k + 1), d) for k, d in enumerate(sizes)]
     return o.concat(*columns, axis=last), axes

@@ -12,6 +12,7 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool import ops as o
+from graphtool.importers.from_end import from_end
 from graphtool.importers.onnx.driver.computed import bind
 from graphtool.importers.onnx.driver.registry import Refused
 from graphtool.importers.onnx.driver.values import (
@@ -90,7 +91,7 @@ def chosen(cond: Any, a: Rows, b: Rows) -> Rows:
 def _place(xs: Rows, i: Any) -> Tracer:
     """A position as an int64 scalar; a negative one counts from the end."""
     at = cast(reshape(i, ()), dtypes.int64)
-    return o.select(o.lt(at, 0), o.add(at, xs.count), at)  # type: ignore[no-any-return]
+    return from_end(at, xs.count)  # type: ignore[no-any-return]
 
 
 def at(xs: Rows, i: Any) -> Tracer:

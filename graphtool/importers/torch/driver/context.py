@@ -14,6 +14,7 @@ from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.dtypes import DType
 from graphtool.errors import InternalError, Signal, Unsupported
+from graphtool.importers.from_end import from_end
 from graphtool.importers.torch.driver.captured import Program
 from graphtool.importers.torch.driver.promote import result_type
 from graphtool.ir.graph import Graph, TensorType, Value, is_constant
@@ -184,8 +185,7 @@ class Context:
             data = producer.attrs["data"].source
             if not data.size or data.min() >= 0:
                 return index
-        n = self.number(size, dtypes.int64)
-        out: Tracer = o.select(o.lt(index, 0), o.add(index, n), index)
+        out: Tracer = from_end(index, self.number(size, dtypes.int64))
         return out
 
 
