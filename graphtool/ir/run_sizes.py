@@ -116,6 +116,19 @@ def limits(graph: Graph) -> dict[str, Dim | None]:
     return out
 
 
+def unbounded(graph: Graph) -> dict[str, frozenset[str]]:
+    """For each size without a bound: the sizes that would have to have one, itself or those that
+    bound it."""
+    most = limits(graph)
+    out: dict[str, frozenset[str]] = {}
+    for name, node in definitions(graph).items():
+        if most[name] is None:
+            bound = node.attrs.get("most")
+            of = (s.name for s in symbols(bound)) if bound is not None else ()
+            out[name] = frozenset().union(*(out[n] for n in of if n in out)) or frozenset((name,))
+    return out
+
+
 def at_most(d: Dim, most: Mapping[str, Dim | None]) -> Dim | None:
     """An upper bound of d without the symbols in `most`; None where none is known."""
     if not any(s.name in most for s in symbols(d)):

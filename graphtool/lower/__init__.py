@@ -12,7 +12,7 @@ from graphtool.io.weights import layout
 from graphtool.ir.facets import Lowering
 from graphtool.ir.graph import Graph, Module, Node, Value
 from graphtool.ir.plan import of_plan
-from graphtool.ir.run_sizes import all_nodes, at_most, defined, limits
+from graphtool.ir.run_sizes import all_nodes, at_most, defined, limits, unbounded
 from graphtool.loops.dim_names import author_text, by_author
 from graphtool.loops.liveness import lifetimes
 from graphtool.loops.program import ENDLESS, Bind, Buffer, Port, Program, Run, Step, flags, runs
@@ -181,8 +181,7 @@ def _no_form(node: Node) -> str:
 
 def _program(module: Module, inputs: tuple[Value, ...], name: str, target: Target,
              lowering: _Lowering, steps: tuple[Step, ...], donors: Mapping[int, int]) -> Program:
-    for b in lowering.buffers.values():
-        b.size = _room(b, lowering.limits)
+    _make_room(lowering.buffers, module.graph, lowering.limits)
     offsets, arena = plan_arena(lowering.buffers, lifetimes(steps))
     used = {a for s in runs(steps) for a in s.args} | set(flags(steps))
     held = {n: b for n, b in lowering.buffers.items() if b.weight is not None and n in used}
@@ -208,22 +207,29 @@ def _program(module: Module, inputs: tuple[Value, ...], name: str, target: Targe
          "index_checks": "on" if lowering.index_checks else "off"}, module.requires)
 
 
-def _room(b: Storage, limits: Limits) -> Dim:
-    """The largest number of elements that a buffer may have. Raises InputError GT2005 without a
-    bound."""
-    room = at_most(b.size, limits)
-    if room is None:
-        open_sizes = [by_author(s.name) for s in symbols(b.size) if s.name in limits and (
-            limits[s.name] is None)]
+def _make_room(buffers: Mapping[str, Storage], graph: Graph, limits: Limits) -> None:
+    """Set each buffer's size to the largest number of elements that it may have.
+
+    Raises InputError GT2005, which names all sizes that lack a bound, if one has none.
+    """
+    rooms = [(b, at_most(b.size, limits)) for b in buffers.values()]
+    without = [b for b, room in rooms if room is None]
+    if without:
+        need = unbounded(graph)
+        found = {name: None for b in without for s in symbols(b.size)
+                 for name in sorted(need.get(s.name, ()))}
+        open_sizes = [*map(by_author, found)]
         which = "size {} has" if len(open_sizes) == 1 else "sizes {} have"
         raise InputError("GT2005", f"the {which.format(' and '.join(open_sizes))} no upper bound, "
                          "and compiled code plans its memory by it",
-                         where=f"{b.label} has {author_text(b.size)} elements",
+                         where=f"{without[0].label} has {author_text(without[0].size)} elements",
                          hint="import an ONNX model with " + " ".join(
                              f"--dynamic {name}=0..MOST" for name in open_sizes)
                          + "; in a torch model, call torch._check(y.shape[0] <= MOST) on the "
                            "result y that is so long")
-    return room
+    for b, room in rooms:
+        assert room is not None
+        b.size = room
 
 
 def _port(v: Value, name: str, below: tuple[Dim, ...] = ()) -> Port:

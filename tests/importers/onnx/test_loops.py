@@ -125,3 +125,12 @@ def test_what_cannot_be_bounded_is_refused_by_name() -> None:
                            "s = Shape(x) v = ReduceSum<keepdims = 0>(z) a = Add(v, v)")
     with pytest.raises(UnsupportedError, match="If: on a computed condition"):
         import_model(onnx.parser.parse_model(HEAD + ranks))
+
+
+def test_one_bound_is_enough(tmp_path: Path) -> None:
+    proto = onnx.parser.parse_model(HEAD + COLLECTED)
+    with pytest.raises(InputError, match=r"GT2005.*the size y_size has no upper bound"):
+        compiled(optimised(import_model(proto)), tmp_path / "a")
+    run = compiled(optimised(import_model(proto, dynamic={"y_size": (0, 16)})), tmp_path / "b").run
+    feed = {"trips": count(3), "x": np.ones(4, np.float32), "limit": np.float32(99)}
+    assert run(feed)["rows"].shape == (3, 4)
