@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx import helper
 
 from graphtool import interp
-from graphtool.errors import GraphtoolError
+from graphtool.errors import GraphtoolError, UnsupportedError
 from graphtool.native import runtime
 from graphtool.native.build import build
 from tests.importers.onnx.build import checked, model, node, oracle, random
@@ -76,3 +77,38 @@ def test_a_negative_length_fails() -> None:
     np.testing.assert_array_equal(interp.run(checked(proto), feed)["y"], oracle(proto, feed)[0])
     with pytest.raises(GraphtoolError, match="out of range"):
         interp.run(checked(proto), feed | {"a": np.array([-1, 2])})
+
+
+# ---- a number of axes that the run computes ------------------------------------------------------
+
+WIDE = random(2, 3, 4)
+RANKS = {  # a call, the declared result, axes that make it, axes that do not
+    "a matrix": ("y = ReduceSum(x, a)", "p q", [[0], [1], [-1]], [[0, 1], [], [0, 1, 2], [3]]),
+    "a number is declared": ("y = ReduceMean(x, a)", "p 4", [[0], [1]], [[2], [0, 2]]),
+    "a vector": ("y = ReduceMax(x, a)", "p", [[0, 1], [2, -2]], [[0], []]),
+    "a scalar": ("y = ReduceL2(x, a)", "", [[0, 1, 2], [2, 0, 1], []], [[0, 1]]),
+}
+
+
+@pytest.mark.parametrize("name", RANKS)
+def test_the_declared_rank_says_how_many(name: str, tmp_path: Path) -> None:
+    call, dims, good, bad = RANKS[name]
+    proto = model([node(call, keepdims=0)], ["x f32 2 3 4", "a i64 k"], [f"y f32 {dims}"],
+                  opset=18)
+    module = checked(proto, dynamic={"k": (0, 8)})
+    loaded = runtime.load(build(optimised(module), tmp_path / "b", jobs=2))
+    for axes in good:
+        feed = {"x": WIDE, "a": np.array(axes, np.int64)}
+        for run in (lambda x: interp.run(module, x), loaded.run):
+            np.testing.assert_allclose(run(feed)["y"], oracle(proto, feed)[0], rtol=1e-5)
+    for axes in bad:
+        for run in (lambda x: interp.run(module, x), loaded.run):
+            with pytest.raises(GraphtoolError, match=r"GT0515|GT0501|GT2221"):
+                run({"x": WIDE, "a": np.array(axes, np.int64)})
+
+
+def test_without_a_declared_rank_it_is_refused() -> None:
+    proto = model([node("y = ReduceSum(x, a)", keepdims=0)], ["x f32 2 3 4", "a i64 k"], [])
+    proto.graph.output.append(helper.make_empty_tensor_value_info("y"))
+    with pytest.raises(UnsupportedError, match="the rank of the result is not known; declare it"):
+        checked(proto)

@@ -16,7 +16,7 @@ from graphtool.importers.assumptions import Bounds, Facts, Found
 from graphtool.importers.limits import Limits
 from graphtool.importers.onnx.driver import reader
 from graphtool.importers.onnx.driver.computed import EACH, Recorder
-from graphtool.importers.onnx.driver.inputs import Inputs, Parts, declared_shapes
+from graphtool.importers.onnx.driver.inputs import Inputs, Parts, declared_dims, declared_shapes
 from graphtool.importers.onnx.driver.places import Places
 from graphtool.importers.onnx.driver.registry import Refused
 from graphtool.ir.graph import TensorType
@@ -52,6 +52,7 @@ class Session(ABC):
         self.inputs = Inputs(dynamic, self.found)
         self.builder: Builder = Recorder(self.inputs, most=EACH * self.limits.nodes)
         self.declared = declared_shapes(model.graph)
+        self.dims = declared_dims(model.graph)
         self.seed: Tracer | None = None  # the state of the random ops, once there is one
         self.state: Any = None
         self.refusals: dict[tuple[str, str], list[str]] = {}
@@ -139,6 +140,11 @@ class Context:
         if self.frame.prefix or i >= len(self.node.output):
             return None
         return self.importer.declared.get(self.node.output[i])
+
+    def dims(self) -> tuple[int | None, ...] | None:
+        """What the model declares of the shape of output 0: None for a size that is no number, and
+        instead of all for an unknown rank."""
+        return None if self.frame.prefix else self.importer.dims.get(self.node.output[0])
 
     def most(self, axis: int, i: int = 0) -> int | None:
         """The size of one axis in the declared shape of output i, or None. It is an upper bound for

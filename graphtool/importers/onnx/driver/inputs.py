@@ -143,11 +143,18 @@ class Inputs:
 
 def declared_shapes(graph: Any) -> dict[str, tuple[int, ...]]:
     """The shape of each value whose dimensions the model declares as numbers."""
+    return {name: tuple(d for d in dims if d is not None)
+            for name, dims in declared_dims(graph).items() if None not in dims}
+
+
+def declared_dims(graph: Any) -> dict[str, tuple[int | None, ...]]:
+    """The dimensions of each value whose rank the model declares; None for one that is no
+    number."""
     out = {}
     for info in (*graph.value_info, *graph.output):
         tensor = info.type.tensor_type
         if info.type.WhichOneof("value") == "tensor_type" and tensor.HasField("shape"):
-            dims = tensor.shape.dim
-            if all(d.WhichOneof("value") == "dim_value" and d.dim_value >= 0 for d in dims):
-                out[info.name] = tuple(d.dim_value for d in dims)
+            out[info.name] = tuple(
+                d.dim_value if d.WhichOneof("value") == "dim_value" and d.dim_value >= 0 else None
+                for d in tensor.shape.dim)
     return out

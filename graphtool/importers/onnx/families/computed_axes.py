@@ -67,21 +67,27 @@ def reduced(x: Any, axes: Any, body: Callable[[Any, Axes], Any], keepdims: bool,
             ctx: Any) -> Any:
     """A reduction over computed axes. Without any axis it is over `none` of them, or over all.
 
-    Raises Refused if the rank of the result is unknown, or if the candidates are too many.
+    How many axes there are is known from their tensor, or from the declared rank of a result
+    without them; else all numbers are possible. Raises Refused if the rank of the result is
+    unknown, or if the candidates are too many.
     """
-    room, rank, count = ctx.room(), x.ndim, product(axes.shape)
+    room, dims, rank, count = ctx.room(), ctx.dims(), x.ndim, product(axes.shape)
     sizes = [count] if isinstance(count, int) else [*([0] if none else []), *range(1, rank + 1)]
-    if len(sizes) > 1 and room is None and not keepdims:
+    open_ = len(sizes) > 1
+    if open_ and dims is None and not keepdims:
         raise Refused("with keepdims=0 and a number of axes that the run computes, the rank of the "
-                      "result is not known; set keepdims=1, or make the axes a constant")
+                      "result is not known; declare it in the model, set keepdims=1, or make the "
+                      "axes a constant")
+    if open_ and dims is not None and not keepdims:
+        sizes = [n for n in sizes if n == rank - len(dims)]
     chosen = [s for n in sizes for s in combinations(range(rank), n)
-              if room is None or _shape(x, s, keepdims) == room]
+              if _declared(_shape(x, s, keepdims), room, dims if open_ else None)]
     if not 0 < len(chosen) <= _MOST or (room is None and 0 in x.shape):
         raise Refused(f"for the axes that the run computes {len(chosen)} choices are possible, and "
                       f"1 to {_MOST} are supported, on a tensor that is not empty; declare the "
                       "shape of the result in the model, or make the axes a constant")
     found = _members(axes, rank)
-    if len(sizes) > 1 and not none:
+    if open_ and not none:
         empty = o.not_(some(list(found.values())))
         found = {a: o.or_(v, empty) for a, v in found.items()}
     if room is not None:
@@ -90,7 +96,18 @@ def reduced(x: Any, axes: Any, body: Callable[[Any, Axes], Any], keepdims: bool,
         for s in chosen[1:]:
             y = o.select(_all(found, s), reshape(body(x, s), room), y)
         return y
+    if open_ and not keepdims:
+        agreed_truth(_any(found, chosen), "that the axes make a result of the declared rank")
     return _cut(x, chosen, found, body, keepdims)
+
+
+def _declared(shape: Sequence[Dim], room: Sequence[int] | None,
+              dims: Sequence[int | None] | None) -> bool:
+    """Whether a result may have this shape: it is `room`, or has the numbers among `dims`."""
+    if room is not None:
+        return tuple(shape) == tuple(room)
+    return dims is None or (len(dims) == len(shape) and all(
+        d is None or not isinstance(n, int) or d == n for d, n in zip(dims, shape, strict=True)))
 
 
 def agreed_axes(axes: Any, wide: Sequence[Dim], narrow: Sequence[Dim]) -> tuple[Dim, ...]:
