@@ -54,13 +54,14 @@ def _begin(name: str) -> Writer:
     w = Writer()
     w.line(f"/* How to use {name} from C: load, run, free. Change it as you like. In this folder:")
     w.line("       cc -O2 *.c -lm -o example && ./example */")
+    w.line("#define _ISOC11_SOURCE 1 /* aligned_alloc, in any -std */")
     for header in (f'"{name}.h"', "<stdio.h>", "<stdlib.h>"):
         w.line(f"#include {header}")
     w.line()
     w.line("/* Memory at a multiple of 64 bytes, filled with zeros. */")
     with w.block("static void *zeros(size_t bytes)\n{"):
         w.line("const size_t size = bytes / 64 * 64 + 64;")
-        w.line("char *p = aligned_alloc(64, size);")
+        w.line("char *p = (char *)aligned_alloc(64, size);")
         w.line("for (size_t i = 0; p && i < size; i++) p[i] = 0;")
         w.line("return p;")
     w.line()
@@ -108,8 +109,8 @@ def _once(w: Writer, program: Program, weights: str) -> None:
     w.line("void *arena = zeros(bytes);")
     for kind, ports in (("input", program.inputs), ("output", program.outputs)):
         for i, p in enumerate(ports):
-            w.line(f"{p.dtype.c} *{kind}{i} = zeros({_bytes(program, kind, i, p)}); "
-                   f"/* {c_comment(p.name)} */")
+            w.line(f"{p.dtype.c} *{kind}{i} = ({p.dtype.c} *)zeros("
+                   f"{_bytes(program, kind, i, p)}); /* {c_comment(p.name)} */")
     for kind, ports in (("input", program.inputs), ("output", program.outputs)):
         const = "const void *const " if kind == "input" else "void *const "
         held = ", ".join(f"{kind}{i}" for i in range(len(ports))) or "NULL"

@@ -118,7 +118,7 @@ def writer_program(name: str, programs: Sequence[Program], found: Mapping[str, R
     w.line()
     with w.block("static void *zeros(size_t bytes)\n{"):
         w.line("const size_t size = bytes / 64 * 64 + 64;")
-        w.line("char *p = aligned_alloc(64, size);")
+        w.line("char *p = (char *)aligned_alloc(64, size);")
         w.line("for (size_t i = 0; p && i < size; i++) p[i] = 0;")
         w.line("return p;")
     w.line()
@@ -186,7 +186,7 @@ def _main(w: Writer, name: str, programs: Sequence[Program], found: Mapping[str,
             w.line("if (need > bytes) bytes = need;")
     w.line("arena = zeros(bytes);")
     rows = max(found[p.name].most if found[p.name].last else 1 for p in programs)
-    w.line(f"scores = zeros((size_t){rows} * {r.size} * sizeof *scores);")
+    w.line(f"scores = (float *)zeros((size_t){rows} * {r.size} * sizeof *scores);")
     for n, (_, i) in enumerate(programs[0].donations):
         w.line(f"caches[{n}] = zeros({_bytes(programs[0], programs[0].inputs[i])});")
     if masked:

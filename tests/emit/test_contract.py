@@ -157,9 +157,30 @@ def test_each_example_compiles_without_a_warning(name: str, tmp_path: Path) -> N
     for file, text in emit(lower(model, named("generic"))).items():
         (tmp_path / file).write_text(text)
     for source in ("model_example.c", "model_load.c", "model.c"):
-        done = subprocess.run(["gcc", "-Wall", "-Wextra", "-Werror", "-c", source], cwd=tmp_path,
-                              capture_output=True, text=True)
+        for command in ("gcc", *(LANGUAGES if source != "model.c" else ())):
+            no_warning(command, source, tmp_path)
+
+
+def no_warning(command: str, source: str, folder: Path) -> None:
+    """Compile one file as C or C++, if the compiler is there."""
+    if shutil.which(command.split()[0]) is not None:
+        flags = ["-Wall", "-Wextra", "-Werror"] if command == "gcc" else WARNINGS
+        done = subprocess.run(
+            [*command.split(), *flags, "-x", "c++" if "++" in command else "c", "-c", source],
+            cwd=folder, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr[:2000]
+
+
+@pytest.mark.parametrize("command", ["g++", "clang++"])
+def test_the_example_runs_as_cpp(command: str, built: Path, tmp_path: Path) -> None:
+    shutil.copytree(built, tmp_path / "b")
+    source = (tmp_path / "b" / "model_example.c").read_text()
+    loading = (tmp_path / "b" / "model_load.c").read_text()
+    (tmp_path / "b" / "more.cc").write_text(loading)
+    user = compiled(command, source, tmp_path / "b", "-x", "c++", "more.cc", "-x", "none", "-L.",
+                    "-lmodel", "-Wl,-rpath,.")
+    done = subprocess.run([user], cwd=user.parent, capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout.startswith("outputs[0]: ")
 
 
 @pytest.mark.parametrize(("change", "status"), [

@@ -24,6 +24,7 @@ from graphtool.native.generation import Writer
 from graphtool.passes import run
 from graphtool.symbolic import Symbol, dim_of
 from tests.cli.conftest import Cli, gt
+from tests.emit.test_contract import no_warning
 from tests.language.test_tokenizer import MADE
 from tests.passes.pass_samples import values
 
@@ -101,6 +102,13 @@ def compiled(built: Path, tmp_path: Path) -> Path:
     subprocess.run(["gcc", *flags, *sorted(p.name for p in (tmp_path / "c").glob("*.c")), "-lm",
                     "-o", "lm"], cwd=tmp_path / "c", check=True)
     return tmp_path / "c" / "lm"
+
+
+@pytest.mark.parametrize("command", ["g++", "clang++"])
+def test_the_program_is_cpp_too(command: str, built: Path, tmp_path: Path) -> None:
+    shutil.copytree(built, tmp_path / "c")
+    no_warning(command, "lm_example.c", tmp_path / "c")
+    no_warning(command, "lm_load.c", tmp_path / "c")
 
 
 def test_the_best_tokens_are_the_evaluators(built: Path) -> None:

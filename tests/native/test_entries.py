@@ -21,7 +21,7 @@ from graphtool.io.manifest import read_manifest
 from graphtool.ir import serial
 from graphtool.ir.graph import Module
 from tests.cli.conftest import Cli, gt
-from tests.emit.test_contract import LANGUAGES, compiled, main
+from tests.emit.test_contract import LANGUAGES, compiled, main, no_warning
 from tests.passes.pass_samples import module, values
 
 __all__ = ["gt"]  # the fixture
@@ -141,3 +141,10 @@ def test_what_cannot_be_built_is_refused(sources: Any, more: Any, code: str, gt:
     given = [s.replace("G", str(tmp_path / "g.graph.json")) for s in sources]
     found = gt("build", *given, *more, "-o", tmp_path / "b")
     assert found.code == 2 and code in found.err and not (tmp_path / "b").exists()
+
+
+@pytest.mark.parametrize("command", LANGUAGES)
+def test_the_example_is_c_and_cpp(command: str, built: Path, tmp_path: Path) -> None:
+    shutil.copytree(built, tmp_path / "b")
+    for source in ("lm_example.c", "lm_load.c"):
+        no_warning(command, source, tmp_path / "b")

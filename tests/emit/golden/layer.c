@@ -170,6 +170,7 @@ void model_free(model_weights *weights)
 /* ==== model_example.c ==== */
 /* How to use model from C: load, run, free. Change it as you like. In this folder:
        cc -O2 *.c -lm -o example && ./example */
+#define _ISOC11_SOURCE 1 /* aligned_alloc, in any -std */
 #include "model.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -178,7 +179,7 @@ void model_free(model_weights *weights)
 static void *zeros(size_t bytes)
 {
     const size_t size = bytes / 64 * 64 + 64;
-    char *p = aligned_alloc(64, size);
+    char *p = (char *)aligned_alloc(64, size);
     for (size_t i = 0; p && i < size; i++) p[i] = 0;
     return p;
 }
@@ -201,8 +202,8 @@ int main(int argc, char **argv)
     const size_t bytes = model_arena_bytes(dims);
     if (!bytes) return failed("arena", model_status_text(MODEL_BAD_DIM));
     void *arena = zeros(bytes);
-    float *input0 = zeros(MODEL_INPUT0_BYTES(dims)); /* x0 */
-    float *output0 = zeros(MODEL_OUTPUT0_BYTES(dims)); /* y0 */
+    float *input0 = (float *)zeros(MODEL_INPUT0_BYTES(dims)); /* x0 */
+    float *output0 = (float *)zeros(MODEL_OUTPUT0_BYTES(dims)); /* y0 */
     const void *const inputs[] = {input0};
     void *const outputs[] = {output0};
 

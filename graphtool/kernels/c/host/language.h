@@ -109,7 +109,7 @@ static int language_add(language_text *t, const language_model *m, int64_t token
     }
     if (t->size == t->room) {
         const size_t room = t->room ? 2 * t->room : 256;
-        char *more = realloc(t->bytes, room);
+        char *more = (char *)realloc(t->bytes, room);
         if (!more) return 0;
         t->bytes = more, t->room = room;
     }
@@ -125,7 +125,7 @@ static double language_random(uint64_t *state)
     uint64_t z = *state += 0x9E3779B97F4A7C15u;
     z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
     z = (z ^ z >> 27) * 0x94D049BB133111EBu;
-    return (double)((z ^ z >> 31) >> 11) * 0x1p-53;
+    return (double)((z ^ z >> 31) >> 11) / 9007199254740992.0;
 }
 
 typedef struct {
@@ -135,7 +135,7 @@ typedef struct {
 
 static int language_better(const void *a, const void *b)
 {
-    const language_scored *x = a, *y = b;
+    const language_scored *x = (const language_scored *)a, *y = (const language_scored *)b;
     if (x->score != y->score) return x->score > y->score ? -1 : 1;
     return (x->token > y->token) - (x->token < y->token);
 }
@@ -144,7 +144,7 @@ static int language_better(const void *a, const void *b)
 static int64_t language_draw(const float *scores, int64_t size, const language_options *o,
                              uint64_t *state, language_scored *order, double *weights)
 {
-    for (int64_t t = 0; t < size; t++) order[t] = (language_scored){scores[t], (int32_t)t};
+    for (int64_t t = 0; t < size; t++) order[t].score = scores[t], order[t].token = (int32_t)t;
     qsort(order, (size_t)size, sizeof *order, language_better);
     if (o->temperature == 0) return order[0].token;
     const int64_t kept = o->top_k && o->top_k < size ? o->top_k : size;
@@ -258,9 +258,9 @@ static int language_main(const language_model *m, const language_options *o)
     const size_t size = (size_t)(LANGUAGE_BYTES + m->merges + 1);
     const size_t longest = strlen(o->prompt) + 1;
     const size_t room = (longest > (size_t)m->room ? longest : (size_t)m->room) + 1;
-    int64_t *tokens = malloc(room * sizeof *tokens);
-    language_scored *order = malloc(size * sizeof *order);
-    double *weights = malloc(size * sizeof *weights);
+    int64_t *tokens = (int64_t *)malloc(room * sizeof *tokens);
+    language_scored *order = (language_scored *)malloc(size * sizeof *order);
+    double *weights = (double *)malloc(size * sizeof *weights);
     language_text text = {NULL, 0, 0};
     const int done = tokens && order && weights
                      && language_write(m, o, tokens, order, weights, &text);

@@ -60,7 +60,7 @@ static inline int gt_load_open(int file, uint64_t wanted, const void **data, voi
 #ifdef MADV_HUGEPAGE
     if (*bytes >= (size_t)4 << 20) (void)!madvise(p, *bytes, MADV_HUGEPAGE);
 #endif
-    if (aligned || gt_read(file, p, wanted, start)) return GT_LOADED;
+    if (aligned || gt_read(file, (unsigned char *)p, wanted, start)) return GT_LOADED;
     munmap(p, *bytes);
     return GT_NO_FILE;
 }
