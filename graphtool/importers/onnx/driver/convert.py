@@ -111,15 +111,14 @@ class Importer(Session):
         """Define the initializers of the graph; those that no node reads are not decoded."""
         read = {name for n in graph.node for name in functions.all_reads(n)}
         read |= {v.name for v in graph.output}
-        statistics = {name for n in graph.node if n.op_type == "BatchNormalization"
-                      for name in n.input[3:5]}  # running means and variances are not trained
+        untrained = {name for n in graph.node for name in _untrained(n)}
         names = set()
         for t in (*graph.initializer, *graph.sparse_initializer):
             name = t.values.name if hasattr(t, "values") else t.name
             names.add(name)
             if name in read:
                 frame.env[name] = self._initializer(t, name, frame.prefix)
-                if name in statistics and isinstance(frame.env[name], Known):
+                if name in untrained and isinstance(frame.env[name], Known):
                     frame.env[name].param = False
         return names
 
@@ -325,3 +324,17 @@ class Importer(Session):
             if any(n is made for n in fresh) and not any(x.value in n.inputs for n in fresh):
                 return Tracer(self.builder.rename(x.value, hint), self.builder)
         return x
+
+
+def _untrained(node: Any) -> Sequence[str]:
+    """The inputs of a node that training does not change: running means and variances, and the
+    scales of quantised numbers, which two nodes share."""
+    match node.op_type:
+        case "BatchNormalization":
+            return node.input[3:5]  # type: ignore[no-any-return]
+        case "QuantizeLinear" | "DequantizeLinear":
+            return node.input[1:2]  # type: ignore[no-any-return]
+        case str(name) if name.startswith("QLinear"):
+            return node.input  # type: ignore[no-any-return]
+        case _:
+            return ()
