@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.importers.onnx.build import agree, evaluate, model, node, random
+from graphtool import interp
+from tests.importers.onnx.build import agree, checked, evaluate, model, node, oracle, random
 
 X = random(1, 2, 4, 5)
 
@@ -57,3 +58,17 @@ def test_twice_the_size_of_another_image() -> None:
     nodes = ["n = Shape(z)", node("y = Resize(x, , , n)", mode="cubic")]
     agree(model(nodes, ["x f32 1 2 H W", "z f32 1 2 P Q"], ["y f32 1 2 P Q"]),
           {"x": X, "z": random(1, 2, 9, 3)})
+
+
+@pytest.mark.parametrize("scale", [0.7, 2.3, 0.9, 1.4, 3.3, 1 / 3, 2 / 3, 1.7, 0.15])
+def test_the_size_is_the_product_in_float32(scale: float) -> None:
+    """10 · 0.7 is 7, as a number and as an open size; in exact numbers the float32 makes it 6."""
+    call = node("y = Resize(x, , s)", mode="nearest", coordinate_transformation_mode="asymmetric")
+    held = {"s": np.array([1, scale], np.float32)}
+    open_ = checked(model([call], ["x f32 1 H"], ["y f32 ? ?"], held))
+    for count in (3, 10, 15, 30, 55, 100):
+        feed = {"x": np.arange(count, dtype=np.float32)[None]}
+        proto = model([call], [f"x f32 1 {count}"], ["y f32 ? ?"], held)
+        want = oracle(proto, feed)[0]
+        for module in (checked(proto), open_):
+            np.testing.assert_array_equal(interp.run(module, feed)["y"], want)

@@ -33,15 +33,19 @@ from graphtool.importers.onnx.driver.values import (
 from graphtool.ir.trace import Tracer
 from graphtool.symbolic import Dim, floordiv, product
 
+_DENOMINATOR = 1000  # of scales that are taken for a fraction
 _MODES = {"nearest": "nearest", "linear": "linear", "bilinear": "linear", "trilinear": "linear",
           "cubic": "cubic"}
 
 
 def scaled(d: Dim, scale: float) -> Dim:
-    """⌊d · scale⌋, for a symbolic size too."""
+    """⌊d · scale⌋ with the product rounded to float32, as onnx infers it: 10 · 0.7 is 7, though
+    the float32 is less than 0.7. For a symbolic size by the fraction that was meant."""
+    narrow = np.float32(scale)
     if isinstance(d, int):
-        return math.floor(d * scale)
-    exact = Fraction(str(scale))
+        return int(np.floor(np.float32(d) * narrow))
+    meant = Fraction(float(narrow)).limit_denominator(_DENOMINATOR)
+    exact = meant if np.float32(meant) == narrow else Fraction(str(narrow))
     return floordiv(d * exact.numerator, exact.denominator)
 
 
