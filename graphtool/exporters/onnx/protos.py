@@ -10,6 +10,7 @@ from graphtool.dtypes import DType, string
 from graphtool.errors import UnsupportedError
 from graphtool.io.weights import Weight
 from graphtool.ir.graph import TensorType
+from graphtool.ir.run_sizes import bare
 from graphtool.symbolic import text
 
 
@@ -21,8 +22,9 @@ def element_type(dtype: DType) -> int:
 
 
 def value_info(name: str, type: TensorType) -> ValueInfoProto:
-    """A named tensor type; a symbolic dim becomes text, such as `2*B + 1`."""
-    dims: list[Any] = [d if isinstance(d, int) else text(d) for d in type.shape]
+    """A named tensor type; a symbolic dim becomes its name, or text such as `2*B + 1`."""
+    dims: list[Any] = [d if isinstance(d, int) else text(d) if (s := bare(d)) is None else s.name
+                       for d in type.shape]
     return helper.make_tensor_value_info(name, element_type(type.dtype), dims)
 
 

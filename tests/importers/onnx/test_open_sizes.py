@@ -11,10 +11,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx import helper
 
 from graphtool import interp
 from graphtool.errors import InputError
+from graphtool.exporters.onnx import model_of
 from graphtool.ir import encode, listing, serial
+from graphtool.symbolic.text import name_text
 from tests.importers.onnx.build import agree, checked, model, node, random
 from tests.lower.compiling import compiled, optimised
 
@@ -198,3 +201,18 @@ def test_conditions_survive_files_and_listings(name: str) -> None:
         assert write(again, embed=True) == text
         assert listing.required(again) == listing.required(module)
     assert listing.required(optimised(module)) == listing.required(module)
+
+
+@pytest.mark.parametrize("name", ["min", "2x", 'he"ight', "none", "w#", "12", "[n]", "a == b; é"])
+def test_an_open_size_keeps_its_name(name: str) -> None:
+    clean = name.replace(" ", "_")
+    proto = model(["y = Concat(x, x)"], ["x f32 N 3"], ["y f32 ? 3"])
+    proto.graph.node[0].attribute.append(helper.make_attribute("axis", 0))
+    proto.graph.input[0].type.tensor_type.shape.dim[0].dim_param = name
+    module = checked(proto, dynamic={name: (2, 8)})
+    assert set(module.symbols) == {clean} == set(checked(model_of(module)).symbols)
+    again = serial.loads(listing.dumps(module, embed=True))
+    for m in (module, again):
+        with pytest.raises(InputError) as caught:
+            interp.run(m, {"x": np.zeros((9, 3), np.float32)})
+        assert name_text(clean) + " = 9" in caught.value.message

@@ -126,7 +126,6 @@ class Inputs:
                 dim = parse(param, self.named)
         if dim is None:
             clean = _SIGNS.sub("_", param).strip("_") or "dim"
-            clean = f"d{clean}" if clean[0].isdigit() or clean in ("min", "max") else clean
             while clean in self.symbols:
                 clean += "_"
             dim = self._declare(clean, param)
