@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from itertools import chain
 
 from graphtool.emit.expr import ExprPrinter
+from graphtool.emit.headers import called
 from graphtool.emit.lines import Writer, c_string
 from graphtool.emit.rules import atom_text, rules
 from graphtool.loops.dim_names import author_text, by_author
@@ -25,9 +26,6 @@ def table(w: Writer, declared: str, rows: Iterable[str], end: str = "{0}") -> No
 def main_program(program: Program, weights_file: str) -> str:
     """C with a `main`; `weights_file` is next to the executable, "" if the weights are built in."""
     name, w = program.name, Writer()
-    w.line(f'#include "{name}.h"')
-    w.line('#include "main.h"')
-    w.line()
     shape_function(w, program, "shapes")
     for kind, ports in (("inputs", program.inputs), ("outputs", program.outputs)):
         table(w, f"static main_port {kind}", map(port_row, ports))
@@ -43,7 +41,12 @@ def main_program(program: Program, weights_file: str) -> str:
         w.line(f"{len(program.inputs)}, {len(program.outputs)}, {len(program.dims)},")
         w.line(f"{len(program.sizes)}, inputs, outputs, donors, dims, shapes, {name}_status_text, "
                f"{name}_arena_bytes, load, run,")
-    return w.text()
+    return including(f"{name}.h", "main.h", text=w.text())
+
+
+def including(*files: str, text: str) -> str:
+    """The text behind includes of these files, and of what defines the functions that it calls."""
+    return "".join(f'#include "{file}"\n' for file in (*files, *called(text))) + f"\n{text}"
 
 
 def shape_function(w: Writer, program: Program, name: str) -> None:

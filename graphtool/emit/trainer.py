@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from graphtool.emit.lines import Writer, c_string
-from graphtool.emit.main import dim_rows, port_row, run_function, shape_function, table
+from graphtool.emit.main import dim_rows, including, port_row, run_function, shape_function, table
 from graphtool.emit.training import Cell, state_layout
 from graphtool.loops.program import Port, Program
 from graphtool.symbolic import product
@@ -37,9 +37,6 @@ def trainer_program(name: str, programs: Mapping[str, Program], judge: Judge) ->
     cells, size = state_layout(programs["step"])
     at = {c.name: c.offset for c in cells}
     w = Writer()
-    w.line(f'#include "{name}.h"')
-    w.line('#include "train.h"')
-    w.line()
     for part in PARTS:
         _part(w, part, programs[part], at)
     norm = -1 if "grad_norm" in judge.model else at.get("grad_norm", -1)
@@ -56,7 +53,7 @@ def trainer_program(name: str, programs: Mapping[str, Program], judge: Judge) ->
                f"{judge.ignored}, {_batch(programs['step'], at)}, {judge.lr!r},")
         for part in PARTS:
             w.line(f"{_row(name, part, programs[part])},")
-    return w.text()
+    return including(f"{name}.h", "train.h", text=w.text())
 
 
 def _part(w: Writer, part: str, program: Program, at: Mapping[str, int]) -> None:

@@ -10,11 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graphtool import interp
+from graphtool import interp, passes
+from graphtool import ops as o
 from graphtool.analysis import made_up
+from graphtool.dtypes import float32
 from graphtool.io import npz
-from graphtool.ir.graph import Module
+from graphtool.ir.graph import Module, TensorType
+from graphtool.ir.trace import trace
 from graphtool.native.build import build
+from graphtool.symbolic import Equation, Symbol, floordiv, maximum, minimum, mod, symbol
 from tests.loops.programs import TARGET, optimised
 from tests.passes.pass_samples import SAMPLES
 
@@ -148,3 +152,32 @@ def test_an_input_may_be_named(built: Path, tmp_path: Path) -> None:
     assert model(built, f"{key()}={tmp_path / 'x.npy'}").returncode == 0
     done = model(built, f"{key()}={tmp_path / 'x.npy'}", tmp_path / "x.npy")
     assert done.returncode == 2
+
+
+def sizes_of_all_kinds() -> Module:
+    """Outputs whose sizes are a least, a greatest, a quotient and a rest; one must be equal."""
+    n, m = symbol("N", 1, 64), symbol("M", 1, 64)
+    shapes = (minimum(n, m), maximum(n, m), floordiv(n - m, 3) + 30, mod(n - m, 5) + 1)
+    graph = trace(lambda x, y: tuple(o.broadcast(o.reduce_sum(x, axes=(0,)), shape=(d,))
+                                     for d in shapes),
+                  [TensorType(float32, (n,)), TensorType(float32, (m,))], ["x", "y"])
+    rule = Equation(mod(n - m, 2) + floordiv(m - n, 2), floordiv(m - n, 2) + 1)
+    return Module(graph, ("a", "b", "c", "d"), {s: Symbol(s, 1, 64) for s in "NM"},
+                  requires=(rule,))
+
+
+def test_sizes_of_all_kinds_are_computed(tmp_path: Path) -> None:
+    module = sizes_of_all_kinds()
+    made = build(passes.run(module, supply={"target": TARGET}), tmp_path / "b", target=TARGET,
+                 exe=True, jobs=2)
+    for n, m in ((3, 8), (8, 3), (4, 8)):
+        xs = {"x": np.ones(n, np.float32), "y": np.ones(m, np.float32)}
+        npz.save(xs, tmp_path / "in.npz")
+        done = model(made, tmp_path / "in.npz", "-o", tmp_path / "out.npz")
+        if (n - m) % 2 == 0:
+            assert done.returncode == 3 and "GT2231" in done.stderr
+            continue
+        assert done.returncode == 0, done.stderr
+        with np.load(tmp_path / "out.npz") as got:
+            for key, want in interp.run(module, xs).items():
+                np.testing.assert_array_equal(got[key], want)
