@@ -135,7 +135,10 @@ def _check(program: Program) -> None:
 
 
 def with_steps(module: Module) -> Module:
-    """The module with the results of all kernels as outputs, in order, and without donations."""
+    """The module with the results of all kernels as outputs, in order, and without donations.
+
+    What only moves elements counts where a kernel or an output ends with it.
+    """
     graph, names = module.graph, value_names(module.graph)
     roots = {g.root: n for g in graph.groups for n in g.members}
     grouped = {n for g in graph.groups for n in g.members}
@@ -143,7 +146,8 @@ def with_steps(module: Module) -> Module:
     for node in graph.nodes:
         ends = [v for v in node.outputs if v in roots or node not in grouped]
         made += [v for v in ends if not is_constant(node) and v.type.dtype.short in KINDS
-                 and node.op.category in ("compute", "control")]
+                 and (node.op.category in ("compute", "control") or v in roots
+                      or v in graph.outputs)]
     every = Graph(graph.inputs, graph.nodes, tuple(made), graph.groups)
     return replace(module, graph=every, output_names=tuple(names[v] for v in made), donations=(),
                    initial={})

@@ -14,8 +14,11 @@ import pytest
 from graphtool import ops as o
 from graphtool.analysis import made_up
 from graphtool.cli.faults import run
+from graphtool.dtypes import float32
 from graphtool.errors import UnsupportedError
 from graphtool.ir import serial
+from graphtool.ir.graph import Module, TensorType
+from graphtool.ir.trace import trace
 from graphtool.symbolic import Symbol, dim_of
 from graphtool.target import named
 from graphtool.verify.repro import write_repro
@@ -196,3 +199,22 @@ def test_two_builds_leave_none(gt: Cli, sides: dict[str, str], tmp_path: Path) -
     result = gt("check", sides["4build"], tmp_path / "b", "--repro", tmp_path / "r")
     assert result.code == 1 and "no repro: neither side" in result.err
     assert not (tmp_path / "r").exists()
+
+
+def test_a_kernel_that_ends_with_a_gather_is_compared(tmp_path: Path) -> None:
+    m = module(lambda x, i: o.gather(o.transpose(o.exp(x), perm=(1, 0)), o.reshape(
+        i, shape=(3, 1)), axes=(0,)), "f32[8,8]", "i64[3]", names=["x", "i"])
+    inputs = {"x": np.ones((8, 8), np.float32), "i": np.array([1, 7, 0])}
+    found = write_repro(m, inputs, tmp_path / "r", TARGET)
+    assert found.steps >= 1 and found.outputs == 1
+    done = made(tmp_path / "r")
+    assert done.returncode == 0 and "FAIL" not in done.stdout, done
+
+
+def test_a_dim_called_like_an_iterator(tmp_path: Path) -> None:
+    n = dim_of(Symbol("n", 1, 8))
+    graph = trace(lambda x: o.softmax(o.exp(x), axis=1), [TensorType(float32, (n, 4))], ["x"])
+    m = Module(graph, ("y",), {"n": Symbol("n", 1, 8)})
+    write_repro(m, {"x": np.ones((3, 4), np.float32)}, tmp_path / "r", TARGET)
+    done = made(tmp_path / "r")
+    assert done.returncode == 0 and "FAIL" not in done.stdout, done
