@@ -44,7 +44,7 @@
 #define GT_BESIDE ((GT_SH) * (GT_XH) / ((GT_SW) * (GT_XW))) /* pixels from one row to the next */
 #define GT_PIXELS (((GT_OH)-1) * GT_BESIDE + (GT_OW)) /* pixels of all rows as one */
 #define GT_JOINED                                                                                 \
-    ((GT_SH) * (GT_XH) % ((GT_SW) * (GT_XW)) == 0                                                 \
+    ((GT_OH) > 0 && (GT_SH) * (GT_XH) % ((GT_SW) * (GT_XW)) == 0                                  \
      && gt_ceil_div(GT_PIXELS, GT_SEGMENT) < (GT_OH)*gt_ceil_div(GT_OW, GT_SEGMENT))
 #define GT_HIGH (GT_JOINED ? 1 : (GT_OH))
 #define GT_LONG (GT_JOINED ? GT_PIXELS : (GT_OW))
