@@ -65,7 +65,7 @@ def _other(argv: Sequence[str], error: Exception) -> int:
     if type(error).__name__ == "Abort":
         return _say("interrupted", 130)
     if hasattr(error, "format_message"):  # the parser's own errors, whichever click it carries
-        return _say(usage_text(error), 2)
+        return _say(usage_text(argv, error), 2)
     if type(error).__name__ == "Exit":
         return int(getattr(error, "exit_code", 0))
     return _plugged(error) or _internal(argv, error, f"{type(error).__name__}: {error}")
@@ -77,9 +77,11 @@ def _plugged(error: BaseException) -> int | None:
     return _say(str(fault), fault.exit_code) if fault else None
 
 
-def usage_text(error: Any) -> str:
+def usage_text(argv: Sequence[str], error: Any) -> str:
     """The parser's error as text, in the form of all other errors."""
-    verb = getattr(getattr(error, "ctx", None), "command_path", "graphtool")
+    from graphtool.cli.app import VERBS
+    named = next((f"graphtool {word}" for word in argv if word in dict(VERBS)), "graphtool")
+    verb = getattr(getattr(error, "ctx", None), "command_path", named)  # not every error knows it
     message = str(error.format_message()).rstrip(".")
     for kind, words in (("int", "a whole number"), ("float", "a number")):
         message = re.sub(rf"is not a valid {kind}\w*( range)?$", f"is not {words}", message)

@@ -65,3 +65,8 @@ def test_a_dim_that_a_build_renames_has_both_names() -> None:
     assert sizes(["n=3", "n_=4"], ["n", "n_"]) == {"n": 3, "n_": 4}
     with pytest.raises(UsageError, match="no dim 'm'"):
         sizes(["m=3"], ["k", "n_"])
+
+
+@pytest.mark.parametrize("line", ["show --why-not-fused x", "build --march", "opt --nope"])
+def test_a_usage_error_names_its_verbs_help(line: str, gt: Cli) -> None:
+    assert f"`graphtool {line.split()[0]} --help`" in gt(*line.split()).err
