@@ -219,8 +219,13 @@ def diff(a: Annotated[str, typer.Argument(metavar="A", help="The graph or build 
     from graphtool.report.diff import diff as compare
     from graphtool.report.diff_text import diff_outcome, text
     form = formats.chosen(format, json)
-    if kind_of(a) == kind_of(b) == "build":
+    kinds = [kind_of(a), kind_of(b)]
+    if kinds == ["build", "build"]:
         return _diff_builds(Path(a), Path(b), form)
+    if "build" in kinds:
+        other = (b, a)[kinds.index("build")]
+        raise UsageError("GT3098", f"a build is compared with a build, and {other} is none",
+                         hint="`graphtool check` compares what a build and a model compute")
     found = compare(*(sources.load(s, sources.captured(sources.capture_of(s, capture)))
                       for s in (a, b)))
     formats.tell(found, form, lambda: text(found, Path(a).name, Path(b).name),

@@ -76,6 +76,9 @@ TABLE: dict[str, tuple[str, str]] = {
                "graphs, programs and builds with products or convolutions."),
     "GT3092": ("unreadable --budget", "Write a number and s, m or h: 60s, 2m."),
     "GT3093": ("no such node or kernel", "The help line lists similar names."),
+    "GT3098": ("a build beside something else",
+               "`diff` compares two graphs, or two builds. What a build and a model compute is "
+               "compared by `check`."),
     "GT3150": ("a tokenizer without room",
                "Each of the 256 bytes is a token, and one ends a text."),
     "GT3151": ("a number that is no token", "Tokens are numbered from 0."),

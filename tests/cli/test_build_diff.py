@@ -91,3 +91,13 @@ def test_the_page_shows_both(builds: tuple[Path, Path], gt: Cli, tmp_path: Path)
     assert gt("view", *builds, "-o", tmp_path / "x.html").code == 0
     text = (tmp_path / "x.html").read_text()
     assert '"name":"difference of builds"' in text and "Times of kernels, as the builds" in text
+
+
+def test_a_build_beside_something_else(gt: Cli, tmp_path: Path) -> None:
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "build.json").write_text("{}")
+    for pair in ((tmp_path / "b", DIGITS), (DIGITS, tmp_path / "b"), (tmp_path / "b", "absent")):
+        result = gt("diff", *pair)
+        other = next(x for x in pair if x != tmp_path / "b")
+        assert result.code == 2 and f"GT3098]: a build is compared with a build, and {other}" in (
+            result.err)
