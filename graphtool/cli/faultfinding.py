@@ -103,7 +103,7 @@ def leave_repro_of(a: tuple[str, Side], b: tuple[str, Side], arrays: Mapping[str
         return
     source, side = a if b[1].manifest is not None else b
     reference = side if builds else a[1]
-    module = side.module or sources.load(source, sources.captured(
+    module = side.module or side.captured or sources.load(source, sources.captured(
         sources.capture_of(source, capture)))
     target, rules = detect(), None
     if builds and (built := builds[0].manifest):

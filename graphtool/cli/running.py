@@ -56,8 +56,10 @@ def check(a: Annotated[str, typer.Argument(
     form = formats.chosen(format, json)
     if sources.is_stdin(a) and sources.is_stdin(b):
         raise UsageError("GT3014", "stdin is given twice", hint="write one graph to a file")
-    left, right = (sides.open_side(s, entry, sources.capture_of(s, capture)) for s in (a, b))
     given = bool(inputs or input)
+    left, right = sides.open_pair(
+        a, b, entry, (sources.capture_of(a, capture), sources.capture_of(b, capture)),
+        (lambda side: sources.arrays(side.inputs, inputs, input, None)) if given else None)
     sizes = sources.sizes(dim)
     arrays = sources.arrays(left.inputs, inputs, input, None if given else (
         lambda: sides.made_up((a, b), (left, right), seed, sizes)))

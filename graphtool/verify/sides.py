@@ -44,7 +44,8 @@ class Side:
     """One side of a comparison. `kind` is graph, build, onnxruntime or torch; `make` makes inputs
     up for a seed and sizes, if the side knows what it takes; `module` is its graph, if known.
     `source` is the ONNX file that onnxruntime runs. `state` names the outputs that are new state:
-    another side may not know them. A build has its `manifest`."""
+    another side may not know them. A build has its `manifest`, torch the graph `captured` of it.
+    """
 
     kind: str
     inputs: tuple[str, ...]
@@ -54,6 +55,7 @@ class Side:
     source: Path | None = None
     state: tuple[str, ...] = ()
     manifest: Manifest | None = None
+    captured: Module | None = None
 
 
 def open_side(source: str, entry: str | None = None, capture: str = "") -> Side:
@@ -80,6 +82,24 @@ def open_side(source: str, entry: str | None = None, capture: str = "") -> Side:
         return of_torch(source)
     raise UsageError("GT3042", f"cannot tell what {source!r} is", hint="a graph, a program, a "
                      "build directory, a .onnx file, file.py:callable, or - for stdin")
+
+
+def open_pair(a: str, b: str, entry: str | None = None, captures: tuple[str, str] = ("", ""),
+              given: Callable[[Side], dict[str, Array]] | None = None) -> tuple[Side, Side]:
+    """Both sides. A TorchScript archive has no sample inputs: it gets those of the other side,
+    that `given` says or, without it, that the side makes up."""
+    sources = (a, b)
+    alone = next((i for i in (0, 1) if a.endswith(SAVED) != b.endswith(SAVED)
+                  and sources[i].endswith(SAVED)), None)
+    if alone is None:
+        left, right = (open_side(s, entry, c) for s, c in zip(sources, captures, strict=True))
+        return left, right
+    other = open_side(sources[1 - alone], entry, captures[1 - alone])
+    arrays = given(other) if given else other.make(0, {}) if other.make else {}
+    specs = [f"{n}:{dtypes.of_numpy(arrays[n].dtype).short}{list(arrays[n].shape)}"
+             for n in other.inputs if n in arrays and n not in other.state]
+    archive = of_torch(sources[alone], specs=specs)
+    return (archive, other) if alone == 0 else (other, archive)
 
 
 def of_module(module: Module) -> Side:
@@ -140,7 +160,7 @@ def of_torch(source: str, module: Module | None = None, specs: Sequence[str] = (
                               {name: xs[n] for n, name in buffers.items() if n in xs})
         mine = (n for n in graph.output_names if n not in changed)
         return dict(zip(mine, outputs, strict=False)) | after
-    return Side("torch", tuple(inputs), run, state=tuple(changed))
+    return Side("torch", tuple(inputs), run, state=tuple(changed), captured=graph)
 
 
 def _need(names: Sequence[str], given: Mapping[str, Array]) -> None:

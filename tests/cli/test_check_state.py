@@ -73,3 +73,20 @@ def test_an_input_that_is_not_given(model: str, gt: Cli, tmp_path: Path) -> None
     np.savez(tmp_path / "in.npz", x=np.ones((4, 3), np.float32))
     found = gt("check", model, model, "--inputs", tmp_path / "in.npz")
     assert found.code == 3 and "GT0511" in found.err and "missing input cache" in found.err
+
+
+def test_an_archive_has_the_inputs_of_the_other_side(gt: Cli, tmp_path: Path) -> None:
+    import torch
+    archive, graph = tmp_path / "net.pt", tmp_path / "net.graph.json"
+    torch.jit.save(torch.jit.script(torch.nn.Linear(4, 3).eval()), str(archive))
+    assert gt("import", archive, "--inputs", "x:f32[2,4]", "-o", graph).code == 0
+    np.savez(tmp_path / "in.npz", x=np.ones((2, 4), np.float32))
+    for more in ([], ["--inputs", tmp_path / "in.npz"]):
+        for pair in ((archive, graph), (graph, archive)):
+            found = gt("check", *pair, *more)
+            assert found.code == 0 and "torch" in found.out, found
+    assert "GT1114" in gt("check", archive, archive).err
+    assert gt("build", graph, "-o", tmp_path / "b").code == 0
+    torch.jit.save(torch.jit.script(torch.nn.Linear(4, 3).eval()), str(archive))  # other weights
+    found = gt("check", tmp_path / "b", archive, "--repro", tmp_path / "r")
+    assert found.code == 1 and "make -C" in found.err
