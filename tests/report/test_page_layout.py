@@ -124,6 +124,27 @@ def test_a_module_leaves_room_for_types_and_none_around_its_ports() -> None:
     assert found["wide"] > 35 + 6 + 6 * len("f32[2,3,224,224]")
 
 
+def test_a_closed_module_is_marked_as_its_nodes_are() -> None:
+    found = evaluated("""
+        const group = (key, parent, layers) =>
+          ({key, name: key, size: 2, parent, layers, bends: []});
+        const marked = more => {
+          const nodes = [..."abcd"].map(name => ({name, op: "add"}));
+          const groups = [group("m0", null, [[["m1", 0]], [["m2", 0]]]),
+                          group("m1", "m0", [[[0, 0]], [[1, 0]]]),
+                          group("m2", "m0", [[[2, 0]], [[3, 0]]])];
+          const p = {...more, graph: {nodes, edges: [], groups}};
+          prepare(p);
+          return [p.graph.parts, p.graph.changes].map(m => [m.get("m1"), m.get("m2")]);
+        };
+        console.log(JSON.stringify([
+          marked({parts: {b: "later", a: "first", c: "later"}})[0],
+          marked({changes: {a: "added", b: "added", c: "added"}})[1],
+          marked({changes: {a: "added", b: "removed"}})[1], marked({})[0]]));
+        """)
+    assert found == [["first", "later"], ["added", "changed"], ["changed", None], [None, None]]
+
+
 def test_edges_leave_a_module_at_its_lower_border() -> None:
     """The last column ends above the first one, the port does not."""
     found = evaluated("""

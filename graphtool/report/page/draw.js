@@ -135,8 +135,8 @@ function node(p, b) {
   pen.fillStyle = x ? colours[x.kind] || colours.compute : colours.back;
   round(pen, b, 6);
   pen.fill();
-  const change = x && !p.titled && p.section.changes && p.section.changes[x.name];
-  const part = x && p.section.parts && p.section.parts[x.name];
+  const change = !p.titled && (x ? p.section.changes?.[x.name] : g.changes.get(b.item));
+  const part = x ? p.section.parts?.[x.name] : g.parts.get(b.item);
   if (part) outline(p, b, ...part === "first" ? [colours.removed, 5] : [colours.changed, 2]);
   else if (p.section.parts) outline(p, b, colours.line);
   else outline(p, b, change ? colours[change] || colours.changed : colours.line, change ? 3 : 1);

@@ -35,6 +35,9 @@ function prepare(section) {
     for (const key of homes(g, a).filter(key => !around.has(key)))
       g.typed.set(key, Math.max(g.typed.get(key) || 0, text.length));
   }
+  g.parts = within(g, section.parts, marks => marks.includes("first") ? "first" : "later");
+  g.changes = within(g, section.changes, (marks, size) =>
+    marks.length < size || new Set(marks).size > 1 ? "changed" : marks[0]);
   let shown = g.groups[0].children.length; // open what fits the first look, modules like others
   for (let level = [g.groups[0]]; level.length;) {
     const next = level.flatMap(x => x.children.filter(c => typeof c === "string"))
@@ -45,6 +48,14 @@ function prepare(section) {
     shown += more;
     level = next;
   }
+}
+
+function within(g, marks, joined) { // for each module with marked nodes, its own mark
+  const held = new Map();
+  for (const [i, x] of marks ? g.nodes.entries() : [])
+    if (marks[x.name]) for (const key of homes(g, i))
+      held.set(key, [...held.get(key) || [], marks[x.name]]);
+  return new Map([...held].map(([key, all]) => [key, joined(all, g.byKey.get(key).size)]));
 }
 
 function homes(g, item) { // the modules around it, the innermost first
