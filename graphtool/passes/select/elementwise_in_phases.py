@@ -20,6 +20,8 @@ from graphtool.symbolic import Dim
 def in_phases(node: Node, inputs: Sequence[Operand], b: Builder) -> Any:
     """The elementwise op, interleaved from its phases; None if its operands are neither phases of
     kernels nor numbers for channels."""
+    if _widens(node):
+        return None
     shape = node.outputs[0].type.shape
     lead = next((x for x in inputs if isinstance(x, Value) and _interleaved(x, shape, b)), None)
     if lead is None:
@@ -29,6 +31,13 @@ def in_phases(node: Node, inputs: Sequence[Operand], b: Builder) -> Any:
     if any(x is None and y is not None for x, y in zip(operands, inputs, strict=True)):
         return None
     return _moved(node, operands, lead, b)
+
+
+def _widens(node: Node) -> bool:
+    """Whether the result has more bytes: its reader does this as well, or wants the narrow
+    numbers."""
+    return all(x.type.dtype.bytes < node.outputs[0].type.dtype.bytes for x in node.inputs
+               if isinstance(x, Value))
 
 
 def _interleaved(x: Value, shape: tuple[Dim, ...], b: Builder) -> bool:

@@ -4,7 +4,7 @@
 #define GT_COMPILER_H
 
 #ifdef __cplusplus
-#error "this is C: compile it with cc, gcc or clang; only NAME.h, NAME_load.c and NAME_example.c are C++ too"
+#error "this is C: use cc, gcc or clang; C++ too are NAME.h, NAME_load.c and NAME_example.c only"
 #endif
 #ifndef __GNUC__
 #error "this C uses vector types and attributes of GNU C: compile it with gcc or clang"
