@@ -17,6 +17,7 @@ from graphtool.importers.least_sizes import least_sizes
 from graphtool.importers.limits import Limits
 from graphtool.importers.stablehlo.driver import own
 from graphtool.importers.stablehlo.driver.convert import Importer
+from graphtool.importers.stablehlo.driver.main_function import main_function
 from graphtool.importers.stablehlo.driver.registry import HANDLERS, stablehlo
 from graphtool.importers.stablehlo.driver.session import Names
 from graphtool.importers.stablehlo.driver.specs import fixed
@@ -95,7 +96,8 @@ def import_text(text: str, *, dynamic: Mapping[str, Bounds] | None = None,
     program, limits, names = parse(text), limits or Limits(), names or Names()
     if inputs:
         plain = Importer(program, limits, Facts.given({}), {}, names)
-        dynamic = {**(dynamic or {}), **fixed(plain, plain.main(), inputs)}
+        main = main_function(program, names.function)
+        dynamic = {**(dynamic or {}), **fixed(plain, main, inputs)}
     importer, module = _settled(program, dynamic or {}, limits, names)
     if module is None:
         items = importer.unsupported()
@@ -117,7 +119,7 @@ def _settled(program: Program, dynamic: Mapping[str, Bounds], limits: Limits, na
              ) -> tuple[Importer, Module | None]:
     """The last of several imports: each knows what the one before found of sizes."""
     facts = Facts.given(dynamic)
-    main = Importer(program, limits, facts, dynamic, names).main()
+    main = main_function(program, names.function)
     facts = replace(facts, steps={**own.steps(main), **facts.steps})
     for _ in range(ROUNDS):
         importer = Importer(program, limits, facts, dynamic, names)

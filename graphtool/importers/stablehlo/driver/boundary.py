@@ -14,8 +14,8 @@ from graphtool.importers.stablehlo.driver.places import argument_name, path_name
 from graphtool.importers.stablehlo.driver.registry import REFUSED, Refused
 from graphtool.importers.stablehlo.driver.session import Names, Session
 from graphtool.importers.stablehlo.driver.values import element_type
-from graphtool.importers.stablehlo.text.tree import Argument, Function, Operation
-from graphtool.importers.stablehlo.text.types import Kind, Signature
+from graphtool.importers.stablehlo.text.tree import Function
+from graphtool.importers.stablehlo.text.types import Kind
 from graphtool.ir.graph import Graph, TensorType, Value
 from graphtool.symbolic import Dim, Symbol, symbols
 from graphtool.symbolic.parse import parse
@@ -168,18 +168,3 @@ def donations(main: Function, graph: Graph) -> tuple[tuple[int, int], ...]:
             free.remove(found[0])
             out.append((found[0], i))
     return tuple(sorted(out))
-
-
-def together(functions: Sequence[Function]) -> Function:
-    """A function that calls these, which take nothing, and returns all of their results."""
-    calls, results = [], []
-    for f in functions:
-        names = tuple(f"%{f.name}#{i}" for i in range(len(f.results)))
-        kinds = tuple(r.kind for r in f.results)
-        calls.append(Operation("call", (), {"callee": f.name}, (), names, Signature((), kinds),
-                               f.at))
-        info = [f"{f.name}.{i}" if len(names) > 1 else f.name for i in range(len(names))]
-        results += [(n, Argument("", k, {"jax.result_info": i}))
-                    for n, k, i in zip(names, kinds, info, strict=True)]
-    last = Operation("return", tuple(n for n, _ in results), {}, (), (), Signature((), ()), 0)
-    return Function("", True, (), tuple(r for _, r in results), (*calls, last), 0)

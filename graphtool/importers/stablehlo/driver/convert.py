@@ -18,6 +18,7 @@ from graphtool.errors import GraphtoolError, InputError, InternalError, near
 from graphtool.importers.assumptions import Assuming
 from graphtool.importers.stablehlo.driver import arithmetic, boundary, own
 from graphtool.importers.stablehlo.driver.context import Context, Env
+from graphtool.importers.stablehlo.driver.main_function import main_function
 from graphtool.importers.stablehlo.driver.parts import (
     PAIRED,
     TOKEN,
@@ -82,7 +83,7 @@ class Importer(Session):
 
     def run(self) -> Module | None:
         """The module, without its conditions, or None if anything was refused."""
-        main = self.main()
+        main = main_function(self.program, self.names.function)
         entered = boundary.Entry(self, main)
         env: Env = ChainMap(dict(zip((a.name for a in main.arguments), entered.values,
                                      strict=True)))
@@ -98,25 +99,6 @@ class Importer(Session):
                       entered.symbols(graph), self._locations(graph),
                       boundary.donations(main, graph), meta, own.initial(main),
                       requires=own.requires(self.program.attrs, self.sizes))
-
-    def main(self) -> Function:
-        """The function that the module computes: the caller's, `main`, the only public one, or
-        one that calls all public ones, if none of them takes an argument."""
-        functions = self.program.functions
-        public = [f for f in functions.values() if f.public and f.body is not None]
-        told = f"it has {', '.join('@' + n for n in list(functions)[:8])}"
-        if self.names.function:
-            found = functions.get(self.names.function)
-        elif len(public) > 1 and "main" not in functions and not any(
-                f.arguments for f in public):
-            return boundary.together(public)
-        else:
-            found = functions.get("main") or (public[0] if len(public) == 1 else None)
-        if found is None or found.body is None:
-            name = self.names.function or "main"
-            raise InputError("GT1305", f"the module has no function @{name}", hint=told + (
-                "" if self.names.function else "; FILE.mlir:NAME takes one"))
-        return found
 
     # ---- what handlers use ---------------------------------------------------------------------
 
@@ -252,11 +234,11 @@ class Importer(Session):
                 map(_several, op.signature.results))):
             return self._compound(op, xs, env, vector, handler)
         if handler is None:
-            dialect, _, own = op.name.partition(".")
-            like = near(own, [h.partition(".")[2] for h in HANDLERS if h.startswith(
-                f"{dialect}.")], "") if len(own) > 4 else ""
-            known = like.partition("'")[2].partition("'")[0]
-            raise Refused(f"it is not supported; did you mean '{dialect}.{known}'?" if known else
+            dialect, _, word = op.name.partition(".")
+            like = near(word, [h.partition(".")[2] for h in HANDLERS if h.startswith(
+                f"{dialect}.")], "") if len(word) > 4 else ""
+            meant = like.partition("'")[2].partition("'")[0]
+            raise Refused(f"it is not supported; did you mean '{dialect}.{meant}'?" if meant else
                           "it is not supported")
         if vector and not handler.elementwise:
             raise Refused("it occurs in the body of another operation, where only elementwise "
