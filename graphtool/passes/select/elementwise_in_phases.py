@@ -14,6 +14,7 @@ from graphtool import ops as o
 from graphtool.ir.facets import Lowering, Trait
 from graphtool.ir.graph import Node, Operand, Value
 from graphtool.ir.trace import Builder, Tracer
+from graphtool.passes.select.trailing_elementwise import in_pixels
 from graphtool.symbolic import Dim
 
 
@@ -57,7 +58,8 @@ def _channels(x: Value, channels: Dim, b: Builder) -> Value | None:
     *lead, last = (1, *x.type.shape)
     if any(d != 1 for d in lead) or last not in (1, channels):
         return None
-    return _reshaped(Tracer(x, b), () if last == 1 else (channels,))
+    y: Tracer = o.reshape(Tracer(x, b), shape=() if last == 1 else (channels,))
+    return y.value
 
 
 def _moved(node: Node, inputs: Sequence[Operand], lead: Value, b: Builder) -> Any:
@@ -111,10 +113,5 @@ def _before(x: Operand, lead: Value, source: Value, b: Builder) -> Operand:
         return x
     if not isinstance(given, int) or not isinstance(channels, int) or given % channels:
         return None
-    line = o.reshape(Tracer(x, b), shape=(1, channels))
-    return _reshaped(o.broadcast(line, shape=(given // channels, channels)), (given,))
-
-
-def _reshaped(x: Tracer, shape: tuple[Dim, ...]) -> Value:
-    y: Tracer = o.reshape(x, shape=shape)
-    return y.value
+    many: Tracer = in_pixels(Tracer(x, b), channels, given)
+    return many.value

@@ -100,8 +100,12 @@ def _operand(x: Operand, shape: Shape, given: Shape, b: Builder) -> Any:
     channels = shape[-1]
     if own[-1] != channels or any(d != 1 for d in own[:-1]):
         return None
-    line = o.reshape(Tracer(x, b), shape=(1, channels))
-    if given[-1] == channels:
+    return in_pixels(Tracer(x, b), channels, given[-1])
+
+
+def in_pixels(x: Any, channels: Dim, given: Dim) -> Any:
+    """Numbers for channels as those for `given` channels of a pixel that stands for several."""
+    line = o.reshape(x, shape=(1, channels))
+    if given == channels:
         return o.reshape(line, shape=(channels,))
-    count = given[-1] // channels
-    return o.reshape(o.broadcast(line, shape=(count, channels)), shape=(given[-1],))
+    return o.reshape(o.broadcast(line, shape=(given // channels, channels)), shape=(given,))
