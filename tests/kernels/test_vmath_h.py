@@ -377,7 +377,11 @@ def test_gcc_vectorises_loops_over_them(tmp_path: Path, level: str) -> None:
 BEHIND = ("x[i]", "gt_round_f32(x[i] / s)", "gt_round_f32(x[i] / s) + 3.0f",
           "gt_min_f32(gt_max_f32(gt_round_f32(x[i] / s), 0.0f), 255.0f)",
           "gt_min_f32(127.0f, gt_max_f32(-127.0f, gt_round_f32(x[i] / s)))",
-          "(x[i] <= 0.0f ? 0.0f : x[i]) * s", "gt_max_f32(x[i], 0.0f)", "gt_tanh_f32(x[i]) * s")
+          "(x[i] <= 0.0f ? 0.0f : x[i]) * s", "gt_max_f32(x[i], 0.0f)", "gt_tanh_f32(x[i]) * s",
+          "gt_round_f32((float)gt_cast_f32_u8(gt_round_f32(x[i]) + 3.0f) * s)",
+          "gt_round_f32((float)gt_sub_i32((int32_t)gt_cast_f32_u8(gt_round_f32(x[i]) + 143.0f),"
+          " 143) * 0.0692f + s)",
+          "gt_round_f32((float)gt_cast_f32_i8(gt_max_f32(x[i], 0.0f) / s) * s) + 3.0f")
 
 
 @pytest.mark.parametrize("level", [level for level in WIDTHS if level in ("native", "x86-64-v3")])

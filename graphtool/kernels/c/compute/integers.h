@@ -90,16 +90,33 @@ GT_INLINE uint8_t gt_min_bool(uint8_t a, uint8_t b) { return a & b; }
     F y = gt_choose_##f(x == x, x, (F)0);                                                         \
     y = gt_choose_##f(y < (F)(smallest), (F)(smallest), y);                                       \
     y = gt_choose_##f(y > (F)(top), (F)(top), y);
+/* x between `smallest` <= 0 and `largest` > 0, NaN as 0. Bits of floats of one sign are in order
+   as whole numbers: I has the negative floats before all others, U has them behind. A min of whole
+   numbers never becomes a branch; of floats it does, where gcc joins it with another min, max,
+   relu or cast beside it. */
+#define GT_BETWEEN(f, F, I, U)                                                                    \
+    GT_INLINE F gt_between_##f(F x, F smallest, F largest)                                        \
+    {                                                                                             \
+        I bits, low, high;                                                                        \
+        x = gt_choose_##f(x == x, x, (F)0);                                                       \
+        memcpy(&bits, &x, sizeof bits);                                                           \
+        memcpy(&low, &smallest, sizeof low);                                                      \
+        memcpy(&high, &largest, sizeof high);                                                     \
+        bits = bits < high ? bits : high;                                                         \
+        if (low == 0) bits = bits > 0 ? bits : 0;                                                 \
+        else bits = (I)((U)bits < (U)low ? (U)bits : (U)low);                                     \
+        memcpy(&x, &bits, sizeof x);                                                              \
+        return x;                                                                                 \
+    }
+GT_BETWEEN(f32, float, int32_t, uint32_t)
+GT_BETWEEN(f64, double, int64_t, uint64_t)
+#undef GT_BETWEEN
+
 /* types that F holds exactly; conversion by way of int32_t is what vectorises */
 #define GT_CAST_NARROW(f, F, t, T, smallest, largest)                                             \
     GT_INLINE T gt_cast_##f##_##t(F x)                                                            \
     {                                                                                             \
-        /* the test for NaN is in bits, the others become instructions: gcc vectorises this behind\
-           a relu, min or max too, where three in bits, or none, make it branch */                \
-        F y = gt_choose_##f(x == x, x, (F)0);                                                     \
-        y = y < (F)(largest) ? y : (F)(largest);                                                  \
-        y = y > (F)(smallest) ? y : (F)(smallest);                                                \
-        return (T)(int32_t)y;                                                                     \
+        return (T)(int32_t)gt_between_##f(x, (F)(smallest), (F)(largest));                        \
     }
 /* `above` is the type's largest value + 1, exact in F */
 #define GT_CAST(f, F, t, T, smallest, largest, top, above)                                        \
