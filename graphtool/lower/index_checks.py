@@ -145,6 +145,13 @@ class IndexChecks:
             return (int(x), int(x)) if isinstance(x, (int, bool)) else None
         if x.type.dtype is dtypes.bool_:
             return 0, 1
+        found = self.computed(x, depth, column)
+        if found is None and x.type.dtype.is_integer and x.type.dtype.bits <= 16:
+            return x.type.dtype.low, x.type.dtype.high
+        return found
+
+    def computed(self, x: Value, depth: int, column: int | None) -> Interval | None:
+        """The same by the node that makes the value."""
         node = self.made.get(x)
         if node is None or depth == 0:
             return None

@@ -38,6 +38,7 @@ from graphtool.passes.remat import remat
 from graphtool.passes.select import select
 from graphtool.passes.simplify import simplify
 from graphtool.passes.specialize import specialize
+from graphtool.passes.tabulate import tabulate
 from graphtool.passes.unroll import unroll
 from graphtool.plugins import broke
 from graphtool.rewrite.engine import Fired, Journal
@@ -105,6 +106,8 @@ PASSES: list[Pass] = [
     Pass("fold", fold, "It packs constant weights at compile time."),
     Pass("cse", cse, "Kernels that read the same weights or padded input share one copy."),
     Pass("dce", dce, "Nodes that only the replaced contractions read are dead now."),
+    Pass("tabulate", tabulate, "Earlier it would hide activations from the passes that look for "
+         "them, and a table has no order of axes that layout could move."),
     Pass("fuse", fuse, "It describes the nodes as they are, so it comes last."),
 ]
 
@@ -122,6 +125,8 @@ ORDER: list[tuple[str, str, str]] = [
     ("chunk", "select", "chunk cannot divide the batch of the ops that select inserts"),
     ("layout", "select", "select chooses kernels for a given order of axes"),
     ("select", "fuse", "a group holds at most one kernel, so fuse must know the kernels"),
+    ("layout", "tabulate", "layout cannot move an order of axes through a table"),
+    ("tabulate", "fuse", "a change of the nodes drops the groups"),
     ("simplify", "fuse", "a change of the nodes drops the groups"),
     ("fold", "fuse", "a change of the nodes drops the groups"),
     ("cse", "fuse", "a change of the nodes drops the groups"),

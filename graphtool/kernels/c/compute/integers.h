@@ -94,8 +94,8 @@ GT_INLINE uint8_t gt_min_bool(uint8_t a, uint8_t b) { return a & b; }
    as whole numbers: I has the negative floats before all others, U has them behind. A min of whole
    numbers never becomes a branch; of floats it does, where gcc joins it with another min, max,
    relu or cast beside it. */
-#define GT_BETWEEN(f, F, I, U)                                                                    \
-    GT_INLINE F gt_between_##f(F x, F smallest, F largest)                                        \
+#define GT_BOUND(f, F, I, U)                                                                      \
+    GT_INLINE F gt_bound_##F(F x, F smallest, F largest)                                          \
     {                                                                                             \
         I bits, low, high;                                                                        \
         x = gt_choose_##f(x == x, x, (F)0);                                                       \
@@ -108,15 +108,15 @@ GT_INLINE uint8_t gt_min_bool(uint8_t a, uint8_t b) { return a & b; }
         memcpy(&x, &bits, sizeof x);                                                              \
         return x;                                                                                 \
     }
-GT_BETWEEN(f32, float, int32_t, uint32_t)
-GT_BETWEEN(f64, double, int64_t, uint64_t)
-#undef GT_BETWEEN
+GT_BOUND(f32, float, int32_t, uint32_t)
+GT_BOUND(f64, double, int64_t, uint64_t)
+#undef GT_BOUND
 
 /* types that F holds exactly; conversion by way of int32_t is what vectorises */
 #define GT_CAST_NARROW(f, F, t, T, smallest, largest)                                             \
     GT_INLINE T gt_cast_##f##_##t(F x)                                                            \
     {                                                                                             \
-        return (T)(int32_t)gt_between_##f(x, (F)(smallest), (F)(largest));                        \
+        return (T)(int32_t)gt_bound_##F(x, (F)(smallest), (F)(largest));                          \
     }
 /* `above` is the type's largest value + 1, exact in F */
 #define GT_CAST(f, F, t, T, smallest, largest, top, above)                                        \
