@@ -93,7 +93,8 @@ EXTRA: dict[str, Entry] = {
                      "diffusion_step", "keywords_b16", "text_lines"), Entry("extra_nets", "cnn")),
 }
 INT8 = {f"{name}.{form}": Entry("quantised", "int8", ("onnxruntime",)) for form, names in {
-    "qdq": ("resnet18", "resnet50", "mobilenet_v2", "mlp_b64", "bert_base_128"),
+    "qdq": ("resnet18", "resnet50", "mobilenet_v2", "mlp_b64", "bert_base_128", "vit_small",
+            "deit_tiny", "gpt2_64"),
     "operators": ("resnet18", "mobilenet_v2"),
     "dynamic": ("mlp_b1", "distilbert_64", "bert_base_128")}.items() for name in names}
 ALL = ZOO | EXTRA | INT8

@@ -157,6 +157,9 @@ class ExprPrinter:
             return f"gt_wrap_{to.short}((int64_t){self.expr(x, UNARY)})", PRIMARY
         if source is out:
             return self.text(x)
+        if out is dtypes.float32 and (steps := _steps(x)) is not None:
+            value, zero = steps
+            return f"gt_steps_u8({self.expr(value)}, {-zero}.0f)", PRIMARY
         if out is dtypes.bool_:
             return f"{self.expr(x, 10)} != 0", 9
         return f"({out.c}){self.expr(x, UNARY)}", UNARY
@@ -261,6 +264,26 @@ def joined_terms(terms: Iterable[tuple[list[str], int]]) -> Text:
         negative = UNARY if sign == "-" else PRIMARY
         prec = min(prec, MUL if len(factors) > 1 else PRIMARY, negative)
     return out, ADD if count > 1 else prec
+
+
+def _steps(e: Expr) -> tuple[Expr, int] | None:
+    """x and zero of (int)cast(round(x) + zero) - zero, where the cast is to uint8: a quantised
+    number in steps from its zero point. None for any other expression."""
+    wide, zero = e, 0
+    match e:
+        case Apply("sub", (inner, Const(int(own)))) if e.dtype is dtypes.int32:
+            wide, zero = inner, own
+    while isinstance(wide, Apply) and wide.fn == "cast" and wide.dtype is dtypes.int32:
+        wide = wide.args[0]
+    match wide:
+        case Apply("cast", (Apply("add", (Apply("round", (x,)), Const(added))),)) if added == zero:
+            value = x
+        case Apply("cast", (Apply("round", (x,)),)) if zero == 0:
+            value = x
+        case _:
+            return None
+    whole = wide.dtype is dtypes.uint8 and value.dtype is dtypes.float32 and 0 <= zero <= 255
+    return (value, zero) if whole else None
 
 
 def overflows(fn: str, operand: DType) -> bool:

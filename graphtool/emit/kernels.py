@@ -210,8 +210,7 @@ class Kernels:
         for s in stages.body:
             inner.stmt(s)
         for r in stages.writes:
-            how = "cast" if r.words is dtypes.float32 else "to"
-            w.line(f"gt_row_{how}_{r.kind.short}({r.buffer} + "
+            w.line(f"gt_row_{r.how}_{r.kind.short}({r.buffer} + "
                    f"{statements.p.index(r.start, 13)}, {r.name}, count);")
 
 

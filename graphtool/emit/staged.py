@@ -23,14 +23,21 @@ WIDEST = 256  # sums of a row of a tile at most: 16 vectors of 16
 
 @dataclass(frozen=True)
 class Row:
-    """Words that hold narrow elements of a buffer from index `start` on; floats are cast when
-    stored."""
+    """Words that hold narrow elements of a buffer from index `start` on.
+
+    `how` says how they are stored: bits (`to`), floats cast or rounded to the nearest.
+    """
 
     name: str
     buffer: str
     start: Dim
     kind: DType
-    words: DType = dtypes.int32
+    how: str = "to"
+
+    @property
+    def words(self) -> DType:
+        """The element type of the row."""
+        return dtypes.int32 if self.how == "to" else dtypes.float32
 
 
 @dataclass
@@ -75,28 +82,30 @@ class Stages:
         return isinstance(start, int) or self.lane not in symbols(start)
 
     def row(self, stem: str, rows: list[Row], buffer: str, index: Dim,
-            words: DType = dtypes.int32) -> Row:
-        """The row for these elements of `buffer`; it is appended to `rows` if it is not there yet.
-
-        `words` is the element type of the row.
-        """
+            how: str = "to") -> Row:
+        """The row for these elements of `buffer`; it is appended to `rows` if it is not there
+        yet."""
         start = index - symbol_of(self.lane)
         for row in rows:
-            if (row.buffer, row.start) == (buffer, start):
+            if (row.buffer, row.start, row.how) == (buffer, start, how):
                 return row
-        rows.append(Row(f"{stem}{len(rows)}", buffer, start, self.kinds[buffer], words))
+        rows.append(Row(f"{stem}{len(rows)}", buffer, start, self.kinds[buffer], how))
         return rows[-1]
 
     def stmt(self, s: Stmt) -> Stmt:
         """The statement on rows of words.
 
         A store that casts f32 to bytes or bfloat16 stores floats in its row; the cast is done when
-        the row is written back.
+        the row is written back, and the rounding before it too.
         """
         match s:
+            case Store(buffer, index, Apply("cast", (Apply("round", (value,)),), _)) if (
+                    self.bytes_along(buffer, index) and value.dtype is dtypes.float32):
+                row = self.row("out", self.writes, buffer, index, "round")
+                return Store(row.name, symbol_of(self.lane), self.expr(value))
             case Store(buffer, index, Apply("cast", (value,), _)) if (
                     self.rounds(buffer, index) and value.dtype is dtypes.float32):
-                row = self.row("out", self.writes, buffer, index, dtypes.float32)
+                row = self.row("out", self.writes, buffer, index, "cast")
                 return Store(row.name, symbol_of(self.lane), self.expr(value))
             case Store(buffer, index, value) if self.bytes_along(buffer, index):
                 row = self.row("out", self.writes, buffer, index)

@@ -1,4 +1,4 @@
-"""rows.h: rows of any length, to their last byte and no further; casts clamp as one number does."""
+"""rows.h: rows of any length, to their last byte and no further; numbers as one by one."""
 
 from pathlib import Path
 
@@ -19,7 +19,10 @@ SOURCE = """
     { (void)t, (void)threads; gt_row_to_##kind(p, row, n); } \\
     void cast_##kind(int t, int threads, T *p, const float *row, int64_t n); \\
     void cast_##kind(int t, int threads, T *p, const float *row, int64_t n) \\
-    { (void)t, (void)threads; gt_row_cast_##kind(p, row, n); }
+    { (void)t, (void)threads; gt_row_cast_##kind(p, row, n); } \\
+    void round_##kind(int t, int threads, T *p, const float *row, int64_t n); \\
+    void round_##kind(int t, int threads, T *p, const float *row, int64_t n) \\
+    { (void)t, (void)threads; gt_row_round_##kind(p, row, n); }
 EACH(u8, uint8_t)
 EACH(i8, int8_t)
 void cast_bf16(int t, int threads, uint16_t *p, const float *row, int64_t n);
@@ -27,7 +30,8 @@ void cast_bf16(int t, int threads, uint16_t *p, const float *row, int64_t n)
 { (void)t, (void)threads; gt_row_cast_bf16(p, row, n); }
 """
 EDGES = [np.nan, -np.nan, np.inf, -np.inf, 0.0, -0.0, 0.9, -0.9, 127.0, 127.9, 128.0, -128.0,
-         -128.9, -129.0, 254.9, 255.0, 255.9, 256.0, 3e9, -3e9, 5e9, 1e30, -1e30, 1.5, -1.5]
+         -128.9, -129.0, 254.9, 255.0, 255.9, 256.0, 3e9, -3e9, 5e9, 1e30, -1e30, 1.5, -1.5,
+         2.5, 0.5, -0.5, 126.5, 127.5, -127.5, -128.5, 254.5, 255.5]
 KINDS = {"u8": (np.uint8, 0, 255), "i8": (np.int8, -128, 127)}
 
 
@@ -49,6 +53,8 @@ def test_rows(tmp_path: Path, flags: list[str]) -> None:
             call(getattr(library, f"cast_{name}"), back, guarded(floats), n)
             want = np.clip(np.nan_to_num(floats[:n], nan=0.0, posinf=1e9, neginf=-1e9), low, high)
             np.testing.assert_array_equal(back, np.trunc(want).astype(kind))
+            call(getattr(library, f"round_{name}"), back, guarded(floats), n)
+            np.testing.assert_array_equal(back, np.rint(want).astype(kind))
 
 
 # numbers that rounding carries on, ties, the largest ones, subnormal ones and NaN of any bits

@@ -374,6 +374,35 @@ def test_gcc_vectorises_loops_over_them(tmp_path: Path, level: str) -> None:
         assert "loop vectorized" in done.stderr, loop
 
 
+@pytest.mark.parametrize("level", WIDTHS)
+def test_steps_between_bytes(tmp_path: Path, level: str) -> None:
+    """To the bit what a cast to a byte, and back from its zero point, gives."""
+    (tmp_path / "steps.c").write_text("""#include "nest.h"
+#include "integers.h"
+void steps(const float *x, float zero, float *y, float *want, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        y[i] = gt_steps_u8(x[i], -zero);
+        want[i] = (float)((int32_t)gt_cast_f32_u8(gt_round_f32(x[i]) + zero) - (int32_t)zero);
+    }
+}
+""")
+    library = tmp_path / "steps.so"
+    subprocess.run(["gcc", "-std=gnu11", "-O3", "-shared", "-fPIC", *WIDTHS[level], *FLAGS,
+                    *INCLUDES, "-o", library, tmp_path / "steps.c", "-lm"], check=True)
+    lib = ctypes.CDLL(str(library))
+    rng = np.random.default_rng(0)
+    halves = np.arange(-600, 601, dtype=np.float32) / 2
+    x = np.concatenate([halves, np.nextafter(halves, np.float32(1e9)), rng.normal(0, 200, 5000),
+                        [np.nan, -np.nan, np.inf, -np.inf, -0.0, 3e9, -3e9, 1e30, 1e-40]])
+    x = x.astype(np.float32)
+    for zero in (0, 1, 5, 254, 255):
+        y, want = np.empty_like(x), np.empty_like(x)
+        arrays = [ctypes.c_void_p(a.ctypes.data) for a in (x, y, want)]
+        lib.steps(arrays[0], ctypes.c_float(zero), *arrays[1:], ctypes.c_int64(x.size))
+        np.testing.assert_array_equal(y.view(np.int32), want.view(np.int32))
+
+
 BEHIND = ("x[i]", "gt_round_f32(x[i] / s)", "gt_round_f32(x[i] / s) + 3.0f",
           "gt_min_f32(gt_max_f32(gt_round_f32(x[i] / s), 0.0f), 255.0f)",
           "gt_min_f32(127.0f, gt_max_f32(-127.0f, gt_round_f32(x[i] / s)))",
@@ -381,7 +410,9 @@ BEHIND = ("x[i]", "gt_round_f32(x[i] / s)", "gt_round_f32(x[i] / s) + 3.0f",
           "gt_round_f32((float)gt_cast_f32_u8(gt_round_f32(x[i]) + 3.0f) * s)",
           "gt_round_f32((float)gt_sub_i32((int32_t)gt_cast_f32_u8(gt_round_f32(x[i]) + 143.0f),"
           " 143) * 0.0692f + s)",
-          "gt_round_f32((float)gt_cast_f32_i8(gt_max_f32(x[i], 0.0f) / s) * s) + 3.0f")
+          "gt_round_f32((float)gt_cast_f32_i8(gt_max_f32(x[i], 0.0f) / s) * s) + 3.0f",
+          "gt_round_f32(gt_steps_u8(x[i] * s, -143.0f) * 0.0692f + s)",
+          "gt_max_f32(gt_steps_u8(gt_max_f32(x[i], 0.0f), -12.0f) * s, 0.0f)")
 
 
 @pytest.mark.parametrize("level", [level for level in WIDTHS if level in ("native", "x86-64-v3")])

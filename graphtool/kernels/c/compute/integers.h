@@ -118,6 +118,18 @@ GT_BOUND(f64, double, int64_t, uint64_t)
     {                                                                                             \
         return (T)(int32_t)gt_bound_##F(x, (F)(smallest), (F)(largest));                          \
     }
+
+/* (float)((int32_t)cast(round(x) - low) + low) of a cast to uint8_t, low <= 0 being minus the zero
+   point: the steps of a number that is quantised and used again. NaN is 0 as a byte, and no integer
+   is -0. */
+GT_INLINE float gt_steps_u8(float x, float low)
+{
+    x = gt_round_f32(x);
+    x = gt_choose_f32(x > low, x, low); /* NaN too */
+    const int32_t bits = (int32_t)gt_bits_of_float(x), high = (int32_t)gt_bits_of_float(low + 255);
+    return gt_float_of_bits((uint32_t)gt_min_i32(bits, high)) + 0.0f; /* as in gt_bound_float */
+}
+
 /* `above` is the type's largest value + 1, exact in F */
 #define GT_CAST(f, F, t, T, smallest, largest, top, above)                                        \
     GT_INLINE T gt_cast_##f##_##t(F x)                                                            \

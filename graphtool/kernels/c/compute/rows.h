@@ -80,45 +80,54 @@ GT_INLINE void gt_row_to_i8(int8_t *p, const int32_t *row, int64_t count)
     gt_row_to_u8((uint8_t *)p, row, count);
 }
 
-/* Floats to bytes as gt_cast_f32_u8 and gt_cast_f32_i8 do it: clamped, NaN as 0. */
+/* Floats to bytes as gt_cast_f32_u8 and gt_cast_f32_i8 do it: clamped, NaN as 0; towards zero
+   (cast), or to the nearest (round). */
 #ifdef GT_ROWS_MASKED
 /* Of a NaN the maximum is its second operand; what is too large for a word is its largest one, and
    what is too large for a byte is that of bytes. */
-GT_INLINE __m128i gt_row_bytes_u8(__m512 x)
-{
-    return _mm512_cvtusepi32_epi8(_mm512_cvttps_epu32(_mm512_max_ps(x, _mm512_setzero_ps())));
-}
+#define GT_ROWS_BYTES(how, cvt)                                                                   \
+    GT_INLINE __m128i gt_row_##how##_bytes_u8(__m512 x)                                           \
+    {                                                                                             \
+        x = _mm512_max_ps(x, _mm512_setzero_ps());                                                \
+        return _mm512_cvtusepi32_epi8(_mm512_##cvt##ps_epu32(x));                                 \
+    }                                                                                             \
+    GT_INLINE __m128i gt_row_##how##_bytes_i8(__m512 x)                                           \
+    {                                                                                             \
+        const __mmask16 numbers = _mm512_cmp_ps_mask(x, x, _CMP_ORD_Q);                           \
+        const __m512 y = _mm512_min_ps(x, _mm512_set1_ps(127.0f));                                \
+        return _mm512_cvtsepi32_epi8(_mm512_maskz_##cvt##ps_epi32(numbers, y));                   \
+    }
+GT_ROWS_BYTES(cast, cvtt)
+GT_ROWS_BYTES(round, cvt)
+#undef GT_ROWS_BYTES
 
-GT_INLINE __m128i gt_row_bytes_i8(__m512 x)
-{
-    const __mmask16 numbers = _mm512_cmp_ps_mask(x, x, _CMP_ORD_Q);
-    const __m512 y = _mm512_min_ps(x, _mm512_set1_ps(127.0f));
-    return _mm512_cvtsepi32_epi8(_mm512_maskz_cvttps_epi32(numbers, y));
-}
-
-#define GT_ROWS_CAST(kind, T)                                                                     \
-    GT_INLINE void gt_row_cast_##kind(T *p, const float *row, int64_t count)                      \
+#define GT_ROWS_CAST(how, kind, T, whole)                                                         \
+    GT_INLINE void gt_row_##how##_##kind(T *p, const float *row, int64_t count)                   \
     {                                                                                             \
         int64_t i = 0;                                                                            \
-        for (; i + 16 <= count; i += 16)                                                          \
-            _mm_storeu_si128((__m128i *)(p + i), gt_row_bytes_##kind(_mm512_loadu_ps(row + i)));  \
+        for (; i + 16 <= count; i += 16) {                                                        \
+            const __m512 x = _mm512_loadu_ps(row + i);                                            \
+            _mm_storeu_si128((__m128i *)(p + i), gt_row_##how##_bytes_##kind(x));                 \
+        }                                                                                         \
         if (i == count) return;                                                                   \
         const __mmask16 there = GT_ROWS_FIRST(count - i);                                         \
         const __m512 last = _mm512_maskz_loadu_ps(there, row + i);                                \
-        _mm_mask_storeu_epi8(p + i, there, gt_row_bytes_##kind(last));                            \
+        _mm_mask_storeu_epi8(p + i, there, gt_row_##how##_bytes_##kind(last));                    \
     }
 #else
-#define GT_ROWS_CAST(kind, T)                                                                     \
-    GT_INLINE void gt_row_cast_##kind(T *p, const float *row, int64_t count)                      \
+#define GT_ROWS_CAST(how, kind, T, whole)                                                         \
+    GT_INLINE void gt_row_##how##_##kind(T *p, const float *row, int64_t count)                   \
     {                                                                                             \
         int32_t words[256];                                                                       \
         GT_SIMD                                                                                   \
-        for (int64_t i = 0; i < count; i++) words[i] = gt_cast_f32_##kind(row[i]);                \
+        for (int64_t i = 0; i < count; i++) words[i] = gt_cast_f32_##kind(whole(row[i]));         \
         gt_row_to_##kind(p, words, count);                                                        \
     }
 #endif
-GT_ROWS_CAST(u8, uint8_t)
-GT_ROWS_CAST(i8, int8_t)
+GT_ROWS_CAST(cast, u8, uint8_t, )
+GT_ROWS_CAST(cast, i8, int8_t, )
+GT_ROWS_CAST(round, u8, uint8_t, gt_round_f32)
+GT_ROWS_CAST(round, i8, int8_t, gt_round_f32)
 
 /* Floats to the nearest bfloat16, as gt_f32_to_bf16 does it. */
 GT_INLINE void gt_row_cast_each_bf16(uint16_t *p, const float *row, int64_t count)
