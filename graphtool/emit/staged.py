@@ -25,7 +25,8 @@ WIDEST = 256  # sums of a row of a tile at most: 16 vectors of 16
 class Row:
     """Words that hold narrow elements of a buffer from index `start` on.
 
-    `how` says how they are stored: bits (`to`), floats cast or rounded to the nearest.
+    `how` says how they are stored: whole numbers as they are (`to`), floats by a cast towards zero
+    (`cast`), or after rounding to the nearest (`round`).
     """
 
     name: str

@@ -33,13 +33,13 @@ from graphtool.symbolic import known, product
 
 Array = np.ndarray[Any, Any]
 
-_LEAST = 16  # operations of the table of ops: fewer take less time than the pass over memory
+_LEAST = 16  # operations for an element: fewer take less time than to read the table
 _BYTES = np.arange(256).astype(np.uint8)
 _RESULTS = (*BYTES, dtypes.float32)
 
 
 def tabulate(graph: Graph) -> Graph:
-    """The graph in which dear functions of one byte are read from tables."""
+    """The graph in which costly functions of one byte are read from tables."""
     functions = _Functions(graph)
     tables = {n: table for n in graph.nodes if (table := functions.table(n)) is not None}
     if not tables:
@@ -141,9 +141,9 @@ class _Functions:
 
     def value(self, x: Operand, values: dict[Operand, Any]) -> Any:
         """The 256 numbers of an operand; a literal or a constant as it is."""
-        if not isinstance(x, Value) or x in values:
-            return values.get(x, x) if isinstance(x, Value) else x
-        return self.number(x)
+        if not isinstance(x, Value):
+            return x
+        return values[x] if x in values else self.number(x)
 
 
 def _operations(node: Node) -> Any:

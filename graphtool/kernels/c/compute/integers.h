@@ -120,8 +120,8 @@ GT_BOUND(f64, double, int64_t, uint64_t)
     }
 
 /* (float)((int32_t)cast(round(x) - low) + low) of a cast to uint8_t, low <= 0 being minus the zero
-   point: the steps of a number that is quantised and used again. NaN is 0 as a byte, and no integer
-   is -0. */
+   point: how many steps of its scale a quantised number has. NaN is 0 as a byte, and the result is
+   never -0. */
 GT_INLINE float gt_steps_u8(float x, float low)
 {
     x = gt_round_f32(x);
