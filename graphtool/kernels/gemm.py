@@ -52,8 +52,8 @@ from graphtool.ops.plans import NV
 from graphtool.symbolic import bounds, ceildiv, product
 from graphtool.target import Target
 
-RESIDENT = 640  # KB of rows of A that stay in the second-level cache, unless a plan says otherwise
-ENDLESS = 2 ** 63 - 1
+RESIDENT = 640  # KB of rows of A that stay in the second-level cache
+ENDLESS = 1 << 30  # KB: all rows
 FEW = 4  # rows for which a tile takes several panels side by side
 MACROS = (
     HALF, PAIRS, *TILE,
@@ -63,7 +63,7 @@ MACROS = (
     Macro("LDK", "size", "elements between adjacent elements of a row of A", 1),
     Macro("LAID", "literal", "vectors of a panel of B, if the tile takes several side by side",
           None),
-    Macro("RESIDENT", "size", "bytes of rows of A that stay in the second-level cache", None),
+    Macro("RESIDENT", "size", "bytes of rows of A that go through all panels together", None),
     Macro("BY_ROWS", "flag", "1: each thread takes whole rows; 0: the whole sequence of tiles is "
                              "divided evenly", None))
 POINTERS = (Pointer("A", "A of product b", ("b",)), Pointer("B", "packed B of product b", ("b",)))
@@ -127,8 +127,8 @@ def _product(site: Site, a: View, b: View, lines: Lines) -> Lowered:
         more["LAID"], nv = nv, nv * wide
     own: dict[str, MacroValue] = {**half_macros(a.dtype, pairs),
                                   "MR": rows_of_tile(site.target, nv, lines.count), "NV": nv}
-    if (kept := site.plan["resident"]) != RESIDENT:
-        more["RESIDENT"] = kept * 1024 or ENDLESS
+    if kept := site.plan["resident"]:
+        more["RESIDENT"] = kept * 1024
     if split := site.plan["split"]:
         more["BY_ROWS"] = split == 1
     return lowered_product(site, "gemm", lines, own, more)
@@ -145,7 +145,8 @@ def reads(node: Node, x: Value, view: View) -> bool:
 
 GEMM = Form("gemm", (
     NV, Parameter("split", "1: threads share rows, 2: they share columns, 0: either", 0, most=2),
-    Parameter("resident", "KB of the left operand that stay in a cache, 0: all of it", RESIDENT),
+    Parameter("resident", "KB of the left operand that go through all panels together, "
+                          "0: as its size asks for", 0, most=ENDLESS),
     Parameter("beside", "panels that a few rows are multiplied with side by side, 0: one", 0,
               most=8)))
 BF16_PRODUCT = Form("gemm_bf16", GEMM.parameters)
@@ -203,7 +204,7 @@ def plans(s: Product, target: Target, rules: Rules) -> list[Plan]:
         return [GEMM.plan(nv=1 if s.n <= target.lanes else target.nv)]
     kept: list[dict[str, int]] = [{}]
     if s.fixed and s.m * s.k * 4 > RESIDENT << 10:
-        kept = [{"resident": RESIDENT}, {"resident": 0}]
+        kept = [{}, {"resident": RESIDENT}, {"resident": ENDLESS}]
     splits: list[dict[str, int]] = [{}]
     if target.threads > 1 and s.batch == 1 and s.fixed and not s.across:
         first = best_split(s)

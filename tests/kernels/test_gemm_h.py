@@ -110,11 +110,13 @@ def test_constant_sizes(tmp_path: Path, flags: list[str]) -> None:
             check(library, f"gemm_{mr}_{nv}_{M}_{N}_{K}", nv * lanes(library), M, N, K, 2, threads)
 
 
-def test_rows_beyond_the_second_level_cache_are_blocked(tmp_path: Path) -> None:
-    # 640 KB hold 3 blocks of 14 rows of 4000 floats, so 100 rows are 3 chunks
+def test_what_goes_beyond_the_second_level_cache_is_cut(tmp_path: Path) -> None:
+    """Rows, where B moves more than they do: 640 KB hold 3 blocks of 14 rows of 4000 floats, so 100
+    rows are 3 chunks. Else panels: one of 4000 rows at a time, or 5 of 1000."""
     library = compile_c(source(instance(14, 2)), tmp_path, ["-march=native"])
-    for threads in (1, 2, 3):
-        check(library, "gemm_14_2", 2 * lanes(library), 100, 70, 4000, 2, threads)
+    for threads, size in itertools.product(
+            (1, 2, 3), ((100, 110, 4000), (100, 70, 4000), (250, 300, 1000))):
+        check(library, "gemm_14_2", 2 * lanes(library), *size, 2, threads)
 
 
 def test_no_rows_no_columns_no_depth(tmp_path: Path) -> None:

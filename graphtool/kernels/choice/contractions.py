@@ -118,7 +118,7 @@ def product_cost(s: Product, c: Plan, t: Target, speed: float = 1.0, width: int 
     mine = longest(units, t.threads) / units
     speed = speed if copied else speed / _far(s, t)
     work = s.batch * panels * s.k * block_cycles(s.m, most, nv) * mine / speed
-    traffic = product_traffic(s, t, panels, b, mine, width, c.get("resident", 640) * 1024,
+    traffic = product_traffic(s, t, panels, b, mine, width, (c.get("resident", 0) or 640) * 1024,
                               c.get("split", 0))
     return overlapped(t, work, traffic)
 
@@ -146,13 +146,12 @@ def product_traffic(s: Product, t: Target, panels: int, b: int, mine: float, wid
     """Microseconds for the bytes of a product whose packed right-hand side has b bytes.
 
     `mine` is the greatest share of a thread; elements have `width` bytes; `resident` are the bytes
-    of A that stay in a cache, 0: all; `split` is what threads share, 0: the better of both.
+    of A that stay in a cache; `split` is what threads share, 0: the better of both.
     """
     a = s.m * s.k * width
-    kept = resident or a
-    chunks = max(1.0, a / kept)
+    chunks = max(1.0, a / resident)
     traffic = fetched(t, s.batch * chunks * b * mine, b) + fetched(
-        t, s.batch * panels * a * mine, min(a, kept))
+        t, s.batch * panels * a * mine, min(a, resident))
     if t.threads > 1 and s.batch == 1:  # the bytes that one core reads from the other
         crossing = b if (split or best_split(s)) == 1 else a + s.m * s.n * 4
         traffic += fetched(t, crossing / t.threads, t.l2)

@@ -9,8 +9,9 @@
    GT_UNIT       the depth is cut at multiples of it
    GT_COLUMN     the depth of a panel of B, with the zeros at its end
    GT_STEPS(k)   steps in which a tile reads a panel of depth k
-   NAME_copyN(b, line, k, depth, to GT_ARGS)
-                 copies N lines of product b from element k on, for every N up to MR
+   NAME_copyN(b, line, k, depth, count, to GT_ARGS)
+                 copies `count` blocks of N lines of product b, from element k on, for every N up to
+                 MR
    NAME_tileN(b, line, panel, left, right, depth, ahead, step, aside, begun, ends GT_ARGS)
                  multiplies N copied lines by a part of a panel: sums set aside go on, if `begun`,
                  and are set aside again, or handed out if it `ends`. Each step prefetches the line
@@ -30,9 +31,13 @@ GT_INLINE void GT_JOIN(GT_NAME, _part)(int64_t b, int64_t c, int64_t next, int64
     const int64_t blocks = gt_ceil_div(GT_LINES, GT_MR);
     const int64_t shorter = (GT_LINES) / blocks, longer = (GT_LINES) % blocks;
     const int64_t step = gt_ceil_div(GT_NR * 4, next - c); /* they prefetch the next panel */
-    for (int64_t i = c; i < next; i++)
-        GT_CALL(_copy, shorter + (i < longer), GT_MR, b, i * shorter + gt_min(i, longer), k,
-                end - k, work + (i - c) * (GT_TALL) GT_ARGS);
+    const int64_t turn = gt_min(gt_max(c, longer), next); /* blocks from here on are shorter */
+    if (c < turn)
+        GT_CALL(_copy, shorter + 1, GT_MR, b, c * (shorter + 1), k, end - k, turn - c,
+                work GT_ARGS);
+    if (turn < next)
+        GT_CALL(_copy, shorter, GT_MR, b, turn * shorter + longer, k, end - k, next - turn,
+                work + (turn - c) * (GT_TALL) GT_ARGS);
     for (int64_t q = p; q < above; q++) {
         const GT_COPY *right = GT_B(b) + (q * (GT_COLUMN) + k) * GT_NR;
         const char *ahead = (const char *)(right + (q + 1 < above ? (GT_COLUMN) * GT_NR : 0));

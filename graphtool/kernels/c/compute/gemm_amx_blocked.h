@@ -42,13 +42,15 @@
 #define GT_SHAPE GT_SEGMENT
 #include "gemm_hand.h"
 
-/* One or two segments of product b, from element k on, with zeros up to a whole step. */
+/* `count` blocks of one or two segments of product b, from element k on, with zeros up to a whole
+   step. */
 GT_INLINE void GT_JOIN(GT_NAME, _copy)(const int segments, int64_t b, int64_t line, int64_t k,
-                                       int64_t depth, uint16_t *restrict to GT_PARAMS)
+                                       int64_t depth, int64_t count,
+                                       uint16_t *restrict to GT_PARAMS)
 {
-    for (int i = 0; i < segments; i++) {
+    for (int64_t i = 0; i < count * segments; i++) {
         const int64_t m = (line + i) * GT_SEGMENT, rows = gt_min(GT_SEGMENT, (GT_M) - m);
-        uint16_t *segment = to + i * GT_SEGMENT * GT_ROW;
+        uint16_t *segment = to + i / segments * GT_TALL + i % segments * GT_SEGMENT * GT_ROW;
 #ifdef GT_LDK
         gt_turn_pairs(GT_A(b) + m + k * (GT_LDK), GT_LDK, rows, depth, segment, GT_ROW);
 #else
@@ -85,9 +87,10 @@ GT_INLINE void GT_JOIN(GT_NAME, _tile)(const int segments, int64_t b, int64_t li
 
 #define GT_INSTANCE(segments)                                                                     \
     GT_NOINLINE void GT_JOIN(GT_NAME, _copy##segments)(int64_t b, int64_t line, int64_t k,        \
-                                                       int64_t depth, uint16_t *to GT_PARAMS)     \
+                                                       int64_t depth, int64_t count,              \
+                                                       uint16_t *to GT_PARAMS)                    \
     {                                                                                             \
-        GT_JOIN(GT_NAME, _copy)(segments, b, line, k, depth, to GT_ARGS);                         \
+        GT_JOIN(GT_NAME, _copy)(segments, b, line, k, depth, count, to GT_ARGS);                  \
     }                                                                                             \
     GT_NOINLINE void GT_JOIN(GT_NAME, _tile##segments)(                                           \
         int64_t b, int64_t line, int64_t panel, const uint16_t *left, const uint16_t *right,      \

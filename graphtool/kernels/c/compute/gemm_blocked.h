@@ -41,19 +41,22 @@
 #define GT_STEPS(k) (k)
 #include "gemm_hand.h"
 
-/* Rows m to m + rows, elements k to k + depth, to `to`: as rows, or if A is transposed as columns
-   of MR numbers. */
+/* `count` blocks of `rows` rows, from row m on, elements k to k + depth, to `to`: as rows, or if A
+   is transposed as columns of MR numbers. These are read along rows of memory, all blocks
+   together. */
 GT_INLINE void GT_JOIN(GT_NAME, _copy)(const int rows, int64_t b, int64_t m, int64_t k,
-                                       int64_t depth, float *restrict to GT_PARAMS)
+                                       int64_t depth, int64_t count, float *restrict to GT_PARAMS)
 {
 #ifdef GT_LDK
-    const float *a = GT_A(b) + m + k * (GT_LDK);
-    for (int64_t i = 0; i < depth; i++, a += (GT_LDK), to += GT_MR)
-        memcpy(to, a, (size_t)rows * sizeof(float));
+    for (int64_t i = 0; i < depth; i++)
+        for (int64_t j = 0; j < count; j++)
+            memcpy(to + j * GT_TALL + i * GT_MR, GT_A(b) + m + j * rows + (k + i) * (GT_LDK),
+                   (size_t)rows * sizeof(float));
 #else
-    const float *a = GT_A(b) + m * (GT_LDA) + k;
-    for (int i = 0; i < rows; i++, a += (GT_LDA), to += GT_ROW)
-        memcpy(to, a, (size_t)depth * sizeof(float));
+    for (int64_t j = 0; j < count; j++)
+        for (int i = 0; i < rows; i++)
+            memcpy(to + j * GT_TALL + i * GT_ROW, GT_A(b) + (m + j * rows + i) * (GT_LDA) + k,
+                   (size_t)depth * sizeof(float));
 #endif
 }
 
@@ -85,10 +88,11 @@ GT_INLINE void GT_JOIN(GT_NAME, _tile)(const int rows, int64_t b, int64_t m, int
 
 #define GT_INSTANCE(rows)                                                                         \
     GT_NOINLINE void GT_JOIN(GT_NAME, _copy##rows)(int64_t b, int64_t m, int64_t k,               \
-                                                   int64_t depth, float *restrict to GT_PARAMS)   \
+                                                   int64_t depth, int64_t count,                  \
+                                                   float *restrict to GT_PARAMS)                  \
     {                                                                                             \
         if (GT_OCCURS(rows, GT_M, GT_MR))                                                         \
-            GT_JOIN(GT_NAME, _copy)(rows, b, m, k, depth, to GT_ARGS);                            \
+            GT_JOIN(GT_NAME, _copy)(rows, b, m, k, depth, count, to GT_ARGS);                     \
     }                                                                                             \
     GT_NOINLINE void GT_JOIN(GT_NAME, _tile##rows)(                                               \
         int64_t b, int64_t m, int64_t panel, const float *left, const float *right,               \

@@ -6,6 +6,7 @@
                 a literal
    GT_HELD      bytes that a line takes of the second-level cache, and GT_RESIDENT how many bytes of
                 lines stay there
+   GT_WIDE      panels that such lines go through before the next lines do; left out: all of them
    GT_BY_ROWS   whether threads take lines each, or cut the whole sequence evenly
    GT_STEPS     steps in which a tile reads a panel of B, GT_PANEL the panel's bytes
    NAME_tileN(b, line, panel, ahead, step GT_ARGS)
@@ -13,12 +14,15 @@
                 prefetches the line at `ahead`, which moves on by `step` bytes
    GT_SHAPE     rows of a segment, for tiles of a matrix unit; left out: there are none
    GT_GROUP     if defined, NAME_group of amx_loop.h takes up to so many blocks in place of tiles */
+#ifndef GT_WIDE
+#define GT_WIDE panels
+#endif
 static void GT_NAME(int t, int threads GT_PARAMS)
 {
     /* Lines fall into balanced blocks: `longer` blocks of shorter + 1, then those of shorter.
-       A unit of work is one block times one panel, in the order batch, chunk, panel, block; a chunk
-       is as many blocks as leave their lines of A in L2. Threads take a range of blocks each, as
-       the kernels before and after do, or they cut the whole sequence evenly. */
+       A unit of work is one block times one panel, in the order batch, group of panels, chunk,
+       panel, block; a chunk is as many blocks as leave their lines of A in L2. Threads take a range
+       of blocks each, as the kernels before and after do, or they cut the whole sequence evenly. */
     const int64_t panels = gt_ceil_div(GT_N, GT_NR), all = gt_ceil_div(GT_LINES, GT_MR);
     if (all == 0) return;
     const int64_t shorter = (GT_LINES) / all, longer = (GT_LINES) % all;
@@ -34,45 +38,40 @@ static void GT_NAME(int t, int threads GT_PARAMS)
     if (u >= end) return;
     const int64_t resident = gt_max(1, (GT_RESIDENT) / GT_MR / gt_max(1, GT_HELD));
     const int64_t chunk = gt_ceil_div(blocks, gt_ceil_div(blocks, resident));
-
-    int64_t b = u / (panels * blocks), rest = u % (panels * blocks);
-    int64_t first = rest / (panels * chunk) * chunk, width = gt_min(chunk, blocks - first);
-    rest -= first * panels;
-    int64_t panel = rest / width, block = first + rest % width;
+    const int64_t groups = gt_ceil_div(panels, gt_max(1, GT_WIDE));
+    const int64_t group = gt_ceil_div(panels, groups);
 #ifdef GT_SHAPE
     gt_amx_shape(GT_SHAPE);
 #endif
-    for (; u < end; u++) {
-        const int64_t at = base + block;
-        const int64_t next = panel + 1 < panels ? panel + 1 : 0;
-#ifdef GT_GROUP
-        const int64_t some = gt_min(gt_min(GT_GROUP, first + width - block), end - u);
-        GT_JOIN(GT_NAME, _group)
-        (b, at, some, shorter, longer, panel, next, block == first GT_ARGS);
-        block += some - 1, u += some - 1;
-#else
+    while (u < end) {
+        /* the unit u: where its product, its group and its chunk begin, and how large they are */
+        const int64_t b = u / (panels * blocks), in_b = u % (panels * blocks);
+        const int64_t left = in_b / (group * blocks) * group, wide = gt_min(group, panels - left);
+        const int64_t in_group = in_b - left * blocks;
+        const int64_t first = in_group / (wide * chunk) * chunk;
+        const int64_t width = gt_min(chunk, blocks - first), in_chunk = in_group - first * wide;
+        int64_t panel = left + in_chunk / width, block = first + in_chunk % width;
         /* together, the blocks of a panel prefetch the whole next panel */
-        const int64_t line = at * shorter + gt_min(at, longer);
         const int64_t step = gt_ceil_div(GT_NR * 4, width);
-        const char *ahead = (const char *)(GT_B(b)) + next * GT_PANEL
-                            + (block - first) * GT_STEPS * step;
-        if (at < longer)
-            GT_CALL(_tile, shorter + 1, GT_MR, b, line, panel, ahead, step GT_ARGS);
-        else
-            GT_CALL(_tile, shorter, GT_MR, b, line, panel, ahead, step GT_ARGS);
+        for (; panel < left + wide && u < end; panel++, block = first) {
+            const int64_t next = panel + 1 < left + wide ? panel + 1 : left;
+#ifdef GT_GROUP
+            for (; block < first + width && u < end;) {
+                const int64_t some = gt_min(gt_min(GT_GROUP, first + width - block), end - u);
+                GT_JOIN(GT_NAME, _group)
+                (b, base + block, some, shorter, longer, panel, next, block == first GT_ARGS);
+                block += some, u += some;
+            }
+#else
+            const char *ahead = (const char *)(GT_B(b)) + next * GT_PANEL
+                                + (block - first) * GT_STEPS * step;
+            for (; block < first + width && u < end; block++, u++, ahead += GT_STEPS * step) {
+                const int64_t at = base + block, line = at * shorter + gt_min(at, longer);
+                GT_CALL(_tile, shorter + (at < longer), GT_MR, b, line, panel, ahead,
+                        step GT_ARGS);
+            }
 #endif
-
-        if (++block < first + width) continue;
-        block = first;
-        if (++panel < panels) continue;
-        panel = 0;
-        first += width;
-        if (first == blocks) {
-            first = 0;
-            b++;
         }
-        block = first;
-        width = gt_min(chunk, blocks - first);
     }
 #ifdef GT_SHAPE
     gt_amx_done();
@@ -82,5 +81,6 @@ static void GT_NAME(int t, int threads GT_PARAMS)
 #undef GT_PRODUCTS
 #undef GT_LINES
 #undef GT_HELD
+#undef GT_WIDE
 #undef GT_RESIDENT
 #undef GT_BY_ROWS

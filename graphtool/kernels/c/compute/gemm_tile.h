@@ -29,12 +29,20 @@ GT_UPTO(GT_MR, GT_INSTANCE)
 #ifndef GT_BATCH
 #define GT_BATCH 1
 #endif
+/* Whether all of B costs less than the rows of A and C. Then blocks go one by one over the panels
+   that stay in the second-level cache, so that the epilogue reads and writes along rows; else each
+   panel is read once, by all rows that stay there. */
+#define GT_MANY ((GT_M) * ((GT_K) + (GT_N)) >= (GT_K) * (GT_N))
+#define GT_NEAR (640 * 1024)
 #ifndef GT_RESIDENT
-#define GT_RESIDENT (640 * 1024)
+#define GT_RESIDENT (GT_MANY ? 1 : GT_NEAR)
+#define GT_WIDE (GT_MANY ? GT_NEAR / gt_max(1, GT_PANEL) : GT_N)
 #endif
 #ifndef GT_BY_ROWS
-#define GT_BY_ROWS ((GT_M) * ((GT_K) + (GT_N)) >= (GT_K) * (GT_N))
+#define GT_BY_ROWS GT_MANY
 #endif
 #define GT_PRODUCTS GT_BATCH
 #define GT_LINES (GT_M)
 #include "gemm_loop.h"
+#undef GT_MANY
+#undef GT_NEAR
