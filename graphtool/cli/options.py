@@ -91,7 +91,8 @@ Precision = Annotated[str, typer.Option(
     "threads. default. fast: products in bfloat16 where the CPU has them.")]
 Assume = Annotated[str, typer.Option(
     "--assume", help="finite: a kernel may spread or move a NaN or an infinity, as Winograd's do. "
-    "nothing: they stay where the model makes them; so it always is in strict.")]
+    "nothing: they stay where the model makes them; so it always is in strict. normal: as finite, "
+    "and subnormal numbers, below 1.2e-38 in float32, count as 0.")]
 Kernels = Annotated[str, typer.Option(
     "--kernels", help="generated: graphtool's own. blas: a CBLAS library for large products. auto: "
     "whichever `tune` found faster.")]

@@ -184,7 +184,7 @@ class Manifest:
     weights_mode: str = "file"  # embed, c: in the library, which is passed NULL for them
     training: TrainingRow | None = None
     precision: str = "default"  # the class of numerics: strict, default, fast
-    assumes: str = "nothing"  # finite where a step says so, or could by an older version
+    assumes: str = "nothing"  # finite where a step says so; normal: no subnormals
     sizes: list[SizeRow] = field(default_factory=list)  # computed by a run; behind the dims
     threads: ThreadsRow | None = None  # None in builds of older versions
     requires: list[tuple[int | str, int | str]] = field(default_factory=list)  # equal sizes

@@ -31,7 +31,8 @@ from graphtool.symbolic import Dim, bounds, known, mod, symbols
 
 ALIGN = 64
 META = {  # what the C depends on
-    "lanes": r"[1-9][0-9]{0,2}", "precision": r"strict|default|fast", "machine": r"[\w.-]{1,60}"}
+    "lanes": r"[1-9][0-9]{0,2}", "precision": r"strict|default|fast",
+    "assume": r"nothing|finite|normal", "machine": r"[\w.-]{1,60}"}
 T = TypeVar("T")
 
 

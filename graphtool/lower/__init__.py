@@ -204,6 +204,7 @@ def _program(module: Module, inputs: tuple[Value, ...], name: str, target: Targe
         {"target": target.march, "lanes": str(target.lanes),
          "machine": str(module.meta.get("machine", target.machine)),
          "precision": str(module.meta.get("precision", "default")),
+         **({"assume": "normal"} if module.meta.get("assume") == "normal" else {}),
          "index_checks": "on" if lowering.index_checks else "off"}, module.requires)
 
 

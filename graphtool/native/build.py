@@ -32,6 +32,7 @@ from graphtool.io.manifest import Manifest, ThreadsRow, read_manifest
 from graphtool.io.rows import decode
 from graphtool.io.versions import BUILD
 from graphtool.io.weights import Weight, layout
+from graphtool.ir.facets import ASSUMPTIONS
 from graphtool.ir.graph import Module
 from graphtool.ir.serial import collect_all
 from graphtool.kernels.assumptions import assumption
@@ -303,7 +304,8 @@ def describe(program: Program, held: list[Weight], key: str) -> dict[str, Any]:
                    "bytes": dim(moved(s, kernels[s.kernel], buffers, dims))}
                   for s, assumes in zip(runs(program.steps), assumed, strict=True)],
         "precision": program.meta.get("precision", "default"),
-        "assumes": "finite" if "finite" in assumed else "nothing",
+        "assumes": "normal" if program.meta.get("assume") == "normal" else max(
+            assumed, key=ASSUMPTIONS.__getitem__, default="nothing"),
         "index_checks": program.meta.get("index_checks", "off") == "on"}
 
 

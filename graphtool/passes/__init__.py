@@ -246,8 +246,8 @@ def _apply(call: PassCall, module: Module, supply: Mapping[str, Any]) -> Module:
     graph = in_regions(module.graph, lambda g: function(g, **given))
     if graph is module.graph:
         return module
-    precision = getattr(given.get("rules"), "precision", "default")
-    meta = module.meta if precision == "default" else {**module.meta, "precision": precision}
+    rules = given.get("rules")
+    meta = {**module.meta, **(rules.marks if rules else {})}
     return dataclasses.replace(module, graph=graph, meta=meta)
 
 

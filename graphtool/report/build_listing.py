@@ -58,7 +58,7 @@ _WEIGHTS = {"file": "in a file", "embed": "in the library", "c": "in the C"}
 
 
 def _assumed(word: str) -> str:
-    return "finite numbers" if word == "finite" else word
+    return word if word == "nothing" else f"{word} numbers"
 
 
 def _port(p: PortRow) -> str:

@@ -189,8 +189,10 @@ def inexact(m: Manifest, module: Module | None) -> list[Inexact]:
     out = [Inexact("class", f"precision {m.precision}", [])]
     steps = [s for one in interfaces(m) for s in one.steps]
     finite = [s.kernel for s in steps if s.assumes == "finite"]
-    if m.assumes == "finite":
+    if finite:
         out.append(Inexact("finite", "a NaN or an infinity may spread or move", finite))
+    if m.assumes == "normal":
+        out.append(Inexact("normal", "subnormal numbers count as 0", []))
     by_plan: dict[str, list[StepRow]] = {}
     for s in steps:
         if s.error and s.choice is not None:

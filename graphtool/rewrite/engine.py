@@ -23,7 +23,7 @@ import numpy as np
 from graphtool import ops as o
 from graphtool.errors import InputError, InternalError, UsageError, one_of
 from graphtool.io.weights import Weight
-from graphtool.ir.facets import Assumption, Trait
+from graphtool.ir.facets import ASSUMPTIONS, Assumption, Trait
 from graphtool.ir.graph import (
     Graph,
     Node,
@@ -324,7 +324,7 @@ def index_rules(rules: Sequence[Rule], numerics: Numerics = "exact",
     allowed = NUMERICS[:NUMERICS.index(numerics) + 1]
     index: dict[Op, list[Rule]] = {}
     for r in rules:
-        fits = r.numerics in allowed and r.assumes in ("nothing", assume)
+        fits = r.numerics in allowed and ASSUMPTIONS[r.assumes] <= ASSUMPTIONS[assume]
         for root in r.roots if fits else ():
             index.setdefault(root, []).append(r)
     return index

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, cast
 
 from graphtool.errors import UsageError, one_of
 from graphtool.ir.facets import ASSUMPTIONS, Assumption
@@ -18,7 +18,8 @@ class Rules:
 
     `precision` is the name of the class of numerics; `rules_of` has the classes. `assume` says what
     a kernel may assume of the numbers: one that assumes finite numbers can spread a NaN or an
-    infinity to places where the model has none, or lose it. `activations` says in which products
+    infinity to places where the model has none, or lose it; `normal` lets the CPU take subnormal
+    numbers for 0 too. `activations` says in which products
     with packed weights the left operand is rounded to 8 bits: `asked` where the model says so,
     `q8` in all, `exact` in none.
     """
@@ -36,9 +37,15 @@ class Rules:
         """Whether sums must be added up in the order of their terms, on every machine."""
         return self.precision == "strict"
 
+    @property
+    def marks(self) -> dict[str, str]:
+        """What of them is not as usual and counts beyond the choice of kernels, for `meta`."""
+        return ({} if self.precision == "default" else {"precision": self.precision}) | (
+            {"assume": self.assume} if self.assume == "normal" else {})
+
     def allows(self, assumption: Assumption) -> bool:
         """Whether something that makes this assumption may be chosen."""
-        return assumption == "nothing" or self.assume == "finite"
+        return ASSUMPTIONS[assumption] <= ASSUMPTIONS[self.assume]
 
 
 def assumed(rules: Rules | None) -> Assumption:
@@ -63,6 +70,6 @@ def rules_of(precision: str = "default", kernels: str = "generated",
         if name not in known:
             raise UsageError(code, f"unknown {what} {name!r}", hint=one_of(name, known))
     winograd, bf16 = PRECISIONS[precision]
-    finite = assume == "finite" and precision != "strict"
     return Rules(precision, winograd, bf16, kernels, tuning or Tuning(),
-                 "finite" if finite else "nothing", "q8" if precision == "fast" else "asked")
+                 "nothing" if precision == "strict" else cast(Assumption, assume),
+                 "q8" if precision == "fast" else "asked")

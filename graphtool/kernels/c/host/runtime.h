@@ -3,6 +3,11 @@
 #define GT_RUNTIME_H
 
 #include "team.h"
+#ifdef GT_NORMAL
+#include "subnormals.h"
+#else
+#define GT_BODY(body, state, w) (body)(state, w)
+#endif
 #if GT_THREADS
 #include "processors.h"
 #endif
@@ -51,7 +56,7 @@ static void *gt_help(void *place)
                                             __ATOMIC_ACQUIRE)) {
                 gt_worker w = {.team = team, .thread = t, .threads = team->threads,
                                .step = team->step, .target = team->target};
-                if (t < w.threads) team->body(team->state, &w);
+                if (t < w.threads) GT_BODY(team->body, team->state, &w);
                 gt_loosen(&w);
                 gt_tell(team); /* of its last pieces: there may be no barrier behind them */
                 break;
@@ -127,7 +132,7 @@ static inline void gt_run(void (*body)(const void *state, gt_worker *w), const v
     gt_team *team = threads > 1 ? gt_team_for(threads < 4096 ? threads : 4096) : 0;
     if (!team || !team->helpers) {
         gt_worker alone = {.threads = 1};
-        body(state, &alone);
+        GT_BODY(body, state, &alone);
     } else {
         const int most = team->helpers + 1;
         gt_worker w = {.team = team, .threads = threads < most ? threads : most,
@@ -136,7 +141,7 @@ static inline void gt_run(void (*body)(const void *state, gt_worker *w), const v
         const uint64_t job = (__atomic_load_n(&team->gate, __ATOMIC_RELAXED) >> 17) + 1;
         __atomic_store_n(&team->gate, job << 17 | 1 << 16, __ATOMIC_SEQ_CST);
         gt_tell(team);
-        body(state, &w);
+        GT_BODY(body, state, &w);
         gt_barrier(&w);
         team->came += __atomic_fetch_sub(&team->gate, 1 << 16, __ATOMIC_SEQ_CST) & 0xffff;
         if (__atomic_load_n(&team->left, __ATOMIC_ACQUIRE) < team->came)
@@ -157,7 +162,7 @@ static inline void gt_run(void (*body)(const void *state, gt_worker *w), const v
 {
     gt_worker alone = {.threads = 1};
     (void)threads;
-    body(state, &alone);
+    GT_BODY(body, state, &alone);
 }
 #endif
 
