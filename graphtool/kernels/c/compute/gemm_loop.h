@@ -51,8 +51,6 @@ static void GT_NAME(int t, int threads GT_PARAMS)
         const int64_t first = in_group / (wide * chunk) * chunk;
         const int64_t width = gt_min(chunk, blocks - first), in_chunk = in_group - first * wide;
         int64_t panel = left + in_chunk / width, block = first + in_chunk % width;
-        /* together, the blocks of a panel prefetch the whole next panel */
-        const int64_t step = gt_ceil_div(GT_NR * 4, width);
         for (; panel < left + wide && u < end; panel++, block = first) {
             const int64_t next = panel + 1 < left + wide ? panel + 1 : left;
 #ifdef GT_GROUP
@@ -63,6 +61,8 @@ static void GT_NAME(int t, int threads GT_PARAMS)
                 block += some, u += some;
             }
 #else
+            /* together, the blocks of a panel prefetch the whole next panel */
+            const int64_t step = gt_ceil_div(GT_NR * 4, width);
             const char *ahead = (const char *)(GT_B(b)) + next * GT_PANEL
                                 + (block - first) * GT_STEPS * step;
             for (; block < first + width && u < end; block++, u++, ahead += GT_STEPS * step) {
