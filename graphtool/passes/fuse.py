@@ -1,4 +1,5 @@
-"""fuse: says which nodes one kernel computes. It adds annotations and does not change the nodes.
+"""fuse: says which nodes one kernel computes. It adds annotations; it changes no nodes, but copies
+light ones (`light`).
 
 A template group is a kernel and the elementwise nodes that follow it. A nest group is an
 elementwise or reducing node and those of its producers that only the group reads and that are cheap
@@ -7,6 +8,8 @@ to compute in place.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from graphtool import ops as o
 from graphtool.analysis.evaluations import too_often
 from graphtool.ir.facets import Lowering, Movement, Trait
@@ -14,6 +17,7 @@ from graphtool.ir.graph import Graph, Group, Node, Value, producers
 from graphtool.kernels.record import sums_rows
 from graphtool.ops.indexing import reshape_blocks
 from graphtool.passes.cse import widens
+from graphtool.passes.light import computed_again
 from graphtool.symbolic import known, product
 
 _ROOTS = Trait.ELEMENTWISE | Trait.REDUCTION | Trait.WINDOWED | Trait.NEST
@@ -23,14 +27,18 @@ INLINE = 40  # the greatest number of nodes in a nest: above it the C grows, but
 
 def fuse(graph: Graph) -> Graph:
     """The graph with its table of groups."""
-    return Fuser(graph).run()
+    fused = Fuser(graph).run()
+    lighter, copies = computed_again(fused)
+    return Fuser(lighter, copies).run() if copies else fused
 
 
 class Fuser:
-    """The groups of one graph; and for each node outside every group, why it was not fused."""
+    """The groups of one graph; and for each node outside every group, why it was not fused. The
+    `copies` are for the kernels that read them."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, copies: Collection[Node] = ()) -> None:
         self.graph = graph
+        self.copies = copies
         self.made = producers(graph)
         self.position = {n: i for i, n in enumerate(graph.nodes)}
         self.readers: dict[Value, list[Node]] = {}
@@ -91,6 +99,8 @@ class Fuser:
 
     def left_out(self, node: Node, inside: set[Node], root: Node, shape: object) -> str:
         """Why the node cannot run on the template's finished rows; empty if it can."""
+        if node in self.copies:
+            return "its reader computes it from a value that is stored"
         if node.op.lowering is Lowering.TEMPLATE:
             return "a group has at most one template, and both nodes are templates"
         if len(inside) >= ROWS:

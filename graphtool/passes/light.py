@@ -1,0 +1,112 @@
+"""What costs less to compute again than to read: light nodes of values that are stored anyway.
+
+Of a kernel that makes x, 2·x and x², two kernels may read the last two later, as a normalisation
+and its gradient do. All three would be stored. So each kernel that reads a light node of stored
+values gets a copy of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from graphtool.ir.facets import Trait
+from graphtool.ir.graph import Graph, Node, Value, is_constant, producers
+from graphtool.symbolic import known, product
+
+LEAST = 4096  # elements; fewer are in a near cache
+
+
+def computed_again(graph: Graph) -> tuple[Graph, set[Node]]:
+    """The graph with copies of light nodes, which have no groups, and the copies.
+
+    `graph` has the groups that say what is stored.
+    """
+    copies = _Light(graph).copies()
+    nodes: list[Node] = []
+    made: set[Node] = set()
+    renamed: dict[Node, dict[Value, Value]] = {}
+    for node in graph.nodes:
+        for light, readers in copies.get(node, ()):
+            v = light.outputs[0]
+            own = Value(v.type, v.hint)
+            nodes.append(replace(light, outputs=(own,)))
+            made.add(nodes[-1])
+            for r in readers:
+                renamed.setdefault(r, {})[v] = own
+        nodes.append(_reading(node, renamed.get(node, {})))
+    read = {x for n in nodes for x in n.inputs if isinstance(x, Value)} | set(graph.outputs)
+    gone = {light for found in copies.values() for light, _ in found}
+    return Graph(graph.inputs, tuple(n for n in nodes if n not in gone or n.outputs[0] in read),
+                 graph.outputs), made
+
+
+def _reading(node: Node, renamed: dict[Value, Value]) -> Node:
+    if not renamed:
+        return node
+    inputs = tuple(renamed.get(x, x) if isinstance(x, Value) else x for x in node.inputs)
+    return replace(node, inputs=inputs)
+
+
+class _Light:
+    """What is stored in a graph with groups, and which light nodes need not be."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.made = producers(graph)
+        self.unit = {n: i for i, g in enumerate(graph.groups) for n in g.members}
+        self.results = set(graph.outputs)
+        self.readers: dict[Value, list[Node]] = {}
+        for node in graph.nodes:
+            for x in node.inputs:
+                if isinstance(x, Value):
+                    self.readers.setdefault(x, []).append(node)
+
+    def copies(self) -> dict[Node, list[tuple[Node, list[Node]]]]:
+        """By the node before which they come: light nodes, and the readers of each copy."""
+        out: dict[Node, list[tuple[Node, list[Node]]]] = {}
+        for node in self.graph.nodes:
+            if not self.is_light(node):
+                continue
+            units: dict[object, list[Node]] = {}
+            for r in self.outside(node.outputs[0]):
+                units.setdefault(self.unit.get(r, r), []).append(r)
+            if all(self.in_place(node, readers) for readers in units.values()):
+                for readers in units.values():
+                    out.setdefault(readers[0], []).append((node, readers))
+        return out
+
+    def is_light(self, node: Node) -> bool:
+        """Whether it is stored, takes one instruction, and reads no more bytes, stored too."""
+        if Trait.LIGHT not in node.op.traits or Trait.ELEMENTWISE not in node.op.traits:
+            return False
+        v = node.outputs[0]
+        return (v not in self.results and bool(self.outside(v))
+                and known(LEAST, "<=", product(v.type.shape)) is not False
+                and all(self.stored(x, node) and x.type.dtype.bytes <= v.type.dtype.bytes
+                        for x in node.inputs if isinstance(x, Value)))
+
+    def outside(self, v: Value) -> list[Node]:
+        """The readers of a value that other kernels compute."""
+        own = self.made.get(v)
+        unit = self.unit.get(own, own) if own is not None else None
+        return [r for r in self.readers.get(v, ()) if self.unit.get(r, r) != unit]
+
+    def stored(self, x: Value, reader: Node) -> bool:
+        """Whether a value is stored for others than this reader. Inputs do not count: a run may
+        update them in place."""
+        maker = self.made.get(x)
+        if maker is None:
+            return False
+        return is_constant(maker) or x in self.results or any(
+            r is not reader for r in self.outside(x))
+
+    def in_place(self, node: Node, readers: Iterable[Node]) -> bool:
+        """Whether the kernel of these readers can compute the node where they need it, and reads
+        one large value for it at most."""
+        shape = node.outputs[0].type.shape
+        fits = all((Trait.ELEMENTWISE in r.op.traits and r.outputs[0].type.shape == shape)
+                   or Trait.REDUCTION in r.op.traits for r in readers)
+        large = [x for x in dict.fromkeys(node.inputs)
+                 if isinstance(x, Value) and x.type.shape == shape]
+        return fits and len(large) == 1
