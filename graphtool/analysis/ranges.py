@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,7 @@ from graphtool import ops as o
 from graphtool.errors import InputError
 from graphtool.interp import evaluate_op
 from graphtool.ir.facets import Movement, Trait
-from graphtool.ir.graph import Node, Value, is_constant
+from graphtool.ir.graph import Node, Operand, Value, is_constant
 from graphtool.ir.trace import Tracer
 from graphtool.symbolic import product
 
@@ -32,6 +33,11 @@ class Narrow:
 def maker(x: Any) -> Node | None:
     """The node that computes x; None for a graph input or a literal."""
     return x.builder.made.get(x.value) if isinstance(x, Tracer) else None
+
+
+def maker_in(x: Operand, made: Mapping[Value, Node]) -> Node | None:
+    """The node that computes a node's operand, where `made` has the nodes by their values."""
+    return made.get(x) if isinstance(x, Value) else None
 
 
 def narrow(x: Any) -> Narrow | None:

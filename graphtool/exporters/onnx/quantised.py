@@ -8,13 +8,14 @@ op of this exporter; a chain of another form is written op by op.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from graphtool import dtypes
-from graphtool import ops as o
+from graphtool.analysis.quantised import Chain, dequantising, quantising, to_bytes
+from graphtool.analysis.ranges import BYTES, maker_in
 from graphtool.dtypes import DType
 from graphtool.exporters.onnx.registry import Ref, form, takes
 from graphtool.exporters.onnx.writer import Writer
@@ -23,7 +24,6 @@ from graphtool.ir.op import Op
 from graphtool.ir.prune import prune
 
 Array = np.ndarray[Any, Any]
-_BYTES = (dtypes.uint8, dtypes.int8)
 
 
 def _infer(x: TensorType, **_: Any) -> TensorType:
@@ -59,15 +59,6 @@ def linear_nbits(w: Writer, node: Node, x: Ref, packed: Ref, scales: Ref,
 
 # ---- finding the chains ------------------------------------------------------------------------
 
-@dataclass(frozen=True)
-class _Steps:
-    """A scale in float32 and zero point, and the axis along which the scale varies."""
-
-    scale: Array
-    zero: int
-    axis: int
-
-
 def chains(graph: Graph) -> Graph:
     """The graph with one node for each chain that quantises, or the reverse."""
     made = producers(graph)
@@ -77,69 +68,47 @@ def chains(graph: Graph) -> Graph:
     return prune(Graph(graph.inputs, tuple(nodes), graph.outputs))
 
 
-def _node(old: Node, op: Op, x: Operand, steps: _Steps, dtype: DType) -> Node:
-    return replace(old, op=op, inputs=(x,), attrs={
-        "scale": steps.scale, "zero": steps.zero, "axis": steps.axis, "dtype": dtype})
-
-
 def _quantizing(node: Node, made: Mapping[Value, Node]) -> Node | None:
     """cast(clamp(round(x / scale) + zero)) to bytes, with or without the clamp and the zero."""
-    dtype = node.outputs[0].type.dtype if node.outputs else dtypes.float32
-    if node.op is not o.cast or dtype not in _BYTES:
+    found = quantising(node.inputs[0], made) if to_bytes(node) else None
+    if found is None:
         return None
-    v, zero = node.inputs[0], 0
-    inner = _of(v, made)
-    if inner is not None and inner.op is o.clamp:
-        if [_number(b, made) for b in inner.inputs[1:]] != [dtype.low, dtype.high]:
-            return None
-        v = inner.inputs[0]
-        inner = _of(v, made)
-    if inner is not None and inner.op is o.add:
-        term = _number(inner.inputs[1], made)
-        if term is None or term != int(term) or not dtype.low <= term <= dtype.high:
-            return None
-        v, zero = inner.inputs[0], int(term)
-        inner = _of(v, made)
-    divided = _of(inner.inputs[0], made) if inner is not None and inner.op is o.round else None
-    if divided is None or divided.op is not o.div:
+    x, y, bounds = found.x.type, node.outputs[0].type, [_number(b, made) for b in found.bounds]
+    zero, scale = _zero(found, y.dtype, made), _number(found.scale, made)
+    if bounds not in ([], [y.dtype.low, y.dtype.high]) or zero is None or scale is None or (
+            x.dtype is not dtypes.float32 or x.shape != y.shape):
         return None
-    x, by = divided.inputs
-    scale = _number(by, made)
-    if scale is None or not isinstance(x, Value) or x.type.dtype is not dtypes.float32 or (
-            x.type.shape != node.outputs[0].type.shape):
-        return None
-    return _node(node, QUANTIZE, x, _Steps(np.asarray(scale, np.float32), zero, 0), dtype)
+    return replace(node, op=QUANTIZE, inputs=(found.x,), attrs={
+        "scale": np.asarray(scale, np.float32), "zero": zero, "axis": 0, "dtype": y.dtype})
 
 
 def _dequantizing(node: Node, made: Mapping[Value, Node]) -> Node | None:
     """(cast(q) − zero)·scale of bytes, or of a constant of int32 without a zero."""
-    if node.op is not o.mul or node.outputs[0].type.dtype is not dtypes.float32:
-        return None
-    for v, by in (node.inputs, node.inputs[::-1]):
-        inner, zero = _of(v, made), 0
-        if inner is not None and inner.op is o.sub:
-            term = _number(inner.inputs[1], made)
-            if term is None or term != int(term):
-                continue
-            zero = int(term)
-            inner = _of(inner.inputs[0], made)
-        q = inner.inputs[0] if inner is not None and inner.op is o.cast else None
-        if not isinstance(q, Value) or q.type.shape != node.outputs[0].type.shape:
-            continue
-        kind = q.type.dtype
-        whole = kind is dtypes.int32 and zero == 0 and is_constant(made.get(q))
-        steps = _scale(by, q.type, made, zero)
-        if steps is not None and (whole or kind in _BYTES) and kind.low <= zero <= kind.high:
-            return _node(node, DEQUANTIZE, q, steps, kind)
+    for found in dequantising(node, made):
+        q, y = found.x.type, node.outputs[0].type
+        zero, scale = _zero(found, q.dtype, made), _scale(found.scale, q, made)
+        whole = q.dtype is dtypes.int32 and zero == 0 and is_constant(made.get(found.x))
+        if zero is not None and scale is not None and (whole or q.dtype in BYTES) and (
+                y.dtype is dtypes.float32 and q.shape == y.shape):
+            return replace(node, op=DEQUANTIZE, inputs=(found.x,), attrs={
+                "scale": scale[0], "zero": zero, "axis": scale[1], "dtype": q.dtype})
     return None
 
 
-def _scale(x: Operand, q: TensorType, made: Mapping[Value, Node], zero: int) -> _Steps | None:
-    """The scale of integers of type q: one number, or one for each index of an axis."""
+def _zero(found: Chain, kind: DType, made: Mapping[Value, Node]) -> int | None:
+    """The zero point as an integer of this type, 0 if it is left out; None if it is not one."""
+    term = 0.0 if found.zero is None else _number(found.zero, made)
+    fits = term is not None and kind.low <= term <= kind.high and term == int(term)
+    return int(term) if term is not None and fits else None
+
+
+def _scale(x: Operand, q: TensorType, made: Mapping[Value, Node]) -> tuple[Array, int] | None:
+    """The scale of integers of type q in float32, and the axis along which it varies: one number,
+    or one for each index of the axis."""
     single = _number(x, made)
     if single is not None:
-        return _Steps(np.asarray(single, np.float32), zero, 0)
-    node = _of(x, made)
+        return np.asarray(single, np.float32), 0
+    node = maker_in(x, made)
     if not is_constant(node):
         return None
     scale = np.asarray(node.attrs["data"].source)
@@ -148,18 +117,14 @@ def _scale(x: Operand, q: TensorType, made: Mapping[Value, Node], zero: int) -> 
     if len(axes) > 1 or len(shape) != q.rank or scale.dtype != np.float32:
         return None
     axis = axes[0] if axes else 0
-    return _Steps(scale.reshape(-1), zero, axis) if shape[axis] == q.shape[axis] else None
-
-
-def _of(x: Operand, made: Mapping[Value, Node]) -> Node | None:
-    return made.get(x) if isinstance(x, Value) else None
+    return (scale.reshape(-1), axis) if shape[axis] == q.shape[axis] else None
 
 
 def _number(x: Operand, made: Mapping[Value, Node]) -> float | None:
     """The number of a literal, or of a constant of rank 0."""
     if isinstance(x, (int, float)):
         return float(x)
-    node = _of(x, made)
+    node = maker_in(x, made)
     if is_constant(node) and node.outputs[0].type.rank == 0 and (
             node.outputs[0].type.dtype.kind != "string"):
         return float(np.asarray(node.attrs["data"].source))

@@ -15,6 +15,7 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool import ops as o
+from graphtool.analysis.quantised import dequantising
 from graphtool.analysis.ranges import is_single, maker, wrapped
 from graphtool.ir.graph import Graph, TensorType
 from graphtool.ir.op import Op
@@ -125,15 +126,13 @@ def integer_conv(op: Op, xs: tuple[Any, ...], attrs: Any, type: TensorType) -> A
 def _product_of(x: Any) -> tuple[Any, Any] | None:
     """x = cast(v)·a where v is int32: v and the values of a."""
     node = maker(x)
-    if node is None or node.op is not o.mul or x.dtype is not dtypes.float32:
+    if node is None or x.dtype is not dtypes.float32:
         return None
-    for value, scale in (node.inputs, node.inputs[::-1]):
-        wide = maker(wrapped(x, value))
-        known = values(wrapped(x, scale))
-        if wide is not None and wide.op is o.cast and known is not None and (
-                source := wrapped(x, wide.inputs[0])).dtype is dtypes.int32 and (
-                source.shape == x.shape):
-            return source, known.astype(np.float32)
+    for found in dequantising(node, x.builder.made):
+        known, total = values(wrapped(x, found.scale)), wrapped(x, found.x)
+        if found.zero is None and known is not None and total.dtype is dtypes.int32 and (
+                total.shape == x.shape):
+            return total, known.astype(np.float32)
     return None
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool import ops as o
+from graphtool.analysis.quantised import Chain, dequantising
 from graphtool.analysis.ranges import BYTES, Narrow, is_single, known_array, maker, narrow, wrapped
 from graphtool.ir.facets import Movement, Trait
 from graphtool.ir.graph import Node, is_constant
@@ -37,12 +38,9 @@ def dequantised(x: Any) -> Real | None:
     node = maker(x)
     if node is None or x.dtype is not dtypes.float32:
         return None
-    if node.op is o.mul:
-        for value, scale in (node.inputs, node.inputs[::-1]):
-            found = _steps(wrapped(x, value))
-            if found is not None and wrapped(x, value).shape == x.shape:
-                return Real(found, wrapped(x, scale))
-        return None
+    for found in dequantising(node, x.builder.made):
+        if (steps := _steps(x, found)) is not None:
+            return Real(steps, wrapped(x, found.scale))
     if node.op is o.concat:
         return _joined(x, [wrapped(x, v) for v in node.inputs], node.attrs["axis"])
     largest = bool(node.op.traits & Trait.LARGEST)
@@ -84,21 +82,16 @@ def _joined(x: Any, parts: list[Any], axis: int) -> Real | None:
     return Real(Narrow(joined, first.narrow.zero), first.scale)
 
 
-def _steps(x: Any) -> Narrow | None:
-    """q - zero, if it was computed in float32."""
-    node = maker(x)
-    if node is None or x.dtype is not dtypes.float32:
+def _steps(x: Any, found: Chain) -> Narrow | None:
+    """q - zero, which has the shape of x; the zero was subtracted from integers or from floats."""
+    q = wrapped(x, found.x)
+    if q.shape != x.shape:
         return None
-    if node.op is o.cast:
-        source = wrapped(x, node.inputs[0])
-        return Narrow(source) if source.dtype in BYTES else narrow(source)
-    if node.op is o.sub:
-        left, zero = (wrapped(x, v) for v in node.inputs)
-        found = _steps(left)
-        whole = _whole(zero)
-        if found is not None and found.zero is None and whole is not None and left.shape == x.shape:
-            return Narrow(found.q, whole)
-    return None
+    steps = Narrow(q) if q.dtype in BYTES else narrow(q)
+    if steps is None or found.zero is None:
+        return steps
+    whole = _whole(wrapped(x, found.zero))
+    return Narrow(steps.q, whole) if steps.zero is None and whole is not None else None
 
 
 def _whole(zero: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from graphtool import ops as o
+from graphtool.analysis.quantised import quantising
 from graphtool.analysis.ranges import BYTES, maker, wrapped
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import Op
@@ -21,16 +22,9 @@ from graphtool.rewrite.engine import readers as read_times
 def quantised_again(_: Op, xs: tuple[Any, ...], attrs: Any, type: TensorType) -> Any:
     """Quantising a dequantised number in the same way gives the same integer: (q - z)·s / s + z
     = q"""
-    if type.dtype not in BYTES or not isinstance(xs[0], Tracer):
+    if type.dtype not in BYTES:
         return None
-    rounded, zero = _without_zero(xs[0])
-    divided = maker(rounded)
-    if divided is None or divided.op is not o.round:
-        return None
-    quotient = maker(wrapped(rounded, divided.inputs[0]))
-    if quotient is None or quotient.op is not o.div:
-        return None
-    x, scale = (wrapped(rounded, v) for v in quotient.inputs)
+    x, scale, zero = _quantised(xs[0])
     real = dequantised(x)
     if real is None or real.narrow.q.dtype is not type.dtype or only(scale) is None or (
             only(real.scale) != only(scale) or only(real.narrow.zero) != zero):
@@ -38,31 +32,24 @@ def quantised_again(_: Op, xs: tuple[Any, ...], attrs: Any, type: TensorType) ->
     return real.narrow.q
 
 
-def _without_zero(x: Any) -> tuple[Any, float | None]:
-    """The rounded number and the zero point that was added to it."""
-    node = maker(x)
-    if node is None or node.op is not o.add:
-        return x, 0.0
-    value, zero = (wrapped(x, v) for v in node.inputs)
-    return value, only(zero)
+def _quantised(x: Any) -> tuple[Any, Any, float | None]:
+    """y, s and z of x = round(y / s) + z; all are None if x is of another form."""
+    found = quantising(x.value, x.builder.made) if isinstance(x, Tracer) else None
+    if found is None or found.bounds:
+        return None, None, None
+    return wrapped(x, found.x), wrapped(x, found.scale), only(wrapped(x, found.zero))
 
 
 @family_rule(o.cast)
 def limits_of_bytes(op: Op, xs: tuple[Any, ...], attrs: Any, type: TensorType) -> Any:
     """cast(round(relu(x) / s) + z) = cast(round(x / s) + z), if z is the least byte; and the same
     for a clamp: the cast cuts off what lies beyond"""
-    if type.dtype not in BYTES or not isinstance(xs[0], Tracer) or not attrs["saturate"]:
+    if type.dtype not in BYTES or not attrs["saturate"]:
         return None
-    rounded, zero = _without_zero(xs[0])
-    divided = maker(rounded)
-    quotient = maker(wrapped(rounded, divided.inputs[0])) if divided is not None and (
-        divided.op is o.round) else None
-    if quotient is None or quotient.op is not o.div or zero is None:
-        return None
-    y, by = (wrapped(rounded, v) for v in quotient.inputs)
+    y, by, zero = _quantised(xs[0])
     cut, scale = maker(y), only(by)
-    if cut is None or cut.op not in (o.relu, o.clamp) or scale is None or not scale > 0 or (
-            read_times(y) != 1):
+    if cut is None or cut.op not in (o.relu, o.clamp) or zero is None or scale is None or (
+            not scale > 0 or read_times(y) != 1):
         return None
     x, bounds = _cut(wrapped(y, cut.inputs[0]), cut.op, [wrapped(y, v) for v in cut.inputs[1:]])
     if x is None:

@@ -12,6 +12,8 @@ from typing import Any
 
 from graphtool import dtypes
 from graphtool import ops as o
+from graphtool.analysis.quantised import dequantising
+from graphtool.analysis.ranges import wrapped
 from graphtool.ir.graph import Node, Value
 from graphtool.ir.trace import Tracer
 
@@ -35,22 +37,15 @@ def narrow_rows(x: Any) -> Narrow | None:
     operands = [Tracer(v, x.builder) for v in node.inputs if isinstance(v, Value)]
     if node.op is o.cast:
         return Narrow(operands[0]) if operands[0].dtype in dtypes.HALVES else None
-    if node.op is o.mul:
-        return _scaled(*operands) or _scaled(*operands[::-1]) if len(operands) == 2 else None
+    for found in dequantising(node, x.builder.made):
+        stored, factors = Tracer(found.x, x.builder), wrapped(x, found.scale)
+        if found.zero is None and stored.dtype is dtypes.int8 and (
+                isinstance(factors, Tracer) and factors.shape == (*stored.shape[:-1], 1)):
+            return Narrow(stored, factors)  # a factor for each row
     if node.op not in (o.reshape, o.transpose, o.broadcast, o.slice, o.assume):
         return None
     inner = narrow_rows(operands[0])
     return None if inner is None else _moved(inner, node)
-
-
-def _scaled(x: Tracer, factors: Tracer) -> Narrow | None:
-    """int8 rows times a factor for each."""
-    node = x.builder.made.get(x.value)
-    if node is None or node.op is not o.cast or factors.shape != (*x.shape[:-1], 1):
-        return None
-    stored = node.inputs[0]
-    fits = isinstance(stored, Value) and stored.type.dtype is dtypes.int8
-    return Narrow(Tracer(stored, x.builder), factors) if fits else None  # type: ignore[arg-type]
 
 
 def _moved(rows: Narrow, node: Node) -> Narrow | None:

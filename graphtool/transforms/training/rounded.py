@@ -15,12 +15,13 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool import ops as o
+from graphtool.analysis.quantised import rounding, to_bytes
+from graphtool.analysis.ranges import BYTES, maker_in
 from graphtool.ir.graph import Graph, Node, Operand, Value, is_constant, is_parameter, producers
 from graphtool.ir.prune import prune
 from graphtool.ir.trace import Builder, Tracer, rebuild
 
 Array = np.ndarray[Any, Any]
-_BYTES = (dtypes.uint8, dtypes.int8)
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ def held(graph: Graph) -> dict[Node, Held]:
 
 def _parameter(x: Operand, made: Mapping[Value, Node]) -> Node | None:
     """The parameter of which x has the integers, as floats; its zero point must be 0."""
-    node = made.get(x) if isinstance(x, Value) else None
+    node = maker_in(x, made)
     while node is not None and not is_constant(node):
         if node.op is o.sub:
             zero = _array(node.inputs[1], made)
@@ -63,9 +64,8 @@ def _parameter(x: Operand, made: Mapping[Value, Node]) -> Node | None:
                 return None
         elif node.op is not o.cast:
             return None
-        v = node.inputs[0]
-        node = made.get(v) if isinstance(v, Value) else None
-    if not is_parameter(node) or node.outputs[0].type.dtype not in (*_BYTES, dtypes.int32):
+        node = maker_in(node.inputs[0], made)
+    if not is_parameter(node) or node.outputs[0].type.dtype not in (*BYTES, dtypes.int32):
         return None
     return node
 
@@ -97,24 +97,12 @@ def as_reals(graph: Graph) -> Graph:
     """The graph in which quantisation has gradients; the same object if nothing is quantised."""
     weights = held(graph)
     made = producers(graph)
-    casts = {n: rounding for n in graph.nodes if (rounding := _rounding(n, made)) is not None}
+    casts = {n: rounded for n in graph.nodes if to_bytes(n)
+             and (rounded := rounding(n.inputs[0], made)[0]) is not None
+             and rounded.outputs[0].type.dtype is dtypes.float32}
     if not weights and not casts:
         return graph
     return prune(rebuild(graph, _Reals(weights, casts).node))
-
-
-def _rounding(node: Node, made: Mapping[Value, Node]) -> Node | None:
-    """The `round` of a cast to bytes, if what follows it is a sum with a zero point and a clamp."""
-    if node.op is not o.cast or node.outputs[0].type.dtype not in _BYTES:
-        return None
-    v = node.inputs[0]
-    while isinstance(v, Value) and (before := made.get(v)) is not None:
-        if before.op is o.round:
-            return before if v.type.dtype is dtypes.float32 else None
-        if before.op not in (o.add, o.clamp):
-            return None
-        v = before.inputs[0]
-    return None
 
 
 class _Reals:
