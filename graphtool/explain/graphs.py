@@ -128,8 +128,8 @@ TABLE: dict[str, tuple[str, str]] = {
                "default: Winograd up to F(4,3); fast: bfloat16 products where the CPU has them."),
     "GT0635": ("unknown assumption of a build",
                "finite: kernels may be chosen that spread or move a NaN or an infinity, as "
-               "Winograd's do; normal: that too, and subnormal numbers count as 0; nothing: NaN and "
-               "infinity stay where the model makes them."),
+               "Winograd's do; normal: that too, and subnormal numbers count as 0; nothing: NaN "
+               "and infinity stay where the model makes them."),
     "GT0634": ("unknown kind of kernels",
                "generated: the compiler's own; blas: a CBLAS library for large products; auto: "
                "whichever the tuning file says is faster."),

@@ -103,3 +103,16 @@ def test_quantised_constants_are_no_cut() -> None:
     feed = {"x0": np.zeros((4, 6), np.float32)}
     got = interp.run(passes.run(module, "integer"), feed)["q"]
     np.testing.assert_array_equal(got, interp.run(module, feed)["q"])
+
+
+def test_other_zero_points_of_channels_are_other_integers() -> None:
+    """What was quantised with a zero point for each channel is quantised with others."""
+    def fn(q: Any) -> Any:
+        zero, other = (q.builder.constant(np.float32(z)) for z in ([1, 2, 3], [7, 8, 9]))
+        y = (o.cast(q, dtype=dtypes.float32) - zero) * 0.5
+        return o.cast(o.round(y / 0.5) + other, dtype=dtypes.uint8, saturate=True)
+    module = Module(trace(fn, [TensorType(dtypes.uint8, (2, 3))], ["q"]), ("y",))
+    feed = {"q": np.full((2, 3), 50, np.uint8)}
+    want = interp.run(module, feed)["y"]
+    np.testing.assert_array_equal(want, np.full((2, 3), 56))
+    np.testing.assert_array_equal(interp.run(passes.run(module, "integer"), feed)["y"], want)

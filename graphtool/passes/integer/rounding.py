@@ -27,7 +27,7 @@ def quantised_again(_: Op, xs: tuple[Any, ...], attrs: Any, type: TensorType) ->
     x, scale, zero = _quantised(xs[0])
     real = dequantised(x)
     if real is None or real.narrow.q.dtype is not type.dtype or only(scale) is None or (
-            only(real.scale) != only(scale) or only(real.narrow.zero) != zero):
+            zero is None or only(real.scale) != only(scale) or only(real.narrow.zero) != zero):
         return None
     return real.narrow.q
 
