@@ -14,6 +14,7 @@ from graphtool.target import Target
 SEGMENT = 16  # rows of a tile
 STEP = 64  # bytes along the depth of a tile
 FEWEST = 9  # cycles of a product of two tiles, however few rows they have
+BEGIN = 0.4  # microseconds to set up the unit for a kernel, measured on a Xeon
 FINISH = 128  # cycles to store the sums of a block of two segments, and to hand them out
 COPIED = 3  # cycles to copy a row of the last step, where that is not full
 GATHERED = 1024  # the most bytes that are copied together for an output
@@ -54,7 +55,7 @@ def product_cost(s: Product, _: Plan, t: Target) -> float:
     cycles = block_cycles(ceil(s.m, segments), 1, s.k * width) * segments / 2 / blocks
     traffic = product_traffic(s, t, panels, b, mine, width, RESIDENT)
     before = moving(s, t) if s.integer else rounding(s, t, s.batch * s.m * s.k)
-    return overlapped(t, units * mine * cycles, traffic) + before
+    return BEGIN + overlapped(t, units * mine * cycles, traffic) + before
 
 
 def gathered(s: Conv) -> bool:
@@ -108,4 +109,4 @@ def conv_cost(s: Conv, p: Plan, t: Target) -> float:
     chunks = max(1.0, image * mine / RESIDENT)
     traffic = streamed(t, weights, chunks * mine) + fetched(
         t, panels * image * mine, min(image, RESIDENT))
-    return overlapped(t, work, traffic) + rounding(s, t, image // width)
+    return BEGIN + overlapped(t, work, traffic) + rounding(s, t, image // width)

@@ -16,8 +16,10 @@ from graphtool.ir.trace import Builder, Tracer, rebuild
 from graphtool.kernels.choice.operands import narrowed
 from graphtool.passes.select.goal import Goal
 from graphtool.passes.select.shared_roundings import rounds
+from graphtool.symbolic import known
 
 Readers = Mapping[Operand, Sequence[Node]]
+WIDE = 16  # channels, fewer of which cost more to convert than they save in bytes
 
 
 def rounded_windows(goal: Goal, graph: Graph) -> Graph:
@@ -43,7 +45,8 @@ def rounded_windows(goal: Goal, graph: Graph) -> Graph:
 
 def _of_extremes(node: Node) -> bool:
     return ("window" in node.attrs and node.attrs.get("kind") in ("max", "min")
-            and node.outputs[0].type.dtype is dtypes.float32)
+            and node.outputs[0].type.dtype is dtypes.float32
+            and known(WIDE, "<=", node.outputs[0].type.shape[-1]) is True)
 
 
 def _rounded(graph: Graph, readers: Readers, made: Mapping[Value, Node], node: Node) -> bool:

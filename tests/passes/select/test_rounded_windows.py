@@ -20,14 +20,15 @@ WINDOWS = {"kind": "max", "window": (1, 3, 3, 1), "strides": (1, 2, 2, 1)}
 AROUND = ((0, 0), (1, 1), (1, 1), (0, 0))
 
 
-def network(kind: str = "max", padding: Any = AROUND, also: str = "") -> Module:
-    """A convolution, a pool and a convolution; `also` is what else reads a value between them."""
+def network(kind: str = "max", padding: Any = AROUND, also: str = "", c: int = 32) -> Module:
+    """A convolution to c channels, a pool and a convolution; `also` is what else reads a value
+    between them."""
     def fn(x: Any) -> Any:
-        y = o.relu(o.conv(x, values(x, 32, 32, 1, 1), channels_last=True))
+        y = o.relu(o.conv(x, values(x, c, 32, 1, 1), channels_last=True))
         z = o.reduce_window(y, **{**WINDOWS, "kind": kind}, padding=padding)
-        last = o.conv(z, values(x, 8, 32, 1, 1), channels_last=True)
+        last = o.conv(z, values(x, 64, c, 1, 1), channels_last=True)
         return {"": last, "image": (last, o.reduce_sum(y, axes=(1, 2))), "result": (last, z + 1.0),
-                "branch": (last, o.conv(y, values(x, 8, 32, 3, 3), channels_last=True))}[also]
+                "branch": (last, o.conv(y, values(x, 8, c, 3, 3), channels_last=True))}[also]
     return module(fn, "f32[1,30,30,32]")
 
 
@@ -55,6 +56,10 @@ def test_extremes_of_rounded_numbers(kind: str, padding: Any, also: str) -> None
     ("max", "", "default")])
 def test_what_is_read_in_full_stays_so(kind: str, also: str, precision: str) -> None:
     assert pooled(network(kind, also=also), precision)[1] == [dtypes.float32]
+
+
+def test_few_channels_stay_as_they_are() -> None:
+    assert pooled(network(c=12))[1] == [dtypes.float32]
 
 
 def test_the_result_is_that_of_rounding_afterwards() -> None:
