@@ -26,7 +26,7 @@ INLINE = 40  # the greatest number of nodes in a nest: above it the C grows, but
 
 
 def fuse(graph: Graph) -> Graph:
-    """The graph with its table of groups."""
+    """The graph with its table of groups, and copies of light nodes beside their readers."""
     fused = Fuser(graph).run()
     lighter, copies = computed_again(fused)
     return Fuser(lighter, copies).run() if copies else fused

@@ -77,7 +77,7 @@ class _Light:
         return out
 
     def is_light(self, node: Node) -> bool:
-        """Whether it is stored, takes one instruction, and reads no more bytes, stored too."""
+        """Whether it is one instruction and stored, as is what it reads, in no more bytes."""
         if Trait.LIGHT not in node.op.traits or Trait.ELEMENTWISE not in node.op.traits:
             return False
         v = node.outputs[0]
