@@ -132,6 +132,16 @@ def producers(graph: Graph) -> dict[Value, Node]:
     return {v: node for node in graph.nodes for v in node.outputs}
 
 
+def readers_of(graph: Graph) -> dict[Value, list[Node]]:
+    """The nodes that read each value, in order; a value that no node reads is absent."""
+    found: dict[Value, list[Node]] = {}
+    for node in graph.nodes:
+        for x in node.inputs:
+            if isinstance(x, Value):
+                found.setdefault(x, []).append(node)
+    return found
+
+
 def is_constant(node: Node | None) -> TypeGuard[Node]:
     """Whether the node is a constant array of the model. False for None, a graph input."""
     return node is not None and node.op.lowering is Lowering.DATA

@@ -11,7 +11,7 @@ from collections.abc import Container, Mapping
 from graphtool import ops as o
 from graphtool.dtypes import DType
 from graphtool.ir.facets import Lowering, Trait
-from graphtool.ir.graph import Graph, Node, Value, is_constant, joined_names
+from graphtool.ir.graph import Graph, Node, Value, is_constant, joined_names, readers_of
 from graphtool.kernels.record import serving
 from graphtool.loops.view import View, dense
 from graphtool.lower.storage import Assignment, Copy, Edge, Storage
@@ -38,11 +38,7 @@ class Assigner:
         self.reduced: set[str] = set()  # buffers that an exchange between processes overwrites
         self.edge = edge
         self.out = Assignment() if edge is None else Assignment(buffers=edge.buffers)
-        self.readers: dict[Value, list[Node]] = {}
-        for node in graph.nodes:
-            for x in node.inputs:
-                if isinstance(x, Value):
-                    self.readers.setdefault(x, []).append(node)
+        self.readers = readers_of(graph)
 
     def run(self) -> Assignment:
         """The buffer assignment of all values of the graph."""

@@ -13,7 +13,7 @@ from collections.abc import Collection
 from graphtool import ops as o
 from graphtool.analysis.evaluations import too_often
 from graphtool.ir.facets import Lowering, Movement, Trait
-from graphtool.ir.graph import Graph, Group, Node, Value, producers
+from graphtool.ir.graph import Graph, Group, Node, Value, producers, readers_of
 from graphtool.kernels.record import sums_rows
 from graphtool.ops.indexing import reshape_blocks
 from graphtool.passes.cse import widens
@@ -41,11 +41,7 @@ class Fuser:
         self.copies = copies
         self.made = producers(graph)
         self.position = {n: i for i, n in enumerate(graph.nodes)}
-        self.readers: dict[Value, list[Node]] = {}
-        for node in graph.nodes:
-            for x in node.inputs:
-                if isinstance(x, Value):
-                    self.readers.setdefault(x, []).append(node)
+        self.readers = readers_of(graph)
         self.results = set(graph.outputs)
         self.taken: set[Node] = set()
         self.kernel: dict[Node, tuple[Node, ...]] = {}  # a template's node → the nodes of its group

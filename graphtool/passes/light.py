@@ -11,7 +11,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from graphtool.ir.facets import Trait
-from graphtool.ir.graph import Graph, Node, Value, is_constant, producers
+from graphtool.ir.graph import Graph, Node, Value, is_constant, producers, readers_of
+from graphtool.ir.prune import prune
 from graphtool.symbolic import known, product
 
 LEAST = 4096  # elements; fewer are in a near cache
@@ -35,10 +36,7 @@ def computed_again(graph: Graph) -> tuple[Graph, set[Node]]:
             for r in readers:
                 renamed.setdefault(r, {})[v] = own
         nodes.append(_reading(node, renamed.get(node, {})))
-    read = {x for n in nodes for x in n.inputs if isinstance(x, Value)} | set(graph.outputs)
-    gone = {light for found in copies.values() for light, _ in found}
-    return Graph(graph.inputs, tuple(n for n in nodes if n not in gone or n.outputs[0] in read),
-                 graph.outputs), made
+    return prune(Graph(graph.inputs, tuple(nodes), graph.outputs)), made
 
 
 def _reading(node: Node, renamed: dict[Value, Value]) -> Node:
@@ -56,11 +54,7 @@ class _Light:
         self.made = producers(graph)
         self.unit = {n: i for i, g in enumerate(graph.groups) for n in g.members}
         self.results = set(graph.outputs)
-        self.readers: dict[Value, list[Node]] = {}
-        for node in graph.nodes:
-            for x in node.inputs:
-                if isinstance(x, Value):
-                    self.readers.setdefault(x, []).append(node)
+        self.readers = readers_of(graph)
 
     def copies(self) -> dict[Node, list[tuple[Node, list[Node]]]]:
         """By the node before which they come: light nodes, and the readers of each copy."""

@@ -13,7 +13,7 @@ from graphtool.analysis.composites import relus
 from graphtool.analysis.costs import decomposed, signature
 from graphtool.errors import GraphtoolError
 from graphtool.ir.facets import Trait
-from graphtool.ir.graph import Graph, Node, Value, is_constant, producers, use_counts
+from graphtool.ir.graph import Graph, Node, Value, is_constant, producers, readers_of, use_counts
 from graphtool.ir.op import Op
 
 _ANCHORS = Trait.CONTRACTION | Trait.REDUCTION | Trait.WINDOWED
@@ -94,11 +94,7 @@ def chains(graph: Graph) -> list[tuple[Node, ...]]:
 
     Each node is the only reader of the one before, and has its shape.
     """
-    readers: dict[Value, list[Node]] = {}
-    for node in graph.nodes:
-        for x in node.inputs:
-            if isinstance(x, Value):
-                readers.setdefault(x, []).append(node)
+    readers = readers_of(graph)
     uses = use_counts(graph)
     out = []
     for node in graph.nodes:

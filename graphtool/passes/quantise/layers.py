@@ -19,7 +19,7 @@ from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.errors import InputError, near
 from graphtool.ir.facets import Movement, Trait, Weighing
-from graphtool.ir.graph import Graph, Node, Value, is_constant, producers, use_counts
+from graphtool.ir.graph import Graph, Node, Value, is_constant, producers, readers_of, use_counts
 from graphtool.passes.recognise import recognise
 from graphtool.symbolic import bounds, product
 
@@ -98,11 +98,7 @@ def layers(graph: Graph) -> list[Layer]:
     """The layers with a weight, in order. A weight that two layers read gives the second a name
     with #2."""
     made, uses = producers(graph), use_counts(graph)
-    readers: dict[Value, list[Node]] = {}
-    for node in graph.nodes:
-        for x in node.inputs:
-            if isinstance(x, Value):
-                readers.setdefault(x, []).append(node)
+    readers = readers_of(graph)
     out: list[Layer] = []
     taken: dict[str, int] = {}
     for node in graph.nodes:

@@ -17,7 +17,16 @@ from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.analysis.quantised import rounding, to_bytes
 from graphtool.analysis.ranges import BYTES, maker_in
-from graphtool.ir.graph import Graph, Node, Operand, Value, is_constant, is_parameter, producers
+from graphtool.ir.graph import (
+    Graph,
+    Node,
+    Operand,
+    Value,
+    is_constant,
+    is_parameter,
+    producers,
+    readers_of,
+)
 from graphtool.ir.prune import prune
 from graphtool.ir.trace import Builder, Tracer, rebuild
 
@@ -38,11 +47,7 @@ class Held:
 def held(graph: Graph) -> dict[Node, Held]:
     """The parameters of integers by their nodes; one that is used otherwise too is left out."""
     made = producers(graph)
-    readers: dict[Value, list[Node]] = {}
-    for node in graph.nodes:
-        for x in node.inputs:
-            if isinstance(x, Value):
-                readers.setdefault(x, []).append(node)
+    readers = readers_of(graph)
     found: dict[Node, list[Held]] = {}
     for node in graph.nodes:
         if node.op is o.mul and node.outputs[0].type.dtype is dtypes.float32:

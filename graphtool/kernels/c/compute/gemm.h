@@ -17,8 +17,9 @@
    GT_LAID       the vectors of a panel of B, a divisor of NV, where the tile takes several side by
                  side; panels are [ceil(N/(LAID·GT_LANES))][K][LAID·GT_LANES]. Needs MR <= 4 and
                  floats, and no LDK (default NV)
-   GT_RESIDENT   bytes of rows of A that go through all panels together; left out: 640 KB, or, where
-                 rows move more than B, one block of rows after the other, through 640 KB of panels
+   GT_RESIDENT   bytes of rows of A that go through all panels together. Left out: 640 KB; but where
+                 rows of A and C are more than B, one block of rows at a time, and it goes through
+                 as many panels as 640 KB hold
    GT_BY_ROWS    whether threads take rows each (1) or cut the whole sequence evenly (0); left out:
                  rows where all of B costs less than rows of A and C that move from core to core
    GT_PIECES     pieces of a thread's share (default 1); t and threads count pieces

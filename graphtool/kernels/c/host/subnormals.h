@@ -1,6 +1,6 @@
 /* Subnormal numbers as 0, while a run computes: where they occur, CPUs take up to a hundred times
-   as long for them. The modes of the caller's thread are set back behind the run. CPUs of other
-   kinds than these go on as they are. */
+   as long for them. The modes of the caller's thread are restored after the run. On other CPUs
+   than these nothing changes. */
 #ifndef GT_SUBNORMALS_H
 #define GT_SUBNORMALS_H
 
