@@ -51,7 +51,7 @@ class Target:
     what Python calls it and whose `needs` the CPU has all. Any of the CPU features `bf16_by` and
     `dot8_by` says that it has dot products of bfloat16, and of four u8 by four s8: `bf16`, `dot8`.
     The former do `dots` times as many products as float32. `amx`: it has a matrix unit for both,
-    whose tiles have `lanes` columns.
+    whose tiles have `lanes` columns, and with `amx_fp16` for float16 too.
     A row of a family `levels` is its `level`-th, from 1 on; each takes what the one below takes.
     """
 
@@ -86,6 +86,7 @@ class Target:
     dots: float = 1.8
     dot8: bool = False
     amx: bool = False
+    amx_fp16: bool = False
 
     @property
     def nr(self) -> int:
@@ -130,8 +131,8 @@ _V4 = _V3 | {"avx512f", "avx512bw", "avx512vl", "avx512dq"}
 
 
 def _x86(level: int, name: str, title: str, lanes: int, mr: int, **facts: Any) -> Target:
-    """A row of the x86 family; facts that all its members share are here."""
-    return Target(name, title, lanes, mr, 2, levels=X86_64, level=level,
+    """A row of x86-64; facts that all share are here. Level 0 is none of the family."""
+    return Target(name, title, lanes, mr, 2, levels=X86_64 if level else None, level=level,
                   machines=("x86_64", "amd64"),
                   cross="python -m ziglang cc -target x86_64-linux-musl",
                   **{"pair": (2, 2), "flags": spelled(name)} | facts)
@@ -144,13 +145,19 @@ _V4_FACTS: dict[str, Any] = {
 
 # The third cache of server processors is slow: a plain read gets 30 GB/s (measured 2026-11-24 on a
 # Xeon that a virtual machine shows as family 6, model 167), kernels that prefetch about twice that.
-_AMX_FACTS = {"l2": 2 << 20, "bandwidth": (506.0, 249.0, 60.0, 40.0), "dots": 0.48}
+_AMX_FACTS: dict[str, Any] = {
+    "l2": 2 << 20, "bandwidth": (506.0, 249.0, 60.0, 40.0), "dots": 0.48, "bf16": True,
+    "dot8": True, "amx": True}
+_AMX = _V4 | {"amx_tile", "amx_int8", "amx_bf16", "avx512_bf16", "avx512_vnni", "avx512_fp16"}
 
 for _row in (
-    _x86(5, "sapphirerapids", "x86-64 with AVX-512 and AMX", 16, 14, aliases=("amx",), bf16=True,
-         dot8=True, amx=True, **_V4_FACTS | _AMX_FACTS,
-         needs=_V4 | {"amx_tile", "amx_int8", "amx_bf16", "avx512_bf16", "avx512_vnni",
-                      "avx512_fp16"}),
+    # compilers before gcc 13 and clang 16 do not know it, and nothing that they emit differs
+    _x86(0, "graniterapids", "x86-64 with AVX-512 and AMX, of float16 too", 16, 14,
+         amx_fp16=True, needs=_AMX | {"amx_fp16"}, **_V4_FACTS | _AMX_FACTS | {
+             "flags": (*spelled("graniterapids"), *spelled("sapphirerapids")),
+             "more": (*_V4_FACTS["more"], "-DGT_AMX_FP16")}),
+    _x86(5, "sapphirerapids", "x86-64 with AVX-512 and AMX", 16, 14, aliases=("amx",), needs=_AMX,
+         **_V4_FACTS | _AMX_FACTS),
     _x86(4, "x86-64-v4", "x86-64 with AVX-512", 16, 14, l2=1 << 20, aliases=("v4",), needs=_V4,
          **_V4_FACTS),
     _x86(3, "x86-64-v3", "x86-64 with AVX2", 8, 6, pair=(2, 1), aliases=("v3",), needs=_V3,

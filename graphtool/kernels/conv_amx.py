@@ -1,4 +1,4 @@
-"""conv_amx.h: direct convolution by a matrix unit, channels last, of bytes or bfloat16."""
+"""conv_amx.h: direct convolution by a matrix unit, channels last, of bytes or 16-bit floats."""
 
 from __future__ import annotations
 
@@ -40,19 +40,20 @@ from graphtool.kernels.packing.blocks import (
 from graphtool.kernels.packing.integers import wrapped
 from graphtool.kernels.record import Record, register, target_op
 from graphtool.kernels.site import Lowered, Site
-from graphtool.loops.contract import Contract, flags, mark, sizes
+from graphtool.kernels.tiles import HALVES, half_macros
+from graphtool.loops.contract import Contract, mark, sizes, word
 from graphtool.loops.instance import Array, Instance
 from graphtool.loops.ir import MacroValue
 from graphtool.loops.reach import Area, Numbers, Rows, Sizes
-from graphtool.loops.view import View
 from graphtool.ops.common import need
 from graphtool.ops.costs import elements
 from graphtool.symbolic import Dim, ceildiv, product
 from graphtool.target import Target
 
-BF16 = flags(BF16="bfloat16 and sums in float; else u8 by s8 and sums in int32")
+HALF = word("HALF", "the type of 16-bit operands, whose sums are float; without it they are u8 by "
+                    "s8, and sums int32", HALVES, default=None)
 MACROS = (
-    *BF16, *OUTPUT, *STRIDES,
+    HALF, *OUTPUT, *STRIDES,
     *sizes(O="output channels", KH="rows of the window", SH="stride of rows",
            SW="stride of columns", DH="dilation of rows",
            RUNS="number of runs in a row of the window", RUN="adjacent elements of a run",
@@ -60,14 +61,9 @@ MACROS = (
     mark("GATHERED", "what an output reads is copied together before it is multiplied"))
 
 
-def bf16(w: View) -> dict[str, MacroValue]:
-    """The macro for the element types."""
-    return {"BF16": w.dtype is dtypes.bfloat16}
-
-
 def operands(t: Sizes) -> tuple[DType, DType]:
     """The element types of the left and of the right operand."""
-    right = dtypes.bfloat16 if t.get("BF16") else dtypes.int8
+    right = dtypes.dtype(t.get("HALF")) if t.has("HALF") else dtypes.int8
     return LEFT[right], right
 
 
@@ -126,9 +122,9 @@ def convolved(site: Site, depth: Dim, a: Any = ONE) -> Lowered:
     whole = full and dw == 1 and x.strides[2] == depth
     apart = not a["gathered"] or (whole and isinstance(row, int) and row % step == 0)
     mode: dict[str, MacroValue] = {} if apart else {"GATHERED": True}
-    macros = {**bf16(w), **mode, **image(site), "O": out[3], "KH": kh, "SH": sh, "SW": sw, "DH": dh,
-              "RUNS": 1 if whole else kw, "RUN": row if whole else depth,
-              "HOP": dw * x.strides[2]}
+    macros = {**half_macros(w.dtype), **mode, **image(site), "O": out[3], "KH": kh,
+              "SH": sh, "SW": sw, "DH": dh, "RUNS": 1 if whole else kw,
+              "RUN": row if whole else depth, "HOP": dw * x.strides[2]}
     return over_pixels(site, "conv_amx", macros, product(out) * kh * kw * depth * 2)
 
 
@@ -164,9 +160,9 @@ def _decompose(x: Any, w: Any, *, channels: int, window: Any, strides: Any, dila
 
 OP = target_op("conv_amx", _infer, _decompose, CONV_AMX,
                lambda y, x, _, *, window, **__: 2 * elements(y) * product(window) * x.shape[3],
-               "2-d convolution by a matrix unit, channels last, of u8 and i8 or in bfloat16, with "
-               "weights as `pack_conv_blocks` lays them out; x includes its padding, the sums are "
-               "int32, which wrap around, or float32")
+               "2-d convolution by a matrix unit, channels last, of u8 and i8 or of 16-bit "
+               "floats, with weights as `pack_conv_blocks` lays them out; x includes its padding, "
+               "the sums are int32, which wrap around, or float32")
 
 
 # ---- plans and their costs ---------------------------------------------------------------------
@@ -184,7 +180,7 @@ def make(chosen: Chosen, x: Any, w: Any, *, strides: Any, dilation: Any, groups:
     gathered = blocks.gathered(s)
     if chosen.plan.get("filled", 0):
         x, w, gathered = *with_zeros(x, w, blocks.filled(s)), True
-    if not s.integer:
+    if not (s.integer or s.half):
         x, w = narrowed(x), narrowed(w)
     packed = o.pack_conv_blocks(w, nr=chosen.target.nr, gathered=gathered)
     return chosen.emit(OP, x, packed, channels=w.shape[0], window=w.shape[2:], strides=strides,

@@ -1,4 +1,4 @@
-"""gemm_amx.h: products with a packed right-hand side by a matrix unit, of bytes or bfloat16."""
+"""gemm_amx.h: products with a packed right-hand side by a matrix unit, bytes or 16-bit floats."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from graphtool.kernels.choice.alternatives import Alternative, Chosen
 from graphtool.kernels.choice.operands import narrowed
 from graphtool.kernels.choice.rules import Rules
 from graphtool.kernels.choice.sites import Product
-from graphtool.kernels.conv_amx import BF16, bf16, convolved, operands
+from graphtool.kernels.conv_amx import HALF, convolved, operands
 from graphtool.kernels.gemm import plain
 from graphtool.kernels.packing import blocks as packing
 from graphtool.kernels.packing.integers import wrapped
 from graphtool.kernels.record import Record, register, target_op
 from graphtool.kernels.site import Lowered, Site
-from graphtool.kernels.tiles import Lines, lowered_product
+from graphtool.kernels.tiles import Lines, half_macros, lowered_product
 from graphtool.loops.contract import Contract, Macro, Pointer, sizes
 from graphtool.loops.instance import Instance
 from graphtool.loops.reach import Area, Numbers, Rows
@@ -32,7 +32,7 @@ from graphtool.symbolic import ceildiv, product
 from graphtool.target import Target
 
 MACROS = (
-    *BF16, *sizes(M="rows of A", N="columns of B", K="columns of A",
+    HALF, *sizes(M="rows of A", N="columns of B", K="columns of A",
                   LDA="elements between the starts of adjacent rows of A"),
     Macro("BATCH", "size", "independent products", 1))
 POINTERS = (Pointer("A", "A of product b", ("b",)), Pointer("B", "packed B of product b", ("b",)))
@@ -72,10 +72,11 @@ def lower(site: Site) -> Lowered:
     step = row_stride(a) if shared else None
     if step is not None:
         whole = Lines((), product((*lead, m)), step, tuple((*lead, m)))
-        return lowered_product(site, "gemm_amx", whole, bf16(b))
+        return lowered_product(site, "gemm_amx", whole, half_macros(b.dtype))
     if shared and len(lead) == 2:
         return convolved(site, a.shape[-1])
-    return lowered_product(site, "gemm_amx", Lines(tuple(lead), m, a.strides[-2], (m,)), bf16(b))
+    lines = Lines(tuple(lead), m, a.strides[-2], (m,))
+    return lowered_product(site, "gemm_amx", lines, half_macros(b.dtype))
 
 
 # ---- the op ------------------------------------------------------------------------------------
@@ -104,8 +105,8 @@ def decompose(a: Any, b: Any, *, n: int, plan: Plan | None = None) -> Any:
 
 
 OP = target_op("gemm_amx", infer, decompose, GEMM_AMX, rows_by_columns,
-               "a·b by a matrix unit, of u8 and i8 or in bfloat16, with b as `pack_blocks` lays it "
-               "out; the sums are int32, which wrap around, or float32")
+               "a·b by a matrix unit, of u8 and i8 or of 16-bit floats, with b as `pack_blocks` "
+               "lays it out; the sums are int32, which wrap around, or float32")
 
 
 # ---- plans and their costs ---------------------------------------------------------------------
@@ -119,7 +120,7 @@ def plans(s: Product, target: Target, rules: Rules) -> list[Plan]:
 
 def make(chosen: Chosen, x: Any, w: Any, *, transpose: bool) -> Any:
     """The product node with a right-hand side in panels of whole tiles."""
-    if not chosen.site.integer:
+    if not (chosen.site.integer or chosen.site.half):
         x, w = narrowed(x), narrowed(w)
     packed = o.pack_blocks(w, nr=chosen.target.nr, transpose=transpose)
     return chosen.emit(OP, x, packed, n=chosen.site.n)

@@ -1,4 +1,4 @@
-"""gemm_amx_blocked.h: bfloat16 products by a matrix unit, with blocks of the left operand copied.
+"""gemm_amx_blocked.h: products of 16 bits by a matrix unit, with blocks of the left operand copied.
 
 The left operand is transposed in memory, as in gradients of weights in mixed precision.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.ir.plan import Form, Parameter, Plan
 from graphtool.kernels.choice import blocks, rounding
@@ -18,17 +17,20 @@ from graphtool.kernels.choice.machine import ceil
 from graphtool.kernels.choice.operands import narrowed
 from graphtool.kernels.choice.rules import Rules
 from graphtool.kernels.choice.sites import Product
+from graphtool.kernels.conv_amx import operands
 from graphtool.kernels.gemm import plain, reads
 from graphtool.kernels.gemm_amx import decompose, infer, panels
 from graphtool.kernels.gemm_blocked import BLOCKS, POINTERS, Room, blocked, lines_of
 from graphtool.kernels.record import Record, register, target_op
 from graphtool.kernels.site import Lowered, Site
-from graphtool.loops.contract import Contract
+from graphtool.kernels.tiles import HALVES, half_macros
+from graphtool.loops.contract import Contract, word
 from graphtool.loops.instance import Instance
 from graphtool.loops.reach import Area, Numbers, Rows
 from graphtool.ops.costs import rows_by_columns
 from graphtool.target import Target
 
+MACROS = (word("HALF", "the type of the operands", HALVES), *BLOCKS)
 DEEP = 512  # of the depth at a time: a panel of so many rows stays in the first-level cache
 UNIT = blocks.STEP // 2  # the depth is cut at multiples of it
 TALL = 2 * blocks.SEGMENT  # rows of a block
@@ -38,7 +40,7 @@ TURNED = 0.4  # cycles to copy a number from a column to a row
 def meaning(t: Instance) -> None:
     """One product for each b."""
     m, n, k, lda, ldk = t.sizes("M N K LDA LDK")
-    shape = panels(t.lanes, n, k, dtypes.bfloat16)
+    shape = panels(t.lanes, n, k, operands(t)[1])
     for b in range(t.get("BATCH")):
         t.rows(OP(t.array("A", (m, k), (lda, ldk), (b,)), t.array("B", shape, at=(b,)), n=n), b)
 
@@ -50,9 +52,9 @@ def reach(t: Numbers) -> Iterator[Area | Rows]:
            f"blocks of 1 or more, and a depth that {UNIT} divides")
     t.need(ldk == 1 or lda == 1, "rows or columns of adjacent elements")
     yield Rows((batch, m, n))
-    yield Area("A", (m, k), (lda, ldk), (batch,), dtypes.bfloat16)
-    shape = panels(t.lanes, n, k, dtypes.bfloat16)
-    yield Area("B", shape, None, (batch,), dtypes.bfloat16, True)
+    kind = operands(t)[1]
+    yield Area("A", (m, k), (lda, ldk), (batch,), kind)
+    yield Area("B", panels(t.lanes, n, k, kind), None, (batch,), kind, True)
     block = TALL * ((deep + UNIT) // 2 + width * 2 * t.lanes)
     yield Area("WORK", (chunk * block,), None, (t.threads,), aligned=True)
 
@@ -60,7 +62,7 @@ def reach(t: Numbers) -> Iterator[Area | Rows]:
 def lower(site: Site) -> Lowered:
     """The product in tiles of the unit."""
     deep = site.plan["deep"]
-    return blocked(site, "gemm_amx_blocked", {}, lines_of(site), Room(
+    return blocked(site, "gemm_amx_blocked", half_macros(site.view(1).dtype), lines_of(site), Room(
         TALL, 2 * site.target.lanes, deep, each=TALL // 2, more=TALL * UNIT // 2, unit=UNIT))
 
 
@@ -71,8 +73,8 @@ GEMM_AMX_BLOCKED = Form("gemm_amx_blocked", (
     Parameter("deep", "the depth that is taken at a time", DEEP, least=UNIT)))
 
 OP = target_op("gemm_amx_blocked", infer, decompose, GEMM_AMX_BLOCKED, rows_by_columns,
-               "a·b by a matrix unit in bfloat16, with b as `pack_blocks` lays it out, and blocks "
-               "of a copied; the sums are float32")
+               "a·b by a matrix unit of 16-bit floats, with b as `pack_blocks` lays it out, and "
+               "blocks of a copied; the sums are float32")
 
 
 # ---- plans and their costs ---------------------------------------------------------------------
@@ -94,15 +96,17 @@ def cost(s: Product, p: Plan, t: Target) -> float:
 
 def make(chosen: Chosen, x: Any, w: Any, *, transpose: bool) -> Any:
     """The product node with a right-hand side in panels of whole tiles."""
-    packed = o.pack_blocks(narrowed(w), nr=chosen.target.nr, transpose=transpose)
-    return chosen.emit(OP, narrowed(x), packed, n=chosen.site.n)
+    if not chosen.site.half:
+        x, w = narrowed(x), narrowed(w)
+    packed = o.pack_blocks(w, nr=chosen.target.nr, transpose=transpose)
+    return chosen.emit(OP, x, packed, n=chosen.site.n)
 
 
 SERVES = (Alternative(Product, GEMM_AMX_BLOCKED, plans, cost, make,
                       error=lambda s, p: 0.0 if s.half else rounding.bf16(s.k)),)
 
 register(Record(
-    Contract("gemm_amx_blocked", "a bfloat16 product by a matrix unit, of which blocks of the "
-             "left-hand side are copied", BLOCKS, POINTERS, meaning, ("b", "m", "n"), reach,
-             grain="shares"),
+    Contract("gemm_amx_blocked", "a product of 16-bit floats by a matrix unit, of which blocks "
+             "of the left-hand side are copied", MACROS, POINTERS,
+             meaning, ("b", "m", "n"), reach, grain="shares"),
     {"gemm_amx_blocked": lower}, reads, serves=SERVES))

@@ -407,7 +407,7 @@ class _conv_amx(Op):
         gathered: bool = ...,
         plan: Plan | None = ...,
     ) -> Any:
-        """2-d convolution by a matrix unit, channels last, of u8 and i8 or in bfloat16, with
+        """2-d convolution by a matrix unit, channels last, of u8 and i8 or of 16-bit floats, with
         weights as `pack_conv_blocks` lays them out; x includes its padding, the sums are int32,
         which wrap around, or float32"""
 
@@ -744,15 +744,15 @@ gemm: _gemm
 
 class _gemm_amx(Op):
     def __call__(self, a: Tensor, b: Tensor, /, *, n: int, plan: Plan | None = ...) -> Any:
-        """a·b by a matrix unit, of u8 and i8 or in bfloat16, with b as `pack_blocks` lays it out;
-        the sums are int32, which wrap around, or float32"""
+        """a·b by a matrix unit, of u8 and i8 or of 16-bit floats, with b as `pack_blocks` lays it
+        out; the sums are int32, which wrap around, or float32"""
 
 gemm_amx: _gemm_amx
 
 class _gemm_amx_blocked(Op):
     def __call__(self, a: Tensor, b: Tensor, /, *, n: int, plan: Plan | None = ...) -> Any:
-        """a·b by a matrix unit in bfloat16, with b as `pack_blocks` lays it out, and blocks of a
-        copied; the sums are float32"""
+        """a·b by a matrix unit of 16-bit floats, with b as `pack_blocks` lays it out, and blocks of
+        a copied; the sums are float32"""
 
 gemm_amx_blocked: _gemm_amx_blocked
 

@@ -184,23 +184,23 @@ def conv_int(x: Any) -> Any:
 
 
 def gemm_amx(x: Any) -> Any:
-    kind = np.int8 if x.dtype is dtypes.uint8 else dtypes.bfloat16.numpy
+    kind = np.int8 if x.dtype is dtypes.uint8 else x.dtype.numpy
     return finished(o.gemm_amx(x, packed("pack_blocks", data((70, 9), kind), nr=NR)(x), n=9))
 
 
 def gemm_amx_blocked(x: Any) -> Any:
-    w = packed("pack_blocks", data((70, 9), dtypes.bfloat16.numpy), nr=NR)(x)
+    w = packed("pack_blocks", data((70, 9), x.dtype.numpy), nr=NR)(x)
     return finished(o.gemm_amx_blocked(x, w, n=9, plan=Plan("gemm_amx_blocked", (("deep", 32),))))
 
 
 def gemm_amx_across(x: Any) -> Any:
     turned = o.transpose(x, perm=(0, 2, 1))
-    w = packed("pack_blocks", data((2, 45, 33), dtypes.bfloat16.numpy), nr=NR)(x)
+    w = packed("pack_blocks", data((2, 45, 33), x.dtype.numpy), nr=NR)(x)
     return o.gemm_amx_blocked(turned, w, n=33, plan=Plan("gemm_amx_blocked", (("deep", 32),)))
 
 
 def conv_amx(x: Any) -> Any:
-    kind, out = np.int8 if x.dtype is dtypes.uint8 else dtypes.bfloat16.numpy, []
+    kind, out = np.int8 if x.dtype is dtypes.uint8 else x.dtype.numpy, []
     for gathered in (False, True):
         attrs = {"window": (2, 3), "strides": (2, 1), "dilation": (1, 1 if gathered else 2)}
         w = packed("pack_conv_blocks", data((6, 5, 2, 3), kind), nr=NR, gathered=gathered)(x)
@@ -303,12 +303,14 @@ SAMPLES: dict[str, list[tuple[Callable[..., Any], tuple[str, ...]]]] = {
     "gemm": [(gemm, ("f32[2,3,5]",)), (gemm_across, ("f32[2,3,6]",)), (gemm_pairs, ("bf16[4,5]",)),
              (gemm, ("f32[1,5]",))],
     "conv_amx": [(conv_amx, ("u8[2,5,19,5]",)), (conv_amx, ("bf16[1,5,7,5]",)),
-                 (conv_amx, ("bf16[2,9,7,5]",))],
+                 (conv_amx, ("bf16[2,9,7,5]",)), (conv_amx, ("f16[1,5,7,5]",))],
     "conv_int": [(conv_int, ("u8[2,5,8,5]",))],
     "depthwise_int": [(depthwise_int, ("u8[2,9,6,5]",))],
-    "gemm_amx": [(gemm_amx, ("u8[2,4,70]",)), (gemm_amx, ("bf16[19,70]",))],
+    "gemm_amx": [(gemm_amx, ("u8[2,4,70]",)), (gemm_amx, ("bf16[19,70]",)),
+                 (gemm_amx, ("f16[19,70]",))],
     "gemm_amx_blocked": [(gemm_amx_blocked, ("bf16[19,70]",)),
-                         (gemm_amx_across, ("bf16[2,45,19]",))],
+                         (gemm_amx_across, ("bf16[2,45,19]",)),
+                         (gemm_amx_across, ("f16[2,45,19]",))],
     "gemm_blocked": [(gemm_blocked, ("f32[2,3,5]",)), (gemm_blocked_across, ("f32[2,3,6]",))],
     "gemm_int": [(gemm_int, ("u8[2,4,7]",)), (gemm_int_pairs, ("i16[4,7]",))],
     "linear_bf16": [(panels(o.linear_bf16), ("f32[19,70]",))],

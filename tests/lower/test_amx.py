@@ -3,6 +3,8 @@ and the vectors that stand in for them."""
 
 from __future__ import annotations
 
+import re
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,18 +19,22 @@ from graphtool.io.manifest import read_manifest
 from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.plan import chosen_plan
 from graphtool.ir.trace import trace
+from graphtool.kernels import headers
 from graphtool.kernels.choice.blocks import GATHERED
 from graphtool.kernels.choice.choose import choose
 from graphtool.kernels.choice.rules import rules_of
-from graphtool.kernels.choice.sites import BFLOAT16, BYTES, Attention, Conv, Product
+from graphtool.kernels.choice.sites import BFLOAT16, BYTES, FLOAT16, Attention, Conv, Product
 from graphtool.kernels.gemm_amx_blocked import GEMM_AMX_BLOCKED
 from graphtool.native.build import build
+from graphtool.processors import tiles_allowed
 from graphtool.target import TABLE, Target, named, recognised
 
 Array = np.ndarray[Any, Any]
-U8, BF16 = dtypes.uint8, dtypes.bfloat16
-TARGETS = {"tiles": replace(named("native"), amx=True),
-           "vectors": replace(named("x86-64-v3"), amx=True)}
+COMPUTE = Path(headers.__file__).parent / "c/compute"
+U8, BF16, F16 = dtypes.uint8, dtypes.bfloat16, dtypes.float16
+KINDS = [U8, BF16, F16]
+TARGETS = {"tiles": replace(named("native"), amx=True, amx_fp16=True),
+           "vectors": replace(named("x86-64-v3"), amx=True, amx_fp16=True)}
 # rows, columns, depth
 PRODUCTS = [(1, 1, 1), (2, 17, 3), (15, 16, 64), (16, 33, 65), (17, 32, 31), (31, 48, 128),
             (33, 70, 100), (49, 15, 130), (100, 64, 256)]
@@ -52,7 +58,7 @@ def numbers(shape: tuple[int, ...], kind: Any) -> Array:
 
 
 def weights(kind: dtypes.DType, shape: tuple[int, ...]) -> Array:
-    return numbers(shape, np.int8 if kind is U8 else BF16.numpy)
+    return numbers(shape, np.int8 if kind is U8 else kind.numpy)
 
 
 def agrees(function: Any, x: Array, target: str, folder: Path) -> None:
@@ -72,7 +78,7 @@ def agrees(function: Any, x: Array, target: str, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("kind", [U8, BF16], ids=str)
+@pytest.mark.parametrize("kind", KINDS, ids=str)
 @pytest.mark.parametrize(("m", "n", "k"), PRODUCTS)
 def test_products(m: int, n: int, k: int, kind: dtypes.DType, target: str, tmp_path: Path) -> None:
     w, nr = weights(kind, (k, n)), TARGETS[target].nr
@@ -86,21 +92,22 @@ def test_products(m: int, n: int, k: int, kind: dtypes.DType, target: str, tmp_p
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("split", [1, 2])
 @pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("kind", [BF16, F16], ids=str)
 @pytest.mark.parametrize(("m", "n", "k", "deep"), COPIED)
-def test_products_of_copied_blocks(m: int, n: int, k: int, deep: int, turned: bool, split: int,
-                                   target: str, tmp_path: Path) -> None:
-    w, nr = weights(BF16, (2, k, n)), TARGETS[target].nr
+def test_products_of_copied_blocks(m: int, n: int, k: int, deep: int, kind: dtypes.DType,
+                                   turned: bool, split: int, target: str, tmp_path: Path) -> None:
+    w, nr = weights(kind, (2, k, n)), TARGETS[target].nr
     plan = GEMM_AMX_BLOCKED.plan(split=split, deep=deep)
 
     def function(x: Any) -> Any:
         x = o.transpose(x, perm=(0, 2, 1)) if turned else x
         packed = o.pack_blocks(x.builder.constant(w), nr=nr)
         return o.max(o.gemm_amx_blocked(x, packed, n=n, plan=plan), -1.0)
-    agrees(function, numbers((2, k, m) if turned else (2, m, k), BF16.numpy), target, tmp_path)
+    agrees(function, numbers((2, k, m) if turned else (2, m, k), kind.numpy), target, tmp_path)
 
 
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("kind", [U8, BF16], ids=str)
+@pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_a_batch_that_is_packed_when_it_runs(kind: dtypes.DType, target: str,
                                              tmp_path: Path) -> None:
     w, nr = weights(kind, (3, 21, 40)), TARGETS[target].nr
@@ -115,7 +122,7 @@ def test_a_batch_that_is_packed_when_it_runs(kind: dtypes.DType, target: str,
 
 
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("kind", [U8, BF16], ids=str)
+@pytest.mark.parametrize("kind", KINDS, ids=str)
 @pytest.mark.parametrize("gathered", [False, True])
 @pytest.mark.parametrize("image", IMAGES, ids=lambda i: "x".join(map(str, i[:4])))
 def test_convolutions(image: Any, gathered: bool, kind: dtypes.DType, target: str,
@@ -130,6 +137,102 @@ def test_convolutions(image: Any, gathered: bool, kind: dtypes.DType, target: st
         return o.conv_amx(x, packed, channels=m, window=window, strides=strides,
                           dilation=dilation, gathered=gathered)
     agrees(function, numbers((2, h, wide, c), kind.numpy), target, tmp_path)
+
+
+# tdpfp16ps as its manual describes it, in plain C: few CPUs have it
+IN_STEPS = r"""
+GT_INLINE void gt_dot_f16_in_steps(char *sum, const char *a, const char *b)
+{
+    for (int m = 0; m < 16; m++)
+        for (int k = 0; k < 16; k++)
+            for (int n = 0; n < 16; n++) {
+                float s;
+                uint16_t x[2], y[2];
+                memcpy(&s, sum + 64 * m + 4 * n, 4);
+                memcpy(x, a + 64 * m + 4 * k, 4);
+                memcpy(y, b + 64 * k + 4 * n, 4);
+                s += gt_f16_to_f32(x[0]) * gt_f16_to_f32(y[0]);
+                s += gt_f16_to_f32(x[1]) * gt_f16_to_f32(y[1]);
+                memcpy(sum + 64 * m + 4 * n, &s, 4);
+            }
+}
+#define GT_STORED(t, to) \
+    __asm__ volatile("tilestored %%tmm" #t ", (%0,%1,1)" ::"r"(to), "r"(64L) : "memory")
+#define GT_TILE_DOT_F16(sum, a, b)                                       \
+    do {                                                                 \
+        char s[1024] = {0}, x[1024] = {0}, y[1024] = {0};                \
+        GT_STORED(sum, s);                                               \
+        GT_STORED(a, x);                                                 \
+        GT_STORED(b, y);                                                 \
+        gt_dot_f16_in_steps(s, x, y);                                    \
+        GT_TILE_LOAD(sum, s, 64);                                        \
+    } while (0)
+"""
+UNIT = re.compile(r"#define GT_TILE_DOT_F16\(.*?\n(?! )", re.DOTALL)
+
+
+def has_float16_tiles(folder: Path) -> bool:
+    """Whether this CPU has the instruction; virtual machines can hide that."""
+    (folder / "try.c").write_text(r"""
+#define GT_LANES 16
+#include "amx.h"
+int main(void)
+{
+    static char zeros[1024] GT_ALIGNED;
+    if (!gt_amx_allowed()) return 1;
+    gt_amx_shape(16);
+    GT_TILE_ZERO(0);
+    GT_TILE_LOAD(4, zeros, 64);
+    GT_TILE_LOAD(6, zeros, 64);
+    GT_TILE_DOT_F16(0, 4, 6);
+    return 0;
+}
+""")
+    subprocess.run(["cc", "-march=sapphirerapids", f"-I{COMPUTE}", "try.c",
+                    "-o", "try"], cwd=folder, check=True)
+    return subprocess.run([folder / "try"]).returncode == 0
+
+
+@pytest.mark.skipif(not tiles_allowed(), reason="needs tiles")
+@pytest.mark.parametrize("by", ["steps", "instruction"])
+def test_tiles_of_float16(by: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loads, stores and loops of tiles, also around code that stands in for the instruction."""
+    plain = headers.text
+    if by == "steps":
+        monkeypatch.setattr(headers, "text", lambda name: UNIT.sub(
+            lambda _: IN_STEPS, plain(name) or "", count=1) if name == "amx.h" else plain(name))
+    elif not has_float16_tiles(tmp_path):
+        pytest.skip("this CPU does not have the instruction")
+    own = replace(TARGETS["tiles"], more=(*TARGETS["tiles"].more, "-DGT_AMX_FP16"))
+    monkeypatch.setitem(TARGETS, "tiles", own)
+    for i, (m, n, k) in enumerate(PRODUCTS):
+        test_products(m, n, k, F16, "tiles", tmp_path / f"products{i}")
+        used = (tmp_path / f"products{i}/b/amx.h").read_text()
+        assert ("gt_dot_f16_in_steps" in used) == (by == "steps")
+    for i, (m, n, k, deep) in enumerate(COPIED):
+        test_products_of_copied_blocks(m, n, k, deep, F16, bool(i % 2), 1, "tiles",
+                                       tmp_path / f"copied{i}")
+    for i, image in enumerate(IMAGES[:6]):
+        test_convolutions(image, bool(i % 2) and image[2] < 64, F16, "tiles", tmp_path / f"conv{i}")
+
+
+def test_bytes_of_the_instruction_of_float16(tmp_path: Path) -> None:
+    """They are what an assembler that knows tdpfp16ps makes of it."""
+    uses = [(0, 4, 6), (1, 4, 7), (2, 5, 6), (3, 5, 7)]
+    (tmp_path / "names.s").write_text("".join(
+        f"tdpfp16ps %tmm{b}, %tmm{a}, %tmm{s}\n" for s, a, b in uses))
+    known = subprocess.run(["as", "-o", "names.o", "names.s"], cwd=tmp_path, capture_output=True)
+    if known.returncode:
+        pytest.skip("the assembler does not know tdpfp16ps")
+    found = UNIT.search(headers.text("amx.h") or "")
+    assert found is not None
+    (tmp_path / "bytes.c").write_text(found[0] + "void f(void)\n{\n" + "".join(
+        f"    GT_TILE_DOT_F16({s}, {a}, {b});\n" for s, a, b in uses) + "}\n")
+    subprocess.run(["cc", "-O1", "-c", "bytes.c"], cwd=tmp_path, check=True)
+    texts = [subprocess.run(["objdump", "-d", name], cwd=tmp_path, capture_output=True,
+                            text=True, check=True).stdout for name in ("names.o", "bytes.o")]
+    listed = [re.findall(r"tdpfp16ps\s+(\S+)", text) for text in texts]
+    assert len(listed[0]) == 4 and listed[0] == listed[1]
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -248,7 +351,21 @@ def test_what_is_chosen(site: Any, precision: str, kind: str) -> None:
     assert not chosen(named("x86-64-v4", 1)).endswith("amx")
 
 
+@pytest.mark.parametrize(("site", "kind"), [
+    (Product(1, 128, 768, 768, half=FLOAT16), "gemm"),
+    (Product(1, 1024, 384, 1024, False, True, half=FLOAT16), "gemm"),
+    (Conv(1, 28, 28, 128, 128, 3, 3, half=FLOAT16), "conv")])
+def test_float16_is_for_a_unit_that_has_it(site: Any, kind: str) -> None:
+    """Products of float16 are exact in float32, so that no rule has to allow them."""
+    def chosen(target: str, precision: str) -> str:
+        return chosen_plan(choose(site, named(target, 1), rules_of(precision))).kind
+    for precision in ("default", "fast"):
+        assert chosen("graniterapids", precision).startswith(f"{kind}_amx")
+        assert "amx" not in chosen("sapphirerapids", precision)
+
+
 def test_the_row_is_recognised_by_its_features() -> None:
-    row = TABLE["sapphirerapids"]
+    row, newer = TABLE["sapphirerapids"], TABLE["graniterapids"]
     assert recognised("x86_64", row.needs) is row
+    assert recognised("x86_64", newer.needs) is newer
     assert recognised("x86_64", row.needs - {"amx_tile"}) is TABLE["x86-64-v4"]

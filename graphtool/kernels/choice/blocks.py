@@ -8,7 +8,7 @@ from math import gcd
 from graphtool.ir.plan import Plan
 from graphtool.kernels.choice.contractions import moving, product_traffic
 from graphtool.kernels.choice.machine import ceil, fetched, longest, overlapped, streamed
-from graphtool.kernels.choice.sites import BFLOAT16, Conv, Product
+from graphtool.kernels.choice.sites import FLOAT16, Conv, Product
 from graphtool.target import Target
 
 SEGMENT = 16  # rows of a tile
@@ -22,10 +22,11 @@ RESIDENT = 1 << 20  # bytes of lines that stay in the second-level cache
 
 
 def fits_unit(s: Conv | Product, target: Target, bf16: bool) -> bool:
-    """Whether the unit has instructions for the operands: bytes; bfloat16; or with `bf16` float32
-    that is rounded to it."""
-    return target.amx and (s.integer == 1 or s.half == BFLOAT16
-                           or (bf16 and not s.integer and not s.half))
+    """Whether the unit has instructions for the operands: bytes; numbers of 16 bits; or with `bf16`
+    float32 that is rounded to bfloat16."""
+    if s.half == FLOAT16:
+        return target.amx_fp16
+    return target.amx and (s.integer == 1 if s.integer else s.half > 0 or bf16)
 
 
 def size(s: Conv | Product) -> int:

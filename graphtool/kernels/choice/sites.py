@@ -15,7 +15,7 @@ from graphtool.ir.plan import call
 
 ONE_TILE = 4  # up to this number of rows, the batch of a recurrence is one tile
 BLOCK = 7  # pixels of a row that are pooled, or filtered depthwise, together
-BFLOAT16 = 1  # the value of a site's field `half`
+BFLOAT16, FLOAT16 = 1, 2  # the values of a site's field `half`
 BYTES = 3  # int8 with a factor for each row: a value of an attention's field `stored`
 
 

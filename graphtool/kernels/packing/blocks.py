@@ -1,7 +1,7 @@
 """Right-hand sides and filters for matrix units: the groups of `integers.py` and `pairs.py`, with
 rows of zeros up to the depth of a tile.
 
-A group is four bytes of a column: four of int8, two of bfloat16. A tile has `TILE` rows of them.
+A group is four bytes of a column: four of int8, two of 16 bits. A tile has `TILE` rows of them.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from graphtool.ops.common import Array, need
 from graphtool.symbolic import Dim, ceildiv
 
 TILE = 16
-GROUP: dict[DType, int] = {dtypes.int8: 4, dtypes.bfloat16: 2}
-LEFT = {dtypes.int8: dtypes.uint8, dtypes.bfloat16: dtypes.bfloat16}  # what each is multiplied by
-SUM = {dtypes.int8: dtypes.int32, dtypes.bfloat16: dtypes.float32}
+GROUP: dict[DType, int] = {dtypes.int8: 4, **dict.fromkeys(dtypes.HALVES, 2)}
+LEFT = {dtypes.int8: dtypes.uint8, **{d: d for d in dtypes.HALVES}}  # what each is multiplied by
+SUM = {dtypes.int8: dtypes.int32, **dict.fromkeys(dtypes.HALVES, dtypes.float32)}
 
 
 def rows(depth: Dim, kind: DType) -> Dim:
@@ -35,7 +35,7 @@ def rows(depth: Dim, kind: DType) -> Dim:
 def summed(x: TensorType, w: TensorType) -> DType:
     """The type of the sums. Raises TypeMismatch for operands that no matrix unit takes."""
     need(LEFT.get(w.dtype) is x.dtype,
-         f"the operands must be u8 and i8, or both bf16, got {x} and {w}")
+         f"the operands must be u8 and i8, or both bf16 or f16, got {x} and {w}")
     return SUM[w.dtype]
 
 
@@ -43,7 +43,7 @@ def summed(x: TensorType, w: TensorType) -> DType:
 
 def _pack_infer(b: TensorType, *, nr: int, transpose: bool = False) -> TensorType:
     need(b.rank >= 2 and b.dtype in GROUP,
-         f"the operand must be i8 or bf16 of rank 2 or more, got {b}")
+         f"the operand must be i8, bf16 or f16 of rank 2 or more, got {b}")
     k, n = b.shape[-2:][::-1] if transpose else b.shape[-2:]
     return TensorType(b.dtype, (*b.shape[:-2], ceildiv(n, nr), rows(k, b.dtype),
                                 nr * GROUP[b.dtype]))
@@ -81,7 +81,7 @@ def plain(w: Any, n: int, depth: Dim) -> Any:
 # A run is the C elements of one tap; what is `gathered` is a single run of KH·KW·C.
 
 def _pack_conv_infer(w: TensorType, *, nr: int, gathered: bool = False) -> TensorType:
-    need(w.rank == 4 and w.dtype in GROUP, f"the filters must be i8 or bf16, got {w}")
+    need(w.rank == 4 and w.dtype in GROUP, f"the filters must be i8, bf16 or f16, got {w}")
     out, c, kh, kw = w.shape
     return TensorType(w.dtype, (ceildiv(out, nr), rows_of_taps(c, kh * kw, gathered, w.dtype),
                                 nr * GROUP[w.dtype]))

@@ -175,10 +175,11 @@ GT_INLINE void GT_JOIN(GT_NAME, _scores)(const uint16_t *keys, int64_t count,
         const char *first = (const char *)(keys + k * wide);
         const int two = k + GT_SEGMENT < count;
         float *sums = scores + k * GT_COLUMNS;
-        gt_block_zero(sums);
-        gt_block_add(1, first, two ? first + GT_SEGMENT * wide * 2 : 0, wide * 2, GT_SEGMENT,
-                     (const char *)panel, GT_COLUMNS, wide * 2, (const char *)panel, 0, sums);
-        gt_block_store(two, GT_COLUMNS, sums);
+        gt_block_zero(GT_BFLOAT16, sums);
+        gt_block_add(GT_BFLOAT16, first, two ? first + GT_SEGMENT * wide * 2 : 0, wide * 2,
+                     GT_SEGMENT, (const char *)panel, GT_COLUMNS, wide * 2, (const char *)panel, 0,
+                     sums);
+        gt_block_store(GT_BFLOAT16, two, GT_COLUMNS, sums);
     }
 }
 
@@ -195,14 +196,14 @@ GT_INLINE void GT_JOIN(GT_NAME, _values)(const uint16_t *values, int64_t count, 
         if (go_on) {
             for (int64_t i = 0; i < 2 * GT_SEGMENT; i++)
                 for (int64_t l = 0; l < GT_COLUMNS; l++) sums[i * GT_COLUMNS + l] *= past[l];
-            gt_block_load(two, GT_COLUMNS, sums);
+            gt_block_load(GT_BFLOAT16, two, GT_COLUMNS, sums);
         } else {
-            gt_block_zero(sums);
+            gt_block_zero(GT_BFLOAT16, sums);
         }
-        gt_block_add(1, first, two ? first + GT_SEGMENT * wide * 2 : 0, wide * 2, GT_SEGMENT,
-                     (const char *)weights, GT_COLUMNS, GT_PADDED(count) * 2,
+        gt_block_add(GT_BFLOAT16, first, two ? first + GT_SEGMENT * wide * 2 : 0, wide * 2,
+                     GT_SEGMENT, (const char *)weights, GT_COLUMNS, GT_PADDED(count) * 2,
                      (const char *)weights, 0, sums);
-        gt_block_store(two, GT_COLUMNS, sums);
+        gt_block_store(GT_BFLOAT16, two, GT_COLUMNS, sums);
     }
 }
 

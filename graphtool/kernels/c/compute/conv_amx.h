@@ -3,8 +3,9 @@
    end.
 
    GT_NAME        the function: static void GT_NAME(int t, int threads GT_PARAMS), thread t's share
-   GT_BF16        1: input and weights hold bfloat16 in uint16_t and sums are float; 0: the input
-                  holds uint8_t, the weights int8_t, and sums are int32_t, which wrap around
+   GT_HALF        if defined, input and weights hold numbers of 16 bits in uint16_t, of this type
+                  as half.h calls it, and sums are float; else the input holds uint8_t, the weights
+                  int8_t, and sums are int32_t, which wrap around
    GT_BATCH GT_OH GT_OW  images, output rows, output columns
    GT_O           output channels
    GT_KH GT_SH GT_SW GT_DH  rows of the kernel, strides, dilation of rows
@@ -14,7 +15,7 @@
    GT_X           the input, its padding included
    GT_XN GT_XH GT_XW     strides of the input in elements: image, row, pixel
    GT_W           the weights [ceil(O/NR)][KH][RUNS][16·ceil(RUN/(16·G))][NR][G], zero padded,
-                  64-byte aligned; NR is 2·GT_LANES, G is 2 for bfloat16, else 4. What is gathered
+                  64-byte aligned; NR is 2·GT_LANES, G is 2 with HALF, else 4. What is gathered
                   is one run: [ceil(O/NR)][16·ceil(KH·RUNS·RUN/(16·G))][NR][G]
    GT_PIECES      pieces of a thread's share (default 1); t and threads count pieces
    GT_PARAMS      more parameters, with a leading comma (default none); GT_ARGS hands them on
@@ -30,13 +31,8 @@
    input, whose sums nobody gets. */
 #include "amx.h"
 #include "template_begin.h"
+#include "amx_operands.h"
 
-#if GT_BF16
-#define GT_SUM float
-#else
-#define GT_SUM int32_t
-#endif
-#define GT_SIZE (GT_BF16 ? 2 : 1) /* bytes of an element */
 #define GT_NV 2
 #define GT_N (GT_O)
 #define GT_MR 2
@@ -143,20 +139,20 @@ GT_INLINE void GT_JOIN(GT_NAME, _tile)(const int segments, int64_t b, int64_t li
     const int64_t columns = gt_min(GT_NR, (GT_O) - panel * GT_NR);
     const char *w = (const char *)(GT_W) + panel * GT_PANEL + from * 16 * GT_NR * 4;
     (void)b;
-    gt_block_begin(from == 0, segments == 2, columns, sums);
+    gt_block_begin(GT_KIND, from == 0, segments == 2, columns, sums);
 #ifdef GT_GATHERED
     char patch[2 * GT_SEGMENT * GT_MOST] GT_ALIGNED;
     char *other = patch + GT_SEGMENT * GT_PATCH;
     GT_JOIN(GT_NAME, _gather)(patch, first.x GT_ARGS);
     if (segments == 2) GT_JOIN(GT_NAME, _gather)(other, second.x GT_ARGS);
-    gt_block_add(GT_BF16, patch, segments == 2 ? other : 0, GT_PATCH, GT_ROWS, w, columns, GT_PATCH,
+    gt_block_add(GT_KIND, patch, segments == 2 ? other : 0, GT_PATCH, GT_ROWS, w, columns, GT_PATCH,
                  ahead, step, sums);
 #else
     if (!(GT_DIVIDED)) {
         for (int64_t r = 0; r < (GT_KH); r++)
             for (int64_t s = 0; s < (GT_RUNS); s++) {
                 const int64_t at = (r * (GT_DH) * (GT_XH) + s * (GT_HOP)) * GT_SIZE;
-                gt_block_add(GT_BF16, first.x + at, segments == 2 ? second.x + at : 0,
+                gt_block_add(GT_KIND, first.x + at, segments == 2 ? second.x + at : 0,
                              (GT_SW) * (GT_XW) * GT_SIZE, GT_ROWS, w, columns, (GT_RUN) * GT_SIZE,
                              ahead, step, sums);
                 w += GT_QUADS * GT_NR * 4;
@@ -168,7 +164,7 @@ GT_INLINE void GT_JOIN(GT_NAME, _tile)(const int segments, int64_t b, int64_t li
         const int64_t r = run / (GT_RUNS), s = run % (GT_RUNS);
         const int64_t at = (r * (GT_DH) * (GT_XH) + s * (GT_HOP)) * GT_SIZE + begun * GT_RUN_BYTES;
         const int64_t rest = (GT_RUN) * GT_SIZE - begun * GT_RUN_BYTES;
-        gt_block_add(GT_BF16, first.x + at, segments == 2 ? second.x + at : 0,
+        gt_block_add(GT_KIND, first.x + at, segments == 2 ? second.x + at : 0,
                      (GT_SW) * (GT_XW) * GT_SIZE, GT_ROWS, w, columns,
                      gt_min(some * GT_RUN_BYTES, rest), ahead, step, sums);
         w += some * 16 * GT_NR * 4;
@@ -176,7 +172,7 @@ GT_INLINE void GT_JOIN(GT_NAME, _tile)(const int segments, int64_t b, int64_t li
         from += some;
     }
 #endif
-    gt_block_store(segments == 2, columns, sums);
+    gt_block_store(GT_KIND, segments == 2, columns, sums);
     if (upto < GT_STEPS / 16) return;
     GT_JOIN(GT_NAME, _hand)(sums, first, panel GT_ARGS);
     if (segments == 2)
@@ -196,7 +192,6 @@ GT_INLINE void GT_JOIN(GT_NAME, _tile)(const int segments, int64_t b, int64_t li
 #undef GT_MOST
 #undef GT_PATCH
 #undef GT_GATHERED
-#undef GT_BF16
 #undef GT_STEP
 #undef GT_RUNS
 #undef GT_RUN

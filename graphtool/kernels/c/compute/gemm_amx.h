@@ -3,14 +3,15 @@
    end.
 
    GT_NAME       the function: static void GT_NAME(int t, int threads GT_PARAMS), thread t's share
-   GT_BF16       1: A and B hold bfloat16 in uint16_t and sums are float; 0: A holds uint8_t, B
-                 int8_t, and sums are int32_t, which wrap around
+   GT_HALF       if defined, A and B hold numbers of 16 bits in uint16_t, of this type as half.h
+                 calls it, and sums are float; else A holds uint8_t, B int8_t, and sums are int32_t,
+                 which wrap around
    GT_M GT_N GT_K  integer expressions, constants or names among GT_PARAMS
    GT_LDA        row stride of A in elements; those of a row are adjacent
    GT_BATCH      how many independent products (default 1)
    GT_A(b)       A of product b
    GT_B(b)       B of product b, packed [ceil(N/NR)][16·ceil(K/(16·G))][NR][G], zero padded, 64-byte
-                 aligned; NR is 2·GT_LANES, G is 2 for bfloat16, else 4
+                 aligned; NR is 2·GT_LANES, G is 2 with HALF, else 4
    GT_PIECES     pieces of a thread's share (default 1); t and threads count pieces
    GT_PARAMS     more parameters, with a leading comma (default none); GT_ARGS hands them on
    GT_EPILOGUE   static inline void f(const S *restrict acc, int64_t b, int64_t m, int64_t n,
@@ -23,16 +24,11 @@
    fill the last one, it begins earlier, with rows that were handed out before. */
 #include "amx.h"
 #include "template_begin.h"
+#include "amx_operands.h"
 
 #ifndef GT_BATCH
 #define GT_BATCH 1
 #endif
-#if GT_BF16
-#define GT_SUM float
-#else
-#define GT_SUM int32_t
-#endif
-#define GT_SIZE (GT_BF16 ? 2 : 1) /* bytes of an element */
 #define GT_NV 2
 #define GT_MR 2
 #define GT_LINES gt_ceil_div(GT_M, GT_SEGMENT)
@@ -60,12 +56,12 @@ GT_INLINE void GT_JOIN(GT_NAME, _tile)(const int segments, int64_t b, int64_t li
     const int64_t second = gt_min((line + 1) * rows, (GT_M) - rows);
     const int64_t at = from * GT_RUN_BYTES;
     const char *a = (const char *)(GT_A(b) + first * (GT_LDA)) + at;
-    gt_block_begin(from == 0, segments == 2, columns, sums);
-    gt_block_add(GT_BF16, a, segments == 2 ? a + (second - first) * (GT_LDA) * GT_SIZE : 0,
+    gt_block_begin(GT_KIND, from == 0, segments == 2, columns, sums);
+    gt_block_add(GT_KIND, a, segments == 2 ? a + (second - first) * (GT_LDA) * GT_SIZE : 0,
                  (GT_LDA) * GT_SIZE, rows,
                  (const char *)GT_B(b) + panel * GT_PANEL + from * 16 * GT_NR * 4, columns,
                  gt_min(upto * GT_RUN_BYTES, (GT_K) * GT_SIZE) - at, ahead, step, sums);
-    gt_block_store(segments == 2, columns, sums);
+    gt_block_store(GT_KIND, segments == 2, columns, sums);
     if (upto < GT_STEPS / 16) return;
     const int64_t again = line * rows - first, twice = (line + 1) * rows - second;
     GT_JOIN(GT_NAME, _hand)(sums + again * GT_NR, (int)(rows - again), b, first + again,
@@ -78,5 +74,4 @@ GT_INLINE void GT_JOIN(GT_NAME, _tile)(const int segments, int64_t b, int64_t li
 #include "amx_loop.h"
 #undef GT_SIZE
 #undef GT_NEAR
-#undef GT_BF16
 #include "template_end.h"

@@ -1,9 +1,10 @@
-/* Product of bfloat16 numbers by a matrix unit, with a packed right-hand side and a left operand of
-   which blocks are copied, a template: C[b] = A[b]·B[b], handed row by row to an epilogue. For an A
+/* Product of numbers of 16 bits by a matrix unit, with a packed right-hand side and a left operand
+   of which blocks are copied, a template: C[b] = A[b]·B[b], handed row by row to an epilogue. For A
    that is transposed in memory, as in a gradient of weights: tiles read rows, so they are copied as
    rows. Define the macros, include this file, repeat; it undefines them at its end.
 
    GT_NAME       the function: static void GT_NAME(int t, int threads GT_PARAMS), thread t's share
+   GT_HALF       the type of the numbers, as half.h calls it
    GT_M GT_N GT_K  integer expressions, constants or names among GT_PARAMS
    GT_LDA        row stride of A in elements; 1 with GT_LDK
    GT_LDK        stride from one element of a row to the next; left out: they are adjacent
@@ -25,10 +26,10 @@
    Names in GT_PARAMS must hold a digit or an underscore. */
 #include "amx.h"
 #include "template_begin.h"
+#include "amx_operands.h"
 #ifndef GT_BATCH
 #define GT_BATCH 1
 #endif
-#define GT_SUM float
 #define GT_COPY uint16_t
 #define GT_NV 2
 #define GT_MR 2 /* segments */
@@ -72,14 +73,14 @@ GT_INLINE void GT_JOIN(GT_NAME, _tile)(const int segments, int64_t b, int64_t li
     float whole[2 * GT_SEGMENT * GT_NR] GT_ALIGNED, *sums = begun || !ends ? aside : whole;
     const int64_t m = line * GT_SEGMENT, columns = gt_min(GT_NR, (GT_N) - panel * GT_NR);
     if (begun)
-        gt_block_load(segments == 2, columns, sums);
+        gt_block_load(GT_KIND, segments == 2, columns, sums);
     else
-        gt_block_zero(sums);
-    gt_block_add(1, (const char *)left,
+        gt_block_zero(GT_KIND, sums);
+    gt_block_add(GT_KIND, (const char *)left,
                  segments == 2 ? (const char *)(left + GT_SEGMENT * GT_ROW) : 0, GT_ROW * 2,
                  GT_SEGMENT, (const char *)right, columns,
                  gt_ceil_div(depth, GT_UNIT) * GT_RUN_BYTES, ahead, step, sums);
-    gt_block_store(segments == 2, columns, sums);
+    gt_block_store(GT_KIND, segments == 2, columns, sums);
     if (ends)
         GT_JOIN(GT_NAME, _hand)(sums, (int)gt_min(segments * GT_SEGMENT, (GT_M) - m), b, m,
                                 panel GT_ARGS);
@@ -105,4 +106,5 @@ GT_UPTO(GT_MR, GT_INSTANCE)
 
 #include "blocked_loop.h"
 #undef GT_ROW
+#undef GT_SIZE
 #include "template_end.h"

@@ -92,6 +92,15 @@ GT_INLINE gt_vf gt_load_half_first(const int type, const uint16_t *p, int64_t co
 }
 #endif
 
+/* Pairs of numbers, a vector of them: the first and the second of each, as floats. */
+GT_INLINE void gt_split_halves(const int type, const uint16_t *pairs, gt_vf *even, gt_vf *odd)
+{
+    uint16_t one[GT_LANES] GT_ALIGNED, two[GT_LANES] GT_ALIGNED;
+    for (int i = 0; i < GT_LANES; i++) one[i] = pairs[2 * i], two[i] = pairs[2 * i + 1];
+    *even = gt_load_half(type, one);
+    *odd = gt_load_half(type, two);
+}
+
 /* n numbers as floats; `out` has room for whole vectors. */
 GT_INLINE void gt_widen_row(const int type, const uint16_t *x, int64_t n, float *out)
 {

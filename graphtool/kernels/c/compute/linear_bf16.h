@@ -116,11 +116,11 @@ GT_NOINLINE void GT_JOIN(GT_NAME, _panel)(int64_t count, int64_t m, int64_t pane
         const int64_t second = gt_min((line + 1) * rows, count - rows);
         const int64_t twice = (line + 1) * rows - second;
         const int two = line + 1 < lines;
-        gt_block_zero(sums);
-        gt_block_add(1, (const char *)(x + first * GT_DEEPER),
+        gt_block_zero(GT_BFLOAT16, sums);
+        gt_block_add(GT_BFLOAT16, (const char *)(x + first * GT_DEEPER),
                      two ? (const char *)(x + second * GT_DEEPER) : 0, nbytes, rows, wide,
                      columns, nbytes, wide, 0, sums);
-        gt_block_store(two, columns, sums);
+        gt_block_store(GT_BFLOAT16, two, columns, sums);
         GT_JOIN(GT_NAME, _hand)(sums + again * GT_NR, rows - again, m + first + again,
                                 panel GT_ARGS);
         if (two)
