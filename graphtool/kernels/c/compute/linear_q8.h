@@ -29,7 +29,7 @@
 
 #ifndef GT_LINEAR_Q8_H
 #define GT_LINEAR_Q8_H
-#define GT_Q8_AHEAD 4096 /* bytes of weights between what is multiplied and what is prefetched */
+#define GT_Q8_AHEAD 7168 /* bytes of weights between what is multiplied and what is prefetched */
 #define GT_UP64(bytes) (((bytes) + 63) / 64 * 64)
 GT_INLINE gt_vi gt_load_words(const uint8_t *p)
 {
@@ -99,10 +99,10 @@ GT_INLINE void GT_JOIN(GT_NAME, _tile)(const int rows, int64_t first, int64_t m,
     for (int64_t p = 0; p < (GT_PARTS); p++, b += GT_JOIN(GT_NAME, _bytes)) {
         gt_vi dot[GT_MR];
         for (int i = 0; i < GT_JOIN(GT_NAME, _bytes); i += 64)
-            __builtin_prefetch(b + GT_Q8_AHEAD + i, 0, 3);
-        __builtin_prefetch((GT_SCALES) + table + p * GT_LANES + 512, 0, 3);
+            __builtin_prefetch(b + GT_Q8_AHEAD + i, 0, 2);
+        __builtin_prefetch((GT_SCALES) + table + p * GT_LANES + 512, 0, 2);
 #ifdef GT_ZEROS
-        __builtin_prefetch((GT_ZEROS) + table + p * GT_LANES + 512, 0, 3);
+        __builtin_prefetch((GT_ZEROS) + table + p * GT_LANES + 512, 0, 2);
 #endif
         GT_UNROLL for (int r = 0; r < rows; r++)
 #ifdef GT_ZEROS
