@@ -18,6 +18,7 @@ from graphtool.kernels import (
     gemm_blocked,
     gemm_int,
     linear_bf16,
+    linear_f32,
     linear_nbits,
     linear_q8,
     pooled,
@@ -34,5 +35,5 @@ from graphtool.kernels import (
 __all__ = [
     "attend", "attend_amx", "blas", "cholesky", "collective", "conv_amx", "conv_direct", "conv_int",
     "depthwise", "depthwise_int", "fft", "gemm", "gemm_amx", "gemm_amx_blocked", "gemm_blocked",
-    "gemm_int", "linear_bf16", "linear_nbits", "linear_q8", "pooled", "recurrence",
+    "gemm_int", "linear_bf16", "linear_f32", "linear_nbits", "linear_q8", "pooled", "recurrence",
     "recurrence_grad", "sort", "transpose", "trees", "triangular", "winograd", "winograd_line"]

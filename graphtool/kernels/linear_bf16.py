@@ -10,7 +10,6 @@ from typing import Any
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.ir.facets import Assumption
-from graphtool.ir.graph import TensorType
 from graphtool.ir.plan import Form, Plan
 from graphtool.kernels.choice import packed, rounding
 from graphtool.kernels.choice.alternatives import Alternative, never
@@ -22,6 +21,7 @@ from graphtool.kernels.linear_q8 import (
     SIZES,
     areas,
     depth_of,
+    infer,
     lowered,
     made,
     meaning_of,
@@ -71,11 +71,6 @@ def lower(site: Site) -> Lowered:
 LINEAR_BF16 = Form("linear_bf16")
 
 
-def _infer(x: TensorType, q: TensorType, scales: TensorType, zeros: TensorType | None = None, *,
-           n: int, bits: int, block: int, plan: Plan | None = None) -> TensorType:
-    return nbits.product(x, q, scales, zeros, n, bits, block)
-
-
 def _decompose(x: Any, q: Any, scales: Any, zeros: Any = None, *, n: int, bits: int, block: int,
                plan: Plan | None = None) -> Any:
     return by_weights(_rounded(x), _rounded(nbits.weights(q, scales, zeros, n, bits, block)))
@@ -85,7 +80,7 @@ def _rounded(x: Any) -> Any:
     return o.cast(o.cast(x, dtype=dtypes.bfloat16), dtype=dtypes.float32)
 
 
-OP = target_op("linear_bf16", _infer, _decompose, LINEAR_BF16, nbits.flops,
+OP = target_op("linear_bf16", infer, _decompose, LINEAR_BF16, nbits.flops,
                "x·wᵀ of x and w rounded to bfloat16, with sums in float32; w has n rows of `bits` "
                "bits, as `pack_nbits` lays them out; scales and zeros are in panels too, in "
                "float32 or float16")

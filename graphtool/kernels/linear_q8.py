@@ -139,8 +139,9 @@ def lower(site: Site) -> Lowered:
 LINEAR_Q8 = Form("linear_q8")
 
 
-def _infer(x: TensorType, q: TensorType, scales: TensorType, zeros: TensorType | None = None, *,
-           n: int, bits: int, block: int, plan: Plan | None = None) -> TensorType:
+def infer(x: TensorType, q: TensorType, scales: TensorType, zeros: TensorType | None = None, *,
+          n: int, bits: int, block: int, plan: Plan | None = None) -> TensorType:
+    """The type of a product with weights in panels; raises what `nbits.product` does."""
     return nbits.product(x, q, scales, zeros, n, bits, block)
 
 
@@ -150,7 +151,7 @@ def _decompose(x: Any, q: Any, scales: Any, zeros: Any = None, *, n: int, bits: 
     return by_weights(o.round_blocks(x, block=block), w)
 
 
-OP = target_op("linear_q8", _infer, _decompose, LINEAR_Q8, nbits.flops,
+OP = target_op("linear_q8", infer, _decompose, LINEAR_Q8, nbits.flops,
                "x·wᵀ of x rounded as by `round_blocks`; w has n rows of `bits` bits, as "
                "`pack_nbits` lays them out; scales and zeros are in panels too, in float32 or "
                "float16")

@@ -988,6 +988,25 @@ class _linear_bf16(Op):
 
 linear_bf16: _linear_bf16
 
+class _linear_f32(Op):
+    def __call__(
+        self,
+        x: Tensor,
+        q: Tensor,
+        scales: Tensor,
+        zeros: Tensor | None = None,
+        /,
+        *,
+        n: int,
+        bits: int,
+        block: int,
+        plan: Plan | None = ...,
+    ) -> Any:
+        """x·wᵀ for few rows; w has n rows of `bits` bits, as `pack_nbits` lays them out; scales and
+        zeros are in panels too, in float32 or float16"""
+
+linear_f32: _linear_f32
+
 class _linear_nbits(Op):
     def __call__(
         self,

@@ -314,6 +314,7 @@ SAMPLES: dict[str, list[tuple[Callable[..., Any], tuple[str, ...]]]] = {
     "gemm_blocked": [(gemm_blocked, ("f32[2,3,5]",)), (gemm_blocked_across, ("f32[2,3,6]",))],
     "gemm_int": [(gemm_int, ("u8[2,4,7]",)), (gemm_int_pairs, ("i16[4,7]",))],
     "linear_bf16": [(panels(o.linear_bf16), ("f32[19,70]",))],
+    "linear_f32": [(panels(o.linear_f32), ("f32[3,70]",))],
     "linear_nbits": [(nbits, ("f32[3,70]",))],
     "linear_q8": [(panels(o.linear_q8), ("f32[3,70]",))],
     "pooled": [(pool, ("f32[2,7,9,5]",)), (pool, ("bf16[2,7,9,5]",))],

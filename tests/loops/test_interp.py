@@ -161,7 +161,7 @@ def test_agrees_with_evaluator_and_c(name: str, tmp_path: Path) -> None:
     ("pools", "pooled"),
     ("product", "gemm"), ("attend", "attend"), ("cells", "recurrence"),
     ("cells back", "recurrence_grad"),
-    ("ordered", "sort"), ("narrow", "linear_nbits")])
+    ("ordered", "sort"), ("narrow", "linear_f32")])
 def test_the_samples_use_the_templates(name: str, kernel: str) -> None:
     program, _, _ = lowered(MODULES[name]())
     used = {s.kernel for k in program.kernels for s in statements(k.body)

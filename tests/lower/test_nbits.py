@@ -25,7 +25,11 @@ Case = tuple[int, int, int, int, int, bool]
 MARCHES = ("native", "x86-64-v4", "x86-64-v3", "x86-64-v2", "x86-64", "generic")
 CASES: list[Case] = [  # rows, columns, rows of weights, bits, block, with zero points
     (33, WIDENED + 70, 41, 4, 32, True), (16, 90, 70, 8, 16, False), (20, 130, 9, 2, 64, True),
-    (15, 96, 40, 4, 32, False), (17, 64, 33, 4, 128, False)]
+    (15, 96, 40, 4, 32, False), (17, 64, 33, 4, 128, False), (45, 100, 33, 4, 32, False)]
+FEW: list[Case] = [  # a row and several, a last panel and a last block that are not full
+    (1, 1000, 130, 4, 32, False), (1, 70, 16, 8, 32, True), (2, 96, 111, 2, 16, False),
+    (5, 130, 79, 2, 64, True), (13, 200, 125, 4, 32, True), (24, 300, 111, 8, 128, False),
+    (3, 64, 81, 4, 8, True)]
 
 
 def products(cases: Sequence[Case], seed: int, **attrs: Any) -> tuple[Module, dict[str, Array]]:
@@ -56,6 +60,17 @@ def test_rows(march: str, tmp_path: Path) -> None:
     got = built(module, tmp_path / "b", march)(**xs)
     for name, y in interp.run(module, xs).items():
         np.testing.assert_allclose(got[name], y, rtol=1e-4, atol=1e-5 * np.abs(y).max())
+
+
+@pytest.mark.parametrize("march", MARCHES)
+def test_few_rows(march: str, tmp_path: Path) -> None:
+    module, xs = products(FEW, 4)
+    xs["x2"][1, 95] = np.nan
+    ready = passes.run(module, supply={"target": named(march)})
+    assert sum(n.op.name == "linear_f32" for n in ready.graph.nodes) == len(FEW)
+    got = graphtool.load(build(ready, tmp_path / "b", target=named(march)))(**xs)
+    for name, y in interp.run(module, xs).items():
+        np.testing.assert_allclose(got[name], y, rtol=1e-4, atol=1e-5 * np.nanmax(np.abs(y)))
 
 
 # rows, columns, rows of weights, bits, block, with zero points: one row and few, the last of them

@@ -1,4 +1,4 @@
-"""The cost of products with packed weights: unpacked to float32, or multiplied as integers."""
+"""The cost of products with packed weights: as float32, as integers, in bfloat16."""
 
 from __future__ import annotations
 
@@ -7,6 +7,10 @@ from graphtool.kernels.choice.machine import UNITS, ceil, overlapped, streamed
 from graphtool.kernels.choice.sites import Packed
 from graphtool.target import Target
 
+FEW = 40  # rows up to which weights in panels are best unpacked again for each tile of rows
+UNPACK = 1  # cycles to do so for a vector of weights
+GATHER = 7  # cycles for a vector of weights that lie row by row
+SINGLE, EIGHT = 2.3, 9  # cycles to unpack such a vector and multiply one row by it, or eight
 WIDEN = 3  # cycles to make a vector of floats of packed weights
 MANY = 16  # rows for which a panel of weights is widened once
 UNIT = 8  # rows from which on a matrix unit can pay
@@ -28,13 +32,21 @@ def exact_cost(s: Packed, _: Plan, t: Target) -> float:
     """Expected microseconds with weights that are unpacked to float32."""
     vectors = s.n * s.k / t.lanes
     if s.m >= MANY:
-        work, times = vectors * (WIDEN + s.m / UNITS), 1
+        work, times = vectors * (GATHER + s.m * 1.4 / UNITS), 1
     else:
-        work, times = vectors * (s.m // 8 * (WIDEN + 8 / UNITS) + s.m % 8 * WIDEN / 2), s.m // 8 + (
-            s.m % 8)
+        work, times = vectors * (s.m // 8 * EIGHT + s.m % 8 * SINGLE), s.m // 8 + s.m % 8
     rounding = s.m * s.k / t.lanes * ROUND / t.mhz if s.q8 else 0.0
     return overlapped(t, work / t.threads, streamed(
         t, _bytes(s, 4), times / t.threads)) + rounding
+
+
+def f32_cost(s: Packed, _: Plan, t: Target) -> float:
+    """Expected microseconds with weights that become numbers in registers, for each tile of rows
+    again."""
+    vectors, blocks = ceil(s.n, t.lanes) * s.k, ceil(s.n, t.lanes) * ceil(s.k, s.block)
+    work = vectors * (ceil(s.m, rows(t, s.m)) * UNPACK + s.m * 1.3 / UNITS) + blocks * s.m * 1.5
+    return overlapped(t, work / t.threads, streamed(
+        t, _bytes(s, 2), 1 / t.threads)) + s.m * s.k / t.lanes / t.mhz
 
 
 def q8_cost(s: Packed, _: Plan, t: Target) -> float:

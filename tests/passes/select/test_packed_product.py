@@ -9,6 +9,7 @@ from graphtool import dtypes, interp, passes, transforms
 from graphtool import ops as o
 from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.trace import trace
+from graphtool.kernels.choice.packed import FEW
 from graphtool.kernels.choice.rules import rules_of
 from graphtool.target import named
 
@@ -43,9 +44,12 @@ def test_rounded_activations(rows: int, target: object, want: str, activations: 
 
 
 def test_exact_activations_by_default_and_on_request() -> None:
-    assert "linear_nbits" in names(product(1, "exact"), AMX)
+    for target in (AMX, PLAIN):
+        assert "linear_f32" in names(product(1, "exact"), target)
+        assert "linear_f32" in names(product(FEW // 2, "exact"), target)
+        assert "linear_nbits" in names(product(FEW + 1, "exact"), target)
     for text in ("q8", "exact"):
-        assert "linear_nbits" in names(product(1, text), AMX, "fast", "select{activations=exact}")
+        assert "linear_f32" in names(product(1, text), AMX, "fast", "select{activations=exact}")
     assert "linear_q8" in names(product(1, "exact"), AMX, text="select{activations=q8}")
 
 
@@ -61,7 +65,7 @@ def test_weights_that_are_computed_are_unpacked() -> None:
 
 def test_strict_computes_by_the_definition() -> None:
     found = names(product(1, "q8"), AMX, "strict")
-    assert not found & {"linear_nbits", "linear_q8", "linear_bf16"}
+    assert not found & {"linear_nbits", "linear_f32", "linear_q8", "linear_bf16"}
 
 
 def test_the_error_is_recorded_where_the_model_is_exact() -> None:

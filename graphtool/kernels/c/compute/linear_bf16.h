@@ -51,24 +51,7 @@ GT_INLINE gt_vi gt_pairs_of(gt_vf low, gt_vf high)
 #define GT_SUM float
 #define GT_DEEPER (((GT_PARTS) * (GT_BLOCK) + 31) / 32 * 32) /* numbers of a row in memory */
 
-/* The last panel, of which only N % NR columns exist. */
-GT_NOINLINE void GT_JOIN(GT_NAME, _tail)(const float *tile, int64_t rows, int64_t m,
-                                         int64_t n GT_PARAMS)
-{
-    for (int64_t i = 0; i < rows; i++)
-        GT_EPILOGUE(tile + i * GT_NR, m + i, n, (GT_N) % GT_NR GT_ARGS);
-}
-
-GT_INLINE void GT_JOIN(GT_NAME, _hand)(const float *tile, int64_t rows, int64_t m,
-                                       int64_t panel GT_PARAMS)
-{
-    const int64_t n = panel * GT_NR;
-    if ((GT_N) % GT_NR != 0 && n + GT_NR > (GT_N)) {
-        GT_JOIN(GT_NAME, _tail)(tile, rows, m, n GT_ARGS);
-        return;
-    }
-    for (int64_t i = 0; i < rows; i++) GT_EPILOGUE(tile + i * GT_NR, m + i, n, GT_NR GT_ARGS);
-}
+#include "linear_hand.h"
 
 /* LANES columns of the panel at `to`, [GT_DEEPER / 2][NR][2]; `half` counts vectors of columns. */
 GT_INLINE void GT_JOIN(GT_NAME, _widen)(int64_t half, gt_vi *to GT_PARAMS)

@@ -12,17 +12,13 @@
    GT_DEEP       columns of x that a panel of weights is widened for at a time, whole blocks
    GT_WORK(t)    room for 8 sorted rows of x, and for DEEP rows of a panel; floats of thread t
    GT_PARAMS     more parameters, with a leading comma; GT_ARGS hands them on */
-#include "tile.h"
+#include "nbits.h"
 #include "template_begin.h"
 
 #ifndef GT_LINEAR_NBITS_H
 #define GT_LINEAR_NBITS_H
 #if GT_LANES == 1
 #define GT_SPREAD(v, words) (v)
-GT_INLINE float gt_field(int32_t word, int shift, int mask)
-{
-    return (float)((word >> shift) & mask);
-}
 #else
 #ifdef __clang__
 #define GT_PICK(v, ...) __builtin_shufflevector(v, v, __VA_ARGS__)
@@ -40,27 +36,14 @@ GT_INLINE float gt_field(int32_t word, int shift, int mask)
     GT_PICK(v, 0, 1 / (w), 2 / (w), 3 / (w), 4 / (w), 5 / (w), 6 / (w), 7 / (w), 8 / (w), \
             9 / (w), 10 / (w), 11 / (w), 12 / (w), 13 / (w), 14 / (w), 15 / (w))
 #endif
-/* A field of each word as a number: no wider type is needed on the way. */
-GT_INLINE gt_vf gt_field(gt_vi words, int shift, int mask)
-{
-    return __builtin_convertvector((words >> shift) & mask, gt_vf);
-}
 #endif
-/* The lowest four bits of each word, less the middle: a table of sixteen takes them as they are. */
-#if GT_LANES == 16 && defined __AVX512F__
-#include <immintrin.h>
-GT_INLINE gt_vf gt_centred_nibble(gt_vi words)
-{
-    const gt_vf table = {-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7};
-    return (gt_vf)_mm512_permutexvar_ps((__m512i)words, (__m512)table);
-}
 /* The first `count` floats, without storing them to memory. */
+#if GT_LANES == 16 && defined __AVX512F__
 GT_INLINE gt_vf gt_first_scales(const float *p, const int count)
 {
     return (gt_vf)_mm512_maskz_loadu_ps((__mmask16)((1u << count) - 1), p);
 }
 #else
-GT_INLINE gt_vf gt_centred_nibble(gt_vi words) { return gt_field(words, 0, 15) - gt_splat(8.0f); }
 GT_INLINE gt_vf gt_first_scales(const float *p, const int count) { return gt_load_first(p, count); }
 #endif
 /* The words, or floats, that lie so many bytes, or elements, behind p. */
@@ -157,10 +140,8 @@ GT_INLINE void GT_JOIN(GT_NAME, _tile)(int rows, int columns, int64_t row, int64
         for (int f = 0; f < fields; f++) {
             gt_vf real[4];
             GT_UNROLL
-            for (int c = 0; c < columns; c++) {
-                if (GT_BITS == 4) real[c] = gt_centred_nibble(packed[c] >> f * GT_BITS);
-                else real[c] = gt_field(packed[c], f * GT_BITS, mask) - middle;
-            }
+            for (int c = 0; c < columns; c++)
+                real[c] = gt_centred(GT_BITS, packed[c], f * GT_BITS);
             if (rows == 1) { /* scales and zeros are the same for all fields of a lane */
                 const gt_vf v = gt_load(x + k + f * GT_LANES);
                 given += v;
@@ -205,7 +186,7 @@ GT_INLINE void GT_JOIN(GT_NAME, _tile)(int rows, int columns, int64_t row, int64
 GT_NOINLINE void GT_JOIN(GT_NAME, _widen)(int64_t n, int64_t k, int64_t depth,
                                           float *panel GT_PARAMS)
 {
-    enum { fields = GT_JOIN(GT_NAME, _fields), mask = (1 << GT_BITS) - 1 };
+    enum { fields = GT_JOIN(GT_NAME, _fields) };
     const int64_t all = (GT_PARTS) * (GT_BLOCK);
     const gt_vf middle = gt_splat((float)(1 << (GT_BITS - 1)));
     for (int64_t j = 0; j < GT_NV; j++) {
@@ -229,8 +210,7 @@ GT_NOINLINE void GT_JOIN(GT_NAME, _widen)(int64_t n, int64_t k, int64_t depth,
                 const gt_vi words = gt_gathered_words(w + c * GT_BITS / 8, row);
                 GT_UNROLL
                 for (int f = 0; f < fields; f++) {
-                    gt_vf real = gt_centred_nibble(words >> f * GT_BITS);
-                    if (GT_BITS != 4) real = gt_field(words, f * GT_BITS, mask) - middle;
+                    const gt_vf real = gt_centred(GT_BITS, words, f * GT_BITS);
                     gt_store(panel + ((b + c + f) * GT_NV + j) * GT_LANES, real * scale - shift);
                 }
             }

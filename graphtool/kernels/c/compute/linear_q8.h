@@ -23,20 +23,14 @@
 
    Names in GT_PARAMS must hold a digit or an underscore (buf1, d_B): the template's own do not. */
 #include "half.h"
+#include "nbits.h"
 #include "q8.h"
 #include "operand.h"
 #include "template_begin.h"
 
 #ifndef GT_LINEAR_Q8_H
 #define GT_LINEAR_Q8_H
-#define GT_Q8_AHEAD 7168 /* bytes of weights between what is multiplied and what is prefetched */
 #define GT_UP64(bytes) (((bytes) + 63) / 64 * 64)
-GT_INLINE gt_vi gt_load_words(const uint8_t *p)
-{
-    gt_vi v;
-    memcpy(&v, p, sizeof v);
-    return v;
-}
 #endif
 
 #define GT_NV 1
@@ -53,25 +47,7 @@ enum {
     GT_JOIN(GT_NAME, _sums) = GT_JOIN(GT_NAME, _scales) + GT_UP64((GT_DEPTH) * (GT_PARTS) * 4),
 };
 
-/* The last panel, of which only N % LANES columns exist. */
-GT_NOINLINE void GT_JOIN(GT_NAME, _tail)(const float *tile, int64_t rows, int64_t m,
-                                         int64_t n GT_PARAMS)
-{
-    for (int64_t i = 0; i < rows; i++)
-        GT_EPILOGUE(tile + i * GT_LANES, m + i, n, (GT_N) % GT_LANES GT_ARGS);
-}
-
-GT_INLINE void GT_JOIN(GT_NAME, _hand)(const float *tile, int64_t rows, int64_t m,
-                                       int64_t panel GT_PARAMS)
-{
-    const int64_t n = panel * GT_LANES;
-    if ((GT_N) % GT_LANES != 0 && n + GT_LANES > (GT_N)) {
-        GT_JOIN(GT_NAME, _tail)(tile, rows, m, n GT_ARGS);
-        return;
-    }
-    for (int64_t i = 0; i < rows; i++)
-        GT_EPILOGUE(tile + i * GT_LANES, m + i, n, GT_LANES GT_ARGS);
-}
+#include "linear_hand.h"
 
 /* sums += dot·scales: a block's sum of a row whose scale is x and whose integers have this sum. */
 GT_INLINE gt_vf GT_JOIN(GT_NAME, _scaled)(gt_vf sums, gt_vi dot, gt_vf scale, gt_vf zero, float x,
@@ -99,7 +75,7 @@ GT_INLINE void GT_JOIN(GT_NAME, _tile)(const int rows, int64_t first, int64_t m,
     for (int64_t p = 0; p < (GT_PARTS); p++, b += GT_JOIN(GT_NAME, _bytes)) {
         gt_vi dot[GT_MR];
         for (int i = 0; i < GT_JOIN(GT_NAME, _bytes); i += 64)
-            __builtin_prefetch(b + GT_Q8_AHEAD + i, 0, 2);
+            __builtin_prefetch(b + GT_WEIGHTS_AHEAD + i, 0, 2);
         __builtin_prefetch((GT_SCALES) + table + p * GT_LANES + 512, 0, 2);
 #ifdef GT_ZEROS
         __builtin_prefetch((GT_ZEROS) + table + p * GT_LANES + 512, 0, 2);

@@ -1,0 +1,107 @@
+"""linear_f32.h: products of few rows with packed weights of 2, 4 or 8 bits, with exact
+activations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+from graphtool.ir.facets import Assumption
+from graphtool.ir.plan import Form, Plan
+from graphtool.kernels.choice import packed
+from graphtool.kernels.choice.alternatives import Alternative, never
+from graphtool.kernels.choice.rules import Rules
+from graphtool.kernels.choice.sites import Packed
+from graphtool.kernels.linear_q8 import (
+    HOOK,
+    OPERANDS,
+    SIZES,
+    areas,
+    depth_of,
+    infer,
+    lowered,
+    made,
+    meaning_of,
+)
+from graphtool.kernels.packing import nbits
+from graphtool.kernels.record import Record, register, target_op
+from graphtool.kernels.site import Lowered, Macros, Site
+from graphtool.loops.contract import Contract, Macro, Pointer, literals
+from graphtool.loops.instance import Instance
+from graphtool.loops.reach import Area, Numbers, Rows
+from graphtool.ops.packed import by_weights
+from graphtool.symbolic import bounds
+from graphtool.target import Target
+
+MACROS = (
+    *SIZES, Macro("MR", "literal", "the greatest number of rows that are summed together"),
+    *literals(DEPTH="rows of x that are copied together"))
+POINTERS = (*OPERANDS, Pointer("WORK", "memory of thread t for DEPTH rows and the sums of their "
+                                       "blocks", ("t",), writes=True))
+
+
+def _floats(depth: int, parts: int, block: int) -> int:
+    """The size of a thread's memory in floats."""
+    return depth * parts * (block + 1)
+
+
+def meaning(t: Instance) -> None:
+    """The op."""
+    meaning_of(OP, t)
+
+
+def reach(t: Numbers) -> Iterator[Area | Rows]:
+    """What the C touches."""
+    block, parts, depth = t.sizes("BLOCK PARTS DEPTH")
+    yield from areas(t)
+    t.need(depth > 0, "a DEPTH of rows")
+    t.need(1 <= t.get("MR") <= 16, "MR from 1 to 16")
+    yield Area("WORK", (_floats(depth, parts, block),), None, (t.threads,))
+
+
+def lower(site: Site) -> Lowered:
+    """Up to so many rows are summed together as fit the registers."""
+    parts, block, m = site.view(1).shape[1], site.node.attrs["block"], site.out.type.shape[0]
+    assert isinstance(parts, int)
+    depth = depth_of(m, 4 * parts * block)
+    own: Macros = {"MR": packed.rows(site.target, bounds(m)[1]), "DEPTH": depth}
+    return lowered(site, "linear_f32", own, _floats(depth, parts, block))
+
+
+# ---- the op ------------------------------------------------------------------------------------
+
+LINEAR_F32 = Form("linear_f32")
+
+
+def _decompose(x: Any, q: Any, scales: Any, zeros: Any = None, *, n: int, bits: int, block: int,
+               plan: Plan | None = None) -> Any:
+    return by_weights(x, nbits.weights(q, scales, zeros, n, bits, block))
+
+
+OP = target_op("linear_f32", infer, _decompose, LINEAR_F32, nbits.flops,
+               "x·wᵀ for few rows; w has n rows of `bits` bits, as `pack_nbits` lays them out; "
+               "scales and zeros are in panels too, in float32 or float16")
+
+
+# ---- plans and their costs ---------------------------------------------------------------------
+
+def plans(s: Packed, target: Target, rules: Rules) -> list[Plan]:
+    """The one plan, for few rows that are not rounded, if the weights are known."""
+    fits = s.m <= packed.FEW and s.constant and nbits.fits(s.bits, s.block)
+    return [LINEAR_F32.plan()] if fits and not s.q8 else []
+
+
+def if_zeros(site: Packed, _: Plan) -> Assumption:
+    """Where there are zero points, by which the sums of x are multiplied."""
+    return "finite" if site.zeros else "nothing"
+
+
+SERVES = (Alternative(
+    Packed, LINEAR_F32, plans, packed.f32_cost, partial(made, OP), assumes=if_zeros,
+    in_order=never),)
+
+register(Record(
+    Contract("linear_f32", "products of few rows with weights of few bits", MACROS, POINTERS,
+             meaning, HOOK, reach),
+    {"linear_f32": lower}, serves=SERVES))
