@@ -60,7 +60,8 @@ def generate(build: Build, prompt: Prompt = None, temperature: Temperature = 0.8
         sys.stdout.flush()
     sys.stdout.write(letters.decode(b"", final=True) + "\n")
     spent = time.perf_counter() - began
-    terminal.note(f"{writer.at} tokens read in {spent:.2f} s")
+    full = "; the caches have no room for more" if writer.at == writer.room else ""
+    terminal.note(f"{writer.at} tokens read in {spent:.2f} s{full}")
 
 
 def train(text: Annotated[list[Path], typer.Argument(metavar="TEXT...", help="Files of text.")],

@@ -173,9 +173,13 @@ def test_going_back_gives_the_same_scores(built: Path) -> None:
     np.testing.assert_array_equal(writer.read([104]), first)
 
 
-def test_a_full_cache_ends_the_text(built: Path) -> None:
+def test_a_full_cache_ends_the_text(built: Path, gt: Cli) -> None:
     writer = Writer(built)
     assert len(list(writer.write("the", Sampling(3.0), 1000))) <= ROOM + 1
+    said = [gt("generate", built, "--prompt", "the", "--temperature", "0", "--tokens", n).err
+            for n in ("1000", "2")]
+    assert f"{ROOM} tokens read" in said[0] and "no room for more" in said[0]
+    assert "no room" not in said[1]
     with pytest.raises(GraphtoolError, match="room for 40"):
         list(writer.write("x1" * ROOM, Sampling(), 1))
 

@@ -154,6 +154,10 @@ def program(*shape: Any) -> Program:
     ("L['x'].size()[0] % 4 == 0", "(n%4) == 0"), ("L['x'].size()[0] >= 2", ""),
     ("L['x'].size()[0] > 2", "max(3, n) == n"), ("L['x'].size()[0] != 2", "max(3, n) == n"),
     ("L['x'].size()[0] < 9", "max(9, n + 1) == 9"), ("L['x'].size()[0] <= 99", ""),
+    ("min(16*L['x'].size()[0], 48*L['x'].size()[0]) == 16*L['x'].size()[0]", ""),
+    ("max(4, L['x'].size()[0]) == abs(-4)", "max(4, n) == 4"),
+    ("2 < L['x'].size()[0] < 9", "max(3, n) == n, max(9, n + 1) == 9"),
+    ("L['x'].size()[0] % 3 == 0 and L['x'].size()[0] <= 60", "(n%3) == 0, max(60, n) == 60"),
     ("L['x'].size()[0] != 1", ""), ("L['x'].stride()[0] == 1", ""), ("L['k'] == 3", "")])
 def test_texts(text: str, want: str) -> None:
     found = conditions([text], program(symbol("n", 2, 99)))
@@ -163,7 +167,7 @@ def test_texts(text: str, want: str) -> None:
 @pytest.mark.parametrize("text", [
     "L['x'].size()[0] in (1, 2)", "L['x'].size()[7] == 1", "L['z'].size()[0] == 1",
     "__import__('os').getcwd() == L['x'].size()[0]", "L['x'].size()[0] == 1 or True",
-    "L['x'].size()[0] ==", "2 < L['x'].size()[0] < 9"])
+    "L['x'].size()[0] ==", "min() == L['x'].size()[0]"])
 def test_a_condition_that_cannot_be_read_is_refused(text: str) -> None:
     with pytest.raises(UnsupportedError) as found:
         conditions([text], program(symbol("n", 2, 99)))

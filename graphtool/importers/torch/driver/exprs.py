@@ -46,12 +46,24 @@ def _remainder(a: Dim, b: Dim) -> Dim:
     return mod(a, b)
 
 
+def _least(*xs: Dim) -> Dim:
+    return reduce(minimum, xs)
+
+
+def _greatest(*xs: Dim) -> Dim:
+    return reduce(maximum, xs)
+
+
+def _absolute(x: Dim) -> Dim:
+    return maximum(x, -x)
+
+
 _FUNCTIONS: dict[str, Callable[..., Dim]] = {
     "Add": _sum, "Mul": _times, "Pow": _power, "PowByNatural": _power,
     "FloorDiv": _divide, "CleanDiv": _divide, "Mod": _remainder, "PythonMod": _remainder,
-    "CeilDiv": ceildiv, "Max": lambda *xs: reduce(maximum, xs), "Identity": lambda x: x,
-    "Min": lambda *xs: reduce(minimum, xs), "Integer": lambda x: x,
-    "Abs": lambda x: maximum(x, -x),
+    "CeilDiv": ceildiv, "Identity": lambda x: x, "Integer": lambda x: x,
+    "Max": _greatest, "Min": _least, "Abs": _absolute,
+    "max": _greatest, "min": _least, "abs": _absolute,  # as torch writes them in Python
 }
 _CONSTANTS = {"S.Zero": 0, "S.One": 1, "S.NegativeOne": -1}
 _OPERATORS: dict[type[ast.operator], Callable[[Dim, Dim], Dim]] = {

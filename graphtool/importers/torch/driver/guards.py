@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from graphtool.errors import InputError, Unsupported, UnsupportedError
@@ -51,11 +51,21 @@ def _equation(text: str, shapes: Mapping[str, tuple[Dim, ...]]) -> list[Equation
         name = "_".join("".join(part) for part in _KEY.findall(match[1]))
         sizes[f"size{len(sizes)}"] = shapes[name][int(match[2])]
         return f"size{len(sizes) - 1}"
-    match ast.parse(_SIZE.sub(named, text), mode="eval").body:
-        case ast.Compare(left=a, ops=[op], comparators=[b]):
-            sides = [exprs.read(ast.unparse(x), sizes) for x in (a, b)]
-            return _row(type(op), *sides)
-    raise ValueError(text)
+    return list(_rows(ast.parse(_SIZE.sub(named, text), mode="eval").body, sizes))
+
+
+def _rows(told: ast.expr, sizes: Mapping[str, Dim]) -> Iterator[Equation]:
+    """Comparisons that all hold, which may share sides: `1 <= a <= b and c == d`."""
+    match told:
+        case ast.BoolOp(op=ast.And(), values=parts):
+            for part in parts:
+                yield from _rows(part, sizes)
+        case ast.Compare(left=a, ops=ops, comparators=others):
+            sides = [exprs.read(ast.unparse(x), sizes) for x in (a, *others)]
+            for op, left, right in zip(ops, sides, sides[1:], strict=False):
+                yield from _row(type(op), left, right)
+        case _:
+            raise ValueError(ast.unparse(told))
 
 
 def _row(op: type[ast.cmpop], a: Dim, b: Dim) -> list[Equation]:
