@@ -1,5 +1,4 @@
-"""linear_f32.h: products of few rows with packed weights of 2, 4 or 8 bits, with exact
-activations."""
+"""linear_f32.h: products with packed weights of 2, 4 or 8 bits and exact activations."""
 
 from __future__ import annotations
 
@@ -18,7 +17,6 @@ from graphtool.kernels.linear_q8 import (
     OPERANDS,
     SIZES,
     areas,
-    depth_of,
     infer,
     lowered,
     made,
@@ -27,7 +25,7 @@ from graphtool.kernels.linear_q8 import (
 from graphtool.kernels.packing import nbits
 from graphtool.kernels.record import Record, register, target_op
 from graphtool.kernels.site import Lowered, Macros, Site
-from graphtool.loops.contract import Contract, Macro, Pointer, literals
+from graphtool.loops.contract import Contract, Macro, Pointer, literals, mark
 from graphtool.loops.instance import Instance
 from graphtool.loops.reach import Area, Numbers, Rows
 from graphtool.ops.packed import by_weights
@@ -36,14 +34,16 @@ from graphtool.target import Target
 
 MACROS = (
     *SIZES, Macro("MR", "literal", "the greatest number of rows that are summed together"),
-    *literals(DEPTH="rows of x that are copied together"))
+    *literals(DEPTH="up to so many rows are few, for which weights are widened in registers"),
+    mark("WIDENS", "there may be more rows, for which a panel of weights is widened"))
 POINTERS = (*OPERANDS, Pointer("WORK", "memory of thread t for DEPTH rows and the sums of their "
-                                       "blocks", ("t",), writes=True))
+                                       "blocks, or for two panels", ("t",), writes=True))
 
 
-def _floats(depth: int, parts: int, block: int) -> int:
-    """The size of a thread's memory in floats."""
-    return depth * parts * (block + 1)
+def _floats(depth: int, parts: int, block: int, wide: int) -> int:
+    """The size of a thread's memory in floats, whole vectors; panels that are widened have `wide`
+    columns."""
+    return -(-max(depth * parts * (block + 1), parts * block * wide) // 16) * 16
 
 
 def meaning(t: Instance) -> None:
@@ -55,18 +55,27 @@ def reach(t: Numbers) -> Iterator[Area | Rows]:
     """What the C touches."""
     block, parts, depth = t.sizes("BLOCK PARTS DEPTH")
     yield from areas(t)
-    t.need(depth > 0, "a DEPTH of rows")
     t.need(1 <= t.get("MR") <= 16, "MR from 1 to 16")
-    yield Area("WORK", (_floats(depth, parts, block),), None, (t.threads,))
+    t.need(t.get("M") <= depth or bool(t.get("WIDENS")), "at most DEPTH rows, or WIDENS")
+    wide = 2 * t.lanes if t.get("WIDENS") else 0
+    yield Area("WORK", (_floats(depth, parts, block, wide),), None, (t.threads,), aligned=True)
 
 
 def lower(site: Site) -> Lowered:
     """Up to so many rows are summed together as fit the registers."""
-    parts, block, m = site.view(1).shape[1], site.node.attrs["block"], site.out.type.shape[0]
+    parts, block = site.view(1).shape[1], site.node.attrs["block"]
     assert isinstance(parts, int)
-    depth = depth_of(m, 4 * parts * block)
-    own: Macros = {"MR": packed.rows(site.target, bounds(m)[1]), "DEPTH": depth}
-    return lowered(site, "linear_f32", own, _floats(depth, parts, block))
+    least, most = bounds(site.out.type.shape[0])
+    tile = packed.rows(site.target, most)
+    few = packed.FEW * tile
+    widens = most is None or most > few
+    depth = few if widens else most or 0
+    if least is not None and least > few:
+        depth = 0
+    mode: Macros = {"WIDENS": True} if widens else {}
+    own: Macros = {"MR": tile, "DEPTH": depth, **mode}
+    wide = 2 * site.target.lanes if widens else 0
+    return lowered(site, "linear_f32", own, _floats(depth, parts, block, wide))
 
 
 # ---- the op ------------------------------------------------------------------------------------
@@ -80,15 +89,15 @@ def _decompose(x: Any, q: Any, scales: Any, zeros: Any = None, *, n: int, bits: 
 
 
 OP = target_op("linear_f32", infer, _decompose, LINEAR_F32, nbits.flops,
-               "x·wᵀ for few rows; w has n rows of `bits` bits, as `pack_nbits` lays them out; "
+               "x·wᵀ; w has n rows of `bits` bits, as `pack_nbits` lays them out; "
                "scales and zeros are in panels too, in float32 or float16")
 
 
 # ---- plans and their costs ---------------------------------------------------------------------
 
 def plans(s: Packed, target: Target, rules: Rules) -> list[Plan]:
-    """The one plan, for few rows that are not rounded, if the weights are known."""
-    fits = s.m <= packed.FEW and s.constant and nbits.fits(s.bits, s.block)
+    """The one plan, for rows that are not rounded, if the weights are known."""
+    fits = s.constant and nbits.fits(s.bits, s.block)
     return [LINEAR_F32.plan()] if fits and not s.q8 else []
 
 
@@ -102,6 +111,6 @@ SERVES = (Alternative(
     in_order=never),)
 
 register(Record(
-    Contract("linear_f32", "products of few rows with weights of few bits", MACROS, POINTERS,
-             meaning, HOOK, reach),
+    Contract("linear_f32", "products with weights of few bits and exact activations", MACROS,
+             POINTERS, meaning, HOOK, reach),
     {"linear_f32": lower}, serves=SERVES))

@@ -1002,8 +1002,8 @@ class _linear_f32(Op):
         block: int,
         plan: Plan | None = ...,
     ) -> Any:
-        """x·wᵀ for few rows; w has n rows of `bits` bits, as `pack_nbits` lays them out; scales and
-        zeros are in panels too, in float32 or float16"""
+        """x·wᵀ; w has n rows of `bits` bits, as `pack_nbits` lays them out; scales and zeros are in
+        panels too, in float32 or float16"""
 
 linear_f32: _linear_f32
 

@@ -18,6 +18,7 @@ from graphtool.ir.trace import trace
 from graphtool.kernels.choice.packed import UNIT
 from graphtool.kernels.linear_nbits import WIDENED
 from graphtool.native.build import build
+from graphtool.symbolic import Symbol, symbol
 from graphtool.target import named
 
 Array = np.ndarray[Any, Any]
@@ -71,6 +72,23 @@ def test_few_rows(march: str, tmp_path: Path) -> None:
     got = graphtool.load(build(ready, tmp_path / "b", target=named(march)))(**xs)
     for name, y in interp.run(module, xs).items():
         np.testing.assert_allclose(got[name], y, rtol=1e-4, atol=1e-5 * np.nanmax(np.abs(y)))
+
+
+@pytest.mark.parametrize("march", MARCHES)
+def test_an_open_number_of_rows(march: str, tmp_path: Path) -> None:
+    """Few rows and many by one library."""
+    _, xs = products([(50, 100, 75, 4, 32, True)], 5)
+    rng, rows = np.random.default_rng(5), symbol("n", 0, 60)
+    tables = [rng.integers(0, 256, (75, 4, 16)).astype(np.uint8),
+              rng.random((75, 4), np.float32), rng.random((75, 4), np.float32) * 9]
+    graph = trace(lambda x: o.linear_nbits(x, *map(x.builder.constant, tables), bits=4, block=32),
+                  [TensorType(dtypes.float32, (rows, 100))], ["x"])
+    module = Module(graph, ("y",), {"n": Symbol("n", 0, 60)})
+    library = built(module, tmp_path / "b", march)
+    for count in (0, 1, 7, 24, 25, 50):
+        x = xs["x0"][:count]
+        want = interp.run(module, {"x": x})["y"]
+        np.testing.assert_allclose(library(x=x)["y"], want, rtol=1e-4, atol=1e-4)
 
 
 # rows, columns, rows of weights, bits, block, with zero points: one row and few, the last of them

@@ -7,8 +7,9 @@ from graphtool.kernels.choice.machine import UNITS, ceil, overlapped, streamed
 from graphtool.kernels.choice.sites import Packed
 from graphtool.target import Target
 
-FEW = 40  # rows up to which weights in panels are best unpacked again for each tile of rows
-UNPACK = 1  # cycles to do so for a vector of weights
+FEW = 2  # tiles of rows, for each of which weights in panels are unpacked again
+UNPACK = 1  # cycles to make a vector of floats of weights in panels, in a register
+STORE = 2  # further cycles to make it once for all rows, in memory
 GATHER = 7  # cycles for a vector of weights that lie row by row
 SINGLE, EIGHT = 2.3, 9  # cycles to unpack such a vector and multiply one row by it, or eight
 WIDEN = 3  # cycles to make a vector of floats of packed weights
@@ -41,12 +42,14 @@ def exact_cost(s: Packed, _: Plan, t: Target) -> float:
 
 
 def f32_cost(s: Packed, _: Plan, t: Target) -> float:
-    """Expected microseconds with weights that become numbers in registers, for each tile of rows
-    again."""
-    vectors, blocks = ceil(s.n, t.lanes) * s.k, ceil(s.n, t.lanes) * ceil(s.k, s.block)
-    work = vectors * (ceil(s.m, rows(t, s.m)) * UNPACK + s.m * 1.3 / UNITS) + blocks * s.m * 1.5
-    return overlapped(t, work / t.threads, streamed(
-        t, _bytes(s, 2), 1 / t.threads)) + s.m * s.k / t.lanes / t.mhz
+    """Expected microseconds with weights that become numbers in panels: for each of few tiles of
+    rows again, which are copied, or once."""
+    vectors, tiles = ceil(s.n, t.lanes) * s.k, ceil(s.m, rows(t, s.m))
+    few = tiles <= FEW
+    unpack, row = (tiles * UNPACK, 1.3) if few else (UNPACK + STORE, 1.0)
+    work = vectors * (unpack + s.m * row / UNITS)
+    copies = s.m * s.k / t.lanes / t.mhz if few else 0.0
+    return overlapped(t, work / t.threads, streamed(t, _bytes(s, 2), 1 / t.threads)) + copies
 
 
 def q8_cost(s: Packed, _: Plan, t: Target) -> float:

@@ -1,14 +1,17 @@
-/* Product with weights of 2, 4 or 8 bits and few rows of activations as they are, a template:
-   y = x·wᵀ with w = (q - zero)·scale, handed row by row to an epilogue. Weights become numbers in
-   registers, once for all rows; the sum of a block is multiplied by its scale. Define the macros,
-   include this file, repeat; it undefines them at its end.
+/* Product with weights of 2, 4 or 8 bits and activations as they are, a template: y = x·wᵀ with
+   w = (q - zero)·scale, handed row by row to an epilogue. For few rows weights become numbers in
+   registers, and the sum of a block is multiplied by its scale; for more a panel of weights is
+   widened once for all rows. Define the macros, include this file, repeat; it undefines them at its
+   end.
 
    GT_NAME       the function: static void GT_NAME(int t, int threads GT_PARAMS), thread t's share
    GT_M GT_N GT_K  rows of x, rows of w, columns of x: constants or names among GT_PARAMS
    GT_BITS GT_BLOCK GT_PARTS GT_A GT_LDA GT_B GT_SCALES GT_ZEROS GT_HALF  as in linear_q8.h
    GT_MR         up to so many rows (a literal) are summed together
-   GT_DEPTH      rows of x that are copied together, a literal
-   GT_WORK(t)    memory of thread t: DEPTH rows of PARTS·BLOCK floats, and of PARTS
+   GT_DEPTH      up to so many rows (a literal) are few; 0: there are more
+   GT_WIDENS     if defined, there may be more
+   GT_WORK(t)    memory of thread t: DEPTH rows of PARTS·BLOCK floats, and of PARTS; with GT_WIDENS
+                 it also holds PARTS·BLOCK rows of 2·LANES floats
    GT_EPILOGUE   as in linear_q8.h
    GT_PARAMS     more parameters, with a leading comma (default none); GT_ARGS hands them on
 
@@ -27,6 +30,7 @@ enum {
 
 #include "linear_hand.h"
 
+#if GT_DEPTH
 /* Copies a row, with zeros up to whole blocks, and sums its blocks, for zero points. */
 GT_NOINLINE void GT_JOIN(GT_NAME, _copy)(const float *x, float *to, float *sums GT_PARAMS)
 {
@@ -96,27 +100,102 @@ GT_INLINE void GT_JOIN(GT_NAME, _tile)(const int rows, const float *x, const flo
 GT_UPTO(GT_MR, GT_INSTANCE)
 #undef GT_INSTANCE
 
-static void GT_NAME(int t, int threads GT_PARAMS)
+/* The rows, which are few, by the panels from `panel` to `end`. */
+GT_NOINLINE void GT_JOIN(GT_NAME, _few)(int64_t panel, int64_t end, float *x GT_PARAMS)
 {
     enum { all = GT_JOIN(GT_NAME, _all) };
-    const int64_t panels = gt_ceil_div(GT_N, GT_LANES), end = gt_part(panels, t + 1, threads);
-    float *x = GT_WORK(t), *sums = x + (GT_DEPTH) * all;
-    for (int64_t m = 0; m < (GT_M); m += (GT_DEPTH)) {
-        const int64_t count = gt_min(GT_DEPTH, (GT_M) - m), blocks = gt_ceil_div(count, GT_MR);
-        const int64_t shorter = count / blocks, longer = count % blocks;
-        for (int64_t r = 0; r < count; r++)
-            GT_JOIN(GT_NAME, _copy)((GT_A) + (m + r) * (GT_LDA), x + r * all,
-                                    sums + r * (GT_PARTS) GT_ARGS);
-        for (int64_t p = gt_part(panels, t, threads); p < end; p++)
-            for (int64_t block = 0, first = 0; block < blocks; block++) {
-                const int64_t rows = shorter + (block < longer);
-                GT_CALL(_tile, rows, GT_MR, x + first * all, sums + first * (GT_PARTS), m + first,
-                        p GT_ARGS);
-                first += rows;
+    float *sums = x + (GT_DEPTH) * all;
+    const int64_t blocks = gt_ceil_div(GT_M, GT_MR);
+    const int64_t shorter = blocks ? (GT_M) / blocks : 0, longer = (GT_M) - shorter * blocks;
+    for (int64_t m = 0; m < (GT_M); m++)
+        GT_JOIN(GT_NAME, _copy)((GT_A) + m * (GT_LDA), x + m * all, sums + m * (GT_PARTS) GT_ARGS);
+    for (; panel < end; panel++)
+        for (int64_t block = 0, m = 0; block < blocks; block++) {
+            const int64_t rows = shorter + (block < longer);
+            GT_CALL(_tile, rows, GT_MR, x + m * all, sums + m * (GT_PARTS), m, panel GT_ARGS);
+            m += rows;
+        }
+}
+#endif
+
+#ifdef GT_WIDENS
+/* A panel as numbers, one of the two at `to`, [PARTS·BLOCK][2][LANES]. */
+GT_NOINLINE void GT_JOIN(GT_NAME, _widen)(int64_t panel, float *to GT_PARAMS)
+{
+    enum { words = GT_JOIN(GT_NAME, _words), nbytes = GT_JOIN(GT_NAME, _bytes) };
+    const uint8_t *b = (const uint8_t *)(GT_B) + panel * (GT_PARTS) * nbytes;
+    for (int64_t p = 0; p < (GT_PARTS); p++, b += nbytes) {
+        const int64_t table = (panel * (GT_PARTS) + p) * GT_LANES;
+        const gt_vf scale = GT_READ((GT_SCALES) + table);
+#ifdef GT_ZEROS
+        const gt_vf zero = GT_READ((GT_ZEROS) + table) - gt_splat((float)(1 << (GT_BITS - 1)));
+#endif
+        for (int i = 0; i < nbytes; i += 64) __builtin_prefetch(b + GT_WEIGHTS_AHEAD + i, 0, 2);
+        for (int w = 0; w < words; w++) {
+            const gt_vi word = gt_load_words(b + w * GT_LANES * 4);
+            GT_UNROLL for (int i = 0; i < 32 / GT_BITS; i++, to += 2 * GT_LANES) {
+                gt_vf q = gt_centred(GT_BITS, word, i % 4 * 8 + i / 4 * GT_BITS);
+#ifdef GT_ZEROS
+                q -= zero;
+#endif
+                gt_store(to, q * scale);
             }
+        }
     }
 }
 
+#define GT_INSTANCE(rows)                                                                         \
+    GT_NOINLINE void GT_JOIN(GT_NAME, _rows##rows)(int64_t m, int64_t panel, const float *wide    \
+                                                   GT_PARAMS)                                     \
+    {                                                                                             \
+        gt_vf acc[2 * GT_MR];                                                                     \
+        float tile[GT_MR * GT_LANES] GT_ALIGNED;                                                  \
+        gt_tile_zero(acc, rows, 2);                                                               \
+        gt_tile_fma(acc, rows, 2, (GT_A) + m * (GT_LDA), GT_LDA, wide, GT_K, (const char *)wide,  \
+                    0, 0);                                                                        \
+        for (int j = 0; j < 2 && (panel + j) * GT_LANES < (GT_N); j++) {                          \
+            for (int r = 0; r < rows; r++) gt_store(tile + r * GT_LANES, acc[2 * r + j]);         \
+            GT_JOIN(GT_NAME, _hand)(tile, rows, m, panel + j GT_ARGS);                            \
+        }                                                                                         \
+    }
+GT_UPTO(GT_MR, GT_INSTANCE)
+#undef GT_INSTANCE
+
+/* All rows by the panels from `panel` to `end`, two by two. */
+GT_NOINLINE void GT_JOIN(GT_NAME, _many)(int64_t panel, int64_t end, float *wide GT_PARAMS)
+{
+    const int64_t blocks = gt_ceil_div(GT_M, GT_MR);
+    const int64_t shorter = (GT_M) / blocks, longer = (GT_M) % blocks;
+    for (; panel < end; panel += 2) {
+        GT_JOIN(GT_NAME, _widen)(panel, wide GT_ARGS);
+        GT_JOIN(GT_NAME, _widen)(gt_min(panel + 1, end - 1), wide + GT_LANES GT_ARGS);
+        for (int64_t block = 0, m = 0; block < blocks; block++) {
+            const int64_t rows = shorter + (block < longer);
+            GT_CALL(_rows, rows, GT_MR, m, panel, wide GT_ARGS);
+            m += rows;
+        }
+    }
+}
+#endif
+
+static void GT_NAME(int t, int threads GT_PARAMS)
+{
+    const int64_t panels = gt_ceil_div(GT_N, GT_LANES), pairs = gt_ceil_div(panels, 2);
+#ifdef GT_WIDENS
+    if ((GT_M) > (GT_DEPTH)) {
+        GT_JOIN(GT_NAME, _many)(2 * gt_part(pairs, t, threads),
+                                gt_min(panels, 2 * gt_part(pairs, t + 1, threads)),
+                                GT_WORK(t) GT_ARGS);
+        return;
+    }
+#endif
+#if GT_DEPTH
+    GT_JOIN(GT_NAME, _few)(gt_part(panels, t, threads), gt_part(panels, t + 1, threads),
+                           GT_WORK(t) GT_ARGS);
+#endif
+}
+
+#undef GT_WIDENS
 #undef GT_BITS
 #undef GT_PARTS
 #undef GT_SCALES

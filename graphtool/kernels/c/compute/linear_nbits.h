@@ -76,6 +76,9 @@ GT_INLINE float gt_total(gt_vf v)
 }
 #endif
 
+/* numbers are counted from there: sums have smaller rounding errors */
+#define GT_MIDDLE ((float)(1 << (GT_BITS - 1)))
+
 enum {
     GT_JOIN(GT_NAME, _fields) = 32 / GT_BITS,            /* of a word */
     GT_JOIN(GT_NAME, _words) = GT_BLOCK * GT_BITS < 32 ? 1 : GT_BLOCK * GT_BITS / 32, /* a block */
@@ -108,8 +111,6 @@ GT_INLINE void GT_JOIN(GT_NAME, _tile)(int rows, int columns, int64_t row, int64
     enum { fields = GT_JOIN(GT_NAME, _fields), group = GT_JOIN(GT_NAME, _group) };
     enum { words = GT_JOIN(GT_NAME, _words), mask = (1 << GT_BITS) - 1 };
     const int64_t all = (GT_PARTS) * (GT_BLOCK);
-    /* the middle: sums from there have smaller rounding errors */
-    const gt_vf middle = gt_splat((float)(1 << (GT_BITS - 1)));
     gt_vf sums[8][4];
     float rest[8][4];
     GT_UNROLL
@@ -129,7 +130,8 @@ GT_INLINE void GT_JOIN(GT_NAME, _tile)(int rows, int columns, int64_t row, int64
             memcpy(&packed[c], GT_W + ((n + c) * all + k) * GT_BITS / 8, sizeof packed[c]);
             scale[c] = GT_SPREAD(gt_first_scales(GT_SCALES + block, several), words);
 #ifdef GT_ZEROS
-            shift[c] = GT_SPREAD(gt_first_scales(GT_ZEROS + block, several), words) - middle;
+            shift[c] = GT_SPREAD(gt_first_scales(GT_ZEROS + block, several), words)
+                       - gt_splat(GT_MIDDLE);
 #else
             shift[c] = gt_splat(0.0f);
 #endif
@@ -188,7 +190,6 @@ GT_NOINLINE void GT_JOIN(GT_NAME, _widen)(int64_t n, int64_t k, int64_t depth,
 {
     enum { fields = GT_JOIN(GT_NAME, _fields) };
     const int64_t all = (GT_PARTS) * (GT_BLOCK);
-    const gt_vf middle = gt_splat((float)(1 << (GT_BITS - 1)));
     for (int64_t j = 0; j < GT_NV; j++) {
         const int64_t first = gt_min(n + j * GT_LANES, (GT_N)-1);
         int32_t row[GT_LANES], tables[GT_LANES]; /* from the first row on: bytes, and blocks */
@@ -202,7 +203,8 @@ GT_NOINLINE void GT_JOIN(GT_NAME, _widen)(int64_t n, int64_t k, int64_t depth,
             const uint8_t *w = GT_W + (first * all + k + b) * GT_BITS / 8;
             const gt_vf scale = gt_gathered(GT_SCALES + block, tables);
 #ifdef GT_ZEROS
-            const gt_vf shift = (gt_gathered(GT_ZEROS + block, tables) - middle) * scale;
+            const gt_vf zero = gt_gathered(GT_ZEROS + block, tables);
+            const gt_vf shift = (zero - gt_splat(GT_MIDDLE)) * scale;
 #else
             const gt_vf shift = gt_splat(0.0f);
 #endif
@@ -286,4 +288,5 @@ GT_NOINLINE void GT_NAME(int t, int threads GT_PARAMS)
 #undef GT_SCALES
 #undef GT_ZEROS
 #undef GT_DEEP
+#undef GT_MIDDLE
 #include "template_end.h"
