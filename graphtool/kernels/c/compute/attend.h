@@ -48,6 +48,16 @@
 #define GT_FACTORS(x, b) 0
 #endif
 
+#ifndef GT_ATTEND_H
+#define GT_ATTEND_H
+#define GT_KEYS_AHEAD 24 /* keys between what a single query reads and what is prefetched */
+/* A row of so many bytes, into the second cache. */
+GT_INLINE void gt_prefetch_row(const void *row, int64_t bytes)
+{
+    for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch((const char *)row + i, 0, 2);
+}
+#endif
+
 #define GT_WIDE (gt_ceil_div(GT_T, GT_NR) * GT_NR + 16) /* from one row of scores to the next */
 
 /* The scores of row s from key `from` on, scaled, capped and masked, to weights; the sum of these.
@@ -220,6 +230,7 @@ GT_INLINE void GT_JOIN(GT_NAME, _dots)(int64_t b, int64_t s, int64_t seen, int64
             GT_UNROLL for (int i = 0; i < some; i++)
             {
                 const GT_NUMBER *key = keys + (k + i) * (GT_LDK);
+                gt_prefetch_row(key + GT_KEYS_AHEAD * (GT_LDK), (GT_D) * (int64_t)sizeof *key);
                 GT_UNROLL for (int h = 0; h < GT_TOGETHER; h++)
                     part[h * some + i] = gt_load(queries[h]) * GT_READ(key);
                 for (int64_t d = GT_LANES; d < (GT_D); d += GT_LANES)
@@ -242,10 +253,11 @@ GT_INLINE void GT_JOIN(GT_NAME, _dots)(int64_t b, int64_t s, int64_t seen, int64
 }
 
 /* For each of GT_TOGETHER heads the sum of `width` <= NR columns of the first `seen` values, each
-   times its weight, which are added to rows of NR. */
+   times its weight, which are added to rows of NR. With the `first` columns whole values are
+   prefetched. */
 GT_INLINE void GT_JOIN(GT_NAME, _weighted)(const float *weights, int64_t wide,
                                            const GT_NUMBER *values, int64_t seen, int64_t width,
-                                           float *out GT_PARAMS)
+                                           int first, float *out GT_PARAMS)
 {
     if (width == GT_NR) {
         enum {
@@ -258,12 +270,17 @@ GT_INLINE void GT_JOIN(GT_NAME, _weighted)(const float *weights, int64_t wide,
         gt_tile_zero(acc, several, tile);
         for (; k + several <= seen; k += several)
             GT_UNROLL for (int i = 0; i < several; i++)
+            {
+                if (first)
+                    gt_prefetch_row(values + (k + i + GT_KEYS_AHEAD) * (GT_LDV),
+                                    (GT_DV) * (int64_t)sizeof *values);
                 GT_UNROLL for (int j = 0; j < GT_NV; j++)
                 {
                     const gt_vf v = GT_READ(values + (k + i) * (GT_LDV) + j * GT_LANES);
                     GT_UNROLL for (int h = 0; h < GT_TOGETHER; h++)
                         acc[i * tile + h * GT_NV + j] += gt_splat(weights[h * wide + k + i]) * v;
                 }
+            }
         for (; k < seen; k++)
             GT_UNROLL for (int j = 0; j < GT_NV; j++)
                 GT_UNROLL for (int h = 0; h < GT_TOGETHER; h++)
@@ -313,7 +330,7 @@ GT_INLINE void GT_JOIN(GT_NAME, _single)(int64_t b, int64_t s, float *scores GT_
     for (int64_t d = 0; d < (GT_DV); d += GT_NR) {
         const int64_t width = gt_min(GT_NR, (GT_DV) - d);
         float out[GT_TOGETHER * GT_NR] GT_ALIGNED = {0};
-        GT_JOIN(GT_NAME, _weighted)(scores, wide, GT_V(b) + d, seen, width, out GT_ARGS);
+        GT_JOIN(GT_NAME, _weighted)(scores, wide, GT_V(b) + d, seen, width, d == 0, out GT_ARGS);
         for (int h = 0; h < GT_TOGETHER; h++) {
             for (int64_t j = 0; j < width; j++) out[h * GT_NR + j] *= inverse[h];
             GT_EPILOGUE(out + h * GT_NR, b + h, s, d, width GT_ARGS);
