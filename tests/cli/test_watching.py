@@ -23,6 +23,10 @@ def waiting(process: subprocess.Popen[str], log: Path, times: int) -> str:
     return log.read_text()
 
 
+def heeding() -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def test_a_change_is_seen_until_ctrl_c(folder: Path, tmp_path: Path) -> None:
     graph, log = tmp_path / "m.graph.json", tmp_path / "log"
     (tmp_path / "digits.safetensors").write_bytes((folder / "digits.safetensors").read_bytes())
@@ -31,7 +35,8 @@ def test_a_change_is_seen_until_ctrl_c(folder: Path, tmp_path: Path) -> None:
     with log.open("w") as out:
         process = subprocess.Popen(
             [sys.executable, "-m", "graphtool", "diff", str(folder / "digits.graph.json"),
-             str(graph), "--watch"], stdout=out, stderr=out, text=True)
+             str(graph), "--watch"], stdout=out, stderr=out, text=True,
+            preexec_fn=heeding)  # a job in the background inherits that SIGINT is ignored
         try:
             assert "equal: 13 nodes" in waiting(process, log, 1)
             graph.write_text(text.replace('"op": "relu"', '"op": "tanh"', 1))
