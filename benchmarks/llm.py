@@ -100,7 +100,7 @@ def _build(folder: Path, task: Task) -> None:
     from graphtool.passes import PASSES
     name = "step" if task.past else f"prompt{task.steps}"
     if (folder / name).exists():
-        return
+        return  # made by this run
     onnx = folder / f"{name}.onnx"
     llama.write_onnx(onnx, task.steps)
     dims: dict[str, Any] = {"dynamic": {"P": (1, ROOM - 8)}} if task.past else {}
@@ -245,6 +245,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def main(options: argparse.Namespace) -> int:
     folder = work.root() / "llm"
     folder.mkdir(parents=True, exist_ok=True)
+    for earlier in folder.glob("*/build.json"):  # by a graphtool that may have been another
+        shutil.rmtree(earlier.parent)
     names = [OURS]
     if options.llama_cpp and find_spec("gguf"):
         names.append(LLAMA)
