@@ -151,7 +151,7 @@ _AMX_FACTS: dict[str, Any] = {
 _AMX = _V4 | {"amx_tile", "amx_int8", "amx_bf16", "avx512_bf16", "avx512_vnni", "avx512_fp16"}
 
 for _row in (
-    # compilers before gcc 13 and clang 16 do not know it, and nothing that they emit differs
+    # compilers before gcc 13 and clang 16 do not know its name, and compile for the row below
     _x86(0, "graniterapids", "x86-64 with AVX-512 and AMX, of float16 too", 16, 14,
          amx_fp16=True, needs=_AMX | {"amx_fp16"}, **_V4_FACTS | _AMX_FACTS | {
              "flags": (*spelled("graniterapids"), *spelled("sapphirerapids")),

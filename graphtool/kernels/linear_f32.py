@@ -34,16 +34,16 @@ from graphtool.target import Target
 
 MACROS = (
     *SIZES, Macro("MR", "literal", "the greatest number of rows that are summed together"),
-    *literals(DEPTH="up to so many rows are few, for which weights are widened in registers"),
-    mark("WIDENS", "there may be more rows, for which a panel of weights is widened"))
-POINTERS = (*OPERANDS, Pointer("WORK", "memory of thread t for DEPTH rows and the sums of their "
+    *literals(FEW="up to so many rows are few, for which weights are widened in registers"),
+    mark("WIDENS", "there may be more than FEW rows, for which a panel of weights is widened"))
+POINTERS = (*OPERANDS, Pointer("WORK", "memory of thread t for FEW rows and the sums of their "
                                        "blocks, or for two panels", ("t",), writes=True))
 
 
-def _floats(depth: int, parts: int, block: int, wide: int) -> int:
+def _floats(few: int, parts: int, block: int, wide: int) -> int:
     """The size of a thread's memory in floats, whole vectors; panels that are widened have `wide`
     columns."""
-    return -(-max(depth * parts * (block + 1), parts * block * wide) // 16) * 16
+    return -(-max(few * parts * (block + 1), parts * block * wide) // 16) * 16
 
 
 def meaning(t: Instance) -> None:
@@ -53,12 +53,12 @@ def meaning(t: Instance) -> None:
 
 def reach(t: Numbers) -> Iterator[Area | Rows]:
     """What the C touches."""
-    block, parts, depth = t.sizes("BLOCK PARTS DEPTH")
+    block, parts, few = t.sizes("BLOCK PARTS FEW")
     yield from areas(t)
     t.need(1 <= t.get("MR") <= 16, "MR from 1 to 16")
-    t.need(t.get("M") <= depth or bool(t.get("WIDENS")), "at most DEPTH rows, or WIDENS")
+    t.need(t.get("M") <= few or bool(t.get("WIDENS")), "at most FEW rows, or WIDENS")
     wide = 2 * t.lanes if t.get("WIDENS") else 0
-    yield Area("WORK", (_floats(depth, parts, block, wide),), None, (t.threads,), aligned=True)
+    yield Area("WORK", (_floats(few, parts, block, wide),), None, (t.threads,), aligned=True)
 
 
 def lower(site: Site) -> Lowered:
@@ -69,13 +69,14 @@ def lower(site: Site) -> Lowered:
     tile = packed.rows(site.target, most)
     few = packed.FEW * tile
     widens = most is None or most > few
-    depth = few if widens else most or 0
     if least is not None and least > few:
-        depth = 0
+        few = 0
+    elif most is not None:
+        few = min(few, most)
     mode: Macros = {"WIDENS": True} if widens else {}
-    own: Macros = {"MR": tile, "DEPTH": depth, **mode}
+    own: Macros = {"MR": tile, "FEW": few, **mode}
     wide = 2 * site.target.lanes if widens else 0
-    return lowered(site, "linear_f32", own, _floats(depth, parts, block, wide))
+    return lowered(site, "linear_f32", own, _floats(few, parts, block, wide))
 
 
 # ---- the op ------------------------------------------------------------------------------------
@@ -101,13 +102,13 @@ def plans(s: Packed, target: Target, rules: Rules) -> list[Plan]:
     return [LINEAR_F32.plan()] if fits and not s.q8 else []
 
 
-def if_zeros(site: Packed, _: Plan) -> Assumption:
+def if_zero_points(site: Packed, _: Plan) -> Assumption:
     """Where there are zero points, by which the sums of x are multiplied."""
     return "finite" if site.zeros else "nothing"
 
 
 SERVES = (Alternative(
-    Packed, LINEAR_F32, plans, packed.f32_cost, partial(made, OP), assumes=if_zeros,
+    Packed, LINEAR_F32, plans, packed.f32_cost, partial(made, OP), assumes=if_zero_points,
     in_order=never),)
 
 register(Record(

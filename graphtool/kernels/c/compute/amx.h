@@ -45,6 +45,7 @@
 #define GT_TILE_DOT_F16(sum, a, b)                                                                \
     __asm__ volatile(".byte 0xc4, 0xe2, (15 - " #b ") * 8 + 3, 0x5c, 0xc0 + " #sum " * 8 + " #a   \
                      ::: "memory")
+/* Whether there is an instruction for operands of this kind. */
 #if defined __AMX_FP16__ || defined GT_AMX_FP16
 #define GT_HAS_TILES(kind) 1
 #else
@@ -128,6 +129,7 @@ GT_INLINE void gt_amx_run(const int kind, const int two, const int wide, const c
     gt_amx_step(kind, two, wide, last, last + GT_SEGMENT * GT_RUN_BYTES, GT_RUN_BYTES, b);
 }
 
+/* Whether the sums of such operands are in tiles. */
 GT_INLINE int gt_in_tiles(const int kind) { return GT_HAS_TILES(kind) && gt_amx_allowed(); }
 #else
 #define gt_amx_shape(rows) (void)(rows)

@@ -48,15 +48,7 @@
 #define GT_FACTORS(x, b) 0
 #endif
 
-#ifndef GT_ATTEND_H
-#define GT_ATTEND_H
 #define GT_KEYS_AHEAD 24 /* keys between what a single query reads and what is prefetched */
-/* A row of so many bytes, into the second cache. */
-GT_INLINE void gt_prefetch_row(const void *row, int64_t bytes)
-{
-    for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch((const char *)row + i, 0, 2);
-}
-#endif
 
 #define GT_WIDE (gt_ceil_div(GT_T, GT_NR) * GT_NR + 16) /* from one row of scores to the next */
 
@@ -230,7 +222,7 @@ GT_INLINE void GT_JOIN(GT_NAME, _dots)(int64_t b, int64_t s, int64_t seen, int64
             GT_UNROLL for (int i = 0; i < some; i++)
             {
                 const GT_NUMBER *key = keys + (k + i) * (GT_LDK);
-                gt_prefetch_row(key + GT_KEYS_AHEAD * (GT_LDK), (GT_D) * (int64_t)sizeof *key);
+                gt_prefetch(key + GT_KEYS_AHEAD * (GT_LDK), (GT_D) * (int64_t)sizeof *key);
                 GT_UNROLL for (int h = 0; h < GT_TOGETHER; h++)
                     part[h * some + i] = gt_load(queries[h]) * GT_READ(key);
                 for (int64_t d = GT_LANES; d < (GT_D); d += GT_LANES)
@@ -272,7 +264,7 @@ GT_INLINE void GT_JOIN(GT_NAME, _weighted)(const float *weights, int64_t wide,
             GT_UNROLL for (int i = 0; i < several; i++)
             {
                 if (first)
-                    gt_prefetch_row(values + (k + i + GT_KEYS_AHEAD) * (GT_LDV),
+                    gt_prefetch(values + (k + i + GT_KEYS_AHEAD) * (GT_LDV),
                                     (GT_DV) * (int64_t)sizeof *values);
                 GT_UNROLL for (int j = 0; j < GT_NV; j++)
                 {
@@ -384,4 +376,5 @@ static void GT_NAME(int t, int threads GT_PARAMS)
 #undef GT_V_STEP
 #undef GT_WIDE
 #undef GT_KEYS
+#undef GT_KEYS_AHEAD
 #include "attend_end.h"

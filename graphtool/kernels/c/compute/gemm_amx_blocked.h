@@ -1,6 +1,6 @@
 /* Product of numbers of 16 bits by a matrix unit, with a packed right-hand side and a left operand
-   of which blocks are copied, a template: C[b] = A[b]·B[b], handed row by row to an epilogue. For A
-   that is transposed in memory, as in a gradient of weights: tiles read rows, so they are copied as
+   of which blocks are copied, a template: C[b] = A[b]·B[b], handed row by row to an epilogue. An A
+   that is transposed in memory, as in a gradient of weights, is copied as rows, since tiles read
    rows. Define the macros, include this file, repeat; it undefines them at its end.
 
    GT_NAME       the function: static void GT_NAME(int t, int threads GT_PARAMS), thread t's share

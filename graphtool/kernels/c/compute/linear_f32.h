@@ -8,9 +8,9 @@
    GT_M GT_N GT_K  rows of x, rows of w, columns of x: constants or names among GT_PARAMS
    GT_BITS GT_BLOCK GT_PARTS GT_A GT_LDA GT_B GT_SCALES GT_ZEROS GT_HALF  as in linear_q8.h
    GT_MR         up to so many rows (a literal) are summed together
-   GT_DEPTH      up to so many rows (a literal) are few; 0: there are more
+   GT_FEW        up to so many rows (a literal) are few; 0: there are more
    GT_WIDENS     if defined, there may be more
-   GT_WORK(t)    memory of thread t: DEPTH rows of PARTS·BLOCK floats, and of PARTS; with GT_WIDENS
+   GT_WORK(t)    memory of thread t: FEW rows of PARTS·BLOCK floats, and of PARTS; with GT_WIDENS
                  it also holds PARTS·BLOCK rows of 2·LANES floats
    GT_EPILOGUE   as in linear_q8.h
    GT_PARAMS     more parameters, with a leading comma (default none); GT_ARGS hands them on
@@ -30,7 +30,7 @@ enum {
 
 #include "linear_hand.h"
 
-#if GT_DEPTH
+#if GT_FEW
 /* Copies a row, with zeros up to whole blocks, and sums its blocks, for zero points. */
 GT_NOINLINE void GT_JOIN(GT_NAME, _copy)(const float *x, float *to, float *sums GT_PARAMS)
 {
@@ -43,8 +43,8 @@ GT_NOINLINE void GT_JOIN(GT_NAME, _copy)(const float *x, float *to, float *sums 
 #endif
 }
 
-/* `rows` rows in memory, whose blocks have these sums, and which are rows of all from m on; by one
-   panel. */
+/* `rows` copied rows at x by one panel. `sums` are those of their blocks; the first row is row m of
+   all. */
 GT_INLINE void GT_JOIN(GT_NAME, _tile)(const int rows, const float *x, const float *sums, int64_t m,
                                        int64_t panel GT_PARAMS)
 {
@@ -56,8 +56,7 @@ GT_INLINE void GT_JOIN(GT_NAME, _tile)(const int rows, const float *x, const flo
     GT_UNROLL for (int r = 0; r < rows; r++) acc[r] = gt_splat(0.0f);
     for (int64_t p = 0; p < (GT_PARTS); p++, b += nbytes) {
         gt_vf part[GT_MR * chains];
-        for (int i = 0; i < nbytes; i += 64)
-            __builtin_prefetch(b + GT_WEIGHTS_AHEAD + i, 0, 2);
+        gt_prefetch(b + GT_WEIGHTS_AHEAD, nbytes);
         __builtin_prefetch((GT_SCALES) + table + p * GT_LANES + 512, 0, 2);
 #ifdef GT_ZEROS
         __builtin_prefetch((GT_ZEROS) + table + p * GT_LANES + 512, 0, 2);
@@ -100,11 +99,11 @@ GT_INLINE void GT_JOIN(GT_NAME, _tile)(const int rows, const float *x, const flo
 GT_UPTO(GT_MR, GT_INSTANCE)
 #undef GT_INSTANCE
 
-/* The rows, which are few, by the panels from `panel` to `end`. */
+/* Few rows by the panels from `panel` to `end`. */
 GT_NOINLINE void GT_JOIN(GT_NAME, _few)(int64_t panel, int64_t end, float *x GT_PARAMS)
 {
     enum { all = GT_JOIN(GT_NAME, _all) };
-    float *sums = x + (GT_DEPTH) * all;
+    float *sums = x + (GT_FEW) * all;
     const int64_t blocks = gt_ceil_div(GT_M, GT_MR);
     const int64_t shorter = blocks ? (GT_M) / blocks : 0, longer = (GT_M) - shorter * blocks;
     for (int64_t m = 0; m < (GT_M); m++)
@@ -130,7 +129,7 @@ GT_NOINLINE void GT_JOIN(GT_NAME, _widen)(int64_t panel, float *to GT_PARAMS)
 #ifdef GT_ZEROS
         const gt_vf zero = GT_READ((GT_ZEROS) + table) - gt_splat((float)(1 << (GT_BITS - 1)));
 #endif
-        for (int i = 0; i < nbytes; i += 64) __builtin_prefetch(b + GT_WEIGHTS_AHEAD + i, 0, 2);
+        gt_prefetch(b + GT_WEIGHTS_AHEAD, nbytes);
         for (int w = 0; w < words; w++) {
             const gt_vi word = gt_load_words(b + w * GT_LANES * 4);
             GT_UNROLL for (int i = 0; i < 32 / GT_BITS; i++, to += 2 * GT_LANES) {
@@ -182,20 +181,21 @@ static void GT_NAME(int t, int threads GT_PARAMS)
 {
     const int64_t panels = gt_ceil_div(GT_N, GT_LANES), pairs = gt_ceil_div(panels, 2);
 #ifdef GT_WIDENS
-    if ((GT_M) > (GT_DEPTH)) {
+    if ((GT_M) > (GT_FEW)) {
         GT_JOIN(GT_NAME, _many)(2 * gt_part(pairs, t, threads),
                                 gt_min(panels, 2 * gt_part(pairs, t + 1, threads)),
                                 GT_WORK(t) GT_ARGS);
         return;
     }
 #endif
-#if GT_DEPTH
+#if GT_FEW
     GT_JOIN(GT_NAME, _few)(gt_part(panels, t, threads), gt_part(panels, t + 1, threads),
                            GT_WORK(t) GT_ARGS);
 #endif
 }
 
 #undef GT_WIDENS
+#undef GT_FEW
 #undef GT_BITS
 #undef GT_PARTS
 #undef GT_SCALES

@@ -74,8 +74,7 @@ GT_INLINE void GT_JOIN(GT_NAME, _tile)(const int rows, int64_t first, int64_t m,
     GT_UNROLL for (int r = 0; r < rows; r++) acc[r] = gt_splat(0.0f);
     for (int64_t p = 0; p < (GT_PARTS); p++, b += GT_JOIN(GT_NAME, _bytes)) {
         gt_vi dot[GT_MR];
-        for (int i = 0; i < GT_JOIN(GT_NAME, _bytes); i += 64)
-            __builtin_prefetch(b + GT_WEIGHTS_AHEAD + i, 0, 2);
+        gt_prefetch(b + GT_WEIGHTS_AHEAD, GT_JOIN(GT_NAME, _bytes));
         __builtin_prefetch((GT_SCALES) + table + p * GT_LANES + 512, 0, 2);
 #ifdef GT_ZEROS
         __builtin_prefetch((GT_ZEROS) + table + p * GT_LANES + 512, 0, 2);

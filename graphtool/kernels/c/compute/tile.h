@@ -47,6 +47,13 @@
     (!__builtin_constant_p(n)                                                                     \
      || (((rows)-1) * GT_BLOCKS(n, most) < (n) && (n) < ((rows) + 1) * GT_BLOCKS(n, most)))
 
+/* So many bytes from p on, into the second cache: more lines can be on their way there than to the
+   first. */
+GT_INLINE void gt_prefetch(const void *p, int64_t bytes)
+{
+    for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch((const char *)p + i, 0, 2);
+}
+
 GT_INLINE void gt_tile_zero(gt_vf *acc, const int rows, const int nv)
 {
     GT_UNROLL for (int i = 0; i < rows * nv; i++) acc[i] = gt_splat(0.0f);
