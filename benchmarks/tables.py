@@ -42,5 +42,12 @@ def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join([line(cells[0]), rule, *map(line, cells[1:])]) + "\n"
 
 
+def read(text: str) -> list[dict[str, str]]:
+    """The rows of the first table of `text`, each {column: cell}."""
+    lines = text[text.index("\n|"):].lstrip("\n").split("\n\n")[0].splitlines()
+    head, _, *body = [[c.strip() for c in line.strip("|").split(" | ")] for line in lines]
+    return [dict(zip(head, row, strict=True)) for row in body]
+
+
 def _numeric(cell: str) -> bool:
     return cell[:1].isdigit() or cell in (GAP, "", "nan") or cell[:2].lstrip("-")[:1].isdigit()

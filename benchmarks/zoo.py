@@ -40,9 +40,9 @@ def main(options: argparse.Namespace) -> int:
         return build_only(options)
     name = options.name
     rows = timed(options, name, PEERS, "peers", prepare.ensure)
-    text, picture = report(rows, options.command_line), figure(rows)
+    text = report(rows, options.command_line)
     work.results(f"{name}.md").write_text(text)
-    work.results(f"{name}.svg").write_text(picture)
+    work.results(f"{name}.svg").write_text(figure(text))
     print("\n" + text)
     print(f"{work.results(name + '.md')} and {name}.svg written")
     return sum("error" in row["contestants"].get(OURS, {}) for row in rows)
@@ -177,12 +177,10 @@ def facts(rows: list[Row], names: list[str], key: str, show: Any) -> str:
                            [[m, *(show(largest(m, n)) for n in names)] for m in models])
 
 
-def figure(rows: list[Row]) -> str:
-    """SVG of graphtool's time over the best peer's."""
-    series: dict[str, dict[str, float]] = {}
-    for row in rows:
-        ratio = stats.ratio(medians(row))
-        if ratio:
-            name = f"{row['threads']} thread{'s' if row['threads'] > 1 else ''}"
-            series.setdefault(name, {})[row["model"]] = 1 / ratio
-    return plot.bars(f"{OURS}: time over the best peer's", series)
+def figure(text: str) -> str:
+    """SVG of the first table of a report: the times of all contestants over graphtool's."""
+    rows = tables.read(text)
+    names = list(rows[0])[1:list(rows[0]).index("best peer")]
+    times = {row["model"]: {n: float(row[n]) for n in names if row[n] != tables.GAP}
+             for row in rows}
+    return plot.bars(f"Time of one inference over {OURS}'s, one thread (less is better)", times)

@@ -72,11 +72,29 @@ def test_table_lines_up() -> None:
         "| name |  ms |", "|------|----:|", "| a\\|b | 1.5 |", "| c    |   – |"]
 
 
-def test_plot_is_svg_with_a_bar_a_model() -> None:
-    root = ElementTree.fromstring(plot.bars("t < 1", {"1 thread": {"a": 0.5, "b&c": 9.0}}))
+def test_a_table_is_read_back() -> None:
+    table = tables.markdown(["name", "ms"], [["a", "1.5"], ["c", "–"]])
+    assert tables.read(f"# t\n\ntext | more\n\n{table}\nrest") == [
+        {"name": "a", "ms": "1.5"}, {"name": "c", "ms": "–"}]
+
+
+def test_plot_has_a_bar_a_contestant() -> None:
+    times = {"a": {"x": 2.0, "y": 3.0}, "b&c": {"x": 1.0, "y": 9.0}}
+    root = ElementTree.fromstring(plot.bars("t < 1", times))
     bars = [r for r in root if r.tag.endswith("rect") and r.get("x") == str(plot.LEFT)
-            and r.get("height") == str(plot.BAR - 2)]
-    assert [float(b.get("width", 0)) for b in bars] == [145.0, 580.0]  # cut off at the limit
+            and r.get("height") == str(plot.BAR - 1)]
+    one = (plot.WIDTH - plot.LEFT - plot.RIGHT) / 4
+    assert [float(b.get("width", 0)) for b in bars] == pytest.approx(
+        [one, 1.5 * one, one, 4 * one], abs=0.1)  # the last is cut off at the limit
+
+
+@pytest.mark.parametrize("name", ["zoo", "extra", "peers"])
+def test_a_stored_plot_is_of_its_table(name: str, request: pytest.FixtureRequest) -> None:
+    folder = Path(__file__).parents[1] / "benchmarks/results"
+    picture = zoo.figure((folder / f"{name}.md").read_text())
+    if request.config.getoption("--update-golden"):
+        (folder / f"{name}.svg").write_text(picture)
+    assert (folder / f"{name}.svg").read_text() == picture
 
 
 @pytest.mark.parametrize(("got", "want", "error"), [
@@ -167,7 +185,7 @@ def test_a_contest_with_one_peer(tiny: str) -> None:
         assert c["error64"] < 1e-6 and c["peak_mb"] > 1 and c["calls"] >= 4
     text = zoo.report([row])
     assert "| onnxruntime |" in text and "Geometric mean of the ratio over 1 models" in text
-    assert "tiny" in zoo.figure([row])
+    assert "tiny" in zoo.figure(text)
 
 
 def test_a_contest_beside_a_busy_process(tiny: str) -> None:

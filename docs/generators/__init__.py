@@ -14,6 +14,7 @@ from docs.generators import (
     packages,
     passes,
     rules,
+    speed,
     stablehlo,
     targets,
     verbs,
@@ -23,4 +24,4 @@ PAGES: dict[str, Callable[[], str]] = {
     "verbs": verbs.page, "api": api.page, "ops": ops.page, "passes": passes.page,
     "rules": rules.page, "errors": errors.page, "formats": formats.page, "kernels": kernels.page,
     "targets": targets.page, "dtypes": dtypes.page, "packages": packages.page,
-    "stablehlo": stablehlo.page}
+    "stablehlo": stablehlo.page, "speed": speed.page}
