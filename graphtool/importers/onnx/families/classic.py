@@ -216,12 +216,9 @@ def svm_classifier(x: Any, *, classlabels_ints: Any = None, classlabels_strings:
                     row(rho, x))
     best = o.arg_reduce(_votes(margins, classes), kind="max", axis=1)
     scores = margins if classes > 2 else o.concat(o.neg(margins), margins, axis=1)
-    if prob_a and classes > 2:
+    if prob_a:  # of two classes as well: the iteration ends before it has their exact shares
         far = o.add(o.mul(margins, row(prob_a, x)), row(prob_b, x))
         scores = coupled(o.sub(1.0, o.sigmoid(far)), classes)
-    elif prob_a:
-        second = o.sigmoid(o.add(o.mul(margins, prob_a[0]), prob_b[0]))
-        scores = o.concat(o.sub(1.0, second), second, axis=1)
     return [labels.at(names, best, x), transformed(scores, post_transform)]
 
 
