@@ -255,8 +255,10 @@ POOLS = {
         F.interpolate(x, size=(4, 20), mode="bilinear"), F.interpolate(
             x, scale_factor=1.7, mode="bilinear"),
         F.interpolate(x, size=(4, 5), mode="bilinear", antialias=True)), IMAGE),
-    "bicubic": (lambda x: (F.interpolate(x, scale_factor=2, mode="bicubic"), F.interpolate(
-        x, size=(5, 13), mode="bicubic", align_corners=True)), IMAGE),
+    "bicubic": (lambda x: [F.interpolate(
+        x, size, mode="bicubic", align_corners=corners, antialias=smooth) for size in (
+            (5, 13), (4, 3), (1, 9)) for corners in (False, True) for smooth in (False, True)],
+        IMAGE),
     "linear": (lambda x: F.interpolate(x, size=7, mode="linear"), X),
     "max with indices": (lambda x: (
         F.max_pool2d(x, 3, 2, 1, return_indices=True), F.max_pool2d(x, 2, return_indices=True),

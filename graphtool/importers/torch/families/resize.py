@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from graphtool import ops as o
 from graphtool.importers.torch.driver.context import Context, Missing
 from graphtool.importers.torch.driver.table import aten
 from graphtool.ir.trace import Tracer
+from graphtool.symbolic import Dim
 
 
 def _scales(x: Tracer, scales: tuple[Any, ...]) -> tuple[float, ...] | None:
@@ -26,13 +28,25 @@ def _nearest(c: Context, x: Tracer, scales: tuple[Any, ...], exact: bool) -> Any
 
 def _smooth(c: Context, x: Tracer, mode: str, align_corners: bool, scales: tuple[Any, ...],
             antialias: bool = False) -> Any:
-    if align_corners and antialias:
-        raise Missing("antialias=True together with align_corners=True is not supported")
+    """Linear or cubic interpolation; torch's cubic coefficient is −0.75, with antialias −0.5."""
+    if antialias:
+        factors = _between_corners(x, c.out.shape) if align_corners else _scales(x, scales)
+        return o.resize(x, sizes=c.out.shape, mode=mode, scales=factors, cubic=-0.5,
+                        antialias=True, exclude_outside=True)
     if align_corners:
         return o.resize(x, sizes=c.out.shape, mode=mode, coordinates="align_corners")
-    return o.resize(x, sizes=c.out.shape, mode=mode, coordinates="half_pixel",
-                    scales=_scales(x, scales), antialias=antialias,
-                    exclude_outside=antialias)
+    return o.resize(x, sizes=c.out.shape, mode=mode, scales=_scales(x, scales))
+
+
+def _between_corners(x: Tracer, sizes: tuple[Dim, ...]) -> tuple[float, ...]:
+    """torch's factors for antialias with align_corners: corners apart, but half a pixel off."""
+    def factor(n: Dim, m: Dim) -> float:
+        if n == m:
+            return 1.0
+        if not isinstance(n, int) or not isinstance(m, int):
+            raise Missing("antialias=True together with align_corners=True needs constant sizes")
+        return (m - 1) / (n - 1) if n > 1 and m > 1 else math.inf
+    return tuple(map(factor, x.shape, sizes))
 
 
 def _nearest_handlers(name: str, exact: bool) -> None:
