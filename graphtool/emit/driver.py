@@ -130,11 +130,13 @@ def pointer_checks(program: Program, built_in: bool) -> Iterator[str]:
 
 def _arena(w: Writer, program: Program, printer: ExprPrinter) -> None:
     """Write the body of NAME_arena_bytes. It computes in numbers that cannot wrap around first."""
-    if isinstance(program.arena, int):
+    if program.dims:
+        w.line(f"if (!dims || {out_of_range(program)}) return 0;")
+    else:
         w.line("(void)dims;")
+    if isinstance(program.arena, int):
         w.line(f"return {arena_room(program.arena)};")
         return
-    w.line(f"if (!dims || {out_of_range(program)}) return 0;")
     for i, s in enumerate(program.dims):
         w.line(f"const int64_t d{i} = {atom_text(s, f'dims[{i}]')};")
         w.line(f"(void)d{i};")
@@ -159,9 +161,7 @@ def _entry(w: Writer, program: Program, printer: ExprPrinter, built_in: bool) ->
         if program.dims or program.sizes:
             w.line(f"if (!dims) return {name.upper()}_NULL_POINTER;")
         if program.dims:
-            bad = (out_of_range(program) if isinstance(program.arena, int) else
-                   f"!{name}_arena_bytes(dims)")
-            w.line(f"if ({bad}) return {name.upper()}_BAD_DIM;")
+            w.line(f"if (!{name}_arena_bytes(dims)) return {name.upper()}_BAD_DIM;")
         for line in pointer_checks(program, built_in):
             w.line(line)
         for (holds, rule), status in zip(rules(program), rule_statuses(program), strict=True):

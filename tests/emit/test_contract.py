@@ -254,6 +254,19 @@ def test_an_arena_never_wraps(tmp_path: Path) -> None:
     assert size(None) == 0
 
 
+def test_the_size_of_a_constant_arena_has_a_range_of_dims_too(tmp_path: Path) -> None:
+    """The header says of it: 0 if a dim is out of its range."""
+    n = symbol("N", 1, 64)
+    graph = trace(o.relu, [TensorType(dtypes.float32, (n, 3))], ["x"])
+    built = graphtool.build(Module(graph, ("y",), {"N": Symbol("N", 1, 64)}),
+                            tmp_path / "b")
+    assert "return 64;" in (built / "model.c").read_text()
+    size = runtime.load(built).library.model_arena_bytes
+    size.restype = ctypes.c_size_t
+    assert [size((ctypes.c_int64 * 1)(v)) for v in (0, -1, 65, 2**40, 1, 64)] == [0] * 4 + [64] * 2
+    assert size(None) == 0
+
+
 def test_a_size_of_0_hides_no_overflow(tmp_path: Path) -> None:
     def fn(x: Any) -> Any:
         y = o.softmax(o.slice(x, start=(0, 0), limit=x.shape, strides=(1, 2)), axis=1)

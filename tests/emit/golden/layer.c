@@ -114,7 +114,7 @@ const char *model_status_text(int status)
 
 size_t model_arena_bytes(const int64_t *dims)
 {
-    (void)dims;
+    if (!dims || dims[0] < 1 || dims[0] > 64) return 0;
     return 64;
 }
 
@@ -122,7 +122,7 @@ int model_run(const void *weights, void *arena, const int64_t *dims,
         const void *const *inputs, void *const *outputs, int threads)
 {
     if (!dims) return MODEL_NULL_POINTER;
-    if (dims[0] < 1 || dims[0] > 64) return MODEL_BAD_DIM;
+    if (!model_arena_bytes(dims)) return MODEL_BAD_DIM;
     if (!weights || !inputs || !inputs[0] || !outputs || !outputs[0]) return MODEL_NULL_POINTER;
     if (((uintptr_t)weights) % 64) return MODEL_MISALIGNED;
     const run_state s = {weights, arena, dims, inputs, outputs};
