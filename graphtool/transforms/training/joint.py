@@ -245,19 +245,19 @@ class _Joint:
 
     def own_arguments(self, call: PassCall, names: Mapping[Value, str]) -> dict[
             Value, dict[str, Any]]:
-        """The optimizer's arguments for each parameter; if several groups match its name, the
-        last one counts."""
-        own = {v: dict(call.arguments) for v in names}
+        """The optimizer's arguments for each parameter, changed by those of its group; if several
+        groups match its name, it is in the last one alone."""
+        usual = {v: dict(call.arguments) for v in names}
         for v in names:
             if not self.recipe.decay_vectors and v.type.rank < 2:
-                own[v]["weight_decay"] = 0.0
+                usual[v]["weight_decay"] = 0.0
+        own = dict(usual)
         for pattern, arguments in (group_call(g, call.name) for g in self.recipe.groups):
             members = [v for v, name in names.items() if fnmatchcase(name, pattern)]
             if not members:
                 raise UsageError("GT0623", f"no parameter is called {pattern!r}",
                                  hint=f"they are {', '.join(sorted(names.values()))}")
-            for v in members:
-                own[v].update(arguments)
+            own.update({v: {**usual[v], **arguments} for v in members})
         return own
 
     def accumulated(self, state: State, wrt: list[Value],

@@ -34,7 +34,9 @@ class Recipe:
     # modules whose inner values are computed again in the backward pass
     checkpoint: Sequence[str] = ()
     bound: int | None = None  # the greatest number of iterations of loops that have no bound
-    groups: Sequence[str] = ()  # the optimizer's arguments for some parameters: head.*{momentum=0}
+    # the optimizer's arguments for some parameters, as head.*{momentum=0}; of several groups that
+    # match a name, the last one alone counts
+    groups: Sequence[str] = ()
 
 
 # ---- losses ------------------------------------------------------------------------------------

@@ -115,6 +115,21 @@ def test_groups_have_arguments_of_their_own() -> None:
         np.testing.assert_allclose(state[name], p.detach().numpy(), rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize(("groups", "decay"), [
+    (("*{weight_decay=0.5}",), 0.5), (("*{weight_decay=0.5}", "{0}{momentum=0.5}"), 0.25),
+    (("{0}{weight_decay=0.5}", "*"), 0.25), (("*{weight_decay=0.5}", "{0}{weight_decay=1}"), 1.0)])
+def test_a_parameter_is_in_its_last_group_alone(groups: tuple[str, ...], decay: float) -> None:
+    """Only decay moves a parameter of which the gradient is 0; the optimizer's decay is 0.25."""
+    model, x = models.mlp()
+    module = graphtool.import_model(model, (x,))
+    own = tuple(g.replace("{0}", "0.bias") for g in groups)
+    recipe = Recipe("mse", optimizer="sgd{weight_decay=0.25}", groups=own)
+    batch = {module.graph.inputs[0].hint: x.numpy(), "y": model(x).detach().numpy()}
+    _, state = models.steps(training(module, recipe), [batch], 0.1)
+    want = (1 - 0.1 * decay) * model[0].bias.detach().numpy()
+    np.testing.assert_allclose(state["0.bias"], want, rtol=1e-5)
+
+
 @pytest.mark.parametrize(("group", "code"), [
     ("nothing.*{weight_decay=0}", "GT0623"), ("*{wait_decay=0}", "GT0602"), ("*{", "GT0608")])
 def test_bad_groups_are_refused(group: str, code: str) -> None:
