@@ -212,6 +212,29 @@ def as_array(x: Any) -> np.ndarray[Any, Any]:
     return array.astype(string.numpy) if array.dtype.kind == "U" else array
 
 
+def converted(x: np.ndarray[Any, Any], to: DType) -> np.ndarray[Any, Any] | None:
+    """x with elements of the type `to`; None where a number would become another one.
+
+    Floats are rounded to floats, but none that is finite becomes infinite. Integers stay exactly
+    what they are; no float becomes an integer. Strings and complex numbers are not converted.
+    """
+    have = _by_numpy().get(x.dtype)
+    if have is to:
+        return x
+    if have is None or string in (have, to) or to is bool_ or have.is_float > to.is_float:
+        return None
+    with np.errstate(all="ignore"):
+        out = x.astype(to.numpy)
+        if have.is_float:
+            lost = np.isfinite(x) & ~np.isfinite(out)
+        elif to.is_float:
+            wide = out.astype(np.float64)
+            lost = (wide >= 2.0 ** 63) | (wide.astype(np.int64) != x.astype(np.int64))
+        else:
+            lost = (out.astype(x.dtype) != x) | ((out < 0) != (x < 0))
+    return None if lost.any() else out
+
+
 def read_bits(x: Any, to: DType) -> Any:
     """The bits of the elements of x as those of a type of the same size; a bool is one that is
     not 0."""

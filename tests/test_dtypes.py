@@ -12,11 +12,40 @@ import safetensors.numpy
 import torch
 from torch._export.serde.schema import ScalarType
 
-from graphtool.dtypes import BY_NAME, TABLE, DType, float32, int8, string, uint8
+from graphtool.dtypes import BY_NAME, TABLE, DType, converted, float32, int8, string, uint8
 from graphtool.errors import UnsupportedError
 from graphtool.exporters.onnx.protos import element_type
 from graphtool.importers.torch.driver.live import DTYPES
 from graphtool.io.weights import pack, unpack, weight
+
+CONVERSIONS = [  # a number, its type, another type, whether that has the number
+    (1.5, "f64", "f32", True), (np.nan, "f64", "f32", True), (np.inf, "f32", "f16", True),
+    (1e300, "f64", "f32", False), (70000.0, "f32", "f16", False), (0.1, "f64", "bf16", True),
+    (500.0, "f32", "f8e4m3fn", False), (1.0, "f64", "i64", False), (1.0, "f32", "bool", False),
+    (2**24, "i64", "f32", True), (2**24 + 1, "i64", "f32", False), (257, "i32", "bf16", False),
+    (2**63 - 1, "i64", "f64", False), (2**63, "u64", "i64", False),
+    (2**64 - 1, "u64", "f32", False),
+    (-1, "i64", "u64", False), (255, "i64", "u8", True), (255, "u8", "i8", False),
+    (300, "i64", "u8", False), (-9, "i64", "i4", False), (True, "bool", "f32", True),
+    (7, "i64", "bool", False)]
+
+
+@pytest.mark.parametrize(("number", "kind", "to", "fits"), CONVERSIONS)
+def test_conversions_keep_numbers(number: object, kind: str, to: str, fits: bool) -> None:
+    x = np.array([0, number], BY_NAME[kind].numpy)
+    out = converted(x, BY_NAME[to])
+    assert (out is not None) == fits
+    if out is not None:
+        assert out.dtype == BY_NAME[to].numpy
+        np.testing.assert_allclose(out.astype(np.float64), x.astype(np.float64), rtol=4e-3)
+        if not BY_NAME[kind].is_float:
+            assert out.tolist() == x.tolist()
+
+
+def test_strings_and_complex_numbers_are_not_converted() -> None:
+    assert converted(np.array(["1"]), float32) is None
+    assert converted(np.ones(1, np.complex64), float32) is None
+
 
 NUMBERS = [row for row in TABLE if row is not string]
 

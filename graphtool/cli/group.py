@@ -6,6 +6,7 @@ Typer would read those of all verbs first, from their annotations: that takes lo
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -35,6 +36,7 @@ class _Commands(Mapping[str, Any]):
                 app.command(name, epilog=self.epilog(name))(verb)
             self.made[name] = get_command(app)
             self.made[name].name = name
+            _check_numbers(self.made[name])
         return self.made[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -42,6 +44,21 @@ class _Commands(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(self.verbs)
+
+
+def _check_numbers(command: Any) -> None:
+    """Make each float option refuse NaN and infinity: no bound that it states excludes NaN."""
+    for inner in getattr(command, "commands", {}).values():
+        _check_numbers(inner)
+    for option in command.params:
+        if option.type.name.startswith("float"):
+            option.callback = _finite
+
+
+def _finite(_context: Any, _option: Any, value: float | None) -> float | None:
+    if value is not None and not math.isfinite(value):
+        raise typer.BadParameter(f"{value} is not finite")
+    return value
 
 
 def group(verbs: Mapping[str, Verb], epilog: Callable[[str], str]) -> type[TyperGroup]:

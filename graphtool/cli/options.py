@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Annotated
 
 import typer
-
-
-def finite(value: float | None) -> float | None:
-    """A callback for numbers that go into graphs and into steps: infinity would end in NaN."""
-    if value is not None and not math.isfinite(value):
-        raise typer.BadParameter(f"{value} is not finite")
-    return value
-
 
 Graph = Annotated[str, typer.Argument(
     metavar="IN", help="A graph (.graph.json or .gt), a model to import (.onnx, .pt2, .mlir, "

@@ -52,7 +52,7 @@ Skip = Annotated[list[str] | None, typer.Option(
     "--skip", metavar="PATTERN", help="Leave layers with such names as they are. May be "
     "repeated.")]
 Error = Annotated[float | None, typer.Option(
-    "--error", min=0.0, callback=options.finite, help="The largest relative error of the "
+    "--error", min=0.0, help="The largest relative error of the "
     "outputs, as 0.01: layers that cost too much of it stay as they are.")]
 Size = Annotated[str | None, typer.Option(
     "--size", help="The most bytes of constants, as 4MiB: no more layers than that needs.")]

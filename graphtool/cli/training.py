@@ -30,14 +30,11 @@ Optimizer = Annotated[str | None, typer.Option(
 Target = Annotated[str, typer.Option("--target",
     help="The name of the input that holds the target.")]
 StartRate = Annotated[float | None, typer.Option(
-    "--lr", min=0.0, callback=options.finite,
-    help="The learning rate that `train` uses by default.")]
+    "--lr", min=0.0, help="The learning rate that `train` uses by default.")]
 ClipValue = Annotated[float | None, typer.Option(
-    "--clip-value", min=0.0, callback=options.finite,
-    help="Clip each element of the gradients to this size.")]
+    "--clip-value", min=0.0, help="Clip each element of the gradients to this size.")]
 ClipNorm = Annotated[float | None, typer.Option(
-    "--clip-norm", min=0.0, callback=options.finite,
-    help="Scale the gradients so that their common norm is at most this.")]
+    "--clip-norm", min=0.0, help="Scale the gradients so that their common norm is at most this.")]
 GradNorm = Annotated[bool, typer.Option(
     "--grad-norm", help="Let `train` log the norm of all gradients of each step, before clipping.")]
 Accumulate = Annotated[int, typer.Option(
@@ -56,7 +53,8 @@ Checkpointed = Annotated[str, typer.Option(
     "again instead of keeping them.")]
 Groups = Annotated[list[str] | None, typer.Option(
     "--group", help="PATTERN{weight_decay=0}: other arguments of the optimizer for the parameters "
-    "whose names match. May be repeated; the last match counts.")]
+    "whose names match. May be repeated; a parameter belongs to the last group that matches it, "
+    "and takes nothing from the others.")]
 Bound = Annotated[int | None, typer.Option(
     "--bound", min=0, help="An upper bound for the trip count of each `while` loop that states "
         "none. "
@@ -71,8 +69,7 @@ Epochs = Annotated[int, typer.Option(
     "--epochs", min=0, help="How often to go through all examples.")]
 Batch = Annotated[int, typer.Option("--batch", min=1, help="The number of examples in a step.")]
 Rate = Annotated[float | None, typer.Option(
-    "--lr", min=0.0, callback=options.finite,
-    help="The learning rate; by default that of `grad`.")]
+    "--lr", min=0.0, help="The learning rate; by default that of `grad`.")]
 Val = Annotated[str, typer.Option(
     "--val", help="The share of examples to hold back for validation, or an .npz file with such "
     "examples.")]

@@ -87,8 +87,9 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT0617": ("not a training graph",
                "The graph was not made by `graphtool grad` with an optimizer."),
     "GT0618": ("weights that do not fit",
-               "No array has the name of a parameter of the graph, or one has another shape. A "
-               "graph keeps the names of its parameters until it is optimised."),
+               "No array has the name of a parameter of the graph, or one has another shape, NaN, "
+               "or numbers that the parameter's type does not have. A graph keeps the names of its "
+               "parameters until it is optimised."),
     "GT0619": ("a loop without a bound",
                "The backward pass keeps the state at the start of each iteration of a `while`, "
                "so it must know the largest trip count: `graphtool grad --bound 64`, or the "

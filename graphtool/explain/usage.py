@@ -137,11 +137,14 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT3073": ("too few examples",
                "The examples that are not held back for validation must make at least one batch."),
     "GT3074": ("data of another element type",
-               "Only conversions within a kind are made: float64 to float32, int32 to int64."),
+               "An array is converted where no number becomes another one: floats may be rounded "
+               "to floats that have them in their range, integers become equal integers or "
+               "floats."),
     "GT3075": ("a checkpoint of another training",
                "The checkpoint was made with another model or another optimizer."),
     "GT3076": ("weights that training cannot start from",
-               "Every parameter needs an array of its name and shape."),
+               "Every parameter needs an array of its name and shape, without NaN, in a type whose "
+               "numbers the parameter's type has."),
     "GT3077": ("not a safetensors file", "The file is something else, or was cut short."),
     "GT3078": ("another batch size than the compiled one",
                "Leave the batch dim open at import, or give this --batch."),
@@ -154,6 +157,10 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT3081": ("several processes without MPI",
                "mpirun started several processes, but the build exchanges nothing between "
                "them. Build it with --mpi."),
+    "GT3082": ("weights that are not numbers",
+               "A step made the loss and the state NaN, and they would be so from then on. The "
+               "data may have NaN, or the learning rate may be too large. The last checkpoint "
+               "stays as it is; nothing later is written."),
     "GT3037": ("unreadable axes of examples",
                "vmap takes `--in-axes x=1,table=none` with the inputs' names, and `--size 8` or "
                "the name of a dim that the graph does not have yet."),

@@ -4,6 +4,7 @@ arguments."""
 from __future__ import annotations
 
 import inspect
+import math
 import re
 import types
 from collections.abc import Callable, Iterator, Mapping
@@ -171,5 +172,8 @@ def _read(text: str, annotation: Any) -> Any:
                 raise ValueError(text)
             return int(number[1]) * UNITS[number[2]]
         case _ if annotation is float:
-            return float(text)
+            value = float(text)
+            if not math.isfinite(value):
+                raise ValueError(text)
+            return value
     return text

@@ -100,8 +100,12 @@ def _difference(module: Module, inputs: Sequence[Array], wanted: Sequence[Array]
     for got, want in zip(outputs, wanted, strict=True):
         if got.shape != want.shape:
             return float("inf")
-        gap = np.abs(got.astype(np.float64) - want.astype(np.float64))
-        scale = max(float(np.abs(want).max(initial=0)), 1e-30)
+        a, b = got.astype(np.float64), want.astype(np.float64)
+        differ = (a != b) & ~(np.isnan(a) & np.isnan(b))
+        gap, size = np.abs(a - b)[differ], np.abs(b)
+        if not np.isfinite(gap).all():
+            return float("inf")
+        scale = max(float(size[np.isfinite(size)].max(initial=0)), 1e-30)
         worst = max(worst, float(gap.max(initial=0)) / scale)
     return worst
 

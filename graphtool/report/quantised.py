@@ -18,6 +18,7 @@ import numpy as np
 
 from graphtool import interp, passes
 from graphtool.analysis.costs import executions
+from graphtool.dtypes import of_numpy
 from graphtool.errors import GraphtoolError
 from graphtool.ir.graph import Module, names_of
 from graphtool.native.build import build
@@ -142,11 +143,12 @@ class Effects:
         for batch, want in zip(self.data, self.outputs, strict=True):
             for (name, y), got in zip(want.items(), interp.run(changed, batch).values(),
                                       strict=True):
-                if y.dtype.kind == "f":
+                if of_numpy(y.dtype).is_float:
                     wide = y.astype(np.float64)
-                    lost[name] = lost.get(name, 0.0) + float(((wide - got) ** 2).sum())
+                    gap = wide - got.astype(np.float64)
+                    lost[name] = lost.get(name, 0.0) + float((gap ** 2).sum())
                     size[name] = size.get(name, 0.0) + float((wide ** 2).sum())
-        errors = [float(np.sqrt(lost[n] / size[n])) if size[n] else float(lost[n] > 0)
+        errors = [float(np.sqrt(lost[n] / (size[n] or lost[n]))) if lost[n] else 0.0
                   for n in lost]
         return max((e if np.isfinite(e) else float("inf") for e in errors), default=0.0)
 

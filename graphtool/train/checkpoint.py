@@ -17,10 +17,12 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 
+from graphtool.dtypes import of_numpy
 from graphtool.errors import InputError
 from graphtool.io import files
 from graphtool.io.versions import CHECKPOINT, current
 from graphtool.train.model import TrainModel
+from graphtool.transforms.training.weights import fitted
 
 Array = np.ndarray[Any, Any]
 STATE, MODEL = "checkpoint.safetensors", "model.safetensors"
@@ -103,10 +105,11 @@ def start(model: TrainModel, arrays: Mapping[str, Array], where: str) -> None:
         raise InputError("GT3076", f"there is no array {missing[0]!r}, which the training needs",
                          where=where)
     for n in model.row.model:
-        if arrays[n].shape != model.state[n].shape:
-            raise InputError("GT3076", f"{n} has the shape {list(arrays[n].shape)}, "
-                                       f"expected {list(model.state[n].shape)}", where=where)
-        model.state[n][...] = arrays[n].astype(model.state[n].dtype)
+        cell = model.state[n]
+        fit = fitted(arrays[n], cell.shape, of_numpy(cell.dtype))
+        if isinstance(fit, str):
+            raise InputError("GT3076", f"{n} {fit}", where=where)
+        cell[...] = fit
 
 
 def read(path: Path) -> dict[str, Array]:

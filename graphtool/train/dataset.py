@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from graphtool.dtypes import dtype
+from graphtool.dtypes import converted, dtype
 from graphtool.errors import InputError, listed
 from graphtool.io import npz
 from graphtool.train.model import TrainModel
@@ -99,10 +99,10 @@ def _mixed(z: Array) -> Array:
 
 
 def _typed(name: str, a: Array, kind: str, where: str) -> Array:
-    want = dtype(kind).numpy
-    if a.dtype != want and not np.can_cast(a.dtype, want, "same_kind"):
+    x = converted(a, dtype(kind))
+    if x is None:
         raise InputError("GT3074", f"{name} is {a.dtype}, {dtype(kind).name} expected", where=where)
-    return np.ascontiguousarray(a.astype(want, copy=False))
+    return np.ascontiguousarray(x)
 
 
 def order_of(data: Data, seed: int, epoch: int, shuffle: bool) -> Array:

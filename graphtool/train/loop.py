@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from graphtool.dtypes import of_numpy
 from graphtool.errors import InputError, UsageError
 from graphtool.io import files
 from graphtool.train import checkpoint, curve
@@ -86,7 +87,11 @@ class Trainer:
         self.lines: list[str] = []
 
     def run(self) -> Progress:
-        """Train until the plan is done or early stopping ends it; returns the progress."""
+        """Train until the plan is done or early stopping ends it; returns the progress.
+
+        Raises InputError GT3082 if the weights become NaN; the last checkpoint
+        stays.
+        """
         self.open()
         self.begin_alike()
         p = self.progress
@@ -152,6 +157,8 @@ class Trainer:
         for start, end in self.cuts[first:]:
             lr = float(np.float32(self.rate(self.steps)))
             loss = self.model.step(self.data.batch(self.rows(order, start, end)), lr)
+            if math.isnan(loss):
+                self.check_state()
             row = {"step": self.steps, "epoch": p.epoch, "loss": loss, "lr": lr}
             if (norm := self.model.grad_norm) is not None:
                 row["grad_norm"] = norm
@@ -165,6 +172,16 @@ class Trainer:
         seconds = time.perf_counter() - began
         done = sum(end - start for start, end in self.cuts[first:])
         self.close_epoch(seconds, done / seconds)
+
+    def check_state(self) -> None:
+        """Raise InputError GT3082 if NaN is in the state. A loss alone may be NaN: the mean over a
+        batch in which every target is ignored."""
+        state = self.model.state
+        if name := next((n for n in state if of_numpy(state[n].dtype).is_float
+                         and np.isnan(state[n]).any()), ""):
+            raise InputError("GT3082", f"after step {self.steps} {name} has NaN",
+                             hint="look for NaN in the data, or take a smaller --lr; the "
+                                  "checkpoint is of the steps before")
 
     def close_epoch(self, seconds: float, rate: float) -> None:
         """Validates, updates early stopping, logs the epoch's row and saves."""

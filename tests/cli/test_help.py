@@ -42,6 +42,17 @@ def test_texts_are_whole_sentences(name: str) -> None:
         assert re.fullmatch(r"\w.*[.]", text or "", re.S), text
 
 
+def test_numbers_are_finite() -> None:
+    """No float option of any verb takes NaN, which passes each bound, or an infinity."""
+    found = [(verb, p) for verb in VERBS.values() for p in verb.params
+             if "float" in p.type.name]
+    assert len(found) > 10
+    for verb, p in found:
+        for text in ("nan", "inf"):
+            with pytest.raises(Exception, match=f"{text} is not finite|not in the range"):
+                verb.make_context("verb", [p.opts[-1], text])
+
+
 def test_examples_run(gt: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the order of the table: each finds the files of those before it."""
     (tmp_path / "samples").symlink_to(SAMPLES)

@@ -15,10 +15,12 @@ from graphtool import Quantisation, dtypes, interp, passes
 from graphtool import ops as o
 from graphtool.errors import GraphtoolError
 from graphtool.ir.graph import Module, TensorType
+from graphtool.ir.serial import dumps
 from graphtool.ir.trace import trace
 from graphtool.passes.quantise.grids import channel_integers, channel_scales, grid_of
 from graphtool.passes.quantise.ranges import METHODS, Seen, chosen, histogram
 from graphtool.passes.quantise.weights import blocks
+from graphtool.report.quantised import Effects
 from graphtool.target import named as target_named
 
 RNG = np.random.default_rng(3)
@@ -273,10 +275,45 @@ def broken(x: Any) -> Any:
     (lambda: graphtool.quantise(module("linear"), Quantisation()), "GT0644"),
     (lambda: graphtool.quantise(module("linear"), None, {"y": np.zeros(3)}), "GT0641"),
     (lambda: graphtool.quantise(module("linear"), None, {"x": np.zeros(3)}), "GT0641"),
-    (lambda: graphtool.quantise(module("linear"), None, {
-        "x": np.full((4, 16), np.inf, np.float32)}), "GT0642"),
+    (lambda: graphtool.quantise(module("linear"), None, {"x": np.zeros((0, 16))}), "GT0641"),
+    (lambda: graphtool.quantise(module("linear"), None, {"x": np.zeros((0, 4, 16))}), "GT0641"),
+    (lambda: graphtool.quantise(module("linear"), None, {"x": np.full((4, 16), 1e300)}), "GT0641"),
+    (lambda: graphtool.quantise(module("linear"), None, {"x": np.ones((4, 16), "c8")}), "GT0641"),
     (lambda: graphtool.quantise(Module(trace(o.relu, [ROWS], ["x"]), ("y",))), "GT0645")])
 def test_refusals(call: Callable[[], Any], code: str) -> None:
     with pytest.raises(GraphtoolError) as fault:
         call()
     assert fault.value.code == code
+
+
+@pytest.mark.parametrize("how", [
+    {}, {"method": "entropy"}, {"correct_bias": True}, {"smooth": 0.5}, {"rounding": "gptq"},
+    {"rounding": "awq", "forms": ("int8",)}], ids=str)
+@pytest.mark.parametrize("row", [0, 3])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_examples_are_finite_numbers(how: dict[str, Any], row: int, value: float) -> None:
+    """One element of one batch is enough to be refused: NaN is no least and no greatest number."""
+    x = RNG.normal(size=(4, 4, 16)).astype(np.float32)
+    x[row, 1, 5] = value
+    with pytest.raises(GraphtoolError) as fault:
+        graphtool.quantise(module("linear"), Quantisation(**how), {"x": x})
+    assert fault.value.code == "GT0642"
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float16, np.int64, np.uint8, bool])
+def test_examples_become_the_type_of_the_input(kind: Any) -> None:
+    x = RNG.integers(0, 2, (4, 16)).astype(kind)
+    got, want = (dumps(graphtool.quantise(module("linear"), None, {"x": a}))
+                 for a in (x, x.astype(np.float32)))
+    assert got == want
+
+
+def test_an_error_that_is_not_a_number_is_not_0() -> None:
+    """Of outputs that are all 0 in floats, too."""
+    def zero(x: Any) -> Any:
+        return o.mul(x, 0.0)
+
+    def broken_zero(x: Any) -> Any:
+        return o.mul(o.log(o.sub(o.mul(x, 0.0), 1.0)), 0.0)
+    first, second = (Module(trace(fn, [ROWS], ["x"]), ("y",)) for fn in (zero, broken_zero))
+    assert Effects(first, [{"x": np.ones((4, 16), np.float32)}]).of(second) == np.inf

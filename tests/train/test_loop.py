@@ -207,7 +207,9 @@ def test_batches(count: int, batch: int, fixed: bool, ends: list[int]) -> None:
 
 @pytest.mark.parametrize(("change", "code"), [
     ({"y": None}, "GT3071"), ({"y": np.zeros(3, np.int64)}, "GT3072"),
-    ({"y": np.zeros(360)}, "GT3074")])
+    ({"y": np.zeros(360)}, "GT3074"), ({"y": np.full(360, 2**63, np.uint64)}, "GT3074"),
+    ({"image": np.full((360, 1, 8, 8), 1e300)}, "GT3074"),
+    ({"image": np.full((360, 1, 8, 8), 2**24 + 1)}, "GT3074")])
 def test_data_that_do_not_fit(digits: Path, change: dict[str, Any], code: str) -> None:
     model = TrainModel(digits / "b", 1)
     arrays = {k: v for k, v in {**data(), **change}.items() if v is not None}

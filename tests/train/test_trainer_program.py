@@ -165,10 +165,14 @@ def test_both_log_the_norm_of_the_gradients(builds: Any, tmp_path: Path) -> None
 
 
 def test_a_long_curve_is_thinned_alike(builds: Any, tmp_path: Path) -> None:
-    """More steps than points, and losses that are no numbers at the end."""
-    more = {"epochs": 90, "lr": 1e30, "schedule": "step{every=80,factor=1e8}", "val": 0.1}
-    by_python(builds["mse"], data("mse"), tmp_path / "py", **more)
-    by_c(builds["mse"], data("mse"), tmp_path / "c", **more)
+    """More steps than points; the loss of one batch is no number, as all of its targets are
+    ignored."""
+    more = {"epochs": 90, "shuffle": False, "val": 0.1}
+    arrays = data("fixed")
+    arrays["y"][8:16] = 2  # the ignored label
+    by_python(builds["fixed"], arrays, tmp_path / "py", **more)
+    by_c(builds["fixed"], arrays, tmp_path / "c", **more)
+    assert '"nan"' in (tmp_path / "c" / "log.jsonl").read_text()
     assert (tmp_path / "py" / "loss.svg").read_bytes() == (tmp_path / "c" / "loss.svg").read_bytes()
 
 
@@ -244,6 +248,11 @@ FAULTS: dict[str, tuple[Any, list[str], int, str]] = {
     "missing": ({"x": None}, [], 3, "GT3071"),
     "lengths": ({"y": np.zeros((3, 3), np.float32)}, [], 3, "GT3072"),
     "type": ({"x": np.zeros((61, 5), np.complex64)}, [], 3, "GT3074"),
+    "range": ({"x": np.full((61, 5), 1e300)}, [], 3, "GT3074"),
+    "digits": ({"x": np.full((61, 5), 2**24 + 1)}, [], 3, "GT3074"),
+    "nan": ({"x": np.full((61, 5), np.nan)}, [], 3, "GT3082"),
+    "rate": ({}, ["--lr", "inf"], 2, "GT3001"),
+    "rates": ({}, ["--schedule", "step{factor=nan}"], 2, "GT3070"),
     "shape": ({"x": np.zeros((61, 6), np.float32)}, [], 3, "GT2213"),
     "rank": ({"x": np.zeros(61, np.float32)}, [], 3, "GT2213"),
     "few": ({}, ["--val", "1"], 3, "GT3073"),

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from graphtool import interp
+from graphtool import dtypes, interp
 from graphtool.errors import InputError, listed
 from graphtool.io import npz
-from graphtool.ir.graph import Graph, Module, Value, producers
+from graphtool.ir.graph import Graph, Module, TensorType, Value, producers
 from graphtool.ir.text import value_names
 from graphtool.passes.quantise.layers import Layer, origins
 from graphtool.passes.quantise.ranges import Method, Seen, histogram
@@ -57,9 +57,12 @@ def _cut(found: Batch, module: Module, where: str, samples: int) -> Iterator[tup
     if missing := [n for n in kinds if n not in found]:
         raise InputError("GT0641", f"the data have no array {missing[0]!r}", where=where,
                          hint=f"the model needs {listed(kinds)}; the file has {listed(found)}")
-    own = {n: found[n] for n in kinds}
+    own = {n: _typed(n, found[n], t, where) for n, t in kinds.items()}
     if not own:
         raise InputError("GT0641", "the model has no inputs to calibrate", where=where)
+    if empty := next((n for n, a in own.items() if not a.size), None):
+        raise InputError("GT0641", f"{empty} has the shape {list(own[empty].shape)}: no example",
+                         where=where)
     stacked = {n: a.ndim == kinds[n].rank + 1 for n, a in own.items()}
     if all(stacked.values()):
         for i in range(min([samples, *(len(a) for a in own.values())])):
@@ -85,6 +88,16 @@ def _cut(found: Batch, module: Module, where: str, samples: int) -> Iterator[tup
         end = min(i + step, count) if fixed else min(i + step, count, samples)
         if not fixed or end - i == step:
             yield {n: a[i:end] for n, a in own.items()}, end - i
+
+
+def _typed(name: str, a: Array, t: TensorType, where: str) -> Array:
+    """The array in the element type of its input, where that changes no number."""
+    x = dtypes.converted(np.asarray(a), t.dtype)
+    if x is None:
+        raise InputError("GT0641", f"{name} is {a.dtype}, {t.dtype.name} expected", where=where,
+                         hint="integers may become floats that are equal, and floats may be "
+                              "rounded to floats in their range; nothing else is converted")
+    return x
 
 
 @dataclass(eq=False)
@@ -141,6 +154,10 @@ def calibrated(module: Module, layers: Sequence[Layer], data: Sequence[Batch],
     inputs = {layer: _inputs(layer, grams) for layer in watched if layer.other is None}
 
     def seen(v: Value, x: Array) -> None:
+        if not np.isfinite(x).all():
+            raise InputError("GT0642", "an activation is infinite or not a number",
+                             where=f"the input of {groups.layer(v).name}",
+                             hint="calibrate with other examples")
         for g in groups.of.get(v, ()):
             low, high = ranges.get(g, (np.inf, -np.inf))
             if x.size:
@@ -148,11 +165,6 @@ def calibrated(module: Module, layers: Sequence[Layer], data: Sequence[Batch],
         for layer in groups.readers.get(v, ()):
             inputs[layer].add(_rows(layer, x), -(-ROWS // len(data)))
     outputs = _run(module, data, seen, {*groups.of, *groups.readers})
-    for g, (low, high) in ranges.items():
-        if not np.isfinite([low, high]).all():
-            raise InputError("GT0642", "an activation is infinite or not a number",
-                             where=f"the input of {groups.readings[g][0][0].name}",
-                             hint="calibrate with other examples")
     counts: dict[int, Array] = {}
     if method != "minmax":
         def counted(v: Value, x: Array) -> None:
@@ -204,6 +216,11 @@ class _Groups:
                 g = len(layers) + len(self.readings)
                 self.readings[g] = [(layer, v)]
                 self.of[v] = (*self.of.get(v, ()), g)
+
+    def layer(self, v: Value) -> Layer:
+        """A layer that reads v, or a value with elements of v."""
+        found = self.readers.get(v) or [layer for layer, _ in self.readings[self.of[v][0]]]
+        return found[0]
 
 
 def _inputs(layer: Layer, grams: bool) -> Inputs:

@@ -4,6 +4,8 @@
 
 #include "npy.h"
 
+#include <math.h>
+
 static inline float real_of_half(uint16_t h)
 {
     const uint32_t sign = (uint32_t)(h & 0x8000) << 16, rest = h & 0x7fff;
@@ -47,13 +49,37 @@ static inline int64_t main_integer(const char *type, const void *p, int64_t i)
     return (int64_t)main_number(type, p, i);
 }
 
-/* Whether `from` may become `to`: within a kind, or towards a wider kind, as numpy's same_kind. */
-static inline int main_becomes(const char *from, const char *to)
+/* Whether an integer type has this number: v is its 64 bits, of which a negative one has a sign. */
+static inline int main_within(const char *type, int negative, uint64_t v)
 {
-    static const char *const kinds = "buif";
-    const char *a = strchr(kinds, from[0]), *b = strchr(kinds, to[0]);
+    const int bits = 8 * (type[1] - '0'), sign = type[0] == 'i';
+    const uint64_t high = UINT64_MAX >> (64 - bits + sign);
+    return negative ? sign && -v <= high + 1 : v <= high;
+}
+
+/* Whether element i stays the same number in another type; a float may be rounded to a float, but
+   not to an infinity. */
+static inline int main_stays(const char *from, const void *p, int64_t i, const char *to)
+{
+    const double v = main_number(from, p, i);
+    if (from[0] == 'f' || from[0] == 'V')
+        return strcmp(to, "f4") != 0 || isinf((float)v) == isinf(v);
+    const int64_t whole = main_integer(from, p, i);
+    const int negative = from[0] == 'i' && whole < 0;
+    if (to[0] != 'f') return main_within(to, negative, (uint64_t)whole);
+    const double near = strcmp(to, "f4") == 0 ? (double)(float)whole : (double)whole;
+    return fabs(near) < 0x1p63 && (int64_t)near == whole && !(from[0] == 'u' && whole < 0);
+}
+
+/* Whether the n elements of type `from` may become ones of type `to`: see graphtool/dtypes.py. */
+static inline int main_becomes(const char *from, const void *p, int64_t n, const char *to)
+{
     if (strcmp(from, to) == 0) return 1;
-    return a && b && a <= b && strcmp(to, "f2") != 0 && to[0] != 'b';
+    if (!strchr("buif", from[0]) || !strchr("uif", to[0]) || strcmp(to, "f2") == 0) return 0;
+    if (from[0] == 'f' && to[0] != 'f') return 0;
+    for (int64_t i = 0; i < n; i++)
+        if (!main_stays(from, p, i, to)) return 0;
+    return 1;
 }
 
 /* n elements at `from`, the first one at element `at`, in another type. */

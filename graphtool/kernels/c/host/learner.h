@@ -125,6 +125,21 @@ static int learner_run(learner *l, const learner_part *p, int64_t batch, double 
     return MAIN_FINE;
 }
 
+/* The name of an array of the state that has NaN; NULL if none has. */
+static const char *learner_broken(const learner *l)
+{
+    const learner_part *p = &model.step;
+    for (int i = 0; i < p->inputs; i++) {
+        const main_port *port = &p->in[i];
+        int64_t n = 1;
+        if (p->in_at[i] < 0 || !strchr("fV", port->type[0])) continue;
+        for (int k = 0; k < port->rank; k++) n *= port->shape[k];
+        for (int64_t k = 0; k < n; k++)
+            if (isnan(main_number(port->type, l->state + p->in_at[i], k))) return port->name;
+    }
+    return NULL;
+}
+
 /* ---- the score of the model ---- */
 
 /* Whether the largest of the classes is the right one; the first of equals, and NaN before all. */

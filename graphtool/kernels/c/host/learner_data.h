@@ -18,7 +18,7 @@ static int learner_find(const npy_file *f, const main_port *port, const npy_arra
     if (!a)
         return main_fail(MAIN_BAD_INPUT, "GT3071", "%s: the data have no array %s; there are %s",
                          path, port->name, names[0] ? names : "none");
-    if (!main_becomes(a->type, port->type))
+    if (!main_becomes(a->type, a->data, a->bytes / (a->type[1] - '0'), port->type))
         return main_fail(MAIN_BAD_INPUT, "GT3074", "%s: %s is %s, %s expected", path, port->name,
                          a->type, port->text);
     if (a->rank != port->rank || !port->rank) {

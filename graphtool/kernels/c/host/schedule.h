@@ -50,6 +50,7 @@ static inline int rate_parse(rate_schedule *s, const char *text)
         char *end;
         s->arguments[which] = strtod(text + key + 1, &end);
         if (end == text + key + 1 || (*end != ',' && *end != '}')) return -1;
+        if (!isfinite(s->arguments[which])) return -1;
         text = *end == ',' ? end + 1 : end;
     }
     const int whole = s->kind != RATE_STEP || s->arguments[0] >= 1;

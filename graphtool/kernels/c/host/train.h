@@ -29,6 +29,10 @@ static int train_step(train_run *t, int64_t batch)
     const int code = learner_run(&t->l, &model.step, n, lr, &raw);
     if (code) return code;
     const double loss = main_number(model.step.out[0].type, &raw, 0);
+    const char *broken = isnan(loss) ? learner_broken(&t->l) : NULL;
+    if (broken)
+        return main_fail(MAIN_BAD_INPUT, "GT3082", "after step %" PRId64 " %s has NaN: look for "
+                         "NaN in the data, or take a smaller --lr", step, broken);
     t->p.position++;
     t->p.total += loss;
     if (t->log) {

@@ -77,7 +77,7 @@ static int train_value(train_options *o, const char *word, const char *value)
         return main_fail(MAIN_USAGE, "GT3001", "unknown option %s", word);
     const double v = strtod(value, &end);
     if (!rate && *end) return o->held = value, MAIN_FINE;
-    if (*end || !*value || !(v >= 0) || (!rate && v > 1))
+    if (*end || !*value || !(v >= 0) || !isfinite(v) || (!rate && v > 1))
         return main_fail(MAIN_USAGE, "GT3001", "%s wants a number from 0%s, got %s", word,
                          rate ? "" : " to 1", value);
     *(rate ? &o->lr : &o->val) = v;
