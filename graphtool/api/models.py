@@ -17,6 +17,7 @@ from graphtool.errors import UsageError, one_of
 from graphtool.exporters import FORMATS
 from graphtool.exporters.picture import picture
 from graphtool.importers.assumptions import Bounds
+from graphtool.importers.limits import Limits
 from graphtool.ir import serial
 from graphtool.ir.facets import Assumption
 from graphtool.ir.graph import Module
@@ -30,17 +31,21 @@ Torch = TypeVar("Torch")  # torch.nn.Module or torch.export.ExportedProgram: tor
 def import_model(source: Pathlike | Torch, args: tuple[object, ...] | None = None, *,
                  inputs: Sequence[str] = (), capture: Capture = "export",
                  dynamic: Mapping[str, Bounds] | None = None,
-                 kwargs: Mapping[str, object] | None = None) -> Module:
+                 kwargs: Mapping[str, object] | None = None,
+                 strict: bool | None = None) -> Module:
     """The graph of a model: a .onnx or .pt2 path, `file.py:callable`, a torch module, or a program
     of torch.export.
 
     A torch module comes with example `args` and `kwargs`; a source has its own, or takes `inputs`
     such as `x:f32[1,3]`. `capture` is export or fx, `dynamic` maps a dim's name to its bounds.
+    What an ONNX model does against its specification is refused if `strict` is True, taken where
+    it can be given a meaning if False; by default what has one meaning is. `meta["warnings"]` has
+    what was taken.
     Raises UnsupportedError with all that is missing, InputError for a bad model.
     """
     if isinstance(source, (str, PathLike)):
         return importers.import_source(str(source), inputs=inputs, capture=capture,
-                                       dynamic=dynamic)
+                                       dynamic=dynamic, limits=Limits(strict=strict))
     from graphtool.importers.torch import import_torch
     return import_torch(source, args or (), capture=capture, dynamic=dynamic, kwargs=kwargs)
 

@@ -101,11 +101,11 @@ def emit(source: Model, out: Annotated[Path, typer.Option(
          name: options.Name = None, march: options.March = "native",
          inputs: options.Shapes = None, capture: options.Capture = None,
          dynamic: options.Dynamic = None, limit: options.Limit = None,
-         debug_lines: DebugLines = False) -> None:
+         strict: options.Strict = None, debug_lines: DebugLines = False) -> None:
     """Write the C of a graph, program or model, and compile nothing."""
     from graphtool.emit.c import emit as emit_c
     from graphtool.io.together import write_files
-    how = sources.importing(inputs, capture, dynamic, limit)
+    how = sources.importing(inputs, capture, dynamic, limit, strict)
     lowered = _lowered(source, name, _target("cpu", march), how=how)
     texts = emit_c(lowered.program, nodes=lowered.nodes(debug_lines))
     write_files(out, texts)
@@ -122,7 +122,7 @@ def build(source: Models, out: options.OutDir, name: options.Name = None,
           assume: options.Assume = "finite", machine: options.Machine = None,
           keep: Keep = False, index_checks: IndexChecks = True, inputs: options.Shapes = None,
           capture: options.Capture = None, dynamic: options.Dynamic = None,
-          limit: options.Limit = None, tokenizer: Tokens = None,
+          limit: options.Limit = None, strict: options.Strict = None, tokenizer: Tokens = None,
           debug_lines: DebugLines = False) -> None:
     """Compile a graph, program or model into a build directory.
 
@@ -131,7 +131,7 @@ def build(source: Models, out: options.OutDir, name: options.Name = None,
     decode=d.graph.json`."""
     from graphtool.cli import entries
     rules = sources.rules(precision, kernels, tuning, assume)
-    importing = sources.importing(inputs, capture, dynamic, limit)
+    importing = sources.importing(inputs, capture, dynamic, limit, strict)
     for one in source:
         importing.check(entries.split(one)[1])
     how: dict[str, Any] = {"cc": cc, "jobs": jobs, "exe": exe, "static": static, "openmp": openmp}

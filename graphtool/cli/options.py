@@ -55,6 +55,10 @@ Dynamic = Annotated[list[str] | None, typer.Option(
 Limit = Annotated[list[str] | None, typer.Option(
     "--limit", metavar="NAME=NUMBER", help="What the import of an ONNX model and its check may "
     "take: nodes, bytes of one array, seconds. May be repeated.")]
+Strict = Annotated[bool | None, typer.Option(
+    "--strict/--lenient", help="Refuse an ONNX model for every violation of the specification, or "
+    "take every violation that can be given a meaning. By default those with one meaning are taken "
+    "with a warning.")]
 Name = Annotated[str | None, typer.Option("--name", help="The name of the function in C.")]
 Wrt = Annotated[str, typer.Option("--wrt", help="What to differentiate by, separated by commas: "
     "params (those with requires_grad), inputs, names, or patterns as in 'head.*,!*.bias'.")]

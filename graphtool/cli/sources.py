@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from graphtool.cli import terminal
 from graphtool.errors import InputError, UsageError, listed, near
 
 if TYPE_CHECKING:
@@ -36,23 +37,28 @@ class Importing(NamedTuple):
     capture: str | None = None
     dynamic: Sequence[str] = ()
     limits: Sequence[str] = ()
+    strict: bool | None = None
 
     def model(self, source: str) -> Module:
-        """The module of a model. Raises UsageError GT3020, GT3021 or GT3029 for an option that
-        cannot be read, and what the importers raise."""
+        """The module of a model; its warnings are printed. Raises UsageError GT3020, GT3021 or
+        GT3029 for an option that cannot be read, and what the importers raise."""
         from graphtool import importers
         from graphtool.importers.limits import read_limits
         capture = self.capture or "export"
         if capture not in ("export", "fx", "jax"):
             raise UsageError("GT3021", f"unknown capture {capture!r}", hint="export, fx or jax")
-        return importers.import_source(source, inputs=self.inputs, capture=capture,
-                                       dynamic=bounds(self.dynamic),
-                                       limits=read_limits(self.limits))
+        module = importers.import_source(source, inputs=self.inputs, capture=capture,
+                                         dynamic=bounds(self.dynamic),
+                                         limits=read_limits(self.limits, self.strict))
+        for text in module.meta.get("warnings", ()):
+            terminal.note(f"warning: {text}")
+        return module
 
     def check(self, source: str) -> None:
         """Raises UsageError GT3024 if options are given, and the source is not a model."""
         options = {"--inputs": self.inputs, "--capture": self.capture, "--dynamic": self.dynamic,
-                 "--limit": self.limits}
+                 "--limit": self.limits,
+                 "--lenient" if self.strict is False else "--strict": self.strict is not None}
         given = [name for name, value in options.items() if value]
         if given and not is_model(source):
             from graphtool.importers import refuse_options
@@ -86,9 +92,9 @@ def capture_of(source: str, capture: str | None) -> str:
 
 
 def importing(inputs: Sequence[str] | None, capture: str | None, dynamic: Sequence[str] | None,
-              limit: Sequence[str] | None) -> Importing:
+              limit: Sequence[str] | None, strict: bool | None) -> Importing:
     """The options of `import` as the parser gives them: None where an option was not given."""
-    return Importing(inputs or (), capture, dynamic or (), limit or ())
+    return Importing(inputs or (), capture, dynamic or (), limit or (), strict)
 
 
 def captured(capture: str | None) -> Importing:
@@ -311,7 +317,6 @@ def rules(precision: str, kernels: str, tuning: Path | None, assume: str) -> Rul
 
 def tuning_of(path: Path) -> Tuning:
     """A tuning file; a note names each line that a later one replaces."""
-    from graphtool.cli import terminal
     from graphtool.kernels.choice.tuning import load as load_tuning
     found = load_tuning(path)
     for site in found.repeated:

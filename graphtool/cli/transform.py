@@ -25,7 +25,8 @@ def import_(source: Annotated[str, typer.Argument(
             check: Annotated[bool, typer.Option(
                 "--check/--no-check",
                 help="Whether to compare the graph with torch, JAX or onnxruntime.")] = True,
-            limit: options.Limit = None, watch: options.Watch = False) -> int:
+            limit: options.Limit = None, strict: options.Strict = None,
+            watch: options.Watch = False) -> int:
     """Import a model as a graph, and compare the two.
 
     The evaluator runs the graph on two random inputs, and torch, JAX or onnxruntime the model. The
@@ -35,7 +36,7 @@ def import_(source: Annotated[str, typer.Argument(
     from graphtool.importers.limits import read_limits
     from graphtool.ir.listing import required
     written = sources.is_stdin(source) or form(source) == "graph"
-    module = sources.load(source, sources.importing(inputs, capture, dynamic, limit))
+    module = sources.load(source, sources.importing(inputs, capture, dynamic, limit, strict))
     sources.save(module, out)
     if written:
         terminal.note("checked: all types follow from the ops, and the weights have their hashes")

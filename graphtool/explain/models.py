@@ -35,12 +35,17 @@ TABLE: dict[str, tuple[str, str]] = {
                "The node does not follow the operator's definition."),
     "GT1017": ("an operator that the opset does not have",
                "The operator was added in a later opset, or removed in an earlier one. The "
-               "nodes do not match opset_import; export the model again."),
+               "nodes do not match opset_import; export the model again. An operator that came "
+               "later is taken with a warning, unless --strict is given; --lenient takes one that "
+               "was removed."),
     "GT1018": ("a wrong attribute",
                "It is unknown, given twice, missing, of the wrong type, or not one of the values "
-               "that the operator allows; export the model again."),
+               "that the operator allows; export the model again. --lenient takes attributes "
+               "that the opset does not have."),
     "GT1019": ("element types that the operator does not take",
-               "The inputs, or the declared outputs, do not follow the operator's definition."),
+               "The inputs, or the declared outputs, do not follow the operator's definition. "
+               "What a newer opset allows is taken with a warning, unless --strict is given; "
+               "--lenient takes other types of the same kind, and declarations that are wrong."),
     "GT1020": ("unsupported parts of an ONNX model",
                "All of them are listed with counts and places; `graphtool support` does so "
                "without importing."),

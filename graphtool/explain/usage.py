@@ -22,8 +22,9 @@ TABLE: dict[str, tuple[str, str]] = {
                "Name one of the passes in the list, or all, or changed."),
     "GT3023": ("--dtype is not a float type", "eval --dtype takes a float type, such as float64."),
     "GT3024": ("options of an import with what is imported already",
-               "--inputs, --capture, --dynamic and --limit say how a model becomes a graph. A "
-               "graph or a program was made with them: import the model again."),
+               "--inputs, --capture, --dynamic, --limit, --strict and --lenient say how a "
+               "model becomes a graph. A graph or a program was made with them: import the model "
+               "again."),
     "GT3025": ("several kinds of fault for reduce",
                "reduce looks for one fault: a change by passes, a change by compiled code, or "
                "a failing command."),

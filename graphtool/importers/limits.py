@@ -1,22 +1,26 @@
-"""How much an import may do before it is refused, so that a file cannot take the machine down."""
+"""What an import may do and take before it is refused."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 
 from graphtool.errors import InputError, UsageError
+
+_NUMBERS = ("nodes", "bytes", "seconds")
 
 
 @dataclass(frozen=True)
 class Limits:
     """`nodes` that an import runs, functions and loops unrolled; `bytes` of one array that it or
-    its check makes; `seconds` that the import takes, and each run of its check."""
+    its check makes; `seconds` that the import takes, and each run of its check: a file cannot take
+    the machine down. `strict` is what `Strictness` says."""
 
     nodes: int = 1_000_000
     bytes: int = 1 << 33
     seconds: int = 300
+    strict: bool | None = None
 
     def check_nodes(self, count: int, where: str) -> None:
         """Raises InputError GT1022 if more nodes than allowed were run."""
@@ -38,13 +42,13 @@ class Limits:
                              where=where, hint="if that is meant: --limit bytes=NUMBER")
 
 
-def read_limits(texts: Sequence[str]) -> Limits:
+def read_limits(texts: Sequence[str], strict: bool | None = None) -> Limits:
     """The limits of `--limit nodes=5000000` and the like. Raises UsageError GT3029."""
-    limits, names = Limits(), [f.name for f in fields(Limits)]
+    numbers: dict[str, int] = {}
     for text in texts:
         name, _, number = text.partition("=")
-        if name not in names or not (number.isascii() and number.isdigit()):
+        if name not in _NUMBERS or not (number.isascii() and number.isdigit()):
             raise UsageError("GT3029", f"--limit {text!r} is not NAME=NUMBER",
-                             hint=f"the names are {', '.join(names)}")
-        limits = replace(limits, **{name: int(number)})
-    return limits
+                             hint=f"the names are {', '.join(_NUMBERS)}")
+        numbers[name] = int(number)
+    return Limits(**numbers, strict=strict)

@@ -62,7 +62,7 @@ def main(path: str, most: int) -> None:
 def _array(found: Any) -> Array:
     """An output as an array; ZipMap's maps as the rows of their values."""
     if isinstance(found, list) and found and isinstance(found[0], dict):
-        found = [list(row.values()) for row in found]
+        return np.asarray([list(row.values()) for row in found], np.float32)
     array = np.asarray(found)
     return as_strings(array) if array.dtype == object else array
 

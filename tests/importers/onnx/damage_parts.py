@@ -99,7 +99,7 @@ def _function(body: list[Any], call: Any = None, inputs: tuple[str, ...] = ("a",
               outputs: tuple[str, ...] = ("b",), times: int = 1, **more: Any) -> Damage:
     def make() -> ModelProto:
         f = helper.make_function("mine", "F", inputs, outputs, body,
-                                 more.pop("opsets", None) or [helper.make_opsetid("", 21),
+                                 more.get("opsets") or [helper.make_opsetid("", 21),
                                                               helper.make_opsetid("mine", 1)])
         proto = model([call or node("y = F(x)", domain="mine")], X, Y, functions=[f] * times)
         proto.opset_import.append(helper.make_opsetid("mine", 1))

@@ -84,8 +84,9 @@ def test_broken_models_are_refused_with_a_code(mutation: Any) -> None:
         model.CopyFrom(rng.choice(every))
         mutation(model, rng.choice(model.graph.node or [onnx.NodeProto()]), rng)
         try:
-            import_model(reader.parse_model(model.SerializeToString(), "m.onnx"))
+            module = import_model(reader.parse_model(model.SerializeToString(), "m.onnx"))
         except GraphtoolError as error:
             assert not isinstance(error, InternalError), model
         else:
-            onnx.checker.check_model(model)  # what is accepted is valid
+            if not module.meta.get("warnings"):
+                onnx.checker.check_model(model)  # what is accepted in silence is valid

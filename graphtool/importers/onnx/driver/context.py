@@ -19,6 +19,8 @@ from graphtool.importers.onnx.driver.computed import EACH, Recorder
 from graphtool.importers.onnx.driver.inputs import Inputs, Parts, declared_dims, declared_shapes
 from graphtool.importers.onnx.driver.places import Places
 from graphtool.importers.onnx.driver.registry import Refused
+from graphtool.importers.onnx.driver.schemas import version_of
+from graphtool.importers.strictness import Strictness
 from graphtool.ir.graph import TensorType
 from graphtool.ir.trace import Builder, Tracer
 
@@ -44,6 +46,7 @@ class Session(ABC):
                  fixed: Mapping[str, Any], made_of: Mapping[str, Parts] | None = None,
                  limits: Limits | None = None, facts: Facts | None = None) -> None:
         self.limits, self.visited = limits or Limits(), 0
+        self.strictness = Strictness(self.limits.strict)
         self.started = time.monotonic()
         self.model, self.base_dir, self.fixed = model, base_dir, fixed
         self.made_of = made_of or {}
@@ -120,8 +123,8 @@ class Context:
 
     @property
     def opset(self) -> int:
-        """The opset version of the node's domain; 1 if the model gives none."""
-        return self.frame.opsets.get(self.node.domain, 1)
+        """The opset version by which the node is read; 1 if the model gives none."""
+        return version_of(self.node, self.frame.opsets)
 
     def declared(self, what: str) -> tuple[int, ...]:
         """The static shape that the model declares for output 0.

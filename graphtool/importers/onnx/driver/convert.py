@@ -37,7 +37,7 @@ from graphtool.importers.onnx.driver.operand_types import (
 )
 from graphtool.importers.onnx.driver.places import layer
 from graphtool.importers.onnx.driver.registry import Handler, Refused, find
-from graphtool.importers.onnx.driver.schemas import operator
+from graphtool.importers.onnx.driver.schemas import Operator, operator, version_of
 from graphtool.importers.onnx.driver.size_bounds import bounded
 from graphtool.importers.onnx.driver.values import FOLD_LIMIT, Known, as_row, dims_row, settle_dims
 from graphtool.importers.onnx.families.sequence_rows import Rows
@@ -69,7 +69,7 @@ class Importer(Session):
     def run(self) -> Module | None:
         """The module, or None if anything was refused."""
         graph = self.model.graph
-        opsets = check_model(self.model)
+        opsets = check_model(self.model, self.strictness)
         self.limits.check_nodes(functions.expanded(self.model), graph_title(graph))
         frame = Frame(ChainMap(), opsets)
         for name, reason, place in functions.missing(self.model, opsets):
@@ -105,7 +105,8 @@ class Importer(Session):
         told = next((p.value[:200] for p in m.metadata_props if p.key.lower() in _LICENCE), "")
         return {"source": "onnx", "producer": f"{m.producer_name} {m.producer_version}".strip(),
                 "name": m.graph.name,
-                **({"licence": told} if told else {})}
+                **({"licence": told} if told else {}),
+                **({"warnings": rows} if (rows := self.strictness.warnings) else {})}
 
     def _initializers(self, graph: Any, frame: Frame) -> set[str]:
         """Define the initializers of the graph; those that no node reads are not decoded."""
@@ -186,7 +187,7 @@ class Importer(Session):
             with self.builder.scope(hint, where, layer(node) or self.builder.of):
                 results = self._results(node, inputs, frame)
             if not frame.prefix:
-                check_results(node, results, self.types)
+                check_results(node, results, self.types, self.strictness)
         for i, name in enumerate(node.output):
             if name and i >= len(results):
                 raise InputError("GT1016", f"{node.op_type} has no output {i}", where=title(node))
@@ -228,18 +229,18 @@ class Importer(Session):
         if local is not None:
             return functions.expand(self, local, node, inputs, frame)
         domain = "" if node.domain == "ai.onnx" else node.domain
-        version = frame.opsets.get(domain, 1)
+        version = version_of(node, frame.opsets)
         known = operator(domain, node.op_type, version)
         if known is not None:
-            check_operands(node, known, inputs)
+            check_operands(node, known, inputs, self.strictness)
             if domain == "" and node.op_type in DEMANDS:
                 check_demands(node.op_type, Call(
                     inputs, self.attributes(node, frame), len(node.output), version))
         handler = find(domain, node.op_type, version)
-        results = self._handle(handler, node, inputs, frame) if handler is not None else \
+        results = self._handle(handler, known, node, inputs, frame) if handler is not None else \
             self.by_body(node, inputs, frame)
         if known is not None:
-            check_outputs(node, known, results)
+            check_outputs(node, known, results, self.strictness)
         return results
 
     def by_body(self, node: Any, inputs: Sequence[Any], frame: Frame) -> Sequence[Any]:
@@ -250,11 +251,14 @@ class Importer(Session):
             raise Refused("" if counted else "not supported for these operands")
         return functions.expand(self, body, node, inputs, frame)
 
-    def _handle(self, handler: Handler, node: Any, inputs: list[Any],
+    def _handle(self, handler: Handler, known: Operator | None, node: Any, inputs: list[Any],
                 frame: Frame) -> Sequence[Any]:
         attrs = self.attributes(node, frame)
-        for name, value in attrs.items():
+        for name, value in list(attrs.items()):
             if name not in handler.attrs:
+                if known is not None and name not in known.attributes:
+                    del attrs[name]  # the check of the model took it
+                    continue
                 raise Refused(f"the attribute {name!r} is not supported")
             if handler.wrong_kind(name, value):
                 raise InputError("GT1018", f"{node.op_type}.{name} must be {handler.attrs[name]}, "

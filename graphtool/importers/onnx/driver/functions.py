@@ -18,7 +18,7 @@ from graphtool.importers.onnx.driver import reader
 from graphtool.importers.onnx.driver.context import REFUSED, Frame, Session
 from graphtool.importers.onnx.driver.node_order import reads, subgraphs, title
 from graphtool.importers.onnx.driver.registry import HANDLERS, Refused, find
-from graphtool.importers.onnx.driver.schemas import schema
+from graphtool.importers.onnx.driver.schemas import schema, version_of
 from graphtool.importers.onnx.driver.values import type_of
 
 Key = tuple[str, str, str]
@@ -91,7 +91,7 @@ def _missing(nodes: Sequence[Any], opsets: Mapping[str, int], local: Mapping[Key
     for n in nodes:
         key = (n.domain, n.op_type, getattr(n, "overload", ""))
         domain = "" if n.domain == "ai.onnx" else n.domain
-        version = opsets.get(domain, 0 if domain == "" else 1)
+        version = version_of(n, opsets) if domain or domain in opsets else 0
         if key in local:
             if key not in seen:
                 seen.add(key)
@@ -165,7 +165,7 @@ def _why(domain: str, name: str, version: int) -> str:
 def standard_body(node: Any, inputs: Sequence[Any], opsets: Mapping[str, int]) -> Any:
     """The FunctionProto by which onnx defines the node's operator, or None."""
     domain = "" if node.domain == "ai.onnx" else node.domain
-    version = opsets.get(domain, 1)
+    version = version_of(node, opsets)
     s = schema(domain, node.op_type, version)
     if s is None:
         return None
@@ -222,7 +222,7 @@ def expand(importer: Session, body: Any, node: Any, inputs: Sequence[Any],
 
 def _schema_defaults(node: Any, opsets: Mapping[str, int]) -> dict[str, Any]:
     """The attribute defaults of a standard operator, to which its body refers."""
-    s = schema(node.domain, node.op_type, opsets.get(node.domain, 1))
+    s = schema(node.domain, node.op_type, version_of(node, opsets))
     if s is None:
         return {}
     return {name: reader.attribute(a.default_value, None, Limits())

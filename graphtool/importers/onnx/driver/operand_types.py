@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
@@ -13,7 +14,8 @@ from graphtool.dtypes import DType
 from graphtool.errors import InputError, listed
 from graphtool.importers.onnx.driver.context import REFUSED
 from graphtool.importers.onnx.driver.node_order import title
-from graphtool.importers.onnx.driver.schemas import Operator
+from graphtool.importers.onnx.driver.schemas import Operator, Parameter, latest, plain_domain
+from graphtool.importers.strictness import Strictness
 from graphtool.ir.trace import Tracer
 
 
@@ -33,10 +35,11 @@ def type_name(x: Any) -> str:
     return ""
 
 
-def check_operands(node: Any, known: Operator, inputs: Sequence[Any]) -> None:
+def check_operands(node: Any, known: Operator, inputs: Sequence[Any],
+                   strictness: Strictness) -> None:
     """Check that the schema allows the types of the inputs, and that equal type names agree.
 
-    Raises InputError GT1019.
+    Raises InputError GT1019, where `strictness` does not take it.
     """
     bound: dict[str, tuple[str, str]] = {}
     rows = known.inputs
@@ -46,17 +49,40 @@ def check_operands(node: Any, known: Operator, inputs: Sequence[Any]) -> None:
             continue
         formal = rows[min(i, len(rows) - 1)]
         name = node.input[i] if i < len(node.input) else formal.name
-        if found not in formal.types and f"optional({found})" not in formal.types:
-            raise InputError(
+        if not _allows(formal, found):
+            newer = latest(plain_domain(node.domain), node.op_type)
+            _judge(strictness, newer.inputs if newer else (), i, found, InputError(
                 "GT1019", f"the input {formal.name} of {node.op_type} is {found} ({name!r})",
                 where=title(node), hint=f"opset {known.since} allows "
-                                        f"{listed(sorted(formal.types), 20)}")
+                                        f"{listed(sorted(formal.types), 20)}"))
         if formal.varied:
             continue
         other, first = bound.setdefault(formal.kind, (found, name))
         if other != found:
             raise InputError("GT1019", f"{node.op_type} takes inputs of one type, {first!r} is "
                                        f"{other} and {name!r} is {found}", where=title(node))
+
+
+def _allows(formal: Parameter, found: str) -> bool:
+    return found in formal.types or f"optional({found})" in formal.types
+
+
+def _judge(strictness: Strictness, newer: Sequence[Parameter], i: int, found: str,
+           error: InputError) -> None:
+    """Take a type that newer opsets allow in this place, and perhaps one of its kind. Raises the
+    error for others."""
+    formal = newer[min(i, len(newer) - 1)] if newer else None
+    if formal and _allows(formal, found):
+        strictness.clear(error, "read as in newer opsets, which allow it")
+    elif formal and _kind(found) in map(_kind, formal.types):
+        strictness.guessed(error, "computed in this type")
+    else:
+        raise error
+
+
+def _kind(type: str) -> str:
+    """`tensor(int)` of `tensor(int64)`, `tensor(float)` of `tensor(double)`."""
+    return re.sub(r"b?float|double", "float", re.sub(r"\d|u(?=int)", "", type))
 
 
 def declared_types(graph: Any) -> dict[str, DType]:
@@ -70,25 +96,31 @@ def declared_types(graph: Any) -> dict[str, DType]:
     return out
 
 
-def check_outputs(node: Any, known: Operator, results: Sequence[Any]) -> None:
-    """Check that the schema allows the types of the outputs. Raises InputError GT1019."""
+def check_outputs(node: Any, known: Operator, results: Sequence[Any],
+                  strictness: Strictness) -> None:
+    """Check that the schema allows the types of the outputs; a map is a tensor of its values.
+
+    Raises InputError GT1019, where `strictness` does not take it."""
     for i, x in enumerate(results[:len(node.output)]):
         formal = known.outputs[min(i, len(known.outputs) - 1)] if known.outputs else None
         found = type_name(x)
-        if formal and found and found not in formal.types and \
-                f"optional({found})" not in formal.types:
-            raise InputError("GT1019", f"the output {formal.name} of {node.op_type} is {found}, "
-                                       f"which opset {known.since} does not allow",
-                             where=title(node))
+        if formal and found and not _allows(formal, found) and not all(
+                "map(" in t for t in formal.types):
+            newer = latest(plain_domain(node.domain), node.op_type)
+            _judge(strictness, newer.outputs if newer else (), i, found, InputError(
+                "GT1019", f"the output {formal.name} of {node.op_type} is {found}, which opset "
+                          f"{known.since} does not allow", where=title(node)))
 
 
-def check_results(node: Any, results: Sequence[Any], declared: Mapping[str, DType]) -> None:
+def check_results(node: Any, results: Sequence[Any], declared: Mapping[str, DType],
+                  strictness: Strictness) -> None:
     """Check the types of the outputs against those that the model declares.
 
-    Raises InputError GT1019.
+    Raises InputError GT1019, where `strictness` does not take it.
     """
     for name, x in zip(node.output, results, strict=False):
         if isinstance(x, Tracer) and declared.get(name, x.dtype) is not x.dtype:
-            raise InputError("GT1019", f"the model declares {name!r} as "
-                                       f"{_onnx_name(declared[name])}, {node.op_type} gives "
-                                       f"{_onnx_name(x.dtype)}", where=title(node))
+            strictness.guessed(InputError(
+                "GT1019", f"the model declares {name!r} as {_onnx_name(declared[name])}, "
+                          f"{node.op_type} gives {_onnx_name(x.dtype)}", where=title(node)),
+                "what it gives counts")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -38,6 +39,11 @@ class Operator:
     needed: tuple[str, ...]
 
 
+def plain_domain(domain: str) -> str:
+    """The domain's name; `ai.onnx` and the empty name are one domain."""
+    return "" if domain == "ai.onnx" else domain
+
+
 def schema(domain: str, name: str, version: int) -> Any:
     """The schema object of the operator in this opset, or None."""
     try:
@@ -64,6 +70,29 @@ def _parameter(p: Any) -> Parameter:
     many = p.option == _OPTION.Variadic
     return Parameter(p.name, p.option == _OPTION.Single, frozenset(p.types), p.type_str, many,
                      many and not p.is_homogeneous)
+
+
+@cache
+def readable(domain: str, name: str, version: int) -> int:
+    """The opset by which an operator is read in a model of this opset: its first one, if that is
+    later, and the last one before it was removed."""
+    found = operator(domain, name, version)
+    if found is None:
+        return max(version, first_version(domain, name) or version)
+    return found.since - 1 if found.deprecated else version
+
+
+def version_of(node: Any, opsets: Mapping[str, int]) -> int:
+    """The opset by which a node is read, given the model's versions by domain; 1 if it has none."""
+    domain = plain_domain(node.domain)
+    return readable(domain, node.op_type, opsets.get(domain, 1))
+
+
+@cache
+def latest(domain: str, name: str) -> Operator | None:
+    """The operator as its last version that was not removed has it, or None if `onnx` has none."""
+    newest = onnx.defs.onnx_opset_version()
+    return operator(domain, name, readable(domain, name, newest))
 
 
 @cache

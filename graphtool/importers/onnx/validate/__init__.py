@@ -6,30 +6,43 @@ depends on the types of values is checked while the nodes are run (`driver.opera
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from graphtool.errors import InputError
 from graphtool.importers.onnx.driver import functions
-from graphtool.importers.onnx.driver.node_order import graph_title
+from graphtool.importers.onnx.driver.node_order import graph_title, subgraphs
+from graphtool.importers.onnx.driver.schemas import plain_domain
 from graphtool.importers.onnx.validate.scopes import Rules, check_function, check_graph
-from graphtool.importers.onnx.validate.versions import check_ir_version, opsets
+from graphtool.importers.onnx.validate.versions import Used, check_ir_version, opsets
+from graphtool.importers.strictness import Strictness
 
 __all__ = ["check_model"]
 
 
-def check_model(model: Any) -> dict[str, int]:
+def check_model(model: Any, strictness: Strictness) -> dict[str, int]:
     """The model's opset versions by domain, after every part of the model has been checked.
 
-    Raises InputError GT10xx for the first violation, with its place.
+    Raises InputError GT10xx for the first violation that `strictness` does not take, with its
+    place.
     """
     where = graph_title(model.graph)
-    check_ir_version(model, where)
-    versions = opsets(model.opset_import, where)
+    check_ir_version(model, where, strictness)
+    used = set(_operators(model.graph.node))
+    versions = opsets(model.opset_import, used, where, strictness)
     local = functions.table(model)
     for f in model.functions:
-        own = opsets(f.opset_import, f"function {f.name}") if f.opset_import else versions
-        check_function(f, Rules(own, local, function=f.name))
+        own = opsets(f.opset_import, set(_operators(f.node)), f"function {f.name}",
+                     strictness) if f.opset_import else versions
+        check_function(f, Rules(own, local, strictness, function=f.name))
     if not model.graph.output:
         raise InputError("GT1002", "the graph has no outputs", where=where)
-    check_graph(model.graph, Rules(versions, local), where)
+    check_graph(model.graph, Rules(versions, local, strictness), where)
     return versions
+
+
+def _operators(nodes: Iterable[Any]) -> Iterator[Used]:
+    for n in nodes:
+        yield plain_domain(n.domain), n.op_type
+        for g in subgraphs(n):
+            yield from _operators(g.node)

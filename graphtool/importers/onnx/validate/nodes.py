@@ -12,12 +12,13 @@ from graphtool.importers.onnx.driver.schemas import (
     Operator,
     Parameter,
     domains,
-    first_version,
     operator,
+    plain_domain,
+    readable,
 )
 from graphtool.importers.onnx.validate.choices import check_choice
 from graphtool.importers.onnx.validate.tensors import check_sparse, check_tensor
-from graphtool.importers.onnx.validate.versions import plain_domain
+from graphtool.importers.strictness import Strictness
 
 _KINDS = AttributeProto.AttributeType
 _FIELDS = {"f": _KINDS.FLOAT, "i": _KINDS.INT, "s": _KINDS.STRING, "t": _KINDS.TENSOR,
@@ -27,11 +28,12 @@ _FIELDS = {"f": _KINDS.FLOAT, "i": _KINDS.INT, "s": _KINDS.STRING, "t": _KINDS.T
            "tp": _KINDS.TYPE_PROTO, "type_protos": _KINDS.TYPE_PROTOS}
 
 
-def operator_of(node: Any, version: int | None, where: str) -> Operator | None:
+def operator_of(node: Any, version: int | None, where: str,
+                strictness: Strictness) -> Operator | None:
     """The node's operator; None if `onnx` does not know it at all.
 
     Raises InputError GT1003 for a domain without version, GT1017 for an operator that the declared
-    opset does not have.
+    opset does not have, where `strictness` does not take it.
     """
     domain, shown = plain_domain(node.domain), node.domain or "ai.onnx"
     if version is None:
@@ -40,16 +42,16 @@ def operator_of(node: Any, version: int | None, where: str) -> Operator | None:
                              where=where, hint=f"add opset_import for {shown}")
         return None
     found = operator(domain, node.op_type, version)
-    if found is None:
-        first = first_version(domain, node.op_type)
-        if first is not None:
-            raise InputError("GT1017", f"{node.op_type} is an operator since opset {first} of "
-                                       f"{shown}, the model uses opset {version}", where=where)
-        return None
-    if found.deprecated:
-        raise InputError("GT1017", f"{node.op_type} was removed in opset {found.since} of "
-                                   f"{shown}, the model uses opset {version}", where=where)
-    return found
+    by = readable(domain, node.op_type, version)
+    if by > version:
+        strictness.clear(InputError(
+            "GT1017", f"{node.op_type} is an operator since opset {by} of {shown}, the model uses "
+                      f"opset {version}", where=where), f"read as in opset {by}")
+    if found is not None and found.deprecated:
+        strictness.guessed(InputError(
+            "GT1017", f"{node.op_type} was removed in opset {found.since} of {shown}, the model "
+                      f"uses opset {version}", where=where), f"read as in opset {by}")
+    return operator(domain, node.op_type, by)
 
 
 def check_arity(node: Any, found: Operator, where: str) -> None:
@@ -137,20 +139,22 @@ def _check_value(a: Any, where: str) -> None:
         check_sparse(t, place)
 
 
-def check_against(node: Any, found: Operator, where: str) -> None:
+def check_against(node: Any, found: Operator, where: str, strictness: Strictness) -> None:
     """Check the node's attributes against the schema: known, of the right type, none missing.
 
-    Raises InputError GT1018.
+    Raises InputError GT1018, where `strictness` does not take it.
     """
     for a in node.attribute:
         wanted = found.attributes.get(a.name)
         if wanted is None:
             if a.name.startswith("__"):  # by convention a note of the tool that wrote the file
                 continue
-            raise InputError("GT1018", f"{node.op_type} has no attribute {a.name!r} in opset "
-                                       f"{found.since}", where=where,
-                             hint=near(a.name, found.attributes,
-                                       f"it has {listed(sorted(found.attributes), 20)}"))
+            strictness.guessed(InputError(
+                "GT1018", f"{node.op_type} has no attribute {a.name!r} in opset {found.since}",
+                where=where, hint=near(a.name, found.attributes,
+                                       f"it has {listed(sorted(found.attributes), 20)}")),
+                "it counts as in newer opsets, or for nothing")
+            continue
         if a.type != wanted:
             raise InputError("GT1018", f"{node.op_type}.{a.name} must be {_KINDS.Name(wanted)}, "
                                        f"got {_KINDS.Name(a.type)}", where=where)

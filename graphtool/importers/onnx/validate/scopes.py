@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from graphtool import dtypes
 from graphtool.errors import InputError
 from graphtool.importers.onnx.driver.functions import Key
 from graphtool.importers.onnx.driver.node_order import ordered, subgraphs, title
+from graphtool.importers.onnx.driver.schemas import plain_domain
 from graphtool.importers.onnx.validate import nodes
 from graphtool.importers.onnx.validate.tensors import check_sparse, check_tensor
-from graphtool.importers.onnx.validate.versions import plain_domain
+from graphtool.importers.strictness import Strictness
 
 _DEPTH = 64
 
@@ -23,6 +24,7 @@ class Rules:
 
     opsets: Mapping[str, int]
     local: Mapping[Key, Any]
+    strictness: Strictness
     function: str = ""
     parameters: Sequence[str] = field(default=())
     depth: int = 0
@@ -73,7 +75,7 @@ def check_function(f: Any, rules: Rules) -> None:
         _define(name, "input", defined, where)
     parameters = [*f.attribute, *(a.name for a in f.attribute_proto)]
     nodes.check_attributes(f.attribute_proto, where, ())
-    inner = Rules(rules.opsets, rules.local, rules.function, parameters)
+    inner = replace(rules, parameters=parameters)
     _check_nodes(f.node, defined, _Around(), inner, where)
     made = defined | {name for n in f.node for name in n.output if name}
     for name in f.output:
@@ -139,8 +141,7 @@ def _check_nodes(rows: Sequence[Any], defined: set[str], around: _Around, rules:
             if rules.depth >= _DEPTH:
                 raise InputError("GT1013", f"graphs are nested more than {_DEPTH} deep",
                                  where=place)
-            inner = Rules(rules.opsets, rules.local, rules.function, rules.parameters,
-                          rules.depth + 1)
+            inner = replace(rules, depth=rules.depth + 1)
             check_graph(g, inner, f"{label} of {place}", _Around(set(before), whole))
         before |= {name for name in n.output if name}
 
@@ -178,8 +179,9 @@ def _check_node(n: Any, rules: Rules, where: str) -> None:
             raise InputError("GT1016", f"{f.name} has {len(f.output)} outputs, the node names "
                                        f"{len(n.output)}", where=where)
         return
-    found = nodes.operator_of(n, rules.opsets.get(plain_domain(n.domain)), where)
+    found = nodes.operator_of(n, rules.opsets.get(plain_domain(n.domain)), where,
+                              rules.strictness)
     if found is not None:
         nodes.check_arity(n, found, where)
-        nodes.check_against(n, found, where)
+        nodes.check_against(n, found, where, rules.strictness)
         nodes.check_regions(n, where)
