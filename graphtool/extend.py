@@ -42,12 +42,13 @@ from graphtool.passes.freeze import RULES as FREEZE
 from graphtool.passes.integer import RULES as INTEGER
 from graphtool.passes.recognise import RULES as RECOGNISE
 from graphtool.passes.select import SELECTORS, Selector
-from graphtool.passes.select.goal import Goal, cost_size
+from graphtool.passes.select.goal import Goal
 from graphtool.plugins import added, guarded, guarded_fields, load_plugin, taken
 from graphtool.rewrite.engine import Rule, family_rule, rule
 from graphtool.rewrite.rules import RULES
 from graphtool.scalars.table import BY_NAME, Scalar
 from graphtool.symbolic import Symbol, product, symbol_of
+from graphtool.symbolic import typical_size as cost_size
 from graphtool.target import TABLE as TARGETS
 from graphtool.target import Target, spelled
 from graphtool.target import register as register_target

@@ -16,7 +16,7 @@ from graphtool.ir.facets import Movement, Trait
 from graphtool.ir.graph import Node, Value
 from graphtool.ops.costs import elements
 from graphtool.ops.indexing import reshape_blocks
-from graphtool.symbolic import at_least_sizes
+from graphtool.symbolic import typical_size
 
 WRITTEN_OUT = 32  # a sum of at most so many elements has no loop
 DEAR = 8  # operations for an element: from here on, reading it back is cheaper than computing it
@@ -68,14 +68,14 @@ def too_often(inside: Collection[Node], root: Node) -> Node | None:
 
 
 def _count(node: Node) -> int:
-    return at_least_sizes(elements(node.outputs[0].type))
+    return typical_size(elements(node.outputs[0].type))
 
 
 def _each(node: Node) -> int:
     """Operations for one element."""
     if Trait.ELEMENTWISE not in node.op.traits:
         return 0
-    return -(-at_least_sizes(costs.flops(node)) // max(_count(node), 1))
+    return -(-typical_size(costs.flops(node)) // max(_count(node), 1))
 
 
 def _from_root(inside: Collection[Node], root: Node) -> list[Node]:
@@ -118,7 +118,7 @@ def _times(order: list[Node], root: Node) -> dict[Node, int]:
     first: list[tuple[Loop, ...]] = []
     for i, d in enumerate(root.outputs[0].type.shape):
         if d != 1:
-            outer = Loop(max(at_least_sizes(d), 1), outer, i)
+            outer = Loop(max(typical_size(d), 1), outer, i)
         first.append(() if d == 1 or outer is None else (outer,))
     places: dict[Node, set[Along]] = {root: {tuple(first)}}
     for node in order:
@@ -178,7 +178,7 @@ def _summed(node: Node, x: Value, along: Along) -> Along | None:
     if axes is None:
         return None
     summed = {a % x.type.rank for a in (axes if isinstance(axes, tuple) else (axes,))}
-    extents = {a: max(at_least_sizes(x.type.shape[a]), 1) for a in summed}
+    extents = {a: max(typical_size(x.type.shape[a]), 1) for a in summed}
     total = 1
     for extent in extents.values():
         total *= extent

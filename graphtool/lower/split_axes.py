@@ -11,7 +11,7 @@ from graphtool.loops.pull import Names, PExpr, iterator
 from graphtool.loops.view import View
 from graphtool.loops.walk import dims_of, each
 from graphtool.lower.exprs import below
-from graphtool.symbolic import Dim, Symbol, bounds, product, symbol_of
+from graphtool.symbolic import Dim, Symbol, product, symbol_of, typical_size
 from graphtool.symbolic.poly import Call, terms_of
 
 Axis = tuple[tuple[Symbol, Dim], ...]  # its loops, the outer one first; none for one element
@@ -60,7 +60,7 @@ def by_stride(axes: Sequence[Axis], view: View) -> list[tuple[Symbol, Dim]]:
     for axis, stride in zip(axes, view.strides, strict=True):
         for n, loop in enumerate(axis):
             pairs.append((loop, stride * product(d for _, d in axis[n + 1:])))
-    pairs.sort(key=lambda pair: -(bounds(pair[1])[0] or 0))
+    pairs.sort(key=lambda pair: -typical_size(pair[1]))
     return [loop for loop, _ in pairs]
 
 

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from graphtool.loops.view import View, dense_strides
 from graphtool.ops.indexing import reshape_blocks
-from graphtool.symbolic import Dim, bounds, product
+from graphtool.symbolic import Dim, bounds, product, typical_size
 
 SIDE = 16  # from this extent on, rows and columns are exchanged in square blocks
 LEAST = 1 << 12  # from this number of elements on, that is worth a separate kernel
@@ -68,7 +68,7 @@ def scattered(v: View) -> bool:
         return False
     run: Dim = 1  # the elements that the other axes cover without a gap
     for d, s in sorted(zip(v.shape[:-1], v.strides[:-1], strict=True),
-                       key=lambda axis: bounds(axis[1])[0] or 0):
+                       key=lambda axis: typical_size(axis[1])):
         run = run * d if s == run else run
     return long((run,), SIDE)
 

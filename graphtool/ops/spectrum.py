@@ -16,7 +16,7 @@ from graphtool import ops as o
 from graphtool.ir.facets import Lowering
 from graphtool.ir.graph import TensorType
 from graphtool.ops.common import composite, need
-from graphtool.symbolic import at_least_sizes, product
+from graphtool.symbolic import product, typical_size
 
 _TABLE = 256  # up to this length, a line is transformed by one product
 _LEAST = 20  # a product is as fast as the kernel for lines of fewer elements
@@ -74,7 +74,7 @@ def fourier(real: Any, imag: Any = None, *, inverse: bool = False, half: bool = 
 
 def _has_kernel(x: Any) -> bool:
     """Whether the kernel is the fastest way: a long line alone is cut in pieces before."""
-    n, lines = x.shape[-1], at_least_sizes(product(x.shape[:-1]))
+    n, lines = x.shape[-1], typical_size(product(x.shape[:-1]))
     return (x.dtype in (dtypes.float32, dtypes.float64) and _LEAST <= n <= _MOST and is_smooth(n)
             and (lines >= _MANY or n <= _TABLE or _factor(n) == 1))
 

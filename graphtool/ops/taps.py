@@ -61,15 +61,16 @@ def _tap_lower(k: Names, x: Pull, *, kind: str, window: Any, strides: Any,
     last = Const(math.prod(window) - 1, dtypes.int32)
 
     def at(idx: Any) -> Any:
-        taps = [iterator(k.new("r"), d) for d in window]
-        value = values.at(tuple(i * s + symbol_of(r)
-                                for i, s, r in zip(idx, strides, taps, strict=True)))
+        loops = [None if d == 1 else iterator(k.new("r"), d) for d in window]
+        taps = tuple(0 if r is None else symbol_of(r) for r in loops)
+        value = values.at(tuple(i * s + r for i, s, r in zip(idx, strides, taps, strict=True)))
         hit = apply("eq", value, best.at(idx), dtype=dtypes.bool_)
         if x.dtype.is_float:
             hit = apply("or", hit, apply("is_nan", value, dtype=dtypes.bool_))
-        number = cast(index(flatten_index(tuple(map(symbol_of, taps)), window)), dtypes.int32)
+        number = cast(index(flatten_index(taps, window)), dtypes.int32)
         body = apply("select", hit, number, last, dtype=dtypes.int32)
-        return Reduce("min", last, tuple(zip(taps, window, strict=True)), body, dtypes.int32)
+        iters = tuple((r, d) for r, d in zip(loops, window, strict=True) if r is not None)
+        return Reduce("min", last, iters, body, dtypes.int32)
     return Pull(dtypes.int32, best.shape, at)
 
 

@@ -19,16 +19,13 @@ import numpy as np
 from graphtool import interp, passes
 from graphtool.analysis.costs import executions
 from graphtool.dtypes import of_numpy
-from graphtool.errors import GraphtoolError
 from graphtool.ir.graph import Module, names_of
 from graphtool.native.build import build
 from graphtool.passes.quantise.calibrate import Batch
 from graphtool.passes.quantise.layers import Layer
 from graphtool.passes.quantise.rewrite import Chosen
-from graphtool.passes.select.goal import UNKNOWN
 from graphtool.passes.specialize import specialize
 from graphtool.report.profile import profile
-from graphtool.symbolic import symbols
 from graphtool.target import Target
 
 Array = np.ndarray[Any, Any]
@@ -83,25 +80,11 @@ def expected(module: Module, layers: Sequence[Layer], target: Target,
 
     A size that is not among `sizes` counts with its largest value, or as 128.
     """
-    ready = passes.run(_sized(module, sizes or {}), supply={"target": target})
+    ready = passes.run(specialize(module, **(sizes or {})), supply={"target": target})
     rows = [(names_of(n), (times if isinstance(times, int) else 1) * next(iter(c.us.values())))
             for n, times in executions(ready.graph) for v in n.outputs
             if (c := ready.choices.get(v)) is not None]
     return _by_layer(rows, layers)
-
-
-def _sized(module: Module, sizes: Mapping[str, int]) -> Module:
-    """The module with these sizes, and numbers for sizes of the inputs that have no upper bound.
-
-    The cost of a kernel whose rows are `batch·H·W` would else not grow with the image.
-    """
-    of_inputs = {s.name for v in module.graph.inputs for d in v.type.shape for s in symbols(d)}
-    unbounded = {name: UNKNOWN for name, s in module.symbols.items()
-                 if name in of_inputs and name not in sizes and s.hi is None}
-    try:
-        return specialize(module, **{**unbounded, **sizes})
-    except GraphtoolError:  # the module's constraints forbid such sizes
-        return specialize(module, **sizes)
 
 
 def measured(module: Module, layers: Sequence[Layer], target: Target, arrays: Batch) -> Times:

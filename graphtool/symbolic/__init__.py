@@ -27,6 +27,7 @@ from graphtool.symbolic.terms import (
     product,
     substitute,
     symbols,
+    typical_size,
 )
 from graphtool.symbolic.text import text
 
@@ -35,4 +36,4 @@ __all__ = [
     "bind", "bounds", "ceildiv", "check_bounds", "check_required", "coefficient", "decide",
     "dim_of", "divides", "equations", "evaluate", "exact_quotient", "floordiv", "known", "line",
     "maximum", "minimum", "mod", "product", "sample_sizes", "single_call", "solved", "substitute",
-    "symbol", "symbol_of", "symbols", "text", "with_steps"]
+    "symbol", "symbol_of", "symbols", "text", "typical_size", "with_steps"]

@@ -43,6 +43,22 @@ def at_least_sizes(d: Dim) -> int:
     return value if isinstance(value, int) else 0
 
 
+UNKNOWN = 128  # the typical size of an open size without an upper bound
+
+
+def typical_size(d: Dim) -> int:
+    """The value of d at the typical value of each open size: its upper bound; UNKNOWN without one.
+
+    What cannot be computed for all sizes at once is decided at it: the costs of kernels, and which
+    of two strides is the longer one. A stride that no value makes the longer one is the shorter or
+    as long here too, so that the order in memory comes out as for numbers.
+    """
+    if isinstance(d, int):
+        return d
+    return evaluate(d, {s.name: max(UNKNOWN, s.lo or 0) if s.hi is None else s.hi
+                        for s in symbols(d)})
+
+
 _FN: dict[str, Callable[[Dim, Dim], Dim]] = {
     "//": floordiv, "%": mod, "min": minimum, "max": maximum}
 

@@ -14,7 +14,7 @@ from graphtool.ir.graph import TensorType
 from graphtool.ir.op import Op, register
 from graphtool.loops.pull import Names, PExpr, Pull, apply, const, index
 from graphtool.ops.common import Array, need
-from graphtool.symbolic import Dim, ceildiv, maximum, minimum
+from graphtool.symbolic import Dim, ceildiv, known, maximum, minimum
 
 
 def in_panels(b: TensorType, nr: int, transpose: bool, group: int = 1) -> tuple[Dim, ...]:
@@ -51,7 +51,7 @@ def padded(read: Callable[..., PExpr], places: Sequence[tuple[Dim, Dim, int]]) -
     An index goes up to the next multiple of its step. Only if that can be greater than the size,
     the index is compared with it.
     """
-    past = [not isinstance(size, int) or size % step != 0 for _, size, step in places]
+    past = [known(size % step, "==", 0) is not True for _, size, step in places]
     value = read(*(maximum(minimum(i, size - 1), 0) if asked else i
                    for (i, size, _), asked in zip(places, past, strict=True)))
     zero = const(0.0 if value.dtype.is_float else 0, value.dtype)

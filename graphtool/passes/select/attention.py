@@ -14,9 +14,9 @@ from graphtool.ir.trace import Tracer
 from graphtool.kernels.choice.choose import plans
 from graphtool.kernels.choice.operands import widened
 from graphtool.kernels.choice.sites import BYTES, Attention
-from graphtool.passes.select.goal import Goal, cost_size, half, in_type
+from graphtool.passes.select.goal import Goal, half, in_type
 from graphtool.passes.select.narrow_rows import Narrow, narrow_rows
-from graphtool.symbolic import product
+from graphtool.symbolic import product, typical_size
 
 
 def attention(goal: Goal, node: Node, operands: Sequence[Any]) -> Sequence[Any]:
@@ -51,8 +51,9 @@ def _site(q: Tracer, k: Tracer, v: Tracer, causal: bool, mask: Tracer | None) ->
     """The site, which holds the sizes for costs; for symbolic sizes their upper bounds."""
     queries, keys, heads = q.shape[-2], k.shape[-2], product(q.shape[:-2])
     return Attention(
-        cost_size(heads), cost_size(queries), cost_size(keys), cost_size(q.shape[-1]),
-        cost_size(v.shape[-1]), cost_size(q.shape[-3] // k.shape[-3]), causal, mask is not None,
+        typical_size(heads), typical_size(queries), typical_size(keys),
+        typical_size(q.shape[-1]), typical_size(v.shape[-1]),
+        typical_size(q.shape[-3] // k.shape[-3]), causal, mask is not None,
         hidden=mask is not None and mask.dtype is dtypes.bool_,
         fixed=all(isinstance(d, int) for d in (heads, queries, keys)),
         stored=0 if k.dtype is dtypes.float32 else BYTES if k.dtype is dtypes.int8 else

@@ -15,8 +15,8 @@ from graphtool import ops as o
 from graphtool.ir.graph import Graph, Node, Operand, Value
 from graphtool.ir.trace import Builder, Tracer, rebuild
 from graphtool.kernels.choice.gates_and_chunks import gate
-from graphtool.passes.select.goal import Goal, cost_size, is_constant
-from graphtool.symbolic import product
+from graphtool.passes.select.goal import Goal, is_constant
+from graphtool.symbolic import product, typical_size
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ def gates(goal: Goal, graph: Graph) -> Graph:
         # an image without other readers need not be stored before it is multiplied
         if found is None or read[found.image] < 2 or not _constant(packed, b):
             return None
-        sizes = [4 * cost_size(product(v.type.shape)) for v in (found.image, packed)]
+        sizes = [4 * typical_size(product(v.type.shape)) for v in (found.image, packed)]
         alone, scaled = gate(goal.target, *sizes)
         if scaled >= alone:
             return None

@@ -14,7 +14,7 @@ from graphtool import ops as o
 from graphtool.ir.graph import Node
 from graphtool.ir.trace import Tracer
 from graphtool.kernels.choice.sites import Conv, Product
-from graphtool.passes.select.goal import Goal, cost_size, half, is_constant, is_finite
+from graphtool.passes.select.goal import Goal, half, is_constant, is_finite
 from graphtool.passes.select.polyphase import polyphase, unfit
 from graphtool.passes.select.product import best_product
 from graphtool.passes.select.visible_taps import of_one_pixel, rows_of_one_pixel, trimmed
@@ -26,7 +26,7 @@ from graphtool.passes.select.wide_pixels import (
     pixels,
     together,
 )
-from graphtool.symbolic import Dim, product
+from graphtool.symbolic import Dim, product, typical_size
 
 SEEN = 0.9  # up to this part of taps that see more than padding, the others are left out
 
@@ -110,7 +110,7 @@ def _conv2d(goal: Goal, a: Any, x: Tracer, w: Tracer, zeros: bool = False,
     if not zeros and (kh, kw) == (1, 1) and strides == (1, 1) and groups == 1 and not any(
             p != 0 for pair in padding for p in pair):
         rows = product(x.shape[:-1])
-        site = Product(1, cost_size(rows), cost_size(m), cost_size(c), is_constant(w),
+        site = Product(1, typical_size(rows), typical_size(m), typical_size(c), is_constant(w),
                        fixed=isinstance(rows, int), half=half(x.dtype), dropped=dropped)
         return best_product(goal, site, x, o.reshape(w, shape=(m, c)), True)
     if not zeros and of_one_pixel(x, w, {**a, "padding": padding}) and (
@@ -159,9 +159,9 @@ def _direct(goal: Goal, x: Any, w: Any, strides: Any, dilation: Any, groups: int
     """The convolution of a padded image, by the best kernel for the site."""
     m, _, kh, kw = w.shape
     n, height, width, channels = x.shape
-    h, wide = (cost_size((d - (k - 1) * r - 1) // s + 1) for d, k, s, r in zip(
+    h, wide = (typical_size((d - (k - 1) * r - 1) // s + 1) for d, k, s, r in zip(
         (height, width), (kh, kw), strides, dilation, strict=True))
-    found = Conv(cost_size(n), h, wide, cost_size(channels), cost_size(m), kh, kw,
+    found = Conv(typical_size(n), h, wide, typical_size(channels), typical_size(m), kh, kw,
                  strides[0], strides[1], dilation[0], dilation[1], groups, is_constant(w),
                  half(x.dtype), zeros=zeros or dropped, **(hidden or {}))
     y = goal.best(found, x, w, strides=strides, dilation=dilation, groups=groups)
@@ -172,7 +172,7 @@ def _whole_image(goal: Goal, x: Tracer, w: Tracer, dropped: bool) -> Any:
     """A window as large as the image: one product for each image."""
     n, m, depth = x.shape[0], w.shape[0], product(w.shape[1:])
     rows = o.reshape(o.transpose(w, perm=(2, 3, 1, 0)), shape=(depth, m))
-    site = Product(1, cost_size(n), cost_size(m), cost_size(depth), is_constant(w),
+    site = Product(1, typical_size(n), typical_size(m), typical_size(depth), is_constant(w),
                    fixed=isinstance(n, int), half=half(x.dtype), dropped=dropped)
     y = best_product(goal, site, o.reshape(x, shape=(n, depth)), rows, False)
     return o.reshape(y, shape=(n, 1, 1, m))
@@ -182,8 +182,9 @@ def _one_pixel(goal: Goal, x: Tracer, w: Tracer, padding: Any, dropped: bool) ->
     """y[i, j] = x · w[lo - i, lo - j]: one product for all outputs."""
     rows, out = rows_of_one_pixel(w, padding)
     c, columns = rows.shape
-    site = Product(1, cost_size(x.shape[0]), cost_size(columns), cost_size(c), is_constant(w),
-                   fixed=isinstance(x.shape[0], int), half=half(x.dtype), dropped=dropped)
+    site = Product(1, typical_size(x.shape[0]), typical_size(columns), typical_size(c),
+                   is_constant(w), fixed=isinstance(x.shape[0], int), half=half(x.dtype),
+                   dropped=dropped)
     y = best_product(goal, site, o.reshape(x, shape=(x.shape[0], c)), rows, False)
     return o.reshape(y, shape=(x.shape[0], *out, w.shape[0]))
 

@@ -20,11 +20,9 @@ from graphtool.kernels.choice.alternatives import Chosen, alternative
 from graphtool.kernels.choice.choose import choose
 from graphtool.kernels.choice.rules import Rules
 from graphtool.kernels.choice.sites import Site
-from graphtool.symbolic import Dim, bounds
 from graphtool.target import Target
 
 _MOVES = Movement.ONCE | Movement.FILLS | Movement.JOINS
-UNKNOWN = 128  # the size used for a symbolic dimension without an upper bound
 
 
 @dataclass(frozen=True)
@@ -74,11 +72,6 @@ class Goal:
 def half(dtype: DType) -> int:
     """The value of a site's field `half` for operands of this type."""
     return dtypes.HALVES.index(dtype) + 1 if dtype in dtypes.HALVES else 0
-
-
-def cost_size(d: Dim) -> int:
-    """The size for which costs are computed: the upper bound of a symbolic dimension."""
-    return d if isinstance(d, int) else bounds(d)[1] or UNKNOWN
 
 
 def is_constant(x: Tracer) -> bool:

@@ -16,7 +16,7 @@ from graphtool.analysis.ranges import Narrow, is_single, known_array, narrow, wi
 from graphtool.ir.graph import Node
 from graphtool.ir.trace import Tracer
 from graphtool.kernels.choice.sites import Conv
-from graphtool.passes.select.goal import Goal, cost_size
+from graphtool.passes.select.goal import Goal
 from graphtool.passes.select.integer_product import (
     INTEGER,
     Array,
@@ -29,6 +29,7 @@ from graphtool.passes.select.integer_product import (
 from graphtool.passes.select.polyphase import polyphase, unfit
 from graphtool.passes.select.visible_taps import of_one_pixel, rows_of_one_pixel
 from graphtool.passes.select.wide_pixels import diagonal, together
+from graphtool.symbolic import typical_size
 
 
 def conv(goal: Goal, node: Node, x: Tracer, w: Tracer) -> Any:
@@ -167,9 +168,9 @@ class _Image:
         not overflow."""
         n, height, width, channels = x.shape
         o, _, kh, kw = filters.shape
-        h, wide = (cost_size((d - (k - 1) * r - 1) // s + 1) for d, k, s, r in zip(
+        h, wide = (typical_size((d - (k - 1) * r - 1) // s + 1) for d, k, s, r in zip(
             (height, width), (kh, kw), self.strides, self.dilation, strict=True))
-        found = Conv(cost_size(n), h, wide, cost_size(channels), o, kh, kw, *self.strides,
+        found = Conv(typical_size(n), h, wide, typical_size(channels), o, kh, kw, *self.strides,
                      *self.dilation, groups, integer=INTEGER[x.dtype])
         largest = _tile(w, x.dtype is dtypes.int16) if self.goal.rules.winograd and (
             x.dtype is dtypes.uint8 or self.is_difference()) else 0

@@ -17,8 +17,8 @@ from graphtool.analysis.ranges import Narrow, is_single, known_array, narrow, wi
 from graphtool.ir.graph import Node
 from graphtool.ir.trace import Tracer
 from graphtool.kernels.choice.sites import Product
-from graphtool.passes.select.goal import Goal, cost_size
-from graphtool.symbolic import bounds, product
+from graphtool.passes.select.goal import Goal
+from graphtool.symbolic import bounds, product, typical_size
 
 Array = np.ndarray[Any, Any]
 # the left operand's type → the value of a site's field `integer`
@@ -63,8 +63,9 @@ def multiplied(goal: Goal, x: Any, w: Any, known: bool = True) -> Any:
     n = w.shape[-1]
     batch = 1 if w.ndim == 2 else product(x.shape[:-2])
     rows = product(x.shape[:-1]) if w.ndim == 2 else x.shape[-2]
-    site = Product(cost_size(batch), cost_size(rows), cost_size(n), cost_size(x.shape[-1]),
-                   known, fixed=all(isinstance(d, int) for d in (batch, rows, n)),
+    site = Product(typical_size(batch), typical_size(rows), typical_size(n),
+                   typical_size(x.shape[-1]), known,
+                   fixed=all(isinstance(d, int) for d in (batch, rows, n)),
                    integer=INTEGER[x.dtype])
     return goal.best(site, x, w, transpose=False)
 

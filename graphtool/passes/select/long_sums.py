@@ -14,17 +14,21 @@ from typing import Any
 
 from graphtool import ops as o
 from graphtool.ir.trace import Tracer
+from graphtool.symbolic import typical_size
 
 # the least number of terms for two steps, and the greatest number of terms in a first step
 LONG, PART = 2048, 4096
 
 
 def long_sum(x: Tracer, attrs: Mapping[str, Any]) -> Any:
-    """The sum in two steps; None if it is short, or cannot be divided into parts."""
-    if not x.dtype.is_float or not all(isinstance(d, int) for d in x.shape):
+    """The sum in two steps; None if it is short, or cannot be divided into parts.
+
+    Open sizes count as their typical ones.
+    """
+    if not x.dtype.is_float:
         return None
     axes = sorted(a % x.ndim for a in attrs["axes"])
-    sizes = [int(x.shape[a]) for a in axes]
+    sizes = [typical_size(x.shape[a]) for a in axes]
     kept = [a for a, d in enumerate(x.shape) if a not in axes and d != 1]
     if math.prod(sizes) < LONG or not kept or axes[-1] > kept[-1]:
         return None

@@ -10,7 +10,8 @@ from graphtool import dtypes
 from graphtool.ir.graph import Node
 from graphtool.kernels.choice.choose import plans
 from graphtool.kernels.choice.sites import Packed
-from graphtool.passes.select.goal import Goal, cost_size, is_constant
+from graphtool.passes.select.goal import Goal, is_constant
+from graphtool.symbolic import typical_size
 
 
 def packed(goal: Goal, node: Node, operands: Sequence[Any]) -> Sequence[Any] | None:
@@ -21,7 +22,7 @@ def packed(goal: Goal, node: Node, operands: Sequence[Any]) -> Sequence[Any] | N
     m, n, k = x.shape[0], w.shape[0], x.shape[1]
     if x.dtype is dtypes.float32 and isinstance(n, int) and isinstance(k, int) and n and k:
         asked = node.attrs["activations"] == "q8" and goal.rules.activations != "exact"
-        site = Packed(cost_size(m), n, k, node.attrs["bits"], node.attrs["block"],
+        site = Packed(typical_size(m), n, k, node.attrs["bits"], node.attrs["block"],
                       zeros is not None, all(map(is_constant, tables)), asked, isinstance(m, int))
         if plans(site, goal.target, goal.rules):
             return (goal.best(site, x, w, scales, zeros),)

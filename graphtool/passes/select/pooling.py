@@ -11,7 +11,8 @@ from graphtool.ir.graph import Node
 from graphtool.ir.trace import Tracer
 from graphtool.kernels.choice.sites import Pool
 from graphtool.ops.reduce import identity
-from graphtool.passes.select.goal import Goal, cost_size
+from graphtool.passes.select.goal import Goal
+from graphtool.symbolic import typical_size
 
 
 def window(goal: Goal, node: Node, operands: Sequence[Any]) -> Sequence[Any] | None:
@@ -52,6 +53,6 @@ def _pooled(goal: Goal, node: Node, x: Tracer) -> Any:
             out[3], int) or any(d == 0 for d in out):
         return None
     (_, kh, kw, _), (_, sh, sw, _), (_, dh, dw, _) = size, strides, dilation
-    n, h, w, c = map(cost_size, out)
+    n, h, w, c = map(typical_size, out)
     return goal.best(Pool(n, h, w, c, kh, kw, sh, sw, dh, dw), x, kind=a["kind"], window=(kh, kw),
                      strides=(sh, sw), dilation=(dh, dw))

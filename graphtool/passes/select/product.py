@@ -13,9 +13,9 @@ from graphtool.ir.graph import Node
 from graphtool.ir.trace import Tracer
 from graphtool.kernels.choice.sites import Product
 from graphtool.kernels.gemm import worth_tiles
-from graphtool.passes.select.goal import Goal, cost_size, half, is_constant
+from graphtool.passes.select.goal import Goal, half, is_constant
 from graphtool.rewrite.engine import array_of
-from graphtool.symbolic import bounds, product
+from graphtool.symbolic import bounds, product, typical_size
 
 
 def matmul(goal: Goal, node: Node, x: Tracer, w: Tracer) -> Any:
@@ -33,7 +33,8 @@ def matmul(goal: Goal, node: Node, x: Tracer, w: Tracer) -> Any:
     if not constant and (bounds(rows)[1] or 1 << 20) < 4:
         return None  # packing would cost as much as the product
     batch = 1 if w.ndim == 2 else product(node.outputs[0].type.shape[:-2])
-    site = Product(cost_size(batch), cost_size(rows), n, cost_size(x.shape[-1]), constant, across,
+    site = Product(typical_size(batch), typical_size(rows), n, typical_size(x.shape[-1]),
+                   constant, across,
                    all(isinstance(d, int) for d in (batch, rows)), half(x.dtype))
     if n < goal.target.lanes // 2 and not worth_tiles(
             site, goal.target, node.attrs["transpose_b"] or constant):

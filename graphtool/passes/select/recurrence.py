@@ -11,8 +11,8 @@ from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.ir.graph import Node
 from graphtool.kernels.choice.sites import Recurrence
-from graphtool.passes.select.goal import Goal, cost_size
-from graphtool.symbolic import Dim
+from graphtool.passes.select.goal import Goal
+from graphtool.symbolic import Dim, typical_size
 
 
 def recurrence(goal: Goal, node: Node, operands: Sequence[Any]) -> Sequence[Any] | None:
@@ -53,8 +53,8 @@ def _packed(goal: Goal, node: Node, operands: Sequence[Any], at: int, shape: tup
     attrs = {k: v for k, v in node.attrs.items() if k not in ("packed", "plan")}
     results: Sequence[Any] | None
     if isinstance(w.n, int):
-        site = Recurrence(cost_size(steps), cost_size(batch), w.n, cost_size(w.k),
-                          cost_size(directions), w.parts, isinstance(batch, int))
+        site = Recurrence(typical_size(steps), typical_size(batch), w.n, typical_size(w.k),
+                          typical_size(directions), w.parts, isinstance(batch, int))
         results = goal.best(site, *operands, op=node.op, weights=at, transpose=at == 0, **attrs)
         return results
     if w.parts > 1:

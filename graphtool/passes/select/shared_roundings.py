@@ -14,8 +14,8 @@ from graphtool import ops as o
 from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Graph, Node, Operand, Value
 from graphtool.ir.trace import Builder, Tracer, rebuild
-from graphtool.passes.select.goal import Goal, cost_size
-from graphtool.symbolic import product
+from graphtool.passes.select.goal import Goal
+from graphtool.symbolic import product, typical_size
 
 PART = 4  # of the second-level cache: from this size on a value is worth it
 
@@ -58,4 +58,4 @@ def rounds(node: Node) -> bool:
 def _bytes(node: Node) -> int:
     x = node.inputs[0]
     assert isinstance(x, Value)
-    return x.type.dtype.bytes * cost_size(product(x.type.shape))
+    return x.type.dtype.bytes * typical_size(product(x.type.shape))
