@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -94,6 +95,14 @@ class DType:
         """Whether it is a float type that C does not have: it is stored in this type and
         computed in float32."""
         return self.is_float and self.bits < 32
+
+    def loses(self, x: object) -> bool:
+        """Whether x is a number that this narrow float has as 0, as infinity or in fewer digits
+        than others."""
+        if not self.is_narrow or not isinstance(x, float) or x == 0 or not math.isfinite(x):
+            return False
+        info = import_module("ml_dtypes").finfo(self.numpy)
+        return not float(info.smallest_normal) <= abs(x) <= float(info.max)
 
     @property
     def computes(self) -> DType:

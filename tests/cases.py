@@ -13,10 +13,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from ml_dtypes import finfo
 
 import graphtool.kernels  # noqa: F401  (fills the registry)
 from graphtool import ops as o
 from graphtool.dtypes import BY_NAME, DType, bool_, float32, float64, of_numpy
+from graphtool.ir.facets import Trait
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import OPS, Op
 from graphtool.ir.trace import trace
@@ -115,6 +117,43 @@ def types(case: Case, wide: bool = False) -> list[Any]:
     """The operands' types; literals and None as they are."""
     return [TensorType(of_numpy(x.dtype), x.shape) if isinstance(x, np.ndarray) else x
             for x in arrays(case, 0, wide)]
+
+
+SIZES = (1e-4, 1.0, 300.0)  # and near the largest number of a type
+
+
+def narrowed(case: Case, dtype: DType, seed: int) -> Case:
+    """The case with its float32 operands in a narrow type.
+
+    Those of the kind normal are as large as one of SIZES or a quarter of the type's largest number,
+    drawn by the seed.
+    """
+    rng = np.random.default_rng([seed, zlib.crc32(case.name.encode())])
+    size = rng.choice([*SIZES, float(finfo(dtype.numpy).max) / 4])
+
+    def made(x: Any, spec: Any) -> Any:
+        if not isinstance(x, np.ndarray) or x.dtype != np.float32:
+            return x
+        factor = size if isinstance(spec, Spec) and spec.kind == "normal" else 1.0
+        with np.errstate(over="ignore"):
+            return np.asarray(np.asarray(x * factor).astype(dtype.numpy))
+    operands = tuple(map(made, arrays(case, seed), case.operands))
+    return replace(case, name=f"{case.name}-{dtype.short}-{size:g}", operands=operands)
+
+
+def narrow_cases(dtype: DType, seed: int = 0) -> list[Case]:
+    """Every case of float32 that means the same in a narrow type, so that the result in float32
+    says what it has to be.
+
+    Not among them: casts, ops that read bits, loops of the model's author, which round where the
+    graph says so, and what takes no narrow type.
+    """
+    return [narrowed(c, dtype, seed) for c in CASES if any(
+        isinstance(x, (Spec, np.ndarray)) and x.dtype in (float32, np.float32)
+        for x in c.operands)
+        and not c.op.traits & (Trait.BITS | Trait.WORLD) and c.op.category != "control"
+        and not any(isinstance(a, DType) and a.is_float for a in c.attrs.values())
+        and c.attrs.get("activations") != "q8" and c.op.name != "round_blocks"]
 
 
 def f(*values: float) -> Array:

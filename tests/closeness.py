@@ -50,3 +50,20 @@ def assert_close(got: Any, want: Any, operands: Sequence[Any] = (), *, terms: in
     share = max(tolerance, epsilon * (ROUNDINGS + (terms or longest(*operands))))
     np.testing.assert_allclose(got.astype(np.float64), want.astype(np.float64), rtol=share,
                                atol=share * largest(want, *operands))
+
+
+def steps(got: Any, exact: Any, scale: Any = None) -> float:
+    """How many steps of the narrow type lie between the result and the exact one rounded; those of
+    the size `scale` if that is given."""
+    dtype, info = got.dtype, ml_dtypes.finfo(got.dtype)
+    with np.errstate(all="ignore"):
+        want, have = exact.astype(dtype).astype(np.float64), got.astype(np.float64)
+        size = np.abs(want) if scale is None else scale
+        one = size * float(info.eps) + float(info.smallest_subnormal)
+        same = (want == have) | (np.isnan(want) & np.isnan(have))
+        apart = np.where(same, 0.0, np.abs(want - have) / one)
+        # beside infinity is the largest number
+        edge = np.isinf(want) | np.isinf(have)
+        near = np.minimum(np.abs(want), np.abs(have)) >= float(info.max) * 0.999
+    return float(np.max(np.where(edge & ~same, np.where(near, 1.0, np.inf), np.nan_to_num(
+        apart, nan=np.inf)), initial=0.0))

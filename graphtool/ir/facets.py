@@ -20,6 +20,9 @@ class Trait(enum.Flag):
     ELEMENTWISE = enum.auto()  # one result; y[i] depends on the operands' elements at i alone
     COMMUTATIVE = enum.auto()  # two operands; their order does not change the result
     LIGHT = enum.auto()        # elementwise, and computing it twice costs less than storing it
+    EXACT = enum.auto()        # its result is a value of the operands' type: nothing is rounded
+    ADDS = enum.auto()         # a sum of the operands, or their difference
+    BITS = enum.auto()         # depends on the bits of its operands, not on their values alone
     PICKS = enum.auto()        # each element of the result is the element at i of one operand
     REDUCTION = enum.auto()    # combines what lies along `axes` or `axis`, which stays with size 1
     CONTRACTION = enum.auto()  # sums products of two operands: its time is arithmetic, not memory

@@ -104,6 +104,12 @@ class Op:
         return tuple(p for p in inspect.signature(self.infer).parameters.values()
                      if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD, p.VAR_POSITIONAL))
 
+    @property
+    def rounds(self) -> bool:
+        """Whether a float that it computes may have to be rounded to its type."""
+        exact = Trait.PICKS | Trait.EXACT | Trait.LARGEST
+        return self.category == "compute" and not self.movement and not self.traits & exact
+
     def __call__(self, *operands: Any, **attrs: Any) -> Any:
         """The result of the op: a Tracer records it, a Pattern matches it, arrays evaluate it."""
         for x in operands:

@@ -16,6 +16,7 @@ from graphtool.ir.facets import Assumption, Lowering, Trait
 from graphtool.ir.graph import Node, TensorType, Value
 from graphtool.ir.op import Op
 from graphtool.ir.plan import Form
+from graphtool.ir.rounded_once import rounded_once
 from graphtool.kernels.choice import alternatives
 from graphtool.kernels.choice.alternatives import Alternative
 from graphtool.kernels.site import Lowered, Site
@@ -74,8 +75,8 @@ def target_op(name: str, infer: Callable[..., TensorType], decompose: Callable[.
 
     `form` is that of its plans: lowering reads them, values do not depend on them.
     """
-    return ops.register(Op(name, infer, decompose=decompose, traits=traits, cost=cost, doc=doc,
-                           lowering=Lowering.TEMPLATE, plans=(form,)))
+    return ops.register(Op(name, infer, decompose=rounded_once(decompose), traits=traits,
+                           cost=cost, doc=doc, lowering=Lowering.TEMPLATE, plans=(form,)))
 
 
 KERNELS: dict[str, Record] = {}

@@ -9,7 +9,7 @@ from typing import Any
 
 from graphtool import ops as o
 from graphtool.ir.axes import BROADCAST
-from graphtool.ir.facets import Precision
+from graphtool.ir.facets import Precision, Trait
 from graphtool.ir.graph import TensorType
 from graphtool.ops.common import broadcast_shapes, composite, like_first, need
 
@@ -23,8 +23,8 @@ def _numeric(x: TensorType) -> TensorType:
     return x
 
 
-@composite(axes=BROADCAST, types=_numeric, precision=Precision.FOLLOW, scaled_by=(0,),
-           vjp=lambda g, y, x: (o.select(o.le(y, 0), 0, g),))
+@composite(axes=BROADCAST, types=_numeric, traits=Trait.EXACT, precision=Precision.FOLLOW,
+           scaled_by=(0,), vjp=lambda g, y, x: (o.select(o.le(y, 0), 0, g),))
 def relu(x: Any) -> Any:
     """max(x, 0), written as a select: the gradient at 0 is then 0, and NaN stays NaN."""
     return o.select(o.le(x, 0), 0, x)
@@ -141,7 +141,8 @@ def _hardtanh_vjp(g: Any, y: Any, _x: Any, *, lo: float, hi: float) -> tuple[Any
     return (o.select(o.or_(o.le(y, lo), o.ge(y, hi)), 0.0, g),)
 
 
-@composite(axes=BROADCAST, types=like_first, vjp=_hardtanh_vjp, precision=Precision.FOLLOW)
+@composite(axes=BROADCAST, types=like_first, traits=Trait.EXACT, vjp=_hardtanh_vjp,
+           precision=Precision.FOLLOW)
 def hardtanh(x: Any, *, lo: float = -1.0, hi: float = 1.0) -> Any:
     """min(max(x, lo), hi); the gradient is 0 at both bounds, while that of clamp is 1 there."""
     return o.clamp(x, lo, hi)
@@ -170,7 +171,7 @@ def log_sigmoid(x: Any) -> Any:
     return o.min(x, 0) - o.log1p(o.exp(-o.abs(x)))
 
 
-@composite(axes=BROADCAST, types=like_first, precision=Precision.FOLLOW)
+@composite(axes=BROADCAST, types=like_first, traits=Trait.EXACT, precision=Precision.FOLLOW)
 def thresholded_relu(x: Any, *, alpha: float = 1.0) -> Any:
     """x where x > α, else 0; NaN gives 0."""
     return o.select(o.gt(x, alpha), x, 0.0)

@@ -16,6 +16,7 @@ from graphtool.errors import TypeMismatch, Undecided
 from graphtool.ir.facets import Trait
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import Op, register
+from graphtool.ir.rounded_once import rounded_once
 from graphtool.ir.trace import Builder, like
 from graphtool.loops.pull import Pull, const
 from graphtool.symbolic import Dim, known, product, text
@@ -115,6 +116,17 @@ def as_array(x: Any, dtype: np.dtype) -> Any:
     return np.asarray(x, dtype) if is_literal(x) else x
 
 
+def in_float32(fn: Callable[..., Array]) -> Callable[..., Array]:
+    """An `eval` that computes narrow floats in float32, as numpy's functions do not, and rounds the
+    result once."""
+    def run(x: Array, *rest: Any, **attrs: Any) -> Array:
+        row = dtypes.of_numpy(x.dtype)
+        if not row.is_narrow:
+            return fn(x, *rest, **attrs)
+        return fn(x.astype(row.computes.numpy), *rest, **attrs).astype(x.dtype, copy=False)
+    return run
+
+
 def as_pull(x: Any, dtype: DType) -> Pull:
     """A literal as a rank-0 pull of the given type."""
     return x if isinstance(x, Pull) else Pull(dtype, (), lambda _: const(x, dtype))
@@ -146,7 +158,7 @@ def _composite(fn: Callable[..., Any], category: str, types: Callable[..., Any] 
                facets: dict[str, Any]) -> Op:
     facets["infer"] = _with_schema(fn, types or _infer_by_tracing(fn))
     traits = facets.pop("traits", Trait.NONE) | Trait.COMPOSITE
-    return register(Op(fn.__name__, decompose=fn, category=category, traits=traits,
+    return register(Op(fn.__name__, decompose=rounded_once(fn), category=category, traits=traits,
                        doc=inspect.getdoc(fn) or "", **facets))
 
 

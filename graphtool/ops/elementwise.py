@@ -86,6 +86,9 @@ def _traits(row: Scalar) -> Trait:
     picks = row.name in ("max", "min")
     return ((Trait.COMMUTATIVE if row.commutative else Trait.NONE)
             | (Trait.LIGHT if one_instruction else Trait.NONE)
+            | (Trait.EXACT if row.exact else Trait.NONE)
+            | (Trait.ADDS if row.adds else Trait.NONE)
+            | (Trait.BITS if row.bits else Trait.NONE)
             | (Trait.PICKS if picks else Trait.NONE))
 
 
@@ -228,7 +231,7 @@ def _bitcast_infer(x: TensorType, *, dtype: DType) -> TensorType:
 register(Op("bitcast", _bitcast_infer, lambda x, *, dtype: dtypes.read_bits(x, dtype), None,
             lambda _, x, *, dtype: Pull(
                 dtype, x.shape, lambda idx: apply("bitcast", x.at(idx), dtype=dtype)),
-            traits=Trait.ELEMENTWISE, category="data",
+            traits=Trait.ELEMENTWISE | Trait.BITS, category="data",
             cost=nothing, traffic=nothing, precision=Precision.FOLLOW,
             doc="the bits of x read as another element type of the same size"))
 

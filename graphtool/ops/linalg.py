@@ -78,6 +78,10 @@ def _matmul_lower(k: Names, a: Pull, b: Pull, *, transpose_a: bool, transpose_b:
 def _matmul_vjp(g: Any, _y: Any, a: Any, b: Any, *, transpose_a: bool, transpose_b: bool,
                 dtype: Any) -> tuple[Any, ...]:
     mm = o.matmul
+    if g.dtype is not a.dtype:  # sums of wider type: so are those of the gradients
+        ga, gb = _matmul_vjp(g, None, o.cast(a, dtype=g.dtype), o.cast(b, dtype=g.dtype),
+                             transpose_a=transpose_a, transpose_b=transpose_b, dtype=None)
+        return o.cast(ga, dtype=a.dtype), o.cast(gb, dtype=b.dtype)
     # the rows of all matrices in the batch are summed over together
     if b.ndim == 2 and a.ndim > 2 and not transpose_a:
         ga = mm(g, b, transpose_b=not transpose_b)

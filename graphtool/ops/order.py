@@ -12,7 +12,7 @@ import numpy as np
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.ir.axes import ALONG
-from graphtool.ir.facets import Lowering, Precision
+from graphtool.ir.facets import Lowering, Precision, Trait
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import Op, register
 from graphtool.ops.common import Array, check_axis, filled, need
@@ -65,7 +65,7 @@ def _sort_vjp(g: Any, y: Any, x: Any, *, axis: int, descending: bool) -> tuple[A
 
 
 register(Op("sort", _sort_infer, _sort_eval, _sort_vjp, lowering=Lowering.STATEMENTS,
-            cost=per_operand, precision=Precision.FOLLOW, axes=ALONG,
+            traits=Trait.EXACT, cost=per_operand, precision=Precision.FOLLOW, axes=ALONG,
             doc="the elements in order along an axis, and their indices; equal elements stay in "
                 "their order"))
 
@@ -102,6 +102,7 @@ def _top_k_vjp(g: Any, y: Any, x: Any, *, k: Any, axis: int, largest: bool) -> t
 
 
 register(Op("top_k", _top_k_infer, _top_k_eval, _top_k_vjp, decompose=_top_k_decompose,
-            lowering=Lowering.STATEMENTS, precision=Precision.FOLLOW, axes=ALONG,
+            lowering=Lowering.STATEMENTS, traits=Trait.EXACT, precision=Precision.FOLLOW,
+            axes=ALONG,
             doc="the k greatest (or least) elements in order along an axis, and their indices; "
                 "the first of equal elements is taken"))

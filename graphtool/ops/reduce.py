@@ -21,6 +21,7 @@ from graphtool.ops.common import (
     composite,
     fail,
     filled,
+    in_float32,
     iota_like,
     need,
     took,
@@ -77,6 +78,7 @@ def _declare(kind: Kind) -> None:
         need(x.dtype is not dtypes.string, "is not defined on str")
         return _infer(x, axes=axes)
 
+    @in_float32
     def evaluate(x: Array, *, axes: tuple[int, ...]) -> Array:
         if not axes:
             return x
@@ -84,8 +86,7 @@ def _declare(kind: Kind) -> None:
         row = dtypes.of_numpy(x.dtype)
         start = identity(kind, row)
         more = {} if kind in ("and", "or") else {"initial": start}
-        wide = x.astype(row.computes.numpy) if row.is_narrow else x
-        out = _NUMPY[kind](wide, axis=axes, keepdims=True, **more)  # type: ignore[operator]
+        out = _NUMPY[kind](x, axis=axes, keepdims=True, **more)  # type: ignore[operator]
         return np.asarray(out).astype(x.dtype, copy=False)
 
     def lower(k: Names, x: Pull, *, axes: tuple[int, ...]) -> Pull:
@@ -96,7 +97,8 @@ def _declare(kind: Kind) -> None:
 
     register(Op(f"reduce_{kind}", infer, evaluate, vjp if kind not in ("and", "or") else None,
                 lower, cost=per_operand, axes=OVER, traits=Trait.REDUCTION | (
-                    Trait.LARGEST if kind == "max" else Trait.NONE),
+                    Trait.LARGEST if kind == "max" else Trait.NONE) | (
+                    Trait.NONE if kind in ("sum", "prod") else Trait.EXACT),
                 precision=Precision.FOLLOW if kind in ("max", "min") else Precision.HIGH,
                 doc=f"the {_WORDS[kind]} over axes, which stay with size 1"))
 
@@ -198,7 +200,7 @@ def _extreme_vjp(g: Any, y: Any, x: Any, *, kind: str, axis: int) -> Any:
     return (o.select(here, o.broadcast(g, shape=x.shape), 0.0),)
 
 
-@composite(vjp=_extreme_vjp, axes=ALONG)
+@composite(vjp=_extreme_vjp, axes=ALONG, traits=Trait.EXACT)
 def extreme(x: Any, *, kind: str, axis: int) -> Any:
     """The greatest or least element along an axis, which stays with size 1; `kind` is max or min.
 

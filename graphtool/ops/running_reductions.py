@@ -15,7 +15,7 @@ from graphtool.ir.op import Op, register
 from graphtool.ir.trace import like
 from graphtool.loops.ir import Const
 from graphtool.loops.pull import Names, Pull, Reduce, iterator
-from graphtool.ops.common import Array, check_axis, iota_like, need, took
+from graphtool.ops.common import Array, check_axis, in_float32, iota_like, need, took
 from graphtool.ops.costs import per_operand
 from graphtool.ops.reduce import FN, identity
 from graphtool.symbolic import Dim, symbol_of
@@ -29,6 +29,7 @@ def _cumulative_infer(x: TensorType, *, kind: str, axis: int, reverse: bool = Fa
     return x
 
 
+@in_float32
 def _cumulative_eval(x: Array, *, kind: str, axis: int, reverse: bool,
                      exclusive: bool) -> Array:
     ufunc = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}[kind]

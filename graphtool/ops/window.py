@@ -16,7 +16,7 @@ from graphtool.ir.graph import TensorType
 from graphtool.ir.op import Op, register
 from graphtool.loops.ir import Const
 from graphtool.loops.pull import Names, Pull, Reduce, apply, index, iterator
-from graphtool.ops.common import Array, filled, need
+from graphtool.ops.common import Array, filled, in_float32, need
 from graphtool.ops.costs import per_tap
 from graphtool.ops.geometry import Pairs, conv_defaults, dilate, out_dim
 from graphtool.ops.indexing import flatten_index
@@ -71,6 +71,7 @@ def slide(x: Array, axes: tuple[int, ...], window: Any, strides: Any, dilation: 
     return np.asarray(views[(*steps, *(slice(None, None, r) for r in dilation))])
 
 
+@in_float32
 def _window_eval(x: Array, *, kind: str, window: Any, strides: Any, padding: Any,
                  base_dilation: Any, window_dilation: Any) -> Array:
     fill = identity(kind, dtypes.of_numpy(x.dtype))

@@ -40,7 +40,9 @@ class Scalar:
     """One scalar function. `result` "same" is the operands' type; `flops` is a nominal cost.
 
     `wide` says that the function loses digits in 16 bits, or leaves the range of float16; `exact`,
-    that its result is a value of the operands' type, so that nothing is rounded.
+    that its result is a value of the operands' type, so that nothing is rounded; `bits`, that it
+    depends on the bits of the operands, so that another type gives another result; `adds`, that it
+    is a sum or a difference.
     """
 
     name: str
@@ -55,6 +57,8 @@ class Scalar:
     derivative: Derivative | None = None
     wide: bool = False
     exact: bool = False
+    bits: bool = False
+    adds: bool = False
     doc: str = ""
 
 
@@ -163,9 +167,9 @@ _TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
 TABLE: tuple[Scalar, ...] = (
     # ---- arithmetic -------------------------------------------------------------------------
     Scalar("add", np.add, "{0} + {1}", 2, kinds=NUMERIC, prec=12, commutative=True,
-           derivative=lambda o, g, y, a, b: (g, g), doc="a + b"),
+           derivative=lambda o, g, y, a, b: (g, g), adds=True, doc="a + b"),
     Scalar("sub", np.subtract, "{0} - {1}", 2, kinds=NUMERIC, prec=12,
-           derivative=lambda o, g, y, a, b: (g, o.neg(g)), doc="a − b"),
+           derivative=lambda o, g, y, a, b: (g, o.neg(g)), adds=True, doc="a − b"),
     Scalar("mul", np.multiply, "{0} * {1}", 2, kinds=NUMERIC, prec=13, commutative=True,
            derivative=lambda o, g, y, a, b: (g * b, g * a), doc="a·b"),
     Scalar("div", _truncating_div, "{0} / {1}", 2, kinds=NUMERIC, prec=13, flops=4,
@@ -260,7 +264,7 @@ TABLE: tuple[Scalar, ...] = (
         o.eq(x, 0), 0.5, o.i0e(x) - y * (o.sign(x) + 1.0 / o.select(o.eq(x, 0), 1.0, x))),),
         flops=80, doc="e^−|x|·I₁(x), I₁ being the modified Bessel function (DLMF 10.25)"),
     _fn("next_after", np.nextafter, lambda o, g, y, a, b: (o.select(o.eq(a, b), 0.0, g), None),
-        arity=2, flops=4, doc="the float beside a on the way to b (IEEE 754)"),
+        arity=2, flops=4, bits=True, doc="the float beside a on the way to b (IEEE 754)"),
     # ---- comparison -------------------------------------------------------------------------
     *(Scalar(name, f, f"{{0}} {sign} {{1}}", 2, result="bool", kinds=(*ANY, STRING), prec=prec,
              commutative=name in ("eq", "ne"), derivative=lambda o, g, y, a, b: (None, None),

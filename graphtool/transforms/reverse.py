@@ -17,6 +17,7 @@ from graphtool.errors import InputError, Unsupported, UnsupportedError
 from graphtool.ir.facets import Lowering
 from graphtool.ir.graph import Graph, Node, Operand, TensorType, Value, is_constant
 from graphtool.ir.op import Op, complete_attrs, named
+from graphtool.ir.rounded_once import settle
 from graphtool.ir.trace import Builder, Tracer, rebuild
 from graphtool.symbolic import Dim
 from graphtool.transforms import regions as r
@@ -86,11 +87,14 @@ def backward(builder: Builder, nodes: Sequence[Node], seeds: Iterable[tuple[Valu
             slices.setdefault(node.inputs[0], []).append((node, grads[node.outputs[0]]))
             continue
         with builder.scope(f"{node.outputs[0].hint}.grad", node.where):
+            before = len(builder.nodes)
             found = (_through_regions(builder, node, grads, active) if r.regions(node)
                      else _apply_vjp(builder, node, grads))
-            for x, g in zip(node.inputs, found, strict=True):
-                if isinstance(x, Value) and x in active and g is not None:
-                    _accumulate(builder, grads, x, g)
+            reached = [(x, _fitted(builder, x, g)) for x, g in zip(node.inputs, found, strict=True)
+                       if isinstance(x, Value) and x in active and g is not None]
+            once = settle(builder, before, [g for _, g in reached])
+            for (x, _), g in zip(reached, once, strict=True):
+                grads[x] = g if x not in grads else grads[x] + g
     for v, parts in slices.items():
         _join_slices(builder, grads, v, parts)
     return [grads[v] if v in grads else _filled(builder, v, 0.0) for v in wrt]
@@ -240,10 +244,15 @@ def _through_regions(builder: Builder, node: Node, grads: dict[Value, Tracer],
 
 
 def _accumulate(builder: Builder, grads: dict[Value, Tracer], v: Value, g: Any) -> None:
+    g = _fitted(builder, v, g)
+    grads[v] = g if v not in grads else grads[v] + g
+
+
+def _fitted(builder: Builder, v: Value, g: Any) -> Tracer:
+    """The gradient of v, in its shape."""
     if not isinstance(g, Tracer):
         g = Tracer(builder.constant(np.asarray(g, v.type.dtype.numpy)).value, builder)
-    g = unbroadcast(g, v.type.shape)
-    grads[v] = g if v not in grads else grads[v] + g
+    return unbroadcast(g, v.type.shape)  # type: ignore[no-any-return]
 
 
 def unbroadcast(g: Any, shape: tuple[Dim, ...]) -> Any:

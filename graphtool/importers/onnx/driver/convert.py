@@ -43,6 +43,7 @@ from graphtool.importers.onnx.driver.values import FOLD_LIMIT, Known, as_row, di
 from graphtool.importers.onnx.families.sequence_rows import Rows
 from graphtool.importers.onnx.validate import check_model
 from graphtool.ir.graph import Graph, Module, Value
+from graphtool.ir.rounded_once import settle
 from graphtool.ir.trace import Tracer
 from graphtool.symbolic import Poly
 
@@ -237,8 +238,10 @@ class Importer(Session):
                 check_demands(node.op_type, Call(
                     inputs, self.attributes(node, frame), len(node.output), version))
         handler = find(domain, node.op_type, version)
+        before = len(self.builder.nodes)
         results = self._handle(handler, known, node, inputs, frame) if handler is not None else \
             self.by_body(node, inputs, frame)
+        results = settle(self.builder, before, results)
         if known is not None:
             check_outputs(node, known, results, self.strictness)
         return results

@@ -41,6 +41,7 @@ from graphtool.importers.torch.driver.table import handler
 from graphtool.io.weights import weight
 from graphtool.ir.graph import Graph, Module, TensorType, Value
 from graphtool.ir.prune import prune
+from graphtool.ir.rounded_once import settle
 from graphtool.ir.run_sizes import bare
 from graphtool.ir.trace import Tracer
 from graphtool.ops.random import state_of
@@ -273,7 +274,8 @@ class Converter:
                 raise InputError("GT1103", f"{call.target} has arguments that cannot be read: "
                                            f"{error}",
                                  where=provenance.describe(call.place)) from error
-        found = tuple(results) if isinstance(results, (tuple, list)) else (results,)
+            found = tuple(settle(self.builder, before, results if isinstance(
+                results, (tuple, list)) else (results,)))
         found = self.stops.made(found, call.gradient, self.builder.nodes[before:])
         for x in (*found, None if self.context.state is state else self.context.state):
             self.marks.made(x, call.checkpoint)

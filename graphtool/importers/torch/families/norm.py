@@ -44,9 +44,9 @@ def _statistics(c: Context, x: Tracer, axes: tuple[int, ...], eps: float) -> tup
 @aten("rms_norm")
 def rms_norm(c: Context, input: Tracer, normalized_shape: tuple[Any, ...],
              weight: Tracer | None = None, eps: float | None = None) -> Any:
-    """rms_norm over the last axes; ε is the dtype's precision unless given."""
+    """rms_norm over the last axes; ε is the precision of the type that computes unless given."""
     if eps is None:
-        eps = float(ml_dtypes.finfo(input.dtype.numpy).eps)
+        eps = float(ml_dtypes.finfo(input.dtype.computes.numpy).eps)
     return o.rms_norm(input, weight, axes=_last_axes(input, normalized_shape), epsilon=eps)
 
 
