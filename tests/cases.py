@@ -18,9 +18,10 @@ from ml_dtypes import finfo
 import graphtool.kernels  # noqa: F401  (fills the registry)
 from graphtool import ops as o
 from graphtool.dtypes import BY_NAME, DType, bool_, float32, float64, of_numpy
+from graphtool.errors import TypeMismatch
 from graphtool.ir.facets import Trait
 from graphtool.ir.graph import TensorType
-from graphtool.ir.op import OPS, Op
+from graphtool.ir.op import OPS, Op, complete_attrs
 from graphtool.ir.trace import trace
 
 Array = np.ndarray[Any, Any]
@@ -148,12 +149,20 @@ def narrow_cases(dtype: DType, seed: int = 0) -> list[Case]:
     Not among them: casts, ops that read bits, loops of the model's author, which round where the
     graph says so, and what takes no narrow type.
     """
-    return [narrowed(c, dtype, seed) for c in CASES if any(
+    found = [narrowed(c, dtype, seed) for c in CASES if any(
         isinstance(x, (Spec, np.ndarray)) and x.dtype in (float32, np.float32)
-        for x in c.operands)
-        and not c.op.traits & (Trait.BITS | Trait.WORLD) and c.op.category != "control"
-        and not any(isinstance(a, DType) and a.is_float for a in c.attrs.values())
-        and c.attrs.get("activations") != "q8" and c.op.name != "round_blocks"]
+        for x in c.operands) and not c.op.traits & (Trait.BITS | Trait.WORLD)
+        and c.op.category != "control" and not any(
+            isinstance(a, DType) and a.is_float for a in c.attrs.values())]
+    return [c for c in found if _is_defined(c)]
+
+
+def _is_defined(case: Case) -> bool:
+    try:
+        case.op.infer(*types(case), **complete_attrs(case.op, case.attrs))
+    except TypeMismatch:
+        return False
+    return True
 
 
 def f(*values: float) -> Array:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from graphtool import interp
-from graphtool.ir.facets import Lowering
+from graphtool.dtypes import DType, bfloat16, float16
+from graphtool.ir.facets import Lowering, Trait
 from graphtool.target import named
-from tests.cases import CASES, Case
+from tests.cases import CASES, Case, narrow_cases
+from tests.closeness import largest, steps
 from tests.lower.compiling import compiled, faults, merged, optimised
 
 CHUNK = 120  # cases in one library: few compiler runs, and still a failure is soon found
@@ -38,6 +41,27 @@ def test_the_pipeline_equals_the_evaluator(cases: list[Case], params: bool,
     model = compiled(optimised(module), tmp_path, target=named("native", threads=3), eager=True)
     model.threads = 3
     assert faults(model.run(inputs), interp.run(module, inputs)) == []
+
+
+def narrow_sample(dtype: DType, seed: int) -> list[Case]:
+    """One case of each op that rounds more than once, of sizes up to the type's largest number."""
+    found: dict[str, Case] = {}
+    for c in narrow_cases(dtype, seed):
+        if c.op.lowering is Lowering.NONE or c.op.traits & (Trait.REDUCTION | Trait.WINDOWED):
+            found.setdefault(c.op.name, c)
+    return list(found.values())
+
+
+@pytest.mark.parametrize(("dtype", "seed"), [
+    (float16, 0), pytest.param(float16, 1, marks=pytest.mark.slow),
+    pytest.param(bfloat16, 0, marks=pytest.mark.slow)], ids=str)
+def test_narrow_floats_are_computed_in_float32_in_c(dtype: DType, seed: int,
+                                                    tmp_path: Path) -> None:
+    module, inputs = merged(narrow_sample(dtype, seed))
+    want = interp.run(module, inputs)
+    got = compiled(optimised(module), tmp_path).run(inputs)
+    assert not [name for name, y in want.items() if y.dtype == dtype.numpy
+                and steps(got[name], y.astype(np.float32), min(largest(y), 6e4)) > 2]
 
 
 def test_a_wrong_value_would_be_seen() -> None:
