@@ -50,6 +50,8 @@ def weight_gradient(goal: Goal, a: Mapping[str, Any], x: Tracer, w: Tracer,
                       hi=(0, *(p[1] for p in padding), 0))
     taps = _Taps(goal, image, o.transpose(w, perm=(1, 2, 3, 0)), tuple(a["strides"] or (1, 1)),
                  tuple(a["rhs_dilation"] or (1, 1)), (kh, kw))
+    if c < LEAST and kh * kw * c <= m:
+        return taps.beside()
     # the taps of each c are adjacent: those of all c then become the weights as one matrix
     parts = [o.reshape(y, shape=(c, 1, m)) for y in taps.products()]
     stacked = o.concat(*parts, axis=1) if len(parts) > 1 else parts[0]
@@ -72,13 +74,17 @@ class _Taps:
 
     def products(self) -> list[Any]:
         """One product [1, C, O] for each tap."""
-        at = [(i * self.apart[0], j * self.apart[1]) for i in range(self.window[0])
-              for j in range(self.window[1])]
-        together = isinstance(self.n, int) and self.n * self.rows * self.columns <= RESIDENT
+        at = self.places()
+        together = typical_size(self.n * self.rows * self.columns) <= RESIDENT
         exact = self.image.shape[2] == self.columns or self.goal.finite
         if self.step == (1, 1) and not together and exact:
             return self.shifted(at)
         return self.copied(at, together)
+
+    def places(self) -> list[tuple[int, int]]:
+        """Where each tap begins in the image."""
+        return [(i * self.apart[0], j * self.apart[1]) for i in range(self.window[0])
+                for j in range(self.window[1])]
 
     def shifted(self, at: list[tuple[int, int]]) -> list[Any]:
         """Rows of g at the distances of the image's rows: a tap is then the image from an offset
@@ -99,15 +105,25 @@ class _Taps:
         c, pixels = self.image.shape[3], self.rows * self.columns
         shape = (1, self.n * pixels) if together else (self.n, pixels)
         right = self.pack(o.reshape(self.g, shape=(*shape, self.o)))
-        out = []
-        for i, j in at:
-            part = o.slice(
-                self.image, start=(0, i, j, 0),
-                limit=(self.n, i + (self.rows - 1) * self.step[0] + 1,
-                       j + (self.columns - 1) * self.step[1] + 1, c),
-                strides=(1, *self.step, 1))
-            out.append(self.product(o.reshape(part, shape=(*shape, c)), right))
-        return out
+        return [self.product(o.reshape(self.seen(i, j), shape=(*shape, c)), right) for i, j in at]
+
+    def beside(self) -> Any:
+        """The gradient [C, KH, KW, O] by one product, of all taps of a pixel side by side: a few
+        channels alone are too few rows for a register tile."""
+        (kh, kw), c, pixels = self.window, self.image.shape[3], self.rows * self.columns
+        parts = [self.seen(i, j) for i, j in self.places()]
+        x = o.reshape(o.concat(*parts, axis=3), shape=(self.n, pixels, kh * kw * c))
+        g = self.pack(o.reshape(self.g, shape=(self.n, pixels, self.o)))
+        y = o.reshape(self.product(x, g), shape=(kh, kw, c, self.o))
+        return o.transpose(y, perm=(2, 0, 1, 3))
+
+    def seen(self, i: int, j: int) -> Any:
+        """The pixels [N, P, Q, C] of the image that a tap reads."""
+        return o.slice(
+            self.image, start=(0, i, j, 0),
+            limit=(self.n, i + (self.rows - 1) * self.step[0] + 1,
+                   j + (self.columns - 1) * self.step[1] + 1, self.image.shape[3]),
+            strides=(1, *self.step, 1))
 
     def pack(self, g: Any) -> Any:
         return packed(g, self.nr, self.pairs)
