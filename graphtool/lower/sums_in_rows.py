@@ -1,0 +1,130 @@
+"""Lets a vector loop add to the row of its result, if the reduction inside it is a loop that
+compilers do not vectorise around.
+
+A sum over the rows of [N, C] is a loop over columns with a loop over rows inside. Compilers
+vectorise the outer one only if they see that the inner one is a single loop that runs at least
+once, which an open size hides. Exchanged, each row is added to the row of the result, in the same
+order for each element, and both are read as they are in memory. This is done only if the kernel
+does not read the buffer of the result elsewhere, and if that has the type of the sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from graphtool.dtypes import DType
+from graphtool.loops.ir import Accumulate, Apply, Expr, For, Let, Load, Name, Stmt, Store
+from graphtool.loops.pull import iterator
+from graphtool.loops.walk import map_bodies, map_values, mapped
+from graphtool.lower.exprs import substituted
+from graphtool.symbolic import Dim, Symbol, bounds, coefficient, substitute, symbol_of, symbols
+
+LEAST = 8  # columns from which on rows are added
+BLOCK = 64  # at most so many columns of a thread are added together
+
+
+def in_rows(body: tuple[Stmt, ...], free: Mapping[str, DType]) -> tuple[Stmt, ...]:
+    """The statements with every such reduction exchanged with the loop around it; `free` are the
+    buffers, with their types, that one statement stores to and none reads."""
+    out: list[Stmt] = []
+    for s in body:
+        if isinstance(s, For) and s.mode == "simd" and (rows := _rows(s, free)):
+            out += rows
+        elif isinstance(s, For) and s.mode == "parallel simd" and (parts := _divided(s)) and (
+                rows := _rows(parts, free)):
+            block = _block(s)
+            outer = iterator(f"{s.iter.name}b", s.extent // block)
+            out.append(For(outer, s.extent // block, "parallel", rows))
+        else:
+            out.append(map_bodies(s, lambda inner: in_rows(inner, free)))
+    return tuple(out)
+
+
+def _block(s: For) -> int:
+    """The greatest number of columns, up to BLOCK, that the extent is a multiple of; 0 if there is
+    none that is worth it."""
+    n = s.extent
+    return next((b for b in range(BLOCK, LEAST - 1, -1) if n % b == 0), 0) if isinstance(
+        n, int) else 0
+
+
+def _divided(s: For) -> For | None:
+    """One block of the loop, in terms of the loop over blocks around it."""
+    block = _block(s)
+    if not block:
+        return None
+    outer = iterator(f"{s.iter.name}b", s.extent // block)
+    inner = iterator(s.iter.name, block)
+    env: dict[str, Dim] = {s.iter.name: symbol_of(outer) * block + symbol_of(inner)}
+    return For(inner, block, "simd", _substituted(s.body, env))
+
+
+def _substituted(body: tuple[Stmt, ...], env: Mapping[str, Dim]) -> tuple[Stmt, ...]:
+    moved: Any = substituted
+    out: list[Stmt] = []
+    for s in body:
+        s = map_bodies(map_values(s, lambda e: moved(e, env)),
+                       lambda inner: _substituted(inner, env))
+        out.append(replace(s, index=substitute(s.index, env)) if isinstance(s, Store) else s)
+    return tuple(out)
+
+
+def _rows(loop: For, free: Mapping[str, DType]) -> tuple[Stmt, ...] | None:
+    """Loops over columns that store the first value, add each row, and finish; None for any other
+    loop."""
+    match loop.body:
+        case (*_, Let(acc, init, True), For() as rows, Store() as store):
+            lets, chain, columns = _constants(loop.body[:-3]), _chain(rows), loop.extent
+        case _:
+            return None
+    if chain is None or lets is None or not _hidden([n for _, n in chain[0]]):
+        return None
+    loops, own, sum_ = chain
+    if sum_.name != acc or sum_.fn is None or free.get(store.buffer) is not init.dtype or (
+            coefficient(store.index, loop.iter.name) != 1) or (
+            isinstance(columns, int) and columns < LEAST):
+        return None
+    inner = {loop.iter.name, *(x.name for x in lets)}
+    if any(s.name in inner for _, n in loops for s in symbols(n)):
+        return None  # the number of rows depends on the column
+    here = Load(store.buffer, store.index, init.dtype)
+    row: Stmt = replace(loop, body=(*lets, *own, replace(
+        store, value=Apply(sum_.fn, (here, sum_.value), init.dtype))))
+    for it, n in reversed(loops):
+        row = For(it, n, "serial", (row,))
+    first = replace(loop, body=(replace(store, value=init),))
+    total = Name(acc, init.dtype)
+    if store.value == total:
+        return first, row
+    value: Expr = mapped(store.value, lambda e: e, {total: here})
+    return first, row, replace(loop, body=(*lets, replace(store, value=value)))
+
+
+Chain = tuple[list[tuple[Symbol, Dim]], tuple[Let, ...], Accumulate]
+
+
+def _chain(s: For) -> Chain | None:
+    """The loops of a reduction, and what its body consists of; None for anything else."""
+    if s.mode != "serial":
+        return None
+    match s.body:
+        case (For() as inner,):
+            rest = _chain(inner)
+            return None if rest is None else ([(s.iter, s.extent), *rest[0]], *rest[1:])
+        case (*_, Accumulate() as sum_) if (lets := _constants(s.body[:-1])) is not None:
+            return [(s.iter, s.extent)], lets, sum_
+    return None
+
+
+def _constants(body: tuple[Stmt, ...]) -> tuple[Let, ...] | None:
+    """The statements if they only name values, else None."""
+    lets = tuple(x for x in body if isinstance(x, Let) and not x.mutable)
+    return lets if len(lets) == len(body) else None
+
+
+def _hidden(extents: list[Dim]) -> bool:
+    """Whether the compiler does not see one loop that runs at least once."""
+    return len(extents) > 1 or any((bounds(n)[0] or 0) < 1 or not isinstance(n, int)
+                                   for n in extents)
