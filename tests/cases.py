@@ -183,7 +183,7 @@ _DOMAIN = {"log": "positive", "log1p": "positive", "sqrt": "positive", "rsqrt": 
            "lgamma": "positive", "digamma": "positive"}
 for _op in ("neg", "abs", "sign", "floor", "ceil", "round", "trunc", "exp", "expm1", "log",
             "log1p", "sqrt", "rsqrt", "sigmoid", "sin", "cos", "tan", "asin", "acos", "atan",
-            "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erf_inv", "lgamma",
+            "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc", "erf_inv", "lgamma",
             "digamma", "is_nan", "is_inf", "is_finite"):
     _kind = _DOMAIN.get(_op, "normal")
     for _shape in ((3, 4), (), (0, 3)):
@@ -221,11 +221,13 @@ edge("polygamma", [1, (5,)])
 edge("polygamma", [f(1, 2, 3), t((2, 3), kind="positive")])
 case("polygamma", [2.0, t((0, 3))])
 edge("polygamma", [1, ODD])
+edge("polygamma", [1, f(-1e-40, -1e-10, -1e5 - 0.25)])
 edge("polygamma", [2, ODD])
 for _op in ("igamma", "igammac"):
     edge(_op, [t((3, 4), kind="positive"), t((3, 4), kind="positive")])
     case(_op, [2.5, t((4,), kind="positive")])
     edge(_op, [f(0.3, 3, 30, 300, 2), f(9, 0.1, 35, 250, 40)])
+    edge(_op, [f(1e6, 1e6, 1e9, 3e38, 3e38), f(999000, 1002000, 1e9, 3e38, 1e-40)])
     edge(_op, [f(0, 0, 1, -1, 1, INF, INF, NAN), f(0, 1, 0, 1, INF, 1, INF, 1)])
 for _op in ("i0e", "i1e"):
     case(_op, [t((3, 4), kind="positive")])

@@ -632,6 +632,12 @@ class _erf_inv(Op):
 
 erf_inv: _erf_inv
 
+class _erfc(Op):
+    def __call__(self, x: Tensor, /) -> Any:
+        """1 − erf(x), without loss of digits where erf is near 1 (DLMF 7.2.2)"""
+
+erfc: _erfc
+
 class _exp(Op):
     def __call__(self, x: Tensor, /) -> Any:
         """eˣ"""

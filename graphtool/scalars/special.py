@@ -14,6 +14,9 @@ import numpy as np
 Array = np.ndarray[Any, Any]
 
 
+_LGAMMA = 2.55e305  # above, the logarithm of Γ has no double
+
+
 def elementwise(f: Callable[..., float]) -> Callable[..., Array]:
     """A numpy function from a scalar one, for those that numpy lacks."""
     vector = np.vectorize(f, otypes=[np.float64])
@@ -26,10 +29,10 @@ def elementwise(f: Callable[..., float]) -> Callable[..., Array]:
 
 
 def lgamma(x: float) -> float:
-    """log |Γ(x)|; infinite at 0, at negative integers and at both infinities."""
-    if math.isinf(x):
+    """log |Γ(x)|; infinite at 0, at negative integers and beyond 2.5·10³⁰⁵."""
+    if abs(x) > _LGAMMA or (x <= 0 and x == math.floor(x)):
         return math.inf
-    return math.inf if x <= 0 and x == math.floor(x) else math.lgamma(x)
+    return math.lgamma(x)
 
 
 def digamma(x: float) -> float:
@@ -69,7 +72,8 @@ def polygamma(n: float, x: float) -> float:
     if x <= 0 and x == math.floor(x):
         return sign * math.inf
     if x < 0 and n == 1:
-        return (math.pi / math.sin(math.pi * (x - math.floor(x)))) ** 2 - polygamma(1, 1 - x)
+        root = math.pi / math.sin(math.pi * math.remainder(x, 1.0))
+        return root * root - polygamma(1, 1 - x)
     s, total = float(n + 1), 0.0
     while x < 10 + n:
         total += float(np.power(x, -s))
@@ -107,6 +111,8 @@ def igamma(a: float, x: float) -> float:
     edge = _gamma_edge(a, x)
     if edge is not None:
         return edge
+    if a > _LARGE:
+        return _gamma_large(a, x, -1.0)
     return _gamma_series(a, x) if x < a + 1 else 1 - _gamma_fraction(a, x)
 
 
@@ -115,6 +121,8 @@ def igammac(a: float, x: float) -> float:
     edge = _gamma_edge(a, x)
     if edge is not None:
         return 1 - edge
+    if a > _LARGE:
+        return _gamma_large(a, x, 1.0)
     return 1 - _gamma_series(a, x) if x < a + 1 else _gamma_fraction(a, x)
 
 
@@ -126,6 +134,22 @@ def _gamma_edge(a: float, x: float) -> float | None:
     if a == 0 or math.isinf(x):
         return 1.0
     return 0.0 if x == 0 or math.isinf(a) else None
+
+
+_LARGE = 1e5  # of a: there the series and the fraction have terms in proportion to √a
+
+
+def _gamma_large(a: float, x: float, side: float) -> float:
+    """Q(a, x) for side 1, P(a, x) for −1, a being large: Temme's expansion, uniform in x, with its
+    first two coefficients (DLMF 8.12.3 to 8.12.10)."""
+    m = (x - a) / a
+    near = abs(m) < 1e-3
+    excess = m * m * (0.5 - m * (1 / 3 - m * (0.25 - m * (0.2 - m / 6)))) if near else (
+        m - math.log(max(x / a, 1e-300)))
+    eta = math.copysign(math.sqrt(2 * excess), m)
+    c0 = -1 / 3 + eta / 12 - 2 * eta * eta / 135 if near else 1 / m - 1 / eta
+    rest = math.exp(-a * excess) / math.sqrt(2 * math.pi * a) * (c0 - (1 / 540 + eta / 288) / a)
+    return 0.5 * math.erfc(side * eta * math.sqrt(a / 2)) + side * rest
 
 
 def _gamma_series(a: float, x: float) -> float:
@@ -182,4 +206,4 @@ def _bessel_i(order: int, x: float) -> float:
     for k in range(1, 20):
         term *= ((2 * k - 1) ** 2 - 4 * order) / (8 * k * x)
         total += term
-    return total / math.sqrt(2 * math.pi * x)
+    return total / math.sqrt(2 * math.pi) / math.sqrt(x)

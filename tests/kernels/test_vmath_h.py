@@ -12,8 +12,9 @@ from tests.kernels.harness import INCLUDES, WIDTHS, Array, compile_c, width
 
 FLAGS = ["-fno-math-errno"]
 UNARY = ["exp", "expm1", "log", "log1p", "sqrt", "rsqrt", "sin", "cos", "tan", "asin", "acos",
-         "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erf_inv", "lgamma",
-         "digamma", "i0e", "i1e", "sigmoid", "floor", "ceil", "round", "trunc", "sign", "abs"]
+         "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc", "erf_inv",
+         "lgamma", "digamma", "i0e", "i1e", "sigmoid", "floor", "ceil", "round", "trunc", "sign",
+         "abs"]
 OWN = ["exp", "expm1", "log", "log1p", "sin", "cos", "atan", "tanh", "erf", "sigmoid"]
 BINARY = ["max", "min", "pow", "atan2", "rem", "mod", "polygamma", "igamma", "igammac",
           "next_after"]
@@ -75,7 +76,8 @@ def _sigmoid(x: Array) -> Array:
     return np.where(x >= 0, 1, e) / (1 + e)
 
 
-ORACLE = {"erf": np.vectorize(math.erf, otypes=[float]), "sigmoid": _sigmoid, "asin": np.arcsin,
+ORACLE = {"erf": np.vectorize(math.erf, otypes=[float]),
+          "erfc": np.vectorize(math.erfc, otypes=[float]), "sigmoid": _sigmoid, "asin": np.arcsin,
           "acos": np.arccos, "atan": np.arctan, "asinh": np.arcsinh, "acosh": np.arccosh,
           "atanh": np.arctanh, "round": np.rint, "rsqrt": lambda x: 1 / np.sqrt(x),
           "lgamma": np.vectorize(math.lgamma, otypes=[float])}
@@ -102,6 +104,7 @@ ACCURACY = [
     ("cos", 2, np.concatenate([np.linspace(-1e4, 1e4, 200000), spread(1e-30, 1e6)])),
     ("tanh", 5.5, np.concatenate([np.linspace(-10, 10, 100000), spread(1e-30, 100)])),
     ("erf", 7, np.concatenate([np.linspace(-4.5, 4.5, 50000), spread(1e-30, 100)])),
+    ("erfc", 3, np.concatenate([np.linspace(-4.5, 9, 50000), spread(1e-30, 9)])),
     ("sigmoid", 3, np.concatenate([np.linspace(-87, 40, 100000), spread(1e-30, 80)])),
     ("sqrt", 0.6, np.geomspace(1e-37, 3e38, 20000)),
     ("rsqrt", 1.6, np.geomspace(1e-37, 3e38, 20000)),

@@ -29,7 +29,8 @@ UNARY: list[tuple[str, Any, Any]] = [
     ("sinh", torch.sinh, INSIDE), ("cosh", torch.cosh, INSIDE), ("tanh", torch.tanh, ANYWHERE),
     ("asinh", torch.asinh, ANYWHERE), ("acosh", torch.acosh, POSITIVE + 1.1),
     ("atanh", torch.atanh, INSIDE), ("erf", torch.erf, ANYWHERE),
-    ("erf_inv", torch.erfinv, INSIDE), ("lgamma", torch.lgamma, POSITIVE),
+    ("erfc", torch.erfc, ANYWHERE), ("erf_inv", torch.erfinv, INSIDE),
+    ("lgamma", torch.lgamma, POSITIVE),
 ]
 
 
@@ -48,6 +49,15 @@ def test_digamma_as_torch() -> None:
 def test_polygamma_as_torch(n: int) -> None:
     x = np.array([-3.3, -0.5, 0.1, 0.7, 3, 12, 40, 1e5])
     agree(lambda x: o.polygamma(n, x), lambda x: torch.polygamma(n, x), [x], 1e-8)
+
+
+@pytest.mark.parametrize(("name", "theirs"), [
+    ("igamma", torch.special.gammainc), ("igammac", torch.special.gammaincc)])
+def test_incomplete_gamma_functions_of_large_numbers(name: str, theirs: Any) -> None:
+    """Their sums have terms in proportion to √a: beyond 10⁵ an expansion takes their place."""
+    a = np.repeat([9e4, 2e5, 1e6, 1e300], 5)
+    x = a + np.sqrt(a) * np.tile([-3.0, -0.1, 0.0, 0.1, 3.0], 4)
+    agree(getattr(o, name), theirs, [a, x], 1e-8, grads=False)
 
 
 @pytest.mark.parametrize(("name", "theirs"), [

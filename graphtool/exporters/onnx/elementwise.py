@@ -141,6 +141,12 @@ def negative(w: Writer, node: Node, x: Ref) -> str:
     return str(w("Neg", x))
 
 
+@form("erfc")
+def complement(w: Writer, node: Node, x: Ref) -> str:
+    """1 − Erf(x)."""
+    return str(w("Sub", w.array(np.ones((), x.type.dtype.numpy)), w("Erf", x)))
+
+
 @form("rem")
 def remainder(w: Writer, node: Node, *xs: Any) -> str:
     """Mod with fmod=1: the sign of the result is that of a."""

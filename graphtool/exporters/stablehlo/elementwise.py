@@ -25,7 +25,7 @@ _ROWS = {
     "and": "and", "or": "or", "xor": "xor", "not": "not",
 }
 _CHLO = {
-    "erf": "erf", "erf_inv": "erf_inv", "lgamma": "lgamma", "digamma": "digamma",
+    "erf": "erf", "erfc": "erfc", "erf_inv": "erf_inv", "lgamma": "lgamma", "digamma": "digamma",
     "polygamma": "polygamma", "acos": "acos", "asin": "asin", "atan": "atan", "acosh": "acosh",
     "asinh": "asinh", "atanh": "atanh", "cosh": "cosh", "sinh": "sinh",
     "next_after": "next_after", "i1e": "bessel_i1e",

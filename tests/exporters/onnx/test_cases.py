@@ -27,7 +27,7 @@ ONNXRUNTIME = {  # where the runtime's own choice differs; ONNX leaves these ope
 }
 ONNXRUNTIME |= {c.name: "it may keep activations exact that may be rounded to 8 bits"
                 for c in CASES if c.attrs.get("activations") == "q8"}
-SINGLE = {"erf-4", "gelu-6"}  # the runtime computes erf of doubles in float32
+SINGLE = {"erf-4", "erfc-4", "gelu-6"}  # the runtime computes erf of doubles in float32
 
 
 def module(case: Case) -> Module:

@@ -40,7 +40,7 @@ GT_INLINE double gt_polygamma_f64(double n, double x)
     if (x == INFINITY) return 0.0 * sign;
     if (x <= 0.0 && x == floor(x)) return sign * INFINITY;
     if (x < 0.0 && n == 1.0) {
-        base = pi / sin(pi * (x - floor(x)));
+        base = pi / sin(pi * remainder(x, 1.0));
         base *= base;
         x = 1.0 - x;
     }
@@ -103,6 +103,22 @@ GT_INLINE double gt_gamma_fraction(double a, double x)
     return h * exp(a * log(x) - x - lgamma(a));
 }
 
+/* Q for side 1 and P for -1, where a is large and both of these have terms in proportion to its
+   root: Temme's expansion, uniform in x, with its first two coefficients (DLMF 8.12.3 to 8.12.10). */
+#define GT_GAMMA_LARGE 1e5
+GT_INLINE double gt_gamma_large(double a, double x, double side)
+{
+    const double pi = 3.14159265358979323846, m = (x - a) / a;
+    const int near = fabs(m) < 1e-3;
+    const double excess = near ? m * m * (0.5 - m * (1.0 / 3 - m * (0.25 - m * (0.2 - m / 6))))
+                               : m - log(fmax(x / a, 1e-300));
+    const double eta = copysign(sqrt(2.0 * excess), m);
+    const double c0 = near ? -1.0 / 3 + eta / 12 - 2.0 * eta * eta / 135 : 1.0 / m - 1.0 / eta;
+    const double c1 = -1.0 / 540 - eta / 288;
+    return 0.5 * erfc(side * eta * sqrt(0.5 * a)) +
+           side * exp(-a * excess) / sqrt(2.0 * pi * a) * (c0 + c1 / a);
+}
+
 /* P where a limit gives it, else -1. */
 GT_INLINE double gt_gamma_edge(double a, double x)
 {
@@ -116,6 +132,7 @@ GT_INLINE double gt_igamma_f64(double a, double x)
 {
     const double edge = gt_gamma_edge(a, x);
     if (edge != -1.0) return edge;
+    if (a > GT_GAMMA_LARGE) return gt_gamma_large(a, x, -1.0);
     return x < a + 1.0 ? gt_gamma_series(a, x) : 1.0 - gt_gamma_fraction(a, x);
 }
 
@@ -123,6 +140,7 @@ GT_INLINE double gt_igammac_f64(double a, double x)
 {
     const double edge = gt_gamma_edge(a, x);
     if (edge != -1.0) return 1.0 - edge;
+    if (a > GT_GAMMA_LARGE) return gt_gamma_large(a, x, 1.0);
     return x < a + 1.0 ? 1.0 - gt_gamma_series(a, x) : gt_gamma_fraction(a, x);
 }
 
@@ -149,7 +167,7 @@ GT_INLINE double gt_bessel_i(int order, double x)
         term *= ((2.0 * k - 1) * (2.0 * k - 1) - 4 * order) / (8.0 * k * x);
         total += term;
     }
-    return total / sqrt(2.0 * pi * x);
+    return total / sqrt(2.0 * pi) / sqrt(x);
 }
 
 GT_INLINE double gt_i0e_f64(double x) { return gt_bessel_i(0, fabs(x)); }

@@ -215,6 +215,7 @@ GT_LIBM(asinh, asinh)
 GT_LIBM(acosh, acosh)
 GT_LIBM(atanh, atanh)
 GT_LIBM(lgamma, lgamma)
+GT_LIBM(erfc, erfc)
 GT_LIBM(round, rint) /* half to even */
 GT_LIBM(abs, fabs)
 GT_LIBM_F64(exp, exp)
