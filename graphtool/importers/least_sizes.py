@@ -1,15 +1,32 @@
-"""The least values of open sizes for which no shape has a negative size.
+"""The least values of open sizes with which a graph has a meaning, and its shapes a simple form.
 
 A window of 3 without padding over N elements has N − 2 results, so N is 2 or more. A smaller N is
-refused where it enters, not where the window does not fit.
+refused where it enters, not where the window does not fit. The greatest of N elements needs one.
+The last of N elements is one, but min(N, 1) if N may be 0.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
-from graphtool.symbolic import Dim, Symbol, dim_of, known, substitute, symbols
+from graphtool.analysis.costs import decomposed, signature
+from graphtool.errors import InputError
+from graphtool.ir.graph import Graph, Node, TensorType
+from graphtool.ir.run_sizes import all_nodes
+from graphtool.symbolic import (
+    Dim,
+    Equation,
+    Poly,
+    Symbol,
+    dim_of,
+    known,
+    substitute,
+    symbols,
+    text,
+)
 
 MOST = 1 << 16  # of a least size; a model that needs more is not understood
 
@@ -29,6 +46,45 @@ def least_sizes(sizes: Iterable[Dim], free: Mapping[str, Symbol]) -> dict[str, i
         if n is not None:
             out[s.name] = max(n, out.get(s.name, n))
     return out
+
+
+def not_empty(graph: Graph, assumed: Iterable[Equation], free: Mapping[str, Symbol]
+              ) -> dict[str, int]:
+    """The symbols of `free` that should not be 0, as bounds by name: an op needs an element, or a
+    size has a simpler form without 0, or a condition of `assumed` always holds without it."""
+    may = {n: dim_of(replace(s, lo=1)) for n, s in free.items() if s.lo == 0}
+    out: dict[str, int] = {}
+    nodes = list(_in_parts(all_nodes(graph), set(), may)) if may else []
+    for d in dict.fromkeys(d for n in nodes for d in _needed(n)):
+        out |= {s.name: 1 for s in symbols(d) if s.name in may and known(d, "<=", 0) is None}
+    sizes = (d for n in nodes for v in n.outputs for d in v.type.shape)
+    for d in dict.fromkeys(d for d in sizes if isinstance(d, Poly)):
+        for s in symbols(d):
+            if s.name in may and len(text(substitute(d, {s.name: may[s.name]}))) < len(text(d)):
+                out[s.name] = 1
+    for e in assumed:
+        out |= {n: 1 for n in e.names if n in may and e.under({n: may[n]}).holds}
+    return out
+
+
+def _in_parts(nodes: Iterable[Node], seen: set[Any], may: Container[str]) -> Iterator[Node]:
+    """The nodes, and what those on sizes of `may` consist of, each kind once."""
+    for node in nodes:
+        types, attrs = signature(node)
+        open_ = (d for t in types if isinstance(t, TensorType) for d in t.shape)
+        if not any(s.name in may for d in open_ for s in symbols(d)):
+            continue
+        yield node
+        key = node.op, types, attrs
+        if node.op.decompose is None or any(isinstance(a, Graph) for _, a in attrs) or key in seen:
+            continue
+        seen.add(key)
+        with suppress(InputError):  # sizes are asked for that only a run has
+            yield from _in_parts(all_nodes(decomposed(*key)), seen, may)
+
+
+def _needed(node: Node) -> Sequence[Dim]:
+    return node.op.filled(*signature(node)[0], **node.attrs) if node.op.filled is not None else ()
 
 
 def _least(d: Dim, s: Symbol) -> int | None:

@@ -57,6 +57,7 @@ class Op:
     cost(y, *types, **attrs) → floating-point operations; unless given, those of the decomposition.
     traffic(y, *types, **attrs) → bytes read and written, if not those of operands and results.
     plans: the forms that the attribute `plan` may have.
+    filled(*types, **attrs) → sizes that must be 1 or more: 0 elements have no result.
     scaled_by: operands which, multiplied by one positive factor for each channel, multiply the
     result by it; the first of them must be given.
 
@@ -82,6 +83,7 @@ class Op:
     scaled_by: tuple[int, ...] = ()
     plans: tuple[Form, ...] = ()
     axes: Axes | None = None
+    filled: Callable[..., Sequence[Dim]] | None = None
 
     def __post_init__(self) -> None:
         if self.lower is not None and self.lowering is Lowering.NONE:

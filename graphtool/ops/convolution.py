@@ -25,7 +25,7 @@ from graphtool.loops.ir import Const
 from graphtool.loops.pull import Names, Pull, Reduce, apply, cast, iterator
 from graphtool.ops.common import Array, equal_dims, need
 from graphtool.ops.costs import elements
-from graphtool.ops.geometry import Pairs, conv_defaults, dilate, out_dim
+from graphtool.ops.geometry import Pairs, conv_defaults, dilate, out_dim, under_windows
 from graphtool.ops.window import slide
 from graphtool.symbolic import Dim, product, symbol_of
 
@@ -62,6 +62,13 @@ def conv_infer(x: TensorType, w: TensorType, *, strides: tuple[int, ...] | None 
     shape = (batch // batch_groups, *out, w.shape[0]) if channels_last else (
         batch // batch_groups, w.shape[0], *out)
     return TensorType(dtype or x.dtype, shape)
+
+
+def _conv_filled(x: TensorType, w: TensorType, *, lhs_dilation: tuple[int, ...] | None = None,
+                 channels_last: bool = False, **_: Any) -> tuple[Dim, ...]:
+    window = tuple(max(k, d) if isinstance(k, int) else k for k, d in zip(
+        w.shape[2:], lhs_dilation or (1,) * (w.rank - 2), strict=True))
+    return under_windows(x, window, channels_last)
 
 
 def _conv_eval(x: Array, w: Array, *, strides: Any, padding: Any, lhs_dilation: Any,
@@ -223,7 +230,7 @@ def _conv_cost(y: TensorType, _x: TensorType, w: TensorType, *,
 
 register(Op("conv", conv_infer, _conv_eval, _conv_vjp, _conv_lower,
             traits=Trait.CONTRACTION, cost=_conv_cost, precision=Precision.LOW,
-            weighing=Weighing("conv", only={"batch_groups": 1, "dtype": None}),
+            filled=_conv_filled, weighing=Weighing("conv", only={"batch_groups": 1, "dtype": None}),
             doc="y[n, o, p] = Σ x[n, c, p·stride + k·dilation − padding]·w[o, c, k] over channels "
                 "c and positions k of the window, in any number of dimensions; `lhs_dilation` "
                 "puts zeros between the elements of x, `groups` divides the channels, "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from graphtool.ir.graph import TensorType
 from graphtool.ops.common import need
 from graphtool.symbolic import Dim
 
@@ -21,6 +22,14 @@ def out_dim(d: Dim, window: Dim, stride: int, lo: Dim, hi: Dim, base: int, dilat
     """⌊(dilated input + padding − dilated window) / stride⌋ + 1"""
     need(stride >= 1 and base >= 1 and dilation >= 1, "strides and dilations must be 1 or more")
     return (dilate(d, base) + lo + hi - dilate(window, dilation)) // stride + 1
+
+
+def under_windows(x: TensorType, window: tuple[Dim, ...], channels_last: bool = False
+                  ) -> tuple[Dim, ...]:
+    """The sizes of the axes along which windows of more than one element slide: the spatial ones,
+    or all if there is an entry for each."""
+    last = x.shape[1:-1] if channels_last else x.shape[x.rank - len(window):]
+    return tuple(d for d, k in zip(last, window, strict=True) if k != 1)
 
 
 def conv_defaults(n: int, strides: Any, padding: Any, lhs: Any, rhs: Any) -> Any:

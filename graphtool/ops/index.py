@@ -53,6 +53,13 @@ def _check(x: TensorType, indices: TensorType, axes: tuple[int, ...], batch: int
                "the batch dimensions of x and the indices differ")
 
 
+def _read_sizes(x: TensorType, indices: TensorType, *, axes: tuple[int, ...], batch: int = 0
+                ) -> tuple[Dim, ...]:
+    """The sizes of the indexed axes, if there surely is an index."""
+    some = known(product(indices.shape), "<=", 0) is False
+    return tuple(x.shape[a] for a in axes) if some else ()
+
+
 def _split_index(x: Array, indices: Array, axes: tuple[int, ...], batch: int) -> tuple[Any, ...]:
     """numpy index arrays for all axes of x, broadcast over the batch, gathered and remaining
     axes."""
@@ -123,8 +130,8 @@ def _gather_vjp(g: Any, _y: Any, x: Any, indices: Any, *, axes: Any, batch: int)
 
 register(Op("gather", _gather_infer, _gather_eval, _gather_vjp, _gather_lower, category="data",
             traits=Trait.NEST, precision=Precision.FOLLOW, traffic=taken,
-            indexing=Indexing("axes", draws=True), axes=_AXES, weighing=Weighing(
-                "table", data=1, weight=0, only={"axes": (0,), "batch": 0}),
+            indexing=Indexing("axes", draws=True), axes=_AXES, filled=_read_sizes,
+            weighing=Weighing("table", data=1, weight=0, only={"axes": (0,), "batch": 0}),
             doc="y[b, i, rest] = x[b, indices[b, i, :] on `axes`, rest]; the last axis of the "
                 "indices has one entry for each of `axes`, the first `batch` axes are shared"))
 

@@ -137,9 +137,9 @@ def cross_entropy(x: Any, labels: Any, weight: Any = None, *, axis: int = 1,
         if not label_smoothing:
             return loss
         uniform = _smooth(log_p, labels, weight, axis, reduction, ignore_index)
-        return loss * (1 - label_smoothing) + uniform * (label_smoothing / x.shape[axis])
+        return loss * (1 - label_smoothing) + uniform * (label_smoothing / count(x, (axis,)))
     if label_smoothing:
-        labels = labels * (1 - label_smoothing) + label_smoothing / x.shape[axis]
+        labels = labels * (1 - label_smoothing) + label_smoothing / count(x, (axis,))
     if weight is not None:
         log_p = log_p * o.reshape(weight, shape=(weight.shape[0], *(1,) * (x.ndim - 1 - axis)))
     loss = -o.reduce_sum(log_p * labels, axes=(axis,))

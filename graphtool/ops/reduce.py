@@ -188,6 +188,7 @@ def _arg_lower(k: Names, x: Pull, *, kind: str, axis: int, last: bool) -> Pull:
 
 register(Op("arg_reduce", _arg_infer, _arg_eval, None, _arg_lower,
             traits=Trait.REDUCTION, cost=per_operand, axes=ALONG,
+            filled=lambda x, *, axis, **_: (x.shape[axis],),
             doc="the index of the maximum or minimum along an axis, which stays with size 1; the "
                 "first of equal elements, or the last with `last`"))
 

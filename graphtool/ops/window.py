@@ -18,10 +18,10 @@ from graphtool.loops.ir import Const
 from graphtool.loops.pull import Names, Pull, Reduce, apply, index, iterator
 from graphtool.ops.common import Array, filled, in_float32, need
 from graphtool.ops.costs import per_tap
-from graphtool.ops.geometry import Pairs, conv_defaults, dilate, out_dim
+from graphtool.ops.geometry import Pairs, conv_defaults, dilate, out_dim, under_windows
 from graphtool.ops.indexing import flatten_index
 from graphtool.ops.reduce import identity
-from graphtool.symbolic import product, symbol_of
+from graphtool.symbolic import Dim, product, symbol_of
 
 
 def window_infer(x: TensorType, *, kind: str, window: tuple[int, ...],
@@ -39,6 +39,10 @@ def window_infer(x: TensorType, *, kind: str, window: tuple[int, ...],
     return TensorType(x.dtype, tuple(
         out_dim(d, k, s, lo, hi, b, r) for d, k, s, (lo, hi), b, r in zip(
             x.shape, window, strides, padding, base, dilation, strict=True)))
+
+
+def _filled(x: TensorType, *, window: tuple[int, ...], **_: Any) -> tuple[Dim, ...]:
+    return under_windows(x, window)
 
 
 def _windows(x: Array, fill: Any, window: Any, strides: Any, padding: Any, base: Any,
@@ -177,7 +181,7 @@ def _window_sum(g: Any, x: Any, *, window: Any, strides: Any, padding: Any, base
 
 
 register(Op("reduce_window", window_infer, _window_eval, _window_vjp, _window_lower,
-            traits=Trait.WINDOWED, cost=per_tap, precision=Precision.FOLLOW,
+            traits=Trait.WINDOWED, cost=per_tap, filled=_filled, precision=Precision.FOLLOW,
             axes=Axes(each={"window": 1, "strides": 1, "padding": (0, 0), "base_dilation": 1,
                             "window_dilation": 1}),
             doc="the sum, product, maximum or minimum of each window; padding is the neutral "
@@ -238,6 +242,6 @@ def _arg_window_lower(k: Names, x: Pull, *, kind: str, window: Any, strides: Any
 
 _NOWHERE = 2**62  # the result for a window that holds only padding
 register(Op("arg_reduce_window", _arg_window_infer, _arg_window_eval, None, _arg_window_lower,
-            traits=Trait.WINDOWED, cost=per_tap,
+            traits=Trait.WINDOWED, cost=per_tap, filled=_filled,
             doc="the row-major index in x of the maximum or minimum of each window; the first of "
                 "equal elements"))

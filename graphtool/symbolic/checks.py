@@ -14,6 +14,8 @@ from graphtool.symbolic.text import name_text
 
 _WHY = "the model adds or joins tensors whose sizes are equal under this condition only"
 
+_ZERO = "`--dynamic {}=0..` imports the model for 0 too, if every operation allows that"
+
 
 def check_bounds(row: Symbol, size: Dim) -> None:
     """Raises InputError GT0515 where a size lies outside its symbol's declared range, GT0516 where
@@ -21,7 +23,7 @@ def check_bounds(row: Symbol, size: Dim) -> None:
     if (row.lo is not None and size < row.lo) or (row.hi is not None and size > row.hi):
         most = "" if row.hi is None else f" and at most {row.hi}"
         raise InputError("GT0515", f"{name_text(row.name)} = {size}, at least {row.lo}{most} "
-                                   "expected")
+                                   "expected", hint=_ZERO.format(row.name) if size == 0 else "")
     if (size - row.offset) % row.step:
         raise InputError("GT0516", f"{divides(row)} does not hold: {name_text(row.name)} is {size}",
                          hint=_WHY)

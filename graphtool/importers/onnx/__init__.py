@@ -14,7 +14,7 @@ from typing import Any
 import graphtool.ops  # noqa: F401  (fills the table of ops)
 from graphtool.errors import InputError, Undecided, Unsupported, UnsupportedError
 from graphtool.importers.assumptions import ROUNDS, Bounds, Facts
-from graphtool.importers.least_sizes import least_sizes
+from graphtool.importers.least_sizes import least_sizes, not_empty
 from graphtool.importers.limits import Limits
 from graphtool.importers.onnx.driver.convert import Importer
 from graphtool.importers.onnx.driver.inputs import Parts
@@ -115,13 +115,9 @@ def _settled(model: Any, base_dir: Path | None, dynamic: Mapping[str, Bounds],
         fault, module = None, None
         try:
             module = importer.run()
-        except Undecided as error:
+        except InputError as error:
             fault = error
-        better = importer.found.better()
-        if module is not None:
-            better = better.at_least(least_sizes(
-                (d for n in module.graph.nodes for v in n.outputs for d in v.type.shape),
-                importer.found.free))
+        better = _better(importer, module, fault)
         if better == facts:
             break
         facts = better
@@ -130,6 +126,20 @@ def _settled(model: Any, base_dir: Path | None, dynamic: Mapping[str, Bounds],
     if module is not None:
         importer.inputs.check_names(dynamic)
     return importer, module
+
+
+def _better(importer: Importer, module: Module | None, fault: InputError | None) -> Facts:
+    """What the next import may know. Sizes of which nothing is said may be 0, unless the model
+    cannot be imported so, or would be less simple."""
+    found, inputs = importer.found, importer.inputs
+    untold = {n: s for n, s in found.free.items() if n in inputs.untold}
+    better = found.facts if fault is not None and not isinstance(fault, Undecided) else \
+        found.better()
+    if module is None:
+        return better.at_least({n: 1 for n, s in untold.items() if s.lo == 0})
+    better = better.at_least(not_empty(module.graph, found.assumed, untold))
+    return better.at_least(least_sizes(
+        (d for n in module.graph.nodes for v in n.outputs for d in v.type.shape), found.free))
 
 
 def support(path: Path) -> list[Unsupported]:

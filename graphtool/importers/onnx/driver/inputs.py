@@ -33,6 +33,7 @@ class Inputs:
         self.named: dict[str, Dim] = {}
         self.computed: set[str] = set()  # sizes that nodes define
         self.settled: dict[str, set[int]] = {}
+        self.untold: set[str] = set()  # symbols whose bounds nobody gave
         self.unnamed = 0
         for name, (lo, hi) in self.dynamic.items():
             if lo < 0 or (hi is not None and hi < lo):
@@ -133,8 +134,10 @@ class Inputs:
         return dim
 
     def _declare(self, name: str, param: str = "") -> Dim:
-        lo, hi = self.dynamic.get(param or name, self.dynamic.get(name, (1, None)))
-        dim = self.found.facts.size(name, lo, hi)
+        told = self.dynamic.get(param or name, self.dynamic.get(name))
+        if told is None:
+            self.untold.add(name)
+        dim = self.found.facts.size(name, *(told or (0, None)))
         for s in symbols(dim):
             self.symbols[s.name] = s
         return dim
