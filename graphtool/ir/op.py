@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, get_type_hints
+from typing import Any, Self, get_type_hints
 
 import numpy as np
 
@@ -58,6 +58,11 @@ class Op:
     traffic(y, *types, **attrs) → bytes read and written, if not those of operands and results.
     plans: the forms that the attribute `plan` may have.
     filled(*types, **attrs) → sizes that must be 1 or more: 0 elements have no result.
+    known(dtype, *entries, **attrs) → what an elementwise op computes of sizes and conditions (see
+    symbolic/conditions.py), for one element; other ops take and return whole arrays of them. None
+    where the result is neither. `dtype` is that of the operands.
+    alike: the operands of an elementwise op that have one element type; numbers may stand for all
+    of these but one. None: all operands.
     scaled_by: operands which, multiplied by one positive factor for each channel, multiply the
     result by it; the first of them must be given.
 
@@ -84,6 +89,8 @@ class Op:
     plans: tuple[Form, ...] = ()
     axes: Axes | None = None
     filled: Callable[..., Sequence[Dim]] | None = None
+    known: Callable[..., Any] | None = None
+    alike: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
         if self.lower is not None and self.lowering is Lowering.NONE:
@@ -184,32 +191,68 @@ class Operators:
     def apply(self, op: Op, operands: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
         """The result of a call of `op` that has this object among its operands."""
 
-    def __add__(self, other: Any) -> Any:
-        return OPS["add"](self, other)
+    def __add__(self, other: Any) -> Self:
+        return OPS["add"](self, other)  # type: ignore[no-any-return]
 
-    def __radd__(self, other: Any) -> Any:
-        return OPS["add"](self, other)
+    def __radd__(self, other: Any) -> Self:
+        return OPS["add"](self, other)  # type: ignore[no-any-return]
 
-    def __sub__(self, other: Any) -> Any:
-        return OPS["sub"](self, other)
+    def __sub__(self, other: Any) -> Self:
+        return OPS["sub"](self, other)  # type: ignore[no-any-return]
 
-    def __rsub__(self, other: Any) -> Any:
-        return OPS["sub"](other, self)
+    def __rsub__(self, other: Any) -> Self:
+        return OPS["sub"](other, self)  # type: ignore[no-any-return]
 
-    def __mul__(self, other: Any) -> Any:
-        return OPS["mul"](self, other)
+    def __mul__(self, other: Any) -> Self:
+        return OPS["mul"](self, other)  # type: ignore[no-any-return]
 
-    def __rmul__(self, other: Any) -> Any:
-        return OPS["mul"](self, other)
+    def __rmul__(self, other: Any) -> Self:
+        return OPS["mul"](self, other)  # type: ignore[no-any-return]
 
-    def __truediv__(self, other: Any) -> Any:
-        return OPS["div"](self, other)
+    def __truediv__(self, other: Any) -> Self:
+        return OPS["div"](self, other)  # type: ignore[no-any-return]
 
-    def __rtruediv__(self, other: Any) -> Any:
-        return OPS["div"](other, self)
+    def __rtruediv__(self, other: Any) -> Self:
+        return OPS["div"](other, self)  # type: ignore[no-any-return]
 
-    def __neg__(self) -> Any:
-        return OPS["neg"](self)
+    def __neg__(self) -> Self:
+        return OPS["neg"](self)  # type: ignore[no-any-return]
+
+    def __abs__(self) -> Self:
+        return OPS["abs"](self)  # type: ignore[no-any-return]
+
+    def __pow__(self, other: Any) -> Self:
+        return OPS["pow"](self, other)  # type: ignore[no-any-return]
+
+    def __lt__(self, other: Any) -> Self:
+        return OPS["lt"](self, other)  # type: ignore[no-any-return]
+
+    def __le__(self, other: Any) -> Self:
+        return OPS["le"](self, other)  # type: ignore[no-any-return]
+
+    def __gt__(self, other: Any) -> Self:
+        return OPS["gt"](self, other)  # type: ignore[no-any-return]
+
+    def __ge__(self, other: Any) -> Self:
+        return OPS["ge"](self, other)  # type: ignore[no-any-return]
+
+    def __and__(self, other: Any) -> Self:
+        return OPS["and"](self, other)  # type: ignore[no-any-return]
+
+    def __or__(self, other: Any) -> Self:
+        return OPS["or"](self, other)  # type: ignore[no-any-return]
+
+    def __xor__(self, other: Any) -> Self:
+        return OPS["xor"](self, other)  # type: ignore[no-any-return]
+
+    def __invert__(self) -> Self:
+        return OPS["not"](self)  # type: ignore[no-any-return]
+
+    def __lshift__(self, other: Any) -> Self:
+        return OPS["shift_left"](self, other)  # type: ignore[no-any-return]
+
+    def __rshift__(self, other: Any) -> Self:
+        return OPS["shift_right"](self, other)  # type: ignore[no-any-return]
 
 
 def evaluate(op: Op, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Any:

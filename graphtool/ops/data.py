@@ -56,7 +56,8 @@ def _dim_infer(*, of: Dim, dtype: DType) -> TensorType:
 
 register(Op("dim", _dim_infer, lambda *, of, dtype: np.asarray(of).astype(dtype.numpy), None,
             lambda _, *, of, dtype: Pull(dtype, (), lambda idx: cast(index(of), dtype)),
-            category="shape", doc="the value of a dimension, symbolic ones included, as a scalar"))
+            category="shape", known=lambda _, *, of, dtype: np.array(of, object),
+            doc="the value of a dimension, symbolic ones included, as a scalar"))
 
 
 def _same_infer(x: TensorType) -> TensorType:

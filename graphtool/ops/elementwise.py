@@ -30,6 +30,8 @@ from graphtool.ops.common import (
 from graphtool.ops.costs import nothing, per_result
 from graphtool.ops.strings import as_text, from_text
 from graphtool.scalars.table import FLOAT, TABLE, Scalar
+from graphtool.symbolic import Entry, Poly, compared
+from graphtool.symbolic.conditions import chosen
 
 _KIND = {"float": "float", "int": "int", "uint": "int", "bool": "bool", "string": "string"}
 
@@ -77,7 +79,7 @@ def declare(row: Scalar) -> Op:
 
     return register(Op(row.name, infer, evaluate, vjp if row.derivative else None, lower,
                        traits=Trait.ELEMENTWISE | _traits(row),
-                       cost=per_result(row.flops), doc=row.doc,
+                       cost=per_result(row.flops), doc=row.doc, known=row.known,
                        precision=Precision.HIGH if row.wide else Precision.FOLLOW))
 
 
@@ -123,7 +125,8 @@ def _select_vjp(g: Any, _y: Any, cond: Any, _a: Any, _b: Any) -> tuple[Any, ...]
 
 register(Op("select", _select_infer, _select_eval, _select_vjp, _select_lower,
             traits=Trait.ELEMENTWISE | Trait.LIGHT | Trait.PICKS, cost=per_result(),
-            precision=Precision.FOLLOW, doc="a where cond is true, else b"))
+            precision=Precision.FOLLOW, alike=(1, 2),
+            known=lambda _, cond, a, b: chosen(cond, a, b), doc="a where cond is true, else b"))
 
 
 # ---- clamp: min(max(x, lo), hi), NaN stays ------------------------------------------------------
@@ -210,6 +213,15 @@ def _cast_vjp(g: Any, _y: Any, x: Any, *, dtype: DType, saturate: bool) -> tuple
     return (o.cast(g, dtype=x.dtype) if dtype.is_float and x.dtype.is_float else None,)
 
 
+def _cast_known(_: DType, x: Entry, *, dtype: DType, saturate: bool) -> Entry | None:
+    """A size stays the same number in a type that is wide enough; as a bool it is whether it is
+    not 0."""
+    if dtype is dtypes.bool_:
+        return compared("!=", x, 0) if isinstance(x, (int, Poly)) else x
+    wide = dtype.bits >= 32 and (dtype.is_integer or dtype.is_float)
+    return x if wide and isinstance(x, (int, Poly)) and not isinstance(x, bool) else None
+
+
 def _cast_infer(x: TensorType, *, dtype: DType, saturate: bool = True) -> TensorType:
     return TensorType(dtype, x.shape)
 
@@ -217,7 +229,7 @@ def _cast_infer(x: TensorType, *, dtype: DType, saturate: bool = True) -> Tensor
 register(Op("cast", _cast_infer, lambda x, *, dtype, saturate: cast_array(x, dtype, saturate),
             _cast_vjp, _cast_lower,
             traits=Trait.ELEMENTWISE, category="data", cost=per_result(),
-            precision=Precision.FOLLOW,
+            precision=Precision.FOLLOW, known=_cast_known,
             doc="x converted to another element type; float to integer truncates and clamps, NaN "
                 "gives 0"))
 

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from graphtool.dtypes import DType
 from graphtool.scalars.special import (
     digamma,
     elementwise,
@@ -25,6 +26,8 @@ from graphtool.scalars.special import (
     lgamma,
     polygamma,
 )
+from graphtool.symbolic import Entry, conditions, maximum, minimum
+from graphtool.symbolic.conditions import Condition, compared
 
 Array = np.ndarray[Any, Any]
 # derivative(o, g, y, *x): o is the namespace of ops, g the gradient of the result y, x the operands
@@ -42,7 +45,8 @@ class Scalar:
     `wide` says that the function loses digits in 16 bits, or leaves the range of float16; `exact`,
     that its result is a value of the operands' type, so that nothing is rounded; `bits`, that it
     depends on the bits of the operands, so that another type gives another result; `adds`, that it
-    is a sum or a difference.
+    is a sum or a difference. `known(dtype, *entries)` computes it on sizes and conditions; it is
+    None where the result is neither.
     """
 
     name: str
@@ -59,6 +63,7 @@ class Scalar:
     exact: bool = False
     bits: bool = False
     adds: bool = False
+    known: Callable[..., Entry | None] | None = None
     doc: str = ""
 
 
@@ -162,47 +167,73 @@ def _gamma_density(o: Any, a: Any, x: Any) -> Any:
     return o.exp((a - 1.0) * o.log(x) - x - log)
 
 
+def _sizes(fn: Callable[..., Entry | None], of_floats: bool = True) -> Callable[..., Entry | None]:
+    """`fn` of sizes, as integers or as whole floats; None of truth values."""
+    def on(dtype: DType, *xs: Entry) -> Entry | None:
+        truths = any(isinstance(x, (bool, Condition)) for x in xs)
+        return None if truths or (dtype.is_float and not of_floats) else fn(*xs)
+    return on
+
+
+def _truths(fn: Callable[..., Entry | None]) -> Callable[..., Entry | None]:
+    """`fn` of whatever the elements are."""
+    return lambda _, *xs: fn(*xs)
+
+
+_same = _sizes(lambda a: a)  # a size is a whole number
+
+
+def _compared(sign: Any, turned: bool = False) -> Callable[..., Entry | None]:
+    return lambda a, b: compared(sign, b, a) if turned else compared(sign, a, b)
+
+
 _TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
 
 TABLE: tuple[Scalar, ...] = (
     # ---- arithmetic -------------------------------------------------------------------------
     Scalar("add", np.add, "{0} + {1}", 2, kinds=NUMERIC, prec=12, commutative=True,
-           derivative=lambda o, g, y, a, b: (g, g), adds=True, doc="a + b"),
+           derivative=lambda o, g, y, a, b: (g, g), known=_sizes(lambda a, b: a + b),
+           adds=True, doc="a + b"),
     Scalar("sub", np.subtract, "{0} - {1}", 2, kinds=NUMERIC, prec=12,
-           derivative=lambda o, g, y, a, b: (g, o.neg(g)), adds=True, doc="a − b"),
+           derivative=lambda o, g, y, a, b: (g, o.neg(g)), known=_sizes(lambda a, b: a - b),
+           adds=True, doc="a − b"),
     Scalar("mul", np.multiply, "{0} * {1}", 2, kinds=NUMERIC, prec=13, commutative=True,
-           derivative=lambda o, g, y, a, b: (g * b, g * a), doc="a·b"),
+           derivative=lambda o, g, y, a, b: (g * b, g * a), known=_sizes(lambda a, b: a * b),
+           doc="a·b"),
     Scalar("div", _truncating_div, "{0} / {1}", 2, kinds=NUMERIC, prec=13, flops=4,
            derivative=lambda o, g, y, a, b: (g / b, o.neg(g * y / b)),
+           known=_sizes(conditions.quotient, of_floats=False),
            doc="a / b; of integers the quotient cut towards 0, and 0 where b = 0"),
     _fn("rem", _rem, lambda o, g, y, a, b: (g, o.neg(g * o.trunc(a / b))), arity=2, kinds=NUMERIC,
+        known=_sizes(conditions.remainder),
         doc="a − b·trunc(a / b), with the sign of a, as fmod in C; of integers 0 where b = 0"),
     _fn("mod", _mod, lambda o, g, y, a, b: (g, o.neg(g * o.floor(a / b))), arity=2, kinds=NUMERIC,
+        known=_sizes(conditions.modulo),
         doc="a − b·⌊a / b⌋, with the sign of b, as % in Python; of integers 0 where b = 0"),
     _fn("pow", _pow, _pow_derivative, arity=2, kinds=NUMERIC, flops=20,
         wide=True, doc="aᵇ; of integers cut towards 0 where b is negative"),
     _fn("max", np.maximum, lambda o, g, y, a, b: _share_tie(o, g, y, a, b, o.gt), arity=2,
-        kinds=ANY, commutative=True, flops=1, exact=True,
+        kinds=ANY, commutative=True, flops=1, exact=True, known=_sizes(maximum),
         doc="the greater of a and b; NaN if one is NaN"),
     _fn("min", np.minimum, lambda o, g, y, a, b: _share_tie(o, g, y, a, b, o.lt), arity=2,
-        kinds=ANY, commutative=True, flops=1, exact=True,
+        kinds=ANY, commutative=True, flops=1, exact=True, known=_sizes(minimum),
         doc="the lesser of a and b; NaN if one is NaN"),
     _fn("atan2", np.arctan2, _atan2_derivative, arity=2, flops=20,
         doc="the angle of the point (b, a) in radians, in [−π, π]"),
     Scalar("neg", np.negative, "-{0}", kinds=NUMERIC, prec=14, exact=True,
-           derivative=lambda o, g, y, x: (o.neg(g),), doc="−x"),
+           derivative=lambda o, g, y, x: (o.neg(g),), known=_sizes(lambda a: -a), doc="−x"),
     _fn("abs", np.abs, lambda o, g, y, x: (g * o.sign(x),), kinds=NUMERIC, flops=1, exact=True,
-        doc="|x|"),
+        known=_sizes(conditions.magnitude), doc="|x|"),
     _fn("sign", np.sign, lambda o, g, y, x: (None,), kinds=NUMERIC, flops=1, exact=True,
-        doc="−1, 0 or 1, by the sign of x"),
+        known=_sizes(conditions.sign_of), doc="−1, 0 or 1, by the sign of x"),
     # ---- rounding ---------------------------------------------------------------------------
-    _fn("floor", np.floor, lambda o, g, y, x: (None,), flops=1, exact=True,
+    _fn("floor", np.floor, lambda o, g, y, x: (None,), flops=1, exact=True, known=_same,
         doc="⌊x⌋: the greatest whole number that is at most x"),
-    _fn("ceil", np.ceil, lambda o, g, y, x: (None,), flops=1, exact=True,
+    _fn("ceil", np.ceil, lambda o, g, y, x: (None,), flops=1, exact=True, known=_same,
         doc="⌈x⌉: the least whole number that is at least x"),
-    _fn("round", np.rint, lambda o, g, y, x: (None,), flops=1, exact=True,
+    _fn("round", np.rint, lambda o, g, y, x: (None,), flops=1, exact=True, known=_same,
         doc="the nearest whole number; of two equally near ones the even one"),
-    _fn("trunc", np.trunc, lambda o, g, y, x: (None,), flops=1, exact=True,
+    _fn("trunc", np.trunc, lambda o, g, y, x: (None,), flops=1, exact=True, known=_same,
         doc="the whole part of x, cut towards 0"),
     # ---- exponentials and powers ------------------------------------------------------------
     _fn("exp", np.exp, lambda o, g, y, x: (g * y,), wide=True, doc="eˣ"),
@@ -271,12 +302,18 @@ TABLE: tuple[Scalar, ...] = (
     # ---- comparison -------------------------------------------------------------------------
     *(Scalar(name, f, f"{{0}} {sign} {{1}}", 2, result="bool", kinds=(*ANY, STRING), prec=prec,
              commutative=name in ("eq", "ne"), derivative=lambda o, g, y, a, b: (None, None),
-             doc=f"whether a {said} b")
-      for name, f, sign, prec, said in (
-          ("eq", np.equal, "==", 9, "equals"), ("ne", np.not_equal, "!=", 9, "differs from"),
-          ("lt", np.less, "<", 10, "is less than"), ("le", np.less_equal, "<=", 10, "is at most"),
-          ("gt", np.greater, ">", 10, "is greater than"),
-          ("ge", np.greater_equal, ">=", 10, "is at least"))),
+             known=_truths(_compared(asked)), doc=f"whether a {said} b")
+      for name, f, sign, prec, said, asked in (
+          ("eq", np.equal, "==", 9, "equals", "=="),
+          ("ne", np.not_equal, "!=", 9, "differs from", "!="),
+          ("lt", np.less, "<", 10, "is less than", "<"),
+          ("le", np.less_equal, "<=", 10, "is at most", "<="))),
+    *(Scalar(name, f, f"{{0}} {sign} {{1}}", 2, result="bool", kinds=(*ANY, STRING), prec=10,
+             derivative=lambda o, g, y, a, b: (None, None),
+             known=_truths(_compared(asked, turned=True)), doc=f"whether a {said} b")
+      for name, f, sign, said, asked in (
+          ("gt", np.greater, ">", "is greater than", "<"),
+          ("ge", np.greater_equal, ">=", "is at least", "<="))),
     Scalar("is_nan", np.isnan, "gt_is_nan_{t}({0})", result="bool",
            derivative=lambda o, g, y, x: (None,), doc="whether x is NaN"),
     Scalar("is_inf", np.isinf, "gt_is_inf_{t}({0})", result="bool",
@@ -285,12 +322,13 @@ TABLE: tuple[Scalar, ...] = (
            derivative=lambda o, g, y, x: (None,), doc="whether x is neither NaN nor infinite"),
     # ---- bits and logic (on bool: logical) --------------------------------------------------
     Scalar("and", np.bitwise_and, "{0} & {1}", 2, kinds=(INT, BOOL), prec=8, commutative=True,
-           doc="a and b, bit by bit"),
+           known=_truths(conditions.both), doc="a and b, bit by bit"),
     Scalar("or", np.bitwise_or, "{0} | {1}", 2, kinds=(INT, BOOL), prec=6, commutative=True,
-           doc="a or b, bit by bit"),
+           known=_truths(conditions.either), doc="a or b, bit by bit"),
     Scalar("xor", np.bitwise_xor, "{0} ^ {1}", 2, kinds=(INT, BOOL), prec=7, commutative=True,
            doc="either a or b, bit by bit"),
-    Scalar("not", np.invert, "~{0}", kinds=(INT, BOOL), prec=14, doc="not x, bit by bit"),
+    Scalar("not", np.invert, "~{0}", kinds=(INT, BOOL), prec=14, known=_truths(conditions.negated),
+           doc="not x, bit by bit"),
     _fn("shift_left", lambda a, b: _shift(a, b, True), None, arity=2, kinds=(INT,), flops=1,
         doc="a·2ᵇ: the bits of a moved up by b places; 0 from the width of the type on"),
     _fn("shift_right", lambda a, b: _shift(a, b, False), None, arity=2, kinds=(INT,), flops=1,
