@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[1] / "graphtool"
 LAYERS = (  # a name may import its own layer and those before it
     ("errors", "choice", "processors"), ("plugins",), ("dtypes", "symbolic"),
     ("scalars", "io", "explain", "machines", "target"), ("language",),
-    ("ir", "loops"), ("ops",), ("interp",), ("analysis", "rewrite", "kernels"),
+    ("ir", "loops"), ("ops",), ("front",), ("interp",), ("analysis", "rewrite", "kernels"),
     ("passes", "transforms", "importers", "exporters"),
     ("lower",), ("emit",), ("native",), ("train", "tune", "report"), ("verify",),
     ("api", "extend"), ("integrations",), ("cli",), ("__init__", "__main__"),

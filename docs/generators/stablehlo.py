@@ -12,8 +12,9 @@ from docs.generators.markdown import code, table, whole
 from graphtool.importers.stablehlo import HANDLERS, families
 from graphtool.importers.stablehlo.driver.convert import FLAT, PASSES
 from graphtool.importers.stablehlo.driver.parts import PAIRED
-from graphtool.importers.stablehlo.families.composite import REASONS, ROWS, TARGETS
-from graphtool.importers.stablehlo.families.compound import OUTSIDE
+from graphtool.importers.stablehlo.families.chlo import ROWS
+from graphtool.importers.stablehlo.families.composite import REASONS, TARGETS
+from graphtool.importers.stablehlo.families.control import OUTSIDE
 
 
 def page() -> str:

@@ -16,7 +16,7 @@ from graphtool.dtypes import dtype as named_dtype
 from graphtool.errors import UsageError, one_of
 from graphtool.exporters import FORMATS
 from graphtool.exporters.picture import picture
-from graphtool.importers.assumptions import Bounds
+from graphtool.front.assumptions import Bounds
 from graphtool.importers.limits import Limits
 from graphtool.ir import serial
 from graphtool.ir.facets import Assumption

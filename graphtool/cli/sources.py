@@ -14,7 +14,7 @@ from graphtool.errors import InputError, UsageError, listed, near
 if TYPE_CHECKING:
     import numpy as np
 
-    from graphtool.importers.assumptions import Bounds
+    from graphtool.front.assumptions import Bounds
     from graphtool.io.weights import Weight
     from graphtool.ir.graph import Module
     from graphtool.kernels.choice.rules import Rules

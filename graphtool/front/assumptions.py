@@ -17,7 +17,7 @@ from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.errors import Undecided
 from graphtool.ir.graph import Module, Node, Value
-from graphtool.ir.op import OPS, Op
+from graphtool.ir.op import Op
 from graphtool.ir.run_sizes import bare
 from graphtool.ir.trace import Builder, Tracer
 from graphtool.symbolic import (
@@ -117,7 +117,7 @@ def entered_as(module: Module, same: Sequence[Any]) -> Module:
         new = Value(replace(v.type, shape=shape), v.hint) if own else v
         inputs.append(new)
         if own:
-            nodes.append(Node(OPS["assume"], (new,), {"shape": v.type.shape}, (v,)))
+            nodes.append(Node(o.assume, (new,), {"shape": v.type.shape}, (v,)))
     rows = {row.symbol.name: Equation(dim_of(row.symbol), row.other) for row in same}
     return replace(module, graph=replace(graph, inputs=tuple(inputs),
                                          nodes=(*nodes, *graph.nodes)),
@@ -154,7 +154,7 @@ class Found:
         if not isinstance(x, Tracer):
             return x
         shape = tuple(substitute(d, self.same) for d in x.shape)
-        return x if shape == x.shape else x.builder.emit(OPS["assume"], (x,), {"shape": shape},
+        return x if shape == x.shape else x.builder.emit(o.assume, (x,), {"shape": shape},
                                                          f"{x.value.hint}.assume")
 
     @property
@@ -222,10 +222,10 @@ class Assuming(Builder):
         renamed = [self._with(x, one) for x in operands]
         inside = {k: tuple(one.get(i, i) if isinstance(i, Poly) else i for i in v)
                   if isinstance(v, tuple) else v for k, v in attrs.items()}
-        if op is OPS["reshape"] and inside == attrs:  # its sizes are products
+        if op is o.reshape and inside == attrs:  # its sizes are products
             (have, want), = error.pairs
             flat = super().emit(op, operands, {"shape": (have,)})
-            renamed = [super().emit(OPS["assume"], (flat,), {"shape": (want,)})]
+            renamed = [super().emit(o.assume, (flat,), {"shape": (want,)})]
         elif inside == attrs and all(x is y for x, y in zip(renamed, operands, strict=True)):
             self.found.pairs += error.pairs
             raise error
@@ -237,7 +237,7 @@ class Assuming(Builder):
         if not isinstance(x, Tracer):
             return x
         shape = tuple(one.get(d, d) for d in x.shape)
-        return x if shape == x.shape else super().emit(OPS["assume"], (x,), {"shape": shape})
+        return x if shape == x.shape else super().emit(o.assume, (x,), {"shape": shape})
 
     def _note(self, a: Dim, b: Dim) -> None:
         """Note the equation, or have a node check it: if the run computes the sizes, or may not
@@ -245,6 +245,6 @@ class Assuming(Builder):
         if not self.inside:
             self.found.pairs.append((a, b))
         if self.inside or not self.found.of_inputs(a, b):
-            n = super().emit(OPS["dim"], (), {"of": a - b, "dtype": dtypes.int64})
+            n = super().emit(o.dim, (), {"of": a - b, "dtype": dtypes.int64})
             size = symbol(f"equal{next(self.found.numbers)}", 0)
-            super().emit(OPS["size"], (n,), {"size": size, "most": 0, "checked": True})
+            super().emit(o.size, (n,), {"size": size, "most": 0, "checked": True})

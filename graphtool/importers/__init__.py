@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from graphtool.errors import UsageError, listed
-from graphtool.importers.assumptions import Bounds
+from graphtool.front.assumptions import Bounds
 from graphtool.importers.limits import Limits
 from graphtool.importers.suffixes import SAVED
 from graphtool.ir import serial

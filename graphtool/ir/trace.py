@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from graphtool.errors import InputError, InternalError, TypeMismatch
 from graphtool.io.weights import Array, Weight, weight
 from graphtool.ir.graph import Graph, Node, Operand, TensorType, Value, is_constant, names_of
 from graphtool.ir.op import OPS, Held, Op, Operators, complete_attrs
-from graphtool.symbolic import Dim
+from graphtool.symbolic import Dim, product
 
 Literal = (int, float, bool)
 
@@ -58,6 +58,83 @@ class Tracer(Operators):
 
     def __repr__(self) -> str:
         return f"{self.value.hint}: {self.value.type}"
+
+    @property
+    def maker(self) -> Node | None:
+        """The node that makes the value; None of an input."""
+        return self.builder.made.get(self.value)
+
+    def sibling(self, value: Value) -> Self:
+        """Another value of the same builder."""
+        return type(self)(value, self.builder)
+
+    # ---- ops as methods ------------------------------------------------------------------------
+
+    def cast(self, dtype: DType, saturate: bool = True) -> Self:
+        """The elements in another type."""
+        return OPS["cast"](  # type: ignore[no-any-return]
+            self, dtype=dtype, saturate=saturate)
+
+    def bits_as(self, dtype: DType) -> Self:
+        """The bits of the elements as another type of as many bits."""
+        return OPS["bitcast"](self, dtype=dtype)  # type: ignore[no-any-return]
+
+    def reshape(self, shape: Sequence[Dim]) -> Self:
+        """The same elements under another shape. If this tensor is itself a reshape, or a
+        broadcast that only adds axes, the tensor before that is reshaped."""
+        x, shape = self, tuple(shape)
+        while x.shape != shape and (source := x.before_reshape()) is not None:
+            x = source
+        return x if x.shape == shape else OPS["reshape"](
+            x, shape=shape)
+
+    def before_reshape(self) -> Self | None:
+        """The tensor with the same elements, of which this one is a reshape or a broadcast."""
+        node = self.maker
+        if node is None or node.op not in (OPS["reshape"], OPS["broadcast"]):
+            return None
+        (source,) = node.inputs
+        assert isinstance(source, Value)
+        same = product(source.type.shape) == product(self.shape)
+        return self.sibling(source) if same else None
+
+    def broadcast(self, shape: Sequence[Dim]) -> Self:
+        """The tensor repeated to this shape by NumPy's rule."""
+        return OPS["broadcast"](  # type: ignore[no-any-return]
+            self, shape=tuple(shape))
+
+    def transpose(self, perm: Sequence[int]) -> Self:
+        """The axes in another order: axis k of the result is axis perm[k]."""
+        return OPS["transpose"](self, perm=tuple(perm))  # type: ignore[no-any-return]
+
+    def slice(self, start: Sequence[Dim], limit: Sequence[Dim],
+              strides: Sequence[int] | None = None) -> Self:
+        """The elements from `start` to `limit` along every axis, in these steps."""
+        return OPS["slice"](  # type: ignore[no-any-return]
+            self, start=tuple(start), limit=tuple(limit),
+            strides=tuple(strides or (1,) * self.ndim))
+
+    def take(self, axis: int, start: Dim, limit: Dim, stride: int = 1) -> Self:
+        """The elements from `start` to `limit` along one axis, in these steps."""
+        lo: list[Dim] = [0] * self.ndim
+        hi, steps = list(self.shape), [1] * self.ndim
+        lo[axis], hi[axis], steps[axis] = start, limit, stride
+        return self.slice(lo, hi, steps)
+
+    def pad(self, lo: Sequence[Dim], hi: Sequence[Dim], value: float = 0,
+            interior: Sequence[int] = ()) -> Self:
+        """The tensor with a number around it, and between its elements; negative amounts cut
+        elements off."""
+        if all(isinstance(d, int) and d == 0 for d in (*lo, *hi, *interior)):
+            return self
+        return OPS["pad"](  # type: ignore[no-any-return]
+            self, lo=tuple(lo), hi=tuple(hi), value=value,
+            interior=tuple(interior) if any(interior) else None)
+
+    def reduce(self, kind: str, axes: Sequence[int]) -> Self:
+        """`sum`, `max`, … along the axes, which the result does not have."""
+        out: Self = OPS[f"reduce_{kind}"](self, axes=tuple(axes))
+        return out.reshape([d for i, d in enumerate(self.shape) if i not in axes])
 
 
 def like(x: Any, op: Op, **attrs: Any) -> Any:

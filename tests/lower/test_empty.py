@@ -30,7 +30,7 @@ STATED = {"assume", "conv", "dynamic_slice", "dynamic_update_slice", "extreme_ta
 
 @dataclass(frozen=True)
 class Empty:
-    """A case on operands in which one size, wherever it occurs, is B; and operands of 0 elements."""
+    """A case with the size B in place of one size of its operands, and operands of 0 elements."""
 
     op: str
     graph: Graph

@@ -13,7 +13,7 @@ from typing import Any
 
 import graphtool.ops  # noqa: F401  (fills the table of ops)
 from graphtool.errors import InputError, Undecided, Unsupported, UnsupportedError
-from graphtool.importers.assumptions import ROUNDS, Bounds, Facts
+from graphtool.front.assumptions import ROUNDS, Bounds, Facts
 from graphtool.importers.least_sizes import least_sizes, not_empty
 from graphtool.importers.limits import Limits
 from graphtool.importers.onnx.driver.convert import Importer

@@ -12,30 +12,25 @@ from pathlib import Path
 
 import graphtool.ops  # noqa: F401  (fills the table of ops)
 from graphtool.errors import InputError, Undecided, Unsupported, UnsupportedError
-from graphtool.importers.assumptions import ROUNDS, Bounds, Facts
+from graphtool.front.assumptions import ROUNDS, Bounds, Facts
 from graphtool.importers.least_sizes import least_sizes
 from graphtool.importers.limits import Limits
 from graphtool.importers.stablehlo.driver import own
+from graphtool.importers.stablehlo.driver.boundary import main_function
 from graphtool.importers.stablehlo.driver.convert import Importer
-from graphtool.importers.stablehlo.driver.main_function import main_function
 from graphtool.importers.stablehlo.driver.registry import HANDLERS, stablehlo
 from graphtool.importers.stablehlo.driver.session import Names
 from graphtool.importers.stablehlo.driver.specs import fixed
 from graphtool.importers.stablehlo.families import (  # noqa: F401  (each fills the table)
     check,
     chlo,
-    complex_functions,
-    complex_matrices,
-    complex_numbers,
+    complex,
     composite,
-    compound,
     control,
-    create,
     elementwise,
     former,
     index,
     lapack,
-    linalg,
     movement,
     nodes,
     order,
@@ -43,7 +38,6 @@ from graphtool.importers.stablehlo.families import (  # noqa: F401  (each fills 
     random,
     reduce,
     scatter,
-    select_and_scatter,
     single,
     window,
 )

@@ -15,7 +15,7 @@ import numpy as np
 from jax import export
 
 from graphtool.errors import GraphtoolError, InputError, UnsupportedError, UsageError, listed, near
-from graphtool.importers.assumptions import Bounds
+from graphtool.front.assumptions import Bounds
 from graphtool.importers.hints import TAKE_INPUTS
 from graphtool.importers.limits import Limits
 from graphtool.importers.python_source import (

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from graphtool.errors import UsageError
-from graphtool.importers.assumptions import Bounds
+from graphtool.front.assumptions import Bounds
 from graphtool.importers.torch.driver.pt2 import read_pt2
 from graphtool.importers.torch.driver.settled import to_module
 from graphtool.importers.torch.driver.table import HANDLERS, aten

@@ -11,7 +11,7 @@ from typing import Any
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.errors import InputError
-from graphtool.importers.assumptions import Assuming
+from graphtool.front.assumptions import Assuming
 from graphtool.importers.onnx.driver.inputs import Inputs
 from graphtool.importers.onnx.driver.value_ranges import most_of
 from graphtool.ir.graph import Node, Operand, Value

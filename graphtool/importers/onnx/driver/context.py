@@ -12,7 +12,7 @@ from typing import Any
 
 from graphtool import dtypes
 from graphtool.errors import Unsupported
-from graphtool.importers.assumptions import Bounds, Facts, Found
+from graphtool.front.assumptions import Bounds, Facts, Found
 from graphtool.importers.limits import Limits
 from graphtool.importers.onnx.driver import reader
 from graphtool.importers.onnx.driver.computed import EACH, Recorder

@@ -22,7 +22,7 @@ from graphtool.errors import (
     InputError,
     InternalError,
 )
-from graphtool.importers.assumptions import Bounds, Facts
+from graphtool.front.assumptions import Bounds, Facts
 from graphtool.importers.limits import Limits
 from graphtool.importers.onnx.driver import boundary, dimensions, functions, reader
 from graphtool.importers.onnx.driver.context import REFUSED, Context, Frame, Session

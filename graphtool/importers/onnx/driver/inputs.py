@@ -9,7 +9,7 @@ from itertools import chain, count
 from typing import Any
 
 from graphtool.errors import InputError, UsageError, listed, near
-from graphtool.importers.assumptions import Bounds, Found
+from graphtool.front.assumptions import Bounds, Found
 from graphtool.importers.onnx.driver.reader import element_type
 from graphtool.importers.onnx.driver.registry import Refused
 from graphtool.ir.graph import TensorType

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from graphtool.importers import captures
+from graphtool.front import regions as captures
 from graphtool.importers.onnx.driver.computed import EACH, Recorder
 from graphtool.importers.onnx.driver.registry import Refused
 from graphtool.importers.onnx.driver.values import Known

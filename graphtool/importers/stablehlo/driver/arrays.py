@@ -9,8 +9,8 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool.dtypes import DType
-from graphtool.importers.stablehlo.driver.values import Array
 from graphtool.importers.stablehlo.text.attributes import Dense
+from graphtool.io.weights import Array
 
 
 def array_of(value: Dense, dtype: DType, shape: tuple[int, ...]) -> Array:

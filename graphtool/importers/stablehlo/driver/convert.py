@@ -1,7 +1,7 @@
 """The driver: runs the operations of `main` through their handlers; calls are inlined.
 
-A value is a Tracer (computed by the graph), an array (constant at import), a Spread or Sizes (see
-`values.py`), or REFUSED. What is refused is collected, so that one error lists all of it.
+A value is an Array, one of the values that consist of Arrays (see `parts.py`), or REFUSED. What is
+refused is collected, so that one error lists all of it.
 """
 
 from __future__ import annotations
@@ -12,51 +12,32 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from graphtool.errors import GraphtoolError, InputError, InternalError, near
-from graphtool.importers.assumptions import Assuming
+from graphtool.front import REFUSED, Array, Front, Refused
+from graphtool.front.complex import Complex
+from graphtool.front.regions import Closed
 from graphtool.importers.stablehlo.driver import arithmetic, boundary, own
+from graphtool.importers.stablehlo.driver.boundary import main_function
 from graphtool.importers.stablehlo.driver.context import Context, Env
-from graphtool.importers.stablehlo.driver.main_function import main_function
 from graphtool.importers.stablehlo.driver.parts import (
     PAIRED,
     TOKEN,
+    Captures,
     Group,
-    Pair,
+    Quantised,
     flat,
     is_complex,
     joined,
     leaves,
+    read_quantised,
 )
-from graphtool.importers.stablehlo.driver.quantised import Quantised, read_quantised
-from graphtool.importers.stablehlo.driver.regions import Captures, Closed
-from graphtool.importers.stablehlo.driver.registry import (
-    HANDLERS,
-    IGNORED,
-    NODE,
-    NODES,
-    REFUSED,
-    Handler,
-    Refused,
-)
+from graphtool.importers.stablehlo.driver.registry import HANDLERS, IGNORED, NODE, NODES, Handler
 from graphtool.importers.stablehlo.driver.session import Session, title
-from graphtool.importers.stablehlo.driver.values import (
-    Asked,
-    Sizes,
-    Spread,
-    dtype_of,
-    element_type,
-    shape_of,
-    shown,
-    tensor,
-    type_of,
-)
+from graphtool.importers.stablehlo.driver.values import element_type, shown
 from graphtool.importers.stablehlo.text.tree import Function, Operation, Region
 from graphtool.importers.stablehlo.text.types import Kind, Signature
 from graphtool.ir.graph import Graph, Module, TensorType
 from graphtool.ir.prune import prune
-from graphtool.ir.trace import Tracer
 from graphtool.symbolic import known
 from graphtool.symbolic.parse import parse
 
@@ -132,7 +113,7 @@ class Importer(Session):
         types, env, given = [], dict[str, Any](), []
         for a in function.arguments:
             if size := own.size(a):
-                env[a.name] = Sizes(np.array(self.sizes[size], object), element_type(a.kind))
+                env[a.name] = self.builder.number(self.sizes[size], element_type(a.kind))
                 continue
             told = [parse(d, self.sizes) for d in own.sizes(a)]
             types.append(TensorType(element_type(a.kind), tuple(
@@ -145,7 +126,7 @@ class Importer(Session):
                vector: bool = False) -> Closed:
         """A region traced alone on inputs of these types."""
         outer, where = self.builder, self.builder.where
-        builder = self.builder = Assuming(self.found)
+        builder = self.builder = Front(self.found)
         captures = Captures(env, builder)
         names = [a.name for a in region.arguments]
         hints = [n for a in region.arguments for n, _ in leaves(
@@ -253,7 +234,8 @@ class Importer(Session):
         """What the operation does with complex numbers, quantised ones, tuples and tokens."""
         ctx = Context(self, op, env, vector)
         attrs = self._attributes(op, handler) if handler is not None else dict(op.attrs)
-        pairs = any(isinstance(x, Pair) for x in xs) or any(map(is_complex, op.signature.results))
+        pairs = any(isinstance(x, Complex) for x in xs) or any(
+            map(is_complex, op.signature.results))
         if pairs and op.name in PAIRED:
             found = PAIRED[op.name](ctx, *xs, **attrs)
             if found is not NotImplemented:
@@ -298,15 +280,15 @@ class Importer(Session):
             if len(made) != len(told) or not all(_fits(m, k) for m, (_, k) in zip(
                     made, told, strict=True)):
                 raise self.fault(op, "GT1307", f"{title(op)} gives "
-                                 f"{shown([type_of(m) for m in made])}, the text says {kind}")
+                                 f"{shown([m.type for m in made])}, the text says {kind}")
 
     # ---- outputs --------------------------------------------------------------------------------
 
     def _output(self, x: Any) -> Any:
         if x is REFUSED:
             return None
-        if isinstance(x, (np.ndarray, Asked, Sizes, Spread, Tracer)):
-            return tensor(x, self.builder).value
+        if isinstance(x, Array):
+            return x.value
         raise InputError("GT1305", "a result of @main is not a tensor")
 
     def _locations(self, graph: Graph) -> dict[str, Any]:
@@ -315,7 +297,7 @@ class Importer(Session):
 
 
 def _compound(x: Any) -> bool:
-    return isinstance(x, (Pair, Quantised, Group)) or x is TOKEN
+    return isinstance(x, (Complex, Quantised, Group)) or x is TOKEN
 
 
 def _passes(op: Operation) -> bool:
@@ -329,6 +311,6 @@ def _several(kind: Kind) -> bool:
 
 def _fits(x: Any, kind: Kind) -> bool:
     """Whether a tensor is of the type, as far as both are known."""
-    shape, said = shape_of(x), kind.shape or ()
-    return dtype_of(x) is element_type(kind) and len(shape) == len(said) and not any(
+    shape, said = x.shape, kind.shape or ()
+    return x.dtype is element_type(kind) and len(shape) == len(said) and not any(
         n is not None and known(d, "==", n) is False for d, n in zip(shape, said, strict=True))

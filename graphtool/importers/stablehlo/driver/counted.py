@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from graphtool import ops as o
-from graphtool.importers.stablehlo.driver.values import reshape
 from graphtool.ir.graph import Graph, Node, TensorType, Value, is_constant
 from graphtool.ir.prune import prune
 from graphtool.ir.trace import Builder, Tracer, replay
@@ -112,12 +111,12 @@ def as_scan(loop: Counted, body: Graph, carries: int, operands: Sequence[Tracer]
     def apply(node: Node, *xs: Any) -> Sequence[Any]:
         if node in loop.rows:
             row = rows[loop.rows[node]]
-            return (reshape(row, (1, *row.shape)),)
+            return (row.reshape((1, *row.shape)),)
         if is_constant(node):
             return (builder.constant(node.attrs["data"], node.outputs[0].hint,
                                      node.attrs["param"], node.of),)
         if node.op is o.reshape:
-            return (reshape(xs[0], node.attrs["shape"]),)
+            return (xs[0].reshape(node.attrs["shape"]),)
         with builder.scope("", node.where, node.of):
             made = builder.emit(node.op, xs, dict(node.attrs), node.outputs[0].hint)
         return made if isinstance(made, tuple) else (made,)
@@ -128,7 +127,7 @@ def as_scan(loop: Counted, body: Graph, carries: int, operands: Sequence[Tracer]
                   tuple(v for v in wanted if isinstance(v, Value)))
     *found, after = replay(inner, [every[j] for j in range(len(body.inputs))], apply)
     lasts = found[:len(kept)]
-    stacked = [reshape(x, tuple(x.shape[1:])) for x in found[len(kept):]]
+    stacked = [x.reshape(x.shape[1:]) for x in found[len(kept):]]
     outputs = [x.value for x in (*lasts, *stacked)]
     pruned = prune(Graph((), tuple(builder.nodes), tuple(outputs)))
     read = {x for node in pruned.nodes for x in node.inputs} | set(outputs)

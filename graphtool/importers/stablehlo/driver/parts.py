@@ -1,4 +1,5 @@
-"""Values that are several tensors: complex numbers as pairs, tuples, tokens as nothing.
+"""Values that are several tensors, or that stand for others: complex numbers, tuples, tokens as
+nothing, quantised integers.
 
 A graph has tensors of numbers only. `flat` and `joined` go from a value of the text to its tensors
 and back; control flow and bodies of reductions carry the tensors.
@@ -6,28 +7,18 @@ and back; control flow and bodies of reductions carry the tensors.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
-from graphtool.importers.stablehlo.driver.quantised import Quantised, read_quantised
-from graphtool.importers.stablehlo.text.types import Kind, members
+from graphtool.front import regions
+from graphtool.front.complex import Complex
+from graphtool.importers.stablehlo.text.types import Kind, members, split
 
 TOKEN = object()  # a value that only orders operations
 _TOKENS = ("!stablehlo.token", "!mhlo.token")
-
-
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """A complex value: its real and its imaginary part, values of one type."""
-
-    real: Any
-    imag: Any
-
-    @property
-    def shape(self) -> tuple[Any, ...]:
-        """The sizes of either part."""
-        return tuple(self.real.shape)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +30,22 @@ class Group:
 
 PAIRED: dict[str, Callable[..., Any]] = {}
 """The handlers of operations with a complex operand or result, filled by their family."""
+
+
+class Captures(regions.Captures):
+    """The names around a region; the parts of a complex number or of a tuple are brought each."""
+
+    def bring(self, x: Any) -> Any:
+        """The region's own version of an outside value."""
+        match x:
+            case Complex():
+                return x.each(self.bring)
+            case Quantised(stored, scale):
+                return Quantised(self.bring(stored), scale)
+            case Group(inner):
+                return Group(tuple(map(self.bring, inner)))
+            case _:
+                return super().bring(x)
 
 
 def is_complex(kind: Kind) -> bool:
@@ -77,8 +84,8 @@ def flat(xs: Iterable[Any]) -> list[Any]:
 
 def _parts(x: Any) -> Sequence[Any]:
     match x:
-        case Pair(real, imag):
-            return (real, imag)
+        case Complex():
+            return x.parts
         case Group(inner):
             return flat(inner)
         case Quantised():
@@ -102,7 +109,7 @@ def _value(kind: Kind, rest: Iterator[Any]) -> Any:
     if inner is not None:
         return Group(tuple(_value(k, rest) for k in inner))
     if is_complex(kind):
-        return Pair(_next(rest), _next(rest))
+        return Complex(_next(rest), _next(rest))
     scale = read_quantised(kind.element)
     return Quantised(_next(rest), scale) if scale else _next(rest)
 
@@ -111,3 +118,77 @@ def _next(rest: Iterator[Any]) -> Any:
     for x in rest:
         return x
     raise ValueError("fewer values than types")
+
+
+# ---- quantised values: stored integers that stand for (stored − zero) · scale -------------------
+
+_TYPE = re.compile(r"!quant\.uniform<(.*)>", re.DOTALL)
+_STORAGE = re.compile(r"(\w+)(?:<(-?\d+):(-?\d+)>)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """A quantised element type: integers of type `storage` between `low` and `high`, in steps of
+    `scales` around `zeros`: one each, or one for each index along `axis`. `expressed` is the type
+    of the numbers that they stand for."""
+
+    storage: str
+    low: int
+    high: int
+    expressed: str
+    axis: int | None
+    scales: tuple[float, ...]
+    zeros: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Quantised:
+    """A value of a quantised type: the integers, and how they are read."""
+
+    stored: Any
+    scale: Scale
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """The sizes of the integers."""
+        return tuple(self.stored.shape)
+
+    @property
+    def dtype(self) -> Any:
+        """The type of the integers."""
+        return self.stored.dtype
+
+
+@cache
+def read_quantised(element: str) -> Scale | None:
+    """The quantised type that an element type is; None for another, and where the scales are those
+    of blocks."""
+    found = _TYPE.fullmatch(element)
+    if found is None:
+        return None
+    head, *behind = split(found[1])
+    parts = _at_colons(head)
+    storage = _STORAGE.fullmatch(parts[0])
+    if storage is None or len(parts) not in (2, 3) or not behind or (
+            len(parts) == 3 and not parts[2].isdecimal()):
+        return None
+    rows = split(behind[0].strip("{}")) if behind[0].startswith("{") else behind
+    scales, zeros = zip(*(_step(row) for row in rows), strict=True)
+    bits = int(re.sub(r"\D", "", storage[1]) or 8)
+    unsigned = storage[1].startswith("u")
+    low = 0 if unsigned else -1 << (bits - 1)
+    return Scale(re.sub(r"^u(?=\d)", "ui", storage[1]), int(storage[2] or low),
+                 int(storage[3] or low + (1 << bits) - 1), parts[1].strip(),
+                 int(parts[2]) if len(parts) == 3 else None, scales, zeros)
+
+
+def _at_colons(head: str) -> list[str]:
+    """`i8<-127:127>:f32:1` in its three parts."""
+    inside = head.partition("<")[2].partition(">")[0]
+    hidden = inside.replace(":", ";")
+    return [p.replace(";", ":") for p in head.replace(f"<{inside}>", f"<{hidden}>").split(":")]
+
+
+def _step(row: str) -> tuple[float, int]:
+    scale, _, zero = row.partition(":")
+    return float(scale), int(zero or 0)

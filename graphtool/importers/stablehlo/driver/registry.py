@@ -12,19 +12,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from graphtool.errors import InternalError, Signal
+from graphtool.errors import InternalError
 
 IGNORED = frozenset((
     "precision_config", "indices_are_sorted", "unique_indices", "algorithm", "result_accuracy",
     "is_host_transfer", "compare_type", "is_stable", "has_side_effect", "api_version", "sharding",
     "version", "known_nonnegative"))
-
-
-REFUSED = object()  # the value of a result whose operation was refused
-
-
-class Refused(Signal):
-    """Raised by a handler for what it cannot express; the driver collects all of them."""
 
 
 @dataclass(frozen=True)

@@ -6,22 +6,20 @@ import re
 import time
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 from graphtool.errors import InputError, Unsupported
-from graphtool.importers.assumptions import Assuming, Bounds, Facts, Found
+from graphtool.front import Front, Refused
+from graphtool.front.assumptions import Bounds, Facts, Found
 from graphtool.importers.limits import Limits
 from graphtool.importers.stablehlo.driver.places import Places
-from graphtool.importers.stablehlo.driver.promises import Promises
-from graphtool.importers.stablehlo.driver.registry import Refused
 from graphtool.importers.stablehlo.text.lexer import fault
 from graphtool.importers.stablehlo.text.tree import Operation, Program
 from graphtool.ir.expected import EXPECTED
 from graphtool.ir.graph import Value
-from graphtool.ir.trace import Builder
-from graphtool.symbolic import Dim
+from graphtool.symbolic import Condition, Dim, Poly, dim_of, maximum, symbols
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +33,61 @@ class Names:
     function: str = ""
 
 
+# ---- what a program asserts of its open sizes, for the next round -------------------------------
+
+Bound = tuple[int | None, int | None]
+
+
+@dataclass
+class Promises:
+    """Bounds of open sizes, and pairs of sizes that must be equal, as a program asserts them."""
+
+    bounds: dict[str, Bound] = field(default_factory=dict)
+    pairs: list[tuple[Dim, Dim]] = field(default_factory=list)
+
+    def keep(self, asked: Condition) -> bool:
+        """Record that the comparison holds; False if it is of a kind that cannot be recorded."""
+        match asked.sign:
+            case "==":
+                self.pairs.append((asked.a, asked.b))
+            case "<" | "<=":
+                low = asked.a + 1 if asked.sign == "<" else asked.a
+                if not self._bounded(asked.b - low):
+                    self.pairs.append((maximum(low, asked.b), asked.b))
+            case _:
+                return False
+        return True
+
+    def _bounded(self, d: Dim) -> bool:
+        """Record 0 <= d as a bound of the one symbol in it, if it is ±symbol + number."""
+        free = symbols(d) if isinstance(d, Poly) else ()
+        if len(free) != 1:
+            return False
+        (s,) = free
+        below, above = d - dim_of(s), d + dim_of(s)
+        low, high = self.bounds.get(s.name, (None, None))
+        if isinstance(below, int):  # 0 <= s + below
+            low = -below if low is None else max(low, -below)
+        elif isinstance(above, int):  # 0 <= above - s
+            high = above if high is None else min(high, above)
+        else:
+            return False
+        self.bounds[s.name] = low, high
+        return True
+
+    def better(self, facts: Facts) -> Facts:
+        """The facts with these bounds."""
+        merged = dict(facts.bounds)
+        for name, (low, high) in self.bounds.items():
+            lo, hi = merged.get(name, (None, None))
+            lows = [n for n in (lo, low) if n is not None]
+            highs = [n for n in (hi, high) if n is not None]
+            merged[name] = max(lows, default=None), min(highs, default=None)
+        return replace(facts, bounds=merged)
+
+
+# ---- the session --------------------------------------------------------------------------------
+
 class Session:
     """One import: the program, what is known of sizes, the builder, and what was refused."""
 
@@ -44,7 +97,7 @@ class Session:
         self.started, self.visited, self.depth = time.monotonic(), 0, 0
         self.places = Places(program.origins)
         self.found = Found(facts)
-        self.builder: Builder = Assuming(self.found)
+        self.builder = Front(self.found)
         self.outer = self.builder
         self.promises = Promises()
         self.sizes: dict[str, Dim] = {}  # the open sizes of inputs and of our own nodes by name

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from graphtool.dtypes import DType, dtype
 from graphtool.errors import UsageError, listed, near
-from graphtool.importers.assumptions import Bounds
+from graphtool.front.assumptions import Bounds
 from graphtool.importers.stablehlo.driver import boundary
 from graphtool.importers.stablehlo.driver.parts import is_token, leaves
 from graphtool.importers.stablehlo.driver.session import Session

@@ -13,14 +13,12 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from graphtool import dtypes
 from graphtool import ops as o
+from graphtool.front import Array, Refused
 from graphtool.importers.stablehlo.driver.context import Context
 from graphtool.importers.stablehlo.driver.parts import flat
-from graphtool.importers.stablehlo.driver.registry import Refused, add
-from graphtool.importers.stablehlo.driver.values import dtype_of
+from graphtool.importers.stablehlo.driver.registry import add
 from graphtool.importers.stablehlo.families.composite import TARGETS
 from graphtool.importers.stablehlo.families.elementwise import cast, total_order
 from graphtool.importers.stablehlo.text.types import Signature
@@ -29,53 +27,39 @@ _ULPS = 3
 _SHARE = {64: 1e-9, 32: 1e-4, 16: 1e-2, 8: 0.13, 4: 0.5}  # by the bits of a float
 _TOLERANCE = 1e-3
 
-Same = Callable[[Context, Any, Any], Any]
+Same = Callable[[Array, Array], Array]
 
 
-def _equal(ctx: Context, a: Any, b: Any) -> Any:
-    same = ctx.apply(o.eq, a, b)
-    if not dtype_of(a).is_float:
-        return same
-    return ctx.apply(o.or_, same, ctx.apply(o.and_, ctx.apply(o.is_nan, a),
-                                            ctx.apply(o.is_nan, b)))
+def _equal(a: Array, b: Array) -> Array:
+    same: Array = o.eq(a, b)
+    return same | (o.is_nan(a) & o.is_nan(b)) if a.dtype.is_float else same
 
 
-def _near(ctx: Context, a: Any, b: Any, tolerance: float) -> Any:
+def _near(a: Array, b: Array, tolerance: float) -> Any:
     """|a − b| is within the tolerance times the greater of 1, |a| and |b|."""
-    same = _equal(ctx, a, b)
-    if not dtype_of(a).is_float:
+    same = _equal(a, b)
+    if not a.dtype.is_float:
         return same
-    wide = dtypes.float64
-    x, y = cast(ctx, a, wide), cast(ctx, b, wide)
-    apart = ctx.apply(o.abs, ctx.apply(o.sub, x, y))
-    size = ctx.apply(o.max, ctx.apply(o.max, ctx.apply(o.abs, x), ctx.apply(o.abs, y)),
-                     np.ones((), np.float64))
-    inside = ctx.apply(o.le, apart, ctx.apply(o.mul, size, np.full((), tolerance)))
-    finite = ctx.apply(o.and_, ctx.apply(o.is_finite, x), ctx.apply(o.is_finite, y))
-    return ctx.apply(o.or_, same, ctx.apply(o.and_, finite, inside))
+    x, y = cast(a, dtypes.float64), cast(b, dtypes.float64)
+    inside = abs(x - y) <= o.max(o.max(abs(x), abs(y)), 1) * tolerance
+    return same | (o.is_finite(x) & o.is_finite(y) & inside)
 
 
-def _close(ctx: Context, a: Any, b: Any, ulps: int) -> Any:
+def _close(a: Array, b: Array, ulps: int) -> Any:
     """At most so many numbers of the type lie between a and b, or they are near."""
-    row = dtype_of(a)
-    near = _near(ctx, a, b, _SHARE.get(row.bits, _TOLERANCE))
-    if not row.is_float or row.bits < 16:
+    near = _near(a, b, _SHARE.get(a.dtype.bits, _TOLERANCE))
+    if not a.dtype.is_float or a.dtype.bits < 16:
         return near
-    x, y = (cast(ctx, total_order(ctx, v), dtypes.int64) for v in (a, b))
-    apart = ctx.apply(o.abs, ctx.apply(o.sub, x, y))
-    few = ctx.apply(o.le, apart, np.full((), ulps, np.int64))
-    nan = ctx.apply(o.or_, ctx.apply(o.is_nan, a), ctx.apply(o.is_nan, b))
-    return ctx.apply(o.or_, near, ctx.apply(o.and_, few, ctx.apply(o.not_, nan)))
+    x, y = (cast(total_order(v), dtypes.int64) for v in (a, b))
+    return near | ((abs(x - y) <= ulps) & ~(o.is_nan(a) | o.is_nan(b)))
 
 
-def _all(ctx: Context, same: Same, a: Any, b: Any) -> Any:
+def _all(ctx: Context, same: Same, a: Any, b: Any) -> Array:
     """Whether all elements of all parts are the same."""
-    out: Any = np.array(True)
+    out = ctx.builder.number(True, dtypes.bool_)
     for x, y in zip(flat([a]), flat([b]), strict=True):
-        held = ctx.tensor(same(ctx, x, y))
-        whole = o.reshape(o.reduce_and(held, axes=tuple(range(held.ndim))), shape=()) if (
-            held.ndim) else held
-        out = ctx.apply(o.and_, out, whole)
+        held = same(x, y)
+        out = out & (held.reduce("and", range(held.ndim)) if held.ndim else held)
     return out
 
 

@@ -1,26 +1,95 @@
-"""CHLO's operations that repeat their operands, and its constants and products."""
+"""CHLO's operations: functions, what repeats its operands, constants, products."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.dtypes import DType
+from graphtool.front import Array, Refused
+from graphtool.front.complex import Complex
 from graphtool.importers.stablehlo.driver.arrays import array_of
 from graphtool.importers.stablehlo.driver.context import Context
-from graphtool.importers.stablehlo.driver.parts import PAIRED, Pair
-from graphtool.importers.stablehlo.driver.registry import Refused, add, stablehlo
-from graphtool.importers.stablehlo.driver.values import dtype_of, shape_of
-from graphtool.importers.stablehlo.families.create import constant
+from graphtool.importers.stablehlo.driver.parts import PAIRED
+from graphtool.importers.stablehlo.driver.registry import add, stablehlo
 from graphtool.importers.stablehlo.families.elementwise import cast
-from graphtool.importers.stablehlo.families.movement import ints, placed
+from graphtool.importers.stablehlo.families.movement import constant, ints, placed
 from graphtool.importers.stablehlo.text.attributes import Dense
+from graphtool.ir.trace import like
 from graphtool.ops.common import broadcast_shapes
 from graphtool.symbolic import Dim
+
+# ---- functions ---------------------------------------------------------------------------------
+
+# CHLO's name → our op
+ROWS = {
+    "erf": "erf", "erfc": "erfc", "erf_inv": "erf_inv", "lgamma": "lgamma", "digamma": "digamma",
+    "polygamma": "polygamma", "acos": "acos", "asin": "asin", "atan": "atan", "acosh": "acosh",
+    "asinh": "asinh", "atanh": "atanh", "cosh": "cosh", "sinh": "sinh", "tan": "tan",
+    "next_after": "next_after", "bessel_i1e": "i1e",
+}
+
+
+# B₂ₖ / (2k)!, with Bernoulli's numbers B
+_BERNOULLI = (1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160)
+_TERMS = 10
+
+
+def _zeta(ctx: Context, s: Array, q: Array) -> Array:
+    """Σ (q + k)⁻ˢ over k ≥ 0, for s > 1: ten terms, then the formula of Euler and Maclaurin for the
+    others (DLMF 2.10.1)."""
+    total = q ** -s
+    for k in range(1, _TERMS):
+        total = total + (q + k) ** -s
+    end = q + _TERMS
+    last = end ** -s
+    total = total + (last * end / (s - 1) + last * 0.5)
+    factor = last * s / end
+    for i, b in enumerate(_BERNOULLI):
+        total = total + factor * b
+        for j in (2 * i + 1, 2 * i + 2):
+            factor = factor * (s + j) / end
+    return total
+
+
+def _is_pos_inf(ctx: Context, x: Array) -> Any:
+    return o.is_inf(x) & (x > 0)
+
+
+def _is_neg_inf(ctx: Context, x: Array) -> Any:
+    return o.is_inf(x) & ~(x > 0)
+
+
+def top_k(ctx: Context, x: Array, *, k: int, largest: bool = True) -> list[Array]:
+    """The k greatest along the last axis, and their places; of equal ones the first."""
+    values, places = o.top_k(x, k=int(k), axis=x.ndim - 1, largest=largest)
+    return [values, cast(places, ctx.element(1))]
+
+
+WHOLE: dict[str, Callable[..., Any]] = {
+    "zeta": _zeta, "square": lambda ctx, x: x * x,
+    "is_inf": lambda ctx, x: o.is_inf(x), "is_pos_inf": _is_pos_inf, "is_neg_inf": _is_neg_inf}
+
+
+def _row(name: str) -> None:
+    def one(ctx: Context, x: Any) -> Any:
+        return getattr(o, ROWS[name])(x)
+
+    def two(ctx: Context, a: Any, b: Any) -> Any:
+        return getattr(o, ROWS[name])(a, b)
+    WHOLE[name] = two if name in ("polygamma", "next_after") else one
+
+
+for _name in ROWS:
+    _row(_name)
+for _name, _fn in WHOLE.items():
+    add(f"chlo.{_name}", _fn, elementwise=True)
+add("chlo.top_k", top_k)
+
+
+# ---- operands that are repeated -----------------------------------------------------------------
 
 _BROADCAST = ("add", "and", "atan2", "compare", "complex", "divide", "maximum", "minimum",
               "multiply", "or", "power", "remainder", "select", "shift_left",
@@ -28,22 +97,21 @@ _BROADCAST = ("add", "and", "atan2", "compare", "complex", "divide", "maximum", 
 _OWN = ("next_after", "polygamma", "zeta")
 
 
-def _spread(ctx: Context, x: Any, shape: tuple[Dim, ...], dims: Any) -> Any:
+def _spread(x: Any, shape: tuple[Dim, ...], dims: Any) -> Any:
     """x repeated to the shape: its axes at `dims` if they are given, else at the end."""
-    if isinstance(x, Pair):
-        return Pair(_spread(ctx, x.real, shape, dims), _spread(ctx, x.imag, shape, dims))
-    rank = len(shape_of(x))
-    at = ints(dims) if dims is not None and rank < len(shape) else range(
-        len(shape) - rank, len(shape))
-    return x if shape_of(x) == shape else placed(ctx, x, tuple(at), shape)
+    if isinstance(x, Complex):
+        return x.each(lambda p: _spread(p, shape, dims))
+    at = ints(dims) if dims is not None and x.ndim < len(shape) else range(
+        len(shape) - x.ndim, len(shape))
+    return x if x.shape == shape else placed(x, tuple(at), shape)
 
 
 def _broadcast(name: str, base: str) -> None:
     def handler(ctx: Context, *xs: Any, broadcast_dimensions: Any = None,
                 comparison_direction: Any = None) -> list[Any]:
-        shape = broadcast_shapes(*map(shape_of, xs)) if broadcast_dimensions is None else (
+        shape = broadcast_shapes(*(x.shape for x in xs)) if broadcast_dimensions is None else (
             ctx.result().shape)
-        wide = [_spread(ctx, x, shape, broadcast_dimensions) for x in xs]
+        wide = [_spread(x, shape, broadcast_dimensions) for x in xs]
         kept = {k: v for k, v in ctx.op.attrs.items() if k != "broadcast_dimensions"}
         op = replace(ctx.op, name=base, attrs=kept)
         return ctx.driver.apply(op, wide, ctx.env, ctx.vector)
@@ -60,60 +128,44 @@ add("chlo.constant", constant)
 
 
 @stablehlo("chlo.constant_like", elementwise=True)
-def constant_like(ctx: Context, x: Any, *, value: Any) -> Any:
+def constant_like(ctx: Context, x: Array, *, value: Any) -> Array:
     """One number, in the shape and the type of x."""
-    to = dtype_of(x)
-    one = array_of(Dense(str(value).lower() if isinstance(value, bool) else str(value)), to, ())
-    return _spread(ctx, one, shape_of(x), None)
+    said = str(value).lower() if isinstance(value, bool) else str(value)
+    one = ctx.builder.constant(array_of(Dense(said), x.dtype, ()))
+    return _spread(one, x.shape, None)  # type: ignore[no-any-return]
 
 
 @stablehlo("chlo.conj", elementwise=True)
-def conj(ctx: Context, x: Any) -> Any:
+def conj(ctx: Context, x: Array) -> Array:
     """A real number is its own conjugate."""
     return x
 
 
-def _conjugate(ctx: Context, x: Pair) -> Pair:
-    return Pair(x.real, ctx.apply(o.neg, x.imag))
-
-
-PAIRED["chlo.conj"] = _conjugate
+PAIRED["chlo.conj"] = lambda ctx, x: x.conj()
 
 
 @stablehlo("chlo.mulhi", elementwise=True)
-def mulhi(ctx: Context, a: Any, b: Any) -> Any:
+def mulhi(ctx: Context, a: Array, b: Array) -> Array:
     """The upper half of the bits of a product."""
-    row = dtype_of(a)
-    if row.bits < 64:
-        wide = dtypes.BY_NAME[f"{row.kind}64"]
-        product = ctx.apply(o.mul, cast(ctx, a, wide), cast(ctx, b, wide))
-        return cast(ctx, ctx.apply(o.shift_right, product, np.full((), row.bits, wide.numpy)), row)
-    return _upper(ctx, a, b, row)
+    row = a.dtype
+    if row.bits == 64:
+        return _upper(a, b)
+    wide = dtypes.BY_NAME[f"{row.kind}64"]
+    return cast((cast(a, wide) * cast(b, wide)) >> row.bits, row)
 
 
-def _upper(ctx: Context, a: Any, b: Any, row: DType) -> Any:
+def _upper(a: Array, b: Array) -> Array:
     """The upper 64 bits: of halves of 32 bits with the signs of the upper ones, as in Hacker's
     Delight, 8-2."""
-    half, mask = np.full((), 32, row.numpy), np.full((), 0xFFFFFFFF, row.numpy)
-    (a0, a1), (b0, b1) = ((ctx.apply(o.and_, x, mask), ctx.apply(o.shift_right, x, half))
-                          for x in (a, b))
-    low = _logical(ctx, ctx.apply(o.mul, a0, b0), row)
-    middle = ctx.apply(o.add, ctx.apply(o.mul, a1, b0), low)
-    other = ctx.apply(o.add, ctx.apply(o.mul, a0, b1), ctx.apply(o.and_, middle, mask))
-    upper = ctx.apply(o.add, ctx.apply(o.mul, a1, b1), ctx.apply(o.shift_right, middle, half))
-    return ctx.apply(o.add, upper, ctx.apply(o.shift_right, other, half))
-
-
-def _logical(ctx: Context, x: Any, row: DType) -> Any:
-    """The upper 32 bits of 64, filled with 0."""
-    unsigned = dtypes.uint64
-    moved = ctx.apply(o.shift_right, ctx.apply(o.bitcast, x, dtype=unsigned)
-                      if row is not unsigned else x, np.full((), 32, unsigned.numpy))
-    return moved if row is unsigned else ctx.apply(o.bitcast, moved, dtype=row)
+    (a0, a1), (b0, b1) = ((x & 0xFFFFFFFF, x >> 32) for x in (a, b))
+    low = ((a0 * b0).bits_as(dtypes.uint64) >> 32).bits_as(a.dtype)  # filled with 0
+    middle = a1 * b0 + low
+    other = a0 * b1 + (middle & 0xFFFFFFFF)
+    return a1 * b1 + (middle >> 32) + (other >> 32)
 
 
 @stablehlo("chlo.ragged_dot")
-def ragged_dot(ctx: Context, x: Any, w: Any, sizes: Any, *, lhs_batching_dimensions: Any = (),
+def ragged_dot(ctx: Context, x: Array, w: Array, sizes: Array, *, lhs_batching_dimensions: Any = (),
                rhs_batching_dimensions: Any = (), lhs_contracting_dimensions: Any = (),
                rhs_contracting_dimensions: Any = (),
                lhs_ragged_dimensions: Any = (), rhs_group_dimensions: Any = ()) -> Any:
@@ -125,13 +177,12 @@ def ragged_dot(ctx: Context, x: Any, w: Any, sizes: Any, *, lhs_batching_dimensi
     if told != plain:
         raise Refused("only x[m, k] with w[g, k, n] is supported, of which the rows of x are "
                       "divided")
-    a, b = cast(ctx, ctx.tensor(x), ctx.dtype), cast(ctx, ctx.tensor(w), ctx.dtype)
+    a, b = cast(x, ctx.dtype), cast(w, ctx.dtype)
     g, k, n = b.shape
-    ends = o.cumulative(o.cast(ctx.tensor(sizes), dtype=dtypes.int64), kind="sum", axis=0)
-    starts = o.sub(ends, o.cast(ctx.tensor(sizes), dtype=dtypes.int64))
-    rows = o.reshape(ctx.builder.emit(o.iota, (), {"shape": (a.shape[0],), "axis": 0,
-                                                   "dtype": dtypes.int64}), shape=(a.shape[0], 1))
-    mine = o.and_(o.ge(rows, starts), o.lt(rows, ends))
-    wide = o.mul(o.reshape(a, shape=(a.shape[0], 1, k)),
-                 o.cast(o.reshape(mine, shape=(a.shape[0], g, 1)), dtype=a.dtype))
-    return o.matmul(o.reshape(wide, shape=(a.shape[0], g * k)), o.reshape(b, shape=(g * k, n)))
+    ends = o.cumulative(sizes.cast(dtypes.int64), kind="sum", axis=0)
+    starts = ends - sizes.cast(dtypes.int64)
+    rows = like(a, o.iota, shape=(a.shape[0],), axis=0, dtype=dtypes.int64).reshape(
+        (a.shape[0], 1))
+    mine = (rows >= starts) & (rows < ends)
+    wide = a.reshape((a.shape[0], 1, k)) * mine.reshape((a.shape[0], g, 1)).cast(a.dtype)
+    return o.matmul(wide.reshape((a.shape[0], g * k)), b.reshape((g * k, n)))

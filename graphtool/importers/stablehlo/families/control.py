@@ -1,4 +1,5 @@
-"""Control flow: `while`, `case` and `if` as ops with closed graphs; calls are inlined."""
+"""Control flow: `while`, `case` and `if` as ops with closed graphs; calls are inlined; tuples and
+tokens, which are no tensors of a graph; and what a graph has no place for."""
 
 from __future__ import annotations
 
@@ -7,18 +8,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from graphtool import ops as o
+from graphtool.front import Array, Refused
+from graphtool.front.regions import Closed, union
 from graphtool.importers.stablehlo.driver.context import Context
 from graphtool.importers.stablehlo.driver.counted import as_scan, counted
-from graphtool.importers.stablehlo.driver.parts import flat, joined
-from graphtool.importers.stablehlo.driver.regions import Closed, union
+from graphtool.importers.stablehlo.driver.parts import TOKEN, Group, flat, joined
 from graphtool.importers.stablehlo.driver.registry import stablehlo
-from graphtool.importers.stablehlo.driver.values import dtype_of, literal, shape_of
 from graphtool.importers.stablehlo.text.tree import Region
 from graphtool.ir.graph import Graph, TensorType, Value
-from graphtool.ir.trace import Tracer, inline, trace
+from graphtool.ir.trace import inline, trace
+
+# ---- calls, tuples, tokens ---------------------------------------------------------------------
 
 
 @stablehlo("call", "func.call", elementwise=True)
@@ -33,6 +34,51 @@ def optimization_barrier(ctx: Context, *xs: Any) -> list[Any]:
     return list(xs)
 
 
+@stablehlo("tuple")
+def tuple_(ctx: Context, *xs: Any) -> list[Any]:
+    """The operands as one value."""
+    return [Group(xs)]
+
+
+@stablehlo("get_tuple_element")
+def get_tuple_element(ctx: Context, x: Any, *, index: int) -> Any:
+    """One member of a tuple."""
+    return x.members[index]
+
+
+@stablehlo("after_all", "create_token")
+def after_all(ctx: Context, *tokens: Any) -> Any:
+    """A token: what it orders is in order anyway."""
+    return TOKEN
+
+
+@stablehlo("uniform_quantize", "uniform_dequantize", elementwise=True)
+def uniform(ctx: Context, x: Any) -> Any:
+    """The same number: the driver reads and writes the integers of quantised types."""
+    return x
+
+
+# operations that a graph has no place for, and why
+OUTSIDE = {
+    "infeed": "a run reads its inputs only", "outfeed": "a run writes its outputs only",
+    "send": "a run writes its outputs only", "recv": "a run reads its inputs only",
+    "async_start": "a graph has no operations that run beside others",
+    "async_done": "a graph has no operations that run beside others",
+    "rng": "its numbers follow from no state, and no two runs would agree; use rng_bit_generator",
+}
+
+
+def _refused(name: str, why: str) -> None:
+    @stablehlo(name)
+    def refuse(ctx: Context, *xs: Any, **attrs: Any) -> Any:
+        raise Refused(why)
+    del refuse
+
+
+for _name, _why in OUTSIDE.items():
+    _refused(_name, _why)
+
+
 # ---- loops -------------------------------------------------------------------------------------
 
 @stablehlo("while")
@@ -45,16 +91,15 @@ def while_(ctx: Context, *xs: Any) -> list[Any]:
     carried = flat(given[i] for i in held)
     if not carried:
         return list(xs)  # such a loop does nothing, or never ends
-    starts = [ctx.tensor(x) for x in carried]
-    types = [x.type for x in starts]
+    types = [x.type for x in carried]
     test, step = (_part(ctx, r, given, held, types) for r in ctx.op.regions)
     outer = union(test, step)
     cond, body = test.graph(outer), step.graph(outer)
-    operands = [*starts, *(Tracer(v, ctx.builder) for v in outer)]
-    known = [literal(x) if dtype_of(x).is_integer and not shape_of(x) else None for x in carried]
+    operands = [*carried, *map(ctx.builder.traced, outer)]
+    known = [x.literal if x.dtype.is_integer and not x.shape else None for x in carried]
     loop = counted(cond, body, len(carried), known)
     if loop is not None and loop.length:
-        last = np.full((), loop.first + loop.length, dtype_of(starts[loop.index]).numpy)
+        last = carried[loop.index].number(loop.first + loop.length)
         found = as_scan(loop, body, len(carried), operands)
         made = [last if x is None else x for x in found]
     else:
@@ -86,16 +131,15 @@ def _part(ctx: Context, region: Region, xs: Sequence[Any], held: list[int],
 # ---- branches ----------------------------------------------------------------------------------
 
 @stablehlo("case")
-def case(ctx: Context, index: Any) -> list[Any]:
+def case(ctx: Context, index: Array) -> list[Any]:
     """The branch that the index chooses, the last one for an index out of range; as `cond`s."""
     count = len(ctx.op.regions)
-    at = literal(index)
+    at = index.literal
     if at is not None:
         return ctx.region(int(at) if 0 <= at < count else count - 1, [])
     parts = [ctx.driver.closed(r, [], ctx.env) for r in ctx.op.regions]
     outer = union(*parts)
-    return _chosen([p.graph(outer) for p in parts], 0, ctx.tensor(index),
-                   [Tracer(v, ctx.builder) for v in outer])
+    return _chosen([p.graph(outer) for p in parts], 0, index, [*map(ctx.builder.traced, outer)])
 
 
 def _chosen(branches: list[Graph], at: int, index: Any, operands: Sequence[Any]) -> list[Any]:
@@ -115,13 +159,13 @@ def _chosen(branches: list[Graph], at: int, index: Any, operands: Sequence[Any])
 
 
 @stablehlo("if")
-def if_(ctx: Context, pred: Any) -> list[Any]:
+def if_(ctx: Context, pred: Array) -> list[Any]:
     """Region 0 where the predicate is true, else region 1."""
-    known = literal(pred)
+    known = pred.literal
     if known is not None:
         return ctx.region(0 if known else 1, [])
     parts = [ctx.driver.closed(r, [], ctx.env) for r in ctx.op.regions]
     outer = union(*parts)
-    found = o.cond(ctx.tensor(pred), *(Tracer(v, ctx.builder) for v in outer),
-                   then=parts[0].graph(outer), orelse=parts[1].graph(outer))
+    found = o.cond(pred, *map(ctx.builder.traced, outer), then=parts[0].graph(outer),
+                   orelse=parts[1].graph(outer))
     return list(found) if isinstance(found, tuple) else [found]

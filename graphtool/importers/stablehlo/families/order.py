@@ -10,28 +10,26 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool import ops as o
+from graphtool.front import Array, Refused
 from graphtool.importers.stablehlo.driver.context import Context
 from graphtool.importers.stablehlo.driver.parts import flat, joined
-from graphtool.importers.stablehlo.driver.registry import Refused, stablehlo
-from graphtool.importers.stablehlo.driver.values import dtype_of, shape_of
+from graphtool.importers.stablehlo.driver.registry import stablehlo
 from graphtool.importers.stablehlo.families.elementwise import total_order
-from graphtool.importers.stablehlo.families.movement import reshaped, transposed
 from graphtool.importers.stablehlo.text.tree import Operation, Region
-from graphtool.ir.trace import Tracer
 
 _RANKED = 2048  # elements along the axis, if the comparator has to compare all pairs
 
 
 @stablehlo("sort")
-def sort(ctx: Context, *xs: Any, dimension: int = -1) -> list[Any]:
+def sort(ctx: Context, *xs: Array, dimension: int = -1) -> list[Array]:
     """The operands in the order of the comparator, which is stable."""
-    rank = len(shape_of(xs[0]))
+    rank = xs[0].ndim
     axis = dimension % rank if rank else 0
     if not rank:
         return list(xs)
     front = [*(i for i in range(rank) if i != axis), axis]
     back = [front.index(i) for i in range(rank)]
-    parts = [ctx.tensor(transposed(ctx, x, front)) for x in xs]
+    parts = [x.transpose(front) for x in xs]
     rows = joined([a.kind for a in ctx.op.regions[0].arguments[::2]], parts)
     keys = _Comparator(ctx.op.regions[0]).keys()
     if keys is None:
@@ -39,13 +37,13 @@ def sort(ctx: Context, *xs: Any, dimension: int = -1) -> list[Any]:
     else:
         values, order = _by_keys(ctx, rows, keys)
         if values is not None and len(xs) == 1:
-            return [transposed(ctx, values, back)]
-    return [transposed(ctx, taken_along(x, order), back) for x in parts]
+            return [values.transpose(back)]
+    return [taken_along(x, order).transpose(back) for x in parts]
 
 
-def taken_along(x: Any, order: Any) -> Any:
+def taken_along(x: Array, order: Array) -> Any:
     """The elements of the last axis in this order."""
-    places = o.reshape(order, shape=(*order.shape, 1))
+    places = order.reshape((*order.shape, 1))
     return o.gather(x, places, axes=(x.ndim - 1,), batch=x.ndim - 1)
 
 
@@ -161,26 +159,29 @@ def _key(ctx: Context, rows: Sequence[Any], name: str, total: bool) -> Any:
     index = next((i for i, a in enumerate(region.arguments) if a.name == name), None)
     if index is not None:
         (key,) = flat([rows[index // 2]])
-        return ctx.tensor(total_order(ctx, key)) if total and dtype_of(key).is_float else key
+        return total_order(key) if total and key.dtype.is_float else key
     reads = _Comparator(region).arguments(name)
-    of = [i for i in range(0, len(region.arguments), 2) if isinstance(
-        rows[i // 2], Tracer) and dtype_of(rows[i // 2]).is_float and reads == {i // 2} and all(
-        isinstance(r, Tracer) for r in rows)]
-    for i in of:
-        row = dtype_of(rows[i // 2])
-        trial = np.array(_TRIALS, row.numpy)
-        given: list[Any] = [np.zeros(len(_TRIALS), dtype_of(r).numpy) for r in rows]
-        given[i // 2] = trial
-        found = _run(ctx, region, name, given)
-        plain = np.where(trial == 0, np.zeros((), row.numpy), trial)
-        if isinstance(found, np.ndarray) and found.dtype == trial.dtype and np.array_equal(
-                found, plain, equal_nan=True) and not np.signbit(found[[3, 6]]).any():
-            return rows[i // 2]
-    key = ctx.tensor(_run(ctx, region, name, rows))
-    return ctx.tensor(total_order(ctx, key)) if total and dtype_of(key).is_float else key
+    whole = all(isinstance(r, Array) for r in rows)
+    for i in range(len(rows)):
+        if whole and reads == {i} and rows[i].dtype.is_float and _unifies(ctx, name, rows, i):
+            return rows[i]
+    key = _run(ctx, region, name, rows)
+    return total_order(key) if total and key.dtype.is_float else key
 
 
-def _run(ctx: Context, region: Region, name: str, values: Sequence[Any]) -> Any:
+def _unifies(ctx: Context, name: str, rows: Sequence[Array], i: int) -> bool:
+    """Whether a key is operand i itself, but for one zero and one NaN."""
+    row = rows[i].dtype.numpy
+    trial = np.array(_TRIALS, row)
+    given = [np.zeros(len(_TRIALS), r.dtype.numpy) for r in rows]
+    given[i] = trial
+    made = _run(ctx, ctx.op.regions[0], name, [*map(ctx.builder.constant, given)]).numbers
+    plain = np.where(trial == 0, np.zeros((), row), trial)
+    return made is not None and made.dtype == trial.dtype and np.array_equal(
+        made, plain, equal_nan=True) and not np.signbit(made[[3, 6]]).any()
+
+
+def _run(ctx: Context, region: Region, name: str, values: Sequence[Array]) -> Any:
     """The value called `name` in the comparator, on these as left and right arguments."""
     last = replace(region.operations[-1], operands=(name,))
     made = Region(region.arguments, (*region.operations[:-1], last))
@@ -194,17 +195,16 @@ def _ranked(ctx: Context, rows: Sequence[Any]) -> Any:
     *lead, n = rows[0].shape
     if not isinstance(n, int) or n > _RANKED:
         raise Refused(f"more than {_RANKED} elements need a comparator that compares keys")
-    column = [reshaped(ctx, x, (*lead, n, 1)) for x in rows]
-    line = [reshaped(ctx, x, (*lead, 1, n)) for x in rows]
+    column = [x.reshape((*lead, n, 1)) for x in rows]
+    line = [x.reshape((*lead, 1, n)) for x in rows]
     kinds = [a.kind for a in ctx.op.regions[0].arguments[::2]]
     sides = zip(joined(kinds, column), joined(kinds, line), strict=True)
     (less,) = ctx.region(0, flat(v for side in sides for v in side), vector=True)
-    before = o.broadcast(ctx.tensor(less), shape=(*lead, n, n))  # [i, j]: i comes before j
-    swap = (*range(len(lead)), len(lead) + 1, len(lead))
-    behind = o.transpose(before, perm=swap)
+    before = less.broadcast((*lead, n, n))  # [i, j]: i comes before j
+    behind = before.transpose((*range(len(lead)), len(lead) + 1, len(lead)))
     earlier = ctx.builder.constant(np.triu(np.ones((n, n), np.bool_), 1))
-    first = o.or_(before, o.and_(earlier, o.not_(behind)))
-    rank = o.reduce_sum(o.cast(first, dtype=dtypes.int64), axes=(len(lead),))
-    places = o.reshape(rank, shape=(*lead, n, 1))
-    counted = o.broadcast(ctx.builder.constant(np.arange(n)), shape=(*lead, n))
-    return o.scatter(counted, places, counted, axes=(len(lead),), batch=len(lead))
+    first = before | (earlier & ~behind)
+    rank = o.reduce_sum(first.cast(dtypes.int64), axes=(len(lead),))
+    counted = ctx.builder.constant(np.arange(n)).broadcast((*lead, n))
+    return o.scatter(counted, rank.reshape((*lead, n, 1)), counted, axes=(len(lead),),
+                     batch=len(lead))

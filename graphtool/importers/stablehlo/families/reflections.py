@@ -1,35 +1,75 @@
-"""Factors of real and complex matrices as LAPACK computes and packs them, column after column.
+"""Factors of real and complex matrices as LAPACK computes and packs them, column after column; and
+tridiagonal systems. Matrices have one batch axis: [batch, rows, columns].
 
 A reflection is I − τ·v·v̄ᵀ; v is 1 at its first row, and what follows is packed below it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from graphtool import ops as o
-from graphtool.importers.stablehlo.families.numbers import Numbers, known_sizes, looped, times
+from graphtool.front import Refused
+from graphtool.front.complex import Complex, tensors, times
 from graphtool.ops.common import filled
-from graphtool.ops.matrices import axis_indices, triangle
+from graphtool.ops.matrices import as_tuple, axis_indices, scanned, triangle
+from graphtool.symbolic import Dim
 
 
-def _numbers_of(x: Numbers, axis: int) -> Any:
+def known_sizes(x: Any) -> tuple[int, int]:
+    """Rows and columns. Raises Refused if one of them is open."""
+    m, n = x.shape[-2:]
+    if not isinstance(m, int) or not isinstance(n, int):
+        raise Refused("the rows and columns of the matrix must be numbers, not open sizes")
+    return m, n
+
+
+def looped(step: Callable[..., tuple[Complex, ...]], count: Dim, held: tuple[Complex, ...],
+           rows: tuple[Complex, ...] = (), fixed: tuple[Complex, ...] = (),
+           reverse: bool = False) -> tuple[Complex, ...]:
+    """Run `step(*held, j, *rows, *fixed)` for each j below `count`, with row j of each of `rows`:
+    the last of what it holds, and its other results stacked."""
+    complex_results: list[bool] = []
+
+    def run(*parts: Any) -> tuple[Any, ...]:
+        rest = iter(parts)
+        before, index = _joined(map(_is_complex, held), rest), next(rest)
+        found = step(*before, index, *_joined(map(_is_complex, (*rows, *fixed)), rest))
+        complex_results[:] = map(_is_complex, found)
+        return tuple(tensors(found))
+    parts = [tuple(tensors(xs)) for xs in (held, rows, fixed)]
+    made = as_tuple(scanned(run, count, parts[0], parts[1], parts[2], reverse))
+    return tuple(_joined(complex_results, iter(made)))
+
+
+def _is_complex(x: Complex) -> bool:
+    return x.imag is not None
+
+
+def _joined(kinds: Iterable[bool], parts: Iterator[Any]) -> list[Complex]:
+    return [Complex(next(parts), next(parts) if two else None) for two in kinds]
+
+
+# ---- reflections and rotations of lines --------------------------------------------------------
+
+def _numbers_of(x: Complex, axis: int) -> Any:
     """0, 1, 2, … along the rows (1) or columns (2) of a batch of matrices."""
     return axis_indices(x.real, tuple(d if i == axis else 1 for i, d in enumerate(x.shape)), axis)
 
 
-def picked(x: Numbers, j: Any, axis: int) -> Numbers:
+def picked(x: Complex, j: Any, axis: int) -> Complex:
     """Row (1) or column (2) j of each matrix; its axis stays."""
-    at = o.reshape(j, shape=(1,))
+    at = j.reshape((1,))
     shape = tuple(1 if i == axis else d for i, d in enumerate(x.shape))
-    return x.each(lambda p: o.reshape(o.gather(p, at, axes=(axis,)), shape=shape))
+    return x.each(lambda p: o.gather(p, at, axes=(axis,)).reshape(shape))
 
 
-def swapped(x: Numbers, a: Any, b: Any, axis: int) -> Numbers:
+def swapped(x: Complex, a: Any, b: Any, axis: int) -> Complex:
     """x with line a (a scalar) and line b ([batch, 1, 1]) exchanged."""
     at = _numbers_of(x, axis)
     order = o.select(o.eq(at, a), b, o.select(o.eq(at, b), a, at))
-    order = o.reshape(order, shape=(x.shape[0], x.shape[axis], 1))
+    order = order.reshape((x.shape[0], x.shape[axis], 1))
     if axis == 1:
         return x.each(lambda p: o.gather(p, order, axes=(1,), batch=1))
     turned = x.each(lambda p: o.transpose(p, perm=(0, 2, 1)))
@@ -37,52 +77,52 @@ def swapped(x: Numbers, a: Any, b: Any, axis: int) -> Numbers:
     return moved.each(lambda p: o.transpose(p, perm=(0, 2, 1)))
 
 
-def _line(x: Numbers) -> Numbers:
+def _line(x: Complex) -> Complex:
     """[batch, 1, 1] as [batch]."""
-    return x.each(lambda p: o.reshape(p, shape=(p.shape[0],)))
+    return x.each(lambda p: p.reshape((p.shape[0],)))
 
 
-def _stacked(x: Numbers) -> Numbers:
+def _stacked(x: Complex) -> Complex:
     """[steps, batch] as [batch, steps]."""
     return x.each(lambda p: o.transpose(p, perm=(1, 0)))
 
 
-def _reflection(column: Numbers, top: Any) -> tuple[Numbers, Numbers, Numbers]:
+def _reflection(column: Complex, top: Any) -> tuple[Complex, Complex, Complex]:
     """(v, τ, β): the conjugate of I − τ·v·v̄ᵀ takes the column below row `top` to β there and 0
     after it. β is real. A column that is so already has τ = 0."""
     rows = _numbers_of(column, 1)
-    tail = column.where(o.gt(rows, top), 0.0)
+    tail = column.where(rows > top, 0.0)
     first = picked(column, top, 1)
     square = o.reduce_sum(tail.square(), axes=(1,))
-    off = square if first.imag is None else o.add(square, o.mul(first.imag, first.imag))
+    off = square if first.imag is None else square + first.imag * first.imag
     none = o.eq(off, 0.0)
-    length = o.sqrt(o.select(none, 1.0, o.add(square, first.square())))
-    image = o.select(o.lt(first.real, 0.0), length, o.neg(length))
-    beta = Numbers(image, *(filled(image, 0.0, image.shape) for _ in first.parts[1:]))
+    length = o.sqrt(o.select(none, 1.0, square + first.square()))
+    image = o.select(first.real < 0.0, length, -length)
+    beta = Complex(image, *(filled(image, 0.0, image.shape) for _ in first.parts[1:]))
     gap = first - beta
-    tau = (Numbers(*(o.neg(p) for p in gap.parts)) / image).where(o.not_(none), 0.0)
-    v = (tail / gap).where(o.gt(rows, top), 0.0)
-    one = o.cast(o.eq(rows, top), dtype=image.dtype)
-    return (Numbers(o.add(v.real, one), v.imag), tau, beta.where(o.not_(none), first))
+    tau = (-gap / image).where(~none, 0.0)
+    v = (tail / gap).where(rows > top, 0.0)
+    one = o.eq(rows, top).cast(image.dtype)
+    return Complex(v.real + one, v.imag), tau, beta.where(~none, first)
 
 
-def _packed(rest: Numbers, after: Numbers, column: Numbers, own: Numbers, v: Numbers, j: Any,
-            top: Any) -> Numbers:
+def _packed(rest: Complex, after: Complex, column: Complex, own: Complex, v: Complex, j: Any,
+            top: Any) -> Complex:
     """The matrix after a step: the changed columns behind j, and in column j β and v."""
     rows, columns = _numbers_of(rest, 1), _numbers_of(rest, 2)
-    packed = v.where(o.gt(rows, top), own.where(o.eq(rows, top), column))
-    return packed.where(o.eq(columns, j), after.where(o.gt(columns, j), rest))
+    packed = v.where(rows > top, own.where(o.eq(rows, top), column))
+    return packed.where(o.eq(columns, j), after.where(columns > j, rest))
 
 
-def qr(a: Numbers, pivoting: bool = False) -> tuple[Numbers, ...]:
+def qr(a: Complex, pivoting: bool = False) -> tuple[Complex, ...]:
     """(packed, τ) of Q·R = a, as geqrf; with `pivoting` also the order of the columns, of which
     each step takes the longest that is left, as geqp3."""
-    def step(rest: Numbers, order: Numbers, j: Any) -> tuple[Numbers, ...]:
+    def step(rest: Complex, order: Complex, j: Any) -> tuple[Complex, ...]:
         if pivoting:
-            below = rest.where(o.ge(_numbers_of(rest, 1), j), 0.0)
+            below = rest.where(_numbers_of(rest, 1) >= j, 0.0)
             left = o.reduce_sum(below.square(), axes=(1,))
-            left = o.select(o.ge(_numbers_of(rest, 2), j), left, -1.0)
-            best = o.reshape(o.arg_reduce(left, kind="max", axis=2), shape=(rest.shape[0], 1, 1))
+            left = o.select(_numbers_of(rest, 2) >= j, left, -1.0)
+            best = o.arg_reduce(left, kind="max", axis=2).reshape((rest.shape[0], 1, 1))
             rest, order = swapped(rest, j, best, 2), swapped(order, j, best, 2)
         column = picked(rest, j, 2)
         v, tau, beta = _reflection(column, j)
@@ -90,55 +130,54 @@ def qr(a: Numbers, pivoting: bool = False) -> tuple[Numbers, ...]:
         return _packed(rest, after, column, beta, v, j, j), order, _line(tau)
     batch, m, n = a.shape
     order = o.broadcast(axis_indices(a.real, (1, 1, n), 2), shape=(batch, 1, n))
-    packed, moved, tau = looped(step, n if m == n else min(known_sizes(a)), (a, Numbers(order)))
+    packed, moved, tau = looped(step, n if m == n else min(known_sizes(a)), (a, Complex(order)))
     if not pivoting:
         return packed, _stacked(tau)
-    return packed, moved.each(lambda p: o.reshape(p, shape=(batch, n))), _stacked(tau)
+    return packed, moved.each(lambda p: p.reshape((batch, n))), _stacked(tau)
 
 
-def reflected(packed: Numbers, tau: Numbers, x: Numbers, adjoint: bool = False) -> Numbers:
+def reflected(packed: Complex, tau: Complex, x: Complex, adjoint: bool = False) -> Complex:
     """Q·x, or Q̄ᵀ·x, for the Q that `qr` packed."""
-    def step(y: Numbers, j: Any, t: Numbers, vectors: Numbers) -> tuple[Numbers, ...]:
+    def step(y: Complex, j: Any, t: Complex, vectors: Complex) -> tuple[Complex, ...]:
         rows = _numbers_of(y, 1)
-        v = picked(vectors, j, 2).where(o.gt(rows, j), 0.0)
-        v = Numbers(o.add(v.real, o.cast(o.eq(rows, j), dtype=v.real.dtype)), v.imag)
-        t = t.each(lambda p: o.reshape(p, shape=(p.shape[0], 1, 1)))
+        v = picked(vectors, j, 2).where(rows > j, 0.0)
+        v = Complex(v.real + o.eq(rows, j).cast(v.real.dtype), v.imag)
+        t = t.each(lambda p: p.reshape((p.shape[0], 1, 1)))
         return (y - (t.conj() if adjoint else t) * v * times(v.adjoint(), y),)
     by_step = tau.each(lambda p: o.transpose(p, perm=(1, 0)))
     (made,) = looped(step, tau.shape[1], (x,), (by_step,), (packed,), reverse=not adjoint)
     return made
 
 
-def lu(a: Numbers) -> tuple[Numbers, Numbers]:
+def lu(a: Complex) -> tuple[Complex, Complex]:
     """(packed, rows that were swapped, from 0) of P·L·U = a; the pivot has the greatest sum of
     |real| and |imaginary part|, as LAPACK chooses it."""
-    def step(rest: Numbers, j: Any) -> tuple[Numbers, ...]:
+    def step(rest: Complex, j: Any) -> tuple[Complex, ...]:
         rows, columns = _numbers_of(rest, 1), _numbers_of(rest, 2)
-        size, *other = (o.abs(p) for p in picked(rest, j, 2).parts)
+        size, *other = (abs(p) for p in picked(rest, j, 2).parts)
         for part in other:
-            size = o.add(size, part)
-        best = o.arg_reduce(o.select(o.ge(rows, j), size, -1.0), kind="max", axis=1)
-        best = o.reshape(best, shape=(rest.shape[0], 1, 1))
+            size = size + part
+        best = o.arg_reduce(o.select(rows >= j, size, -1.0), kind="max", axis=1)
+        best = best.reshape((rest.shape[0], 1, 1))
         rest = swapped(rest, j, best, 1)
         row = picked(rest, j, 1)
         pivot = picked(row, j, 2)
         none = o.eq(pivot.square(), 0.0)
-        safe = Numbers(o.select(none, 1.0, pivot.real), pivot.imag)
-        factor = (picked(rest, j, 2) / safe).where(
-            o.and_(o.gt(rows, j), o.not_(none)), 0.0)
-        inner = rest - factor * row.where(o.gt(columns, j), 0.0)
-        own = o.and_(o.gt(rows, j), o.eq(columns, j))
-        return factor.where(own, inner), _line(Numbers(best))
+        safe = Complex(o.select(none, 1.0, pivot.real), pivot.imag)
+        factor = (picked(rest, j, 2) / safe).where((rows > j) & ~none, 0.0)
+        inner = rest - factor * row.where(columns > j, 0.0)
+        own = (rows > j) & o.eq(columns, j)
+        return factor.where(own, inner), _line(Complex(best))
     _, m, n = a.shape
     packed, swaps = looped(step, n if m == n else min(known_sizes(a)), (a,))
     return packed, _stacked(swaps)
 
 
-def hessenberg(a: Numbers) -> tuple[Numbers, Numbers]:
+def hessenberg(a: Complex) -> tuple[Complex, Complex]:
     """(packed, τ) of Q·H·Q̄ᵀ = a with zeros below the first diagonal under the main one of H, as
     gehrd."""
-    def step(rest: Numbers, j: Any) -> tuple[Numbers, ...]:
-        top, column = o.add(j, 1), picked(rest, j, 2)
+    def step(rest: Complex, j: Any) -> tuple[Complex, ...]:
+        top, column = j + 1, picked(rest, j, 2)
         v, tau, beta = _reflection(column, top)
         right = rest - tau * times(rest, v) * v.adjoint()
         after = right - tau.conj() * v * times(v.adjoint(), right)
@@ -147,20 +186,20 @@ def hessenberg(a: Numbers) -> tuple[Numbers, Numbers]:
     return packed, _stacked(tau)
 
 
-def tridiagonal(a: Numbers, lower: bool) -> tuple[Numbers, Any, Any, Numbers]:
+def tridiagonal(a: Complex, lower: bool) -> tuple[Complex, Any, Any, Complex]:
     """(packed, d, e, τ) of Q·T·Q̄ᵀ = a for the Hermitian matrix of which one half is read, as hetrd.
     The upper half is the lower one of the matrix with its rows and columns in reverse."""
-    def turned(x: Numbers, axes: tuple[int, ...]) -> Numbers:
+    def turned(x: Complex, axes: tuple[int, ...]) -> Complex:
         return x if lower else x.each(lambda p: o.reverse(p, axes=axes))
     half = turned(a, (1, 2))
     rows, columns = _numbers_of(half, 1), _numbers_of(half, 2)
-    own = half.where(o.ge(rows, columns), half.adjoint())
+    own = half.where(rows >= columns, half.adjoint())
     if own.imag is not None:
-        own = Numbers(own.real, o.select(o.eq(rows, columns), 0.0, own.imag))
+        own = Complex(own.real, o.select(o.eq(rows, columns), 0.0, own.imag))
     made, tau = hessenberg(own)
-    packed = made.where(o.ge(rows, columns), half)
+    packed = made.where(rows >= columns, half)
     d, e = (_diagonal(made.real, first) for first in (0, 1))
-    d, e, tau = turned(Numbers(d), (1,)), turned(Numbers(e), (1,)), turned(tau, (1,))
+    d, e, tau = turned(Complex(d), (1,)), turned(Complex(e), (1,)), turned(tau, (1,))
     return turned(packed, (1, 2)), d.real, e.real, tau
 
 
@@ -168,5 +207,81 @@ def _diagonal(x: Any, below: int) -> Any:
     """The diagonal that many rows below the main one, [batch, n − below]."""
     n = x.shape[-1]
     only = triangle(triangle(x, True, -below), False, -below)
-    line = o.reshape(o.reduce_sum(only, axes=(1,)), shape=(x.shape[0], n))
+    line = o.reduce_sum(only, axes=(1,)).reshape((x.shape[0], n))
     return o.slice(line, start=(0, 0), limit=(x.shape[0], n - below), strides=(1, 1))
+
+
+# ---- tridiagonal systems, as LAPACK's gtsv solves them ------------------------------------------
+
+def tridiagonal_solved(below: Complex, main: Complex, above: Complex, b: Complex
+                       ) -> tuple[Complex, ...]:
+    """(a's second upper diagonal after the elimination, main one, first upper one, x) with a·x = b
+    [batch, n, m]. Diagonals are [batch, n]; the first of `below` and the last of `above` stand
+    outside of a."""
+    n = main.shape[1]
+    low, mid, high = (_cut(_rows(x), 1, n) for x in (below, main, above))
+    given = b.each(lambda p: o.transpose(p, perm=(1, 0, 2)))
+    start = [_cut(x, 0, 1).each(_inner) for x in (_rows(main), _rows(above), given)]
+    own, _, right, top, second, third, tops = looped(
+        _eliminated, n - 1, tuple(start), (low, mid, high, _cut(given, 1, n)))
+    last = right / own.each(_wide)
+    *_, rows = looped(_substituted, n - 1, (last, last * 0.0), (top, second, third, tops),
+                      reverse=True)
+    x = _with_last(rows, last).each(lambda p: o.transpose(p, perm=(1, 0, 2)))
+    ends = [_cut(_rows(below), i, k) for i, k in ((0, 1), (n - 1, n))]
+    two = ends[0] if n == 1 else ends[0].each(
+        lambda p, q, r: o.concat(p, q, r, axis=0), _cut(third, 0, n - 2), ends[1])
+    return (_rows(two), _rows(_with_last(top, own)),
+            _rows(_with_last(second, _cut(_rows(above), n - 1, n).each(_inner))), x)
+
+
+def _eliminated(own: Complex, side: Complex, right: Complex, _: Any, low: Complex, mid: Complex,
+                high: Complex, given: Complex) -> tuple[Complex, ...]:
+    """Row i is (own, side), and the next one (low, mid, high): that with the greater first element
+    stays, and leaves a row without it."""
+    swap = _size(low) > _size(own)
+    top, under = low.where(swap, own), own.where(swap, low)
+    factor = under / top
+    second, rest = mid.where(swap, side), side.where(swap, mid)
+    zero = high * 0.0
+    third, last = high.where(swap, zero), zero.where(swap, high)
+    first, after = given.where(_wide(swap), right), right.where(_wide(swap), given)
+    return (rest - factor * second, last - factor * third, after - factor.each(_wide) * first,
+            top, second, third, first)
+
+
+def _substituted(one: Complex, two: Complex, _: Any, top: Complex, second: Complex,
+                 third: Complex, given: Complex) -> tuple[Complex, ...]:
+    """Row i of x from the two rows behind it."""
+    rest = given - second.each(_wide) * one - third.each(_wide) * two
+    x = rest / top.each(_wide)
+    return x, one, x
+
+
+def _size(x: Complex) -> Any:
+    """|real| + |imaginary part|."""
+    size, *other = (abs(p) for p in x.parts)
+    return size + other[0] if other else size
+
+
+def _wide(x: Any) -> Any:
+    return x.reshape((*x.shape, 1))
+
+
+def _inner(x: Any) -> Any:
+    return x.reshape(tuple(x.shape[1:]))
+
+
+def _rows(x: Complex) -> Complex:
+    return x.each(lambda p: o.transpose(p, perm=(1, 0)))
+
+
+def _cut(x: Complex, start: Any, limit: Any) -> Complex:
+    """Rows from `start` to `limit`."""
+    return x.each(lambda p: o.slice(
+        p, start=(start, *(0,) * (p.ndim - 1)), limit=(limit, *p.shape[1:]), strides=(1,) * p.ndim))
+
+
+def _with_last(x: Complex, last: Complex) -> Complex:
+    """The rows, and one more."""
+    return x.each(lambda p, q: o.concat(p, q.reshape((1, *q.shape)), axis=0), last)

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from graphtool.front import Array, Refused
 from graphtool.importers.stablehlo.driver.context import Context
-from graphtool.importers.stablehlo.driver.registry import Refused, stablehlo
+from graphtool.importers.stablehlo.driver.registry import stablehlo
 from graphtool.importers.stablehlo.text.attributes import Dense
 
 
@@ -43,8 +44,8 @@ def collective_permute(ctx: Context, *xs: Any, source_target_pairs: Any,
     pairs = _rows(source_target_pairs)
     if any(n for row in pairs for n in row):
         raise Refused("a program for several devices is not supported")
-    return list(xs) if pairs else [np.zeros(ctx.result(i).shape, ctx.element(i).numpy)
-                                   for i in range(len(xs))]
+    return list(xs) if pairs else [ctx.builder.constant(np.zeros(
+        ctx.result(i).shape, ctx.element(i).numpy)) for i in range(len(xs))]
 
 
 @stablehlo("sdy.sharding_constraint")
@@ -54,6 +55,6 @@ def sharding_constraint(ctx: Context, x: Any, *, sharding: Any = None) -> Any:
 
 
 @stablehlo("replica_id", "partition_id")
-def number(ctx: Context) -> Any:
+def number(ctx: Context) -> Array:
     """The device's number: 0."""
-    return np.zeros((), ctx.dtype.numpy)
+    return ctx.builder.number(0, ctx.dtype)

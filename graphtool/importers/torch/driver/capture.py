@@ -19,7 +19,7 @@ from torch import nn
 from torch.export import ExportedProgram, default_decompositions
 
 from graphtool.errors import GraphtoolError, UnsupportedError, UsageError
-from graphtool.importers.assumptions import ROUNDS, Bounds
+from graphtool.front.assumptions import ROUNDS, Bounds
 from graphtool.importers.python_source import root_of
 from graphtool.importers.torch.driver.batch_norms import averaging
 from graphtool.importers.torch.driver.call_arguments import as_called, input_names, placed

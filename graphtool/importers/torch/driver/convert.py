@@ -9,7 +9,7 @@ from typing import Any
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.errors import InputError, InternalError, Signal
-from graphtool.importers.assumptions import Assuming, Facts, Found
+from graphtool.front.assumptions import Assuming, Facts, Found
 from graphtool.importers.torch.driver import provenance
 from graphtool.importers.torch.driver.agreed import fits, identity, parts_of
 from graphtool.importers.torch.driver.call_kinds import IGNORED, PROMISES, SIZED

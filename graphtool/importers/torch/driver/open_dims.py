@@ -16,7 +16,7 @@ from torch.export import Dim as TorchDim
 from torch.export import ExportedProgram
 
 from graphtool.errors import UnsupportedError, UsageError
-from graphtool.importers.assumptions import Bounds, Facts
+from graphtool.front.assumptions import Bounds, Facts
 from graphtool.importers.torch.driver.captured import Same
 from graphtool.symbolic import Dim, Symbol, at_least, coefficient, dim_of, substitute, symbols
 from graphtool.symbolic.parse import parse

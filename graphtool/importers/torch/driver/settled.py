@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from graphtool.errors import Undecided
-from graphtool.importers.assumptions import ROUNDS, entered_as
+from graphtool.front.assumptions import ROUNDS, entered_as
 from graphtool.importers.torch.driver.captured import Program
 from graphtool.importers.torch.driver.convert import Converter
 from graphtool.importers.torch.driver.selections import bounded, with_sizes

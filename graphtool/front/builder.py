@@ -1,0 +1,329 @@
+"""The builder of an import: computes what is known, repeats lazily, and records the rest."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from inspect import Parameter
+from typing import Any
+
+import numpy as np
+
+from graphtool import dtypes
+from graphtool import ops as o
+from graphtool.dtypes import DType, of_numpy
+from graphtool.errors import Undecided
+from graphtool.front.array import Array, Numbers, compact, stripped
+from graphtool.front.assumptions import Assuming
+from graphtool.io.weights import Weight
+from graphtool.ir.facets import Movement, Trait
+from graphtool.ir.graph import TensorType, Value
+from graphtool.ir.op import Op, complete_attrs, evaluate
+from graphtool.ir.trace import Tracer, infer
+from graphtool.symbolic import Condition, Dim, Poly
+
+FOLD_LIMIT = 1 << 16  # elements of operands, or of a result, that is computed at import
+_PRODUCTS = 1 << 24  # of the sizes of two operands: more is too much work at import
+_GROWN = 1 << 12  # elements of a result that has more than its operands
+_ENTRIES = 1 << 10  # sizes in one array that is computed at import
+_NEVER = Trait.RANDOM | Trait.WORLD | Trait.SIZE
+_VIEWS = Movement.PERMUTES | Movement.TAKES | Movement.REVERSES | Movement.REPEATS
+_SAME = Movement.KEEPS | Movement.TAKES | Movement.REPEATS
+_MOVES = _VIEWS | Movement.KEEPS | Movement.JOINS
+_SIGNS = {"==": o.eq, "!=": o.ne, "<": o.lt, "<=": o.le}
+
+
+class Front(Assuming):
+    """A builder whose values are Arrays."""
+
+    # ---- values --------------------------------------------------------------------------------
+
+    def traced(self, value: Value) -> Array:
+        """A value of the graph."""
+        return Array(self, value.type, made=value)
+
+    def input(self, type: TensorType, hint: str) -> Array:
+        """A new value of this type that no node computes; `hint` is its name."""
+        return self.traced(super().input(type, hint).value)
+
+    def constant(self, array: Numbers | Weight, hint: str = "", param: bool = False,
+                 of: tuple[str, ...] = ()) -> Array:
+        """A known array; the contents of a file stay there until something reads them."""
+        if isinstance(array, Weight):
+            return self.traced(super().constant(array, hint, param, of).value)
+        array = np.asarray(array)
+        return Array(self, TensorType(of_numpy(array.dtype), array.shape), known=array, hint=hint,
+                     param=param)
+
+    def number(self, value: Any, dtype: DType) -> Array:
+        """A number, or a size, as a tensor without axes."""
+        if isinstance(value, Poly):
+            return self.entries(np.array(value, object), dtype)
+        return self.constant(np.asarray(value).astype(dtype.numpy))
+
+    def entries(self, known: Numbers, dtype: DType) -> Array:
+        """An array of sizes and conditions; of numbers, if none of these is open."""
+        flat = known.reshape(-1)
+        if not any(isinstance(d, (Poly, Condition)) for d in flat):
+            return self.constant(np.array(flat.tolist(), dtype.numpy).reshape(known.shape))
+        return Array(self, TensorType(dtype, known.shape), known=known)
+
+    def sizes(self, dims: Sequence[Dim], dtype: DType = dtypes.int64) -> Array:
+        """A vector of sizes."""
+        out = np.empty(len(dims), object)
+        out[:] = dims
+        return self.entries(out, dtype)
+
+    def repeated(self, x: Array, shape: Sequence[Dim]) -> Array:
+        """x repeated to this shape by NumPy's rule, when something reads it."""
+        shape = tuple(shape)
+        base = x if x.base is None else x.base
+        if x.shape == shape:
+            return x
+        numbers = [d for d in shape if isinstance(d, int) and d > 0]
+        if base.known is not None and len(numbers) == len(shape):
+            return Array(self, TensorType(x.dtype, shape), hint=x.hint,
+                         known=np.broadcast_to(base.known, numbers))
+        return Array(self, TensorType(x.dtype, shape), base=base)
+
+    def operand(self, x: Any) -> Any:
+        """What a node may take as an input for x."""
+        return super().operand(self.constant(x) if isinstance(x, np.ndarray) else x)
+
+    # ---- ops -----------------------------------------------------------------------------------
+
+    def record(self, op: Op, operands: Sequence[Any], attrs: dict[str, Any], hint: str = "") -> Any:
+        """One node, whatever is known of its operands; its results as Arrays."""
+        if Trait.ELEMENTWISE in op.traits:
+            operands = _as_floats(op, operands)
+        made = super().emit(op, operands, attrs, hint)
+        return tuple(self.traced(t.value) for t in made) if isinstance(made, tuple) else (
+            self.traced(made.value))
+
+    def emit(self, op: Op, operands: Sequence[Any], attrs: dict[str, Any], hint: str = "") -> Any:
+        """The results of an op: computed if its operands are known, else those of a node."""
+        attrs = complete_attrs(op, attrs)
+        xs = [self.constant(x) if isinstance(x, np.ndarray) else x for x in operands]
+        arrays = [x for x in xs if isinstance(x, Array)]
+        early = any(x.known is not None or x.base is not None for x in arrays)
+        if early or op.movement or not arrays or _retypes(op):
+            found = self._early(op, xs, arrays, attrs, hint)
+            if found is not None:
+                return found
+        return self.record(op, xs, attrs, hint)
+
+    def _early(self, op: Op, xs: list[Any], arrays: list[Array], attrs: dict[str, Any],
+               hint: str) -> Any:
+        """The results without a node of this op on whole operands; None if it needs one."""
+        try:
+            types = infer(op, [_placeholder(x) for x in xs], attrs, self.where or self.prefix)
+        except Undecided as error:
+            if any(x.base is not None for x in arrays):
+                self.found.pairs += error.pairs
+                raise
+            return None
+        if isinstance(types, TensorType):
+            if _unchanged(op, xs, attrs, types):
+                return xs[0]
+            if all(x.known is not None for x in arrays) and (
+                    op.known is not None if not xs else any(x.symbolic for x in arrays)):
+                found = _of_entries(op, xs, arrays, attrs)
+                if found is not None:
+                    return self.repeated(self.entries(found, types.dtype), types.shape)
+        if arrays and all(x.fixed and not x.symbolic for x in arrays) and len(arrays) == sum(
+                isinstance(x, Tracer) for x in xs):
+            out = _evaluated(op, xs, attrs, types)
+            if out is not None:
+                return tuple(map(self.constant, out)) if isinstance(types, tuple) else (
+                    self.constant(out[0]))
+        if not isinstance(types, TensorType):
+            return None
+        if Trait.ELEMENTWISE in op.traits:
+            return self._elementwise(op, xs, attrs, types, hint)
+        return self.repeated(xs[0], types.shape) if op.movement is Movement.REPEATS else None
+
+    def _elementwise(self, op: Op, xs: list[Any], attrs: dict[str, Any], kind: TensorType,
+                     hint: str) -> Any:
+        """The op on operands that it repeats itself, with numbers for those of one value."""
+        parts = [self._narrow(x) for x in xs]
+        if all(p.fixed for p in parts if isinstance(p, Array)) and any(
+                isinstance(x, Array) and x.base is not None for x in xs):
+            made = self.emit(op, parts, attrs, hint)
+        else:
+            made = self.record(op, _with_numbers(op, parts), attrs, hint)
+        return self.repeated(made, kind.shape)
+
+    def _narrow(self, x: Any) -> Any:
+        """The smaller tensor that is repeated to x."""
+        if not isinstance(x, Array):
+            return x
+        if x.base is not None:
+            return x.base
+        if x.known is None or x.param:
+            return x
+        part = np.array(stripped(compact(x.known)))
+        return Array(self, TensorType(x.dtype, part.shape), known=part, hint=x.hint)
+
+    # ---- nodes for what is known ---------------------------------------------------------------
+
+    def realised(self, x: Array) -> Value:
+        """The value of a known or repeated array; adds its nodes."""
+        if x.base is not None:
+            return self._widened(x.base, x.shape)
+        assert x.known is not None
+        part = compact(x.known)
+        if part.size != x.known.size and not x.param:
+            return self._widened(self._narrow(x), x.shape)
+        if x.symbolic:
+            return self._entries_value(x).value
+        whole = np.ascontiguousarray(x.known).reshape(x.known.shape)
+        return super().constant(whole, x.hint, x.param).value
+
+    def _widened(self, x: Array, shape: tuple[Dim, ...]) -> Value:
+        return x.value if x.shape == shape else (
+            self.record(o.broadcast, (x,), {"shape": shape}).value)
+
+    def _entries_value(self, x: Array) -> Array:
+        assert x.known is not None
+        parts = [self._entry_value(e, x.dtype) for e in x.known.reshape(-1)]
+        if x.ndim == 0:
+            return parts[0]
+        rows = [self.record(o.reshape, (p,), {"shape": (1,)}) for p in parts]
+        line: Array = rows[0] if len(rows) == 1 else self.record(o.concat, rows, {"axis": 0})
+        return line if x.ndim == 1 else self.record(
+            o.reshape, (line,), {"shape": x.shape})
+
+    def _entry_value(self, e: Any, dtype: DType) -> Array:
+        """A size, or a condition, which the run knows."""
+        match e:
+            case Condition(sign, a, b):
+                return self.record(_SIGNS[sign], [  # type: ignore[no-any-return]
+                    self._entry_value(d, dtypes.int64) for d in (a, b)], {})
+            case bool():
+                return self.constant(np.array(e))
+        return self.record(o.dim, (), {  # type: ignore[no-any-return]
+            "of": e, "dtype": dtype})
+
+
+def _placeholder(x: Any) -> Any:
+    return Value(x.type, x.hint or "constant") if isinstance(x, Array) else (
+        x.value if isinstance(x, Tracer) else x)
+
+
+def _unchanged(op: Op, xs: Sequence[Any], attrs: dict[str, Any], kind: TensorType) -> bool:
+    """Whether the op gives its operand as it is: what only gives it another type or shape, and
+    has the same; an order of axes that is theirs; one operand to join."""
+    if not xs or not isinstance(xs[0], Array) or xs[0].type != kind:
+        return False
+    if op.movement & _SAME:
+        return True
+    if Movement.PERMUTES in op.movement and op.axes is not None and op.axes.order:
+        return tuple(attrs[op.axes.order]) == tuple(range(kind.rank))
+    return len(xs) == 1 and (_retypes(op) or Movement.JOINS in op.movement)
+
+
+def _retypes(op: Op) -> bool:
+    """Whether the op gives each element another type."""
+    return Trait.ELEMENTWISE in op.traits and "dtype" in op.schema
+
+
+# ---- computing at import -----------------------------------------------------------------------
+
+def _evaluated(op: Op, xs: Sequence[Any], attrs: dict[str, Any], types: Any
+               ) -> tuple[Numbers, ...] | None:
+    """The results on known numbers; None if that is too much work, or more than data."""
+    arrays = [x.known for x in xs if isinstance(x, Array) and x.known is not None]
+    if op.traits & _NEVER or op.category in ("control", "memory") or (
+            op.eval is None and op.decompose is None):
+        return None
+    several = types if isinstance(types, tuple) else (types,)
+    operands = [x.known if isinstance(x, Array) else x for x in xs]
+    if Trait.ELEMENTWISE in op.traits:
+        parts = [compact(x) if isinstance(x, np.ndarray) else x for x in operands]
+        if np.broadcast(*(p for p in parts if isinstance(p, np.ndarray))).size > FOLD_LIMIT:
+            return None
+        return (np.broadcast_to(evaluate(op, parts, attrs), several[0].shape),)
+    if not all(isinstance(d, int) for t in several for d in t.shape):
+        return None
+    whole = [compact(a).size for a in arrays]
+    if Movement.KEEPS in op.movement and compact(arrays[0]).size == 1:
+        return (np.broadcast_to(compact(arrays[0]).reshape(()), several[0].shape),)
+    if not (op.movement & _VIEWS or (
+            sum(whole) <= FOLD_LIMIT and math.prod(sorted(whole)[-2:]) <= _PRODUCTS and all(
+            math.prod(t.shape) <= max(_GROWN, *whole) for t in several))):
+        return None
+    out = evaluate(op, operands, attrs)
+    return out if isinstance(out, tuple) else (out,)
+
+
+def _of_entries(op: Op, xs: Sequence[Any], arrays: Sequence[Array], attrs: dict[str, Any]
+                ) -> Numbers | None:
+    """The result on sizes and conditions; None if it is neither."""
+    dtype = arrays[0].dtype if arrays else None
+    moves = op.movement & _MOVES and Movement.REPEATS not in op.movement
+    if (op.known is None and not (moves or op.indexing)) or any(
+            compact(x.known).size > _ENTRIES for x in arrays):  # type: ignore[arg-type]
+        return None
+    into = {op.indexing.into} if op.indexing and op.indexing.draws else range(len(xs))
+    known = [_as_entries(x) if i in into else x.numbers if isinstance(x, Array) else x
+             for i, x in enumerate(xs)]
+    if any(k is None and x is not None for k, x in zip(known, xs, strict=True)):
+        return None
+    if op.known is None:
+        return np.asarray(op.eval(*known, **attrs))  # type: ignore[misc]
+    if Trait.ELEMENTWISE not in op.traits:
+        return op.known(dtype, *known, **attrs)  # type: ignore[no-any-return]
+    wide = np.broadcast_arrays(*(compact(k) for k in known if k is not None))
+    out = np.empty(wide[0].shape, object)
+    flat = out.reshape(-1)
+    for i, row in enumerate(zip(*(w.reshape(-1) for w in wide), strict=True)):
+        flat[i] = op.known(dtype, *row, **attrs)
+        if flat[i] is None:
+            return None
+    return flat.reshape(wide[0].shape)
+
+
+def _as_entries(x: Any) -> Numbers | None:
+    """Known elements as sizes and truth values; None for numbers that are not whole."""
+    if isinstance(x, Array) and x.symbolic:
+        return x.known
+    array = x.known if isinstance(x, Array) else np.asarray(x)
+    if array is None or (array.dtype.kind not in "biuf" and not of_numpy(array.dtype).is_float):
+        return None
+    if array.dtype.kind == "b":
+        return array.astype(object)
+    if of_numpy(array.dtype).is_float:
+        wide = array.astype(np.float64)
+        if not (np.isfinite(wide).all() and (wide == np.trunc(wide)).all()):
+            return None
+        array = wide
+    out = np.empty(array.shape, object)
+    flat = out.reshape(-1)
+    flat[:] = [int(v) for v in array.reshape(-1)]
+    return flat.reshape(array.shape)
+
+
+def _with_numbers(op: Op, xs: Sequence[Any]) -> list[Any]:
+    """The operands with numbers in place of tensors of one value. One of those that have the same
+    element type stays a tensor."""
+    out, rows = list(xs), op.operands
+    alike = range(len(xs)) if op.alike is None else op.alike
+    several = len(rows) > len(xs) or rows[0].kind is Parameter.VAR_POSITIONAL
+    for i in alike:
+        x = xs[i]
+        tensor = not several and str(rows[i].annotation) == "TensorType"
+        named = isinstance(x, Array) and x.param and "." in x.hint  # a parameter of a module
+        if isinstance(x, Array) and not tensor and not named and x.literal is not None:
+            out[i] = x.literal
+    if not any(isinstance(out[i], Tracer) for i in alike):
+        first = next(i for i in alike if isinstance(xs[i], Tracer))
+        out[first] = xs[first]
+    return out
+
+
+def _as_floats(op: Op, xs: Sequence[Any]) -> Sequence[Any]:
+    """The operands with floats in place of the whole numbers that stand beside floats."""
+    alike = range(len(xs)) if op.alike is None else op.alike
+    if not any(isinstance(xs[i], Tracer) and xs[i].dtype.is_float for i in alike):
+        return xs
+    return [float(x) if i in alike and type(x) is int else x for i, x in enumerate(xs)]
