@@ -17,22 +17,27 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from graphtool.escaping import line
+
 
 class GraphtoolError(Exception):
-    """The base class. `code` is `GTnnnn`; `where` is the place of the fault; `hint` says what to
-    do."""
+    """The base class. `code` is `GTnnnn`; `where` is the place of the fault, one line or several,
+    which are kept as one text; `hint` says what to do."""
 
     exit_code = 70
 
-    def __init__(self, code: str, message: str, *, where: str = "", hint: str = "") -> None:
+    def __init__(self, code: str, message: str, *, where: str | Iterable[str] = "",
+                 hint: str = "") -> None:
         super().__init__(message)
-        self.code, self.message, self.where, self.hint = code, message, where, hint
+        self.code, self.message, self.hint = code, message, hint
+        places = (where,) if isinstance(where, str) else where
+        self.where = "\n".join(line(place) for place in places if place)
 
     def __str__(self) -> str:
         lines = [f"error[{self.code}]: {self.message}"]
-        lines += [f"  at {line}" for line in self.where.splitlines()]
-        lines += [f"  help: {line}" for line in self.hint.splitlines()]
-        return "\n".join(lines)
+        lines += [f"  at {text}" for text in self.where.split("\n") if self.where]
+        lines += [f"  help: {text}" for text in self.hint.split("\n") if self.hint]
+        return "\n".join(map(line, lines))
 
 
 class UsageError(GraphtoolError):
@@ -55,7 +60,7 @@ class Undecided(TypeMismatch):
     """Sizes that an operation needs to be equal, and that are so for some inputs only: `pairs`."""
 
     def __init__(self, code: str, message: str, pairs: Iterable[tuple[Any, Any]] = (), *,
-                 where: str = "", hint: str = "") -> None:
+                 where: str | Iterable[str] = "", hint: str = "") -> None:
         super().__init__(code, message, where=where, hint=hint)
         self.pairs = tuple(pairs)
 
@@ -87,16 +92,16 @@ class UnsupportedError(GraphtoolError):
     exit_code = 4
 
     def __init__(self, code: str, message: str, items: tuple[Unsupported, ...] = (),
-                 *, where: str = "", hint: str = "") -> None:
+                 *, where: str | Iterable[str] = "", hint: str = "") -> None:
         super().__init__(code, message, where=where, hint=hint)
         self.items = items
 
     def __str__(self) -> str:
-        rows = [f"  {len(i.places) or 1} × {i.name}: {i.reason}"
-                + "".join(f"\n      {p}" for p in i.places[:5])
-                + (f"\n      and {len(i.places) - 5} more" if len(i.places) > 5 else "")
-                for i in self.items]
-        return "\n".join([super().__str__(), *rows])
+        rows = [text for i in self.items for text in (
+            f"  {len(i.places) or 1} × {i.name}: {i.reason}",
+            *(f"      {p}" for p in i.places[:5]),
+            *([f"      and {len(i.places) - 5} more"] if len(i.places) > 5 else []))]
+        return "\n".join([super().__str__(), *map(line, rows)])
 
 
 class CompilerError(GraphtoolError):
@@ -127,13 +132,13 @@ def near(found: object, known: Iterable[str], otherwise: str) -> str:
 def one_of(found: object, known: Iterable[str], also: str = "") -> str:
     """A hint for an unknown name: what is most like it, and all the names that exist."""
     names = list(known)
-    return near(found, names, f"one of {', '.join(names)}{also}")
+    return near(found, names, f"one of {', '.join(map(line, names))}{also}")
 
 
 def listed(names: Iterable[str], most: int = 8) -> str:
-    """Names separated by commas; if there are more than `most`, the first ones and the total
-    number."""
-    found = list(names)
+    """Names separated by commas, escaped; if there are more than `most`, the first ones and the
+    total number."""
+    found = [line(name) for name in names]
     if len(found) <= most:
         return ", ".join(found) or "none"
     return f"{', '.join(found[:most])}, … ({len(found)} in all)"

@@ -16,6 +16,7 @@ from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.dtypes import DType
 from graphtool.errors import GraphtoolError, InputError, InternalError, listed, near
+from graphtool.escaping import line
 from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Graph, Module, Node, TensorType, Value, is_constant
 from graphtool.ir.op import Op, evaluate, evaluate_quiet
@@ -222,7 +223,7 @@ def _check_results(node: Node, results: list[Array], setting: Setting) -> None:
 
 def _place(node: Node) -> str:
     name = node.outputs[0].hint if node.outputs else node.op.name
-    return f"node {name}" + (f" at {node.where}" if node.where else "")
+    return line(f"node {name}" + (f" at {node.where}" if node.where else ""))
 
 
 # ---- inputs ------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from graphtool.errors import InputError, UsageError, one_of
+from graphtool.escaping import visible
 from graphtool.io import files
 from graphtool.io.rows import RowError, decode
 
@@ -54,7 +55,7 @@ class Machine:
 
     def line(self) -> str:
         """The row as a line of the table."""
-        return json.dumps(asdict(self), ensure_ascii=False)
+        return visible(json.dumps(asdict(self), ensure_ascii=False))
 
 
 @cache

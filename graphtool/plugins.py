@@ -244,7 +244,7 @@ def broke(kind: str, names: Iterable[str], error: GraphtoolError) -> GraphtoolEr
         if (plugin := owner_of(kind, name)) is not None:
             return PluginError("GT3105", f"the {kind} {name}, of the plug-in {plugin.name}, left a "
                                          f"graph that is not valid: {error.message}",
-                               where=f"{plugin.source}\n{error.where}")
+                               where=(plugin.source, *error.where.split("\n")))
     return error
 
 

@@ -22,6 +22,7 @@ from graphtool.cli import (
     quantising,
     reporting,
     running,
+    terminal,
     training,
     transform,
     tuning,
@@ -93,7 +94,7 @@ app = typer.Typer(cls=group({**dict(VERBS), "tokenizer": tokens, "cache": cache,
 
 def _version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"graphtool {versions().get('graphtool', 'from a checkout')}")
+        terminal.lines([f"graphtool {versions().get('graphtool', 'from a checkout')}"])
         raise typer.Exit
 
 
@@ -114,4 +115,4 @@ def main(context: typer.Context,
     5 the C compiler failed, 70 internal error, 130 interrupted.
     """
     if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
+        terminal.document(context.get_help() + "\n")

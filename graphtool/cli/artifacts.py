@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,7 @@ from graphtool.cli import sources, terminal
 from graphtool.errors import UsageError
 
 if TYPE_CHECKING:
-    from graphtool.io.manifest import Manifest
+    from graphtool.io.manifest_rows import Manifest
     from graphtool.ir.graph import Module
     from graphtool.loops.program import Program
 
@@ -49,7 +48,7 @@ def show_artifact(source: str, kind: str, graph_options: list[str], json: bool,
         if not json:
             _build(manifest, path.parent)
     if json:
-        sys.stdout.write(files.read_bytes(path).decode())
+        terminal.document(files.read_bytes(path).decode())
 
 
 def _program(program: Program) -> None:

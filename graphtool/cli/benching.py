@@ -11,7 +11,7 @@ import typer
 from graphtool.cli import formats, options, sources, terminal
 from graphtool.cli.running import Build
 from graphtool.cli.tuning import warn_of_load
-from graphtool.errors import UsageError
+from graphtool.errors import UsageError, listed
 
 Vs = Annotated[str | None, typer.Option(
     "--vs", help="Another runtime to time alternately: onnxruntime.")]
@@ -92,7 +92,7 @@ def _before(folder: Path, arrays: dict[str, Any], threads: int,
     given = by_position(arrays, tuple(arrays), names)
     if set(given) != set(names):
         raise UsageError("GT3138", f"{folder} takes other inputs: {', '.join(names)}",
-                         hint=f"this build takes {', '.join(arrays)}")
+                         hint=f"this build takes {listed(arrays)}")
     outputs = model.run(given)
     return lambda: model.run(given, out=outputs)
 

@@ -49,7 +49,7 @@ def debug(graph: options.Graph, with_: Side = "evaluator", commands: Commands = 
                       "help lists the commands")
     lines = commands_of(commands) if commands is not None else _typed() if talks else (
         c for line in sys.stdin for c in commands_of(line))
-    return Debugger(subject, lines, lambda text: terminal.lines([text]), not talks).session()
+    return Debugger(subject, lines, lambda *rows: terminal.lines(rows), not talks).session()
 
 
 def _typed() -> Iterator[str]:
@@ -61,5 +61,5 @@ def _typed() -> Iterator[str]:
         try:
             yield input("(graphtool) ")
         except EOFError:
-            print()
+            terminal.lines([""])
             return

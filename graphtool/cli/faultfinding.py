@@ -129,7 +129,7 @@ def leave_repro(module: Module, arrays: Mapping[str, Any], out: Path, passes: st
         found = write_repro(module, arrays, out, target or detect(), pipeline=passes, rules=rules,
                             expected=expected, atol=atol, rtol=rtol)
     except UnsupportedError as error:
-        terminal.note(str(error))
+        terminal.note(*str(error).split("\n"))
         return
     for line in repro_lines(found):
         terminal.note(line)

@@ -16,7 +16,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from graphtool import plugins
+from graphtool import escaping, plugins
+from graphtool.cli import terminal
 from graphtool.cli.plugged import load_plugins
 from graphtool.cli.versions import versions
 from graphtool.errors import GraphtoolError
@@ -27,6 +28,11 @@ COPIED = 16 << 20
 
 def run(argv: Sequence[str]) -> int:
     """Run the command line `argv`; returns the exit code, prints every fault, raises nothing."""
+    with terminal.escaped():
+        return _run(argv)
+
+
+def _run(argv: Sequence[str]) -> int:
     try:
         from graphtool.cli.app import app
         result = app(load_plugins(argv), prog_name="graphtool", standalone_mode=False,
@@ -85,12 +91,12 @@ def usage_text(argv: Sequence[str], error: Any) -> str:
     message = str(error.format_message()).rstrip(".")
     for kind, words in (("int", "a whole number"), ("float", "a number")):
         message = re.sub(rf"is not a valid {kind}\w*( range)?$", f"is not {words}", message)
-    return f"error[GT3001]: {message}\n  help: `{verb} --help` shows what it takes"
+    return f"error[GT3001]: {escaping.line(message)}\n  help: `{verb} --help` shows what it takes"
 
 
 def _internal(argv: Sequence[str], error: BaseException, message: str) -> int:
-    line = message.strip().splitlines()[0] if message.strip() else type(error).__name__
-    return _say(f"error[GT7999]: internal error: {line}" + write_reproducer(argv, error), 70)
+    first = message.strip().splitlines()[0] if message.strip() else type(error).__name__
+    return _say(f"error[GT7999]: internal error: {first}" + write_reproducer(argv, error), 70)
 
 
 def _reproducer(argv: Sequence[str], error: GraphtoolError) -> str:
@@ -104,14 +110,15 @@ def write_reproducer(argv: Sequence[str], error: BaseException) -> str:
     import tempfile
     try:
         folder = Path(tempfile.mkdtemp(prefix="graphtool-crash-"))
-        (folder / "argv.json").write_text(json.dumps(list(argv), ensure_ascii=False) + "\n")
+        (folder / "argv.json").write_text(json.dumps(list(argv)) + "\n")
         (folder / "versions.json").write_text(json.dumps(versions(), indent=1) + "\n")
-        (folder / "traceback.txt").write_text("".join(traceback.format_exception(error)))
+        (folder / "traceback.txt").write_text(escaping.visible("".join(
+            traceback.format_exception(error))))
         builds = _copy_inputs(argv, folder)
         lines = [*_model(error, folder), *(f"{name}/: the build, with its C and an example"
                                            for name in builds)] or [
             "no C: the error came before a graph was read, or after it was done with"]
-        (folder / "README.txt").write_text(_readme(argv, error, lines))
+        (folder / "README.txt").write_text(escaping.visible(_readme(argv, error, lines)))
     except OSError as fault:
         return f"\n  help: no reproducer could be written: {fault}"
     return "".join(f"\n  help: {line}" for line in (
@@ -164,12 +171,14 @@ def _annotate(argv: Sequence[str], error: GraphtoolError) -> None:
         return
     from graphtool.report.formats import annotation
     with contextlib.suppress(OSError):
-        print(annotation(f"{error.code}: {error.message}", error.where), flush=True)
+        terminal.commands([annotation(f"{error.code}: {error.message}", error.where)])
+        sys.stdout.flush()
 
 
 def _say(text: str, code: int) -> int:
     with contextlib.suppress(OSError):
-        print(text, file=sys.stderr, flush=True)
+        terminal.note(*text.split("\n"))
+        sys.stderr.flush()
     return code
 
 

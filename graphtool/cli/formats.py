@@ -33,4 +33,4 @@ def tell(struct: Any, form: str, rows: Callable[[], Iterable[str]],
         terminal.report(struct, form == "json", () if form == "json" else rows())
         return
     from graphtool.report.formats import WRITERS
-    terminal.lines(WRITERS[form](found(), versions().get("graphtool", "")))
+    terminal.commands(WRITERS[form](found(), versions().get("graphtool", "")))

@@ -59,7 +59,7 @@ def merge(base: Base, ours: Ours, theirs: Theirs, path: Shown = "") -> int:
     try:
         found = merge_graphs(base, ours, theirs)
     except InputError as error:  # git takes higher codes for a failure of the whole merge
-        terminal.note(f"{name}: not merged by structure\n{error}")
+        terminal.note(f"{name}: not merged by structure", *str(error).split("\n"))
         return 1
     for line in found.conflicts:
         terminal.note(f"{name}: conflict: {line}")
@@ -75,7 +75,7 @@ def merge_weights(base: Base, ours: Ours, theirs: Theirs, path: Shown = "") -> i
     try:
         both(ours, theirs)
     except InputError as error:
-        terminal.note(f"{path or ours}: not merged\n{error}")
+        terminal.note(f"{path or ours}: not merged", *str(error).split("\n"))
         return 1
     return 0
 

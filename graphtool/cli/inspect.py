@@ -12,7 +12,7 @@ from graphtool.cli import formats, options, sources, terminal
 from graphtool.errors import UsageError, one_of
 
 if TYPE_CHECKING:
-    from graphtool.io.manifest import StepRow
+    from graphtool.io.manifest_rows import StepRow
 
 Shown = Annotated[str, typer.Argument(
     metavar="IN", help="A graph (.graph.json or .gt), a program, a build directory, a model to "

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from graphtool import escaping
 from graphtool.cli import options, sources, terminal
 from graphtool.cli.running import Build
 from graphtool.cli.versions import versions
 
 if TYPE_CHECKING:
-    from graphtool.io.manifest import Manifest
+    from graphtool.io.manifest_rows import Manifest
     from graphtool.report.summary import Accuracy, Summary, Times
 
 Folder = Annotated[Path, typer.Option(
@@ -58,7 +59,8 @@ def report(build: Build, out: Folder, model: Reference = None, data: Data = None
     import msgspec
     write_files(out, {
         "report.md": summary_text.markdown(found), "report.html": summary_text.html(found),
-        "report.json": msgspec.json.format(msgspec.json.encode(found), indent=1).decode() + "\n"})
+        "report.json": escaping.visible(
+            msgspec.json.format(msgspec.json.encode(found), indent=1).decode() + "\n")})
     wrong = [f.name for f in found.files if not f.ok]
     terminal.report(found, json, [str(out / "report.html")])
     if wrong:

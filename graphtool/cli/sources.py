@@ -177,7 +177,7 @@ def save(module: Module, out: Path | None, text: bool = False) -> None:
     from graphtool.ir import listing, serial
     if out is None or str(out) == "-":
         write = listing.dumps if text else serial.dumps
-        sys.stdout.write(write(module, embed=True))
+        terminal.document(write(module, embed=True))
     else:
         serial.save(module, out)
 
@@ -186,7 +186,7 @@ def write(out: Path | None, text: str) -> None:
     """Write a text file, or with `-` or nothing to stdout."""
     from graphtool.io import files
     if out is None or str(out) == "-":
-        sys.stdout.write(text)
+        terminal.document(text)
     else:
         files.write_bytes(out, text.encode())
 

@@ -1,31 +1,130 @@
-"""Prints rows, tables and JSON; with colour and progress bars only on a terminal."""
+"""Prints rows, tables and JSON; with colour and progress bars only on a terminal.
+
+All that a verb prints goes through here, and all that anybody else prints while it runs passes
+`Escaped`: a name of a model, or a word of the command line, cannot act on the terminal or on a CI
+service that reads the log.
+"""
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
+
+from graphtool import escaping
 
 Rows = Sequence[Sequence[Any]]
 
 
-def note(text: str) -> None:
-    """Print a message on stderr."""
-    print(text, file=sys.stderr)
+class Escaped(io.TextIOBase):
+    """A stream that hands texts on to another one, without what acts on a terminal or a CI service.
+    Its bytes, `buffer`, are for files; they are handed on as they are."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream = stream
+        self.fresh = True  # nothing but spaces stands in the line so far
+        self.held = ""  # the end of what was written, if it may begin a command
+
+    def write(self, text: str) -> int:
+        """Write the text, its lines as they are."""
+        self.put(text, escaping.block)
+        return len(text)
+
+    def put(self, text: str, how: escaping.Escape) -> None:
+        """Write the text, escaped by a function for texts of several lines."""
+        whole = self.held + text
+        margin = "" if self.fresh else "-"  # a command stands at the start of a line
+        begun = escaping.COMMAND_BEGUN.search(margin + whole)
+        self.held = begun[0] if begun else ""
+        whole = whole.removesuffix(self.held)
+        self.stream.write(how(margin + whole + self.held)[len(margin):].removesuffix(self.held))
+        last = whole.rpartition("\n")[2]
+        self.fresh = not last.strip() and (self.fresh or "\n" in whole)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+    def flush(self) -> None:
+        """Write what was held back, and flush the stream beneath."""
+        if self.held:
+            self.stream.write(self.held)
+            self.fresh, self.held = False, ""
+        self.stream.flush()
+
+    def isatty(self) -> bool:
+        """Whether the stream beneath is a terminal."""
+        return self.stream.isatty()
+
+    def fileno(self) -> int:
+        """The number of the stream beneath."""
+        return self.stream.fileno()
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        """The encoding of the stream beneath."""
+        return self.stream.encoding
+
+    @property
+    def errors(self) -> str | None:  # type: ignore[override]
+        """What the stream beneath does with characters that it cannot encode."""
+        return self.stream.errors
+
+
+@contextmanager
+def escaped() -> Iterator[None]:
+    """A context in which all that is printed is escaped."""
+    out, err = (Escaped(stream or io.StringIO()) for stream in (sys.stdout, sys.stderr))
+    with redirect_stdout(out), redirect_stderr(err):
+        yield
+        for stream in (out, err):
+            with suppress(OSError):
+                stream.flush()
+
+
+def _put(text: str, how: escaping.Escape) -> None:
+    out = sys.stdout
+    if isinstance(out, Escaped):
+        out.put(text, how)
+    else:
+        out.write(how(text))
+
+
+def note(*texts: str) -> None:
+    """Print a message on stderr, each text as a line."""
+    print("\n".join(map(escaping.line, texts)), file=sys.stderr)
 
 
 def lines(texts: Iterable[str]) -> None:
-    """Print lines of the result on stdout."""
+    """Print lines of the result on stdout, each text as one."""
     for text in texts:
-        sys.stdout.write(text + "\n")
+        sys.stdout.write(escaping.line(text) + "\n")
+
+
+def document(text: str) -> None:
+    """Print a text that has lines of its own, and names that are escaped as its language does."""
+    sys.stdout.write(text)
+
+
+def commands(texts: Iterable[str]) -> None:
+    """Print lines that may command a CI service; whoever made them has escaped the names."""
+    for text in texts:
+        _put(text + "\n", escaping.visible if text.startswith("::") else escaping.block)
+
+
+def prose(text: str) -> None:
+    """Print a part of a text that people read, and show it at once but for what may begin a
+    command."""
+    _put(text, escaping.prose)
+    (sys.stdout.stream if isinstance(sys.stdout, Escaped) else sys.stdout).flush()
 
 
 @contextmanager
 def aside(out: Path | None) -> Iterator[None]:
     """A context in which reports go to stderr if `-o -` sends the result itself to stdout."""
-    if str(out) != "-":
+    if str(out) not in ("-", "/dev/stdout"):
         yield
         return
     with redirect_stdout(sys.stderr):
@@ -36,8 +135,7 @@ def report(struct: Any, as_json: bool, rows: Iterable[str]) -> None:
     """Print a report as JSON or as lines."""
     if as_json:
         import msgspec
-        text = msgspec.json.format(msgspec.json.encode(struct), indent=1)
-        lines([text.decode()])
+        document(msgspec.json.format(msgspec.json.encode(struct), indent=1).decode() + "\n")
     else:
         lines(rows)
 
@@ -47,20 +145,19 @@ def table(headers: Sequence[str], rows: Rows) -> None:
     if not sys.stdout.isatty():
         lines(columns(rows, headers))
         return
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
     drawn = Table(box=None, pad_edge=False, header_style="bold")
     for i, head in enumerate(headers):
         drawn.add_column(head, justify="right" if _numeric(rows, i) else "left")
     for row in rows:
-        drawn.add_row(*(Text(str(cell)) for cell in row))
-    Console().print(drawn)
+        drawn.add_row(*(Text(escaping.line(str(cell))) for cell in row))
+    console(sys.stdout).print(drawn)
 
 
 def columns(rows: Rows, headers: Sequence[str] = ()) -> list[str]:
     """Aligned text, two spaces between columns; numbers to the right."""
-    cells = [[str(c) for c in row] for row in rows]
+    cells = [[escaping.line(str(c)) for c in row] for row in rows]
     whole = [list(headers), *cells] if headers else cells
     if not whole:
         return []
@@ -77,19 +174,25 @@ def progress(items: Iterator[Any], names: Sequence[str], limit: str = "") -> Ite
     if not sys.stderr.isatty():
         yield from items
         return
-    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
     columns = (BarColumn(20), MofNCompleteColumn(), TimeElapsedColumn(),
-               *([TextColumn(f"of {limit}")] if limit else []), TextColumn("{task.description}"))
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+               *([TextColumn(f"of {limit}")] if limit else []),
+               TextColumn("{task.description}", markup=False))
+    with Progress(*columns, console=console(sys.stderr), transient=True) as bar:
         task = bar.add_task(_brief(names, 0), total=len(names))
         for done, item in enumerate(items, 1):
             yield item
             bar.update(task, advance=1, description=_brief(names, done))
 
 
+def console(stream: TextIO) -> Any:
+    """A console of rich, whose own styles pass: its texts have to be escaped."""
+    from rich.console import Console
+    return Console(file=stream.stream if isinstance(stream, Escaped) else stream)
+
+
 def _brief(names: Sequence[str], at: int) -> str:
-    return names[at][:40] if at < len(names) else ""
+    return escaping.line(names[at][:40]) if at < len(names) else ""
 
 
 def _numeric(rows: Rows, column: int) -> bool:

@@ -186,10 +186,9 @@ def _progress(trainer: Trainer) -> Iterator[None]:
     if not sys.stderr.isatty() or not trainer.first:
         yield
         return
-    from rich.console import Console
     from rich.progress import Progress, TextColumn
     with Progress(*Progress.get_default_columns(), TextColumn("{task.fields[shown]}"),
-                  console=Console(stderr=True)) as bar:
+                  console=terminal.console(sys.stderr)) as bar:
         per = len(trainer.cuts)
         task = bar.add_task("training", total=trainer.plan.epochs * per, shown="")
         began, first = time.perf_counter(), list[int]()

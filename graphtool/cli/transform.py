@@ -52,7 +52,7 @@ def import_(source: Annotated[str, typer.Argument(
         return 0
     from graphtool.verify.imports import check_import
     found = check_import(source, module, inputs or (), read_limits(limit or ()), capture or "")
-    terminal.note(found.line)
+    terminal.note(*found.line.split("\n"))
     return 0 if found.ok else 1
 
 
@@ -120,9 +120,9 @@ def write_outputs(results: dict[str, Any], out: Path | None) -> None:
     from graphtool import dtypes
     for name, x in results.items():
         with np.printoptions(threshold=12, edgeitems=2, precision=6, linewidth=88):
-            body = str(x).replace("\n", "\n  ")
+            body = str(x).split("\n")
         kind = dtypes.of_numpy(x.dtype).name
-        terminal.lines([f"{name}: {kind}{list(x.shape)}", f"  {body}"])
+        terminal.lines([f"{name}: {kind}{list(x.shape)}", *(f"  {row}" for row in body)])
 
 
 def opt(graph: options.Graph, out: options.Out = None, passes: options.Passes = None,

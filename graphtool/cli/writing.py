@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from codecs import getincrementaldecoder
 from pathlib import Path
@@ -50,15 +49,14 @@ def generate(build: Build, prompt: Prompt = None, temperature: Temperature = 0.8
     if others:
         found = write_texts(writer, prompts, [how, *others], tokens, tuple(stop or ()))
         for i, text in enumerate(found, 1):
-            terminal.lines([f"--- {i}", text.decode(errors="replace")])
+            terminal.prose(f"--- {i}\n{text.decode(errors='replace')}\n")
         terminal.note(f"{len(prompts)} texts, {writer.rows} at once, in "
                       f"{time.perf_counter() - began:.2f} s")
         return
     letters = getincrementaldecoder("utf-8")("replace")  # a letter may come in several tokens
     for part in writer.text(prompts[0], how, tokens, tuple(stop or ())):
-        sys.stdout.write(letters.decode(part))
-        sys.stdout.flush()
-    sys.stdout.write(letters.decode(b"", final=True) + "\n")
+        terminal.prose(letters.decode(part))
+    terminal.prose(letters.decode(b"", final=True) + "\n")
     spent = time.perf_counter() - began
     full = "; the caches have no room for more" if writer.at == writer.room else ""
     terminal.note(f"{writer.at} tokens read in {spent:.2f} s{full}")
@@ -87,4 +85,4 @@ def decode(source: Json, tokens: Annotated[list[int], typer.Argument(
         metavar="TOKEN...", help="Numbers, as encode prints them.")]) -> None:
     """Print the text of tokens."""
     from graphtool.language import tokenizer
-    terminal.lines([tokenizer.load(source).decode(tokens).decode(errors="replace")])
+    terminal.prose(tokenizer.load(source).decode(tokens).decode(errors="replace") + "\n")

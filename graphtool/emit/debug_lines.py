@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from graphtool.emit.lines import c_string
+from graphtool.escaping import c_string
+from graphtool.escaping import line as line_of
 from graphtool.loops.places import source_line
 from graphtool.loops.program import Program, Run, runs
 
@@ -57,7 +58,7 @@ def debug_lines(program: Program, nodes: Mapping[str, str]) -> DebugLines:
 
 def _plain(text: str) -> str:
     """ASCII on one line."""
-    return " ".join(text.encode("ascii", "backslashreplace").decode().splitlines())
+    return line_of(text).encode("ascii", "backslashreplace").decode()
 
 
 def placed(lines: Iterable[str], places: Iterable[Place | None], file: str, before: int) -> str:

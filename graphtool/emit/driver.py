@@ -10,11 +10,12 @@ from graphtool.emit.embedded_weights import Part, part_of
 from graphtool.emit.expr import ExprPrinter
 from graphtool.emit.headers import called
 from graphtool.emit.interface import ALIGN, arena_room, dims_type
-from graphtool.emit.lines import Writer, c_comment
+from graphtool.emit.lines import Writer
 from graphtool.emit.ports import maybe_zero
 from graphtool.emit.rules import atom_text, atoms, rules
 from graphtool.emit.statuses import FIRST_CHECK, rule_statuses, status_function, statuses
 from graphtool.emit.steps import Steps, entered
+from graphtool.escaping import c_comment
 from graphtool.loops.program import Buffer, Program, runs
 from graphtool.symbolic import Dim, bounds, known
 

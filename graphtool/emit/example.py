@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from graphtool.dtypes import DType
-from graphtool.emit.lines import Writer, c_comment, c_string
+from graphtool.emit.lines import Writer
 from graphtool.emit.ports import arguments, open_sizes
+from graphtool.escaping import c_comment, c_string
 from graphtool.loops.dim_names import by_author
 from graphtool.loops.program import Port, Program
 from graphtool.loops.sample_run import sample_run

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from graphtool.emit.lines import c_comment
 from graphtool.emit.ports import port_lines
 from graphtool.emit.statuses import enumeration, statuses
+from graphtool.escaping import c_comment
 from graphtool.loops.dim_names import author_text, by_author, symbol_by_author
 from graphtool.loops.program import Program, binds
 from graphtool.symbolic import divides

@@ -14,12 +14,13 @@ from graphtool.emit.debug_lines import DebugLines, Place, placed
 from graphtool.emit.expr import ExprPrinter, overflows
 from graphtool.emit.fields import WIDEST, Fields, along_fields
 from graphtool.emit.headers import called
-from graphtool.emit.lines import Writer, c_comment
+from graphtool.emit.lines import Writer
 from graphtool.emit.pieces import has_phases, is_by_thread, knows_thread, phased, pieces
 from graphtool.emit.settings import settings
 from graphtool.emit.signatures import THREAD, kernel_dims, param_text, signature
 from graphtool.emit.staged import WIDEST as TILE
 from graphtool.emit.staged import Stages, staged
+from graphtool.escaping import c_comment
 from graphtool.loops.contract import CONTRACTS, Macro
 from graphtool.loops.ir import Accumulate, For, Hook, If, Let, MacroValue, Stmt, Store, Template
 from graphtool.loops.program import Kernel, Param, Program, runs

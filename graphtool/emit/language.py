@@ -10,9 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from graphtool.dtypes import bool_, float32, int64
-from graphtool.emit.lines import Writer, c_string
+from graphtool.emit.lines import Writer
 from graphtool.emit.ports import MacroPrinter
 from graphtool.errors import InputError
+from graphtool.escaping import c_string
 from graphtool.loops.program import Port, Program, binds
 from graphtool.symbolic import Dim, bounds, known, product
 

@@ -1,4 +1,4 @@
-"""`Writer`, a list of lines with indentation, and functions that escape foreign text for C."""
+"""`Writer`, a list of lines with indentation."""
 
 from __future__ import annotations
 
@@ -39,24 +39,3 @@ class Writer:
     def text(self) -> str:
         """All lines so far as one text that ends with a newline."""
         return "\n".join(self.lines) + "\n"
-
-
-def c_string(text: str) -> str:
-    """A C string literal of the text's UTF-8 bytes; nothing in it can end the literal."""
-    out = []
-    for byte in text.encode("utf-8", "surrogateescape"):
-        char = chr(byte)
-        if char in '"\\?':  # ? so that no trigraph forms
-            out.append("\\" + char)
-        elif 32 <= byte < 127:
-            out.append(char)
-        else:
-            out.append(f"\\{byte:03o}")
-    return '"' + "".join(out) + '"'
-
-
-def c_comment(text: str, limit: int = 160) -> str:
-    """The text made safe inside a comment: printable ASCII that neither ends nor nests it."""
-    safe = "".join(c if 32 <= ord(c) < 127 and c != "\\" else "?" for c in text)
-    safe = safe.replace("*/", "* /").replace("/*", "/ *")
-    return safe if len(safe) <= limit else safe[:limit - 4] + " ..."

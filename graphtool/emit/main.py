@@ -8,8 +8,9 @@ from itertools import chain
 
 from graphtool.emit.expr import ExprPrinter
 from graphtool.emit.headers import called
-from graphtool.emit.lines import Writer, c_string
+from graphtool.emit.lines import Writer
 from graphtool.emit.rules import atom_text, rules
+from graphtool.escaping import c_string
 from graphtool.loops.dim_names import author_text, by_author
 from graphtool.loops.program import Port, Program
 from graphtool.symbolic import dim_of, line

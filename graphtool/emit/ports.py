@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from graphtool.emit.expr import ExprPrinter, Text, joined_terms
-from graphtool.emit.lines import c_comment
+from graphtool.escaping import c_comment
 from graphtool.loops.dim_names import author_text
 from graphtool.loops.program import Port, Program
 from graphtool.symbolic import Call, Dim, Symbol, bounds, product, symbols

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from graphtool.emit.lines import Writer, c_comment, c_string
+from graphtool.emit.lines import Writer
 from graphtool.emit.rules import rules
+from graphtool.escaping import c_comment, c_string
 from graphtool.loops.program import Program
 
 

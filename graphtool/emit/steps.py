@@ -10,9 +10,10 @@ from collections.abc import Mapping, Sequence
 
 from graphtool.emit.debug_lines import DebugLines
 from graphtool.emit.expr import ExprPrinter
-from graphtool.emit.lines import Writer, c_comment
+from graphtool.emit.lines import Writer
 from graphtool.emit.pieces import knows_thread, phased, pieces
 from graphtool.emit.signatures import kernel_dims, pointer_type
+from graphtool.escaping import c_comment
 from graphtool.loops.program import (
     Bind,
     Branch,

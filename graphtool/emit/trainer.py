@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from graphtool.emit.lines import Writer, c_string
+from graphtool.emit.lines import Writer
 from graphtool.emit.main import dim_rows, including, port_row, run_function, shape_function, table
 from graphtool.emit.training import Cell, state_layout
+from graphtool.escaping import c_string
 from graphtool.loops.program import Port, Program
 from graphtool.symbolic import product
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from graphtool.dtypes import DType
 from graphtool.emit.headers import used_headers
-from graphtool.emit.lines import Writer, c_comment
+from graphtool.emit.lines import Writer
+from graphtool.escaping import c_comment
 from graphtool.loops.dim_names import by_author
 from graphtool.loops.program import Port, Program
 from graphtool.symbolic import Symbol, product, symbols

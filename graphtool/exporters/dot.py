@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from graphtool.escaping import dot as quoted
 from graphtool.exporters.colours import FILL, STROKE
 from graphtool.exporters.picture import Box, Picture
 
@@ -18,11 +19,5 @@ def dot(p: Picture) -> str:
 
 def _box(b: Box) -> str:
     shape = ", shape=ellipse" if b.kind in ("input", "output") else ""
-    return (f"{b.id} [label={quote(chr(10).join(b.lines))}, tooltip={quote(b.tip)}, "
+    return (f"{b.id} [label={quoted(*b.lines)}, tooltip={quoted(b.tip)}, "
             f'fillcolor="{FILL[b.kind]}", color="{STROKE[b.kind]}"{shape}];')
-
-
-def quote(text: str) -> str:
-    """The text as a quoted dot string; a line break becomes \\n."""
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return f'"{escaped}"'

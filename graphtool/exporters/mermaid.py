@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from graphtool.escaping import mermaid as escaped
 from graphtool.exporters.colours import FILL, STROKE
 from graphtool.exporters.picture import Box, Picture
 
@@ -17,14 +18,6 @@ def mermaid(p: Picture) -> str:
 
 
 def _box(b: Box) -> str:
-    label = "<br/>".join(map(escape, b.lines))
+    label = "<br/>".join(map(escaped, b.lines))
     left, right = ("([", "])") if b.kind in ("input", "output") else ("[", "]")
     return f'{b.id}{left}"{label}"{right}'
-
-
-def escape(text: str) -> str:
-    """The text with Mermaid's special characters as its entities, `#name;` or `#number;`."""
-    out = text.replace("#", "#35;").replace("&", "&amp;")
-    for char, entity in (("<", "#lt;"), (">", "#gt;"), ('"', "#quot;"), ("`", "#96;")):
-        out = out.replace(char, entity)
-    return out

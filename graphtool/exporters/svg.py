@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from graphtool.escaping import xml
 from graphtool.exporters.colours import FILL, STROKE
 from graphtool.exporters.diagram_layout import Point, layout
 from graphtool.exporters.picture import Box, Picture
@@ -35,9 +36,9 @@ def _box(b: Box, at: Point) -> str:
     radius = at.height / 2 if b.kind in ("input", "output") else 4
     text = "".join(
         f'<text x="{at.x:.1f}" y="{y + 5 + _LINE * (i + 0.75):.1f}"'
-        f'{" class=" + chr(34) + "t" + chr(34) if i == 0 else ""}>{escape(s)}</text>'
+        f'{" class=" + chr(34) + "t" + chr(34) if i == 0 else ""}>{xml(s)}</text>'
         for i, s in enumerate(b.lines))
-    return (f'<g><title>{escape(b.tip or b.lines[0])}</title><rect x="{x:.1f}" y="{y:.1f}" '
+    return (f'<g><title>{xml(b.tip or b.lines[0])}</title><rect x="{x:.1f}" y="{y:.1f}" '
             f'width="{at.width:.1f}" height="{at.height:.1f}" rx="{radius:.1f}" '
             f'fill="{FILL[b.kind]}" stroke="{STROKE[b.kind]}"/>{text}</g>')
 
@@ -54,12 +55,3 @@ def _arrow(route: tuple[Point, ...]) -> str:
         path += f"C{x:.1f} {y + bend:.1f} {p.x:.1f} {to_y - bend:.1f} {p.x:.1f} {to_y:.1f}"
         x, y = p.x, to_y
     return f'<path d="{path}" fill="none" stroke="#667788" marker-end="url(#a)"/>'
-
-
-def escape(text: str) -> str:
-    """The text for XML: special characters as entities; control characters, not allowed in XML, as
-    �."""
-    clean = "".join(c if c >= " " else "�" for c in text)
-    for char, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;")):
-        clean = clean.replace(char, entity)
-    return clean

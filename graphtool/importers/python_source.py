@@ -69,13 +69,13 @@ def guarded(doing: str, action: Callable[[], Any], library: str) -> Any:
     except GraphtoolError:
         raise
     except SyntaxError as error:
-        place = f"{Path(error.filename or '').name}:{error.lineno}\n{(error.text or '').strip()}"
+        place = f"{Path(error.filename or '').name}:{error.lineno}", (error.text or "").strip()
         raise InputError("GT1111", f"{doing}: {type(error).__name__}: {error.msg}",
                          where=place) from error
     except (Exception, SystemExit) as error:
         line, text = user_line(error, library)
         raise InputError("GT1111", f"{doing}: {type(error).__name__}: {error}",
-                         where=f"{line}\n{text}".strip()) from error
+                         where=(line, text)) from error
 
 
 # ---- the user's line ---------------------------------------------------------------------------

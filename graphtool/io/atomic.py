@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -13,6 +14,7 @@ from typing import BinaryIO
 from graphtool.errors import InputError
 from graphtool.io import locks
 
+_OPEN = ("/dev/std", "/dev/fd/", "/proc/self/fd/")
 PART = ".part"  # the end of a temporary name: .NAME.XXXXXXXX.part
 
 
@@ -30,7 +32,8 @@ def writing(path: Path) -> Iterator[None]:
 def atomic(path: Path) -> Iterator[BinaryIO]:
     """A binary file that takes its name only when all of it is on disk.
 
-    A device or pipe is written to as it is. What a killed writer of this path left is deleted.
+    A device, a pipe or an open file is written to as it is. What a killed writer of this path
+    left is deleted.
     Raises InputError GT0330 when it cannot be written (no such folder, full disk).
     """
     with writing(path), _atomic(path) as file:
@@ -41,11 +44,11 @@ def atomic(path: Path) -> Iterator[BinaryIO]:
 def _atomic(path: Path) -> Iterator[BinaryIO]:
     temp = None
     try:
-        path = Path(os.path.realpath(path))
-        if path.exists() and not path.is_file() and not path.is_dir():
-            with path.open("wb") as device:
-                yield device
+        if is_stream(path):
+            with path.open("wb") as stream:
+                yield stream
             return
+        path = Path(os.path.realpath(path))
         sweep(path)
         fd, temp = _part(path)
         with os.fdopen(fd, "wb") as file:
@@ -58,6 +61,17 @@ def _atomic(path: Path) -> Iterator[BinaryIO]:
     finally:
         if temp is not None and os.path.exists(temp):
             os.unlink(temp)
+
+
+def is_stream(path: Path) -> bool:
+    """Whether a path names a device, a pipe, or a file that this process has open: what is written
+    to it has no name, and nothing can lie beside it."""
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)) or (
+        os.path.abspath(path).startswith(_OPEN))
 
 
 def _part(path: Path) -> tuple[int, str]:

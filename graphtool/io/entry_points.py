@@ -6,7 +6,8 @@ from dataclasses import fields, replace
 from pathlib import Path
 
 from graphtool.errors import UsageError, listed, near
-from graphtool.io.manifest import EntryRow, Manifest, read_manifest
+from graphtool.io.manifest import read_manifest
+from graphtool.io.manifest_rows import EntryRow, Manifest
 
 FIELDS = tuple(f.name for f in fields(EntryRow))
 

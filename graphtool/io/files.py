@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from graphtool.errors import InputError
+from graphtool.escaping import visible
 
 
 def write_bytes(path: Path, data: bytes) -> None:
@@ -32,7 +33,7 @@ def beside(path: Path, suffix: str) -> Path:
 
 def compact(x: Any) -> str:
     """One line of JSON in the order given; the same value gives the same text."""
-    return json.dumps(x, ensure_ascii=False, separators=(", ", ": "), allow_nan=False)
+    return visible(json.dumps(x, ensure_ascii=False, separators=(", ", ": "), allow_nan=False))
 
 
 def tagged_float(x: float) -> float | str:
@@ -47,7 +48,7 @@ def read_json(data: bytes | str, where: str) -> Any:
     try:
         found = json.loads(data, object_pairs_hook=_no_duplicates, parse_constant=_no_constant)
         if (b"\\u" if isinstance(data, bytes) else "\\u") in data:  # type: ignore[operator]
-            compact(found).encode()  # raises for one half of a surrogate pair
+            json.dumps(found, ensure_ascii=False).encode()  # raises for half of a surrogate pair
         return found
     except (ValueError, UnicodeDecodeError, RecursionError) as error:
         if conflicted(data):

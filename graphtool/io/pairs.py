@@ -18,7 +18,7 @@ from typing import BinaryIO
 
 from graphtool.errors import InputError
 from graphtool.io import files, locks, weights
-from graphtool.io.atomic import PART, atomic, settle, sweep, writing
+from graphtool.io.atomic import PART, atomic, is_stream, settle, sweep, writing
 from graphtool.io.weights import Weight
 
 DOCUMENTS = (".graph.json", ".program.json", ".gt")
@@ -33,6 +33,7 @@ def save(path: Path, side: Path, held: Iterable[Weight], render: Callable[[str],
     others refer to stay in it; weights that no document refers to are removed. Raises InputError
     GT0330 if it cannot be written, GT0337 if `side` is not a weights file of graphtool.
     """
+    _place_for(side, path)
     wanted = {w.digest: w for w in held}
     with writing(path), locks.folder(path.parent):
         there = _store(side)
@@ -75,6 +76,14 @@ def save_all(documents: Mapping[Path, bytes], side: Path, held: Iterable[Weight]
                 weights.save([every[d] for d in left], file)
 
 
+def _place_for(side: Path, path: Path) -> None:
+    """Raises InputError GT0330 where nothing can be written beside the document."""
+    if is_stream(path):
+        raise InputError("GT0330", f"{side.name} has to be written beside it, and it is a device, "
+                                   "a pipe or an open file", where=str(path),
+                         hint="-o NAME, a file")
+
+
 def swap(path: Path, side: Path, render: Callable[[str], bytes],
          fill: Callable[[BinaryIO], object], keeps: bool, links: bool = True) -> None:
     """Replace both files. `keeps`: the new `side` has everything that the old document names.
@@ -100,6 +109,7 @@ def replace(path: Path, side: Path, render: Callable[[str], bytes],
             fill: Callable[[BinaryIO], object]) -> None:
     """`swap` for a second file of any kind, which only this document names; it is copied, because
     onnx refuses a file with two names."""
+    _place_for(side, path)
     with writing(path), locks.folder(path.parent):
         swap(path, side, render, fill, not (path.exists() and side.exists()), links=False)
         _sweep(path, side)
@@ -147,9 +157,10 @@ def _documents(path: Path) -> Iterator[tuple[Path, bytes]]:
     """The documents of this folder, with their contents."""
     own = (path.name, files.beside(path, ".json").name)
     for name in sorted(os.listdir(path.parent)):
-        if name in own or (name.endswith(DOCUMENTS) and not name.startswith(".")):
+        file = path.with_name(name)
+        if (name in own or (name.endswith(DOCUMENTS) and name[0] != ".")) and file.is_file():
             with suppress(OSError):
-                yield path.with_name(name), path.with_name(name).read_bytes()
+                yield file, file.read_bytes()
 
 
 def _named(side: Path, text: bytes) -> bool:

@@ -65,7 +65,7 @@ def listing(module: Module, form: Form | None = None) -> Iterator[str]:
     for group in module.graph.groups:
         members = ", ".join(name_text(names[n.outputs[0]]) for n in group.members)
         yield f"group {name_text(names[group.root])} ({group.kind}): {members}"
-    yield _returned(module, names)
+    yield from _returned(module, names)
     if form.full or form.where:
         for key, place in module.locations.items():
             line = f", {quoted(place.text)}" if place.text else ""
@@ -92,7 +92,7 @@ def _place(key: str) -> str:
     return key if PLACE.fullmatch(key) else quoted(key)
 
 
-def _returned(module: Module, names: Mapping[Value, str]) -> str:
+def _returned(module: Module, names: Mapping[Value, str]) -> list[str]:
     donors = {out: names[module.graph.inputs[i]] for out, i in module.donations}
     items = []
     for i, (name, v) in enumerate(zip(module.output_names, module.graph.outputs, strict=True)):
@@ -100,7 +100,10 @@ def _returned(module: Module, names: Mapping[Value, str]) -> str:
         item += f" as {name_text(name)}" if name != names[v] else ""
         items.append(item + (f" donates {name_text(donors[i])}" if i in donors else ""))
     line = f"return {', '.join(items)}".rstrip()
-    return line if len(line) <= _WIDTH else "return " + ",\n  ".join(items)
+    if len(line) <= _WIDTH:
+        return [line]
+    return [("  " if i else "return ") + item + ("," if i + 1 < len(items) else "")
+            for i, item in enumerate(items)]
 
 
 def _body(module: Module, graph: Graph, names: Mapping[Value, str], form: Form,

@@ -29,7 +29,7 @@ class Scanner:
     def fault(self, message: str, at: int | None = None, hint: str = "") -> InputError:
         """An InputError GT0357 with line, column and a mark below the position."""
         at = self.at if at is None else at
-        return InputError("GT0357", message, where=self.place(at), hint=hint)
+        return InputError("GT0357", message, where=self.place(at).split("\n"), hint=hint)
 
     def place(self, at: int) -> str:
         """`m.gt:3:14`, the text of that line (part of a long one) and a mark below the column."""

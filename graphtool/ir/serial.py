@@ -13,6 +13,7 @@ from pathlib import Path
 from graphtool.dtypes import DType, dtype
 from graphtool.errors import InputError, InternalError, listed
 from graphtool.io import files, pairs, weights
+from graphtool.io.atomic import is_stream
 from graphtool.io.weights import Weight
 from graphtool.ir import listing
 from graphtool.ir.decode import Place, module_of, parse, rows
@@ -28,10 +29,14 @@ SUFFIX = ".gt"  # of a file that holds the listing
 
 
 def save(module: Module, path: Path) -> None:
-    """Write `path` and, if it has large constants, the `.safetensors` file of the same stem."""
+    """Write `path` and, if it has large constants, the `.safetensors` file of the same stem. A
+    device or a pipe gets all of it as one text."""
+    write = listing.dumps if path.suffix == SUFFIX else dumps
+    if is_stream(path):
+        files.write_bytes(path, write(module, embed=True).encode())
+        return
     large = collect_weights(module.graph) + [
         w for w in module.initial.values() if not inline(w)]
-    write = listing.dumps if path.suffix == SUFFIX else dumps
     pairs.save(path, files.beside(path, ".safetensors"), large,
                lambda name: write(module, name).encode())
 
@@ -172,7 +177,8 @@ def _checked(module: Module, where: str) -> Module:
     try:
         verify_module(module)
     except InternalError as error:  # so says the verifier of what a pass made; this came in
-        raise InputError("GT0355", error.message, where=f"{where}\n{error.where}") from error
+        raise InputError("GT0355", error.message,
+                         where=(where, *error.where.split("\n"))) from error
     except InputError as error:
         error.where = f"{where}\n{error.where}"
         raise

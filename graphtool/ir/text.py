@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from graphtool.dtypes import DType
+from graphtool.escaping import HIDDEN, visible
 from graphtool.io.weights import Weight
 from graphtool.ir.graph import Graph, Node, Operand, Value, is_constant
 from graphtool.ir.plan import Plan
@@ -24,12 +25,13 @@ LITERALS = ("true", "false", "none", "nan", "inf")
 
 def quoted(s: str) -> str:
     """The string in double quotes, with JSON's escapes."""
-    return json.dumps(s, ensure_ascii=False)
+    return visible(json.dumps(s, ensure_ascii=False))
 
 
 def name_text(name: str) -> str:
     """A name as the listing shows it: in quotes if it could be read as something else."""
-    return name if BARE.fullmatch(name) and name not in LITERALS else quoted(name)
+    bare = BARE.fullmatch(name) and name not in LITERALS and not HIDDEN.search(name)
+    return name if bare else quoted(name)
 
 
 def value_names(graph: Graph) -> dict[Value, str]:

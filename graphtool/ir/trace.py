@@ -15,6 +15,7 @@ import numpy as np
 
 from graphtool.dtypes import DType
 from graphtool.errors import InputError, InternalError, TypeMismatch
+from graphtool.escaping import line
 from graphtool.io.weights import Array, Weight, weight
 from graphtool.ir.graph import Graph, Node, Operand, TensorType, Value, is_constant, names_of
 from graphtool.ir.op import OPS, Held, Op, Operators, complete_attrs
@@ -248,7 +249,7 @@ def infer(op: Op, inputs: Sequence[Operand], attrs: dict[str, Any], where: str =
     try:
         return op.infer(*types, **attrs)
     except InputError as error:
-        rows = [f"{x.hint}: {x.type}" for x in inputs if isinstance(x, Value)]
+        rows = [line(f"{x.hint}: {x.type}") for x in inputs if isinstance(x, Value)]
         error.where = "\n".join(s for s in (where, error.where, *rows) if s)
         error.message = f"{op.name}: {error.message}"
         raise error from None

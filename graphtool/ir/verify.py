@@ -143,4 +143,4 @@ def _fault(code: str, message: str, graph: Graph, at: int) -> InternalError:
                 names.setdefault(x, f"?{x.hint}")
     near = range(max(0, at - _NEIGHBOURS), min(len(graph.nodes), at + _NEIGHBOURS + 1))
     lines = [("> " if i == at else "  ") + node_text(graph.nodes[i], names) for i in near]
-    return InternalError(code, message, where="\n".join(lines))
+    return InternalError(code, message, where=lines)

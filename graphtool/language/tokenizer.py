@@ -20,6 +20,8 @@ from graphtool.io import files
 
 BYTES = 256
 FORMAT = "graphtool/tokenizer"
+MOST = 64 << 20
+"""Bytes of all tokens together; merges that double would soon ask for more than any memory has."""
 Pair = tuple[int, int]
 
 
@@ -165,7 +167,7 @@ def load(path: Path) -> Tokenizer:
     """The tokenizer of a file. Raises InputError GT3152 for a file that has none."""
     try:
         return _checked(json.loads(files.read_bytes(path)))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError("GT3152", f"not a tokenizer: {error}", where=str(path),
                          hint="graphtool tokenizer train TEXT -o tokens.json makes one") from None
 
@@ -181,4 +183,9 @@ def _checked(raw: Any) -> Tokenizer:
         if not (isinstance(row, list) and len(row) == 2 and all(
                 type(t) is int and 0 <= t < BYTES + i for t in row)):
             raise ValueError(f"merge {i} is no pair of earlier tokens")
+    lengths = [1] * BYTES
+    for a, b in rows:
+        lengths.append(lengths[a] + lengths[b])
+    if sum(lengths) > MOST:
+        raise ValueError(f"its tokens have more than {MOST >> 20} MiB in all")
     return Tokenizer(tuple((a, b) for a, b in rows))

@@ -8,6 +8,7 @@ from typing import Any
 
 from graphtool.dtypes import dtype
 from graphtool.errors import InputError
+from graphtool.escaping import line
 from graphtool.loops.ir import (
     Accumulate,
     Apply,
@@ -97,7 +98,7 @@ class _Reader:
         self.parsed: dict[str, Dim] = {}
 
     def fault(self, code: str, message: str) -> InputError:
-        return InputError(code, message, where=self.where)
+        return InputError(code, message, where=self.where.split("\n"))
 
     # ---- dims and symbols ------------------------------------------------------------------
 
@@ -183,7 +184,7 @@ class _Reader:
         return found
 
     def kernel(self, row: KernelRow) -> Kernel:
-        inner = _Reader(self.named, f"{self.where}\nkernel {row.id}")
+        inner = _Reader(self.named, f"{self.where}\n{line(f'kernel {row.id}')}")
         inner.symbols(row.symbols)
         for e in row.shared:
             inner.shared.append(inner.expr(e))

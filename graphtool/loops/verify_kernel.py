@@ -13,6 +13,7 @@ from typing import Any
 from graphtool import dtypes
 from graphtool.dtypes import DType
 from graphtool.errors import InputError
+from graphtool.escaping import line
 from graphtool.loops.contract import CONTRACTS, misfits
 from graphtool.loops.ir import (
     Accumulate,
@@ -115,7 +116,7 @@ def accesses(kernel: Kernel, dims: frozenset[str]) -> list[Access]:
                 checker.expr(e, scope)
             checker.stmt(s, scope)
     except InputError as error:
-        error.where = "\n".join(s for s in (f"kernel {kernel.name}", error.where) if s)
+        error.where = "\n".join(s for s in (line(f"kernel {kernel.name}"), error.where) if s)
         raise
     return found
 
@@ -243,8 +244,8 @@ class _Checker:
         contract = CONTRACTS.get(t.kernel)
         if contract is None:
             raise fault("GT0378", f"there is no template {t.kernel[:40]!r}")
-        for line in misfits(contract, t):
-            raise fault("GT0380", line)
+        for text in misfits(contract, t):
+            raise fault("GT0380", text)
         for _, value in t.macros:
             if isinstance(value, Poly):
                 self.dim(value, scope)

@@ -28,7 +28,8 @@ from graphtool.io import files
 from graphtool.io import weights as side_files
 from graphtool.io.atomic import atomic
 from graphtool.io.directory import replacing
-from graphtool.io.manifest import Manifest, ThreadsRow, read_manifest
+from graphtool.io.manifest import read_manifest
+from graphtool.io.manifest_rows import Manifest, ThreadsRow
 from graphtool.io.rows import decode
 from graphtool.io.versions import BUILD
 from graphtool.io.weights import Weight, layout

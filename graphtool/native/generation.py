@@ -13,7 +13,8 @@ import numpy as np
 
 from graphtool.errors import InputError
 from graphtool.io import entry_points
-from graphtool.io.manifest import LanguageRow, RolesRow, read_manifest
+from graphtool.io.manifest import read_manifest
+from graphtool.io.manifest_rows import LanguageRow, RolesRow
 from graphtool.language.sampling import Random, Sampling, draw
 from graphtool.language.tokenizer import Tokenizer
 from graphtool.language.tokenizer import load as load_tokenizer

@@ -1,4 +1,4 @@
-"""Loads a build directory and runs it: ctypes, the weights mapped, the arena kept between runs."""
+"""Loads a build directory and runs it: ctypes, the weights read, the arena kept between runs."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ import numpy as np
 
 from graphtool.dtypes import dtype
 from graphtool.errors import InputError, listed, near
+from graphtool.escaping import line
 from graphtool.io.entry_points import read_entry
-from graphtool.io.manifest import PortRow, check_hashes, read_manifest
+from graphtool.io.manifest import check_hashes, read_manifest
+from graphtool.io.manifest_rows import PortRow
 from graphtool.native import memory_map
 from graphtool.native.arrays import address, as_array, as_before
 from graphtool.native.session import Session, complaint
@@ -88,7 +90,7 @@ class Model:
             raise InputError("GT2203", f"cannot load the library: {error}",
                              where=str(path)) from error
         self._run.restype, self._arena_bytes.restype = ctypes.c_int, ctypes.c_size_t
-        self._weights, self._mapping = memory_map.mapped(
+        self._weights, self._mapping = memory_map.weights(
             build_dir / m.weights, m.weights_offset,
             m.weights_bytes if m.weights_mode == "file" else 0)
         self._last = self._session()
@@ -183,7 +185,7 @@ class Model:
                 raise InputError(
                     "GT2221", "a size or number that the inputs lead to breaks its bound",
                     hint="computed were " + ", ".join(
-                        f"{d.name} = {s.dims[i]} ({'any' if d.min is None else d.min} to "
+                        f"{line(d.name)} = {s.dims[i]} ({'any' if d.min is None else d.min} to "
                         f"{d.max if d.most is None else d.most})" for i, d in rows)
                     + "; the bounds are those of --dynamic, or what torch._check promised")
             case _:

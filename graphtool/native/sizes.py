@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from graphtool.errors import InputError
-from graphtool.io.manifest import DimRow
+from graphtool.io.manifest_rows import DimRow
 from graphtool.symbolic import Dim, Equation, Symbol, dim_of, divides, substitute
 from graphtool.symbolic.parse import parse
 from graphtool.symbolic.text import name_text

@@ -17,6 +17,7 @@ import msgspec
 
 from graphtool.analysis.bounds import block_medians, median_bounds
 from graphtool.errors import InputError, UsageError
+from graphtool.escaping import visible
 from graphtool.io import files
 from graphtool.io.versions import Format, check
 from graphtool.processors import model as processor
@@ -111,7 +112,8 @@ def _refuse(differences: Sequence[str], path: Path, hint: str) -> None:
 def save(base: Base, path: Path, times: Sequence[float]) -> int:
     """Write the base with the times of a run, in ms, in addition; returns how many runs it has."""
     base.runs.append([round(x, 6) for x in block_medians(times)])
-    files.write_bytes(path, msgspec.json.format(msgspec.json.encode(base), indent=1) + b"\n")
+    files.write_bytes(path, visible(
+        msgspec.json.format(msgspec.json.encode(base), indent=1).decode() + "\n").encode())
     return len(base.runs)
 
 

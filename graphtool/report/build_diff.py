@@ -12,12 +12,12 @@ from pathlib import Path
 
 import msgspec
 
-from graphtool.io.manifest import Manifest, StepRow
+from graphtool.escaping import markdown as cell
+from graphtool.io.manifest_rows import Manifest, StepRow
 from graphtool.report.build_listing import interfaces
 from graphtool.report.diff import Delta
 from graphtool.report.diff_text import numbers
 from graphtool.report.findings import Finding, Outcome, outcome
-from graphtool.report.formats import cell
 from graphtool.report.sizes import Size, human
 from graphtool.report.summary import summed
 

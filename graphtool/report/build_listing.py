@@ -8,7 +8,7 @@ from pathlib import Path
 from graphtool.errors import InputError
 from graphtool.io import files
 from graphtool.io.entry_points import chosen, names
-from graphtool.io.manifest import DimRow, Manifest, PortRow, StepRow
+from graphtool.io.manifest_rows import DimRow, Manifest, PortRow, StepRow
 from graphtool.report.sizes import human
 from graphtool.symbolic.text import name_text
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphtool.exporters.mermaid import escape
+from graphtool.escaping import mermaid
 from graphtool.ir.graph import Module
 from graphtool.report.align import align
 from graphtool.report.diff import Diff, Kind
@@ -68,6 +68,6 @@ class _Picture:
         told = [item.name] if item.op == "return" else [
             item.op, item.name, *(f"{k}={v}" for k, v in item.attrs.items()),
             ", ".join(map(str, item.types))]
-        text = "<br/>".join(escape(t if len(t) <= 40 else f"{t[:39]}…") for t in told)
+        text = "<br/>".join(mermaid(t if len(t) <= 40 else f"{t[:39]}…") for t in told)
         left, right = ("([", "])") if item.op in ("input", "return") else ("[", "]")
         return f'{name}{left}"{text}"{right}'

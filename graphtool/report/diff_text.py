@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from graphtool.escaping import markdown as cell
+from graphtool.escaping import markdown_code as code
 from graphtool.report.diff import SIGNS, Change, Delta, Diff
 from graphtool.report.findings import Finding, Outcome, outcome
-from graphtool.report.formats import cell, code
 from graphtool.report.sizes import human
 
 
@@ -64,17 +65,17 @@ def diff_outcome(d: Diff, a: str, b: str) -> Outcome:
 
 def markdown(d: Diff, a: str, b: str) -> list[str]:
     """The report as markdown, for a comment on a change request."""
-    title = f"### `{a}` → `{b}`"
+    title = f"### {code(a)} → {code(b)}"
     if d.equal:
         return [title, "", f"Equal: {d.nodes[0]} nodes."]
-    out = [title, "", f"{summary(d)}.", "", "| | node | op | change | from |",
+    out = [title, "", f"{cell(summary(d))}.", "", "| | node | op | change | from |",
            "|---|---|---|---|---|"]
-    out += [f"| {c.kind} | {code(c.name)} | {c.op} | {cell(c.detail)} | {cell(c.where)} |"
+    out += [f"| {c.kind} | {code(c.name)} | {cell(c.op)} | {cell(c.detail)} | {cell(c.where)} |"
             for c in d.changes]
     if d.retyped_after:
         out += ["", f"The types of {d.retyped_after} nodes behind them follow."]
     rows = [x for x in (*d.ops, *d.totals) if x.before != x.after]
     if rows:
         out += ["", "| | before → after |", "|---|---|"]
-        out += [f"| {x.name} | {numbers(x)} |" for x in rows]
+        out += [f"| {cell(x.name)} | {cell(numbers(x))} |" for x in rows]
     return out

@@ -1,61 +1,59 @@
 """Findings as markdown, GitHub's workflow commands, SARIF 2.1.0 and JUnit's XML.
 
-Text and JSON are the business of each report. Nothing here knows a verb.
+Text and JSON are the business of each report. Nothing here knows a verb. Each writer escapes what
+it is given: a line of its own may be a command, a line of a name is none.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import quote
-from xml.sax.saxutils import escape, quoteattr
 
+from graphtool.escaping import (
+    attribute,
+    line,
+    markdown_code,
+    visible,
+    workflow_data,
+    workflow_property,
+    xml,
+)
+from graphtool.escaping import markdown as plain
+from graphtool.escaping import sarif as sarif_text
 from graphtool.report.findings import Finding, Level, Outcome, Place, Places
 
 MOST = 10
 """GitHub shows so many annotations of a level for each step, and drops the others."""
 _COMMANDS: dict[Level, str] = {"error": "error", "warning": "warning", "note": "notice"}
 _WORDS: dict[Level, str] = {"ok": "ok", "note": "note", "warning": "warning", "error": "**error**"}
-_NO_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def markdown(o: Outcome, version: str) -> list[str]:
     """The verb's own page, or a heading, the summary, and a table with a row for each finding."""
     if o.markdown:
         return list(o.markdown)
-    rows = [f"| {_WORDS[f.level]} | {code(f.name)} | {cell(f.message)} | {cell(f.at)} |"
+    rows = [f"| {_WORDS[f.level]} | {markdown_code(f.name)} | {plain(f.message)} | {plain(f.at)} |"
             for f in o.findings]
-    return [f"### graphtool {o.verb}: {code(o.subject)}", "", f"{o.summary}.", "",
+    return [f"### graphtool {o.verb}: {markdown_code(o.subject)}", "", f"{plain(o.summary)}.", "",
             "| | what | finding | from |", "|---|---|---|---|", *rows]
-
-
-def cell(text: str) -> str:
-    """A text as it can stand in a table's cell."""
-    return " ".join(text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").split())
-
-
-def code(text: str) -> str:
-    """A name as code in a table's cell, with a longer fence if it contains a backtick."""
-    shown = " ".join(text.replace("|", "\\|").split())
-    return f"`` {shown} ``" if "`" in shown else f"`{shown}`"
 
 
 def github(o: Outcome, version: str) -> list[str]:
     """The report's text, then a workflow command for each finding, which GitHub shows at its line.
 
     Of each level there are as many as GitHub shows; the last one says how many are left out."""
-    out, places = list(o.text), Places()
+    out, places = list(map(line, o.text)), Places()
     for level, command in _COMMANDS.items():
         found = o.of(level)
         shown = found if len(found) <= MOST else found[:MOST - 1]
         out += [_command(command, f, places) for f in shown]
         if len(shown) < len(found):
-            out.append(f"::{command} title={_property(f'graphtool {o.verb}')}::"
+            out.append(f"::{command} title={workflow_property(f'graphtool {o.verb}')}::"
                        f"and {len(found) - len(shown)} more: the log lists them")
     return out
 
@@ -64,8 +62,8 @@ def _command(command: str, f: Finding, places: Places) -> str:
     where = places.of(f)
     properties = {} if where is None else {"file": where.file, "line": str(where.line or 1)}
     properties["title"] = f"graphtool {f.rule.partition('/')[0]}"
-    told = ",".join(f"{k}={_property(v)}" for k, v in properties.items())
-    return f"::{command} {told}::{_data(f'{f.name}: {_message(f, where)}')}"
+    told = ",".join(f"{k}={workflow_property(v)}" for k, v in properties.items())
+    return f"::{command} {told}::{workflow_data(f'{f.name}: {_message(f, where)}')}"
 
 
 def _message(f: Finding, where: Place | None) -> str:
@@ -81,14 +79,6 @@ def annotation(message: str, at: str) -> str:
                     Places())
 
 
-def _data(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")
-
-
 def sarif(o: Outcome, version: str) -> list[str]:
     """A log of one run, as text; what is right is no result."""
     places = Places()
@@ -102,13 +92,13 @@ def sarif(o: Outcome, version: str) -> list[str]:
            "runs": [{"tool": {"driver": driver}, "columnKind": "unicodeCodePoints",
                      "results": [_result(f, rules.index(f.rule), places)
                                  for f in found]}]}
-    return [json.dumps(log, ensure_ascii=False, indent=1)]
+    return visible(json.dumps(log, ensure_ascii=False, indent=1)).splitlines()
 
 
 def _result(f: Finding, rule: int, places: Places) -> dict[str, Any]:
     where = places.of(f)
     out: dict[str, Any] = {"ruleId": f.rule, "ruleIndex": rule, "level": f.level,
-                           "message": {"text": f"{f.name}: {_message(f, where)}"}}
+                           "message": {"text": sarif_text(f"{f.name}: {_message(f, where)}")}}
     if where is not None:
         physical: dict[str, Any] = {"artifactLocation": {"uri": _uri(where.file)}}
         if where.line:
@@ -131,33 +121,29 @@ def junit(o: Outcome, version: str) -> list[str]:
     count = Counter((f.rule, f.name) for f in o.findings)
     cases = [replace(f, name=f"{f.name} at {f.at}") if count[f.rule, f.name] > 1 and f.at else f
              for f in o.findings]
-    name = _attribute(f"graphtool {o.verb}")
+    name = attribute(f"graphtool {o.verb}")
     return ['<?xml version="1.0" encoding="utf-8"?>', '<testsuites name="graphtool">',
             f'<testsuite name={name} errors="0" failures="{len(failed)}" skipped="0" '
             f'tests="{len(o.findings)}">',
-            *(line for f, case in zip(o.findings, cases, strict=True)
-              for line in _case(o, case, places.of(f))),
+            *(row for f, case in zip(o.findings, cases, strict=True)
+              for row in _case(o, case, places.of(f))),
             "</testsuite>", "</testsuites>"]
 
 
 def _case(o: Outcome, f: Finding, where: Place | None) -> list[str]:
-    at = f" file={_attribute(where.file)}" + (
+    at = f" file={attribute(where.file)}" + (
         f' line="{where.line}"' if where.line else "") if where else ""
-    head = (f"<testcase classname={_attribute(f'{o.subject}.{f.rule}')} "
-            f"name={_attribute(f.name)}{at}")
-    text = escape(_NO_XML.sub("?", "\n".join(filter(None, (f.message, f.at)))))
+    head = (f"<testcase classname={attribute(f'{o.subject}.{f.rule}')} "
+            f"name={attribute(f.name)}{at}")
+    text = "\n".join(map(xml, filter(None, (f.message, f.at))))
     match f.level:
         case "error":
-            return [f"{head}>", f"<failure message={_attribute(f.message)}>{text}</failure>",
+            return [f"{head}>", f"<failure message={attribute(f.message)}>{text}</failure>",
                     "</testcase>"]
         case "ok":
             return [f"{head}/>"]
         case _:
             return [f"{head}>", f"<system-out>{text}</system-out>", "</testcase>"]
-
-
-def _attribute(text: str) -> str:
-    return quoteattr(_NO_XML.sub("?", text))
 
 
 WRITERS: dict[str, Callable[[Outcome, str], list[str]]] = {

@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from graphtool.errors import InputError
+from graphtool.escaping import visible
 from graphtool.io import files
 from graphtool.ir.graph import Graph, Module, Node, Value, is_constant, names_of
 from graphtool.ir.run_sizes import all_nodes
@@ -105,7 +106,8 @@ def _text(node: Node) -> str:
 
 def write_journal(path: Path, events: Iterable[Event]) -> None:
     """Write a journal, one event a line."""
-    files.write_bytes(path, b"".join(msgspec.json.encode(e) + b"\n" for e in events))
+    files.write_bytes(path, "".join(
+        visible(msgspec.json.encode(e).decode()) + "\n" for e in events).encode())
 
 
 def read_journal(path: Path) -> list[Event]:

@@ -7,12 +7,13 @@ notebook, there is text.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from html import escape
+from html import escape  # of a whole document; for names there is xml
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from graphtool.escaping import line, xml
 from graphtool.io.manifest import read_manifest
 from graphtool.ir.graph import Module, is_constant
 from graphtool.ir.listing import listing
@@ -34,8 +35,8 @@ def head(module: Module) -> str:
     """The listing's first lines without the arrays: dims, inputs and nodes, then how many more."""
     arrays = sum(map(is_constant, module.graph.nodes))
     lines = [f"<Module of {len(module.graph.nodes) - arrays} nodes and {arrays} arrays>"]
-    rest = (line for line in listing(module)
-            if not line.startswith(("param ", "constant ", "weights ")))
+    rest = (text for text in listing(module)
+            if not text.startswith(("param ", "constant ", "weights ")))
     lines += islice(rest, LINES)
     left = sum(1 for _ in rest)
     return "\n".join([*lines, *([f"… {left} more lines: graphtool.show"] if left else [])])
@@ -43,7 +44,8 @@ def head(module: Module) -> str:
 
 def told(found: Diff | Profile) -> str:
     """The first lines of what `diff` or `profile` prints, then how many more."""
-    lines = profile_lines(found) if isinstance(found, Profile) else text(found, "before", "after")
+    lines = [*map(line, profile_lines(found) if isinstance(found, Profile) else text(
+        found, "before", "after"))]
     left = len(lines) - LINES
     return "\n".join([*lines[:LINES], *([f"… {left} more lines"] if left > 0 else [])])
 
@@ -73,7 +75,7 @@ def of_diff(found: Diff, graphs: tuple[Module, Module] | None) -> str:
         return [*made, compared(made, ("before", graphs[0]), ("after", graphs[1]))]
     size = sum(len(m.graph.nodes) for m in graphs)
     frame = _framed("the difference of two graphs", sections, "", size)
-    return (f"{frame}<details><summary>{escape(summary(found))}</summary>{table}</details>"
+    return (f"{frame}<details><summary>{xml(summary(found))}</summary>{table}</details>"
             if frame else table)
 
 
@@ -83,10 +85,10 @@ def _changes(found: Diff) -> str:
     rows = "".join(
         f'<tr style="color:{COLOURS.get(c.kind, "#bf8700")}">'
         f'<td style="white-space:nowrap">{SIGNS[c.kind]} {c.kind}</td>'
-        f"<td>{escape(c.name)}</td><td>{escape(c.op)}</td><td>{escape(c.detail)}</td>"
-        f"<td>{escape(c.where)}</td></tr>" for c in found.changes[:200])
+        f"<td>{xml(c.name)}</td><td>{xml(c.op)}</td><td>{xml(c.detail)}</td>"
+        f"<td>{xml(c.where)}</td></tr>" for c in found.changes[:200])
     left = len(found.changes) - 200
-    return (f"<p>{escape(summary(found))}</p><table><thead><tr><th>change</th><th>value</th>"
+    return (f"<p>{xml(summary(found))}</p><table><thead><tr><th>change</th><th>value</th>"
             f"<th>op</th><th>what</th><th>at</th></tr></thead><tbody>{rows}</tbody></table>"
             + (f"<p>and {left} more</p>" if left > 0 else ""))
 
@@ -115,7 +117,7 @@ def of_profile(found: Profile) -> str:
     def sections() -> list[dict[str, Any]]:
         from graphtool.report.page.sections import profiled
         return [profiled(found.name, found)]
-    return _framed("a profile", sections, "\n".join(profile_lines(found)))
+    return _framed("a profile", sections, "\n".join(map(line, profile_lines(found))))
 
 
 def _framed(what: str, sections: Sections, instead: str, size: int = 0) -> str:
@@ -128,4 +130,4 @@ def _framed(what: str, sections: Sections, instead: str, size: int = 0) -> str:
 
 
 def _pre(lines: Iterable[str] | Sequence[str]) -> str:
-    return f"<pre>{escape(chr(10).join(lines))}</pre>"
+    return f"<pre>{chr(10).join(xml(x) for text in lines for x in text.splitlines())}</pre>"

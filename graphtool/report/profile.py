@@ -21,7 +21,7 @@ import numpy as np
 
 from graphtool.errors import InputError
 from graphtool.io.entry_points import base, read_entry
-from graphtool.io.manifest import Manifest
+from graphtool.io.manifest_rows import Manifest
 from graphtool.native.blas import linking
 from graphtool.native.compiler import Compiler, find
 from graphtool.native.runtime import Array, Model, load

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from graphtool.io import files
-from graphtool.io.manifest import Manifest
+from graphtool.io.manifest_rows import Manifest
 from graphtool.ir.serial import GraphFile
 from graphtool.kernels.choice.tuning import Row
 from graphtool.loops.records import ProgramFile

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from graphtool.io.elf import read_elf
-from graphtool.io.manifest import Manifest, StepRow
+from graphtool.io.manifest_rows import Manifest, StepRow
 from graphtool.ir.graph import Module
 from graphtool.ir.listing import required
 from graphtool.native.sizes import dim_table, symbol_of

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from html import escape
 
-from graphtool.report.formats import cell, code
+from graphtool.escaping import line, xml
+from graphtool.escaping import markdown as cell
+from graphtool.escaping import markdown_code as code
 from graphtool.report.sizes import human
 from graphtool.report.summary import Summary
 
@@ -88,7 +89,7 @@ def markdown(s: Summary) -> str:
             out += [f"| {' | '.join(r)} |" for r in rows]
             out.append("")
         if x.commands:
-            out += ["```", *x.commands, "```", ""]
+            out += ["```", *map(line, x.commands), "```", ""]
     return "\n".join(out)
 
 
@@ -111,22 +112,22 @@ def html(s: Summary) -> str:
     """The page as HTML, with its style in it and without scripts."""
     out = ["<!doctype html>", '<html lang="en">', '<meta charset="utf-8">',
            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-           f"<title>{escape(s.name)}</title>", f"<style>\n{_STYLE}</style>",
-           "<main>", f"<h1>{escape(s.name)}</h1>"]
+           f"<title>{xml(s.name)}</title>", f"<style>\n{_STYLE}</style>",
+           "<main>", f"<h1>{xml(s.name)}</h1>"]
     for x in sections(s):
-        out.append(f"<h2>{escape(x.title)}</h2>")
-        out += [f"<p>{escape(text)}</p>" for text in x.lines]
+        out.append(f"<h2>{xml(x.title)}</h2>")
+        out += [f"<p>{xml(text)}</p>" for text in x.lines]
         if x.rows:
             out.append('<div class="wide"><table>')
             if any(x.head):
-                cells = "".join(f'<th scope="col">{escape(h)}</th>' for h in x.head)
+                cells = "".join(f'<th scope="col">{xml(h)}</th>' for h in x.head)
                 out.append(f"<thead><tr>{cells}</tr></thead>")
             out.append("<tbody>")
             for r in x.rows:
-                cells = "".join(f"<td>{f'<code>{escape(c)}</code>' if i in x.names else escape(c)}"
+                cells = "".join(f"<td>{f'<code>{xml(c)}</code>' if i in x.names else xml(c)}"
                                 "</td>" for i, c in enumerate(r))
                 out.append(f"<tr>{cells}</tr>")
             out.append("</tbody></table></div>")
         if x.commands:
-            out.append(f"<pre>{escape(chr(10).join(x.commands))}</pre>")
+            out.append(f"<pre>{chr(10).join(map(xml, x.commands))}</pre>")
     return "\n".join([*out, "</main>", "</html>", ""])

@@ -9,7 +9,7 @@ import msgspec
 
 from graphtool.choice import Choice
 from graphtool.errors import InputError, near
-from graphtool.io.manifest import StepRow, ThreadsRow
+from graphtool.io.manifest_rows import StepRow, ThreadsRow
 from graphtool.ir.facets import Lowering
 from graphtool.ir.graph import (
     Graph,

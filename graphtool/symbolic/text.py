@@ -10,6 +10,8 @@ import math
 import re
 from typing import Any, Protocol
 
+from graphtool.escaping import HIDDEN, visible
+
 Factor = tuple[Any, int, int]  # of a: (its value - offset)//divisor, as (a, offset, divisor)
 Term = tuple[list[Factor], int]  # factors and coefficient
 
@@ -44,8 +46,8 @@ def text(d: int | Sum) -> str:
 def name_text(name: str) -> str:
     """A symbol's name as texts of sizes have it: in double quotes with JSON's escapes, if it could
     be read as something else."""
-    bare = _BARE.fullmatch(name) and name not in _WORDS
-    return name if bare else json.dumps(name, ensure_ascii=False)
+    bare = _BARE.fullmatch(name) and name not in _WORDS and not HIDDEN.search(name)
+    return name if bare else visible(json.dumps(name, ensure_ascii=False))
 
 
 def value_terms(d: Sum) -> list[Term]:

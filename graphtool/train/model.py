@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from graphtool.dtypes import dtype
-from graphtool.errors import InputError
-from graphtool.io.manifest import PortRow, ProgramRow, TrainingRow, read_manifest
+from graphtool.errors import InputError, listed
+from graphtool.io.manifest import read_manifest
+from graphtool.io.manifest_rows import PortRow, ProgramRow, TrainingRow
 from graphtool.native.arrays import Seen, address, as_before
 from graphtool.native.runtime import open_library
 from graphtool.native.session import complaint
@@ -198,7 +199,7 @@ class _Function:
     def fitted(self, p: PortRow, shape: tuple[Dim, ...], batch: Mapping[str, Array]) -> Array:
         if p.name not in batch:
             raise InputError("GT2210", f"the input {p.name!r} is missing",
-                             hint=f"the data are {', '.join(self.model.data)}")
+                             hint=f"the data are {listed(self.model.data)}")
         a = batch[p.name]
         if a.dtype != dtype(p.type).numpy:
             raise InputError("GT2212", f"{p.name} is {a.dtype}, {dtype(p.type).name} expected")

@@ -39,7 +39,7 @@ def compare(expected: Mapping[str, Array], actual: Mapping[str, Array], atol: fl
     """
     if len(expected) != len(actual):
         raise InputError("GT3041", f"{len(expected)} outputs on one side, {len(actual)} on the "
-                                   "other", where=f"{listed(expected)}\n{listed(actual)}")
+                                   "other", where=(listed(expected), listed(actual)))
     named = set(expected) == set(actual)
     others: Sequence[Array] = [actual[n] for n in expected] if named else list(actual.values())
     return [difference(name, e, a, atol, rtol)

@@ -46,12 +46,11 @@ def kind(x: Array) -> str:
     return f"{dtypes.of_numpy(x.dtype).short}[{','.join(map(str, x.shape))}]"
 
 
-def brief(x: Array) -> str:
-    """The type of an array and its elements, without the middle of a large one."""
+def brief(x: Array) -> list[str]:
+    """The lines of an array's type and its elements, without the middle of a large one."""
     with np.printoptions(threshold=64, edgeitems=3, precision=6, linewidth=88):
-        body = str(x)
-    return f"{kind(x)} {body}" if "\n" not in body else f"{kind(x)}\n  " + body.replace("\n",
-                                                                                       "\n  ")
+        first, *rest = str(x).split("\n")
+    return [kind(x), *(f"  {row}" for row in (first, *rest))] if rest else [f"{kind(x)} {first}"]
 
 
 def measured(x: Array) -> str:

@@ -65,10 +65,10 @@ class Again(Signal):
 
 
 class Debugger:
-    """One session over a subject; `tell` prints a line. `strict`: a bad command ends it with its
+    """One session over a subject; `tell` prints lines. `strict`: a bad command ends it with its
     error, as nobody is there who could mend it."""
 
-    def __init__(self, subject: Subject, commands: Iterable[str], tell: Callable[[str], None],
+    def __init__(self, subject: Subject, commands: Iterable[str], tell: Callable[..., None],
                  strict: bool = True) -> None:
         self.subject, self.commands, self.tell, self.strict = subject, iter(commands), tell, strict
         self.index = {r.name: i for i, r in enumerate(subject.rows)}
@@ -93,7 +93,7 @@ class Debugger:
             except GraphtoolError as error:
                 if self.strict:
                     raise
-                self.tell(str(error))
+                self.tell(*str(error).split("\n"))
         raise Quit
 
     def obey(self, line: str) -> bool:
@@ -127,7 +127,7 @@ class Debugger:
                     raise
                 self.failed = error
                 self.tell(f"the run failed after {self.at + 1} of {len(self.subject.rows)} values")
-                self.tell(str(error))
+                self.tell(*str(error).split("\n"))
             finally:
                 self.running = False
             return False
@@ -189,7 +189,8 @@ class Debugger:
     def cmd_print(self, text: str) -> None:
         """`print`."""
         name, part, x = self.chosen(text)
-        self.tell(f"{name}{part}: {brief(x)}")
+        first, *rest = brief(x)
+        self.tell(f"{name}{part}: {first}", *rest)
 
     def cmd_stats(self, text: str) -> None:
         """`stats`."""
@@ -218,7 +219,7 @@ class Debugger:
 
     def cmd_help(self, _: str) -> None:
         """`help`."""
-        self.tell(HELP)
+        self.tell(*HELP.split("\n"))
 
     def cmd_quit(self, _: str) -> bool:
         """`quit`."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from graphtool import interp
+from graphtool import escaping, interp
 from graphtool.analysis import made_up
 from graphtool.errors import GraphtoolError
 from graphtool.importers import form, is_exported
@@ -78,12 +78,12 @@ def check_import(source: str, module: Module, specs: Sequence[str] = (),
     verdict = "agrees with" if ok else "DIFFERS from"
     wide = f"\n  note: {NO_HALVES}" if _allowed(side, module) > tolerance(module) else ""
     return ImportCheck(ok, f"checked: the graph {verdict} {side.kind} on {len(SEEDS)} inputs: "
-                           f"{worst(rows)}{wide}", tuple(rows))
+                           f"{escaping.line(worst(rows))}{wide}", tuple(rows))
 
 
 def _unchecked(reason: str) -> ImportCheck:
-    return ImportCheck(False, f"NOT CHECKED: {reason}\n  help: the graph was written; --no-check "
-                              "imports without a check")
+    return ImportCheck(False, f"NOT CHECKED: {escaping.line(reason)}\n  help: the graph was "
+                              "written; --no-check imports without a check")
 
 
 def _allowed(side: Side, module: Module) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from graphtool.emit.lines import c_string
+from graphtool.escaping import c_string
 
 KINDS = {"f64": "double", "f32": "float", "f16": "", "bf16": "", "i64": "int64_t", "i32": "int32_t",
          "i16": "int16_t", "i8": "int8_t", "u64": "uint64_t", "u32": "uint32_t",

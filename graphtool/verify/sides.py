@@ -26,7 +26,8 @@ from graphtool.importers import import_source
 from graphtool.importers.limits import Limits
 from graphtool.importers.suffixes import SAVED
 from graphtool.io import entry_points
-from graphtool.io.manifest import Manifest, read_manifest
+from graphtool.io.manifest import read_manifest
+from graphtool.io.manifest_rows import Manifest
 from graphtool.ir import serial
 from graphtool.ir.graph import Module
 from graphtool.ir.text import value_names

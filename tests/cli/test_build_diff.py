@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from graphtool.cli.faults import run
-from graphtool.io.manifest import Manifest, StepRow, read_manifest
+from graphtool.io.manifest import read_manifest
+from graphtool.io.manifest_rows import Manifest, StepRow
 from graphtool.report.build_diff import build_diff, lines, summary, table
 from tests.cli.conftest import DIGITS, Cli
 from tests.cli.test_view import needs_view

@@ -83,7 +83,7 @@ def test_help_imports_the_command_line_alone(verb: str) -> None:
     assert not found & (LIGHT if verb else LIGHT | {"json", "tempfile"})
     assert {name for name in found if name.startswith("graphtool")
             and not name.startswith("graphtool.cli")} == {
-        "graphtool", "graphtool.errors", "graphtool.plugins"}
+        "graphtool", "graphtool.errors", "graphtool.escaping", "graphtool.plugins"}
 
 
 @pytest.mark.parametrize(("args", "unwanted", "most"), [

@@ -85,7 +85,7 @@ def test_the_page_is_one_file(gt: Cli, build: Path, tmp_path: Path) -> None:
     page = Links()
     page.feed(text)
     assert not page.found and not page.open and "&lt;b&gt;|x`y" in text and "<b>" not in text
-    assert "| target | &lt;b>\\|x`y |" in (tmp_path / "r" / "report.md").read_text()
+    assert "| target | &lt;b>\\|x\\`y |" in (tmp_path / "r" / "report.md").read_text()
 
 
 def test_a_changed_file_is_an_exit_code(gt: Cli, build: Path, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+import os
 from pathlib import Path
 
 import numpy as np
@@ -27,19 +28,28 @@ def test_a_refusal_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert memory_map.room(memory_map.HUGE).size == memory_map.HUGE
 
 
-def test_a_short_file_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "w").write_bytes(b"x" * 10)
-    with pytest.raises(InputError, match="cut short"):
-        memory_map.mapped(tmp_path / "w", 8, 100)
+def weights_file(path: Path, data: bytes) -> Path:
+    path.write_bytes((56).to_bytes(8, "little") + b" " * 56 + data)
+    return path
 
 
-@pytest.mark.parametrize("more", [0, 7])
-def test_large_weights_are_read(tmp_path: Path, more: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory_map, "READ", 3 << 20)
-    data = np.random.default_rng(0).integers(0, 256, (4 << 20) + more).astype(np.uint8)
-    (tmp_path / "w").write_bytes(b"12345678" + data.tobytes())
-    address, held = memory_map.mapped(tmp_path / "w", 8, data.size)
-    assert held is not None and address == int(held.ctypes.data)
-    assert np.array_equal(held[:data.size], data)
-    with pytest.raises(InputError, match="cut short"):
-        memory_map.mapped(tmp_path / "w", 8, data.size + 1)
+@pytest.mark.parametrize(("offset", "size", "told"), [
+    (64, 101, "cut short"), (64, 99, "too long"), (0, 100, "begin at byte 64"),
+    (-64, 100, "begin at byte 64"), (1 << 40, 100, "begin at byte 64")])
+def test_a_file_of_another_size_is_refused(offset: int, size: int, told: str, tmp_path: Path
+                                           ) -> None:
+    path = weights_file(tmp_path / "w", b"x" * 100)
+    with pytest.raises(InputError, match=told) as error:
+        memory_map.weights(path, offset, size)
+    assert error.value.code == "GT2204"
+
+
+@pytest.mark.parametrize("size", [100, memory_map.HUGE + 7])
+def test_weights_outlive_their_file(size: int, tmp_path: Path) -> None:
+    """A mapped file that is cut under the reader would end the process with SIGBUS."""
+    data = np.random.default_rng(0).integers(0, 256, size).astype(np.uint8)
+    path = weights_file(tmp_path / "w", data.tobytes())
+    address, held = memory_map.weights(path, 64, size)
+    os.truncate(path, 0)
+    assert held is not None and address == int(held.ctypes.data) and address % 64 == 0
+    assert np.array_equal(held, data)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import graphtool.ops  # noqa: F401  (fills the table of ops)
 from graphtool.errors import UnsupportedError
+from graphtool.escaping import mlir_string
 from graphtool.exporters.stablehlo import (  # noqa: F401  (each fills the registry)
     control,
     elementwise,
@@ -27,7 +28,7 @@ from graphtool.exporters.stablehlo.function import INDENT, Function
 from graphtool.exporters.stablehlo.nodes import nodes
 from graphtool.exporters.stablehlo.places import Places
 from graphtool.exporters.stablehlo.registry import BODIES, DEFINITIONS, FORMS, Ref
-from graphtool.exporters.stablehlo.text import attribute, dense, identifier, quoted, tensor
+from graphtool.exporters.stablehlo.text import attribute, dense, identifier, tensor
 from graphtool.exporters.stablehlo.writer import PARAMETER, Shared, Writer
 from graphtool.io import files, named, pairs
 from graphtool.ir.graph import Module, Value
@@ -56,7 +57,7 @@ def export_stablehlo(module: Module, path: Path, *, composites: bool = True,
     name, _, more = first.partition(" attributes {")
     side = path.with_name(f"{path.name}.safetensors")
     pairs.replace(path, side, lambda held: (
-        f"{name} attributes {{{', '.join(filter(None, (f'{WEIGHTS} = {quoted(held)}', more[:-1])))}"
+        f"{name} attributes {{{WEIGHTS} = {mlir_string(held)}{', ' * (len(more) > 1)}{more[:-1]}"
         f"}} {{\n{rest}").encode(),
         lambda file: named.save(weights, file))
 
@@ -84,7 +85,7 @@ def stablehlo_of(module: Module, *, elide: bool = False, composites: bool = True
         if i in module.initial:
             told[INITIAL] = f"{dense(module.initial[i], elide)} : {tensor(v.type)}"
         if names[v] in parameters:
-            told[PARAMETER] = quoted(names[v])
+            told[PARAMETER] = mlir_string(names[v])
         main.argument(env[v], braced(told), names[v])
     nodes(w, module.graph, env, names)
     if shared.refused:
@@ -94,7 +95,7 @@ def stablehlo_of(module: Module, *, elide: bool = False, composites: bool = True
                                f"{'s' * (count > 1)}", items,
                                hint="compile the graph instead, or do this part outside of it")
     outputs = [env[v] for v in module.graph.outputs]
-    info = [f" {{jax.result_info = {quoted(n)}}}" for n in module.output_names]
+    info = [f" {{jax.result_info = {mlir_string(n)}}}" for n in module.output_names]
     functions = [main.text(w.lines, outputs, info), *filter(None, shared.functions)]
     name = identifier(str(module.meta.get("name") or "graphtool"))
     rules = [[text(e.left), text(e.right)] for e in module.requires]

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from graphtool import transforms
-from graphtool.exporters.stablehlo.text import attribute, quoted
+from graphtool.escaping import mlir_string
+from graphtool.exporters.stablehlo.text import attribute
 from graphtool.io.weights import Weight
 from graphtool.ir.graph import Module, TensorType, is_parameter
 from graphtool.ir.text import value_names
@@ -36,7 +37,7 @@ def with_arguments(module: Module) -> tuple[Module, Mapping[str, Weight]]:
 def sizes_of(type: TensorType) -> dict[str, str]:
     """The attribute of an argument that has open sizes: their names, as `"batch, 3"`."""
     free = any(symbols(d) for d in type.shape)
-    return {SIZES: quoted(", ".join(map(text, type.shape)))} if free else {}
+    return {SIZES: mlir_string(", ".join(map(text, type.shape)))} if free else {}
 
 
 def told_of(type: TensorType) -> dict[str, str]:

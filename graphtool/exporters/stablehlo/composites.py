@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from graphtool.escaping import mlir_string
 from graphtool.exporters.stablehlo.arguments import OWN_SIZE, braced, sizes_of
 from graphtool.exporters.stablehlo.function import Function, Made
 from graphtool.exporters.stablehlo.registry import Declined, Ref, Unsized
 from graphtool.exporters.stablehlo.sizes import SIZE, size
-from graphtool.exporters.stablehlo.text import attribute, identifier, quoted, signature
+from graphtool.exporters.stablehlo.text import attribute, identifier, signature
 from graphtool.exporters.stablehlo.writer import Shared, Writer
 from graphtool.ir.encode import plain, plain_attrs
 from graphtool.ir.graph import Graph, Node, Value
@@ -46,7 +47,7 @@ def call(w: Writer, node: Node, operands: Sequence[Any], body: Body, region: Reg
     names = "".join(f"{', ' if i else ' '}{x.name}" for i, x in enumerate(given))
     types = signature([x.type for x in given], made.results)
     more = f"composite_attributes = {told}, " if told != "{}" else ""
-    return w.several(f"stablehlo.composite {quoted(PREFIX + node.op.name)}{names} "
+    return w.several(f"stablehlo.composite {mlir_string(PREFIX + node.op.name)}{names} "
                      f"{{{more}decomposition = @{made.name}}} : {types}", made.results,
                      node.op.name)
 
@@ -62,7 +63,7 @@ def described(w: Writer, node: Node, operands: Sequence[Any], region: Region) ->
     told = {k: attribute(v) for k, v in plains.items()}
     for k, v in node.attrs.items():
         if isinstance(v, Graph):
-            told[k] = quoted(_part(w, f"{node.op.name}.{k}", v, region).name)
+            told[k] = mlir_string(_part(w, f"{node.op.name}.{k}", v, region).name)
     if (s := defined(node)) is not None:
         told[LEAST], told[MOST] = (attribute("none" if n is None else n) for n in (s.lo, s.hi))
     for i, x in enumerate(operands):
@@ -116,7 +117,7 @@ def _function(w: Writer, wish: str, operands: Sequence[Any],
                 function.argument(x, braced(sizes_of(named[i].type)) if named else "")
         for s in missing:
             inner.sizes[symbol_of(s)] = inner.argument(SIZE, s.name)
-            function.argument(inner.sizes[symbol_of(s)], braced({OWN_SIZE: quoted(s.name)}))
+            function.argument(inner.sizes[symbol_of(s)], braced({OWN_SIZE: mlir_string(s.name)}))
         at = len(shared.functions)
         shared.names[name] = None
         shared.functions.append("")  # its place is before those that it calls

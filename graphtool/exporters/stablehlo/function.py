@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from graphtool.escaping import mlir_string
 from graphtool.exporters.stablehlo.registry import Ref
-from graphtool.exporters.stablehlo.text import identifier, quoted, tensor
+from graphtool.exporters.stablehlo.text import identifier, tensor
 from graphtool.ir.graph import TensorType
 from graphtool.symbolic import Dim, Symbol
 
@@ -59,7 +60,7 @@ class Function:
         """Add an argument, with the text of its attributes and the name in its location."""
         if not all(isinstance(d, int) for d in x.shape):
             self.sources.append(x)
-        place = f" loc({quoted(origin)})" if origin else ""
+        place = f" loc({mlir_string(origin)})" if origin else ""
         self.arguments.append(f"{x.name}: {tensor(x.type)}{attributes}{place}")
 
     def text(self, lines: list[str], outputs: list[Ref], attributes: list[str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from graphtool.exporters.stablehlo.text import quoted
+from graphtool.escaping import mlir_string
 from graphtool.ir.graph import Location
 
 _LINE = re.compile(r"(?P<file>\S.*):(?P<line>\d+)(?: (?P<function>.*))?")
@@ -42,6 +42,6 @@ def _location(at: str) -> str:
     """`"MLP.forward"("mlp.py":9:0)` for `mlp.py:9 MLP.forward`; anything else is a name."""
     found = _LINE.fullmatch(at)
     if found is None:
-        return quoted(at)
-    line = f'{quoted(found["file"])}:{found["line"]}:0'
-    return f'{quoted(found["function"])}({line})' if found["function"] else line
+        return mlir_string(at)
+    line = f'{mlir_string(found["file"])}:{found["line"]}:0'
+    return f'{mlir_string(found["function"])}({line})' if found["function"] else line

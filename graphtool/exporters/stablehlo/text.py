@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from graphtool.dtypes import DType
+from graphtool.escaping import mlir_string
 from graphtool.io.weights import Weight
 from graphtool.ir.graph import TensorType
 from graphtool.symbolic import Dim
@@ -23,12 +24,6 @@ def identifier(wish: str) -> str:
     """A name as MLIR allows it behind % and @: other characters become `_`."""
     name = _OTHER.sub("_", wish)
     return name if name[:1].isalpha() or name[:1] == "_" else f"_{name}"
-
-
-def quoted(text: str) -> str:
-    """A string literal; control characters as two hexadecimal digits."""
-    out = text.replace("\\", "\\\\").replace('"', '\\"')
-    return '"' + "".join(c if c >= " " and c != "\x7f" else f"\\{ord(c):02X}" for c in out) + '"'
 
 
 def tensor(t: TensorType) -> str:
@@ -112,7 +107,7 @@ def attribute(x: Any) -> str:
         case float():
             return f"{decimal(x)} : f64"
         case str():
-            return quoted(x)
+            return mlir_string(x)
         case dict():
             return "{" + ", ".join(f"{k} = {attribute(v)}" for k, v in x.items()) + "}"
         case _:

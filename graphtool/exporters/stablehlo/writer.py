@@ -11,10 +11,11 @@ import numpy as np
 
 from graphtool.dtypes import DType
 from graphtool.errors import Unsupported
+from graphtool.escaping import mlir_string
 from graphtool.exporters.stablehlo.function import INDENT, Function, Made
 from graphtool.exporters.stablehlo.places import Places
 from graphtool.exporters.stablehlo.registry import Ref
-from graphtool.exporters.stablehlo.text import dense, number, quoted, signature, tensor
+from graphtool.exporters.stablehlo.text import dense, number, signature, tensor
 from graphtool.io.weights import Weight, weight
 from graphtool.ir.graph import Graph, TensorType
 from graphtool.symbolic import Dim, symbols, text
@@ -66,7 +67,7 @@ class Writer:
         names = ", ".join(x.name for x in operands)
         if node is not None and self.marks:
             free = any(map(symbols, node))
-            told = f"{NODE} = {quoted(', '.join(map(text, node))) if free else 'true'}"
+            told = f"{NODE} = {mlir_string(', '.join(map(text, node))) if free else 'true'}"
             attrs = f"{attrs[:-1]}, {told}}}" if attrs[-1:] == "}" else f"{attrs} {{{told}}}"
         return self.put(f"stablehlo.{op} {names}{attrs} : {types}", to, op)
 
@@ -138,7 +139,7 @@ class Writer:
         its name."""
         if not self.marks:
             return self.array(w.source)
-        told = f"{{{f'{PARAMETER} = {quoted(wish)}' if parameter else f'{NODE} = true'}}}"
+        told = f"{{{f'{PARAMETER} = {mlir_string(wish)}' if parameter else f'{NODE} = true'}}}"
         x = Ref(self.function.value(wish), TensorType(w.dtype, w.shape))
         head = self.lines if self.outer else self.function.head
         head.append(f"{x.name} = stablehlo.constant {told} {dense(w, self.shared.elide)} : "

@@ -265,4 +265,4 @@ def failure(error: BaseException) -> UnsupportedError:
     first = next((t.strip() for t in str(error).splitlines() if t.strip()), type(error).__name__)
     line, text = user_line(error, _JAX)
     return UnsupportedError("GT1118", f"JAX cannot capture the function: {first[:300]}",
-                            where=f"{line}\n{text}".strip())
+                            where=(line, text))

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from graphtool import escaping
 from graphtool.errors import InputError, UsageError
 from graphtool.integrations.git.config import git, repository
 from graphtool.io import files
@@ -116,7 +117,7 @@ def review_lines(r: Review) -> list[str]:
 def comment(r: Review, pairs: Iterable[Pair]) -> list[str]:
     """The comment for a pull request: the changes of each graph as tables, with a picture that
     GitHub draws. It is cut at the size that GitHub takes."""
-    out = [MARK, f"**graphtool**: {_summary(r)}"]
+    out = [MARK, f"**graphtool**: {escaping.markdown(_summary(r))}"]
     left = LONGEST
     for p in pairs:
         for part in _parts(p):  # a table is cut between rows, a picture is there or is not
@@ -129,7 +130,8 @@ def comment(r: Review, pairs: Iterable[Pair]) -> list[str]:
 
 def _parts(p: Pair) -> Iterator[list[str]]:
     if p.row.diff is None or p.before is None or p.after is None or p.row.diff.equal:
-        yield ["", f"### `{p.row.path}`", "", f"{p.row.state}: {p.row.message}"]
+        yield ["", f"### {escaping.markdown_code(p.row.path)}", "",
+               f"{p.row.state}: {escaping.markdown(p.row.message)}"]
         return
     yield [""]
     yield from ([line] for line in markdown(p.row.diff, "base", p.row.path))

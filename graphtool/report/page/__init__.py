@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from graphtool.errors import UsageError
+from graphtool.escaping import json_script, xml
 
 # in this order, as one
 SCRIPTS = ("layout.js", "draw.js", "pane.js", "stages.js", "panels.js", "page.js")
@@ -33,10 +34,6 @@ def page(title: str, sections: Sequence[dict[str, Any]]) -> str:
     data = json.dumps({"title": title, "sections": list(sections)}, separators=(",", ":"),
                       ensure_ascii=False)
     script = "\n".join(parts[name] for name in SCRIPTS)
-    out = parts["page.html"].replace("{{TITLE}}", _escaped(title))
+    out = parts["page.html"].replace("{{TITLE}}", xml(title))
     out = out.replace("{{STYLE}}", parts["page.css"]).replace("{{SCRIPT}}", script)
-    return out.replace("{{DATA}}", data.replace("<", "\\u003c"))
-
-
-def _escaped(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return out.replace("{{DATA}}", json_script(data))

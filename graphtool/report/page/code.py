@@ -10,7 +10,7 @@ from typing import Any
 
 from graphtool.emit.c import emit
 from graphtool.io import files
-from graphtool.io.manifest import Manifest, StepRow
+from graphtool.io.manifest_rows import Manifest, StepRow
 from graphtool.loops.program import Program, Run, runs
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from graphtool import dtypes, transforms
 from graphtool import ops as o
-from graphtool.errors import InputError, UsageError
+from graphtool.errors import InputError, UsageError, listed
 from graphtool.io.weights import Weight
 from graphtool.ir.bind import with_own_sizes
 from graphtool.ir.graph import Graph, Module, Node, Operand, TensorType, Value, is_constant
@@ -256,7 +256,7 @@ class _Joint:
             members = [v for v, name in names.items() if fnmatchcase(name, pattern)]
             if not members:
                 raise UsageError("GT0623", f"no parameter is called {pattern!r}",
-                                 hint=f"they are {', '.join(sorted(names.values()))}")
+                                 hint=f"they are {listed(sorted(names.values()))}")
             own.update({v: {**usual[v], **arguments} for v in members})
         return own
 

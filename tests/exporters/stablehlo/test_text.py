@@ -11,8 +11,9 @@ import pytest
 
 from graphtool import dtypes, import_model, interp
 from graphtool import ops as o
+from graphtool.escaping import mlir_string
 from graphtool.exporters.stablehlo import stablehlo_of
-from graphtool.exporters.stablehlo.text import dense, identifier, number, quoted
+from graphtool.exporters.stablehlo.text import dense, identifier, number
 from graphtool.importers.onnx import import_onnx
 from graphtool.importers.stablehlo import import_text
 from graphtool.io.weights import weight
@@ -115,7 +116,7 @@ def test_equal_types_of_a_choice_are_written_in_full() -> None:
 def test_names() -> None:
     assert [identifier(s) for s in ("fc1.weight", "relu#2", "3rd", "é t", "")] == [
         "fc1.weight", "relu_2", "_3rd", "__t", "_"]
-    assert quoted('a"b\\c\n') == '"a\\"b\\\\c\\0A"'
+    assert mlir_string('a"b\\c\n') == '"a\\"b\\\\c\\0A"'
 
 
 def test_weights_are_left_out_for_reading_only() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Container, Iterable, Sequence
 from typing import Any
 
 from graphtool.errors import InputError
+from graphtool.escaping import line
 
 
 def subgraphs(node: Any) -> list[Any]:
@@ -32,12 +33,12 @@ def free_names(graph: Any) -> list[str]:
 
 def title(node: Any) -> str:
     """The node's name as messages show it."""
-    return f"{node.name or next(iter(node.output), '') or '?'} ({node.op_type})"
+    return line(f"{node.name or next(iter(node.output), '') or '?'} ({node.op_type})")
 
 
 def graph_title(graph: Any) -> str:
     """The graph's name as messages show it."""
-    return f"graph {graph.name}" if graph.name else "the model's graph"
+    return line(f"graph {graph.name}") if graph.name else "the model's graph"
 
 
 def ordered(nodes: Sequence[Any], defined: Container[str]) -> list[Any]:
@@ -51,7 +52,7 @@ def ordered(nodes: Sequence[Any], defined: Container[str]) -> list[Any]:
         for name in n.output:
             if name and name in maker:
                 raise InputError("GT1012", f"the value {name!r} is defined twice",
-                                 where=f"{title(nodes[maker[name]])}\n{title(n)}")
+                                 where=(title(nodes[maker[name]]), title(n)))
             if name:
                 maker[name] = i
     needs = [_needs(n, maker, defined) for n in nodes]
@@ -90,6 +91,6 @@ def _sorted(nodes: Sequence[Any], needs: Sequence[Iterable[int]]) -> list[int]:
             if state[missing[0]] == 1:
                 ring = stack[stack.index(missing[0]):]
                 raise InputError("GT1010", "the nodes form a cycle",
-                                 where="\n".join(title(nodes[k]) for k in ring[:8]))
+                                 where=[title(nodes[k]) for k in ring[:8]])
             stack.append(missing[0])
     return out

@@ -93,7 +93,7 @@ def fault(text: str, at: int, message: str, code: str = "GT1302", hint: str = ""
     shown = text[start:text.find("\n", at) if "\n" in text[at:] else len(text)].strip()
     where = f"line {line}, column {at - start + 1}"
     return InputError(code, message, hint=hint,
-                      where=f"{where}\n{shown[:120]}" if shown else where)
+                      where=(where, shown[:120]))
 
 
 def unquoted(text: str) -> str:

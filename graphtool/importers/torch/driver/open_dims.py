@@ -15,7 +15,7 @@ import torch
 from torch.export import Dim as TorchDim
 from torch.export import ExportedProgram
 
-from graphtool.errors import UnsupportedError, UsageError
+from graphtool.errors import UnsupportedError, UsageError, listed
 from graphtool.front.assumptions import Bounds, Facts
 from graphtool.importers.torch.driver.captured import Same
 from graphtool.symbolic import Dim, Symbol, at_least, coefficient, dim_of, substitute, symbols
@@ -146,7 +146,7 @@ def _marks(args: tuple[Any, ...], inputs: list[str],
             x, dot, axis = spot.strip().rpartition(".")
             if not dot or x not in inputs or not axis.isdigit():
                 raise UsageError("GT1104", f"cannot read the place {spot!r} of {name}",
-                                 hint=f"INPUT.AXIS, with INPUT one of {', '.join(inputs)}")
+                                 hint=f"INPUT.AXIS, with INPUT one of {listed(inputs)}")
             i = inputs.index(x)
             if not isinstance(args[i], torch.Tensor) or int(axis) >= args[i].ndim:
                 raise UsageError("GT1104", f"the input {x} has no axis {axis}")

@@ -90,7 +90,7 @@ class _Archive:
         return self.read_already[name]
 
     def json(self, name: str) -> Any:
-        return files.read_json(self.read(name, _MAX_JSON), f"{self.where}\n{name}")
+        return files.read_json(self.read(name, _MAX_JSON), f"{self.where}: {name}")
 
     def module(self) -> Module:
         model = self._model_file()

@@ -37,4 +37,4 @@ def failure(error: BaseException, how: str, torch_dir: str) -> UnsupportedError:
     message += f": {kind} ({first[:300]})" if kind else f": {first[:400]}"
     if how == "torch.fx" and "export" not in hint:
         hint = "use --capture export, which sees shapes and values"
-    return UnsupportedError("GT1102", message, where=f"{line}\n{text}".strip(), hint=hint)
+    return UnsupportedError("GT1102", message, where=(line, text), hint=hint)
