@@ -32,6 +32,7 @@ from graphtool.kernels.tiles import (
     PAIRS,
     TILE,
     Lines,
+    all_rows,
     half_macros,
     lowered_product,
     number,
@@ -45,11 +46,11 @@ from graphtool.loops.contract import Contract, Macro, Pointer, sizes
 from graphtool.loops.instance import Instance
 from graphtool.loops.ir import MacroValue
 from graphtool.loops.reach import Area, Numbers, Rows, Sizes
-from graphtool.loops.view import View, row_stride, transposed
+from graphtool.loops.view import View, transposed
 from graphtool.ops.common import broadcast_shapes, need
 from graphtool.ops.costs import rows_by_columns
 from graphtool.ops.plans import NV
-from graphtool.symbolic import bounds, ceildiv, product
+from graphtool.symbolic import bounds, ceildiv
 from graphtool.target import Target
 
 RESIDENT = 640  # KB of rows of A that stay in the second-level cache
@@ -107,9 +108,9 @@ def lower(site: Site) -> Lowered:
     shared = len(b.shape) == 3
     if transposed(a):
         return _product(site, a, b, Lines(tuple(lead), m, a.strides[-2], (m,)))
-    step = row_stride(a) if shared else None
-    if step is not None:
-        return _product(site, a, b, Lines((), product((*lead, m)), step, tuple((*lead, m))))
+    whole = all_rows(a) if shared else None
+    if whole is not None:
+        return _product(site, a, b, whole)
     if shared and len(lead) == 2:
         return pointwise(site, a, b, site.node.op is o.gemm_bf16)
     return _product(site, a, b, Lines(tuple(lead), m, a.strides[-2], (m,)))

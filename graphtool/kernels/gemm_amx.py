@@ -21,14 +21,13 @@ from graphtool.kernels.packing import blocks as packing
 from graphtool.kernels.packing.integers import wrapped
 from graphtool.kernels.record import Record, register, target_op
 from graphtool.kernels.site import Lowered, Site
-from graphtool.kernels.tiles import Lines, half_macros, lowered_product
+from graphtool.kernels.tiles import Lines, all_rows, half_macros, lowered_product
 from graphtool.loops.contract import Contract, Macro, Pointer, sizes
 from graphtool.loops.instance import Instance
 from graphtool.loops.reach import Area, Numbers, Rows
-from graphtool.loops.view import row_stride
 from graphtool.ops.common import broadcast_shapes, need
 from graphtool.ops.costs import rows_by_columns
-from graphtool.symbolic import ceildiv, product
+from graphtool.symbolic import ceildiv
 from graphtool.target import Target
 
 MACROS = (
@@ -69,9 +68,8 @@ def lower(site: Site) -> Lowered:
     a, b = site.view(0), site.view(1)
     *lead, m, _ = site.out.type.shape
     shared = len(b.shape) == 3
-    step = row_stride(a) if shared else None
-    if step is not None:
-        whole = Lines((), product((*lead, m)), step, tuple((*lead, m)))
+    whole = all_rows(a) if shared else None
+    if whole is not None:
         return lowered_product(site, "gemm_amx", whole, half_macros(b.dtype))
     if shared and len(lead) == 2:
         return convolved(site, a.shape[-1])

@@ -30,6 +30,7 @@ from graphtool.kernels.site import Lowered, Macros, Site
 from graphtool.kernels.tiles import (
     TILE,
     Lines,
+    all_rows,
     lowered_product,
     panel_vectors,
     rows_of_tile,
@@ -39,10 +40,10 @@ from graphtool.loops.contract import Contract, Macro, Pointer, sizes
 from graphtool.loops.instance import Instance
 from graphtool.loops.ir import MacroValue
 from graphtool.loops.reach import Area, Numbers, Rows
-from graphtool.loops.view import row_stride, transposed
+from graphtool.loops.view import transposed
 from graphtool.ops.costs import rows_by_columns
 from graphtool.ops.plans import NV
-from graphtool.symbolic import Symbol, bounds, ceildiv, product, symbol_of
+from graphtool.symbolic import Symbol, bounds, ceildiv, symbol_of
 from graphtool.target import Target
 
 DEEP = 256  # of the depth at a time: a panel of so many rows stays in the first-level cache
@@ -101,9 +102,8 @@ def lines_of(site: Site) -> Lines:
     the batch."""
     a, b = site.view(0), site.view(1)
     *lead, m, _ = site.out.type.shape
-    step = row_stride(a) if len(b.shape) == 3 and not transposed(a) else None
-    return (Lines(tuple(lead), m, a.strides[-2], (m,)) if step is None else
-            Lines((), product((*lead, m)), step, tuple((*lead, m))))
+    whole = all_rows(a) if len(b.shape) == 3 and not transposed(a) else None
+    return whole or Lines(tuple(lead), m, a.strides[-2], (m,))
 
 
 def blocked(site: Site, kernel: str, own: Macros, lines: Lines, room: Room) -> Lowered:

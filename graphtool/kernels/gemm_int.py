@@ -26,6 +26,7 @@ from graphtool.kernels.site import Lowered, Site
 from graphtool.kernels.tiles import (
     TILE,
     Lines,
+    all_rows,
     lowered_product,
     rows_of_tile,
     vectors_of,
@@ -37,7 +38,7 @@ from graphtool.loops.view import View, row_stride
 from graphtool.ops.common import broadcast_shapes, need
 from graphtool.ops.costs import rows_by_columns
 from graphtool.ops.plans import NV
-from graphtool.symbolic import ceildiv, product
+from graphtool.symbolic import ceildiv
 from graphtool.target import Target
 
 MACROS = (
@@ -73,11 +74,11 @@ def lower(site: Site) -> Lowered:
     a, b = site.view(0), site.view(1)
     *lead, m, _ = site.out.type.shape
     shared = len(b.shape) == 3
-    step = row_stride(a) if shared else None
+    whole = all_rows(a) if shared else None
     if shared and len(lead) == 2 and _in_margins(site):
         return convolved(site, 1, a.shape[-1])
-    if step is not None:
-        return _product(site, b, Lines((), product((*lead, m)), step, tuple((*lead, m))))
+    if whole is not None:
+        return _product(site, b, whole)
     if shared and len(lead) == 2:
         return convolved(site, 1, a.shape[-1])
     return _product(site, b, Lines(tuple(lead), m, a.strides[-2], (m,)))

@@ -14,9 +14,9 @@ from graphtool.kernels.site import ENDLESS, Lowered, Macros, Site
 from graphtool.loops.contract import Macro, mark, word
 from graphtool.loops.ir import MacroValue
 from graphtool.loops.reach import Numbers
-from graphtool.loops.view import View
+from graphtool.loops.view import View, row_stride
 from graphtool.ops.indexing import unflatten_index
-from graphtool.symbolic import Dim, Symbol, bounds, ceildiv, product, symbol_of
+from graphtool.symbolic import Dim, Symbol, bounds, ceildiv, product, symbol_of, typical_size
 from graphtool.target import Target, tile_rows
 
 PANEL = 16  # the greatest width of a panel in tile.h, in vectors
@@ -78,12 +78,33 @@ def batch_offset(v: View, which: tuple[Dim, ...], own: int) -> Dim:
 @dataclass(frozen=True)
 class Lines:
     """What a template of a product computes: `lead` independent products of `count` rows at the
-    distance `step`, which stand for the axes `axes`."""
+    distance `step`, which stand for the axes `axes`; `order` are their numbers in the result,
+    where they are in another order there."""
 
     lead: tuple[Dim, ...]
     count: Dim
     step: Dim
     axes: tuple[Dim, ...]
+    order: tuple[int, ...] = ()
+
+    def index(self, row: Dim) -> tuple[Dim, ...]:
+        """The index of a row along the axes of the result."""
+        if self.count == 1:
+            return (0,) * len(self.axes)
+        inner = unflatten_index(row, self.axes)
+        return tuple(inner[self.order.index(i)] for i in range(len(inner))) if self.order else inner
+
+
+def all_rows(a: View) -> Lines | None:
+    """All rows of a left operand as one product, in the order in which they are in memory; None
+    unless they are at equal distances."""
+    rows = a.shape[:-1]
+    if (step := row_stride(a)) is not None:
+        return Lines((), product(rows), step, rows)
+    order = sorted(range(len(rows)), key=lambda i: -typical_size(a.strides[i]))
+    axes, strides = (tuple(sizes[i] for i in order) for sizes in (rows, a.strides))
+    step = row_stride(View(a.buffer, a.dtype, (*axes, a.shape[-1]), (*strides, a.strides[-1])))
+    return None if step is None else Lines((), product(rows), step, axes, tuple(order))
 
 
 def lowered_product(site: Site, kernel: str, lines: Lines, own: Macros,
@@ -95,13 +116,14 @@ def lowered_product(site: Site, kernel: str, lines: Lines, own: Macros,
     n, k, batch = site.out.type.shape[-1], a.shape[-1], product(lines.lead)
     at, row, first = Symbol("b", 0, None, batch), Symbol("m", 0, None, m), Symbol("n", 0, None)
     which = unflatten_index(symbol_of(at), lines.lead) if batch != 1 else (0,) * len(lines.lead)
-    inner = unflatten_index(symbol_of(row), lines.axes) if m != 1 else (0,) * len(lines.axes)
+    inner = lines.index(symbol_of(row))
     macros = {**own, "M": m, "N": n, "K": k, "LDA": lines.step if m != 1 else k, "BATCH": batch,
               **(more or {})}
     pointers = {"A": (a.buffer, batch_offset(a, which, len(lines.axes) + 1)),
                 "B": (b.buffer, batch_offset(b, which, 3)), **(also or {})}
     hook = site.epilogue((at, row, first), (*which, *inner, symbol_of(first)),
-                         symbol_of(row) if len(lines.axes) > 1 and not lines.lead else None)
+                         symbol_of(row) if len(lines.axes) > 1 and not (
+                             lines.lead or lines.order) else None)
     return Lowered(site.template(kernel, macros, pointers, hook), batch * m * n * k * 2)
 
 
