@@ -48,6 +48,15 @@ SCATTER = """%y = "stablehlo.scatter"(%a, %b, %c) ({
     inserted_window_dims = [1], input_batching_dims = [0], scatter_indices_batching_dims = [1],
     scatter_dims_to_operand_dims = [1], index_vector_dim = 0>}
     : (tensor<2x3x2xf32>, tensor<1x2xi32>, tensor<2x2xf32>) -> tensor<2x3x2xf32>"""
+OUTSIDE = """%s = stablehlo.add %c, %c : tensor<f32>
+    %y = "stablehlo.scatter"(%a, %b, %u) ({
+    ^bb0(%p: tensor<f32>, %q: tensor<f32>):
+      %k = stablehlo.multiply %p, %s : tensor<f32>
+      %r = stablehlo.add %k, %q : tensor<f32>
+      stablehlo.return %r : tensor<f32>
+    }) {scatter_dimension_numbers = #stablehlo.scatter<inserted_window_dims = [0],
+    scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}
+    : (tensor<3xf32>, tensor<4x1xi32>, tensor<4xf32>) -> tensor<3xf32>"""
 ADDED = X.copy()
 ADDED[0, 2] += 1
 ADDED[1, 0] += 1
@@ -86,6 +95,10 @@ CASES: dict[str, tuple[str, str, str, list[Any], Any]] = {
     "scatter with the coordinates in front": (
         "%a: tensor<2x3x2xf32>, %b: tensor<1x2xi32>, %c: tensor<2x2xf32>", "tensor<2x3x2xf32>",
         SCATTER, [X, np.array([[2, 0]], I32), np.ones((2, 2), F)], ADDED),
+    "a body of a scatter that reads a computed value": (
+        "%a: tensor<3xf32>, %b: tensor<4x1xi32>, %u: tensor<4xf32>, %c: tensor<f32>",
+        "tensor<3xf32>", OUTSIDE, [F([1, 2, 3]), np.array([[0], [2], [0], [7]], I32),
+                                   F([1, 2, 3, 4]), F(5)], [113, 2, 32]),
     "four bits as eight": (
         "%a: tensor<2x2xui4>", "tensor<2xui8>",
         "%y = stablehlo.bitcast_convert %a : (tensor<2x2xui4>) -> tensor<2xui8>",
