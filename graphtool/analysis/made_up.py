@@ -58,10 +58,10 @@ class Port(Protocol):
 
 # ---- the arrays --------------------------------------------------------------------------------
 
-def random_inputs(module: Module, seed: int = 0,
-                  sizes: Mapping[str, int] | None = None) -> dict[str, Array]:
+def random_inputs(module: Module, seed: int = 0, sizes: Mapping[str, int] | None = None,
+                  deviation: float = 1.0) -> dict[str, Array]:
     """Random inputs on which the module can run: indices in range, masks of 0 and 1, normally
-    distributed floats.
+    distributed floats with this standard deviation.
 
     A symbol that is not in `sizes` becomes 3, or the nearest value that its bounds and the
     module's requirements allow. Raises InputError GT0333 if they do not fit into the memory,
@@ -70,7 +70,7 @@ def random_inputs(module: Module, seed: int = 0,
     names, limits = value_names(module.graph), index_limits(module.graph)
     ports = {names[v]: (v.type.dtype, v.type.shape, limits.get(v, ()))
              for v in module.graph.inputs}
-    return _arrays(ports, seed, made_up_sizes(module, sizes))
+    return _arrays(ports, seed, made_up_sizes(module, sizes), deviation)
 
 
 def port_inputs(ports: Iterable[Port], symbols: Mapping[str, Symbol],
@@ -97,14 +97,15 @@ def _sizes(symbols: Mapping[str, Symbol], requires: Iterable[Equation],
 
 
 def _arrays(ports: Mapping[str, tuple[DType, tuple[Dim, ...], Below]], seed: int,
-            sizes: Mapping[str, Dim]) -> dict[str, Array]:
+            sizes: Mapping[str, Dim], deviation: float = 1.0) -> dict[str, Array]:
     rng = np.random.default_rng(seed)
     out = {}
     for name, (dtype, shape, below) in ports.items():
         extents = [n for d in shape if isinstance(n := substitute(d, sizes), int)]
         known = [n for d in below if isinstance(n := substitute(d, sizes), int)]
         try:
-            out[name] = _array(rng, name, dtype, extents, min(known, default=None))
+            out[name] = _array(rng, name, dtype, extents, min(known, default=None),
+                               deviation)
         # too large for numpy or for the machine's memory
         except (ValueError, MemoryError) as error:
             raise InputError("GT0333", f"cannot make up {name}: {error}",
@@ -113,9 +114,9 @@ def _arrays(ports: Mapping[str, tuple[DType, tuple[Dim, ...], Below]], seed: int
 
 
 def _array(rng: np.random.Generator, name: str, d: DType, shape: list[int],
-           limit: int | None) -> Array:
+           limit: int | None, deviation: float) -> Array:
     if d.is_float:
-        return np.asarray(rng.standard_normal(shape)).astype(d.numpy)
+        return np.asarray(rng.standard_normal(shape) * deviation).astype(d.numpy)
     if d is dtypes.string:
         return np.array(rng.choice(_WORDS, shape), d.numpy)
     if d.kind == "bool":

@@ -77,12 +77,13 @@ def is_text(x: Array) -> bool:
     return x.dtype.kind in "TU"
 
 
-def magnitude(x: Array) -> float:
-    """The largest finite magnitude, but 1 or more."""
+def magnitude(x: Array, least: float = 1.0) -> float:
+    """The largest finite magnitude, but `least` or more."""
     if is_text(x):
-        return 1.0
+        return least
     x = x.astype(np.float64)
-    return max(1.0, float(np.abs(x, where=np.isfinite(x), out=np.zeros(x.shape)).max(initial=0.0)))
+    finite = np.abs(x, where=np.isfinite(x), out=np.zeros(x.shape))
+    return max(least, float(finite.max(initial=0.0)))
 
 
 def _floats(name: str, e: Array, a: Array, atol: float, rtol: float) -> Difference:

@@ -12,11 +12,13 @@ from collections.abc import Iterable
 import ml_dtypes
 
 from graphtool import dtypes
+from graphtool.dtypes import DType
 from graphtool.ir.graph import Module, Node, Value, is_constant
 from graphtool.ir.run_sizes import all_nodes
 
 LEAST = 1e-4  # for float32 through many layers, with sums in another order
 MOST = 0.25  # no tolerance is wider, so that other weights always show
+OTHER_HALVES = "numbers of 16 bits, of which sums in another order may round to the next one"
 NO_HALVES = "onnxruntime computes halves in float32 and does not round them between nodes"
 
 
@@ -25,12 +27,12 @@ def tolerance(module: Module) -> float:
     return _added(_step(n) for n in all_nodes(module.graph))
 
 
-def halves_kept(module: Module) -> float:
-    """The share where one side does not round to float16 what the graph does: see NO_HALVES. Each
-    rounding moves a number by half a step."""
-    half = float(ml_dtypes.finfo(dtypes.float16.numpy).eps) / 2
-    return _added(half for n in all_nodes(module.graph) if not is_constant(n)
-                  for v in n.outputs if v.type.dtype is dtypes.float16)
+def halves_kept(module: Module, *halves: DType) -> float:
+    """The share where one side does not round to these types, by default float16, what the graph
+    does: see NO_HALVES. Each rounding moves a number by half a step."""
+    steps = {d: float(ml_dtypes.finfo(d.numpy).eps) / 2 for d in halves or (dtypes.float16,)}
+    return _added(steps[v.type.dtype] for n in all_nodes(module.graph) if not is_constant(n)
+                  for v in n.outputs if v.type.dtype in steps)
 
 
 def _added(steps: Iterable[float]) -> float:
