@@ -9,7 +9,18 @@ import shlex
 import sys
 from pathlib import Path
 
-from benchmarks.models import ALL, DIGITS, DRAWN, INT8, NARROW, QUANTISE, SETS, ZOO, named
+from benchmarks.models import (
+    ALL,
+    DIGITS,
+    DRAWN,
+    INT8,
+    NARROW,
+    OPEN,
+    QUANTISE,
+    SETS,
+    ZOO,
+    named,
+)
 from benchmarks.models.tasks import TASKS
 
 COMMANDS = {
@@ -26,6 +37,7 @@ COMMANDS = {
     "load": "time models beside processes that use the same processors",
     "memory": "arenas beside what lives at once, weights, peaks of processes",
     "compiler": "time the compiler itself",
+    "open": "time models with open sizes beside the same with fixed ones",
     "training": "time training steps beside torch and JAX",
     "gradients": "gradients of torch's operators on torch's samples, beside autograd",
     "wholes": "whole models: gradients and training steps beside torch",
@@ -50,7 +62,8 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser().parse_args(given)
     if options.work:
         os.environ["BENCH_DIR"] = str(options.work.resolve())
-    known = {**SETS, **ALL, **dict.fromkeys(DIGITS)} if options.command not in OF_TASKS else TASKS
+    known = TASKS if options.command in OF_TASKS else {
+        **SETS, **ALL, **OPEN, **dict.fromkeys(DIGITS)}
     unknown = [m for m in options.models if m not in known and not m.startswith(DRAWN)]
     if unknown:
         raise SystemExit(f"there is no model {unknown[0]!r}, but {', '.join(known)}")
@@ -60,7 +73,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def models(command: str) -> list[str]:
-    own = {"int8": INT8, "narrow": NARROW, "quantise": QUANTISE, **dict.fromkeys(OF_TASKS, TASKS)}
+    own = {"int8": INT8, "narrow": NARROW, "quantise": QUANTISE, "open": OPEN,
+           **dict.fromkeys(OF_TASKS, TASKS)}
     return list(own.get(command, ZOO))
 
 

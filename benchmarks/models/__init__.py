@@ -124,6 +124,14 @@ def entry(name: str) -> Entry:
     return _DRAWN if name.startswith(DRAWN) else ALL[name]
 
 
+# what `open` builds with open sizes (open_sizes.py), and the sizes at which it is timed
+_TEXTS = ((1, 32), (2, 96), (8, 64), (4, 128))
+OPEN: dict[str, tuple[tuple[int, ...], ...]] = {
+    **dict.fromkeys(("encoder", "encoder_fast", "attention", "language"), _TEXTS),
+    "patches": ((1,), (2,), (4,), (8,)), "cnn": ((1,), (4,), (16,), (64,)),
+    "segmenter": ((1, 64, 64), (1, 128, 128), (2, 96, 128), (4, 64, 96)),
+    "mlp": ((1,), (4,), (16,), (64,)), "train_cnn": ((4,), (8,), (16,), (64,)),
+    "train_mlp": ((4,), (16,), (32,), (64,)), "train_encoder": ((2,), (4,), (8,), (16,))}
 DIGITS = ("digits_mlp", "digits_cnn", "digits_transformer")  # trained, in trained_digits.py
 # what `quantise` compares tools on: trained networks, and seeded ones of several kinds
 NARROW = ("resnet18", "resnet50", "mobilenet_v2", "vit_small", "bert_base_128", "gpt2_64",

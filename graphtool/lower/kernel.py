@@ -21,7 +21,7 @@ from graphtool.lower.merge_axes import merged
 from graphtool.lower.nest import nest
 from graphtool.lower.pair_transposition import crossing_pairs
 from graphtool.lower.rounding import rounded
-from graphtool.lower.row_reuse import kept, written_once
+from graphtool.lower.row_reuse import kept
 from graphtool.lower.statements import lower_statements
 from graphtool.lower.storage import Assignment, Copy, Storage
 from graphtool.lower.sums_in_rows import in_rows
@@ -115,20 +115,13 @@ def unit_kernel(unit: Unit, assignment: Assignment, target: Target,
         env = pulls(unit.nodes, {v: pull_from(assignment.buffers, view) for v, view in views.items()
                                  if v not in unit.outputs}, names)
         outputs = [(views[v], env[v]) for v in alike]
-        body = crossing(outputs, names) or crossing_pairs(outputs, names) or _nest(
-            names, outputs, assignment)
+        body = crossing(outputs, names) or crossing_pairs(outputs, names) or kept(
+            nest(names, outputs), assignment.buffers)
         body = stores_last(body)
         per = sum(cost(p.at((0,) * len(p.shape))) for _, p in outputs)
         work = product(views[alike[0]].shape) * per
-        yield *table.add(body, assignment.buffers, _at_most(work)), _flops(body, work)
-
-
-def _nest(names: Names, outputs: list[tuple[View, Pull]],
-          assignment: Assignment) -> tuple[Stmt, ...]:
-    """Loops that store the outputs; reductions use the rows of the result where that is free."""
-    body = nest(names, outputs)
-    free = {b: assignment.buffers[b].dtype for b in written_once(body) if b in assignment.buffers}
-    return in_rows(kept(body, free), free)
+        rows = in_rows(body, assignment.buffers)
+        yield *table.add(rows, assignment.buffers, _at_most(work)), _flops(body, work)
 
 
 def _by_kernel(unit: Unit, assignment: Assignment, target: Target) -> Lowered | None:

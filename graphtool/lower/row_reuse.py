@@ -16,22 +16,27 @@ from graphtool.dtypes import DType
 from graphtool.loops.ir import Accumulate, Expr, For, Let, Load, Name, Stmt, Store
 from graphtool.loops.walk import accesses, each, mapped, statements
 from graphtool.lower.exprs import cost, substituted
+from graphtool.lower.storage import Storage
 from graphtool.symbolic import coefficient, substitute, symbol_of
 
 LEAST = 8  # from this number of nominal flops on, reading a value back is cheaper than computing it
 
 
-def written_once(body: tuple[Stmt, ...]) -> set[str]:
-    """The buffers that exactly one statement stores to and none reads."""
+def kept(body: tuple[Stmt, ...], buffers: Mapping[str, Storage]) -> tuple[Stmt, ...]:
+    """The statements with every such pair of loops joined."""
+    return _block(body, written_once(body, buffers))
+
+
+def written_once(body: tuple[Stmt, ...], buffers: Mapping[str, Storage]) -> dict[str, DType]:
+    """The buffers that exactly one statement stores to and none reads, with their types."""
     stores = [s.buffer for s in statements(body) if isinstance(s, Store)]
     read = {b for b, write in accesses(body) if not write}
-    return {b for b in stores if stores.count(b) == 1} - read
+    return {b: buffers[b].dtype for b in stores
+            if stores.count(b) == 1 and b not in read and b in buffers}
 
 
-def kept(body: tuple[Stmt, ...], free: Mapping[str, DType]) -> tuple[Stmt, ...]:
-    """The statements with every such pair of loops joined; `free` are the buffers of
-    `written_once` with their types."""
-    out = [replace(s, body=kept(s.body, free)) if isinstance(s, For) else s for s in body]
+def _block(body: tuple[Stmt, ...], free: Mapping[str, DType]) -> tuple[Stmt, ...]:
+    out = [replace(s, body=_block(s.body, free)) if isinstance(s, For) else s for s in body]
     for j, second in enumerate(out):
         for i in reversed(range(j)):
             pair = _joined(out[i], second, out[i + 1:j], free)

@@ -19,15 +19,20 @@ from graphtool.loops.ir import Accumulate, Apply, Expr, For, Let, Load, Name, St
 from graphtool.loops.pull import iterator
 from graphtool.loops.walk import map_bodies, map_values, mapped
 from graphtool.lower.exprs import substituted
+from graphtool.lower.row_reuse import written_once
+from graphtool.lower.storage import Storage
 from graphtool.symbolic import Dim, Symbol, bounds, coefficient, substitute, symbol_of, symbols
 
 LEAST = 8  # columns from which on rows are added
 BLOCK = 64  # at most so many columns of a thread are added together
 
 
-def in_rows(body: tuple[Stmt, ...], free: Mapping[str, DType]) -> tuple[Stmt, ...]:
-    """The statements with every such reduction exchanged with the loop around it; `free` are the
-    buffers, with their types, that one statement stores to and none reads."""
+def in_rows(body: tuple[Stmt, ...], buffers: Mapping[str, Storage]) -> tuple[Stmt, ...]:
+    """The statements with every such reduction exchanged with the loop around it."""
+    return _body(body, written_once(body, buffers))
+
+
+def _body(body: tuple[Stmt, ...], free: Mapping[str, DType]) -> tuple[Stmt, ...]:
     out: list[Stmt] = []
     for s in body:
         if isinstance(s, For) and s.mode == "simd" and (rows := _rows(s, free)):
@@ -38,7 +43,7 @@ def in_rows(body: tuple[Stmt, ...], free: Mapping[str, DType]) -> tuple[Stmt, ..
             outer = iterator(f"{s.iter.name}b", s.extent // block)
             out.append(For(outer, s.extent // block, "parallel", rows))
         else:
-            out.append(map_bodies(s, lambda inner: in_rows(inner, free)))
+            out.append(map_bodies(s, lambda inner: _body(inner, free)))
     return tuple(out)
 
 

@@ -1,0 +1,156 @@
+"""Open sizes cost what fixed ones do: the same kernels, the same loops, as many operations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import graphtool
+from benchmarks.models import OPEN
+from benchmarks.models.open_sizes import MODELS
+from graphtool import dtypes, interp
+from graphtool import ops as o
+from graphtool.ir.graph import Module, TensorType
+from graphtool.ir.trace import trace
+from graphtool.loops.ir import For, Let, Template
+from graphtool.loops.program import Program, runs
+from graphtool.loops.walk import statements
+from graphtool.lower import lower
+from graphtool.passes.specialize import specialize
+from graphtool.symbolic import (
+    Dim,
+    Symbol,
+    dim_of,
+    evaluate,
+    known,
+    substitute,
+    symbol,
+    typical_size,
+)
+from graphtool.target import named
+from graphtool.transforms.training import Recipe
+from tests.lower.compiling import compiled, optimised
+
+TARGET = named("x86-64-v3", 2)
+SLACK = 1.05  # the gradient of filters goes another way if all pixels of a batch are few
+LEFT_OUT = ("encoder_fast", "language", "mlp", "train_mlp")  # others do what they do
+
+
+def program(module: Module) -> Program:
+    ready = graphtool.optimize(module, target=TARGET.march)
+    return graphtool.lower_model(ready, target=TARGET.march)
+
+
+def work(p: Program, sizes: dict[str, int]) -> int:
+    return sum(evaluate(run.flops, sizes) for run in runs(p.steps))
+
+
+def kernels(p: Program) -> list[str]:
+    """The templates in the order in which they run."""
+    found = {k.name: [s.kernel for s in statements(k.body) if isinstance(s, Template)]
+             for k in p.kernels}
+    return [name for run in runs(p.steps) for name in found[run.kernel]]
+
+
+def sizes_of(module: Module, size: tuple[int, ...], name: str) -> dict[str, int]:
+    """The values of the module's open sizes for inputs of a size."""
+    shape = next(v.type.shape for v in module.graph.inputs)
+    found = {}
+    for axis, n in zip(MODELS[name].dims, size, strict=True):
+        d: Dim = shape[axis]
+        s = next(s for s in module.symbols.values() if substitute(d, {s.name: 4}) != d)
+        found[s.name] = next(m for m in range(n + 1) if substitute(d, {s.name: m}) == n)
+    return found
+
+
+@pytest.mark.parametrize("name", [name for name in MODELS if name not in LEFT_OUT])
+def test_open_and_fixed_builds_do_the_same_work(name: str) -> None:
+    found = MODELS[name]
+    module = graphtool.import_model(found.program(small=True))
+    if found.optimizer:
+        module = graphtool.grad(module, Recipe("cross_entropy", optimizer=found.optimizer))
+    sizes = sizes_of(module, OPEN[name][2], name)
+    opened, fixed = program(module), program(specialize(module, **sizes))
+    assert work(opened, sizes) <= SLACK * work(fixed, {})
+    if not found.optimizer:
+        assert kernels(opened) == kernels(fixed)
+
+
+# ---- strides ------------------------------------------------------------------------------------
+
+SYMBOLS = {"N": Symbol("N", 0, 64), "ROWS": Symbol("ROWS", 0, 40)}
+N, ROWS = map(dim_of, SYMBOLS.values())
+
+
+@pytest.mark.parametrize("longer", [N * 256, ROWS * 256, N * ROWS * 256, ROWS * N, N * 64 + 256])
+@pytest.mark.parametrize("shorter", [1, 64, 256, N, N * 64, N * ROWS])
+def test_strides_are_compared_as_for_all_sizes(longer: Dim, shorter: Dim) -> None:
+    """The typical sizes never contradict what holds for every size of 1 or more."""
+    env = {s: symbol(s, 1, None) for s in ("N", "ROWS")}
+    order = known(substitute(shorter, env), "<=", substitute(longer, env))
+    assert order is None or (typical_size(shorter) <= typical_size(longer)) == order
+
+
+def test_rows_stay_inside_their_batch() -> None:
+    """A mean is computed once for a row, not for each of its elements."""
+    x = TensorType(dtypes.float32, (N, ROWS, 32))
+    graph = trace(lambda x: o.layer_norm(x, axes=(-1,)), [x], ["x"])
+    (kernel,) = lower(optimised(Module(graph, ("y",), symbols=SYMBOLS), TARGET), TARGET).kernels
+    (batch,) = kernel.body
+    assert isinstance(batch, For) and [s.extent for s in statements((batch,))
+                                       if isinstance(s, For)][:2] == [N, ROWS]
+
+
+# ---- sums over open axes, and rows in another order ---------------------------------------------
+
+SUMS: dict[str, tuple[tuple[Any, ...], Callable[[Any], Any]]] = {
+    "columns": ((N, 48), lambda x: o.reduce_sum(x, axes=(0,))),
+    "odd columns": ((N, 37), lambda x: o.reduce_max(x, axes=(0,)) * 2.0 + 1.0),
+    "many columns": ((N, 200), lambda x: o.reduce_mean(o.exp(x), axes=(0,))),
+    "few columns": ((N, 5), lambda x: o.reduce_sum(x, axes=(0,))),
+    "middle": ((3, N, 24), lambda x: o.reduce_sum(x * x, axes=(1,))),
+    "two axes": ((N, ROWS, 16), lambda x: o.reduce_sum(x, axes=(0, 1))),
+    "of a window": ((N, 9, 8, 16), lambda x: o.reduce_sum(
+        o.slice(x, start=(0, 1, 1, 0), limit=(N, 8, 7, 16), strides=(1, 1, 1, 1)), axes=(1, 2))),
+    "rows across": ((N, ROWS, 24), lambda x: o.matmul(
+        o.transpose(x, perm=(1, 0, 2)), np.linspace(-1, 1, 24 * 40, dtype=np.float32).reshape(
+            24, 40))),
+}
+
+
+def sums() -> Module:
+    """All of them side by side."""
+    types = [TensorType(dtypes.float32, shape) for shape, _ in SUMS.values()]
+
+    def body(*xs: Any) -> Any:
+        return tuple(fn(x) for x, (_, fn) in zip(xs, SUMS.values(), strict=True))
+    graph = trace(body, types, [name.replace(" ", "_") for name in SUMS])
+    return Module(graph, tuple(f"y{i}" for i in range(len(SUMS))), symbols=SYMBOLS)
+
+
+def test_sums_and_products_agree_with_the_evaluator(tmp_path: Path) -> None:
+    module = sums()
+    model = compiled(optimised(module), tmp_path / "b", eager=True)
+    rng = np.random.default_rng(0)
+    for n, rows in ((0, 3), (1, 1), (5, 7), (64, 40)):
+        xs = {v.hint: rng.standard_normal([evaluate(d, {"N": n, "ROWS": rows}) for d in
+                                           v.type.shape], np.float32) for v in module.graph.inputs}
+        want, got = interp.run(module, xs), model.run(xs)
+        for name in want:
+            np.testing.assert_allclose(got[name], want[name], 1e-5, 1e-5, err_msg=name)
+
+
+def test_columns_are_added_by_rows() -> None:
+    """No kernel sums column after column where the rows are an open size."""
+    ready = optimised(sums(), TARGET)
+    program = lower(ready, TARGET)
+    labels = {run.kernel: run.label for run in runs(program.steps)}
+    scalar = {labels[k.name] for k in program.kernels for s in statements(k.body)
+              if isinstance(s, Let) and s.mutable}
+    assert len(scalar) <= 1, scalar  # few columns
+    (product,) = [s for k in program.kernels for s in k.body if isinstance(s, Template)]
+    assert dict(product.macros)["BATCH"] == 1
