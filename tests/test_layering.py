@@ -10,8 +10,8 @@ import pytest
 
 ROOT = Path(__file__).parents[1] / "graphtool"
 LAYERS = (  # a name may import its own layer and those before it
-    ("escaping",), ("errors", "choice", "processors"), ("plugins",), ("dtypes", "symbolic"),
-    ("scalars", "io", "explain", "machines", "target"), ("language",),
+    ("escaping", "release"), ("errors", "choice", "processors"), ("plugins",),
+    ("dtypes", "symbolic"), ("scalars", "io", "explain", "machines", "target"), ("language",),
     ("ir", "loops"), ("ops",), ("front",), ("interp",), ("analysis", "rewrite", "kernels"),
     ("passes", "transforms", "importers", "exporters"),
     ("lower",), ("emit",), ("native",), ("train", "tune", "report"), ("verify",),

@@ -31,7 +31,7 @@ from graphtool.cli import (
 )
 from graphtool.cli.group import SETTINGS, group
 from graphtool.cli.usage_examples import epilog
-from graphtool.cli.versions import versions
+from graphtool.release import release
 
 VERBS: tuple[tuple[str, Callable[..., object]], ...] = (
     ("import", transform.import_),
@@ -94,7 +94,7 @@ app = typer.Typer(cls=group({**dict(VERBS), "tokenizer": tokens, "cache": cache,
 
 def _version(wanted: bool) -> None:
     if wanted:
-        terminal.lines([f"graphtool {versions().get('graphtool', 'from a checkout')}"])
+        terminal.lines([f"graphtool {release().version}"])
         raise typer.Exit
 
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from graphtool import release
 from graphtool.cli import formats, options, sources, terminal
 from graphtool.cli.running import Build
 from graphtool.cli.tuning import warn_of_load
@@ -109,7 +110,7 @@ def _rival(vs: str, model: Path | None, arrays: dict[str, Any],
                          hint="--model model.onnx")
     if not find_spec("onnxruntime"):
         raise UsageError("GT3033", "onnxruntime is not installed",
-                         hint="pip install 'graphtool[onnxruntime]'")
+                         hint=release.install("onnxruntime"))
     session = onnx_session(model, threads)
     names = [i.name for i in session.get_inputs()]
     given = dict(zip(names, arrays.values(), strict=False)) if set(names) != set(

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from graphtool.cli import terminal
-from graphtool.cli.versions import versions
 from graphtool.errors import UsageError, one_of
+from graphtool.release import release
 
 if TYPE_CHECKING:
     from graphtool.report.findings import Outcome
@@ -33,4 +33,4 @@ def tell(struct: Any, form: str, rows: Callable[[], Iterable[str]],
         terminal.report(struct, form == "json", () if form == "json" else rows())
         return
     from graphtool.report.formats import WRITERS
-    terminal.commands(WRITERS[form](found(), versions().get("graphtool", "")))
+    terminal.commands(WRITERS[form](found(), release().version))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-PACKAGES = ("graphtool", "numpy", "onnx", "onnxruntime", "torch", "typer", "rich", "msgspec",
+from graphtool.release import release
+
+PACKAGES = ("numpy", "onnx", "onnxruntime", "torch", "typer", "rich", "msgspec",
             "safetensors", "ml_dtypes")
 
 
@@ -10,7 +12,8 @@ def versions() -> dict[str, str]:
     """Python's, the system's and the packages' versions, read without importing them."""
     import platform
     from importlib import metadata
-    found = {"python": platform.python_version(), "system": platform.platform()}
+    found = {"python": platform.python_version(), "system": platform.platform(),
+             "graphtool": release().version}
     for name in PACKAGES:
         try:
             found[name] = metadata.version(name)

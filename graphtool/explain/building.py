@@ -47,7 +47,7 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT2115": ("weights in other places",
                "The program and its weights do not belong together. Lower the graph again."),
     "GT2120": ("no C compiler",
-               "Install gcc or clang, or the extra zig: pip install 'graphtool[zig]'. "
+               "Install gcc or clang, or the extra zig; the error has the command. "
                "`graphtool doctor` shows what is found."),
     "GT2006": ("rows that a CBLAS library cannot read",
                "A CBLAS product needs rows at equal distances in memory, and these rows are "

@@ -34,7 +34,7 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT0508": ("exchanges that differ between processes",
                "All processes must do the same exchanges in the same order."),
     "GT0509": ("pictures without Pillow",
-               "Pictures are decoded by Pillow, an extra: pip install 'graphtool[images]'."),
+               "Pictures are decoded by Pillow, from the extra images; the error has the command."),
     "GT0511": ("missing input", "The error lists the inputs with their types."),
     "GT0512": ("superfluous input", "The error lists the inputs with their types."),
     "GT0513": ("an input of another element type",

@@ -64,7 +64,7 @@ TABLE: dict[str, tuple[str, str]] = {
                "Each op is listed once with its reason and its places. Strings, pictures and "
                "exchanges between processes have no counterpart; where a size is the reason, fix "
                "it by `graphtool opt --passes 'specialize{N=4}'`."),
-    "GT1100": ("torch is not installed", "Install the extra: pip install 'graphtool[torch]'."),
+    "GT1100": ("torch is not installed", "Install the extra torch; the error has the command."),
     "GT1101": ("unsupported torch calls",
                "All of them are listed with counts and source lines; write them with other torch "
                "functions."),
@@ -93,7 +93,7 @@ TABLE: dict[str, tuple[str, str]] = {
                "An input is given as NAME:TYPE, like x:f32[1,3,224,224]."),
     "GT1116": ("torch fails on the inputs",
                "The model raised an error when torch itself ran it; the message is torch's."),
-    "GT1117": ("jax is not installed", "Install the extra: pip install 'graphtool[jax]'."),
+    "GT1117": ("jax is not installed", "Install the extra jax; the error has the command."),
     "GT1118": ("JAX cannot capture the function",
                "The error names the line at which JAX stopped, and gives its message. A branch on "
                "a value needs jax.lax.cond; a size that follows from data has no shape."),

@@ -38,10 +38,10 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT3031": ("unknown rival", "`bench --vs` knows onnxruntime."),
     "GT3032": ("a rival without a model", "--vs onnxruntime needs --model MODEL.onnx."),
     "GT3033": ("onnxruntime is not installed",
-               "Install the extra: pip install 'graphtool[onnxruntime]'."),
+               "Install the extra onnxruntime; the error has the command."),
     "GT3034": ("the packages of view are missing",
-               "The layout and the plots of the page come from packages of the extra: pip install "
-               "'graphtool[view]'."),
+               "The layout and the plots of the page come from packages of the extra view; the "
+               "error has the command."),
     "GT3035": ("not a profile", "`graphtool profile BUILD --json` prints one, and --trace writes a "
                "trace, for `view` to show."),
     "GT3041": ("different numbers of outputs",

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
+from graphtool import release
 from graphtool.errors import UsageError, listed
 from graphtool.front.assumptions import Bounds
 from graphtool.importers.limits import Limits
@@ -78,7 +79,7 @@ def need_jax() -> None:
     """Raises UsageError GT1117 where jax is not installed."""
     if find_spec("jax") is None:
         raise UsageError("GT1117", "this needs jax, which is not installed",
-                         hint="pip install 'graphtool[jax]'")
+                         hint=release.install("jax"))
 
 
 def refuse_options(source: str, given: Sequence[str]) -> None:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
+from graphtool import release
 from graphtool.errors import InputError
 from graphtool.io.upgrades import Document, Upgrade
 
@@ -57,7 +58,7 @@ class Format:
         return {"format": self.name, "version": self.version, "since": self.since[-1]}
 
 
-_RELEASES = ("0.1.0", "1.0.0", "1.1.0")  # those that changed a format; the last is not out yet
+_RELEASES = ("0.1.0", "1.0.0", "1.1.0")  # those that changed a format, up to the coming one
 
 FORMATS = (
     GRAPH := Format("graphtool/graph", "NAME.graph.json", _RELEASES, "GT0340", "GT0342"),
@@ -108,5 +109,4 @@ def _newer(form: Format, version: int, since: object, where: str) -> InputError:
     needed = f"graphtool {since} or newer" if known else "a newer graphtool"
     return InputError("GT0334", f"{form.name} version {version} needs {needed}; this one reads "
                                 f"versions 1 to {form.version}", where=where,
-                      hint=f"pip install --upgrade 'graphtool>={since}'" if known else
-                      "pip install --upgrade graphtool")
+                      hint=release.install(least=str(since) if known else ""))

@@ -7,6 +7,7 @@ from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
+from graphtool import release
 from graphtool.errors import CompilerError
 from graphtool.native.compiler import Compiler
 from graphtool.native.probes import supports
@@ -25,6 +26,6 @@ def linking(compiler: Compiler, sources: Container[str]) -> Compiler:
     folder = Path(found.origin).parent / "lib" if found and found.origin else None
     if folder is None or not folder.is_dir():
         raise CompilerError("GT2130", "--kernels blas needs a CBLAS library, and there is none",
-                            hint="apt install libopenblas-dev, or pip install 'graphtool[blas]'")
+                            hint=f"apt install libopenblas-dev, or {release.install('blas')}")
     return replace(compiler, flags=(*compiler.flags, "-DGT_BLAS_PREFIX=scipy_"),
                    libraries=(f"-L{folder}", "-lscipy_openblas", f"-Wl,-rpath,{folder}"))

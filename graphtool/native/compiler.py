@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 
+from graphtool import release
 from graphtool.errors import CompilerError
 from graphtool.native import cache
 from graphtool.native.probes import TEXT, supports, version_of
@@ -180,7 +181,7 @@ def find(cc: str | None, target: Target, *, openmp: bool = True, mpi: bool = Fal
         raise _no_mpi("no mpicc found")
     wanted = cc or "cc, gcc, clang or ziglang"
     raise CompilerError("GT2120", f"no C compiler found: {wanted}",
-                        hint="install gcc or clang, or `pip install 'graphtool[zig]'`")
+                        hint=f"install gcc or clang, or `{release.install('zig')}`")
 
 
 def mpi_candidates() -> Iterator[tuple[str, ...]]:
@@ -191,7 +192,7 @@ def mpi_candidates() -> Iterator[tuple[str, ...]]:
 
 
 def _no_mpi(message: str) -> CompilerError:
-    return CompilerError("GT2126", message, hint="pip install 'graphtool[mpi]', or the system's "
+    return CompilerError("GT2126", message, hint=f"{release.install('mpi')}, or the system's "
                                                  "openmpi or mpich, or name one: --cc mpicc")
 
 

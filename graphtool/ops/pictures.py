@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from graphtool import dtypes
+from graphtool import dtypes, release
 from graphtool.errors import Unsupported, UnsupportedError
 from graphtool.ir.facets import Lowering
 from graphtool.ir.graph import TensorType
@@ -35,7 +35,7 @@ def _picture(x: Array) -> Any:
         raise UnsupportedError(
             "GT0509", "decoding pictures needs Pillow, which is not installed",
             (Unsupported("decode_image", "needs Pillow"),),
-            hint="pip install 'graphtool[images]'") from None
+            hint=release.install("images")) from None
     with suppress(OSError, ValueError, SyntaxError, Image.DecompressionBombError):
         picture = Image.open(io.BytesIO(x.tobytes()), formats=_KINDS)
         picture.load()

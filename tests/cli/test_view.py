@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from graphtool.release import install
 from tests.cli.conftest import DIGITS, SAMPLES, Cli
 
 BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
@@ -150,4 +151,4 @@ def test_a_profile_must_be_one(gt: Cli, tmp_path: Path, text: str,
 def test_it_says_what_is_missing(gt: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("graphtool.report.page.find_spec", lambda name: None)
     result = gt("view", SAMPLES / "digits.onnx", "-o", tmp_path / "x.html")
-    assert result.code == 2 and "GT3034" in result.err and "graphtool[view]" in result.err
+    assert result.code == 2 and "GT3034" in result.err and install("view") in result.err

@@ -18,6 +18,7 @@ from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.text import value_names
 from graphtool.ir.trace import trace
 from graphtool.loops.program import runs
+from graphtool.release import install
 from graphtool.report import page as pages
 from graphtool.report.page import need_view, page
 from graphtool.report.page.calls import calls
@@ -147,7 +148,7 @@ def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pages, "find_spec", lambda name: None)
     with pytest.raises(UsageError, match="view needs fast_sugiyama and vl_convert") as error:
         need_view()
-    assert error.value.code == "GT3034" and "graphtool[view]" in error.value.hint
+    assert error.value.code == "GT3034" and install("view") == error.value.hint
 
 
 def test_one_file_without_network() -> None:

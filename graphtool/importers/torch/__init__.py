@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from typing import Any
 
+from graphtool import release
 from graphtool.errors import UsageError
 from graphtool.front.assumptions import Bounds
 from graphtool.importers.torch.driver.pt2 import read_pt2
@@ -61,7 +62,7 @@ def need_torch() -> None:
     """Raises UsageError GT1100 where torch is not installed."""
     if find_spec("torch") is None:
         raise UsageError("GT1100", "this needs torch, which is not installed",
-                         hint="pip install 'graphtool[torch]'")
+                         hint=release.install("torch"))
 
 
 def import_torch(model: Any, args: tuple[Any, ...], *, capture: str = "export",

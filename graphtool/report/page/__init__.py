@@ -12,6 +12,7 @@ from importlib.resources import files as resources
 from importlib.util import find_spec
 from typing import Any
 
+from graphtool import release
 from graphtool.errors import UsageError
 from graphtool.escaping import json_script, xml
 
@@ -24,7 +25,7 @@ def need_view() -> None:
     """Raises UsageError GT3034 if the packages of the extra `view` are missing."""
     if missing := [name for name in PACKAGES if find_spec(name) is None]:
         raise UsageError("GT3034", f"view needs {' and '.join(missing)}",
-                         hint="pip install 'graphtool[view]'")
+                         hint=release.install("view"))
 
 
 def page(title: str, sections: Sequence[dict[str, Any]]) -> str:

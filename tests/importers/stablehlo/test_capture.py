@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from graphtool.release import install
 from tests.cli.conftest import Cli, gt  # noqa: F401  (a fixture)
 
 SOURCE = '''
@@ -67,7 +68,7 @@ def test_without_jax_there_is_one_error(source: Path, gt: Cli,  # noqa: F811
                                         monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("graphtool.importers.find_spec", lambda name: None)
     done = gt("import", f"{source}:net", "--capture", "jax")
-    assert done.code == 2 and "GT1117" in done.err and "graphtool[jax]" in done.err
+    assert done.code == 2 and "GT1117" in done.err and install("jax") in done.err
 
 
 STATISTICS = """
