@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from inspect import Parameter
 from typing import Any
 
@@ -20,6 +21,7 @@ from graphtool.ir.facets import Movement, Trait
 from graphtool.ir.graph import TensorType, Value
 from graphtool.ir.op import Op, complete_attrs, evaluate
 from graphtool.ir.trace import Tracer, infer
+from graphtool.ops.common import broadcast_shapes
 from graphtool.symbolic import Condition, Dim, Poly
 
 FOLD_LIMIT = 1 << 16  # elements of operands, or of a result, that is computed at import
@@ -34,7 +36,11 @@ _SIGNS = {"==": o.eq, "!=": o.ne, "<": o.lt, "<=": o.le}
 
 
 class Front(Assuming):
-    """A builder whose values are Arrays."""
+    """A builder whose values are Arrays. It `folds` what is known; in one that `repeats`, what
+    only repeats a tensor is no node yet."""
+
+    folds = True
+    repeats = True
 
     # ---- values --------------------------------------------------------------------------------
 
@@ -84,6 +90,8 @@ class Front(Assuming):
         if base.known is not None and len(numbers) == len(shape):
             return Array(self, TensorType(x.dtype, shape), hint=x.hint,
                          known=np.broadcast_to(base.known, numbers))
+        if not self.repeats:
+            return self.record(o.broadcast, (x,), {"shape": shape})  # type: ignore[no-any-return]
         return Array(self, TensorType(x.dtype, shape), base=base)
 
     def operand(self, x: Any) -> Any:
@@ -91,6 +99,15 @@ class Front(Assuming):
         return super().operand(self.constant(x) if isinstance(x, np.ndarray) else x)
 
     # ---- ops -----------------------------------------------------------------------------------
+
+    @contextmanager
+    def folding(self, folds: bool) -> Iterator[None]:
+        """A context in which ops on what is known are computed, or are all nodes."""
+        before, self.folds = self.folds, folds
+        try:
+            yield
+        finally:
+            self.folds = before
 
     def record(self, op: Op, operands: Sequence[Any], attrs: dict[str, Any], hint: str = "") -> Any:
         """One node, whatever is known of its operands; its results as Arrays."""
@@ -125,13 +142,13 @@ class Front(Assuming):
         if isinstance(types, TensorType):
             if _unchanged(op, xs, attrs, types):
                 return xs[0]
-            if all(x.known is not None for x in arrays) and (
+            if self.folds and all(x.known is not None for x in arrays) and (
                     op.known is not None if not xs else any(x.symbolic for x in arrays)):
                 found = _of_entries(op, xs, arrays, attrs)
                 if found is not None:
                     return self.repeated(self.entries(found, types.dtype), types.shape)
-        if arrays and all(x.fixed and not x.symbolic for x in arrays) and len(arrays) == sum(
-                isinstance(x, Tracer) for x in xs):
+        if self.folds and arrays and all(x.fixed and not x.symbolic for x in arrays) and len(
+                arrays) == sum(isinstance(x, Tracer) for x in xs):
             out = _evaluated(op, xs, attrs, types)
             if out is not None:
                 return tuple(map(self.constant, out)) if isinstance(types, tuple) else (
@@ -150,12 +167,13 @@ class Front(Assuming):
                 isinstance(x, Array) and x.base is not None for x in xs):
             made = self.emit(op, parts, attrs, hint)
         else:
-            made = self.record(op, _with_numbers(op, parts), attrs, hint)
+            made = self.record(op, _with_numbers(op, parts, None if self.repeats else kind.shape),
+                               attrs, hint)
         return self.repeated(made, kind.shape)
 
     def _narrow(self, x: Any) -> Any:
         """The smaller tensor that is repeated to x."""
-        if not isinstance(x, Array):
+        if not isinstance(x, Array) or not self.repeats:
             return x
         if x.base is not None:
             return x.base
@@ -173,7 +191,8 @@ class Front(Assuming):
         assert x.known is not None
         part = compact(x.known)
         if part.size != x.known.size and not x.param:
-            return self._widened(self._narrow(x), x.shape)
+            part = np.array(stripped(part))
+            return self._widened(Array(self, TensorType(x.dtype, part.shape), known=part), x.shape)
         if x.symbolic:
             return self._entries_value(x).value
         whole = np.ascontiguousarray(x.known).reshape(x.known.shape)
@@ -206,8 +225,9 @@ class Front(Assuming):
 
 
 def _placeholder(x: Any) -> Any:
-    return Value(x.type, x.hint or "constant") if isinstance(x, Array) else (
-        x.value if isinstance(x, Tracer) else x)
+    if isinstance(x, Array):
+        return x.made or Value(x.type, x.hint or "constant")
+    return x.value if isinstance(x, Tracer) else x
 
 
 def _unchanged(op: Op, xs: Sequence[Any], attrs: dict[str, Any], kind: TensorType) -> bool:
@@ -303,17 +323,24 @@ def _as_entries(x: Any) -> Numbers | None:
     return flat.reshape(array.shape)
 
 
-def _with_numbers(op: Op, xs: Sequence[Any]) -> list[Any]:
-    """The operands with numbers in place of tensors of one value. One of those that have the same
-    element type stays a tensor."""
+def _with_numbers(op: Op, xs: Sequence[Any], shape: tuple[Dim, ...] | None) -> list[Any]:
+    """The operands with numbers in place of tensors of one value; if the result must have this
+    shape, only where it has it without them. One of those that have the same element type stays a
+    tensor."""
     out, rows = list(xs), op.operands
+    rest = [x.shape for x in xs if isinstance(x, Tracer) and not (
+        isinstance(x, Array) and x.known is not None)]
+    whole = shape is None or (bool(rest) and broadcast_shapes(*rest) == shape)
+    rank = max(map(len, rest), default=-1)
     alike = range(len(xs)) if op.alike is None else op.alike
     several = len(rows) > len(xs) or rows[0].kind is Parameter.VAR_POSITIONAL
     for i in alike:
         x = xs[i]
         tensor = not several and str(rows[i].annotation) == "TensorType"
         named = isinstance(x, Array) and x.param and "." in x.hint  # a parameter of a module
-        if isinstance(x, Array) and not tensor and not named and x.literal is not None:
+        alone = whole or (isinstance(x, Array) and x.ndim <= rank and all(
+            d == 1 for d in x.shape))
+        if isinstance(x, Array) and alone and not tensor and not named and x.literal is not None:
             out[i] = x.literal
     if not any(isinstance(out[i], Tracer) for i in alike):
         first = next(i for i in alike if isinstance(xs[i], Tracer))

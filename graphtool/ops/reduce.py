@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import operator
+from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
@@ -27,7 +30,7 @@ from graphtool.ops.common import (
     took,
 )
 from graphtool.ops.costs import per_operand
-from graphtool.symbolic import product, symbol_of
+from graphtool.symbolic import Dim, maximum, minimum, product, symbol_of
 
 Kind = Literal["sum", "prod", "max", "min", "and", "or"]
 FN = {"sum": "add", "prod": "mul", "max": "max", "min": "min", "and": "and", "or": "or"}
@@ -70,6 +73,11 @@ def _infer(x: TensorType, *, axes: tuple[int, ...]) -> TensorType:
     return TensorType(x.dtype, kept_dims(x.shape, axes))
 
 
+_ON_SIZES: dict[str, Callable[[Dim, Dim], Dim]] = {
+    "sum": operator.add, "prod": operator.mul, "max": maximum, "min": minimum}
+_EMPTY = {"sum": 0, "prod": 1}
+
+
 def _declare(kind: Kind) -> None:
     def infer(x: TensorType, *, axes: tuple[int, ...]) -> TensorType:
         logical = kind in ("and", "or")
@@ -95,12 +103,23 @@ def _declare(kind: Kind) -> None:
     def vjp(g: Any, y: Any, x: Any, *, axes: tuple[int, ...]) -> tuple[Any, ...]:
         return _gradient(kind, g, y, x, axes)
 
+    def known(_: Any, x: Array, *, axes: tuple[int, ...]) -> Array | None:
+        if kind not in _ON_SIZES or (kind not in _EMPTY and not x.size):
+            return None
+        flat = np.moveaxis(x, axes, range(x.ndim - len(axes), x.ndim)).reshape(
+            *(n for i, n in enumerate(x.shape) if i not in axes), -1)
+        out = np.empty(flat.shape[:-1], object)
+        for at in np.ndindex(out.shape):
+            start = [_EMPTY[kind]] if kind in _EMPTY else []
+            out[at] = functools.reduce(_ON_SIZES[kind], [*start, *flat[at]])
+        return out.reshape(kept_dims(x.shape, axes))
+
     register(Op(f"reduce_{kind}", infer, evaluate, vjp if kind not in ("and", "or") else None,
                 lower, cost=per_operand, axes=OVER, traits=Trait.REDUCTION | (
                     Trait.LARGEST if kind == "max" else Trait.NONE) | (
                     Trait.NONE if kind in ("sum", "prod") else Trait.EXACT),
                 precision=Precision.FOLLOW if kind in ("max", "min") else Precision.HIGH,
-                doc=f"the {_WORDS[kind]} over axes, which stay with size 1"))
+                known=known, doc=f"the {_WORDS[kind]} over axes, which stay with size 1"))
 
 
 def _gradient(kind: str, g: Any, y: Any, x: Any, axes: tuple[int, ...]) -> tuple[Any, ...]:

@@ -10,10 +10,9 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool.errors import InputError, Unsupported, UnsupportedError, UsageError, listed
-from graphtool.importers.onnx.driver.context import REFUSED, Frame, Session
+from graphtool.front import REFUSED, Refused
+from graphtool.importers.onnx.driver.context import Frame, Session
 from graphtool.importers.onnx.driver.inputs import Parts
-from graphtool.importers.onnx.driver.registry import Refused
-from graphtool.importers.onnx.driver.values import Known
 from graphtool.importers.onnx.families.sequence_rows import Rows
 from graphtool.io.weights import Array
 from graphtool.ir.graph import TensorType
@@ -48,7 +47,7 @@ def entered(importer: Session, info: Any, frame: Frame) -> list[Tracer]:
     frame.env[name] = REFUSED
     given = importer.fixed.get(name)
     if isinstance(given, (list, tuple)):
-        frame.env[name] = tuple(Known(_pinned(x), builder, f"{name}.{i}")
+        frame.env[name] = tuple(builder.constant(_pinned(x), f"{name}.{i}")
                                 for i, x in enumerate(given))
         return []
     if name in importer.made_of:
@@ -60,7 +59,7 @@ def entered(importer: Session, info: Any, frame: Frame) -> list[Tracer]:
         importer.refuse("input", str(refused), name)
         return []
     tracer = builder.input(type, name)
-    frame.env[name] = tracer if given is None else Known(_pinned(given), builder, name)
+    frame.env[name] = tracer if given is None else builder.constant(_pinned(given), name)
     return [tracer]
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.importers.onnx.driver.computed import Recorder, bind, resolved
-from graphtool.importers.onnx.driver.values import Known, cast, reshape, tensor
+from graphtool.importers.onnx.driver.values import array_of, cast, reshape, tensor
 from graphtool.ir.trace import Tracer
 from graphtool.symbolic import Dim, product, symbol
 
@@ -58,9 +58,10 @@ def agreed_entries(x: Any, declared: Sequence[int], what: str) -> tuple[int, ...
     count = x.shape[0] if x.ndim == 1 else product(x.shape)
     if isinstance(count, int) and count != len(declared):
         raise ValueError(f"{what} has {count} entries, the model declares {len(declared)}")
-    if isinstance(x, Known) and not x.symbolic:
-        if tuple(int(v) for v in x.array.reshape(-1)) != tuple(declared):
-            raise ValueError(f"{what} is {x.array.tolist()}, the model declares {list(declared)}")
+    array = array_of(x)
+    if array is not None and array.dtype != object:
+        if tuple(int(v) for v in array.reshape(-1)) != tuple(declared):
+            raise ValueError(f"{what} is {array.tolist()}, the model declares {list(declared)}")
         return tuple(declared)
     if not isinstance(count, int):
         length = x.builder.emit(o.dim, (), {"of": count, "dtype": dtypes.int64})

@@ -11,7 +11,7 @@ from typing import Any
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.errors import InputError
-from graphtool.front.assumptions import Assuming
+from graphtool.front import Front
 from graphtool.importers.onnx.driver.inputs import Inputs
 from graphtool.importers.onnx.driver.value_ranges import most_of
 from graphtool.ir.graph import Node, Operand, Value
@@ -23,11 +23,13 @@ EACH = 4  # so many nodes of the graph are allowed for each that the model may h
 _DEPTH = 16  # nodes that are looked through
 
 
-class Recorder(Assuming):
+class Recorder(Front):
     """A builder that knows the model's symbols, and which computed integers are already sizes.
 
     `most` is how many nodes it takes: one node of the model may become millions.
     """
+
+    repeats = False
 
     def __init__(self, symbols: Inputs, inside: bool = False, most: int | None = None) -> None:
         super().__init__(symbols.found, inside)

@@ -12,19 +12,17 @@ from typing import Any
 
 from graphtool import dtypes
 from graphtool.errors import Unsupported
+from graphtool.front import Refused
 from graphtool.front.assumptions import Bounds, Facts, Found
 from graphtool.importers.limits import Limits
 from graphtool.importers.onnx.driver import reader
 from graphtool.importers.onnx.driver.computed import EACH, Recorder
 from graphtool.importers.onnx.driver.inputs import Inputs, Parts, declared_dims, declared_shapes
 from graphtool.importers.onnx.driver.places import Places
-from graphtool.importers.onnx.driver.registry import Refused
 from graphtool.importers.onnx.driver.schemas import version_of
 from graphtool.importers.strictness import Strictness
 from graphtool.ir.graph import TensorType
-from graphtool.ir.trace import Builder, Tracer
-
-REFUSED = object()  # the value of an output whose node was refused
+from graphtool.ir.trace import Tracer
 
 
 @dataclass(frozen=True)
@@ -53,7 +51,7 @@ class Session(ABC):
         self.places = Places()
         self.found = Found(facts or Facts.given(dynamic))
         self.inputs = Inputs(dynamic, self.found)
-        self.builder: Builder = Recorder(self.inputs, most=EACH * self.limits.nodes)
+        self.builder: Recorder = Recorder(self.inputs, most=EACH * self.limits.nodes)
         self.declared = declared_shapes(model.graph)
         self.dims = declared_dims(model.graph)
         self.seed: Tracer | None = None  # the state of the random ops, once there is one
@@ -112,7 +110,7 @@ class Context:
     inputs: Sequence[Any]
 
     @property
-    def builder(self) -> Builder:
+    def builder(self) -> Recorder:
         """The builder that the node's ops are added to."""
         return self.importer.builder
 

@@ -1,7 +1,7 @@
 """The driver: runs the nodes of a model through their handlers and collects what is refused.
 
-A value is a Tracer (computed by the graph), a Known (constant at import), a tuple (a sequence),
-None (an omitted input), or REFUSED. A node whose inputs are all Known is evaluated on the arrays.
+A value is an Array, a tuple (a sequence), None (an omitted input), or REFUSED. A node whose inputs
+are all constant is evaluated on the numbers.
 """
 
 from __future__ import annotations
@@ -9,23 +9,23 @@ from __future__ import annotations
 import math
 from collections import ChainMap
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from graphtool.dtypes import DType
+from graphtool import dtypes
 from graphtool.errors import (
     GraphtoolError,
     InputError,
     InternalError,
 )
+from graphtool.front import FOLD_LIMIT, REFUSED, Array, Refused
 from graphtool.front.assumptions import Bounds, Facts
 from graphtool.importers.limits import Limits
-from graphtool.importers.onnx.driver import boundary, dimensions, functions, reader
-from graphtool.importers.onnx.driver.context import REFUSED, Context, Frame, Session
+from graphtool.importers.onnx.driver import boundary, functions, reader
+from graphtool.importers.onnx.driver.context import Context, Frame, Session
 from graphtool.importers.onnx.driver.demands import DEMANDS, Call, check_demands
 from graphtool.importers.onnx.driver.inputs import Parts
 from graphtool.importers.onnx.driver.node_order import graph_title, ordered, title
@@ -36,10 +36,10 @@ from graphtool.importers.onnx.driver.operand_types import (
     declared_types,
 )
 from graphtool.importers.onnx.driver.places import layer
-from graphtool.importers.onnx.driver.registry import Handler, Refused, find
+from graphtool.importers.onnx.driver.registry import Handler, find
 from graphtool.importers.onnx.driver.schemas import Operator, operator, version_of
 from graphtool.importers.onnx.driver.size_bounds import bounded
-from graphtool.importers.onnx.driver.values import FOLD_LIMIT, Known, as_row, dims_row, settle_dims
+from graphtool.importers.onnx.driver.values import as_row
 from graphtool.importers.onnx.families.sequence_rows import Rows
 from graphtool.importers.onnx.validate import check_model
 from graphtool.ir.graph import Graph, Module, Value
@@ -120,7 +120,7 @@ class Importer(Session):
             names.add(name)
             if name in read:
                 frame.env[name] = self._initializer(t, name, frame.prefix)
-                if name in untrained and isinstance(frame.env[name], Known):
+                if name in untrained and isinstance(frame.env[name], Array):
                     frame.env[name].param = False
         return names
 
@@ -132,7 +132,7 @@ class Importer(Session):
         except Refused as refused:
             self.refuse("initializer", str(refused), name)
             return REFUSED
-        known = Known(dense, self.builder, prefix + name)
+        known = self.builder.constant(dense, prefix + name)
         known.param = known.dtype.is_float
         return known
 
@@ -142,7 +142,7 @@ class Importer(Session):
         return frame.env[name]
 
     def _value(self, x: Any, name: str) -> Value:
-        if isinstance(x, Known) and not x.hint:
+        if x.known is not None and not x.hint:
             x.hint = name
         return x.value  # type: ignore[no-any-return]
 
@@ -222,7 +222,7 @@ class Importer(Session):
                              where=title(node), hint=self._shown(inputs)) from error
 
     def _shown(self, inputs: Sequence[Any]) -> str:
-        rows = [str(x) for x in inputs if isinstance(x, Tracer) and not isinstance(x, Known)]
+        rows = [str(x) for x in inputs if isinstance(x, Array) and x.known is None]
         return "its operands: " + ", ".join(rows) if rows else ""
 
     def _apply(self, node: Any, inputs: list[Any], frame: Frame) -> Sequence[Any]:
@@ -278,23 +278,21 @@ class Importer(Session):
             attrs["ctx"] = Context(self, frame, node, inputs)
         out = self._folded(handler, inputs, attrs)
         if out is None:
-            out = handler.fn(*inputs, **attrs)
+            with self.builder.folding(handler.fold):
+                out = handler.fn(*inputs, **attrs)
         several = len(node.output) > 1 or not handler.sequences  # else a tuple is a sequence
         many = isinstance(out, list) or (isinstance(out, tuple) and several)
-        row = dims_row(handler.name, inputs, attrs)
-        return [self._lift(x, row) for x in out] if many else [self._lift(out, row)]
+        return [self._lift(x) for x in out] if many else [self._lift(out)]
 
     def _folded(self, handler: Handler, inputs: list[Any], attrs: dict[str, Any]) -> Any:
         """The result computed on arrays if all inputs are constant and small, else None."""
-        arrays = [x.array if isinstance(x, Known) else x for x in inputs]
+        arrays = [x.known if isinstance(x, Array) and x.fixed and not x.symbolic else x
+                  for x in inputs]
         if not handler.fold or not all(x is None or isinstance(x, np.ndarray) for x in arrays):
             return None
         sizes = [a.size for a in arrays if a is not None]
-        if any(isinstance(x, Known) and x.param and x.array.size > 1 for x in inputs) or \
-                sum(sizes) > FOLD_LIMIT or math.prod(sorted(sizes)[-2:]) > _BROADCAST:
+        if sum(sizes) > FOLD_LIMIT or math.prod(sorted(sizes)[-2:]) > _BROADCAST:
             return None
-        if any(a is not None and a.dtype == object for a in arrays):
-            return self._folded_dims(handler, arrays, attrs)
         try:
             out = handler.fn(*arrays, **attrs)
         except (TypeError, AttributeError):
@@ -303,33 +301,25 @@ class Importer(Session):
         big = any(isinstance(m, np.ndarray) and m.size > max(FOLD_LIMIT, *sizes, 0) for m in made)
         return None if big and handler.name != "Constant" else out
 
-    def _folded_dims(self, handler: Handler, arrays: list[Any], attrs: dict[str, Any]) -> Any:
-        fn = dimensions.ARITHMETIC.get(handler.name)
-        if fn is None and handler.name not in dimensions.MOVEMENT:
-            return None
-        with suppress(Refused, InputError, TypeError, AttributeError):
-            return (fn or handler.fn)(*arrays, **attrs)
-        return None
-
-    def _lift(self, x: Any, row: DType) -> Any:
-        """A handler's result as a value of the importer: an array becomes a Known, dimensions have
-        the dtype `row`."""
+    def _lift(self, x: Any) -> Any:
+        """A handler's result as a value of the importer: arrays of numbers or dimensions too."""
         if isinstance(x, (np.generic, Poly)):  # numpy turns arrays of no axes into their element
             x = np.asarray(x)
         if isinstance(x, np.ndarray):
-            array = settle_dims(x, row) if x.dtype == object else x
-            return Known(array, self.builder, row=row)
-        return tuple(self._lift(i, row) for i in x) if isinstance(x, tuple) else x
+            return self.builder.entries(x, dtypes.int64) if x.dtype == object \
+                else self.builder.constant(x)
+        return tuple(map(self._lift, x)) if isinstance(x, tuple) else x
 
     def _named(self, x: Any, hint: str, before: int) -> Any:
         """Give a value that this node made the ONNX name of its output."""
-        if isinstance(x, Known):
+        if not isinstance(x, Array):
+            return x
+        if x.known is not None:
             x.hint = x.hint or hint
-        elif isinstance(x, Tracer) and x.value.hint != hint and x.value in self.builder.made:
+        elif x.value.hint != hint and (made := x.maker) is not None:
             fresh = self.builder.nodes[before:]
-            made = self.builder.made[x.value]
             if any(n is made for n in fresh) and not any(x.value in n.inputs for n in fresh):
-                return Tracer(self.builder.rename(x.value, hint), self.builder)
+                return self.builder.traced(self.builder.rename(x.value, hint))
         return x
 
 

@@ -13,11 +13,12 @@ import onnx
 from onnx import helper
 
 from graphtool.errors import InputError
+from graphtool.front import REFUSED, Refused
 from graphtool.importers.limits import Limits
 from graphtool.importers.onnx.driver import reader
-from graphtool.importers.onnx.driver.context import REFUSED, Frame, Session
+from graphtool.importers.onnx.driver.context import Frame, Session
 from graphtool.importers.onnx.driver.node_order import reads, subgraphs, title
-from graphtool.importers.onnx.driver.registry import HANDLERS, Refused, find
+from graphtool.importers.onnx.driver.registry import HANDLERS, find
 from graphtool.importers.onnx.driver.schemas import schema, version_of
 from graphtool.importers.onnx.driver.values import type_of
 

@@ -9,9 +9,9 @@ from itertools import chain, count
 from typing import Any
 
 from graphtool.errors import InputError, UsageError, listed, near
+from graphtool.front import Refused
 from graphtool.front.assumptions import Bounds, Found
 from graphtool.importers.onnx.driver.reader import element_type
-from graphtool.importers.onnx.driver.registry import Refused
 from graphtool.ir.graph import TensorType
 from graphtool.symbolic import Dim, Symbol, symbols
 from graphtool.symbolic.parse import parse

@@ -12,7 +12,7 @@ from onnx import TensorProto
 from graphtool import dtypes
 from graphtool.dtypes import DType
 from graphtool.errors import InputError, listed
-from graphtool.importers.onnx.driver.context import REFUSED
+from graphtool.front import REFUSED
 from graphtool.importers.onnx.driver.node_order import title
 from graphtool.importers.onnx.driver.schemas import Operator, Parameter, latest, plain_domain
 from graphtool.importers.strictness import Strictness

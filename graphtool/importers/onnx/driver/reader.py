@@ -18,8 +18,8 @@ from onnx import ModelProto, TensorProto, numpy_helper
 from graphtool import dtypes
 from graphtool.dtypes import DType
 from graphtool.errors import InputError
+from graphtool.front import Refused
 from graphtool.importers.limits import Limits
-from graphtool.importers.onnx.driver.registry import Refused
 from graphtool.io import files
 from graphtool.io.weights import Array, unpack
 

@@ -5,25 +5,25 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from graphtool.front import regions as captures
+from graphtool.front import Refused
+from graphtool.front import regions as shared
+from graphtool.front.regions import Closed
 from graphtool.importers.onnx.driver.computed import EACH, Recorder
-from graphtool.importers.onnx.driver.registry import Refused
-from graphtool.importers.onnx.driver.values import Known
 from graphtool.importers.onnx.families.sequence_rows import Rows
-from graphtool.ir.graph import Graph, TensorType, Value
+from graphtool.ir.graph import Graph, TensorType
 from graphtool.ir.run_sizes import limits
-from graphtool.ir.trace import Builder, Tracer
+from graphtool.ir.trace import Tracer
 from graphtool.symbolic import Dim, symbols
 
 if TYPE_CHECKING:
     from graphtool.importers.onnx.driver.context import Context
 
 
-class Captures(captures.Captures):
-    """The names around a region; a constant is copied into it."""
+class Captures(shared.Captures):
+    """The names around a region, which may be sequences."""
 
     def bring(self, x: Any) -> Any:
         """The region's own version of an outside value."""
@@ -32,20 +32,12 @@ class Captures(captures.Captures):
                 return tuple(map(self.bring, x))
             case Rows():
                 return replace(x, table=self.bring(x.table), count=self.bring(x.count))
-            case Known():
-                return Known(x.array, self.builder, x.hint, x.param, x.row)
             case _:
                 return super().bring(x)
 
 
-@dataclass
-class Region:
-    """A traced subgraph: its inputs, its results, and the outside values that it reads."""
-
-    builder: Builder
-    inputs: list[Tracer]
-    results: list[Tracer]
-    taken: dict[Value, Tracer]
+class Region(Closed):
+    """A traced subgraph, and the sizes that it defines."""
 
     @property
     def limits(self) -> dict[str, Dim | None]:
@@ -56,13 +48,6 @@ class Region:
         """Whether a dimension depends on sizes that the region defines. Such a dimension has no
         meaning outside."""
         return not self.limits.keys().isdisjoint(s.name for s in symbols(d))
-
-    def graph(self, outer: Sequence[Value]) -> Graph:
-        """The closed graph: its own inputs, then one input for each value in `outer`, in that
-        order."""
-        own = [self.taken[v].value if v in self.taken else Value(v.type, v.hint) for v in outer]
-        outputs = tuple(x.value for x in self.results)  # first: a constant is made on demand
-        return Graph((*(t.value for t in self.inputs), *own), tuple(self.builder.nodes), outputs)
 
 
 Pack = Callable[[list[Any]], list[Any]]
@@ -95,8 +80,3 @@ def region(ctx: Context, graph: Any, types: Sequence[TensorType], label: str,
         raise Refused("a branch, or a loop that is not unrolled, must not return sequences or "
                       "optionals")
     return Region(builder, inputs, results, captures.taken)
-
-
-def union(*regions: Region) -> list[Value]:
-    """The outside values that any of the regions reads, each once."""
-    return list(dict.fromkeys(v for r in regions for v in r.taken))

@@ -12,12 +12,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from graphtool.errors import Signal
-
-
-class Refused(Signal):
-    """Raised by a handler for what it cannot express; the driver collects all of them."""
-
 
 @dataclass(frozen=True)
 class Handler:

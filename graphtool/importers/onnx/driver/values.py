@@ -1,13 +1,9 @@
-"""The values that handlers work on: Tracers, constants known at import, and helpers for both.
-
-A `Known` is a Tracer whose array is available at import. It becomes a `constant` node only if a
-node of the graph reads it. Its array may hold dimensions (Poly) as objects, so shape arithmetic
-stays symbolic.
-"""
+"""The values that handlers work on: Arrays, numpy arrays where all inputs are constant, and
+questions to both."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,106 +11,27 @@ import numpy as np
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.dtypes import DType
+from graphtool.front import Array, Refused
+from graphtool.front.array import Numbers
 from graphtool.importers.onnx.driver.computed import Recorder, entry, resolved
 from graphtool.importers.onnx.driver.reader import shortest
-from graphtool.importers.onnx.driver.registry import Refused
-from graphtool.io.weights import Array
-from graphtool.ir.graph import TensorType, Value
-from graphtool.ir.trace import Builder, Tracer
+from graphtool.ir.graph import TensorType
+from graphtool.ir.trace import Tracer
 from graphtool.symbolic import Dim, Poly, product
-
-FOLD_LIMIT = 1 << 16  # elements that a folded node may read or make
-
-
-class Known(Tracer):
-    """A value known at import. `param` marks a float initializer, which training may change.
-
-    `row` is the integer dtype of an array of dimensions.
-    """
-
-    __slots__ = ("array", "hint", "made", "param", "row")
-
-    def __init__(self, array: Array, builder: Builder, hint: str = "", param: bool = False,
-                 row: DType = dtypes.int64) -> None:
-        self.array, self.builder, self.hint, self.param = array, builder, hint, param
-        self.row = row
-        self.made: Value | None = None
-
-    @property
-    def symbolic(self) -> bool:
-        """Whether the array holds dimensions instead of numbers."""
-        return bool(self.array.dtype == object)
-
-    @property
-    def type(self) -> TensorType:
-        """The type of the array."""
-        row = self.row if self.symbolic else dtypes.of_numpy(self.array.dtype)
-        return TensorType(row, self.array.shape)
-
-    @property
-    def shape(self) -> tuple[Dim, ...]:
-        """The shape of the array."""
-        return tuple(self.array.shape)
-
-    @property
-    def dtype(self) -> DType:
-        """The dtype of the array; that of dimensions is `row`."""
-        return self.type.dtype
-
-    @property
-    def ndim(self) -> int:
-        """The rank of the array."""
-        return self.array.ndim
-
-    @property
-    def value(self) -> Value:  # type: ignore[override]
-        """The graph value of the constant; the first call adds its node to the graph."""
-        if self.made is None:
-            if self.symbolic:
-                self.made = cast(dims_tensor(self.array, self.builder), self.row).value
-            else:
-                self.made = self.builder.constant(self.array, self.hint, self.param).value
-        return self.made
-
 
 # ---- dimensions as tensors ---------------------------------------------------------------------
 
-def dims_tensor(dims: Array, builder: Builder) -> Tracer:
-    """An array of dimensions as an int64 tensor of the same shape."""
-    parts = [o.reshape(dim_tensor(d, builder), shape=(1,)) for d in dims.reshape(-1)]
-    line = parts[0] if len(parts) == 1 else o.concat(*parts, axis=0)
-    return o.reshape(line, shape=dims.shape)  # type: ignore[no-any-return]
-
-
-def dim_tensor(d: Dim, builder: Builder) -> Tracer:
-    """A dimension as an int64 scalar of the graph."""
-    if isinstance(d, int):
-        return builder.constant(np.asarray(d, np.int64))
-    return builder.emit(o.dim, (), {"of": d, "dtype": dtypes.int64})  # type: ignore[no-any-return]
-
-
-def settle_dims(array: Array, row: DType = dtypes.int64) -> Array:
-    """An array of dimensions, converted to the dtype `row` if none of them is symbolic."""
-    flat = array.reshape(-1)
-    if any(isinstance(d, Poly) for d in flat):
-        return array
-    return array.astype(row.numpy)
-
-
-def dims_row(op: str, inputs: Sequence[Any], attrs: Mapping[str, Any]) -> DType:
-    """The dtype of the dimensions that an operator returns: what Cast says, else its input's."""
-    if op == "Cast":
-        return dtypes.BY_ONNX.get(attrs.get("to", 0), dtypes.int64)
-    rows = (x.row for x in inputs if isinstance(x, Known) and x.symbolic)
-    return dtypes.int64 if op in ("Shape", "Size") else next(rows, dtypes.int64)
+def dim_tensor(d: Dim, builder: Any) -> Array:
+    """A dimension as an int64 scalar."""
+    return builder.number(d, dtypes.int64)  # type: ignore[no-any-return]
 
 
 # ---- questions ---------------------------------------------------------------------------------
 
-def array_of(x: Any) -> Array | None:
+def array_of(x: Any) -> Numbers | None:
     """The array of a value known at import (numbers or dimensions), else None."""
-    if isinstance(x, Known):
-        return x.array
+    if isinstance(x, Array):
+        return None if x.known is None or (x.symbolic and x.dtype is dtypes.bool_) else x.known
     return x if isinstance(x, np.ndarray) else None
 
 
@@ -210,7 +127,7 @@ def one(x: Any, what: str) -> Any:
     return python_number(array)
 
 
-def python_number(array: Array) -> Any:
+def python_number(array: Numbers) -> Any:
     """The first element of an array as a bool, int or float."""
     row = dtypes.of_numpy(array.dtype)
     entry = array.reshape(-1)[0]
@@ -224,9 +141,9 @@ def literal(x: Any, rank: int) -> Any:
 
     A name with a dot is a parameter of a module (`norm.scale`), which stays a tensor.
     """
-    if isinstance(x, Known) and not x.symbolic and x.array.size == 1 and x.ndim <= rank \
+    if isinstance(x, Array) and x.numbers is not None and x.numbers.size == 1 and x.ndim <= rank \
             and x.dtype is not dtypes.string and not (x.param and "." in x.hint):
-        return python_number(x.array)
+        return python_number(x.numbers)
     return x
 
 
@@ -235,7 +152,7 @@ def operands(*xs: Any) -> tuple[Any, ...]:
     least one stays a tensor."""
     if not any(isinstance(x, Tracer) for x in xs):
         return xs
-    rank = max((x.ndim for x in xs if x is not None and not isinstance(x, Known)), default=-1)
+    rank = max((x.ndim for x in xs if x is not None and array_of(x) is None), default=-1)
     if rank < 0:
         return xs
     return tuple(literal(x, rank) for x in xs)
@@ -264,7 +181,7 @@ def number(value: Any, like: Any) -> Any:
     return like.builder.constant(array) if isinstance(like, Tracer) else array
 
 
-def tensor(array: Array, like: Any) -> Any:
+def tensor(array: Numbers, like: Any) -> Any:
     """An array as a constant: a Tracer if `like` is one, else the array itself."""
     return like.builder.constant(array) if isinstance(like, Tracer) else array
 
@@ -287,8 +204,6 @@ def as_row(x: Any, info: Any) -> Any:
     dims = info.type.tensor_type.shape.dim
     if not isinstance(x, Tracer) or x.ndim or len(dims) != 1 or dims[0].dim_value != 1:
         return x
-    if isinstance(x, Known):
-        return Known(x.array.reshape(1), x.builder, x.hint, x.param, x.row)
     return o.reshape(x, shape=(1,))
 
 

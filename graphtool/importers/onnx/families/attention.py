@@ -10,7 +10,8 @@ from typing import Any
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.importers.onnx.driver.registry import Refused, onnx_op
+from graphtool.front import Refused
+from graphtool.importers.onnx.driver.registry import onnx_op
 from graphtool.importers.onnx.driver.values import cast, dim_value, dtype_of, reshape, transpose
 from graphtool.importers.onnx.families.shape import iota
 from graphtool.symbolic import Dim

@@ -13,7 +13,7 @@ from typing import Any
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.importers.onnx.driver.registry import Refused
+from graphtool.front import Refused
 from graphtool.importers.onnx.driver.values import cast, number, reshape, take
 from graphtool.ir.trace import like
 from graphtool.ops.recurrence_steps import scan

@@ -15,9 +15,9 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool import ops as o
+from graphtool.front import Refused
 from graphtool.importers.onnx.driver.claims import agreed_truth
 from graphtool.importers.onnx.driver.computed import bind
-from graphtool.importers.onnx.driver.registry import Refused
 from graphtool.importers.onnx.driver.values import (
     cast,
     count_of,

@@ -7,7 +7,8 @@ from typing import Any
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.importers.onnx.driver.registry import Refused, onnx_op
+from graphtool.front import Refused
+from graphtool.importers.onnx.driver.registry import onnx_op
 from graphtool.importers.onnx.driver.values import (
     axis_of,
     cast,

@@ -9,7 +9,7 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.importers.onnx.driver.registry import Refused
+from graphtool.front import Refused
 from graphtool.importers.onnx.driver.values import (
     cast,
     dim_value,

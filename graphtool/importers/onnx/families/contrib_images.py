@@ -7,7 +7,7 @@ from typing import Any
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.importers.onnx.driver.registry import Refused
+from graphtool.front import Refused
 from graphtool.importers.onnx.driver.values import cast, dtype_of, reshape, take, transpose
 from graphtool.importers.onnx.families import nn
 from graphtool.importers.onnx.families.contrib import microsoft

@@ -8,7 +8,8 @@ from typing import Any
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.dtypes import DType
-from graphtool.importers.onnx.driver.registry import Refused, add
+from graphtool.front import Refused
+from graphtool.importers.onnx.driver.registry import add
 from graphtool.importers.onnx.driver.values import (
     axis_of,
     cast,

@@ -10,10 +10,12 @@ from typing import Any
 
 from graphtool import dtypes
 from graphtool import ops as o
+from graphtool.front import Refused
+from graphtool.front.regions import union
 from graphtool.importers.onnx.driver.computed import bind
 from graphtool.importers.onnx.driver.node_order import subgraphs
-from graphtool.importers.onnx.driver.regions import Region, region, union
-from graphtool.importers.onnx.driver.registry import Refused, onnx_op
+from graphtool.importers.onnx.driver.regions import Region, region
+from graphtool.importers.onnx.driver.registry import onnx_op
 from graphtool.importers.onnx.driver.values import array_of, cast, dim_tensor, reshape, type_of
 from graphtool.importers.onnx.families.sequence_rows import Rows, chosen
 from graphtool.ir.facets import Lowering, Trait

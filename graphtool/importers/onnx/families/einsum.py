@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from graphtool import ops as o
-from graphtool.importers.onnx.driver.registry import Refused, onnx_op
+from graphtool.front import Refused
+from graphtool.importers.onnx.driver.registry import onnx_op
 from graphtool.importers.onnx.driver.values import reshape, tensor, transpose
 from graphtool.symbolic import Dim, product
 

@@ -15,10 +15,10 @@ import numpy as np
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.dtypes import DType
+from graphtool.front import Array
 from graphtool.importers.onnx.driver.reader import element_type
 from graphtool.importers.onnx.driver.registry import add, onnx_op
 from graphtool.importers.onnx.driver.values import (
-    Known,
     array_of,
     cast,
     dtype_of,
@@ -101,7 +101,7 @@ def power(x: Any, y: Any) -> Any:
 def _as(y: Any, to: Any) -> Any:
     """A constant exponent in another dtype, which stays a constant."""
     array = np.asarray(array_of(y)).astype(to.numpy)
-    return Known(array, y.builder, y.hint) if isinstance(y, Known) else array
+    return y.builder.constant(array, y.hint) if isinstance(y, Array) else array
 
 
 @onnx_op("Mod")

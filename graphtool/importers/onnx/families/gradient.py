@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from graphtool.importers.onnx.driver.registry import Refused, onnx_op
+from graphtool.front import Refused
+from graphtool.importers.onnx.driver.registry import onnx_op
 from graphtool.importers.onnx.families.training import DOMAIN
 from graphtool.ir.graph import Graph, Node, Value
 from graphtool.ir.trace import Tracer, inline

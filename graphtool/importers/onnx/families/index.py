@@ -11,10 +11,11 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool import ops as o
+from graphtool.front import Refused
 from graphtool.importers.from_end import from_end
 from graphtool.importers.onnx.driver.claims import agreed
 from graphtool.importers.onnx.driver.computed import fresh
-from graphtool.importers.onnx.driver.registry import Refused, onnx_op
+from graphtool.importers.onnx.driver.registry import onnx_op
 from graphtool.importers.onnx.driver.values import (
     array_of,
     axis_of,

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from graphtool import ops as o
+from graphtool.front import Refused
 from graphtool.importers.onnx.driver.reader import element_type
-from graphtool.importers.onnx.driver.registry import Refused, add, onnx_op
+from graphtool.importers.onnx.driver.registry import add, onnx_op
 from graphtool.importers.onnx.driver.values import (
     axis_of,
     cast,

@@ -13,11 +13,13 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool import ops as o
+from graphtool.front import Refused
+from graphtool.front.regions import union
 from graphtool.importers.onnx.driver.computed import Recorder, bind
 from graphtool.importers.onnx.driver.inputs import declared_shapes
-from graphtool.importers.onnx.driver.regions import Region, region, union
-from graphtool.importers.onnx.driver.registry import Refused, onnx_op
-from graphtool.importers.onnx.driver.values import Known, array_of, cast, number, reshape, take
+from graphtool.importers.onnx.driver.regions import Region, region
+from graphtool.importers.onnx.driver.registry import onnx_op
+from graphtool.importers.onnx.driver.values import array_of, cast, reshape, take
 from graphtool.importers.onnx.families import carried_sequences as sequences
 from graphtool.importers.onnx.families.control import known_bool, selected, tracers
 from graphtool.importers.onnx.families.sequence_rows import Rows
@@ -178,8 +180,7 @@ def _collected(trips: Any, count: int | None, flag: Any, carried: Any, inner: Re
     types = [x.type for x in operands]
 
     def idle(_: Any, alive: Any, *xs: Any) -> Any:
-        zeros = [number(False if t.dtype.kind == "bool" else 0, Known(
-            np.zeros((), t.dtype.numpy), alive.builder)) for t in rows]
+        zeros = [alive.builder.constant(np.zeros((), t.dtype.numpy)) for t in rows]
         return (alive, *xs[:state], *(o.broadcast(z, shape=t.shape)
                                       for z, t in zip(zeros, rows, strict=True)))
 
@@ -281,7 +282,7 @@ def label(ctx: Any) -> str:
 
 def _scalar(ctx: Any, value: Any) -> Any:
     kind = np.bool_ if isinstance(value, bool) else np.int64
-    return Known(np.asarray(value, kind), ctx.builder)
+    return ctx.builder.constant(np.asarray(value, kind))
 
 
 def _stacked(seen: list[list[Any]], body: Any, first: int, ctx: Any) -> list[Any]:

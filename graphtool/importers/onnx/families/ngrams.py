@@ -9,7 +9,8 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.importers.onnx.driver.registry import Refused, onnx_op
+from graphtool.front import Refused
+from graphtool.importers.onnx.driver.registry import onnx_op
 from graphtool.importers.onnx.driver.values import cast, dtype_of, reshape, take, tensor
 from graphtool.io.weights import Array
 from graphtool.symbolic import known, maximum, minimum

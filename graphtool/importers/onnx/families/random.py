@@ -11,8 +11,9 @@ from typing import Any
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.dtypes import DType
+from graphtool.front import Refused
 from graphtool.importers.onnx.driver.reader import element_type
-from graphtool.importers.onnx.driver.registry import Refused, onnx_op
+from graphtool.importers.onnx.driver.registry import onnx_op
 from graphtool.importers.onnx.driver.values import array_of, cast, dtype_of, number, one, reshape
 from graphtool.importers.onnx.families.elementwise import kept
 from graphtool.symbolic import product

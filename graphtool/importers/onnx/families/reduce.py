@@ -9,8 +9,9 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool import ops as o
+from graphtool.front import Refused
 from graphtool.importers.onnx.driver.claims import agreed
-from graphtool.importers.onnx.driver.registry import Refused, add, onnx_op
+from graphtool.importers.onnx.driver.registry import add, onnx_op
 from graphtool.importers.onnx.driver.values import (
     array_of,
     axes_of,

@@ -22,7 +22,6 @@ from graphtool.importers.onnx.driver.values import (
     count_of,
     dim_tensor,
     dims,
-    dims_tensor,
     dtype_of,
     floats,
     known_entry,
@@ -170,7 +169,7 @@ def _shared(x: Any, at: tuple[int, ...], sizes: Any, policy: str,
             ctx: Any) -> tuple[tuple[Dim, ...], Any]:
     """The sizes and scales for one common scale, chosen so that the result fits into the computed
     sizes (`not_larger`) or covers them."""
-    have = dims_tensor(np.array([x.shape[a] for a in at], object), x.builder)
+    have = x.builder.sizes([x.shape[a] for a in at])
     ratios = cast(sizes, dtypes.float64) / cast(have, dtypes.float64)
     pick = o.reduce_min if policy == "not_larger" else o.reduce_max
     scale = pick(ratios, axes=(0,))

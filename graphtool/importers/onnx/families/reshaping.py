@@ -6,11 +6,11 @@ from typing import Any
 
 from graphtool import dtypes
 from graphtool import ops as o
+from graphtool.front import Refused
 from graphtool.importers.onnx.driver.claims import agreed_entries, agreed_truth
 from graphtool.importers.onnx.driver.computed import entry
-from graphtool.importers.onnx.driver.registry import Refused, onnx_op
+from graphtool.importers.onnx.driver.registry import onnx_op
 from graphtool.importers.onnx.driver.values import (
-    Known,
     array_of,
     axes_of,
     cast,
@@ -23,7 +23,7 @@ from graphtool.importers.onnx.driver.values import (
     transpose,
 )
 from graphtool.importers.onnx.families.computed_axes import agreed_axes
-from graphtool.importers.onnx.families.shape import dim_array, iota, need_small, need_vector
+from graphtool.importers.onnx.families.shape import iota, need_small, need_vector
 from graphtool.ops.common import broadcast_shapes
 from graphtool.symbolic import (
     Dim,
@@ -100,7 +100,7 @@ def _computed_shape(x: Any, shape: Any, allowzero: int,
 def _filled(x: Any, shape: Any, count: int, total: Dim, allowzero: int) -> Any:
     """The vector of sizes, with 0 and −1 replaced by the sizes that they stand for."""
     if not allowzero:
-        own = Known(dim_array([*x.shape[:count], *[0] * (count - x.ndim)]), x.builder)
+        own = x.builder.sizes([*x.shape[:count], *[0] * (count - x.ndim)])
         shape = o.select(o.eq(shape, 0), own, shape)
     rest = o.eq(shape, -1)
     others = o.reduce_prod(o.select(rest, 1, shape), axes=(0,))
@@ -188,7 +188,7 @@ def _agreed_spread(x: Any, shape: Any, room: tuple[int, ...]) -> tuple[int, ...]
     own = (1,) * (len(room) - x.ndim) + tuple(x.shape)
     if len(room) != max(count, x.ndim):
         raise ValueError(f"the model declares rank {len(room)}, computed is {max(count, x.ndim)}")
-    kept = Known(dim_array(own[len(room) - count:]), x.builder)
+    kept = x.builder.sizes(own[len(room) - count:])
     wide = o.select(o.eq(cast(shape, dtypes.int64), 1), kept, cast(shape, dtypes.int64))
     agreed_entries(wide, room[len(room) - count:], "the shape")
     return room

@@ -14,7 +14,8 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.importers.onnx.driver.registry import Refused, onnx_op
+from graphtool.front import Refused
+from graphtool.importers.onnx.driver.registry import onnx_op
 from graphtool.importers.onnx.driver.values import cast, dtype_of, reshape, take, tensor, transpose
 from graphtool.importers.onnx.families.nn import bias_added, check_window
 from graphtool.symbolic import product

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from graphtool import ops as o
-from graphtool.importers.onnx.driver.regions import region, union
-from graphtool.importers.onnx.driver.registry import Refused, onnx_op
+from graphtool.front import Refused
+from graphtool.front.regions import union
+from graphtool.importers.onnx.driver.regions import region
+from graphtool.importers.onnx.driver.registry import onnx_op
 from graphtool.importers.onnx.driver.values import axis_of, reshape, take, transpose
 from graphtool.importers.onnx.families.control import tracers
 from graphtool.importers.onnx.families.loops import UNROLL, attempt, joined, keeps_types, label

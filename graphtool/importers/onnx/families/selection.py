@@ -8,8 +8,9 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool import ops as o
+from graphtool.front import Refused
 from graphtool.importers.onnx.driver.computed import fresh
-from graphtool.importers.onnx.driver.registry import Refused, onnx_op
+from graphtool.importers.onnx.driver.registry import onnx_op
 from graphtool.importers.onnx.driver.values import (
     axis_of,
     cast,

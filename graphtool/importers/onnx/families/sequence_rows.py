@@ -12,9 +12,9 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool import ops as o
+from graphtool.front import Refused
 from graphtool.importers.from_end import from_end
 from graphtool.importers.onnx.driver.computed import bind
-from graphtool.importers.onnx.driver.registry import Refused
 from graphtool.importers.onnx.driver.values import (
     axis_of,
     cast,

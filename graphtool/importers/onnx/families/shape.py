@@ -8,13 +8,12 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool import ops as o
+from graphtool.front import FOLD_LIMIT, Refused
 from graphtool.importers.onnx.driver.claims import agreed_entries
 from graphtool.importers.onnx.driver.computed import bind, fresh
-from graphtool.importers.onnx.driver.dimensions import has_symbols
 from graphtool.importers.onnx.driver.reader import element_type
-from graphtool.importers.onnx.driver.registry import Refused, onnx_op
+from graphtool.importers.onnx.driver.registry import onnx_op
 from graphtool.importers.onnx.driver.values import (
-    FOLD_LIMIT,
     array_of,
     axis_of,
     cast,
@@ -30,6 +29,7 @@ from graphtool.io.weights import Array
 from graphtool.ir.trace import Tracer
 from graphtool.symbolic import (
     Dim,
+    Poly,
     floordiv,
     maximum,
     product,
@@ -133,7 +133,7 @@ def range_op(start: Any, limit: Any, delta: Any, *, stash_type: int = 1, ctx: An
                         else one(x, "a bound of Range") for x in (start, limit, delta)]
     first, last, step = given
     row = dtype_of(start)
-    if not any(has_symbols(v) for v in (first, last, step)):
+    if not any(isinstance(v, Poly) for v in given):
         count = max(int(np.ceil((last - first) / step)), 0)
         need_small(start, count)
         if not isinstance(start, Tracer):

@@ -13,6 +13,7 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool import ops as o
+from graphtool.front import Refused
 from graphtool.importers.onnx.driver.claims import (
     agreed,
     agreed_entries,
@@ -20,7 +21,7 @@ from graphtool.importers.onnx.driver.claims import (
     declared_size,
 )
 from graphtool.importers.onnx.driver.reader import element_type
-from graphtool.importers.onnx.driver.registry import Refused, onnx_op
+from graphtool.importers.onnx.driver.registry import onnx_op
 from graphtool.importers.onnx.driver.values import (
     array_of,
     axis_of,

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from graphtool import ops as o
+from graphtool.front import Refused
 from graphtool.importers.onnx.driver.computed import entry, fresh
-from graphtool.importers.onnx.driver.registry import Refused, onnx_op
+from graphtool.importers.onnx.driver.registry import onnx_op
 from graphtool.ops.pictures import CHANNELS
 from graphtool.symbolic import maximum, product
 
