@@ -165,10 +165,10 @@ def stages(model: str, folder: str) -> Row:
     `compile` is the C compiler, packing, and writing the directory; `command` is the whole command
     `graphtool build` with an empty cache, `again` the same once more."""
     from graphtool import importers, optimize
+    from graphtool.compile.as_is import build
     from graphtool.emit.c import emit
     from graphtool.ir.serial import collect_all
     from graphtool.lower import lower
-    from graphtool.native.build import build
     from graphtool.target import detect
     source, out, target = str(work.prepared(model).onnx), Path(folder) / "build", detect()
     marks = [time.perf_counter()]

@@ -141,7 +141,7 @@ def _loader(name: str, route: str) -> Callable[[], Any]:
 
 def _build(module: Any, out: Path) -> dict[str, float]:
     from graphtool import optimize
-    from graphtool.native.build import build
+    from graphtool.compile.as_is import build
     start = time.perf_counter()
     optimised = optimize(module, verify=False)
     middle = time.perf_counter()

@@ -96,7 +96,7 @@ def _ours(folder: Path, task: Task, threads: int, _: Path | None) -> Call:
 
 def _build(folder: Path, task: Task) -> None:
     import graphtool
-    from graphtool.native.build import build
+    from graphtool.compile.as_is import build
     from graphtool.passes import PASSES
     name = "step" if task.past else f"prompt{task.steps}"
     if (folder / name).exists():

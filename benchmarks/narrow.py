@@ -23,7 +23,7 @@ WORDS = ("graphtool with `--precision fast`, `float32` without it, OpenVINO by i
 
 def _build(case: Case) -> None:
     from graphtool import importers, optimize
-    from graphtool.native.build import build
+    from graphtool.compile.as_is import build
     module = importers.import_source(str(case.model.onnx))
     build(optimize(module, precision="fast", verify=False), case.cache / "build")
 

@@ -20,12 +20,12 @@ import torch
 
 from benchmarks.opinfo_samples import DTYPES, Batch, Sample, infos, samples
 from graphtool import interp, passes
+from graphtool.compile.as_is import build
 from graphtool.errors import GraphtoolError, UnsupportedError
 from graphtool.importers.torch import import_torch
 from graphtool.importers.torch.driver.live import array
 from graphtool.ir.graph import Module
 from graphtool.native import compiler, runtime
-from graphtool.native.build import build
 from graphtool.target import detect
 
 Row = dict[str, Any]

@@ -19,7 +19,7 @@ from benchmarks.work import Array
 
 def _graphtool_build(case: Case) -> None:
     from graphtool import importers, optimize
-    from graphtool.native.build import build
+    from graphtool.compile.as_is import build
     module = optimize(importers.import_source(str(case.model.onnx)), verify=False)
     build(module, case.cache / "build")
 

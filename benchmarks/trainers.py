@@ -80,13 +80,13 @@ def train_build(task: str, model: Any, x: Any, y: Any, folder: Any, rules: Any =
     run on the training graph before all others."""
     import graphtool
     from graphtool import passes
-    from graphtool.native.training import build_training
+    from graphtool.compile.as_is import build
     from graphtool.transforms.training import Recipe, training
     own = TASKS[task].loss == OWN
     module = graphtool.import_model(model.eval(), (x, y) if own else (x,))
     loss = module.output_names[0] if own else TASKS[task].loss
     joint = training(module, Recipe(loss, optimizer=TASKS[task].recipe))
-    build_training(passes.run(joint, first) if first else joint, folder, rules=rules)
+    build(passes.run(joint, first) if first else joint, folder, rules=rules)
 
 
 def _graphtool_build(case: Case) -> None:

@@ -148,9 +148,9 @@ def trained(name: str, optimizer: str, first: str = "", onnx: bool = False) -> t
 
     from benchmarks.models.whole import built
     from graphtool import passes
+    from graphtool.compile.as_is import build
     from graphtool.importers.onnx import import_onnx
     from graphtool.importers.torch import import_torch
-    from graphtool.native.training import build_training
     from graphtool.train.model import TrainModel
     from graphtool.transforms.training import Recipe, training
     model, batch = built(name, torch.float32)
@@ -165,7 +165,7 @@ def trained(name: str, optimizer: str, first: str = "", onnx: bool = False) -> t
         frozen = [f"!{n}" for n, p in model.named_parameters() if onnx and not p.requires_grad]
         joint = training(module, Recipe(module.output_names[0], optimizer=optimizer,
                                         wrt=["params", *frozen]))
-        build_training(passes.run(joint, first) if first else joint, Path(folder) / "b")
+        build(passes.run(joint, first) if first else joint, Path(folder) / "b")
         compiled = TrainModel(Path(folder) / "b", 1)
         data = {n: x.numpy() for n, x in zip(compiled.data, batch, strict=True)}
         losses = [compiled.step(data, RATE) for _ in range(STEPS)]

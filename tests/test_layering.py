@@ -14,8 +14,9 @@ LAYERS = (  # a name may import its own layer and those before it
     ("dtypes", "symbolic"), ("scalars", "io", "explain", "machines", "target"), ("language",),
     ("ir", "loops"), ("ops",), ("front",), ("interp",), ("analysis", "rewrite", "kernels"),
     ("passes", "transforms", "importers", "exporters"),
-    ("lower",), ("emit",), ("native",), ("train", "tune", "report"), ("verify",),
-    ("api", "extend"), ("integrations",), ("cli",), ("__init__", "__main__"),
+    ("lower",), ("emit",), ("native",), ("compile",),
+    ("train", "tune", "report"), ("verify",),
+    ("api", "extend", "verbs"), ("integrations",), ("cli",), ("__init__", "__main__"),
 )
 LEVEL = {name: i for i, layer in enumerate(LAYERS) for name in layer}
 ONLY = {  # who alone may import a package

@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 
 import graphtool
-from graphtool import interp, passes
+from graphtool import interp
 from graphtool.analysis import made_up
+from graphtool.compile.build import build
+from graphtool.compile.options import LEVELS, Build
+from graphtool.compile.source import Source
+from graphtool.compile.unit import Unit
 from graphtool.errors import CompilerError, UsageError
-from graphtool.ir.serial import collect_all
-from graphtool.lower import lower
 from graphtool.native import compiler, runtime
-from graphtool.native.fat import build_fat
 from graphtool.report.doctor import doctor
 from graphtool.target import TABLE, Levels, Target, detect, family, isa, named, recognised, register
 from tests.passes.pass_samples import SAMPLES
@@ -88,10 +89,8 @@ def test_a_new_family_shares_one_library(toy: Target, tmp_path: Path) -> None:
     targets = family(TOYS)
     assert list(targets) == [2, 1]
     module = SAMPLES["convnet"]
-    ready = {n: passes.run(module, supply={"target": t}) for n, t in targets.items()}
-    store = {w.digest: w for m in ready.values() for w in collect_all(m.graph)}
-    built = build_fat({n: lower(m, targets[n]) for n, m in ready.items()}, tmp_path / "b",
-                      name="model", store=store, levels=TOYS)
+    unit = Unit("model", LEVELS, {"": Source(module)}, targets)
+    built = build(unit, tmp_path / "b", Build()).path
     assert "The level of toy, 1 to 2" in (built / "model.h").read_text()
     xs = made_up.random_inputs(module, 0)
     for name, want in interp.run(module, xs).items():

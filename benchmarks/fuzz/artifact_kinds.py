@@ -12,12 +12,12 @@ import numpy as np
 
 import graphtool.kernels  # noqa: F401  (fills the tables that the readers ask)
 from benchmarks.jobs import PROJECT
+from graphtool.compile.as_is import build
 from graphtool.emit.c import emit
 from graphtool.io.manifest import read_manifest
 from graphtool.ir import serial
 from graphtool.kernels.choice import tuning
 from graphtool.loops import serial as programs
-from graphtool.native.build import build
 from graphtool.native.runtime import Model
 from graphtool.target import named as target
 from graphtool.train import checkpoint

@@ -30,12 +30,12 @@ from benchmarks.fuzz.outcome import Finding, Outcome
 from benchmarks.fuzz.processes import Span, Tell
 from benchmarks.fuzz.variants import variant_of
 from benchmarks.suite.limits import limited
+from graphtool.compile.weights import weights_of
 from graphtool.errors import GraphtoolError
 from graphtool.importers.onnx import import_model
 from graphtool.io.weights import Weight
 from graphtool.ir.serial import collect_all
 from graphtool.loops import serial
-from graphtool.native.build import weights_of
 from graphtool.target import detect
 
 SIZE = 48  # seeds of a span

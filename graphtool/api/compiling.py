@@ -2,38 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from os import PathLike
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from graphtool.api.models import import_model, read
-from graphtool.api.options import Array, Kernels, Pathlike, Precision, WeightsIn, goal, rules
+import graphtool.kernels  # noqa: F401  (fills the registry)
+from graphtool.api.options import Array, Pathlike, goal
+from graphtool.compile.build import build as build_unit
+from graphtool.compile.option import takes
+from graphtool.compile.options import Build
+from graphtool.compile.source import source_of
+from graphtool.compile.unit import unit_of
 from graphtool.emit.c import emit
 from graphtool.errors import UsageError
-from graphtool.ir.facets import Assumption
 from graphtool.ir.graph import Module
-from graphtool.ir.serial import collect_all
-from graphtool.kernels.choice.rules import Rules
-from graphtool.language.tokenizer import Tokenizer
-from graphtool.loops import serial as programs
 from graphtool.loops.program import Program
 from graphtool.lower import lower
-from graphtool.lower.arena import arena_of
-from graphtool.native.build import build as build_one
-from graphtool.native.entries import build_entries
-from graphtool.native.fat import build_fat
-from graphtool.native.training import build_training
-from graphtool.passes import run as run_passes
-from graphtool.target import X86_64, Target, family, on_machine
 from graphtool.train import checkpoint
 from graphtool.train import dataset as examples
 from graphtool.train.loop import Plan, Progress, Trainer
 from graphtool.train.model import TrainModel
 
-Torch = TypeVar("Torch")  # what import_model takes
-Passes = str | Sequence[str] | None
 Row = Mapping[str, float | int]
+Torch = TypeVar("Torch")  # what import_model takes
 
 
 def lower_model(module: Module, *, name: str = "model", target: str = "cpu",
@@ -54,14 +45,9 @@ def emit_c(program: Program) -> dict[str, str]:
     return emit(program)
 
 
-def build(source: Module | Program | Pathlike | Torch | Mapping[str, Module], out_dir: Pathlike, *,
-          target: str = "cpu", name: str = "model", passes: Passes = None,
-          precision: Precision = "default", kernels: Kernels = "generated",
-          tuning: Pathlike | None = None, cc: str | None = None, jobs: int | None = None,
-          exe: bool = False, static: bool = False, openmp: bool = True,
-          weights: WeightsIn = "file", mpi: bool = False, assume: Assumption = "finite",
-          index_checks: bool = True, tokenizer: Tokenizer | None = None,
-          machine: str | None = None) -> Path:
+@takes(Build)
+def build(source: Module | Program | Pathlike | Torch | Mapping[str, Module], out_dir: Pathlike,
+          how: Build) -> Path:
     """Compile a model into a directory and return its path.
 
     A source that is not a graph is imported first; a module without fusion groups goes through the
@@ -71,81 +57,15 @@ def build(source: Module | Program | Pathlike | Torch | Mapping[str, Module], ou
     over one set of weights, each of which `load(out_dir, entry=…)` loads; with a `tokenizer` they
     write text. `cc` is the compiler's command, `jobs` how many files at a time, `exe` adds a
     program, `static` makes a .a library, `weights` leaves them in a file, embeds them into the
-    library, or writes C arrays. Without `index_checks` an index out of range goes unseen; a program
-    has its checks already. Raises CompilerError GT212x when the compiler is missing or fails,
-    UsageError GT3052, GT3055 for options that do not go together.
+    library, or writes C arrays; `keep` writes the graph of each stage, `debug_lines` what debuggers
+    show. Without `index_checks` an index out of range goes unseen; a program has its checks
+    already. Raises CompilerError GT212x when the compiler is missing or fails, UsageError GT3052,
+    GT3054, GT3055 for options that do not go together, GT3090 for options that choose kernels where
+    no pass runs.
     """
-    how: dict[str, Any] = {"cc": cc, "jobs": jobs, "exe": exe, "static": static, "openmp": openmp}
-    allowed = rules(precision, kernels, tuning, assume)
-    if isinstance(source, Mapping):
-        if exe or mpi or target == "fat":
-            raise UsageError("GT3055", "exe, mpi and fat cannot go with several entry points",
-                             hint="build one model at a time")
-        del how["exe"]
-        return _entries(source, Path(out_dir), name, passes, goal(target, machine), allowed,
-                        index_checks, weights=weights, tokenizer=tokenizer, **how)
-    if tokenizer is not None:
-        raise UsageError("GT3055", "a tokenizer is for entry points", hint="give modules by name: "
-                         "{'decode': module}")
-    model = _source(source)
-    if isinstance(model, tuple) and not index_checks:
-        raise UsageError("GT3052", "index_checks is for graphs, this is a program",
-                         hint="lower the graph without them")
-    if isinstance(model, tuple):
-        return build_one(model[0], Path(out_dir), name=name, target=goal(target, machine),
-                         store=model[1], weights=weights, **how)
-    if isinstance(model.meta.get("training"), dict):
-        if passes is not None or weights != "file" or target == "fat":
-            raise UsageError("GT3052", "passes, weights and fat are for models, this is a training "
-                                       "graph", hint="optimise the model first")
-        return build_training(model, Path(out_dir), name=name, target=goal(target, machine),
-                              mpi=mpi, rules=allowed, index_checks=index_checks, **how)
-    if mpi:
-        raise UsageError("GT3052", "mpi is for training graphs, this is a model",
-                         hint="grad with an optimizer makes one")
-    if target == "fat":
-        targets = {level: t if machine is None else on_machine(t, machine)
-                   for level, t in family(X86_64).items()}
-        levels = {level: _ready(model, passes, t, allowed) for level, t in targets.items()}
-        return build_fat({level: lower(ready, targets[level], name=name, index_checks=index_checks)
-                          for level, ready in levels.items()}, Path(out_dir), name=name,
-                         weights=weights, **how, store={
-                             w.digest: w for m in levels.values() for w in collect_all(m.graph)})
-    here = goal(target, machine)
-    return build_one(_ready(model, passes, here, allowed), Path(out_dir), name=name,
-                     target=here, weights=weights, index_checks=index_checks, **how)
-
-
-def _entries(modules: Mapping[str, Module], out_dir: Path, name: str, passes: Passes,
-             target: Target, allowed: Rules, index_checks: bool, **how: Any) -> Path:
-    """The build of several entry points."""
-    ready = {entry: _ready(m, passes, target, allowed) for entry, m in modules.items()}
-    store = {w.digest: w for m in ready.values() for w in collect_all(m.graph)}
-    programs = {entry: lower(m, target, name=entry, index_checks=index_checks)
-                for entry, m in ready.items()}
-    return build_entries(programs, out_dir, name=name, target=target, store=store, **how)
-
-
-def _source(source: Module | Program | Pathlike | Torch) -> Any:
-    """A module, or a program with its weights."""
-    if isinstance(source, Module):
-        return source
-    if isinstance(source, Program):
-        return source, {}
-    if isinstance(source, (str, PathLike)):
-        path = str(source)
-        if path.endswith(".program.json"):
-            return programs.load(Path(path))
-        return read(path) if path.endswith((".json", ".gt")) else import_model(path)
-    return import_model(source)
-
-
-def _ready(module: Module, passes: Passes, target: Target, allowed: Rules) -> Module:
-    """The module as it is to be lowered."""
-    if passes is None and module.graph.groups:
-        return module
-    return run_passes(module, passes, supply={
-        "target": target, "rules": allowed, "arena": arena_of(target, allowed)})
+    given = {n: source_of(m) for n, m in source.items()} if isinstance(source, Mapping) else (
+        source_of(source))
+    return build_unit(unit_of(given, how, how.name or "model"), Path(out_dir), how).path
 
 
 def train_model(build_dir: Pathlike, data: Pathlike | Mapping[str, Array], plan: Plan | None = None,

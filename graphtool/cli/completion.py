@@ -10,6 +10,10 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
+from graphtool.cli.group import line
+from graphtool.cli.words import COMMON
+from graphtool.verbs import VERBS
+
 
 class Option(NamedTuple):
     """An option by all its names; `value`: it takes one, `words`: those that are known, of which
@@ -22,7 +26,7 @@ class Option(NamedTuple):
     several: bool = False
 
 
-class Verb(NamedTuple):
+class Completed(NamedTuple):
     """A verb with its options, and the known words of its arguments; without any, files."""
 
     name: str
@@ -31,105 +35,39 @@ class Verb(NamedTuple):
     words: tuple[str, ...] = ()
 
 
-def verbs(program: Any) -> list[Verb]:
+def verbs(program: Any) -> list[Completed]:
     """The verbs of the parser's command for the program, in the order of its help."""
     always = tuple(_option(p) for p in program.params if "--plugin" in p.opts)
     return [_verb(program.commands[name], name, always) for name in program.commands]
 
 
-def _verb(command: Any, name: str, always: tuple[Option, ...]) -> Verb:
+def _verb(command: Any, name: str, always: tuple[Option, ...]) -> Completed:
     inner = getattr(command, "commands", {})
     options = {o.names: o for one in (command, *inner.values()) for p in one.params
                if p.param_type_name == "option" and (o := _option(p, name))}
-    words = tuple(inner) or tuple(_ARGUMENTS[name]() if name in _ARGUMENTS else ())
+    words = tuple(inner) or tuple(_words(name, ""))
     helped = Option(("--help",), "Show this message and exit.", False)
-    return Verb(name, _line(command.help), (*options.values(), *always, helped), words)
+    return Completed(name, line(command.help), (*options.values(), *always, helped), words)
 
 
 def _option(p: Any, verb: str = "") -> Option:
     names = (*p.opts, *p.secondary_opts)
-    known = next((_VALUES[key] for n in names for key in (f"{verb} {n}", n) if key in _VALUES),
-                 tuple)
-    return Option(names, _line(p.help), not p.is_flag, tuple(dict.fromkeys(known())),
-                  not _SEVERAL.isdisjoint(names))
+    known = dict.fromkeys(w for n in names for w in _words(verb, n))
+    return Option(names, line(p.help), not p.is_flag, tuple(known), not _SEVERAL.isdisjoint(names))
 
 
-def _line(text: str | None) -> str:
-    """The first sentence of a help text."""
-    return re.split(r"(?<=[.])\s", " ".join((text or "").split()))[0]
+def _words(verb: str, option: str) -> Iterable[str]:
+    """The known words of an option of a verb; of its arguments for ""."""
+    row = VERBS.get(verb)
+    return (row.words if row and option in row.words else COMMON).get(option, tuple)()
 
 
-def _targets() -> Iterable[str]:
-    from graphtool.target import TABLE
-    return ("native", *TABLE)
-
-
-def _passes() -> Iterable[str]:
-    from graphtool.passes import PASSES
-    return (p.name for p in PASSES)
-
-
-def _ops() -> Iterable[str]:
-    from graphtool.report.catalog import ops_report
-    return (row.name for row in ops_report(None).ops)
-
-
-def _schemas() -> Iterable[str]:
-    from graphtool.report.schemas import TYPES
-    return TYPES
-
-
-def _codes() -> Iterable[str]:
-    from graphtool.explain import CODES
-    return sorted(CODES)
-
-
-def _categories() -> Iterable[str]:
-    from graphtool.ir.op import CATEGORIES
-    return CATEGORIES
-
-
-def _losses() -> Iterable[str]:
-    from graphtool.transforms.training.recipe import LOSSES
-    return LOSSES
-
-
-def _optimizers() -> Iterable[str]:
-    from graphtool.transforms.training.optimizers import OPTIMIZERS
-    return OPTIMIZERS
-
-
-def _schedules() -> Iterable[str]:
-    from graphtool.train.schedule import SCHEDULES
-    return SCHEDULES
-
-
-def _languages() -> Iterable[str]:
-    from graphtool.report.texts import TEXTS
-    return (*TEXTS, "fx")
-
-
-def _formats() -> Iterable[str]:
-    from graphtool.report.formats import FORMATS
-    return FORMATS
-
-
-_VALUES: dict[str, Callable[[], Iterable[str]]] = {
-    "build --march": lambda: (*_targets(), "fat"), "build --target": lambda: ("cpu", *_targets()),
-    "--march": _targets, "--passes": _passes, "--category": _categories,
-    "--capture": lambda: ("export", "fx", "jax"), "--as": _languages, "--loss": _losses,
-    "--optimizer": _optimizers,
-    "--schedule": _schedules, "draw --format": lambda: ("dot", "mermaid", "svg"),
-    "export --format": lambda: ("onnx", "stablehlo"),
-    "export --weights": lambda: ("constants", "arguments"), "--format": _formats}
 _SEVERAL = {"--passes"}
-_ARGUMENTS: dict[str, Callable[[], Iterable[str]]] = {
-    "ops": _ops, "schema": _schemas, "explain": _codes, "completion": lambda: SHELLS}
 
 
 # ---- scripts -----------------------------------------------------------------------------------
 
-def bash(found: list[Verb]) -> list[str]:
+def bash(found: list[Completed]) -> list[str]:
     """The lines for bash: `source <(graphtool completion bash)`."""
     values = [f"        '{v.name} {name}') words='{' '.join(o.words)}'"
               f"{'; several=1' * o.several} ;;"
@@ -169,7 +107,7 @@ def bash(found: list[Verb]) -> list[str]:
         "}", "complete -o default -F _graphtool graphtool"]
 
 
-def zsh(found: list[Verb]) -> list[str]:
+def zsh(found: list[Completed]) -> list[str]:
     """The lines for zsh: a file `_graphtool` in a folder of `fpath`, or `source` after compinit."""
     described = [f"        {_zsh_quoted(f'{v.name}:{v.help}')}" for v in found]
     cases = [line for v in found for line in (
@@ -201,7 +139,7 @@ def _zsh_quoted(text: str) -> str:
     return "'" + text.replace("'", "'\\''") + "'"
 
 
-def fish(found: list[Verb]) -> list[str]:
+def fish(found: list[Completed]) -> list[str]:
     """The lines for fish: `graphtool completion fish | source`."""
     out = ["# fish completion of graphtool: graphtool completion fish | source",
            "function __graphtool_list --description 'each word behind those before the last comma'",
@@ -228,8 +166,8 @@ def _fish_quoted(text: str) -> str:
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-def _names(v: Verb) -> str:
+def _names(v: Completed) -> str:
     return " ".join(name for o in v.options for name in o.names)
 
 
-SHELLS: dict[str, Callable[[list[Verb]], list[str]]] = {"bash": bash, "zsh": zsh, "fish": fish}
+SHELLS: dict[str, Callable[[list[Completed]], list[str]]] = {"bash": bash, "zsh": zsh, "fish": fish}

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from graphtool.cli import options, sources, terminal
+from graphtool.compile.source import is_stdin
 from graphtool.errors import UsageError, one_of
 
 Side = Annotated[str, typer.Option(
@@ -31,18 +32,17 @@ def debug(graph: options.Graph, with_: Side = "evaluator", commands: Commands = 
     not exist; the result of every kernel does. The exit code is that of the error if the run
     fails, and 2 for a bad command unless a person types it."""
     from graphtool.cli.transform import module_inputs
-    from graphtool.target import named
     from graphtool.verify.debug_subjects import compiled, evaluated
     from graphtool.verify.debugger import Debugger, commands_of
     if with_ not in _SIDES:
         raise UsageError("GT3163", f"--with {with_!r}: no such side", hint=one_of(with_, _SIDES))
-    if commands is None and sources.is_stdin(graph):
+    if commands is None and is_stdin(graph):
         raise UsageError("GT3163", "the graph and the commands cannot both come from stdin",
                          hint="give --commands")
     module = sources.load(graph, sources.captured(capture))
     arrays = module_inputs(module, inputs, input, True, seed, dim)
     subject = evaluated(module, arrays) if with_ == "evaluator" else compiled(
-        module, arrays, named(march), sources.rules(precision, "generated", None, "finite"))
+        module, arrays, sources.goal(march), sources.rules(precision, "generated", None, "finite"))
     talks = commands is None and sys.stdin.isatty()
     if talks:
         terminal.note(f"{len(subject.rows)} values in {'C' if with_ == 'c' else 'the evaluator'}; "

@@ -32,9 +32,9 @@ def demo(out: Annotated[Path, typer.Option(
     """Take a trained classifier of digits through every stage.
 
     It prints what each stage wrote, and the accuracy and speed of the result."""
+    from graphtool.compile.as_is import build
     from graphtool.io import npz
     from graphtool.native import runtime
-    from graphtool.native.build import build
     folder = samples()
     data = npz.load(folder / "digits_test.npz")
     images, labels = data["image"], data["y"]

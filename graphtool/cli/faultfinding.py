@@ -79,11 +79,10 @@ def repro(graph: options.Graph, out: Annotated[Path, typer.Option(
     compares the result of each kernel and names the first that differs, and a Makefile. Without
     inputs, random ones are made."""
     from graphtool.cli.transform import module_inputs
-    from graphtool.target import named
     from graphtool.verify.repro import repro_lines, write_repro
     module = sources.load(graph)
     arrays = module_inputs(module, inputs, input, True, seed, dim)
-    found = write_repro(module, arrays, out, named(march), pipeline=passes,
+    found = write_repro(module, arrays, out, sources.goal(march), pipeline=passes,
                         rules=sources.rules(precision, "generated", None, "finite"), atol=atol,
                         rtol=rtol)
     terminal.report(found, json, repro_lines(found))

@@ -85,8 +85,8 @@ def _plugged(error: BaseException) -> int | None:
 
 def usage_text(argv: Sequence[str], error: Any) -> str:
     """The parser's error as text, in the form of all other errors."""
-    from graphtool.cli.app import VERBS
-    named = next((f"graphtool {word}" for word in argv if word in dict(VERBS)), "graphtool")
+    from graphtool.verbs import families
+    named = next((f"graphtool {word}" for word in argv if word in families()), "graphtool")
     verb = getattr(getattr(error, "ctx", None), "command_path", named)  # not every error knows it
     message = str(error.format_message()).rstrip(".")
     for kind, words in (("int", "a whole number"), ("float", "a number")):

@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperGroup
 from typer.main import get_command
 
-Verb = Callable[..., object] | typer.Typer
+from graphtool.cli.records import flat
+from graphtool.verbs import FAMILIES, GROUPS, Verb, families
+
 SETTINGS: dict[str, Any] = {"add_completion": False, "rich_markup_mode": None,
                             "pretty_exceptions_enable": False}
 
@@ -22,28 +25,21 @@ SETTINGS: dict[str, Any] = {"add_completion": False, "rich_markup_mode": None,
 class _Commands(Mapping[str, Any]):
     """The commands by name; each is made when it is first asked for."""
 
-    def __init__(self, verbs: Mapping[str, Verb], epilog: Callable[[str], str]) -> None:
-        self.verbs, self.epilog = verbs, epilog
+    def __init__(self) -> None:
         self.made: dict[str, Any] = {}
 
     def __getitem__(self, name: str) -> Any:
         if name not in self.made:
-            verb = self.verbs[name]
-            if isinstance(verb, typer.Typer):
-                app = verb
-            else:
-                app = typer.Typer(**SETTINGS)
-                app.command(name, epilog=self.epilog(name))(verb)
-            self.made[name] = get_command(app)
+            self.made[name] = get_command(_app(name, families()[name]))
             self.made[name].name = name
             _check_numbers(self.made[name])
         return self.made[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.verbs)
+        return iter(families())
 
     def __len__(self) -> int:
-        return len(self.verbs)
+        return len(families())
 
 
 def _check_numbers(command: Any) -> None:
@@ -61,27 +57,58 @@ def _finite(_context: Any, _option: Any, value: float | None) -> float | None:
     return value
 
 
-def group(verbs: Mapping[str, Verb], epilog: Callable[[str], str]) -> type[TyperGroup]:
-    """The class of the program with these verbs: functions, or groups of further verbs."""
-    class Verbs(TyperGroup):
-        """The program's command, whose help takes a line of each verb's docstring."""
-
-        def __init__(self, **settings: Any) -> None:
-            super().__init__(**settings)
-            self.commands: Any = _Commands(verbs, epilog)
-
-        def list_commands(self, ctx: Any) -> list[str]:
-            """The names of the verbs, in the order that a model goes through them."""
-            return list(verbs)
-
-        def format_commands(self, ctx: Any, formatter: Any) -> None:
-            """Write the list of verbs, without reading their options."""
-            told: dict[str, Any] = {
-                name: TyperCommand(name, help=_help(verb), rich_markup_mode=None)
-                for name, verb in verbs.items()}
-            TyperGroup(commands=told).format_commands(ctx, formatter)
-    return Verbs
+def _app(name: str, rows: Mapping[str, Verb]) -> typer.Typer:
+    """The app of one verb, or of a family of verbs."""
+    made = typer.Typer(cls=_Family, **SETTINGS, help=FAMILIES.get(name))
+    for second, verb in rows.items():
+        made.command(second or name, epilog=_epilog(verb))(flat(verb.run))
+    if name in FAMILIES:
+        made.callback()(lambda: None)
+    return made
 
 
-def _help(verb: Verb) -> str:
-    return str(verb.info.help) if isinstance(verb, typer.Typer) else inspect.getdoc(verb) or ""
+def _epilog(verb: Verb) -> str:
+    """What stands below the help of a verb."""
+    return "\n".join(("\b", "Examples:", *(f"  {line}" for line in verb.examples))) if (
+        verb.examples) else ""
+
+
+class _Family(TyperGroup):
+    """A family of verbs, whose help has the first sentence of each."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the verbs."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line(c.help)) for name, c in self.commands.items()])
+
+
+class Verbs(TyperGroup):
+    """The program's command. Its help has the verbs by group, with the first sentence of each."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands: Any = _Commands()
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The names of the verbs, in the order that a model goes through them."""
+        return list(self.commands)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the verbs by group, without reading their options."""
+        found = families()
+        for group in GROUPS:
+            rows = [(name, said(name, verbs)) for name, verbs in found.items()
+                    if next(iter(verbs.values())).group == group]
+            if rows:
+                with formatter.section(group[0].upper() + group[1:]):
+                    formatter.write_dl(rows)
+
+
+def said(name: str, verbs: Mapping[str, Verb]) -> str:
+    """The first sentence of the help of a verb, or what a family is for."""
+    return FAMILIES.get(name) or line(inspect.getdoc(next(iter(verbs.values())).run))
+
+
+def line(text: str | None) -> str:
+    """The first sentence of a help text."""
+    return re.split(r"(?<=[.])\s", " ".join((text or "").split()))[0]

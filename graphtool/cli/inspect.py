@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graphtool.cli import formats, options, sources, terminal
+from graphtool.compile.source import is_model
 from graphtool.errors import UsageError, one_of
 
 if TYPE_CHECKING:
@@ -114,8 +115,8 @@ def _show_why(source: str, node: str | None, pair: tuple[str, str] | None, json:
         found = why.why_steps(m.steps, m.precision, node, threads=m.threads,
                               alone={s.kernel for s in m.steps if s.serial})
     elif source.endswith(".program.json") and pair is None:
+        from graphtool.compile.rows import threads_of
         from graphtool.loops.program import runs
-        from graphtool.native.build import threads_of
         program, _ = sources.program(source)
         found = why.why_steps(runs(program.steps), program.meta.get("precision", "default"), node,
                               threads=threads_of(program),
@@ -145,7 +146,7 @@ def _optimised(source: str, capture: str | None) -> Any:
         from graphtool.report.build_listing import kept_graph
         source = str(kept_graph(Path(source)))
     module = sources.load(source, sources.captured(capture))
-    return passes.run(module) if sources.is_model(source) else module
+    return passes.run(module) if is_model(source) else module
 
 
 def _show_stats(s: Any, json: bool) -> None:

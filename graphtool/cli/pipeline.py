@@ -20,7 +20,7 @@ from graphtool.lower.arena import arena_of
 from graphtool.report.journal import Recorder, write_journal
 from graphtool.report.recompute import recompute_table
 from graphtool.symbolic import Symbol
-from graphtool.target import Target, detect
+from graphtool.target import Target
 from graphtool.verify.compare import Difference, compare, worst
 from graphtool.verify.pipeline import (
     OptReport,
@@ -38,15 +38,15 @@ class Watch:
     """One run of passes over one module."""
 
     def __init__(self, module: Module, text: str | None, print_after: str | None,
-                 dump_dir: Path | None, target: Target | None = None,
-                 rules: Rules | None = None, journal: Path | None = None) -> None:
+                 dump_dir: Path | None, goal: Target, rules: Rules,
+                 journal: Path | None = None) -> None:
         self.journal, self.recorder = journal, Recorder(module)
         self.module, self.current = module, module
         self.calls = passes.calls(text)
         self.names = [str(c) for c in self.calls]
         self.print_after, self.dump_dir = print_after, dump_dir
         self.rules = rules
-        self.goal = target or detect()
+        self.goal = goal
         self.arena = arena_of(self.goal, rules)
         self.rows: list[PassRow] = []
         self.weights: dict[str, Weight] = {}

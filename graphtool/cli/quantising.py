@@ -71,7 +71,7 @@ def quantise(graph: options.Graph, out: options.Out = None, calibrate: Calibrate
              correct_norms: Norms = False,
              only: Only = None, skip: Skip = None, error: Error = None, size: Size = None,
              time: Time = None, measure: Measure = False, each: Each = True,
-             target: options.Target = "cpu", seed: options.Seed = 0, dim: options.Dim = None,
+             target: options.March = "native", seed: options.Seed = 0, dim: options.Dim = None,
              json: options.Json = False,
              capture: options.Capture = None) -> int:
     """Quantise a graph: weights, and with examples activations, in 8 bits or fewer.
@@ -82,7 +82,6 @@ def quantise(graph: options.Graph, out: options.Out = None, calibrate: Calibrate
     from graphtool.passes.quantise.calibrate import batches
     from graphtool.passes.quantise.ranges import METHODS
     from graphtool.report import mix, quantised
-    from graphtool.target import named
     from graphtool.transforms.quantising import ROUNDINGS, Quantisation, prepared
     module, _, text = sources.read(graph, sources.captured(capture))
     goals = mix.Goals(error, _bytes(size), _micros(time))
@@ -94,7 +93,7 @@ def quantise(graph: options.Graph, out: options.Out = None, calibrate: Calibrate
     data = batches(calibrate, module, samples) if calibrate else []
     ready = prepared(module, settings, data)
     tried = data or [made_up.random_inputs(module, seed, dims)]
-    machine = named("native" if target == "cpu" else target)
+    machine = sources.goal(target)
     result, report = mix.mixed(ready, goals, machine, tried, measure, each, dims)
     sources.save(result, out, text)
     with terminal.aside(out if out is not None else Path("-")):

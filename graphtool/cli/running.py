@@ -9,6 +9,7 @@ import typer
 
 from graphtool.cli import formats, options, sources, terminal
 from graphtool.cli.faultfinding import ReproDir, leave_repro_of
+from graphtool.compile.source import is_stdin
 from graphtool.errors import UsageError
 
 Build = Annotated[Path, typer.Argument(metavar="BUILD", help="A build directory.")]
@@ -54,7 +55,7 @@ def check(a: Annotated[str, typer.Argument(
     from graphtool.verify.check import check as compare
     from graphtool.verify.check import check_lines, check_outcome
     form = formats.chosen(format, json)
-    if sources.is_stdin(a) and sources.is_stdin(b):
+    if is_stdin(a) and is_stdin(b):
         raise UsageError("GT3014", "stdin is given twice", hint="write one graph to a file")
     given = bool(inputs or input)
     left, right = sides.open_pair(

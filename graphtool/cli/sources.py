@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from graphtool.cli import terminal
+from graphtool.compile.options import Choosing, Importing
+from graphtool.compile.source import AS_IS, is_model, read_graph, read_program
 from graphtool.errors import InputError, UsageError, listed, near
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from graphtool.front.assumptions import Bounds
+    from graphtool.compile.source import Source
     from graphtool.io.weights import Weight
     from graphtool.ir.graph import Module
     from graphtool.kernels.choice.rules import Rules
@@ -24,64 +26,10 @@ if TYPE_CHECKING:
 
     Arrays = dict[str, np.ndarray[Any, Any]]
 
+How = TypeVar("How", bound=Choosing)
+
 # NAME=1x4xf32=0.5: sizes, an element type, and one value for all elements
 _FILLED = re.compile(r"(?P<shape>(?:\d+x)*)(?P<dtype>[a-z]\w*)=(?P<value>.+)", re.DOTALL)
-_RANGE = re.compile(r"(?P<name>[^=]+)(=(?P<low>\d+)\.\.(?P<high>\d*)(\s+step\s+(?P<step>\d+))?)?")
-_EQUAL = re.compile(r"(?P<name>[^=]+)=\s*(?P<size>[^=.]+)")
-
-
-class Importing(NamedTuple):
-    """How a model becomes a graph: the options of `import`, as they were given."""
-
-    inputs: Sequence[str] = ()
-    capture: str | None = None
-    dynamic: Sequence[str] = ()
-    limits: Sequence[str] = ()
-    strict: bool | None = None
-
-    def model(self, source: str) -> Module:
-        """The module of a model; its warnings are printed. Raises UsageError GT3020, GT3021 or
-        GT3029 for an option that cannot be read, and what the importers raise."""
-        from graphtool import importers
-        from graphtool.importers.limits import read_limits
-        capture = self.capture or "export"
-        if capture not in ("export", "fx", "jax"):
-            raise UsageError("GT3021", f"unknown capture {capture!r}", hint="export, fx or jax")
-        module = importers.import_source(source, inputs=self.inputs, capture=capture,
-                                         dynamic=bounds(self.dynamic),
-                                         limits=read_limits(self.limits, self.strict))
-        for text in module.meta.get("warnings", ()):
-            terminal.note(f"warning: {text}")
-        return module
-
-    def check(self, source: str) -> None:
-        """Raises UsageError GT3024 if options are given, and the source is not a model."""
-        options = {"--inputs": self.inputs, "--capture": self.capture, "--dynamic": self.dynamic,
-                 "--limit": self.limits,
-                 "--lenient" if self.strict is False else "--strict": self.strict is not None}
-        given = [name for name, value in options.items() if value]
-        if given and not is_model(source):
-            from graphtool.importers import refuse_options
-            refuse_options(source, given)
-
-
-AS_IS = Importing()
-"""No option of an import is given."""
-
-
-def on_machine(target: Target, word: str | None) -> Target:
-    """The target with the figures of the machine that the option names, if it is given."""
-    from graphtool import target as targets
-    return target if word is None else targets.on_machine(target, word)
-
-
-def check_machine(target: Target, source: str) -> None:
-    """Raises UsageError GT3090 if a machine was named for what is built as it is."""
-    from graphtool.target import usual_machine
-    if target.machine != usual_machine(target):
-        raise UsageError("GT3090", "kernels are chosen when a graph is optimised, and this one is "
-                                   "built as it is", where=source,
-                         hint="give --machine to `graphtool opt`, or to build with a model")
 
 
 def capture_of(source: str, capture: str | None) -> str:
@@ -91,15 +39,20 @@ def capture_of(source: str, capture: str | None) -> str:
     return capture or "" if is_model(source) and ":" in source else ""
 
 
-def importing(inputs: Sequence[str] | None, capture: str | None, dynamic: Sequence[str] | None,
-              limit: Sequence[str] | None, strict: bool | None) -> Importing:
-    """The options of `import` as the parser gives them: None where an option was not given."""
-    return Importing(inputs or (), capture, dynamic or (), limit or (), strict)
-
-
 def captured(capture: str | None) -> Importing:
     """The option of an import that verbs have which read graphs and models alike."""
     return Importing(capture=capture or None)
+
+
+def goal(march: str) -> Target:
+    """The target that `--march` names."""
+    return Choosing(target=march).goal
+
+
+def noted(how: How) -> How:
+    """The options with the tuning file read; a note names each line that a later one replaces."""
+    return replace(how, tuning=tuning_of(Path(how.tuning))) if isinstance(
+        how.tuning, (str, Path)) else how
 
 
 class Read(NamedTuple):
@@ -121,55 +74,23 @@ def load(source: str, how: Importing = AS_IS) -> Module:
 
 def read(source: str, how: Importing = AS_IS) -> Read:
     """`load`, and what is known of where it came from."""
-    how.check(source)
-    if is_stdin(source):
-        data = sys.stdin.buffer.read()
-        return _with_kernels(lambda: _of_stdin(source, data))
-    if is_model(source):
-        return Read(how.model(source))
-    return _with_kernels(lambda: _of_file(source))
+    found = warned(read_graph(source, how))
+    assert found.module is not None
+    return Read(found.module, found.side, found.text)
 
 
-def _of_stdin(source: str, data: bytes) -> Read:
-    from graphtool.ir import serial
-    return Read(serial.loads(data, folder=Path(source).parent), None, serial.is_listing(data))
-
-
-def _of_file(source: str) -> Read:
-    from graphtool.ir import serial
-    return Read(*serial.load_pair(Path(source)), source.endswith(serial.SUFFIX))
-
-
-def _with_kernels(reader: Callable[[], Read]) -> Read:
-    """What `reader` reads; the ops of kernels, a third of the time to start, are loaded only for a
-    graph that has some."""
-    import graphtool.ops
-    try:
-        return reader()
-    except InputError as error:
-        if error.code != "GT0401" or "graphtool.kernels" in sys.modules:
-            raise
-    import graphtool.kernels  # noqa: F401  (adds the ops of kernels)
-    return reader()
+def warned(found: Source) -> Source:
+    """The source; what its import warns of is printed."""
+    for text in found.module.meta.get("warnings", ()) if found.imported and found.module else ():
+        terminal.note(f"warning: {text}")
+    return found
 
 
 def program(source: str) -> tuple[Program, Mapping[str, Weight]]:
     """The program of a file, and its weights."""
-    import graphtool.kernels  # noqa: F401  (fills the table that the reader uses)
-    from graphtool.loops import serial
-    return serial.load(Path(source))
-
-
-def is_stdin(source: str) -> bool:
-    """Whether a graph comes from stdin: `-`, or `DIR/-` with its weights in DIR."""
-    return source == "-" or source.endswith("/-")
-
-
-def is_model(source: str) -> bool:
-    """Whether a source is to be imported rather than read."""
-    from graphtool.importers.suffixes import SAVED
-    return not source.endswith((".json", ".gt")) and (
-        source.endswith((".onnx", ".pt2", *SAVED, ".mlir")) or ":" in source)
+    found = read_program(source)
+    assert found.program is not None
+    return found.program, found.store
 
 
 def save(module: Module, out: Path | None, text: bool = False) -> None:
@@ -211,30 +132,6 @@ def sizes(dims: Sequence[str] | None, among: Collection[str] | None = None
         out[name] = int(value)
         renamed.update(dict.fromkeys(now, int(value)))
     return renamed | out
-
-
-def bounds(dims: Sequence[str] | None) -> dict[str, Bounds]:
-    """`--dynamic batch=1..64` as a mapping; a bare name is 1 or more. `H=32..1024 step 32` has a
-    third number, `W=H` and `M=2*N` are texts. Raises UsageError GT3020."""
-    out: dict[str, Bounds] = {}
-    for text in dims or ():
-        match, equal = _RANGE.fullmatch(text), _EQUAL.fullmatch(text)
-        if match is None and equal is None:
-            raise UsageError("GT3020", f"--dynamic {text!r} is not NAME=LOW..HIGH",
-                             hint="as in --dynamic batch=1..64, seq=2.., batch, "
-                                  "'H=32..1024 step 32', W=H or N=1")
-        if match is None:
-            assert equal is not None
-            size = equal["size"].strip()
-            out[equal["name"]] = (int(size), int(size)) if size.isdecimal() else size
-            continue
-        low, high = int(match["low"] or 1), int(match["high"]) if match["high"] else None
-        if high is not None and high < low:
-            raise UsageError("GT3020", f"--dynamic {text!r}: {high} is less than {low}")
-        if match["step"] == "0":
-            raise UsageError("GT3020", f"--dynamic {text!r}: a step is 1 or more")
-        out[match["name"]] = (low, high, int(match["step"])) if match["step"] else (low, high)
-    return out
 
 
 def arrays(names: Sequence[str], file: Path | None, given: Sequence[str] | None,

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graphtool.cli import formats, options, sources, terminal
+from graphtool.compile.options import Choosing, Importing
+from graphtool.compile.source import is_stdin
 from graphtool.errors import UsageError
 
 if TYPE_CHECKING:
@@ -20,12 +22,10 @@ def import_(source: Annotated[str, typer.Argument(
         metavar="SOURCE", help="model.onnx, program.pt2, torchscript.pt, program.mlir, "
         "file.py:callable or module:callable. The last two run Python code. A graph is checked and "
         "written again.")],
-            out: options.Out = None, inputs: options.Shapes = None,
-            capture: options.Capture = None, dynamic: options.Dynamic = None,
+            how: Importing, out: options.Out = None,
             check: Annotated[bool, typer.Option(
                 "--check/--no-check",
                 help="Whether to compare the graph with torch, JAX or onnxruntime.")] = True,
-            limit: options.Limit = None, strict: options.Strict = None,
             watch: options.Watch = False) -> int:
     """Import a model as a graph, and compare the two.
 
@@ -35,8 +35,8 @@ def import_(source: Annotated[str, typer.Argument(
     from graphtool.importers.hints import dynamic_options
     from graphtool.importers.limits import read_limits
     from graphtool.ir.listing import required
-    written = sources.is_stdin(source) or form(source) == "graph"
-    module = sources.load(source, sources.importing(inputs, capture, dynamic, limit, strict))
+    written = is_stdin(source) or form(source) == "graph"
+    module = sources.load(source, how)
     sources.save(module, out)
     if written:
         terminal.note("checked: all types follow from the ops, and the weights have their hashes")
@@ -46,12 +46,12 @@ def import_(source: Annotated[str, typer.Argument(
     if rules := required(module):
         terminal.note(f"required of every run: {', '.join(rules)}")
         if sizes := [f"--dynamic {shlex.quote(d)}" for d in dynamic_options(module)
-                        if d not in (dynamic or ())]:
+                        if d not in how.dynamic]:
             terminal.note(f"sizes that satisfy this: {' '.join(sizes)}")
     if not check:
         return 0
     from graphtool.verify.imports import check_import
-    found = check_import(source, module, inputs or (), read_limits(limit or ()), capture or "")
+    found = check_import(source, module, how.inputs, read_limits(how.limit), how.capture or "")
     terminal.note(*found.line.split("\n"))
     return 0 if found.ok else 1
 
@@ -125,7 +125,7 @@ def write_outputs(results: dict[str, Any], out: Path | None) -> None:
         terminal.lines([f"{name}: {kind}{list(x.shape)}", *(f"  {row}" for row in body)])
 
 
-def opt(graph: options.Graph, out: options.Out = None, passes: options.Passes = None,
+def opt(graph: options.Graph, how: Choosing, out: options.Out = None, passes: options.Passes = None,
         list_: Annotated[bool, typer.Option(
             "--list", help="Print the passes that would run, and run none.")] = False,
         print_after: Annotated[str | None, typer.Option(
@@ -146,17 +146,13 @@ def opt(graph: options.Graph, out: options.Out = None, passes: options.Passes = 
             "--journal", metavar="FILE", help="Write each rule that fired, and what else the "
             "passes did, as JSON lines.")] = None,
         atol: options.Atol = None, rtol: options.Rtol = 1e-4, seed: options.Seed = 0,
-        dim: options.Dim = None, precision: options.Precision = "default",
-        kernels: options.Kernels = "generated", tuning: options.Tuning = None,
-        assume: options.Assume = "finite", machine: options.Machine = None,
-        format: options.Format = None, json: options.Json = False,
+        dim: options.Dim = None, format: options.Format = None, json: options.Json = False,
         capture: options.Capture = None, watch: options.Watch = False) -> int:
     """Run passes over a graph: the default pipeline, or the passes that --passes names.
 
     With --check and with --bisect the exit code is 1 if the outputs differ, and --format says in
     which form that is reported."""
     from graphtool.cli.pipeline import Watch
-    from graphtool.target import detect
     from graphtool.verify.pipeline import opt_outcome
     form = formats.chosen(format, json)
     json = form == "json"
@@ -164,9 +160,8 @@ def opt(graph: options.Graph, out: options.Out = None, passes: options.Passes = 
         raise UsageError("GT3017", f"--format {form} is for --check and --bisect",
                          hint="--json has the report of the passes")
     module, _, text = sources.read(graph, sources.captured(capture))
-    stages = Watch(module, passes, print_after, dump_dir,
-                  sources.on_machine(detect(), machine) if machine else None,
-                  rules=sources.rules(precision, kernels, tuning, assume), journal=journal)
+    how = sources.noted(how)
+    stages = Watch(module, passes, print_after, dump_dir, how.goal, how.rules, journal)
     if list_:
         terminal.lines(stages.names)
         return 0
@@ -175,7 +170,7 @@ def opt(graph: options.Graph, out: options.Out = None, passes: options.Passes = 
         return stages.bisect(seed, sizes, atol, rtol, form, graph)
     with terminal.aside(out):
         result = stages.run()
-    if machine is not None:
+    if how.machine is not None:
         result = replace(result, meta={**result.meta, "machine": stages.goal.machine})
     ok = stages.check(result, seed, sizes, atol, rtol) if check else True
     if out is not None or not (json or stats or time or check or print_after):

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graphtool.cli import formats, options, sources, terminal
+from graphtool.compile.options import Choosing
+from graphtool.compile.source import is_program
 from graphtool.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -56,7 +58,7 @@ def tune(source: Source = None, out: File = None, check: Check = None, budget: B
     until, form = _seconds(budget), formats.chosen(format, json)
     path = check or out
     known = sources.tuning_of(path) if path is not None and (check or path.exists()) else Tuning()
-    target = sources.on_machine(named(march, threads or 0), machine)
+    target = Choosing(machine=machine).on_machine(named(march, threads or 0))
     rules = replace(sources.rules(precision, kernels, None, assume),
                     tuning=known if check else Tuning())
     how = search.Search(target, rules, seconds, cc)
@@ -125,7 +127,7 @@ def _records(source: str, target: Target) -> Sequence[Choice | None]:
         m = read_manifest(Path(source))
         steps = [m.steps, *(row.steps for row in m.entries.values())]
         return [s.choice for s in chain(*steps)]
-    if source.endswith(".program.json"):
+    if is_program(source):
         from graphtool.loops.program import runs
         return [s.choice for s in runs(sources.program(source)[0].steps)]
     from graphtool.tune.search import records

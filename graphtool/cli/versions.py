@@ -20,3 +20,8 @@ def versions() -> dict[str, str]:
         except metadata.PackageNotFoundError:
             continue
     return found
+
+
+def own_version() -> str:
+    """The line that `graphtool --version` prints."""
+    return f"graphtool {release().version}"

@@ -33,7 +33,6 @@ def why(graph: options.Graph, name: Name, passes: options.Passes = None,
     from graphtool.lower import lower
     from graphtool.report.journal import Recorder, read_journal
     from graphtool.report.lineage import lineage, lineage_lines
-    from graphtool.target import named
     if (journal is None) != (optimised is None):
         raise UsageError("GT3141", "--journal and --optimised belong together",
                          hint="the journal and the graph that one run of opt wrote")
@@ -43,7 +42,7 @@ def why(graph: options.Graph, name: Name, passes: options.Passes = None,
                              hint="a build has gone through its passes")
         _of_build(Path(graph), name, json)
         return
-    module, target = sources.load(graph), named(march)
+    module, target = sources.load(graph), sources.goal(march)
     if journal is not None and optimised is not None:
         events, last = read_journal(journal), sources.load(optimised)
     else:

@@ -16,6 +16,7 @@ from onnx.backend.base import Backend, BackendRep
 
 import graphtool.kernels  # noqa: F401  (fills the registry)
 from graphtool import interp, passes
+from graphtool.compile.as_is import build
 from graphtool.dtypes import of_numpy, string
 from graphtool.errors import UsageError
 from graphtool.importers.onnx import import_model
@@ -23,7 +24,6 @@ from graphtool.importers.onnx.driver.inputs import Parts
 from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.text import value_names
 from graphtool.native import runtime
-from graphtool.native.build import build
 from graphtool.ops.random import state_of
 from graphtool.target import detect
 

@@ -26,11 +26,11 @@ from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch._guards import CompileContext, TracingContext
 
 import graphtool.kernels  # noqa: F401  (fills the registry)
+from graphtool.compile.as_is import build
 from graphtool.errors import GraphtoolError, UnsupportedError, UsageError, one_of
 from graphtool.importers.torch.driver.aot import Captured, Output, captured, decompositions
 from graphtool.importers.torch.driver.live import DTYPES
 from graphtool.native import runtime
-from graphtool.native.build import build
 from graphtool.passes import run as run_passes
 from graphtool.symbolic import Dim, substitute
 from graphtool.target import detect

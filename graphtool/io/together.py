@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -27,7 +27,7 @@ from graphtool.io.exchange import exchange
 _BESIDE = ".beside"  # the end of the second directory's name: .NAME.XXXXXXXX.beside
 
 
-def write_files(out: Path, texts: Mapping[str, str]) -> None:
+def write_files(out: Path, texts: Mapping[str, str | bytes]) -> None:
     """Write files into a directory, all of them at once; what else lies there stays.
 
     Where the system cannot exchange directories, or link files, they are written one by one.
@@ -45,14 +45,18 @@ def write_files(out: Path, texts: Mapping[str, str]) -> None:
                     return
     if there:
         for name, text in texts.items():
-            files.write_bytes(out / name, text.encode())
+            files.write_bytes(out / name, _bytes(text))
         return
     with replacing(out) as work:
         for name, text in texts.items():
-            (work / name).write_text(text)
+            (work / name).write_bytes(_bytes(text))
 
 
-def _check(out: Path, texts: Mapping[str, str]) -> None:
+def _bytes(text: str | bytes) -> bytes:
+    return text.encode() if isinstance(text, str) else text
+
+
+def _check(out: Path, texts: Iterable[str]) -> None:
     """Raises InputError GT0330 where a directory has the name of a file."""
     for name in texts:
         if (out / name).is_dir():
@@ -60,13 +64,13 @@ def _check(out: Path, texts: Mapping[str, str]) -> None:
         sweep(out / name)
 
 
-def _at_once(out: Path, texts: Mapping[str, str]) -> bool:
+def _at_once(out: Path, texts: Mapping[str, str | bytes]) -> bool:
     """Whether the files could be put into `out` by exchanging directories."""
     work, exchanged = None, False
     try:
         work = Path(tempfile.mkdtemp(prefix=f".{out.name}.", suffix=_BESIDE, dir=out.parent))
         for name, text in texts.items():
-            files.write_bytes(work / name, text.encode())
+            files.write_bytes(work / name, _bytes(text))
         for entry in _entries(out):
             if entry.is_dir(follow_symlinks=False):
                 (work / entry.name).symlink_to(_through(work, entry.name))

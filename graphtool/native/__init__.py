@@ -1,1 +1,1 @@
-"""From emitted C to running code: the C compiler, its cache, build directories, loading."""
+"""From emitted C to running code: the C compiler, its cache, loading."""

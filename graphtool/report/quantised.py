@@ -18,9 +18,9 @@ import numpy as np
 
 from graphtool import interp, passes
 from graphtool.analysis.costs import executions
+from graphtool.compile.as_is import build
 from graphtool.dtypes import of_numpy
 from graphtool.ir.graph import Module, names_of
-from graphtool.native.build import build
 from graphtool.passes.quantise.calibrate import Batch
 from graphtool.passes.quantise.layers import Layer
 from graphtool.passes.quantise.rewrite import Chosen

@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from graphtool import passes
+from graphtool.compile.as_is import build
 from graphtool.errors import InputError, listed
 from graphtool.ir.graph import Module
 from graphtool.ir.plan import Plan
@@ -23,7 +24,6 @@ from graphtool.kernels.choice.rules import Rules
 from graphtool.kernels.choice.sites import Site
 from graphtool.kernels.choice.tuning import merged, row
 from graphtool.native import runtime
-from graphtool.native.build import build
 from graphtool.plugins import owner_of
 from graphtool.target import Target
 from graphtool.tune.models import closed, model

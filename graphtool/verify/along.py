@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from graphtool import interp
+from graphtool.compile.as_is import build
 from graphtool.ir.graph import Module, is_constant
 from graphtool.ir.serial import collect_all
 from graphtool.ir.text import value_names
 from graphtool.lower import lower
 from graphtool.native import runtime
-from graphtool.native.build import build
 from graphtool.report.align import align
 from graphtool.report.flat import flatten
 from graphtool.report.page.numbers import Apart

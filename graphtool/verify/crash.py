@@ -18,6 +18,7 @@ import numpy as np
 
 from graphtool import interp, passes
 from graphtool.analysis.made_up import port_inputs, random_inputs
+from graphtool.compile.weights import Side, weights_of
 from graphtool.emit.c import emit
 from graphtool.io import npz
 from graphtool.io.weights import Weight
@@ -29,7 +30,6 @@ from graphtool.ir.verify import verify_module
 from graphtool.kernels.choice.rules import Rules
 from graphtool.loops.program import Program
 from graphtool.lower import lower
-from graphtool.native.build import weights_of, write_weights
 from graphtool.report.sizes import human
 from graphtool.target import Target, detect
 from graphtool.verify.repro import write_program_repro, write_repro
@@ -204,4 +204,4 @@ def _sources(program: Program, stores: Sequence[Mapping[str, Weight]], folder: P
     (made := folder / SOURCES).mkdir()
     for name, text in texts.items():
         (made / name).write_text(text)
-    write_weights(made, "model", weights, (), "file")
+    Side("model", weights).write(made)

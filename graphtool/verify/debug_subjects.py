@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from graphtool import interp, passes
+from graphtool.compile.as_is import build
 from graphtool.ir.graph import Graph, Module, Node, Value, is_constant, names_of
 from graphtool.ir.text import node_text, value_names
 from graphtool.kernels.choice.rules import Rules
 from graphtool.native import runtime
-from graphtool.native.build import build
 from graphtool.target import Target
 from graphtool.verify.debugger import On, Row, Subject
 from graphtool.verify.repro import with_steps

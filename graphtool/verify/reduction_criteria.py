@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 
 from graphtool import interp, passes
+from graphtool.compile.as_is import build
 from graphtool.errors import GraphtoolError
 from graphtool.io import npz
 from graphtool.ir import serial
 from graphtool.ir.graph import Module
 from graphtool.native import runtime
-from graphtool.native.build import build
 from graphtool.target import Target
 from graphtool.verify.compare import compare
 from graphtool.verify.reducer import Fault

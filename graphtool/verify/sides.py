@@ -122,8 +122,8 @@ def of_build(path: Path, threads: int | None = None, entry: str | None = None) -
 
 def of_program(path: Path) -> Side:
     """A program, compiled in a temporary folder that is deleted once the library is loaded."""
+    from graphtool.compile.as_is import build
     from graphtool.loops import serial as loops
-    from graphtool.native.build import build
     program, store = loops.load(path)
     with tempfile.TemporaryDirectory(prefix="graphtool-check-") as folder:
         built = build(program, Path(folder) / "build", name=program.name, store=store)

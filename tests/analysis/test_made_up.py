@@ -11,6 +11,7 @@ import pytest
 from graphtool import dtypes, interp, passes
 from graphtool import ops as o
 from graphtool.analysis.made_up import index_limits, port_inputs, random_inputs
+from graphtool.compile.as_is import build
 from graphtool.errors import InputError
 from graphtool.importers import import_source
 from graphtool.ir.graph import Module, TensorType, is_constant
@@ -19,7 +20,6 @@ from graphtool.ir.trace import trace
 from graphtool.loops import serial
 from graphtool.lower import lower
 from graphtool.native import runtime
-from graphtool.native.build import build
 from graphtool.symbolic import Symbol, symbol
 from graphtool.target import named
 from graphtool.verify.sides import build_inputs

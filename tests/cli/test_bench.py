@@ -15,9 +15,9 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """`small` and `large`: the same inputs, very different times."""
     from graphtool import dtypes
     from graphtool import ops as o
+    from graphtool.compile.as_is import build
     from graphtool.ir.graph import Module, TensorType
     from graphtool.ir.trace import trace
-    from graphtool.native.build import build
     folder = tmp_path_factory.mktemp("built")
     for name, steps in (("small", 2), ("large", 40)):
         def body(x: object, steps: int = steps) -> object:

@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 from typer.main import get_command
 
-from graphtool.cli.app import VERBS, app
+from graphtool.cli.app import app
 from graphtool.cli.completion import SHELLS, verbs
 from graphtool.passes import PASSES
+from graphtool.verbs import families
 from tests.cli.conftest import Cli
 
 ASK = '''source "$1"; shift
@@ -39,9 +40,9 @@ def asked(path: Path, *words: str) -> list[str]:
     return found.stdout.split()
 
 
-GROUPS = ["tokenizer", "cache", "git"]  # of verbs
+NAMES = list(families())
 CASES = [
-    (("",), [name for name, _ in VERBS] + GROUPS), (("sh",), ["show"]),
+    (("",), NAMES), (("sh",), ["show"]),
     (("show", "--st"), ["--stats"]), (("show", "x.json", "--wh"), ["--where", "--why",
                                                                    "--why-not-fused"]),
     (("show", "--category", "me"), ["memory"]),
@@ -144,7 +145,7 @@ def test_typed(shell: str, line: str, whole: str, gt: Cli, tmp_path: Path) -> No
 
 def test_it_is_made_from_the_parser() -> None:
     found = {v.name: v for v in verbs(get_command(app))}
-    assert list(found) == [name for name, _ in VERBS] + GROUPS
+    assert list(found) == NAMES
     options = {n: o for o in found["opt"].options for n in o.names}
     assert options["--passes"].words == tuple(dict.fromkeys(p.name for p in PASSES))
     assert options["--stats"].value is False and options["--seed"].value is True

@@ -51,8 +51,8 @@ REPRO = [  # the function that fails, the verb, whether the passes fail as well
     ("graphtool.passes.fuse:too_often", "build {graph} -o {out}", True),
     ("graphtool.passes.fold:together", "opt {graph}", True),
     ("graphtool.cli.pipeline:before_after", "opt {graph} --stats", False),
-    ("graphtool.native.build:compile_all", "build {graph} -o {out}", False),
-    ("graphtool.native.build:compile_all", f"build {DIGITS} -o {{out}}", False),
+    ("graphtool.compile.build:compile_all", "build {graph} -o {out}", False),
+    ("graphtool.compile.build:compile_all", f"build {DIGITS} -o {{out}}", False),
     ("graphtool.verify.check:compare", "check {graph} {graph} --inputs {inputs}", False),
     ("graphtool.verify.reducer:Reducer.run", "reduce {graph} --command false -o {out}.graph.json",
      False),
@@ -75,7 +75,7 @@ def test_of_a_program(gt: Cli, folder: Path, monkeypatch: pytest.MonkeyPatch,
     """Only its outputs are compared: what its kernels compute has no names."""
     for words in ("opt {graph} -o {out}.graph.json", "lower {out}.graph.json -o {program}"):
         assert gt(*words_of(words, folder, tmp_path)).code == 0
-    left, _ = broken("graphtool.native.build:compile_all",
+    left, _ = broken("graphtool.compile.build:compile_all",
                      *words_of("build {program} -o {out}", folder, tmp_path), gt=gt,
                      monkeypatch=monkeypatch, tmp_path=tmp_path)
     done = compiled(left / "repro")
@@ -131,7 +131,7 @@ def test_no_c(name: str, words: str, why: str, gt: Cli, folder: Path,
 def test_large_weights_are_not_copied(gt: Cli, folder: Path,
                                       monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("graphtool.verify.crash.MOST", 1 << 16)
-    left, said = broken("graphtool.native.build:compile_all",
+    left, said = broken("graphtool.compile.build:compile_all",
                         *words_of("build {graph} -o {out}", folder, tmp_path), gt=gt,
                         monkeypatch=monkeypatch, tmp_path=tmp_path)
     assert "no C: the model's weights have" in said and not (left / "repro").exists()

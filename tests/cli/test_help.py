@@ -14,7 +14,7 @@ import pytest
 from typer.main import get_command
 
 from graphtool.cli.app import app
-from graphtool.cli.usage_examples import EXAMPLES
+from graphtool.verbs import VERBS as ROWS
 from tests.cli.conftest import SAMPLES, Cli
 
 
@@ -29,10 +29,10 @@ VERBS = dict(commands())
 
 
 def test_every_verb_shows_examples() -> None:
-    assert set(EXAMPLES) == set(VERBS)
-    for name, lines in EXAMPLES.items():
-        assert all(line in VERBS[name].epilog for line in lines)
-        assert len(lines) > 1 or not VERBS[name].params, "two examples, one without options"
+    assert set(ROWS) == set(VERBS)
+    for name, row in ROWS.items():
+        assert all(line in VERBS[name].epilog for line in row.examples)
+        assert len(row.examples) > 1 or not VERBS[name].params, "two, one without options"
 
 
 @pytest.mark.parametrize("name", VERBS)
@@ -59,7 +59,7 @@ def test_examples_run(gt: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.chdir(tmp_path)
     # these may answer no: differs, no fault, no longer best
     negative = {"diff", "reduce", "tune", "git review"}
-    for verb, lines in EXAMPLES.items():
+    for verb, row in ROWS.items():
         if verb == "view" and not (find_spec("fast_sugiyama") and find_spec("vl_convert")):
             continue  # an extra
         if verb.startswith("cache"):  # the tests before it share one cache
@@ -68,6 +68,6 @@ def test_examples_run(gt: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
             for words in ("init -q", "add m.graph.json",
                           "-c user.name=n -c user.email=n@e.org commit -qm base"):
                 subprocess.run(["git", *words.split()], check=True)
-        for line in lines:
+        for line in row.examples:
             result = gt(*shlex.split(line)[1:])
             assert result.code == 0 or (result.code == 1 and verb in negative), line + result.err

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from graphtool.cli.app import VERBS
+from graphtool.verbs import families
 from tests.cli.conftest import DIGITS
 
 COMMAND = [sys.executable, "-m", "graphtool"]
@@ -77,13 +77,16 @@ def modules_of(*args: str) -> set[str]:
     return set(done.stderr.split())
 
 
-@pytest.mark.parametrize("verb", ["", *(verb for verb, _ in VERBS)])
+@pytest.mark.parametrize("verb", ["", *families()])
 def test_help_imports_the_command_line_alone(verb: str) -> None:
     found = modules_of(*verb.split(), "--help")
     assert not found & (LIGHT if verb else LIGHT | {"json", "tempfile"})
     assert {name for name in found if name.startswith("graphtool")
             and not name.startswith("graphtool.cli")} == {
-        "graphtool", "graphtool.errors", "graphtool.escaping", "graphtool.plugins"}
+        "graphtool", "graphtool.errors", "graphtool.escaping", "graphtool.plugins",
+        "graphtool.verbs",
+        "graphtool.compile", "graphtool.compile.option", "graphtool.compile.options",
+        "graphtool.compile.source"}
 
 
 @pytest.mark.parametrize(("args", "unwanted", "most"), [

@@ -9,10 +9,10 @@ from typing import Any
 import jsonschema
 import pytest
 
+from graphtool.compile.as_is import build
 from graphtool.importers import import_source
 from graphtool.ir import serial
 from graphtool.loops import serial as loops
-from graphtool.native.build import build
 from graphtool.verify.schemas import schemas
 from tests.cli.conftest import DIGITS, Cli
 

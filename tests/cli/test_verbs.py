@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from graphtool.cli.app import VERBS
 from graphtool.errors import InputError
 from graphtool.io import npz
+from graphtool.verbs import families
 from tests.cli.conftest import DIGITS, SAMPLES, Cli, Result
 
 
@@ -20,7 +20,7 @@ def g(folder: Path) -> Path:
     return folder / "digits.graph.json"
 
 
-@pytest.mark.parametrize("verb", [name for name, _ in VERBS])
+@pytest.mark.parametrize("verb", families())
 def test_every_verb_has_help(verb: str, gt: Cli) -> None:
     result = gt(verb, "--help")
     assert result.code == 0 and f"graphtool {verb}" in result.out

@@ -17,10 +17,10 @@ import graphtool
 from graphtool import interp, passes
 from graphtool import ops as o
 from graphtool.analysis import made_up
+from graphtool.compile.as_is import build
 from graphtool.ir import serial
 from graphtool.ir.graph import Module
 from graphtool.native import runtime
-from graphtool.native.training import build_training
 from graphtool.train.model import TrainModel
 from graphtool.transforms.training import Recipe, training
 from tests.lower.compiling import faults
@@ -116,7 +116,7 @@ def test_a_training_step_is_right_with_any_compiler(command: str, tmp_path: Path
         x = rng.standard_normal((5, 24)).astype(np.float32)
         y = rng.standard_normal((5, 33)).astype(np.float32)
         return [float(model.step({model.inputs[0]: x, "y": y}, 0.01)) for _ in range(5)]
-    built = build_training(training(MODELS["widest"](), Recipe("mse", optimizer="adam")),
+    built = build(training(MODELS["widest"](), Recipe("mse", optimizer="adam")),
                            tmp_path / "b")
     done = bare(built, tmp_path / "c", command, "libmodel.so")
     assert done.returncode == 0, done.stderr[:2000]

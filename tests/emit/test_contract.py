@@ -16,6 +16,7 @@ import pytest
 import graphtool
 from graphtool import dtypes, interp
 from graphtool import ops as o
+from graphtool.compile.as_is import build
 from graphtool.emit.c import emit
 from graphtool.emit.ports import MacroPrinter
 from graphtool.ir.graph import Module, TensorType
@@ -23,7 +24,6 @@ from graphtool.ir.trace import trace
 from graphtool.loops.program import Program
 from graphtool.lower import lower
 from graphtool.native import runtime
-from graphtool.native.training import build_training
 from graphtool.symbolic import Symbol, dim_of, floordiv, symbol
 from graphtool.target import named
 from graphtool.transforms.training import Recipe, training
@@ -83,7 +83,7 @@ def test_the_header_is_c_and_cpp(command: str, built: Path, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("command", ["gcc -std=c11", "g++"])
 def test_the_header_of_training_is_c_and_cpp(command: str, tmp_path: Path) -> None:
-    built = build_training(training(module(dense, "f32[B,24]"), Recipe("mse", optimizer="adam")),
+    built = build(training(module(dense, "f32[B,24]"), Recipe("mse", optimizer="adam")),
                            tmp_path / "b")
     body = """
     static float x[2 * 24], y[2 * 40], loss;

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from graphtool import passes
+from graphtool.compile.as_is import build
 from graphtool.emit.c import emit
 from graphtool.emit.debug_lines import debug_lines
 from graphtool.importers import import_source
@@ -20,7 +21,6 @@ from graphtool.ir.serial import collect_all
 from graphtool.loops.program import Program, Run, runs
 from graphtool.lower import lower
 from graphtool.native import runtime
-from graphtool.native.build import build
 from graphtool.target import named
 from tests.cli.conftest import DIGITS
 from tests.emit.samples import layer

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
+from graphtool.compile.as_is import build
 from graphtool.native import runtime
-from graphtool.native.build import build
 from tests.importers.onnx.build import checked, model
 from tests.lower.compiling import optimised
 

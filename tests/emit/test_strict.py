@@ -16,11 +16,11 @@ import pytest
 from graphtool import dtypes, interp
 from graphtool import ops as o
 from graphtool.analysis import made_up
+from graphtool.compile.as_is import build
 from graphtool.emit.c import emit
 from graphtool.ir.graph import Graph, Module, Node, TensorType, Value
 from graphtool.ir.trace import trace
 from graphtool.lower import lower
-from graphtool.native.build import build
 from graphtool.native.compiler import BASE
 from graphtool.target import named
 from tests.emit.samples import awkward, mixture

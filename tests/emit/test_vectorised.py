@@ -16,9 +16,9 @@ import pytest
 
 from graphtool import dtypes, passes
 from graphtool import ops as o
+from graphtool.compile.as_is import build
 from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.trace import trace
-from graphtool.native.build import build
 from tests.passes.test_integer import again, weights
 
 RNG = np.random.default_rng(2)

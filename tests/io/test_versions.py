@@ -18,6 +18,7 @@ import safetensors.numpy
 from graphtool import interp, transforms
 from graphtool import ops as o
 from graphtool.cli.faults import run as cli
+from graphtool.compile.as_is import build
 from graphtool.errors import InputError
 from graphtool.io import npz
 from graphtool.io.manifest import read_manifest
@@ -37,7 +38,6 @@ from graphtool.kernels.choice import tuning as measured
 from graphtool.kernels.choice.sites import site
 from graphtool.loops import interp as loops
 from graphtool.loops import serial as programs
-from graphtool.native.training import build_training
 from graphtool.release import install
 from graphtool.target import named
 from graphtool.train import checkpoint
@@ -159,7 +159,7 @@ def test_tuning(path: Path) -> None:
 def test_checkpoints(path: Path, tmp_path: Path) -> None:
     """The build is today's, of the graph that the checkpoint was made with."""
     module = serial.load(path.with_name("two.train.graph.json"))
-    model = TrainModel(build_training(module, tmp_path / "b", name="two"), 1)
+    model = TrainModel(build(module, tmp_path / "b", name="two"), 1)
     shutil.copy(path, tmp_path)  # what goes on from a checkpoint completes the files beside it
     progress = checkpoint.restore(model, tmp_path)
     assert (progress["epoch"], progress["finished"], progress["order"]["seed"]) == (2, True, 1)

@@ -21,6 +21,7 @@ from graphtool import interp, passes
 from graphtool import ops as o
 from graphtool.analysis import made_up
 from graphtool.cli.faults import run as cli
+from graphtool.compile.as_is import build
 from graphtool.dtypes import int32
 from graphtool.io import npz
 from graphtool.io.versions import BUILD, CHECKPOINT, GRAPH, PROGRAM, TUNING, Format
@@ -32,7 +33,6 @@ from graphtool.kernels.choice.rules import Rules, rules_of
 from graphtool.kernels.choice.sites import site
 from graphtool.loops import serial as programs
 from graphtool.lower import lower
-from graphtool.native.build import build
 from graphtool.target import Target, named
 from tests.loops import test_interp as samples
 from tests.passes.pass_samples import module, values

@@ -10,11 +10,11 @@ import pytest
 
 from graphtool import dtypes, interp, passes
 from graphtool import ops as o
+from graphtool.compile.as_is import build
 from graphtool.dtypes import DType
 from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.trace import trace
 from graphtool.native import runtime
-from graphtool.native.build import build
 from graphtool.passes.decompose import decompose
 from graphtool.target import named
 from graphtool.transforms.reverse import grad

@@ -13,13 +13,13 @@ import pytest
 
 from graphtool import interp, passes
 from graphtool.analysis import made_up
+from graphtool.compile.as_is import build
 from graphtool.errors import GraphtoolError, UsageError
 from graphtool.io.manifest import read_manifest
 from graphtool.ir import serial
 from graphtool.ir.graph import Module
 from graphtool.kernels.choice.rules import Rules, rules_of
 from graphtool.native import runtime
-from graphtool.native.build import build
 from graphtool.target import Target, named
 from tests.cases import CASES, Case
 from tests.kernels.special_numbers import FINITE, MODELS, laden, moved

@@ -13,6 +13,7 @@ import pytest
 from graphtool import interp, passes
 from graphtool import ops as o
 from graphtool.analysis import made_up
+from graphtool.compile.as_is import build
 from graphtool.dtypes import dtype, float32
 from graphtool.errors import InputError
 from graphtool.ir.graph import Module
@@ -24,7 +25,6 @@ from graphtool.loops.program import Program
 from graphtool.loops.walk import statements
 from graphtool.lower import lower
 from graphtool.native import runtime
-from graphtool.native.build import build
 from tests.loops.programs import TARGET
 from tests.passes.pass_samples import SAMPLES, module, values
 

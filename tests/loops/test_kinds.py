@@ -10,6 +10,7 @@ from typing import get_args
 import numpy as np
 import pytest
 
+from graphtool.compile.as_is import build
 from graphtool.dtypes import bool_, float32, float64, int64
 from graphtool.emit.c import emit
 from graphtool.emit.expr import ExprPrinter
@@ -35,7 +36,6 @@ from graphtool.loops.program import Buffer, Kernel, Param, Port, Program, Run
 from graphtool.loops.verify import verify
 from graphtool.loops.verify_reach import verify_reach
 from graphtool.native import runtime
-from graphtool.native.build import build
 from graphtool.symbolic import Symbol, symbol_of
 from tests.loops.programs import TARGET
 

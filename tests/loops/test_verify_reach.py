@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 
 from graphtool import passes
+from graphtool.compile.as_is import build
+from graphtool.compile.weights import weights_of
 from graphtool.dtypes import float32, int64
 from graphtool.errors import InputError
 from graphtool.io.weights import Weight, weight
@@ -35,7 +37,6 @@ from graphtool.loops.verify_reach import verify_reach
 from graphtool.loops.walk import statements
 from graphtool.lower import lower
 from graphtool.native import runtime
-from graphtool.native.build import build, weights_of
 from graphtool.symbolic import Dim, Equation, Symbol, symbol_of
 from graphtool.symbolic.poly import floordiv, mod
 from graphtool.target import named

@@ -11,11 +11,11 @@ from unittest.mock import patch
 import numpy as np
 
 from graphtool import dtypes, passes
+from graphtool.compile.as_is import build
 from graphtool.io.weights import weight
 from graphtool.ir.graph import Graph, Module, Node, TensorType, Value
 from graphtool.ir.op import OPS, complete_attrs
 from graphtool.native import runtime
-from graphtool.native.build import build
 from graphtool.target import Target
 from tests.cases import Case, arrays
 

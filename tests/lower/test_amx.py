@@ -15,6 +15,7 @@ import pytest
 import graphtool
 from graphtool import dtypes, interp, passes
 from graphtool import ops as o
+from graphtool.compile.as_is import build
 from graphtool.io.manifest import read_manifest
 from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.plan import chosen_plan
@@ -25,7 +26,6 @@ from graphtool.kernels.choice.choose import choose
 from graphtool.kernels.choice.rules import rules_of
 from graphtool.kernels.choice.sites import BFLOAT16, BYTES, FLOAT16, Attention, Conv, Product
 from graphtool.kernels.gemm_amx_blocked import GEMM_AMX_BLOCKED
-from graphtool.native.build import build
 from graphtool.processors import tiles_allowed
 from graphtool.target import TABLE, Target, named, recognised
 

@@ -12,11 +12,11 @@ import pytest
 
 from graphtool import dtypes, interp, passes
 from graphtool import ops as o
+from graphtool.compile.as_is import build
 from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.trace import trace
 from graphtool.lower.units import Unit, schedule
 from graphtool.native import runtime
-from graphtool.native.build import build
 
 N = 96
 SQUARE = TensorType(dtypes.float32, (N, N))

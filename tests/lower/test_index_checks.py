@@ -15,6 +15,7 @@ import pytest
 import graphtool
 from graphtool import dtypes, interp
 from graphtool import ops as o
+from graphtool.compile.as_is import build
 from graphtool.errors import InputError
 from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.serial import collect_all
@@ -22,7 +23,6 @@ from graphtool.ir.trace import trace
 from graphtool.loops import interp as programs
 from graphtool.lower import lower
 from graphtool.native import runtime
-from graphtool.native.training import build_training
 from graphtool.symbolic import Symbol, symbol
 from graphtool.target import named
 from graphtool.train.model import TrainModel
@@ -184,7 +184,7 @@ def test_a_step_with_a_bad_index_leaves_the_state(fn: Callable[..., Any], thread
     joint = training(traced(fn, ints(3)), Recipe("mse", optimizer="adam"))
     program = lower(graphtool.optimize(joint), named("native"))
     assert program.checks and program.commit is not None
-    model = TrainModel(build_training(joint, tmp_path / "b", target=named(
+    model = TrainModel(build(joint, tmp_path / "b", target=named(
         "native", threads=threads)), threads)
     y = np.zeros((3, 4), np.float32)
     model.step({"x0": np.array([0, 6, 1]), "y": y}, 0.1)
@@ -204,7 +204,7 @@ def test_a_computed_size_beyond_its_bound_leaves_the_state(tmp_path: Path) -> No
         kept = o.slice(w * w, start=(0, 0), limit=(size, 2), strides=(1, 1))
         return o.reshape(o.reduce_sum(kept, axes=(0, 1)), shape=())
     joint = training(traced(fn, ints()), Recipe("y0", optimizer="adam"))
-    model = TrainModel(build_training(joint, tmp_path / "b"), 1)
+    model = TrainModel(build(joint, tmp_path / "b"), 1)
     model.step({"x0": np.array(3)}, 0.1)
     before = model.block.copy()
     with pytest.raises(InputError, match="GT2215"):

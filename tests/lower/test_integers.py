@@ -12,11 +12,11 @@ import pytest
 import graphtool
 from graphtool import dtypes, interp, passes
 from graphtool import ops as o
+from graphtool.compile.as_is import build
 from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.trace import trace
 from graphtool.loops import interp as loops
 from graphtool.lower import lower
-from graphtool.native.build import build
 from graphtool.target import named
 
 Array = np.ndarray[Any, Any]

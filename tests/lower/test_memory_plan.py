@@ -10,13 +10,13 @@ import pytest
 
 from benchmarks import memory, scaling
 from graphtool import dtypes, passes
+from graphtool.compile.as_is import build
 from graphtool.importers import import_source
 from graphtool.io.manifest import read_manifest
 from graphtool.loops.liveness import Life, most_at_once, most_live
 from graphtool.lower import lower
 from graphtool.lower.memory_plan import ALIGN, plan_arena
 from graphtool.lower.storage import Storage
-from graphtool.native.build import build
 from graphtool.target import detect
 
 DIGITS = Path(__file__).parents[2] / "samples" / "digits.onnx"

@@ -13,11 +13,11 @@ import pytest
 import graphtool
 from graphtool import dtypes, interp, passes
 from graphtool import ops as o
+from graphtool.compile.as_is import build
 from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.trace import trace
 from graphtool.kernels.choice.packed import UNIT
 from graphtool.kernels.linear_nbits import WIDENED
-from graphtool.native.build import build
 from graphtool.symbolic import Symbol, symbol
 from graphtool.target import named
 

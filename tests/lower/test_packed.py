@@ -12,6 +12,8 @@ import pytest
 
 from graphtool import dtypes, interp
 from graphtool import ops as o
+from graphtool.compile.as_is import build
+from graphtool.compile.unit import MODES
 from graphtool.dtypes import DType
 from graphtool.errors import UnsupportedError
 from graphtool.io import npz
@@ -23,7 +25,6 @@ from graphtool.loops import interp as loops
 from graphtool.loops import serial, verify
 from graphtool.lower import lower
 from graphtool.native import runtime
-from graphtool.native.build import MODES, build
 from graphtool.symbolic import Symbol, symbol
 from graphtool.target import named
 from tests.emit.test_strict import strict

@@ -15,12 +15,12 @@ import pytest
 import graphtool
 from graphtool import dtypes, interp, passes
 from graphtool import ops as o
+from graphtool.compile.as_is import build
 from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.trace import trace
 from graphtool.kernels.choice.rules import rules_of
 from graphtool.loops import interp as loops
 from graphtool.lower import lower
-from graphtool.native.build import build
 from graphtool.symbolic import Symbol, symbol
 from graphtool.target import Target, named
 from tests.emit.test_strict import strict

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from graphtool import interp, passes
 from graphtool import ops as o
 from graphtool.analysis import made_up
+from graphtool.compile.as_is import build
 from graphtool.dtypes import float32
 from graphtool.emit.statuses import rule_statuses
 from graphtool.errors import InputError
@@ -23,7 +24,6 @@ from graphtool.loops.interp import run as execute
 from graphtool.lower import lower
 from graphtool.lower.rename_dims import own_names
 from graphtool.native import runtime
-from graphtool.native.build import build
 from graphtool.symbolic import Equation, Symbol, divides, symbol
 from tests.loops.programs import TARGET
 

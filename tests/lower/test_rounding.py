@@ -11,12 +11,12 @@ import pytest
 from graphtool import dtypes, interp, passes
 from graphtool import ops as o
 from graphtool.analysis import made_up
+from graphtool.compile.as_is import build
 from graphtool.ir.graph import Module
 from graphtool.kernels.choice.rules import rules_of
 from graphtool.loops import interp as loops
 from graphtool.lower import lower
 from graphtool.native import runtime
-from graphtool.native.build import build
 from graphtool.target import named
 from tests.passes.pass_samples import module
 

@@ -12,6 +12,7 @@ import pytest
 
 from graphtool import dtypes, interp, passes
 from graphtool import ops as o
+from graphtool.compile.as_is import build
 from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.trace import trace
 from graphtool.loops import serial
@@ -19,7 +20,6 @@ from graphtool.loops.ir import Apply
 from graphtool.loops.walk import each, statements, values
 from graphtool.lower import lower
 from graphtool.native import runtime
-from graphtool.native.build import build
 from graphtool.target import named
 
 TARGET = named("native", 2)

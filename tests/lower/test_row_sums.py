@@ -12,13 +12,13 @@ import pytest
 from graphtool import interp, passes
 from graphtool import ops as o
 from graphtool.analysis import made_up
+from graphtool.compile.as_is import build
 from graphtool.emit.c import emit
 from graphtool.ir.graph import Module
 from graphtool.ir.serial import collect_all
 from graphtool.loops import interp as loops
 from graphtool.lower import lower
 from graphtool.native import runtime
-from graphtool.native.build import build
 from graphtool.target import named
 from tests.passes.pass_samples import module, values
 

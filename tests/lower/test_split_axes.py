@@ -11,12 +11,12 @@ import pytest
 
 from graphtool import dtypes, interp
 from graphtool import ops as o
+from graphtool.compile.as_is import build
 from graphtool.emit.c import emit
 from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.trace import trace
 from graphtool.lower import lower
 from graphtool.native import runtime
-from graphtool.native.build import build
 from graphtool.target import named
 
 TARGET = named("native", 2)

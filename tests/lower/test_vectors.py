@@ -10,11 +10,11 @@ import pytest
 
 import graphtool.kernels  # noqa: F401  (fills the registry)
 from graphtool import interp, passes
+from graphtool.compile.as_is import build
 from graphtool.emit.c import emit
 from graphtool.ir.serial import loads
 from graphtool.lower import lower
 from graphtool.native import runtime
-from graphtool.native.build import build
 from graphtool.target import named
 
 # the distance of neighbours in space, and what pulls them together

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from graphtool.compile.as_is import build
 from graphtool.errors import CompilerError, GraphtoolError, InputError, UsageError
 from graphtool.io.weights import Weight
 from graphtool.native import cache, compiler, runtime
-from graphtool.native.build import build
 from graphtool.target import named
 from tests.emit.samples import layer, moves
 

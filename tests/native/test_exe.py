@@ -13,11 +13,11 @@ import pytest
 from graphtool import interp, passes
 from graphtool import ops as o
 from graphtool.analysis import made_up
+from graphtool.compile.as_is import build
 from graphtool.dtypes import float32
 from graphtool.io import npz
 from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.trace import trace
-from graphtool.native.build import build
 from graphtool.symbolic import Equation, Symbol, floordiv, maximum, minimum, mod, symbol
 from tests.loops.programs import TARGET, optimised
 from tests.passes.pass_samples import SAMPLES

@@ -14,17 +14,13 @@ import numpy as np
 import pytest
 
 import graphtool
-from graphtool import interp, passes
+from graphtool import interp
 from graphtool.analysis import made_up
 from graphtool.io import npz
 from graphtool.io.weights import load as load_weights
-from graphtool.ir.serial import collect_all
-from graphtool.kernels.choice.rules import rules_of
 from graphtool.kernels.choice.sites import Product
-from graphtool.lower import lower
 from graphtool.native import runtime
-from graphtool.native.fat import build_fat
-from graphtool.target import X86_64, family, named
+from graphtool.target import X86_64, family
 from graphtool.tune.measure import PASSES, model
 from tests.passes.pass_samples import SAMPLES
 
@@ -101,11 +97,7 @@ def test_on_older_processors(built: Path, cpu: str, tmp_path: Path) -> None:
 def test_a_library_for_large_products_serves_every_level(tmp_path: Path) -> None:
     pytest.importorskip("scipy_openblas32")
     module = model(Product(1, 40, 70, 65))
-    lowered = {n: lower(passes.run(module, PASSES, supply={
-        "target": t, "rules": rules_of(kernels="blas")}), t) for n, t in family(X86_64).items()}
-    store = {w.digest: w for w in collect_all(passes.run(module, PASSES, supply={
-        "target": named("native"), "rules": rules_of(kernels="blas")}).graph)}
-    built = build_fat(lowered, tmp_path / "b", name="model", store=store)
+    built = graphtool.build(module, tmp_path / "b", target="fat", passes=PASSES, kernels="blas")
     xs = made_up.random_inputs(module, 0)
     np.testing.assert_allclose(runtime.load(built).run(xs)["y"], interp.run(module, xs)["y"],
                                rtol=1e-4, atol=1e-4)

@@ -15,11 +15,11 @@ import pytest
 
 from graphtool import dtypes
 from graphtool import ops as o
+from graphtool.compile.as_is import build
 from graphtool.errors import InputError
 from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.trace import trace
 from graphtool.native import runtime
-from graphtool.native.build import build
 from graphtool.symbolic import Symbol, symbol
 from graphtool.target import named
 

@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 
 from graphtool import passes
+from graphtool.compile.as_is import build
 from graphtool.io import npz
 from graphtool.ir.graph import Module
 from graphtool.kernels.choice.rules import rules_of
 from graphtool.native import runtime
-from graphtool.native.build import build
 from graphtool.processors import cpu_flags
 from graphtool.target import named
 from tests.native.strict_models import MODELS, inputs_of, strict_model

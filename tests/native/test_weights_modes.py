@@ -11,10 +11,11 @@ import pytest
 
 from graphtool import interp
 from graphtool.analysis import made_up
+from graphtool.compile.as_is import build
+from graphtool.compile.unit import MODES
 from graphtool.emit.embedded_weights import divided, part_of, whole
 from graphtool.errors import UsageError
 from graphtool.native import compiler, runtime
-from graphtool.native.build import MODES, build
 from tests.loops.programs import TARGET, optimised, program, store
 from tests.passes.pass_samples import SAMPLES
 

@@ -12,10 +12,10 @@ from torch import nn
 
 import graphtool
 from graphtool import dtypes, interp, passes
+from graphtool.compile.as_is import build
 from graphtool.errors import GraphtoolError
 from graphtool.ir.graph import Module, TensorType
 from graphtool.lower import lower
-from graphtool.native.training import build_training
 from graphtool.passes.amp import amp
 from graphtool.target import named
 from graphtool.train.model import TrainModel
@@ -55,7 +55,7 @@ def test_fifty_steps_as_autocast(case: Any, tmp_path: Path) -> None:
     module = graphtool.import_model(model.eval(), (rows[0][0],))
     joint = training(module, Recipe("cross_entropy" if shape else "cross_entropy{axis=-1}",
                                     optimizer=optimizer))
-    build_training(passes.run(joint, "amp{dtype=bfloat16}"), tmp_path / "b")
+    build(passes.run(joint, "amp{dtype=bfloat16}"), tmp_path / "b")
     compiled = TrainModel(tmp_path / "b", 2)
     assert all(a.dtype == np.float32 for n, a in compiled.state.items() if n in compiled.row.model)
     model.train()
@@ -109,8 +109,8 @@ def test_a_large_scale_finds_its_level(tmp_path: Path) -> None:
     """From a scale that overflows at once, in compiled code; gradients as without one."""
     joint = training(regression(8), Recipe("mse", optimizer="sgd"))
     module = passes.run(joint, "amp{dtype=float16,scale=1e30}")
-    build_training(module, tmp_path / "b")
-    build_training(joint, tmp_path / "f")
+    build(module, tmp_path / "b")
+    build(joint, tmp_path / "f")
     low, full = TrainModel(tmp_path / "b", 1), TrainModel(tmp_path / "f", 1)
     batch = data("mse", 8)
     while float(low.state["loss_scale"]) > 1e5:
@@ -211,7 +211,7 @@ def test_compiled_steps_as_float32(name: str, dtype: str, tmp_path: Path) -> Non
     losses = []
     for low in (joint, passes.run(joint, f"amp{{dtype={dtype},scale=256}}")):
         folder = tmp_path / str(len(losses))
-        build_training(low, folder)
+        build(low, folder)
         model = TrainModel(folder, 2)
         losses.append([model.step(batch, 1e-3) for _ in range(12)])
     np.testing.assert_allclose(losses[1], losses[0], atol=0.03)

@@ -12,11 +12,11 @@ import pytest
 import graphtool
 from graphtool import dtypes, interp
 from graphtool import ops as o
+from graphtool.compile.as_is import build
 from graphtool.errors import GraphtoolError
 from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.trace import trace
 from graphtool.native import runtime
-from graphtool.native.build import build
 from graphtool.passes import run
 from graphtool.symbolic import Symbol, dim_of
 from tests.importers.onnx import build as onnx

@@ -12,10 +12,10 @@ import pytest
 
 from graphtool import dtypes, interp, passes
 from graphtool import ops as o
+from graphtool.compile.as_is import build
 from graphtool.ir.graph import Module, TensorType, Value
 from graphtool.ir.trace import trace
 from graphtool.native import runtime
-from graphtool.native.build import build
 from graphtool.passes.fuse import fuse
 
 WEIGHTS = np.random.default_rng(1).normal(size=(64, 64)).astype(np.float32)

@@ -14,6 +14,7 @@ import graphtool
 from graphtool import interp, passes
 from graphtool import ops as o
 from graphtool.analysis import made_up, peak_memory
+from graphtool.compile.as_is import build
 from graphtool.dtypes import float32
 from graphtool.errors import InputError, UsageError
 from graphtool.ir import serial
@@ -21,7 +22,6 @@ from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.trace import trace
 from graphtool.ir.verify import verify_module
 from graphtool.lower.arena import arena_of
-from graphtool.native.training import build_training
 from graphtool.passes.remat import curve
 from graphtool.passes.remat.min_cut import Network
 from graphtool.target import named
@@ -100,7 +100,7 @@ def test_the_arena_of_the_compiled_step_is_within_the_budget(tmp_path: Path) -> 
     assert len(plans) >= 2 and plans[0].peak == arena(module)
     for budget in {plans[0].peak - 1, plans[-1].peak}:
         found = graphtool.optimize(module, f"remat{{budget={budget}}}")
-        build_training(found, tmp_path / str(budget))
+        build(found, tmp_path / str(budget))
         row = json.loads((tmp_path / str(budget) / "build.json").read_text())
         assert plans[-1].peak <= row["arena"] <= budget
     with pytest.raises(InputError, match=f"at least {plans[-1].peak:,}"):

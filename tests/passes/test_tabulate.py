@@ -11,9 +11,9 @@ import pytest
 import graphtool
 from graphtool import dtypes, interp, passes
 from graphtool import ops as o
+from graphtool.compile.as_is import build
 from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.trace import trace
-from graphtool.native.build import build
 from graphtool.symbolic import Symbol, symbol
 from tests.passes.test_integer import FILTERS, SCALES, again, quantised, real, weights
 

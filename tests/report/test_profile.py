@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graphtool.native.build import build
+from graphtool.compile.as_is import build
 from graphtool.native.runtime import load
-from graphtool.native.training import build_training
 from graphtool.passes import calls, run
 from graphtool.passes.arguments import PassCall
 from graphtool.report.peaks import Bandwidth, Peaks
@@ -91,7 +90,7 @@ def test_the_trace_is_made_of_events_in_order(found: tuple[Profile, Any]) -> Non
 
 def test_a_training_step_by_its_phases(tmp_path: Path) -> None:
     module = training(SAMPLES["convnet"], Recipe("mse", optimizer="adam", clip_norm=1.0))
-    built = build_training(module, tmp_path / "b", name="net")
+    built = build(module, tmp_path / "b", name="net")
     given = build_inputs(load(built), 0, {}) | training_state(built)
     p, marks = profile(built, given, THREADS, runs=2)
     assert {s.phase for s in p.steps} >= {"forward", "backward", "optimizer"}

@@ -10,6 +10,7 @@ import pytest
 
 from graphtool import dtypes, passes
 from graphtool import ops as o
+from graphtool.compile.rows import threads_of
 from graphtool.errors import InputError
 from graphtool.ir import serial
 from graphtool.ir.graph import Module, TensorType
@@ -18,7 +19,6 @@ from graphtool.ir.text import value_names
 from graphtool.ir.trace import trace
 from graphtool.loops.program import runs
 from graphtool.lower import lower
-from graphtool.native.build import threads_of
 from graphtool.report.why import why_graph, why_lines, why_not_fused, why_steps
 from graphtool.symbolic import Symbol, symbol
 from graphtool.target import TABLE

@@ -20,8 +20,8 @@ import torch
 
 import graphtool
 from graphtool.cli.faults import run as cli
+from graphtool.compile import as_is
 from graphtool.errors import GraphtoolError, UsageError
-from graphtool.native.training import build_training
 from graphtool.train import checkpoint
 from graphtool.train.dataset import cuts, prepared
 from graphtool.train.loop import Plan, Trainer
@@ -163,7 +163,7 @@ def test_a_fixed_batch(tmp_path: Path) -> None:
     torch.manual_seed(0)
     network = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 10))
     module = graphtool.import_model(network, (torch.randn(32, 1, 8, 8),))
-    build_training(training(module, Recipe("cross_entropy", optimizer="adam")), tmp_path / "b")
+    as_is.build(training(module, Recipe("cross_entropy", optimizer="adam")), tmp_path / "b")
     model = TrainModel(tmp_path / "b", 1)
     z = data()
     found = {model.inputs[0]: z["image"], "y": z["y"]}

@@ -17,10 +17,10 @@ import torch
 import graphtool
 from graphtool import interp, passes
 from graphtool.cli.faults import run as cli
+from graphtool.compile.as_is import build
 from graphtool.errors import GraphtoolError
 from graphtool.ir.graph import Module
 from graphtool.lower import lower
-from graphtool.native.training import build_training
 from graphtool.ops import world
 from graphtool.target import named
 from graphtool.train import checkpoint
@@ -47,8 +47,8 @@ def builds(tmp_path_factory: Any) -> dict[str, Path]:
     path: Path = tmp_path_factory.mktemp("processes")
     graph = passes.run(joint(False), "distribute{bucket=120}")
     np.savez(path / "d.npz", **data("mse", 64))
-    return {"one": build_training(joint(False), path / "one"), "data": path / "d.npz",
-            "many": build_training(graph, path / "many", exe=True, mpi=True)}
+    return {"one": build(joint(False), path / "one"), "data": path / "d.npz",
+            "many": build(graph, path / "many", exe=True, mpi=True)}
 
 
 def mpirun(*command: object, ranks: int = 2, **more: Any) -> subprocess.CompletedProcess[str]:
@@ -133,9 +133,9 @@ def test_a_fault_of_one_is_a_fault_of_all(builds: Any, tmp_path: Path) -> None:
 def test_without_mpi(monkeypatch: Any, tmp_path: Path, capsys: Any) -> None:
     monkeypatch.setattr("shutil.which", lambda *a, **k: None)
     with pytest.raises(GraphtoolError, match="GT2126"):
-        build_training(joint(), tmp_path / "b", mpi=True)
+        build(joint(), tmp_path / "b", mpi=True)
     with pytest.raises(GraphtoolError, match="GT2126"):
-        build_training(joint(), tmp_path / "b", mpi=True, cc="/usr/bin/cc")
+        build(joint(), tmp_path / "b", mpi=True, cc="/usr/bin/cc")
 
 
 # ---- the pass ----------------------------------------------------------------------------------

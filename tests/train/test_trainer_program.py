@@ -18,10 +18,10 @@ import pytest
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.cli.faults import run as cli
+from graphtool.compile import as_is
 from graphtool.ir.graph import Graph, Module, TensorType
 from graphtool.ir.trace import Builder, Tracer
 from graphtool.native.probes import supports
-from graphtool.native.training import build_training
 from graphtool.symbolic import Symbol, symbol
 from graphtool.train import checkpoint
 from graphtool.train.dataset import load, shuffled
@@ -62,7 +62,7 @@ BUILDS: dict[str, tuple[int | None, Recipe]] = {
 @pytest.fixture(scope="module")
 def builds(tmp_path_factory: Any) -> Mapping[str, Path]:
     path: Path = tmp_path_factory.mktemp("trainers")
-    return {name: build_training(training(regression(batch), recipe), path / name, exe=True)
+    return {name: as_is.build(training(regression(batch), recipe), path / name, exe=True)
             for name, (batch, recipe) in BUILDS.items()}
 
 

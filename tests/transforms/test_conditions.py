@@ -11,10 +11,10 @@ import pytest
 
 from graphtool import interp, passes
 from graphtool.analysis import made_up
+from graphtool.compile.as_is import build
 from graphtool.errors import InputError
 from graphtool.ir.graph import Module
 from graphtool.ir.verify import verify_module
-from graphtool.native.training import build_training
 from graphtool.symbolic import symbols
 from graphtool.train.model import TrainModel
 from graphtool.transforms.modules import jvp, vmap
@@ -62,7 +62,7 @@ def test_a_changed_graph_keeps_its_conditions(name: str) -> None:
 
 
 def test_a_compiled_step_checks_conditions(tmp_path: Path) -> None:
-    compiled = TrainModel(build_training(step(regression()), tmp_path / "b", exe=True), 1)
+    compiled = TrainModel(build(step(regression()), tmp_path / "b", exe=True), 1)
     x, t = random(4, 3), random(4, 3)
     before = compiled.step({"x": x, "t": t}, 0.01)
     assert compiled.step({"x": x, "t": t}, 0.01) < before

@@ -12,6 +12,7 @@ import pytest
 from graphtool import interp, passes
 from graphtool.analysis import made_up
 from graphtool.choice import Choice
+from graphtool.compile.as_is import build
 from graphtool.errors import CompilerError
 from graphtool.ir.plan import Plan, chosen_plan
 from graphtool.kernels.choice.choose import choose, plans
@@ -26,7 +27,6 @@ from graphtool.kernels.choice.sites import (
 )
 from graphtool.kernels.choice.tuning import Tuning, merged, row
 from graphtool.native import runtime
-from graphtool.native.build import build
 from graphtool.report.tuned import stale_line
 from graphtool.target import named
 from graphtool.tune import measure, models, search

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from onnx import helper
 
+from graphtool.compile.as_is import build
 from graphtool.errors import UnsupportedError
 from graphtool.native import runtime
-from graphtool.native.build import build
 from tests.importers.onnx.build import agree, checked, evaluate, model, node, oracle, random, value
 from tests.lower.compiling import optimised
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from graphtool import interp
+from graphtool.compile.as_is import build
 from graphtool.errors import InputError
 from graphtool.native import runtime
-from graphtool.native.build import build
 from tests.importers.onnx.build import checked, model, node
 from tests.lower.compiling import optimised
 

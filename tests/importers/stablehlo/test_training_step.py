@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from graphtool.compile.as_is import build
 from graphtool.importers.stablehlo import import_text
-from graphtool.native.build import build
 from graphtool.passes import run
 
 # w − 0.1·∇|x·w − y|²/8, and the loss, as JAX writes it

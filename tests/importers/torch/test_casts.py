@@ -10,9 +10,9 @@ import torch
 from torch import nn
 
 from graphtool import interp
+from graphtool.compile.as_is import build
 from graphtool.importers.torch import import_torch
 from graphtool.native import runtime
-from graphtool.native.build import build
 from tests.lower.compiling import optimised
 
 

@@ -14,6 +14,7 @@ from torch.export import Dim, export
 
 from graphtool import interp
 from graphtool.cli.faults import run as cli
+from graphtool.compile.as_is import build
 from graphtool.dtypes import float32
 from graphtool.errors import InputError, UnsupportedError
 from graphtool.importers.torch import import_torch, read_pt2
@@ -22,7 +23,6 @@ from graphtool.importers.torch.driver.guards import conditions
 from graphtool.io import npz
 from graphtool.ir.graph import Module, TensorType
 from graphtool.native import runtime
-from graphtool.native.build import build
 from graphtool.symbolic import symbol
 
 OPEN, N = Dim.DYNAMIC, Dim("_dim", min=2, max=64)

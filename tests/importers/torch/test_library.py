@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from graphtool import interp, passes
+from graphtool.compile.as_is import build
 from graphtool.importers.torch import import_torch
 from graphtool.ir.verify import verify_module
 from graphtool.native import runtime
-from graphtool.native.build import build
 from graphtool.target import detect
 from tests.importers.torch.library import LIBRARY
 

@@ -11,11 +11,11 @@ import torch
 
 from graphtool import ops as o
 from graphtool import passes, transforms
+from graphtool.compile.as_is import build
 from graphtool.dtypes import float32
 from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.trace import trace
 from graphtool.native import runtime
-from graphtool.native.build import build
 from graphtool.passes.select import weight_gradient as rule
 from graphtool.symbolic import Symbol, symbol_of
 

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 import graphtool
-from graphtool.native.training import build_training
+from graphtool.compile.as_is import build
 from graphtool.train.model import TrainModel
 from graphtool.transforms.training import Recipe, training
 
@@ -96,7 +96,7 @@ def test_fifty_steps_as_torch(case: Any, tmp_path: Path) -> None:
     model, data = make(), batches(shape, 50)
     module = graphtool.import_model(model.eval(), (data[0][0],))
     loss = "cross_entropy" if shape else "cross_entropy{axis=-1}"
-    build_training(training(module, Recipe(loss, optimizer=optimizer)), tmp_path / "b")
+    build(training(module, Recipe(loss, optimizer=optimizer)), tmp_path / "b")
     compiled = TrainModel(tmp_path / "b", 2)
     name = compiled.inputs[0]
     model.train()
@@ -125,7 +125,7 @@ def test_the_header_compiles_alone_and_steps_from_c(tmp_path: Path) -> None:
     torch.manual_seed(0)
     model, ((x, _),) = mlp(), batches((64,), 1)
     module = graphtool.import_model(model.eval(), (x,))
-    build_training(training(module, Recipe("cross_entropy", optimizer="sgd")), tmp_path / "b",
+    build(training(module, Recipe("cross_entropy", optimizer="sgd")), tmp_path / "b",
                    name="tiny")
     (tmp_path / "main.c").write_text("""
 #include <stdio.h>

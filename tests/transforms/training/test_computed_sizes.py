@@ -14,11 +14,11 @@ import pytest
 
 from graphtool import interp, passes, transforms
 from graphtool.cli.faults import run as cli
+from graphtool.compile import as_is
 from graphtool.errors import InputError, UsageError
 from graphtool.importers.onnx import import_model
 from graphtool.ir.graph import Module
 from graphtool.ir.verify import verify_module
-from graphtool.native.training import build_training
 from graphtool.train.model import TrainModel
 from graphtool.transforms.training import Recipe, training
 from tests.closeness import assert_close
@@ -106,7 +106,7 @@ def test_compiled_steps_equal_the_evaluator(name: str, tmp_path: Path) -> None:
     proto, feeds = CASES[name]
     joint = training(imported(proto), Recipe("loss", optimizer="adam", bound=8))
     verify_module(joint)
-    compiled = TrainModel(build_training(joint, tmp_path / "b"), 1)
+    compiled = TrainModel(as_is.build(joint, tmp_path / "b"), 1)
     state = {n: a.copy() for n, a in compiled.state.items()}
     for feed in feeds:
         mine = {n: feed[n] for n in compiled.data}
@@ -131,7 +131,7 @@ def filtered() -> Module:
 def build(tmp_path_factory: pytest.TempPathFactory) -> Path:
     joint = training(filtered(), Recipe("loss", optimizer="adamw"))
     verify_module(joint)  # dropout gives inference a copy of the model, with sizes of its own
-    return build_training(joint, tmp_path_factory.mktemp("t") / "b", exe=True)
+    return as_is.build(joint, tmp_path_factory.mktemp("t") / "b", exe=True)
 
 
 def test_training_by_the_command_and_by_the_program(build: Path, tmp_path: Path) -> None:

@@ -10,11 +10,11 @@ from torch import nn
 
 import graphtool
 from graphtool import dtypes
+from graphtool.compile.as_is import build
 from graphtool.errors import GraphtoolError
 from graphtool.interp import Setting, evaluate_graph
 from graphtool.ir.graph import TensorType
 from graphtool.ir.trace import trace
-from graphtool.native.training import build_training
 from graphtool.train.model import TrainModel
 from graphtool.transforms.training import Recipe, training
 from graphtool.transforms.training.optimizers import clipped
@@ -52,7 +52,7 @@ def test_the_norm_of_torch(more: dict[str, Any], tmp_path: Path) -> None:
     want = wanted(model, batches, more.get("accumulate", 1))
     found = [models.steps(train, given[:n + 1], 0.0)[1]["grad_norm"] for n in range(4)]
     np.testing.assert_allclose(found, want, rtol=1e-12)
-    compiled = TrainModel(build_training(train, tmp_path / "b"), 1)
+    compiled = TrainModel(build(train, tmp_path / "b"), 1)
     norms = []
     for batch in given:
         compiled.step(batch, 0.0)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import graphtool
-from graphtool.native.training import build_training
+from graphtool.compile.as_is import build
 from graphtool.target import detect, named
 from graphtool.train import checkpoint
 from graphtool.train.model import TrainModel
@@ -49,7 +49,7 @@ def checked(network: Any, x: Any, y: Any, recipe: Recipe, march: str, folder: Pa
     if not X86 or named(march).lanes > detect().lanes:
         pytest.skip(f"this machine is no {march}")
     module = training(graphtool.import_model(network.eval(), (x,)), recipe)
-    build_training(module, folder, target=named(march))
+    build(module, folder, target=named(march))
     compiled = TrainModel(folder, 2)
     batch = {compiled.inputs[0]: x.numpy(), "y": y.numpy()}
     found = [compiled.step(batch, 1e-3) for _ in range(STEPS)]
@@ -93,7 +93,7 @@ def test_arm(cc: str, name: str, tmp_path: Path) -> None:
         pytest.skip(f"{COMPILERS[cc]} is not installed")
     network, x, y, recipe = small(name)
     module = training(graphtool.import_model(network.eval(), (x,)), recipe)
-    build_training(module, tmp_path / "b", target=named("armv8-a"), cc=COMPILERS[cc], exe=True)
+    build(module, tmp_path / "b", target=named("armv8-a"), cc=COMPILERS[cc], exe=True)
     ports = json.loads((tmp_path / "b" / "build.json").read_text())["inputs"]
     batch = {ports[0]["name"]: x.numpy(), "y": y.numpy()}
     np.savez(tmp_path / "d.npz", **batch)

@@ -11,10 +11,10 @@ import torch
 from torch import nn
 
 import graphtool
+from graphtool.compile.as_is import build
 from graphtool.errors import GraphtoolError
 from graphtool.ir import serial
 from graphtool.ir.verify import verify_module
-from graphtool.native.training import build_training
 from graphtool.train.model import TrainModel
 from graphtool.transforms.training import Recipe, programs, training
 from tests.transforms.training import models
@@ -197,7 +197,7 @@ def test_dropout_in_compiled_steps(tmp_path: Path) -> None:
     batch = arrays(data(x, 1), train.graph.inputs[0].hint) * 3
     found, _ = models.steps(train, batch, 0.0)
     assert len(set(found)) == 3
-    build_training(train, tmp_path / "b")
+    build(train, tmp_path / "b")
     compiled = TrainModel(tmp_path / "b", 1)
     np.testing.assert_allclose([compiled.step(b, 0.0) for b in batch], found, rtol=1e-5)
     out = compiled.predict(batch[0])[0]
@@ -210,7 +210,7 @@ def test_a_loss_whose_gradient_starts_with_a_literal(tmp_path: Path) -> None:
     torch.manual_seed(0)
     model, x, y = nn.Linear(4, 2), torch.randn(2, 4), torch.randn(2, 2)
     train = training(graphtool.import_model(model, (x,)), Recipe("mse", optimizer="adam"))
-    build_training(train, tmp_path / "b")
+    build(train, tmp_path / "b")
     compiled = TrainModel(tmp_path / "b", 1)
     optimizer = torch.optim.Adam(model.parameters(), 0.01)
     for _ in range(5):

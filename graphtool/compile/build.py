@@ -1,0 +1,137 @@
+"""A build directory: the C of a unit, compiled, with its weights and its manifest.
+
+The directory appears at once or not at all; an unchanged rebuild touches no compiler.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from graphtool.compile.entries import entry_texts
+from graphtool.compile.lowering import Function, functions, keep
+from graphtool.compile.options import ENTRIES, LEVELS, MODEL, PROGRAM, TRAINING, Build
+from graphtool.compile.texts import Texts, level_texts, model_texts, nodes_of
+from graphtool.compile.training import training_texts
+from graphtool.compile.unit import Unit
+from graphtool.compile.weights import digest
+from graphtool.errors import InputError
+from graphtool.io import files
+from graphtool.io.directory import replacing
+from graphtool.io.manifest import read_manifest
+from graphtool.io.manifest_rows import Manifest
+from graphtool.io.rows import decode
+from graphtool.io.together import write_files
+from graphtool.native.blas import linking
+from graphtool.native.compiler import Compiler, find
+from graphtool.native.objects import compile_all
+from graphtool.target import Target
+
+TEXTS: dict[str, Callable[[Unit, Mapping[str, Function], Build], Texts]] = {
+    MODEL: model_texts, PROGRAM: model_texts, LEVELS: level_texts, ENTRIES: entry_texts,
+    TRAINING: training_texts}
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A build directory, and the functions in it by the names of their programs."""
+
+    path: Path
+    unit: Unit
+    functions: Mapping[str, Function]
+
+
+def build(unit: Unit, out: Path, how: Build) -> Built:
+    """Compile a unit into the directory `out`.
+
+    Raises CompilerError GT212x when the compiler is missing or fails, InputError GT0330 when the
+    directory cannot be written, and what the passes, `lower` and the texts of a kind raise.
+    """
+    with ThreadPoolExecutor(1) as beside:  # to ask a compiler what it can takes as long as a pass
+        for target in unit.targets.values():
+            beside.submit(_compiler, how, target)
+        made = functions(unit, how)
+    texts = TEXTS[unit.kind](unit, made, how)
+    common, own = _compilers(unit, texts, how, nodes_of(unit, made, how) is not None)
+    key = _key(texts, common, own, how)
+    if how.keep or not unchanged(out, key):
+        with replacing(out) as work:
+            _write(work, texts, common, own, how, key)
+            if how.keep:
+                keep(next(iter(made.values())), work)
+    return Built(out, unit, made)
+
+
+def emit(unit: Unit, out: Path, how: Build) -> dict[str, str]:
+    """Write the C of a unit into `out`, and compile nothing; returns the texts by file.
+
+    The weights are written too where they are part of the C. Raises as `build` does.
+    """
+    made = functions(unit, how)
+    texts = TEXTS[unit.kind](unit, made, how)
+    with TemporaryDirectory(prefix="graphtool-emit-") as folder:
+        work = Path(folder)
+        for side in texts.sides:
+            if side.mode != "file":
+                side.write(work)
+        data = {p.name: p.read_bytes() for p in sorted(work.iterdir())}
+    write_files(out, {**texts.files, **data})
+    return texts.files
+
+
+def _compiler(how: Build, target: Target) -> Compiler:
+    return find(how.cc, target, openmp=how.openmp, mpi=how.mpi)
+
+
+def _compilers(unit: Unit, texts: Texts, how: Build, debug: bool
+               ) -> tuple[Compiler, dict[str, Compiler]]:
+    """The compiler of the files that all versions share, and that of each version's own files, by
+    the start of their names."""
+    common = linking(_compiler(how, unit.target), texts.files)
+    own = {start: linking(_compiler(how, target), texts.files).of_class(texts.precision, debug)
+           for start, target in texts.versions.items()}
+    return common if own else common.of_class(texts.precision, debug), own
+
+
+def _write(work: Path, texts: Texts, common: Compiler, own: Mapping[str, Compiler], how: Build,
+           key: str) -> None:
+    """All files of a build directory; the manifest, which lists the others, last."""
+    for file, text in texts.files.items():
+        (work / file).write_text(text)
+    offsets = {f"{side.name}.safetensors": side.write(work) for side in texts.sides}
+    rows: dict[str, Any] = {
+        **texts.rows, **compile_all(work, texts.name, [s.name for s in texts.sides], common, own,
+                                    how.jobs, static=how.static, exe=how.exe),
+        "key": key, "weights_offset": offsets[texts.rows["weights"]],
+        "weights_mode": texts.sides[0].mode}
+    rows["files"] = {p.name: digest(p) for p in sorted(work.iterdir())}
+    text = json.dumps(asdict(decode(rows, Manifest)), indent=1) + "\n"
+    files.write_bytes(work / "build.json", text.encode())
+
+
+def _key(texts: Texts, common: Compiler, own: Mapping[str, Compiler], how: Build) -> str:
+    """Equal for builds that give the same directory."""
+    h = hashlib.sha256()
+    held = sorted(w.digest for side in texts.sides for w in side.held)
+    others = (x for c in own.values() for x in c.identity)
+    for part in (*(x for kv in sorted(texts.files.items()) for x in kv), *held, *texts.told,
+                 *common.identity, *others,
+                 repr((how.exe, how.static, [s.mode for s in texts.sides]))):
+        h.update(part.encode() + b"\0")
+    return h.hexdigest()
+
+
+def unchanged(out: Path, key: str) -> bool:
+    """Whether the directory already holds this very build, whole: every file has its hash."""
+    try:
+        manifest = read_manifest(out)
+        return manifest.key == key and all(
+            digest(out / f) == known for f, known in manifest.files.items())
+    except (OSError, InputError):
+        return False

@@ -1,0 +1,109 @@
+"""From a unit to its programs: the passes run where they have not, then each function is lowered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import graphtool.kernels  # noqa: F401  (fills the registry)
+from graphtool.compile.options import LEVELS, TRAINING, Lowering
+from graphtool.compile.source import Source
+from graphtool.compile.unit import Unit
+from graphtool.errors import UsageError
+from graphtool.io.weights import Weight
+from graphtool.ir import serial
+from graphtool.ir.graph import Module
+from graphtool.ir.node_texts import node_texts
+from graphtool.kernels.choice.rules import Rules
+from graphtool.loops import serial as loops
+from graphtool.loops.program import Program
+from graphtool.lower import lower
+from graphtool.lower.arena import arena_of
+from graphtool.passes import run as run_passes
+from graphtool.target import Target, usual_machine
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """One function of a unit for one target: its program, the weights that this may use, the
+    modules on the way to it, by stage, and the one that was read."""
+
+    program: Program
+    store: Mapping[str, Weight]
+    stages: Mapping[str, Module]
+    read: Module | None = None
+
+
+def functions(unit: Unit, how: Lowering) -> dict[str, Function]:
+    """The functions of a unit by the names of their programs, each for the unit's target; with
+    several targets those of the only function, best first."""
+    return {name: lowered(source, name, target, how, verify=unit.kind != TRAINING)
+            for entry, source in unit.entries.items() for level, target in unit.targets.items()
+            for name in ["_".join((unit.name, *([entry] if entry else ()),
+                                   *([f"v{level}"] if unit.kind == LEVELS else ())))]}
+
+
+def lowered(source: Source, name: str, target: Target, how: Lowering, verify: bool = True
+            ) -> Function:
+    """The program of a source, called `name`.
+
+    Passes run over a model that was imported now, and over a graph that has no fusion groups
+    unless it is taken `as_is`; where they are named, over any. Raises UsageError GT3090 for options
+    that choose kernels where no pass runs, and what the passes and `lower` raise.
+    """
+    module = source.module
+    if module is None:
+        assert source.program is not None
+        _refuse_choosing(how, target, source.where)
+        return Function(_fitting(source.program, target, name), source.store, {})
+    stages = {"import": module} if source.imported else {}
+    if how.passes is not None or source.imported or not (how.as_is or module.graph.groups):
+        rules = how.rules
+        module = stages["opt"] = run_passes(module, how.passes, verify=verify, supply={
+            "target": target, "rules": rules, "arena": arena_of(target, rules)})
+    else:
+        _refuse_choosing(how, target, source.where)
+    program = lower(module, target, name=name, index_checks=how.index_checks)
+    return Function(program, {w.digest: w for w in serial.collect_all(module.graph)}, stages,
+                    source.module)
+
+
+def _fitting(program: Program, target: Target, name: str) -> Program:
+    """The program under a name, if its packed weights have the width of the target's vectors.
+    Raises UsageError GT2114."""
+    lanes = int(program.meta.get("lanes", target.lanes))
+    if lanes != target.lanes:
+        raise UsageError("GT2114", f"the program was lowered for vectors of {lanes} floats, "
+                                   f"{target.march} has {target.lanes}",
+                         hint=f"it was made with --march {program.meta.get('target', 'native')}")
+    return replace(program, name=name, meta={"lanes": str(lanes), **program.meta})
+
+
+def _refuse_choosing(how: Lowering, target: Target, where: str) -> None:
+    named = how.machine is not None and target.machine != usual_machine(target)
+    if named or how.rules != Rules():
+        raise UsageError("GT3090", "kernels are chosen when a graph is optimised, and this one is "
+                                   "built as it is", where=where,
+                         hint=f"give {'--machine' if named else _CHOOSING} to `graphtool opt`, or "
+                              "to build with a model")
+
+
+_CHOOSING = "--precision, --assume, --kernels and --tuning"
+
+
+def texts_of_nodes(unit: Unit, made: Mapping[str, Function]) -> dict[str, str]:
+    """The text of the node that makes each value, as far as there are graphs."""
+    modules = [f.read for f in made.values()] if unit.state is None else [unit.state]
+    return {name: text for m in dict.fromkeys(modules) if m is not None
+            for name, text in node_texts(m).items()}
+
+
+def keep(made: Function, path: Path) -> None:
+    """Write every stage's artifact into a build, in the order they were made."""
+    folder = path / "stages"
+    folder.mkdir()
+    for i, (stage, module) in enumerate(made.stages.items()):
+        serial.save(module, folder / f"{i}-{stage}.graph.json")
+    loops.save(made.program, folder / f"{len(made.stages)}-lower.program.json", made.store)

@@ -1,0 +1,210 @@
+"""What a build is told: how a model is imported, how kernels are chosen, how C is compiled.
+
+A new option is a field here: `build`, `emit`, `lower`, `graphtool.build` and the refusals have it
+then. What it does stands where it is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from graphtool.compile.option import given, option
+from graphtool.errors import UsageError
+
+if TYPE_CHECKING:
+    from graphtool.ir.facets import Assumption
+    from graphtool.kernels.choice.rules import Rules
+    from graphtool.kernels.choice.tuning import Tuning
+    from graphtool.language.tokenizer import Tokenizer
+    from graphtool.target import Target
+
+Pathlike = str | PathLike[str]
+Precision = Literal["strict", "default", "fast"]
+Kernels = Literal["generated", "blas", "auto"]
+WeightsIn = Literal["file", "embed", "c"]
+Capture = Literal["export", "fx", "jax"]
+
+MODEL, PROGRAM, ENTRIES, TRAINING, LEVELS = "model", "program", "entries", "training", "levels"
+KINDS = {  # kind of a unit: what it is called, and the code of a refusal
+    MODEL: ("a model", "GT3052"), PROGRAM: ("a program", "GT3052"),
+    TRAINING: ("a training graph", "GT3052"), LEVELS: ("--march fat", "GT3054"),
+    ENTRIES: ("several entry points", "GT3055")}
+_ALONE = {ENTRIES: "build one model at a time"}
+_BUILT_IN = "its constants are always built in; optimise the model first"
+_LOWER = "give the option to `graphtool lower`, which makes the program"
+ONE_LEVEL = "name one level, like --march x86-64-v3"
+_STEP = "graphtool grad MODEL --loss … --optimizer adam makes one that trains"
+_TEXT = "give the entry point a name: decode=MODEL, or in Python {'decode': module}"
+
+
+def targets() -> Iterable[str]:
+    """The words that `--march` takes, but for `fat`."""
+    from graphtool.target import TABLE
+    return ("native", "cpu", *TABLE)
+
+
+def passes() -> Iterable[str]:
+    """The names of the passes."""
+    from graphtool.passes import PASSES
+    return (p.name for p in PASSES)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Importing:
+    """How a model becomes a graph."""
+
+    inputs: Sequence[str] = option(
+        (), "--inputs", several=True, metavar="NAME:TYPE",
+        help="The name and type of an input of a torch model, as in x:f32[1,3,224,224]. For an "
+        "ONNX model: s:(f32[4],f32[5]) gives the types in a sequence, x:none leaves an optional "
+        "input out. May be repeated.")
+    capture: str | None = option(
+        None, "--capture", words=partial(get_args, Capture),
+        help="How to capture Python code: export (torch.export, the default) or fx (torch.fx) of a "
+        "torch model, jax (jax.export) of a function of JAX.")
+    dynamic: Sequence[str] = option(
+        (), "--dynamic", several=True, metavar="NAME=LO..HI",
+        help="Leave a dim of a torch model open: batch=1..64 opens dim 0 of every input, "
+        "seq@ids.1,mask.1=1..128 the dims that it names. Also for named dims of an ONNX model: "
+        "'H=32..1024 step 32', W=H (equal sizes), N=1. May be repeated.")
+    limit: Sequence[str] = option(
+        (), "--limit", several=True, metavar="NAME=NUMBER",
+        help="What the import of an ONNX model and its check may take: nodes, bytes of one array, "
+        "seconds. May be repeated.")
+    strict: bool | None = option(
+        None, "--strict/--lenient", kind=bool,
+        help="Refuse an ONNX model for every violation of the specification, or take every "
+        "violation that can be given a meaning. By default those with one meaning are taken with "
+        "a warning.")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Choosing:
+    """For which machine, and by which rules, kernels are chosen."""
+
+    target: str | Target = option(
+        "native", "--march", "--target", words=targets,
+        help="The CPU to compile for: native or cpu (this machine), a row of the table of targets, "
+        "such as x86-64-v3 or armv8-a; for `build` and `emit` also fat: all levels of x86-64 in "
+        "one library, which chooses when it is loaded.")
+    machine: str | None = option(
+        None, "--machine", metavar="ROW", help="Choose kernels by the figures of another machine: "
+        "a row that `graphtool machine --list` prints, generic, or a .json file that `graphtool "
+        "machine -o` wrote. By default those of the processor at hand, where it is known.")
+    precision: Precision = option(
+        "default", "--precision", words=partial(get_args, Precision),
+        help="strict: the same bits on any machine, with any compiler and number of threads. "
+        "default. fast: products in bfloat16 where the CPU has them.")
+    kernels: Kernels = option(
+        "generated", "--kernels", words=partial(get_args, Kernels),
+        help="generated: graphtool's own. blas: a CBLAS library for large products. auto: "
+        "whichever `tune` found faster.")
+    tuning: Pathlike | Tuning | None = option(
+        None, "--tuning", kind=Path, metavar="FILE",
+        help="A file that `graphtool tune` has written. If two lines have the same key, the later "
+        "one counts.")
+    assume: Assumption = option(
+        "finite", "--assume", words=lambda: ("finite", "nothing", "normal"),
+        help="finite: a kernel may spread or move a NaN or an infinity, as Winograd's do. nothing: "
+        "they stay where the model makes them; so it always is in strict. normal: as finite, and "
+        "subnormal numbers, below 1.2e-38 in float32, count as 0.")
+
+    @property
+    def goal(self) -> Target:
+        """The machine. Raises UsageError GT2101, GT2103, InputError GT2104."""
+        from graphtool import target as targets
+        found = self.target
+        if isinstance(found, str):
+            found = targets.named("native" if found == "cpu" else found)
+        return self.on_machine(found)
+
+    def on_machine(self, target: Target) -> Target:
+        """The target with the figures of the machine that is named, if one is."""
+        from graphtool import target as targets
+        return target if self.machine is None else targets.on_machine(target, self.machine)
+
+    @property
+    def rules(self) -> Rules:
+        """Which kernels may be chosen. Raises UsageError GT0633, GT0634, GT0635, InputError
+        GT0332."""
+        from graphtool.kernels.choice import tuning
+        from graphtool.kernels.choice.rules import rules_of
+        known = self.tuning
+        if isinstance(known, (str, PathLike)):
+            known = tuning.load(Path(known))
+        return rules_of(self.precision, self.kernels, known, self.assume)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Lowering(Choosing):
+    """How a graph becomes a program. `as_is`: no pass runs over it, unless passes are named."""
+
+    name: str | None = option(None, "--name", help="The name of the function in C.")
+    passes: str | Sequence[str] | None = option(
+        None, "--passes", words=passes, refused={TRAINING: _BUILT_IN, PROGRAM: _LOWER},
+        help="The passes to run, separated by commas, with arguments in braces: "
+        "fold{max_bytes=1024},dce.")
+    index_checks: bool = option(
+        True, "--index-checks/--no-index-checks", kind=bool,
+        refused={PROGRAM: _LOWER},
+        help="Whether a run fails with an error if an index is out of range. Without this check "
+        "the nearest element is used, and no error is reported.")
+    as_is: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Build(Lowering):
+    """How a unit becomes C and a library.
+
+    `nodes`: the text of the node that makes each value, which debuggers then show; by default
+    that of the graph that is compiled if `debug_lines` is true.
+    """
+
+    cc: str | None = option(
+        None, "--cc", help="The C compiler; by default $CC, then cc, gcc, clang, then zig.")
+    jobs: int | None = option(
+        None, "-j", "--jobs", kind=int, least=1,
+        help="The number of C files to compile at the same time.")
+    exe: bool = option(
+        False, "--exe", kind=bool, refused=_ALONE, help="Also make a program that reads and writes "
+        ".npz files, or, from a training graph, one that trains.")
+    static: bool = option(
+        False, "--static", kind=bool, help="Make a static library (.a), and with --exe a program "
+        "that needs no shared libraries.")
+    openmp: bool = option(
+        True, "--openmp/--no-openmp", kind=bool, help="Whether to use threads, by OpenMP.")
+    weights: WeightsIn = option(
+        "file", "--weights", words=partial(get_args, WeightsIn), refused={TRAINING: _BUILT_IN},
+        help="Where the weights go. file: a file that is mapped at run time. embed: into the "
+        "library. c: into the C, as arrays.")
+    mpi: bool = option(
+        False, "--mpi", kind=bool, refused=_ALONE | {MODEL: _STEP, PROGRAM: _STEP, LEVELS: _STEP},
+        help="For a training graph: train in several processes, started by mpirun.")
+    tokenizer: Pathlike | Tokenizer | None = option(
+        None, "--tokenizer", kind=Path, metavar="FILE",
+        refused=dict.fromkeys((MODEL, PROGRAM, TRAINING, LEVELS), _TEXT),
+        help="For a language model: a tokenizer, as `graphtool tokenizer train` makes it. "
+        "`generate` and the C program in the build write text with it.")
+    debug_lines: bool = option(
+        False, "--debug-lines", kind=bool, help="Let gdb and perf show the model's own lines: its "
+        "Python source, or a listing of its nodes beside the C. The machine code stays the same.")
+    keep: bool = option(
+        False, "--keep", kind=bool, refused=_ALONE | {
+            TRAINING: _BUILT_IN, LEVELS: ONE_LEVEL},
+        help="Write the artifact of each stage to OUT/stages.")
+    nodes: Mapping[str, str] | None = None
+
+
+def refuse(how: Any, kind: str, where: str = "") -> None:
+    """Raises UsageError GT3052, GT3054 or GT3055 if options are given that do not go with a kind
+    of unit."""
+    wrong = {name: found.refused[kind] for name, found in given(how) if kind in found.refused}
+    if wrong:
+        what, code = KINDS[kind]
+        raise UsageError(code, f"{', '.join(wrong)} cannot go with {what}", where=where,
+                         hint=next(iter(wrong.values())))

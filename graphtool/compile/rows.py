@@ -1,0 +1,71 @@
+"""The rows of build.json: what it says of a program."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from graphtool.emit.driver import parallel_work
+from graphtool.emit.ports import open_sizes
+from graphtool.io.manifest_rows import ThreadsRow
+from graphtool.io.versions import BUILD
+from graphtool.io.weights import Weight, layout
+from graphtool.ir.facets import ASSUMPTIONS
+from graphtool.kernels.assumptions import assumption
+from graphtool.kernels.choice.choose import added_error
+from graphtool.loops.dim_names import author_text, by_author
+from graphtool.loops.liveness import most_live
+from graphtool.loops.program import ENDLESS, Port, Program, binds, runs
+from graphtool.loops.traffic import moved
+
+
+def describe(program: Program, held: Sequence[Weight] = ()) -> dict[str, Any]:
+    """What build.json says of a program."""
+    def dim(d: Any) -> int | str:
+        return d if isinstance(d, int) else author_text(d)
+
+    room = {program.outputs[b.slot]: b.size for b in program.buffers if b.space == "output"}
+    kernels = {k.name: k for k in program.kernels}
+    buffers = {b.name: b for b in program.buffers}
+    dims = frozenset(s.name for s in program.dims)
+
+    def port(p: Port) -> dict[str, Any]:
+        row = {"name": p.name, "type": p.dtype.short, "shape": [dim(d) for d in p.shape]}
+        row |= {"below": [dim(d) for d in p.below]} if p.below else {}
+        return row | {"room": dim(room[p])} if p in room and open_sizes(program, p) else row
+    assumed = [assumption(s.choice, kernels[s.kernel]) for s in runs(program.steps)]
+    return {
+        **BUILD.head, "name": program.name,
+        "target": program.meta.get("target", ""), "machine": program.meta.get("machine", ""),
+        "header": f"{program.name}.h",
+        "weights": f"{program.name}.safetensors",
+        "weights_bytes": layout(held)[1], "arena": dim(program.arena),
+        "live": most_live(program), "threads": asdict(threads_of(program)),
+        "inputs": [port(p) for p in program.inputs],
+        "outputs": [port(p) for p in program.outputs],
+        "dims": [{"name": by_author(s.name), "min": s.lo or 0, "max": s.hi}
+                 | ({"step": s.step, "offset": s.offset} if s.step > 1 else {})
+                 for s in program.dims],
+        "requires": [[dim(e.left), dim(e.right)] for e in program.requires],
+        "sizes": [{"name": by_author(b.size.name), "min": b.size.lo, "max": b.size.hi,
+                   "most": None if b.most == ENDLESS else dim(b.most)}
+                  for b in binds(program.steps)],
+        "donations": list(program.donations),
+        "steps": [{"kernel": s.kernel, "label": s.label, "where": s.where, "flops": dim(s.flops),
+                   "barrier": s.barrier, "serial": kernels[s.kernel].serial,
+                   "choice": s.choice and asdict(s.choice),
+                   "error": added_error(s.choice), "assumes": assumes,
+                   "bytes": dim(moved(s, kernels[s.kernel], buffers, dims))}
+                  for s, assumes in zip(runs(program.steps), assumed, strict=True)],
+        "precision": program.meta.get("precision", "default"),
+        "assumes": "normal" if program.meta.get("assume") == "normal" else max(
+            assumed, key=ASSUMPTIONS.__getitem__, default="nothing"),
+        "index_checks": program.meta.get("index_checks", "off") == "on"}
+
+
+def threads_of(program: Program) -> ThreadsRow:
+    """By which figures the library decides how many threads a run gets."""
+    work, least = parallel_work(program)
+    most = 1 if all(k.serial for k in program.kernels) else program.threads
+    return ThreadsRow(most, work if isinstance(work, int) else author_text(work), least)

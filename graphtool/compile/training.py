@@ -1,0 +1,89 @@
+"""The C of a training graph: init, step, loss and predict in one library over one state.
+
+Their constants are built into the library, so that it needs no other file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from graphtool.compile.lowering import Function
+from graphtool.compile.options import Build
+from graphtool.compile.rows import describe
+from graphtool.compile.texts import Texts, nodes_of, precision, told
+from graphtool.compile.unit import Unit
+from graphtool.compile.weights import Side, weights_of
+from graphtool.emit.c import emit
+from graphtool.emit.headers import used_headers
+from graphtool.emit.trainer import Judge, trainer_program
+from graphtool.emit.training import state_layout, training_sources
+from graphtool.ir.graph import Module
+from graphtool.loops.program import Program
+from graphtool.transforms.training.phases import phase_of, phases
+from graphtool.transforms.training.recipe import loss_call
+
+MEASURES = {"cross_entropy": "classes", "bce": "probability", "mse": "distance",
+            "huber": "distance"}
+
+
+def training_texts(unit: Unit, made: Mapping[str, Function], how: Build) -> Texts:
+    """The C of the functions of a training graph; for several processes with `mpi`, with a program
+    that trains if `exe` is true."""
+    assert unit.state is not None
+    programs = {part: f.program for part, f in zip(unit.entries, made.values(), strict=True)}
+    sides = {part: Side(f.program.name, weights_of(f.program, f.store), "embed")
+             for part, f in zip(unit.entries, made.values(), strict=True)}
+    files = training_sources(unit.name, programs, how.mpi)
+    for part, program in programs.items():
+        files |= emit(program, sides[part].parts, owner=unit.name, state=True,
+                      nodes=nodes_of(unit, made, how))
+    if how.exe:
+        files[f"{unit.name}_main.c"] = trainer_program(unit.name, programs, _judge(unit.state))
+        files |= used_headers(files.values())
+    if how.mpi:  # in the files themselves, so that no compiler makes several lone processes of them
+        files = {file: f"#define GT_MPI 1\n{text}" if file.endswith(".c") else text
+                 for file, text in files.items()}
+    step = describe(programs["step"], sides["step"].held)
+    cut = unit.entries["step"].module
+    assert cut is not None
+    rows = step | {"header": f"{unit.name}.h", "steps": _phased(step["steps"], cut),
+                   "training": _roles(unit.name, unit.state, programs) | {"distributed": how.mpi}}
+    return Texts(unit.name, files, tuple(sides.values()), rows, told(programs.values()),
+                 precision(programs["step"]))
+
+
+def _phased(rows: list[dict[str, Any]], cut: Module) -> list[dict[str, Any]]:
+    """The rows of the steps, each with its phase: forward, backward, optimizer."""
+    known = phases(cut)
+    return [row | {"phase": phase_of(row["label"], known)} for row in rows]
+
+
+def _judge(module: Module) -> Judge:
+    """How the results of inference are judged, and what else a trainer starts from."""
+    roles = module.meta["training"]
+    measure, arguments = "none", dict[str, Any]()
+    if roles["target"]:
+        call = loss_call(roles["loss"], {})
+        arguments = dict(call.arguments)
+        logits = call.name == "bce" and arguments.get("from_logits")
+        measure = "logit" if logits else MEASURES[call.name]
+    rank = module.graph.outputs[module.output_names.index(
+        f"predict.{roles['predict'][0]}")].type.rank
+    return Judge(measure, roles["target"], arguments.get("axis", 1) % max(rank, 1),
+                 arguments.get("ignore_index", -100), roles["lr"], roles["accumulate"],
+                 roles["model"])
+
+
+def _roles(name: str, module: Module, programs: Mapping[str, Program]) -> dict[str, Any]:
+    """What build.json says of the training: the state's layout and each function's ports."""
+    cells, size = state_layout(programs["step"])
+    rows = {part: describe(p) for part, p in programs.items()}
+    roles = {k: v for k, v in module.meta["training"].items()
+             if k not in ("gradients", "seed", "distributed", "amp")}
+    return {**roles, "name": name, "state_bytes": size,
+            "state": [{"name": c.name, "type": c.dtype.short, "shape": list(c.shape),
+                       "offset": c.offset} for c in cells],
+            "programs": {part: {k: row[k] for k in ("arena", "inputs", "outputs", "dims",
+                                                 "requires", "sizes")}
+                         for part, row in rows.items()}}

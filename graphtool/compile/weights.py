@@ -1,0 +1,115 @@
+"""Weights of programs: in a file beside the library, or built into it; several programs over one
+file have equal arrays in it once, by their hash."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from graphtool.emit.embedded_weights import Part, array, divided, incbin, whole
+from graphtool.errors import InputError
+from graphtool.io import weights as side_files
+from graphtool.io.atomic import atomic
+from graphtool.io.weights import Weight, layout
+from graphtool.loops.program import Program
+from graphtool.loops.verify_data import verify_data
+from graphtool.symbolic import known
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """A file of weights, NAME.safetensors. `mode` says whether a library maps it (`file`), has it
+    by `.incbin` (`embed`), or as arrays of C (`c`)."""
+
+    name: str
+    held: list[Weight]
+    mode: str = "file"
+
+    @property
+    def size(self) -> int:
+        """The bytes of the weights."""
+        return layout(self.held)[1]
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """What is built into the library."""
+        at, total = layout(self.held)
+        if self.mode == "embed":
+            return whole(self.name, total)
+        spans = ((at[w.digest], at[w.digest] + w.nbytes) for w in self.held)
+        return divided(self.name, spans) if self.mode == "c" else ()
+
+    @property
+    def file(self) -> str:
+        """The name of the file that a library maps; "" where it maps none."""
+        return f"{self.name}.safetensors" if self.mode == "file" and self.size else ""
+
+    def write(self, work: Path) -> int:
+        """Write NAME.safetensors, and NAME_weights*.c, the same data once more as something to
+        compile; returns where the data start in the former."""
+        side = work / f"{self.name}.safetensors"
+        with atomic(side) as file:
+            offset = side_files.save(self.held, file)
+        for part in self.parts:
+            path = work / f"{part.symbol}.c"
+            if self.mode == "embed":
+                path.write_text(incbin(part, side.name, offset, digest(side)))
+                continue
+            with side.open("rb") as data:
+                data.seek(offset + part.start)
+                path.write_text(array(part, data.read(part.end - part.start)))
+        return offset
+
+
+def digest(path: Path) -> str:
+    """The sha256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def weights_of(program: Program, held: Mapping[str, Weight]) -> list[Weight]:
+    """The program's weights in its order. Raises InputError GT2111, GT2115 if they are not it."""
+    missing = [d for _, d in program.weights if d not in held]
+    if missing:
+        raise InputError("GT2111", f"{len(missing)} weights of the program are not at hand",
+                         hint="keep the program's .safetensors file beside it")
+    found = [held[d] for _, d in program.weights]
+    sizes = {b.name: b for b in program.buffers if b.space == "weight"}
+    small = [b for (b, _), w in zip(program.weights, found, strict=True) if b in sizes and (
+        known(sizes[b].bytes_of(sizes[b].size), "<=", w.nbytes) is not True)]
+    if small:
+        raise InputError("GT2115", f"the weight of {small[0]} has fewer bytes than the program "
+                                   f"reads", hint="lower the graph again")
+    verify_data(program, held)
+    at, _ = layout(found)
+    offsets = {b.name: b.offset for b in program.buffers}
+    if any(offsets[b] != at[d] for b, d in program.weights):
+        raise InputError("GT2115", "the weights do not lie where the program expects them",
+                         hint="lower the graph again")
+    return found
+
+
+def common(programs: Iterable[Program], store: Mapping[str, Weight]) -> list[Weight]:
+    """All weights of the programs, equal ones once, in the order of their hashes.
+
+    Raises InputError GT2111, GT2115 as `weights_of` does.
+    """
+    held = {w.digest: w for p in programs for w in weights_of(p, store)}
+    return [held[d] for d in sorted(held)]
+
+
+def placed(program: Program, held: list[Weight]) -> Program:
+    """The program with its weights where a file of these weights has them."""
+    at, _ = layout(held)
+    digests = dict(program.weights)
+    return replace(program, buffers=tuple(
+        replace(b, offset=at[digests[b.name]]) if b.name in digests else b
+        for b in program.buffers))
+
+
+def shared_bytes(programs: Iterable[Program], held: list[Weight]) -> int:
+    """The bytes of the weights that more than one of the programs reads."""
+    readers = [{d for _, d in p.weights} for p in programs]
+    return sum(w.nbytes for w in held if sum(w.digest in r for r in readers) > 1)

@@ -1,0 +1,64 @@
+"""Compiles the C files of a build directory, and links them."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from graphtool.native import cache
+from graphtool.native.compiler import Compiler
+
+
+def compile_all(work: Path, name: str, sides: Sequence[str], common: Compiler,
+                own: Mapping[str, Compiler], jobs: int | None, *, static: bool, exe: bool
+                ) -> dict[str, Any]:
+    """Compile every C file (in parallel, the largest first, through the cache) and link; the rows
+    of build.json that say how.
+
+    Files whose names start with a key of `own` are compiled by that compiler; `sides` are the
+    names of the weights, whose files contain only data.
+    """
+    data = tuple(f"{s}_weights" for s in sides)
+    programs_of_their_own = {f"{name}_main.c", f"{name}_example.c"}
+    units = sorted(p for p in work.glob("*.c") if p.name not in programs_of_their_own)
+    headers = "".join(p.read_text() for p in sorted(work.glob("*.h")))
+
+    def compiled(p: Path) -> Path:
+        if p.name.startswith(data):
+            return common.compile_data(p)
+        with_ = next((c for start, c in own.items() if p.name.startswith(start)), common)
+        return with_.of_file(p.name).compile(p, headers)
+    order = sorted(units, reverse=True, key=lambda p: p.stat().st_size + (
+        0 if p.name.startswith(data) else _included_bytes(p)))
+    with ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
+        pool.submit(lambda: common.implied)  # its answer is kept for the linking below
+        pending = {p: pool.submit(compiled, p) for p in order}
+    objects = [pending[p].result() for p in units]
+    cache.prune_daily()
+    library = f"lib{name}.a" if static else f"lib{name}.so"
+    if static:
+        common.archive(objects, work / library)
+    else:
+        common.link(objects, work / library)
+    out: dict[str, Any] = {"library": library, "compiler": common.version,
+                           "flags": list(common.flags)}
+    if exe:
+        main = compiled(work / f"{name}_main.c")
+        common.link_program([*objects, main], work / name, static=static)
+        out["executable"] = name
+    for o in objects:
+        o.unlink()
+    for o in work.glob("*.o"):
+        o.unlink()
+    return out
+
+
+def _included_bytes(source: Path) -> int:
+    """The bytes of the headers that a C file includes by itself, each as often as it does: that of
+    a template once for each kernel."""
+    named = re.findall(r'^#include "(.+)"', source.read_text(), re.MULTILINE)
+    return sum(h.stat().st_size for n in named if (h := source.parent / n).exists())
