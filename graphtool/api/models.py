@@ -17,6 +17,7 @@ from graphtool.errors import UsageError, one_of
 from graphtool.exporters import FORMATS
 from graphtool.exporters.picture import picture
 from graphtool.front.assumptions import Bounds
+from graphtool.importers.kinds import not_a_graph, what
 from graphtool.importers.limits import Limits
 from graphtool.ir import serial
 from graphtool.ir.facets import Assumption
@@ -52,6 +53,8 @@ def import_model(source: Pathlike | Torch, args: tuple[object, ...] | None = Non
 
 def read(path: Pathlike) -> Module:
     """The module of a .graph.json or .gt file. Raises InputError GT033x to GT035x for others."""
+    if (error := not_a_graph(str(path), what(str(path)))) is not None:
+        raise error
     return serial.load(Path(path))
 
 

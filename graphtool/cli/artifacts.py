@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 def kind_of(source: str) -> str:
     """`program`, `build`, or `graph` for everything else that `show` reads."""
-    if source.endswith(".program.json"):
-        return "program"
-    return "build" if (Path(source) / "build.json").is_file() else "graph"
+    from graphtool.importers.kinds import BUILD, PROGRAM, what
+    kind = what(source)
+    return kind.name if kind in (BUILD, PROGRAM) else "graph"
 
 
 def show_artifact(source: str, kind: str, graph_options: list[str], json: bool,
@@ -72,6 +72,7 @@ def page_sections(artifacts: Sequence[str], capture: str | None = None,
 
     Raises UsageError GT3034 without the extra `view`, InputError GT3035 for JSON that is no
     artifact."""
+    from graphtool.importers.kinds import JSON, LOG, what
     from graphtool.report.page import need_view
     need_view()
     from graphtool.report.page import sections
@@ -86,9 +87,9 @@ def page_sections(artifacts: Sequence[str], capture: str | None = None,
         elif kind == "build":
             builds.append((name, Path(source)))
             made.append(sections.of_build(*builds[-1]))
-        elif source.endswith(".jsonl"):
+        elif what(source) is LOG:
             made.append(sections.of_log(name, Path(source)))
-        elif source.endswith(".json") and not source.endswith(".graph.json"):
+        elif what(source) is JSON:
             made.append(sections.of_measured(name, Path(source)))
             profiles += [Path(source)] if made[-1]["kind"] == "profile" else []
         else:

@@ -24,11 +24,12 @@ def compare_captures(
     Each graph is evaluated and compared with torch. The exit code is 1 if one differs, and 4 if the
     model could not be captured at all."""
     from graphtool.errors import GraphtoolError
-    from graphtool.importers import form as form_of
+    from graphtool.importers import Importer, what
     from graphtool.importers.torch import need_torch
     from graphtool.report.captures import captures_lines, captures_outcome, compare
     form = formats.chosen(format, json)
-    if form_of(source) != "python":
+    kind = what(source)
+    if not isinstance(kind, Importer) or "fx" not in kind.captures:
         raise UsageError("GT3099", f"{source!r} is captured already",
                          hint="compare-captures takes Python source that makes an nn.Module")
     need_torch()

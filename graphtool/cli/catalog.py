@@ -58,15 +58,14 @@ def support(model: Annotated[str, typer.Argument(metavar="MODEL", help="An .onnx
     The exit code is 4 if there is anything."""
     from pathlib import Path
 
+    from graphtool.importers import IMPORTERS, Importer, what
     from graphtool.report.support import Support, of_items, support_lines, support_outcome
-    form = formats.chosen(format, json)
-    if model.endswith(".mlir"):
-        from graphtool.importers.stablehlo import support as items_of
-    elif model.endswith(".onnx"):
-        from graphtool.importers.onnx import support as items_of
-    else:
-        raise UsageError("GT3018", "support reads .onnx and .mlir files", where=model)
-    found: Support = of_items(items_of(Path(model)))
+    form, kind = formats.chosen(format, json), what(model)
+    if not isinstance(kind, Importer) or kind.support is None:
+        known = " and ".join(s for r in IMPORTERS.values() if r.support for s in r.suffixes)
+        raise UsageError("GT3018", f"support reads {known} files, this is {kind.title}",
+                         where=model)
+    found: Support = of_items(kind.support(Path(model)))
     formats.tell(found, form, lambda: support_lines(found), lambda: support_outcome(found, model))
     return 0 if found.supported else 4
 

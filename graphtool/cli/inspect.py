@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graphtool.cli import formats, options, sources, terminal
-from graphtool.compile.source import is_model
+from graphtool.compile.source import is_model, is_program
 from graphtool.errors import UsageError, one_of
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def _show_why(source: str, node: str | None, pair: tuple[str, str] | None, json:
         m = read_entry(Path(source), entry)
         found = why.why_steps(m.steps, m.precision, node, threads=m.threads,
                               alone={s.kernel for s in m.steps if s.serial})
-    elif source.endswith(".program.json") and pair is None:
+    elif is_program(source) and pair is None:
         from graphtool.compile.rows import threads_of
         from graphtool.loops.program import runs
         program, _ = sources.program(source)

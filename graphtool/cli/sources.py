@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from graphtool.cli import terminal
 from graphtool.compile.options import Choosing, Importing
-from graphtool.compile.source import AS_IS, is_model, read_graph, read_program
+from graphtool.compile.source import AS_IS, read_graph, read_program
 from graphtool.errors import InputError, UsageError, listed, near
 
 if TYPE_CHECKING:
@@ -34,9 +34,11 @@ _FILLED = re.compile(r"(?P<shape>(?:\d+x)*)(?P<dtype>[a-z]\w*)=(?P<value>.+)", r
 
 def capture_of(source: str, capture: str | None) -> str:
     """How a source is captured: as the option says if it is Python code, else not at all."""
-    if capture not in (None, "export", "fx", "jax"):
-        raise UsageError("GT3021", f"unknown capture {capture!r}", hint="export, fx or jax")
-    return capture or "" if is_model(source) and ":" in source else ""
+    from graphtool.importers import Importer, capture_words, what
+    if capture and capture not in capture_words():
+        raise UsageError("GT3021", f"unknown capture {capture!r}", hint=", ".join(capture_words()))
+    kind = what(source, capture or "export")
+    return capture or "" if isinstance(kind, Importer) and kind.captures else ""
 
 
 def captured(capture: str | None) -> Importing:

@@ -11,7 +11,6 @@ import typer
 
 from graphtool.cli import formats, options, sources, terminal
 from graphtool.compile.options import Choosing, Importing
-from graphtool.compile.source import is_stdin
 from graphtool.errors import UsageError
 
 if TYPE_CHECKING:
@@ -31,14 +30,17 @@ def import_(source: Annotated[str, typer.Argument(
 
     The evaluator runs the graph on two random inputs, and torch, JAX or onnxruntime the model. The
     exit code is 1 if they differ, or if the comparison itself fails."""
-    from graphtool.importers import form
+    from graphtool.importers import Importer, kinds
     from graphtool.importers.hints import dynamic_options
     from graphtool.importers.limits import read_limits
     from graphtool.ir.listing import required
-    written = is_stdin(source) or form(source) == "graph"
+    kind = kinds.what(source, how.capture or "export")
+    model = isinstance(kind, Importer)
+    if not model and kind not in (kinds.STDIN, kinds.GRAPH, kinds.JSON):
+        raise kinds.not_a_model(source, kind)
     module = sources.load(source, how)
     sources.save(module, out)
-    if written:
+    if not model:
         terminal.note("checked: all types follow from the ops, and the weights have their hashes")
         return 0
     if ignored := module.meta.get("ignored"):

@@ -10,7 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphtool.compile.option import given
+from graphtool.compile.option import given as options_given
 from graphtool.compile.options import Importing
 from graphtool.errors import InputError, UsageError
 
@@ -49,7 +49,7 @@ class Source:
         return self.module is not None and isinstance(self.module.meta.get("training"), dict)
 
 
-def source_of(what: Any, how: Importing = AS_IS) -> Source:
+def source_of(given: Any, how: Importing = AS_IS) -> Source:
     """The source that is a module, a program, the path of one or of a model, or a torch module.
 
     Raises UsageError GT3020, GT3021, GT3024 or GT3029 for options of an import, and what the
@@ -57,18 +57,18 @@ def source_of(what: Any, how: Importing = AS_IS) -> Source:
     """
     from graphtool.ir.graph import Module
     from graphtool.loops.program import Program
-    match what:
+    match given:
         case Source():
-            return what
+            return given
         case Module():
-            return Source(what)
+            return Source(given)
         case Program():
-            return Source(program=what)
+            return Source(program=given)
         case str() | PathLike():
-            path = str(what)
+            path = str(given)
             return read_program(path, how) if is_program(path) else read_graph(path, how)
     from graphtool.importers.torch import import_torch
-    return Source(import_torch(what, ()), imported=True)
+    return Source(import_torch(given, ()), imported=True)
 
 
 def read_graph(path: str, how: Importing = AS_IS) -> Source:
@@ -77,12 +77,16 @@ def read_graph(path: str, how: Importing = AS_IS) -> Source:
     The weights of a graph from stdin are in its text, or in a file of the current folder; of the
     folder DIR where the path is `DIR/-`.
     """
+    from graphtool.importers.kinds import STDIN, not_a_graph, what
     check_importing(path, how)
-    if is_stdin(path):
+    kind = what(path)
+    if kind is STDIN:
         data = sys.stdin.buffer.read()
         return _with_kernels(lambda: _of_stdin(path, data))
     if is_model(path):
         return Source(_model(path, how), where=path, imported=True)
+    if (error := not_a_graph(path, kind)) is not None:
+        raise error
     return _with_kernels(lambda: _of_file(path))
 
 
@@ -97,19 +101,15 @@ def read_program(path: str, how: Importing = AS_IS) -> Source:
 
 def check_importing(path: str, how: Importing) -> None:
     """Raises UsageError GT3024 if options of an import are given, and the path is no model."""
-    names = [name for name, _ in given(how)]
-    if names and not is_model(path):
-        from graphtool.importers import refuse_options
-        refuse_options(path, names)
+    from graphtool.importers import Importer, refuse_options, what
+    if not isinstance(kind := what(path), Importer):
+        refuse_options(path, kind, [name for name, _ in options_given(how)])
 
 
 def _model(path: str, how: Importing) -> Module:
     from graphtool import importers
     from graphtool.importers.limits import read_limits
-    capture = how.capture or "export"
-    if capture not in ("export", "fx", "jax"):
-        raise UsageError("GT3021", f"unknown capture {capture!r}", hint="export, fx or jax")
-    return importers.import_source(path, inputs=how.inputs, capture=capture,
+    return importers.import_source(path, inputs=how.inputs, capture=how.capture or "export",
                                    dynamic=bounds(how.dynamic),
                                    limits=read_limits(how.limit, how.strict))
 
@@ -146,14 +146,14 @@ def is_stdin(path: str) -> bool:
 
 def is_program(path: str) -> bool:
     """Whether a path is that of a program."""
-    return path.endswith(".program.json")
+    from graphtool.importers.kinds import PROGRAM, what
+    return what(path) is PROGRAM
 
 
 def is_model(path: str) -> bool:
     """Whether a path is to be imported rather than read."""
-    from graphtool.importers.suffixes import SAVED
-    return not path.endswith((".json", ".gt")) and (
-        path.endswith((".onnx", ".pt2", *SAVED, ".mlir")) or ":" in path)
+    from graphtool.importers import Importer, what
+    return isinstance(what(path), Importer)
 
 
 def bounds(dims: Sequence[str]) -> dict[str, Bounds]:

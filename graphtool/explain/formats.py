@@ -51,8 +51,9 @@ TABLE: dict[str, tuple[str, str]] = {
                "Weights are written to the .safetensors file beside a graph, and the file of "
                "that name holds other arrays, such as a model's. It is not overwritten: give "
                "the graph another name, or move the file."),
-    "GT0340": ("not a graph artifact",
-               "The verb reads a graph. The message says what the file is instead."),
+    "GT0340": ("not a graph",
+               "The verb reads a graph, or a model, which becomes one. The message says what the "
+               "file is instead, by its first bytes or its name, and what can be done with it."),
     "GT0342": ("malformed graph",
                "A field is missing, of the wrong type, or unknown; the message says where."),
     "GT0343": ("a weights file elsewhere",

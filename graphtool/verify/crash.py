@@ -7,8 +7,8 @@ verb has to keep them for this. Everything here may fail too: the fault may be a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -18,6 +18,7 @@ import numpy as np
 
 from graphtool import interp, passes
 from graphtool.analysis.made_up import port_inputs, random_inputs
+from graphtool.compile.options import Choosing
 from graphtool.compile.weights import Side, weights_of
 from graphtool.emit.c import emit
 from graphtool.io import npz
@@ -64,6 +65,8 @@ class Held:
                 self.targets.append(x)
             case Rules():
                 self.rules.append(x)
+            case Choosing():
+                self.rules.append(x.rules)
             case dict() if x and all(isinstance(v, np.ndarray) for v in x.values()):
                 self.arrays.append(x)
             case dict() if x and all(isinstance(v, Weight) for v in x.values()):
@@ -88,7 +91,8 @@ class Held:
 
 
 def held(traceback: TracebackType | None) -> Held:
-    """What the frames hold: their variables, and what is in those, one level deep."""
+    """What the frames hold: their variables, and what is in those, down to the graph of an entry
+    of a unit."""
     frames = []
     while traceback is not None:
         frames.append(traceback.tb_frame)
@@ -96,19 +100,27 @@ def held(traceback: TracebackType | None) -> Held:
     found = Held()
     for frame in reversed(frames):
         for x in frame.f_locals.values():
-            for one in (x, *_parts(x)):
+            for one in _inside(x, 3):
                 found.take(one)
     found.modules = [m for m in found.modules if _valid(m)]
     return found
 
 
-def _parts(x: object) -> Iterator[object]:
+def _inside(x: object, depth: int) -> Iterator[object]:
+    """`x` and what is in it, so many levels deep; of a dict what was put there last comes first."""
+    yield x
+    for part in _parts(x) if depth and not isinstance(x, Module | Program | Target) else ():
+        yield from _inside(part, depth - 1)
+
+
+def _parts(x: object) -> Iterable[object]:
     if isinstance(x, tuple | list):
-        yield from x[:16]
-    elif isinstance(x, dict):
-        yield from list(x.values())[:16]
-    else:
-        yield from list(getattr(x, "__dict__", {}).values())
+        return x[:16]
+    if isinstance(x, dict):
+        return list(x.values())[:-17:-1]
+    if is_dataclass(x) and not isinstance(x, type):
+        return [getattr(x, f.name) for f in fields(x)]
+    return list(getattr(x, "__dict__", {}).values())
 
 
 def _valid(module: Module) -> bool:

@@ -7,7 +7,6 @@ import importlib.util
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ import numpy as np
 from graphtool import dtypes, escaping, interp
 from graphtool.analysis import made_up
 from graphtool.errors import GraphtoolError
-from graphtool.importers import form, is_exported
+from graphtool.importers import Importer, what
 from graphtool.importers.limits import Limits
 from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Module, Value
@@ -33,7 +32,7 @@ from graphtool.verify.compare import (
     worst,
 )
 from graphtool.verify.roundings import NO_HALVES, OTHER_HALVES, halves_kept, tolerance
-from graphtool.verify.sides import Side, by_position, of_jax, of_onnx, of_torch
+from graphtool.verify.sides import ORACLES, Side, by_position
 
 Array = np.ndarray[Any, Any]
 # standard deviations of the inputs; near the largest number of a type most models overflow, in the
@@ -62,18 +61,18 @@ def check_import(source: str, module: Module, specs: Sequence[str] = (),
     `line` says so and `ok` is true.
     """
     limits = limits or Limits()
-    if source.endswith(".pt2") or is_exported(source):
-        return ImportCheck(True, "nothing to check against: an archive is read, never run")
-    if form(source) == "stablehlo":
-        return ImportCheck(True, "nothing to check against: a program's text is read, never run")
+    kind = what(source, capture or "export")
+    if not isinstance(kind, Importer) or not kind.oracle:
+        why = kind.unchecked if isinstance(kind, Importer) else "a graph has no other source"
+        return ImportCheck(True, f"nothing to check against: {why}")
     if any(Trait.RANDOM in n.op.traits for n in all_nodes(module.graph)):
         return ImportCheck(True, "nothing to check against: the model draws random numbers")
-    if source.endswith(".onnx") and not importlib.util.find_spec("onnxruntime"):
-        return _unchecked("onnxruntime is not installed")
+    oracle = ORACLES[kind.oracle]
+    if oracle.package and not importlib.util.find_spec(oracle.package):
+        return _unchecked(f"{oracle.package} is not installed")
     try:
         check_sizes(module, limits)
-        side = of_onnx(Path(source), limits) if source.endswith(".onnx") else of_jax(
-            source, module, specs) if capture == "jax" else of_torch(source, module, specs)
+        side = oracle.open(source, module, specs, limits)
         runs = [found for seed, size in enumerate(_deviations(module))
                 if (found := _compare(side, module, seed, size, limits)) is not None]
         rows = [row for found in runs for row in found]

@@ -22,9 +22,8 @@ from graphtool import dtypes, interp
 from graphtool.analysis.made_up import port_inputs, random_inputs
 from graphtool.dtypes import dtype
 from graphtool.errors import InputError, UsageError, listed
-from graphtool.importers import import_source
+from graphtool.importers import Importer, import_source, kinds, what
 from graphtool.importers.limits import Limits
-from graphtool.importers.suffixes import SAVED
 from graphtool.io import entry_points
 from graphtool.io.manifest import read_manifest
 from graphtool.io.manifest_rows import Manifest
@@ -64,25 +63,22 @@ def open_side(source: str, entry: str | None = None, capture: str = "") -> Side:
     a build of several entry points.
 
     Raises UsageError GT3042 for anything else, GT2222 and GT2223 for the entry point."""
-    path = Path(source)
-    if path.name == "-":  # `-` and DIR/-, the folder of its weights
-        return of_module(serial.loads(sys.stdin.buffer.read(), folder=path.parent))
-    if path.is_dir():
-        return of_build(path, entry=entry if entry_points.names(read_manifest(path)) else None)
-    if source.endswith(".program.json"):
-        return of_program(path)
-    if source.endswith((".json", ".gt")):
-        return of_module(serial.load(path))
-    if source.endswith(".onnx"):
-        return of_onnx(path)
-    if source.endswith(".pt2") or ".mlir" in source:
-        return of_module(import_source(source))
-    if ":" in source and capture == "jax":
-        return of_jax(source, import_source(source, capture=capture))
-    if ":" in source or source.endswith(SAVED):
-        return of_torch(source)
-    raise UsageError("GT3042", f"cannot tell what {source!r} is", hint="a graph, a program, a "
-                     "build directory, a .onnx file, file.py:callable, or - for stdin")
+    path, kind = Path(source), what(source, capture or "export")
+    match kind:
+        case Importer():
+            return ORACLES[kind.oracle].open(source, None, (), None)
+        case kinds.STDIN:
+            return of_module(serial.loads(sys.stdin.buffer.read(), folder=path.parent))
+        case kinds.BUILD | kinds.FOLDER:
+            return of_build(path, entry=entry if entry_points.names(read_manifest(path)) else None)
+        case kinds.PROGRAM:
+            return of_program(path)
+        case kinds.GRAPH | kinds.JSON:
+            return of_module(serial.load(path))
+    said = "cannot tell what it is" if kind in (kinds.OTHER, kinds.MISSING) else (
+        f"this is {kind.title}")
+    raise UsageError("GT3042", said, where=source, hint="compare a graph, a program, a build "
+                     "directory, a .onnx file, file.py:callable, or - for stdin")
 
 
 def open_pair(a: str, b: str, entry: str | None = None, captures: tuple[str, str] = ("", ""),
@@ -90,8 +86,8 @@ def open_pair(a: str, b: str, entry: str | None = None, captures: tuple[str, str
     """Both sides. A TorchScript archive has no sample inputs: it gets those of the other side,
     that `given` says or, without it, that the side makes up."""
     sources = (a, b)
-    alone = next((i for i in (0, 1) if a.endswith(SAVED) != b.endswith(SAVED)
-                  and sources[i].endswith(SAVED)), None)
+    bare = [isinstance(kind := what(s), Importer) and not kind.samples for s in sources]
+    alone = bare.index(True) if sum(bare) == 1 else None
     if alone is None:
         left, right = (open_side(s, entry, c) for s, c in zip(sources, captures, strict=True))
         return left, right
@@ -136,7 +132,6 @@ def of_onnx(path: Path, limits: Limits | None = None) -> Side:
     Where it is not installed, the file is run by our own importer and evaluator.
     """
     if not importlib.util.find_spec("onnxruntime"):
-        from graphtool.importers import import_source
         return of_module(import_source(str(path)))
     model = Apart(path, limits)
     return Side("onnxruntime", model.inputs, model.run, source=path)
@@ -145,7 +140,6 @@ def of_onnx(path: Path, limits: Limits | None = None) -> Side:
 def of_torch(source: str, module: Module | None = None, specs: Sequence[str] = ()) -> Side:
     """A torch source, run by torch itself; its inputs have the names that they have in its
     graph."""
-    from graphtool.importers import import_source
     from graphtool.importers.torch.driver.reference import reference
     graph = module or import_source(source, inputs=specs)
     names = value_names(graph.graph)
@@ -202,6 +196,25 @@ def _near(x: Array, seed: int) -> Array:
                     x * rng.uniform(0.5, 1.5, x.shape)).astype(x.dtype)
 
 
+@dataclass(frozen=True)
+class Oracle:
+    """What runs a model beside its graph: the side of a source, its graph if known, specs of its
+    inputs, and limits; the `package` that this needs."""
+
+    open: Callable[[str, Module | None, Sequence[str], Limits | None], Side]
+    package: str = ""
+
+
+ORACLES = {  # by the `oracle` of an importer
+    "": Oracle(lambda source, module, specs, limits: of_module(
+        module or import_source(source, inputs=specs, limits=limits))),
+    "onnxruntime": Oracle(lambda source, module, specs, limits: of_onnx(Path(source), limits),
+                          "onnxruntime"),
+    "torch": Oracle(lambda source, module, specs, limits: of_torch(source, module, specs)),
+    "jax": Oracle(lambda source, module, specs, limits: of_jax(
+        source, module or import_source(source, inputs=specs, capture="jax"), specs))}
+
+
 # ---- inputs for both ---------------------------------------------------------------------------
 
 def made_up(sources: Sequence[str], found: tuple[Side, ...], seed: int,
@@ -215,7 +228,7 @@ def made_up(sources: Sequence[str], found: tuple[Side, ...], seed: int,
         if side.make is not None:
             return by_position(side.make(seed, sizes), side.inputs, found[0].inputs)
     for name in sources:
-        if name.endswith(".onnx") or ":" in name:
+        if isinstance(kind := what(name), Importer) and kind.samples:
             module = import_source(name)
             made = random_inputs(module, seed, sizes)
             return by_position(made, of_module(module).inputs, found[0].inputs)

@@ -10,7 +10,7 @@ import pytest
 from graphtool import interp
 from graphtool.analysis import made_up
 from graphtool.errors import GraphtoolError
-from graphtool.importers import form, import_source
+from graphtool.importers import import_source, what
 from graphtool.importers.torch.driver.exprs import read
 from graphtool.importers.torch.driver.samples import read_spec, sample
 from graphtool.release import install
@@ -119,10 +119,10 @@ def test_a_missing_torch_says_what_to_install(monkeypatch, good):
 
 
 @pytest.mark.parametrize(("source", "kind"), [
-    ("a/m.onnx", "onnx"), ("m.pt2", "pt2"), ("m.graph.json", "graph"), ("m.py:f", "python"),
-    ("a.b:c.d", "python")])
+    ("a/m.onnx", "onnx"), ("m.pt2", "pt2"), ("m.graph.json", "graph"), ("m.py:f", "torch"),
+    ("a.b:c.d", "torch"), ("m.mlir:f", "stablehlo"), ("m.pt", "torchscript"), ("m", "missing")])
 def test_forms(source, kind):
-    assert form(source) == kind
+    assert what(source).name == kind
 
 
 # ---- specs and sizes ---------------------------------------------------------------------------
