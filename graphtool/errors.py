@@ -3,8 +3,9 @@
     GraphtoolError
     ├── UsageError         exit 2   the command line or an argument is wrong
     ├── InputError         exit 3   a file or a value that came in is bad
-    │   └── TypeMismatch            operands that do not fit an operation
-    │       └── Undecided           operands that fit for some sizes only
+    │   ├── TypeMismatch            operands that do not fit an operation
+    │   │   └── Undecided           operands that fit for some sizes only
+    │   └── UndecidedOrder          sizes that are in order for some inputs only
     ├── UnsupportedError   exit 4   the model needs what this tool does not have; lists everything
     ├── PluginError        exit 3   a function of a plug-in failed
     ├── CompilerError      exit 5   the C compiler is missing or failed
@@ -61,6 +62,15 @@ class Undecided(TypeMismatch):
 
     def __init__(self, code: str, message: str, pairs: Iterable[tuple[Any, Any]] = (), *,
                  where: str | Iterable[str] = "", hint: str = "") -> None:
+        super().__init__(code, message, where=where, hint=hint)
+        self.pairs = tuple(pairs)
+
+
+class UndecidedOrder(InputError):
+    """Sizes of which one is larger for some inputs only, where an operation must know: `pairs`."""
+
+    def __init__(self, code: str, message: str, pairs: Iterable[tuple[Any, Any]] = (), *,
+                 where: str = "", hint: str = "") -> None:
         super().__init__(code, message, where=where, hint=hint)
         self.pairs = tuple(pairs)
 

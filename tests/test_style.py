@@ -1,5 +1,5 @@
 """Package and benchmarks are clean under ruff and mypy --strict; every module says what it is; ops
-are compared by identity."""
+are compared by identity, and no decision reads the words of an error."""
 
 from __future__ import annotations
 
@@ -75,3 +75,55 @@ def test_the_search_finds_each_form() -> None:
              "match n.op.name, 1:\n case _: 0")
     assert [len(list(comparisons(ast.parse(f)))) for f in forms] == [1] * len(forms)
     assert not list(comparisons(ast.parse("n.op is o.a; x[op.name]; OPS[name]; f(op.name)")))
+
+
+ASKS = {"startswith", "endswith", "find", "index", "count", "match", "search", "fullmatch"}
+
+
+def reads_a_message(x: ast.AST, caught: set[str]) -> bool:
+    """Whether an expression is the text of an error: `….message`, `error.args`, `str(error)`, or
+    something made of one of them."""
+    match x:
+        case ast.Attribute(attr="message"):
+            return True
+        case ast.Attribute(value=ast.Name(id=name), attr="args") if name in caught:
+            return True
+        case ast.Call(func=ast.Name(id="str" | "repr"), args=[ast.Name(id=name)]):
+            return name in caught
+        case ast.Attribute(value=inner) | ast.Subscript(value=inner) | ast.Call(func=inner):
+            return reads_a_message(inner, caught)
+    return False
+
+
+def decided_by_messages(source: str) -> list[str]:
+    """The comparisons and searches that read the text of an error."""
+    tree = ast.parse(source)
+    caught = {h.name for h in ast.walk(tree) if isinstance(h, ast.ExceptHandler) and h.name}
+    found = []
+    for x in ast.walk(tree):
+        match x:
+            case ast.Compare(left=left, comparators=others):
+                asked: list[ast.expr] = [left, *others]
+            case ast.Call(func=ast.Attribute(value=inner, attr=name), args=args) if name in ASKS:
+                asked = [inner, *args]
+            case _:
+                continue
+        if any(reads_a_message(one, caught) for one in asked):
+            found.append(f"{x.lineno}: {ast.unparse(x)}")
+    return found
+
+
+def test_no_decision_reads_a_message() -> None:
+    """The words of an error are for people, and change; its type, code and fields are for code."""
+    for path in sorted((ROOT / "graphtool").rglob("*.py")):
+        assert not decided_by_messages(path.read_text()), path
+
+
+@pytest.mark.parametrize("line", [
+    "if 'cannot' in error.message: pass", "if error.message == 'x': pass",
+    "if 'x' in str(error): pass", "if str(error).startswith('x'): pass",
+    "y = error.args[0] != 'x'", "if re.search('x', error.message): pass",
+    "y = [f for f in fs if f.message.lower() == 'x']"])
+def test_the_search_finds_messages(line: str) -> None:
+    assert decided_by_messages(f"try: f()\nexcept E as error:\n    {line}")
+    assert not decided_by_messages("try: f()\nexcept E as error:\n    if error.code == 'GT1': pass")

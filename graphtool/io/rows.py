@@ -30,6 +30,17 @@ class RowError(ValueError):
         return RowError(self.message, step + self.place)
 
 
+class _Expected(RowError):
+    """A value that is not of the `kind` which is expected."""
+
+    def __init__(self, kind: str, place: str = "") -> None:
+        super().__init__(f"expected {kind}", place)
+        self.kind = kind
+
+    def within(self, step: str) -> RowError:
+        return _Expected(self.kind, step + self.place)
+
+
 def decode(raw: Any, kind: type[Row]) -> Row:
     """`raw` as a dataclass `kind`, whose fields are of bool, int, float, str, None, such classes,
     list, tuple and dict of these, or unions of them.
@@ -64,14 +75,14 @@ def _plain(kinds: tuple[type, ...]) -> Reader:
     def read(x: Any) -> Any:
         if type(x) in kinds:  # not isinstance: True is not an int here
             return x
-        raise RowError(f"expected {named}")
+        raise _Expected(named)
     return read
 
 
 def _float(x: Any) -> float:
     if type(x) in (int, float):
         return float(x)
-    raise RowError("expected float")
+    raise _Expected("float")
 
 
 def _union(kinds: tuple[Any, ...]) -> Reader:
@@ -84,18 +95,18 @@ def _union(kinds: tuple[Any, ...]) -> Reader:
                 return reader(x)
             except RowError as error:
                 faults.append(error)
-        wrong = [f.message.removeprefix("expected ") for f in faults]
-        inside = [f for f, what in zip(faults, wrong, strict=True) if f.place or what == f.message]
-        if inside:  # one was of the right kind: the deepest fault is the most precise
-            raise max(inside, key=lambda f: len(f.place))
-        raise RowError(f"expected {' or '.join(wrong)}")
+        wrong = [f.kind for f in faults if isinstance(f, _Expected) and not f.place]
+        if len(wrong) < len(faults):  # one was of the right kind: the deepest fault says most
+            raise max((f for f in faults if f.place or not isinstance(f, _Expected)),
+                      key=lambda f: len(f.place))
+        raise _Expected(" or ".join(wrong))
     return read
 
 
 def _list(item: Reader) -> Reader:
     def read(x: Any) -> list[Any]:
         if not isinstance(x, list):
-            raise RowError("expected list")
+            raise _Expected("list")
         made: list[Any] = []
         try:
             for value in x:
@@ -109,7 +120,7 @@ def _list(item: Reader) -> Reader:
 def _tuple(items: list[Reader]) -> Reader:
     def read(x: Any) -> tuple[Any, ...]:
         if not isinstance(x, (list, tuple)) or len(x) != len(items):
-            raise RowError(f"expected list of {len(items)}")
+            raise _Expected(f"list of {len(items)}")
         made: list[Any] = []
         try:
             for item, value in zip(items, x, strict=True):
@@ -123,7 +134,7 @@ def _tuple(items: list[Reader]) -> Reader:
 def _dict(item: Reader) -> Reader:
     def read(x: Any) -> dict[str, Any]:
         if not isinstance(x, dict):
-            raise RowError("expected object")
+            raise _Expected("object")
         return _fields(dict.fromkeys(x, item), x)
     return read
 
@@ -135,7 +146,7 @@ def _row(kind: Any) -> Reader:
 
     def read(x: Any) -> Any:
         if not isinstance(x, dict):
-            raise RowError("expected object")
+            raise _Expected("object")
         for name in x.keys() - readers.keys():
             raise RowError(f"unknown field {name!r}")
         for name in required:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from graphtool.errors import InputError
+from graphtool.errors import UndecidedOrder
 from graphtool.symbolic.intervals import bounds
 from graphtool.symbolic.text import text
 
@@ -196,8 +196,9 @@ def decide(a: Dim, relation: Relation, b: Dim) -> bool:
     """The answer of `known`; raises InputError GT0310 if the bounds do not decide."""
     answer = known(a, relation, b)
     if answer is None:
-        raise InputError("GT0310", f"cannot decide {text(a)} {relation} {text(b)} for all sizes",
-                         hint="give the dimension tighter bounds, or bind it with `specialize`")
+        raise UndecidedOrder(
+            "GT0310", f"cannot decide {text(a)} {relation} {text(b)} for all sizes", [(a, b)],
+            hint="give the dimension tighter bounds, or bind it with `specialize`")
     return answer
 
 

@@ -20,6 +20,8 @@ from graphtool.errors import (
     GraphtoolError,
     InputError,
     InternalError,
+    Undecided,
+    UndecidedOrder,
 )
 from graphtool.front import FOLD_LIMIT, REFUSED, Array, Refused
 from graphtool.front.assumptions import Bounds, Facts
@@ -45,7 +47,7 @@ from graphtool.importers.onnx.validate import check_model
 from graphtool.ir.graph import Graph, Module, Value
 from graphtool.ir.rounded_once import settle
 from graphtool.ir.trace import Tracer
-from graphtool.symbolic import Poly
+from graphtool.symbolic import Poly, symbols
 
 _BROADCAST = 1 << 24  # elements that a folded node may make of two arrays
 _DEPTH = 64
@@ -209,8 +211,9 @@ class Importer(Session):
             raise InputError("GT1015", f"{node.op_type} cannot be read: {error.message}",
                              where=title(node)) from error
         except GraphtoolError as error:
-            if "cannot tell" in error.message or "cannot decide" in error.message:
-                if any(name in error.message for name in self.inputs.computed):
+            if isinstance(error, Undecided | UndecidedOrder):
+                if self.inputs.computed & {s.name for pair in error.pairs for d in pair
+                                           for s in symbols(d)}:
                     self.refuse(functions.full_name(node), error.message, title(node))
                     return [REFUSED] * len(node.output)
                 error.hint = error.hint or "bound the sizes: --dynamic NAME=LOW..HIGH"
