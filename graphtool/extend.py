@@ -12,9 +12,12 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from graphtool import ops as _ops
+from graphtool.api.additions import add_importer, add_report, add_verb
+from graphtool.compile.option import option
 from graphtool.dtypes import dtype
 from graphtool.errors import UsageError, listed, one_of
 from graphtool.explain import CODES, Code
+from graphtool.importers.record import Importer, Request
 from graphtool.ir.axes import ALONG, BROADCAST, OVER, Align, Axes
 from graphtool.ir.facets import Indexing, Lowering, Movement, Precision, Trait, Weighing
 from graphtool.ir.graph import Graph, Module, Node, TensorType, Value
@@ -44,6 +47,7 @@ from graphtool.passes.recognise import RULES as RECOGNISE
 from graphtool.passes.select import SELECTORS, Selector
 from graphtool.passes.select.goal import Goal
 from graphtool.plugins import added, guarded, guarded_fields, load_plugin, taken
+from graphtool.report.added import Report
 from graphtool.rewrite.engine import Rule, family_rule, rule
 from graphtool.rewrite.rules import RULES
 from graphtool.scalars.table import BY_NAME, Scalar
@@ -52,18 +56,19 @@ from graphtool.symbolic import typical_size as cost_size
 from graphtool.target import TABLE as TARGETS
 from graphtool.target import Target, spelled
 from graphtool.target import register as register_target
+from graphtool.verbs import Verb
 
 __all__ = [
     "ALONG", "BROADCAST", "OVER", "Align", "Alternative", "Area", "Axes", "Chosen", "Contract",
-    "Form", "Goal", "Graph", "Indexing", "Instance",
-    "Lowered", "Lowering", "Macro", "Module", "Movement", "Names", "Node", "Numbers", "Op",
-    "OwnSite", "Pass", "Plan", "Pointer", "Precision", "Pull", "Record", "Rows", "Rule", "Rules",
-    "Scalar",
-    "Selector", "Site", "Symbol", "Target", "TensorType", "Tracer", "Trait", "Value", "Weighing",
-    "add_code", "add_kernel", "add_op", "add_pass", "add_rule", "add_scalar", "add_selector",
-    "add_site", "add_target", "apply", "composite", "const", "cost_size", "dtype",
-    "family_rule", "load_plugin", "onnx_form", "onnx_op", "ops", "per_result", "product",
-    "rebuild", "rule", "sizes", "spelled", "symbol_of", "torch_op", "trace"]
+    "Form", "Goal", "Graph", "Importer", "Indexing", "Instance", "Lowered", "Lowering", "Macro",
+    "Module", "Movement", "Names", "Node", "Numbers", "Op", "OwnSite", "Pass", "Plan",
+    "Pointer", "Precision", "Pull", "Record", "Report", "Request", "Rows", "Rule", "Rules",
+    "Scalar", "Selector", "Site", "Symbol", "Target", "TensorType", "Tracer", "Trait", "Value",
+    "Verb", "Weighing", "add_code", "add_importer", "add_kernel", "add_op", "add_pass",
+    "add_report", "add_rule", "add_scalar", "add_selector", "add_site", "add_target",
+    "add_verb", "apply", "composite", "const", "cost_size", "dtype", "family_rule",
+    "load_plugin", "onnx_form", "onnx_op", "ops", "option", "per_result", "product", "rebuild",
+    "rule", "sizes", "spelled", "symbol_of", "torch_op", "trace"]
 
 ops: Any = _ops  # typed Any, because the types of graphtool.ops list only built-in ops
 Handler = TypeVar("Handler", bound=Callable[..., Any])

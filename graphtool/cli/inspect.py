@@ -35,6 +35,8 @@ Why = Annotated[bool, typer.Option(
 As = Annotated[str | None, typer.Option(
     "--as", metavar="FORMAT", help="Print the graph in another language: functional "
     "(let-bindings), fx (torch.fx's table), stablehlo, loops or c. Large weights are left out.")]
+Report = Annotated[str | None, typer.Option(
+    "--report", metavar="NAME", help="Print a report on the graph that a plug-in adds.")]
 OneNode = Annotated[str | None, typer.Option(
     "--node", metavar="NAME", help="With --why: only this node or kernel.")]
 WhyNotFused = Annotated[tuple[str, str] | None, typer.Option(
@@ -45,8 +47,8 @@ WhyNotFused = Annotated[tuple[str, str] | None, typer.Option(
 def show(graph: Shown, stats: Stats = False, tabular: Tabular = False,
          category: Category = None, where: Where = False, full: Full = False, why: Why = False,
          node: OneNode = None, why_not_fused: WhyNotFused = None,
-         entry: options.Entry = None, as_: As = None, json: options.Json = False,
-         capture: options.Capture = None) -> None:
+         entry: options.Entry = None, as_: As = None, report: Report = None,
+         json: options.Json = False, capture: options.Capture = None) -> None:
     """Print a graph as a listing, as statistics or as a table, or why its kernels were chosen.
 
     The listing can be read back: `graphtool show m.graph.json | graphtool opt -`. Of a program it
@@ -59,11 +61,14 @@ def show(graph: Shown, stats: Stats = False, tabular: Tabular = False,
         return
     if (kind := kind_of(graph)) != "graph":
         given = {"--stats": stats, "--tabular": tabular, "--category": category, "--where": where,
-                 "--full": full, "--as": as_}
+                 "--full": full, "--as": as_, "--report": report}
         show_artifact(graph, kind, [name for name, value in given.items() if value], json, entry)
         return
     if as_ is not None:
         _show_as(as_, sources.load(graph, sources.captured(capture)), json)
+        return
+    if report is not None:
+        _show_report(report, sources.load(graph, sources.captured(capture)), json)
         return
     from graphtool.ir.op import CATEGORIES
     if category not in (None, *CATEGORIES):
@@ -104,6 +109,15 @@ def _show_as(form: str, module: Any, json: bool) -> None:
     else:
         terminal.table(("opcode", "category", "name", "target", "args", "kwargs"),
                        [(r.opcode, r.category, r.name, r.target, r.args, r.kwargs) for r in found])
+
+
+def _show_report(name: str, module: Any, json: bool) -> None:
+    from graphtool.report.added import REPORTS
+    if name not in REPORTS:
+        raise UsageError("GT3017", f"there is no report {name!r}", hint=one_of(
+            name, REPORTS) if REPORTS else "plug-ins add reports: --plugin FILE.py")
+    found = REPORTS[name].of(module)
+    terminal.report(found, json, REPORTS[name].lines(found))
 
 
 def _show_why(source: str, node: str | None, pair: tuple[str, str] | None, json: bool,

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from graphtool import plugins
 from graphtool.errors import UsageError
+from graphtool.verbs import families
 
-_LIGHT = {"--help", "-h", "--version"}  # lines that need no plug-in
+_LIGHT = {"--help", "-h", "--version", "-V"}  # lines that need no installed plug-in
 
 
 def load_plugins(argv: Sequence[str]) -> list[str]:
@@ -28,8 +29,8 @@ def load_plugins(argv: Sequence[str]) -> list[str]:
             files.append(file if equals else next(words, ""))
     if "" in files:
         raise UsageError("GT3101", "--plugin names no file", hint="--plugin FILE.py")
-    if rest and not _LIGHT & set(rest):
+    if rest and (not _LIGHT & set(rest) or not {rest[0]} & {*families(), *_LIGHT}):
         plugins.load_installed()
-        for file in files:
-            plugins.load_plugin(file)
+    for file in files:
+        plugins.load_plugin(file)
     return rest

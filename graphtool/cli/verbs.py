@@ -39,7 +39,7 @@ for _row in (
     Verb("show", inspect.show, "look", (
         "graphtool show digits.graph.json",
         "graphtool show digits.graph.json --stats"),
-        {"--category": words.categories, "--as": words.languages}),
+        {"--category": words.categories, "--as": words.languages, "--report": words.reports}),
     Verb("eval", transform.eval_, "check", (
         "graphtool eval digits.graph.json --random --dim batch=2",
         "graphtool eval digits.graph.json --input image=1x1x8x8xf32=0.5 -o out.npz")),

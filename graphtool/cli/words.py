@@ -83,6 +83,12 @@ def placings() -> Iterable[str]:
     return ("constants", "arguments")
 
 
+def reports() -> Iterable[str]:
+    """The reports that plug-ins have added."""
+    from graphtool.report.added import REPORTS
+    return REPORTS
+
+
 def shells() -> Iterable[str]:
     """The shells for which there are scripts."""
     return ("bash", "zsh", "fish")

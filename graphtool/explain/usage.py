@@ -112,11 +112,12 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT3106": ("a place that does not exist",
                "A rule or a pass can stand before an existing one, and the help line lists "
                "those. The header of a kernel must be next to the plug-in."),
-    "GT3107": ("an op or a pass that cannot be used",
+    "GT3107": ("something that cannot be used as a plug-in adds it",
                "An op needs a doc, an eval or a decomposition, and a way to lower. The "
                "attributes that its facets name must be attributes of `infer`, annotated as what a "
                "file holds. A pass is a function of the graph. Annotations are read, so the file "
-               "must import what they name."),
+               "must import what they name. A verb needs a name of its own, a known group and a "
+               "docstring; an importer a function that reads, and suffixes that no other has."),
     "GT3108": ("a model without the site to measure",
                "`tune` measures a site of a plug-in on the model that `add_site` was given. "
                "The passes must find exactly this site in it: the same sizes, none of them "

@@ -186,6 +186,14 @@ def of_jax(source: str, module: Module, specs: Sequence[str] = ()) -> Side:
     return Side("jax", tuple(inputs), run, make)
 
 
+def of_model(kind: str, source: str, module: Module | None, specs: Sequence[str], run: Run) -> Side:
+    """A model that `run` computes; its inputs have the names that they have in its graph."""
+    graph = module or import_source(source, inputs=specs)
+    names = value_names(graph.graph)
+    return Side(kind, tuple(names[v] for v in graph.graph.inputs), run,
+                partial(random_inputs, graph), captured=graph)
+
+
 def _near(x: Array, seed: int) -> Array:
     """An array under seed 0, else one whose floats are near it and of the same signs: a variance
     stays one. A zero becomes positive, so that what is added to others is seen."""
