@@ -12,15 +12,21 @@ import numpy as np
 
 import graphtool.kernels  # noqa: F401  (fills the tables that the readers ask)
 from benchmarks.jobs import PROJECT
+from graphtool import machines
 from graphtool.compile.as_is import build
 from graphtool.emit.c import emit
 from graphtool.io.manifest import read_manifest
 from graphtool.ir import serial
 from graphtool.kernels.choice import tuning
+from graphtool.language import tokenizer
 from graphtool.loops import serial as programs
 from graphtool.native.runtime import Model
+from graphtool.report import bench_base, journal
 from graphtool.target import named as target
 from graphtool.train import checkpoint
+from graphtool.train.model import TrainModel
+from graphtool.transforms.training import training
+from graphtool.transforms.training.recipe import Recipe
 
 GOLDEN = PROJECT / "tests/io/golden"
 Read = Callable[[Path], object]
@@ -83,11 +89,70 @@ def builds() -> list[Path]:
     return [folder / "build.json"]
 
 
+def read_trainer(path: Path) -> None:
+    """The manifest of a training build, and the library, which makes its state."""
+    TrainModel(path.parent, 1)
+
+
+def trainers() -> list[Path]:
+    """The manifest of a training build."""
+    folder = Path(tempfile.mkdtemp()) / "m"
+    recipe = Recipe("mse", ("up.bias", "down.bias"), "sgd")
+    build(training(serial.load(GOLDEN / "graph/v2/model.graph.json"), recipe), folder,
+          target=target("generic"))
+    return [folder / "build.json"]
+
+
 def checkpoints() -> list[Path]:
     """The state of a training."""
     folder = Path(tempfile.mkdtemp())
     checkpoint.save(trained(1), folder, {"epoch": 1, "order": {"seed": 0}})
     return [folder / checkpoint.STATE]
+
+
+def read_tokenizer(path: Path) -> None:
+    """A tokenizer, and what it makes of a text."""
+    found = tokenizer.load(path)
+    assert found.decode(found.encode("a mutated text")) == b"a mutated text"
+
+
+def tokenizers() -> list[Path]:
+    """A tokenizer with merges of merges."""
+    path = Path(tempfile.mkdtemp()) / "tokens.json"
+    tokenizer.save(tokenizer.train("the text of a text " * 20, 300), path)
+    return [path]
+
+
+def read_machine(path: Path) -> None:
+    """A measured machine."""
+    machines.machine(str(path))
+
+
+def machine_files() -> list[Path]:
+    """A row of the table of machines."""
+    path = Path(tempfile.mkdtemp()) / "machine.json"
+    path.write_text(next(iter(machines.table().values())).line() + "\n")
+    return [path]
+
+
+def base_files() -> list[Path]:
+    """The times of a build."""
+    path = Path(tempfile.mkdtemp()) / "base.json"
+    bench_base.save(bench_base.fresh("m", 2, {"batch": 8}), path, [1.0, 1.1, 1.2] * 20)
+    return [path]
+
+
+def read_base(path: Path) -> None:
+    """The times of a build, and a comparison with them."""
+    base = bench_base.read_base(path)
+    bench_base.against_base(base, path, [1.0, 1.1] * 20, 0.1)
+
+
+def journals() -> list[Path]:
+    """What passes did."""
+    path = Path(tempfile.mkdtemp()) / "journal.jsonl"
+    journal.write_journal(path, [journal.Event(1, "fold", "", "", "x", ["x"], "a", "b", "m.py:1")])
+    return [path]
 
 
 KINDS: dict[str, tuple[Read, Samples]] = {
@@ -96,5 +161,10 @@ KINDS: dict[str, tuple[Read, Samples]] = {
     "listing": (read_graph, listings),
     "program": (read_program, named("program/v2", ".program.json")),
     "build": (read_build, builds),
+    "trainer": (read_trainer, trainers),
     "tuning": (tuning.load, named("tuning/v2", ".jsonl")),
-    "checkpoint": (read_checkpoint, checkpoints)}
+    "checkpoint": (read_checkpoint, checkpoints),
+    "tokenizer": (read_tokenizer, tokenizers),
+    "machine": (read_machine, machine_files),
+    "base": (read_base, base_files),
+    "journal": (journal.read_journal, journals)}

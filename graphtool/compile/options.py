@@ -180,7 +180,7 @@ class Build(Lowering):
         True, "--openmp/--no-openmp", kind=bool, help="Whether to use threads, by OpenMP.")
     weights: WeightsIn = option(
         "file", "--weights", words=partial(get_args, WeightsIn), refused={TRAINING: _BUILT_IN},
-        help="Where the weights go. file: a file that is mapped at run time. embed: into the "
+        help="Where the weights go. file: a file that is read at run time. embed: into the "
         "library. c: into the C, as arrays.")
     mpi: bool = option(
         False, "--mpi", kind=bool, refused=_ALONE | {MODEL: _STEP, PROGRAM: _STEP, LEVELS: _STEP},

@@ -79,7 +79,7 @@ TABLE: dict[str, tuple[str, str]] = {
                "Link it into a program of your own, or build without --static."),
     "GT2203": ("the library cannot be loaded",
                "It was built for another machine, or its files are damaged. Build it again."),
-    "GT2204": ("the weights cannot be mapped",
+    "GT2204": ("the weights of a build cannot be read",
                "The weights file of the build is missing or cut short; build again."),
     "GT2205": ("a damaged file of a build",
                "The file does not have the hash that build.json states: it was changed or damaged "

@@ -118,6 +118,8 @@ def _training(t: TrainingRow) -> None:
         end = c.offset + _product(where, c.shape) * dtype(c.type).bytes
         _range(where, end, 0, t.state_bytes)
     _unique("training.state", (c.name for c in t.state))
+    whole = -(-end // ALIGN) * ALIGN
+    _want(t.state_bytes == whole, "training.state_bytes", f"not the {_short(whole)} of its arrays")
     _want({"init", "step"} <= t.programs.keys(), "training.programs", "without init or step")
     _want({*t.model} <= {c.name for c in t.state}, "training.model", "no part of the state")
     for part, row in t.programs.items():

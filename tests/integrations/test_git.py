@@ -211,9 +211,11 @@ def test_a_comment_is_no_longer_than_github_takes(git: Git, gt: Cli) -> None:  #
     for i in range(3):
         serial.save(layers(400, seed=i + 1), Path(f"m{i}.graph.json"))
     serial.save(layers(100, odd=3), Path("m.graph.json"))
+    Path("z.graph.json").write_text("{")
     gt("git", "review", "HEAD", "--comment", "c.md")
-    assert 0 < len(Path("c.md").read_bytes()) < 65_536
-    assert "is cut here" in Path("c.md").read_text()
+    comment = Path("c.md").read_text()
+    assert 0 < len(comment.encode()) < 65_536 and "is cut here" in comment
+    assert "\nbroken: " in comment  # by which the action fails
 
 
 @pytest.mark.parametrize(("fail", "code"), [("false", 0), ("true", 1)])

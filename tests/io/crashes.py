@@ -1,4 +1,5 @@
-"""Kills a writer before each step that it asks of the operating system, one after another.
+"""Kills a writer before each step that it asks of the operating system, one after another; or lets
+the step fail, as a full disk does.
 
 The writer runs in a forked process, which ends at once at the chosen step, as a kill would end it.
 """
@@ -10,14 +11,16 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from graphtool.errors import InputError
 from graphtool.io import directory, pairs, together
 
 STEPS = ("replace", "rename", "unlink", "remove", "rmdir", "mkdir", "fsync", "link", "write",
          "ftruncate", "chmod", "fchmod", "symlink")
-KILLED, WRITTEN = 9, 0
+KILLED, WRITTEN, REFUSED = 9, 0, 3
 
 
 def kill_points(write: Callable[[], object], most: int = 500) -> Iterator[int]:
@@ -42,14 +45,44 @@ def kill_points(write: Callable[[], object], most: int = 500) -> Iterator[int]:
     raise AssertionError("the writer never ended")
 
 
-def _kill_at(step: int) -> None:
+def fail_points(write: Callable[[], object], number: int, most: int = 500) -> Iterator[int]:
+    """Run `write` again and again; each time one step later fails, once, with this errno. Gives the
+    step. The writer has to say so, or to get along without the step."""
+    for step in range(most):
+        child = os.fork()
+        if child == 0:
+            status, failed = 70, list[int]()
+            try:
+                _kill_at(step, partial(_fail, failed, number))
+                write()
+                status = REFUSED if failed else WRITTEN
+            except InputError as error:
+                status = REFUSED if error.code == "GT0330" and failed else 71
+            finally:
+                os._exit(status)
+        _, status = os.waitpid(child, 0)
+        ended = os.waitstatus_to_exitcode(status)
+        assert ended in (REFUSED, WRITTEN), f"no clear error at step {step}: {ended}"
+        yield step
+        if ended == WRITTEN:
+            assert step > 2, "no step was seen"
+            return
+    raise AssertionError("the writer never ended")
+
+
+def _fail(failed: list[int], number: int) -> None:
+    failed.append(number)
+    raise OSError(number, os.strerror(number))
+
+
+def _kill_at(step: int, act: Callable[[], object] = lambda: os._exit(9)) -> None:
     left = [step]
 
     def counted(f: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **rest: Any) -> Any:
-            if left[0] == 0:
-                os._exit(KILLED)
             left[0] -= 1
+            if left[0] == -1:
+                act()
             return f(*args, **rest)
         return call
     for name in STEPS:
@@ -57,10 +90,10 @@ def _kill_at(step: int) -> None:
     for module in (directory, together):
         module.exchange = counted(module.exchange)  # type: ignore[attr-defined]
     pairs.shutil.copyfileobj = counted(shutil.copyfileobj)  # type: ignore[attr-defined]
-    os.fdopen = _halves(os.fdopen, left)
+    os.fdopen = _halves(os.fdopen, left, act)
 
 
-def _halves(fdopen: Any, left: list[int]) -> Any:
+def _halves(fdopen: Any, left: list[int], act: Callable[[], object]) -> Any:
     """An fdopen of files that write in two halves, between which a kill may come."""
     class Halved(io.BufferedWriter):
         def write(self, data: Any) -> int:
@@ -68,7 +101,8 @@ def _halves(fdopen: Any, left: list[int]) -> Any:
             for part in (view[:len(view) // 2], view[len(view) // 2:]):
                 if left[0] == 0:
                     self.flush()
-                    os._exit(KILLED)
+                    left[0] = -1
+                    act()
                 left[0] -= len(view) > 64  # padding is not worth a kill
                 super().write(part)
             return len(view)

@@ -3,6 +3,7 @@ writer cleans up."""
 
 from __future__ import annotations
 
+import errno
 import itertools
 import os
 import random
@@ -33,7 +34,7 @@ from graphtool.loops import serial as programs
 from graphtool.lower import lower
 from graphtool.target import named
 from graphtool.train import checkpoint
-from tests.io.crashes import kept, kill_points, leftovers
+from tests.io.crashes import fail_points, kept, kill_points, leftovers
 
 TARGET = named("x86-64", 2)
 FIXED = np.arange(600, dtype=np.float32)
@@ -175,6 +176,25 @@ def test_a_killed_writer_leaves_the_old_or_the_new(kind: str, tmp_path: Path) ->
             assert which(folder / name) == 2 and leftovers(folder) == []
             restore()
     assert found[0] == 1 and found[-1] == 2 and found == sorted(found)
+
+
+@pytest.mark.parametrize("number", [
+    errno.ENOSPC, pytest.param(errno.EIO, marks=pytest.mark.slow)], ids=["full", "broken"])
+@pytest.mark.parametrize("kind", [
+    pytest.param(k, marks=pytest.mark.slow) if k in ("dump", "emit beside folders") else k
+    for k in WRITERS])
+def test_a_failing_writer_leaves_the_old_or_the_new(kind: str, number: int, tmp_path: Path) -> None:
+    """Whatever step fails: one clear error, a whole artifact, and nothing left by the next run."""
+    name, write, which = WRITERS[kind]
+    folder = tmp_path / "work"
+    folder.mkdir()
+    write(folder / name, 1)
+    with kept(folder) as restore:
+        for _ in fail_points(lambda: write(folder / name, 2), number):
+            assert which(folder / name) in (1, 2)
+            write(folder / name, 2)
+            assert which(folder / name) == 2 and leftovers(folder) == []
+            restore()
 
 
 def test_without_an_exchange_of_directories(tmp_path: Path,

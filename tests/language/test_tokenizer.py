@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphtool.errors import GraphtoolError
+from graphtool.errors import GraphtoolError, InputError
 from graphtool.language import tokenizer
 from graphtool.language.tokenizer import Tokenizer, pieces
 from tests.cli.conftest import Cli, gt
@@ -79,3 +80,19 @@ def test_the_verbs(tmp_path: Path, gt: Cli) -> None:
     found = gt("tokenizer", "encode", tmp_path / "t", "the hat")
     assert found.out.split() == [str(t) for t in MADE.encode("the hat")]
     assert gt("tokenizer", "decode", tmp_path / "t", *found.out.split()).out == "the hat\n"
+
+
+@pytest.mark.parametrize("text", [
+    [[97, 97], *([255 + i, 255 + i] for i in range(1, 60))],  # twice as long each time: 2**60 bytes
+    [[97, 97], *([255 + i, 97] for i in range(1, 20_000))]], ids=["doubling", "growing"])
+def test_merges_that_ask_for_more_than_there_is_are_refused(text: list[list[int]], tmp_path: Path
+                                                            ) -> None:
+    path = tmp_path / "tokens.json"
+    path.write_text(json.dumps({"format": tokenizer.FORMAT, "version": 1, "merges": text}))
+    with pytest.raises(InputError, match="64 MiB") as error:
+        tokenizer.load(path)
+    assert error.value.code == "GT3152"
+    path.write_text("[" * 100_000)
+    with pytest.raises(InputError) as error:
+        tokenizer.load(path)
+    assert error.value.code == "GT3152"

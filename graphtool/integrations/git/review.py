@@ -116,10 +116,11 @@ def review_lines(r: Review) -> list[str]:
 
 def comment(r: Review, pairs: Iterable[Pair]) -> list[str]:
     """The comment for a pull request: the changes of each graph as tables, with a picture that
-    GitHub draws. It is cut at the size that GitHub takes."""
+    GitHub draws. It is cut at the size that GitHub takes; files that cannot be read come first, as
+    the action fails by them."""
     out = [MARK, f"**graphtool**: {escaping.markdown(_summary(r))}"]
     left = LONGEST
-    for p in pairs:
+    for p in sorted(pairs, key=lambda p: p.row.state != "broken"):
         for part in _parts(p):  # a table is cut between rows, a picture is there or is not
             left -= sum(len(line.encode()) + 1 for line in part)
             if left < 0:
