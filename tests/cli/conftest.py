@@ -67,7 +67,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             ("stride", '"strides": [1, 1]', '"strides": [0, 1]'),
             ("attribute", '"strides": [1, 1]', '"strides": ["a", 1]'),
             ("operands", '"in": ["image", "@block1.conv.weight"]', '"in": []'),
-            ("range", '"min": 1, "max": null', '"min": 5, "max": 1')):
+            ("range", '"min": 0, "max": null', '"min": 5, "max": 1')):
         assert old in text
         (path / f"{name}.graph.json").write_text(text.replace(old, new, 1))
     (path / "bad.npz").write_bytes(b"PK\3\4 no archive")

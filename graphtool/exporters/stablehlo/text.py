@@ -26,6 +26,10 @@ def identifier(wish: str) -> str:
     return name if name[:1].isalpha() or name[:1] == "_" else f"_{name}"
 
 
+def _key(name: str) -> str:
+    return name if name == identifier(name) else mlir_string(name)
+
+
 def tensor(t: TensorType) -> str:
     """`tensor<?x4xf32>`; an open size is `?`."""
     dims = "".join(f"{d}x" if isinstance(d, int) else "?x" for d in t.shape)
@@ -109,6 +113,6 @@ def attribute(x: Any) -> str:
         case str():
             return mlir_string(x)
         case dict():
-            return "{" + ", ".join(f"{k} = {attribute(v)}" for k, v in x.items()) + "}"
+            return "{" + ", ".join(f"{_key(k)} = {attribute(v)}" for k, v in x.items()) + "}"
         case _:
             return f"[{', '.join(map(attribute, x))}]"
