@@ -63,7 +63,8 @@ def test_what_a_program_says_of_lanes_is_a_number(text: str, tmp_path: Path) -> 
     assert found.value.code == "GT0379"
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [
+    pytest.param(k, marks=pytest.mark.slow) if k == "trainer" else k for k in KINDS])
 def test_a_mutated_file_is_read_or_refused(kind: str) -> None:
     read, samples = KINDS[kind]
     found, bad = explore(read, samples(), 150)
