@@ -19,6 +19,7 @@ Array = np.ndarray[Any, Any]
 Shape = tuple[int, ...]
 OPSET, IR_VERSION = 23, 11
 MOST = 4096  # elements of a value that further nodes read
+SIZES = (1e-4, 0.5, 1, 3, 300)  # standard deviations of an array
 DTYPES: dict[str, tuple[str, ...]] = {  # what an operator's operand may be; the usual ones weigh
     "F": ("float32",), "D": ("float32", "float32", "float32", "float64"),
     "f": ("float32",) * 6 + ("float64", "float64", "float16"),
@@ -97,7 +98,7 @@ class Growing:
         return f"{self.prefix}v{self.count}"
 
     def array(self, dtype: str, shape: Shape) -> Array:
-        """Random numbers of a tame size; in some graphs the special ones as well."""
+        """Random numbers of one of SIZES; in some graphs the special ones as well."""
         rng = np.random.default_rng(self.rng.getrandbits(32))
         kind = np.dtype(dtype) if dtype != "bfloat16" else np.dtype(ml_dtypes.bfloat16)
         if dtype == "bool":
@@ -106,7 +107,7 @@ class Growing:
             found = np.asarray(rng.integers(0 if kind.kind == "u" else -9, 10, shape)).astype(kind)
             some: list[float] = [np.iinfo(kind).min, np.iinfo(kind).max, 0]
         else:
-            found = np.asarray(rng.standard_normal(shape) * rng.choice([0.5, 1, 3])).astype(kind)
+            found = np.asarray(rng.standard_normal(shape) * rng.choice(SIZES)).astype(kind)
             some = [np.nan, np.inf, -np.inf, -0.0, 0.0]
         if self.special and found.size and rng.random() < 0.5:
             at = rng.integers(0, found.size, max(1, found.size // 16))

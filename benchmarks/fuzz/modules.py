@@ -18,7 +18,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from benchmarks.fuzz.growing import Seeded, Unfit
+from benchmarks.fuzz.growing import SIZES, Seeded, Unfit
 
 MOST = 4096  # elements of a value that further lines read
 KINDS: dict[str, tuple[torch.dtype, ...]] = {
@@ -119,7 +119,7 @@ class GrowingModule:
         return tuple(self.pick(1, 2, 3, 3, 4, 5, 7, 8) for _ in range(self.rng.randint(low, high)))
 
     def tensor(self, kinds: str, shape: Sequence[int]) -> torch.Tensor:
-        """Random numbers of a tame size; in some modules the special ones as well."""
+        """Random numbers of one of SIZES; in some modules the special ones as well."""
         dtype = self.pick(*KINDS[kinds])
         rng = np.random.default_rng(self.rng.getrandbits(32))
         if dtype is torch.bool:
@@ -127,7 +127,7 @@ class GrowingModule:
         if not dtype.is_floating_point:
             return torch.from_numpy(np.asarray(rng.integers(
                 0 if dtype is torch.uint8 else -9, 10, shape))).to(dtype)
-        found = np.asarray(rng.standard_normal(shape) * rng.choice([0.5, 1, 3]))
+        found = np.asarray(rng.standard_normal(shape) * rng.choice(SIZES))
         if self.special and found.size and rng.random() < 0.5:
             found.reshape(-1)[rng.integers(0, found.size)] = rng.choice([np.nan, np.inf, -np.inf])
         return torch.from_numpy(found).to(torch.float64 if self.wide else dtype)

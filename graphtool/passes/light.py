@@ -7,12 +7,13 @@ values gets a copy of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Graph, Node, Value, is_constant, producers, readers_of
 from graphtool.ir.prune import prune
+from graphtool.passes.cse import widens
 from graphtool.symbolic import known, product
 
 LEAST = 4096  # elements; fewer are in a near cache
@@ -23,20 +24,32 @@ def computed_again(graph: Graph) -> tuple[Graph, set[Node]]:
 
     `graph` has the groups that say what is stored.
     """
-    copies = _Light(graph).copies()
+    copies, of = _Light(graph).copies(), producers(graph)
     nodes: list[Node] = []
     made: set[Node] = set()
     renamed: dict[Node, dict[Value, Value]] = {}
     for node in graph.nodes:
         for light, readers in copies.get(node, ()):
-            v = light.outputs[0]
-            own = Value(v.type, v.hint)
-            nodes.append(replace(light, outputs=(own,)))
-            made.add(nodes[-1])
+            again = _copied(light, of)
+            nodes += again
+            made.update(again)
             for r in readers:
-                renamed.setdefault(r, {})[v] = own
+                renamed.setdefault(r, {})[light.outputs[0]] = again[-1].outputs[0]
         nodes.append(_reading(node, renamed.get(node, {})))
     return prune(Graph(graph.inputs, tuple(nodes), graph.outputs)), made
+
+
+def _copied(node: Node, made: Mapping[Value, Node]) -> list[Node]:
+    """A copy of the node behind copies of the casts that widen its operands."""
+    out: list[Node] = []
+    renamed: dict[Value, Value] = {}
+    widenings = [made[x] for x in dict.fromkeys(node.inputs)
+                 if isinstance(x, Value) and x in made and widens(made[x])]
+    for each in (*widenings, node):
+        v = each.outputs[0]
+        renamed[v] = Value(v.type, v.hint)
+        out.append(replace(_reading(each, renamed), outputs=(renamed[v],)))
+    return out
 
 
 def _reading(node: Node, renamed: dict[Value, Value]) -> Node:
@@ -89,11 +102,19 @@ class _Light:
     def stored(self, x: Value, reader: Node) -> bool:
         """Whether a value is stored for others than this reader. Inputs do not count: a run may
         update them in place."""
+        if (narrow := self.widened(x)) is not x:  # each reader widens for itself
+            return self.stored(narrow, self.made[x])
         maker = self.made.get(x)
         if maker is None:
             return False
         return is_constant(maker) or x in self.results or any(
             r is not reader for r in self.outside(x))
+
+    def widened(self, x: Value) -> Value:
+        """The narrow value of which x is the widening, or x itself."""
+        maker = self.made.get(x)
+        source = maker.inputs[0] if maker is not None and widens(maker) else x
+        return source if isinstance(source, Value) else x
 
     def in_place(self, node: Node, readers: Iterable[Node]) -> bool:
         """Whether the kernel of these readers can compute the node where they need it, and reads
@@ -101,6 +122,6 @@ class _Light:
         shape = node.outputs[0].type.shape
         fits = all((Trait.ELEMENTWISE in r.op.traits and r.outputs[0].type.shape == shape)
                    or Trait.REDUCTION in r.op.traits for r in readers)
-        large = [x for x in dict.fromkeys(node.inputs)
-                 if isinstance(x, Value) and x.type.shape == shape]
+        large = {self.widened(x) for x in node.inputs
+                 if isinstance(x, Value) and x.type.shape == shape}
         return fits and len(large) == 1

@@ -38,6 +38,8 @@ from graphtool.importers.stablehlo.text.tree import Function, Operation, Region
 from graphtool.importers.stablehlo.text.types import Kind, Signature
 from graphtool.ir.graph import Graph, Module, TensorType
 from graphtool.ir.prune import prune
+from graphtool.ir.rounded_once import settle
+from graphtool.ir.trace import Tracer
 from graphtool.symbolic import known
 from graphtool.symbolic.parse import parse
 
@@ -227,7 +229,9 @@ class Importer(Session):
         if not handler.least <= len(xs) <= handler.most:
             raise self.fault(op, "GT1306", f"{title(op)} takes {handler.least} operands, "
                                             f"{len(xs)} given")
-        return handler.fn(Context(self, op, env, vector), *xs, **self._attributes(op, handler))
+        before = len(self.builder.nodes)
+        out = handler.fn(Context(self, op, env, vector), *xs, **self._attributes(op, handler))
+        return settle(self.builder, before, [out])[0] if isinstance(out, Tracer) else out
 
     def _compound(self, op: Operation, xs: list[Any], env: Env, vector: bool,
                   handler: Handler | None) -> Any:
