@@ -73,6 +73,26 @@ def test_what_picks_gives_elements_of_its_operands(case: Case) -> None:
     assert np.any([(y == x) | (y != y) for x in found], axis=0).all()
 
 
+def _short(x: Any) -> Any:
+    """x with the digits of float16, if it is an array of floats."""
+    floats = isinstance(x, np.ndarray) and x.dtype.kind == "f"
+    return x.astype(np.float16).astype(x.dtype) if floats else x
+
+
+@having(Trait.EXACT)
+def test_exact_ops_need_no_more_digits_than_their_operands(case: Case) -> None:
+    for y in results(case, [_short(x) for x in arrays(case)]):
+        np.testing.assert_array_equal(y, _short(y))
+
+
+@having(Trait.ADDS)
+def test_sums_double_with_their_operands(case: Case) -> None:
+    xs = [x.astype(np.int64) if isinstance(x, np.ndarray) and x.dtype.kind in "iu" else x
+          for x in arrays(case)]
+    (y,), (z,) = results(case, xs), results(case, [x * 2 for x in xs])
+    np.testing.assert_array_equal(z, y * 2)
+
+
 @having(Trait.REDUCTION)
 def test_reductions_keep_their_axes(case: Case) -> None:
     x = arrays(case)[0]
