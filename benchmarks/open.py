@@ -72,13 +72,13 @@ def _input(model: str) -> tuple[Any, Any]:
 
 def _build(case: Case, fixed: bool) -> None:
     import graphtool
-    from graphtool.native.training import build_training
+    from graphtool.compile import as_is
     from graphtool.transforms.training import Recipe, training
     found, size = _parts(case.model.name)
     module = graphtool.import_model(found.program(size if fixed else None))
     if found.optimizer:
-        build_training(training(module, Recipe("cross_entropy", optimizer=found.optimizer)),
-                       case.cache / "build")
+        as_is.build(training(module, Recipe("cross_entropy", optimizer=found.optimizer)),
+                    case.cache / "build")
     else:
         graphtool.build(module, case.cache / "build", precision=found.precision)
 

@@ -1,4 +1,4 @@
-"""Reading build.json; native/build.py writes it. Nothing of the compiler is here."""
+"""Reading build.json; compile/build.py writes it. Nothing of the compiler is here."""
 
 from pathlib import Path
 
