@@ -69,9 +69,11 @@ def substituted(e: PExpr, env: Mapping[str, Dim],
     return mapped(e, change, memo)  # type: ignore[no-any-return]
 
 
-def walk_as_one(e: PExpr, outer: str, inner: str, extent: Dim, names: Names) -> bool:
+def walk_as_one(e: PExpr, outer: str, inner: str, extent: Dim, names: Names,
+                reductions: bool = False) -> bool:
     """Whether two nested loops can be joined into one: every read moves by the size of the whole
-    inner loop at each outer iteration."""
+    inner loop at each outer iteration. Only with `reductions` there may be such inside, if the
+    loops do not bound them."""
     for x in each([e], below(names)):
         if isinstance(x, Index) and {outer, inner} & {s.name for s in symbols(x.value)}:
             return False
@@ -79,7 +81,8 @@ def walk_as_one(e: PExpr, outer: str, inner: str, extent: Dim, names: Names) -> 
             far, near = coefficient(x.index, outer), coefficient(x.index, inner)
             if far is None or near is None or far != near * extent:
                 return False
-        if isinstance(x, Reduce):
+        if isinstance(x, Reduce) and not (reductions and not {outer, inner} & {
+                s.name for _, d in x.iters for s in symbols(d)}):
             return False
     return True
 

@@ -1,12 +1,18 @@
-"""Merges adjacent axes of purely elementwise units, so that their loops are few and long."""
+"""Merges adjacent axes of purely elementwise units, so that their loops are few and long, and the
+outermost loops of others where one alone may be too short for the threads to share."""
 
 from __future__ import annotations
 
 from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Value
+from graphtool.loops.pull import Names, PExpr, iterator
 from graphtool.loops.view import View
+from graphtool.lower.exprs import substituted, walk_as_one
 from graphtool.lower.units import Unit
-from graphtool.symbolic import Dim, product
+from graphtool.symbolic import Dim, Symbol, bounds, coefficient, product, substitute, symbol_of
+
+SHARED = 8  # iterations that are enough for threads to share
+Nest = tuple[list[tuple[Symbol, Dim]], list[tuple[View, PExpr]], tuple[Dim, ...]]
 
 
 def merged(unit: Unit, outputs: list[Value], views: dict[Value, View]) -> dict[Value, View]:
@@ -55,3 +61,24 @@ def _merge(v: View, groups: list[list[int]]) -> View:
     strides = tuple(next((v.strides[a] for a in reversed(g) if v.shape[a] != 1), 0)
                     for g in groups)
     return View(v.buffer, v.dtype, shape, strides, v.offset)
+
+
+def one_outside(loops: list[tuple[Symbol, Dim]], exprs: list[tuple[View, PExpr]],
+                idx: tuple[Dim, ...], names: Names) -> Nest:
+    """The nest with its outermost loops joined while their size is open and may be too small for
+    the threads to share, if memory allows it."""
+    if names.indices or len(loops) < 3 or isinstance(loops[0][1], int) or (
+            bounds(loops[0][1])[0] or 0) >= SHARED:
+        return loops, exprs, idx
+    (a, n), (b, m), *rest = loops
+    for view, e in exprs:
+        far, near = (coefficient(view.index(idx), x.name) for x in (a, b))
+        if far is None or near is None or far != near * m or not walk_as_one(
+                e, a.name, b.name, m, names, reductions=True):
+            return loops, exprs, idx
+    joined = iterator(names.new("i"), n * m)
+    env: dict[str, Dim] = {a.name: 0, b.name: symbol_of(joined)}
+    memo: dict[PExpr, PExpr] = {}
+    return one_outside([(joined, n * m), *rest],
+                       [(view, substituted(e, env, memo)) for view, e in exprs],
+                       tuple(substitute(i, env) for i in idx), names)

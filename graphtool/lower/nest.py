@@ -35,6 +35,7 @@ from graphtool.lower.exprs import (
     walk_as_one,
     whole,
 )
+from graphtool.lower.merge_axes import SHARED, one_outside
 from graphtool.lower.split_axes import Axis, by_stride, index_of, split
 from graphtool.symbolic import (
     Dim,
@@ -80,8 +81,9 @@ def nest(names: Names, outputs: list[tuple[View, Pull]]) -> tuple[Stmt, ...]:
     if halves != axes:
         axes = halves
         exprs, idx = _along(axes, outputs)
-    writer = _Writer(names, [e for _, e in exprs])
     loops = _windows_along_memory(by_stride(axes, outputs[0][0]), exprs, idx, names)
+    loops, exprs, idx = one_outside(loops, exprs, idx, names)
+    writer = _Writer(names, [e for _, e in exprs])
     scope = writer.open_loops(loops)
     for view, e in exprs:
         scope.body.append(Store(view.buffer, view.index(idx), writer.emit(e, scope)))
@@ -324,7 +326,7 @@ def _parallel_loop(loops: list[tuple[Symbol, Dim]]) -> int:
     """The loop that the threads share: the outermost with enough iterations, else the longest."""
     sizes = [bounds(d)[1] or (1 << 20) for _, d in loops]
     for n, size in enumerate(sizes):
-        if size >= 8:
+        if size >= SHARED:
             return n
     return max(range(len(sizes)), key=lambda n: sizes[n], default=-1)
 
