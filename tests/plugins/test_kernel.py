@@ -171,7 +171,7 @@ def test_tune_measures_a_site_of_ones_own(gt: Cli, model: Path, tmp_path: Path) 
     tuning, graph = tmp_path / "t.jsonl", tmp_path / "m.graph.json"
     done = gt("tune", model, KERNEL, "-o", tuning, "--seconds", "0.01", "--json")
     (site,) = json.loads(done.out)["sites"]
-    assert site["site"] == "unit_rows{rows=128,columns=70}" and min(site["candidates"].values()) > 0
+    assert site["site"] == "unit_rows{rows=768,columns=70}" and min(site["candidates"].values()) > 0
     assert set(site["candidates"]) == {"rows", "loops"}
     rows = [json.loads(line) for line in tuning.read_text().splitlines()]
     tuning.write_text("\n".join(json.dumps(r | {"us": {"loops": 1.0, "rows": 2.0}} if "us" in r
@@ -189,5 +189,5 @@ def test_a_model_without_its_site(gt: Cli, model: Path, tmp_path: Path) -> None:
         (tmp_path / name).write_text(text if name.endswith(".py") else
                                      (EXAMPLES / name).read_text())
     done = gt("tune", model, f"--plugin={tmp_path / 'norm_rows.py'}")
-    assert done.code == 3 and "error[GT3108]: the model for unit_rows{rows=128" in done.err
+    assert done.code == 3 and "error[GT3108]: the model for unit_rows{rows=768" in done.err
     assert f"at {tmp_path / 'norm_rows.py'}" in done.err and "{rows=3,columns=70}" in done.err
