@@ -60,7 +60,7 @@ def read_build(path: Path) -> None:
 def trained(mark: float) -> Any:
     """What a checkpoint is made of: some weights, all of one value, and a counter."""
     state = {"w": np.full(600, mark), "step": np.array(3)}
-    return SimpleNamespace(state=state, row=SimpleNamespace(model=["w"], accumulate=1))
+    return SimpleNamespace(state=state, fixed={}, row=SimpleNamespace(model={"w": ["w"]}))
 
 
 def read_checkpoint(path: Path) -> None:

@@ -90,7 +90,7 @@ class Watch:
     def dump(self, module: Module, stage: str) -> None:
         """Keep one stage's graph for `write_dump`."""
         if self.dump_dir is not None:
-            for w in serial.collect_weights(module.graph):
+            for w in serial.collect_weights(module):
                 self.weights[w.digest] = w
             self.dumped[self.dump_dir / f"{stage}.graph.json"] = serial.dumps(
                 module, _WEIGHTS if self.weights else "").encode()

@@ -42,12 +42,14 @@ Accumulate = Annotated[int, typer.Option(
 DecayVectors = Annotated[bool, typer.Option(
     "--decay-vectors/--no-decay-vectors", help="Whether weight decay also applies to biases "
     "and norms.")]
-BatchNorm = Annotated[bool, typer.Option(
-    "--batch-norm/--frozen-batch-norm", help="Whether batch norm uses the "
-    "statistics of the batch, or those of the model.")]
-Momentum = Annotated[float, typer.Option(
-    "--batch-norm-momentum", min=0.0, max=1.0, help="The weight of a batch in the "
-    "running statistics.")]
+BatchNorm = Annotated[bool | None, typer.Option(
+    "--batch-norm/--frozen-batch-norm", help="Whether all batch norms use the statistics of the "
+    "batch, or those of the model. By default as the model says if it was captured in training "
+    "mode; else those of the batch.")]
+Momentum = Annotated[float | None, typer.Option(
+    "--batch-norm-momentum", min=0.0, max=1.0, help="The weight of a batch in the running "
+    "statistics of the batch norms that were captured in inference mode. By default each norm's "
+    "own.")]
 Checkpointed = Annotated[str, typer.Option(
     "--checkpoint", help="Modules, separated by commas, whose values the backward pass computes "
     "again instead of keeping them.")]
@@ -100,8 +102,8 @@ def grad(graph: options.Graph, loss: Loss, out: options.Out = None, wrt: options
          optimizer: Optimizer = None, target: Target = "y", lr: StartRate = None,
          clip_value: ClipValue = None, clip_norm: ClipNorm = None, grad_norm: GradNorm = False,
          accumulate: Accumulate = 1, decay_vectors: DecayVectors = True,
-         batch_norm: BatchNorm = True,
-         batch_norm_momentum: Momentum = 0.1, checkpoint: Checkpointed = "",
+         batch_norm: BatchNorm = None, batch_norm_momentum: Momentum = None,
+         checkpoint: Checkpointed = "",
          group: Groups = None, bound: Bound = None, dim: options.Dim = None,
          capture: options.Capture = None) -> None:
     """Add a loss and its gradients to a graph; with --optimizer, a whole training step.
@@ -121,7 +123,8 @@ def grad(graph: options.Graph, loss: Loss, out: options.Out = None, wrt: options
         batch_norm=batch_norm, batch_norm_momentum=batch_norm_momentum, checkpoint=marked,
         bound=bound, groups=group or ())
     result = training.training(module, recipe)
-    if note := training.gradient_note(module):
+    for note in filter(None, (training.gradient_note(module),
+                              training.norm_note(module, recipe))):
         terminal.note(f"note: {note}")
     sources.save(result, out, text)
     found = sum(name.startswith("grad.") for name in result.output_names)

@@ -5,7 +5,7 @@ Their constants are built into the library, so that it needs no other file.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from graphtool.compile.lowering import Function
@@ -17,7 +17,8 @@ from graphtool.compile.weights import Side, weights_of
 from graphtool.emit.c import emit
 from graphtool.emit.headers import used_headers
 from graphtool.emit.trainer import Judge, trainer_program
-from graphtool.emit.training import state_layout, training_sources
+from graphtool.emit.training import Cell, state_layout, training_sources
+from graphtool.io.weights import layout
 from graphtool.ir.graph import Module
 from graphtool.loops.program import Program
 from graphtool.transforms.training.phases import phase_of, phases
@@ -34,12 +35,14 @@ def training_texts(unit: Unit, made: Mapping[str, Function], how: Build) -> Text
     programs = {part: f.program for part, f in zip(unit.entries, made.values(), strict=True)}
     sides = {part: Side(f.program.name, weights_of(f.program, f.store), "embed")
              for part, f in zip(unit.entries, made.values(), strict=True)}
-    files = training_sources(unit.name, programs, how.mpi)
+    fixed = _fixed(unit.state)
+    files = training_sources(unit.name, programs, how.mpi, bool(fixed))
     for part, program in programs.items():
         files |= emit(program, sides[part].parts, owner=unit.name, state=True,
                       nodes=nodes_of(unit, made, how))
     if how.exe:
-        files[f"{unit.name}_main.c"] = trainer_program(unit.name, programs, _judge(unit.state))
+        files[f"{unit.name}_main.c"] = trainer_program(unit.name, programs, _judge(unit.state),
+                                                       fixed)
         files |= used_headers(files.values())
     if how.mpi:  # in the files themselves, so that no compiler makes several lone processes of them
         files = {file: f"#define GT_MPI 1\n{text}" if file.endswith(".c") else text
@@ -48,8 +51,10 @@ def training_texts(unit: Unit, made: Mapping[str, Function], how: Build) -> Text
     cut = unit.entries["step"].module
     assert cut is not None
     rows = step | {"header": f"{unit.name}.h", "steps": _phased(step["steps"], cut),
-                   "training": _roles(unit.name, unit.state, programs) | {"distributed": how.mpi}}
-    return Texts(unit.name, files, tuple(sides.values()), rows, told(programs.values()),
+                   "training": _roles(unit.name, unit.state, programs, fixed) | {
+                       "distributed": how.mpi}}
+    kept = [Side(f"{unit.name}_fixed", list(unit.state.kept.values()), "embed")] if fixed else []
+    return Texts(unit.name, files, (*sides.values(), *kept), rows, told(programs.values()),
                  precision(programs["step"]))
 
 
@@ -75,15 +80,25 @@ def _judge(module: Module) -> Judge:
                  roles["model"])
 
 
-def _roles(name: str, module: Module, programs: Mapping[str, Program]) -> dict[str, Any]:
+def _fixed(module: Module) -> tuple[Cell, ...]:
+    """The arrays of the model that no step changes, as NAME_fixed gives them."""
+    at, _ = layout(module.kept.values())
+    return tuple(Cell(n, w.dtype, w.shape, at[w.digest]) for n, w in module.kept.items())
+
+
+def _cell(c: Cell) -> dict[str, Any]:
+    return {"name": c.name, "type": c.dtype.short, "shape": list(c.shape), "offset": c.offset}
+
+
+def _roles(name: str, module: Module, programs: Mapping[str, Program],
+           fixed: Sequence[Cell]) -> dict[str, Any]:
     """What build.json says of the training: the state's layout and each function's ports."""
     cells, size = state_layout(programs["step"])
     rows = {part: describe(p) for part, p in programs.items()}
     roles = {k: v for k, v in module.meta["training"].items()
              if k not in ("gradients", "seed", "distributed", "amp")}
     return {**roles, "name": name, "state_bytes": size,
-            "state": [{"name": c.name, "type": c.dtype.short, "shape": list(c.shape),
-                       "offset": c.offset} for c in cells],
+            "state": list(map(_cell, cells)), "fixed": list(map(_cell, fixed)),
             "programs": {part: {k: row[k] for k in ("arena", "inputs", "outputs", "dims",
                                                  "requires", "sizes")}
                          for part, row in rows.items()}}

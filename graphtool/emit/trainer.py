@@ -7,7 +7,7 @@ It knows programs and offsets, but no graph. A `Judge` describes the loss.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from graphtool.emit.lines import Writer
 from graphtool.emit.main import dim_rows, including, port_row, run_function, shape_function, table
@@ -18,6 +18,7 @@ from graphtool.symbolic import product
 
 PARTS = ("step", "loss", "predict", "init")
 RATE = "lr"
+COMPLEX = "C64"  # in safetensors: two float32
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,19 +31,21 @@ class Judge:
     ignored: int
     lr: float
     accumulate: int
-    model: Sequence[str]  # the arrays of the state that make up the model
+    model: Mapping[str, Sequence[str]]  # what a checkpoint of it has, and the arrays that hold it
 
 
-def trainer_program(name: str, programs: Mapping[str, Program], judge: Judge) -> str:
-    """C with a `main` that trains."""
+def trainer_program(name: str, programs: Mapping[str, Program], judge: Judge,
+                    fixed: Sequence[Cell] = ()) -> str:
+    """C with a `main` that trains; `fixed` are arrays of the model that no step changes."""
     cells, size = state_layout(programs["step"])
     at = {c.name: c.offset for c in cells}
     w = Writer()
     for part in PARTS:
         _part(w, part, programs[part], at)
-    norm = -1 if "grad_norm" in judge.model else at.get("grad_norm", -1)
-    rows = {"cells": [_cell(c) for c in sorted(cells, key=_file_order)],
-            "kept": [_cell(c) for c in sorted(_kept(cells, judge), key=_file_order)]}
+    own = {p for parts in judge.model.values() for p in parts}
+    norm = -1 if "grad_norm" in own else at.get("grad_norm", -1)
+    rows = {"cells": [_cell(c.name, [c]) for c in sorted(cells, key=_file_order)],
+            "kept": _kept(cells, fixed, judge)}
     for kind, lines in rows.items():
         table(w, f"static const learner_cell {kind}", lines)
     w.line()
@@ -51,7 +54,8 @@ def trainer_program(name: str, programs: Mapping[str, Program], judge: Judge) ->
                f"{len(rows['kept'])}, cells, kept,")
         w.line(f"{at['step']}, {at.get('micro', -1)}, {norm}, "
                f"{judge.accumulate}, MEASURE_{judge.measure.upper()}, {judge.axis}, "
-               f"{judge.ignored}, {_batch(programs['step'], at)}, {judge.lr!r},")
+               f"{judge.ignored}, {_batch(programs['step'], at)}, {judge.lr!r}, "
+               f"{f'{name}_fixed' if fixed else 0},")
         for part in PARTS:
             w.line(f"{_row(name, part, programs[part])},")
     return including(f"{name}.h", "train.h", text=w.text())
@@ -89,25 +93,25 @@ def _batch(step: Program, at: Mapping[str, int]) -> int:
 
 # ---- checkpoints -------------------------------------------------------------------------------
 
-def _kept(cells: Sequence[Cell], judge: Judge) -> list[Cell]:
-    """The model's arrays under their torch names, and a step counter for each batch norm."""
-    names = set(judge.model)
-    own = [c for c in cells if c.name in names]
-    step = next(c for c in cells if c.name == "step")
-    means = [c.name.removesuffix("running_mean") for c in own
-             if c.name.endswith(".running_mean")]
-    return own + [Cell(f"{n}num_batches_tracked", step.dtype, (), -1) for n in means
-                  if f"{n}num_batches_tracked" not in names]
+def _kept(cells: Sequence[Cell], fixed: Sequence[Cell], judge: Judge) -> list[str]:
+    """The model's arrays under torch's names. What is fixed has places below 0: −1, −2, …"""
+    held = {c.name: c for c in cells} | {
+        c.name: replace(c, offset=-1 - c.offset) for c in fixed}
+    rows = [(name, [held[p] for p in parts]) for name, parts in judge.model.items()]
+    return [_cell(*row) for row in sorted(
+        rows, key=lambda row: _file_order(replace(row[1][0], name=row[0]), len(row[1])))]
 
 
-def _file_order(c: Cell) -> tuple[int, str]:
-    """The order in which safetensors writes arrays: wide types first, then by name."""
-    return -c.dtype.rank, c.name
+def _file_order(c: Cell, parts: int = 1) -> tuple[float, str]:
+    """The order in which safetensors writes arrays: wide types first, then by name; complex numbers
+    stand before those of their parts."""
+    return -c.dtype.rank - (0.5 if parts > 1 else 0), c.name
 
 
-def _cell(c: Cell) -> str:
-    size = product(c.shape) * c.dtype.bytes
+def _cell(name: str, parts: Sequence[Cell]) -> str:
+    c = parts[0]
+    size = product(c.shape) * c.dtype.bytes * len(parts)
     shape = ", ".join(map(str, c.shape)) or "0"
-    at = "LEARNER_GIVEN" if c.offset < 0 else c.offset
-    return (f"{{{c_string(c.name)}, {c_string(c.dtype.safetensors)}, {len(c.shape)}, {{{shape}}}, "
-            f"{size}, {at}}}")
+    kind = COMPLEX if len(parts) > 1 else c.dtype.safetensors
+    return (f"{{{c_string(name)}, {c_string(kind)}, {len(c.shape)}, {{{shape}}}, {size}, "
+            f"{c.offset}, {parts[-1].offset}}}")

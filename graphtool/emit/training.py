@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from graphtool.dtypes import DType
+from graphtool.emit.embedded_weights import whole
 from graphtool.emit.headers import used_headers
 from graphtool.emit.lines import Writer
 from graphtool.escaping import c_comment
@@ -51,15 +52,17 @@ def state_layout(step: Program) -> tuple[tuple[Cell, ...], int]:
     return tuple(cells), at
 
 
-def training_sources(name: str, programs: Mapping[str, Program], world: bool = False) -> dict[
-        str, str]:
+def training_sources(name: str, programs: Mapping[str, Program], world: bool = False,
+                     fixed: bool = False) -> dict[str, str]:
     """The two files; the program of each function is called NAME_FUNCTION.
 
-    `world` adds the functions that a host needs to train in several processes.
+    `world` adds the functions that a host needs to train in several processes, `fixed` the one that
+    gives arrays which no step changes.
     """
     cells, size = state_layout(programs["step"])
-    files = {f"{name}.h": _header(name, programs, cells, size, world),
-             f"{name}.c": _source(name, programs, {c.name: c for c in cells}, world)}
+    more = (_WORLD if world else {}) | (_fixed(name) if fixed else {})
+    files = {f"{name}.h": _header(name, programs, cells, size, more),
+             f"{name}.c": _source(name, programs, {c.name: c for c in cells}, world, more)}
     return files | (used_headers(files.values()) if world else {})
 
 
@@ -75,8 +78,15 @@ _WORLD = {"int {}_join(int *rank)": ("/* Joins the other processes: their number
                                       "the others down. */", "world_close(code);")}
 
 
+def _fixed(name: str) -> dict[str, tuple[str, str]]:
+    data = whole(f"{name}_fixed", 1)[0].symbol
+    return {"const void *{}_fixed(void)": (
+        "/* The arrays of the model that no step changes; build.json says where each lies. */",
+        f"extern const char {data}[];\nreturn {data};")}
+
+
 def _header(name: str, programs: Mapping[str, Program], cells: Sequence[Cell], size: int,
-            world: bool) -> str:
+            more: Mapping[str, tuple[str, str]]) -> str:
     w, big = Writer(), name.upper()
     w.line(f"/* {name}: training as compiled code. Generated; do not edit. */")
     w.line(f"#ifndef {big}_H")
@@ -109,7 +119,7 @@ def _header(name: str, programs: Mapping[str, Program], cells: Sequence[Cell], s
     for part, program in programs.items():
         w.line(f"/* {_PURPOSE[part]}{_room(name, part, program, {c.name for c in cells})} */")
         w.line(f"{_signature(name, part, program, {c.name for c in cells})};")
-    for head, (purpose, _) in _WORLD.items() if world else ():
+    for head, (purpose, _) in more.items():
         w.line(purpose)
         w.line(f"{head.format(name)};")
     w.line("#pragma GCC visibility pop")
@@ -195,12 +205,12 @@ _KEYWORDS = frozenset(re.findall(r"\w+", """
 
 
 def _source(name: str, programs: Mapping[str, Program], cells: Mapping[str, Cell],
-            world: bool) -> str:
+            world: bool, more: Mapping[str, tuple[str, str]]) -> str:
     w = Writer()
     w.line(f'#include "{name}.h"')
     if world:
         w.line('#include "world.h"')
-    for head, (_, body) in _WORLD.items() if world else ():
+    for head, (_, body) in more.items():
         w.line()
         with w.block(f"{head.format(name)}\n{{"):
             for line in body.splitlines():

@@ -92,7 +92,9 @@ class ProgramRow:
 
 @dataclass(eq=False, repr=False)
 class TrainingRow:
-    """What a trainer needs of a training build. `model` names what a checkpoint holds."""
+    """What a trainer needs of a training build. `model` has by name what a checkpoint of the model
+    holds: an array, or the two parts of a complex one. `fixed` are those that no step changes:
+    bytes of what NAME_fixed returns."""
 
     name: str
     state_bytes: int
@@ -103,9 +105,10 @@ class TrainingRow:
     target: str
     lr: float
     accumulate: int
-    model: list[str]
+    model: dict[str, list[str]]
     predict: list[str]
     distributed: bool = False  # its steps exchange gradients with other processes
+    fixed: list[CellRow] = field(default_factory=list)
 
 
 @dataclass(eq=False, repr=False)

@@ -127,12 +127,16 @@ class _Reader:
             if r.data is not None or r.value is not None:
                 with self.row(f"input {r.id}"):
                     initial[i] = self.constant(r)
+        kept = {}
+        for p in file.kept:
+            with self.row(f"kept {p.id}"):
+                kept[p.id] = self.constant(p)
         return Module(Graph(graph.inputs, graph.nodes, graph.outputs, groups),
                       tuple(o.name for o in file.outputs), self.symbols,
                       {r.id: Location(r.at, r.text) for r in file.locations},
                       tuple(self.donations(graph, by_name)), self.meta, initial,
                       {r.id: tuple(r.rules) for r in file.history}, self.choices,
-                      tuple(Equation(*map(self.size, pair)) for pair in file.requires))
+                      tuple(Equation(*map(self.size, pair)) for pair in file.requires), kept)
 
     def size(self, d: str | int) -> Dim:
         with self.row("requires"):

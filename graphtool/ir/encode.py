@@ -77,6 +77,9 @@ def dumps(module: Module, weights_name: str = "", embed: bool = False) -> str:
     if module.requires:
         tables.append(("requires", [[size_text(e.left), size_text(e.right)]
                                     for e in module.requires]))
+    if module.kept:
+        tables.append(("kept", [{"id": n, "type": str(TensorType(w.dtype, w.shape))}
+                                | data_row(w, embed) for n, w in module.kept.items()]))
     head += [f'"{name}": {_table(rows)}' for name, rows in tables]
     return "{" + ",\n".join(head) + "\n}\n"
 

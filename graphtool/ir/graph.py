@@ -93,7 +93,9 @@ class Module:
     donated input (if absent: zeros). `history` has, by the name of a value, the rules that made it
     and notes; `choices`, by the first result of a node with a plan, the alternatives of that plan.
     `diff` ignores both. `requires` has the sizes that must be equal, though the shapes of the
-    inputs may differ in them; what a symbol's step requires stands in the symbol.
+    inputs may differ in them; what a symbol's step requires stands in the symbol. `kept` has arrays
+    by name that no node reads, but that belong to the state of the source: a model that is written
+    back needs them (`meta["state_dict"]` says what that state is).
     """
 
     graph: Graph
@@ -106,6 +108,7 @@ class Module:
     history: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     choices: Mapping[Value, Choice] = field(default_factory=dict)
     requires: tuple[Equation, ...] = ()
+    kept: Mapping[str, Weight] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return repr(self.graph).replace("<Graph", "<Module", 1)

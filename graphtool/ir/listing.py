@@ -15,7 +15,7 @@ from graphtool.io import files
 from graphtool.io.versions import GRAPH
 from graphtool.io.weights import Missing, Weight
 from graphtool.ir.encode import data_row, inline
-from graphtool.ir.graph import Graph, Module, Node, Value, is_constant, own_names
+from graphtool.ir.graph import Graph, Module, Node, TensorType, Value, is_constant, own_names
 from graphtool.ir.requires import KEY as PLUGINS
 from graphtool.ir.requires import told
 from graphtool.ir.run_sizes import defined, definitions, limits
@@ -71,6 +71,8 @@ def listing(module: Module, form: Form | None = None) -> Iterator[str]:
             line = f", {quoted(place.text)}" if place.text else ""
             yield f"location {_place(key)} = {quoted(place.at)}{line}"
     if form.full:
+        for name, w in module.kept.items():
+            yield f"kept {name_text(name)}: {TensorType(w.dtype, w.shape)} = {data_text(w, form)}"
         for value, rules in module.history.items():
             yield f"history {name_text(value)}: {', '.join(map(quoted, rules))}"
     for key, value in told(module).items():

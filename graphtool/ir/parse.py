@@ -24,6 +24,8 @@ _REQUIRED = re.compile(f"{_SIZE}=={_SIZE}")
 _STEP = re.compile(rf'({STRING}|[^\s"%()*/+-]+)\s*%\s*(\d{{1,18}})\s*==\s*(\d{{1,18}})')
 _REST = re.compile(r"[^\n]*")
 
+_TABLES = {"input": "inputs", "kept": "kept"}  # the tables of values; of others it is params
+
 Row = terms.Row
 Places = dict[tuple[str, str], int]
 
@@ -53,7 +55,7 @@ class _Parser:
         raw: Row = {
             **GRAPH.head, "meta": {}, "weights": "", "symbols": {}, "inputs": [], "params": [],
             "nodes": [], "outputs": None, "regions": self.regions, "groups": [],
-            "locations": [], "history": [], "choices": self.choices, "requires": []}
+            "locations": [], "history": [], "choices": self.choices, "requires": [], "kept": []}
         rules: dict[str, Callable[[Row], None]] = {
             "version": self.version, "weights": self.weights, "dim": self.dim, "size": self.size,
             "require": self.require,
@@ -75,7 +77,7 @@ class _Parser:
         scan = self.scan
         match = _STATEMENT.match(scan.source, scan.at)
         word = match[1] if match else ""
-        if word in ("input", "param", "constant"):
+        if word in ("input", "param", "constant") or (word == "kept" and not region):
             scan.at += len(word)
             self.value(into, region, word)
         elif word in rules:
@@ -96,7 +98,7 @@ class _Parser:
         scan.skip()
         at = scan.at
         row: Row = {"id": scan.name(f"the name of the {kind}")}
-        label = "input" if kind == "input" else "param"
+        label = kind if kind in _TABLES else "param"
         self.places[region, f"{label} {row['id']}"] = at
         scan.need(":", "the name")
         row["type"] = terms.tensor_type(self.scan)
@@ -108,7 +110,7 @@ class _Parser:
         row |= terms.origin(self.scan)
         if kind == "param":
             row["trainable"] = True
-        into["inputs" if kind == "input" else "params"].append(row)
+        into[_TABLES.get(kind, "params")].append(row)
 
     # ---- nodes ---------------------------------------------------------------------------------
 

@@ -125,3 +125,4 @@ class GraphFile(msgspec.Struct, forbid_unknown_fields=True):
     history: list[HistoryRow] = []
     choices: list[ChoiceRow] = []
     requires: list[tuple[str | int, str | int]] = []  # pairs of sizes that must be equal
+    kept: list[ParamRow] = []  # arrays of the source's state that no node reads

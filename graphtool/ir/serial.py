@@ -35,15 +35,15 @@ def save(module: Module, path: Path) -> None:
     if is_stream(path):
         files.write_bytes(path, write(module, embed=True).encode())
         return
-    large = collect_weights(module.graph) + [
-        w for w in module.initial.values() if not inline(w)]
+    large = collect_weights(module)
     pairs.save(path, files.beside(path, ".safetensors"), large,
                lambda name: write(module, name).encode())
 
 
-def collect_weights(graph: Graph) -> list[Weight]:
-    """The constants, including those of regions, that are too large for the text."""
-    return [w for w in collect_all(graph) if not inline(w)]
+def collect_weights(module: Module) -> list[Weight]:
+    """The arrays of a module, including those of regions, that are too large for the text."""
+    found = [*collect_all(module.graph), *module.initial.values(), *module.kept.values()]
+    return [w for w in found if not inline(w)]
 
 
 def collect_all(graph: Graph) -> list[Weight]:
@@ -131,7 +131,7 @@ def of_rows(file: GraphFile, where: str) -> Module:
 
     Raises InputError GT0344 to GT0356, GT04xx; GT0320 where the data of a weight are wanted.
     """
-    rows: list[ParamRow | InputRow] = [*file.params, *file.inputs]
+    rows: list[ParamRow | InputRow] = [*file.params, *file.inputs, *file.kept]
     for region in file.regions:
         rows += region.params
     store = {r.data: weights.missing(r.data, *_declared(r.type)) for r in rows

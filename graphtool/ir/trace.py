@@ -160,8 +160,9 @@ class Builder:
         return Tracer(Value(type, hint), self)
 
     def constant(self, array: Array | Weight, hint: str = "", param: bool = False,
-                 of: tuple[str, ...] = ()) -> Tracer:
-        """A constant; equal contents give one node (of parameters only under equal names).
+                 of: tuple[str, ...] = (), alone: bool = False) -> Tracer:
+        """A constant; equal contents give one node (of parameters, and of what stands `alone`,
+        only under equal names).
 
         A constant with a name has the origin `of` that is given; one without has the origin of the
         current scope.
@@ -169,7 +170,7 @@ class Builder:
         w = array if isinstance(array, Weight) else weight(np.asarray(array))
         of = of if hint else self.of
         hint = hint or (f"{self.prefix}.constant" if self.prefix else "constant")
-        key = (w.digest, w.dtype.name, w.shape if not param else hint)
+        key = (w.digest, w.dtype.name, hint if param or alone else w.shape)
         if key not in self.constants:
             node = Node(OPS["constant"], (), complete_attrs(
                 OPS["constant"], {"data": w, "param": param}),

@@ -218,9 +218,14 @@ class _batch_norm(Op):
         *,
         epsilon: float = ...,
         axis: int = ...,
+        momentum: float | None = ...,
     ) -> Any:
         """For inference: (x − mean) / √(var + ε)·scale + bias with given statistics along an
-        axis."""
+        axis.
+
+        `momentum` matters in training only: the weight of a batch in the statistics; none if they
+        are the means over all batches.
+        """
 
 batch_norm: _batch_norm
 

@@ -182,8 +182,12 @@ def instance_norm(x: Any, scale: Any = None, bias: Any = None, *, epsilon: float
 
 @composite(types=_channel_types, scaled_by=(1, 2))
 def batch_norm(x: Any, scale: Any | None, bias: Any | None, mean: Any, var: Any, *,
-               epsilon: float = 1e-5, axis: int = 1) -> Any:
-    """For inference: (x − mean) / √(var + ε)·scale + bias with given statistics along an axis."""
+               epsilon: float = 1e-5, axis: int = 1, momentum: float | None = 0.1) -> Any:
+    """For inference: (x − mean) / √(var + ε)·scale + bias with given statistics along an axis.
+
+    `momentum` matters in training only: the weight of a batch in the statistics; none if they are
+    the means over all batches.
+    """
     axis = axis % x.ndim
     factor = o.rsqrt(var + epsilon)
     factor = factor if scale is None else factor * scale

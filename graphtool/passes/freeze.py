@@ -119,9 +119,9 @@ def checkpoint_nothing(x: Any, r: Any, e: Any) -> Any:
     return x
 
 
-@rule(lambda x, s, b, m, v, e, a: o.batch_norm(x, s, b, m, v, epsilon=e, axis=a),
+@rule(lambda x, s, b, m, v, e, a, p: o.batch_norm(x, s, b, m, v, epsilon=e, axis=a, momentum=p),
       numerics="reassociated")
-def batch_norm_affine(x: Any, s: Any, b: Any, m: Any, v: Any, e: Any, a: Any) -> Any:
+def batch_norm_affine(x: Any, s: Any, b: Any, m: Any, v: Any, e: Any, a: Any, p: Any) -> Any:
     """(x − m)/√(v + ε)·s + b = x·k + (b − m·k) with k = s/√(v + ε)"""
     scale, bias = (np.asarray(d) if t is None else _wide(t) for t, d in ((s, 1.0), (b, 0.0)))
     mean, var = _wide(m), _wide(v)

@@ -22,7 +22,8 @@ from graphtool.errors import InputError
 from graphtool.io import files
 from graphtool.io.versions import CHECKPOINT, current
 from graphtool.train.model import TrainModel
-from graphtool.transforms.training.weights import fitted
+from graphtool.transforms.training.norms import COUNTER
+from graphtool.transforms.training.weights import fitted, joined, split
 
 Array = np.ndarray[Any, Any]
 STATE, MODEL = "checkpoint.safetensors", "model.safetensors"
@@ -37,16 +38,9 @@ def save(model: TrainModel, run: Path, progress: Mapping[str, Any]) -> None:
 
 
 def model_arrays(model: TrainModel) -> dict[str, Array]:
-    """The arrays for `load_state_dict`: parameters, statistics, and the number of steps that
-    batch norms count."""
-    out = {n: model.state[n] for n in model.row.model}
-    for n in list(out):
-        counter = n.removesuffix("running_mean") + "num_batches_tracked"
-        if n.endswith(".running_mean") and counter not in out:
-            steps = int(model.state["step"]) * model.row.accumulate + int(
-                model.state.get("micro", np.zeros(())))
-            out[counter] = np.array(steps, np.int64)
-    return out
+    """The arrays for `load_state_dict`: parameters, trained or not, and buffers."""
+    held = {**model.fixed, **model.state}
+    return {name: joined([held[p] for p in parts]) for name, parts in model.row.model.items()}
 
 
 def _model(model: TrainModel) -> bytes:
@@ -98,18 +92,36 @@ def _progress(path: Path) -> dict[str, Any]:
 
 
 def start(model: TrainModel, arrays: Mapping[str, Array], where: str) -> None:
-    """Set the state from a model's weights. Names that are not part of the state are ignored
-    (counters)."""
-    missing = [n for n in model.row.model if n not in arrays]
-    if missing:
-        raise InputError("GT3076", f"there is no array {missing[0]!r}, which the training needs",
-                         where=where)
-    for n in model.row.model:
-        cell = model.state[n]
-        fit = fitted(arrays[n], cell.shape, of_numpy(cell.dtype))
-        if isinstance(fit, str):
-            raise InputError("GT3076", f"{n} {fit}", where=where)
-        cell[...] = fit
+    """Set the state from a model's weights. Other names are ignored; a count of batches may be
+    missing.
+
+    Raises InputError GT3076 if an array is missing, does not fit, or has other numbers than another
+    one that it is tied to, or than one that the build has fixed.
+    """
+    given: dict[str, Array] = {}
+    for name, parts in model.row.model.items():
+        counts = name.endswith(COUNTER)
+        if name not in arrays:
+            if not counts and not model.fixed.keys() >= set(parts):
+                raise InputError("GT3076", f"there is no array {name!r}, which the training needs",
+                                 where=where)
+            continue
+        xs = split(name, arrays[name], len(parts), "GT3076", where)
+        for part, x in zip(parts, xs, strict=True):
+            own = model.state.get(part, model.fixed.get(part))
+            assert own is not None
+            fit = fitted(x, own.shape, of_numpy(own.dtype))
+            if isinstance(fit, str):
+                raise InputError("GT3076", f"{name} {fit}", where=where)
+            fixed = part in model.fixed
+            if not np.array_equal(given.setdefault(part, own if fixed else fit), fit) and not (
+                    fixed and counts):
+                raise InputError("GT3076", f"{name} has other numbers than "
+                                 + ("this build, in which it is fixed" if fixed else
+                                    "an array that it is tied to"), where=where)
+    for part, x in given.items():
+        if part in model.state:
+            model.state[part][...] = x
 
 
 def read(path: Path) -> dict[str, Array]:

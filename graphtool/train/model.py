@@ -13,7 +13,7 @@ import numpy as np
 from graphtool.dtypes import dtype
 from graphtool.errors import InputError, listed
 from graphtool.io.manifest import read_manifest
-from graphtool.io.manifest_rows import PortRow, ProgramRow, TrainingRow
+from graphtool.io.manifest_rows import CellRow, PortRow, ProgramRow, TrainingRow
 from graphtool.native.arrays import Seen, address, as_before
 from graphtool.native.runtime import open_library
 from graphtool.native.session import complaint
@@ -41,7 +41,8 @@ class TrainModel:
         self.library = open_library(build_dir / manifest.library, shared=self.row.distributed)
         self.world = join(self.library, self.row.name, self.row.distributed)
         self.block = _aligned(self.row.state_bytes)
-        self.state = {c.name: self._cell(c.offset, c.type, c.shape) for c in self.row.state}
+        self.state = {c.name: _cell(self.block, c) for c in self.row.state}
+        self.fixed = {c.name: _cell(self._fixed(), c) for c in self.row.fixed}
         self.arena = _aligned(0)
         self.block_at, self.arena_at = address(self.block), address(self.arena)
         self._functions = {part: _Function(self, part, p)
@@ -51,10 +52,17 @@ class TrainModel:
         self.inputs = [n for n in self.data if n != self.row.target]
         self.init()
 
-    def _cell(self, offset: int, kind: str, shape: list[int]) -> Array:
-        row = dtype(kind)
-        size = int(np.prod(shape, dtype=np.int64)) * row.bytes
-        return self.block[offset:offset + size].view(row.numpy).reshape(shape)
+    def _fixed(self) -> Array:
+        """The bytes of the arrays that no step changes, in the library."""
+        size = max(c.offset + _bytes(c) for c in self.row.fixed)
+        try:
+            give = getattr(self.library, f"{self.row.name}_fixed")
+        except AttributeError as error:
+            raise InputError("GT2203", f"cannot load the library: {error}") from error
+        give.restype = ctypes.c_void_p
+        found = np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(give()))
+        found.flags.writeable = False
+        return found
 
     @property
     def batch(self) -> int | None:
@@ -79,7 +87,8 @@ class TrainModel:
     @property
     def grad_norm(self) -> float | None:
         """The norm of the last step's gradients before clipping; None without `--grad-norm`."""
-        if "grad_norm" in self.state and "grad_norm" not in self.row.model:
+        own = {p for parts in self.row.model.values() for p in parts}
+        if "grad_norm" in self.state and "grad_norm" not in own:
             return float(self.state["grad_norm"])
         return None
 
@@ -103,6 +112,15 @@ def _aligned(size: int) -> Array:
     raw = np.zeros(size + ALIGN, np.uint8)
     at = -raw.ctypes.data % ALIGN
     return raw[at:at + size]
+
+
+def _bytes(c: CellRow) -> int:
+    return math.prod(c.shape) * dtype(c.type).bytes
+
+
+def _cell(block: Array, c: CellRow) -> Array:
+    """The array of a cell, in its block of bytes."""
+    return block[c.offset:c.offset + _bytes(c)].view(dtype(c.type).numpy).reshape(c.shape)
 
 
 class _Function:

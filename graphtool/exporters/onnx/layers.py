@@ -88,8 +88,10 @@ def batch_norm(w: Writer, node: Node, x: Ref, scale: Ref | None, bias: Ref | Non
     """BatchNormalization by running statistics; channels at axis 1."""
     takes(len(x.shape) >= 2 and node.attrs["axis"] % len(x.shape) == 1)
     channels, dtype = x.shape[1:2], x.type.dtype
+    momentum = node.attrs["momentum"]  # ONNX has no form for the mean over all batches
+    more = {} if momentum is None else {"momentum": 1 - momentum}
     return w("BatchNormalization", x, vector(w, scale, 1, channels, dtype),
-             vector(w, bias, 0, channels, dtype), mean, var, epsilon=node.attrs["epsilon"])
+             vector(w, bias, 0, channels, dtype), mean, var, epsilon=node.attrs["epsilon"], **more)
 
 
 @form("lrn")

@@ -23,7 +23,7 @@ def _fault(path: Path) -> str:
     try:
         data = files.read_bytes(path)
         module, side = serial.load_pair(path)
-        if damaged := [w.digest for w in serial.collect_weights(module.graph)
+        if damaged := [w.digest for w in serial.collect_weights(module)
                        if not weights.intact(w)]:
             return f"the data of {damaged[0][:19]}… in {side} are damaged"
         if path.suffix == ".json" and serial.dumps(

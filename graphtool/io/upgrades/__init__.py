@@ -17,3 +17,11 @@ Upgrade = Callable[[Document], Document]
 def head_alone(document: Document) -> Document:
     """The same document, for a version that differs in `format`, `version` and `since` alone."""
     return document
+
+
+def named_arrays(document: Document) -> Document:
+    """Since version 3 the model of a training has by name the arrays that hold each of its own."""
+    row = document.get("training") if isinstance(document, dict) else None
+    if not isinstance(row, dict) or not isinstance(row.get("model"), list):
+        return document
+    return {**document, "training": {**row, "model": {str(n): [n] for n in row["model"]}}}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphtool.io.upgrades import Document, Upgrade, names, plans
+from graphtool.io.upgrades import Document, Upgrade, named_arrays, names, plans
 
 
 def to_2(document: Document) -> Document:
@@ -14,8 +14,9 @@ def to_2(document: Document) -> Document:
 
 def to_3(document: Document) -> Document:
     """Version 3 calls plans by the op that stands for their kernel, conv_packed conv_direct and
-    detach stop_gradient."""
-    return plans.to_3(names.of_ops(document, names.OPS_3))
+    detach stop_gradient. A model of a training may have arrays under several names."""
+    told = document | ({"meta": named_arrays(document["meta"])} if "meta" in document else {})
+    return plans.to_3(names.of_ops(told, names.OPS_3))
 
 
 UPGRADES: tuple[Upgrade, ...] = (to_2, to_3)

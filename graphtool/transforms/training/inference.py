@@ -14,34 +14,32 @@ from graphtool.ir.graph import Graph, Node, Operand, Value, producers
 from graphtool.ir.trace import Builder, Tracer, rebuild
 
 
-def inference(graph: Graph, donations: Sequence[tuple[int, int]]) -> Graph:
+def inference(graph: Graph, donations: Sequence[tuple[int, int]], dropout: bool = False) -> Graph:
     """The graph without randomness; `donations` show which input belongs to which batch norm.
 
-    Returns the same graph if there is nothing to change.
+    Returns the same graph if there is nothing to change. With `dropout` that is kept.
     """
-    running = _running(graph, donations)
-    if not any(n.op is o.dropout or (n in running and len(running[n]) == 2)
-               for n in graph.nodes):
+    norms = moving(graph, donations)
+    if not any((n.op is o.dropout and not dropout) or n in norms for n in graph.nodes):
         return graph
 
     def rewrite(node: Node, xs: tuple[Operand, ...], b: Builder) -> Sequence[Any] | None:
         operands: list[Any] = [Tracer(x, b) if isinstance(x, Value) else x for x in xs]
-        if node.op is o.dropout:
+        if node.op is o.dropout and not dropout:
             x, state = operands
             kept = b.constant(np.ones((1,) * x.ndim, bool))
             return x, o.broadcast(kept, shape=x.shape), state
-        statistics = running.get(node, {})
-        if len(statistics) != 2:
+        if node not in norms:
             return None
-        mean, var = (Tracer(statistics[i], b) for i in (1, 2))
+        mean, var = (Tracer(norms[node][i], b) for i in (1, 2))
         x, scale, bias = (*operands, None, None)[:3]
         return o.batch_norm(x, scale, bias, mean, var, **node.attrs), mean, var
     return rebuild(graph, rewrite)
 
 
-def _running(graph: Graph, donations: Sequence[tuple[int, int]]) -> dict[Node, dict[int, Value]]:
-    """For each batch norm, the inputs whose new values are computed from its mean (1) or
-    variance (2)."""
+def moving(graph: Graph, donations: Sequence[tuple[int, int]]) -> dict[Node, dict[int, Value]]:
+    """For each batch norm with running statistics that move, the inputs whose new values are
+    computed from its mean (1) and its variance (2)."""
     made = producers(graph)
     out: dict[Node, dict[int, Value]] = {}
     for new, old in donations:
@@ -56,4 +54,4 @@ def _running(graph: Graph, donations: Sequence[tuple[int, int]]) -> dict[Node, d
                 out.setdefault(node, {})[node.outputs.index(v)] = graph.inputs[old]
             elif Trait.ELEMENTWISE in node.op.traits:
                 pending += [x for x in node.inputs if isinstance(x, Value)]
-    return out
+    return {node: row for node, row in out.items() if len(row) == 2}

@@ -17,14 +17,14 @@ from graphtool import ops as o
 from graphtool.errors import InputError, UsageError, listed
 from graphtool.io.weights import Weight
 from graphtool.ir.bind import with_own_sizes
-from graphtool.ir.graph import Graph, Module, Node, Operand, TensorType, Value, is_constant
+from graphtool.ir.graph import Graph, Module, TensorType, Value, is_constant
 from graphtool.ir.run_sizes import definitions, sizes_of
 from graphtool.ir.text import value_names
-from graphtool.ir.trace import Builder, Tracer, inline, rebuild
-from graphtool.ops.common import count
+from graphtool.ir.trace import Builder, Tracer, inline
 from graphtool.passes.arguments import PassCall
 from graphtool.passes.remat import recomputed
 from graphtool.symbolic import symbols
+from graphtool.transforms.training import norms
 from graphtool.transforms.training.gradient_notes import check_hooks
 from graphtool.transforms.training.inference import inference
 from graphtool.transforms.training.marks import marked, segments, unmarked
@@ -40,6 +40,7 @@ from graphtool.transforms.training.recipe import (
 )
 from graphtool.transforms.training.rounded import as_reals
 from graphtool.transforms.training.state import State, holding, opened, renamed
+from graphtool.transforms.training.weights import state_dict
 from graphtool.transforms.training.wrt import selected
 
 GRAD_NORM = "grad_norm"  # the state that has the norm of the last step's gradients
@@ -54,6 +55,8 @@ def training(module: Module, recipe: Recipe) -> Module:
     """
     check(recipe)
     check_hooks(module)
+    if recipe.batch_norm is False:
+        module = norms.frozen(module)
     graph = transforms.lifted(as_reals(module.graph))
     if recipe.bound is not None:
         graph = transforms.bounded(graph, recipe.bound)
@@ -75,19 +78,26 @@ class _Joint:
     def run(self) -> Module:
         r = self.recipe
         wrt = self.chosen()
+        trained = norms.trained(self.module, r)
+        counts: dict[Value, tuple[Value, Weight]] = {}
         if r.optimizer is not None:
             foreign = [self.names[v] for v in wrt if v not in self.constants]
             if foreign:
                 raise InputError("GT0614", f"{foreign[0]} is an input, but an optimizer can "
                                            f"change only parameters", hint="give --wrt params, or "
                                                                            "names of parameters")
-            running = self.running() if r.batch_norm else []
+            running = [v for n in trained for v in n.inputs[3:5] if isinstance(v, Value)]
             self.initial = {v: self.constants[v] for v in (*wrt, *running)}
-            self.graph = opened(self.graph, tuple(self.initial))
-        calm = inference(self.graph, self.module.donations)
+            counts = norms.counters(self.module, trained)
+            self.graph = opened(self.graph, (*self.initial, *(v for v, _ in counts.values())))
+            self.initial |= dict(counts.values())
+            self.names = {**self.names, **{v: v.hint for v, _ in counts.values()}}
+        calm = self.graph if self.module.meta.get("mode") == "inference" else inference(
+            self.graph, self.module.donations)
         calm = calm if calm is self.graph else unmarked(calm)
-        if r.batch_norm:
-            self.graph = self.batch_norms()
+        if trained:
+            self.graph, self.statistics = norms.by_batches(
+                self.graph, frozenset(trained), r, {mean: v for mean, (v, _) in counts.items()})
         graph, target = self.with_loss()
         joint = transforms.grad(graph, 0, wrt)
         again = segments(joint, r.checkpoint) | marked(joint)
@@ -101,36 +111,6 @@ class _Joint:
     def chosen(self) -> list[Value]:
         """The values that --wrt selects."""
         return selected(self.graph, self.names, self.recipe.wrt)
-
-    # ---- training mode ---------------------------------------------------------------------
-
-    def running(self) -> list[Value]:
-        """The running statistics of the batch norms, if they are constants."""
-        return list(dict.fromkeys(
-            v for n in self.graph.nodes if n.op is o.batch_norm for v in n.inputs[3:5]
-            if isinstance(v, Value) and v in self.constants))
-
-    def batch_norms(self) -> Graph:
-        """Batch norms that use the statistics of the batch; the running statistics move towards
-        these."""
-        rate = self.recipe.batch_norm_momentum
-        if not any(map(_learns, self.graph.nodes)):
-            return self.graph
-
-        def rewrite(node: Node, xs: tuple[Operand, ...], b: Builder) -> Sequence[Any] | None:
-            if not _learns(node):
-                return None
-            operands: list[Any] = [Tracer(v, b) if isinstance(v, Value) else v for v in xs]
-            x, scale, bias, mean, var = operands
-            axis = node.attrs["axis"] % x.ndim
-            y, now_mean, now_var = o.batch_norm_training(
-                x, scale, bias, epsilon=node.attrs["epsilon"], axis=axis)
-            n = count(x, tuple(a for a in range(x.ndim) if a != axis))
-            if mean.value in self.initial:
-                for old, now in ((mean, now_mean), (var, now_var * (n / (n - 1.0)))):
-                    self.statistics.append((old.value, (old * (1 - rate) + now * rate).value))
-            return (y,)
-        return rebuild(self.graph, rewrite)
 
     # ---- the loss --------------------------------------------------------------------------
 
@@ -194,7 +174,10 @@ class _Joint:
         inputs = (*(v for v in joint.inputs if v not in held), lr.value, *state.inputs)
         outputs = (loss, *(state.new[v] for v in donors), *predicted, eval_loss)
         state_names = {v: n for n, v in state.named.items()}
-        meta = {**self.module.meta, "training": self.roles(state_names, donors, wrt, target)}
+        model, unread = state_dict(self.module, self.constants, {
+            n: v in self.initial and v.type.dtype is not dtypes.uint64  # not the random state
+            for v, n in state_names.items()})
+        meta = {**self.module.meta, "training": self.roles(model, target)}
         initial = {inputs.index(v): w for v, w in (self.initial | state.initial).items()}
         graph = renamed(Graph(inputs, tuple(builder.nodes), outputs), state_names)
         final = value_names(graph)
@@ -202,7 +185,7 @@ class _Joint:
         meta["training"]["seed"] = next((final[v] for v in final if v.hint.startswith(
             f"{transforms.SEED}.broadcast")), "")
         return replace(
-            self.module, graph=graph, meta=meta, initial=initial,
+            self.module, graph=graph, meta=meta, initial=initial, kept=unread,
             output_names=("loss", *(state_names[v] for v in donors),
                           *(f"predict.{self.module.output_names[i]}" for i in self.results),
                           "eval_loss"),
@@ -297,20 +280,13 @@ class _Joint:
                                       **call.arguments)
         return results, judged.value
 
-    def roles(self, state: Mapping[Value, str], donors: Sequence[Value], wrt: Sequence[Value],
-              target: Value | None) -> dict[str, Any]:
+    def roles(self, model: Mapping[str, Sequence[str]], target: Value | None) -> dict[str, Any]:
         """The facts that a trainer needs about the graph, as JSON."""
         r = self.recipe
         call = optimizer_call(r.optimizer or "")
         return {"loss": r.loss, "optimizer": str(call), "target": r.target if target else "",
                 "lr": r.lr if r.lr is not None else OPTIMIZERS[call.name].lr,
                 "accumulate": r.accumulate,
-                "model": [n for v, n in state.items() if v in self.initial
-                          and v.type.dtype is not dtypes.uint64],  # not the random state
+                "model": model,
                 "predict": [self.module.output_names[i] for i in self.results]}
-
-
-def _learns(node: Node) -> bool:
-    """Whether it is a batch norm that has running statistics."""
-    return node.op is o.batch_norm and all(isinstance(v, Value) for v in node.inputs[3:5])
 

@@ -25,8 +25,9 @@ def phases(step: Module) -> dict[str, str]:
     names = value_names(step.graph)
     marks = {v for v, n in names.items() if n in set(roles.get("gradients", ()))}
     learnt = {n.removeprefix("grad.") for n in roles.get("gradients", ())}
+    own = {p for parts in roles["model"].values() for p in parts}
     kept = {v for v, n in zip(step.graph.outputs, step.output_names, strict=True)
-            if n == "loss" or (n in roles["model"] and n not in learnt)}
+            if n == "loss" or (n in own and n not in learnt)}
     forward, backward = _behind(step.graph, kept), _behind(step.graph, marks)
     out: dict[str, str] = {}
     for phase, members in zip(PHASES, (forward, backward, set(names)), strict=True):

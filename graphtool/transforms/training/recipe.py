@@ -28,9 +28,10 @@ class Recipe:
     grad_norm: bool = False  # the norm of all gradients before clipping is kept in the state
     accumulate: int = 1
     decay_vectors: bool = True  # whether weight decay also applies to biases and norms
-    # batch norms use the statistics of the batch; else those that the model has
-    batch_norm: bool = True
-    batch_norm_momentum: float = 0.1
+    # whether batch norms use the statistics of the batch, or those that the model has; None: as the
+    # model was captured in training mode, or all of the batch if it was captured in inference
+    batch_norm: bool | None = None
+    batch_norm_momentum: float | None = None  # None: each norm's own
     # modules whose inner values are computed again in the backward pass
     checkpoint: Sequence[str] = ()
     bound: int | None = None  # the greatest number of iterations of loops that have no bound

@@ -3,14 +3,16 @@ it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from graphtool.io.weights import Weight, weight
-from graphtool.ir.graph import Graph, TensorType, Value, is_constant
+from graphtool.ir.graph import Graph, Module, TensorType, Value, is_constant
+from graphtool.ir.prune import prune
+from graphtool.ir.text import value_names
 from graphtool.ir.trace import Builder, Tracer
 
 
@@ -44,6 +46,31 @@ def opened(graph: Graph, values: tuple[Value, ...]) -> Graph:
     nodes = tuple(n for n in graph.nodes if not (is_constant(n)
                                                  and n.outputs[0] in chosen))
     return Graph((*graph.inputs, *values), nodes, graph.outputs)
+
+
+def closed(module: Module, values: Collection[Value]) -> Module:
+    """The module with some of its donated inputs as the constants that they start from; what no
+    node reads is kept."""
+    graph, builder = module.graph, Builder()
+    at = {i: v for i, v in enumerate(graph.inputs) if v in values}
+    names = value_names(graph)
+    fixed = {v: builder.constant(module.initial[i], f"@{names[v]}", alone=True).value
+             for i, v in at.items()}
+    gone = {out for out, i in module.donations if i in at}
+    left = [i for i in range(len(graph.inputs)) if i not in at]
+    kept = [i for i in range(len(graph.outputs)) if i not in gone]
+    nodes = tuple(replace(n, inputs=tuple(fixed.get(x, x) if isinstance(x, Value) else x
+                                          for x in n.inputs)) for n in graph.nodes)
+    small = prune(Graph(tuple(graph.inputs[i] for i in left), (*builder.nodes, *nodes),
+                        tuple(graph.outputs[i] for i in kept)))
+    read = {x for n in small.nodes for x in n.inputs}
+    unread = {names[v]: module.initial[i] for i, v in at.items() if fixed[v] not in read}
+    return replace(
+        module, graph=small, kept={**module.kept, **unread},
+        output_names=tuple(module.output_names[i] for i in kept),
+        donations=tuple((kept.index(out), left.index(i)) for out, i in module.donations
+                        if out not in gone),
+        initial={left.index(i): w for i, w in module.initial.items() if i not in at})
 
 
 def renamed(graph: Graph, names: Mapping[Value, str]) -> Graph:

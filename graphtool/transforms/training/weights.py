@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,8 +11,8 @@ import numpy as np
 from graphtool import dtypes
 from graphtool.dtypes import DType
 from graphtool.errors import InputError
-from graphtool.io.weights import weight
-from graphtool.ir.graph import Graph, Module, Node, is_constant
+from graphtool.io.weights import Weight, weight
+from graphtool.ir.graph import Graph, Module, Node, Value, is_constant
 from graphtool.ir.text import value_names
 from graphtool.transforms.training.rounded import held, integers
 
@@ -31,6 +31,25 @@ def fitted(x: Array, shape: tuple[int, ...], row: DType) -> Array | str:
     return out
 
 
+def joined(parts: Sequence[Array]) -> Array:
+    """One array of its real part, or of its real and imaginary parts."""
+    if len(parts) == 1:
+        return parts[0]
+    out = np.empty(parts[0].shape, np.complex64)
+    out.real, out.imag = parts
+    return out
+
+
+def split(name: str, x: Array, parts: int, code: str, where: str) -> list[Array]:
+    """The parts of which `joined` makes x. Raises InputError with the code if x is not complex, and
+    has two."""
+    if parts == 1:
+        return [x]
+    if x.dtype.kind != "c":
+        raise InputError(code, f"{name} is {x.dtype}, complex numbers are expected", where=where)
+    return [x.real, x.imag]
+
+
 def with_weights(module: Module, arrays: Mapping[str, Array], where: str = "") -> tuple[
         Module, int]:
     """The module with new values for each constant that has the name of an array; and the number of
@@ -39,6 +58,7 @@ def with_weights(module: Module, arrays: Mapping[str, Array], where: str = "") -
     Names that the graph does not have are ignored. Raises InputError GT0618 if no name matches, or
     an array does not fit.
     """
+    arrays = _by_arrays(module, arrays, where)
     names, quantised = value_names(module.graph), held(module.graph)
     nodes: list[Node] = []
     count = 0
@@ -59,4 +79,58 @@ def with_weights(module: Module, arrays: Mapping[str, Array], where: str = "") -
         raise InputError("GT0618", "no array has the name of a parameter", where=where,
                          hint="use the model before optimisation, which keeps its parameters")
     g = module.graph
-    return replace(module, graph=Graph(g.inputs, tuple(nodes), g.outputs, g.groups)), count
+    kept = {n: _kept(n, w, arrays, where) for n, w in module.kept.items()}
+    return replace(module, graph=Graph(g.inputs, tuple(nodes), g.outputs, g.groups),
+                   kept=kept), count
+
+
+def _kept(name: str, old: Weight, arrays: Mapping[str, Array], where: str) -> Weight:
+    fit = fitted(arrays.get(name, old.source), old.shape, old.dtype)
+    if isinstance(fit, str):
+        raise InputError("GT0618", f"{name} {fit}", where=where)
+    return weight(fit)
+
+
+def _by_arrays(module: Module, arrays: Mapping[str, Array], where: str) -> dict[str, Array]:
+    """The arrays by the names that they have in the graph: complex ones in parts, tied ones once.
+
+    Raises InputError GT0618 if two tied ones differ.
+    """
+    out = dict(arrays)
+    for name, parts in map(parts_of, module.meta.get("state_dict", ())):
+        found = split(name, arrays[name], len(parts), "GT0618", where) if name in arrays else []
+        for part, x in zip(parts, found, strict=False):
+            if part in out and not np.array_equal(out[part], x, equal_nan=True):
+                raise InputError("GT0618", f"{name} has other numbers than {part}, to which it is "
+                                           f"tied", where=where)
+            out[part] = x
+    return out
+
+
+def parts_of(entry: str | Sequence[str]) -> tuple[str, tuple[str, ...]]:
+    """An entry of `meta["state_dict"]`: torch's name, and the arrays of the graph that hold it."""
+    return (entry, (entry,)) if isinstance(entry, str) else (entry[0], tuple(entry[1:]))
+
+
+def state_dict(module: Module, constants: Mapping[Value, Weight], state: Mapping[str, bool]) -> (
+        tuple[dict[str, list[str]], dict[str, Weight]]):
+    """What a checkpoint of the model has: by torch's names the arrays that hold each, of which
+    there are two for a complex one; and those of them that training does not change.
+
+    `state` has the names of the training's state, and whether each is the model's. A source that
+    is not torch has the latter alone. Of complex128, which safetensors lacks, each part is one.
+    """
+    names = value_names(module.graph)
+    every = {names[v].lstrip("@"): w for v, w in constants.items()} | dict(module.kept)
+    model: dict[str, list[str]] = {}
+    for name, parts in map(parts_of, module.meta.get("state_dict", ())):
+        kinds = {every[p].dtype for p in parts if p in every}
+        if len(parts) > 1 and kinds != {dtypes.float32}:
+            model |= {p: [p] for p in parts}
+        else:
+            model[name] = list(parts)
+    fixed = {n: w for n, w in every.items() if n not in state}
+    model = {n: parts for n, parts in model.items() if all(p in state or p in fixed for p in parts)}
+    held = {p for parts in model.values() for p in parts}
+    model |= {n: [n] for n, own in state.items() if own and n not in held}
+    return model, {p: fixed[p] for p in sorted(held) if p in fixed}

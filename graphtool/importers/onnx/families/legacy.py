@@ -82,4 +82,4 @@ def batch_norm(x: Any, scale: Any, bias: Any, mean: Any, var: Any, *, consumed_i
         raise Refused("before opset 7 only inference (is_test=1) with statistics for each "
                       "channel (spatial=1) is supported")
     return o.batch_norm(x, *(cast(v, dtype_of(x)) for v in (scale, bias, mean, var)),
-                        epsilon=epsilon)
+                        epsilon=epsilon, momentum=round(1 - momentum, 7))

@@ -183,10 +183,12 @@ def batch_norm(x: Any, scale: Any, bias: Any, mean: Any, var: Any, *, epsilon: f
     if training_mode:
         return _batch_norm_training(x, scale, bias, mean, var, epsilon, momentum)
     parts = tuple(cast(v, row) for v in (scale, bias, mean, var))
+    # what a batch counts: ONNX says what stays, in the digits of float32
+    share = round(1 - momentum, 7)
     if x.ndim == 1:  # a batch of numbers, in one channel
-        y = o.batch_norm(reshape(x, (x.shape[0], 1)), *parts, epsilon=epsilon)
+        y = o.batch_norm(reshape(x, (x.shape[0], 1)), *parts, epsilon=epsilon, momentum=share)
         return reshape(y, tuple(x.shape))
-    return o.batch_norm(x, *parts, epsilon=epsilon)
+    return o.batch_norm(x, *parts, epsilon=epsilon, momentum=share)
 
 
 def _batch_norm_training(x: Any, scale: Any, bias: Any, mean: Any, var: Any, epsilon: float,

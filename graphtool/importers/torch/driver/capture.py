@@ -23,17 +23,19 @@ from graphtool.front.assumptions import ROUNDS, Bounds
 from graphtool.importers.python_source import root_of
 from graphtool.importers.torch.driver.batch_norms import averaging
 from graphtool.importers.torch.driver.call_arguments import as_called, input_names, placed
-from graphtool.importers.torch.driver.captured import Program
+from graphtool.importers.torch.driver.captured import Complex, Program, Source
 from graphtool.importers.torch.driver.checkpoints import annotated
 from graphtool.importers.torch.driver.exported import read as read_exported
 from graphtool.importers.torch.driver.fakes import fakes
 from graphtool.importers.torch.driver.fxtrace import places_of, traced
 from graphtool.importers.torch.driver.grad_modes import annotate, hooked, is_decomposed, watched
 from graphtool.importers.torch.driver.inner_gradients import inner_gradients
-from graphtool.importers.torch.driver.live import CHECKPOINT, GRADIENT
+from graphtool.importers.torch.driver.live import CHECKPOINT, GRADIENT, held
 from graphtool.importers.torch.driver.open_dims import OpenDims
+from graphtool.importers.torch.driver.provenance import clean_path
 from graphtool.importers.torch.driver.user_lines import failure
 from graphtool.importers.torch.torchscript.modules import Replay
+from graphtool.ir.graph import TensorType
 
 _TORCH = root_of(torch.__file__)
 
@@ -82,7 +84,8 @@ def program(model: Any, args: tuple[Any, ...], how: str, dynamic: Mapping[str, B
     if len(inputs) != len(given) and names:
         raise UsageError("GT1104", f"{len(names)} names for {len(given)} inputs")
     opened = OpenDims(given, inputs, dynamic)
-    hooks = hooked(model)
+    hooks, state = hooked(model), model.state_dict()
+    mode = "training" if model.training else "inference"
     with quiet(), annotated(), watched(), inner_gradients(), averaging(), fakes():
         if how == "fx":
             model = traced(model, len(args), _TORCH)
@@ -96,12 +99,28 @@ def program(model: Any, args: tuple[Any, ...], how: str, dynamic: Mapping[str, B
             except UnsupportedError as error:
                 if last or not opened.learned(error):
                     raise
-    meta = {**_meta(how), **({"hooks": hooks} if hooks else {})}
-    read = read_exported(exported, opened.symbols(), opened.names(exported), meta,
-                         places_of(model))
+    meta = {**_meta(how), "mode": mode, **({"hooks": hooks} if hooks else {})}
+    read = _with_state(read_exported(exported, opened.symbols(), opened.names(exported), meta,
+                                     places_of(model)), state)
     # of dims with names torch refuses conditions itself; what is left says that none is 1
     read = replace(read, same=opened.same(), conditions=())
     return read if not names and how == "export" else renamed(read, inputs)
+
+
+def _with_state(read: Program, state: Mapping[str, Any]) -> Program:
+    """The program with the names of torch's state_dict, and those of its arrays that capture
+    dropped."""
+    names = {clean_path(n): n for n, t in state.items() if isinstance(t, torch.Tensor)}
+    sources = [replace(s, state=names.get(s.key, "") if s.data is not None else "")
+               for s in read.sources]
+    types, there = dict(read.types), {s.key for s in sources}
+    for key in (k for k in names if k not in there):
+        t = state[names[key]].detach()
+        w, name = held(t), f"state_dict.{key}"
+        types[name] = Complex(TensorType(w.dtype, w.shape[:-1])) if t.is_complex() else (
+            TensorType(w.dtype, w.shape))
+        sources.append(Source(name, "buffer", key, w, state=names[key]))
+    return replace(read, sources=tuple(sources), types=types)
 
 
 def _meta(how: str) -> dict[str, Any]:

@@ -56,13 +56,15 @@ class Call:
 class Source:
     """A graph input. `key` is torch's own name; `data` is absent for what the user passes, and
     has the parts of complex numbers as its last axis. A parameter is `trained` unless its author
-    said `requires_grad=False`."""
+    said `requires_grad=False`. `state` is its name in torch's state_dict, "" for what is not in
+    it: a plain constant, a buffer with `persistent=False`."""
 
     name: str
     kind: Literal["user", "parameter", "buffer", "constant"]
     key: str
     data: Weight | None = None
     trained: bool = True
+    state: str = ""
 
 
 @dataclass(frozen=True, slots=True)

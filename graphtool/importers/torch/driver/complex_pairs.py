@@ -46,10 +46,13 @@ class Pair:
         return self.real.dtype
 
 
-def constant_pair(builder: Builder, data: Weight, name: str, trained: bool) -> Pair:
+PARTS = ("real", "imag")  # behind the name of a complex array
+
+
+def constant_pair(builder: Builder, data: Weight, name: str, trained: bool, alone: bool) -> Pair:
     """A complex constant as a Pair; the last axis of its data is (real, imaginary)."""
-    return Pair(*(builder.constant(data.source[..., i], f"{name}.{part}", trained)
-                  for i, part in enumerate(("real", "imag"))))
+    return Pair(*(builder.constant(data.source[..., i], f"{name}.{part}", trained, alone=alone)
+                  for i, part in enumerate(PARTS)))
 
 
 def paired(*names: str) -> Callable[[Handler], Handler]:

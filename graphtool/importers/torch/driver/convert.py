@@ -36,6 +36,7 @@ from graphtool.importers.torch.driver.missed import Missed
 from graphtool.importers.torch.driver.refused import why
 from graphtool.importers.torch.driver.region_marks import Marks
 from graphtool.importers.torch.driver.size_promises import Promises
+from graphtool.importers.torch.driver.state_dict import state_dict
 from graphtool.importers.torch.driver.stops import Stops
 from graphtool.importers.torch.driver.table import handler
 from graphtool.io.weights import weight
@@ -101,8 +102,10 @@ class Converter:
             names.append(next(n for n in ("rng" + "_" * i for i in count()) if n not in names))
         graph = prune(Graph((*(v for _, v in inputs), *seeds), self.promises.nodes(),
                             tuple(outputs)))
+        state, kept = state_dict(self.program, graph)
+        meta = {**self.program.meta, **({"state_dict": state} if state else {})}
         return Module(graph, tuple(names), dict(self.program.symbols), self._locations(graph),
-                      tuple(donations), dict(self.program.meta), initial)
+                      tuple(donations), meta, initial, kept=kept)
 
     def _region(self, program: Program) -> Graph:
         """An inner graph, closed; what it cannot convert is added to the list."""
@@ -166,9 +169,11 @@ class Converter:
             elif source.name in self.used:
                 first = owners.setdefault(identity(source.data), source.key)
                 trained = source.kind == "parameter" and source.trained
-                made = (source.data, first, trained)
-                self.env[source.name] = constant_pair(self.builder, *made) if isinstance(
-                    kind, Complex) else self.builder.constant(*made)
+                saved = bool(source.state)  # equal statistics of two norms are still two
+                self.env[source.name] = constant_pair(
+                    self.builder, source.data, first, trained, saved) if isinstance(
+                    kind, Complex) else self.builder.constant(
+                    source.data, first, trained, alone=saved)
             else:
                 owners.setdefault(identity(source.data), source.key)
         return inputs + state

@@ -46,10 +46,11 @@ def _sources(exported: ExportedProgram) -> tuple[Source, ...]:
             case InputKind.PARAMETER:
                 trained = exported.state_dict[spec.target].requires_grad
                 out.append(Source(name, "parameter", clean_path(spec.target or name),
-                                  _weight(exported, spec.target), trained))
+                                  _weight(exported, spec.target), trained, str(spec.target)))
             case InputKind.BUFFER:
                 out.append(Source(name, "buffer", clean_path(spec.target or name),
-                                  _weight(exported, spec.target)))
+                                  _weight(exported, spec.target),
+                                  state=str(spec.target) if spec.persistent else ""))
             case InputKind.CONSTANT_TENSOR:
                 out.append(Source(name, "constant", clean_path(spec.target or name),
                                   _weight(exported, spec.target)))

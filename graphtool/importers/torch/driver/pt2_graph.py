@@ -127,8 +127,9 @@ class _Reader:
                     raise self.fault("GT1202", f"{key!r} is {w.dtype.short}{list(w.shape)}, the "
                                                f"graph says {self.types.get(name)}")
                 trained = bool(self.graph["tensor_values"].get(name, {}).get("requires_grad"))
+                saved = kind == "parameter" or (kind == "buffer" and body["persistent"] is True)
                 return Source(name, "constant" if kind == "tensor_constant" else kind,
-                              clean_path(key), w, trained)
+                              clean_path(key), w, trained, key if saved else "")
             case _:
                 raise self.fault("GT1206", f"inputs of the kind {kind!r} are not supported",
                                  "scripted objects and effect tokens run code of their own")

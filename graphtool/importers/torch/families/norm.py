@@ -80,18 +80,38 @@ def instance_norm(c: Context, input: Tracer, weight: Tracer | None, bias: Tracer
                   cudnn_enabled: bool = True) -> Any:
     """instance_norm; batch_norm by running statistics if `use_input_stats` is false."""
     if not use_input_stats:
-        return o.batch_norm(input, weight, bias, running_mean, running_var, epsilon=eps)
+        return _by_statistics(input, weight, bias, running_mean, running_var, eps)
     return o.instance_norm(input, weight, bias, epsilon=eps)
 
 
+def _by_statistics(x: Tracer, weight: Tracer | None, bias: Tracer | None, mean: Tracer,
+                   var: Tracer, eps: float) -> Any:
+    """The sums of batch_norm as plain ops: training would not use a batch's statistics here."""
+    def placed(v: Tracer) -> Any:
+        return o.reshape(v, shape=(v.shape[0], *(1,) * (x.ndim - 2)))
+    factor = o.rsqrt(o.add(var, eps))
+    factor = factor if weight is None else o.mul(factor, weight)
+    y = o.mul(o.sub(x, placed(mean)), placed(factor))
+    return y if bias is None else o.add(y, placed(bias))
+
+
 # ---- batch norm --------------------------------------------------------------------------------
+
+AVERAGE = -1.0  # the momentum of a norm whose statistics are the means over all batches
+
+
+def _inference(x: Tracer, weight: Tracer | None, bias: Tracer | None, mean: Tracer, var: Tracer,
+               momentum: float, eps: float) -> Any:
+    return o.batch_norm(x, weight, bias, mean, var, epsilon=eps,
+                        momentum=None if momentum == AVERAGE else momentum)
+
 
 @aten("_native_batch_norm_legit_no_training")
 def batch_norm_inference(c: Context, input: Tracer, weight: Tracer | None, bias: Tracer | None,
                          running_mean: Tracer, running_var: Tracer, momentum: float,
                          eps: float) -> Any:
     """(batch_norm by running statistics, empty, empty)."""
-    y = o.batch_norm(input, weight, bias, running_mean, running_var, epsilon=eps)
+    y = _inference(input, weight, bias, running_mean, running_var, momentum, eps)
     return y, *(None if t is None else c.full(t.shape, 0, t.dtype) for t in c.outs[1:])  # empty
 
 
@@ -102,7 +122,7 @@ def batch_norm(c: Context, input: Tracer, weight: Tracer | None, bias: Tracer | 
     """batch_norm by running statistics; by those of the batch in training."""
     if training or running_mean is None:
         return o.batch_norm_training(input, weight, bias, epsilon=eps)[0]
-    return o.batch_norm(input, weight, bias, running_mean, running_var, epsilon=eps)
+    return _inference(input, weight, bias, running_mean, running_var, momentum, eps)
 
 
 @aten("_native_batch_norm_legit_functional")
@@ -111,7 +131,7 @@ def batch_norm_functional(c: Context, input: Tracer, weight: Tracer | None, bias
                           momentum: float, eps: float) -> Any:
     """(y, mean, 1/√(var + ε), new running mean, new running variance)."""
     if not training:
-        y = o.batch_norm(input, weight, bias, running_mean, running_var, epsilon=eps)
+        y = _inference(input, weight, bias, running_mean, running_var, momentum, eps)
         empty = (None if t is None else c.full(t.shape, 0, t.dtype) for t in c.outs[1:3])
         return y, *empty, running_mean, running_var
     y, mean, var = o.batch_norm_training(input, weight, bias, epsilon=eps)

@@ -20,11 +20,12 @@ typedef struct {
     int (*run)(const void *, void *, const int64_t *, const void *const *, void *const *, int);
 } learner_part;
 
-/* An array of a checkpoint; `at` is LEARNER_GIVEN for the count of steps that torch keeps too. */
+/* An array of a checkpoint, and its place in the state: the same twice, or those of the real and the
+   imaginary parts. A place below 0 is one in the arrays that no step changes: −1, −2, … */
 typedef struct {
     const char *name, *type;
     int rank;
-    int64_t shape[NPY_RANK], bytes, at;
+    int64_t shape[NPY_RANK], bytes, at, imag;
 } learner_cell;
 
 enum { MEASURE_NONE, MEASURE_CLASSES, MEASURE_PROBABILITY, MEASURE_LOGIT, MEASURE_DISTANCE };
@@ -39,6 +40,7 @@ typedef struct {
     int accumulate, measure, axis;
     int64_t ignored, batch; /* the label that does not count; the compiled batch, or -1 */
     double lr;
+    const void *(*fixed)(void); /* the arrays that no step changes; 0: there are none */
     learner_part step, loss, predict, init;
 } learner_model;
 
@@ -189,22 +191,44 @@ static void learner_measure(const learner *l, int64_t n, double *score, double *
 
 /* ---- checkpoints ---- */
 
-/* The arrays of a file; the counts that torch keeps are computed into `counted`. */
+static unsigned char *learner_at(const learner *l, int64_t at)
+{
+    return at >= 0 ? l->state + at : (unsigned char *)model.fixed() + (-1 - at);
+}
+
+/* Float i of an array: its parts in turn, if it has two. */
+static unsigned char *learner_float(const learner *l, const learner_cell *c, int64_t i)
+{
+    return learner_at(l, i % 2 ? c->imag : c->at) + i / 2 * 4;
+}
+
+/* The arrays of a file. The data of each are its place in the state; or, if it has two parts or
+   `copied` is set, a copy. */
 static safe_array *learner_arrays(const learner *l, const learner_cell *cells, int count,
-                                  int64_t *counted)
+                                  int copied)
 {
     safe_array *out = calloc((size_t)count + 1, sizeof *out);
-    int64_t steps, micro = 0;
-    memcpy(&steps, l->state + model.step_at, sizeof steps);
-    if (model.micro_at >= 0) memcpy(&micro, l->state + model.micro_at, sizeof micro);
-    *counted = steps * model.accumulate + micro;
     for (int i = 0; out && i < count; i++) {
         const learner_cell *c = &cells[i];
-        out[i] = (safe_array){c->name, c->type, c->rank, {0}, c->bytes,
-                              c->at == LEARNER_GIVEN ? (void *)counted : l->state + c->at};
+        const int parts = c->imag != c->at;
+        out[i] = (safe_array){c->name, c->type, c->rank, {0}, c->bytes, learner_at(l, c->at), 0};
         memcpy(out[i].shape, c->shape, sizeof out[i].shape);
+        if (!parts && !copied) continue;
+        unsigned char *copy = malloc((size_t)c->bytes + 1);
+        if (!copy) return NULL;
+        for (int64_t k = 0; parts && k < c->bytes / 4; k++)
+            memcpy(copy + 4 * k, learner_float(l, c, k), 4);
+        if (!parts) memcpy(copy, out[i].data, (size_t)c->bytes);
+        out[i].data = copy;
     }
     return out;
+}
+
+static void learner_free(safe_array *arrays, const learner_cell *cells, int count, int copied)
+{
+    for (int i = 0; i < count; i++)
+        if (copied || cells[i].imag != cells[i].at) free(arrays[i].data);
+    free(arrays);
 }
 
 #endif

@@ -14,7 +14,18 @@ typedef struct {
     int rank;
     int64_t shape[NPY_RANK], bytes;
     void *data;
+    int seen; /* in the file that was read */
 } safe_array;
+
+/* numpy's name for the floats of an array; NULL for other types. */
+static const char *safe_floats(const char *type)
+{
+    static const char *const names[][2] = {{"F64", "f8"}, {"F32", "f4"}, {"C64", "f4"},
+                                           {"F16", "f2"}, {"BF16", "V2"}};
+    for (int i = 0; i < 5; i++)
+        if (strcmp(type, names[i][0]) == 0) return names[i][1];
+    return NULL;
+}
 
 /* What an array's entry says: {"dtype":…,"shape":[…],"data_offsets":[from,to]}. */
 typedef struct {
@@ -78,7 +89,7 @@ static int safe_read_entry(json *j, safe_entry *e)
     return seen == 3 && e->from <= e->to;
 }
 
-static const safe_array *safe_find(const safe_array *arrays, int count, const char *name)
+static safe_array *safe_find(safe_array *arrays, int count, const char *name)
 {
     for (int i = 0; i < count; i++)
         if (strcmp(arrays[i].name, name) == 0) return &arrays[i];
@@ -114,7 +125,7 @@ static int safe_metadata(json *j, safe_report *r)
 }
 
 /* Fills the arrays from the file; names that are not among them count if `strict`. */
-static int safe_read(const char *path, const safe_array *arrays, int count, int strict,
+static int safe_read(const char *path, safe_array *arrays, int count, int strict,
                      safe_report *r)
 {
     int64_t size = 0;
@@ -131,12 +142,13 @@ static int safe_read(const char *path, const safe_array *arrays, int count, int 
             continue;
         }
         if (!safe_read_entry(&j, &e) || e.to > size - start) return SAFE_CUT;
-        const safe_array *a = safe_find(arrays, count, name);
+        safe_array *a = safe_find(arrays, count, name);
         snprintf(r->odd, sizeof r->odd, "%s", name);
         if (!a && strict) return SAFE_ODD;
         if (!a) continue;
         if (!safe_fits(a, &e)) return SAFE_ODD;
         memcpy(a->data, p + start + e.from, (size_t)a->bytes);
+        a->seen = 1;
         r->seen++;
     }
     json_space(&j);

@@ -46,13 +46,12 @@ static int train_write(const train_run *t, int which)
     } rows[] = {
         {"checkpoint.safetensors", "progress", progress, model.cell, model.cells},
         {"model.safetensors", "format", "pt", model.keep, model.kept}}, *row = &rows[which];
-    int64_t counted;
-    safe_array *arrays = learner_arrays(&t->l, row->cells, row->count, &counted);
+    safe_array *arrays = learner_arrays(&t->l, row->cells, row->count, 0);
     if (!arrays) return main_fail(MAIN_INTERNAL, "GT7999", "out of memory");
     train_describe(t, progress, sizeof progress);
     train_path(t, row->file, path);
     const int bad = safe_write(path, arrays, row->count, row->key, row->value);
-    free(arrays);
+    learner_free(arrays, row->cells, row->count, 0);
     return bad ? main_fail(MAIN_BAD_INPUT, "GT0330", "cannot write %s", path) : MAIN_FINE;
 }
 
@@ -107,8 +106,7 @@ static int train_restore(train_run *t)
 {
     char path[4096], progress[2000] = "progress";
     safe_report r = {.metadata = progress, .room = sizeof progress};
-    int64_t counted;
-    safe_array *arrays = learner_arrays(&t->l, model.cell, model.cells, &counted);
+    safe_array *arrays = learner_arrays(&t->l, model.cell, model.cells, 0);
     if (!arrays) return main_fail(MAIN_INTERNAL, "GT7999", "out of memory");
     train_path(t, "checkpoint.safetensors", path);
     const int state = safe_read(path, arrays, model.cells, 1, &r);
@@ -131,23 +129,52 @@ static int train_restore(train_run *t)
     return t->rank ? MAIN_FINE : train_write(t, 1);
 }
 
+/* Why a cell cannot start from an array of a file; NULL if it can. The counts of batches, which
+   torch keeps beside the statistics of its norms, may be others where no step changes them. */
+static const char *train_misfit(const train_run *t, int at, const safe_array *arrays)
+{
+    static const char count[] = "num_batches_tracked";
+    const learner_cell *c = &model.keep[at];
+    const size_t n = strlen(c->name), m = sizeof count - 1;
+    const int counts = n >= m && strcmp(c->name + n - m, count) == 0;
+    const int still = c->at < 0 && c->imag < 0;
+    const char *kind = safe_floats(c->type);
+    if (!arrays[at].seen) return still || counts ? NULL : "is missing, which the training needs";
+    for (int64_t i = 0; kind && i < c->bytes / (kind[1] - '0'); i++)
+        if (isnan(main_number(kind, arrays[at].data, i))) return "has NaN";
+    for (int i = 0; i < at; i++)
+        if (arrays[i].seen && model.keep[i].at == c->at
+            && memcmp(arrays[i].data, arrays[at].data, (size_t)c->bytes))
+            return "has other numbers than an array that it is tied to";
+    if (!still || counts || c->imag != c->at
+        || memcmp(arrays[at].data, learner_at(&t->l, c->at), (size_t)c->bytes) == 0) return NULL;
+    return "has other numbers than this build, in which it is fixed";
+}
+
 static int train_start(train_run *t)
 {
     safe_report r = {0};
-    int64_t counted;
-    safe_array *arrays = learner_arrays(&t->l, model.keep, model.kept, &counted);
+    safe_array *arrays = learner_arrays(&t->l, model.keep, model.kept, 1);
     if (!arrays) return main_fail(MAIN_INTERNAL, "GT7999", "out of memory");
-    int wanted = 0; /* the counts of steps are not taken over */
-    for (int i = 0; i < model.kept; i++)
-        if (model.keep[i].at != LEARNER_GIVEN) arrays[wanted++] = arrays[i];
-    const int state = safe_read(t->o.start, arrays, wanted, 0, &r);
-    free(arrays);
+    const int state = safe_read(t->o.start, arrays, model.kept, 0, &r);
     if (state == SAFE_CUT)
         return main_fail(MAIN_BAD_INPUT, "GT3077", "%s: not a safetensors file, or cut short",
                          t->o.start);
-    if (state == SAFE_ODD || r.seen != wanted)
-        return main_fail(MAIN_BAD_INPUT, "GT3076", "%s: %s", t->o.start,
-                         state == SAFE_ODD ? r.odd : "not all parameters are in it");
+    if (state == SAFE_ODD)
+        return main_fail(MAIN_BAD_INPUT, "GT3076", "%s: %s has another type or shape", t->o.start,
+                         r.odd);
+    for (int i = 0; i < model.kept; i++) {
+        const learner_cell *c = &model.keep[i];
+        const char *why = train_misfit(t, i, arrays);
+        if (why)
+            return main_fail(MAIN_BAD_INPUT, "GT3076", "%s: %s %s", t->o.start, c->name, why);
+        if (!arrays[i].seen) continue;
+        const unsigned char *from = arrays[i].data;
+        if (c->at == c->imag && c->at >= 0) memcpy(t->l.state + c->at, from, (size_t)c->bytes);
+        for (int64_t k = 0; c->at != c->imag && k < c->bytes / 4; k++)
+            if ((k % 2 ? c->imag : c->at) >= 0) memcpy(learner_float(&t->l, c, k), from + 4 * k, 4);
+    }
+    learner_free(arrays, model.keep, model.kept, 1);
     return MAIN_FINE;
 }
 
