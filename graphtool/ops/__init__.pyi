@@ -221,11 +221,7 @@ class _batch_norm(Op):
         momentum: float | None = ...,
     ) -> Any:
         """For inference: (x − mean) / √(var + ε)·scale + bias with given statistics along an
-        axis.
-
-        `momentum` matters in training only: the weight of a batch in the statistics; none if they
-        are the means over all batches.
-        """
+        axis."""
 
 batch_norm: _batch_norm
 
