@@ -6,7 +6,7 @@ op `constant`, so a Graph is closed: it contains everything it needs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeGuard
 
@@ -123,6 +123,25 @@ def names_of(*nodes: Node) -> tuple[str, ...]:
 def joined_names(*nodes: Node) -> str:
     """The author's names as the label of a kernel: `block1.conv + block1.bn`."""
     return " + ".join(names_of(*nodes))
+
+
+def kernel_label(graph: Graph) -> Callable[[Sequence[Node]], str]:
+    """The label of the kernel that computes some nodes: their names, without those of a convolution
+    or a product that another kernel computes, whose operand it prepares."""
+    heavy = [n for n in graph.nodes if n.op.lowering is Lowering.TEMPLATE]
+    owned = set(names_of(*heavy))
+
+    def label(nodes: Sequence[Node]) -> str:
+        first = first_computed(nodes)
+        mine = names_of(first) if first in heavy else owned
+        return " + ".join(n for n in names_of(*nodes) if n not in owned or n in mine)
+    return label
+
+
+def first_computed(nodes: Sequence[Node]) -> Node:
+    """What a kernel of these nodes is about: its convolution, product or other template, or else
+    the first node."""
+    return next((n for n in nodes if n.op.lowering is Lowering.TEMPLATE), nodes[0])
 
 
 def own_names(node: Node) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ import heapq
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from graphtool.ir.graph import Graph, Node, Value, joined_names
+from graphtool.ir.graph import Graph, Node, Value, first_computed, kernel_label
 from graphtool.ir.run_sizes import needs as symbol_needs
 
 
@@ -18,16 +18,14 @@ class Unit:
     nodes: tuple[Node, ...]
     outputs: tuple[Value, ...]
     kind: str  # "nest" | "template"
-
-    @property
-    def label(self) -> str:
-        """The author's names of what the kernel computes."""
-        return joined_names(*self.nodes)
+    label: str  # the author's names of what the kernel computes
 
     @property
     def where(self) -> str:
-        """The source location of the last node that has one; empty if none has."""
-        return next((n.where for n in reversed(self.nodes) if n.where), "")
+        """The source location of what the kernel computes first, or of the next node that has one;
+        empty if none has."""
+        first = first_computed(self.nodes)
+        return next((n.where for n in (first, *self.nodes) if n.where), "")
 
 
 Point = Unit | Node  # an entry of the order: a unit, or a node outside of all units
@@ -44,10 +42,12 @@ def units(graph: Graph, free: frozenset[Node]) -> list[Unit]:
     for v in graph.outputs:
         read.setdefault(v, set()).add(None)
 
+    label = kernel_label(graph)
+
     def unit(nodes: tuple[Node, ...], kind: str) -> Unit:
         own = set(nodes)
         outputs = tuple(v for n in nodes for v in n.outputs if read.get(v, set()) - own)
-        return Unit(nodes, outputs, kind)
+        return Unit(nodes, outputs, kind, label(nodes))
 
     position = {n: i for i, n in enumerate(graph.nodes)}
     out = [unit(tuple(sorted(g.members, key=position.__getitem__)), g.kind)

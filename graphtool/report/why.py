@@ -18,7 +18,7 @@ from graphtool.ir.graph import (
     Node,
     Value,
     is_constant,
-    joined_names,
+    kernel_label,
     names_of,
 )
 from graphtool.ir.plan import of_plan
@@ -220,10 +220,10 @@ def _of_kernel(graph: Graph, nodes: Sequence[Node], kernel: str, steps: Sequence
     """The node that a kernel computes, or its group's root; kernels of equal labels have them in
     order."""
     label = next((s.label for s in steps if s.kernel == kernel), None)
-    fused = {n: g for g in graph.groups for n in g.members}
+    fused, label_of = {n: g for g in graph.groups for n in g.members}, kernel_label(graph)
     found = [n for n in nodes if (
-        n not in fused and joined_names(n) == label) or (
-        n in fused and fused[n].root in n.outputs and joined_names(*fused[n].members) == label)]
+        n not in fused and label_of([n]) == label) or (
+        n in fused and fused[n].root in n.outputs and label_of(fused[n].members) == label)]
     same = list(dict.fromkeys(s.kernel for s in steps if s.label == label))
     return found[min(same.index(kernel), len(found) - 1)] if found else None
 

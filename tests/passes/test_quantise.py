@@ -14,9 +14,11 @@ import graphtool
 from graphtool import Quantisation, dtypes, interp, passes
 from graphtool import ops as o
 from graphtool.errors import GraphtoolError
-from graphtool.ir.graph import Module, TensorType
+from graphtool.ir.graph import Module, TensorType, is_constant
 from graphtool.ir.serial import dumps
 from graphtool.ir.trace import trace
+from graphtool.loops.program import Run
+from graphtool.lower import lower
 from graphtool.passes.quantise.grids import channel_integers, channel_scales, grid_of
 from graphtool.passes.quantise.ranges import METHODS, Seen, chosen, histogram
 from graphtool.passes.quantise.weights import blocks
@@ -317,3 +319,27 @@ def test_an_error_that_is_not_a_number_is_not_0() -> None:
         return o.mul(o.log(o.sub(o.mul(x, 0.0), 1.0)), 0.0)
     first, second = (Module(trace(fn, [ROWS], ["x"]), ("y",)) for fn in (zero, broken_zero))
     assert Effects(first, [{"x": np.ones((4, 16), np.float32)}]).of(second) == np.inf
+
+
+def test_kernels_are_called_by_their_convolution() -> None:
+    """The grid of a layer's result belongs to the layer, not to the one that reads it."""
+    def net(x: Any) -> Any:
+        b = x.builder
+        for name, n in (("first", 16), ("second", 16)):
+            w = b.constant(RNG.normal(size=(n, x.shape[1], 3, 3)).astype(np.float32) / 8,
+                           f"{name}.weight", True)
+            with b.scope(name, f"{name}.py:1", (name,)):
+                x = o.relu(o.conv(x, w, padding=((1, 1), (1, 1))))
+        return x
+    shape = TensorType(dtypes.float32, (2, 8, 8, 8))
+    built = Module(trace(net, [shape], ["x"]), ("y",))
+    target = target_named("x86-64-v3")
+    small = graphtool.quantise(built, None, {"x": RNG.normal(size=(4, 8, 8, 8))})
+    program = lower(passes.run(small, supply={"target": target}), target)
+    runs = [(s.label, s.where) for s in program.steps if isinstance(s, Run)]
+    assert {label for label, _ in runs} == {"first", "second"}
+    assert all(where in ("", f"{label}.py:1") for label, where in runs)
+    ready = passes.run(small, supply={"target": target}).graph
+    scales = {n.outputs[0].hint: n.of for n in ready.nodes if is_constant(n)}
+    stems = {hint: of[0].partition(".")[0] for hint, of in scales.items()}
+    assert all(hint.lstrip("@").partition(".")[0] == stem for hint, stem in stems.items())

@@ -9,6 +9,7 @@ says so: runtimes look no further than one node.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +17,7 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.ir.graph import Graph, Node, Operand, Value, is_constant, producers
+from graphtool.ir.graph import Graph, Node, Operand, Value, is_constant, names_of, producers
 from graphtool.ir.prune import prune
 from graphtool.ir.trace import Builder, Tracer, rebuild
 from graphtool.passes.quantise.grids import Grid, quantised, real
@@ -100,7 +101,7 @@ class _Rewrite:
         if old not in self.on_grid:
             assert isinstance(x, Value)
             grid = self.grids[old]
-            with b.scope(f"{x.hint}.quantised", b.where, b.of):
+            with _of(x, b):
                 self.on_grid[old] = real(quantised(Tracer(x, b), grid), grid.scale, grid.zero)
         return self.on_grid[old]
 
@@ -159,8 +160,10 @@ class _Rewrite:
             return self.gridded(old, x.value, b)
         key = old, turned, grid
         if key not in self.own:
-            x = o.transpose(x, perm=(*range(x.ndim - 2), x.ndim - 1, x.ndim - 2)) if turned else x
-            self.own[key] = real(quantised(x, grid), grid.scale, grid.zero)
+            with _of(x.value, b):
+                rank = x.ndim
+                x = o.transpose(x, perm=(*range(rank - 2), rank - 1, rank - 2)) if turned else x
+                self.own[key] = real(quantised(x, grid), grid.scale, grid.zero)
         return self.own[key]
 
     def by_rows(self, c: Chosen, x: Any) -> Any:
@@ -272,6 +275,14 @@ class _Rewrite:
                          b.constant(scale, f"{hint}.scale"))
                 return y if y.shape == tuple(shape) else o.reshape(y, shape=tuple(shape))
         return b.constant(flat.astype(np.float32).reshape(shape), hint, param, of)
+
+
+def _of(x: Value, b: Builder) -> AbstractContextManager[None]:
+    """A scope for what is done to an activation: it has the names and the place of what computes
+    it; of the layer that reads it, if x is an input of the model."""
+    made = b.made.get(x)
+    return b.scope(f"{x.hint}.quantised", made.where if made else b.where,
+                   names_of(made) if made else b.of)
 
 
 def _windows(layer: Layer, x: Any) -> Any:
