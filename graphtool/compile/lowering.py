@@ -39,6 +39,8 @@ class Function:
 def functions(unit: Unit, how: Lowering) -> dict[str, Function]:
     """The functions of a unit by the names of their programs, each for the unit's target; with
     several targets those of the only function, best first."""
+    if unit.kind == TRAINING:  # over its functions no passes can have run
+        how = replace(how, as_is=False)
     return {name: lowered(source, name, target, how, verify=unit.kind != TRAINING)
             for entry, source in unit.entries.items() for level, target in unit.targets.items()
             for name in ["_".join((unit.name, *([entry] if entry else ()),

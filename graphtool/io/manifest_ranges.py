@@ -121,7 +121,13 @@ def _training(t: TrainingRow) -> None:
     whole = -(-end // ALIGN) * ALIGN
     _want(t.state_bytes == whole, "training.state_bytes", f"not the {_short(whole)} of its arrays")
     _want({"init", "step"} <= t.programs.keys(), "training.programs", "without init or step")
-    _want({*t.model} <= {c.name for c in t.state}, "training.model", "no part of the state")
+    for c in t.fixed:
+        where = f"training.fixed {c.name}"
+        _want(c.offset >= 0 and c.offset % ALIGN == 0, f"{where}.offset", f"no multiple of {ALIGN}")
+        _product(where, c.shape)
+    held = {c.name for c in (*t.state, *t.fixed)}
+    _want(all(p in held for parts in t.model.values() for p in parts), "training.model",
+          "no part of the state")
     for part, row in t.programs.items():
         _ports(f"training.programs.{part}.", row)
 
