@@ -104,11 +104,12 @@ def is_literal(x: Any) -> bool:
 
 
 def literal_fits(x: Any, dtype: DType) -> bool:
-    """Whether x is a literal for this dtype: bool for bool, integers for any number, floats for
-    floats."""
+    """Whether x is a literal for this dtype: bool for bool, integers in range for integers, any
+    number for floats."""
     if isinstance(x, bool) or dtype is dtypes.string:
         return isinstance(x, bool) and dtype is dtypes.bool_
-    return dtype.is_float or (isinstance(x, int) and dtype is not dtypes.bool_)
+    return dtype.is_float or (
+        isinstance(x, int) and dtype.is_integer and dtype.low <= x <= dtype.high)
 
 
 def as_array(x: Any, dtype: np.dtype) -> Any:

@@ -54,7 +54,8 @@ def declare(row: Scalar) -> Op:
     def infer(*xs: Any) -> TensorType:
         need(len(xs) == row.arity, f"takes {row.arity} operands, got {len(xs)}")
         dtype = common_dtype(xs)
-        need(_KIND[dtype.kind] in row.kinds, f"is not defined on {dtype.short}")
+        need(_KIND[dtype.kind] in row.kinds and not (row.bits and dtype.is_narrow),
+             f"is not defined on {dtype.short}")
         shape = broadcast_shapes(*(t.shape for t in tensors(xs)))
         return TensorType(dtypes.bool_ if row.result == "bool" else dtype, shape)
 

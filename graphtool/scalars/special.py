@@ -44,13 +44,14 @@ def digamma(x: float) -> float:
     if x <= 0:
         if x == math.floor(x):
             return math.copysign(math.inf, -math.copysign(1.0, x)) if x == 0 else math.nan
-        return digamma(1 - x) - math.pi / math.tan(math.pi * x)
+        return digamma(1 - x) - math.pi / math.tan(math.pi * math.remainder(x, 1.0))
     shift = 0.0
     while x < 10:
         shift -= 1 / x
         x += 1
     r = 1 / (x * x)
-    series = r * (1 / 12 - r * (1 / 120 - r * (1 / 252 - r * (1 / 240 - r / 132))))
+    tail = 1 / 240 - r * (1 / 132 - r * (691 / 32760 - r / 12))
+    series = r * (1 / 12 - r * (1 / 120 - r * (1 / 252 - r * tail)))
     return shift + math.log(x) - 0.5 / x - series
 
 
@@ -59,11 +60,11 @@ _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617
 
 def polygamma(n: float, x: float) -> float:
     """The n-th derivative of digamma, (−1)ⁿ⁺¹ n! ζ(n+1, x): Σ x⁻ˢ until x is large, then the series
-    of Euler and Maclaurin (DLMF 5.15, 25.11.43); n = 1 is reflected below 0. NaN unless n is whole,
-    and below −10000 for n > 1."""
+    of Euler and Maclaurin (DLMF 5.15, 25.11.43); n = 1 is reflected below 0. NaN unless n is whole
+    and at most 10000, and below −10000 for n > 1."""
     if n == 0:
         return digamma(x)
-    if math.isnan(x) or not n > 0 or n != math.floor(n) or x == -math.inf \
+    if math.isnan(x) or not 0 < n <= 1e4 or n != math.floor(n) or x == -math.inf \
             or (x < -1e4 and n > 1):
         return math.nan
     sign = 1.0 if n % 2 else -1.0

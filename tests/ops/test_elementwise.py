@@ -140,6 +140,7 @@ def test_casts_are_total() -> None:
     ([np.ones(2, np.float32), np.ones(3, np.float32)], "do not broadcast"),
     ([np.ones(2, np.float32), np.ones(2)], "element types differ"),
     ([np.ones(2, np.int64), 0.5], "does not fit"),
+    ([np.ones(2, np.int8), 300], "does not fit"), ([np.ones(2, np.uint8), -1], "does not fit"),
     ([np.ones(2, bool), np.ones(2, bool)], "not defined on bool")])
 def test_misfits_are_named(operands: Any, part: str) -> None:
     from graphtool.dtypes import of_numpy

@@ -27,6 +27,7 @@ from graphtool.importers.torch.families import (  # noqa: F401  (each fills the 
     conversion,
     counting,
     create,
+    division,
     elementwise,
     factor,
     flex,

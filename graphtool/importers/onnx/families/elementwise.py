@@ -281,13 +281,15 @@ def shrink(x: Any, *, bias: float = 0.0, lambd: float = 0.5) -> Any:
     """x moved towards 0 by the bias where |x| is above `lambd`, else 0 (NaN as well), as two
     `select`.
 
-    Integers are computed in float32.
+    Integers are compared, and moved by a bias that is not 0, in float64.
     """
-    if not dtype_of(x).is_float:
-        wide = cast(x, dtypes.float32)
-        return cast(shrink(wide, bias=bias, lambd=lambd), dtype_of(x))
-    return o.select(o.lt(x, -lambd), o.add(x, bias),
-                    o.select(o.gt(x, lambd), o.sub(x, bias), 0.0))
+    row = dtype_of(x)
+    wide = x if row.is_float else cast(x, dtypes.float64)
+
+    def moved(by: float) -> Any:
+        return cast(o.add(wide, by), row) if by else x
+    return o.select(o.lt(wide, -lambd), moved(bias),
+                    o.select(o.gt(wide, lambd), moved(-bias), 0))
 
 
 @onnx_op("Dropout")

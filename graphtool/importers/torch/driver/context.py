@@ -17,6 +17,7 @@ from graphtool.errors import InternalError, Signal, Unsupported
 from graphtool.importers.from_end import from_end
 from graphtool.importers.torch.driver.captured import Program
 from graphtool.importers.torch.driver.promote import result_type
+from graphtool.importers.wrapping import wrapped
 from graphtool.ir.graph import Graph, TensorType, Value, is_constant
 from graphtool.ir.op import OPS
 from graphtool.ir.run_sizes import bare
@@ -99,7 +100,9 @@ class Context:
     # ---- constants -----------------------------------------------------------------------------
 
     def constant(self, array: Any, dtype: DType | None = None) -> Tracer:
-        """A constant of the array, in `dtype` if given."""
+        """A constant of the array or number, in `dtype` if given."""
+        if dtype and isinstance(array, (bool, int, float)):
+            array = self.literal(array, dtype)
         data = np.asarray(array, dtype.numpy if dtype else None)
         return self.builder.constant(data)
 
@@ -125,16 +128,22 @@ class Context:
     # ---- types ---------------------------------------------------------------------------------
 
     def literal(self, x: Any, dtype: DType) -> Any:
-        """A Python number as a literal of the element type."""
-        if dtype is dtypes.bool_:
-            return bool(x)
-        return float(x) if dtype.is_float else int(x)
+        """A Python number as a literal of the element type.
+
+        Raises Missing beyond the range of an integer type; a negative number of a type without
+        sign wraps around, as in torch.
+        """
+        if not dtype.is_integer:
+            return float(x) if dtype.is_float else bool(x)
+        if not (dtype.low or -dtype.high) <= x <= dtype.high:
+            raise Missing(f"{x} is beyond the range of {dtype.name}, and torch refuses it as well")
+        return self.operand(int(x), dtype)
 
     def cast(self, x: Any, dtype: DType) -> Any:
         """x in the element type: a tensor is cast, a number becomes a literal, a size a dim op."""
         match x:
             case Tracer():
-                return x if x.dtype is dtype else o.cast(x, dtype=dtype)
+                return wrapped(x, x.dtype, dtype)
             case Poly():
                 return self.number(x, dtype)
             case bool() | int() | float():
@@ -142,10 +151,17 @@ class Context:
             case _:
                 return x
 
+    def operand(self, x: Any, dtype: DType) -> Any:
+        """`cast`, but any integer beyond the range of the type wraps around, as an operand of
+        torch's arithmetic and comparisons does."""
+        if isinstance(x, int) and dtype.is_integer:
+            return (x - dtype.low) % (1 << dtype.bits) + dtype.low
+        return self.cast(x, dtype)
+
     def promoted(self, *xs: Any) -> tuple[Any, ...]:
         """The operands in the type that torch promotes them to; at least one must be a tensor."""
         dtype = result_type(*xs)
-        return tuple(self.cast(x, dtype) for x in xs)
+        return tuple(self.operand(x, dtype) for x in xs)
 
     # ---- shapes --------------------------------------------------------------------------------
 

@@ -11,7 +11,6 @@ from graphtool import ops as o
 from graphtool.dtypes import DType
 from graphtool.importers.torch.driver.context import Context, Missing
 from graphtool.importers.torch.driver.table import aten
-from graphtool.importers.torch.families.elementwise import operands
 from graphtool.importers.wrapping import wrapped
 from graphtool.ir.trace import Tracer
 
@@ -21,7 +20,7 @@ def where(c: Context, condition: Tracer, self: Any = None, other: Any = None) ->
     """select(condition, a, b); the form with a condition alone has a size that depends on data."""
     if self is None:
         raise Missing("where with a condition alone is not supported; use torch.nonzero")
-    a, b = operands(c, self, other)
+    a, b = (c.cast(x, c.out.dtype) for x in (self, other))
     if not isinstance(a, Tracer) and not isinstance(b, Tracer):
         a = c.constant(a, c.out.dtype)
     return o.select(c.cast(condition, dtypes.bool_), a, b)

@@ -33,7 +33,9 @@ def searchsorted(c: Context, sorted_sequence: Tracer, self: Any, *, out_int32: b
     near = c.reshape(line, (*(1,) * (flat.ndim + 1 - line.ndim), *line.shape)
                      if line.ndim == 1 else (*line.shape[:-1], 1, line.shape[-1]))
     a, b = c.promoted(near, c.reshape(flat, (*flat.shape, 1)))
-    before = o.not_(o.gt(a, b) if right or side == "right" else o.ge(a, b))  # NaN comes last
+    before = o.le(a, b) if right or side == "right" else o.lt(a, b)
+    if b.dtype.is_float:  # NaN comes last, behind all of them
+        before = o.or_(before, o.is_nan(b))
     count = o.reduce_sum(c.cast(before, dtypes.int64), axes=(before.ndim - 1,))
     return c.reshape(c.cast(count, c.out.dtype), c.out.shape)
 
@@ -140,11 +142,15 @@ def gcd(c: Context, self: Tracer, other: Tracer) -> Any:
 
 @aten("lcm")
 def lcm(c: Context, self: Tracer, other: Tracer) -> Any:
-    """|a / gcd(a, b)·b|; 0 where both are 0."""
-    a, b = c.cast(self, c.out.dtype), c.cast(other, c.out.dtype)
+    """|a / gcd(a, b)·b|, the product in 32 bits at least; 0 where both are 0."""
+    dtype = c.out.dtype
+    a, b = c.cast(self, dtype), c.cast(other, dtype)
     common = gcd(c, a, b)
-    size = o.mul(o.div(a, o.select(o.eq(common, 0), 1, common)), b)
-    return o.abs(size) if c.out.dtype.kind == "int" else size
+    parts = (o.div(a, o.select(o.eq(common, 0), 1, common)), b)
+    if dtype.kind == "uint":
+        return o.mul(*parts)
+    size = o.mul(*(c.cast(x, dtypes.int32 if dtype.bits < 32 else dtype) for x in parts))
+    return c.cast(o.abs(size), dtype)
 
 
 # ---- signs, powers, distances ------------------------------------------------------------------

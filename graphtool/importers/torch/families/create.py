@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.importers.torch.driver.context import Context, Missing
 from graphtool.importers.torch.driver.table import aten
+from graphtool.io.weights import Array
 from graphtool.ir.trace import Tracer
 
 
@@ -67,6 +69,29 @@ def linspace(c: Context, start: Any, end: Any, steps: int, **_: Any) -> Any:
         raise Missing("linspace is supported only with numbers for start, end and steps, not "
                       "with tensors or symbolic sizes")
     return c.constant(np.linspace(start, end, steps), c.out.dtype)
+
+
+def _hamming(n: int, alpha: float = 0.54, beta: float = 0.46) -> Array:
+    return alpha - beta * np.cos(2 * np.pi * np.arange(n) / max(n - 1, 1))
+
+
+def _kaiser(n: int, beta: float = 12.0) -> Array:
+    return np.kaiser(n, beta)
+
+
+def _window_handler(name: str, symmetric: Callable[..., Array]) -> None:
+    @aten(f"{name}_window")
+    def window(c: Context, window_length: int, periodic: bool = True, *more: float,
+               **_: Any) -> Any:
+        """A constant; a periodic window is a symmetric one of one more number, without its last."""
+        if window_length < 2:
+            return c.constant(np.ones(window_length), c.out.dtype)
+        return c.constant(symmetric(window_length + periodic, *more)[:window_length], c.out.dtype)
+
+
+for _name, _symmetric in (("hamming", _hamming), ("blackman", np.blackman),
+                          ("bartlett", np.bartlett), ("kaiser", _kaiser)):
+    _window_handler(_name, _symmetric)
 
 
 @aten("eye")

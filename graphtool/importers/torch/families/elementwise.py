@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.dtypes import DType
 from graphtool.importers.torch.driver.context import Context
 from graphtool.importers.torch.driver.table import aten
 from graphtool.ir.trace import Tracer
@@ -19,7 +20,7 @@ from graphtool.symbolic import Poly
 _UNARY = {name: name for name in (
     "neg", "abs", "exp", "expm1", "log", "log1p", "sqrt", "rsqrt", "sigmoid", "sin", "cos",
     "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf",
-    "lgamma", "digamma")} | {
+    "erfc", "lgamma", "digamma")} | {
     "negative": "neg", "erfinv": "erf_inv", "special_erfinv": "erf_inv"}
 _ROUNDING = {"floor": "floor", "ceil": "ceil", "round.default": "round", "trunc": "trunc",
              "fix": "trunc"}
@@ -80,12 +81,6 @@ def exp2(c: Context, self: Tracer) -> Any:
     return o.pow(2.0, c.cast(self, c.out.dtype))
 
 
-@aten("erfc")
-def erfc(c: Context, self: Tracer) -> Any:
-    """1 − erf(x)."""
-    return o.sub(1.0, o.erf(c.cast(self, c.out.dtype)))
-
-
 @aten("reciprocal")
 def reciprocal(c: Context, self: Tracer) -> Any:
     """1 / x, in the float type of the result."""
@@ -133,7 +128,7 @@ def bitwise_not(c: Context, self: Tracer) -> Any:
 
 def operands(c: Context, a: Any, b: Any) -> tuple[Any, Any]:
     """Both operands cast to the dtype of the result; numbers become literals."""
-    return c.cast(a, c.out.dtype), c.cast(b, c.out.dtype)
+    return c.operand(a, c.out.dtype), c.operand(b, c.out.dtype)
 
 
 @aten("add")
@@ -163,59 +158,39 @@ def _scaled(c: Context, x: Any, alpha: Any) -> Any:
     if alpha == 1 and not isinstance(alpha, Poly):
         return x
     factor = c.cast(alpha, c.out.dtype)
-    return o.mul(x, factor) if isinstance(x, Tracer) or isinstance(factor, Tracer) else x * factor
+    if isinstance(x, Tracer) or isinstance(factor, Tracer):
+        return o.mul(x, factor)
+    return c.operand(x * factor, c.out.dtype)
 
 
 @aten("mul", "multiply")
 def mul(c: Context, self: Any, other: Any) -> Any:
     """a·b; of bools a and b."""
     a, b = operands(c, self, other)
-    return o.and_(a, b) if c.out.dtype is dtypes.bool_ else o.mul(a, b)
+    return o.and_(a, b) if c.out.dtype is dtypes.bool_ else in_range(c, o.mul, a, b)
 
 
-@aten("div", "divide", "true_divide")
-def div(c: Context, self: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
-    """a / b; `rounding_mode` "trunc" rounds towards 0, "floor" downwards."""
-    a, b = operands(c, self, other)
-    if rounding_mode is None:
-        return o.div(a, b)
-    if rounding_mode == "trunc":
-        return o.div(a, b) if not c.out.dtype.is_float else o.trunc(o.div(a, b))
-    return _floor_div(c.out.dtype, a, b)
+def in_range(c: Context, fn: Any, a: Any, b: Any) -> Any:
+    """fn(a, b), in float32 if a number is infinite or 0 in the 16-bit type of the result.
 
-
-@aten("floor_divide")
-def floor_divide(c: Context, self: Any, other: Any) -> Any:
-    """a / b rounded downwards."""
-    return _floor_div(c.out.dtype, *operands(c, self, other))
-
-
-def _floor_div(dtype: DType, a: Any, b: Any) -> Any:
-    """(a − a mod b) / b, a whole number; ⌊a / b⌋ of floats would give 10 for 1 / 0.1, not 9."""
-    exact = o.div(o.sub(a, o.mod(a, b)), b)
-    if not dtype.is_float:
-        return exact
-    whole = o.round(exact)
-    if isinstance(b, float):
-        return whole if b else o.div(a, b)
-    return o.select(o.eq(b, 0.0), o.div(a, b), whole)
-
-
-@aten("remainder")
-def remainder(c: Context, self: Any, other: Any) -> Any:
-    """mod(a, b): the sign of the result is that of b."""
-    return o.mod(*operands(c, self, other))
-
-
-@aten("fmod")
-def fmod(c: Context, self: Any, other: Any) -> Any:
-    """rem(a, b): the sign of the result is that of a."""
-    return o.rem(*operands(c, self, other))
+    So does torch: in a mask (1 − m)·−1e9 of float16, 0·−1e9 is 0, and 0·−∞ would be NaN.
+    """
+    dtype = c.out.dtype
+    if dtype.is_narrow:
+        for x in (v for v in (a, b) if isinstance(v, float) and math.isfinite(v) and v):
+            with np.errstate(all="ignore"):
+                rounded = float(np.asarray(x, dtype.numpy))
+            if not rounded or math.isinf(rounded):
+                return c.cast(fn(*(c.cast(v, dtype.computes) for v in (a, b))), dtype)
+    return fn(a, b)
 
 
 @aten("pow")
 def pow(c: Context, self: Any, exponent: Any) -> Any:
-    """pow(a, b) in the dtype of the result."""
+    """pow(a, b) in the dtype of the result; the powers ±½ as torch's roots: NaN of −∞, not ∞."""
+    if isinstance(exponent, float) and abs(exponent) == 0.5:
+        root = o.sqrt if exponent > 0 else o.rsqrt
+        return root(c.cast(self, c.out.dtype))
     return o.pow(*operands(c, self, exponent))
 
 

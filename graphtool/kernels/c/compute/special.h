@@ -11,7 +11,7 @@ GT_INLINE double gt_digamma_f64(double x)
     double y = 0.0;
     if (x == 0.0) return copysign(INFINITY, -x);
     if (x < 0.0) {
-        const double part = x - floor(x);
+        const double part = remainder(x, 1.0);
         if (part == 0.0 || x == -INFINITY) return (double)GT_NAN;
         y = -pi / tan(pi * part);
         x = 1.0 - x;
@@ -25,8 +25,8 @@ GT_INLINE double gt_digamma_f64(double x)
 GT_INLINE float gt_digamma_f32(float x) { return (float)gt_digamma_f64(x); }
 
 /* Its n-th derivative, (-1)^(n+1) n! zeta(n+1, x): the sum until x is large, then the series of
-   Euler and Maclaurin (DLMF 5.15, 25.11.43); n = 1 is reflected below 0. NaN unless n is whole, and
-   below -10000 for n > 1. */
+   Euler and Maclaurin (DLMF 5.15, 25.11.43); n = 1 is reflected below 0. NaN unless n is whole and at
+   most 10000, and below -10000 for n > 1. */
 GT_INLINE double gt_polygamma_f64(double n, double x)
 {
     static const double bernoulli[] = {1.0 / 6,  -1.0 / 30,     1.0 / 42, -1.0 / 30,
@@ -35,7 +35,7 @@ GT_INLINE double gt_polygamma_f64(double n, double x)
     const double s = n + 1.0, sign = fmod(n, 2.0) == 1.0 ? 1.0 : -1.0;
     double y = 0.0, base = 0.0;
     if (n == 0.0) return gt_digamma_f64(x);
-    if (x != x || x == -INFINITY || !(n > 0.0) || n != floor(n)) return (double)GT_NAN;
+    if (x != x || x == -INFINITY || !(n > 0.0 && n <= 1e4) || n != floor(n)) return (double)GT_NAN;
     if (x < -1e4 && n > 1.0) return (double)GT_NAN;
     if (x == INFINITY) return 0.0 * sign;
     if (x <= 0.0 && x == floor(x)) return sign * INFINITY;

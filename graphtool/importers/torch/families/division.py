@@ -1,0 +1,62 @@
+"""Division in torch: true, cut towards 0, rounded downwards, and the remainders of the last two."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from graphtool import ops as o
+from graphtool.dtypes import DType
+from graphtool.importers.torch.driver.context import Context
+from graphtool.importers.torch.driver.table import aten
+from graphtool.importers.torch.families.elementwise import in_range, operands
+from graphtool.ir.trace import Tracer
+
+
+@aten("div", "divide", "true_divide")
+def div(c: Context, self: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
+    """a / b; `rounding_mode` "trunc" rounds towards 0, "floor" downwards."""
+    a, b = operands(c, self, other)
+    if rounding_mode is None:
+        return in_range(c, o.div, a, b)
+    if rounding_mode == "trunc":
+        return o.div(a, b) if not c.out.dtype.is_float else o.trunc(o.div(a, b))
+    return floor_divide(c, self, other)
+
+
+@aten("floor_divide")
+def floor_divide(c: Context, self: Any, other: Any) -> Any:
+    """a / b rounded downwards; of 16-bit floats in float32."""
+    inner = c.out.dtype.computes
+    return c.cast(_floor_div(inner, *(c.operand(x, inner) for x in (self, other))), c.out.dtype)
+
+
+def _floor_div(dtype: DType, a: Any, b: Any) -> Any:
+    """The quotient cut towards 0, and one less where the remainder has not the sign of b.
+
+    The quotient of floats is (a − rem(a, b)) / b: ⌊a / b⌋ would give 10 for 1 / 0.1, not 9.
+    """
+    if dtype.kind == "uint":
+        return o.div(a, b)
+    rest = o.rem(a, b)
+    if isinstance(b, Tracer):
+        below = o.or_(o.and_(o.lt(rest, 0), o.gt(b, 0)), o.and_(o.gt(rest, 0), o.lt(b, 0)))
+    else:
+        below = o.gt(rest, 0) if b < 0 else o.lt(rest, 0)
+    whole = o.round(o.div(o.sub(a, rest), b)) if dtype.is_float else o.div(a, b)
+    floor = o.select(below, o.sub(whole, 1), whole)
+    if not dtype.is_float:
+        return floor
+    return o.select(o.eq(b, 0.0), o.div(a, b), floor) if isinstance(b, Tracer) else (
+        floor if b else o.div(a, b))
+
+
+@aten("remainder")
+def remainder(c: Context, self: Any, other: Any) -> Any:
+    """mod(a, b): the sign of the result is that of b."""
+    return o.mod(*operands(c, self, other))
+
+
+@aten("fmod")
+def fmod(c: Context, self: Any, other: Any) -> Any:
+    """rem(a, b): the sign of the result is that of a."""
+    return o.rem(*operands(c, self, other))
