@@ -13,7 +13,7 @@ import warnings
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -36,6 +36,16 @@ UNSET = ("empty", "empty_like", "empty_strided", "empty_permuted", "new_empty",
 TIES = ("topk", "sort", "kthvalue", "median", "nanmedian", "mode")  # which of equals: any
 SIGNS = ("linalg.eigh", "linalg.svd", "svd")  # their vectors may point the other way
 ALIKE = 3  # samples refused for one reason, after which the others are not tried
+
+
+class Refusals(Protocol):
+    """Who notes what is refused, and decides when trying smaller batches is of no use."""
+
+    imported: bool
+
+    def refused(self, reason: str, samples: Sequence[Sample]) -> None: ...
+
+    def hopeless(self, reason: str) -> bool: ...
 
 
 class Verdict:
@@ -92,7 +102,7 @@ def _runs(op: Any, sample: Sample) -> bool:
         return False
 
 
-def imported(op: Any, kept: Sequence[Sample], verdict: Verdict) -> list[tuple[Batch, Module]]:
+def imported(op: Any, kept: Sequence[Sample], verdict: Refusals) -> list[tuple[Batch, Module]]:
     """The samples as modules: one if all can be imported, else halves, down to single ones."""
     if not kept:
         return []
