@@ -155,10 +155,10 @@ def test_a_number_that_torch_refuses_is_refused(text: str) -> None:
 def test_a_number_beyond_16_bits_is_not_infinite(dtype: torch.dtype) -> None:
     """A mask is (1 − m)·−1e9 in many models, and 0·−∞ would be NaN."""
     a = torch.tensor([0.0, 1.0, 300.0], dtype=dtype)
-    for model in (lambda a: a * -3.4e38, lambda a: 3.4e38 / (a + 1), lambda a: a / 1e-45):
-        module = import_torch(Function(model), (a,))
-        got = interp.run(module, {module.graph.inputs[0].hint: array(a)})
-        np.testing.assert_array_equal(next(iter(got.values())), array(model(a)))
+    model = Function(lambda a: (a * -3.4e38, 3.4e38 / (a + 1), a / 1e-45))
+    module = import_torch(model, (a,))
+    got = interp.run(module, {module.graph.inputs[0].hint: array(a)}).values()
+    assert [apart(x, array(y)) for x, y in zip(got, model(a), strict=True)] == ["", "", ""]
 
 
 @pytest.mark.slow
