@@ -280,6 +280,8 @@ def _of_entries(op: Op, xs: Sequence[Any], arrays: Sequence[Array], attrs: dict[
                 ) -> Numbers | None:
     """The result on sizes and conditions; None if it is neither."""
     dtype = arrays[0].dtype if arrays else None
+    if op.traits & _NEVER:
+        return None
     moves = op.movement & _MOVES and Movement.REPEATS not in op.movement
     if (op.known is None and not (moves or op.indexing)) or any(
             compact(x.known).size > _ENTRIES for x in arrays):  # type: ignore[arg-type]

@@ -23,6 +23,7 @@ from graphtool.ir.facets import Indexing, Lowering, Movement, Precision, Trait, 
 from graphtool.ir.plan import Form
 from graphtool.ir.types import TensorType
 from graphtool.symbolic import Dim
+from graphtool.symbolic.spans import Span
 
 Types = TensorType | tuple[TensorType, ...]
 
@@ -61,6 +62,9 @@ class Op:
     known(dtype, *entries, **attrs) → what an elementwise op computes of sizes and conditions (see
     symbolic/conditions.py), for one element; other ops take and return whole arrays of them. None
     where the result is neither. `dtype` is that of the operands.
+    span(kinds, *spans, **attrs) → the least and the most of the results' elements, from those of
+    the operands (see symbolic/spans.py); `kinds` are the operands' types and literals. Ops that
+    only move elements need none.
     alike: the operands of an elementwise op that have one element type; numbers may stand for all
     of these but one. None: all operands.
     scaled_by: operands which, multiplied by one positive factor for each channel, multiply the
@@ -90,6 +94,7 @@ class Op:
     axes: Axes | None = None
     filled: Callable[..., Sequence[Dim]] | None = None
     known: Callable[..., Any] | None = None
+    span: Callable[..., Span] | None = None
     alike: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:

@@ -45,7 +45,8 @@ def _iota_eval(*, shape: tuple[int, ...], axis: int, dtype: DType) -> Array:
 register(Op("iota", _iota_infer, _iota_eval, None,
             lambda _, *, shape, axis, dtype: Pull(
                 dtype, shape, lambda idx: cast(index(idx[axis]), dtype)),
-            category="data", doc="the index along an axis: 0, 1, 2, …"))
+            category="data", span=lambda _, *, shape, axis, dtype: (0, shape[axis] - 1),
+            doc="the index along an axis: 0, 1, 2, …"))
 
 # ---- dim and stop_gradient ---------------------------------------------------------------------
 
@@ -57,6 +58,7 @@ def _dim_infer(*, of: Dim, dtype: DType) -> TensorType:
 register(Op("dim", _dim_infer, lambda *, of, dtype: np.asarray(of).astype(dtype.numpy), None,
             lambda _, *, of, dtype: Pull(dtype, (), lambda idx: cast(index(of), dtype)),
             category="shape", known=lambda _, *, of, dtype: np.array(of, object),
+            span=lambda _, *, of, dtype: (of, of),
             doc="the value of a dimension, symbolic ones included, as a scalar"))
 
 

@@ -32,6 +32,7 @@ from graphtool.ops.strings import as_text, from_text
 from graphtool.scalars.table import FLOAT, TABLE, Scalar
 from graphtool.symbolic import Entry, Poly, compared
 from graphtool.symbolic.conditions import chosen
+from graphtool.symbolic.spans import Span, hull, larger, rounded, smaller
 
 _KIND = {"float": "float", "int": "int", "uint": "int", "bool": "bool", "string": "string"}
 
@@ -78,9 +79,14 @@ def declare(row: Scalar) -> Op:
     def vjp(g: Any, y: Any, *xs: Any) -> tuple[Any, ...]:
         return row.derivative(o, g, y, *xs)  # type: ignore[misc]
 
+    def span(kinds: tuple[Any, ...], *xs: Span) -> Span:
+        integers = any(t.dtype.is_integer for t in tensors(kinds))
+        return row.span(*xs, integers) if row.arity > 1 else row.span(*xs)  # type: ignore[misc]
+
     return register(Op(row.name, infer, evaluate, vjp if row.derivative else None, lower,
                        traits=Trait.ELEMENTWISE | _traits(row),
                        cost=per_result(row.flops), doc=row.doc, known=row.known,
+                       span=span if row.span else None,
                        precision=Precision.HIGH if row.wide else Precision.FOLLOW))
 
 
@@ -127,7 +133,8 @@ def _select_vjp(g: Any, _y: Any, cond: Any, _a: Any, _b: Any) -> tuple[Any, ...]
 register(Op("select", _select_infer, _select_eval, _select_vjp, _select_lower,
             traits=Trait.ELEMENTWISE | Trait.LIGHT | Trait.PICKS, cost=per_result(),
             precision=Precision.FOLLOW, alike=(1, 2),
-            known=lambda _, cond, a, b: chosen(cond, a, b), doc="a where cond is true, else b"))
+            known=lambda _, cond, a, b: chosen(cond, a, b),
+            span=lambda _, cond, a, b: hull(a, b), doc="a where cond is true, else b"))
 
 
 # ---- clamp: min(max(x, lo), hi), NaN stays ------------------------------------------------------
@@ -166,9 +173,14 @@ def _clamp_vjp(g: Any, _y: Any, x: Any, lo: Any, hi: Any) -> tuple[Any, ...]:
     return gx, glo, ghi
 
 
+def _clamp_span(kinds: tuple[Any, ...], x: Span, lo: Span, hi: Span) -> Span:
+    x = x if kinds[1] is None else larger(x, lo)
+    return x if kinds[2] is None else smaller(x, hi)
+
+
 register(Op("clamp", _clamp_infer,
             lambda x, lo, hi: np.asarray(_clamp(x, lo, hi)), _clamp_vjp, _clamp_lower,
-            traits=Trait.ELEMENTWISE | Trait.PICKS, cost=per_result(2),
+            traits=Trait.ELEMENTWISE | Trait.PICKS, cost=per_result(2), span=_clamp_span,
             precision=Precision.FOLLOW, doc="min(max(x, lo), hi); a bound may be left out"))
 
 
@@ -231,6 +243,7 @@ register(Op("cast", _cast_infer, lambda x, *, dtype, saturate: cast_array(x, dty
             _cast_vjp, _cast_lower,
             traits=Trait.ELEMENTWISE, category="data", cost=per_result(),
             precision=Precision.FOLLOW, known=_cast_known,
+            span=lambda _, x, *, dtype, saturate: x if dtype.is_float else rounded(x),
             doc="x converted to another element type; float to integer truncates and clamps, NaN "
                 "gives 0"))
 

@@ -31,6 +31,7 @@ from graphtool.ops.common import (
 )
 from graphtool.ops.costs import per_operand
 from graphtool.symbolic import Dim, maximum, minimum, product, symbol_of
+from graphtool.symbolic.spans import Span, hull, multiplied
 
 Kind = Literal["sum", "prod", "max", "min", "and", "or"]
 FN = {"sum": "add", "prod": "mul", "max": "max", "min": "min", "and": "and", "or": "or"}
@@ -76,6 +77,10 @@ def _infer(x: TensorType, *, axes: tuple[int, ...]) -> TensorType:
 _ON_SIZES: dict[str, Callable[[Dim, Dim], Dim]] = {
     "sum": operator.add, "prod": operator.mul, "max": maximum, "min": minimum}
 _EMPTY = {"sum": 0, "prod": 1}
+_SPANS: dict[str, Callable[..., Span]] = {
+    "sum": lambda kinds, x, *, axes: multiplied(
+        (0, product(kinds[0].shape[a] for a in axes)), hull((0, 0), x)),
+    "max": lambda _, x, *, axes: x, "min": lambda _, x, *, axes: x}
 
 
 def _declare(kind: Kind) -> None:
@@ -119,7 +124,8 @@ def _declare(kind: Kind) -> None:
                     Trait.LARGEST if kind == "max" else Trait.NONE) | (
                     Trait.NONE if kind in ("sum", "prod") else Trait.EXACT),
                 precision=Precision.FOLLOW if kind in ("max", "min") else Precision.HIGH,
-                known=known, doc=f"the {_WORDS[kind]} over axes, which stay with size 1"))
+                known=known, span=_SPANS.get(kind),
+                doc=f"the {_WORDS[kind]} over axes, which stay with size 1"))
 
 
 def _gradient(kind: str, g: Any, y: Any, x: Any, axes: tuple[int, ...]) -> tuple[Any, ...]:
@@ -208,6 +214,7 @@ def _arg_lower(k: Names, x: Pull, *, kind: str, axis: int, last: bool) -> Pull:
 register(Op("arg_reduce", _arg_infer, _arg_eval, None, _arg_lower,
             traits=Trait.REDUCTION, cost=per_operand, axes=ALONG,
             filled=lambda x, *, axis, **_: (x.shape[axis],),
+            span=lambda kinds, _, *, axis, **__: (0, kinds[0].shape[axis] - 1),
             doc="the index of the maximum or minimum along an axis, which stays with size 1; the "
                 "first of equal elements, or the last with `last`"))
 

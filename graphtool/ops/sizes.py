@@ -53,6 +53,7 @@ def _size_eval(n: Array, *, size: int | None = None, most: int | None = None,
 register(Op("size", _size_infer, _size_eval, lambda g, y, n, **_: (None,),
             lambda _, n, **__: n,
             category="shape", traits=Trait.SIZE, lowering=Lowering.VIEW,
+            known=lambda _, n, **__: n, span=lambda _, n, **__: n,
             doc="n itself. After this node the symbol `size` has its value, which is at most "
                 "`most`. A `checked` node stays even if nothing uses the symbol"))
 

@@ -26,8 +26,9 @@ from graphtool.scalars.special import (
     lgamma,
     polygamma,
 )
-from graphtool.symbolic import Entry, conditions, maximum, minimum
+from graphtool.symbolic import Entry, conditions, maximum, minimum, spans
 from graphtool.symbolic.conditions import Condition, compared
+from graphtool.symbolic.spans import Span
 
 Array = np.ndarray[Any, Any]
 # derivative(o, g, y, *x): o is the namespace of ops, g the gradient of the result y, x the operands
@@ -47,6 +48,8 @@ class Scalar:
     depends on the bits of the operands, so that another type gives another result; `adds`, that it
     is a sum or a difference. `known(dtype, *entries)` computes it on sizes and conditions; it is
     None where the result is neither.
+    `span` gives the least and the most of the result from those of the operands; with two
+    operands, whether they are integers comes last.
     """
 
     name: str
@@ -64,6 +67,7 @@ class Scalar:
     bits: bool = False
     adds: bool = False
     known: Callable[..., Entry | None] | None = None
+    span: Callable[..., Span] | None = None
     doc: str = ""
 
 
@@ -193,47 +197,55 @@ TABLE: tuple[Scalar, ...] = (
     # ---- arithmetic -------------------------------------------------------------------------
     Scalar("add", np.add, "{0} + {1}", 2, kinds=NUMERIC, prec=12, commutative=True,
            derivative=lambda o, g, y, a, b: (g, g), known=_sizes(lambda a, b: a + b),
-           adds=True, doc="a + b"),
+           span=spans.added, adds=True, doc="a + b"),
     Scalar("sub", np.subtract, "{0} - {1}", 2, kinds=NUMERIC, prec=12,
            derivative=lambda o, g, y, a, b: (g, o.neg(g)), known=_sizes(lambda a, b: a - b),
-           adds=True, doc="a − b"),
+           span=lambda a, b, _: spans.added(a, spans.negative(b)), adds=True, doc="a − b"),
     Scalar("mul", np.multiply, "{0} * {1}", 2, kinds=NUMERIC, prec=13, commutative=True,
            derivative=lambda o, g, y, a, b: (g * b, g * a), known=_sizes(lambda a, b: a * b),
+           span=spans.multiplied,
            doc="a·b"),
     Scalar("div", _truncating_div, "{0} / {1}", 2, kinds=NUMERIC, prec=13, flops=4,
            derivative=lambda o, g, y, a, b: (g / b, o.neg(g * y / b)),
-           known=_sizes(conditions.quotient, of_floats=False),
+           known=_sizes(conditions.quotient, of_floats=False), span=spans.divided,
            doc="a / b; of integers the quotient cut towards 0, and 0 where b = 0"),
     _fn("rem", _rem, lambda o, g, y, a, b: (g, o.neg(g * o.trunc(a / b))), arity=2, kinds=NUMERIC,
-        known=_sizes(conditions.remainder),
+        known=_sizes(conditions.remainder), span=spans.remainder,
         doc="a − b·trunc(a / b), with the sign of a, as fmod in C; of integers 0 where b = 0"),
     _fn("mod", _mod, lambda o, g, y, a, b: (g, o.neg(g * o.floor(a / b))), arity=2, kinds=NUMERIC,
-        known=_sizes(conditions.modulo),
+        known=_sizes(conditions.modulo), span=spans.modulo,
         doc="a − b·⌊a / b⌋, with the sign of b, as % in Python; of integers 0 where b = 0"),
     _fn("pow", _pow, _pow_derivative, arity=2, kinds=NUMERIC, flops=20,
         wide=True, doc="aᵇ; of integers cut towards 0 where b is negative"),
     _fn("max", np.maximum, lambda o, g, y, a, b: _share_tie(o, g, y, a, b, o.gt), arity=2,
         kinds=ANY, commutative=True, flops=1, exact=True, known=_sizes(maximum),
+        span=spans.larger,
         doc="the greater of a and b; NaN if one is NaN"),
     _fn("min", np.minimum, lambda o, g, y, a, b: _share_tie(o, g, y, a, b, o.lt), arity=2,
         kinds=ANY, commutative=True, flops=1, exact=True, known=_sizes(minimum),
+        span=spans.smaller,
         doc="the lesser of a and b; NaN if one is NaN"),
     _fn("atan2", np.arctan2, _atan2_derivative, arity=2, flops=20,
         doc="the angle of the point (b, a) in radians, in [−π, π]"),
     Scalar("neg", np.negative, "-{0}", kinds=NUMERIC, prec=14, exact=True,
-           derivative=lambda o, g, y, x: (o.neg(g),), known=_sizes(lambda a: -a), doc="−x"),
+           derivative=lambda o, g, y, x: (o.neg(g),), known=_sizes(lambda a: -a),
+           span=spans.negative, doc="−x"),
     _fn("abs", np.abs, lambda o, g, y, x: (g * o.sign(x),), kinds=NUMERIC, flops=1, exact=True,
-        known=_sizes(conditions.magnitude), doc="|x|"),
+        known=_sizes(conditions.magnitude), span=spans.distance, doc="|x|"),
     _fn("sign", np.sign, lambda o, g, y, x: (None,), kinds=NUMERIC, flops=1, exact=True,
         known=_sizes(conditions.sign_of), doc="−1, 0 or 1, by the sign of x"),
     # ---- rounding ---------------------------------------------------------------------------
     _fn("floor", np.floor, lambda o, g, y, x: (None,), flops=1, exact=True, known=_same,
+        span=spans.rounded,
         doc="⌊x⌋: the greatest whole number that is at most x"),
     _fn("ceil", np.ceil, lambda o, g, y, x: (None,), flops=1, exact=True, known=_same,
+        span=spans.rounded,
         doc="⌈x⌉: the least whole number that is at least x"),
     _fn("round", np.rint, lambda o, g, y, x: (None,), flops=1, exact=True, known=_same,
+        span=spans.rounded,
         doc="the nearest whole number; of two equally near ones the even one"),
     _fn("trunc", np.trunc, lambda o, g, y, x: (None,), flops=1, exact=True, known=_same,
+        span=spans.rounded,
         doc="the whole part of x, cut towards 0"),
     # ---- exponentials and powers ------------------------------------------------------------
     _fn("exp", np.exp, lambda o, g, y, x: (g * y,), wide=True, doc="eˣ"),
@@ -246,7 +258,8 @@ TABLE: tuple[Scalar, ...] = (
         doc="√x; its gradient at 0 is ∞"),
     _fn("rsqrt", lambda x: 1 / np.sqrt(x), lambda o, g, y, x: (g * -0.5 * y * y * y,), flops=5,
         wide=True, doc="1 / √x"),
-    _fn("sigmoid", _sigmoid, lambda o, g, y, x: (g * y * (1.0 - y),), doc="1 / (1 + e⁻ˣ)"),
+    _fn("sigmoid", _sigmoid, lambda o, g, y, x: (g * y * (1.0 - y),), span=lambda _: (0, 1),
+        doc="1 / (1 + e⁻ˣ)"),
     # ---- trigonometry -----------------------------------------------------------------------
     _fn("sin", np.sin, lambda o, g, y, x: (g * o.cos(x),), doc="the sine of x in radians"),
     _fn("cos", np.cos, lambda o, g, y, x: (o.neg(g * o.sin(x)),), doc="the cosine of x in radians"),
@@ -262,7 +275,8 @@ TABLE: tuple[Scalar, ...] = (
         wide=True, doc="(eˣ − e⁻ˣ) / 2"),
     _fn("cosh", np.cosh, lambda o, g, y, x: (g * o.sinh(x),), flops=15,
         wide=True, doc="(eˣ + e⁻ˣ) / 2"),
-    _fn("tanh", np.tanh, lambda o, g, y, x: (g * (1.0 - y * y),), doc="(eˣ − e⁻ˣ) / (eˣ + e⁻ˣ)"),
+    _fn("tanh", np.tanh, lambda o, g, y, x: (g * (1.0 - y * y),), span=lambda _: (-1, 1),
+        doc="(eˣ − e⁻ˣ) / (eˣ + e⁻ˣ)"),
     _fn("asinh", np.arcsinh, lambda o, g, y, x: (g * o.rsqrt(x * x + 1.0),), flops=15,
         doc="log(x + √(x² + 1))"),
     _fn("acosh", np.arccosh, lambda o, g, y, x: (g * o.rsqrt(x * x - 1.0),), flops=15,

@@ -15,7 +15,7 @@ from graphtool import interp
 from graphtool import ops as o
 from graphtool.dtypes import bool_, float32, int32, int64, uint8
 from graphtool.errors import InputError
-from graphtool.importers.onnx.driver.value_ranges import most_of
+from graphtool.front.elements import Elements
 from graphtool.ir.graph import TensorType, producers
 from graphtool.ir.trace import trace
 from graphtool.symbolic import symbol
@@ -145,4 +145,4 @@ SPANS: dict[str, tuple[Any, TensorType, Any]] = {
 def test_bounds(name: str) -> None:
     fn, kind, want = SPANS[name]
     g = trace(fn, [kind], ["x"])
-    assert most_of(g.outputs[0], producers(g).get, lambda x, i: None) == want
+    assert Elements(producers(g).get).most(g.outputs[0]) == want

@@ -6,21 +6,19 @@ Shape arithmetic is tried first, so that equal integers become the same dimensio
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.errors import InputError
 from graphtool.front import Front
+from graphtool.front.elements import Elements
 from graphtool.importers.onnx.driver.inputs import Inputs
-from graphtool.importers.onnx.driver.value_ranges import most_of
 from graphtool.ir.graph import Node, Operand, Value
 from graphtool.ir.trace import Tracer
-from graphtool.symbolic import Dim, bounds, product, symbol
+from graphtool.symbolic import Dim, Poly, bounds, product, symbol
 
 _LONGEST = 40  # letters of a value's name in its size's
 EACH = 4  # so many nodes of the graph are allowed for each that the model may have
-_DEPTH = 16  # nodes that are looked through
 
 
 class Recorder(Front):
@@ -36,6 +34,11 @@ class Recorder(Front):
         self.most = most
         self.symbols = symbols
         self.bound: dict[tuple[Value, int], Dim] = {}
+
+    @property
+    def elements(self) -> Elements:
+        """What is known of the elements of values so far."""
+        return Elements(self.made.get, self.bound)
 
     def add(self, node: Node) -> None:
         """Append a node. Raises InputError GT1022 if it is one too many."""
@@ -91,7 +94,7 @@ def bind(scalar: Tracer, least: int | None = 0, most: Dim | None = None,
     if known is not None:
         return known
     if most is None:
-        most = most_of(scalar.value, builder.made.get, lambda v, i: resolved(v, i, builder))
+        most = builder.elements.most(scalar.value)
     size, most = builder.fresh(least, most)
     wide = scalar if scalar.dtype is dtypes.int64 else o.cast(scalar, dtype=dtypes.int64)
     o.size(wide, size=size, most=most)
@@ -101,79 +104,7 @@ def bind(scalar: Tracer, least: int | None = 0, most: Dim | None = None,
     return size
 
 
-# ---- what is known of it -----------------------------------------------------------------------
-
 def resolved(x: Operand, at: int, builder: Recorder) -> Dim | None:
     """Element `at` of an integer value if the nodes before it determine it, else None."""
-    return _resolved(x, at, builder, 0, {})
-
-
-def _resolved(x: Operand, at: int, builder: Recorder, depth: int,
-              seen: dict[tuple[Value, int, int], Dim | None]) -> Dim | None:
-    if isinstance(x, int) and not isinstance(x, bool):
-        return x
-    if not isinstance(x, Value) or not x.type.dtype.is_integer or depth > _DEPTH:
-        return None
-    if (x, at) in builder.bound:
-        return builder.bound[x, at]
-    node = builder.made.get(x)
-    look = None if node is None else _LOOK.get(node.op.name)
-    if look is None:
-        return None
-    if (x, at, depth) not in seen:  # a value may be used twice at each level
-        seen[x, at, depth] = look(node, at, lambda v, i: _resolved(v, i, builder, depth + 1, seen))
-    return seen[x, at, depth]
-
-
-def _through(node: Node, at: int, see: Any) -> Dim | None:
-    return see(node.inputs[0], at)  # type: ignore[no-any-return]
-
-
-def _constant(node: Node, at: int, see: Any) -> Dim | None:
-    return int(node.attrs["data"].source.reshape(-1)[at])
-
-
-def _part(node: Node, at: int, see: Any) -> Dim | None:
-    if len(node.attrs["start"]) != 1 or not isinstance(node.attrs["start"][0], int):
-        return None
-    return see(  # type: ignore[no-any-return]
-        node.inputs[0], node.attrs["start"][0] + at * node.attrs["strides"][0])
-
-
-def _joined(node: Node, at: int, see: Any) -> Dim | None:
-    if node.outputs[0].type.rank != 1:
-        return None
-    for x in node.inputs:
-        assert isinstance(x, Value)
-        n = x.type.shape[0]
-        if not isinstance(n, int):
-            return None
-        if at < n:
-            return see(x, at)  # type: ignore[no-any-return]
-        at -= n
-    return None
-
-
-def _picked(node: Node, at: int, see: Any) -> Dim | None:
-    x, indices = node.inputs
-    if not isinstance(x, Value) or x.type.rank != 1:
-        return None
-    i = see(indices, at)
-    return see(x, i) if isinstance(i, int) else None
-
-
-def _arithmetic(node: Node, at: int, see: Any) -> Dim | None:
-    found = []
-    for x in node.inputs:
-        single = isinstance(x, Value) and product(x.type.shape) == 1
-        found.append(see(x, 0 if single else at))
-    a, b = found
-    if a is None or b is None:
-        return None
-    return a + b if node.op.name == "add" else a - b if node.op.name == "sub" else a * b  # type: ignore[no-any-return]
-
-
-_LOOK = {"constant": _constant, "dim": lambda node, at, see: node.attrs["of"],
-         "reshape": _through, "cast": _through, "size": _through, "slice": _part,
-         "concat": _joined, "gather": _picked, "add": _arithmetic, "sub": _arithmetic,
-         "mul": _arithmetic}
+    found = builder.elements.size(x, at)
+    return found if isinstance(found, (int, Poly)) and not isinstance(found, bool) else None
