@@ -16,6 +16,7 @@ from graphtool import ops as o
 from graphtool.dtypes import DType
 from graphtool.errors import Signal
 from graphtool.ir.graph import Node, TensorType, Value
+from graphtool.ir.op import Op
 from graphtool.ir.trace import Tracer
 from graphtool.symbolic import Dim, Poly, product
 
@@ -83,6 +84,11 @@ class Array(Tracer):
     def sibling(self, value: Value) -> Self:
         """Another value of the same builder."""
         return self.builder.traced(value)  # type: ignore[no-any-return]
+
+    def beside(self, op: Op, attrs: dict[str, Any]) -> Any:
+        """The result of an op without operands; beside known numbers it is known too."""
+        known = self.fixed and not self.symbolic
+        return self.builder.filled(op, attrs) if known else super().beside(op, attrs)
 
     def __repr__(self) -> str:
         return f"{self.hint or (self.made.hint if self.made else 'constant')}: {self.kind}"

@@ -22,7 +22,7 @@ from graphtool.ir.graph import TensorType, Value
 from graphtool.ir.op import Op, complete_attrs, evaluate
 from graphtool.ir.trace import Tracer, infer
 from graphtool.ops.common import broadcast_shapes
-from graphtool.symbolic import Condition, Dim, Poly
+from graphtool.symbolic import Condition, Dim, Poly, product
 
 FOLD_LIMIT = 1 << 16  # elements of operands, or of a result, that is computed at import
 _PRODUCTS = 1 << 24  # of the sizes of two operands: more is too much work at import
@@ -116,6 +116,15 @@ class Front(Assuming):
         made = super().emit(op, operands, attrs, hint)
         return tuple(self.traced(t.value) for t in made) if isinstance(made, tuple) else (
             self.traced(made.value))
+
+    def filled(self, op: Op, attrs: dict[str, Any]) -> Any:
+        """The result of an op without operands, computed if it is small."""
+        attrs = complete_attrs(op, attrs)
+        kind = op.infer(**attrs)
+        count = product(kind.shape) if isinstance(kind, TensorType) else None
+        if self.folds and op.eval is not None and isinstance(count, int) and count <= FOLD_LIMIT:
+            return self.constant(op.eval(**attrs))
+        return self.emit(op, (), attrs)
 
     def emit(self, op: Op, operands: Sequence[Any], attrs: dict[str, Any], hint: str = "") -> Any:
         """The results of an op: computed if its operands are known, else those of a node."""

@@ -69,6 +69,10 @@ class Tracer(Operators):
         """Another value of the same builder."""
         return type(self)(value, self.builder)
 
+    def beside(self, op: Op, attrs: dict[str, Any]) -> Any:
+        """The result of an op without operands, in the same builder."""
+        return self.builder.emit(op, (), attrs)
+
     # ---- ops as methods ------------------------------------------------------------------------
 
     def cast(self, dtype: DType, saturate: bool = True) -> Self:
@@ -140,7 +144,9 @@ class Tracer(Operators):
 
 def like(x: Any, op: Op, **attrs: Any) -> Any:
     """Call an op that has no operands in the mode of x: recorded for a Tracer, else evaluated."""
-    return x.builder.emit(op, (), attrs) if isinstance(x, (Tracer, Held)) else op(**attrs)
+    if isinstance(x, Tracer):
+        return x.beside(op, attrs)
+    return x.builder.emit(op, (), attrs) if isinstance(x, Held) else op(**attrs)
 
 
 class Builder:

@@ -6,7 +6,6 @@ are all constant is evaluated on the numbers.
 
 from __future__ import annotations
 
-import math
 from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -23,7 +22,7 @@ from graphtool.errors import (
     Undecided,
     UndecidedOrder,
 )
-from graphtool.front import FOLD_LIMIT, REFUSED, Array, Refused
+from graphtool.front import REFUSED, Array, Refused
 from graphtool.front.assumptions import Bounds, Facts
 from graphtool.importers.limits import Limits
 from graphtool.importers.onnx.driver import boundary, functions, reader
@@ -279,30 +278,11 @@ class Importer(Session):
                              where=title(node))
         if handler.context:
             attrs["ctx"] = Context(self, frame, node, inputs)
-        out = self._folded(handler, inputs, attrs)
-        if out is None:
-            with self.builder.folding(handler.fold):
-                out = handler.fn(*inputs, **attrs)
+        with self.builder.folding(handler.fold):
+            out = handler.fn(*inputs, **attrs)
         several = len(node.output) > 1 or not handler.sequences  # else a tuple is a sequence
         many = isinstance(out, list) or (isinstance(out, tuple) and several)
         return [self._lift(x) for x in out] if many else [self._lift(out)]
-
-    def _folded(self, handler: Handler, inputs: list[Any], attrs: dict[str, Any]) -> Any:
-        """The result computed on arrays if all inputs are constant and small, else None."""
-        arrays = [x.known if isinstance(x, Array) and x.fixed and not x.symbolic else x
-                  for x in inputs]
-        if not handler.fold or not all(x is None or isinstance(x, np.ndarray) for x in arrays):
-            return None
-        sizes = [a.size for a in arrays if a is not None]
-        if sum(sizes) > FOLD_LIMIT or math.prod(sorted(sizes)[-2:]) > _BROADCAST:
-            return None
-        try:
-            out = handler.fn(*arrays, **attrs)
-        except (TypeError, AttributeError):
-            return None
-        made = out if isinstance(out, (tuple, list)) else (out,)
-        big = any(isinstance(m, np.ndarray) and m.size > max(FOLD_LIMIT, *sizes, 0) for m in made)
-        return None if big and handler.name != "Constant" else out
 
     def _lift(self, x: Any) -> Any:
         """A handler's result as a value of the importer: arrays of numbers or dimensions too."""

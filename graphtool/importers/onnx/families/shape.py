@@ -27,6 +27,7 @@ from graphtool.importers.onnx.driver.values import (
 )
 from graphtool.io.weights import Array
 from graphtool.ir.trace import Tracer
+from graphtool.ir.trace import like as beside
 from graphtool.symbolic import (
     Dim,
     Poly,
@@ -198,9 +199,8 @@ def row_and_column(x: Any) -> tuple[Any, Any]:
 
 
 def iota(like: Any, shape: tuple[Dim, ...], axis: int, row: Any = dtypes.int64) -> Any:
-    """0, 1, 2, … along an axis: a Tracer if `like` is one, else an array."""
-    attrs = {"shape": tuple(shape), "axis": axis, "dtype": row}
-    return like.builder.emit(o.iota, (), attrs) if isinstance(like, Tracer) else o.iota(**attrs)
+    """0, 1, 2, … along an axis, known if `like` is."""
+    return beside(like, o.iota, shape=tuple(shape), axis=axis, dtype=row)
 
 
 @onnx_op("Trilu")
