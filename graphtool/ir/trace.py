@@ -73,6 +73,10 @@ class Tracer(Operators):
         """The result of an op without operands, in the same builder."""
         return self.builder.emit(op, (), attrs)
 
+    def number(self, value: Any) -> Any:
+        """A number as a tensor without axes, of the element type of this one."""
+        return self.builder.constant(np.asarray(value).astype(self.dtype.numpy))
+
     # ---- ops as methods ------------------------------------------------------------------------
 
     def cast(self, dtype: DType, saturate: bool = True) -> Self:

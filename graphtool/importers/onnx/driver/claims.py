@@ -13,8 +13,8 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.importers.onnx.driver.computed import Recorder, bind, resolved
-from graphtool.importers.onnx.driver.values import array_of, cast, reshape, tensor
+from graphtool.importers.onnx.driver.computed import Recorder, bind, known_element
+from graphtool.importers.onnx.driver.values import array_of
 from graphtool.ir.trace import Tracer
 from graphtool.symbolic import Dim, product, symbol
 
@@ -28,7 +28,7 @@ def agreed(scalar: Tracer, declared: int, what: str) -> int:
     assert isinstance(builder, Recorder)
     if product(scalar.shape) != 1:
         raise ValueError(f"{what} must be one number, its shape is {scalar.shape}")
-    known = resolved(scalar.value, 0, builder)
+    known = known_element(scalar, 0)
     if isinstance(known, int) and known != declared:
         raise ValueError(f"{what} is {known}, the model declares {declared}")
     if known == declared:
@@ -36,7 +36,7 @@ def agreed(scalar: Tracer, declared: int, what: str) -> int:
     if declared < 0:
         raise ValueError(f"the model declares the size {declared}, which is negative")
     name = builder.symbols.free_name(f"{builder.fresh_stem()}_declared")
-    number = cast(reshape(scalar, ()), dtypes.int64)
+    number = scalar.reshape(()).cast(dtypes.int64)
     builder.emit(o.size, (number,), {"size": symbol(name, declared), "most": declared,
                                      "checked": True})
     return declared
@@ -67,11 +67,11 @@ def agreed_entries(x: Any, declared: Sequence[int], what: str) -> tuple[int, ...
         length = x.builder.emit(o.dim, (), {"of": count, "dtype": dtypes.int64})
         agreed(length, len(declared), f"the length of {what}")
     for i, d in enumerate(declared):
-        at = tensor(np.array([i]), x)
-        agreed(x if count == 1 else o.gather(x, at, axes=(0,)), d, f"entry {i} of {what}")
+        one = x if count == 1 else o.gather(x, np.array([i]), axes=(0,))
+        agreed(one, d, f"entry {i} of {what}")
     return tuple(declared)
 
 
 def agreed_truth(flag: Tracer, what: str) -> None:
     """Add a check that a computed condition is true at run time."""
-    agreed(o.cast(reshape(flag, ()), dtype=dtypes.int64), 1, what)
+    agreed(flag.reshape(()).cast(dtypes.int64), 1, what)

@@ -10,10 +10,10 @@ import re
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.errors import InputError
-from graphtool.front import Front
+from graphtool.front import Array, Front
 from graphtool.front.elements import Elements
 from graphtool.importers.onnx.driver.inputs import Inputs
-from graphtool.ir.graph import Node, Operand, Value
+from graphtool.ir.graph import Node, Value
 from graphtool.ir.trace import Tracer
 from graphtool.symbolic import Dim, Poly, bounds, product, symbol
 
@@ -76,7 +76,7 @@ def entry(x: Tracer, at: int, least: int | None = 0, most: Dim | None = None) ->
     """Element `at` of an integer tensor as a dimension between `least` and `most`."""
     builder = x.builder
     assert isinstance(builder, Recorder)
-    known = resolved(x.value, at, builder)
+    known = known_element(x, at)
     if known is not None:
         return known
     flat = o.reshape(x, shape=(product(x.shape),)) if x.ndim != 1 else x
@@ -90,7 +90,7 @@ def bind(scalar: Tracer, least: int | None = 0, most: Dim | None = None,
     """A computed scalar as a dimension between `least` and `most`."""
     builder = scalar.builder
     assert isinstance(builder, Recorder)
-    known = resolved(scalar.value, 0, builder)
+    known = known_element(scalar, 0)
     if known is not None:
         return known
     if most is None:
@@ -104,7 +104,11 @@ def bind(scalar: Tracer, least: int | None = 0, most: Dim | None = None,
     return size
 
 
-def resolved(x: Operand, at: int, builder: Recorder) -> Dim | None:
-    """Element `at` of an integer value if the nodes before it determine it, else None."""
-    found = builder.elements.size(x, at)
-    return found if isinstance(found, (int, Poly)) and not isinstance(found, bool) else None
+def known_element(x: Tracer, at: int) -> Dim | None:
+    """Element `at` of an integer tensor if it is known, or the nodes before determine it, else
+    None."""
+    assert isinstance(x, Array) and isinstance(x.builder, Recorder)
+    if not x.dtype.is_integer:
+        return None
+    found = x.builder.elements.size(x.value, at) if x.known is None else x.known.reshape(-1)[at]
+    return found if found is None or isinstance(found, Poly) else int(found)

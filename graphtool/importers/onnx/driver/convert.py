@@ -44,6 +44,7 @@ from graphtool.importers.onnx.driver.values import as_row
 from graphtool.importers.onnx.families.sequence_rows import Rows
 from graphtool.importers.onnx.validate import check_model
 from graphtool.ir.graph import Graph, Module, Value
+from graphtool.ir.prune import prune
 from graphtool.ir.rounded_once import settle
 from graphtool.ir.trace import Tracer
 from graphtool.symbolic import Poly, symbols
@@ -98,7 +99,7 @@ class Importer(Session):
             inputs, outputs = [*inputs, self.seed], [*outputs, (self.seed.value.hint, self.state)]
         values = tuple(self._value(x, name) for name, x in outputs)
         nodes = bounded(self.builder.nodes, dict(outputs), self.declared)
-        graph = Graph(tuple(t.value for t in inputs), tuple(nodes), values)
+        graph = prune(Graph(tuple(t.value for t in inputs), tuple(nodes), values))
         return Module(graph, tuple(name for name, _ in outputs), self.inputs.symbols,
                       self.places.table, donations, self._meta(), requires=self.found.required)
 

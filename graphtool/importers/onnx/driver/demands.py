@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from graphtool.importers.onnx.driver.values import array_of, dtype_of
+from graphtool.importers.onnx.driver.values import array_of
 from graphtool.io.weights import Array
 from graphtool.ir.trace import Tracer
 
@@ -108,7 +108,7 @@ def _a_bias_of_a_matrix(call: Call) -> str:
 
 @demand("Mod")
 def _a_float_needs_fmod(call: Call) -> str:
-    floats = dtype_of(call.inputs[0]).is_float
+    floats = call.inputs[0].dtype.is_float
     return "floats need fmod=1" if floats and not call.attrs.get("fmod") and call.opset < 28 else ""
 
 

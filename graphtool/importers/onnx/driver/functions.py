@@ -20,7 +20,6 @@ from graphtool.importers.onnx.driver.context import Frame, Session
 from graphtool.importers.onnx.driver.node_order import reads, subgraphs, title
 from graphtool.importers.onnx.driver.registry import HANDLERS, find
 from graphtool.importers.onnx.driver.schemas import schema, version_of
-from graphtool.importers.onnx.driver.values import type_of
 
 Key = tuple[str, str, str]
 _DEPTH = 32
@@ -187,7 +186,7 @@ def standard_body(node: Any, inputs: Sequence[Any], opsets: Mapping[str, int]) -
 def _type_proto(x: Any) -> Any:
     if x is None or isinstance(x, tuple):
         return onnx.TypeProto()
-    t = type_of(x)
+    t = x.type
     return helper.make_tensor_type_proto(
         helper.np_dtype_to_tensor_dtype(t.dtype.numpy),
         [d if isinstance(d, int) else str(d) for d in t.shape])

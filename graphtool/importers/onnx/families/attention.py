@@ -12,7 +12,7 @@ from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.front import Refused
 from graphtool.importers.onnx.driver.registry import onnx_op
-from graphtool.importers.onnx.driver.values import cast, dim_value, dtype_of, reshape, transpose
+from graphtool.importers.onnx.driver.values import dim_value
 from graphtool.importers.onnx.families.shape import iota
 from graphtool.symbolic import Dim
 
@@ -24,13 +24,13 @@ def heads_first(x: Any, heads: int | None) -> Any:
     if not heads:
         raise ValueError("the number of heads is missing")
     batch, steps, width = x.shape
-    return transpose(reshape(x, (batch, steps, heads, width // heads)), (0, 2, 1, 3))
+    return x.reshape((batch, steps, heads, width // heads)).transpose((0, 2, 1, 3))
 
 
 def heads_last(x: Any) -> Any:
     """x [B, H, S, D] as [B, S, H·D]."""
     batch, heads, steps, depth = x.shape
-    return reshape(transpose(x, (0, 2, 1, 3)), (batch, steps, heads * depth))
+    return x.transpose((0, 2, 1, 3)).reshape((batch, steps, heads * depth))
 
 
 @onnx_op("Attention", since=23, fold=False)
@@ -60,10 +60,10 @@ def attention(q: Any, k: Any, v: Any, mask: Any = None, past_key: Any = None,
     right = 0 if is_causal else right_window_size
     plain = lengths is None and past == 0 and left_window_size < 0 and right in (-1, 0)
     seen = None if plain else visible(q, k, past, lengths, left_window_size, right)
-    if mask is not None and dtype_of(mask).is_integer and dtype_of(mask) is not dtypes.bool_:
-        mask = cast(mask, dtype_of(q))  # numbers are added to the scores, whatever their type
+    if mask is not None and mask.dtype.is_integer and mask.dtype is not dtypes.bool_:
+        mask = mask.cast(q.dtype)  # numbers are added to the scores, whatever their type
     mask = padded_mask(mask, k.shape[2])
-    left, factor = (q, scale) if dtype_of(q).bits > 16 else (_prescaled(q, scale), 1.0)
+    left, factor = (q, scale) if q.dtype.bits > 16 else (_prescaled(q, scale), 1.0)
     keys = k if left is q else _prescaled(k, scale)
     y = o.attention(left, keys, v, joined(mask, seen), causal=plain and right == 0, scale=factor,
                     softcap=softcap)
@@ -75,7 +75,7 @@ def _prescaled(x: Any, scale: float | None) -> Any:
     if scale is None and not isinstance(x.shape[-1], int):
         raise Refused("attention in a 16-bit type over heads of symbolic width is not supported "
                       "without the attribute scale")
-    return o.mul(x, math.sqrt(x.shape[-1] ** -0.5 if scale is None else scale))
+    return x * math.sqrt(x.shape[-1] ** (-0.5) if scale is None else scale)
 
 
 def padded_mask(mask: Any, total: Dim) -> Any:
@@ -84,7 +84,7 @@ def padded_mask(mask: Any, total: Dim) -> Any:
     if mask is None or mask.shape[-1] in (total, 1):
         return mask
     hi = (0,) * (mask.ndim - 1) + (total - mask.shape[-1],)
-    fill = 0.0 if dtype_of(mask) is dtypes.bool_ else float("-inf")
+    fill = 0.0 if mask.dtype is dtypes.bool_ else float("-inf")
     return o.pad(mask, lo=(0,) * mask.ndim, hi=hi, value=fill)
 
 
@@ -98,17 +98,17 @@ def visible(q: Any, k: Any, past: Dim, lengths: Any, left: int, right: int) -> A
     at = iota(q, (1, 1, rows, 1), 2)
     seen = None
     if lengths is not None:
-        n = reshape(cast(lengths, dtypes.int64), (lengths.shape[0], 1, 1, 1))
-        seen = o.lt(j, n)
-        at = o.add(at, o.sub(n, dim_value(rows, q)))
+        n = lengths.cast(dtypes.int64).reshape((lengths.shape[0], 1, 1, 1))
+        seen = j < n
+        at = at + (n - dim_value(rows, q))
     elif past != 0:
-        at = o.add(at, dim_value(past, q))
+        at = at + dim_value(past, q)
     if right >= 0:
-        ok = o.le(j, o.add(at, right))
-        seen = ok if seen is None else o.and_(seen, ok)
+        ok = j <= at + right
+        seen = ok if seen is None else seen & ok
     if left >= 0:
-        ok = o.ge(j, o.sub(at, left))
-        seen = ok if seen is None else o.and_(seen, ok)
+        ok = j >= at - left
+        seen = ok if seen is None else seen & ok
     return seen
 
 
@@ -116,8 +116,8 @@ def joined(mask: Any, seen: Any) -> Any:
     """One mask from a given mask (bool, or added to the scores) and the keys that may be seen."""
     if mask is None or seen is None:
         return seen if mask is None else mask
-    if dtype_of(mask) is dtypes.bool_:
-        return o.and_(mask, seen)
+    if mask.dtype is dtypes.bool_:
+        return mask & seen
     return o.select(seen, mask, float("-inf"))
 
 
@@ -139,8 +139,8 @@ def rotated(x: Any, cos: Any, sin: Any, positions: Any, interleaved: bool) -> An
     positions.
     """
     if positions is not None:
-        at = reshape(positions, (*positions.shape, 1))
+        at = positions.reshape((*positions.shape, 1))
         cos, sin = o.gather(cos, at, axes=(0,)), o.gather(sin, at, axes=(0,))
     batch, steps, half = cos.shape
-    return o.rotary_embedding(x, reshape(cos, (batch, 1, steps, half)),
-                              reshape(sin, (batch, 1, steps, half)), interleaved=interleaved)
+    return o.rotary_embedding(x, cos.reshape((batch, 1, steps, half)),
+                              sin.reshape((batch, 1, steps, half)), interleaved=interleaved)

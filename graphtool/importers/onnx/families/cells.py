@@ -14,7 +14,6 @@ from typing import Any
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.front import Refused
-from graphtool.importers.onnx.driver.values import cast, number, reshape, take
 from graphtool.ir.trace import like
 from graphtool.ops.recurrence_steps import scan
 
@@ -79,11 +78,11 @@ def _clip(x: Any, clip: float) -> Any:
 def parts(x: Any, n: int) -> list[Any]:
     """n equal parts of the last axis."""
     size = x.shape[-1] // n
-    return [take(x, x.ndim - 1, k * size, (k + 1) * size) for k in range(n)]
+    return [x.take(x.ndim - 1, k * size, (k + 1) * size) for k in range(n)]
 
 
 def _at(x: Any, i: int) -> Any:
-    return reshape(take(x, 0, i, i + 1), tuple(x.shape[1:]))
+    return x.take(0, i, i + 1).reshape(tuple(x.shape[1:]))
 
 
 def _times(x: Any, w: Any) -> Any:
@@ -111,8 +110,8 @@ def _gru(cell: Cell, f: list[Activation], xt: Any, r: Any, rb: Any, state: State
     (h,) = state
     n = h.shape[-1]
     xz, xr, xn = parts(xt, 3)
-    gates = _times(h, take(r, 0, 0, 2 * n)) + take(rb, 0, 0, 2 * n)
-    u, b = take(r, 0, 2 * n, 3 * n), take(rb, 0, 2 * n, 3 * n)
+    gates = _times(h, r.take(0, 0, 2 * n)) + rb.take(0, 0, 2 * n)
+    u, b = (r.take(0, 2 * n, 3 * n), rb.take(0, 2 * n, 3 * n))
     hz, hr = parts(gates, 2)
     z, reset = f[0](_clip(xz + hz, cell.clip)), f[0](_clip(xr + hr, cell.clip))
     if cell.flags["linear_before_reset"]:
@@ -137,11 +136,11 @@ def layer(cell: Cell, x: Any, w: Any, r: Any, bias: Any, states: State, directio
     fs, count = cell.functions(), w.shape[0]
     per = len(fs) // count if len(fs) >= 2 * count or count == 1 else len(fs)
     if lengths is not None:
-        lengths = reshape(cast(lengths, dtypes.int64), (lengths.shape[0], 1))
+        lengths = lengths.cast(dtypes.int64).reshape((lengths.shape[0], 1))
     found = []
     for d in range(count):
         mine = fs[d * per:(d + 1) * per] or fs
-        start = [o.broadcast(reshape(number(0, x), (1, 1)), shape=(x.shape[1], r.shape[2]))
+        start = [o.broadcast(x.number(0).reshape((1, 1)), shape=(x.shape[1], r.shape[2]))
                  if s is None else _at(s, d) for s in states]
         found.append(_direction(cell, mine, x, _at(w, d), _at(r, d),
                                 None if bias is None else _at(bias, d), start, lengths,
@@ -157,9 +156,9 @@ def _direction(cell: Cell, f: list[Activation], x: Any, w: Any, r: Any, bias: An
     rows = w.shape[0]
     projected = _times(x, w)
     if bias is not None:
-        projected, own = projected + take(bias, 0, 0, rows), take(bias, 0, rows, 2 * rows)
+        projected, own = (projected + bias.take(0, 0, rows), bias.take(0, rows, 2 * rows))
     else:
-        own = o.broadcast(reshape(number(0, x), (1,)), shape=(rows,))
+        own = o.broadcast(x.number(0).reshape((1,)), shape=(rows,))
     numbers = None if lengths is None else like(x, o.iota, shape=(x.shape[0],), axis=0,
                                                 dtype=dtypes.int64)
 
@@ -168,7 +167,7 @@ def _direction(cell: Cell, f: list[Activation], x: Any, w: Any, r: Any, bias: An
         new = cell.step(cell, f, xt, u, b, tuple(state), p)
         if ends is None:
             return *new, new[0]
-        alive = o.gt(ends, t)
+        alive = ends > t
         return (*(o.select(alive, a, old) for a, old in zip(new, state, strict=True)),
                 o.select(alive, new[0], 0.0))
     return scan(step, start, [projected, numbers], [r, own, peephole, lengths], backwards)

@@ -15,7 +15,6 @@ from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.front import Refused
 from graphtool.importers.onnx.driver.registry import onnx_op
-from graphtool.importers.onnx.driver.values import cast, dtype_of, reshape, tensor, transpose
 from graphtool.importers.onnx.families import labels
 from graphtool.importers.onnx.families.coupling import coupled
 from graphtool.symbolic import product
@@ -25,47 +24,47 @@ DOMAIN = "ai.onnx.ml"
 
 def row(values: Any, like: Any) -> Any:
     """A constant of these values with the dtype of `like`."""
-    return tensor(np.asarray(values, dtype_of(like).numpy), like)
+    return like.builder.constant(np.asarray(values, like.dtype.numpy))
 
 
 @onnx_op("Binarizer", domain=DOMAIN)
 def binarizer(x: Any, *, threshold: float = 0.0) -> Any:
     """1 where x is above the threshold, else 0, in x's dtype: `gt`, then `cast`."""
-    return cast(o.gt(x, threshold if dtype_of(x).is_float else int(threshold)), dtype_of(x))
+    return (x > (threshold if x.dtype.is_float else int(threshold))).cast(x.dtype)
 
 
 @onnx_op("ArrayFeatureExtractor", domain=DOMAIN)
 def array_feature_extractor(x: Any, indices: Any) -> Any:
     """The named columns of the last axis, as a `gather`; a vector counts as one row."""
-    at = reshape(indices, (product(indices.shape), 1))
-    x = x if x.ndim > 1 else reshape(x, (1, *x.shape))
+    at = indices.reshape((product(indices.shape), 1))
+    x = x if x.ndim > 1 else x.reshape((1, *x.shape))
     y = o.gather(x, at, axes=(x.ndim - 1,))
-    return transpose(y, (*range(1, x.ndim), 0))
+    return y.transpose((*range(1, x.ndim), 0))
 
 
 @onnx_op("Scaler", domain=DOMAIN)
 def scaler(x: Any, *, offset: Any, scale: Any) -> Any:
     """(x − offset) · scale in float32; both have one entry for each feature or one for all."""
-    x = cast(x, dtypes.float32)
-    return o.mul(o.sub(x, row(offset, x)), row(scale, x))
+    x = x.cast(dtypes.float32)
+    return (x - row(offset, x)) * row(scale, x)
 
 
 @onnx_op("Normalizer", domain=DOMAIN)
 def normalizer(x: Any, *, norm: str = "MAX") -> Any:
     """x divided by the norm of its last axis, in float32; a row of norm 0 is unchanged."""
-    x = cast(x, dtypes.float32)
+    x = x.cast(dtypes.float32)
     over = (x.ndim - 1,)
     size = {"MAX": lambda: o.reduce_max(x, axes=over),
-            "L1": lambda: o.reduce_sum(o.abs(x), axes=over),
-            "L2": lambda: o.sqrt(o.reduce_sum(o.mul(x, x), axes=over))}[norm]()
-    return o.div(x, o.select(o.eq(size, 0.0), 1.0, size))
+            "L1": lambda: o.reduce_sum(abs(x), axes=over),
+            "L2": lambda: o.sqrt(o.reduce_sum(x * x, axes=over))}[norm]()
+    return x / o.select(o.eq(size, 0.0), 1.0, size)
 
 
 @onnx_op("Imputer", domain=DOMAIN)
 def imputer(x: Any, *, imputed_value_floats: Any = None, imputed_value_int64s: Any = None,
             replaced_value_float: float = 0.0, replaced_value_int64: int = 0) -> Any:
     """A `select` that replaces one value (or NaN) by the given values."""
-    if dtype_of(x).is_float:
+    if x.dtype.is_float:
         missing = o.is_nan(x) if replaced_value_float != replaced_value_float else o.eq(
             x, replaced_value_float)
         return o.select(missing, row(imputed_value_floats, x), x)
@@ -75,7 +74,7 @@ def imputer(x: Any, *, imputed_value_floats: Any = None, imputed_value_int64s: A
 @onnx_op("FeatureVectorizer", domain=DOMAIN)
 def feature_vectorizer(*xs: Any, inputdimensions: Any = None) -> Any:
     """All inputs flattened to [N, features] in float32, as one `concat` along axis 1."""
-    flat = [cast(reshape(x, (x.shape[0], product(x.shape[1:]))), dtypes.float32) for x in xs]
+    flat = [x.reshape((x.shape[0], product(x.shape[1:]))).cast(dtypes.float32) for x in xs]
     return o.concat(*flat, axis=1) if len(flat) > 1 else flat[0]
 
 
@@ -109,15 +108,15 @@ def labelled(y: Any, names: Any, how: str, shares: bool) -> Any:
     if y.shape[1] > 1:
         best = o.arg_reduce(y, kind="max", axis=1)
         return [labels.at(names, best, y), transformed(y, how)]
-    yes = cast(o.gt(reshape(y, (y.shape[0],)), 0.5 if shares else 0.0), dtypes.int64)
-    label = labels.at(names, reshape(yes, (y.shape[0], 1)), y)
-    both = o.concat(o.neg(y), y, axis=1)
+    yes = (y.reshape((y.shape[0],)) > (0.5 if shares else 0.0)).cast(dtypes.int64)
+    label = labels.at(names, yes.reshape((y.shape[0], 1)), y)
+    both = o.concat(-y, y, axis=1)
     match how:
         case "LOGISTIC":
             return [label, o.sigmoid(both)]
         case "PROBIT":
             return [label, transformed(o.concat(o.sub(1.0, y), y, axis=1), how)]
-    return [label, o.concat(o.sub(1.0, y), y, axis=1) if shares else both]
+    return [label, o.concat(1.0 - y, y, axis=1) if shares else both]
 
 
 # ---- linear models -----------------------------------------------------------------------------
@@ -127,11 +126,10 @@ def linear_regressor(x: Any, *, coefficients: Any, intercepts: Any = None,
                      post_transform: str = "NONE", targets: int = 1) -> Any:
     """`linear` with constant weights [targets, features], then the post transform,
     f32[N, targets]."""
-    x = cast(x, dtypes.float32)
+    x = x.cast(dtypes.float32)
     w = row(coefficients, x)
-    y = o.linear(x, reshape(w, (targets, len(coefficients) // targets)))
-    return transformed(y if intercepts is None else o.add(y, row(intercepts, x)),
-                        post_transform)
+    y = o.linear(x, w.reshape((targets, len(coefficients) // targets)))
+    return transformed(y if intercepts is None else y + row(intercepts, x), post_transform)
 
 
 @onnx_op("LinearClassifier", domain=DOMAIN)
@@ -140,18 +138,18 @@ def linear_classifier(x: Any, *, classlabels_ints: Any = None, classlabels_strin
                       post_transform: str = "NONE") -> Any:
     """The label [N] and the scores [N, classes] of a `linear` with constant weights."""
     names = labels.of(classlabels_ints, classlabels_strings)
-    x = cast(x, dtypes.float32)
+    x = x.cast(dtypes.float32)
     rows = len(intercepts) if intercepts else len(coefficients) // int(x.shape[1])
-    w = reshape(row(coefficients, x), (rows, len(coefficients) // rows))
+    w = row(coefficients, x).reshape((rows, len(coefficients) // rows))
     y = o.linear(x, w)
-    y = y if not intercepts else o.add(y, row(intercepts, x))
+    y = y if not intercepts else y + row(intercepts, x)
     if rows > 1:
         return labelled(y, names, post_transform, False)
     label, _ = labelled(y, names, "NONE", False)
     if len(names) == 1:
         return [label, transformed(y, post_transform)]
     y = transformed(y, "LOGISTIC") if post_transform == "LOGISTIC" else y
-    return [label, o.concat(o.sub(1.0, y), y, axis=1)]
+    return [label, o.concat(1.0 - y, y, axis=1)]
 
 
 # ---- support vector machines -------------------------------------------------------------------
@@ -160,14 +158,13 @@ def _kernel(x: Any, vectors: Any, kind: str, params: Any) -> Any:
     """The kernel function of each row of x and each support vector, [N, vectors]."""
     gamma, offset, degree = (*params, 0.0, 0.0, 0.0)[:3] if params else (0.0, 0.0, 0.0)
     if kind == "RBF":
-        square = o.sub(o.add(o.reduce_sum(o.mul(x, x), axes=(1,)),
-                             row((vectors * vectors).sum(1), x)),
-                       o.mul(o.linear(x, row(vectors, x)), 2.0))
-        return o.exp(o.mul(o.max(square, 0.0), -gamma))
+        square = o.reduce_sum(x * x, axes=(1,)) + row((vectors * vectors).sum(1), x) - o.linear(x,
+            row(vectors, x)) * 2.0
+        return o.exp(o.max(square, 0.0) * -gamma)
     dot = o.linear(x, row(vectors, x))
     if kind == "LINEAR":
         return dot
-    dot = o.add(o.mul(dot, gamma), offset)
+    dot = dot * gamma + offset
     match kind:
         case "POLY":
             return o.pow(dot, degree)
@@ -184,14 +181,14 @@ def svm_regressor(x: Any, *, coefficients: Any, kernel_params: Any = None,
 
     With `one_class` it is 1 or −1 by the sign.
     """
-    x = cast(x, dtypes.float32)
+    x = x.cast(dtypes.float32)
     like = x
     if n_supports:
         vectors = np.reshape(np.asarray(support_vectors), (n_supports, -1))
         like = _kernel(x, vectors, kernel_type, kernel_params)
-    y = o.add(o.linear(like, reshape(row(coefficients, x), (1, len(coefficients)))), rho[0])
+    y = o.linear(like, row(coefficients, x).reshape((1, len(coefficients)))) + rho[0]
     if one_class:
-        return o.select(o.gt(y, 0.0), tensor(np.ones((1, 1), np.float32), x), -1.0)
+        return o.select(y > 0.0, x.builder.constant(np.ones((1, 1), np.float32)), -1.0)
     return transformed(y, post_transform)
 
 
@@ -206,20 +203,19 @@ def svm_classifier(x: Any, *, classlabels_ints: Any = None, classlabels_strings:
     sign is a vote for one class of the pair, and the class with most votes is the label.
     """
     names = labels.of(classlabels_ints, classlabels_strings)
-    x, classes = cast(x, dtypes.float32), len(names)
+    x, classes = x.cast(dtypes.float32), len(names)
     if not vectors_per_class:
         w = np.reshape(np.asarray(coefficients), (classes, -1))
-        return labelled(o.add(o.linear(x, row(w, x)), rho[0]), names, post_transform, False)
+        return labelled(o.linear(x, row(w, x)) + rho[0], names, post_transform, False)
     count = sum(vectors_per_class)
     pairs = _pairs(np.reshape(np.asarray(coefficients), (classes - 1, count)), vectors_per_class)
     vectors = np.reshape(np.asarray(support_vectors), (count, -1))
-    margins = o.add(o.linear(_kernel(x, vectors, kernel_type, kernel_params), row(pairs, x)),
-                    row(rho, x))
+    margins = o.linear(_kernel(x, vectors, kernel_type, kernel_params), row(pairs, x)) + row(rho, x)
     best = o.arg_reduce(_votes(margins, classes), kind="max", axis=1)
-    scores = margins if classes > 2 else o.concat(o.neg(margins), margins, axis=1)
+    scores = margins if classes > 2 else o.concat(-margins, margins, axis=1)
     if prob_a:  # of two classes as well: the iteration ends before it has their exact shares
-        far = o.add(o.mul(margins, row(prob_a, x)), row(prob_b, x))
-        scores = coupled(o.sub(1.0, o.sigmoid(far)), classes)
+        far = margins * row(prob_a, x) + row(prob_b, x)
+        scores = coupled(1.0 - o.sigmoid(far), classes)
     return [labels.at(names, best, x), transformed(scores, post_transform)]
 
 
@@ -242,6 +238,6 @@ def _votes(margins: Any, classes: int) -> Any:
     first, second = (np.zeros((classes, margins.shape[1]), np.float32) for _ in range(2))
     for pair, (i, j) in enumerate(itertools.combinations(range(classes), 2)):
         first[i, pair] = second[j, pair] = 1
-    won = cast(o.gt(margins, 0.0), dtypes.float32)
-    return o.add(o.linear(won, tensor(first, margins)),
-                 o.linear(o.sub(1.0, won), tensor(second, margins)))
+    won = (margins > 0.0).cast(dtypes.float32)
+    return o.linear(won, margins.builder.constant(first)) + o.linear(1.0 - won,
+        margins.builder.constant(second))

@@ -19,13 +19,8 @@ from graphtool.front import Refused
 from graphtool.importers.onnx.driver.claims import agreed_truth
 from graphtool.importers.onnx.driver.computed import bind
 from graphtool.importers.onnx.driver.values import (
-    cast,
     count_of,
     dim_value,
-    number,
-    reshape,
-    take,
-    tensor,
 )
 from graphtool.importers.onnx.families.index import wrapped
 from graphtool.symbolic import Dim, floordiv, maximum, product
@@ -38,12 +33,12 @@ def from_zero(axes: Any, rank: int) -> Any:
     """Computed axes with negative ones counted from the end, read from the list of all axes, so
     that a run fails if one is out of range."""
     at = wrapped(axes, rank)
-    return o.gather(tensor(np.arange(rank), axes), reshape(at, (*at.shape, 1)), axes=(0,))
+    return o.gather(axes.builder.constant(np.arange(rank)), at.reshape((*at.shape, 1)), axes=(0,))
 
 
 def along_computed(axis: Any, rank: int, fn: Callable[[int], Any]) -> Any:
     """fn(axis) for a computed axis; fn has the same shape for every axis."""
-    axis = from_zero(reshape(axis, ()), rank)
+    axis = from_zero(axis.reshape(()), rank)
     y = fn(0)
     for a in range(1, rank):
         y = o.select(o.eq(axis, a), fn(a), y)
@@ -57,8 +52,8 @@ def per_axis(axes: Any, rank: int, values: Any, default: Callable[[int], Any]) -
     for a in range(rank):
         v = default(a)
         for k in range(count_of(axes)):
-            here = o.eq(reshape(take(axes, 0, k, k + 1), ()), a)
-            v = o.select(here, reshape(cast(take(values, 0, k, k + 1), dtypes.int64), ()), v)
+            here = o.eq(axes.take(0, k, k + 1).reshape(()), a)
+            v = o.select(here, values.take(0, k, k + 1).cast(dtypes.int64).reshape(()), v)
         out.append(v)
     return out
 
@@ -88,13 +83,13 @@ def reduced(x: Any, axes: Any, body: Callable[[Any, Axes], Any], keepdims: bool,
                       "shape of the result in the model, or make the axes a constant")
     found = _members(axes, rank)
     if open_ and not none:
-        empty = o.not_(some(list(found.values())))
-        found = {a: o.or_(v, empty) for a, v in found.items()}
+        empty = ~some(list(found.values()))
+        found = {a: v | empty for a, v in found.items()}
     if room is not None:
         agreed_truth(_any(found, chosen), "that the axes make the declared shape")
-        y = reshape(body(x, chosen[0]), room)
+        y = body(x, chosen[0]).reshape(room)
         for s in chosen[1:]:
-            y = o.select(_all(found, s), reshape(body(x, s), room), y)
+            y = o.select(_all(found, s), body(x, s).reshape(room), y)
         return y
     if open_ and not keepdims:
         agreed_truth(_any(found, chosen), "that the axes make a result of the declared rank")
@@ -137,15 +132,15 @@ def _shape(x: Any, s: Axes, keepdims: bool) -> tuple[Dim, ...]:
 def _members(axes: Any, rank: int) -> dict[int, Any]:
     """For each axis, whether it is among the computed ones."""
     axes = from_zero(axes, rank)
-    return {a: reshape(o.reduce_or(o.eq(axes, a), axes=(0,)), ()) for a in range(rank)}
+    return {a: o.reduce_or(o.eq(axes, a), axes=(0,)).reshape(()) for a in range(rank)}
 
 
 def _all(found: dict[int, Any], s: Axes) -> Any:
     """Whether the computed axes are exactly these."""
-    flags = [v if a in s else o.not_(v) for a, v in found.items()]
+    flags = [v if a in s else ~v for a, v in found.items()]
     out = flags[0]
     for v in flags[1:]:
-        out = o.and_(out, v)
+        out = out & v
     return out
 
 
@@ -153,7 +148,7 @@ def some(flags: list[Any]) -> Any:
     """Whether one of the computed conditions holds."""
     out = flags[0]
     for v in flags[1:]:
-        out = o.or_(out, v)
+        out = out | v
     return out
 
 
@@ -165,12 +160,12 @@ def _cut(x: Any, chosen: list[Axes], found: dict[int, Any], body: Callable[[Any,
     y = o.broadcast(body(x, chosen[0]), shape=full)
     for s in chosen[1:]:
         y = o.select(_all(found, s), body(x, s), y)
-    one = number(1, cast(found[0], dtypes.int64))
+    one = found[0].cast(dtypes.int64).number(1)
     sizes = [bind(o.select(found[a], one, dim_value(d, x)), 0, maximum(d, 1))
              for a, d in enumerate(full)]
     rank = x.ndim
     y = o.slice(y, start=(0,) * rank, limit=tuple(sizes), strides=(1,) * rank)
-    return y if keepdims else reshape(y, tuple(_kept(x, chosen, found, product(sizes), one)))
+    return y if keepdims else y.reshape(tuple(_kept(x, chosen, found, product(sizes), one)))
 
 
 def _kept(x: Any, chosen: list[Axes], found: dict[int, Any], total: Dim,
@@ -179,7 +174,7 @@ def _kept(x: Any, chosen: list[Axes], found: dict[int, Any], total: Dim,
     kept = [tuple(d for i, d in enumerate(x.shape) if i not in s) for s in chosen]
     rest: Dim = 1
     for j in range(len(kept[0]) - 1):
-        v = o.mul(one, dim_value(kept[0][j], x))
+        v = one * dim_value(kept[0][j], x)
         for s, dims in zip(chosen[1:], kept[1:], strict=True):
             v = o.select(_all(found, s), dim_value(dims[j], x), v)
         size = bind(v, 0, _most([d[j] for d in kept]))

@@ -11,11 +11,6 @@ from graphtool.front import Refused
 from graphtool.importers.onnx.driver.registry import onnx_op
 from graphtool.importers.onnx.driver.values import (
     axis_of,
-    cast,
-    dtype_of,
-    reshape,
-    take,
-    transpose,
 )
 from graphtool.importers.onnx.families import nn
 from graphtool.importers.onnx.families.cells import ACTIVATIONS
@@ -39,19 +34,19 @@ def gelu(x: Any) -> Any:
 @microsoft("BiasGelu")
 def bias_gelu(x: Any, bias: Any) -> Any:
     """`gelu` of x + bias."""
-    return o.gelu(o.add(x, bias))
+    return o.gelu(x + bias)
 
 
 @microsoft("FastGelu")
 def fast_gelu(x: Any, bias: Any = None) -> Any:
     """`gelu` of x + bias in the approximation by tanh."""
-    return o.gelu(x if bias is None else o.add(x, bias), approximate="tanh")
+    return o.gelu(x if bias is None else x + bias, approximate="tanh")
 
 
 @microsoft("QuickGelu")
 def quick_gelu(x: Any, *, alpha: float = 1.702) -> Any:
     """x · `sigmoid`(alpha · x)."""
-    return o.mul(x, o.sigmoid(o.mul(x, alpha)))
+    return x * o.sigmoid(x * alpha)
 
 
 def _activated(y: Any, activation: str, params: Any = ()) -> Any:
@@ -77,14 +72,14 @@ def fused_matmul(a: Any, b: Any, *, alpha: float = 1.0, transA: int = 0, transB:
     a = _first_axis_last(a) if transBatchA else a
     b = _first_axis_last(b) if transBatchB else b
     if a.ndim < 2 or b.ndim < 2:
-        return nn.matmul(a, b) if alpha == 1.0 else o.mul(nn.matmul(a, b), alpha)
+        return nn.matmul(a, b) if alpha == 1.0 else nn.matmul(a, b) * alpha
     y = o.matmul(a, b, transpose_a=bool(transA), transpose_b=bool(transB))
-    return y if alpha == 1.0 else o.mul(y, alpha)
+    return y if alpha == 1.0 else y * alpha
 
 
 def _first_axis_last(x: Any) -> Any:
     """x with its first axis, which holds the rows, moved behind the batch axes."""
-    return transpose(x, (*range(1, x.ndim - 1), 0, x.ndim - 1)) if x.ndim > 2 else x
+    return x.transpose((*range(1, x.ndim - 1), 0, x.ndim - 1)) if x.ndim > 2 else x
 
 
 @microsoft("FusedGemm")
@@ -106,7 +101,7 @@ def fused_conv(x: Any, w: Any, b: Any = None, z: Any = None, *, activation: str 
     """A `conv`, plus z if it is given, and the activation."""
     y = nn.conv(x, w, b, auto_pad=auto_pad, dilations=dilations, group=group,
                 kernel_shape=kernel_shape, pads=pads, strides=strides)
-    return _activated(y if z is None else o.add(y, z), activation, activation_params)
+    return _activated(y if z is None else y + z, activation, activation_params)
 
 
 # ---- norms -------------------------------------------------------------------------------------
@@ -122,8 +117,8 @@ def simplified_layer_norm(x: Any, scale: Any, *, axis: int = -1, epsilon: float 
 
 def _inverse_root(x: Any, axes: tuple[int, ...], epsilon: float) -> Any:
     """1 / √(mean(x²) + epsilon) in float32."""
-    wide = cast(x, dtypes.float32) if dtype_of(x).bits < 32 else x
-    return o.rsqrt(o.add(o.reduce_mean(o.mul(wide, wide), axes=axes), epsilon))
+    wide = x.cast(dtypes.float32) if x.dtype.bits < 32 else x
+    return o.rsqrt(o.reduce_mean(wide * wide, axes=axes) + epsilon)
 
 
 @microsoft("SkipLayerNormalization")
@@ -133,9 +128,9 @@ def skip_layer_norm(x: Any, skip: Any, gamma: Any, beta: Any = None, bias: Any =
     total = _skipped(x, skip, bias)
     axes = (total.ndim - 1,)
     y = o.layer_norm(total, gamma, beta, axes=axes, epsilon=epsilon)
-    wide = cast(total, dtypes.float32) if dtype_of(total).bits < 32 else total
+    wide = total.cast(dtypes.float32) if total.dtype.bits < 32 else total
     mean = o.reduce_mean(wide, axes=axes) if ctx.wanted(1) else None
-    scale = o.rsqrt(o.add(o.reduce_var(wide, axes=axes), epsilon)) if ctx.wanted(2) else None
+    scale = o.rsqrt(o.reduce_var(wide, axes=axes) + epsilon) if ctx.wanted(2) else None
     return [y, mean, scale, total][:max(ctx.outputs, 1)]
 
 
@@ -156,8 +151,8 @@ def skip_simplified(x: Any, skip: Any, gamma: Any, bias: Any = None, *, epsilon:
 
 
 def _skipped(x: Any, skip: Any, bias: Any) -> Any:
-    total = o.add(x, skip)
-    return total if bias is None else o.add(total, bias)
+    total = x + skip
+    return total if bias is None else total + bias
 
 
 @microsoft("EmbedLayerNormalization")
@@ -170,11 +165,10 @@ def embed_layer_norm(ids: Any, segments: Any, words: Any, places: Any, kinds: An
     """
     steps = ids.shape[1]
     x = o.embedding(words, ids)
-    x = o.add(x, take(places, 0, 0, steps) if positions is None
-              else o.embedding(places, positions))
+    x = x + (places.take(0, 0, steps) if positions is None else o.embedding(places, positions))
     if segments is not None:
-        x = o.add(x, o.embedding(kinds, segments))
+        x = x + o.embedding(kinds, segments)
     y = o.layer_norm(x, gamma, beta, axes=(2,), epsilon=epsilon)
-    seen = cast(mask, dtypes.int32) if mask is not None else o.mul(cast(ids, dtypes.int32), 0)
-    count = reshape(o.reduce_sum(seen, axes=(1,)), (ids.shape[0],)) if ctx.wanted(1) else None
+    seen = mask.cast(dtypes.int32) if mask is not None else ids.cast(dtypes.int32) * 0
+    count = o.reduce_sum(seen, axes=(1,)).reshape((ids.shape[0],)) if ctx.wanted(1) else None
     return [y, count, x][:ctx.outputs]

@@ -11,13 +11,7 @@ from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.front import Refused
 from graphtool.importers.onnx.driver.values import (
-    cast,
     dim_value,
-    dtype_of,
-    reshape,
-    take,
-    tensor,
-    transpose,
 )
 from graphtool.importers.onnx.families import attention as whole
 from graphtool.importers.onnx.families import nn
@@ -38,7 +32,7 @@ def attention(x: Any, w: Any, bias: Any = None, mask: Any = None, past: Any = No
         raise Refused("com.microsoft.Attention with past_sequence_length, "
                       "past_present_share_buffer or do_rotary is not supported")
     y = nn.matmul(x, w)
-    return projected(y if bias is None else o.add(y, bias), mask, past, extra, num_heads,
+    return projected(y if bias is None else y + bias, mask, past, extra, num_heads,
                      qkv_hidden_sizes, unidirectional, scale, mask_filter_value, ctx.outputs)
 
 
@@ -49,26 +43,26 @@ def projected(y: Any, mask: Any, past: Any, extra: Any, heads: int, sizes: Any, 
     sizes = sizes or (y.shape[2] // 3,) * 3
     q, k, v = (whole.heads_first(part, heads) for part in parted(y, 2, sizes))
     if past is not None:
-        old = [reshape(take(past, 0, i, i + 1), past.shape[1:]) for i in range(2)]
+        old = [past.take(0, i, i + 1).reshape(past.shape[1:]) for i in range(2)]
         k, v = o.concat(old[0], k, axis=2), o.concat(old[1], v, axis=2)
     bias = key_bias(mask, q, k, hidden)
     out = [whole.heads_last(attended(q, k, v, bias, extra, causal, scale))]
     if outputs > 1:
-        out.append(o.concat(*(reshape(x, (1, *x.shape)) for x in (k, v)), axis=0))
+        out.append(o.concat(*(x.reshape((1, *x.shape)) for x in (k, v)), axis=0))
     return out
 
 
 def parted(x: Any, axis: int, sizes: Any) -> list[Any]:
     """x cut along an axis into parts of the given sizes."""
     cuts = np.cumsum((0, *sizes)).tolist()
-    return [take(x, axis, a, b) for a, b in itertools.pairwise(cuts)]
+    return [x.take(axis, a, b) for a, b in itertools.pairwise(cuts)]
 
 
 def attended(q: Any, k: Any, v: Any, bias: Any, extra: Any, causal: int, scale: Any) -> Any:
     """`attention` with all terms added to the scores. A causal one also sees all cached keys."""
     steps, total = q.shape[2], k.shape[2]
     if extra is not None:
-        bias = extra if bias is None else o.add(bias, extra)
+        bias = extra if bias is None else bias + extra
     plain = steps == total
     if causal and not plain:
         seen = whole.visible(q, k, total - steps, None, -1, 0)
@@ -90,30 +84,29 @@ def key_bias(mask: Any, q: Any, k: Any, hidden: float) -> Any:
         case 1:
             shown = _ranges(mask, batch, total, q)
         case 2:
-            shown = o.ne(reshape(mask, (batch, 1, 1, mask.shape[1])), 0)
+            shown = o.ne(mask.reshape((batch, 1, 1, mask.shape[1])), 0)
         case 3:
-            shown = o.ne(reshape(mask, (batch, 1, *mask.shape[1:])), 0)
+            shown = o.ne(mask.reshape((batch, 1, *mask.shape[1:])), 0)
         case 4:
-            rows = take(mask, 2, total - steps, total)
-            shown = o.ne(take(rows, 3, 0, total), 0)
+            shown = o.ne(mask.take(2, total - steps, total).take(3, 0, total), 0)
         case _:
             raise Refused(f"a mask of rank {mask.ndim} is not supported")
-    row = dtype_of(q)
-    zero = tensor(np.zeros((), row.numpy), q)
+    row = q.dtype
+    zero = q.builder.constant(np.zeros((), row.numpy))
     return o.select(shown, zero, max(hidden, -65504.0) if row.bits == 16 else hidden)
 
 
 def _ranges(mask: Any, batch: Any, total: Any, like: Any) -> Any:
     j = iota(like, (1, 1, 1, total), 3)
-    ends = reshape(cast(take(mask, 0, 0, batch), dtypes.int64), (batch, 1, 1, 1))
-    shown = o.lt(j, ends)
+    ends = mask.take(0, 0, batch).cast(dtypes.int64).reshape((batch, 1, 1, 1))
+    shown = j < ends
     if mask.shape[0] in (batch, batch * 3 + 2):  # the latter: then where each lies in a packed row
         return shown
     if mask.shape[0] != batch * 2:
         raise Refused("a mask of rank 1 must have one entry for each sequence, two, or three and "
                       "two more")
-    starts = reshape(cast(take(mask, 0, batch, batch * 2), dtypes.int64), (batch, 1, 1, 1))
-    return o.and_(shown, o.ge(j, starts))
+    starts = mask.take(0, batch, batch * 2).cast(dtypes.int64).reshape((batch, 1, 1, 1))
+    return shown & (j >= starts)
 
 
 # ---- MultiHeadAttention ------------------------------------------------------------------------
@@ -151,7 +144,7 @@ def _unpacked(q: Any, k: Any, v: Any, heads: int) -> Any:
     b, t, h, n, d = packed.shape
     if h != heads:
         raise ValueError(f"the packed tensor has {h} heads, num_heads is {heads}")
-    rows = [reshape(take(packed, 3, i, i + 1), (b, t, h * d)) for i in range(n)]
+    rows = [packed.take(3, i, i + 1).reshape((b, t, h * d)) for i in range(n)]
     return rows if n == 3 else (q, *rows)
 
 
@@ -159,7 +152,7 @@ def _headed(x: Any, bias: Any, heads: int) -> Any:
     """x [B, T, H·D] plus its bias as [B, H, T, D]; an x of rank 4 is returned unchanged."""
     if x.ndim == 4:
         return x
-    return whole.heads_first(x if bias is None else o.add(x, bias), heads)
+    return whole.heads_first(x if bias is None else x + bias, heads)
 
 
 # ---- GroupQueryAttention -----------------------------------------------------------------------
@@ -195,7 +188,7 @@ def group_query_attention(q: Any, k: Any, v: Any, past_key: Any, past_value: Any
         q, k = (o.rms_norm(x, n, axes=(3,), epsilon=qk_norm_epsilon)
                 for x, n in ((q, q_norm), (k, k_norm)))
     steps, past = q.shape[2], 0 if past_key is None else past_key.shape[2]
-    ends = o.add(cast(lengths, dtypes.int64), 1)
+    ends = lengths.cast(dtypes.int64) + 1
     start = _starts(ends, total, steps, past, q)
     if do_rotary:
         at = positions if positions is not None else _places(start, q)
@@ -218,15 +211,15 @@ def _starts(ends: Any, total: Any, steps: Any, past: Any, like: Any) -> Any:
     """
     if past == 0:
         return 0
-    first = o.eq(reshape(cast(total, dtypes.int64), ()), dim_value(steps, like))
-    behind = o.sub(ends, dim_value(steps, like))
-    return o.select(first, tensor(np.zeros((), np.int64), like), behind)
+    first = o.eq(total.cast(dtypes.int64).reshape(()), dim_value(steps, like))
+    behind = ends - dim_value(steps, like)
+    return o.select(first, like.builder.constant(np.zeros((), np.int64)), behind)
 
 
 def _places(start: Any, q: Any) -> Any:
     batch, steps = q.shape[0], q.shape[2]
     line = iota(q, (1, steps), 1)
-    line = line if isinstance(start, int) else o.add(line, reshape(start, (batch, 1)))
+    line = line if isinstance(start, int) else line + start.reshape((batch, 1))
     return o.broadcast(line, shape=(batch, steps))
 
 
@@ -248,23 +241,23 @@ def _cached(old: Any, new: Any, start: Any, room: Any) -> Any:
     batch, steps = new.shape[0], new.shape[2]
     if room != old.shape[2]:
         old = o.pad(old, lo=(0,) * 4, hi=(0, 0, room - old.shape[2], 0))
-    at = o.sub(iota(new, (1, room), 1), reshape(start, (batch, 1)))
-    inside = o.and_(o.ge(at, 0), o.lt(at, dim_value(steps, new)))
+    at = iota(new, (1, room), 1) - start.reshape((batch, 1))
+    inside = (at >= 0) & (at < dim_value(steps, new))
     if steps == 1:
         rows = new
     else:
-        index = reshape(o.select(inside, at, 0), (batch, room, 1))
-        rows = transpose(o.gather(transpose(new, (0, 2, 1, 3)), index, axes=(1,), batch=1),
-                         (0, 2, 1, 3))
-    return o.select(reshape(inside, (batch, 1, room, 1)), rows, old)
+        index = o.select(inside, at, 0).reshape((batch, room, 1))
+        rows = o.gather(new.transpose((0, 2, 1, 3)), index, axes=(1,),
+                        batch=1).transpose((0, 2, 1, 3))
+    return o.select(inside.reshape((batch, 1, room, 1)), rows, old)
 
 
 def _window(start: Any, q: Any, k: Any, left: int) -> Any:
     """Which keys each query sees: at most its own position, and at most `left` before it."""
     i, j = iota(q, (1, 1, q.shape[2], 1), 2), iota(q, (1, 1, 1, k.shape[2]), 3)
-    at = i if isinstance(start, int) else o.add(i, reshape(start, (q.shape[0], 1, 1, 1)))
-    seen = o.le(j, at)
-    return seen if left < 0 else o.and_(seen, o.ge(j, o.sub(at, left)))
+    at = i if isinstance(start, int) else i + start.reshape((q.shape[0], 1, 1, 1))
+    seen = j <= at
+    return seen if left < 0 else seen & (j >= at - left)
 
 
 def _whole_width(extra: Any, k: Any) -> Any:
@@ -289,7 +282,7 @@ def rotary_embedding(x: Any, positions: Any, cos: Any, sin: Any, *, interleaved:
     heads = num_heads or (x.shape[2] // (2 * cos.shape[1]) if flat else 0)
     y = whole.heads_first(x, heads)
     if positions.ndim == 1:  # one offset for all
-        line = o.add(iota(x, (1, y.shape[2]), 1), cast(positions, dtypes.int64))
+        line = iota(x, (1, y.shape[2]), 1) + positions.cast(dtypes.int64)
         positions = o.broadcast(line, shape=(y.shape[0], y.shape[2]))
     y = whole.rotated(y, cos, sin, positions, bool(interleaved))
     return whole.heads_last(y) if flat else y

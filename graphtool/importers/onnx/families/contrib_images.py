@@ -8,17 +8,16 @@ from typing import Any
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.front import Refused
-from graphtool.importers.onnx.driver.values import cast, dtype_of, reshape, take, transpose
 from graphtool.importers.onnx.families import nn
 from graphtool.importers.onnx.families.contrib import microsoft
 
 
 def _to_first(x: Any) -> Any:
-    return transpose(x, (0, x.ndim - 1, *range(1, x.ndim - 1)))
+    return x.transpose((0, x.ndim - 1, *range(1, x.ndim - 1)))
 
 
 def _to_last(x: Any) -> Any:
-    return transpose(x, (0, *range(2, x.ndim), 1))
+    return x.transpose((0, *range(2, x.ndim), 1))
 
 
 @microsoft("NhwcConv")
@@ -37,10 +36,10 @@ def group_norm(x: Any, gamma: Any, beta: Any, *, activation: int, channels_last:
     if activation not in (0, 1):
         raise Refused(f"the activation {activation} is not supported, only 0 (none) and 1 (silu)")
     first = _to_first(x) if channels_last else x
-    row = dtype_of(first)
-    y = o.group_norm(cast(first, dtypes.float32), cast(gamma, dtypes.float32),
-                     cast(beta, dtypes.float32), groups=groups, epsilon=epsilon)
-    y = cast(o.silu(y) if activation else y, row)
+    row = first.dtype
+    y = o.group_norm(first.cast(dtypes.float32), gamma.cast(dtypes.float32),
+                     beta.cast(dtypes.float32), groups=groups, epsilon=epsilon)
+    y = (o.silu(y) if activation else y).cast(row)
     return _to_last(y) if channels_last else y
 
 
@@ -52,9 +51,9 @@ def skip_group_norm(x: Any, gamma: Any, beta: Any, skip: Any, bias: Any = None, 
     if not channels_last:
         raise Refused("SkipGroupNorm is supported only with channels_last=1")
     if skip.ndim == 2:
-        skip = reshape(skip, (skip.shape[0], *(1,) * (x.ndim - 2), skip.shape[1]))
-    total = o.add(x, skip)
-    total = total if bias is None else o.add(total, bias)
+        skip = skip.reshape((skip.shape[0], *(1,) * (x.ndim - 2), skip.shape[1]))
+    total = x + skip
+    total = total if bias is None else total + bias
     y = group_norm(total, gamma, beta, activation=activation, epsilon=epsilon, groups=groups)
     return [y, total][:ctx.outputs]
 
@@ -62,12 +61,12 @@ def skip_group_norm(x: Any, gamma: Any, beta: Any, skip: Any, bias: Any = None, 
 @microsoft("BiasAdd")
 def bias_add(x: Any, bias: Any, skip: Any) -> Any:
     """x + bias + skip, as two `add`."""
-    return o.add(o.add(x, bias), skip)
+    return x + bias + skip
 
 
 @microsoft("BiasSplitGelu")
 def bias_split_gelu(x: Any, bias: Any) -> Any:
     """One half of x + bias along the last axis, times the `gelu` of the other half."""
-    y, last = o.add(x, bias), x.ndim - 1
+    y, last = x + bias, x.ndim - 1
     half = y.shape[last] // 2
-    return o.mul(take(y, last, 0, half), o.gelu(take(y, last, half, 2 * half)))
+    return y.take(last, 0, half) * o.gelu(y.take(last, half, 2 * half))

@@ -12,12 +12,6 @@ from graphtool.front import Refused
 from graphtool.importers.onnx.driver.registry import add
 from graphtool.importers.onnx.driver.values import (
     axis_of,
-    cast,
-    dtype_of,
-    operands,
-    reshape,
-    take,
-    transpose,
 )
 from graphtool.importers.onnx.families import quant
 from graphtool.importers.onnx.families.contrib import DOMAIN, fused_conv, microsoft
@@ -42,18 +36,18 @@ def matmul_nbits(x: Any, packed: Any, scales: Any, zero: Any = None, group_index
     if weight_prepacked:
         raise Refused("prepacked weights are not supported; export the model without "
                       "weight_prepacked")
-    blocks, row = -(-K // block_size), dtype_of(x)
+    blocks, row = -(-K // block_size), x.dtype
     centre = _centres(zero, N, blocks, bits, row)
-    scales = cast(reshape(scales, (N, blocks)), row)
+    scales = scales.reshape((N, blocks)).cast(row)
     if group_index is not None or row is not dtypes.float32:
         w = _real_weights(packed, scales, centre, group_index, bits, K)
         return o.linear(x, w) if bias is None else o.linear(x, w, bias)
-    flat = reshape(x, (product(x.shape[:-1]), K))
-    y = o.linear_nbits(flat, reshape(packed, (N, blocks, block_size * bits // 8)), scales,
+    flat = x.reshape((product(x.shape[:-1]), K))
+    y = o.linear_nbits(flat, packed.reshape((N, blocks, block_size * bits // 8)), scales,
                        *([] if centre is None else [centre]), bits=bits, block=block_size,
                        activations="q8" if accuracy_level == 4 else "exact")
-    y = reshape(y, (*x.shape[:-1], N))
-    return y if bias is None else o.add(y, bias)
+    y = y.reshape((*x.shape[:-1], N))
+    return y if bias is None else y + bias
 
 
 @microsoft("GatherBlockQuantized")
@@ -64,7 +58,7 @@ def gather_block_quantized(x: Any, indices: Any, scales: Any, zero: Any = None, 
 
     Raises Refused for a table whose small integers are packed in bytes.
     """
-    if not dtype_of(x).is_packed:
+    if not x.dtype.is_packed:
         raise Refused("a table whose small integers are packed in bytes is not supported; use an "
                       "int4 or uint4 tensor")
     at, over = axis_of(gather_axis, x.ndim), axis_of(quantize_axis, x.ndim)
@@ -79,38 +73,37 @@ def _centres(zero: Any, rows: int, blocks: int, bits: int, row: DType) -> Any:
     """The zero points [rows, blocks] as numbers, unpacked if necessary; None if there are none."""
     if zero is None:
         return None
-    if dtype_of(zero) is dtypes.uint8:
-        flat = unpacked(reshape(zero, (rows, product(zero.shape) // rows)), bits)
-        zero = take(flat, 1, 0, blocks)
-    return cast(reshape(zero, (rows, blocks)), row)
+    if zero.dtype is dtypes.uint8:
+        flat = unpacked(zero.reshape((rows, product(zero.shape) // rows)), bits)
+        zero = flat.take(1, 0, blocks)
+    return zero.reshape((rows, blocks)).cast(row)
 
 
 def _real_weights(packed: Any, scales: Any, centre: Any, group_index: Any, bits: int,
                   columns: int) -> Any:
     """The weights as real numbers, [N, K]. `group_index` gives the block of each column."""
     rows, blocks = scales.shape
-    q = cast(unpacked(reshape(packed, (rows, blocks, product(packed.shape) // (rows * blocks))),
-                      bits), dtype_of(scales))
+    q = unpacked(packed.reshape((rows, blocks, product(packed.shape) // (rows * blocks))),
+                 bits).cast(scales.dtype)
     if group_index is not None:
-        at = reshape(group_index, (group_index.shape[0], 1))
-        q = take(reshape(q, (rows, product(q.shape[1:]))), 1, 0, columns)
-        scales, centre = (v if v is None else transpose(o.gather(v, at, axes=(1,)), (1, 0))
+        at = group_index.reshape((group_index.shape[0], 1))
+        q = q.reshape((rows, product(q.shape[1:]))).take(1, 0, columns)
+        scales, centre = (v if v is None else o.gather(v, at, axes=(1,)).transpose((1, 0))
                           for v in (scales, centre))
     else:
-        scales, centre = (v if v is None else reshape(v, (rows, blocks, 1))
+        scales, centre = (v if v is None else v.reshape((rows, blocks, 1))
                           for v in (scales, centre))
-    w = o.mul(o.sub(q, float(2**(bits - 1)) if centre is None else centre), scales)
-    return take(reshape(w, (rows, product(w.shape[1:]))), 1, 0, columns)
+    w = (q - (float(2 ** (bits - 1)) if centre is None else centre)) * scales
+    return w.reshape((rows, product(w.shape[1:]))).take(1, 0, columns)
 
 
 def unpacked(x: Any, bits: int) -> Any:
     """Each byte as its 8 / bits numbers, along the last axis."""
     if bits == 8:
         return x
-    parts = [o.and_(o.shift_right(x, s), 2**bits - 1) if s else o.and_(x, 2**bits - 1)
-             for s in range(0, 8, bits)]
-    wide = o.concat(*(reshape(p, (*p.shape, 1)) for p in parts), axis=x.ndim)
-    return reshape(wide, (*x.shape[:-1], x.shape[-1] * len(parts)))
+    parts = [x >> s & 2 ** bits - 1 if s else x & 2 ** bits - 1 for s in range(0, 8, bits)]
+    wide = o.concat(*(p.reshape((*p.shape, 1)) for p in parts), axis=x.ndim)
+    return wide.reshape((*x.shape[:-1], x.shape[-1] * len(parts)))
 
 
 add(["QuantizeLinear"], quant.quantize_linear, domain=DOMAIN)
@@ -118,14 +111,14 @@ add(["DequantizeLinear"], quant.dequantize_linear, domain=DOMAIN)
 
 
 def _real(x: Any, scale: Any, zero: Any) -> Any:
-    return dequantize_linear(x, reshape(scale, ()), None if zero is None else reshape(zero, ()))
+    return dequantize_linear(x, scale.reshape(()), None if zero is None else zero.reshape(()))
 
 
 def _binary(op: str) -> Callable[..., Any]:
     def handler(a: Any, a_scale: Any, a_zero: Any, b: Any, b_scale: Any, b_zero: Any,
                 y_scale: Any, y_zero: Any = None) -> Any:
-        y = OPS[op](*operands(_real(a, a_scale, a_zero), _real(b, b_scale, b_zero)))
-        return quantized(y, reshape(y_scale, ()), y_zero, dtype_of(a))
+        y = OPS[op](_real(a, a_scale, a_zero), _real(b, b_scale, b_zero))
+        return quantized(y, y_scale.reshape(()), y_zero, a.dtype)
     return handler
 
 
@@ -136,7 +129,7 @@ for _name, _op in (("QLinearAdd", "add"), ("QLinearMul", "mul")):
 @microsoft("QLinearSigmoid")
 def qlinear_sigmoid(x: Any, x_scale: Any, x_zero: Any, y_scale: Any, y_zero: Any = None) -> Any:
     """x dequantised, its `sigmoid`, and the result quantised."""
-    return quantized(o.sigmoid(_real(x, x_scale, x_zero)), y_scale, y_zero, dtype_of(x))
+    return quantized(o.sigmoid(_real(x, x_scale, x_zero)), y_scale, y_zero, x.dtype)
 
 
 @microsoft("QLinearLeakyRelu")
@@ -144,7 +137,7 @@ def qlinear_leaky_relu(x: Any, x_scale: Any, x_zero: Any, y_scale: Any, y_zero: 
                        alpha: float = 0.01) -> Any:
     """x dequantised, its `leaky_relu`, and the result quantised."""
     y = o.leaky_relu(_real(x, x_scale, x_zero), slope=alpha)
-    return quantized(y, y_scale, y_zero, dtype_of(x))
+    return quantized(y, y_scale, y_zero, x.dtype)
 
 
 @microsoft("QLinearSoftmax")
@@ -157,10 +150,10 @@ def qlinear_softmax(x: Any, x_scale: Any, x_zero: Any, y_scale: Any, y_zero: Any
     at, real = axis_of(axis, x.ndim), _real(x, x_scale, x_zero)
     if opset < 13:
         flat = (product(x.shape[:at]), product(x.shape[at:]))
-        y = reshape(o.softmax(reshape(real, flat), axis=1), x.shape)
+        y = o.softmax(real.reshape(flat), axis=1).reshape(x.shape)
     else:
         y = o.softmax(real, axis=at)
-    return quantized(y, y_scale, y_zero, dtype_of(x))
+    return quantized(y, y_scale, y_zero, x.dtype)
 
 
 @microsoft("QLinearConcat")
@@ -168,7 +161,7 @@ def qlinear_concat(y_scale: Any, y_zero: Any, *parts: Any, axis: int) -> Any:
     """All parts dequantised, joined by `concat`, and quantised with the one result scale."""
     reals = [_real(*parts[i:i + 3]) for i in range(0, len(parts), 3)]
     y = o.concat(*reals, axis=axis_of(axis, reals[0].ndim))
-    return quantized(y, y_scale, y_zero, dtype_of(parts[0]))
+    return quantized(y, y_scale, y_zero, parts[0].dtype)
 
 
 @microsoft("QLinearGlobalAveragePool")
@@ -177,7 +170,7 @@ def qlinear_global_average_pool(x: Any, x_scale: Any, x_zero: Any, y_scale: Any,
     """x dequantised, its `reduce_mean` over all pixels, and the result quantised."""
     axes = tuple(range(1, x.ndim - 1)) if channels_last else tuple(range(2, x.ndim))
     y = o.reduce_mean(_real(x, x_scale, x_zero), axes=axes)
-    return quantized(y, y_scale, y_zero, dtype_of(x))
+    return quantized(y, y_scale, y_zero, x.dtype)
 
 
 @microsoft("QLinearAveragePool")
@@ -191,15 +184,15 @@ def qlinear_average_pool(x: Any, x_scale: Any, x_zero: Any, y_scale: Any, y_zero
                      ceil_mode=ceil_mode, count_include_pad=count_include_pad,
                      kernel_shape=kernel_shape, pads=pads, strides=strides)
     y = _channels_last(y) if channels_last else y
-    return quantized(y, y_scale, y_zero, dtype_of(x))
+    return quantized(y, y_scale, y_zero, x.dtype)
 
 
 def _channels_second(x: Any) -> Any:
-    return transpose(x, (0, x.ndim - 1, *range(1, x.ndim - 1)))
+    return x.transpose((0, x.ndim - 1, *range(1, x.ndim - 1)))
 
 
 def _channels_last(x: Any) -> Any:
-    return transpose(x, (0, *range(2, x.ndim), 1))
+    return x.transpose((0, *range(2, x.ndim), 1))
 
 
 @microsoft("QLinearConv")
@@ -240,8 +233,8 @@ def nhwc_max_pool(x: Any, *, auto_pad: str = "NOTSET", ceil_mode: int = 0, dilat
 def qlinear_where(cond: Any, a: Any, a_scale: Any, a_zero: Any, b: Any, b_scale: Any, b_zero: Any,
                   y_scale: Any, y_zero: Any) -> Any:
     """`select` between two dequantised operands, and the result quantised."""
-    y = o.select(cond, *operands(_real(a, a_scale, a_zero), _real(b, b_scale, b_zero)))
-    return quantized(y, reshape(y_scale, ()), y_zero, dtype_of(a))
+    y = o.select(cond, _real(a, a_scale, a_zero), _real(b, b_scale, b_zero))
+    return quantized(y, y_scale.reshape(()), y_zero, a.dtype)
 
 
 @microsoft("QGemm")
@@ -253,24 +246,24 @@ def qgemm(a: Any, a_scale: Any, a_zero: Any, b: Any, b_scale: Any, b_zero: Any, 
     It is quantised if a result scale is given.
     """
     if transB and b_zero is not None and b_zero.ndim == 1:  # one a column of the product
-        b_zero = reshape(b_zero, (b_zero.shape[0], 1))
+        b_zero = b_zero.reshape((b_zero.shape[0], 1))
     left, right = quant.centred(a, a_zero, dtypes.int32), quant.centred(b, b_zero, dtypes.int32)
-    left = transpose(left, (1, 0)) if transA else left
-    right = transpose(right, (1, 0)) if transB else right
+    left = left.transpose((1, 0)) if transA else left
+    right = right.transpose((1, 0)) if transB else right
     total = o.matmul(left, right)
-    total = total if c is None else o.add(total, c)
-    scale = o.mul(*operands(reshape(a_scale, ()), b_scale))
-    real = o.mul(o.mul(cast(total, dtypes.float32), scale), alpha)
-    return real if y_scale is None else quantized(real, y_scale, y_zero, dtype_of(a))
+    total = total if c is None else total + c
+    scale = a_scale.reshape(()) * b_scale
+    real = total.cast(dtypes.float32) * scale * alpha
+    return real if y_scale is None else quantized(real, y_scale, y_zero, a.dtype)
 
 
 @microsoft("MatMulIntegerToFloat")
 def matmul_integer_to_float(a: Any, b: Any, a_scale: Any, b_scale: Any, a_zero: Any = None,
                             b_zero: Any = None, bias: Any = None) -> Any:
     """The `matmul` of centred int32 operands, times both scales, plus the bias."""
-    total = cast(quant.matmul_integer(a, b, a_zero, b_zero), dtype_of(a_scale))
-    y = o.mul(total, o.mul(*operands(a_scale, b_scale)))
-    return y if bias is None else o.add(y, bias)
+    total = quant.matmul_integer(a, b, a_zero, b_zero).cast(a_scale.dtype)
+    y = total * (a_scale * b_scale)
+    return y if bias is None else y + bias
 
 
 @microsoft("DynamicQuantizeMatMul")
@@ -291,6 +284,6 @@ def qattention(x: Any, w: Any, bias: Any, x_scale: Any, w_scale: Any, mask: Any 
     if do_rotary or past_present_share_buffer:
         raise Refused("com.microsoft.QAttention with past_present_share_buffer or do_rotary is "
                       "not supported")
-    y = matmul_integer_to_float(x, w, reshape(x_scale, ()), w_scale, x_zero, w_zero, bias)
+    y = matmul_integer_to_float(x, w, x_scale.reshape(()), w_scale, x_zero, w_zero, bias)
     return projected(y, mask, past, None, num_heads, None, unidirectional, scale,
                      mask_filter_value, ctx.outputs)

@@ -16,7 +16,7 @@ from graphtool.importers.onnx.driver.computed import bind
 from graphtool.importers.onnx.driver.node_order import subgraphs
 from graphtool.importers.onnx.driver.regions import Region, region
 from graphtool.importers.onnx.driver.registry import onnx_op
-from graphtool.importers.onnx.driver.values import array_of, cast, dim_tensor, reshape, type_of
+from graphtool.importers.onnx.driver.values import array_of, dim_tensor
 from graphtool.importers.onnx.families.sequence_rows import Rows, chosen
 from graphtool.ir.facets import Lowering, Trait
 from graphtool.ir.graph import Graph, Value
@@ -39,7 +39,7 @@ def if_(cond: Any, *, then_branch: Any, else_branch: Any, ctx: Any) -> Any:
     choice = known_bool(cond)
     if choice is not None:
         return ctx.subgraph(then_branch if choice else else_branch, ())
-    cond = cast(reshape(cond, ()), dtypes.bool_)
+    cond = cond.reshape(()).cast(dtypes.bool_)
     name = ctx.node.output[0]
     sides = (then_branch, f"{name}.then"), (else_branch, f"{name}.else")
     if _nested(then_branch) + _nested(else_branch) > SELECTED:  # nested: these are traced twice
@@ -72,7 +72,7 @@ def _alike(a: Any, b: Any) -> bool:
         return len(a) == len(b) and all(map(_alike, a, b))
     if isinstance(a, Rows) and isinstance(b, Rows):
         return _alike(a.table, b.table)
-    return isinstance(a, Tracer) and isinstance(b, Tracer) and type_of(a) == type_of(b)
+    return isinstance(a, Tracer) and isinstance(b, Tracer) and a.type == b.type
 
 
 def selected(cond: Any, a: Any, b: Any) -> Any:
@@ -84,9 +84,9 @@ def selected(cond: Any, a: Any, b: Any) -> Any:
     if not (isinstance(a, Tracer) and isinstance(b, Tracer)):
         raise Refused("on a computed condition both branches must give tensors, or sequences of "
                       "the same length")
-    if type_of(a) != type_of(b):
+    if a.type != b.type:
         raise Refused("on a computed condition both branches must give the same type, not "
-                      f"{type_of(a)} and {type_of(b)}")
+                      f"{a.type} and {b.type}")
     return a if a is b else o.select(cond, a, b)
 
 

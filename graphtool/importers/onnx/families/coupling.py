@@ -14,7 +14,6 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.importers.onnx.driver.values import reshape, tensor, transpose
 from graphtool.ir.graph import TensorType
 from graphtool.ir.trace import trace
 
@@ -27,19 +26,20 @@ def coupled(shares: Any, classes: int) -> Any:
     rows, k = shares.shape[0], classes
     held = o.clamp(shares, LEAST, 1.0 - LEAST)
     mine, other = (_placed(classes, side) for side in ("first", "second"))
-    r = o.add(o.linear(held, tensor(mine, held)), o.linear(o.sub(1.0, held), tensor(other, held)))
-    r = reshape(r, (rows, k, k))  # r[i, j]; the diagonal is 0
-    back = transpose(r, (0, 2, 1))
+    r = o.linear(held, held.builder.constant(mine)) + o.linear(1.0 - held,
+        held.builder.constant(other))
+    r = r.reshape((rows, k, k))  # r[i, j]; the diagonal is 0
+    back = r.transpose((0, 2, 1))
     eye = np.eye(k, dtype=np.float32)
-    own = o.mul(tensor(eye, held), o.reduce_sum(o.mul(back, back), axes=(2,)))
-    q = o.sub(own, o.mul(r, back))
-    lines = transpose(q, (1, 0, 2))  # [k, N, k]
-    start = o.broadcast(tensor(np.full((1, 1), 1 / k, np.float32), held), shape=(rows, k))
-    moving = o.broadcast(tensor(np.ones((1, 1), np.bool_), held), shape=(rows, 1))
-    units = tensor(eye.reshape(k, 1, k), held)
+    own = held.builder.constant(eye) * o.reduce_sum(back * back, axes=(2,))
+    q = own - r * back
+    lines = q.transpose((1, 0, 2))  # [k, N, k]
+    start = o.broadcast(held.builder.constant(np.full((1, 1), 1 / k, np.float32)), shape=(rows, k))
+    moving = o.broadcast(held.builder.constant(np.ones((1, 1), np.bool_)), shape=(rows, 1))
+    units = held.builder.constant(eye.reshape(k, 1, k))
     given = [start, moving, q, lines, units]
     types = [x.type for x in given]
-    moving = o.and_(moving, o.not_(_settled(start, q)[2]))
+    moving = moving & ~_settled(start, q)[2]
     return o.while_(start, moving, *given[2:], cond=trace(_goes_on, types),
                     body=trace(_sweep, types), carries=2, bound=SWEEPS)[0]
 
@@ -56,14 +56,14 @@ def _placed(classes: int, side: str) -> Any:
 def _settled(p: Any, q: Any) -> tuple[Any, Any, Any]:
     """Q·p [N, k], pᵀQp [N, 1], and whether p has converged, [N, 1]."""
     rows, k = p.shape
-    qp = reshape(o.reduce_sum(o.mul(q, reshape(p, (rows, 1, k))), axes=(2,)), (rows, k))
-    pqp = o.reduce_sum(o.mul(p, qp), axes=(1,))
-    far = o.reduce_max(o.abs(o.sub(qp, pqp)), axes=(1,))
-    return qp, pqp, o.lt(far, CLOSE / k)
+    qp = o.reduce_sum(q * p.reshape((rows, 1, k)), axes=(2,)).reshape((rows, k))
+    pqp = o.reduce_sum(p * qp, axes=(1,))
+    far = o.reduce_max(abs(qp - pqp), axes=(1,))
+    return qp, pqp, far < CLOSE / k
 
 
 def _goes_on(p: Any, moving: Any, *_: Any) -> Any:
-    return reshape(o.reduce_or(moving, axes=(0, 1)), ())
+    return o.reduce_or(moving, axes=(0, 1)).reshape(())
 
 
 def _sweep(p: Any, moving: Any, q: Any, lines: Any, units: Any) -> Any:
@@ -75,15 +75,14 @@ def _sweep(p: Any, moving: Any, q: Any, lines: Any, units: Any) -> Any:
     new, _, _ = o.scan(p, qp, pqp, lines, units, body=trace(_step, types), carries=3, xs=2,
                        length=k)
     new = o.select(moving, new, p)
-    return new, o.and_(moving, o.not_(_settled(new, q)[2]))
+    return new, moving & ~_settled(new, q)[2]
 
 
 def _step(p: Any, qp: Any, pqp: Any, line: Any, unit: Any) -> Any:
     """The update of one coordinate, where `line` is its row of Q; then p is divided by its sum."""
-    own = o.reduce_sum(o.mul(line, unit), axes=(1,))
-    there = o.reduce_sum(o.mul(qp, unit), axes=(1,))
-    by = o.div(o.sub(pqp, there), own)
-    whole = o.add(by, 1.0)
-    pqp = o.div(o.div(o.add(pqp, o.mul(by, o.add(o.mul(by, own), o.mul(there, 2.0)))), whole),
-                whole)
-    return (o.div(o.add(p, o.mul(unit, by)), whole), o.div(o.add(qp, o.mul(line, by)), whole), pqp)
+    own = o.reduce_sum(line * unit, axes=(1,))
+    there = o.reduce_sum(qp * unit, axes=(1,))
+    by = (pqp - there) / own
+    whole = by + 1.0
+    pqp = (pqp + by * (by * own + there * 2.0)) / whole / whole
+    return ((p + unit * by) / whole, (qp + line * by) / whole, pqp)

@@ -10,7 +10,6 @@ import numpy as np
 from graphtool import ops as o
 from graphtool.front import Refused
 from graphtool.importers.onnx.driver.registry import onnx_op
-from graphtool.importers.onnx.driver.values import reshape, tensor, transpose
 from graphtool.symbolic import Dim, product
 
 
@@ -48,7 +47,7 @@ def einsum(*xs: Any, equation: str) -> Any:
         needed = set(out).union(*(t for _, t in sides[k:]))
         x, labels = _contracted(x, labels, y, other, needed)
     x, labels = _summed(x, labels, set(out))
-    return transpose(x, [labels.index(c) for c in out])
+    return x.transpose([labels.index(c) for c in out])
 
 
 def _diagonal(x: Any, labels: str) -> tuple[Any, str]:
@@ -61,7 +60,7 @@ def _diagonal(x: Any, labels: str) -> tuple[Any, str]:
             if not isinstance(n, int):
                 raise Refused("the diagonal of a symbolic size is not supported; fix that size "
                               "with --dynamic NAME=SIZE")
-            pairs = tensor(np.repeat(np.arange(n)[:, None], 2, 1), x)
+            pairs = x.builder.constant(np.repeat(np.arange(n)[:, None], 2, 1))
             rest = [i for i in range(len(labels)) if i not in (first, second)]
             x = o.gather(x, pairs, axes=(first, second))
             labels = c + "".join(labels[i] for i in rest)
@@ -73,7 +72,7 @@ def _summed(x: Any, labels: str, kept: set[str]) -> tuple[Any, str]:
     if not axes:
         return x, labels
     y = o.reduce_sum(x, axes=axes)
-    return (reshape(y, tuple(d for i, d in enumerate(x.shape) if i not in axes)),
+    return (y.reshape(tuple(d for i, d in enumerate(x.shape) if i not in axes)),
             "".join(c for i, c in enumerate(labels) if i not in axes))
 
 
@@ -93,15 +92,15 @@ def _contracted(x: Any, a: str, y: Any, b: str, kept: set[str]) -> tuple[Any, st
     right = _matrix(y, b, batch, inner, columns, sizes)
     z = o.matmul(left, right)
     shape = tuple(sizes[c] for c in (*batch, *rows, *columns))
-    return reshape(z, shape), "".join((*batch, *rows, *columns))
+    return (z.reshape(shape), "".join((*batch, *rows, *columns)))
 
 
 def _matrix(x: Any, labels: str, batch: list[str], first: list[str], second: list[str],
             sizes: dict[str, Dim]) -> Any:
     """x as [batch, rows, columns], broadcast to the sizes of the labels."""
     order = [*batch, *first, *second]
-    x = transpose(x, [labels.index(c) for c in order])
+    x = x.transpose([labels.index(c) for c in order])
     shape = tuple(sizes[c] for c in order)
     x = x if tuple(x.shape) == shape else o.broadcast(x, shape=shape)
-    return reshape(x, (product(sizes[c] for c in batch), product(sizes[c] for c in first),
-                       product(sizes[c] for c in second)))
+    return x.reshape((product(sizes[c] for c in batch), product(sizes[c] for c in first),
+                      product(sizes[c] for c in second)))

@@ -20,12 +20,7 @@ from graphtool.importers.onnx.driver.reader import element_type
 from graphtool.importers.onnx.driver.registry import add, onnx_op
 from graphtool.importers.onnx.driver.values import (
     array_of,
-    cast,
-    dtype_of,
     finite,
-    number,
-    operands,
-    reshape,
 )
 from graphtool.importers.wrapping import wrapped
 from graphtool.ir.op import OPS
@@ -48,7 +43,7 @@ def _unary(op: str) -> Callable[[Any], Any]:
 
 
 def _binary(op: str) -> Callable[[Any, Any], Any]:
-    return lambda a, b: OPS[op](*operands(a, b))
+    return lambda a, b: OPS[op](a, b)
 
 
 for _name, _op in UNARY.items():
@@ -59,7 +54,7 @@ for _name, _op in BINARY.items():
 
 def variadic(op: str, xs: tuple[Any, ...]) -> Any:
     """All operands joined by a binary op, from left to right."""
-    return functools.reduce(lambda a, b: OPS[op](*operands(a, b)), xs)
+    return functools.reduce(lambda a, b: OPS[op](a, b), xs)
 
 
 add(["Max"], lambda *xs: variadic("max", xs), since=1)
@@ -71,7 +66,7 @@ add(["Sum"], lambda *xs: variadic("add", xs), since=1)
 def mean(*xs: Any) -> Any:
     """The sum of all operands by `add`, divided by their number."""
     total = variadic("add", xs)
-    return o.div(total, float(len(xs))) if len(xs) > 1 else total
+    return total / float(len(xs)) if len(xs) > 1 else total
 
 
 @onnx_op("Identity", sequences=True)
@@ -83,19 +78,19 @@ def identity(x: Any) -> Any:
 @onnx_op("Reciprocal")
 def reciprocal(x: Any) -> Any:
     """1 / x, as `div`."""
-    return o.div(1.0, x)
+    return 1.0 / x
 
 
 @onnx_op("Pow")
 def power(x: Any, y: Any) -> Any:
     """`pow`, with the dtype of the base whatever dtype the exponent has."""
-    base, exponent = dtype_of(x), dtype_of(y)
+    base, exponent = x.dtype, y.dtype
     if base is exponent:
-        return o.pow(*operands(x, y))
+        return x ** y
     if base.is_float:
-        return o.pow(*operands(x, cast(y, base) if array_of(y) is None else _as(y, base)))
+        return x ** (y.cast(base) if array_of(y) is None else _as(y, base))
     wide = dtypes.float64 if exponent.is_float else max(base, exponent, key=lambda d: d.bits)
-    return cast(o.pow(cast(x, wide), cast(y, wide)), base)
+    return (x.cast(wide) ** y.cast(wide)).cast(base)
 
 
 def _as(y: Any, to: Any) -> Any:
@@ -107,21 +102,19 @@ def _as(y: Any, to: Any) -> Any:
 @onnx_op("Mod")
 def modulo(a: Any, b: Any, *, fmod: int = 0) -> Any:
     """`rem` (sign of a) with `fmod`, else `mod` (sign of b)."""
-    return (o.rem if fmod else o.mod)(*operands(a, b))
+    return (o.rem if fmod else o.mod)(a, b)
 
 
 @onnx_op("BitShift")
 def bit_shift(x: Any, y: Any, *, direction: str) -> Any:
     """`shift_left` or `shift_right` by `direction`."""
-    return (o.shift_left if direction == "LEFT" else o.shift_right)(*operands(x, y))
+    return (o.shift_left if direction == "LEFT" else o.shift_right)(x, y)
 
 
 @onnx_op("Where")
 def where(cond: Any, a: Any, b: Any) -> Any:
-    """`select`; constants of one element are literals, but at least one operand stays a tensor."""
-    first, second = operands(a, b)
-    both = not hasattr(first, "shape") and not hasattr(second, "shape")
-    return o.select(cond, a, second) if both else o.select(cond, first, second)
+    """`select`."""
+    return o.select(cond, a, b)
 
 
 @onnx_op("IsInf")
@@ -130,7 +123,7 @@ def is_inf(x: Any, *, detect_negative: int = 1, detect_positive: int = 1) -> Any
     if detect_negative and detect_positive:
         return o.is_inf(x)
     if not detect_negative and not detect_positive:
-        return o.and_(o.is_inf(x), o.not_(o.is_inf(x)))
+        return o.is_inf(x) & ~o.is_inf(x)
     return o.eq(x, math.inf if detect_positive else -math.inf)
 
 
@@ -145,25 +138,25 @@ def cast_to(x: Any, *, to: int, saturate: int = 1, round_mode: str = "up") -> An
 @onnx_op("CastLike")
 def cast_like(x: Any, like: Any, *, saturate: int = 1, round_mode: str = "up") -> Any:
     """x in the dtype of `like`; see `converted`."""
-    return converted(x, dtype_of(like), bool(saturate), round_mode)
+    return converted(x, like.dtype, bool(saturate), round_mode)
 
 
 def converted(x: Any, row: DType, saturate: bool, round_mode: str) -> Any:
     """x cast as ONNX does: short integers wrap around, float8e8m0 has a rounding mode."""
-    if row.is_integer and row.is_packed and dtype_of(x) is not dtypes.bool_:
-        return _wrapped(cast(x, dtypes.int32), row)
-    if row is dtypes.float8e8m0 and dtype_of(x).is_float:
-        return cast(_power_of_two(cast(x, dtypes.float32), round_mode), row, saturate)
-    if dtype_of(x).is_float and row.is_integer:
-        return wrapped(x, dtype_of(x), row)
-    return cast(x, row, saturate)
+    if row.is_integer and row.is_packed and x.dtype is not dtypes.bool_:
+        return _wrapped(x.cast(dtypes.int32), row)
+    if row is dtypes.float8e8m0 and x.dtype.is_float:
+        return _power_of_two(x.cast(dtypes.float32), round_mode).cast(row, saturate)
+    if x.dtype.is_float and row.is_integer:
+        return wrapped(x, x.dtype, row)
+    return x.cast(row, saturate)
 
 
 def _wrapped(x: Any, row: DType) -> Any:
     """The low bits of an int32 as an integer of fewer than 8 bits."""
-    low = o.and_(x, 2**row.bits - 1)
+    low = x & 2 ** row.bits - 1
     half = 2**(row.bits - 1)
-    return cast(low if row.kind == "uint" else o.sub(o.xor(low, half), half), row)
+    return (low if row.kind == "uint" else (low ^ half) - half).cast(row)
 
 
 def _power_of_two(x: Any, round_mode: str) -> Any:
@@ -171,8 +164,8 @@ def _power_of_two(x: Any, round_mode: str) -> Any:
     if round_mode == "nearest":
         return x
     bits = o.bitcast(x, dtype=dtypes.int32)
-    bits = o.add(bits, 0x7FFFFF) if round_mode == "up" else bits
-    even = o.bitcast(o.and_(bits, 0x7F800000), dtype=dtypes.float32)
+    bits = bits + 0x7FFFFF if round_mode == "up" else bits
+    even = o.bitcast(bits & 0x7F800000, dtype=dtypes.float32)
     return o.select(o.is_finite(x), even, x)
 
 
@@ -194,10 +187,7 @@ def clip_6(x: Any, *, min: float = -3.4028234663852886e38, max: float = 3.402823
 @onnx_op("Clip", since=11)
 def clip(x: Any, low: Any = None, high: Any = None) -> Any:
     """`clamp` between bounds that are inputs; x itself without any."""
-    if low is None and high is None:
-        return x
-    bounds = operands(x, low, high)[1:]
-    return o.clamp(x, *bounds)
+    return x if low is None and high is None else o.clamp(x, low, high)
 
 
 # ---- activations -------------------------------------------------------------------------------
@@ -224,8 +214,8 @@ def elu(x: Any, *, alpha: float = 1.0) -> Any:
 def celu(x: Any, *, alpha: float = 1.0) -> Any:
     """`celu` with its alpha; for 0 the formula's own quotients, which are infinite."""
     if alpha == 0:
-        tail = o.mul(o.expm1(o.div(x, 0.0)), 0.0)
-        return o.add(o.max(x, 0.0), o.min(tail, 0.0))
+        tail = o.expm1(x / 0.0) * 0.0
+        return o.max(x, 0.0) + o.min(tail, 0.0)
     return o.celu(x, alpha=alpha)
 
 
@@ -249,7 +239,7 @@ def prelu(x: Any, slope: Any) -> Any:
     The operator's text gives x at 0, where `prelu` has slope·x: NaN if the slope is infinite. So a
     slope that is computed, or not finite, is multiplied below 0 only.
     """
-    return o.prelu(x, slope) if finite(slope) else o.select(o.lt(x, 0), o.mul(x, slope), x)
+    return o.prelu(x, slope) if finite(slope) else o.select(x < 0, x * slope, x)
 
 
 @onnx_op("ThresholdedRelu")
@@ -273,7 +263,7 @@ def swish(x: Any, *, alpha: float = 1.0) -> Any:
 @onnx_op("SwiGLU")
 def swiglu(gate: Any, x: Any, *, alpha: float = 1.0) -> Any:
     """Swish of the gate, times x."""
-    return o.mul(swish(gate, alpha=alpha), x)
+    return swish(gate, alpha=alpha) * x
 
 
 @onnx_op("Shrink")
@@ -283,19 +273,17 @@ def shrink(x: Any, *, bias: float = 0.0, lambd: float = 0.5) -> Any:
 
     Integers are compared, and moved by a bias that is not 0, in float64.
     """
-    row = dtype_of(x)
-    wide = x if row.is_float else cast(x, dtypes.float64)
+    wide = x if x.dtype.is_float else x.cast(dtypes.float64)
 
     def moved(by: float) -> Any:
-        return cast(o.add(wide, by), row) if by else x
-    return o.select(o.lt(wide, -lambd), moved(bias),
-                    o.select(o.gt(wide, lambd), moved(-bias), 0))
+        return (wide + by).cast(x.dtype) if by else x
+    return o.select(wide < -lambd, moved(bias), o.select(wide > lambd, moved(-bias), 0))
 
 
 @onnx_op("Dropout")
 def dropout_6(x: Any, *, ratio: float = 0.5, ctx: Any) -> Any:
     """`dropout_10` with a mask of x's own type."""
-    return (x, cast(kept(x, ctx)[1], dtype_of(x))) if ctx.wanted(1) else x
+    return (x, kept(x, ctx)[1].cast(x.dtype)) if ctx.wanted(1) else x
 
 
 @onnx_op("Dropout", since=10)
@@ -308,9 +296,9 @@ def kept(x: Any, ctx: Any) -> Any:
     """x itself, with a mask of ones if the node's second output is wanted."""
     if not ctx.wanted(1):
         return x
-    mask = o.broadcast(reshape(number(True, _as_bool(x)), ()), shape=tuple(x.shape))
+    mask = o.broadcast(_as_bool(x).number(True).reshape(()), shape=tuple(x.shape))
     return (x, mask) if ctx.outputs > 1 else x
 
 
 def _as_bool(x: Any) -> Any:
-    return o.is_nan(x) if dtype_of(x).is_float else o.ne(x, 0)
+    return o.is_nan(x) if x.dtype.is_float else o.ne(x, 0)

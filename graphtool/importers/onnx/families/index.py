@@ -19,19 +19,12 @@ from graphtool.importers.onnx.driver.registry import onnx_op
 from graphtool.importers.onnx.driver.values import (
     array_of,
     axis_of,
-    cast,
     dim_tensor,
     dim_value,
     dims,
-    dtype_of,
     ints,
-    reshape,
-    take,
-    tensor,
-    transpose,
 )
-from graphtool.importers.onnx.families.shape import dim_array, iota, need_small
-from graphtool.ir.trace import Tracer
+from graphtool.importers.onnx.families.shape import dim_array, iota
 from graphtool.symbolic import Dim, minimum, product
 
 
@@ -44,11 +37,11 @@ def wrapped(i: Any, size: Dim) -> Any:
         if array.size and not -size <= array.min() <= array.max() < size:
             bad = array.min() if array.min() < -size else array.max()
             raise ValueError(f"index {bad} is out of range for an axis of size {size}")
-        return tensor(from_end(array.astype(np.int64), size), i)
-    i = i if dtype_of(i).kind == "int" and dtype_of(i).bits >= 32 else cast(i, dtypes.int64)
+        return i.builder.constant(from_end(array.astype(np.int64), size))
+    i = i if i.dtype.kind == "int" and i.dtype.bits >= 32 else i.cast(dtypes.int64)
     if isinstance(size, int):
         return from_end(i, size)
-    return from_end(i, cast(dim_tensor(size, i.builder), dtype_of(i)))
+    return from_end(i, dim_tensor(size, i.builder).cast(i.dtype))
 
 
 # ---- gather ------------------------------------------------------------------------------------
@@ -58,12 +51,11 @@ def gather(x: Any, indices: Any, *, axis: int = 0) -> Any:
     """y[a, i, b] = x[a, indices[i], b], as `gather`; the rows of a float matrix as `embedding`."""
     axis = axis_of(axis, x.ndim)
     i = wrapped(indices, x.shape[axis])
-    if axis == 0 and x.ndim == 2 and isinstance(x, Tracer) and dtype_of(x).is_float \
-            and not isinstance(array_of(indices), np.ndarray):
+    if axis == 0 and x.ndim == 2 and x.dtype.is_float and array_of(indices) is None:
         return o.embedding(x, i)
     lead = i.ndim
-    y = o.gather(x, reshape(i, (*i.shape, 1)), axes=(axis,))
-    return transpose(y, (*range(lead, lead + axis), *range(lead), *range(lead + axis, y.ndim)))
+    y = o.gather(x, i.reshape((*i.shape, 1)), axes=(axis,))
+    return y.transpose((*range(lead, lead + axis), *range(lead), *range(lead + axis, y.ndim)))
 
 
 def per_element(x: Any, i: Any, axis: int) -> tuple[Any, tuple[int, ...]]:
@@ -74,11 +66,11 @@ def per_element(x: Any, i: Any, axis: int) -> tuple[Any, tuple[int, ...]]:
     columns = []
     for a in range(x.ndim):
         if a == axis:
-            columns.append(reshape(i, (*i.shape, 1)))
+            columns.append(i.reshape((*i.shape, 1)))
         else:
             shape = tuple(d if k == a else 1 for k, d in enumerate(i.shape))
-            line = o.broadcast(iota(i, shape, a, dtype_of(i)), shape=tuple(i.shape))
-            columns.append(reshape(line, (*i.shape, 1)))
+            line = o.broadcast(iota(i, shape, a, i.dtype), shape=tuple(i.shape))
+            columns.append(line.reshape((*i.shape, 1)))
     joined = o.concat(*columns, axis=i.ndim) if len(columns) > 1 else columns[0]
     return joined, tuple(range(x.ndim))
 
@@ -93,7 +85,7 @@ def gather_elements(x: Any, indices: Any, *, axis: int = 0) -> Any:
     i = wrapped(indices, x.shape[axis])
     same = all(a == b for k, (a, b) in enumerate(zip(x.shape, i.shape, strict=True)) if k != axis)
     if same and axis == x.ndim - 1:
-        return o.gather(x, reshape(i, (*i.shape, 1)), axes=(axis,), batch=axis)
+        return o.gather(x, i.reshape((*i.shape, 1)), axes=(axis,), batch=axis)
     coordinates, axes = per_element(x, i, axis)
     return o.gather(x, coordinates, axes=axes)
 
@@ -114,11 +106,11 @@ def nd_indices(x: Any, indices: Any, batch: int) -> tuple[Any, tuple[int, ...]]:
     if all(isinstance(d, int) for d in sizes):
         extent = np.asarray(sizes, np.int64)
         if array is not None and array.dtype != object:
-            return tensor(from_end(array.astype(np.int64), extent), indices), axes
-        i = cast(indices, dtypes.int64)
-        return from_end(i, tensor(extent, i)), axes
+            return indices.builder.constant(from_end(array.astype(np.int64), extent)), axes
+        i = indices.cast(dtypes.int64)
+        return from_end(i, i.builder.constant(extent)), axes
     last = indices.ndim - 1
-    columns = [wrapped(take(indices, last, k, k + 1), d) for k, d in enumerate(sizes)]
+    columns = [wrapped(indices.take(last, k, k + 1), d) for k, d in enumerate(sizes)]
     return o.concat(*columns, axis=last), axes
 
 
@@ -151,8 +143,8 @@ def tensor_scatter(past: Any, update: Any, start: Any = None, *, axis: int = -2,
     axis = axis_of(axis, past.ndim)
     shape = tuple(update.shape)
     line = iota(update, tuple(d if k == axis else 1 for k, d in enumerate(shape)), axis)
-    at = line if start is None else o.add(line, reshape(
-        cast(start, dtypes.int64), (shape[0], *[1] * (past.ndim - 1))))
+    at = line if start is None else line + start.cast(dtypes.int64).reshape((shape[0], *[1] *
+            (past.ndim - 1)))
     if mode == "circular":
         if not isinstance(past.shape[axis], int):
             raise Refused("a circular cache of symbolic size is not supported; fix that size "
@@ -176,18 +168,17 @@ def one_hot(indices: Any, depth: Any, values: Any, *, axis: int = -1, ctx: Any) 
     if array_of(depth) is not None:
         n: Dim = dims(depth, "the depth")[0]
     else:
-        n = agreed(depth, most, "the depth") if most is not None else dims(
-            cast(depth, dtypes.int64), "the depth")[0]
+        n = agreed(depth, most,
+                   "the depth") if most is not None else dims(depth.cast(dtypes.int64),
+            "the depth")[0]
     if isinstance(n, int) and n < 0:
         raise ValueError(f"the depth must be 0 or more, but is {n}")
-    need_small(indices, product(indices.shape) * n)
-    i = cast(indices, dtypes.int64)
-    i = o.select(o.lt(i, 0), o.add(i, dim_value(n, values)), i)
+    i = indices.cast(dtypes.int64)
+    i = o.select(i < 0, i + dim_value(n, values), i)
     shape = (*i.shape[:axis], 1, *i.shape[axis:])
     line = iota(i, tuple(n if k == axis else 1 for k in range(rank)), axis)
-    off, on = take(values, 0, 0, 1), take(values, 0, 1, 2)
-    return o.select(o.eq(reshape(i, shape), line), reshape(on, (1,) * rank),
-                    reshape(off, (1,) * rank))
+    off, on = values.take(0, 0, 1), values.take(0, 1, 2)
+    return o.select(o.eq(i.reshape(shape), line), on.reshape((1,) * rank), off.reshape((1,) * rank))
 
 
 @onnx_op("ReverseSequence")
@@ -198,9 +189,9 @@ def reverse_sequence(x: Any, lengths: Any, *, batch_axis: int = 1, time_axis: in
     """
     shape = tuple(x.shape)
     t = iota(x, tuple(d if k == time_axis else 1 for k, d in enumerate(shape)), time_axis)
-    n = reshape(cast(lengths, dtypes.int64),
-                tuple(d if k == batch_axis else 1 for k, d in enumerate(shape)))
-    at = o.select(o.lt(t, n), o.sub(o.sub(n, 1), t), o.select(o.lt(n, 0), -1, t))
+    n = lengths.cast(dtypes.int64).reshape(tuple(d if k == batch_axis else 1 for k,
+                                                 d in enumerate(shape)))
+    at = o.select(t < n, n - 1 - t, o.select(n < 0, -1, t))
     coordinates, axes = per_element(x, o.broadcast(at, shape=shape), time_axis)
     return o.gather(x, coordinates, axes=axes)
 
@@ -213,13 +204,13 @@ def compress(x: Any, condition: Any, *, axis: int | None = None) -> Any:
     """
     mask = array_of(condition)
     if axis is None:
-        x = reshape(x, (product(x.shape),))
+        x = x.reshape((product(x.shape),))
     at = axis_of(axis or 0, x.ndim)
     if mask is not None:
-        kept: Any = tensor(np.flatnonzero(mask)[:, None], x)
+        kept: Any = x.builder.constant(np.flatnonzero(mask)[:, None])
     else:
         short = minimum(condition.shape[0], x.shape[at])
-        condition = condition if condition.shape[0] == short else take(condition, 0, 0, short)
+        condition = condition if condition.shape[0] == short else condition.take(0, 0, short)
         kept = o.nonzero(condition, size=fresh(condition, short))
     y = o.gather(x, kept, axes=(at,))
-    return transpose(y, (*range(1, at + 1), 0, *range(at + 1, x.ndim)))
+    return y.transpose((*range(1, at + 1), 0, *range(at + 1, x.ndim)))

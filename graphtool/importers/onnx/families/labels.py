@@ -10,7 +10,6 @@ from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.front import Refused
 from graphtool.importers.onnx.driver.registry import onnx_op
-from graphtool.importers.onnx.driver.values import cast, dtype_of, reshape, tensor
 from graphtool.io.weights import Array
 
 DOMAIN = "ai.onnx.ml"
@@ -32,7 +31,7 @@ def of(numbers: Any, words: Any) -> Array:
 
 def at(names: Array, i: Any, like: Any) -> Any:
     """The names at positions i, as a `gather` from a constant."""
-    return o.gather(tensor(names, like), i, axes=(0,))
+    return o.gather(like.builder.constant(names), i, axes=(0,))
 
 
 @onnx_op("ZipMap", domain=DOMAIN)
@@ -45,13 +44,13 @@ def zip_map(x: Any, *, classlabels_int64s: Any = None, classlabels_strings: Any 
 def one_hot_encoder(x: Any, *, cats_int64s: Any = None, cats_strings: Any = None,
                     zeros: int = 1) -> Any:
     """x with a new last axis, 1 at the matching category and else 0: `eq` with a constant."""
-    words = dtype_of(x) is dtypes.string
+    words = x.dtype is dtypes.string
     if (cats_strings if words else cats_int64s) is None:
-        raise Refused(f"the operator has no categories for elements of type {dtype_of(x).short}")
+        raise Refused(f"the operator has no categories for elements of type {x.dtype.short}")
     row = np.asarray(cats_strings, dtypes.string.numpy) if words else np.asarray(
         cats_int64s, np.int64)
-    wide = reshape(x if words else cast(x, dtypes.int64), (*x.shape, 1))
-    return cast(o.eq(wide, tensor(row, x)), dtypes.float32)
+    wide = (x if words else x.cast(dtypes.int64)).reshape((*x.shape, 1))
+    return o.eq(wide, x.builder.constant(row)).cast(dtypes.float32)
 
 
 @onnx_op("CategoryMapper", domain=DOMAIN)
@@ -60,7 +59,7 @@ def category_mapper(x: Any, *, cats_int64s: Any, cats_strings: Any, default_int6
     """Strings as their numbers, or numbers as their strings; see `looked_up`."""
     words = np.asarray(cats_strings, dtypes.string.numpy)
     numbers = np.asarray(cats_int64s, np.int64)
-    if dtype_of(x) is dtypes.string:
+    if x.dtype is dtypes.string:
         return looked_up(x, words, numbers, default_int64)
     return looked_up(x, numbers, words, default_string)
 
@@ -106,12 +105,12 @@ def looked_up(x: Any, keys: Array, values: Array, default: Any) -> Any:
 
     A NaN equals a NaN here.
     """
-    row = keys if keys.dtype == dtype_of(x).numpy else keys.astype(dtype_of(x).numpy)
-    wide = reshape(x, (*x.shape, 1))
-    match = o.eq(wide, tensor(row, x))
-    if dtype_of(x).is_float and np.isnan(row).any():
-        match = o.or_(match, o.and_(o.is_nan(wide), tensor(np.isnan(row), x)))
-    found = o.arg_reduce(cast(match, dtypes.int8), kind="max", axis=x.ndim)
-    none = o.not_(reshape(o.reduce_or(match, axes=(x.ndim,)), tuple(x.shape)))
+    row = keys if keys.dtype == x.dtype.numpy else keys.astype(x.dtype.numpy)
+    wide = x.reshape((*x.shape, 1))
+    match = o.eq(wide, x.builder.constant(row))
+    if x.dtype.is_float and np.isnan(row).any():
+        match = match | o.is_nan(wide) & x.builder.constant(np.isnan(row))
+    found = o.arg_reduce(match.cast(dtypes.int8), kind="max", axis=x.ndim)
+    none = ~o.reduce_or(match, axes=(x.ndim,)).reshape(tuple(x.shape))
     fallback = np.full((1,) * x.ndim, np.asarray(default).reshape(-1)[0], values.dtype)
-    return o.select(none, tensor(fallback, x), at(values, found, x))
+    return o.select(none, x.builder.constant(fallback), at(values, found, x))

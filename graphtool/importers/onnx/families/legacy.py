@@ -13,12 +13,7 @@ from graphtool.importers.onnx.driver.reader import element_type
 from graphtool.importers.onnx.driver.registry import add, onnx_op
 from graphtool.importers.onnx.driver.values import (
     axis_of,
-    cast,
     dims,
-    dtype_of,
-    operands,
-    reshape,
-    tensor,
 )
 from graphtool.importers.onnx.families import elementwise
 from graphtool.importers.onnx.families.elementwise import BINARY
@@ -30,13 +25,13 @@ def aligned(a: Any, b: Any, axis: int | None) -> Any:
     if axis is None:
         return b
     at = axis_of(axis, a.ndim)
-    return reshape(b, (*b.shape, *[1] * (a.ndim - at - b.ndim)))
+    return b.reshape((*b.shape, *[1] * (a.ndim - at - b.ndim)))
 
 
 def _binary(op: str) -> Callable[..., Any]:
     def handler(a: Any, b: Any, *, axis: int | None = None, broadcast: int = 0,
                 consumed_inputs: Any = None) -> Any:
-        return OPS[op](*operands(a, aligned(a, b, axis) if broadcast else b))
+        return OPS[op](a, aligned(a, b, axis) if broadcast else b)
     return handler
 
 
@@ -53,16 +48,16 @@ def constant_fill(shape: Any, *, dtype: int = 1, input_as_shape: int = 0,
     if not input_as_shape:
         raise Refused("ConstantFill is supported only with input_as_shape=1")
     fill = np.asarray(value, element_type(dtype).numpy)
-    return o.broadcast(tensor(fill, shape), shape=dims(shape, "the shape"))
+    return o.broadcast(shape.builder.constant(fill), shape=dims(shape, "the shape"))
 
 
 @onnx_op("ImageScaler")
 def image_scaler(x: Any, *, scale: float = 1.0, bias: Any = None) -> Any:
     """x · scale plus a number for each channel; an experimental operator of early files."""
-    y = o.mul(x, scale)
+    y = x * scale
     if bias is None:
         return y
-    return o.add(y, tensor(np.asarray(bias, np.float32).reshape(1, -1, 1, 1), x))
+    return y + x.builder.constant(np.asarray(bias, np.float32).reshape(1, -1, 1, 1))
 
 
 @onnx_op("PRelu", since=1)
@@ -81,5 +76,5 @@ def batch_norm(x: Any, scale: Any, bias: Any, mean: Any, var: Any, *, consumed_i
     if not is_test or not spatial:
         raise Refused("before opset 7 only inference (is_test=1) with statistics for each "
                       "channel (spatial=1) is supported")
-    return o.batch_norm(x, *(cast(v, dtype_of(x)) for v in (scale, bias, mean, var)),
+    return o.batch_norm(x, *(v.cast(x.dtype) for v in (scale, bias, mean, var)),
                         epsilon=epsilon, momentum=round(1 - momentum, 7))

@@ -19,7 +19,7 @@ from graphtool.importers.onnx.driver.computed import Recorder, bind
 from graphtool.importers.onnx.driver.inputs import declared_shapes
 from graphtool.importers.onnx.driver.regions import Region, region
 from graphtool.importers.onnx.driver.registry import onnx_op
-from graphtool.importers.onnx.driver.values import array_of, cast, reshape, take
+from graphtool.importers.onnx.driver.values import array_of
 from graphtool.importers.onnx.families import carried_sequences as sequences
 from graphtool.importers.onnx.families.control import known_bool, selected, tracers
 from graphtool.importers.onnx.families.sequence_rows import Rows
@@ -72,7 +72,7 @@ def _as_region(trips: Any, count: int | None, going: bool | None, flag: Any, car
 
 
 def _flag(cond: Any, ctx: Any) -> Any:
-    return _scalar(ctx, True) if cond is None else reshape(cond, ())
+    return _scalar(ctx, True) if cond is None else cond.reshape(())
 
 
 def _known_count(trips: Any) -> int | None:
@@ -125,7 +125,7 @@ def keeps_types(inner: Region, carried: Any, first: int = 1) -> bool:
 
 def _counted(trips: Any, count: int | None, carried: Any, inner: Region, ctx: Any) -> list[Any]:
     """A `scan` over the iterations, with only their number as its length."""
-    length: Dim = count if count is not None else bind(o.max(reshape(trips, ()), 0), 0)
+    length: Dim = count if count is not None else bind(o.max(trips.reshape(()), 0), 0)
     step, flag, *state = inner.inputs
     inner.results = [_next(inner), *inner.results[1:]]
     inner.inputs = [step, *state]
@@ -140,7 +140,7 @@ def _counted(trips: Any, count: int | None, carried: Any, inner: Region, ctx: An
 
 
 def _next(inner: Region) -> Tracer:
-    return o.add(Tracer(inner.inputs[0].value, inner.builder), 1)  # type: ignore[no-any-return]
+    return Tracer(inner.inputs[0].value, inner.builder) + 1
 
 
 def _repeated(trips: Any, count: int | None, flag: Any, carried: Any, inner: Region,
@@ -149,17 +149,17 @@ def _repeated(trips: Any, count: int | None, flag: Any, carried: Any, inner: Reg
     state, made = len(carried), inner.results
     if made[1 + state:]:
         return _collected(trips, count, flag, carried, inner, ctx)
-    inner.results = [_next(inner), reshape(made[0], ()), *made[1:]]
+    inner.results = [_next(inner), made[0].reshape(()), *made[1:]]
     outer = union(inner)
     bound = count if count is not None and count <= UNROLL else None  # it has gradients then
-    limit = [] if trips is None or bound is not None else [reshape(trips, ())]
+    limit = [] if trips is None or bound is not None else [trips.reshape(())]
     operands = [_scalar(ctx, 0), flag, *carried, *tracers(outer, ctx), *limit]
     body = inner.graph(outer)
     body = type(body)((*body.inputs, *(Value(x.type, "trips") for x in limit)), body.nodes,
                       body.outputs)
 
     def goes_on(*xs: Any) -> Any:
-        return o.and_(xs[1], o.lt(xs[0], xs[-1])) if limit else xs[1]
+        return xs[1] & (xs[0] < xs[-1]) if limit else xs[1]
     check = trace(goes_on, [x.type for x in operands])
     return list(o.while_(*operands, cond=check, body=body, carries=2 + state, bound=bound))[2:]
 
@@ -174,7 +174,7 @@ def _collected(trips: Any, count: int | None, flag: Any, carried: Any, inner: Re
     state, made = len(carried), inner.results
     most = _room(trips, count, ctx)
     rows = [x.type for x in made[1 + state:]]
-    inner.results = [reshape(made[0], ()), *made[1:]]
+    inner.results = [made[0].reshape(()), *made[1:]]
     outer = union(inner)
     operands = [_scalar(ctx, 0), flag, *carried, *tracers(outer, ctx)]
     types = [x.type for x in operands]
@@ -186,13 +186,13 @@ def _collected(trips: Any, count: int | None, flag: Any, carried: Any, inner: Re
 
     def iteration(step: Any, alive: Any, *xs: Any) -> Any:
         out = o.cond(alive, step, alive, *xs, then=inner.graph(outer), orelse=trace(idle, types))
-        return (o.add(step, cast(alive, dtypes.int64)), *out)
+        return (step + alive.cast(dtypes.int64), *out)
     ran, alive, *out = o.scan(*operands, body=trace(iteration, types), carries=2 + state, xs=0,
                               length=most)
     if trips is None or (count is not None and count > _TABLE):  # it must have come to its end
-        ran = o.add(ran, cast(alive, dtypes.int64))
+        ran = ran + alive.cast(dtypes.int64)
     n = bind(ran, 0, most)
-    return [*out[:state], *(take(y, 0, 0, n) for y in out[state:])]
+    return [*out[:state], *(y.take(0, 0, n) for y in out[state:])]
 
 
 def _room(trips: Any, count: int | None, ctx: Any) -> Dim:
@@ -200,7 +200,7 @@ def _room(trips: Any, count: int | None, ctx: Any) -> Dim:
     if count is not None and count <= _TABLE:
         return count
     if trips is not None and count is None:
-        return bind(o.max(reshape(trips, ()), 0), 0)
+        return bind(o.max(trips.reshape(()), 0), 0)
     assert isinstance(ctx.builder, Recorder)
     size, most = ctx.builder.fresh(0, None)
     if most is None:
@@ -247,7 +247,7 @@ def _over_sequences(trips: Any, count: int | None, going: bool | None, cond: Any
 # ---- unrolled ----------------------------------------------------------------------------------
 
 def _unrolled(most: int | None, cond: Any, carried: Any, body: Any, ctx: Any) -> list[Any]:
-    alive = None if cond is None or most == 0 else reshape(cond, ())
+    alive = None if cond is None or most == 0 else cond.reshape(())
     if most is None:
         raise Refused("a loop over optionals whose trip count is computed is not supported")
     values, step = list(carried), 0
@@ -271,7 +271,7 @@ def _unrolled(most: int | None, cond: Any, carried: Any, body: Any, ctx: Any) ->
             if most is None or scans:
                 raise Refused("a loop over sequences that collects rows must have a trip count "
                               "known at import")
-            alive = reshape(again, ()) if alive is None else o.and_(alive, reshape(again, ()))
+            alive = again.reshape(()) if alive is None else alive & again.reshape(())
     return [*values, *_stacked(seen, body, 1 + len(carried), ctx)]
 
 
@@ -294,7 +294,7 @@ def _stacked(seen: list[list[Any]], body: Any, first: int, ctx: Any) -> list[Any
 
 def joined(rows: list[Any]) -> Any:
     """Tensors of one type stacked along a new first axis, as `concat`."""
-    wide = [reshape(r, (1, *r.shape)) for r in rows]
+    wide = [r.reshape((1, *r.shape)) for r in rows]
     return o.concat(*wide, axis=0) if len(wide) > 1 else wide[0]
 
 

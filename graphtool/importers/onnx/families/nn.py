@@ -11,11 +11,6 @@ from graphtool.importers.onnx.driver.registry import onnx_op
 from graphtool.importers.onnx.driver.values import (
     axes_of,
     axis_of,
-    cast,
-    dtype_of,
-    operands,
-    reshape,
-    transpose,
 )
 from graphtool.symbolic import Dim, ceildiv, floordiv, maximum
 
@@ -31,11 +26,11 @@ def matmul(a: Any, b: Any) -> Any:
     left, right = a.ndim == 1, b.ndim == 1
     if not (left or right):
         return o.matmul(a, b)
-    a = reshape(a, (1, *a.shape)) if left else a
-    b = reshape(b, (*b.shape, 1)) if right else b
+    a = a.reshape((1, *a.shape)) if left else a
+    b = b.reshape((*b.shape, 1)) if right else b
     y = o.matmul(a, b)
     lead, (m, n) = tuple(y.shape[:-2]), y.shape[-2:]
-    return reshape(y, (*lead, *([] if left else [m]), *([] if right else [n])))
+    return y.reshape((*lead, *([] if left else [m]), *([] if right else [n])))
 
 
 @onnx_op("Gemm")
@@ -45,17 +40,17 @@ def gemm(a: Any, b: Any, c: Any = None, *, alpha: float = 1.0, beta: float = 1.0
     scaled."""
     if a.ndim != 2 or b.ndim != 2:
         raise ValueError(f"Gemm takes matrices, got the ranks {a.ndim} and {b.ndim}")
-    plain = alpha == 1.0 and beta == 1.0 and dtype_of(a).is_float
+    plain = alpha == 1.0 and beta == 1.0 and a.dtype.is_float
     fits = c is None or (c.ndim == 1 and c.shape == b.shape[:1])
     if plain and transB and not transA and fits:
         return o.linear(a, b) if c is None else o.linear(a, b, c)
     y = o.matmul(a, b, transpose_a=bool(transA), transpose_b=bool(transB))
     y = _scaled(y, alpha)
-    return y if c is None or beta == 0 else o.add(*operands(y, _scaled(c, beta)))
+    return y if c is None or beta == 0 else y + _scaled(c, beta)
 
 
 def _scaled(x: Any, by: float) -> Any:
-    return x if by == 1.0 else o.mul(x, by if dtype_of(x).is_float else int(by))
+    return x if by == 1.0 else x * (by if x.dtype.is_float else int(by))
 
 
 # ---- windows -----------------------------------------------------------------------------------
@@ -91,7 +86,7 @@ def spans_of(window: Any, dilations: Any) -> tuple[int, ...]:
 
 def bias_added(y: Any, bias: Any) -> Any:
     """y [N, C, …] plus a bias [C]; y itself without a bias."""
-    return y if bias is None else o.add(y, reshape(bias, (1, bias.shape[0], *[1] * (y.ndim - 2))))
+    return y if bias is None else y + bias.reshape((1, bias.shape[0], *[1] * (y.ndim - 2)))
 
 
 @onnx_op("Conv")
@@ -140,11 +135,11 @@ def _swapped(w: Any, group: int) -> Any:
     """Weights [in, out/group, …] as [out, in/group, …], reversed along the window axes."""
     i, m, window = w.shape[0], w.shape[1], tuple(w.shape[2:])
     if group > 1:
-        apart = reshape(w, (group, floordiv(i, group), m, *window))
-        w = reshape(transpose(apart, (0, 2, 1, *range(3, 3 + len(window)))),
-                    (group * m, floordiv(i, group), *window))
+        apart = w.reshape((group, floordiv(i, group), m, *window))
+        w = apart.transpose((0, 2, 1, *range(3, 3 + len(window)))).reshape((group * m,
+                floordiv(i, group), *window))
     else:
-        w = transpose(w, (1, 0, *range(2, 2 + len(window))))
+        w = w.transpose((1, 0, *range(2, 2 + len(window))))
     axes = tuple(a for a, d in enumerate(window, 2) if d != 1)
     return o.reverse(w, axes=axes) if axes else w
 
@@ -179,15 +174,15 @@ def batch_norm(x: Any, scale: Any, bias: Any, mean: Any, var: Any, *, epsilon: f
     if not spatial:
         raise Refused("BatchNormalization is supported only with spatial=1, one mean and "
                       "variance for each channel")
-    row = dtype_of(x)
+    row = x.dtype
     if training_mode:
         return _batch_norm_training(x, scale, bias, mean, var, epsilon, momentum)
-    parts = tuple(cast(v, row) for v in (scale, bias, mean, var))
+    parts = tuple(v.cast(row) for v in (scale, bias, mean, var))
     # what a batch counts: ONNX says what stays, in the digits of float32
     share = round(1 - momentum, 7)
     if x.ndim == 1:  # a batch of numbers, in one channel
-        y = o.batch_norm(reshape(x, (x.shape[0], 1)), *parts, epsilon=epsilon, momentum=share)
-        return reshape(y, tuple(x.shape))
+        y = o.batch_norm(x.reshape((x.shape[0], 1)), *parts, epsilon=epsilon, momentum=share)
+        return y.reshape(tuple(x.shape))
     return o.batch_norm(x, *parts, epsilon=epsilon, momentum=share)
 
 
@@ -198,11 +193,11 @@ def _batch_norm_training(x: Any, scale: Any, bias: Any, mean: Any, var: Any, eps
     The variance is the biased one.
     """
     over = (0, *range(2, x.ndim))
-    wide = cast(x, dtype_of(mean))
+    wide = x.cast(mean.dtype)
     flat = (x.shape[1],)
-    m = reshape(o.reduce_mean(wide, axes=over), flat)
-    v = reshape(o.reduce_var(wide, axes=over), flat)
-    y = o.batch_norm(x, *(cast(p, dtype_of(x)) for p in (scale, bias, m, v)), epsilon=epsilon)
+    m = o.reduce_mean(wide, axes=over).reshape(flat)
+    v = o.reduce_var(wide, axes=over).reshape(flat)
+    y = o.batch_norm(x, *(p.cast(x.dtype) for p in (scale, bias, m, v)), epsilon=epsilon)
     return [y, mean * momentum + m * (1 - momentum), var * momentum + v * (1 - momentum)]
 
 
@@ -211,9 +206,9 @@ def mean_variance_norm(x: Any, *, axes: Any = (0, 2, 3)) -> Any:
     """(x − mean) / (deviation + 1e-9); the variance is that of the differences, which keeps its
     digits where the mean is large."""
     over = axes_of(axes, x.ndim)
-    away = o.sub(x, o.reduce_mean(x, axes=over))
-    spread = o.sqrt(o.reduce_mean(o.mul(away, away), axes=over))
-    return o.div(away, o.add(spread, 1e-9))
+    away = x - o.reduce_mean(x, axes=over)
+    spread = o.sqrt(o.reduce_mean(away * away, axes=over))
+    return away / (spread + 1e-09)
 
 
 @onnx_op("LayerNormalization")
@@ -224,9 +219,9 @@ def layer_norm(x: Any, scale: Any = None, bias: Any = None, *, axis: int = -1,
     y = o.layer_norm(x, scale, bias, axes=axes, epsilon=epsilon)
     if not (ctx.wanted(1) or ctx.wanted(2)):
         return y
-    wide = cast(x, dtypes.float32) if stash_type == 1 and dtype_of(x).bits < 32 else x
+    wide = x.cast(dtypes.float32) if stash_type == 1 and x.dtype.bits < 32 else x
     var = o.reduce_var(wide, axes=axes)
-    return [y, o.reduce_mean(wide, axes=axes), o.rsqrt(o.add(var, epsilon))][:ctx.outputs]
+    return [y, o.reduce_mean(wide, axes=axes), o.rsqrt(var + epsilon)][:ctx.outputs]
 
 
 @onnx_op("RMSNormalization")
@@ -249,8 +244,8 @@ def group_norm_18(x: Any, scale: Any, bias: Any, *, epsilon: float = 1e-5,
     each = floordiv(x.shape[1], num_groups)
 
     def spread(p: Any) -> Any:
-        wide = o.broadcast(reshape(p, (num_groups, 1)), shape=(num_groups, each))
-        return reshape(wide, (x.shape[1],))
+        wide = o.broadcast(p.reshape((num_groups, 1)), shape=(num_groups, each))
+        return wide.reshape((x.shape[1],))
     return o.group_norm(x, spread(scale), spread(bias), groups=num_groups, epsilon=epsilon)
 
 

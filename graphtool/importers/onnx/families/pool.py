@@ -14,11 +14,6 @@ from graphtool.importers.onnx.driver.registry import onnx_op
 from graphtool.importers.onnx.driver.values import (
     array_of,
     dims,
-    dtype_of,
-    number,
-    reshape,
-    tensor,
-    transpose,
 )
 from graphtool.importers.onnx.families.nn import Pairs, spans_of, window_pads
 from graphtool.symbolic import Dim, product
@@ -80,18 +75,18 @@ def _max_positions(x: Any, y: Any, window: Any, strides: Any, padding: Any, dila
         table = (table[:, None, :, None] * d + np.clip(i, 0, d - 1)[None, :, None, :])
         valid = valid[:, None, :, None] & ((i >= 0) & (i < d))[None, :, None, :]
         table, valid = (t.reshape(t.shape[0] * t.shape[1], -1) for t in (table, valid))
-    lines = reshape(x, (x.shape[0], x.shape[1], math.prod(space)))
-    seen = o.gather(lines, tensor(table[..., None], x), axes=(2,))  # [out, window, n, c]
-    lowest = -math.inf if dtype_of(x).is_float else int(np.iinfo(dtype_of(x).numpy).min)
-    seen = o.select(tensor(valid[..., None, None], x), seen, lowest)
+    lines = x.reshape((x.shape[0], x.shape[1], math.prod(space)))
+    seen = o.gather(lines, x.builder.constant(table[..., None]), axes=(2,))  # [out, window, n, c]
+    lowest = -math.inf if x.dtype.is_float else int(np.iinfo(x.dtype.numpy).min)
+    seen = o.select(x.builder.constant(valid[..., None, None]), seen, lowest)
     best = o.arg_reduce(seen, kind="max", axis=1)  # [out, 1, n, c]
     count = (x.shape[0], x.shape[1])
-    where = reshape(best, (table.shape[0], math.prod(count), 1))
+    where = best.reshape((table.shape[0], math.prod(count), 1))
     flat = _stored(table, space) if storage_order else table
-    place = o.gather(tensor(flat, x), where, axes=(1,), batch=1)  # [out, n·c]
-    place = reshape(transpose(place, (1, 0)), (*count, *out))
+    place = o.gather(x.builder.constant(flat), where, axes=(1,), batch=1)  # [out, n·c]
+    place = place.transpose((1, 0)).reshape((*count, *out))
     base = np.arange(math.prod(count)).reshape(*count, *[1] * len(out)) * math.prod(space)
-    return o.add(place, tensor(base.astype(np.int64), x))
+    return place + x.builder.constant(base.astype(np.int64))
 
 
 def _stored(table: Any, space: tuple[int, ...]) -> Any:
@@ -125,11 +120,11 @@ def lp_pool(x: Any, *, auto_pad: str = "NOTSET", ceil_mode: int = 0, dilations: 
     strides, dilations = strides or (1,) * n, dilations or (1,) * n
     padding = _grown(*pool_pads(x.shape[2:], spans_of(kernel_shape, dilations), strides, pads,
                                 auto_pad, ceil_mode))
-    powers = o.pow(o.abs(x), float(p))
+    powers = abs(x) ** float(p)
     total = o.reduce_window(
         powers, kind="sum", window=(1, 1, *kernel_shape), strides=(1, 1, *strides),
         padding=((0, 0), (0, 0), *padding), window_dilation=(1, 1, *dilations))
-    return o.pow(total, 1.0 / p)
+    return total ** (1.0 / p)
 
 
 @onnx_op("GlobalAveragePool")
@@ -147,8 +142,8 @@ def global_max_pool(x: Any) -> Any:
 @onnx_op("GlobalLpPool")
 def global_lp_pool(x: Any, *, p: int = 2) -> Any:
     """(Σ |x|ᵖ)^(1/p) over all spatial axes, which stay with size 1: `reduce_sum`, `pow`."""
-    total = o.reduce_sum(o.pow(o.abs(x), float(p)), axes=tuple(range(2, x.ndim)))
-    return o.pow(total, 1.0 / p)
+    total = o.reduce_sum(abs(x) ** float(p), axes=tuple(range(2, x.ndim)))
+    return total ** (1.0 / p)
 
 
 @onnx_op("MaxUnpool")
@@ -159,10 +154,10 @@ def max_unpool(x: Any, indices: Any, shape: Any = None, *, kernel_shape: Any, pa
     strides, pads = strides or (1,) * n, pads or (0,) * (2 * n)
     plain = (*x.shape[:2], *((d - 1) * s + k - pads[i] - pads[i + n] for i, (d, s, k) in enumerate(
         zip(x.shape[2:], strides, kernel_shape, strict=True))))
-    flat = o.broadcast(number(0, x), shape=(product(plain),))
-    at = reshape(indices, (product(x.shape), 1))
-    y = o.scatter(flat, at, reshape(x, (product(x.shape),)), axes=(0,))
-    y = reshape(y, plain)
+    flat = o.broadcast(x.number(0), shape=(product(plain),))
+    at = indices.reshape((product(x.shape), 1))
+    y = o.scatter(flat, at, x.reshape((product(x.shape),)), axes=(0,))
+    y = y.reshape(plain)
     if shape is None:
         return y
     room = ctx.room() if array_of(shape) is None else None

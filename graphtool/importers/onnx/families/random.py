@@ -14,13 +14,13 @@ from graphtool.dtypes import DType
 from graphtool.front import Refused
 from graphtool.importers.onnx.driver.reader import element_type
 from graphtool.importers.onnx.driver.registry import onnx_op
-from graphtool.importers.onnx.driver.values import array_of, cast, dtype_of, number, one, reshape
+from graphtool.importers.onnx.driver.values import array_of, one
 from graphtool.importers.onnx.families.elementwise import kept
 from graphtool.symbolic import product
 
 
 def _float_type(x: Any, dtype: int | None) -> DType:
-    return dtype_of(x) if dtype is None else element_type(dtype)
+    return x.dtype if dtype is None else element_type(dtype)
 
 
 @onnx_op("RandomUniform", fold=False)
@@ -56,8 +56,8 @@ def normal_like(x: Any, *, dtype: int | None = None, mean: float = 0.0, scale: f
 @onnx_op("Bernoulli", fold=False)
 def bernoulli(x: Any, *, dtype: int | None = None, seed: float | None = None, ctx: Any) -> Any:
     """1 with probability x, else 0: a `uniform` number below x."""
-    draw = ctx.drawn(o.uniform, shape=tuple(x.shape), dtype=dtype_of(x))
-    return cast(o.lt(draw, x), _float_type(x, dtype))
+    draw = ctx.drawn(o.uniform, shape=tuple(x.shape), dtype=x.dtype)
+    return (draw < x).cast(_float_type(x, dtype))
 
 
 @onnx_op("Multinomial", fold=False)
@@ -69,12 +69,12 @@ def multinomial(x: Any, *, dtype: int = 6, sample_size: int = 1, seed: float | N
     """
     rows, classes = x.shape
     below = o.cumulative(o.softmax(x, axis=1), kind="sum", axis=1)
-    draw = ctx.drawn(o.uniform, shape=(rows, sample_size, 1), dtype=dtype_of(x))
-    passed = cast(o.le(reshape(below, (rows, 1, classes)), draw), dtypes.int64)
-    index = reshape(o.reduce_sum(passed, axes=(2,)), (rows, sample_size))
+    draw = ctx.drawn(o.uniform, shape=(rows, sample_size, 1), dtype=x.dtype)
+    passed = (below.reshape((rows, 1, classes)) <= draw).cast(dtypes.int64)
+    index = o.reduce_sum(passed, axes=(2,)).reshape((rows, sample_size))
     if isinstance(classes, int):
         index = o.min(index, classes - 1)  # rounding may leave the last sum below 1
-    return cast(index, element_type(dtype))
+    return index.cast(element_type(dtype))
 
 
 @onnx_op("Dropout", since=12, fold=False)
@@ -106,10 +106,10 @@ def _by_computed(x: Any, ratio: Any, training: Any, ctx: Any) -> list[Any]:
     if training is None or (array_of(training) is not None and not one(training, "the mode")):
         return [*kept(x, ctx)] if ctx.outputs > 1 else [x]
     draw = ctx.drawn(o.uniform, shape=tuple(x.shape), dtype=dtypes.float32)
-    rate = number(0.5, draw) if ratio is None else reshape(cast(ratio, dtypes.float32), ())
-    mask = o.ge(draw, rate)
+    rate = draw.number(0.5) if ratio is None else ratio.cast(dtypes.float32).reshape(())
+    mask = draw >= rate
     if array_of(training) is None:
-        flag = reshape(training, ())
-        mask, rate = o.or_(mask, o.not_(flag)), o.select(flag, rate, 0.0)
-    y = o.select(mask, o.div(x, cast(o.sub(1.0, rate), dtype_of(x))), 0.0)
+        flag = training.reshape(())
+        mask, rate = mask | ~flag, o.select(flag, rate, 0.0)
+    y = o.select(mask, x / (1.0 - rate).cast(x.dtype), 0.0)
     return [y, mask][:ctx.outputs]

@@ -9,7 +9,7 @@ import numpy as np
 
 from graphtool import ops as o
 from graphtool.importers.onnx.driver.registry import onnx_op
-from graphtool.importers.onnx.driver.values import array_of, transpose
+from graphtool.importers.onnx.driver.values import array_of
 from graphtool.importers.onnx.families.cells import CELLS, DEFAULTS, Cell, layer
 from graphtool.symbolic import known
 
@@ -35,13 +35,13 @@ def _time_first(layout: int, x: Any, *states: Any) -> tuple[Any, ...]:
     if not layout:
         return x, *states
     swap = (1, 0, 2)
-    return (transpose(x, swap), *(s if s is None else transpose(s, swap) for s in states))
+    return (x.transpose(swap), *(s if s is None else s.transpose(swap) for s in states))
 
 
 def _laid_out(layout: int, y: Any, *states: Any) -> list[Any]:
     if not layout:
         return [y, *states]
-    return [transpose(y, (2, 0, 1, 3)), *(transpose(s, (1, 0, 2)) for s in states)]
+    return [y.transpose((2, 0, 1, 3)), *(s.transpose((1, 0, 2)) for s in states)]
 
 
 def _plain(name: str, activations: Any, direction: str) -> bool:

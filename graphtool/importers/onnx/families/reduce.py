@@ -16,15 +16,9 @@ from graphtool.importers.onnx.driver.values import (
     array_of,
     axes_of,
     axis_of,
-    cast,
     dims,
-    dtype_of,
     ints,
-    number,
     one,
-    reshape,
-    take,
-    transpose,
 )
 from graphtool.importers.onnx.families import computed_axes
 from graphtool.importers.onnx.families.shape import iota
@@ -43,39 +37,37 @@ def _sum(x: Any, axes: tuple[int, ...]) -> Any:
 def _extreme(op: str) -> Body:
     """A maximum or minimum; for bool they are `reduce_or` and `reduce_and`."""
     logical = {"reduce_max": "reduce_or", "reduce_min": "reduce_and"}[op]
-    return lambda x, axes: OPS[logical if dtype_of(x) is dtypes.bool_ else op](x, axes=axes)
+    return lambda x, axes: OPS[logical if x.dtype is dtypes.bool_ else op](x, axes=axes)
 
 
 def _mean(x: Any, axes: tuple[int, ...]) -> Any:
-    if dtype_of(x).is_float:
+    if x.dtype.is_float:
         return o.reduce_mean(x, axes=axes)
     count = product(x.shape[a] for a in axes)
     if not isinstance(count, int):
         raise Refused("the mean of integers over a symbolic size is not supported; cast to float "
                       "first")
-    return o.div(_sum(x, axes), count)
+    return _sum(x, axes) / count
 
 
 def _as_float(body: Body) -> Body:
     """The same reduction for integers too: computed in float64 and truncated back."""
     def run(x: Any, axes: tuple[int, ...]) -> Any:
-        row = dtype_of(x)
-        return body(x, axes) if row.is_float else cast(body(cast(x, dtypes.float64), axes), row)
+        row = x.dtype
+        return body(x, axes) if row.is_float else body(x.cast(dtypes.float64), axes).cast(row)
     return run
 
 
-REDUCTIONS: dict[str, Body] = {
-    "ReduceSum": _sum,
-    "ReduceProd": lambda x, axes: o.reduce_prod(x, axes=axes),
-    "ReduceMax": _extreme("reduce_max"),
-    "ReduceMin": _extreme("reduce_min"),
-    "ReduceMean": _mean,
-    "ReduceL1": lambda x, axes: _sum(o.abs(x), axes),
-    "ReduceL2": _as_float(lambda x, axes: o.sqrt(_sum(o.mul(x, x), axes))),
-    "ReduceSumSquare": lambda x, axes: _sum(o.mul(x, x), axes),
-    "ReduceLogSum": _as_float(lambda x, axes: o.log(_sum(x, axes))),
-    "ReduceLogSumExp": _as_float(lambda x, axes: o.logsumexp(x, axes=axes)),
-}
+REDUCTIONS: dict[str, Body] = {"ReduceSum": _sum, "ReduceProd": lambda x,
+                               axes: o.reduce_prod(x, axes=axes),
+                               "ReduceMax": _extreme("reduce_max"),
+                               "ReduceMin": _extreme("reduce_min"), "ReduceMean": _mean,
+                               "ReduceL1": lambda x, axes: _sum(abs(x), axes),
+                               "ReduceL2": _as_float(lambda x, axes: o.sqrt(_sum(x * x, axes))),
+                               "ReduceSumSquare": lambda x, axes: _sum(x * x, axes),
+                               "ReduceLogSum": _as_float(lambda x, axes: o.log(_sum(x, axes))),
+                               "ReduceLogSumExp": _as_float(lambda x,
+        axes: o.logsumexp(x, axes=axes))}
 
 
 def _reduction(body: Body) -> Callable[..., Any]:
@@ -97,7 +89,7 @@ def _reduction(body: Body) -> Callable[..., Any]:
 
 def dropped(x: Any, axes: tuple[int, ...]) -> Any:
     """x reshaped without the given axes, which have size 1."""
-    return reshape(x, tuple(d for i, d in enumerate(x.shape) if i not in axes))
+    return x.reshape(tuple(d for i, d in enumerate(x.shape) if i not in axes))
 
 
 for _name, _body in REDUCTIONS.items():
@@ -137,8 +129,8 @@ def _flattened(op: str) -> Callable[..., Any]:
     """The form before opset 13: x as a matrix, in which all axes from `axis` on are one."""
     def handler(x: Any, *, axis: int = 1) -> Any:
         at = axis_of(axis, x.ndim) if axis != x.ndim else axis
-        flat = reshape(x, (product(x.shape[:at]), product(x.shape[at:])))
-        return reshape(_along(op, flat, 1), tuple(x.shape))
+        flat = x.reshape((product(x.shape[:at]), product(x.shape[at:])))
+        return _along(op, flat, 1).reshape(tuple(x.shape))
     return handler
 
 
@@ -154,7 +146,7 @@ def _hardmax(x: Any, axis: int) -> Any:
     """1 at the first greatest element along the axis, else 0."""
     best = o.arg_reduce(x, kind="max", axis=axis)
     shape = tuple(d if i == axis else 1 for i, d in enumerate(x.shape))
-    return cast(o.eq(iota(x, shape, axis), best), dtype_of(x))
+    return o.eq(iota(x, shape, axis), best).cast(x.dtype)
 
 
 for _name, _op in (("Softmax", "softmax"), ("LogSoftmax", "log_softmax"), ("Hardmax", "hardmax")):
@@ -208,7 +200,7 @@ def cross_entropy(x: Any, target: Any, weight: Any = None, *, ignore_index: int 
 
 def _nll(x: Any, target: Any, weight: Any, ignore: int | None, reduction: str) -> Any:
     """−w[t] · x[n, t, …], reduced; ignored targets count neither in the sum nor in the mean."""
-    index = cast(target, dtypes.int64)
+    index = target.cast(dtypes.int64)
     used = None
     if ignore is not None:
         used = o.ne(index, ignore)
@@ -216,10 +208,10 @@ def _nll(x: Any, target: Any, weight: Any, ignore: int | None, reduction: str) -
     picked = _pick_class(x, index)
     scale: Any = None
     if weight is not None:
-        scale = o.gather(weight, reshape(index, (*index.shape, 1)), axes=(0,))
+        scale = o.gather(weight, index.reshape((*index.shape, 1)), axes=(0,))
     if used is not None:
-        scale = cast(used, dtype_of(x)) if scale is None else o.select(used, scale, 0.0)
-    loss = o.neg(picked if scale is None else picked * scale)
+        scale = used.cast(x.dtype) if scale is None else o.select(used, scale, 0.0)
+    loss = -(picked if scale is None else picked * scale)
     if used is not None:
         loss = o.select(used, loss, 0.0)
     return _reduced(loss, scale, reduction)
@@ -229,20 +221,19 @@ def _reduced(loss: Any, scale: Any, reduction: str) -> Any:
     axes = tuple(range(loss.ndim))
     if reduction == "none":
         return loss
-    total = reshape(o.reduce_sum(loss, axes=axes), ())
+    total = o.reduce_sum(loss, axes=axes).reshape(())
     if reduction == "sum":
         return total
     if scale is None:
-        return reshape(o.reduce_mean(loss, axes=axes), ())
+        return o.reduce_mean(loss, axes=axes).reshape(())
     weight = o.broadcast(scale, shape=tuple(loss.shape)) if scale.shape != loss.shape else scale
-    return o.div(total, reshape(o.reduce_sum(weight, axes=axes), ()))
+    return total / o.reduce_sum(weight, axes=axes).reshape(())
 
 
 def _pick_class(x: Any, index: Any) -> Any:
     """x[n, index[n, …], …]: axis 1 is moved to the end, and a batched `gather` reads it."""
-    last = transpose(x, (0, *range(2, x.ndim), 1))
-    return o.gather(last, reshape(index, (*index.shape, 1)), axes=(x.ndim - 1,),
-                    batch=x.ndim - 1)
+    last = x.transpose((0, *range(2, x.ndim), 1))
+    return o.gather(last, index.reshape((*index.shape, 1)), axes=(x.ndim - 1,), batch=x.ndim - 1)
 
 
 # ---- norms of vectors --------------------------------------------------------------------------
@@ -251,9 +242,9 @@ def _pick_class(x: Any, index: Any) -> Any:
 def lp_normalization(x: Any, *, axis: int = -1, p: int = 2) -> Any:
     """x divided by its 1-norm or 2-norm along an axis; 0 where the norm is 0."""
     over = (axis_of(axis, x.ndim),)
-    size = _sum(o.abs(x), over) if p == 1 else o.sqrt(_sum(o.mul(x, x), over))
+    size = _sum(abs(x), over) if p == 1 else o.sqrt(_sum(x * x, over))
     zero = o.eq(size, 0.0)
-    return o.select(zero, o.mul(x, 0.0), o.div(x, o.select(zero, 1.0, size)))
+    return o.select(zero, x * 0.0, x / o.select(zero, 1.0, size))
 
 
 @onnx_op("Det")
@@ -267,29 +258,29 @@ def det(x: Any) -> Any:
     factors = []
     for _ in range(n):
         pivot_row, rest, flip = _pivot(x)
-        head = take(pivot_row, x.ndim - 1, 0, 1)
+        head = pivot_row.take(x.ndim - 1, 0, 1)
         factors.append(head)
         sign = flip if sign is None else sign * flip
         safe = o.select(o.eq(head, 0.0), 1.0, head)
-        below = o.sub(rest, take(rest, x.ndim - 1, 0, 1) * o.div(pivot_row, safe))
-        x = take(below, x.ndim - 1, 1, below.shape[-1])
+        below = rest - rest.take(x.ndim - 1, 0, 1) * (pivot_row / safe)
+        x = below.take(x.ndim - 1, 1, below.shape[-1])
     out = sign
     for f in factors:
         out = f if out is None else out * f
-    return reshape(out, lead) if out is not None else number(1, x)
+    return out.reshape(lead) if out is not None else x.number(1)
 
 
 def _pivot(x: Any) -> tuple[Any, Any, Any]:
     """The row with the greatest first entry, the other rows with row 0 in its place, and the
     sign."""
     rows, rank = x.shape[-2], x.ndim
-    column = take(x, rank - 1, 0, 1)
-    best = o.arg_reduce(o.abs(column), kind="max", axis=rank - 2)
+    column = x.take(rank - 1, 0, 1)
+    best = o.arg_reduce(abs(column), kind="max", axis=rank - 2)
     mine = o.eq(iota(x, (*[1] * (rank - 2), rows, 1), rank - 2), best)
     row = o.reduce_sum(o.select(mine, x, 0.0), axes=(rank - 2,))
-    first = take(x, rank - 2, 0, 1)
-    rest = take(o.select(mine, first, x), rank - 2, 1, rows)
-    flip = o.select(o.eq(best, 0), number(1, x), number(-1, x))
+    first = x.take(rank - 2, 0, 1)
+    rest = o.select(mine, first, x).take(rank - 2, 1, rows)
+    flip = o.select(o.eq(best, 0), x.number(1), x.number(-1))
     return row, rest, flip
 
 

@@ -14,20 +14,15 @@ import numpy as np
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.importers.onnx.driver.claims import agreed_entries, declared_size
+from graphtool.importers.onnx.driver.computed import known_element
 from graphtool.importers.onnx.driver.registry import onnx_op
 from graphtool.importers.onnx.driver.values import (
     array_of,
     axes_of,
-    cast,
     count_of,
     dim_tensor,
     dims,
-    dtype_of,
     floats,
-    known_entry,
-    reshape,
-    take,
-    tensor,
 )
 from graphtool.ir.trace import Tracer
 from graphtool.symbolic import Dim, floordiv, product
@@ -53,13 +48,13 @@ def _resized(x: Any, sizes: tuple[Dim, ...], scales: Any, roi: Any = None, **att
 
     Integers are interpolated in float64.
     """
-    row = dtype_of(x)
-    through = x if row.is_float or attrs["mode"] == "nearest" else cast(x, dtypes.float64)
+    row = x.dtype
+    through = x if row.is_float or attrs["mode"] == "nearest" else x.cast(dtypes.float64)
     if isinstance(scales, Tracer) or isinstance(roi, Tracer):
-        given = [v if v is None or isinstance(v, Tracer) else tensor(
-            np.asarray(v, np.float64), x) for v in (scales, roi)]
-        return cast(o.resize_by(through, *given, sizes=sizes, **attrs), row)
-    return cast(o.resize(through, sizes=sizes, scales=scales, roi=roi, **attrs), row)
+        given = [v if v is None or isinstance(v, Tracer) else x.builder.constant(np.asarray(v,
+                np.float64)) for v in (scales, roi)]
+        return o.resize_by(through, *given, sizes=sizes, **attrs).cast(row)
+    return o.resize(through, sizes=sizes, scales=scales, roi=roi, **attrs).cast(row)
 
 
 @onnx_op("Upsample", since=7)
@@ -122,11 +117,11 @@ def _crop(roi: Any, at: tuple[int, ...], rank: int) -> Any:
 
 def _placed(row: Any, places: tuple[int, ...], full: list[float]) -> Any:
     """A row of numbers with a computed row's entries at the given places, in float64."""
-    line = tensor(np.asarray(full), row)
+    line = row.builder.constant(np.asarray(full))
     if places == tuple(range(len(full))):
-        return cast(reshape(row, (len(full),)), dtypes.float64)
-    at = tensor(np.asarray(places, np.int64).reshape(-1, 1), row)
-    return o.scatter(line, at, cast(reshape(row, (len(places),)), dtypes.float64), axes=(0,))
+        return row.reshape((len(full),)).cast(dtypes.float64)
+    at = row.builder.constant(np.asarray(places, np.int64).reshape(-1, 1))
+    return o.scatter(line, at, row.reshape((len(places),)).cast(dtypes.float64), axes=(0,))
 
 
 def _by_scales(x: Any, at: tuple[int, ...], scales: Any, crop: Any,
@@ -151,18 +146,18 @@ def _by_scales(x: Any, at: tuple[int, ...], scales: Any, crop: Any,
 def _spans(x: Any, factors: Any, crop: Any) -> Any:
     """The factor of each size, if scales or region are computed."""
     like = factors if isinstance(factors, Tracer) else crop
-    row = factors if isinstance(factors, Tracer) else tensor(np.asarray(factors), like)
+    row = factors if isinstance(factors, Tracer) else like.builder.constant(np.asarray(factors))
     if crop is None:
         return row
-    whole = crop if isinstance(crop, Tracer) else tensor(np.asarray(crop), like)
-    return row * (take(whole, 0, x.ndim, 2 * x.ndim) - take(whole, 0, 0, x.ndim))
+    whole = crop if isinstance(crop, Tracer) else like.builder.constant(np.asarray(crop))
+    return row * (whole.take(0, x.ndim, 2 * x.ndim) - whole.take(0, 0, x.ndim))
 
 
 def _measured(x: Any, axis: int, spans: Any, ctx: Any) -> Dim:
     """⌊d · span⌋ for a computed span: the size that the model declares, else a symbolic size."""
-    span = cast(reshape(take(spans, 0, axis, axis + 1), ()), dtypes.float32)
-    size = o.floor(cast(dim_tensor(x.shape[axis], x.builder), dtypes.float32) * span)
-    return declared_size(cast(size, dtypes.int64), ctx.most(axis), f"the size of axis {axis}")
+    span = spans.take(0, axis, axis + 1).reshape(()).cast(dtypes.float32)
+    size = o.floor(dim_tensor(x.shape[axis], x.builder).cast(dtypes.float32) * span)
+    return declared_size(size.cast(dtypes.int64), ctx.most(axis), f"the size of axis {axis}")
 
 
 def _shared(x: Any, at: tuple[int, ...], sizes: Any, policy: str,
@@ -170,13 +165,13 @@ def _shared(x: Any, at: tuple[int, ...], sizes: Any, policy: str,
     """The sizes and scales for one common scale, chosen so that the result fits into the computed
     sizes (`not_larger`) or covers them."""
     have = x.builder.sizes([x.shape[a] for a in at])
-    ratios = cast(sizes, dtypes.float64) / cast(have, dtypes.float64)
+    ratios = sizes.cast(dtypes.float64) / have.cast(dtypes.float64)
     pick = o.reduce_min if policy == "not_larger" else o.reduce_max
     scale = pick(ratios, axes=(0,))
     wanted: list[Dim] = list(x.shape)
     for a in at:
-        size = o.floor(cast(dim_tensor(x.shape[a], x.builder), dtypes.float64) * scale + 0.5)
-        wanted[a] = declared_size(reshape(cast(size, dtypes.int64), ()), ctx.most(a),
+        size = o.floor(dim_tensor(x.shape[a], x.builder).cast(dtypes.float64) * scale + 0.5)
+        wanted[a] = declared_size(size.cast(dtypes.int64).reshape(()), ctx.most(a),
                                   f"the size of axis {a}")
     factors = _placed(o.broadcast(scale, shape=(len(at),)), at, [1.0] * x.ndim)
     return tuple(wanted), factors
@@ -186,7 +181,7 @@ def _by_sizes(x: Any, at: tuple[int, ...], sizes: Any, policy: str,
               ctx: Any) -> tuple[tuple[Dim, ...], Any]:
     room = ctx.room()
     known = array_of(sizes) is not None or all(
-        isinstance(known_entry(sizes, i), int) for i in range(count_of(sizes)))
+        isinstance(known_element(sizes, i), int) for i in range(count_of(sizes)))
     if policy != "stretch" and not (known and all(isinstance(x.shape[a], int) for a in at)):
         return _shared(x, at, sizes, policy, ctx)
     given = dims(sizes, "the sizes") if known or room is None else agreed_entries(

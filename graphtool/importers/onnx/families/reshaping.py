@@ -8,22 +8,18 @@ from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.front import Refused
 from graphtool.importers.onnx.driver.claims import agreed_entries, agreed_truth
-from graphtool.importers.onnx.driver.computed import entry
+from graphtool.importers.onnx.driver.computed import entry, known_element
 from graphtool.importers.onnx.driver.registry import onnx_op
 from graphtool.importers.onnx.driver.values import (
     array_of,
     axes_of,
-    cast,
     count_of,
     dim_tensor,
     dims,
     ints,
-    known_entry,
-    reshape,
-    transpose,
 )
 from graphtool.importers.onnx.families.computed_axes import agreed_axes
-from graphtool.importers.onnx.families.shape import iota, need_small, need_vector
+from graphtool.importers.onnx.families.shape import iota, need_vector
 from graphtool.ops.common import broadcast_shapes
 from graphtool.symbolic import (
     Dim,
@@ -41,7 +37,7 @@ def reshape_op(x: Any, shape: Any, *, allowzero: int = 0, ctx: Any) -> Any:
     """`reshape`; 0 is x's own size on that axis, −1 is what the other sizes leave."""
     need_vector(shape, "the shape")
     if array_of(shape) is None:
-        return reshape(x, _computed_shape(x, shape, allowzero, ctx.room()))
+        return x.reshape(_computed_shape(x, shape, allowzero, ctx.room()))
     wanted = list(dims(shape, "the shape"))
     for i, d in enumerate(wanted):
         if isinstance(d, int) and d == 0 and not allowzero:
@@ -56,7 +52,7 @@ def reshape_op(x: Any, shape: Any, *, allowzero: int = 0, ctx: Any) -> Any:
         sure = isinstance(have, int) and isinstance(rest, int)  # then reshape compares
         if bounds(rest)[0] != 0 and not sure:  # an empty tensor has any sizes
             x.builder.require(have, rest * wanted[open_axes[0]])
-    return reshape(x, tuple(wanted))
+    return x.reshape(tuple(wanted))
 
 
 def _computed_shape(x: Any, shape: Any, allowzero: int,
@@ -69,10 +65,10 @@ def _computed_shape(x: Any, shape: Any, allowzero: int,
     """
     total = product(x.shape)
     if room is not None:
-        filled = _filled(x, cast(shape, dtypes.int64), len(room), total, allowzero)
+        filled = _filled(x, shape.cast(dtypes.int64), len(room), total, allowzero)
         return agreed_entries(filled, room, "the shape")
     count = count_of(shape)
-    out: list[Dim | None] = [known_entry(shape, i) for i in range(count)]
+    out: list[Dim | None] = [known_element(shape, i) for i in range(count)]
     for i, d in enumerate(out):
         if d == 0 and not allowzero:
             out[i] = x.shape[i]
@@ -80,7 +76,7 @@ def _computed_shape(x: Any, shape: Any, allowzero: int,
     told = bool(open_axes)
     if not told and total != 0:
         open_axes = [i for i, d in enumerate(out) if d is None]
-    filled = _filled(x, cast(shape, dtypes.int64), count, total, allowzero)
+    filled = _filled(x, shape.cast(dtypes.int64), count, total, allowzero)
     # an empty tensor may have any sizes; one that may be empty, those that it has without 0
     most = None if total == 0 else product(maximum(d, 1) for d in x.shape)
     rest: Dim = 1
@@ -104,7 +100,7 @@ def _filled(x: Any, shape: Any, count: int, total: Dim, allowzero: int) -> Any:
         shape = o.select(o.eq(shape, 0), own, shape)
     rest = o.eq(shape, -1)
     others = o.reduce_prod(o.select(rest, 1, shape), axes=(0,))
-    left = o.div(reshape(dim_tensor(total, x.builder), (1,)), o.max(others, 1))
+    left = dim_tensor(total, x.builder).reshape((1,)) / o.max(others, 1)
     return o.select(rest, left, shape)
 
 
@@ -121,7 +117,7 @@ def flatten(x: Any, *, axis: int = 1) -> Any:
     if not -x.ndim <= axis <= x.ndim:
         raise ValueError(f"axis {axis} is out of range for rank {x.ndim}")
     at = axis if axis >= 0 else axis + x.ndim
-    return reshape(x, (product(x.shape[:at]), product(x.shape[at:])))
+    return x.reshape((product(x.shape[:at]), product(x.shape[at:])))
 
 
 @onnx_op("Squeeze")
@@ -129,7 +125,7 @@ def squeeze(x: Any, at: Any = None, *, axes: Any = None, ctx: Any) -> Any:
     """`reshape` without the given axes, or without all axes of size 1."""
     room = ctx.room()
     if at is not None and array_of(at) is None and room is not None:
-        return reshape(x, agreed_axes(at, x.shape, room))
+        return x.reshape(agreed_axes(at, x.shape, room))
     if at is not None:
         axes = ints(at, "the axes")
     if axes is None:
@@ -138,7 +134,7 @@ def squeeze(x: Any, at: Any = None, *, axes: Any = None, ctx: Any) -> Any:
         gone = axes_of(axes, x.ndim)
         if any(known(x.shape[a], "==", 1) is False for a in gone):
             raise ValueError(f"a dimension of {tuple(x.shape)} at {gone} is not 1")
-    return reshape(x, tuple(d for i, d in enumerate(x.shape) if i not in gone))
+    return x.reshape(tuple(d for i, d in enumerate(x.shape) if i not in gone))
 
 
 @onnx_op("Unsqueeze")
@@ -147,13 +143,13 @@ def unsqueeze(x: Any, at: Any = None, *, axes: Any = None, ctx: Any) -> Any:
     room = ctx.room()
     if at is not None and array_of(at) is None and room is not None:
         agreed_axes(at, room, x.shape)
-        return reshape(x, room)
+        return x.reshape(room)
     axes = ints(at, "the axes") if at is not None else axes
     new = axes_of(axes, x.ndim + len(axes))
     if len(set(new)) != len(new):
         raise ValueError(f"the axes {axes} name one axis twice")
     rest = iter(x.shape)
-    return reshape(x, tuple(1 if i in new else next(rest) for i in range(x.ndim + len(new))))
+    return x.reshape(tuple(1 if i in new else next(rest) for i in range(x.ndim + len(new))))
 
 
 @onnx_op("Expand")
@@ -169,17 +165,16 @@ def expand(x: Any, shape: Any, *, ctx: Any) -> Any:
         if axis >= 0 and n != 1 and isinstance(n, int) and known(x.shape[axis], "==", n) is None:
             x = _one_or(x, axis, n)
     wanted = broadcast_shapes(tuple(x.shape), to)
-    need_small(x, product(wanted))
     return x if tuple(x.shape) == wanted else o.broadcast(x, shape=wanted)
 
 
 def _one_or(x: Any, axis: int, n: int) -> Any:
     """x with n elements along an axis of an open size, which a run checks to be 1 or n."""
     have = dim_tensor(x.shape[axis], x.builder)
-    agreed_truth(o.or_(o.eq(have, 1), o.eq(have, n)), f"whether axis {axis} is 1 or {n}")
+    agreed_truth(o.eq(have, 1) | o.eq(have, n), f"whether axis {axis} is 1 or {n}")
     at = o.min(iota(x, (n,), 0), have - 1)
-    rows = o.gather(x, reshape(at, (n, 1)), axes=(axis,))
-    return transpose(rows, (*range(1, axis + 1), 0, *range(axis + 1, x.ndim)))
+    rows = o.gather(x, at.reshape((n, 1)), axes=(axis,))
+    return rows.transpose((*range(1, axis + 1), 0, *range(axis + 1, x.ndim)))
 
 
 def _agreed_spread(x: Any, shape: Any, room: tuple[int, ...]) -> tuple[int, ...]:
@@ -189,7 +184,7 @@ def _agreed_spread(x: Any, shape: Any, room: tuple[int, ...]) -> tuple[int, ...]
     if len(room) != max(count, x.ndim):
         raise ValueError(f"the model declares rank {len(room)}, computed is {max(count, x.ndim)}")
     kept = x.builder.sizes(own[len(room) - count:])
-    wide = o.select(o.eq(cast(shape, dtypes.int64), 1), kept, cast(shape, dtypes.int64))
+    wide = o.select(o.eq(shape.cast(dtypes.int64), 1), kept, shape.cast(dtypes.int64))
     agreed_entries(wide, room[len(room) - count:], "the shape")
     return room
 
@@ -201,7 +196,7 @@ def _spread_shape(x: Any, shape: Any) -> tuple[Dim, ...]:
     out = list(own)
     for i in range(count):
         at = i + len(own) - count
-        d = known_entry(shape, i)
+        d = known_element(shape, i)
         if d is not None:
             (out[at],) = broadcast_shapes((own[at],), (d,))
         elif own[at] == 1:
@@ -240,6 +235,5 @@ def tiled(x: Any, times: tuple[Dim, ...]) -> Any:
     spread = tuple(v for n, d in zip(times, x.shape, strict=True) for v in (n, d))
     if apart == spread:
         return x
-    need_small(x, product(spread))
-    out = o.broadcast(reshape(x, apart), shape=spread)
-    return reshape(out, tuple(n * d for n, d in zip(times, x.shape, strict=True)))
+    out = o.broadcast(x.reshape(apart), shape=spread)
+    return out.reshape(tuple(n * d for n, d in zip(times, x.shape, strict=True)))

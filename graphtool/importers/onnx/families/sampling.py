@@ -16,7 +16,6 @@ from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.front import Refused
 from graphtool.importers.onnx.driver.registry import onnx_op
-from graphtool.importers.onnx.driver.values import cast, dtype_of, reshape, take, tensor, transpose
 from graphtool.importers.onnx.families.nn import bias_added, check_window
 from graphtool.symbolic import product
 
@@ -30,7 +29,7 @@ def _fixed(shape: Any) -> tuple[int, ...]:
 
 def read(x: Any, index: list[Any]) -> Any:
     """x [N, C, …] at integer positions, one array [N, O] for each axis: [N, O, C]."""
-    columns = [reshape(cast(i, dtypes.int64), (*i.shape, 1)) for i in index]
+    columns = [i.cast(dtypes.int64).reshape((*i.shape, 1)) for i in index]
     joined = o.concat(*columns, axis=2) if len(columns) > 1 else columns[0]
     return o.gather(x, joined, axes=tuple(range(2, x.ndim)), batch=1)
 
@@ -40,8 +39,8 @@ def _read_inside(x: Any, index: list[Any], zeros: bool) -> tuple[Any, Any]:
     sizes = _fixed(x.shape[2:])
     inside = None
     for i, d in zip(index, sizes, strict=True) if zeros else ():
-        ok = o.and_(o.ge(i, 0.0), o.le(i, float(d - 1)))
-        inside = ok if inside is None else o.and_(inside, ok)
+        ok = (i >= 0.0) & (i <= float(d - 1))
+        inside = ok if inside is None else inside & ok
     clamped = [o.clamp(i, 0.0, float(d - 1)) for i, d in zip(index, sizes, strict=True)]
     return read(x, clamped), inside
 
@@ -67,8 +66,8 @@ def sample(x: Any, at: list[Any], mode: str = "linear", zeros: bool = True,
         for _, w in corner:
             weight = w if weight is None else weight if w is None else weight * w
         if inside is not None:
-            value = o.select(reshape(inside, (*inside.shape, 1)), value, 0.0)
-        part = value if weight is None else value * reshape(weight, (*weight.shape, 1))
+            value = o.select(inside.reshape((*inside.shape, 1)), value, 0.0)
+        part = value if weight is None else value * weight.reshape((*weight.shape, 1))
         total = part if total is None else total + part
     return total
 
@@ -106,11 +105,11 @@ def grid_sample(x: Any, grid: Any, *, align_corners: int = 0, mode: str = "linea
     last axis of x comes first."""
     sizes = _fixed(x.shape[2:])
     out = tuple(grid.shape[1:-1])
-    flat = reshape(cast(grid, dtype_of(x)), (grid.shape[0], product(out), len(sizes)))
+    flat = grid.cast(x.dtype).reshape((grid.shape[0], product(out), len(sizes)))
     at = []
     for axis, d in enumerate(sizes):
         k = len(sizes) - 1 - axis
-        g = reshape(take(flat, 2, k, k + 1), tuple(flat.shape[:2]))
+        g = flat.take(2, k, k + 1).reshape(tuple(flat.shape[:2]))
         at.append((g + 1.0) * ((d - 1) / 2) if align_corners else
                   ((g + 1.0) * d - 1.0) * 0.5)
     kind = _MODES[mode]
@@ -124,7 +123,7 @@ def grid_sample(x: Any, grid: Any, *, align_corners: int = 0, mode: str = "linea
         at = [o.clamp(p, 0.0, float(d - 1)) for p, d in zip(at, sizes, strict=True)]
     # linear positions are in the image by now: a neighbour outside has weight 0, and 0 · ∞ is NaN
     y = sample(x, at, kind, padding_mode == "zeros" or kind == "linear", fold)
-    return reshape(transpose(y, (0, 2, 1)), (x.shape[0], x.shape[1], *out))
+    return y.transpose((0, 2, 1)).reshape((x.shape[0], x.shape[1], *out))
 
 
 def _reflected(sizes: tuple[int, ...], corners: bool, p: Any, axis: int) -> Any:
@@ -135,7 +134,7 @@ def _reflected(sizes: tuple[int, ...], corners: bool, p: Any, axis: int) -> Any:
     if span == 0:
         return p * 0.0
     period = o.mod(p - lo, 2 * span)
-    mirrored = o.select(o.gt(period, span), o.sub(2 * span, period), period)
+    mirrored = o.select(period > span, 2 * span - period, period)
     return o.clamp(mirrored + lo, 0.0, float(d - 1))
 
 
@@ -162,8 +161,8 @@ def roi_align(x: Any, rois: Any, batch: Any, *, coordinate_transformation_mode: 
                       "number of samples; set sampling_ratio to 1 or more")
     half = coordinate_transformation_mode == "half_pixel"
     box = rois * spatial_scale - (0.5 if half else 0.0)
-    x0, y0, x1, y1 = (take(box, 1, k, k + 1) for k in range(4))
-    images = o.gather(x, reshape(cast(batch, dtypes.int64), (batch.shape[0], 1)), axes=(0,))
+    x0, y0, x1, y1 = (box.take(1, k, k + 1) for k in range(4))
+    images = o.gather(x, batch.cast(dtypes.int64).reshape((batch.shape[0], 1)), axes=(0,))
     n, s = rois.shape[0], sampling_ratio
     lines = []
     for low, high, bins, d in ((y0, y1, output_height, x.shape[2]),
@@ -171,14 +170,14 @@ def roi_align(x: Any, rois: Any, batch: Any, *, coordinate_transformation_mode: 
         size = high - low
         size = size if half else o.max(size, 1.0)
         steps = (np.arange(bins * s) + 0.5) / (bins * s)
-        lines.append((o.add(low, size * tensor(steps.astype(dtype_of(x).numpy)[None], x)), d))
+        lines.append((low + size * x.builder.constant(steps.astype(x.dtype.numpy)[None]), d))
     (ys, h), (xs, w) = lines
     shape = (n, output_height * s, output_width * s)
     at, inside = [], None
     for line, d, where in ((ys, h, (n, shape[1], 1)), (xs, w, (n, 1, shape[2]))):
-        p = reshape(o.broadcast(reshape(line, where), shape=shape), (n, shape[1] * shape[2]))
-        ok = o.and_(o.ge(p, -1.0), o.le(p, float(_fixed([d])[0])))
-        inside = ok if inside is None else o.and_(inside, ok)
+        p = o.broadcast(line.reshape(where), shape=shape).reshape((n, shape[1] * shape[2]))
+        ok = (p >= -1.0) & (p <= float(_fixed([d])[0]))
+        inside = ok if inside is None else inside & ok
         at.append(o.clamp(p, 0.0, float(d - 1)))
     return _binned(images, at, inside, (n, output_height, s, output_width, s), mode)
 
@@ -189,15 +188,15 @@ def _binned(images: Any, at: list[Any], inside: Any, shape: tuple[Any, ...], mod
         value: Any = None
         for (y, wy), (x, wx) in itertools.product(*(_linear(p) for p in at)):
             corner, _ = _read_inside(images, [y, x], False)
-            part = corner * reshape(wy * wx, (*wy.shape, 1))
+            part = corner * (wy * wx).reshape((*wy.shape, 1))
             value = part if value is None else o.max(value, part)
     else:
         value = sample(images, at, "linear", False)
-    value = o.select(reshape(inside, (*inside.shape, 1)), value, 0.0)
-    bins = reshape(value, (*shape, channels))
+    value = o.select(inside.reshape((*inside.shape, 1)), value, 0.0)
+    bins = value.reshape((*shape, channels))
     best = o.reduce_max(bins, axes=(2, 4)) if mode == "max" else o.reduce_mean(bins, axes=(2, 4))
     n, height, _, width, _ = shape
-    return transpose(reshape(best, (n, height, width, channels)), (0, 3, 1, 2))
+    return best.reshape((n, height, width, channels)).transpose((0, 3, 1, 2))
 
 
 @onnx_op("MaxRoiPool")
@@ -206,21 +205,21 @@ def max_roi_pool(x: Any, rois: Any, *, pooled_shape: Any, spatial_scale: float =
 
     Bins consist of whole pixels; an empty bin gives 0.
     """
-    at = reshape(cast(take(rois, 1, 0, 1), dtypes.int64), (rois.shape[0], 1))
+    at = rois.take(1, 0, 1).cast(dtypes.int64).reshape((rois.shape[0], 1))
     y = o.gather(x, at, axes=(0,))  # [regions, C, H, W]
-    corners = [o.floor(take(rois, 1, k, k + 1) * spatial_scale + 0.5) for k in range(1, 5)]
+    corners = [o.floor(rois.take(1, k, k + 1) * spatial_scale + 0.5) for k in range(1, 5)]
     empty: Any = None
     for axis, low, high, bins in ((3, corners[0], corners[2], pooled_shape[1]),
                                   (2, corners[1], corners[3], pooled_shape[0])):
         (d,) = _fixed(x.shape[axis:axis + 1])
         step = o.max(high - low + 1.0, 1.0) * (1 / bins)
-        line = tensor(np.arange(bins, dtype=dtype_of(x).numpy)[None], x)
-        start = reshape(o.floor(line * step) + low, (*step.shape[:1], bins, 1))
-        end = reshape(o.ceil((line + 1.0) * step) + low, (*step.shape[:1], bins, 1))
-        pixel = tensor(np.arange(d, dtype=dtype_of(x).numpy), x)
-        mine = o.and_(o.ge(pixel, start), o.lt(pixel, end))  # [regions, bins, d]
+        line = x.builder.constant(np.arange(bins, dtype=x.dtype.numpy)[None])
+        start = (o.floor(line * step) + low).reshape((*step.shape[:1], bins, 1))
+        end = (o.ceil((line + 1.0) * step) + low).reshape((*step.shape[:1], bins, 1))
+        pixel = x.builder.constant(np.arange(d, dtype=x.dtype.numpy))
+        mine = (pixel >= start) & (pixel < end)  # [regions, bins, d]
         y, none = _greatest(y, mine, axis)
-        empty = none if empty is None else o.or_(empty, none)
+        empty = none if empty is None else empty | none
     return o.select(empty, 0.0, y)
 
 
@@ -228,12 +227,12 @@ def _greatest(y: Any, mine: Any, axis: int) -> tuple[Any, Any]:
     """The maximum over an axis within each bin, and which bins are empty, [regions, 1, …]."""
     n, bins, d = mine.shape
     behind = (1,) * (3 - axis)
-    mask = reshape(mine, (n, 1, *(1,) * (axis - 2), bins, d, *behind))
-    wide = reshape(y, (*y.shape[:axis], 1, *y.shape[axis:]))
+    mask = mine.reshape((n, 1, *(1,) * (axis - 2), bins, d, *behind))
+    wide = y.reshape((*y.shape[:axis], 1, *y.shape[axis:]))
     best = o.reduce_max(o.select(mask, wide, -math.inf), axes=(axis + 1,))
-    none = o.not_(o.reduce_or(mask, axes=(axis + 1,)))
+    none = ~o.reduce_or(mask, axes=(axis + 1,))
     shape = (*best.shape[:axis + 1], *best.shape[axis + 2:])
-    return reshape(best, shape), reshape(none, (n, 1, *(1,) * (axis - 2), bins, *behind))
+    return (best.reshape(shape), none.reshape((n, 1, *(1,) * (axis - 2), bins, *behind)))
 
 
 # ---- DeformConv --------------------------------------------------------------------------------
@@ -253,19 +252,19 @@ def deform_conv(x: Any, w: Any, offset: Any, bias: Any = None, mask: Any = None,
     ys, xs = (np.arange(out)[None, :] * s + np.arange(k)[:, None] * d - lo
               for out, s, k, d, lo in zip(_fixed((height, width)), strides, kernel, dilations,
                                           pads, strict=False))
-    kind = dtype_of(x).numpy
+    kind = x.dtype.numpy
     base = (np.broadcast_to(ys[:, None, :, None], (*kernel, height, width)),
             np.broadcast_to(xs[None, :, None, :], (*kernel, height, width)))
-    moved = reshape(offset, (n * offset_group, taps, 2, height * width))
-    at = [reshape(take(moved, 2, k, k + 1), (n * offset_group, taps * height * width))
-          + tensor(base[k].reshape(1, -1).astype(kind), x) for k in range(2)]
+    moved = offset.reshape((n * offset_group, taps, 2, height * width))
+    at = [moved.take(2, k, k + 1).reshape((n * offset_group, taps * height * width)) +
+          x.builder.constant(base[k].reshape(1, -1).astype(kind)) for k in range(2)]
     each = channels // offset_group
-    images = reshape(x, (n * offset_group, each, *x.shape[2:]))
+    images = x.reshape((n * offset_group, each, *x.shape[2:]))
     seen = sample(images, at)  # [n·groups, taps·out, each]
     if mask is not None:
-        seen = seen * reshape(mask, (n * offset_group, taps * height * width, 1))
-    columns = reshape(transpose(seen, (0, 2, 1)), (n, group, channels // group * taps,
-                                                   height * width))
-    rows = reshape(w, (1, group, w.shape[0] // group, channels // group * taps))
-    y = reshape(o.matmul(rows, columns), (n, w.shape[0], height, width))
+        seen = seen * mask.reshape((n * offset_group, taps * height * width, 1))
+    columns = seen.transpose((0, 2, 1)).reshape((n, group, channels // group * taps, height *
+                                                 width))
+    rows = w.reshape((1, group, w.shape[0] // group, channels // group * taps))
+    y = o.matmul(rows, columns).reshape((n, w.shape[0], height, width))
     return bias_added(y, bias)

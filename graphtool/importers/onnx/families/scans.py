@@ -9,7 +9,7 @@ from graphtool.front import Refused
 from graphtool.front.regions import union
 from graphtool.importers.onnx.driver.regions import region
 from graphtool.importers.onnx.driver.registry import onnx_op
-from graphtool.importers.onnx.driver.values import axis_of, reshape, take, transpose
+from graphtool.importers.onnx.driver.values import axis_of
 from graphtool.importers.onnx.families.control import tracers
 from graphtool.importers.onnx.families.loops import UNROLL, attempt, joined, keeps_types, label
 from graphtool.ir.graph import TensorType
@@ -36,11 +36,11 @@ def scan(*operands: Any, body: Any, num_scan_inputs: int, scan_input_axes: Any =
 
 
 def _fronted(x: Any, axis: int) -> Any:
-    return transpose(x, (axis, *(a for a in range(x.ndim) if a != axis)))
+    return x.transpose((axis, *(a for a in range(x.ndim) if a != axis)))
 
 
 def _backed(x: Any, axis: int) -> Any:
-    return transpose(x, (*range(1, axis + 1), 0, *range(axis + 1, x.ndim)))
+    return x.transpose((*range(1, axis + 1), 0, *range(axis + 1, x.ndim)))
 
 
 def _flipped(x: Any, flip: int) -> Any:
@@ -63,7 +63,7 @@ def _scanned(state: list[Any], xs: list[Any], body: Any, ctx: Any) -> list[Any]:
                       f"{UNROLL} steps, known at import")
     seen = []
     for t in range(length):
-        mine = [reshape(take(x, 0, t, t + 1), tuple(x.shape[1:])) for x in xs]
+        mine = [x.take(0, t, t + 1).reshape(tuple(x.shape[1:])) for x in xs]
         out = ctx.subgraph(body, (*state, *mine), f"{label(ctx)}.{t}")
         state = out[:len(state)]
         seen.append(out[len(state):])

@@ -13,13 +13,6 @@ from graphtool.importers.onnx.driver.computed import fresh
 from graphtool.importers.onnx.driver.registry import onnx_op
 from graphtool.importers.onnx.driver.values import (
     axis_of,
-    cast,
-    dtype_of,
-    number,
-    reshape,
-    take,
-    tensor,
-    transpose,
 )
 from graphtool.importers.onnx.families.shape import iota
 from graphtool.ir.trace import Tracer, trace
@@ -38,12 +31,12 @@ def unique(x: Any, *, axis: int | None = None, sorted: int = 1) -> Any:
     By `sort` or in the order of first appearance; the number is symbolic.
     """
     if axis is None:
-        rows, rest, back = reshape(x, (product(x.shape), 1)), (), (0,)
+        rows, rest, back = x.reshape((product(x.shape), 1)), (), (0,)
     else:
         at = axis_of(axis, x.ndim)
-        front = transpose(x, (at, *(a for a in range(x.ndim) if a != at)))
+        front = x.transpose((at, *(a for a in range(x.ndim) if a != at)))
         rest = tuple(front.shape[1:])
-        rows = reshape(front, (front.shape[0], product(rest)))
+        rows = front.reshape((front.shape[0], product(rest)))
         back = (*range(1, at + 1), 0, *range(at + 1, x.ndim))
     if not isinstance(rows.shape[1], int) or rows.shape[1] > _COLUMNS or rows.shape[0] == 0:
         raise Refused(f"comparing {rows.shape[0]} rows of {rows.shape[1]} elements is not "
@@ -51,13 +44,13 @@ def unique(x: Any, *, axis: int | None = None, sorted: int = 1) -> Any:
     kept, first, inverse, counts = _distinct(rows)
     if not sorted:
         kept, first, inverse, counts = _as_they_come(kept, first, inverse, counts)
-    y = transpose(reshape(kept, (kept.shape[0], *rest)), back)
+    y = kept.reshape((kept.shape[0], *rest)).transpose(back)
     return y, first, inverse, counts
 
 
 def _rows(x: Any, at: Any) -> Any:
     """x[at] along the first axis."""
-    return o.gather(x, reshape(at, (*at.shape, 1)), axes=(0,))
+    return o.gather(x, at.reshape((*at.shape, 1)), axes=(0,))
 
 
 def _distinct(rows: Any) -> tuple[Any, Any, Any, Any]:
@@ -68,22 +61,22 @@ def _distinct(rows: Any) -> tuple[Any, Any, Any, Any]:
     n, columns = rows.shape
     order = iota(rows, (n,), 0)
     for c in reversed(range(columns)):
-        key = reshape(take(rows, 1, c, c + 1), (n,))
+        key = rows.take(1, c, c + 1).reshape((n,))
         _, place = o.sort(_rows(key, order), axis=0)
         order = _rows(order, place)
     ordered = _rows(rows, order)
-    later, before = take(ordered, 0, 1, n), take(ordered, 0, 0, n - 1)
+    later, before = ordered.take(0, 1, n), ordered.take(0, 0, n - 1)
     other = o.ne(later, before)
-    if dtype_of(rows).is_float:  # one NaN is like another
-        other = o.and_(other, o.not_(o.and_(o.is_nan(later), o.is_nan(before))))
-    head = tensor(np.array([True]), rows)
-    new = o.concat(head, reshape(o.reduce_or(other, axes=(1,)), (n - 1,)), axis=0)
+    if rows.dtype.is_float:  # one NaN is like another
+        other = other & ~(o.is_nan(later) & o.is_nan(before))
+    head = rows.builder.constant(np.array([True]))
+    new = o.concat(head, o.reduce_or(other, axes=(1,)).reshape((n - 1,)), axis=0)
     starts = o.nonzero(new, size=fresh(rows, n))
-    which = o.sub(o.cumulative(cast(new, dtypes.int64), kind="sum", axis=0), 1)
-    zeros = o.mul(iota(rows, (n,), 0), 0)
-    inverse = o.scatter(zeros, reshape(order, (n, 1)), which, axes=(0,))
-    none = o.mul(reshape(starts, (starts.shape[0],)), 0)
-    counts = o.scatter(none, reshape(which, (n, 1)), o.add(zeros, 1), axes=(0,), kind="add")
+    which = o.cumulative(new.cast(dtypes.int64), kind="sum", axis=0) - 1
+    zeros = iota(rows, (n,), 0) * 0
+    inverse = o.scatter(zeros, order.reshape((n, 1)), which, axes=(0,))
+    none = starts.reshape((starts.shape[0],)) * 0
+    counts = o.scatter(none, which.reshape((n, 1)), zeros + 1, axes=(0,), kind="add")
     return o.gather(ordered, starts, axes=(0,)), o.gather(order, starts, axes=(0,)), inverse, \
         counts
 
@@ -93,7 +86,7 @@ def _as_they_come(kept: Any, first: Any, inverse: Any, counts: Any) -> tuple[Any
     u = first.shape[0]
     first, place = o.sort(first, axis=0)
     line = iota(kept, (u,), 0)
-    back = o.scatter(o.mul(line, 0), reshape(place, (u, 1)), line, axes=(0,))
+    back = o.scatter(line * 0, place.reshape((u, 1)), line, axes=(0,))
     return _rows(kept, place), first, _rows(back, inverse), _rows(counts, place)
 
 
@@ -110,26 +103,26 @@ def non_max_suppression(boxes: Any, scores: Any, most: Any = None, overlap: Any 
     batch, classes, n = scores.shape
     ranked, order = o.sort(scores, axis=2, descending=True)
     corners = _corners(boxes, bool(center_point_box))
-    mine = o.gather(corners, reshape(order, (batch, product((classes, n)), 1)), axes=(1,), batch=1)
-    mine = reshape(mine, (batch, classes, n, 4))
-    high = o.gt(ranked, _scalar(least, -np.inf, ranked))
-    room = cast(_scalar(most, 0, order), dtypes.int64)
+    mine = o.gather(corners, order.reshape((batch, product((classes, n)), 1)), axes=(1,), batch=1)
+    mine = mine.reshape((batch, classes, n, 4))
+    high = ranked > _scalar(least, -np.inf, ranked)
+    room = _scalar(most, 0, order).cast(dtypes.int64)
     kept = _kept(mine, high, room, _scalar(overlap, 0.0, ranked))
-    places = o.nonzero(transpose(kept, (1, 2, 0)), size=fresh(scores, product(scores.shape)))
+    places = o.nonzero(kept.transpose((1, 2, 0)), size=fresh(scores, product(scores.shape)))
     box = o.gather(order, places, axes=(0, 1, 2))
-    return o.concat(take(places, 1, 0, 2), reshape(box, (box.shape[0], 1)), axis=1)
+    return o.concat(places.take(1, 0, 2), box.reshape((box.shape[0], 1)), axis=1)
 
 
 def _scalar(x: Any, default: float, like: Any) -> Any:
-    return number(default, like) if x is None else reshape(cast(x, dtype_of(like)), ())
+    return like.number(default) if x is None else x.cast(like.dtype).reshape(())
 
 
 def _corners(boxes: Any, centred: bool) -> Any:
     """Boxes as low and high corners, for either form of the input."""
-    a, b = take(boxes, 2, 0, 2), take(boxes, 2, 2, 4)
+    a, b = boxes.take(2, 0, 2), boxes.take(2, 2, 4)
     if centred:
-        half = o.mul(b, 0.5)
-        a, b = o.sub(a, half), o.add(a, half)
+        half = b * 0.5
+        a, b = a - half, a + half
     return o.concat(o.min(a, b), o.max(a, b), axis=2)
 
 
@@ -137,10 +130,10 @@ def _kept(boxes: Any, high: Any, room: Any, limit: Any) -> Any:
     """bool[n, image, class]: a `scan` over the ranks. A box that is kept excludes all that it
     covers."""
     lead, n = tuple(boxes.shape[:2]), boxes.shape[2]
-    out = o.not_(high)
-    count = o.broadcast(number(0, room), shape=lead)
-    now = number(0, room)
-    operands = [now, count, out, transpose(boxes, (2, 0, 1, 3)), boxes, room, limit]
+    out = ~high
+    count = o.broadcast(room.number(0), shape=lead)
+    now = room.number(0)
+    operands = [now, count, out, boxes.transpose((2, 0, 1, 3)), boxes, room, limit]
     types = [x.type for x in (now, count, out)] + [
         type(boxes.type)(boxes.dtype, (*lead, 4))] + [x.type for x in (boxes, room, limit)]
     body = trace(_step(lead, n), types)
@@ -151,26 +144,26 @@ def _kept(boxes: Any, high: Any, room: Any, limit: Any) -> Any:
 def _step(lead: tuple[Dim, ...], n: Dim) -> Any:
     def step(now: Tracer, count: Any, out: Any, box: Any, boxes: Any, room: Any,
              limit: Any) -> Any:
-        gone = reshape(o.dynamic_slice(out, 0, 0, now, sizes=(*lead, 1)), lead)
-        take_it = o.and_(o.not_(gone), o.lt(count, room))
-        covers = o.gt(_overlap(reshape(box, (*lead, 1, 4)), boxes), limit)
-        out = o.or_(out, o.and_(reshape(take_it, (*lead, 1)), reshape(covers, (*lead, n))))
-        return o.add(now, 1), o.add(count, cast(take_it, dtypes.int64)), out, take_it
+        gone = o.dynamic_slice(out, 0, 0, now, sizes=(*lead, 1)).reshape(lead)
+        take_it = ~gone & (count < room)
+        covers = _overlap(box.reshape((*lead, 1, 4)), boxes) > limit
+        out = out | take_it.reshape((*lead, 1)) & covers.reshape((*lead, n))
+        return now + 1, count + take_it.cast(dtypes.int64), out, take_it
     return step
 
 
 def _overlap(a: Any, b: Any) -> Any:
     """Intersection over union of boxes given by corners; 0 for an empty union."""
-    low, high = o.max(take(a, 3, 0, 2), take(b, 3, 0, 2)), o.min(take(a, 3, 2, 4), take(b, 3, 2, 4))
-    inner = _area(o.max(o.sub(high, low), 0.0))
-    union = o.sub(o.add(_area(_sides(a)), _area(_sides(b))), inner)
-    empty = o.le(union, 0.0)
-    return o.select(empty, 0.0, o.div(inner, o.select(empty, 1.0, union)))
+    low, high = o.max(a.take(3, 0, 2), b.take(3, 0, 2)), o.min(a.take(3, 2, 4), b.take(3, 2, 4))
+    inner = _area(o.max(high - low, 0.0))
+    union = _area(_sides(a)) + _area(_sides(b)) - inner
+    empty = union <= 0.0
+    return o.select(empty, 0.0, inner / o.select(empty, 1.0, union))
 
 
 def _sides(x: Any) -> Any:
-    return o.sub(take(x, 3, 2, 4), take(x, 3, 0, 2))
+    return x.take(3, 2, 4) - x.take(3, 0, 2)
 
 
 def _area(sides: Any) -> Any:
-    return o.mul(take(sides, 3, 0, 1), take(sides, 3, 1, 2))
+    return sides.take(3, 0, 1) * sides.take(3, 1, 2)

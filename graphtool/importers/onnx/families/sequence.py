@@ -8,14 +8,13 @@ import numpy as np
 
 from graphtool import ops as o
 from graphtool.front import Refused
+from graphtool.importers.onnx.driver.computed import known_element
 from graphtool.importers.onnx.driver.registry import onnx_op
 from graphtool.importers.onnx.driver.values import (
     array_of,
     axis_of,
     dims,
     ints,
-    known_entry,
-    reshape,
 )
 from graphtool.importers.onnx.families import sequence_rows
 from graphtool.importers.onnx.families.sequence_rows import Rows
@@ -26,7 +25,7 @@ from graphtool.ir.trace import Tracer
 def _open(xs: Any, i: Any) -> bool:
     """Whether the length or the position is computed at run time."""
     return isinstance(xs, Rows) or (
-        isinstance(i, Tracer) and array_of(i) is None and known_entry(i, 0) is None)
+        isinstance(i, Tracer) and array_of(i) is None and known_element(i, 0) is None)
 
 
 def _rows(xs: Any, i: Any) -> Rows:
@@ -92,7 +91,7 @@ def concat(xs: Any, *, axis: int, new_axis: int = 0) -> Any:
                       "not known")
     if new_axis:
         where = axis_of(axis, xs[0].ndim + 1)
-        xs = [reshape(x, (*x.shape[:where], 1, *x.shape[where:])) for x in xs]
+        xs = [x.reshape((*x.shape[:where], 1, *x.shape[where:])) for x in xs]
     return o.concat(*xs, axis=axis_of(axis, xs[0].ndim)) if len(xs) > 1 else xs[0]
 
 
@@ -109,7 +108,7 @@ def split(x: Any, sizes: Any = None, *, axis: int = 0, keepdims: int = 1) -> Any
     if sizes is None:
         out = parts(x, where, (1,) * d, d)
         if not keepdims:
-            out = [reshape(p, (*x.shape[:where], *x.shape[where + 1:])) for p in out]
+            out = [p.reshape((*x.shape[:where], *x.shape[where + 1:])) for p in out]
         return tuple(out)
     each = dims(sizes, "the split sizes", 0, d)
     if not sizes.shape:  # chunks of this size, the last as small as it comes

@@ -17,11 +17,7 @@ from graphtool.importers.from_end import from_end
 from graphtool.importers.onnx.driver.computed import bind
 from graphtool.importers.onnx.driver.values import (
     axis_of,
-    cast,
     dim_tensor,
-    reshape,
-    take,
-    transpose,
 )
 from graphtool.ir.graph import TensorType
 from graphtool.ir.trace import Builder, Tracer
@@ -67,7 +63,7 @@ def of_tuple(xs: tuple[Any, ...], kind: TensorType | None, room: Dim, builder: B
     (kind,) = kinds
     zero = builder.constant(_zero(kind))
     space = o.broadcast(zero, shape=(room, *kind.shape))
-    parts = [reshape(x, (1, *kind.shape)) for x in xs]
+    parts = [x.reshape((1, *kind.shape)) for x in xs]
     table = o.concat(*parts, space, axis=0) if parts else space
     return Rows(table, dim_tensor(len(xs), builder))
 
@@ -90,14 +86,14 @@ def chosen(cond: Any, a: Rows, b: Rows) -> Rows:
 
 def _place(xs: Rows, i: Any) -> Tracer:
     """A position as an int64 scalar; a negative one counts from the end."""
-    at = cast(reshape(i, ()), dtypes.int64)
+    at = i.reshape(()).cast(dtypes.int64)
     return from_end(at, xs.count)  # type: ignore[no-any-return]
 
 
 def at(xs: Rows, i: Any) -> Tracer:
     """The element at a position, as a `gather` from the table."""
-    where = reshape(_place(xs, i), (1, 1))
-    return reshape(o.gather(xs.table, where, axes=(0,)), xs.kind.shape)  # type: ignore[no-any-return]
+    where = _place(xs, i).reshape((1, 1))
+    return o.gather(xs.table, where, axes=(0,)).reshape(xs.kind.shape)  # type: ignore[no-any-return]
 
 
 def insert(xs: Rows, x: Any, i: Any = None) -> Rows:
@@ -111,20 +107,20 @@ def insert(xs: Rows, x: Any, i: Any = None) -> Rows:
     if i is not None:
         where = _place(xs, i)
         each = _numbers(xs)
-        table = _moved(table, o.select(o.gt(each, where), o.sub(each, 1), each))
-    row = reshape(x, (1, *xs.kind.shape))
-    table = o.scatter(table, reshape(where, (1, 1)), row, axes=(0,))
-    return Rows(table, o.add(xs.count, 1), xs.carried, xs.inserted + 1)
+        table = _moved(table, o.select(each > where, each - 1, each))
+    row = x.reshape((1, *xs.kind.shape))
+    table = o.scatter(table, where.reshape((1, 1)), row, axes=(0,))
+    return Rows(table, xs.count + 1, xs.carried, xs.inserted + 1)
 
 
 def erase(xs: Rows, i: Any = None) -> Rows:
     """The sequence without the element at a position, or without its last one."""
-    left = o.sub(xs.count, 1)
+    left = xs.count - 1
     if i is None:
         return Rows(xs.table, left, xs.carried, xs.inserted)
     each, where = _numbers(xs), _place(xs, i)
-    later = o.min(o.add(each, 1), o.sub(dim_tensor(xs.room, xs.table.builder), 1))
-    table = _moved(xs.table, o.select(o.lt(each, where), each, later))
+    later = o.min(each + 1, dim_tensor(xs.room, xs.table.builder) - 1)
+    table = _moved(xs.table, o.select(each < where, each, later))
     return Rows(table, left, xs.carried, xs.inserted)
 
 
@@ -135,23 +131,23 @@ def _numbers(xs: Rows) -> Tracer:
 
 def _moved(table: Tracer, source: Tracer) -> Tracer:
     """The table with row i read from row source[i]."""
-    return o.gather(table, reshape(source, (*source.shape, 1)), axes=(0,))  # type: ignore[no-any-return]
+    return o.gather(table, source.reshape((*source.shape, 1)), axes=(0,))  # type: ignore[no-any-return]
 
 
 def joined(xs: Rows, axis: int, new_axis: int) -> Tracer:
     """All elements joined along an axis (a new one with `new_axis`), as a view of the table."""
     n = bind(xs.count, 0, xs.room)
-    rows = take(xs.table, 0, 0, n)
+    rows = xs.table.take(0, 0, n)
     shape, rank = xs.kind.shape, rows.ndim
     where = axis_of(axis, rank if new_axis else rank - 1)
-    rows = transpose(rows, (*range(1, where + 1), 0, *range(where + 1, rank)))
+    rows = rows.transpose((*range(1, where + 1), 0, *range(where + 1, rank)))
     if new_axis:
-        return rows  # type: ignore[no-any-return]
-    return reshape(rows, (*shape[:where], n * shape[where], *shape[where + 1:]))  # type: ignore[no-any-return]
+        return rows
+    return rows.reshape((*shape[:where], n * shape[where], *shape[where + 1:]))
 
 
 def cut(x: Any, axis: int, keepdims: int) -> Rows:
     """Slices of size 1 along an axis of symbolic size."""
-    rows = transpose(x, (axis, *(a for a in range(x.ndim) if a != axis)))
+    rows = x.transpose((axis, *(a for a in range(x.ndim) if a != axis)))
     shape = x.shape[:axis] + ((1,) if keepdims else ()) + x.shape[axis + 1:]
-    return of_tensor(reshape(rows, (x.shape[axis], *shape)))
+    return of_tensor(rows.reshape((x.shape[axis], *shape)))

@@ -8,25 +8,18 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.front import FOLD_LIMIT, Refused
+from graphtool.front import Refused
 from graphtool.importers.onnx.driver.claims import agreed_entries
-from graphtool.importers.onnx.driver.computed import bind, fresh
+from graphtool.importers.onnx.driver.computed import bind, fresh, known_element
 from graphtool.importers.onnx.driver.reader import element_type
 from graphtool.importers.onnx.driver.registry import onnx_op
 from graphtool.importers.onnx.driver.values import (
     array_of,
     axis_of,
-    cast,
     dims,
-    dtype_of,
-    known_entry,
     one,
-    reshape,
-    tensor,
-    transpose,
 )
 from graphtool.io.weights import Array
-from graphtool.ir.trace import Tracer
 from graphtool.ir.trace import like as beside
 from graphtool.symbolic import (
     Dim,
@@ -42,15 +35,6 @@ def dim_array(values: Any) -> Array:
     out = np.empty(len(values), object)
     out[:] = values
     return out
-
-
-def need_small(x: Any, count: Dim) -> None:
-    """Refuse to make a large result of an array at import: the driver then builds nodes for it.
-
-    Raises TypeError.
-    """
-    if not isinstance(x, Tracer) and not (isinstance(count, int) and count <= FOLD_LIMIT):
-        raise TypeError(f"{count} elements are too many to be computed at import")
 
 
 def need_vector(x: Any, what: str) -> None:
@@ -78,7 +62,7 @@ def size_of(x: Any) -> Any:
 @onnx_op("Transpose")
 def transpose_op(x: Any, *, perm: Any = None) -> Any:
     """`transpose`; without a permutation the axes are reversed."""
-    return transpose(x, perm if perm is not None else tuple(reversed(range(x.ndim))))
+    return x.transpose(perm if perm is not None else tuple(reversed(range(x.ndim))))
 
 
 @onnx_op("Concat")
@@ -116,9 +100,7 @@ def constant_of_shape(shape: Any, *, value: Any = None, ctx: Any) -> Any:
     room = ctx.room() if array_of(shape) is None else None
     wanted: Any = agreed_entries(shape, room, "the shape") if room is not None else dims(
         shape, "the shape")
-    if isinstance(shape, Tracer):
-        return o.broadcast(tensor(fill, shape), shape=wanted)
-    return np.broadcast_to(fill, wanted)
+    return shape.builder.constant(fill).broadcast(wanted)
 
 
 @onnx_op("Range")
@@ -130,15 +112,13 @@ def range_op(start: Any, limit: Any, delta: Any, *, stash_type: int = 1, ctx: An
     count: Dim
     if any(array_of(x) is None and not _settled(x) for x in (start, limit, delta)):
         return _counted(start, limit, delta, ctx)
-    given: list[Any] = [dims(x, "a bound of Range", None)[0] if dtype_of(x).is_integer
-                        else one(x, "a bound of Range") for x in (start, limit, delta)]
+    given: list[Any] = [dims(x, "a bound of Range", None)[0]
+                        if x.dtype.is_integer else one(x, "a bound of Range")
+                        for x in (start, limit, delta)]
     first, last, step = given
-    row = dtype_of(start)
+    row = start.dtype
     if not any(isinstance(v, Poly) for v in given):
         count = max(int(np.ceil((last - first) / step)), 0)
-        need_small(start, count)
-        if not isinstance(start, Tracer):
-            return (first + np.arange(count) * step).astype(row.numpy)
     elif not isinstance(step, int) or step == 0:
         raise Refused("Range with a symbolic bound needs a step that is a constant integer other "
                       "than 0")
@@ -146,45 +126,44 @@ def range_op(start: Any, limit: Any, delta: Any, *, stash_type: int = 1, ctx: An
         far, by = (last - first, step) if step > 0 else (first - last, -step)
         count = maximum(floordiv(far + by - 1, by), 0)
     line = iota(start, (count,), 0, row)
-    line = line if step == 1 else o.mul(line, step)
+    line = line if step == 1 else line * step
     if isinstance(first, (int, float)):
-        return line if first == 0 else o.add(line, first)
-    return o.add(line, start)
+        return line if first == 0 else line + first
+    return line + start
 
 
 def _settled(x: Any) -> bool:
-    return dtype_of(x).is_integer and known_entry(x, 0) is not None
+    return x.dtype.is_integer and known_element(x, 0) is not None
 
 
 def _counted(start: Any, limit: Any, delta: Any, ctx: Any) -> Any:
     """start, start + delta, … below limit, if the run computes their number."""
-    row = dtype_of(start)
-    start, limit, delta = (reshape(x, ()) for x in (start, limit, delta))
+    row = start.dtype
+    start, limit, delta = (x.reshape(()) for x in (start, limit, delta))
     if row.is_float:
-        wide = [cast(x, dtypes.float64) for x in (start, limit, delta)]
-        count = cast(o.ceil(o.div(o.sub(wide[1], wide[0]), wide[2])), dtypes.int64)
+        wide = [x.cast(dtypes.float64) for x in (start, limit, delta)]
+        count = o.ceil((wide[1] - wide[0]) / wide[2]).cast(dtypes.int64)
     else:
-        gap, step = (cast(x, dtypes.int64) for x in (o.sub(limit, start), delta))
-        more = o.and_(o.ne(o.rem(gap, step), 0), o.eq(o.gt(gap, 0), o.gt(step, 0)))
-        count = o.add(o.div(gap, step), cast(more, dtypes.int64))
+        gap, step = (x.cast(dtypes.int64) for x in (limit - start, delta))
+        more = o.ne(o.rem(gap, step), 0) & o.eq(gap > 0, step > 0)
+        count = gap / step + more.cast(dtypes.int64)
     n = bind(o.max(count, 0), 0, ctx.most(0))
-    return o.add(o.mul(iota(start, (n,), 0, row), delta), start)
+    return iota(start, (n,), 0, row) * delta + start
 
 
 @onnx_op("NonZero")
 def non_zero(x: Any, *, ctx: Any) -> Any:
     """One column for each element that is not zero, by `nonzero`; their number is symbolic."""
-    if not isinstance(x, Tracer):
-        return np.stack(np.nonzero(x)).astype(np.int64) if x.ndim else np.zeros(
-            (0, int(bool(x))), np.int64)
-    return transpose(o.nonzero(x, size=fresh(x, product(x.shape))), (1, 0))
+    if x.numbers is not None and x.ndim:
+        return np.stack(np.nonzero(x.numbers)).astype(np.int64)
+    return o.nonzero(x, size=fresh(x, product(x.shape))).transpose((1, 0))
 
 
 @onnx_op("EyeLike")
 def eye_like(x: Any, *, dtype: int | None = None, k: int = 0) -> Any:
     """1 on the k-th diagonal and else 0, in x's shape: `iota`, `eq`, `cast`."""
-    row = dtype_of(x) if dtype is None else element_type(dtype)
-    return cast(diagonal_mask(x, k), row)
+    row = x.dtype if dtype is None else element_type(dtype)
+    return diagonal_mask(x, k).cast(row)
 
 
 def diagonal_mask(x: Any, k: int) -> Any:
@@ -208,7 +187,7 @@ def trilu(x: Any, k: Any = None, *, upper: int = 1) -> Any:
     """x above or below the k-th diagonal, else 0: a `select` by row and column numbers."""
     shift: Any = 0 if k is None else k if array_of(k) is None else one(k, "k")
     row, column = row_and_column(x)
-    offset = o.sub(column, row)
-    keep = o.ge(offset, shift) if upper else o.le(offset, shift)
-    zero = False if dtype_of(x) is dtypes.bool_ else 0.0 if dtype_of(x).is_float else 0
+    offset = column - row
+    keep = offset >= shift if upper else offset <= shift
+    zero = False if x.dtype is dtypes.bool_ else 0.0 if x.dtype.is_float else 0
     return o.select(keep, x, zero)

@@ -25,20 +25,13 @@ from graphtool.importers.onnx.driver.registry import onnx_op
 from graphtool.importers.onnx.driver.values import (
     array_of,
     axis_of,
-    cast,
     dim_tensor,
     dim_value,
     dims,
-    dtype_of,
     ints,
-    reshape,
-    take,
-    tensor,
-    transpose,
 )
 from graphtool.importers.onnx.families.computed_axes import some
 from graphtool.importers.onnx.families.shape import iota
-from graphtool.ir.trace import Tracer
 from graphtool.symbolic import Dim, floordiv, minimum
 
 LONGEST = 4096
@@ -73,8 +66,8 @@ def dft_20(x: Any, length: Any = None, axis: Any = None, *, inverse: int = 0, on
     if not chosen or (room is None and len(chosen) < len(rows)):
         raise Refused("a transform over a computed axis is supported only if the shape that the "
                       "model declares determines the axis")
-    axis = reshape(axis, ())
-    here = {a: o.or_(o.eq(axis, a), o.eq(axis, a - x.ndim)) for a in chosen}
+    axis = axis.reshape(())
+    here = {a: o.eq(axis, a) | o.eq(axis, a - x.ndim) for a in chosen}
     agreed_truth(some(list(here.values())), "that the axis is one of those that are possible")
     y = dft(x, chosen[0], rows[chosen[0]], *how)
     for a in chosen[1:]:
@@ -112,15 +105,14 @@ def dft(x: Any, axis: int, n: Dim, inverse: bool, onesided: bool) -> Any:
         raise Refused("the last axis has an open size; it must hold 1 or 2 parts of each number")
     x = _fitted(x, axis, floordiv(n, 2) + 1 if half else n)
     order = [a for a in range(x.ndim) if a not in (axis, x.ndim - 1)]
-    parts = [reshape(take(x, x.ndim - 1, k, k + 1), tuple(x.shape[:-1]))
-             for k in range(x.shape[-1])]
-    parts = [transpose(p, (*order, axis)) for p in parts]
+    parts = [x.take(x.ndim - 1, k, k + 1).reshape(tuple(x.shape[:-1])) for k in range(x.shape[-1])]
+    parts = [p.transpose((*order, axis)) for p in parts]
     real, imaginary = _transformed(parts, n, inverse, onesided)
     out = [real] if half else [real, imaginary]
-    joined = o.concat(*(reshape(p, (*p.shape, 1)) for p in out), axis=real.ndim)
+    joined = o.concat(*(p.reshape((*p.shape, 1)) for p in out), axis=real.ndim)
     perm = list(range(len(order)))
     perm.insert(axis, len(order))
-    return transpose(joined, (*perm, len(order) + 1))
+    return joined.transpose((*perm, len(order) + 1))
 
 
 def _fitted(x: Any, axis: int, rows: Dim) -> Any:
@@ -129,7 +121,7 @@ def _fitted(x: Any, axis: int, rows: Dim) -> Any:
     if have == rows:
         return x
     kept = minimum(have, rows)
-    x = x if kept == have else take(x, axis, 0, kept)
+    x = x if kept == have else x.take(axis, 0, kept)
     if kept == rows:
         return x
     hi = tuple(rows - kept if a == axis else 0 for a in range(x.ndim))
@@ -138,19 +130,19 @@ def _fitted(x: Any, axis: int, rows: Dim) -> Any:
 
 def _transformed(parts: list[Any], n: Dim, inverse: bool, onesided: bool) -> tuple[Any, Any]:
     """The products of the parts with the tables: real and imaginary."""
-    row = dtype_of(parts[0])
+    row = parts[0].dtype
     if isinstance(n, int):
-        cosines, sines = (tensor(t.astype(row.numpy), parts[0])
+        cosines, sines = (parts[0].builder.constant(t.astype(row.numpy))
                           for t in _tables(n, inverse, onesided))
     else:
-        cosines, sines = (cast(t, row) for t in _computed_tables(parts[0], n, inverse, onesided))
-    flat = [p if p.ndim > 1 else reshape(p, (1, *p.shape)) for p in parts]
+        cosines, sines = (t.cast(row) for t in _computed_tables(parts[0], n, inverse, onesided))
+    flat = [p if p.ndim > 1 else p.reshape((1, *p.shape)) for p in parts]
     real, imaginary = o.matmul(flat[0], cosines), o.matmul(flat[0], sines)
     if len(flat) > 1:
         real = real - o.matmul(flat[1], sines)
         imaginary = imaginary + o.matmul(flat[1], cosines)
     if parts[0].ndim == 1:
-        real, imaginary = (reshape(v, tuple(v.shape[1:])) for v in (real, imaginary))
+        real, imaginary = (v.reshape(tuple(v.shape[1:])) for v in (real, imaginary))
     return real, imaginary
 
 
@@ -171,14 +163,14 @@ def _computed_tables(like: Any, n: Dim, inverse: bool, onesided: bool) -> tuple[
     row = iota(like, (bins if half else n, 1), 0)
     column = iota(like, (1, bins if onesided and not half else n), 1)
     whole = dim_tensor(n, like.builder)
-    count = cast(whole, dtypes.float64)
-    angle = cast(o.mod(o.mul(row, column), whole), dtypes.float64) * (2 * math.pi) / count
+    count = whole.cast(dtypes.float64)
+    angle = o.mod(row * column, whole).cast(dtypes.float64) * (2 * math.pi) / count
     cosines, sines = o.cos(angle), o.sin(angle)
     if half:
-        edge = o.or_(o.eq(row, 0), o.eq(o.mul(row, 2), whole))
+        edge = o.eq(row, 0) | o.eq(row * 2, whole)
         weight = o.select(edge, 1.0 / count, 2.0 / count)
         return weight * cosines, weight * sines
-    return (cosines / count, sines / count) if inverse else (cosines, o.neg(sines))
+    return (cosines / count, sines / count) if inverse else (cosines, -sines)
 
 
 @onnx_op("STFT", since=17)
@@ -195,22 +187,21 @@ def stft(x: Any, frame_step: Any, window: Any = None, frame_length: Any = None, 
     if array_of(frame_step) is not None and isinstance(n, int) and isinstance(signal, int):
         step = ints(frame_step, "the frame step")[0]
         starts = np.arange((signal - n) // step + 1)[:, None] * step
-        at = tensor((starts + np.arange(n)[None])[:, :, None], x)
+        at = x.builder.constant((starts + np.arange(n)[None])[:, :, None])
     else:
-        at = _frames(x, n, reshape(cast(frame_step, dtypes.int64), ()),
-                     None if room is None else room[1])
-    frames = transpose(o.gather(x, at, axes=(1,)), (2, 0, 1, 3))  # [B, frames, n, parts]
+        at = _frames(x, n, frame_step.cast(dtypes.int64).reshape(()), None
+                     if room is None else room[1])
+    frames = o.gather(x, at, axes=(1,)).transpose((2, 0, 1, 3))  # [B, frames, n, parts]
     if window is not None:
-        frames = frames * reshape(window, (1, 1, n, 1))
+        frames = frames * window.reshape((1, 1, n, 1))
     return dft(frames, 2, n, False, bool(onesided))
 
 
 def _frames(x: Any, n: Dim, step: Any, count: int | None) -> Any:
     """The positions of each frame, [frames, n, 1]."""
-    rest = o.sub(dim_tensor(x.shape[1], x.builder), dim_value(n, x))
-    frames = declared_size(o.max(o.add(o.div(rest, step), 1), 0), count,
-                             "the number of frames", 0, x.shape[1])
-    return reshape(o.add(o.mul(iota(x, (frames, 1), 0), step), iota(x, (1, n), 1)), (frames, n, 1))
+    rest = dim_tensor(x.shape[1], x.builder) - dim_value(n, x)
+    frames = declared_size(o.max(rest / step + 1, 0), count, "the number of frames", 0, x.shape[1])
+    return (iota(x, (frames, 1), 0) * step + iota(x, (1, n), 1)).reshape((frames, n, 1))
 
 
 # ---- windows -----------------------------------------------------------------------------------
@@ -224,13 +215,13 @@ def _window(name: str) -> Any:
     def handler(size: Any, *, output_datatype: int = 1, periodic: int = 1, ctx: Any) -> Any:
         room = ctx.room() if array_of(size) is None else None
         n = agreed(size, room[0], "the size") if room is not None else dims(size, "the size")[0]
-        whole = cast(reshape(size, ()), dtypes.float64)
+        whole = size.reshape(()).cast(dtypes.float64)
         angle = iota(size, (n,), 0, dtypes.float64) * (2 * math.pi) / (
             whole if periodic else whole - 1.0)
         one, first, second = _WINDOWS[name]
         y = o.cos(angle) * first + one
         y = y + o.cos(angle * 2.0) * second if second else y
-        return cast(y, element_type(output_datatype))
+        return y.cast(element_type(output_datatype))
     return handler
 
 
@@ -240,10 +231,8 @@ for _name in _WINDOWS:
 
 def _declared(length: Any, bins: Any, room: tuple[int, ...]) -> tuple[Dim, Dim]:
     """The declared rows and columns, after a check of those inputs that the run computes."""
-    like = next(v for v in (bins, length) if array_of(v) is None)
-    spectrum = o.add(o.div(cast(reshape(length, (1,)), dtypes.int64), 2), 1)
-    both = o.concat(*(v if isinstance(v, Tracer) else tensor(v, like)
-                      for v in (spectrum, cast(reshape(bins, (1,)), dtypes.int64))), axis=0)
+    spectrum = length.reshape((1,)).cast(dtypes.int64) / 2 + 1
+    both = o.concat(spectrum, bins.reshape((1,)).cast(dtypes.int64), axis=0)
     rows, n = agreed_entries(both, room, "the size")
     return rows, n
 
@@ -257,7 +246,7 @@ def mel_weight_matrix(bins: Any, length: Any, rate: Any, low: Any, high: Any, *,
     rows, n = (floordiv(dims(length, "the length")[0], 2) + 1,
                dims(bins, "the number of bins")[0]) if room is None else _declared(
                    length, bins, room)
-    count, size, hertz, *edges = (cast(reshape(v, ()), dtypes.float64)
+    count, size, hertz, *edges = (v.reshape(()).cast(dtypes.float64)
                                   for v in (bins, length, rate, low, high))
     first, last = (o.log1p(f * (1 / 700)) * (2595 / math.log(10)) for f in edges)
     like = next((v for v in (bins, length, rate, low, high) if array_of(v) is None), bins)
@@ -272,6 +261,6 @@ def mel_weight_matrix(bins: Any, length: Any, rate: Any, low: Any, high: Any, *,
     start, top, end = map(corner, range(3))
     up = o.select(o.eq(top, start), 1.0, (line - start) / o.max(top - start, 1.0))
     down = (end - line) / o.max(end - top, 1.0)
-    y = o.select(o.and_(o.ge(line, top), o.lt(line, end)), down,
-                 o.select(o.and_(o.ge(line, start), o.le(line, top)), up, 0.0))
-    return cast(y, element_type(output_datatype))
+    y = o.select((line >= top) & (line < end), down,
+                 o.select((line >= start) & (line <= top), up, 0.0))
+    return y.cast(element_type(output_datatype))

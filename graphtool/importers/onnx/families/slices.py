@@ -10,29 +10,21 @@ from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.front import Refused
 from graphtool.importers.onnx.driver.claims import agreed_entries
-from graphtool.importers.onnx.driver.computed import bind
+from graphtool.importers.onnx.driver.computed import bind, known_element
 from graphtool.importers.onnx.driver.registry import onnx_op
 from graphtool.importers.onnx.driver.values import (
     array_of,
     axes_of,
     axis_of,
-    cast,
     count_of,
     dim_value,
     dims,
     ints,
-    known_entry,
-    number,
     python_number,
-    reshape,
-    take,
-    tensor,
-    transpose,
 )
 from graphtool.importers.onnx.families.computed_axes import per_axis
-from graphtool.importers.onnx.families.shape import iota, need_small
-from graphtool.ir.trace import Tracer
-from graphtool.symbolic import Dim, bounds, floordiv, known, maximum, minimum, product
+from graphtool.importers.onnx.families.shape import iota
+from graphtool.symbolic import Dim, bounds, floordiv, known, maximum, minimum
 
 # ---- slices ------------------------------------------------------------------------------------
 
@@ -68,10 +60,10 @@ def slice_op(x: Any, starts: Any, ends: Any, axes: Any = None, steps: Any = None
 
 def _slice_by_axes(x: Any, starts: Any, ends: Any, axes: Any, steps: Any) -> Any:
     """x cut along all axes if the run computes the axes; most of them keep their whole range."""
-    zero = tensor(np.zeros((), np.int64), x)
+    zero = x.builder.constant(np.zeros((), np.int64))
     first = per_axis(axes, x.ndim, starts, lambda a: zero)
-    last = per_axis(axes, x.ndim, ends, lambda a: o.add(zero, dim_value(x.shape[a], x)))
-    one = number(1, zero)
+    last = per_axis(axes, x.ndim, ends, lambda a: zero + dim_value(x.shape[a], x))
+    one = zero.number(1)
     by = [one] * x.ndim if steps is None else per_axis(axes, x.ndim, steps, lambda a: one)
     for a in range(x.ndim):
         x = _computed_slice(x, a, (first[a], last[a]), by[a], 1 if steps is None else None)
@@ -84,14 +76,14 @@ def _sign_known(d: Any) -> bool:
 
 def _number_at(v: Any, k: int) -> Any:
     """Entry k if shape arithmetic determines it, else None."""
-    return known_entry(v, k) if isinstance(v, Tracer) else int(v.reshape(-1)[k])
+    return known_element(v, k)
 
 
 def _scalar_at(v: Any, k: int, x: Any) -> Any:
     """Entry k as an int64 scalar."""
     if v is None:
-        return number(1, tensor(np.zeros((), np.int64), x))
-    return reshape(cast(take(v, 0, k, k + 1), dtypes.int64), ())
+        return x.builder.constant(np.zeros((), np.int64)).number(1)
+    return v.take(0, k, k + 1).cast(dtypes.int64).reshape(())
 
 
 def _computed_slice(x: Any, axis: int, ends: tuple[Any, Any], step: Any, by: Any) -> Any:
@@ -99,19 +91,19 @@ def _computed_slice(x: Any, axis: int, ends: tuple[Any, Any], step: Any, by: Any
     else a `gather`."""
     d = x.shape[axis]
     n = dim_value(d, x)
-    up = o.gt(step, 0)
-    low = o.select(up, 0, number(-1, step))
-    high = o.add(low, n)
-    a, b = (o.select(o.lt(i, 0), o.add(i, n), i) for i in ends)
+    up = step > 0
+    low = o.select(up, 0, step.number(-1))
+    high = low + n
+    a, b = (o.select(i < 0, i + n, i) for i in ends)
     a, b = o.max(o.min(a, high), 0), o.max(o.min(b, high), low)
-    gap = o.sub(b, a)
-    more = o.and_(o.ne(o.rem(gap, step), 0), o.eq(o.gt(gap, 0), up))
-    count = bind(o.max(o.add(o.div(gap, step), cast(more, dtypes.int64)), 0), 0, d)
+    gap = b - a
+    more = o.ne(o.rem(gap, step), 0) & o.eq(gap > 0, up)
+    count = bind(o.max(gap / step + more.cast(dtypes.int64), 0), 0, d)
     if isinstance(by, int) and by > 0:
         first = bind(a, 0, d)
-        return take(x, axis, first, minimum(first + count * by, d), by) if by > 1 else take(
-            x, axis, first, first + count)
-    return read_axis(x, axis, o.add(o.mul(iota(x, (count,), 0), step), a))
+        return x.take(axis, first, minimum(first + count * by, d), by) if by > 1 else x.take(axis,
+            first, first + count)
+    return read_axis(x, axis, iota(x, (count,), 0) * step + a)
 
 
 def sliced(x: Any, starts: Any, ends: Any, axes: Any, steps: Any) -> Any:
@@ -196,7 +188,7 @@ def parts(x: Any, axis: int, sizes: Any, count: int) -> list[Any]:
         sizes = [each] * (count - 1) + [d - each * (count - 1)]
     out, at = [], 0
     for n in sizes:
-        out.append(take(x, axis, at, at + n))
+        out.append(x.take(axis, at, at + n))
         at = at + n
     if known(at, "==", d) is False:
         raise ValueError(f"the sizes {tuple(sizes)} do not add up to {d}")
@@ -229,9 +221,9 @@ def pad(x: Any, pads: Any, value: Any = None, axes: Any = None, *, mode: str = "
 
 def _pads_by_axes(x: Any, pads: Any, axes: Any) -> Any:
     """The padding of all axes if the run computes which axes are padded."""
-    zero, n = tensor(np.zeros((), np.int64), x), count_of(axes)
-    ends = [per_axis(axes, x.ndim, take(pads, 0, k, k + n), lambda a: zero) for k in (0, n)]
-    return o.concat(*(reshape(v, (1,)) for side in ends for v in side), axis=0)
+    zero, n = x.builder.constant(np.zeros((), np.int64)), count_of(axes)
+    ends = [per_axis(axes, x.ndim, pads.take(0, k, k + n), lambda a: zero) for k in (0, n)]
+    return o.concat(*(v.reshape((1,)) for side in ends for v in side), axis=0)
 
 
 def padded(x: Any, pads: Any, mode: str, value: Any) -> Any:
@@ -243,7 +235,6 @@ def padded(x: Any, pads: Any, mode: str, value: Any) -> Any:
     lo, hi = tuple(pads[:n]), tuple(pads[n:])
     if len(hi) != n:
         raise ValueError(f"rank {n} needs {2 * n} pads, {len(pads)} are given")
-    need_small(x, product(d + a + b for d, a, b in zip(x.shape, lo, hi, strict=True)))
     match mode:
         case "constant":
             return _constant_pad(x, lo, hi, value)
@@ -259,8 +250,8 @@ def _constant_pad(x: Any, lo: Any, hi: Any, value: Any) -> Any:
     if value is None or array is not None:
         fill = 0.0 if array is None or not array.size else float(python_number(array))
         return o.pad(x, lo=lo, hi=hi, value=fill)
-    inside = o.broadcast(reshape(number(True, o.eq(x, x)), ()), shape=tuple(x.shape))
-    return o.select(o.pad(inside, lo=lo, hi=hi), o.pad(x, lo=lo, hi=hi), reshape(value, ()))
+    inside = o.broadcast(o.eq(x, x).number(True).reshape(()), shape=tuple(x.shape))
+    return o.select(o.pad(inside, lo=lo, hi=hi), o.pad(x, lo=lo, hi=hi), value.reshape(()))
 
 
 def _line_pad(x: Any, axis: int, lo: Any, hi: Any, mode: str) -> Any:
@@ -286,24 +277,24 @@ def _open_line_pad(x: Any, axis: int, lo: Dim, hi: Dim, mode: str) -> Any:
     """The same for symbolic sizes: the run computes the positions."""
     d = x.shape[axis]
     n = dim_value(d, x)
-    i = o.sub(iota(x, (lo + d + hi,), 0), dim_value(lo, x))
+    i = iota(x, (lo + d + hi,), 0) - dim_value(lo, x)
     if mode == "edge":
         return read_axis(x, axis, o.max(o.min(i, dim_value(d - 1, x)), 0))
     if mode == "wrap":
         return read_axis(x, axis, o.mod(i, n))
     period = dim_value(maximum(2 * d - 2, 1), x)
     i = o.mod(i, period)
-    return read_axis(x, axis, o.select(o.ge(i, n), o.sub(period, i), i))
+    return read_axis(x, axis, o.select(i >= n, period - i, i))
 
 
 def read_axis(x: Any, axis: int, i: Any) -> Any:
     """x at positions along one axis, constant or computed, as a `gather`."""
     rest = [a for a in range(x.ndim) if a != axis]
-    at = tensor(i.astype(np.int64)[:, None], x) if isinstance(i, np.ndarray) else reshape(
-        i, (*i.shape, 1))
+    at = x.builder.constant(i.astype(np.int64)[:, None]) if isinstance(i,
+        np.ndarray) else i.reshape((*i.shape, 1))
     y = o.gather(x, at, axes=(axis,))
     back = [1 + rest.index(a) if a != axis else 0 for a in range(x.ndim)]
-    return transpose(y, back)
+    return y.transpose(back)
 
 
 @onnx_op("CenterCropPad")
@@ -334,10 +325,10 @@ def depth_to_space(x: Any, *, blocksize: int, mode: str = "DCR") -> Any:
     b = blocksize
     inner = floordiv(c, b * b)
     if mode == "DCR":
-        y = transpose(reshape(x, (n, b, b, inner, h, w)), (0, 3, 4, 1, 5, 2))
+        y = x.reshape((n, b, b, inner, h, w)).transpose((0, 3, 4, 1, 5, 2))
     else:
-        y = transpose(reshape(x, (n, inner, b, b, h, w)), (0, 1, 4, 2, 5, 3))
-    return reshape(y, (n, inner, h * b, w * b))
+        y = x.reshape((n, inner, b, b, h, w)).transpose((0, 1, 4, 2, 5, 3))
+    return y.reshape((n, inner, h * b, w * b))
 
 
 @onnx_op("SpaceToDepth")
@@ -345,6 +336,6 @@ def space_to_depth(x: Any, *, blocksize: int, mode: str = "DCR") -> Any:
     """Blocks of pixels moved into channels, as `reshape`, `transpose`, `reshape`."""
     n, c, h, w = x.shape
     b = blocksize
-    y = reshape(x, (n, c, floordiv(h, b), b, floordiv(w, b), b))
+    y = x.reshape((n, c, floordiv(h, b), b, floordiv(w, b), b))
     perm = (0, 3, 5, 1, 2, 4) if mode == "DCR" else (0, 1, 3, 5, 2, 4)
-    return reshape(transpose(y, perm), (n, c * b * b, floordiv(h, b), floordiv(w, b)))
+    return y.transpose(perm).reshape((n, c * b * b, floordiv(h, b), floordiv(w, b)))

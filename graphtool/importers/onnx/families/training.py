@@ -7,7 +7,6 @@ from typing import Any
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.importers.onnx.driver.registry import onnx_op
-from graphtool.importers.onnx.driver.values import cast, number
 
 DOMAIN = "ai.onnx.preview.training"
 
@@ -25,7 +24,7 @@ def _rows(results: list[tuple[Any, ...]]) -> list[Any]:
 
 def _first_step(t: Any, first: Any, later: Any, like: Any) -> Any:
     """`first` at step 0, else `later`, as a constant with the dtype of `like`."""
-    return o.select(o.gt(t, 0), number(later, like), number(first, like))
+    return o.select(t > 0, like.number(later), like.number(first))
 
 
 @onnx_op("Momentum", domain=DOMAIN)
@@ -34,11 +33,11 @@ def momentum(rate: Any, t: Any, *xs: Any, alpha: float, beta: float, mode: str,
     """The new tensors, then the new velocities, by elementwise ops."""
     out = []
     for x, g, v in _columns(xs, 3):
-        g = o.add(o.mul(x, norm_coefficient), g)
+        g = x * norm_coefficient + g
         adjusted = _first_step(t, 1.0, beta, x)
-        new = o.add(o.mul(v, alpha), o.mul(g, adjusted))
-        step = o.add(g, o.mul(new, alpha)) if mode == "nesterov" else new
-        out.append((o.sub(x, o.mul(step, cast(rate, x.dtype))), new))
+        new = v * alpha + g * adjusted
+        step = g + new * alpha if mode == "nesterov" else new
+        out.append((x - step * rate.cast(x.dtype), new))
     return _rows(out)
 
 
@@ -48,10 +47,10 @@ def adagrad(rate: Any, t: Any, *xs: Any, decay_factor: float = 0.0, epsilon: flo
     """The new tensors, then the new sums of squared gradients, by elementwise ops."""
     out = []
     for x, g, h in _columns(xs, 3):
-        r = o.div(cast(rate, x.dtype), o.add(o.mul(cast(t, x.dtype), decay_factor), 1.0))
-        g = o.add(o.mul(x, norm_coefficient), g)
-        new = o.add(h, o.mul(g, g))
-        out.append((o.sub(x, o.div(o.mul(g, r), o.add(o.sqrt(new), epsilon))), new))
+        r = rate.cast(x.dtype) / (t.cast(x.dtype) * decay_factor + 1.0)
+        g = x * norm_coefficient + g
+        new = h + g * g
+        out.append((x - g * r / (o.sqrt(new) + epsilon), new))
     return _rows(out)
 
 
@@ -62,14 +61,13 @@ def adam(rate: Any, t: Any, *xs: Any, alpha: float = 0.9, beta: float = 0.999,
     """The new tensors, then both new moments, by elementwise ops."""
     out = []
     for x, g, v, h in _columns(xs, 4):
-        g = o.add(o.mul(x, norm_coefficient), g)
-        v = o.add(o.mul(v, alpha), o.mul(g, 1 - alpha))
-        h = o.add(o.mul(h, beta), o.mul(o.mul(g, g), 1 - beta))
-        steps = cast(t, dtypes.float32)
-        late = o.div(o.sqrt(o.sub(1.0, o.pow(number(beta, steps), steps))),
-                     o.sub(1.0, o.pow(number(alpha, steps), steps)))
-        factor = cast(o.select(o.gt(t, 0), late, 1.0), x.dtype)
-        r = o.mul(cast(rate, x.dtype), factor)
-        new = o.sub(x, o.div(o.mul(v, r), o.add(o.sqrt(h), epsilon)))
-        out.append((o.mul(new, 1 - norm_coefficient_post), v, h))
+        g = x * norm_coefficient + g
+        v = v * alpha + g * (1 - alpha)
+        h = h * beta + g * g * (1 - beta)
+        steps = t.cast(dtypes.float32)
+        late = o.sqrt(1.0 - steps.number(beta) ** steps) / (1.0 - steps.number(alpha) ** steps)
+        factor = o.select(t > 0, late, 1.0).cast(x.dtype)
+        r = rate.cast(x.dtype) * factor
+        new = x - v * r / (o.sqrt(h) + epsilon)
+        out.append((new * (1 - norm_coefficient_post), v, h))
     return _rows(out)

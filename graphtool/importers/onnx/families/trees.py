@@ -14,7 +14,6 @@ import numpy as np
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.importers.onnx.driver.registry import onnx_op
-from graphtool.importers.onnx.driver.values import cast, dtype_of, reshape, tensor
 from graphtool.importers.onnx.families import labels
 from graphtool.importers.onnx.families.classic import DOMAIN, labelled, row, transformed
 from graphtool.io.weights import Array
@@ -75,20 +74,19 @@ class Forest:
         """
         kinds = np.array(self.kinds, np.int32)
         asked = {int(k) >> 1 & 7 for k in kinds if k >= 0} or {0}
-        tables = (kinds, np.array(self.splits).astype(dtype_of(x).numpy),
-                  np.array(self.children, np.int32), np.array(self.roots, np.int32),
-                  np.stack(self.weights).astype(dtype_of(x).numpy))
+        tables = kinds, np.array(self.splits).astype(x.dtype.numpy), np.array(self.children,
+            np.int32), np.array(self.roots, np.int32), np.stack(self.weights).astype(x.dtype.numpy)
         fold = {"MIN": "min", "MAX": "max"}.get(how, "sum")
-        y = o.trees(x, *(tensor(t, x) for t in tables), depth=self.depth(), fold=fold,
+        y = o.trees(x, *(x.builder.constant(t) for t in tables), depth=self.depth(), fold=fold,
                     compare=COMPARISONS[asked.pop()] if len(asked) == 1 else "mixed",
                     missing=bool(np.any((kinds >= 0) & (kinds & 1))))
-        return o.div(y, float(len(self.roots))) if how == "AVERAGE" else y
+        return y / float(len(self.roots)) if how == "AVERAGE" else y
 
 
 def _rows(x: Any) -> Any:
     """The matrix of features in floats; a vector is one row."""
-    x = x if x.ndim == 2 else reshape(x, (1, x.shape[0]))
-    return x if dtype_of(x).bits >= 32 and dtype_of(x).is_float else cast(x, dtypes.float32)
+    x = x if x.ndim == 2 else x.reshape((1, x.shape[0]))
+    return x if x.dtype.bits >= 32 and x.dtype.is_float else x.cast(dtypes.float32)
 
 
 # ---- the new form: one operator -----------------------------------------------------------------
@@ -197,8 +195,8 @@ def tree_ensemble_regressor(x: Any, *, aggregate_function: str = "SUM", base_val
                      (target_treeids, target_nodeids, target_ids, weights))
     y = _scored(forest, _rows(x), aggregate_function)
     base = _either(base_values_as_tensor, base_values)
-    y = y if base is None else o.add(y, row(base, y))
-    return cast(transformed(y, post_transform), dtypes.float32)
+    y = y if base is None else y + row(base, y)
+    return transformed(y, post_transform).cast(dtypes.float32)
 
 
 def _either(tensor_form: Any, plain: Any) -> Any:
@@ -234,5 +232,5 @@ def tree_ensemble_classifier(x: Any, *, base_values: Any = None, base_values_as_
     y = forest.scores(_rows(x), "SUM")
     base = _either(base_values_as_tensor, base_values)
     if base is not None:
-        y = o.add(y, row(base[-1:] if single else base, y))
+        y = y + row(base[-1:] if single else base, y)
     return labelled(y, names, post_transform, min(weights, default=0.0) >= 0)
