@@ -7,52 +7,28 @@ moves elements, or is linear with real factors, runs once on each part; _ALIKE l
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
-from graphtool import ops as o
 from graphtool.dtypes import DType
+from graphtool.front.complex import Complex
 from graphtool.importers.torch.driver.context import Context
 from graphtool.importers.torch.driver.table import Handler, handler
 from graphtool.io.weights import Weight
 from graphtool.ir.trace import Builder, Tracer
-from graphtool.symbolic import Dim
 
 PAIRED: dict[str, Handler] = {}
 REASON = ("complex numbers have no form for it; split them into real and imaginary parts "
           "(torch.view_as_real)")
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """A complex tensor: its real and its imaginary part, of one type."""
-
-    real: Tracer
-    imag: Tracer
-
-    @property
-    def shape(self) -> tuple[Dim, ...]:
-        """The shape, equal for both parts."""
-        return self.real.shape
-
-    @property
-    def ndim(self) -> int:
-        """The number of axes."""
-        return self.real.ndim
-
-    @property
-    def dtype(self) -> DType:
-        """The real element type of each part."""
-        return self.real.dtype
-
-
 PARTS = ("real", "imag")  # behind the name of a complex array
 
 
-def constant_pair(builder: Builder, data: Weight, name: str, trained: bool, alone: bool) -> Pair:
-    """A complex constant as a Pair; the last axis of its data is (real, imaginary)."""
-    return Pair(*(builder.constant(data.source[..., i], f"{name}.{part}", trained, alone=alone)
-                  for i, part in enumerate(PARTS)))
+def constant_pair(builder: Builder, data: Weight, name: str, trained: bool,
+                  alone: bool) -> Complex:
+    """A complex constant as complex numbers; the last axis of its data is (real, imaginary)."""
+    return Complex(*(builder.constant(data.source[..., i], f"{name}.{part}", trained, alone=alone)
+                     for i, part in enumerate(PARTS)))
 
 
 def paired(*names: str) -> Callable[[Handler], Handler]:
@@ -94,50 +70,40 @@ def _each(plain: Handler) -> Handler:
             mine = [_part(c, a, part) for a in args]
             found = plain(c, *mine, **{k: _part(c, v, part) for k, v in kwargs.items()})
             parts.append(found if isinstance(found, (tuple, list)) else (found,))
-        joined = tuple(None if a is None else Pair(a, b) for a, b in zip(*parts, strict=True))
+        joined = tuple(None if a is None else Complex(a, b) for a, b in zip(*parts, strict=True))
         return joined if len(joined) > 1 else joined[0]
     return fn
 
 
 def _part(c: Context, x: Any, part: int) -> Any:
     match x:
-        case Pair():
+        case Complex():
             return (x.real, x.imag)[part]
         case complex():
             return (x.real, x.imag)[part]
-        case tuple() if any(isinstance(i, Pair) for i in x):  # a list of tensors, some real
+        case tuple() if any(isinstance(i, Complex) for i in x):  # a list of tensors, some real
             return tuple(_part(c, pair(c, i), part) for i in x)
         case _:
             return x
 
 
-def pair(c: Context, x: Any, dtype: DType | None = None) -> Pair:
+def pair(c: Context, x: Any, dtype: DType | None = None) -> Complex:
     """x as a pair of real tensors of `dtype`; a number becomes two of rank 0."""
     match x:
-        case Pair():
-            return x if dtype in (None, x.dtype) else Pair(c.cast(x.real, dtype),
+        case Complex():
+            return x if dtype in (None, x.dtype) else Complex(c.cast(x.real, dtype),
                                                            c.cast(x.imag, dtype))
         case Tracer():
             real = c.cast(x, dtype or x.dtype)
-            return Pair(real, c.full(x.shape, 0.0, real.dtype))
+            return Complex(real, c.full(x.shape, 0.0, real.dtype))
         case _:
             kind = dtype or c.out.dtype
-            return Pair(c.full((), complex(x).real, kind), c.full((), complex(x).imag, kind))
+            return Complex(c.full((), complex(x).real, kind), c.full((), complex(x).imag, kind))
 
 
 def real_of(x: Any) -> Any:
     """x as a real operand; None if it is complex with an imaginary part that may not be 0."""
-    if isinstance(x, Pair):
+    if isinstance(x, Complex):
         return None
     return x.real if isinstance(x, complex) and not x.imag else (
         None if isinstance(x, complex) else x)
-
-
-def modulus(x: Pair) -> Any:
-    """|x| as big·√(1 + (small / big)²), which does not overflow."""
-    a, b = o.abs(x.real), o.abs(x.imag)
-    big = o.max(a, b)
-    ratio = o.div(o.min(a, b), o.select(o.eq(big, 0.0), 1.0, big))
-    return o.mul(big, o.sqrt(o.add(o.mul(ratio, ratio), 1.0)))
-
-

@@ -9,6 +9,7 @@ from typing import Any
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.errors import InputError, InternalError, Signal
+from graphtool.front import complex as complex_
 from graphtool.front.assumptions import Assuming, Facts, Found
 from graphtool.importers.torch.driver import provenance
 from graphtool.importers.torch.driver.agreed import fits, identity, parts_of
@@ -26,7 +27,6 @@ from graphtool.importers.torch.driver.captured import (
 )
 from graphtool.importers.torch.driver.complex_pairs import (
     REASON,
-    Pair,
     constant_pair,
     paired_handler,
 )
@@ -154,7 +154,7 @@ class Converter:
                 parts = [self.builder.input(kind.parts, f"{source.key}.{part}")
                          for part in ("real", "imag")]
                 inputs += [(source, x.value) for x in parts]
-                self.env[source.name] = Pair(*parts)
+                self.env[source.name] = complex_.Complex(*parts)
             elif source.data is None or source.key in changed:
                 if isinstance(kind, (Opaque, Complex)):
                     reason = _BOUNDARY if isinstance(kind, Complex) else kind.reason
@@ -212,7 +212,7 @@ class Converter:
         """Whether an argument or a result of the call is complex."""
         names = names_in(call.args, *call.kwargs.values())
         return any(isinstance(self.program.types.get(n), Complex) for n in call.outputs) or any(
-            isinstance(self.env.get(n), Pair) for n in names)
+            isinstance(self.env.get(n), complex_.Complex) for n in names)
 
     def _symbolic(self, call: Call) -> bool:
         """Whether the call computes a size; its value is then recorded from the program's types."""
@@ -293,7 +293,7 @@ class Converter:
             if result is None:
                 raise Missing("a result that only torch's gradient needs is not supported; leave "
                               "it unused")
-            for part in (result.real, result.imag) if isinstance(result, Pair) else (result,):
+            for part in result.parts if isinstance(result, complex_.Complex) else (result,):
                 if not fits(part.type, wanted):
                     raise InternalError("GT7203", f"{call.target} gives {part.type}, torch says "
                                                   f"{wanted}",
@@ -330,10 +330,10 @@ class Converter:
             if sink.kind == "state":
                 donations.append((len(outputs), position[sink.key]))
             found = self.env.get(getattr(sink.value, "name", ""))
-            if isinstance(found, Pair) and self.inside:
+            if isinstance(found, complex_.Complex) and self.inside:
                 outputs += [found.real.value, found.imag.value]
                 continue
-            if isinstance(found, Pair):
+            if isinstance(found, complex_.Complex):
                 self.missed.at_boundary(f"the output {sink.key}", _BOUNDARY)
                 continue
             outputs.append(self._output(sink))

@@ -1,4 +1,4 @@
-"""Complex arithmetic and Fourier transforms, on pairs of real tensors (real, imaginary)."""
+"""Complex arithmetic and Fourier transforms."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import math
 from typing import Any
 
 from graphtool import ops as o
-from graphtool.importers.torch.driver.complex_pairs import Pair, modulus, pair, paired, real_of
+from graphtool.front import complex_functions as functions
+from graphtool.front.complex import Complex, combined
+from graphtool.importers.torch.driver.complex_pairs import pair, paired, real_of
 from graphtool.importers.torch.driver.context import Context, Missing, axis_of
 from graphtool.importers.torch.driver.table import HANDLERS
 from graphtool.ir.trace import Tracer
@@ -16,7 +18,7 @@ from graphtool.symbolic import Dim
 
 
 @paired("view_as_real", "view_as_real_copy")
-def view_as_real(c: Context, self: Pair) -> Any:
+def view_as_real(c: Context, self: Complex) -> Any:
     """stack(re, im) along a new last axis of size 2."""
     return o.stack(self.real, self.imag, axis=self.ndim)
 
@@ -25,41 +27,41 @@ def view_as_real(c: Context, self: Pair) -> Any:
 def view_as_complex(c: Context, self: Tracer) -> Any:
     """The pair (x[..., 0], x[..., 1]) of a real tensor whose last axis is 2."""
     n = self.ndim - 1
-    return Pair(*(c.reshape(c.window(self, n, i, i + 1), self.shape[:-1]) for i in (0, 1)))
+    return Complex(*(c.reshape(c.window(self, n, i, i + 1), self.shape[:-1]) for i in (0, 1)))
 
 
 @paired("complex")
 def complex_(c: Context, real: Tracer, imag: Tracer) -> Any:
     """The pair (real, imag), both broadcast to the shape of the result."""
-    return Pair(*(c.broadcast(x, c.out.shape) for x in (real, imag)))
+    return Complex(*(c.broadcast(x, c.out.shape) for x in (real, imag)))
 
 
 @paired("polar")
 def polar(c: Context, abs: Tracer, angle: Tracer) -> Any:
     """(r·cos φ, r·sin φ)."""
-    return Pair(o.mul(abs, o.cos(angle)), o.mul(abs, o.sin(angle)))
+    return Complex(abs * o.cos(angle), abs * o.sin(angle))
 
 
 @paired("real")
-def real(c: Context, self: Pair) -> Any:
+def real(c: Context, self: Complex) -> Any:
     """The real part; no op."""
     return self.real
 
 
 @paired("imag")
-def imag(c: Context, self: Pair) -> Any:
+def imag(c: Context, self: Complex) -> Any:
     """The imaginary part; no op."""
     return self.imag
 
 
 @paired("conj", "_conj", "_conj_copy", "_conj_physical", "conj_physical")
-def conj(c: Context, self: Pair) -> Any:
+def conj(c: Context, self: Complex) -> Any:
     """(re, −im)."""
-    return Pair(self.real, o.neg(self.imag))
+    return self.conj()
 
 
 @paired("resolve_conj", "resolve_neg")
-def resolve(c: Context, self: Pair) -> Any:
+def resolve(c: Context, self: Complex) -> Any:
     """The operand unchanged: conjugates and negatives are computed at once here."""
     return self
 
@@ -78,39 +80,39 @@ def filled(c: Context, *args: Any, **_: Any) -> Any:
     number = args[-1] if isinstance(args[-1], (int, float, complex)) else 0
     if not c.complex_out:
         return c.full(c.out.shape, number, c.out.dtype)
-    return Pair(*(c.full(c.out.shape, x, c.out.dtype) for x in (
+    return Complex(*(c.full(c.out.shape, x, c.out.dtype) for x in (
         complex(number).real, complex(number).imag)))
 
 
 @paired("constant_pad_nd")
-def constant_pad_nd(c: Context, self: Pair, pad: Any, value: Any = 0) -> Any:
+def constant_pad_nd(c: Context, self: Complex, pad: Any, value: Any = 0) -> Any:
     """Both parts padded: the real one with re(value), the imaginary one with im(value)."""
     plain, number = HANDLERS["aten.constant_pad_nd"], complex(value)
-    return Pair(plain(c, self.real, pad, number.real), plain(c, self.imag, pad, number.imag))
+    return Complex(plain(c, self.real, pad, number.real), plain(c, self.imag, pad, number.imag))
 
 
 # ---- arithmetic --------------------------------------------------------------------------------
 
-def _operands(c: Context, a: Any, b: Any) -> tuple[Pair, Pair]:
+def _operands(c: Context, a: Any, b: Any) -> tuple[Complex, Complex]:
     return pair(c, a, c.out.dtype), pair(c, b, c.out.dtype)
 
 
-def _spread(c: Context, x: Pair) -> Pair:
-    return Pair(c.broadcast(x.real, c.out.shape), c.broadcast(x.imag, c.out.shape))
+def _spread(c: Context, x: Complex) -> Complex:
+    return x.each(lambda part: c.broadcast(part, c.out.shape))
 
 
 @paired("add")
 def add(c: Context, self: Any, other: Any, *, alpha: Any = 1) -> Any:
     """a + alpha·b, part by part, broadcast to the shape of the result."""
     a, b = _operands(c, self, other if alpha == 1 else mul(c, other, alpha))
-    return _spread(c, Pair(o.add(a.real, b.real), o.add(a.imag, b.imag)))
+    return _spread(c, a + b)
 
 
 @paired("sub", "subtract")
 def sub(c: Context, self: Any, other: Any, *, alpha: Any = 1) -> Any:
     """a − alpha·b, part by part, broadcast to the shape of the result."""
     a, b = _operands(c, self, other if alpha == 1 else mul(c, other, alpha))
-    return _spread(c, Pair(o.sub(a.real, b.real), o.sub(a.imag, b.imag)))
+    return _spread(c, a - b)
 
 
 @paired("rsub")
@@ -124,16 +126,10 @@ def mul(c: Context, self: Any, other: Any) -> Any:
     """(ac − bd, ad + bc); a real factor multiplies both parts."""
     for x, y in ((self, other), (other, self)):
         factor = real_of(y)
-        if factor is not None and isinstance(x, Pair):
-            by = c.cast(factor, x.dtype)
-            return Pair(o.mul(x.real, by), o.mul(x.imag, by))
+        if factor is not None and isinstance(x, Complex):
+            return x * c.cast(factor, x.dtype)
     a, b = _operands(c, self, other)
-    return _times(a, b)
-
-
-def _times(a: Pair, b: Pair, op: Any = o.mul) -> Pair:
-    return Pair(o.sub(op(a.real, b.real), op(a.imag, b.imag)),
-                o.add(op(a.real, b.imag), op(a.imag, b.real)))
+    return a * b
 
 
 @paired("div", "divide", "true_divide")
@@ -141,70 +137,43 @@ def div(c: Context, self: Any, other: Any, *, rounding_mode: str | None = None) 
     """a·b̄ / |b|²; a real divisor divides both parts."""
     factor = real_of(other)
     if factor is not None:
-        by = c.cast(factor, self.dtype)
-        return Pair(o.div(self.real, by), o.div(self.imag, by))
+        return self / c.cast(factor, self.dtype)
     a, b = _operands(c, self, other)
-    return _over(a, b)
-
-
-def _over(a: Pair, b: Pair) -> Pair:
-    """a·b̄ / |b|², with b divided by max(|re b|, |im b|) first, so that |b|² cannot overflow."""
-    big = o.max(o.abs(b.real), o.abs(b.imag))
-    scale = o.select(o.eq(big, 0.0), 1.0, big)
-    unit = Pair(o.div(b.real, scale), o.neg(o.div(b.imag, scale)))
-    size = o.mul(o.add(o.mul(unit.real, unit.real), o.mul(unit.imag, unit.imag)), scale)
-    top = _times(a, unit)
-    return Pair(o.div(top.real, size), o.div(top.imag, size))
+    return a / b
 
 
 @paired("reciprocal")
-def reciprocal(c: Context, self: Pair) -> Any:
+def reciprocal(c: Context, self: Complex) -> Any:
     """1 / z by complex division."""
-    return _over(pair(c, 1.0, self.dtype), self)
+    return pair(c, 1.0, self.dtype) / self
 
 
 @paired("abs")
-def abs_(c: Context, self: Pair) -> Any:
+def abs_(c: Context, self: Complex) -> Any:
     """√(re² + im²), scaled so that squares do not overflow."""
-    return modulus(self)
+    return abs(self)
 
 
 @paired("angle")
-def angle(c: Context, self: Pair) -> Any:
+def angle(c: Context, self: Complex) -> Any:
     """atan2(im, re), in radians."""
     return o.atan2(self.imag, self.real)
 
 
 @paired("sgn")
-def sgn(c: Context, self: Pair) -> Any:
+def sgn(c: Context, self: Complex) -> Any:
     """z / |z|, and 0 for z = 0."""
-    size = modulus(self)
-    by = o.select(o.eq(size, 0.0), 1.0, size)
-    return Pair(o.div(self.real, by), o.div(self.imag, by))
+    return functions.sign(self)
 
 
 @paired("square")
-def square(c: Context, self: Pair) -> Any:
+def square(c: Context, self: Complex) -> Any:
     """z·z by complex multiplication."""
-    return _times(self, self)
+    return self * self
 
 
-@paired("exp")
-def exp(c: Context, self: Pair) -> Any:
-    """exp(re)·(cos im, sin im)."""
-    return polar(c, o.exp(self.real), self.imag)
-
-
-@paired("log")
-def log(c: Context, self: Pair) -> Any:
-    """(log |z|, atan2(im, re))."""
-    return Pair(o.log(modulus(self)), o.atan2(self.imag, self.real))
-
-
-@paired("sqrt")
-def sqrt(c: Context, self: Pair) -> Any:
-    """√|z| at half the angle: the principal root."""
-    return polar(c, o.sqrt(modulus(self)), o.mul(o.atan2(self.imag, self.real), 0.5))
+for _name, _fn in (("exp", functions.exp), ("log", functions.log), ("sqrt", functions.sqrt)):
+    paired(_name)(lambda c, self, fn=_fn: fn(self))
 
 
 @paired("pow")
@@ -214,10 +183,9 @@ def pow(c: Context, self: Any, exponent: Any) -> Any:
     if isinstance(n, (int, float)) and n in (1, 2, 3, 4):
         y = self
         for _ in range(int(n) - 1):
-            y = _times(y, self)
+            y = y * self
         return y
-    a, b = _operands(c, self, exponent)
-    return exp(c, _times(log(c, a), b))
+    return functions.power(*_operands(c, self, exponent))
 
 
 # ---- products of matrices ----------------------------------------------------------------------
@@ -226,11 +194,11 @@ def _product(plain: str) -> Any:
     def fn(c: Context, self: Any, other: Any) -> Any:
         def by(a: Tracer, b: Tracer) -> Any:
             return HANDLERS[plain](c, a, b)
-        if isinstance(self, Pair) and isinstance(other, Pair):
-            return _times(self, other, by)
-        if isinstance(self, Pair):
-            return Pair(by(self.real, other), by(self.imag, other))
-        return Pair(by(self, other.real), by(self, other.imag))
+        if isinstance(self, Complex) and isinstance(other, Complex):
+            return combined(by, self, other)
+        if isinstance(self, Complex):
+            return self.each(lambda part: by(part, other))
+        return other.each(lambda part: by(self, part))
     return fn
 
 
@@ -239,9 +207,9 @@ for _name in ("mm", "bmm", "matmul", "mv", "dot", "outer"):
 
 
 @paired("vdot")
-def vdot(c: Context, self: Pair, other: Pair) -> Any:
+def vdot(c: Context, self: Complex, other: Complex) -> Any:
     """Σ conj(a)·b of two vectors; rank 0."""
-    return _product("aten.dot")(c, conj(c, self), other)
+    return _product("aten.dot")(c, self.conj(), other)
 
 
 # ---- comparison, choice ------------------------------------------------------------------------
@@ -249,40 +217,39 @@ def vdot(c: Context, self: Pair, other: Pair) -> Any:
 @paired("eq")
 def eq(c: Context, self: Any, other: Any) -> Any:
     """bool: both parts are equal."""
-    kind = next(x.dtype for x in (self, other) if isinstance(x, Pair))
+    kind = next(x.dtype for x in (self, other) if isinstance(x, Complex))
     a, b = pair(c, self, kind), pair(c, other, kind)
-    return o.and_(o.eq(a.real, b.real), o.eq(a.imag, b.imag))
+    return o.eq(a.real, b.real) & o.eq(a.imag, b.imag)
 
 
 @paired("ne")
 def ne(c: Context, self: Any, other: Any) -> Any:
     """bool: a part differs."""
-    return o.not_(eq(c, self, other))
+    return ~eq(c, self, other)
 
 
 @paired("where")
 def where(c: Context, condition: Tracer, self: Any, other: Any) -> Any:
     """select(condition, a, b) of each part, broadcast to the shape of the result."""
     a, b = _operands(c, self, other)
-    return _spread(c, Pair(o.select(condition, a.real, b.real),
-                           o.select(condition, a.imag, b.imag)))
+    return _spread(c, a.where(condition, b))
 
 
 @paired("isnan")
-def isnan(c: Context, self: Pair) -> Any:
+def isnan(c: Context, self: Complex) -> Any:
     """bool: a part is NaN."""
-    return o.or_(o.is_nan(self.real), o.is_nan(self.imag))
+    return o.is_nan(self.real) | o.is_nan(self.imag)
 
 
 @paired("isfinite")
-def isfinite(c: Context, self: Pair) -> Any:
+def isfinite(c: Context, self: Complex) -> Any:
     """bool: both parts are finite."""
-    return o.and_(o.is_finite(self.real), o.is_finite(self.imag))
+    return functions.is_finite(self)
 
 
 # ---- Fourier transforms ------------------------------------------------------------------------
 
-def _last(c: Context, x: Any, axis: int, f: Any) -> Pair:
+def _last(c: Context, x: Any, axis: int, f: Any) -> Complex:
     """f applied along one axis: the axis is moved last, f is called, the axis is moved back."""
     n = (x if isinstance(x, Tracer) else x.real).ndim
     perm = [*(i for i in range(n) if i != axis), axis]
@@ -290,7 +257,7 @@ def _last(c: Context, x: Any, axis: int, f: Any) -> Pair:
     moved = (c.transpose(x, perm), None) if isinstance(x, Tracer) else (
         c.transpose(x.real, perm), c.transpose(x.imag, perm))
     real, imag = f(*moved)
-    return Pair(c.transpose(real, back), c.transpose(imag, back))
+    return Complex(c.transpose(real, back), c.transpose(imag, back))
 
 
 def _length(n: Dim) -> int:
@@ -306,7 +273,7 @@ def _scaled(x: Any, dims: list[Dim], mode: int) -> Any:
     if not mode or points == 1:
         return x
     by = 1 / (math.sqrt(points) if mode == 1 else points)
-    return Pair(o.mul(x.real, by), o.mul(x.imag, by)) if isinstance(x, Pair) else o.mul(x, by)
+    return x * by
 
 
 def _along(c: Context, x: Any, axes: list[int], inverse: bool) -> Any:
@@ -317,7 +284,7 @@ def _along(c: Context, x: Any, axes: list[int], inverse: bool) -> Any:
 
 
 @paired("_fft_c2c")
-def fft_c2c(c: Context, self: Pair, dim: tuple[int, ...], normalization: int,
+def fft_c2c(c: Context, self: Complex, dim: tuple[int, ...], normalization: int,
             forward: bool) -> Any:
     """Complex Fourier transform along each axis of `dim`, forward or inverse, then the scale."""
     axes = [axis_of(d, self.ndim) for d in dim]
@@ -336,7 +303,7 @@ def fft_r2c(c: Context, self: Tracer, dim: tuple[int, ...], normalization: int,
 
 
 @paired("_fft_c2r")
-def fft_back(c: Context, self: Pair, dim: tuple[int, ...], normalization: int,
+def fft_back(c: Context, self: Complex, dim: tuple[int, ...], normalization: int,
              last_dim_size: Dim) -> Any:
     """Complex to real: inverse along all axes but `dim[-1]`, then n/2 + 1 terms to n reals."""
     axes = [axis_of(d, self.ndim) for d in dim]

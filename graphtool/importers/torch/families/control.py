@@ -9,8 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 from graphtool import ops as o
+from graphtool.front.complex import Complex
 from graphtool.importers.torch.driver.captured import Program
-from graphtool.importers.torch.driver.complex_pairs import PAIRED, Pair
+from graphtool.importers.torch.driver.complex_pairs import PAIRED
 from graphtool.importers.torch.driver.context import Context, Missing
 from graphtool.importers.torch.driver.table import Handler, aten
 from graphtool.ir.graph import Graph, TensorType
@@ -31,20 +32,20 @@ def region_op(*names: str) -> Callable[[Handler], Handler]:
 
 
 def _joined(c: Context, results: Any) -> tuple[Any, ...]:
-    """The results as a tuple; the two parts of a complex one become a Pair."""
+    """The results as a tuple; the two parts of a complex one become a Complex."""
     parts = iter(results if isinstance(results, (tuple, list)) else (results,))
-    return tuple(Pair(next(parts), next(parts)) if split else next(parts)
+    return tuple(Complex(next(parts), next(parts)) if split else next(parts)
                  for split in c.complex_outs)
 
 
 def _tensors(*groups: Any) -> list[Tracer]:
     """The tensor operands, complex ones as two; a region reads sizes without an operand."""
-    return [part for group in groups for x in group if isinstance(x, (Tracer, Pair))
-            for part in ((x.real, x.imag) if isinstance(x, Pair) else (x,))]
+    return [part for group in groups for x in group if isinstance(x, (Tracer, Complex))
+            for part in ((x.real, x.imag) if isinstance(x, Complex) else (x,))]
 
 
 def _all_tensors(what: str, *groups: Any) -> None:
-    if not all(isinstance(x, (Tracer, Pair)) for group in groups for x in group):
+    if not all(isinstance(x, (Tracer, Complex)) for group in groups for x in group):
         raise Missing(f"{what} that is a number is not supported; make it a tensor")
 
 
