@@ -27,7 +27,12 @@ REFUSED = object()
 
 class Refused(Signal):
     """Raised by a handler for what it cannot express; the driver collects all of them, each with
-    its reason. Without a reason, the cause has been recorded already."""
+    its reason, under `name` or the name of the operator. Without a reason, the cause has been
+    recorded already."""
+
+    def __init__(self, reason: str, name: str = "") -> None:
+        super().__init__(reason)
+        self.name = name
 
 
 class Array(Tracer):

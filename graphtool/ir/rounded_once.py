@@ -61,14 +61,15 @@ def settle(builder: Builder, before: int, results: Sequence[Any]) -> list[Any]:
         return list(results)
     again = _from_first_rounding(nodes)
     own = {v for n in again for v in n.outputs}
-    wanted = dict.fromkeys(x.value for x in results if isinstance(x, Tracer) and x.value in own)
+    several = [x for x in results if isinstance(x, Tracer) and x.maker is not None]
+    wanted = dict.fromkeys(x.value for x in several if x.value in own)
     inputs = dict.fromkeys(x for n in again for x in n.inputs
                            if isinstance(x, Value) and x not in own)
     graph = prune(Graph(tuple(inputs), tuple(again), tuple(wanted)))
-    made = _Wide(builder).run(graph, [Tracer(v, builder) for v in inputs],
+    made = _Wide(builder).run(graph, [builder.traced(v) for v in inputs],
                               [v.type.dtype for v in wanted])
     by_value = dict(zip(wanted, made, strict=True))
-    return [by_value.get(x.value, x) if isinstance(x, Tracer) else x for x in results]
+    return [by_value.get(x.value, x) if any(x is t for t in several) else x for x in results]
 
 
 # ---- whether it is necessary -------------------------------------------------------------------

@@ -165,6 +165,10 @@ class Builder:
         self.constants: dict[tuple[str, str, Any], Value] = {}
         self.renamed: dict[Value, Value] = {}
 
+    def traced(self, value: Value) -> Tracer:
+        """A tracer for a value of the graph."""
+        return Tracer(value, self)
+
     def input(self, type: TensorType, hint: str) -> Tracer:
         """A tracer for a new value of this type that no node computes; `hint` is its name."""
         return Tracer(Value(type, hint), self)

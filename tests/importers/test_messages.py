@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from graphtool.importers.onnx.driver.registry import Refused
+from graphtool.front import Refused
 from graphtool.importers.onnx.driver.values import floats, ints, one
 from graphtool.symbolic import symbol
 
@@ -22,7 +22,7 @@ def refusals() -> dict[str, str]:
     for path in sorted(ROOT.rglob("*.py")):
         for x in ast.walk(ast.parse(path.read_text())):
             if isinstance(x, ast.Call) and isinstance(x.func, ast.Name) and x.func.id in (
-                    "Refused", "Missing"):
+                    "Refused"):
                 found[f"{path.relative_to(ROOT)}:{x.lineno}"] = "".join(
                     s.value for s in ast.walk(x)
                     if isinstance(s, ast.Constant) and isinstance(s.value, str))

@@ -13,7 +13,8 @@ import numpy as np
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.dtypes import DType
-from graphtool.errors import InternalError, Signal, Unsupported
+from graphtool.errors import InternalError
+from graphtool.front import Refused
 from graphtool.importers.from_end import from_end
 from graphtool.importers.torch.driver.captured import Program
 from graphtool.importers.torch.driver.promote import result_type
@@ -25,14 +26,6 @@ from graphtool.ir.trace import Builder, Tracer
 from graphtool.symbolic import Dim, Poly
 
 RANDOM_STATE = TensorType(dtypes.uint64, (2,))
-
-
-class Missing(Signal):
-    """A handler refuses this form of its op; the import's error lists it with the reason."""
-
-    def __init__(self, reason: str, name: str = "") -> None:
-        super().__init__(reason)
-        self.item = Unsupported(name, reason)
 
 
 class Context:
@@ -78,7 +71,7 @@ class Context:
             s = bare(d)
             if s is not None and s.name not in self.declared:
                 return d, self.sizes.get(str(d))
-        raise Missing("a result whose size depends on the data is supported only where torch "
+        raise Refused("a result whose size depends on the data is supported only where torch "
                       "names that size by one symbol")
 
     @property
@@ -130,13 +123,13 @@ class Context:
     def literal(self, x: Any, dtype: DType) -> Any:
         """A Python number as a literal of the element type.
 
-        Raises Missing beyond the range of an integer type; a negative number of a type without
+        Raises Refused beyond the range of an integer type; a negative number of a type without
         sign wraps around, as in torch.
         """
         if not dtype.is_integer:
             return float(x) if dtype.is_float else bool(x)
         if not (dtype.low or -dtype.high) <= x <= dtype.high:
-            raise Missing(f"{x} is beyond the range of {dtype.name}, and torch refuses it as well")
+            raise Refused(f"{x} is beyond the range of {dtype.name}, and torch refuses it as well")
         return self.operand(int(x), dtype)
 
     def cast(self, x: Any, dtype: DType) -> Any:

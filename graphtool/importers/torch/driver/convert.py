@@ -8,7 +8,8 @@ from typing import Any
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.errors import InputError, InternalError, Signal
+from graphtool.errors import InputError, InternalError
+from graphtool.front import Refused
 from graphtool.front import complex as complex_
 from graphtool.front.assumptions import Assuming, Facts, Found
 from graphtool.importers.torch.driver import provenance
@@ -30,7 +31,7 @@ from graphtool.importers.torch.driver.complex_pairs import (
     constant_pair,
     paired_handler,
 )
-from graphtool.importers.torch.driver.context import Context, Missing
+from graphtool.importers.torch.driver.context import Context
 from graphtool.importers.torch.driver.fractions import number
 from graphtool.importers.torch.driver.missed import Missed
 from graphtool.importers.torch.driver.refused import why
@@ -51,10 +52,6 @@ from graphtool.symbolic import Poly, symbols
 _BOUNDARY = ("complex inputs and outputs are not supported; pass the real and imaginary parts "
              "(torch.view_as_real, torch.view_as_complex)")
 _SYMBOLIC = ("_operator.", "math.", "aten.sym_", "torch.sym_")
-
-
-class Refused(Signal):
-    """Raised if an inner graph cannot be converted; the reasons are already in the list."""
 
 
 class Converter:
@@ -120,9 +117,9 @@ class Converter:
             inner._call(call)
         self.missed.take(inner.missed)
         if inner.missed:
-            raise Refused
+            raise Refused("")  # the reasons are in the list
         if inner.context.seed is not None:
-            raise Missing("random numbers inside a branch or a loop are not supported; draw them "
+            raise Refused("random numbers inside a branch or a loop are not supported; draw them "
                           "outside and pass them in")
         outputs, _, _ = inner._sinks(inputs)
         return prune(Graph(tuple(v for _, v in inputs), inner.promises.nodes(), tuple(outputs)))
@@ -202,10 +199,9 @@ class Converter:
             before = len(self.builder.nodes)
             self._bind(call, self._apply(call, fn))
             self.found.reshaped(self.builder.nodes[before:])
-        except Refused:
-            self.poisoned.update(call.outputs)
-        except Missing as missing:
-            self.missed.add(call, missing.item.reason, missing.item.name)
+        except Refused as refused:
+            if str(refused):
+                self.missed.add(call, str(refused), refused.name)
             self.poisoned.update(call.outputs)
 
     def _is_paired(self, call: Call) -> bool:
@@ -291,7 +287,7 @@ class Converter:
             if wanted is None:
                 continue
             if result is None:
-                raise Missing("a result that only torch's gradient needs is not supported; leave "
+                raise Refused("a result that only torch's gradient needs is not supported; leave "
                               "it unused")
             for part in result.parts if isinstance(result, complex_.Complex) else (result,):
                 if not fits(part.type, wanted):

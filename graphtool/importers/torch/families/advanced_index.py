@@ -6,7 +6,8 @@ from typing import Any
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.importers.torch.driver.context import Context, Missing
+from graphtool.front import Refused
+from graphtool.importers.torch.driver.context import Context
 from graphtool.importers.torch.driver.table import aten
 from graphtool.importers.torch.families.index import back
 from graphtool.importers.torch.families.sized import columns
@@ -62,7 +63,7 @@ def _masked_put(c: Context, x: Tracer, indices: tuple[Any, ...], values: Tracer,
     """Writes under one mask: one value everywhere, or row k of the values at true place k."""
     masks = [(a, i) for a, i in enumerate(indices) if i is not None]
     if len(masks) != 1:
-        raise Missing("writing under a mask and at another index in one assignment is not "
+        raise Refused("writing under a mask and at another index in one assignment is not "
                       "supported; use the mask alone")
     axis, mask = masks[0]
     rest = x.shape[axis + mask.ndim:]
@@ -70,7 +71,7 @@ def _masked_put(c: Context, x: Tracer, indices: tuple[Any, ...], values: Tracer,
     if values.ndim <= len(rest) or values.shape[-len(rest) - 1] == 1:
         new = c.reshape(values, values.shape[-len(rest):] if rest else ())
     elif axis:
-        raise Missing("writing several rows under a mask is supported only if the mask covers "
+        raise Refused("writing several rows under a mask is supported only if the mask covers "
                       "the first axes")
     else:
         rank = _rank(c, mask, values.shape[0])

@@ -7,7 +7,8 @@ from typing import Any
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.importers.torch.driver.context import Context, Missing
+from graphtool.front import Refused
+from graphtool.importers.torch.driver.context import Context
 from graphtool.importers.torch.driver.table import aten
 from graphtool.ir.trace import Tracer
 from graphtool.ops.common import broadcast_shapes
@@ -21,7 +22,7 @@ def scaled_dot_product_attention(c: Context, query: Tracer, key: Tracer, value: 
                                  enable_gqa: bool = False) -> Any:
     """softmax(scale·q·kᵀ + mask)·v by our attention op; refuses dropout, which is random."""
     if dropout_p:
-        raise Missing("attention with dropout is random; call model.eval() before the import")
+        raise Refused("attention with dropout is random; call model.eval() before the import")
     lead = _lead(query, key, value)
     q, k, v = (c.broadcast(x, (*lead[x], *x.shape[-2:])) for x in (query, key, value))
     if attn_mask is not None and attn_mask.dtype is not dtypes.bool_:
@@ -53,7 +54,7 @@ def _scores(c: Context, q: Tracer, k: Tracer, mask: Tracer | None, causal: bool,
 def _scale_of(q: Tracer, scale: float | None) -> float:
     width = q.shape[-1]
     if scale is None and not isinstance(width, int):
-        raise Missing("attention over heads of symbolic width is not supported without a scale; "
+        raise Refused("attention over heads of symbolic width is not supported without a scale; "
                       "give `scale`, or fix the width")
     return float(scale) if scale is not None else 1 / math.sqrt(width)  # type: ignore[arg-type]
 
@@ -80,7 +81,7 @@ def flash_attention_backward(c: Context, grad_out: Tracer, query: Tracer, key: T
                              scale: float | None = None) -> Any:
     """With P = exp(S − log Σ): dV = PᵀG, dS = P∘(GVᵀ − Σ G∘Y), dQ = scale·dS·K, dK = scale·dSᵀQ"""
     if dropout_p:
-        raise Missing("the gradient of attention with dropout is not supported, because dropout "
+        raise Refused("the gradient of attention with dropout is not supported, because dropout "
                       "is random; set dropout to 0")
     factor = _scale_of(query, scale)
     s = _scores(c, query, key, attn_mask, is_causal, factor)
@@ -148,7 +149,7 @@ def multi_head_attention(c: Context, query: Tracer, key: Tracer, value: Tracer, 
                          average_attn_weights: bool = True, mask_type: int | None = None) -> Any:
     """Self-attention with its projections, [batch, length, width]; refuses q, k, v that differ."""
     if query is not key or key is not value or c.used(1):
-        raise Missing("query, key and value must be the same tensor, and the attention weights "
+        raise Refused("query, key and value must be the same tensor, and the attention weights "
                       "must stay unused (need_weights=False)")
     return _self_attention(c, query, num_head, (qkv_weight, qkv_bias), (proj_weight, proj_bias),
                            mask, mask_type), None

@@ -6,10 +6,11 @@ import math
 from typing import Any
 
 from graphtool import ops as o
+from graphtool.front import Refused
 from graphtool.front import complex_functions as functions
 from graphtool.front.complex import Complex, combined
 from graphtool.importers.torch.driver.complex_pairs import pair, paired, real_of
-from graphtool.importers.torch.driver.context import Context, Missing, axis_of
+from graphtool.importers.torch.driver.context import Context, axis_of
 from graphtool.importers.torch.driver.table import HANDLERS
 from graphtool.ir.trace import Tracer
 from graphtool.symbolic import Dim
@@ -262,7 +263,7 @@ def _last(c: Context, x: Any, axis: int, f: Any) -> Complex:
 
 def _length(n: Dim) -> int:
     if not isinstance(n, int):
-        raise Missing("a Fourier transform of symbolic length is not supported; fix that size "
+        raise Refused("a Fourier transform of symbolic length is not supported; fix that size "
                       "for the export")
     return n
 

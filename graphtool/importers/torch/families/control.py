@@ -9,10 +9,11 @@ from collections.abc import Callable
 from typing import Any
 
 from graphtool import ops as o
+from graphtool.front import Refused
 from graphtool.front.complex import Complex
 from graphtool.importers.torch.driver.captured import Program
 from graphtool.importers.torch.driver.complex_pairs import PAIRED
-from graphtool.importers.torch.driver.context import Context, Missing
+from graphtool.importers.torch.driver.context import Context
 from graphtool.importers.torch.driver.table import Handler, aten
 from graphtool.ir.graph import Graph, TensorType
 from graphtool.ir.trace import Tracer, inline, trace
@@ -46,7 +47,7 @@ def _tensors(*groups: Any) -> list[Tracer]:
 
 def _all_tensors(what: str, *groups: Any) -> None:
     if not all(isinstance(x, (Tracer, Complex)) for group in groups for x in group):
-        raise Missing(f"{what} that is a number is not supported; make it a tensor")
+        raise Refused(f"{what} that is a number is not supported; make it a tensor")
 
 
 @region_op("cond")
@@ -54,7 +55,7 @@ def cond(c: Context, pred: Any, true_graph: Program, false_graph: Program,
          operands: tuple[Any, ...] = ()) -> Any:
     """Our cond with the two graphs as regions; `pred` may also be a comparison of sizes."""
     if not isinstance(pred, (Tracer, bool)):
-        raise Missing("the condition of a branch must be a tensor or a comparison of sizes")
+        raise Refused("the condition of a branch must be a tensor or a comparison of sizes")
     flag = c.reshape(pred, ()) if isinstance(pred, Tracer) else c.constant(pred)
     return o.cond(flag, *_tensors(operands), then=c.region(true_graph),
                   orelse=c.region(false_graph))
@@ -86,7 +87,7 @@ def scan(c: Context, combine_fn: Program, init: tuple[Any, ...], xs: tuple[Any, 
     """Our scan over axis 0 of `xs`: (final carries…, stacked rows…)."""
     _all_tensors("a carried or scanned value", init, xs)
     if not xs:
-        raise Missing("a scan without a tensor to scan is not supported; give at least one in "
+        raise Refused("a scan without a tensor to scan is not supported; give at least one in "
                       "`xs`")
     return o.scan(*_tensors(init, xs, extra), body=c.region(combine_fn),
                   carries=len(_tensors(init)), xs=len(_tensors(xs)), length=xs[0].shape[0])
@@ -137,7 +138,7 @@ def autocast(c: Context, device: Any, dtype: Any, enabled: bool, cache: Any, gra
              *operands: Any) -> Any:
     """The graph inlined if autocast is off; refused if it is on."""
     if enabled:
-        raise Missing("autocast is not supported, because torch chooses the dtypes at run time; "
+        raise Refused("autocast is not supported, because torch chooses the dtypes at run time; "
                       "cast by hand")
     return _inlined(c, graph, operands)
 

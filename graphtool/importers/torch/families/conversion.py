@@ -9,7 +9,8 @@ import ml_dtypes
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.dtypes import DType
-from graphtool.importers.torch.driver.context import Context, Missing
+from graphtool.front import Refused
+from graphtool.importers.torch.driver.context import Context
 from graphtool.importers.torch.driver.table import aten
 from graphtool.importers.wrapping import wrapped
 from graphtool.ir.trace import Tracer
@@ -19,7 +20,7 @@ from graphtool.ir.trace import Tracer
 def where(c: Context, condition: Tracer, self: Any = None, other: Any = None) -> Any:
     """select(condition, a, b); the form with a condition alone has a size that depends on data."""
     if self is None:
-        raise Missing("where with a condition alone is not supported; use torch.nonzero")
+        raise Refused("where with a condition alone is not supported; use torch.nonzero")
     a, b = (c.cast(x, c.out.dtype) for x in (self, other))
     if not isinstance(a, Tracer) and not isinstance(b, Tracer):
         a = c.constant(a, c.out.dtype)

@@ -9,7 +9,8 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.importers.torch.driver.context import Context, Missing, axis_of
+from graphtool.front import Refused
+from graphtool.importers.torch.driver.context import Context, axis_of
 from graphtool.importers.torch.driver.table import aten
 from graphtool.ir.graph import TensorType, is_constant
 from graphtool.ir.trace import Tracer, trace
@@ -228,7 +229,7 @@ def _owners(c: Context, repeats: Tracer, total: Dim) -> Tracer:
     if not isinstance(total, int):
         size, known = c.open_size()
         if known is not None:
-            raise Missing("its size depends on the data and is taken to be equal to that of "
+            raise Refused("its size depends on the data and is taken to be equal to that of "
                           "another result, which is not supported")
         made = c.builder.made.get(repeats.value)
         most = int(made.attrs["data"].source.sum()) if (
@@ -247,7 +248,7 @@ def bincount(c: Context, self: Tracer, weights: Tracer | None = None, minlength:
     if not isinstance(total, int):
         size, known = c.open_size()
         if known is not None:
-            raise Missing("its size depends on the data and is taken to be equal to that of "
+            raise Refused("its size depends on the data and is taken to be equal to that of "
                           "another result, which is not supported")
         least = o.sub(c.full((1,), minlength, dtypes.int64), 1)
         top = o.reduce_max(o.concat(x, least, axis=0), axes=(0,))

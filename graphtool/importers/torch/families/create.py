@@ -9,7 +9,8 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.importers.torch.driver.context import Context, Missing
+from graphtool.front import Refused
+from graphtool.importers.torch.driver.context import Context
 from graphtool.importers.torch.driver.table import aten
 from graphtool.io.weights import Array
 from graphtool.ir.trace import Tracer
@@ -66,7 +67,7 @@ def iota(c: Context, length: Any, *, start: Any, step: Any, **_: Any) -> Any:
 def linspace(c: Context, start: Any, end: Any, steps: int, **_: Any) -> Any:
     """A constant of `steps` evenly spaced numbers from start to end, both included."""
     if not all(isinstance(x, (int, float)) for x in (start, end, steps)):
-        raise Missing("linspace is supported only with numbers for start, end and steps, not "
+        raise Refused("linspace is supported only with numbers for start, end and steps, not "
                       "with tensors or symbolic sizes")
     return c.constant(np.linspace(start, end, steps), c.out.dtype)
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.importers.torch.driver.context import Context, Missing
+from graphtool.front import Refused
+from graphtool.importers.torch.driver.context import Context
 from graphtool.importers.torch.driver.table import aten
 from graphtool.ir.graph import TensorType
 from graphtool.ir.trace import Tracer, trace
@@ -113,7 +114,7 @@ def triangular_solve(c: Context, self: Tracer, A: Tracer, upper: bool = True,
 
 def _lu(c: Context, a: Tracer, pivot: bool = True) -> tuple[Tracer, Tracer]:
     if not pivot:
-        raise Missing("an LU factorisation without pivoting is not supported; use pivot=True")
+        raise Refused("an LU factorisation without pivoting is not supported; use pivot=True")
     return o.lu(a)  # type: ignore[no-any-return]
 
 
@@ -174,7 +175,7 @@ def lu_unpack(c: Context, LU_data: Tracer, LU_pivots: Tracer, unpack_data: bool 
               unpack_pivots: bool = True) -> Any:
     """(P, L, U) from the packed factors; refuses factors or pivots alone."""
     if not (unpack_data and unpack_pivots):
-        raise Missing("lu_unpack is supported only with unpack_data and unpack_pivots both True")
+        raise Refused("lu_unpack is supported only with unpack_data and unpack_pivots both True")
     return _unpacked(c, LU_data, _from_zero(c, LU_pivots))
 
 

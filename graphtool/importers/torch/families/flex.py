@@ -7,8 +7,9 @@ from typing import Any
 
 from graphtool import dtypes
 from graphtool import ops as o
+from graphtool.front import Refused
 from graphtool.importers.torch.driver.captured import Program
-from graphtool.importers.torch.driver.context import Context, Missing
+from graphtool.importers.torch.driver.context import Context
 from graphtool.importers.torch.driver.table import aten
 from graphtool.ir.graph import Graph, Node, is_constant
 from graphtool.ir.trace import Tracer, replay
@@ -25,10 +26,10 @@ def flex_attention(c: Context, query: Tracer, key: Tracer, value: Tracer, score_
     """softmax(f(scale·q·kᵀ, batch, head, row, column), masked)·v; a row that is masked everywhere
     gives 0. If f returns its score unchanged, this is our attention op."""
     if score_buffers or mask_buffers:
-        raise Missing("a score or mask function that reads other tensors is not supported; use "
+        raise Refused("a score or mask function that reads other tensors is not supported; use "
                       "scaled_dot_product_attention and add them as a mask")
     if any(c.used(i) for i in range(1, len(c.outs))):
-        raise Missing("only the first result of flex_attention is supported, not what it keeps "
+        raise Refused("only the first result of flex_attention is supported, not what it keeps "
                       "for its gradient")
     batch, heads, rows, _ = query.shape
     shape = (batch, heads, rows, key.shape[-2])
@@ -62,7 +63,7 @@ def _over(c: Context, graph: Graph, operands: Sequence[Tracer]) -> Tracer:
         if node.op.name in _MOVES:
             return (xs[0],)
         if node.op.name not in _PER_ELEMENT and not is_constant(node):
-            raise Missing(f"the score function contains {node.op.name}, but only elementwise ops "
+            raise Refused(f"the score function contains {node.op.name}, but only elementwise ops "
                           "are supported in it")
         return (c.builder.emit(node.op, xs, dict(node.attrs)),)
     return replay(graph, operands, apply)[0]  # type: ignore[no-any-return]

@@ -9,7 +9,8 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.importers.torch.driver.context import Context, Missing, pairs
+from graphtool.front import Refused
+from graphtool.importers.torch.driver.context import Context, pairs
 from graphtool.importers.torch.driver.table import aten
 from graphtool.ir.trace import Tracer
 from graphtool.symbolic import Dim, product
@@ -51,7 +52,7 @@ def _fractional(n: int) -> Any:
         kind = next(t for t in c.outs if t is not None)
         spatial = (*self.shape[-n:], *kind.shape[-n:])
         if not all(isinstance(d, int) and d for d in spatial):
-            raise Missing("fractional pooling is supported only for fixed sizes that are not 0, "
+            raise Refused("fractional pooling is supported only for fixed sizes that are not 0, "
                           "of the input and of the output")
         dims = [int(d) for d in spatial]  # type: ignore[arg-type]
         lead = self.shape[:-n] if self.ndim == n + 2 else (1, *self.shape[:-n])

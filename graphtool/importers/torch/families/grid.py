@@ -8,7 +8,8 @@ from typing import Any
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.importers.torch.driver.context import Context, Missing
+from graphtool.front import Refused
+from graphtool.importers.torch.driver.context import Context
 from graphtool.importers.torch.driver.table import aten
 from graphtool.ir.trace import Tracer
 
@@ -20,7 +21,7 @@ def grid_sampler(c: Context, input: Tracer, grid: Tracer, interpolation_mode: in
     from −1 to 1, that of the last axis of space first."""
     n = input.ndim - 2
     if interpolation_mode == 2 and n != 2:
-        raise Missing("bicubic grid sampling is supported for images only, not for volumes; use "
+        raise Refused("bicubic grid sampling is supported for images only, not for volumes; use "
                       "mode='bilinear' there")
     sizes = [c.number(d, grid.dtype) for d in input.shape[2:]]
     spots = [_pixel(c.reshape(c.window(grid, n + 1, n - 1 - a, n - a), grid.shape[:-1]), size,

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from graphtool import ops as o
-from graphtool.importers.torch.driver.context import Context, Missing
+from graphtool.front import Refused
+from graphtool.importers.torch.driver.context import Context
 from graphtool.importers.torch.driver.table import aten
 from graphtool.ir.graph import Graph, Node, Value
 from graphtool.ir.trace import Builder, Tracer, replay
@@ -22,7 +23,7 @@ def inner_gradient(c: Context, outputs: Sequence[Tracer], inputs: Sequence[Trace
     `kept` is torch's `create_graph`; without it no gradient flows through the results.
     """
     if not all(x.dtype.is_float for x in (*outputs, *inputs)):
-        raise Missing("a gradient is supported only of floats by floats, not of or by integers")
+        raise Refused("a gradient is supported only of floats by floats, not of or by integers")
     b = c.builder
     found = _gradients(b, [y.value for y in outputs], [x.value for x in inputs], seeds)
     return tuple(found) if kept else tuple(o.stop_gradient(g) for g in found)

@@ -8,7 +8,8 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.importers.torch.driver.context import Context, Missing, pairs
+from graphtool.front import Refused
+from graphtool.importers.torch.driver.context import Context, pairs
 from graphtool.importers.torch.driver.table import aten
 from graphtool.ir.trace import Tracer
 from graphtool.symbolic import Dim
@@ -95,7 +96,7 @@ def grouped_mm(c: Context, self: Tracer, mat2: Tracer, offs: Tracer | None = Non
     """Row r times matrix e, where offs[e − 1] ≤ r < offs[e]; rows after the last group are 0.
     With few rows each row gathers its matrix; with many, all products are made, one is taken."""
     if offs is None or bias is not None or self.ndim != 2 or mat2.ndim != 3:
-        raise Missing("a grouped product is supported only as [rows, k] times [groups, k, n] "
+        raise Refused("a grouped product is supported only as [rows, k] times [groups, k, n] "
                       "with `offs` and without `bias`")
     rows, (count, depth, width) = self.shape[0], mat2.shape
     place = c.iota((rows, 1), 0)
@@ -244,7 +245,7 @@ def cdist(c: Context, x1: Tracer, x2: Tracer, p: float, compute_mode: Any = None
 def pdist(c: Context, self: Tracer, p: float = 2.0) -> Any:
     """The distances of rows i < j, [n·(n − 1) / 2], by two gathers."""
     if not isinstance(self.shape[0], int):
-        raise Missing("pdist over a symbolic number of rows is not supported; fix that size for "
+        raise Refused("pdist over a symbolic number of rows is not supported; fix that size for "
                       "the export")
     rows = np.stack(np.triu_indices(self.shape[0], 1))
     a, b = (o.gather(self, c.constant(r[:, None], dtypes.int64), axes=(0,)) for r in rows)

@@ -9,7 +9,8 @@ from typing import Any
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.importers.torch.driver.context import Context, Missing
+from graphtool.front import Refused
+from graphtool.importers.torch.driver.context import Context
 from graphtool.importers.torch.driver.table import aten
 from graphtool.ir.graph import TensorType
 from graphtool.ir.trace import Tracer, trace
@@ -59,11 +60,11 @@ def ctc_loss(c: Context, log_probs: Tracer, targets: Tracer, input_lengths: Any,
              target_lengths: Any, blank: int = 0, zero_infinity: bool = False) -> Any:
     """[batch]: −log of the sum over all alignments, by a scan over time; the caller reduces."""
     if targets.ndim != 2:
-        raise Missing("targets of a whole batch in one vector are not supported; give a padded "
+        raise Refused("targets of a whole batch in one vector are not supported; give a padded "
                       "matrix [batch, length]")
     if log_probs.ndim != 3 or 0 in (*log_probs.shape, *targets.shape) or not isinstance(
             log_probs.shape[2], int):
-        raise Missing("log_probs must be [time, batch, classes] with a fixed number of classes, "
+        raise Refused("log_probs must be [time, batch, classes] with a fixed number of classes, "
                       "and no size of log_probs or targets may be 0")
     steps, n = log_probs.shape[:2]
     lengths, ends = (_lengths(c, x, n) for x in (input_lengths, target_lengths))

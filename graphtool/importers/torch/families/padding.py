@@ -8,7 +8,8 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.importers.torch.driver.context import Context, Missing
+from graphtool.front import Refused
+from graphtool.importers.torch.driver.context import Context
 from graphtool.importers.torch.driver.table import aten
 from graphtool.ir.trace import Tracer
 from graphtool.symbolic import Dim
@@ -60,7 +61,7 @@ def _index_pad(c: Context, x: Tracer, pad: tuple[Dim, ...], mode: str) -> Tracer
         if (lo, hi) == (0, 0):
             continue
         if not all(isinstance(d, int) for d in (lo, hi, size)):
-            raise Missing(f"padding of mode {mode!r} is not supported along a symbolic size; fix "
+            raise Refused(f"padding of mode {mode!r} is not supported along a symbolic size; fix "
                           "that size for the export")
         at = np.arange(-int(lo), int(size) + int(hi))  # type: ignore[arg-type]
         x = take_axis(c, x, axis, _source(at, int(size), mode))  # type: ignore[arg-type]
@@ -78,7 +79,7 @@ def _source(at: Any, size: int, mode: str) -> Any:
         case "circular":
             return np.mod(at, size)
         case _:
-            raise Missing(f"padding of mode {mode!r} is not supported")
+            raise Refused(f"padding of mode {mode!r} is not supported")
 
 
 def take_axis(c: Context, x: Tracer, axis: int, index: Any) -> Tracer:

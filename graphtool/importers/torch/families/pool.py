@@ -9,7 +9,8 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.importers.torch.driver.context import Context, Missing, pairs
+from graphtool.front import Refused
+from graphtool.importers.torch.driver.context import Context, pairs
 from graphtool.importers.torch.driver.table import aten
 from graphtool.importers.torch.families.sampling import window_positions
 from graphtool.ir.graph import TensorType
@@ -43,7 +44,7 @@ def _windows(c: Context, x: Tracer, n: int, kernel_size: Any, stride: Any, paddi
             reach = (out - 1) * strides[i] + spread[i] * (window[i] - 1) + 1
             extra = reach - size - 2 * pad[i]
             if not isinstance(extra, int):
-                raise Missing("pooling with ceil_mode over a symbolic size is not supported; fix "
+                raise Refused("pooling with ceil_mode over a symbolic size is not supported; fix "
                               "that size for the export")
             over[i] = max(extra, 0)
     attrs = {"window": window, "strides": strides, "dilation": spread}
@@ -161,7 +162,7 @@ def _adaptive_average(n: int) -> Any:
 
 def _fixed(dims: tuple[Dim, ...], sizes: tuple[Dim, ...]) -> None:
     if not all(isinstance(d, int) for d in (*dims, *sizes)):
-        raise Missing("adaptive pooling over a symbolic size is not supported; fix that size for "
+        raise Refused("adaptive pooling over a symbolic size is not supported; fix that size for "
                       "the export")
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from graphtool import ops as o
-from graphtool.importers.torch.driver.context import Context, Missing
+from graphtool.front import Refused
+from graphtool.importers.torch.driver.context import Context
 from graphtool.importers.torch.driver.table import aten
 from graphtool.ir.trace import Tracer
 
@@ -50,10 +51,10 @@ def _run(c: Context, op: Any, gates: tuple[int, ...], input: Tracer, states: tup
          params: tuple[Tracer, ...], has_biases: bool, num_layers: int, dropout: float,
          train: bool, bidirectional: bool, batch_first: bool, **attrs: Any) -> tuple[Any, ...]:
     if train and dropout:
-        raise Missing("dropout between layers is random; call model.eval() before the import")
+        raise Refused("dropout between layers is random; call model.eval() before the import")
     count = 2 if bidirectional else 1
     if len(params) != num_layers * count * (4 if has_biases else 2):
-        raise Missing("a recurrence with projections (proj_size) is not supported")
+        raise Refused("a recurrence with projections (proj_size) is not supported")
     x = c.transpose(input, [1, 0, 2]) if batch_first else input
     step = len(params) // num_layers
     finals: list[tuple[Any, ...]] = []
@@ -101,4 +102,4 @@ def rnn_relu(c: Context, input: Tracer, hx: Tracer, params: tuple[Tracer, ...],
 @aten("lstm.data", "gru.data", "rnn_tanh.data", "rnn_relu.data")
 def packed(c: Context, *_: Any, **__: Any) -> Any:
     """Refuses packed sequences."""
-    raise Missing("packed sequences are not supported; give the recurrence a padded tensor")
+    raise Refused("packed sequences are not supported; give the recurrence a padded tensor")

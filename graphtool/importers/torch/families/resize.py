@@ -6,7 +6,8 @@ import math
 from typing import Any
 
 from graphtool import ops as o
-from graphtool.importers.torch.driver.context import Context, Missing
+from graphtool.front import Refused
+from graphtool.importers.torch.driver.context import Context
 from graphtool.importers.torch.driver.table import aten
 from graphtool.ir.trace import Tracer
 from graphtool.symbolic import Dim
@@ -44,7 +45,7 @@ def _between_corners(x: Tracer, sizes: tuple[Dim, ...]) -> tuple[float, ...]:
         if n == m:
             return 1.0
         if not isinstance(n, int) or not isinstance(m, int):
-            raise Missing("antialias=True together with align_corners=True needs constant sizes")
+            raise Refused("antialias=True together with align_corners=True needs constant sizes")
         return (m - 1) / (n - 1) if n > 1 and m > 1 else math.inf
     return tuple(map(factor, x.shape, sizes))
 

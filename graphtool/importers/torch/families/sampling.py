@@ -10,7 +10,8 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.importers.torch.driver.context import Context, Missing, pairs
+from graphtool.front import Refused
+from graphtool.importers.torch.driver.context import Context, pairs
 from graphtool.importers.torch.driver.table import aten
 from graphtool.importers.torch.families.index import by_frequency
 from graphtool.ir.trace import Tracer
@@ -82,7 +83,7 @@ def embedding_bag(c: Context, weight: Tracer, indices: Tracer, offsets: Tracer,
                   padding_idx: int = -1) -> Any:
     """Sum (0), mean (1) or max (2) of the rows of each bag; an index's bag is found by counting."""
     if any(c.used(i) for i in range(1, len(c.outs))):
-        raise Missing("only the first result of an embedding bag is supported, not what it keeps "
+        raise Refused("only the first result of an embedding bag is supported, not what it keeps "
                       "for its gradient")
     bags, count = c.out.shape[0], indices.shape[0]
     starts = c.reshape(c.window(c.cast(offsets, dtypes.int64), 0, 0, bags), (1, bags))

@@ -7,7 +7,8 @@ from typing import Any
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.importers.torch.driver.context import Context, Missing, axes_of, axis_of
+from graphtool.front import Refused
+from graphtool.importers.torch.driver.context import Context, axes_of, axis_of
 from graphtool.importers.torch.driver.table import aten
 from graphtool.ir.trace import Tracer
 from graphtool.symbolic import Dim, floordiv, known, minimum, product
@@ -91,7 +92,7 @@ def slice(c: Context, self: Tracer, dim: int = 0, start: Any = None, end: Any = 
 def narrow(c: Context, self: Tracer, dim: int, start: Any, length: Dim) -> Any:
     """x[start:start + length] along one axis."""
     if isinstance(start, Tracer):
-        raise Missing("narrow at a start that is a tensor is not supported; use index_select")
+        raise Refused("narrow at a start that is a tensor is not supported; use index_select")
     axis = axis_of(dim, self.ndim)
     first = start + self.shape[axis] if isinstance(start, int) and start < 0 else start
     return c.window(self, axis, first, first + length)
@@ -214,7 +215,7 @@ def resize(c: Context, self: Tracer, size: tuple[Dim, ...], **_: Any) -> Any:
     """The first elements in another shape; refuses a shape with more elements than self has."""
     have, wanted = product(self.shape), product(c.out.shape)
     if known(wanted, "<=", have) is not True:
-        raise Missing("resize is supported only to a shape that surely has no more elements than "
+        raise Refused("resize is supported only to a shape that surely has no more elements than "
                       "the tensor, because further elements would have no value")
     return c.reshape(c.window(c.reshape(self, (have,)), 0, 0, wanted), c.out.shape)
 

@@ -6,7 +6,8 @@ from typing import Any
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.importers.torch.driver.context import Context, Missing, axis_of
+from graphtool.front import Refused
+from graphtool.importers.torch.driver.context import Context, axis_of
 from graphtool.importers.torch.driver.table import aten
 from graphtool.ir.trace import Tracer
 from graphtool.ops.common import broadcast_shapes
@@ -20,7 +21,7 @@ def places(c: Context, mask: Tracer) -> Tracer:
     size, known = c.open_size()
     if known is not None:
         if known[0] is not mask.value:
-            raise Missing("its size depends on the data and is taken to be equal to that of "
+            raise Refused("its size depends on the data and is taken to be equal to that of "
                           "another result, which is not supported")
         return known[1]
     found: Tracer = o.nonzero(mask, size=size)
@@ -67,7 +68,7 @@ def _runs(c: Context, rows: Tracer) -> tuple[Tracer, Tracer, Tracer]:
     """(first row of each run of equal rows, i64[n] run of each row, i64 length of each run)."""
     n, axis = rows.shape[0], rows.ndim - 1
     if 0 in rows.shape:
-        raise Missing("the unique values of an empty tensor are not supported")
+        raise Refused("the unique values of an empty tensor are not supported")
     new = o.ne(c.window(rows, 0, 1, n), c.window(rows, 0, 0, n - 1))
     if axis:
         new = c.reshape(o.reduce_or(new, axes=(1,)), new.shape[:1])
@@ -123,7 +124,7 @@ def unique_dim(c: Context, self: Tracer, dim: int, sorted: bool = True,
     axis = axis_of(dim, self.ndim)
     n, rest = self.shape[axis], tuple(d for i, d in enumerate(self.shape) if i != axis)
     if not self.ndim or n == 0 or 0 in rest:
-        raise Missing("the unique slices of an empty tensor or of a scalar are not supported")
+        raise Refused("the unique slices of an empty tensor or of a scalar are not supported")
     perm = [axis, *(i for i in range(self.ndim) if i != axis)]
     rows = c.reshape(c.transpose(self, perm), (n, product(rest)))
     before, same = _compared(c, rows)
@@ -133,7 +134,7 @@ def unique_dim(c: Context, self: Tracer, dim: int, sorted: bool = True,
     row = c.reshape(o.reduce_sum(o.mul(c.cast(before, dtypes.int64), first), axes=(0,)), (n, 1))
     size, known = c.open_size()
     if known is not None:
-        raise Missing("its size depends on the data and is taken to be equal to that of "
+        raise Refused("its size depends on the data and is taken to be equal to that of "
                       "another result, which is not supported")
     o.size(c.reshape(o.reduce_sum(first, axes=(0,)), ()), size=size, most=n)
     values = o.scatter(c.full((size, rows.shape[1]), 0, self.dtype), row, rows, axes=(0,))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from graphtool import ops as o
-from graphtool.importers.torch.driver.context import Context, Missing
+from graphtool.front import Refused
+from graphtool.importers.torch.driver.context import Context
 from graphtool.importers.torch.driver.table import aten
 from graphtool.ir.trace import Tracer
 
@@ -85,10 +86,10 @@ def _polynomial(first: tuple[float, float], step: Any) -> Any:
     def handler(c: Context, x: Any, n: Any) -> Any:
         """The polynomial of degree n at x; n is a number of at most 64."""
         if isinstance(n, Tracer):
-            raise Missing("a polynomial whose degree is a tensor is not supported; the degree "
+            raise Refused("a polynomial whose degree is a tensor is not supported; the degree "
                           "must be a number")
         if n > _HIGHEST:
-            raise Missing(f"a polynomial of degree {n} is not supported; the highest degree is "
+            raise Refused(f"a polynomial of degree {n} is not supported; the highest degree is "
                           f"{_HIGHEST}")
         v = c.cast(x, c.out.dtype)
         if n < 0:

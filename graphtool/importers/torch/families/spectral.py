@@ -11,7 +11,8 @@ from typing import Any
 import ml_dtypes
 
 from graphtool import ops as o
-from graphtool.importers.torch.driver.context import Context, Missing
+from graphtool.front import Refused
+from graphtool.importers.torch.driver.context import Context
 from graphtool.importers.torch.driver.table import aten
 from graphtool.ir.trace import Tracer
 from graphtool.ops.common import broadcast_shapes
@@ -21,7 +22,7 @@ from graphtool.ops.matrices import swap_last_axes, triangle
 def _sized(x: Tracer) -> tuple[int, int]:
     m, n = x.shape[-2:]
     if not isinstance(m, int) or not isinstance(n, int):
-        raise Missing("a matrix of symbolic size is not supported here; fix its sizes for the "
+        raise Refused("a matrix of symbolic size is not supported here; fix its sizes for the "
                       "export")
     return m, n
 
