@@ -30,7 +30,6 @@ _GROWN = 1 << 12  # elements of a result that has more than its operands
 _ENTRIES = 1 << 10  # sizes in one array that is computed at import
 _NEVER = Trait.RANDOM | Trait.WORLD | Trait.SIZE
 _VIEWS = Movement.PERMUTES | Movement.TAKES | Movement.REVERSES | Movement.REPEATS
-_SAME = Movement.KEEPS | Movement.TAKES | Movement.REPEATS
 _MOVES = _VIEWS | Movement.KEEPS | Movement.JOINS
 _SIGNS = {"==": o.eq, "!=": o.ne, "<": o.lt, "<=": o.le}
 
@@ -128,11 +127,13 @@ class Front(Assuming):
 
     def emit(self, op: Op, operands: Sequence[Any], attrs: dict[str, Any], hint: str = "") -> Any:
         """The results of an op: computed if its operands are known, else those of a node."""
-        attrs = complete_attrs(op, attrs)
         xs = [self.constant(x) if isinstance(x, np.ndarray) else x for x in operands]
         arrays = [x for x in xs if isinstance(x, Array)]
         early = any(x.known is not None or x.base is not None for x in arrays)
-        if early or op.movement or not arrays or _retypes(op):
+        attrs = complete_attrs(op, attrs)
+        if xs and isinstance(xs[0], Array) and _unchanged(op, xs, attrs):
+            return xs[0]
+        if early or op.movement is Movement.REPEATS or not arrays:
             found = self._early(op, xs, arrays, attrs, hint)
             if found is not None:
                 return found
@@ -148,14 +149,12 @@ class Front(Assuming):
                 self.found.pairs += error.pairs
                 raise
             return None
-        if isinstance(types, TensorType):
-            if _unchanged(op, xs, attrs, types):
-                return xs[0]
-            if self.folds and all(x.known is not None for x in arrays) and (
-                    op.known is not None if not xs else any(x.symbolic for x in arrays)):
-                found = _of_entries(op, xs, arrays, attrs)
-                if found is not None:
-                    return self.repeated(self.entries(found, types.dtype), types.shape)
+        if isinstance(types, TensorType) and self.folds and all(
+                x.known is not None for x in arrays) and (
+                op.known is not None if not xs else any(x.symbolic for x in arrays)):
+            found = _of_entries(op, xs, arrays, attrs)
+            if found is not None:
+                return self.repeated(self.entries(found, types.dtype), types.shape)
         if self.folds and arrays and all(x.fixed and not x.symbolic for x in arrays) and len(
                 arrays) == sum(isinstance(x, Tracer) for x in xs):
             out = _evaluated(op, xs, attrs, types)
@@ -239,16 +238,22 @@ def _placeholder(x: Any) -> Any:
     return x.value if isinstance(x, Tracer) else x
 
 
-def _unchanged(op: Op, xs: Sequence[Any], attrs: dict[str, Any], kind: TensorType) -> bool:
+def _unchanged(op: Op, xs: Sequence[Any], attrs: dict[str, Any]) -> bool:
     """Whether the op gives its operand as it is: what only gives it another type or shape, and
     has the same; an order of axes that is theirs; one operand to join."""
-    if not xs or not isinstance(xs[0], Array) or xs[0].type != kind:
-        return False
-    if op.movement & _SAME:
-        return True
-    if Movement.PERMUTES in op.movement and op.axes is not None and op.axes.order:
-        return tuple(attrs[op.axes.order]) == tuple(range(kind.rank))
-    return len(xs) == 1 and (_retypes(op) or Movement.JOINS in op.movement)
+    x: Array = xs[0]
+    match op.movement:
+        case Movement.NONE:
+            return _retypes(op) and attrs["dtype"] is x.dtype
+        case Movement.KEEPS | Movement.REPEATS:
+            return attrs.get("shape") == x.shape
+        case Movement.PERMUTES:
+            return op.axes is not None and attrs.get(op.axes.order) == tuple(range(x.ndim))
+        case Movement.JOINS:
+            return len(xs) == 1
+        case Movement.TAKES:
+            return infer(op, [_placeholder(x)], attrs) == x.type  # type: ignore[no-any-return]
+    return False
 
 
 def _retypes(op: Op) -> bool:

@@ -69,8 +69,7 @@ class Complex:
             return self.each(lambda p: p / y)
         if y.imag is None:
             return self.each(lambda p: p / y.real)
-        big = o.max(abs(y.real), abs(y.imag))
-        scale = o.select(o.eq(big, 0), 1, big)  # a quotient by 0 is NaN
+        scale = o.max(abs(y.real), abs(y.imag))
         unit = y.each(lambda p: p / scale)
         top, square = self * unit.conj(), scale * unit.square()
         return top.each(lambda p: p / square)
