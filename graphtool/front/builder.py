@@ -52,10 +52,11 @@ class Front(Assuming):
         return self.traced(super().input(type, hint).value)
 
     def constant(self, array: Numbers | Weight, hint: str = "", param: bool = False,
-                 of: tuple[str, ...] = ()) -> Array:
-        """A known array; the contents of a file stay there until something reads them."""
-        if isinstance(array, Weight):
-            return self.traced(super().constant(array, hint, param, of).value)
+                 of: tuple[str, ...] = (), alone: bool = False) -> Array:
+        """A known array; the contents of a file stay there until something reads them. `alone` is
+        as for any Builder: such a constant is a node of its own."""
+        if alone or isinstance(array, Weight):
+            return self.traced(super().constant(array, hint, param, of, alone).value)
         array = np.asarray(array)
         return Array(self, TensorType(of_numpy(array.dtype), array.shape), known=array, hint=hint,
                      param=param)
