@@ -16,6 +16,7 @@ from typing import Any
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.errors import Undecided
+from graphtool.front.meeting import common_shape, own_axes
 from graphtool.ir.graph import Module, Node, Value
 from graphtool.ir.op import Op
 from graphtool.ir.run_sizes import bare
@@ -131,8 +132,10 @@ class Found:
     size, and `pairs` what had to be assumed.
     """
 
-    def __init__(self, facts: Facts) -> None:
-        self.facts = facts
+    def __init__(self, facts: Facts, broadcasts: bool = False) -> None:
+        self.facts, self.broadcasts = facts, broadcasts
+        self.untold: set[str] = set()  # symbols whose bounds nobody gave
+        self.not_zero: set[str] = set()  # those of them that were found to be 1 or more
         self.free: Mapping[str, Symbol] = {}
         self.same: dict[str, Dim] = {}
         self.pairs: list[tuple[Dim, Dim]] = []
@@ -156,6 +159,22 @@ class Found:
         shape = tuple(substitute(d, self.same) for d in x.shape)
         return x if shape == x.shape else x.builder.emit(o.assume, (x,), {"shape": shape},
                                                          f"{x.value.hint}.assume")
+
+    def common(self, shapes: Iterable[Sequence[Dim]], fault: Undecided
+               ) -> tuple[Dim | None, ...]:
+        """The shape that these shapes broadcast to where inputs tell their sizes, and a note of
+        what that requires; None for sizes that must be equal.
+
+        Raises `fault` if another import must know first that a size is not 0.
+        """
+        found = common_shape(shapes, self.free if self.broadcasts else ())
+        if not found.not_zero <= self.untold:
+            return (None,) * len(found.shape)
+        if found.not_zero:
+            self.not_zero |= found.not_zero
+            raise fault
+        self.pairs += found.pairs
+        return found.shape
 
     @property
     def assumed(self) -> list[Equation]:
@@ -215,6 +234,8 @@ class Assuming(Builder):
     def _agreed(self, op: Op, operands: Sequence[Any], attrs: dict[str, Any], error: Undecided
                 ) -> tuple[Sequence[Any], dict[str, Any]]:
         """Operands and attributes in which the two sizes of each pair are one: the simpler one."""
+        if not self.inside and (wide := self._spread(op, operands, error)) is not None:
+            return wide, attrs
         one: dict[Dim, Dim] = {}
         for a, b in error.pairs:
             worse, better = sorted((a, b), key=lambda d: (len(text(d)), text(d)), reverse=True)
@@ -232,6 +253,23 @@ class Assuming(Builder):
         for a, b in error.pairs:
             self._note(a, b)
         return renamed, inside
+
+    def _spread(self, op: Op, operands: Sequence[Any], error: Undecided) -> list[Any] | None:
+        """The operands with one size where theirs are equal or 1, if it is a run that tells."""
+        own = own_axes(op)
+        if own is None:
+            return None
+        leads = {i: x.shape[:x.ndim - own] for i, x in enumerate(operands) if isinstance(x, Tracer)}
+        shape = self.found.common(leads.values(), error)
+        wide = [self.spread(x, shape[len(shape) - len(leads[i]):]) if i in leads else x
+                for i, x in enumerate(operands)]
+        return None if all(x is y for x, y in zip(wide, operands, strict=True)) else wide
+
+    def spread(self, x: Tracer, shape: tuple[Dim | None, ...]) -> Tracer:
+        """x with these sizes on its first axes, where it has not 1 and one is given."""
+        wide = tuple(d if d == 1 or n is None else n for d, n in zip(x.shape, shape, strict=False))
+        wide += x.shape[len(shape):]
+        return x if wide == x.shape else super().emit(o.spread, (x,), {"shape": wide})
 
     def _with(self, x: Any, one: Mapping[Dim, Dim]) -> Any:
         if not isinstance(x, Tracer):

@@ -13,7 +13,9 @@ from graphtool.io import files
 from graphtool.io.versions import GRAPH
 from graphtool.ir import listing_terms as terms
 from graphtool.ir.scanner import Scanner
-from graphtool.symbolic.parse import STRING
+from graphtool.symbolic import Symbol, text
+from graphtool.symbolic.equations import equal_or_one
+from graphtool.symbolic.parse import STRING, unquoted
 
 _STATEMENT = re.compile(r"([a-z]+)(?=[ \t]+[^\s=:,]|[ \t]*(?:\n|#|$))")
 _BOUNDS = re.compile(r"(-?\d{1,30})?\.\.(-?\d{1,30})?")
@@ -21,6 +23,7 @@ _WORD = re.compile(r"[A-Za-z_]\w*")
 _REGION = re.compile(r"([A-Za-z_]\w*)[ \t]*:[ \t]*(?:#[^\n]*)?(?=\n|$)")
 _SIZE = rf'((?:[^"=#\n]|{STRING})+)'
 _REQUIRED = re.compile(f"{_SIZE}=={_SIZE}")
+_OR_ONE = re.compile(rf'({STRING}|[^\s"]+) == ({STRING}|[^\s"]+) or \1 == 1 or \2 == 1')
 _STEP = re.compile(rf'({STRING}|[^\s"%()*/+-]+)\s*%\s*(\d{{1,18}})\s*==\s*(\d{{1,18}})')
 _REST = re.compile(r"[^\n]*")
 
@@ -222,10 +225,15 @@ class _Parser:
             into["symbols"][name]["defined"] = True
 
     def require(self, into: Row) -> None:
-        """`require H % 32 == 0`, the step of a dim, or `require M == 2*N`, two equal sizes."""
+        """`require H % 32 == 0`, the step of a dim, or `require M == 2*N`, two equal sizes, or
+        `require M == N or M == 1 or N == 1`."""
         scan = self.scan
         scan.skip()
         start = scan.at
+        if (either := scan.match(_OR_ONE)) is not None:
+            a, b = (Symbol(unquoted(n), 1) for n in either.group(1, 2))
+            into["requires"].append([text(equal_or_one(a, b)[0]), 0])
+            return
         match = scan.match(_REQUIRED)
         if match is None:
             raise scan.fault("expected two sizes that must be equal", hint="M == N, H % 32 == 0")

@@ -1849,6 +1849,13 @@ class _sort(Op):
 
 sort: _sort
 
+class _spread(Op):
+    def __call__(self, x: Tensor, /, *, shape: tuple[Dim, ...]) -> Any:
+        """x with these sizes: each is that of x, or x has 1 element there, which is repeated. A run
+        decides which of the two: element i is that at min(i, size − 1)"""
+
+spread: _spread
+
 class _sqrt(Op):
     def __call__(self, x: Tensor, /) -> Any:
         """√x; its gradient at 0 is ∞"""

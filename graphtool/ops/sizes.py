@@ -20,10 +20,10 @@ from graphtool.ir.graph import TensorType
 from graphtool.ir.op import Op, register
 from graphtool.ir.run_sizes import bare
 from graphtool.ir.trace import like
-from graphtool.loops.pull import Pull
+from graphtool.loops.pull import Names, Pull
 from graphtool.ops.common import Array, fail, filled, need
 from graphtool.ops.costs import nothing
-from graphtool.symbolic import Dim, known, product, text
+from graphtool.symbolic import Dim, known, minimum, product, text
 
 # ---- size --------------------------------------------------------------------------------------
 
@@ -139,3 +139,51 @@ register(Op("nonzero", _nonzero_infer, _nonzero_eval, lambda g, y, x, **_: (None
             decompose=_nonzero_decompose, category="data",
             traits=Trait.COMPOSITE | Trait.SIZE,
             doc="the coordinates of the elements that are not zero, i64[size, rank], row-major"))
+
+# ---- spread ------------------------------------------------------------------------------------
+
+def _spread_types(x: TensorType, *, shape: tuple[Dim, ...]) -> TensorType:
+    need(len(shape) == x.rank, f"the shape {shape} needs {x.rank} entries")
+    need(all(d == 1 or known(d, "==", n) is not False or known(d, "==", 1) is not False
+             for d, n in zip(x.shape, shape, strict=True)), f"{x} does not spread to {shape}")
+    return TensorType(x.dtype, shape)
+
+
+def _spread_lower(_: Names, x: Pull, *, shape: tuple[Dim, ...]) -> Pull:
+    def at(i: Dim, have: Dim, n: Dim) -> Dim:
+        return i if have == n else 0 if have == 1 else minimum(i, have - 1)
+    return Pull(x.dtype, shape, lambda idx: x.at(tuple(map(at, idx, x.shape, shape))))
+
+
+def _spread_apart(x: Any, *, shape: tuple[Dim, ...]) -> Any:
+    for axis, (have, n) in enumerate(zip(x.shape, shape, strict=True)):
+        if have not in (1, n):
+            line = like(x, o.iota, shape=(n, 1), axis=0, dtype=dtypes.int64)
+            count = like(x, o.dim, of=have, dtype=dtypes.int64)
+            rows = o.gather(x, o.min(line, count - 1), axes=(axis,))
+            x = o.transpose(rows, perm=(*range(1, axis + 1), 0, *range(axis + 1, x.ndim)))
+    return o.broadcast(x, shape=shape)
+
+
+def _spread_vjp(g: Any, _y: Any, x: Any, *, shape: tuple[Dim, ...]) -> tuple[Any, ...]:
+    """The gradients of equal elements are added, on each axis where the run repeats them."""
+    for axis, (have, n) in enumerate(zip(x.shape, shape, strict=True)):
+        if have == n:
+            continue
+        total = o.reduce_sum(g, axes=(axis,))
+        if have != 1:
+            sizes = [like(x, o.dim, of=d, dtype=dtypes.int64) for d in (have, n)]
+            limit = (*g.shape[:axis], have, *g.shape[axis + 1:])
+            part = o.slice(g, start=(0,) * g.ndim, limit=limit, strides=(1,) * g.ndim)
+            same = o.reshape(o.eq(*sizes), shape=(1,) * g.ndim)
+            total = o.select(same, part, o.broadcast(total, shape=limit))
+        g = total
+    return (g,)
+
+
+register(Op("spread", _spread_types, lambda x, *, shape: np.broadcast_to(x, shape), _spread_vjp,
+            _spread_lower, _spread_apart, category="shape",
+            movement=Movement.REPEATS, traits=Trait.NEST, precision=Precision.FOLLOW,
+            axes=Axes(sizes=("shape",)),
+            doc="x with these sizes: each is that of x, or x has 1 element there, which is "
+                "repeated. A run decides which of the two: element i is that at min(i, size − 1)"))

@@ -14,7 +14,7 @@ from graphtool.io.elf import read_elf
 from graphtool.io.manifest_rows import Manifest, StepRow
 from graphtool.ir.graph import Module
 from graphtool.ir.listing import required
-from graphtool.native.sizes import dim_table, symbol_of
+from graphtool.native.sizes import dim_table, equations, symbol_of
 from graphtool.passes import PASSES
 from graphtool.report.bench import Timing
 from graphtool.report.build_listing import interfaces
@@ -223,7 +223,7 @@ def _fired(module: Module) -> list[Inexact]:
 
 def requires(m: Manifest, module: Module | None) -> list[str]:
     """What must hold of the sizes of a run: a run that breaks it fails with an error."""
-    found = [f"{a} == {b}" for one in interfaces(m) for a, b in one.requires]
+    found = [str(e) for one in interfaces(m) for e in equations(one.dims, one.requires)]
     found += [divides(symbol_of(d)) for one in interfaces(m) for d in one.dims if d.step > 1]
     return list(dict.fromkeys([*found, *(required(module) if module else [])]))
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from graphtool.errors import InputError
+from graphtool.symbolic.extremes import maximum, minimum
 from graphtool.symbolic.intervals import bounds
 from graphtool.symbolic.poly import (
     Call,
@@ -19,9 +20,9 @@ from graphtool.symbolic.poly import (
     known,
     terms_of,
 )
-from graphtool.symbolic.steps import symbol
+from graphtool.symbolic.steps import dim_of, symbol
 from graphtool.symbolic.terms import coefficient, evaluate, substitute, symbols
-from graphtool.symbolic.text import text
+from graphtool.symbolic.text import name_text, text
 
 _LONGEST = 4096  # values of a symbol that are tried, one for each remainder
 
@@ -34,7 +35,10 @@ class Equation:
     right: Dim
 
     def __str__(self) -> str:
-        return f"{text(self.left)} == {text(self.right)}"
+        if (pair := _broadcast(self)) is None:
+            return f"{text(self.left)} == {text(self.right)}"
+        m, n = (name_text(s.name) for s in pair)
+        return f"{m} == {n} or {m} == 1 or {n} == 1"
 
     @property
     def names(self) -> frozenset[str]:
@@ -53,7 +57,26 @@ class Equation:
     def breach(self, sizes: Mapping[str, int]) -> str:
         """`2*((H + 1)//2) == H does not hold: 66 and 65`; empty if the sizes satisfy it."""
         left, right = evaluate(self.left, sizes), evaluate(self.right, sizes)
-        return "" if left == right else f"{self} does not hold: {left} and {right}"
+        if left == right:
+            return ""
+        if (pair := _broadcast(self)) is not None:
+            left, right = (sizes[s.name] for s in pair)
+        return f"{self} does not hold: {left} and {right}"
+
+
+def equal_or_one(a: Symbol, b: Symbol) -> tuple[Dim, Dim]:
+    """The sides of an equation which says that two sizes of 1 or more are equal, or one is 1."""
+    first, second = sorted((dim_of(a), dim_of(b)), key=text)
+    less, more = minimum(first, second), maximum(first, second)
+    return minimum(more - less, less - 1), 0
+
+
+def _broadcast(e: Equation) -> tuple[Symbol, Symbol] | None:
+    """The two sizes of an equation of `equal_or_one`; None for another equation."""
+    match symbols(e.left):
+        case a, b if (e.left, e.right) == equal_or_one(a, b):
+            return a, b
+    return None
 
 
 def equations(pairs: Iterable[tuple[Dim, Dim]]) -> list[Equation]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from graphtool.symbolic.intervals import bounds
-from graphtool.symbolic.poly import Call, Dim, below, floordiv, symbol_of
+from graphtool.symbolic.poly import Call, Dim, below, floordiv, single_call, symbol_of
 from graphtool.symbolic.text import text
 
 
@@ -30,8 +30,17 @@ def _extreme(fn: Literal["min", "max"], a: Dim, b: Dim) -> Dim:
         return a if fn == "min" else b
     if lo is not None and lo >= 0:
         return b if fn == "min" else a
+    for whole, part in ((a, b), (b, a)):  # max(max(a, b), b)
+        if part in _operands(fn, whole):
+            return whole
     for least, most in ((a, b), (b, a)):
         if least != 0 and below(least, most + 1):  # an iterator and the end of its own range
             return least if fn == "min" else most
     first, second = sorted((a, b), key=text)
     return symbol_of(Call(fn, first, second))
+
+
+def _operands(fn: Literal["min", "max"], d: Dim) -> list[Dim]:
+    """What a minimum or a maximum is one of, those inside it too."""
+    call = None if isinstance(d, int) else single_call(d, fn)
+    return [] if call is None else [x for e in (call.a, call.b) for x in (e, *_operands(fn, e))]

@@ -46,7 +46,7 @@ def transpose(w: Writer, node: Node, x: Ref) -> Any:
     return x if perm == tuple(range(len(perm))) else w("Transpose", x, perm=perm)
 
 
-@form("broadcast")
+@form("broadcast", "spread")
 def broadcast(w: Writer, node: Node, x: Ref) -> Any:
     """Expand."""
     to = node.attrs["shape"]

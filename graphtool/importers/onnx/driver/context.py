@@ -49,7 +49,7 @@ class Session(ABC):
         self.model, self.base_dir, self.fixed = model, base_dir, fixed
         self.made_of = made_of or {}
         self.places = Places()
-        self.found = Found(facts or Facts.given(dynamic))
+        self.found = Found(facts or Facts.given(dynamic), broadcasts=True)
         self.inputs = Inputs(dynamic, self.found)
         self.builder: Recorder = Recorder(self.inputs, most=EACH * self.limits.nodes)
         self.declared = declared_shapes(model.graph)

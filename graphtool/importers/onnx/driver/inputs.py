@@ -33,7 +33,6 @@ class Inputs:
         self.named: dict[str, Dim] = {}
         self.computed: set[str] = set()  # sizes that nodes define
         self.settled: dict[str, set[int]] = {}
-        self.untold: set[str] = set()  # symbols whose bounds nobody gave
         self.unnamed = 0
         for name, (lo, hi) in self.dynamic.items():
             if lo < 0 or (hi is not None and hi < lo):
@@ -136,7 +135,7 @@ class Inputs:
     def _declare(self, name: str, param: str = "") -> Dim:
         told = self.dynamic.get(param or name, self.dynamic.get(name))
         if told is None:
-            self.untold.add(name)
+            self.found.untold.add(name)
         dim = self.found.facts.size(name, *(told or (0, None)))
         for s in symbols(dim):
             self.symbols[s.name] = s

@@ -6,6 +6,7 @@ from typing import Any
 
 from graphtool import dtypes
 from graphtool import ops as o
+from graphtool.errors import Undecided
 from graphtool.front import Refused
 from graphtool.importers.onnx.driver.claims import agreed_entries, agreed_truth
 from graphtool.importers.onnx.driver.computed import entry, known_element
@@ -19,7 +20,7 @@ from graphtool.importers.onnx.driver.values import (
     ints,
 )
 from graphtool.importers.onnx.families.computed_axes import agreed_axes
-from graphtool.importers.onnx.families.shape import iota, need_vector
+from graphtool.importers.onnx.families.shape import need_vector
 from graphtool.ops.common import broadcast_shapes
 from graphtool.symbolic import (
     Dim,
@@ -164,17 +165,28 @@ def expand(x: Any, shape: Any, *, ctx: Any) -> Any:
     for axis, n in enumerate(to, x.ndim - len(to)):
         if axis >= 0 and n != 1 and isinstance(n, int) and known(x.shape[axis], "==", n) is None:
             x = _one_or(x, axis, n)
-    wanted = broadcast_shapes(tuple(x.shape), to)
+    wanted = _broadcast_to(x, to)
+    if (wide := x.builder.spread(x, wanted[len(wanted) - x.ndim:])) is not x:
+        x = x.builder.traced(wide.value)
     return x if tuple(x.shape) == wanted else o.broadcast(x, shape=wanted)
+
+
+def _broadcast_to(x: Any, to: tuple[Dim, ...]) -> tuple[Dim, ...]:
+    try:
+        return broadcast_shapes(tuple(x.shape), to)
+    except Undecided as error:
+        assert isinstance(x.builder, Assuming)
+        wanted = tuple(d for d in x.builder.found.common((x.shape, to), error) if d is not None)
+        if len(wanted) < max(x.ndim, len(to)):
+            raise
+        return wanted
 
 
 def _one_or(x: Any, axis: int, n: int) -> Any:
     """x with n elements along an axis of an open size, which a run checks to be 1 or n."""
     have = dim_tensor(x.shape[axis], x.builder)
     agreed_truth(o.eq(have, 1) | o.eq(have, n), f"whether axis {axis} is 1 or {n}")
-    at = o.min(iota(x, (n,), 0), have - 1)
-    rows = o.gather(x, at.reshape((n, 1)), axes=(axis,))
-    return rows.transpose((*range(1, axis + 1), 0, *range(axis + 1, x.ndim)))
+    return o.spread(x, shape=tuple(n if a == axis else d for a, d in enumerate(x.shape)))
 
 
 def _agreed_spread(x: Any, shape: Any, room: tuple[int, ...]) -> tuple[int, ...]:
