@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain, islice, product
+from itertools import chain
 
 from graphtool.loops.program import ENDLESS, Bind, Program, Times, every_step
 from graphtool.loops.verify_kernel import fault
 from graphtool.symbolic import Equation, Symbol, at_least, evaluate, solved
 from graphtool.symbolic.equations import of_one
+from graphtool.symbolic.solutions import solutions
 
 LARGE = 1000  # a size that is tried where a dim has no largest
-NEAR, FEW = 4096, 12  # sizes that are tried of a dim with a condition; of each of several dims
+NEAR = 4096  # sizes that are tried of a dim with a condition
 
 
 def tried(program: Program) -> Iterator[dict[str, int]]:
@@ -52,13 +53,13 @@ def _given(program: Program) -> Iterator[dict[str, int]]:
     own = of_one(program.requires, dims)
     near = ({n: next(_near(s, min(sizes[n], highs[n]), own.get(n, [])), 0)
              for n, s in dims.items()} for sizes in wanted)
-    few = (list(islice(_near(s, lows[n], own.get(n, [])), FEW)) for n, s in dims.items())
-    several = any(len(e.names) > 1 for e in program.requires)
-    grid = (dict(zip(dims, sizes, strict=True)) for sizes in islice(product(*few), NEAR))
-    for sizes in chain(near, grid if several else ()):
+    for sizes in near:
         env = sizes | {n: evaluate(d, sizes) for n, d in made.items()}
         if _allowed(env, dims, program.requires):
             yield env
+    if any(len(e.names) > 1 for e in program.requires):
+        for about in wanted[1:3]:
+            yield from solutions(dims, program.requires, about)
 
 
 def _near(s: Symbol, n: int, rows: Iterable[Equation]) -> Iterator[int]:

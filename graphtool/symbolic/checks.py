@@ -4,10 +4,12 @@ their bounds, their steps, and which of them must be equal."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from graphtool.errors import InputError
 from graphtool.symbolic.equations import Equation, solved
 from graphtool.symbolic.poly import Dim, Poly, Symbol, exact_quotient
+from graphtool.symbolic.solutions import solutions
 from graphtool.symbolic.steps import at_least, dim_of, divides
 from graphtool.symbolic.terms import substitute, symbols
 from graphtool.symbolic.text import name_text
@@ -46,8 +48,15 @@ def sample_sizes(rows: Mapping[str, Symbol], requires: Iterable[Equation],
         size = at_least(row, about)
         size = size if row.hi is None or size <= row.hi else at_least(row, row.lo or 0)
         out[name] = given.get(name, size)
+    requires = list(requires)
     made = solved(requires, [n for n in rows if n not in given])
-    return out | {name: substitute(d, out) for name, d in made.items()}
+    near = out | {name: substitute(d, out) for name, d in made.items()}
+    numbers = {n: d for n, d in near.items() if isinstance(d, int)}
+    if len(numbers) < len(near) or not any(e.breach(numbers) for e in requires
+                                           if e.names <= numbers.keys()):
+        return near
+    kept = {n: replace(s, lo=given[n], hi=given[n]) if n in given else s for n, s in rows.items()}
+    return {**next(solutions(kept, requires, numbers), numbers)}
 
 
 # ---- from shapes -------------------------------------------------------------------------------

@@ -108,7 +108,8 @@ def test_open_images(name: str, march: str, tmp_path: Path) -> None:
 def test_diff_names_the_conditions() -> None:
     proto = model(["y = Add(a, b)"], ["a f32 N 3", "b f32 M 3"], ["y f32 ? ?"])
     found = diff(checked(proto), checked(proto, dynamic={"M": (1, 1)}))
-    assert ("removed", "M == N or M == 1 or N == 1", "require") in [(c.kind, c.name, c.op) for c in found.changes]
+    assert ("removed", "M == N or M == 1 or N == 1", "require") in [
+        (c.kind, c.name, c.op) for c in found.changes]
 
 
 @pytest.mark.parametrize("count", [0, 3])

@@ -1,0 +1,42 @@
+"""Sizes that satisfy equations are found where there are some, each near what was asked for."""
+
+from __future__ import annotations
+
+import pytest
+
+from graphtool.symbolic import Equation, Symbol, dim_of, floordiv, mod
+from graphtool.symbolic.checks import sample_sizes
+from graphtool.symbolic.equations import equal_or_one
+from graphtool.symbolic.solutions import solutions
+
+SYMBOLS = {n: Symbol(n, 1) for n in "BHKMNW"}
+B, H, K, M, N, W = map(dim_of, SYMBOLS.values())
+SYSTEMS = {
+    "a divisor of a product": [(mod(B * (K + 15), 527), 0)],
+    "a quotient": [(B * (K + 15), floordiv(B * (K + 15), 527) * 527)],
+    "two groups": [(mod(B * (K + 15), 97), 0), (mod(H * W + H, 35), 0)],
+    "three sizes": [(mod(B * H + W, 211), 0)],
+    "equal or 1": [equal_or_one(SYMBOLS["M"], SYMBOLS["N"])],
+    "named by another": [(M, N + 3), (mod(N * B, 64), 0)],
+    "a square": [(mod(N * N + M, 101), 0)],
+}
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_sizes_are_found(name: str) -> None:
+    rows = [Equation(a, b) for a, b in SYSTEMS[name]]
+    found = sample_sizes(SYMBOLS, rows, {})
+    several = list(solutions(SYMBOLS, rows, dict.fromkeys(SYMBOLS, 5)))
+    assert several
+    for env in (found, *several):
+        assert not any(e.breach(env) for e in rows) and min(env.values()) >= 1
+
+
+def test_bounds_and_what_is_given_count() -> None:
+    rows = [Equation(mod(B * (K + 15), 527), 0)]
+    bounded = SYMBOLS | {"K": Symbol("K", 1, 100), "B": Symbol("B", 1, 40, None, 2, 0)}
+    env = sample_sizes(bounded, rows, {})
+    assert env["K"] <= 100 and env["B"] % 2 == 0 and not rows[0].breach(env)
+    assert sample_sizes(SYMBOLS, rows, {"B": 7})["B"] == 7
+    tight = SYMBOLS | {"K": Symbol("K", 1, 2), "B": Symbol("B", 1, 30)}
+    assert not list(solutions(tight, rows, dict.fromkeys(SYMBOLS, 2)))
