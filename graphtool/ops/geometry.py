@@ -6,7 +6,7 @@ from typing import Any
 
 from graphtool.ir.graph import TensorType
 from graphtool.ops.common import need
-from graphtool.symbolic import Dim
+from graphtool.symbolic import Dim, ceildiv, minimum
 
 Pairs = tuple[tuple[Dim, Dim], ...]
 
@@ -22,6 +22,14 @@ def out_dim(d: Dim, window: Dim, stride: int, lo: Dim, hi: Dim, base: int, dilat
     """⌊(dilated input + padding − dilated window) / stride⌋ + 1"""
     need(stride >= 1 and base >= 1 and dilation >= 1, "strides and dilations must be 1 or more")
     return (dilate(d, base) + lo + hi - dilate(window, dilation)) // stride + 1
+
+
+def overhang(d: Dim, window: Dim, stride: int, lo: Dim, hi: Dim) -> Dim:
+    """The padding behind d elements that makes all windows fit which start before its end: what
+    ceil_mode adds to `hi`. An open d may add less than nothing where `hi` is never reached."""
+    count = ceildiv(d + lo + minimum(stride + hi - window, 0), stride)
+    more = (count - 1) * stride + window - (d + lo + hi)
+    return max(more, 0) if isinstance(more, int) else more
 
 
 def under_windows(x: TensorType, window: tuple[Dim, ...], channels_last: bool = False

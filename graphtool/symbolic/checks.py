@@ -14,7 +14,7 @@ from graphtool.symbolic.steps import at_least, dim_of, divides
 from graphtool.symbolic.terms import substitute, symbols
 from graphtool.symbolic.text import name_text
 
-_WHY = "the model adds or joins tensors whose sizes are equal under this condition only"
+_WHY = "the model adds or joins tensors, or chooses a branch, under this condition only"
 
 _ZERO = "`--dynamic {}=0..` imports the model for 0 too, if every operation allows that"
 

@@ -13,6 +13,7 @@ from graphtool import ops as o
 from graphtool.front import Refused
 from graphtool.front.regions import union
 from graphtool.importers.onnx.driver.computed import bind
+from graphtool.importers.onnx.driver.conditions import Comparison, comparison
 from graphtool.importers.onnx.driver.node_order import subgraphs
 from graphtool.importers.onnx.driver.regions import Region, region
 from graphtool.importers.onnx.driver.registry import onnx_op
@@ -40,19 +41,45 @@ def if_(cond: Any, *, then_branch: Any, else_branch: Any, ctx: Any) -> Any:
     if choice is not None:
         return ctx.subgraph(then_branch if choice else else_branch, ())
     cond = cond.reshape(()).cast(dtypes.bool_)
+    sizes = comparison(cond)
+    if sizes is not None and sizes.truth is not None:
+        return ctx.subgraph(then_branch if sizes.truth else else_branch, ())
     name = ctx.node.output[0]
     sides = (then_branch, f"{name}.then"), (else_branch, f"{name}.else")
-    if _nested(then_branch) + _nested(else_branch) > SELECTED:  # nested: these are traced twice
-        return _branch(cond, *(region(ctx, g, (), label) for g, label in sides))
+    large = _nested(then_branch) + _nested(else_branch) > SELECTED  # others may be traced twice
     try:
         yes, no = (region(ctx, g, (), label) for g, label in sides)
     except Refused:  # sequences, which no region can give
-        pass
+        if large:
+            raise
     else:
-        if not all(map(_alike, yes.results, no.results)) or _may_fail(yes) or _may_fail(no):
+        if sizes is not None and _differ(yes, no):
+            return ctx.subgraph(then_branch if _assumed(sizes, ctx) else else_branch, ())
+        alike = all(map(_alike, yes.results, no.results))
+        if large or not alike or _may_fail(yes) or _may_fail(no):
             return _branch(cond, yes, no)
     both = (ctx.subgraph(g, (), label) for g, label in sides)
     return [selected(cond, a, b) for a, b in zip(*both, strict=True)]
+
+
+def _differ(yes: Region, no: Region) -> bool:
+    """Whether a result has another rank or element type in one branch than in the other."""
+    return any(a.dtype is not b.dtype or a.ndim != b.ndim
+               for a, b in zip(yes.results, no.results, strict=True)
+               if isinstance(a, Tracer) and isinstance(b, Tracer))
+
+
+def _assumed(sizes: Comparison, ctx: Any) -> bool:
+    """Which branch is taken, if that is by sizes of the inputs: the one for equal sizes, which is
+    then required of every run. Raises Refused where no equation says it."""
+    builder = ctx.builder
+    if sizes.relation != "==" or builder.inside or not builder.found.of_inputs(
+            sizes.left, sizes.right):
+        raise Refused(f"the branches give results of different ranks, and {sizes} decides between "
+                      "them: state the sizes so that it always holds or never, as in "
+                      "--dynamic T=2..")
+    builder.require(sizes.left, sizes.right)
+    return sizes.holds
 
 
 def _nested(graph: Any) -> int:

@@ -16,6 +16,7 @@ from graphtool.importers.onnx.driver.values import (
     dims,
 )
 from graphtool.importers.onnx.families.nn import Pairs, spans_of, window_pads
+from graphtool.ops.geometry import overhang
 from graphtool.symbolic import Dim, product
 
 
@@ -30,13 +31,7 @@ def pool_pads(space: Any, spans: Any, strides: Any, pads: Any, auto_pad: str,
         if not ceil_mode or auto_pad not in ("NOTSET", ""):
             extra.append(0)
             continue
-        if not isinstance(d, int):
-            raise Refused("ceil_mode over a symbolic size is not supported; fix that size with "
-                          "--dynamic NAME=SIZE")
-        count = -(-(d + lo + hi - k) // s) + 1
-        if (count - 1) * s >= d + lo:  # a window may not start behind the input
-            count -= 1
-        extra.append(max((count - 1) * s + k - (d + lo + hi), 0))
+        extra.append(overhang(d, k, s, lo, hi))
     return padding, tuple(extra)
 
 
@@ -105,7 +100,7 @@ def average_pool(x: Any, *, auto_pad: str = "NOTSET", ceil_mode: int = 0,
     padding, extra = pool_pads(x.shape[2:], spans_of(kernel_shape, dilations), strides, pads,
                                auto_pad, ceil_mode)
     more = {"window": kernel_shape, "strides": strides, "dilation": dilations}
-    if count_include_pad and any(extra):  # only what ceil_mode adds does not count
+    if count_include_pad and any(e != 0 for e in extra):  # only what ceil_mode adds does not count
         x = o.pad(x, lo=(0, 0, *(lo for lo, _ in padding)), hi=(0, 0, *(hi for _, hi in padding)))
         return o.avg_pool(x, padding=tuple((0, e) for e in extra), **more)
     return o.avg_pool(x, padding=_grown(padding, extra),

@@ -175,7 +175,6 @@ def _broadcast_to(x: Any, to: tuple[Dim, ...]) -> tuple[Dim, ...]:
     try:
         return broadcast_shapes(tuple(x.shape), to)
     except Undecided as error:
-        assert isinstance(x.builder, Assuming)
         wanted = tuple(d for d in x.builder.found.common((x.shape, to), error) if d is not None)
         if len(wanted) < max(x.ndim, len(to)):
             raise

@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.distributions import Distribution
 from torch.export import ExportedProgram, default_decompositions
 
 from graphtool.errors import GraphtoolError, UnsupportedError, UsageError
@@ -86,7 +87,8 @@ def program(model: Any, args: tuple[Any, ...], how: str, dynamic: Mapping[str, B
     opened = OpenDims(given, inputs, dynamic)
     hooks, state = hooked(model), model.state_dict()
     mode = "training" if model.training else "inference"
-    with quiet(), annotated(), watched(), inner_gradients(), averaging(), fakes():
+    with (quiet(), unchecked(), annotated(), watched(), inner_gradients(), averaging(),
+          fakes()):
         if how == "fx":
             model = traced(model, len(args), _TORCH)
         for last in (*[False] * ROUNDS, True):
@@ -155,6 +157,18 @@ def quiet() -> Iterator[None]:
         finally:
             logging.disable(level)
     sys.stderr.write(said.getvalue())  # what the model itself printed, if all went well
+
+
+@contextmanager
+def unchecked() -> Iterator[None]:
+    """Distributions do not check their arguments within the `with` block, as in torch.compile: a
+    check is a branch on data, which cannot be captured."""
+    before = Distribution._validate_args
+    Distribution.set_default_validate_args(False)
+    try:
+        yield
+    finally:
+        Distribution.set_default_validate_args(before)
 
 
 # ---- capture -----------------------------------------------------------------------------------

@@ -43,10 +43,7 @@ def _windows(c: Context, x: Tracer, n: int, kernel_size: Any, stride: Any, paddi
                                               strict=True)):
             reach = (out - 1) * strides[i] + spread[i] * (window[i] - 1) + 1
             extra = reach - size - 2 * pad[i]
-            if not isinstance(extra, int):
-                raise Refused("pooling with ceil_mode over a symbolic size is not supported; fix "
-                              "that size for the export")
-            over[i] = max(extra, 0)
+            over[i] = max(extra, 0) if isinstance(extra, int) else extra
     attrs = {"window": window, "strides": strides, "dilation": spread}
     return attrs, tuple((p, h) for p, h in zip(pad, over, strict=True))
 
