@@ -94,7 +94,7 @@ def page_sections(artifacts: Sequence[str], capture: str | None = None,
             profiles += [Path(source)] if made[-1]["kind"] == "profile" else []
         else:
             graphs.append((name, sources.load(
-                source, sources.captured(sources.capture_of(source, capture)))))
+                source, sources.captured(sources.capture_of(source, capture)), True)))
             made.append(sections.of_graph(*graphs[-1]))
     if len(graphs) > 1:
         made.append(sections.compared(made, graphs[0], graphs[1]))

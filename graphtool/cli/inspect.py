@@ -65,16 +65,16 @@ def show(graph: Shown, stats: Stats = False, tabular: Tabular = False,
         show_artifact(graph, kind, [name for name, value in given.items() if value], json, entry)
         return
     if as_ is not None:
-        _show_as(as_, sources.load(graph, sources.captured(capture)), json)
+        _show_as(as_, sources.load(graph, sources.captured(capture), True), json)
         return
     if report is not None:
-        _show_report(report, sources.load(graph, sources.captured(capture)), json)
+        _show_report(report, sources.load(graph, sources.captured(capture), True), json)
         return
     from graphtool.ir.op import CATEGORIES
     if category not in (None, *CATEGORIES):
         raise UsageError("GT3016", f"unknown category {category!r}",
                          hint=one_of(category, CATEGORIES))
-    module, side, _ = sources.read(graph, sources.captured(capture))
+    module, side, _ = sources.read(graph, sources.captured(capture), True)
     if stats or (json and not tabular):
         from graphtool.report.stats import stats as measure
         _show_stats(measure(module), json)
@@ -159,7 +159,7 @@ def _optimised(source: str, capture: str | None) -> Any:
     if kind_of(source) == "build":
         from graphtool.report.build_listing import kept_graph
         source = str(kept_graph(Path(source)))
-    module = sources.load(source, sources.captured(capture))
+    module = sources.load(source, sources.captured(capture), True)
     return passes.run(module) if is_model(source) else module
 
 
@@ -190,7 +190,7 @@ def draw(graph: options.Graph, out: options.Out = None,
     if chosen not in FORMATS:
         raise UsageError("GT3017", f"unknown format {chosen!r}",
                          hint=one_of(chosen, FORMATS))
-    module = sources.load(graph, sources.captured(capture))
+    module = sources.load(graph, sources.captured(capture), True)
     sources.write(out, FORMATS[chosen](picture.picture(module, constants, groups)))
 
 
@@ -241,7 +241,7 @@ def diff(a: Annotated[str, typer.Argument(metavar="A", help="The graph or build 
         other = (b, a)[kinds.index("build")]
         raise UsageError("GT3098", f"a build is compared with a build, and {other} is none",
                          hint="`graphtool check` compares what a build and a model compute")
-    found = compare(*(sources.load(s, sources.captured(sources.capture_of(s, capture)))
+    found = compare(*(sources.load(s, sources.captured(sources.capture_of(s, capture)), True)
                       for s in (a, b)))
     formats.tell(found, form, lambda: text(found, Path(a).name, Path(b).name),
                  lambda: diff_outcome(found, a, b))

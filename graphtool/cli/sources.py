@@ -65,19 +65,23 @@ class Read(NamedTuple):
     text: bool = False
 
 
-def load(source: str, how: Importing = AS_IS) -> Module:
+def load(source: str, how: Importing = AS_IS, without: bool = False) -> Module:
     """The module of a graph file, of `-` (stdin), or of a model, which is imported as `how` says.
 
     The weights of a graph from stdin are in its text, or in a file of the current folder; of the
-    folder DIR where the source is `DIR/-`.
+    folder DIR where the source is `DIR/-`. `without` is for verbs that look at a graph: a weights
+    file that is not there is named, and only data that are wanted are an error.
     """
-    return read(source, how).module
+    return read(source, how, without).module
 
 
-def read(source: str, how: Importing = AS_IS) -> Read:
+def read(source: str, how: Importing = AS_IS, without: bool = False) -> Read:
     """`load`, and what is known of where it came from."""
-    found = warned(read_graph(source, how))
+    from graphtool.ir.graph import is_constant
+    found = warned(read_graph(source, how, without))
     assert found.module is not None
+    if any(n.attrs["data"].absent for n in found.module.graph.nodes if is_constant(n)):
+        terminal.note(f"{source}: its weights file is not there, so their numbers are not shown")
     return Read(found.module, found.side, found.text)
 
 

@@ -42,9 +42,9 @@ def why(graph: options.Graph, name: Name, passes: options.Passes = None,
                              hint="a build has gone through its passes")
         _of_build(Path(graph), name, json)
         return
-    module, target = sources.load(graph), sources.goal(march)
+    module, target = sources.load(graph, without=True), sources.goal(march)
     if journal is not None and optimised is not None:
-        events, last = read_journal(journal), sources.load(optimised)
+        events, last = read_journal(journal), sources.load(optimised, without=True)
     else:
         recorder = Recorder(module)
         last = optimiser.run(module, passes, after=recorder.after, supply={"target": target},

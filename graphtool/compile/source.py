@@ -71,11 +71,11 @@ def source_of(given: Any, how: Importing = AS_IS) -> Source:
     return Source(import_torch(given, ()), imported=True)
 
 
-def read_graph(path: str, how: Importing = AS_IS) -> Source:
+def read_graph(path: str, how: Importing = AS_IS, without: bool = False) -> Source:
     """A graph file, `-` (stdin), or a model, which is imported as `how` says.
 
     The weights of a graph from stdin are in its text, or in a file of the current folder; of the
-    folder DIR where the path is `DIR/-`.
+    folder DIR where the path is `DIR/-`. `without` reads a graph whose weights file is not there.
     """
     from graphtool.importers.kinds import STDIN, not_a_graph, what
     check_importing(path, how)
@@ -87,7 +87,7 @@ def read_graph(path: str, how: Importing = AS_IS) -> Source:
         return Source(_model(path, how), where=path, imported=True)
     if (error := not_a_graph(path, kind)) is not None:
         raise error
-    return _with_kernels(lambda: _of_file(path))
+    return _with_kernels(lambda: _of_file(path, without))
 
 
 def read_program(path: str, how: Importing = AS_IS) -> Source:
@@ -120,9 +120,9 @@ def _of_stdin(path: str, data: bytes) -> Source:
                   text=serial.is_listing(data))
 
 
-def _of_file(path: str) -> Source:
+def _of_file(path: str, without: bool) -> Source:
     from graphtool.ir import serial
-    module, side = serial.load_pair(Path(path))
+    module, side = serial.load_pair(Path(path), without=without)
     return Source(module, where=path, side=side, text=path.endswith(serial.SUFFIX))
 
 

@@ -54,6 +54,11 @@ class Weight:
     held: Array | Mapped = field(compare=False, repr=False)
 
     @property
+    def absent(self) -> bool:
+        """Whether the data are not at hand."""
+        return isinstance(self.held, Missing)
+
+    @property
     def stored(self) -> Array:
         """The data. Raises InputError GT0321 if those of a file do not have the digest."""
         held = self.held

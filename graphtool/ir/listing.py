@@ -13,7 +13,7 @@ from graphtool.choice import Choice
 from graphtool.dtypes import DType, float32, string
 from graphtool.io import files
 from graphtool.io.versions import GRAPH
-from graphtool.io.weights import Missing, Weight
+from graphtool.io.weights import Weight
 from graphtool.ir.encode import data_row, inline
 from graphtool.ir.graph import Graph, Module, Node, TensorType, Value, is_constant, own_names
 from graphtool.ir.requires import KEY as PLUGINS
@@ -160,7 +160,7 @@ def data_text(w: Weight, form: Form) -> str:
 
 def _fill(w: Weight) -> Any:
     """The element that all of the array is equal to, if there is one and it is small."""
-    if w.dtype.is_packed or w.size > FILL or isinstance(w.held, Missing):
+    if w.dtype.is_packed or w.size > FILL or w.absent:
         return None
     flat = w.stored.reshape(-1)
     raw = flat.view(np.uint8).reshape(w.size, -1)

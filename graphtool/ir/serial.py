@@ -64,10 +64,11 @@ def load(path: Path, check: bool = True) -> Module:
     return load_pair(path, check)[0]
 
 
-def load_pair(path: Path, check: bool = True) -> tuple[Module, Path | None]:
+def load_pair(path: Path, check: bool = True, without: bool = False) -> tuple[Module, Path | None]:
     """The module of a graph file, and the path of its weights file if it has one.
 
-    Raises InputError GT0343 if that file is in another folder.
+    `without` reads a graph whose weights file is not there as `of_rows` does; then its path is
+    None. Raises InputError GT0343 if that file is in another folder.
     """
     if path.is_dir():
         raise InputError("GT0338", "a graph is wanted, and this is a directory", where=str(path),
@@ -75,7 +76,7 @@ def load_pair(path: Path, check: bool = True) -> tuple[Module, Path | None]:
     while True:
         data = files.read_bytes(path)
         try:
-            return _pair(data, path, check)
+            return _pair(data, path, check, without)
         except InputError:
             if files.read_bytes(path) == data:
                 raise  # else a writer has replaced both since: read them again
@@ -91,11 +92,13 @@ def _within(folder: Path) -> str:
     return "it contains no graph"
 
 
-def _pair(data: bytes, path: Path, check: bool) -> tuple[Module, Path | None]:
+def _pair(data: bytes, path: Path, check: bool, without: bool) -> tuple[Module, Path | None]:
     where = str(path)
     file, place = _rows(data, where, path.suffix == SUFFIX)
     _beside(file.weights, where)
     side = path.with_name(file.weights) if file.weights else None
+    if without and side is not None and not side.exists():
+        return of_rows(file, where), None
     module = module_of(file, weights.load(side) if side else {}, where, place)
     return _checked(module, where) if check else module, side
 

@@ -7,7 +7,6 @@ from typing import Any
 
 from graphtool.dtypes import float32, int32, int64
 from graphtool.errors import InternalError
-from graphtool.io.weights import Missing
 from graphtool.ir.graph import Node, Operand, Value
 from graphtool.loops.pull import Names, Pull, const
 from graphtool.loops.view import View, pull_of
@@ -38,7 +37,7 @@ def pull_from(buffers: Mapping[str, Storage], view: View) -> Pull:
     """The elements of a view. The one number of a constant is written into the code, since a load
     under a condition keeps compilers from vectorising."""
     held = buffers[view.buffer].weight
-    if held is None or held.size != 1 or isinstance(held.held, Missing) or (
+    if held is None or held.size != 1 or held.absent or (
             view.dtype not in WRITTEN):
         return pull_of(view)
     number = const(held.stored.item(), view.dtype)

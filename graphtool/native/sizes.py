@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from graphtool.errors import InputError
 from graphtool.io.manifest_rows import DimRow
 from graphtool.symbolic import Dim, Equation, Symbol, dim_of, divides, substitute
+from graphtool.symbolic.checks import WHY
 from graphtool.symbolic.parse import parse
 from graphtool.symbolic.text import name_text
 
@@ -48,5 +49,4 @@ def symbol_of(r: DimRow) -> Symbol:
 
 
 def _broken(told: str) -> InputError:
-    return InputError("GT2231", told, hint="the model adds or joins tensors whose sizes are equal "
-                      "under this condition only")
+    return InputError("GT2231", told, hint=WHY)

@@ -14,7 +14,7 @@ from graphtool.symbolic.steps import at_least, dim_of, divides
 from graphtool.symbolic.terms import substitute, symbols
 from graphtool.symbolic.text import name_text
 
-_WHY = "the model adds or joins tensors, or chooses a branch, under this condition only"
+WHY = "the model adds or joins tensors, or chooses a branch, under this condition only"
 
 _ZERO = "`--dynamic {}=0..` imports the model for 0 too, if every operation allows that"
 
@@ -28,7 +28,7 @@ def check_bounds(row: Symbol, size: Dim) -> None:
                                    "expected", hint=_ZERO.format(row.name) if size == 0 else "")
     if (size - row.offset) % row.step:
         raise InputError("GT0516", f"{divides(row)} does not hold: {name_text(row.name)} is {size}",
-                         hint=_WHY)
+                         hint=WHY)
 
 
 def check_required(requires: Iterable[Equation], sizes: Mapping[str, Dim]) -> None:
@@ -37,7 +37,7 @@ def check_required(requires: Iterable[Equation], sizes: Mapping[str, Dim]) -> No
     for e in requires:
         named = {s.name for d in (e.left, e.right) for s in symbols(d)}
         if named <= known.keys() and (told := e.breach(known)):
-            raise InputError("GT0516", told, hint=_WHY)
+            raise InputError("GT0516", told, hint=WHY)
 
 
 def sample_sizes(rows: Mapping[str, Symbol], requires: Iterable[Equation],

@@ -72,8 +72,9 @@ class Facts:
 
 def figures(weight: Weight) -> list[str]:
     """Least, mean and greatest value, standard deviation, and a histogram as a line of bars.
-    Nothing for what has no numbers, or none that are finite."""
-    if not (weight.dtype.is_float or weight.dtype.is_integer) or not weight.size:
+    Nothing for what has no numbers at hand, or none that are finite."""
+    if weight.absent or not weight.size or not (
+            weight.dtype.is_float or weight.dtype.is_integer):
         return []
     data = weight.source.reshape(-1)
     data = data[::-(-data.size // SAMPLE)].astype(np.float64)
