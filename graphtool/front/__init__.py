@@ -2,6 +2,7 @@
 sizes; regions; complex numbers; refusals."""
 
 from graphtool.front.array import REFUSED, Array, Refused
-from graphtool.front.builder import FOLD_LIMIT, Front
+from graphtool.front.builder import Front
+from graphtool.front.known import FOLD_LIMIT
 
 __all__ = ["FOLD_LIMIT", "REFUSED", "Array", "Front", "Refused"]

@@ -21,8 +21,8 @@ def refusals() -> dict[str, str]:
     found = {}
     for path in sorted(ROOT.rglob("*.py")):
         for x in ast.walk(ast.parse(path.read_text())):
-            if isinstance(x, ast.Call) and isinstance(x.func, ast.Name) and x.func.id in (
-                    "Refused"):
+            if isinstance(x, ast.Call) and isinstance(x.func, ast.Name) and (
+                    x.func.id == "Refused"):
                 found[f"{path.relative_to(ROOT)}:{x.lineno}"] = "".join(
                     s.value for s in ast.walk(x)
                     if isinstance(s, ast.Constant) and isinstance(s.value, str))

@@ -129,7 +129,7 @@ class Context:
         if not dtype.is_integer:
             return float(x) if dtype.is_float else bool(x)
         if not (dtype.low or -dtype.high) <= x <= dtype.high:
-            raise Refused(f"{x} is beyond the range of {dtype.name}, and torch refuses it as well")
+            raise Refused(f"{x} is beyond the range of {dtype.name}, which torch does not take")
         return self.operand(int(x), dtype)
 
     def cast(self, x: Any, dtype: DType) -> Any:
