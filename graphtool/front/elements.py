@@ -23,6 +23,7 @@ _LOOKED = 16  # nodes that are looked through for a size
 _SPANNED = 24  # nodes that are looked through for a span
 _SCANNED = 1 << 20  # elements of a constant that are looked at
 _SMALL = 1 << 10  # elements of a tensor that is moved
+_EXACT = ("int", "uint", "bool")
 _MOVES = Movement.ONCE | Movement.REPEATS | Movement.JOINS
 Maker = Callable[[Value], Node | None]
 
@@ -39,10 +40,11 @@ class Elements:
     # ---- sizes ---------------------------------------------------------------------------------
 
     def size(self, x: Operand, at: int, depth: int = 0) -> Any:
-        """Element `at` of an integer value as a size, if the nodes before it determine it."""
-        if isinstance(x, int) and not isinstance(x, bool):
+        """Element `at` of integers as a size, of truth values as a truth or a condition, if the
+        nodes before it determine it."""
+        if isinstance(x, int):
             return x
-        if not isinstance(x, Value) or not x.type.dtype.is_integer or depth > _LOOKED:
+        if not isinstance(x, Value) or x.type.dtype.kind not in _EXACT or depth > _LOOKED:
             return None
         if (x, at) in self.bound:
             return self.bound[x, at]
@@ -55,7 +57,7 @@ class Elements:
     def _size(self, node: Node, at: int, depth: int) -> Any:
         op = node.op
         if is_constant(node):
-            return int(node.attrs["data"].source.reshape(-1)[at])
+            return node.attrs["data"].source.reshape(-1)[at].item()
         if op.movement or op.indexing:
             found = self._source(node, at, depth)
             return None if found is None else self.size(node.inputs[found[0]], found[1], depth)

@@ -13,7 +13,8 @@ from graphtool.importers.onnx.driver.values import floats, ints, one
 from graphtool.symbolic import symbol
 
 ROOT = Path(__file__).parents[2] / "graphtool" / "importers"
-SAYS = ("supported", "must", "need", "has no ", "leave", "does not", "known", "more than", "call ")
+SAYS = ("supported", "must", "state", "need", "has no ", "leave", "does not",
+        "known", "more than", "call ")
 
 
 def refusals() -> dict[str, str]:

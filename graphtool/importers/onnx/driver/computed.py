@@ -15,7 +15,8 @@ from graphtool.front.elements import Elements
 from graphtool.importers.onnx.driver.inputs import Inputs
 from graphtool.ir.graph import Node, Value
 from graphtool.ir.trace import Tracer
-from graphtool.symbolic import Dim, Poly, bounds, product, symbol
+from graphtool.symbolic import Condition, Dim, Poly, bounds, compared, product, symbol
+from graphtool.symbolic.conditions import Truth
 
 _LONGEST = 40  # letters of a value's name in its size's
 EACH = 4  # so many nodes of the graph are allowed for each that the model may have
@@ -112,3 +113,13 @@ def known_element(x: Tracer, at: int) -> Dim | None:
         return None
     found = x.builder.elements.size(x.value, at) if x.known is None else x.known.reshape(-1)[at]
     return found if found is None or isinstance(found, Poly) else int(found)
+
+
+def truth_of(x: Tracer) -> Truth | None:
+    """Whether a truth value holds for all sizes or for none, or its condition on them; None if it
+    depends on data."""
+    assert isinstance(x, Array) and isinstance(x.builder, Recorder)
+    found = x.builder.elements.size(x.value, 0) if x.known is None else x.known.reshape(-1)[0]
+    if isinstance(found, (int, Poly)) and not isinstance(found, bool):
+        found = compared("!=", found, 0)
+    return found if isinstance(found, (bool, Condition)) else None

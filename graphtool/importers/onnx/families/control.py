@@ -12,8 +12,7 @@ from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.front import Refused
 from graphtool.front.regions import union
-from graphtool.importers.onnx.driver.computed import bind
-from graphtool.importers.onnx.driver.conditions import Comparison, comparison
+from graphtool.importers.onnx.driver.computed import bind, truth_of
 from graphtool.importers.onnx.driver.node_order import subgraphs
 from graphtool.importers.onnx.driver.regions import Region, region
 from graphtool.importers.onnx.driver.registry import onnx_op
@@ -23,7 +22,7 @@ from graphtool.ir.facets import Lowering, Trait
 from graphtool.ir.graph import Graph, Value
 from graphtool.ir.run_sizes import all_nodes, at_most
 from graphtool.ir.trace import Tracer
-from graphtool.symbolic import Dim, maximum
+from graphtool.symbolic import Condition, Dim, maximum, text
 
 SELECTED = 4  # nodes of both branches, nested ones included, that are computed either way
 
@@ -40,10 +39,10 @@ def if_(cond: Any, *, then_branch: Any, else_branch: Any, ctx: Any) -> Any:
     choice = known_bool(cond)
     if choice is not None:
         return ctx.subgraph(then_branch if choice else else_branch, ())
+    sizes = truth_of(cond)
+    if isinstance(sizes, bool):
+        return ctx.subgraph(then_branch if sizes else else_branch, ())
     cond = cond.reshape(()).cast(dtypes.bool_)
-    sizes = comparison(cond)
-    if sizes is not None and sizes.truth is not None:
-        return ctx.subgraph(then_branch if sizes.truth else else_branch, ())
     name = ctx.node.output[0]
     sides = (then_branch, f"{name}.then"), (else_branch, f"{name}.else")
     large = _nested(then_branch) + _nested(else_branch) > SELECTED  # others may be traced twice
@@ -69,17 +68,18 @@ def _differ(yes: Region, no: Region) -> bool:
                if isinstance(a, Tracer) and isinstance(b, Tracer))
 
 
-def _assumed(sizes: Comparison, ctx: Any) -> bool:
+def _assumed(sizes: Condition, ctx: Any) -> bool:
     """Which branch is taken, if that is by sizes of the inputs: the one for equal sizes, which is
     then required of every run. Raises Refused where no equation says it."""
     builder = ctx.builder
-    if sizes.relation != "==" or builder.inside or not builder.found.of_inputs(
-            sizes.left, sizes.right):
-        raise Refused(f"the branches give results of different ranks, and {sizes} decides between "
+    if sizes.sign not in ("==", "!=") or builder.inside or not builder.found.of_inputs(
+            sizes.a, sizes.b):
+        said = f"{text(sizes.a)} {sizes.sign} {text(sizes.b)}"
+        raise Refused(f"the branches give results of different ranks, and {said} decides between "
                       "them: state the sizes so that it always holds or never, as in "
                       "--dynamic T=2..")
-    builder.require(sizes.left, sizes.right)
-    return sizes.holds
+    builder.require(sizes.a, sizes.b)
+    return sizes.sign == "=="
 
 
 def _nested(graph: Any) -> int:
