@@ -77,6 +77,7 @@ def _add_oracle(name: str, make: Callable[[str], Run]) -> None:
 
 def add_report(row: Report) -> Report:
     """Add a report on a graph: `show --report NAME`, with --json, and `schema NAME`."""
+    import graphtool.verify.schemas  # noqa: F401  (adds its own to the table)
     from graphtool.report.schemas import TYPES
     if row.name in TYPES or row.name in REPORTS:
         raise taken("report", row.name)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from graphtool.errors import UsageError, one_of
 from graphtool.report.schemas import TYPES, schema_text
 from graphtool.verify.bisect import Bisection
@@ -11,19 +9,18 @@ from graphtool.verify.check import CheckReport
 from graphtool.verify.pipeline import OptReport
 from graphtool.verify.repro import Repro
 
-_TYPES: dict[str, Any] = dict(sorted({
-    **TYPES, "opt": OptReport, "check": CheckReport, "bisect": Bisection, "repro": Repro}.items()))
+TYPES |= {"opt": OptReport, "check": CheckReport, "bisect": Bisection, "repro": Repro}
 
 
 def schemas() -> dict[str, str]:
     """The text of each file of schemas/, by name."""
-    return {name: schema_text(name, t) for name, t in _TYPES.items()}
+    return {name: schema_text(name, t) for name, t in sorted(TYPES.items())}
 
 
 def schema_of(name: str) -> str:
     """The text of one schema; that of graphs has the ops that are there now, those of plug-ins
     included. Raises UsageError GT3026 for an unknown name."""
-    if name not in _TYPES:
+    if name not in TYPES:
         raise UsageError("GT3026", f"there is no schema {name!r}",
-                         hint=one_of(name, _TYPES))
-    return schema_text(name, _TYPES[name])
+                         hint=one_of(name, sorted(TYPES)))
+    return schema_text(name, TYPES[name])
