@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 import typer
 
-from graphtool import release
 from graphtool.cli import formats, options, sources, terminal
 from graphtool.cli.running import Build
 from graphtool.cli.tuning import warn_of_load
@@ -102,6 +101,7 @@ def _rival(vs: str, model: Path | None, arrays: dict[str, Any],
            threads: int) -> Callable[[], object]:
     from importlib.util import find_spec
 
+    from graphtool import release
     from graphtool.verify.session import onnx_session
     if vs != "onnxruntime":
         raise UsageError("GT3031", f"unknown rival {vs!r}", hint="onnxruntime")

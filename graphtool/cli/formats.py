@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from graphtool.cli import terminal
 from graphtool.errors import UsageError, one_of
-from graphtool.release import release
 
 if TYPE_CHECKING:
     from graphtool.report.findings import Outcome
@@ -32,5 +31,6 @@ def tell(struct: Any, form: str, rows: Callable[[], Iterable[str]],
     if form in ("text", "json"):
         terminal.report(struct, form == "json", () if form == "json" else rows())
         return
+    from graphtool.release import release
     from graphtool.report.formats import WRITERS
     terminal.commands(WRITERS[form](found(), release().version))

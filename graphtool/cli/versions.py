@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from graphtool.release import release
-
 PACKAGES = ("numpy", "onnx", "onnxruntime", "torch", "typer", "rich", "msgspec",
             "safetensors", "ml_dtypes")
 
@@ -12,6 +10,8 @@ def versions() -> dict[str, str]:
     """Python's, the system's and the packages' versions, read without importing them."""
     import platform
     from importlib import metadata
+
+    from graphtool.release import release
     found = {"python": platform.python_version(), "system": platform.platform(),
              "graphtool": release().version}
     for name in PACKAGES:
@@ -24,4 +24,5 @@ def versions() -> dict[str, str]:
 
 def own_version() -> str:
     """The line that `graphtool --version` prints."""
+    from graphtool.release import release
     return f"graphtool {release().version}"

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from graphtool.errors import UsageError
-from graphtool.front.assumptions import Bounds
 from graphtool.importers.kinds import GRAPH, JSON, not_a_model, what
-from graphtool.importers.limits import Limits
 from graphtool.importers.record import IMPORTERS, Importer, Kind, Request
 from graphtool.ir import serial
 from graphtool.ir.graph import Module
 from graphtool.ir.naming import uniquely_named
+
+if TYPE_CHECKING:
+    from graphtool.front.assumptions import Bounds
+    from graphtool.importers.limits import Limits
 
 __all__ = ["IMPORTERS", "Importer", "Kind", "Request", "capture_words", "import_source",
            "refuse_options", "what"]

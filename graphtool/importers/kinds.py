@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import zipfile
 from pathlib import Path
 
 import graphtool.importers.table  # noqa: F401  (fills the table of importers)
@@ -88,6 +87,7 @@ def _by_suffix(source: str) -> Importer | None:
 
 
 def _has_arrays(path: str) -> bool:
+    import zipfile
     try:
         with zipfile.ZipFile(path) as archive:
             return all(n.endswith(".npy") for n in archive.namelist())

@@ -6,11 +6,13 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from graphtool.errors import Unsupported
-from graphtool.front.assumptions import Bounds
-from graphtool.importers.limits import Limits
-from graphtool.ir.graph import Module
+if TYPE_CHECKING:
+    from graphtool.errors import Unsupported
+    from graphtool.front.assumptions import Bounds
+    from graphtool.importers.limits import Limits
+    from graphtool.ir.graph import Module
 
 
 @dataclass(frozen=True, slots=True)

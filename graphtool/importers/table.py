@@ -9,7 +9,6 @@ import re
 from importlib.util import find_spec
 from pathlib import Path
 
-from graphtool import release
 from graphtool.errors import GraphtoolError, Unsupported, UsageError
 from graphtool.importers.record import Importer, Request, register
 from graphtool.importers.suffixes import SAVED
@@ -76,6 +75,7 @@ def program_and_function(source: str) -> tuple[str, str]:
 
 def _jax(source: str, how: Request) -> Module:
     if find_spec("jax") is None:
+        from graphtool import release
         raise UsageError("GT1117", "this needs jax, which is not installed",
                          hint=release.install("jax"))
     from graphtool.importers.stablehlo.capture import import_function

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import graphtool.cli.verbs  # noqa: F401  (fills the table)
 from graphtool.errors import InputError
 from graphtool.io import npz
 from graphtool.verbs import families
