@@ -22,7 +22,7 @@ KINDS = (  # what is tested, and the folders and files of tests/ that do
     ("ops and their derivatives", ("ops", "transforms", "test_interp.py", "test_dtypes.py",
                                    "test_opinfo.py", "test_opinfo_gradients.py", "test_edges.py",
                                    "test_options.py")),
-    ("graphs, sizes and rules", ("ir", "symbolic", "rewrite", "analysis")),
+    ("graphs, sizes and rules", ("ir", "front", "symbolic", "rewrite", "analysis")),
     ("passes", ("passes",)),
     ("importers and exporters", ("importers", "exporters", "integrations")),
     ("kernels, loops, C, builds", ("kernels", "loops", "lower", "emit", "native", "tune",
