@@ -127,7 +127,7 @@ class Front(Assuming):
         attrs = complete_attrs(op, attrs)
         if xs and isinstance(xs[0], Array) and _unchanged(op, xs, attrs):
             return xs[0]
-        if early or op.movement is Movement.REPEATS or not arrays:
+        if early or op is o.broadcast or not arrays:
             found = self._early(op, xs, arrays, attrs, hint)
             if found is not None:
                 return found
@@ -159,7 +159,7 @@ class Front(Assuming):
             return None
         if Trait.ELEMENTWISE in op.traits:
             return self._elementwise(op, xs, attrs, types, hint)
-        return self.repeated(xs[0], types.shape) if op.movement is Movement.REPEATS else None
+        return self.repeated(xs[0], types.shape) if op is o.broadcast else None
 
     def _elementwise(self, op: Op, xs: list[Any], attrs: dict[str, Any], kind: TensorType,
                      hint: str) -> Any:
