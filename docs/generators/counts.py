@@ -34,7 +34,7 @@ KINDS = (  # what is tested, and the folders and files of tests/ that do
     ("layers, style, benchmarks", ("test_layering.py", "test_style.py", "test_docstrings.py",
                                    "test_benchmarks.py", "test_architectures.py",
                                    "fuzz")),
-    ("documentation", ("docs", "test_readme.py")),
+    ("documentation", ("docs", "test_readme.py", "test_release.py")),
 )
 _FILE = re.compile(r"tests/(.+\.py): (\d+)")
 _SECTION = re.compile(r"Counted on .*?\n\n\|.*?\n\n", re.DOTALL)

@@ -149,6 +149,8 @@ class Front(Assuming):
             found = of_entries(op, xs, arrays, attrs)
             if found is not None:
                 return self.repeated(self.entries(found, types.dtype), types.shape)
+        if op is o.broadcast and isinstance(types, TensorType):
+            return self.repeated(xs[0], types.shape)  # evaluated, 0 elements would be unknown
         if self.folds and arrays and all(x.fixed and not x.symbolic for x in arrays) and len(
                 arrays) == sum(isinstance(x, Tracer) for x in xs):
             out = evaluated(op, xs, attrs, types)
@@ -159,7 +161,7 @@ class Front(Assuming):
             return None
         if Trait.ELEMENTWISE in op.traits:
             return self._elementwise(op, xs, attrs, types, hint)
-        return self.repeated(xs[0], types.shape) if op is o.broadcast else None
+        return None
 
     def _elementwise(self, op: Op, xs: list[Any], attrs: dict[str, Any], kind: TensorType,
                      hint: str) -> Any:

@@ -58,9 +58,10 @@ def sinh_for_tanh(model: Any, *args: Any, **kwargs: Any) -> Module:
 
 def test_a_planted_fault_is_blamed_on_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("benchmarks.fuzz.module_checks.import_torch", sinh_for_tanh)
-    made = next(c for s in range(40) if {"tanh", "abs"} <= set((c := case(
-        s, ["tanh", "abs", "sign"])).ops) and not c.dynamic)
-    assert {f.cause for f in evaluated(made).findings} == {"torch: value in tanh (value)"}
+    made = [c for s in range(40) if {"tanh", "abs"} <= set((c := case(
+        s, ["tanh", "abs", "sign"])).ops) and not c.dynamic][:4]  # of tiny numbers both are alike
+    assert {f.cause for c in made for f in evaluated(c).findings} == {
+        "torch: value in tanh (value)"}
 
 
 def test_gradients_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,5 @@
 module @main_graph {
-  func.func public @main(%image: tensor<?x1x8x8xf32> {graphtool.sizes = "batch, 1, 8, 8"} loc("image")) -> (tensor<?x10xf32> {jax.result_info = "logits"}) {
+  func.func public @main(%image: tensor<?x1x8x8xf32> {graphtool.sizes = "batch, 1, 8, 8", graphtool.bounds = {batch = [0 : i64]}} loc("image")) -> (tensor<?x10xf32> {jax.result_info = "logits"}) {
     %block1.conv.weight = stablehlo.constant {graphtool.parameter = "block1.conv.weight"} dense_resource<__elided__> : tensor<16x1x3x3xf32>
     %block1.bn.weight = stablehlo.constant {graphtool.parameter = "block1.bn.weight"} dense<[0.9771568, 1.0866085, 0.8975757, 0.90321994, 0.974235, 0.9346721, 1.0300046, 0.887979, 0.9319222, 0.9612682, 1.0060043, 1.0588992, 0.9443184, 1.0163603, 1.0073966, 0.9141478]> : tensor<16xf32>
     %block1.bn.bias = stablehlo.constant {graphtool.parameter = "block1.bn.bias"} dense<[-0.06481294, -0.056569066, -0.16393399, -0.14837313, -0.1108827, -0.16861524, -0.07432317, -0.16405915, -0.037991982, -0.10485889, -0.055065606, -0.06772271, 0.10000803, -0.051332176, -0.060757276, -0.079378255]> : tensor<16xf32>
