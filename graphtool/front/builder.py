@@ -245,10 +245,8 @@ def _unchanged(op: Op, xs: Sequence[Any], attrs: dict[str, Any]) -> bool:
             return attrs.get("shape") == x.shape
         case Movement.PERMUTES:
             return op.axes is not None and attrs.get(op.axes.order) == tuple(range(x.ndim))
-        case Movement.JOINS:
-            return len(xs) == 1
-        case Movement.TAKES:
-            return infer(op, [_placeholder(x)], attrs) == x.type  # type: ignore[no-any-return]
+        case Movement.JOINS | Movement.TAKES:  # a stack of one has one axis more
+            return len(xs) == 1 and infer(op, [_placeholder(x)], attrs) == x.type
     return False
 
 

@@ -36,6 +36,7 @@ JUDGED = [f"{verb} --format {form}" for verb in ("diff {g} {h}", "check {g} {h}"
                                                  "git review HEAD", "git check {g} {h}")
           for form in FORMATS]
 LINES: dict[str, tuple[str, ...]] = {  # by verb, in the order in which they are run
+    "help": ("help", "help import"), "version": ("version",),
     "import": ("import {o} --no-check -o {g}", "import {p} -o {h}", "import {c} -o c.graph.json"),
     "show": ("show {g}", "show {g} --stats", "show {g} --tabular", "show {g} --json",
              "show {g} --as functional", "show {g} --as stablehlo", "show {g} --where",

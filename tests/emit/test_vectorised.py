@@ -62,7 +62,7 @@ def normalised(x: Any) -> Any:
 def test_loops_are_vectors(block: tuple[Any, TensorType], march: str, tmp_path: Path) -> None:
     function, kind = block
     module = passes.run(Module(trace(function, [kind], ["x"]), ("y",)), supply={"march": march})
-    build(module, tmp_path / "b", march=march)
+    build(module, tmp_path / "b", target=march)
     loops = 0
     for source in (tmp_path / "b").glob("*_kernels*.c"):
         done = subprocess.run(

@@ -93,7 +93,7 @@ def test_open_images(name: str, march: str, tmp_path: Path) -> None:
     module = checked(proto)
     assert listing.required(module) == rules
     ready = passes.run(module, None, supply={"march": march})
-    built = compiled(ready, tmp_path, march=march) if march != "native" else compiled(
+    built = compiled(ready, tmp_path, target=march) if march != "native" else compiled(
         ready, tmp_path)
     for n, h, w in ((1, 16, 32), (2, 48, 16), (1, 64, 64)):
         x = random(n, 3, h, w)
