@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from fnmatch import fnmatch
 
 EXCEPTIONS: dict[str, str] = {
-    "test_sequence_model8": "a named size is 0 there; those are taken to be 1 or more",
+    "test_attention_4d_causal_fp16_expanded": "2 of 192 numbers are one float16 beside the "
+    "expectation, which rounds within the softmax; here it is computed in float32",
     "test_bernoulli*": "random numbers, drawn from another generator",
     "test_training_dropout_default*": "random numbers, drawn from another generator",
     "test_training_dropout_mask": "random numbers, drawn from another generator",

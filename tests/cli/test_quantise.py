@@ -101,7 +101,7 @@ def test_too_few_examples(gt: Cli, folder: Path, tmp_path: Path) -> None:
     """None at all, and fewer than the model takes at a time."""
     np.savez(tmp_path / "none.npz", image=np.zeros((0, 1, 8, 8), np.float32))
     done = gt("quantise", folder / "digits.graph.json", "--calibrate", tmp_path / "none.npz")
-    assert (done.code, "0 examples" in done.err) == (3, True)
+    assert (done.code, "no example" in done.err) == (3, True)
     four = tmp_path / "four.graph.json"
     gt("opt", folder / "digits.graph.json", "--passes", "specialize{batch=4}", "-o", four)
     done = gt("quantise", four, "--calibrate", folder / "in.npz")

@@ -50,7 +50,7 @@ def test_import_of_torch_is_checked(capture: str, gt: Cli, tmp_path: Path) -> No
 
 
 def test_show(g: Path, gt: Cli) -> None:
-    assert gt("show", g).out.splitlines()[1:3] == ["dim batch: 1..", "input image: "
+    assert gt("show", g).out.splitlines()[1:3] == ["dim batch: 0..", "input image: "
                                                    "f32[batch,1,8,8]"]
     assert "location digits.py:33 = " in gt("show", g, "--where").out
     assert "parameters   25,9" in gt("show", g, "--stats").out
