@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from graphtool.compile.entries import entry_texts
-from graphtool.compile.lowering import Function, functions, keep
+from graphtool.compile.lowering import Function, check_fits, functions, keep
 from graphtool.compile.options import ENTRIES, LEVELS, MODEL, PROGRAM, TRAINING, Build
 from graphtool.compile.texts import Texts, level_texts, model_texts, nodes_of
 from graphtool.compile.training import training_texts
@@ -57,6 +57,9 @@ def build(unit: Unit, out: Path, how: Build) -> Built:
         for target in unit.targets.values():
             beside.submit(_compiler, how, target)
         made = functions(unit, how)
+    for one in made.values():
+        if one.read is None:  # a program from a file, lowered for a machine of its own
+            check_fits(one, unit.target)
     texts = TEXTS[unit.kind](unit, made, how)
     common, own = _compilers(unit, texts, how, nodes_of(unit, made, how) is not None)
     key = _key(texts, common, own, how)

@@ -59,7 +59,8 @@ def lowered(source: Source, name: str, target: Target, how: Lowering, verify: bo
     if module is None:
         assert source.program is not None
         _refuse_choosing(how, target, source.where)
-        return Function(_fitting(source.program, target, name), source.store, {})
+        meta = {"lanes": str(target.lanes), **source.program.meta}
+        return Function(replace(source.program, name=name, meta=meta), source.store, {})
     stages = {"import": module} if source.imported else {}
     if how.passes is not None or source.imported or not (how.as_is or module.graph.groups):
         rules = how.rules
@@ -72,15 +73,14 @@ def lowered(source: Source, name: str, target: Target, how: Lowering, verify: bo
                     source.module)
 
 
-def _fitting(program: Program, target: Target, name: str) -> Program:
-    """The program under a name, if its packed weights have the width of the target's vectors.
-    Raises UsageError GT2114."""
-    lanes = int(program.meta.get("lanes", target.lanes))
-    if lanes != target.lanes:
-        raise UsageError("GT2114", f"the program was lowered for vectors of {lanes} floats, "
-                                   f"{target.march} has {target.lanes}",
-                         hint=f"it was made with --march {program.meta.get('target', 'native')}")
-    return replace(program, name=name, meta={"lanes": str(lanes), **program.meta})
+def check_fits(made: Function, target: Target) -> None:
+    """Raises UsageError GT2114 for a program whose packed weights have another width than the
+    target's vectors."""
+    meta = made.program.meta
+    if int(meta["lanes"]) != target.lanes:
+        raise UsageError("GT2114", f"the program was lowered for vectors of {meta['lanes']} "
+                                   f"floats, {target.march} has {target.lanes}",
+                         hint=f"it was made with --march {meta.get('target', 'native')}")
 
 
 def _refuse_choosing(how: Lowering, target: Target, where: str) -> None:
