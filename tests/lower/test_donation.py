@@ -87,6 +87,6 @@ def test_in_place(case: Callable[..., Any], threads: int, tmp_path: Path) -> Non
 
 def test_overwriting_units_keep_the_order_of_the_graph() -> None:
     graph = trace(lambda *xs: tuple(x + 1.0 for x in xs), [SQUARE] * 12)
-    made = {n: Unit((n,), n.outputs, "nest") for n in reversed(graph.nodes)}
+    made = {n: Unit((n,), n.outputs, "nest", "") for n in reversed(graph.nodes)}
     ordered = [made[n] for n in graph.nodes]
     assert schedule(graph, ordered, {unit: set() for unit in ordered}) == ordered
