@@ -6,10 +6,8 @@ another project on PyPI.
 
 from __future__ import annotations
 
-import tomllib
 from contextlib import suppress
 from functools import cache
-from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,6 +26,8 @@ class Release(NamedTuple):
 @cache
 def release() -> Release:
     """The release that runs: that of the checkout, else that of the installed distribution."""
+    import tomllib  # slow to import, and most processes never ask
+    from importlib import metadata
     with suppress(OSError, ValueError, LookupError, TypeError):
         project = tomllib.loads((_ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
         if project["scripts"]["graphtool"]:  # else it is that of a project that has a copy of ours
