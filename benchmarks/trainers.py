@@ -80,13 +80,17 @@ def train_build(task: str, model: Any, x: Any, y: Any, folder: Any, rules: Any =
     run on the training graph before all others."""
     import graphtool
     from graphtool import passes
-    from graphtool.compile.as_is import build
+    from graphtool.compile.build import build
+    from graphtool.compile.options import Build
+    from graphtool.compile.source import Source
+    from graphtool.compile.unit import unit_of
     from graphtool.transforms.training import Recipe, training
     own = TASKS[task].loss == OWN
     module = graphtool.import_model(model.eval(), (x, y) if own else (x,))
     loss = module.output_names[0] if own else TASKS[task].loss
     joint = training(module, Recipe(loss, optimizer=TASKS[task].recipe))
-    build(passes.run(joint, first) if first else joint, folder, rules=rules)
+    how = Build() if rules is None else type("Ruled", (Build,), {"rules": rules})()
+    build(unit_of(Source(passes.run(joint, first) if first else joint), how, "model"), folder, how)
 
 
 def _graphtool_build(case: Case) -> None:

@@ -34,7 +34,7 @@ def test_repr_is_the_head_of_the_listing() -> None:
     m = graphtool.import_model(DIGITS)
     lines = repr(m).splitlines()
     assert lines[0] == "<Module of 13 nodes and 17 arrays>"
-    assert lines[1:3] == ["dim batch: 1..", "input image: f32[batch,1,8,8]"]
+    assert lines[1:3] == ["dim batch: 0..", "input image: f32[batch,1,8,8]"]
     assert lines[-1] == "return logits" and "param" not in repr(m)
 
 
