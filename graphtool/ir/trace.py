@@ -262,7 +262,7 @@ def infer(op: Op, inputs: Sequence[Operand], attrs: dict[str, Any], where: str =
     operands."""
     types = [x.type if isinstance(x, Value) else x for x in inputs]
     try:
-        return op.infer(*types, **attrs)
+        return _no_less_than_0(op.infer(*types, **attrs))
     except InputError as error:
         rows = [line(f"{x.hint}: {x.type}") for x in inputs if isinstance(x, Value)]
         error.where = "\n".join(s for s in (where, error.where, *rows) if s)
@@ -273,6 +273,14 @@ def infer(op: Op, inputs: Sequence[Operand], attrs: dict[str, Any], where: str =
         if isinstance(error, AttributeError) and all(isinstance(x, Value) for x in inputs):
             raise
         raise TypeMismatch("GT0404", f"{op.name}: {error}", where=where) from error
+
+
+def _no_less_than_0(types: Any) -> Any:
+    """The types. Raises TypeMismatch GT0404 for a size below 0."""
+    for t in types if isinstance(types, tuple) else (types,):
+        if any(isinstance(d, int) and d < 0 for d in t.shape):
+            raise TypeMismatch("GT0404", f"{t} has a size below 0")
+    return types
 
 
 def _check_arity(op: Op, count: int) -> None:

@@ -60,8 +60,10 @@ def test_a_planted_fault_is_blamed_on_its_line(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("benchmarks.fuzz.module_checks.import_torch", sinh_for_tanh)
     made = [c for s in range(40) if {"tanh", "abs"} <= set((c := case(
         s, ["tanh", "abs", "sign"])).ops) and not c.dynamic][:4]  # of tiny numbers both are alike
-    assert {f.cause for c in made for f in evaluated(c).findings} == {
-        "torch: value in tanh (value)"}
+    blamed = {f.cause for c in made for f in evaluated(c).findings}
+    assert "torch: value in tanh (value)" in blamed
+    # of the largest numbers sinh overflows as well
+    assert blamed <= {"torch: value in tanh (value)", "torch: value in tanh (inf), tanh (value)"}
 
 
 def test_gradients_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
