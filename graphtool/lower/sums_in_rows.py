@@ -40,7 +40,7 @@ def _body(body: tuple[Stmt, ...], free: Mapping[str, DType]) -> tuple[Stmt, ...]
         elif isinstance(s, For) and s.mode == "parallel simd" and (parts := _divided(s)) and (
                 rows := _rows(parts, free)):
             block = _block(s)
-            outer = iterator(f"{s.iter.name}b", s.extent // block)
+            outer = iterator(f"o{s.iter.name[1:]}", s.extent // block)
             out.append(For(outer, s.extent // block, "parallel", rows))
         else:
             out.append(map_bodies(s, lambda inner: _body(inner, free)))
@@ -60,7 +60,7 @@ def _divided(s: For) -> For | None:
     block = _block(s)
     if not block:
         return None
-    outer = iterator(f"{s.iter.name}b", s.extent // block)
+    outer = iterator(f"o{s.iter.name[1:]}", s.extent // block)
     inner = iterator(s.iter.name, block)
     env: dict[str, Dim] = {s.iter.name: symbol_of(outer) * block + symbol_of(inner)}
     return For(inner, block, "simd", _substituted(s.body, env))

@@ -15,6 +15,9 @@ from graphtool.compile.as_is import build
 from graphtool.io.weights import weight
 from graphtool.ir.graph import Graph, Module, Node, TensorType, Value
 from graphtool.ir.op import OPS, complete_attrs
+from graphtool.loops.program import Program
+from graphtool.loops.verify import verify
+from graphtool.lower import lower
 from graphtool.native import runtime
 from graphtool.target import Target
 from tests.cases import Case, arrays
@@ -62,17 +65,24 @@ def constant(x: Array, hint: str) -> Node:
 
 
 def compiled(module: Module, path: Path, *, eager: bool = False, **options: Any) -> runtime.Model:
-    """The module, as it is, built under `path` and loaded.
+    """The module, as it is, built under `path` and loaded; its program is one that a file can hold.
 
     With `eager`, threads share even the smallest work, so that a missing barrier shows, and in
     as many pieces as there can be.
     """
     with ExitStack() as stack:
+        stack.enter_context(patch("graphtool.compile.lowering.lower", _verified))
         if eager:
             stack.enter_context(patch("graphtool.lower.kernel.SERIAL_BELOW", 1))
             stack.enter_context(patch("graphtool.emit.driver.parallel_work", lambda _: (1, 0)))
             stack.enter_context(patch("graphtool.emit.pieces.LEAST_WORK", 1))
         return runtime.load(build(module, path, jobs=2, **options))
+
+
+def _verified(*args: Any, **options: Any) -> Program:
+    program = lower(*args, **options)
+    verify(program)
+    return program
 
 
 def optimised(module: Module, target: Target | None = None) -> Module:
