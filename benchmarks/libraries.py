@@ -17,6 +17,7 @@ from graphtool.errors import CompilerError
 from graphtool.io.weights import layout
 from graphtool.ir.graph import Module
 from graphtool.ir.serial import collect_all
+from graphtool.loops.dim_names import in_program
 from graphtool.loops.program import Program
 from graphtool.native.compiler import find
 from graphtool.symbolic import substitute
@@ -67,7 +68,7 @@ def run_once(p: InC, library: Path, feed: dict[str, Any]) -> list[Any]:
     c = ctypes.CDLL(str(library))
     setting = interp.Setting()
     arrays = [np.ascontiguousarray(a) for a in interp.bind_inputs(p.module, feed, setting)]
-    sizes = setting.sizes
+    sizes = {in_program(dim): n for dim, n in setting.sizes.items()}
     room = {b.slot: b.size for b in program.buffers if b.space == "output"}
     outs = [np.zeros(int(str(substitute(room[i], sizes))), port.dtype.numpy)
             for i, port in enumerate(program.outputs)]

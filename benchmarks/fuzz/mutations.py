@@ -167,11 +167,13 @@ def _child(read: Callable[[Path], object], samples: list[Path], folder: Path,
         log.write_text("")
         child = os.fork()
         if child == 0:
-            _limited()
-            with log.open("w") as out:
-                for n in range(begin, numbers.stop):
-                    print(_outcome(read, samples, folder, n), file=out, flush=True)
-            os._exit(0)
+            try:
+                _limited()
+                with log.open("w") as out:
+                    for n in range(begin, numbers.stop):
+                        print(_outcome(read, samples, folder, n), file=out, flush=True)
+            finally:  # whatever is raised: the child must not go on with its parent's work
+                os._exit(0)
         os.waitpid(child, 0)
         lines = log.read_text().splitlines()
         yield from lines

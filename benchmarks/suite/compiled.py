@@ -103,6 +103,8 @@ def ran(p: Prepared, library: Path) -> Outcome:
         return FAIL, str(error)
     except GraphtoolError as error:
         return ERROR, str(error).replace("\n", " | ")
+    except Exception as error:  # a bug, as where the case is prepared
+        return ERROR, f"{type(error).__name__}: {error}"
     return p.status, ""
 
 
@@ -112,9 +114,11 @@ def isolated(chunk: Sequence[Prepared], library: Path) -> dict[str, Outcome]:
     child = os.fork()
     if child == 0:
         signal.alarm(SECONDS * (1 if len(chunk) == 1 else 2))
-        for p in chunk:
-            ends[1].send((p.case.name, ran(p, library)))
-        os._exit(0)
+        try:
+            for p in chunk:
+                ends[1].send((p.case.name, ran(p, library)))
+        finally:  # whatever is raised: the child must not go on with its parent's work
+            os._exit(0)
     ends[1].close()
     found: dict[str, Outcome] = {}
     try:
