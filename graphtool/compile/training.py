@@ -96,7 +96,7 @@ def _roles(name: str, module: Module, programs: Mapping[str, Program],
     cells, size = state_layout(programs["step"])
     rows = {part: describe(p) for part, p in programs.items()}
     roles = {k: v for k, v in module.meta["training"].items()
-             if k not in ("gradients", "seed", "distributed", "amp")}
+             if k not in ("distributed", "amp")}
     return {**roles, "name": name, "state_bytes": size,
             "state": list(map(_cell, cells)), "fixed": list(map(_cell, fixed)),
             "programs": {part: {k: row[k] for k in ("arena", "inputs", "outputs", "dims",

@@ -116,8 +116,8 @@ TABLE: dict[str, tuple[str, str]] = {
                "Without --optimizer the graph computes gradients only. A rate, clipping, groups, "
                "accumulation and decay need an optimizer."),
     "GT0628": ("gradients that cannot be found",
-               "Passes such as distribute and amp must run on the graph that grad has written, "
-               "before any other pass."),
+               "Passes such as distribute and amp find the gradients of a training step by the "
+               "op `gradient`. Run them before freeze, which drops it."),
     "GT0629": ("mixed precision in another type",
                "amp takes bfloat16, which has the range of float32, or float16, which needs a "
                "loss scale."),

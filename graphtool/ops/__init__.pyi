@@ -782,6 +782,14 @@ class _gemm_int(Op):
 
 gemm_int: _gemm_int
 
+class _gradient(Op):
+    def __call__(self, x: Tensor, /, *, of: str) -> Any:
+        """x itself, which is the gradient of the loss with respect to the value called `of` in a
+        training step; where `of` is empty, with respect to the loss itself: the backward pass
+        starts there"""
+
+gradient: _gradient
+
 class _group_norm(Op):
     def __call__(
         self,

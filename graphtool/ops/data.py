@@ -84,6 +84,17 @@ register(Op("unknown_gradient", _unknown_infer, lambda x, **_: x, _unknown_vjp,
             doc="x itself. Its author defined a gradient that capture could not see, so "
                 "differentiating through it is refused"))
 
+
+def _gradient_infer(x: TensorType, *, of: str) -> TensorType:
+    return x
+
+
+register(Op("gradient", _gradient_infer, lambda x, *, of: x, lambda g, y, x, *, of: (g,),
+            lambda _, x, *, of: x, decompose=lambda x, *, of: x, axes=BROADCAST, category="data",
+            doc="x itself, which is the gradient of the loss with respect to the value called `of` "
+                "in a training step; where `of` is empty, with respect to the loss itself: the "
+                "backward pass starts there"))
+
 register(Op("barrier", _same_infer, lambda x: x, lambda g, y, x: (g,), lambda _, x: x,
             decompose=lambda x: x, axes=BROADCAST, category="data", lowering=Lowering.VIEW,
             doc="x itself. Passes do not merge computations on the result with the same "

@@ -58,10 +58,9 @@ class Pass:
 
 PASSES: list[Pass] = [
     Pass("amp", amp, "It comes before fold, which then casts constant parameters at compile time; "
-         "and it finds gradients by the names that `grad` gave them, which later passes may drop.",
+         "and before freeze, which drops the marks of gradients.", default=False),
+    Pass("distribute", distribute, "It finds gradients by their marks, which freeze drops.",
          default=False),
-    Pass("distribute", distribute, "It finds gradients by the names that `grad` gave them, which "
-         "later passes may drop.", default=False),
     Pass("specialize", specialize, "With known sizes every later pass can decide more.",
          default=False),
     Pass("cache", cache, "It looks for an input joined with new elements, as the model's author "

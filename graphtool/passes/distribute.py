@@ -19,9 +19,9 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool import ops as o
+from graphtool.analysis.gradients import need_gradients
 from graphtool.errors import InputError
 from graphtool.ir.graph import Graph, Module, Node, Operand, TensorType, Value
-from graphtool.ir.text import value_names
 from graphtool.ir.trace import Builder, Tracer
 from graphtool.ops.collective import flattened, parted
 from graphtool.symbolic import product
@@ -34,7 +34,7 @@ def distribute(module: Module, *, bucket: int = 25 << 20) -> Module:
     """The training graph for several processes: its gradients become means over all of them.
 
     They are exchanged in buckets of about `bucket` bytes. Raises InputError GT0617 for a graph that
-    is not a training graph, GT0628 if passes have changed the gradients.
+    is not a training graph, GT0628 if a pass has dropped the marks of its gradients.
     """
     roles = module.meta.get("training")
     if not isinstance(roles, dict):
@@ -42,19 +42,9 @@ def distribute(module: Module, *, bucket: int = 25 << 20) -> Module:
                          hint="make one with graphtool grad MODEL --loss … --optimizer adam")
     if roles.get("distributed"):
         return module
-    graph = _Distributor(module, gradients(module), bucket).run()
+    graph = _Distributor(module, need_gradients(module.graph), bucket).run()
     return replace(module, graph=graph, meta={**module.meta, "training": {
         **roles, "distributed": True}})
-
-
-def gradients(module: Module) -> list[Value]:
-    """The gradients that the optimizer of a training graph reads."""
-    names = {n: v for v, n in value_names(module.graph).items()}
-    wanted = module.meta["training"].get("gradients", ())
-    if not wanted or any(n not in names for n in wanted):
-        raise InputError("GT0628", "the graph has no values with the names of the gradients",
-                         hint="run this pass first, on the file that `graphtool grad` wrote")
-    return [names[n] for n in wanted]
 
 
 @dataclass

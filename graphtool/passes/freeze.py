@@ -104,6 +104,12 @@ def unknown_nothing(x: Any, r: Any) -> Any:
     return x
 
 
+@rule(lambda x, of: o.gradient(x, of=of))
+def gradient_nothing(x: Any, of: Any) -> Any:
+    """gradient(x) = x: no pass after this one looks for gradients."""
+    return x
+
+
 @rule(lambda x: x + (o.round(x) - x), assumes="finite")
 def round_through(x: Any) -> Any:
     """x + (round(x) − x) = round(x), exactly: how a rounding is written that gradients pass.
@@ -233,7 +239,7 @@ def _joined(x: Any, a: Any, b: Any, fn: Any, op: Any) -> Any:
 
 
 RULES: list[Rule] = [
-    stop_gradient_nothing, unknown_nothing, round_through, checkpoint_nothing, batch_norm_affine,
-    conv_factor, matmul_factor, linear_factor, linear_term, factor_of_sum, factor_before_transpose,
-    sum_of_terms, product_of_factors,
+    stop_gradient_nothing, unknown_nothing, gradient_nothing, round_through, checkpoint_nothing,
+    batch_norm_affine, conv_factor, matmul_factor, linear_factor, linear_term, factor_of_sum,
+    factor_before_transpose, sum_of_terms, product_of_factors,
 ]

@@ -3,7 +3,7 @@ the inputs; `regions` differentiates branches and loops."""
 
 from graphtool.transforms.forward import jvp
 from graphtool.transforms.regions import bounded, lifted
-from graphtool.transforms.reverse import SEED, backward, expand, grad, no_rule, unbroadcast, vjp
+from graphtool.transforms.reverse import backward, expand, grad, no_rule, unbroadcast, vjp
 
-__all__ = ["SEED", "backward", "bounded", "expand", "grad", "jvp", "lifted", "no_rule",
+__all__ = ["backward", "bounded", "expand", "grad", "jvp", "lifted", "no_rule",
            "unbroadcast", "vjp"]

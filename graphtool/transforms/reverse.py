@@ -25,23 +25,25 @@ from graphtool.transforms import regions as r
 SEED = "seed"  # the scope of the nodes from which the backward pass starts
 
 
-def grad(graph: Graph, output: int, wrt: Sequence[Value]) -> Graph:
+def grad(graph: Graph, output: int, wrt: Sequence[Value], *, marked: bool = False) -> Graph:
     """The graph with the gradients of the sum of one output with respect to `wrt` after its own
     outputs.
 
-    `wrt` are inputs or constants of the graph. Raises InputError GT0610 if the output is not float,
+    `wrt` are inputs or constants of the graph. With `marked`, an op `gradient` says where the
+    backward pass starts. Raises InputError GT0610 if the output is not float,
     or a value is neither an input nor a constant, UnsupportedError GT0612 for ops without a
     gradient.
     """
     y = graph.outputs[output]
     if not y.type.dtype.is_float:
         raise InputError("GT0610", f"the output {output} is {y.type}, but it must be a float")
-    return _joint(graph, [output], wrt, _one)
 
 
-def _one(b: Builder, v: Value) -> Tracer:
-    with b.scope(SEED):
-        return _filled(b, v, 1.0)
+    def one(b: Builder, v: Value) -> Tracer:
+        with b.scope(SEED):
+            start = _filled(b, v, 1.0)
+            return o.gradient(start, of="") if marked else start  # type: ignore[no-any-return]
+    return _joint(graph, [output], wrt, one)
 
 
 def vjp(graph: Graph, wrt: Sequence[Value], outputs: Sequence[int] | None = None) -> Graph:

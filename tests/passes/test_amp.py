@@ -14,6 +14,7 @@ import graphtool
 from graphtool import dtypes, interp, passes
 from graphtool.compile.as_is import build
 from graphtool.errors import GraphtoolError
+from graphtool.ir import serial
 from graphtool.ir.graph import Module, TensorType
 from graphtool.lower import lower
 from graphtool.passes.amp import amp
@@ -136,6 +137,17 @@ def test_what_is_refused(run: Any, code: str) -> None:
     with pytest.raises(GraphtoolError) as fault:
         run()
     assert fault.value.code == code
+
+
+def test_gradients_are_found_whatever_their_names() -> None:
+    joint = training(regression(8), Recipe("mse", optimizer="sgd"))
+    renamed = serial.loads(serial.dumps(joint, embed=True).replace('"grad.', '"slope.'))
+    x = data("mse", 8)["x"]
+    first = state_after(passes.run(joint, "amp{dtype=float16},distribute"), [x, x])
+    later = state_after(passes.run(
+        renamed, "dce,simplify,cse,amp{dtype=float16},distribute"), [x, x])
+    for n in first[1]:
+        np.testing.assert_allclose(first[1][n], later[1][n], rtol=1e-5)
 
 
 def test_amp_then_distribute() -> None:

@@ -80,7 +80,7 @@ def concat(w: Writer, node: Node, *xs: Ref) -> Any:
     return xs[0] if len(xs) == 1 else w("Concat", *xs, axis=node.attrs["axis"])
 
 
-@form("stop_gradient", "checkpoint", "unknown_gradient")
+@form("stop_gradient", "checkpoint", "unknown_gradient", "gradient")
 def stop_gradient(w: Writer, node: Node, x: Ref) -> Any:
     """The operand: these ops matter only for gradients."""
     return x

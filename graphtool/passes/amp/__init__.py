@@ -13,18 +13,17 @@ from typing import Any, Literal
 
 from graphtool import dtypes
 from graphtool import ops as o
+from graphtool.analysis.gradients import need_gradients
 from graphtool.dtypes import DType
 from graphtool.errors import UsageError
 from graphtool.ir.facets import Movement, Precision, Trait
 from graphtool.ir.graph import Graph, Module, Node, Value, is_constant, is_parameter
 from graphtool.ir.op import OPS
-from graphtool.ir.text import value_names
 from graphtool.ir.trace import Builder, Tracer, rebuild
 from graphtool.passes.amp.residuals import kept_low
 from graphtool.passes.amp.scaling import Scaling, scaled
 from graphtool.passes.cse import cse
 from graphtool.passes.decompose import decompose
-from graphtool.passes.distribute import gradients
 
 # movement over which a cast may be moved
 _MOVES = Movement.KEEPS | Movement.PERMUTES | Movement.REPEATS
@@ -39,7 +38,7 @@ def amp(module: Module, *, dtype: Half, scale: float = 65536.0, growth: float = 
 
     The other arguments are for the loss scale in float16: its first value, its factor after
     `interval` good steps, and its factor after an overflow. Raises UsageError GT0629 for another
-    type, InputError GT0628 if passes have changed the gradients of a training graph.
+    type, InputError GT0628 if a pass has dropped the marks of a training graph's gradients.
     """
     low = dtypes.BY_NAME.get(dtype)
     if low not in dtypes.HALVES:
@@ -60,15 +59,8 @@ def amp(module: Module, *, dtype: Half, scale: float = 65536.0, growth: float = 
 def _with_low_residuals(module: Module, low: DType) -> Module:
     """Replace composites such as norms by the ops they consist of, so that gradients share their
     values; let gradients read these and all other values in 16 bits."""
-    graph = module.graph
-    count, marks = len(graph.outputs), gradients(module)
-    seen = Graph(graph.inputs, graph.nodes, (*graph.outputs, *marks))
-    opened = cse(decompose(seen, keep=_mixed(), layout_dependent=False))
-    marks = list(opened.outputs[count:])
-    made = kept_low(Graph(opened.inputs, opened.nodes, opened.outputs[:count]), marks, low)
-    names = value_names(made)
-    return replace(module, graph=made, meta={**module.meta, "training": {
-        **module.meta["training"], "gradients": [names[v] for v in marks]}})
+    opened = cse(decompose(module.graph, keep=_mixed(), layout_dependent=False))
+    return replace(module, graph=kept_low(opened, need_gradients(opened), low))
 
 
 def _mixed() -> tuple[str, ...]:

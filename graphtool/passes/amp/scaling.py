@@ -14,12 +14,11 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool import ops as o
+from graphtool.analysis.gradients import need_gradients, seed
 from graphtool.errors import InputError
 from graphtool.io.weights import weight
 from graphtool.ir.graph import Graph, Module, Node, TensorType, Value
-from graphtool.ir.text import value_names
 from graphtool.ir.trace import Builder, Tracer
-from graphtool.passes.distribute import gradients
 
 SCALE, GOOD = "loss_scale", "loss_scale.good_steps"
 # state that counts the optimizer's steps and does not depend on gradients
@@ -48,9 +47,8 @@ class _Scaler:
         self.builder = Builder()
         self.scale = self.builder.input(TensorType(dtypes.float32, ()), SCALE)
         self.good = self.builder.input(TensorType(dtypes.int64, ()), GOOD)
-        self.marks = dict.fromkeys(gradients(module))
-        names = {n: v for v, n in value_names(module.graph).items()}
-        self.seed = names.get(module.meta["training"].get("seed", ""))
+        self.marks = dict.fromkeys(need_gradients(module.graph))
+        self.seed = seed(module.graph)
         if self.seed is None or module.meta["training"].get("distributed"):
             raise InputError("GT0628", "the backward pass is no longer as `graphtool grad` made it",
                              hint="run amp first, on the file that `graphtool grad` wrote")

@@ -99,7 +99,7 @@ class _Joint:
             self.graph, self.statistics = norms.by_batches(
                 self.graph, frozenset(trained), r, {mean: v for mean, (v, _) in counts.items()})
         graph, target = self.with_loss()
-        joint = transforms.grad(graph, 0, wrt)
+        joint = transforms.grad(graph, 0, wrt, marked=r.optimizer is not None)
         again = segments(joint, r.checkpoint) | marked(joint)
         joint = unmarked(recomputed(joint, again))
         if again:
@@ -163,9 +163,8 @@ class _Joint:
         state.new.update({v: m for (v, _), m in zip(self.statistics, moved, strict=True)})
         state.new.update({kept[i]: rest[len(moved) + out] for out, i in self.own_state.items()})
         names = {v: n for n, v in state.named.items()}
-        marked = [builder.emit(o.stop_gradient, (Tracer(g, builder),), {}, f"grad.{names[v]}")
-                  # marks for passes that work on gradients
-                  for v, g in zip(wrt, grads, strict=True)]
+        marked = [builder.emit(o.gradient, (Tracer(g, builder),), {"of": names[v]},
+                               f"grad.{names[v]}") for v, g in zip(wrt, grads, strict=True)]
         with builder.scope("optimizer"):
             self.update(builder, state, lr, wrt, marked)
         predicted, eval_loss = self.predictions(builder, calm, joint, loss, target)
@@ -180,10 +179,6 @@ class _Joint:
         meta = {**self.module.meta, "training": self.roles(model, target)}
         initial = {inputs.index(v): w for v, w in (self.initial | state.initial).items()}
         graph = renamed(Graph(inputs, tuple(builder.nodes), outputs), state_names)
-        final = value_names(graph)
-        meta["training"]["gradients"] = [final[g.value] for g in marked]
-        meta["training"]["seed"] = next((final[v] for v in final if v.hint.startswith(
-            f"{transforms.SEED}.broadcast")), "")
         return replace(
             self.module, graph=graph, meta=meta, initial=initial, kept=unread,
             output_names=("loss", *(state_names[v] for v in donors),

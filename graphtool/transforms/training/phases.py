@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
+from graphtool.analysis.gradients import gradients
 from graphtool.ir.graph import Graph, Module, Value
 from graphtool.ir.text import value_names
 
@@ -22,16 +23,15 @@ def phases(step: Module) -> dict[str, str]:
     addition; the rest is the optimizer.
     """
     roles = step.meta["training"]
-    names = value_names(step.graph)
-    marks = {v for v, n in names.items() if n in set(roles.get("gradients", ()))}
-    learnt = {n.removeprefix("grad.") for n in roles.get("gradients", ())}
+    marks = gradients(step.graph)
     own = {p for parts in roles["model"].values() for p in parts}
     kept = {v for v, n in zip(step.graph.outputs, step.output_names, strict=True)
-            if n == "loss" or (n in own and n not in learnt)}
-    forward, backward = _behind(step.graph, kept), _behind(step.graph, marks)
+            if n == "loss" or (n in own and n not in marks)}
+    members = (_behind(step.graph, kept), _behind(step.graph, marks.values()),
+               value_names(step.graph))
     out: dict[str, str] = {}
-    for phase, members in zip(PHASES, (forward, backward, set(names)), strict=True):
-        for v in members:
+    for phase, values in zip(PHASES, members, strict=True):
+        for v in values:
             out.setdefault(v.hint, phase)
     return out
 
