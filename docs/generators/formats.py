@@ -29,8 +29,7 @@ def page() -> str:
 def _versions() -> str:
     """The policy as the code has it, and the release that first wrote each version."""
     policy = inspect.cleandoc(versions.__doc__ or "").partition("\n\n")[2]
-    rows = [(code(f.name), code(f.file), str(n), since)
-            for f in versions.FORMATS for n, since in enumerate(f.since, 1)]
+    rows = [(code(f.name), code(f.file), str(f.version), f.since) for f in versions.FORMATS]
     return f"{policy}\n\n" + table(("format", "file", "version", "since release"), rows)
 
 

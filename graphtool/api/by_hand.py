@@ -126,7 +126,7 @@ class Graph:
             sorted(names)), **self._dims}}
         regions = [RegionRow(key, g._inputs, g._params, g._sorted(), [
             o.value for o in g._outputs]) for key, g in found.items()]
-        file = GraphFile("graphtool/graph", GRAPH.version, GRAPH.since[-1], {}, "", symbols,
+        file = GraphFile("graphtool/graph", GRAPH.version, GRAPH.since, {}, "", symbols,
                          self._inputs, self._params, self._sorted(), self._outputs, regions)
         store = {k: w for g in (self, *found.values()) for k, w in g._weights.items()}
         return module_of(file, store, HERE, lambda region, label: f"{region} {label}".strip())

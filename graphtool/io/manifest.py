@@ -6,7 +6,7 @@ from graphtool.errors import InputError
 from graphtool.io import files, manifest_ranges
 from graphtool.io.manifest_rows import Manifest
 from graphtool.io.rows import RowError, decode
-from graphtool.io.versions import BUILD, current
+from graphtool.io.versions import BUILD, checked
 
 
 def read_manifest(build_dir: Path) -> Manifest:
@@ -24,7 +24,7 @@ def read_manifest(build_dir: Path) -> Manifest:
         recover(build_dir.resolve())
     raw = files.read_json(files.read_bytes(path), str(path))
     try:
-        m = decode(current(BUILD, raw, str(path)), Manifest)
+        m = decode(checked(BUILD, raw, str(path)), Manifest)
         manifest_ranges.check(m)
     except (RowError, manifest_ranges.OutOfRange) as error:
         raise InputError("GT2201", f"malformed build.json: {error}", where=str(path)) from error

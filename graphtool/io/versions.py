@@ -1,11 +1,10 @@
-"""The files that graphtool writes, their versions, and how an older file becomes a current one.
+"""The files that graphtool writes, and the versions of their formats.
 
-The policy, which holds from release 1.0.0 on:
+The policy, which holds from release 1.1.0 on, the first that is public:
 
 * Every file says which version of its format it has, and `since` names the release that first wrote
-  that version. Files of 0.1.0 have version 1; the formats of 1.0.0 are frozen as version 2.
-* A reader takes every version that was ever released. `upgrades` leads from each version to the
-  next by one pure function on the plain document; what reads the rows knows the newest alone.
+  that version. The formats of 1.1.0 are frozen as version 1.
+* A reader takes every version that was ever released.
 * A change that an older reader cannot take, or would misread, is a new version: a field renamed,
   removed, retyped or added, or a changed meaning. A new op, attribute or kernel is not: an older
   reader names it as unknown, which is an error, because nothing in a file is ever skipped.
@@ -16,81 +15,52 @@ The policy, which holds from release 1.0.0 on:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 from graphtool import release
 from graphtool.errors import InputError
-from graphtool.io.upgrades import Document, Upgrade
+
+Document = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """One kind of file.
+    """One kind of file: `version` is the one that is written, which the release `since` wrote
+    first.
 
-    `since[i]` is the release that first wrote version i + 1, `upgrades[i]` makes version i + 2 of
-    it. A tuning file or a checkpoint without a head has version 1: these two had none then.
     `alien` and `malformed` are the codes of errors for another file and for a damaged one.
     """
 
     name: str
     file: str
-    since: tuple[str, ...]
     alien: str
     malformed: str
     hint: str = ""  # how to get such a file
-
-    @property
-    def upgrades(self) -> tuple[Upgrade, ...]:
-        """UPGRADES of io/upgrades/KIND.py, imported at first use: few files are old."""
-        module = import_module(f"graphtool.io.upgrades.{self.name.partition('/')[2]}")
-        chain: tuple[Upgrade, ...] = module.UPGRADES
-        return chain
-
-    @property
-    def version(self) -> int:
-        """The version that is written."""
-        return len(self.since)
+    version: int = 1
+    since: str = "1.1.0"
 
     @property
     def head(self) -> Document:
         """The first fields of a file of the current version."""
-        return {"format": self.name, "version": self.version, "since": self.since[-1]}
+        return {"format": self.name, "version": self.version, "since": self.since}
 
-
-_RELEASES = ("0.1.0", "1.0.0", "1.1.0")  # those that changed a format, up to the coming one
 
 FORMATS = (
-    GRAPH := Format("graphtool/graph", "NAME.graph.json", _RELEASES, "GT0340", "GT0342"),
-    PROGRAM := Format("graphtool/program", "NAME.program.json", _RELEASES, "GT0360",
-                      "GT0362", "`graphtool lower` makes one from a graph"),
-    BUILD := Format("graphtool/build", "build.json", _RELEASES, "GT2201", "GT2201"),
-    TUNING := Format("graphtool/tuning", "NAME.jsonl", _RELEASES, "GT0632", "GT0632"),
-    CHECKPOINT := Format("graphtool/checkpoint", "checkpoint.safetensors", _RELEASES[:2],
-                         "GT3077", "GT3077"),
+    GRAPH := Format("graphtool/graph", "NAME.graph.json", "GT0340", "GT0342"),
+    PROGRAM := Format("graphtool/program", "NAME.program.json", "GT0360", "GT0362",
+                      "`graphtool lower` makes one from a graph"),
+    BUILD := Format("graphtool/build", "build.json", "GT2201", "GT2201"),
+    TUNING := Format("graphtool/tuning", "NAME.jsonl", "GT0632", "GT0632"),
+    CHECKPOINT := Format("graphtool/checkpoint", "checkpoint.safetensors", "GT3077", "GT3077"),
 )
 
 
-def current(form: Format, document: Any, where: str) -> Document:
-    """The document in the current version of its format; what came in is not changed.
+def checked(form: Format, document: Any, where: str) -> Document:
+    """The document, if this release reads its version.
 
     Raises InputError `form.alien` for another kind of file, GT0334 for a newer version,
-    `form.malformed` where the version is none or an upgrade does not find what it needs.
+    `form.malformed` where the version is none.
     """
-    version = check(form, document, where)
-    if version == form.version:
-        return dict(document)
-    try:
-        for upgrade in form.upgrades[version - 1:]:
-            document = upgrade(document)
-    except (AttributeError, LookupError, TypeError, ValueError) as error:
-        raise InputError(form.malformed, f"malformed {form.name} of version {version}: {error!r}",
-                         where=where) from error
-    return {**document, **form.head}
-
-
-def check(form: Format, document: Any, where: str) -> int:
-    """The version of a document that `current` can read; raises as that does."""
     found = document.get("format") if isinstance(document, dict) else None
     if found != form.name:
         raise InputError(form.alien, f"expected a {form.name} artifact, got "
@@ -100,7 +70,7 @@ def check(form: Format, document: Any, where: str) -> int:
         raise InputError(form.malformed, f"{version!r} is no version of {form.name}", where=where)
     if version > form.version:
         raise _newer(form, version, document.get("since"), where)
-    return version
+    return document  # type: ignore[no-any-return]
 
 
 def _newer(form: Format, version: int, since: object, where: str) -> InputError:
@@ -108,5 +78,5 @@ def _newer(form: Format, version: int, since: object, where: str) -> InputError:
     known = isinstance(since, str) and since.replace(".", "").isalnum()
     needed = f"graphtool {since} or newer" if known else "a newer graphtool"
     return InputError("GT0334", f"{form.name} version {version} needs {needed}; this one reads "
-                                f"versions 1 to {form.version}", where=where,
+                                f"version {form.version}", where=where,
                       hint=release.install(least=str(since) if known else ""))

@@ -45,7 +45,7 @@ def parse(data: bytes | str, where: str) -> GraphFile:
 def rows(raw: Any, where: str) -> GraphFile:
     """The rows of a graph as JSON gives them, checked for shape and version."""
     try:
-        return msgspec.convert(versions.current(versions.GRAPH, raw, where), GraphFile)
+        return msgspec.convert(versions.checked(versions.GRAPH, raw, where), GraphFile)
     except msgspec.ValidationError as error:
         raise InputError("GT0342", f"malformed graph: {error}", where=where) from error
 

@@ -48,7 +48,7 @@ def listing(module: Module, form: Form | None = None) -> Iterator[str]:
     """The lines. A short form can be read back too, if its weights file is available."""
     form = form or Form()
     if form.full:
-        yield f"version {GRAPH.version} since {GRAPH.since[-1]}"
+        yield f"version {GRAPH.version} since {GRAPH.since}"
     if form.weights:
         yield f"weights {quoted(form.weights)}"
     for s in module.symbols.values():

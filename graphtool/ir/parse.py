@@ -191,7 +191,7 @@ class _Parser:
                 break
 
     def version(self, into: Row) -> None:
-        """`version 2 since 1.0.0`: the version of the file's format, and the release that first
+        """`version 1 since 1.1.0`: the version of the file's format, and the release that first
         wrote it."""
         found = self.scan.literal()
         if found is None:

@@ -13,7 +13,7 @@ import msgspec
 
 from graphtool.errors import InputError
 from graphtool.io import files, pairs, weights
-from graphtool.io.versions import PROGRAM, current
+from graphtool.io.versions import PROGRAM, checked
 from graphtool.io.weights import Weight
 from graphtool.loops.decode import program_of
 from graphtool.loops.encode import lines
@@ -70,7 +70,7 @@ def parse(data: bytes | str, where: str) -> ProgramFile:
     """The rows of a file; form and version are checked, the meaning is not."""
     raw = files.read_json(data, where)
     try:
-        return msgspec.convert(current(PROGRAM, raw, where), ProgramFile)
+        return msgspec.convert(checked(PROGRAM, raw, where), ProgramFile)
     except (msgspec.ValidationError, RecursionError) as error:
         raise InputError("GT0362", f"malformed program: {error}", where=where) from error
 

@@ -19,10 +19,10 @@ from graphtool.analysis.bounds import block_medians, median_bounds
 from graphtool.errors import InputError, UsageError
 from graphtool.escaping import visible
 from graphtool.io import files
-from graphtool.io.versions import Format, check
+from graphtool.io.versions import Format, checked
 from graphtool.processors import model as processor
 
-BENCH = Format("graphtool/bench", "NAME.json", ("1.1.0",), "GT3139", "GT3139",
+BENCH = Format("graphtool/bench", "NAME.json", "GT3139", "GT3139",
                "`graphtool bench BUILD --save FILE` writes one")
 LEAST_GAIN = 0.005  # a smaller difference is none
 DRIFT = 1.05  # how much runs differ, as long as fewer than ENOUGH are known
@@ -66,7 +66,7 @@ class Compared(msgspec.Struct):
 def read_base(path: Path) -> Base:
     """Raises InputError GT3139 for a file that is no base, GT0334 for one of a newer version."""
     document = files.read_json(files.read_bytes(path), str(path))
-    check(BENCH, document, str(path))
+    checked(BENCH, document, str(path))
     try:
         found = msgspec.convert(document, Base)
     except msgspec.ValidationError as error:

@@ -20,7 +20,7 @@ import safetensors.numpy
 from graphtool.dtypes import of_numpy
 from graphtool.errors import InputError
 from graphtool.io import files
-from graphtool.io.versions import CHECKPOINT, current
+from graphtool.io.versions import CHECKPOINT, checked
 from graphtool.train.model import TrainModel
 from graphtool.transforms.training.norms import COUNTER
 from graphtool.transforms.training.weights import fitted, joined, split
@@ -87,8 +87,8 @@ def _progress(path: Path) -> dict[str, Any]:
     except (ValueError, TypeError, RecursionError) as error:
         raise InputError("GT3077", "not a checkpoint: it has no progress of a training run",
                          where=str(path)) from error
-    document = current(CHECKPOINT, {"format": CHECKPOINT.name, "version": 1, **found}, str(path))
-    return {k: v for k, v in document.items() if k not in CHECKPOINT.head}
+    checked(CHECKPOINT, found, str(path))
+    return {k: v for k, v in found.items() if k not in CHECKPOINT.head}
 
 
 def start(model: TrainModel, arrays: Mapping[str, Array], where: str) -> None:

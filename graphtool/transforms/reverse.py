@@ -42,7 +42,7 @@ def grad(graph: Graph, output: int, wrt: Sequence[Value], *, marked: bool = Fals
     def one(b: Builder, v: Value) -> Tracer:
         with b.scope(SEED):
             start = _filled(b, v, 1.0)
-            return o.gradient(start, of="") if marked else start  # type: ignore[no-any-return]
+            return o.gradient(start, of="") if marked else start
     return _joint(graph, [output], wrt, one)
 
 

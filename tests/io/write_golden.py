@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
+from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -16,6 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
+from torch import nn
 
 from graphtool import interp, passes
 from graphtool import ops as o
@@ -23,6 +26,7 @@ from graphtool.analysis import made_up
 from graphtool.cli.faults import run as cli
 from graphtool.compile.as_is import build
 from graphtool.dtypes import int32
+from graphtool.importers.torch import import_torch
 from graphtool.io import npz
 from graphtool.io.versions import BUILD, CHECKPOINT, GRAPH, PROGRAM, TUNING, Format
 from graphtool.ir import serial
@@ -34,6 +38,7 @@ from graphtool.kernels.choice.sites import site
 from graphtool.loops import serial as programs
 from graphtool.lower import lower
 from graphtool.target import Target, named
+from graphtool.transforms.training import Recipe, training
 from tests.loops import test_interp as samples
 from tests.passes.pass_samples import module, values
 
@@ -68,7 +73,7 @@ def cases() -> dict[str, tuple[Module, Target, Rules]]:
     row = measured.row(site(WINOGRAD), TARGET, {plan("winograd{tile=2,group=16}"): 1.0})
     plain = rules_of("default", "generated")
     forced = rules_of("default", "generated", measured.merged([row]))
-    first = serial.load(GOLDEN / "graph" / "v1" / "model.graph.json")  # groups, regions, history
+    first = serial.load(GOLDEN / "model.graph.json")  # groups, regions, history
     kept = {n: (samples.MODULES[n](), TARGET, plain)
             for n in ("depthwise", "grouped", "attend", "cells", "ordered", "casts")}
     return kept | {
@@ -80,6 +85,13 @@ def cases() -> dict[str, tuple[Module, Target, Rules]]:
         "pairs": (module(pairs, "bf16[5,7]", "bf16[7,33]"),
                   replace(named("x86-64-v4", 4), bf16=True), plain),
         "nbits": (module(nbits, "f32[17,64]"), TARGET, plain)}
+
+
+def two() -> Module:
+    """Two layers with a tanh between them, from torch."""
+    torch.manual_seed(0)
+    net = nn.Sequential(OrderedDict(one=nn.Linear(4, 5), tanh=nn.Tanh(), two=nn.Linear(5, 3)))
+    return import_torch(net, (torch.zeros(2, 4),), dynamic={"batch": (1, 64)}, names=["x"])
 
 
 @contextmanager
@@ -111,17 +123,16 @@ def write_models() -> None:
 
 def write_tuning() -> None:
     with new(TUNING) as folder:
-        measured.save(measured.load(GOLDEN / "tuning" / "v1" / "tuning.jsonl"),
-                      folder / "tuning.jsonl")
+        measured.save(measured.load(GOLDEN / "tuning.jsonl"), folder / "tuning.jsonl")
 
 
 def write_builds(work: Path) -> None:
     """build.json of a model and of a training, and a checkpoint that the training left."""
-    graph = shutil.copytree(GOLDEN / "checkpoint" / "v1", work / "g") / "two.train.graph.json"
+    graph = work / "two.train.graph.json"
     rng = np.random.default_rng(0)
     npz.save({"x": rng.standard_normal((20, 4)).astype(np.float32),
               "y": rng.standard_normal((20, 3)).astype(np.float32)}, work / "two.npz")
-    serial.save(serial.load(graph), graph)
+    serial.save(training(two(), Recipe("mse", optimizer="adam")), graph)
     for args in (("build", str(graph), "-o", str(work / "t"), "--name", "two", "--march",
                   TARGET.march),
                  ("train", str(work / "t"), "--data", str(work / "two.npz"), "--epochs", "2",
@@ -129,7 +140,7 @@ def write_builds(work: Path) -> None:
                   "--threads", "1")):
         assert cli(list(args)) == 0
     with new(CHECKPOINT) as folder:
-        for path in (work / "run" / "checkpoint.safetensors", *(work / "g").glob("two.*")):
+        for path in (work / "run" / "checkpoint.safetensors", *work.glob("two.train.*")):
             shutil.copy(path, folder)
     best = passes.run(cases()["model"][0], supply={"target": TARGET})
     build(best, work / "b", target=TARGET, name="model")

@@ -59,7 +59,7 @@ def test_shared_expressions_stay_shared() -> None:
 
 @pytest.mark.parametrize(("text", "code"), [
     (lambda: graphs.dumps(optimised(NAMES[0]), "x"), "GT0360"), (lambda: "[]", "GT0360"),
-    (lambda: "{", "GT0331"), (lambda: _edit('"version": 3', '"version": 9'), "GT0334"),
+    (lambda: "{", "GT0331"), (lambda: _edit('"version": 1', '"version": 9'), "GT0334"),
     (lambda: _edit('"threads": 2', '"threads": "two"'), "GT0362"),
     (lambda: _edit('"do": "store"', '"do": "erase"'), "GT0362"),
     (lambda: _edit('"space": "output"', '"space": "moon"'), "GT0363")])

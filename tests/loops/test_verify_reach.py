@@ -46,7 +46,7 @@ from tests.kernels.test_meaning import SAMPLES, sample
 from tests.loops.programs import NAMES, program
 from tests.lower.compiling import merged
 
-GOLDEN = sorted((Path(__file__).parents[1] / "io/golden/program/v2").glob("*.program.json"))
+GOLDEN = sorted((Path(__file__).parents[1] / "io/golden/program/v1").glob("*.program.json"))
 TARGET = named("x86-64-v3", 2)
 KERNEL_TEXTS = [dumps(sample(name, i)[1]) for name in SAMPLES for i in range(len(SAMPLES[name]))]
 TEXTS = [dumps(program(n)) for n in NAMES] + [dumps(loads(p.read_text())) for p in GOLDEN]

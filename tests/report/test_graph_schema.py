@@ -31,7 +31,7 @@ def test_optimised_graphs_fit(name: str) -> None:
 
 
 WRONG: dict[str, Any] = {
-    "format": {"format": "graphtool/program"}, "version": {"version": 1}, "op": {"op": "relux"},
+    "format": {"format": "graphtool/program"}, "version": {"version": 2}, "op": {"op": "relux"},
     "no such attribute": {"attrs": {"start": [0], "limit": [2], "strides": [1], "step": 1}},
     "missing attribute": {"attrs": {"start": [0], "limit": [2]}},
     "no attributes": {"attrs": None}, "kind of attribute": {"attrs": {

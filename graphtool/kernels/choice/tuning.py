@@ -18,7 +18,7 @@ import msgspec
 
 from graphtool.errors import InputError
 from graphtool.io import files
-from graphtool.io.versions import TUNING, check, current
+from graphtool.io.versions import TUNING, checked
 from graphtool.ir.plan import Plan, plan
 from graphtool.kernels.choice.sites import Attention, Conv, Product, Site
 from graphtool.target import Target, isa
@@ -104,17 +104,16 @@ def merged(*many: Iterable[Row]) -> Tuning:
 def load(path: Path) -> Tuning:
     """The rows of the file. Raises InputError GT0632 for a malformed line, GT0334 for a newer
     file."""
-    rows, head = [], {"format": TUNING.name, "version": 1}
+    rows = []
     for n, line in enumerate(files.read_bytes(path).splitlines(), 1):
         if not line.strip():
             continue
         try:
             found = msgspec.json.decode(line, type=dict[str, Any])
             if "format" in found:
-                check(TUNING, head := found, str(path))
+                checked(TUNING, found, str(path))
                 continue
-            document = current(TUNING, found | head, str(path))
-            r = msgspec.convert({k: v for k, v in document.items() if k not in TUNING.head}, Row)
+            r = msgspec.convert(found, Row)
             if not r.us or not all(us > 0 for us in r.us.values()):
                 raise ValueError("no candidate has a time")
             for c in r.us:

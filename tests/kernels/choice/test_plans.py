@@ -16,7 +16,6 @@ from graphtool import dtypes, passes
 from graphtool import ops as o
 from graphtool.cli.faults import run
 from graphtool.errors import InputError, InternalError
-from graphtool.io.upgrades import plans as upgrades
 from graphtool.ir import listing, serial
 from graphtool.ir.choices import planned
 from graphtool.ir.graph import Graph, Module, Node, TensorType
@@ -170,40 +169,3 @@ def test_a_plan_in_a_file_that_is_none(edit: tuple[str, str]) -> None:
     text = serial.dumps(optimised(), embed=True)
     with pytest.raises(InputError, match="GT035"):
         serial.loads(text.replace(*edit))
-
-
-def texts(made: Any) -> str:
-    """A choice as files of 0.1.0 hold it."""
-    plans = ", ".join(f"{plan} {us:.3g}" for plan, us in made["us"].items())
-    return f"{made['site']} {made['by']}: {plans}".replace("{steps=", "{turns=")
-
-
-def test_choices_of_older_graphs_become_plans() -> None:
-    """What comes of such a text is what is written today."""
-    new = json.loads(serial.dumps(optimised(), embed=True))
-    old = json.loads(json.dumps(new))
-    told = {r["id"]: texts(r) for r in old.pop("choices")}
-    for place, rows in (("", old["nodes"]), *((f"{r['id']}/", r["nodes"]) for r in old["regions"])):
-        for row in rows:
-            name = row["id"] if isinstance(row["id"], str) else row["id"][0]
-            if place + name in told:
-                row["attrs"] = {("choice" if k == "plan" else k): (
-                    told[place + name] if k == "plan" else v) for k, v in row["attrs"].items()}
-    got = upgrades.in_nodes(old)
-    assert {r["id"]: r for r in got.pop("choices")} == {r["id"]: r for r in new.pop("choices")}
-    assert got == new
-
-
-def test_choices_of_older_programs_become_records() -> None:
-    new = json.loads(loops.dumps(lower(optimised(), V4)))
-    old = json.loads(json.dumps(new))
-    for row in inner(old["steps"]):
-        if "choice" in row:
-            row["choice"] = texts(row["choice"])
-    assert old != new and upgrades.in_steps(old) == new
-
-
-@pytest.mark.parametrize("text", ["conv{n=1} cost:", "conv{n=1} cost: direct", "product", "x y: z"])
-def test_a_choice_of_an_older_file_that_is_none(text: str) -> None:
-    with pytest.raises(ValueError, match="records no choice"):
-        upgrades.in_nodes({"nodes": [{"id": "y", "attrs": {"choice": text}}]})

@@ -6,9 +6,9 @@
 #include "curve.h"
 #include "train_run.h"
 
-/* As graphtool/io/versions.py has it; a file of version 1 has no head, and is the same else. */
-#define TRAIN_VERSION 2
-#define TRAIN_SINCE "1.0.0"
+/* As graphtool/io/versions.py has it. */
+#define TRAIN_VERSION 1
+#define TRAIN_SINCE "1.1.0"
 
 static void train_describe(const train_run *t, char *out, size_t room)
 {
