@@ -342,8 +342,7 @@ def rebuild(graph: Graph, rewrite: Rewrite) -> Graph:
     builder = Builder()
 
     def apply(node: Node, *inputs: Operand) -> Sequence[Any]:
-        with builder.scope(node.outputs[0].hint if node.outputs else node.op.name, node.where,
-                           names_of(node)):
+        with builder.scope(stem(node), node.where, names_of(node)):
             before = len(builder.nodes)
             results = rewrite(node, inputs, builder)
             if results is not None:
@@ -357,6 +356,22 @@ def rebuild(graph: Graph, rewrite: Rewrite) -> Graph:
     outputs = replay(graph, graph.inputs, apply)
     return Graph(graph.inputs, tuple(builder.nodes),
                  tuple(_as_value(builder, v) for v in outputs))
+
+
+def stem(node: Node) -> str:
+    """The name that begins those of the nodes that replace this one.
+
+    It is the node's own, without the ops that earlier passes have put behind the author's name, so
+    that names do not grow from pass to pass: what replaces `relu.cast.div` is `relu.cast` too.
+    """
+    if not node.outputs:
+        return node.op.name
+    name = node.outputs[0].hint
+    author = max((n for n in node.of if name.startswith(f"{n}.")), key=len, default=name)
+    words = name[len(author):].split(".")
+    while words[1:] and words[-1].partition("#")[0] in OPS:
+        words.pop()
+    return author + ".".join(words)
 
 
 def _settle(builder: Builder, result: Operand, old: Value, before: int) -> Operand:
