@@ -366,12 +366,13 @@ def stem(node: Node) -> str:
     """
     if not node.outputs:
         return node.op.name
-    name = node.outputs[0].hint
-    author = max((n for n in node.of if name.startswith(f"{n}.")), key=len, default=name)
-    words = name[len(author):].split(".")
-    while words[1:] and words[-1].partition("#")[0] in OPS:
-        words.pop()
-    return author + ".".join(words)
+    name, author = node.outputs[0].hint, names_of(node)
+    while name not in author and "." in name:
+        before, _, last = name.rpartition(".")
+        if last.partition("#")[0] not in OPS:
+            break
+        name = before
+    return name
 
 
 def _settle(builder: Builder, result: Operand, old: Value, before: int) -> Operand:
