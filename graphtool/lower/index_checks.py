@@ -15,7 +15,7 @@ import numpy as np
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.dtypes import DType
-from graphtool.ir.facets import Movement
+from graphtool.ir.facets import Movement, Trait
 from graphtool.ir.graph import Graph, Node, Value, is_constant
 from graphtool.loops.dim_names import author_text
 from graphtool.loops.ir import Const
@@ -28,9 +28,9 @@ from graphtool.lower.nest import nest
 from graphtool.lower.storage import Assignment, Storage
 from graphtool.lower.units import Unit
 from graphtool.ops.reduce import lower_reduce
-from graphtool.symbolic import Dim, bounds, known, product
+from graphtool.symbolic import Dim, Poly, bounds, known, product
+from graphtool.symbolic.spans import OPEN, Bound, Span
 
-Interval = tuple[Dim, Dim]  # the least and the greatest number
 Check = tuple[Made, str, str]  # the kernel, a label, the place in the source
 _DEPTH = 12  # nodes that are looked through
 
@@ -135,52 +135,52 @@ class IndexChecks:
             parts = [x for x in node.inputs if isinstance(x, Value)]
             if all(p.type.shape[-1] == 1 for p in parts):
                 v, column = parts[column], 0
-        found = self.interval(v, _DEPTH, column)
-        return found is not None and known(0, "<=", found[0]) is True and (
-            known(found[1], "<", extent) is True)
+        least, most = self.span(v, _DEPTH, column)
+        return isinstance(least, (int, Poly)) and isinstance(most, (int, Poly)) and (
+            known(0, "<=", least) is True and known(most, "<", extent) is True)
 
-    def interval(self, x: Any, depth: int, column: int | None = None) -> Interval | None:
-        """The least and greatest number that a value or literal can be; None if not known."""
+    def span(self, x: Any, depth: int, column: int | None = None) -> Span:
+        """The least and the greatest number that a value or literal can be."""
         if not isinstance(x, Value):
-            return (int(x), int(x)) if isinstance(x, (int, bool)) else None
-        if x.type.dtype is dtypes.bool_:
+            return (int(x), int(x)) if isinstance(x, (int, bool)) else OPEN
+        kind = x.type.dtype
+        if kind is dtypes.bool_:
             return 0, 1
+        if not kind.is_integer:
+            return OPEN  # a float may be NaN, which no span holds
         found = self.computed(x, depth, column)
-        if found is None and x.type.dtype.is_integer and x.type.dtype.bits <= 16:
-            return x.type.dtype.low, x.type.dtype.high
-        return found
+        return (kind.low, kind.high) if kind.bits <= 16 and None in found else found
 
-    def computed(self, x: Value, depth: int, column: int | None) -> Interval | None:
+    def computed(self, x: Value, depth: int, column: int | None) -> Span:
         """The same by the node that makes the value."""
         node = self.made.get(x)
         if node is None or depth == 0:
-            return None
+            return OPEN
         if is_constant(node):
             data = node.attrs["data"].source
             if column is not None and data.ndim and column < data.shape[-1]:
                 data = data[..., column]  # of a broadcast column there is one
-            whole = x.type.dtype.is_integer and data.size
-            return (int(data.min()), int(data.max())) if whole else None
-
-        def of(n: int) -> Interval | None:
-            return self.interval(node.inputs[n], depth - 1)
-        if node.op is o.iota:
-            return 0, node.attrs["shape"][node.attrs["axis"]] - 1
-        if node.op is o.arg_reduce and isinstance(node.inputs[0], Value):
-            return 0, node.inputs[0].type.shape[node.attrs["axis"]] - 1
-        if node.op is o.clamp:
-            return _clamped(of(0), of(1), of(2))
-        if node.op in (o.min, o.max):
-            return _extreme(of(0), of(1), node.op is o.max)
-        if node.op is o.select:
-            return _union(of(1), of(2))
-        if node.op is o.cast and isinstance(node.inputs[0], Value) and (
-                node.inputs[0].type.dtype.is_integer and x.type.dtype.bits >= 32):
-            return of(0)
+            return (int(data.min()), int(data.max())) if data.size else OPEN
         if node.op.movement & (Movement.ONCE | Movement.REPEATS):
-            return self.interval(node.inputs[0], depth - 1,
-                                 column if node.op is o.broadcast else None)
-        return None
+            return self.span(node.inputs[0], depth - 1,
+                             column if node.op is o.broadcast else None)
+        if node.op.span is None:
+            return OPEN
+        kinds = tuple(v.type if isinstance(v, Value) else v for v in node.inputs)
+        found = node.op.span(kinds, *(self.span(v, depth - 1) for v in node.inputs), **node.attrs)
+        return found if all(_holds(node, v) for v in found) else OPEN
+
+
+def _holds(node: Node, bound: Bound) -> bool:
+    """Whether the type of an op's result holds the bound, so that it cannot have wrapped around.
+
+    Open sizes are no larger than what an int32 index can reach; sums of them may be.
+    """
+    kind = node.outputs[0].type.dtype
+    if isinstance(bound, Poly):
+        sums = Trait.ELEMENTWISE in node.op.traits and Trait.PICKS not in node.op.traits
+        return kind.bits >= (64 if sums and len(node.inputs) > 1 else 32)
+    return bound is None or kind.low <= bound <= kind.high
 
 
 def _arithmetic(kind: DType, extent: Dim) -> DType:
@@ -191,30 +191,3 @@ def _arithmetic(kind: DType, extent: Dim) -> DType:
 
 def _number(d: Dim, kind: DType) -> PExpr:
     return Const(d, kind) if isinstance(d, int) else cast(index(d), kind)
-
-
-def _least(a: Dim, b: Dim) -> Dim | None:
-    return a if known(a, "<=", b) else b if known(b, "<=", a) else None
-
-
-def _union(a: Interval | None, b: Interval | None) -> Interval | None:
-    if a is None or b is None:
-        return None
-    low, high = _least(a[0], b[0]), _least(-1 * a[1], -1 * b[1])
-    return None if low is None or high is None else (low, -1 * high)
-
-
-def _extreme(a: Interval | None, b: Interval | None, greatest: bool) -> Interval | None:
-    """Of max(a, b) or min(a, b)."""
-    if a is None or b is None:
-        return None
-    sign = -1 if greatest else 1
-    low, high = (_least(sign * x, sign * y) for x, y in zip(a, b, strict=True))
-    return None if low is None or high is None else (sign * low, sign * high)
-
-
-def _clamped(x: Interval | None, low: Interval | None, high: Interval | None) -> Interval | None:
-    """Of clamp(x, low, high): within the limits whatever x is."""
-    if low is None or high is None:
-        return None
-    return low[0], high[1]

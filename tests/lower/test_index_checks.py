@@ -127,12 +127,23 @@ KNOWN: dict[str, Module] = {
     "clamped": traced(lambda x, i: o.embedding(x, o.clamp(i, 0, 6)), f32(7, 4), ints(3)),
     "the greatest": traced(lambda x, y: o.embedding(x, o.arg_reduce(y, kind="max", axis=0)),
                            f32(7, 4), f32(7, 2)),
+    "a sum": traced(lambda x, i, j: o.embedding(x, o.clamp(i, 0, 2) + o.clamp(j, 0, 4)),
+                    f32(7, 4), ints(3), ints(3)),
+    "a remainder": traced(lambda x, i: o.embedding(x, o.mod(i, 7)), f32(7, 4), ints(3)),
 }
 
 
 @pytest.mark.parametrize("name", KNOWN)
 def test_what_is_known_costs_nothing(name: str) -> None:
     assert not lower(graphtool.optimize(KNOWN[name]), named("native")).checks
+
+
+@pytest.mark.parametrize("most", [126, 127])
+def test_a_sum_that_may_wrap_is_checked(most: int) -> None:
+    """127 + 1 is −128 in 8 bits."""
+    i = TensorType(dtypes.int8, (3,))
+    module = traced(lambda x, i: o.embedding(x, o.clamp(i, 0, most) + 1), f32(200, 4), i)
+    assert len(lower(graphtool.optimize(module), named("native")).checks) == (most == 127)
 
 
 def test_a_constant_out_of_range_is_checked() -> None:
