@@ -5,12 +5,14 @@ from __future__ import annotations
 import faulthandler
 import os
 import signal
+from collections import Counter
 from collections.abc import Iterator
 from typing import TextIO
 
 import pytest
 
 SECONDS = 600  # for one test; the longest takes 60 on an idle core, so that a busy machine passes
+GOLDEN = (5**0.5 - 1) / 2  # its multiples, without their integers, are spread evenly
 STDERR = pytest.StashKey[TextIO]()
 
 
@@ -29,7 +31,15 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Tests marked slow run when asked for: `pytest -m slow`."""
+    """Tests marked slow run when asked for: `pytest -m slow`. Of a function marked `part(n)` every
+    n-th case runs, spread over all its parameters, and the others are slow."""
+    count = Counter[str]()
+    for item in items:
+        if part := item.get_closest_marker("part"):
+            function = item.nodeid.partition("[")[0]
+            if count[function] * GOLDEN % 1 >= 1 / part.args[0]:
+                item.add_marker("slow")
+            count[function] += 1
     if not config.option.markexpr:
         slow = [i for i in items if i.get_closest_marker("slow")]
         config.hook.pytest_deselected(items=slow)

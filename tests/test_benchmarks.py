@@ -270,6 +270,7 @@ def test_compiler_times_a_graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         {**work.stamp(), "command": "c", "graphs": [{"size": 60, **row}]})
 
 
+@pytest.mark.part(2)
 @pytest.mark.parametrize("task", ["linear_b1", "vae_b64"])  # the second has its own loss
 def test_a_training_step_beside_torch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
                                       task: str) -> None:

@@ -47,13 +47,16 @@ def moves(march: str = "x86-64-v3") -> Module:
     return module(fn, (3, 40), (40, 2), march=march)
 
 
-def mixture(march: str = "native", step: int = 9, start: int = 0) -> tuple[Module, Any]:
+def mixture(march: str = "native", step: int = 9, start: int = 0, each: int = 1
+            ) -> tuple[Module, Any]:
     """A share of the op cases in one module, after the default passes, with its inputs.
 
-    Ops with a kernel of their own are all in it.
+    All ops with a kernel of their own are in it: with every `each`-th of their cases.
     """
-    own = [c for c in CASES[start::step] if c.op.lowering is not Lowering.STATEMENTS]
-    m, inputs = merged([*own, *(c for c in CASES if c.op.lowering is Lowering.STATEMENTS)])
+    whole = [c for c in CASES if c.op.lowering is Lowering.STATEMENTS]
+    some = whole[::each]
+    some += [c for c in whole if c.op not in {s.op for s in some}]
+    m, inputs = merged([*(c for c in CASES[start::step] if c not in whole), *some])
     return passes.run(m, None, supply={"march": march}), inputs
 
 

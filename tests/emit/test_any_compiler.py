@@ -76,6 +76,7 @@ def bare(built: Path, made: Path, command: str, library: str) -> subprocess.Comp
         text=True)
 
 
+@pytest.mark.part(2)
 @pytest.mark.parametrize("march", [
     "native", *([pytest.param("x86-64-v3", marks=pytest.mark.slow)] if X86 else [])])
 @pytest.mark.parametrize("name", MODELS)

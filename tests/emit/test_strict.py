@@ -97,7 +97,7 @@ def wanted(library: Path) -> set[str]:
 
 def test_a_library_asks_little_of_its_host(tmp_path: Path) -> None:
     """With threads: memory for them, and the files that say how many; without: nothing."""
-    module, _ = mixture(step=25)
+    module, _ = mixture(step=50, each=6)
     build(module, tmp_path / "m")
     build(module, tmp_path / "alone", openmp=False)
     assert wanted(tmp_path / "m" / "libmodel.so") & HOST <= {"calloc", "free", "pthread_create",
@@ -124,7 +124,7 @@ SANITIZED = "gcc -fsanitize=address,undefined -fno-sanitize-recover=all -O1 -g0"
 @pytest.mark.parametrize("what", ["cases", "graphs", "sizes"])
 def test_sanitizers_find_nothing(what: str, tmp_path: Path) -> None:
     if what == "cases":
-        module, inputs = mixture("x86-64-v3", 12, 5)
+        module, inputs = mixture("x86-64-v3", 36, 5, 6)  # the slow test takes all
     else:
         module = awkward("x86-64-v3", symbolic=what == "sizes")
         inputs = made_up.random_inputs(module, 0, {"B": 3, "T": 5} if what == "sizes" else None)

@@ -3,6 +3,7 @@ agrees next to it."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -87,28 +88,31 @@ ROWS: dict[str, tuple[Any, dict[str, Any], dict[str, Any]]] = {  # where it diff
 }
 
 
-def differs(call: Any, feed: dict[str, Any]) -> tuple[str, str]:
+@pytest.fixture(scope="module")
+def oracle() -> Iterator[Oracle]:
+    found = Oracle()
+    yield found
+    found.close()
+
+
+def differs(call: Any, feed: dict[str, Any], oracle: Oracle) -> tuple[str, str]:
     """How ours and onnxruntime's results differ, and what explains it."""
     inputs = [f"{n} {KIND[x.dtype.name]} {' '.join(map(str, x.shape))}" for n, x in feed.items()]
     proto = model([call], inputs, [f"y {RESULT.get(call.op_type, KIND[feed['x'].dtype.name])}"],
                   opset=21)
     proto.graph.output[0].type.tensor_type.ClearField("shape")
     got = interp.run(checked(proto), feed)["y"]
-    oracle = Oracle()
-    try:
-        want = oracle.run(proto.SerializeToString(), feed)["y"]
-    finally:
-        oracle.close()
+    want = oracle.run(proto.SerializeToString(), feed)["y"]
     return difference(got, want, [*feed.values()]), quirk(Use(call, feed))
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_a_quirk_is_there_and_narrow(name: str) -> None:
+def test_a_quirk_is_there_and_narrow(name: str, oracle: Oracle) -> None:
     call, where, beside = ROWS[name]
-    kind, why = differs(call, where)
+    kind, why = differs(call, where, oracle)
     assert kind and why.startswith(f"{call.op_type}: ")
     if beside:
-        assert differs(call, {**where, **beside}) == ("", "")
+        assert differs(call, {**where, **beside}, oracle) == ("", "")
 
 
 def test_only_an_empty_part_of_other_sizes_is_a_quirk() -> None:

@@ -126,6 +126,7 @@ def check(library, names, m, case, threads, group=None, groups=1):
     assert worst < {2: 4e-6, 4: 5e-5}[m], (names, case, worst)
 
 
+@pytest.mark.part(3)
 @pytest.mark.parametrize("m", [2, 4])
 @width
 def test_groups_of_tiles(tmp_path: Path, flags: list[str], m: int) -> None:

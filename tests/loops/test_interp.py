@@ -142,6 +142,7 @@ def lowered(m: Module) -> tuple[Program, dict[str, Any], Module]:
             best)
 
 
+@pytest.mark.part(2)
 @pytest.mark.parametrize("name", MODULES)
 def test_agrees_with_evaluator_and_c(name: str, tmp_path: Path) -> None:
     m = MODULES[name]()

@@ -33,6 +33,7 @@ def test_each_op_alone_equals_the_evaluator(cases: list[Case], tmp_path: Path) -
     assert faults(compiled(module, tmp_path).run(inputs), interp.run(module, inputs)) == []
 
 
+@pytest.mark.part(2)
 @pytest.mark.parametrize("params", [False, True], ids=["inputs", "constants"])
 @pytest.mark.parametrize("cases", chunks(EVEN))
 def test_the_pipeline_equals_the_evaluator(cases: list[Case], params: bool,

@@ -58,6 +58,7 @@ def test_forty_doublings(form: str) -> None:
     assert forty < 5 * ten
 
 
+@pytest.mark.part(4)
 @pytest.mark.parametrize("form", FORMS)
 def test_a_deep_nest_of_selects(form: str) -> None:
     number = "1" if FORMS[form][0].startswith("i") else "1.0"

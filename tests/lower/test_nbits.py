@@ -100,6 +100,7 @@ ROUNDED: list[Case] = [
     (12, 96, 24, 4, 96, False)]
 
 
+@pytest.mark.part(2)
 @pytest.mark.parametrize("march", MARCHES)
 def test_activations_of_8_bits(march: str, tmp_path: Path) -> None:
     module, xs = products(ROUNDED, 1, activations="q8")
@@ -123,6 +124,7 @@ def test_many_rows_in_bfloat16(tmp_path: Path) -> None:
         np.testing.assert_allclose(got[name], y, rtol=1e-3, atol=2e-4 * np.abs(y).max())
 
 
+@pytest.mark.part(2)
 @pytest.mark.parametrize("march", MARCHES)
 def test_a_row_that_is_not_finite_gives_no_number(march: str, tmp_path: Path) -> None:
     module, xs = products([(3, 70, 20, 4, 32, False), (20, 70, 20, 4, 32, True)], 2,

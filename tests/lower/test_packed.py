@@ -96,6 +96,7 @@ def inputs(rows: int = 3) -> dict[str, np.ndarray[Any, Any]]:
             "ids": rng.integers(0, 5, (rows, 1))}
 
 
+@pytest.mark.part(3)
 @small
 @pytest.mark.parametrize("march", ["native", "x86-64-v3", "x86-64", "generic"])
 def test_every_read(dtype: DType, march: str, tmp_path: Path) -> None:

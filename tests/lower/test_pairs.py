@@ -59,6 +59,7 @@ def product(name: str, march: str = "native", dtype: str = "bf16") -> tuple[Modu
                     for k, s in (("x", a), ("w", b))}
 
 
+@pytest.mark.part(3)
 @pytest.mark.parametrize(("march", "dtype"), [
     ("native", "bf16"), ("x86-64-v3", "f16"),
     *(pytest.param(m, d, marks=pytest.mark.slow) for m, d in (

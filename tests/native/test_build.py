@@ -86,6 +86,7 @@ def test_a_changed_file_is_made_again(tmp_path: Path) -> None:
     runtime.load(tmp_path / "a", verify=True)
 
 
+@pytest.mark.part(3)
 @pytest.mark.parametrize("field", ["library", "weights", "header", "files"])
 @pytest.mark.parametrize("name", ["../x.so", "/elsewhere/x.so", "", "..", "a/b", "a\\b", "a\0b"])
 def test_a_build_names_no_file_elsewhere(field: str, name: str, tmp_path: Path) -> None:

@@ -85,6 +85,7 @@ def spread(x: Any, w: Any, g: Any, stride: int, pad: int, dilation: int) -> tupl
     return y, gx, gw
 
 
+@pytest.mark.part(2)
 @pytest.mark.parametrize(("stride", "pad", "dilation"), INFINITE)
 def test_transposed_conv_of_infinite_numbers(stride: int, pad: int, dilation: int,
                                              tmp_path: Path) -> None:

@@ -128,6 +128,7 @@ PLANS: dict[str, Options] = {
     "nothing": {"epochs": 0}}
 
 
+@pytest.mark.part(3)
 @pytest.mark.parametrize("name", BUILDS)
 @pytest.mark.parametrize("plan", PLANS)
 def test_the_files_of_graphtool_train(builds: Any, name: str, plan: str, tmp_path: Path) -> None:

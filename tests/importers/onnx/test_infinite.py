@@ -35,6 +35,7 @@ TRANSPOSED: dict[str, tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] =
 }
 
 
+@pytest.mark.part(3)
 @pytest.mark.parametrize("held", ["finite", "constant", "given"])
 @pytest.mark.parametrize("name", TRANSPOSED)
 def test_transposed_convolution(name: str, held: str, tmp_path: Path) -> None:
