@@ -5,14 +5,20 @@ from __future__ import annotations
 import faulthandler
 import os
 import signal
-from collections import Counter
+import sys
+from collections import defaultdict
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TextIO
 
 import pytest
 
+from tests import kinds
+
 SECONDS = 600  # for one test; the longest takes 60 on an idle core, so that a busy machine passes
-GOLDEN = (5**0.5 - 1) / 2  # its multiples, without their integers, are spread evenly
+MOST = 16  # quick cases of a function
+NOT_QUICK = {*kinds.KINDS, "slow", "long"}
+ACTS = set[str]()  # what the test that runs has done, of that which a quick one does not do
 STDERR = pytest.StashKey[TextIO]()
 
 
@@ -22,6 +28,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    sys.addaudithook(_watch)
     config.stash[STDERR] = os.fdopen(os.dup(2), "w")  # the real one: a test's own is captured
 
 
@@ -30,20 +37,82 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     faulthandler.dump_traceback_later(60, exit=True, file=config.stash[STDERR])
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """`pytest -m quick` does not even import a file without a quick test."""
+    if config.option.markexpr != "quick" or not collection_path.match("test_*.py"):
+        return None
+    names = [n for n in kinds.source(collection_path).defined if n.startswith("test_")]
+    return all(kinds.needs(collection_path, n) for n in names) or None
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Tests marked slow run when asked for: `pytest -m slow`. Of a function marked `part(n)` every
-    n-th case runs, spread over all its parameters, and the others are slow."""
-    count = Counter[str]()
+    """Each test gets the marks of what it needs; one that needs nothing, and is not long, is quick.
+
+    Tests marked slow run when asked for: `pytest -m slow`. Of a function marked `part(n)` every
+    n-th case runs, and the others are slow; of one with hundreds of cases 16 are quick.
+    """
+    functions = defaultdict[str, list[pytest.Item]](list)
     for item in items:
-        if part := item.get_closest_marker("part"):
-            function = item.nodeid.partition("[")[0]
-            if count[function] * GOLDEN % 1 >= 1 / part.args[0]:
+        functions[item.nodeid.partition("[")[0]].append(item)
+    for cases in functions.values():
+        first = cases[0]
+        needed = kinds.needs(first.path, getattr(first, "originalname", first.name))
+        if part := first.get_closest_marker("part"):
+            for item in _others(cases, 1 / part.args[0]):
                 item.add_marker("slow")
-            count[function] += 1
+        for item in cases:
+            for kind in needed:
+                item.add_marker(kind)
+        quick = [] if needed else [i for i in cases if not NOT_QUICK & {
+            m.name for m in i.iter_markers()}]
+        others = set(_others(quick, MOST / max(len(quick), 1)))
+        for item in quick:
+            if item not in others:
+                item.add_marker("quick")
     if not config.option.markexpr:
         slow = [i for i in items if i.get_closest_marker("slow")]
         config.hook.pytest_deselected(items=slow)
         items[:] = [i for i in items if i not in set(slow)]
+
+
+def _others(cases: list[pytest.Item], share: float) -> list[pytest.Item]:
+    """All cases but a share of them, the first among it, spread over all parameters: the multiples
+    of the golden ratio, without their integers, are."""
+    return [c for n, c in enumerate(cases) if n * (5**0.5 - 1) / 2 % 1 >= share]
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    ACTS.clear()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """A quick test that starts a process or imports torch lacks a mark: the quick suite fails, and
+    the whole one lists it at the end."""
+    try:
+        return (yield)
+    finally:
+        if ACTS and item.get_closest_marker("quick"):
+            item.user_properties.append(("not quick", ", ".join(sorted(ACTS))))
+            if item.config.option.markexpr == "quick":
+                pytest.fail(f"marked quick, but {', '.join(sorted(ACTS))}: @pytest.mark.compiled, "
+                            "torch or process, or a row in tests/kinds.py")
+
+
+def _watch(event: str, args: tuple[object, ...]) -> None:
+    if event in ("subprocess.Popen", "os.fork", "os.posix_spawn"):
+        ACTS.add("it starts a process")
+    elif event == "import" and args[0] == "torch":
+        ACTS.add("it imports torch")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    for status in ("passed", "failed"):
+        for report in terminalreporter.stats.get(status, ()):
+            for name, what in report.user_properties:
+                if name == "not quick":
+                    terminalreporter.write_line(f"quick, but {what}: {report.nodeid}")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -64,6 +64,7 @@ def test_a_live_torch_module() -> None:
     np.testing.assert_allclose(y, model(torch.ones(4, 3)).detach().numpy(), rtol=1e-6)
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("mode", ["eval", "c"])
 def test_the_onnx_backend(mode: str) -> None:
     model = onnx.load(SAMPLES / "digits.onnx")
@@ -80,6 +81,7 @@ def test_the_onnx_backend_refuses() -> None:
             graphtool.onnx_backend.prepare(model, **options)
 
 
+@pytest.mark.compiled
 def test_the_onnx_backend_takes_and_gives_sequences() -> None:
     text = """<ir_version: 9, opset_import: ["" : 18]>
     g (seq(float[2]) s, int64 at) => (seq(float[2]) out, int64 n) {

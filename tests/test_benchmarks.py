@@ -176,6 +176,7 @@ def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "tiny"
 
 
+@pytest.mark.compiled
 def test_a_contest_with_one_peer(tiny: str) -> None:
     pytest.importorskip("onnxruntime")
     from benchmarks.contest import contest

@@ -34,12 +34,14 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.compiled
 def test_training_as_told_works(checkout: Path) -> None:
     for line in block("graphtool import samples/digits.py").splitlines():
         run(line.replace("--epochs 20", "--epochs 1"))
     assert (checkout / "trained.graph.json").is_file()
 
 
+@pytest.mark.compiled
 def test_a_trained_network_knows_digits_that_it_has_not_seen(
         checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for line in block("graphtool import samples/digits.py").splitlines():

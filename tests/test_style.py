@@ -58,6 +58,7 @@ def comparisons(tree: ast.AST) -> Iterator[int]:
                 yield x.lineno
 
 
+@pytest.mark.long
 def test_ops_are_compared_by_identity() -> None:
     """`node.op is o.cast` is an error for mypy if it is misspelt; a name is not."""
     found: dict[str, list[int]] = {}
@@ -113,6 +114,7 @@ def decided_by_messages(source: str) -> list[str]:
     return found
 
 
+@pytest.mark.long
 def test_no_decision_reads_a_message() -> None:
     """The words of an error are for people, and change; its type, code and fields are for code."""
     for path in sorted((ROOT / "graphtool").rglob("*.py")):

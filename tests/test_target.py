@@ -74,6 +74,7 @@ def test_a_new_row_is_built_for(toy: Target, tmp_path: Path) -> None:
         np.testing.assert_allclose(runtime.load(built).run(xs)[name], want, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.compiled
 def test_a_new_row_is_recognised_and_reported(toy: Target,
                                               monkeypatch: pytest.MonkeyPatch) -> None:
     for user in ("target", "report.doctor"):

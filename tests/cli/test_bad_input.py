@@ -121,6 +121,7 @@ CASES = [  # exit code, error code, command line
 ]
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize(("code", "error", "line"), CASES, ids=[c[2] for c in CASES])
 def test_one_coded_error(code: int, error: str, line: str, gt: Cli, folder: Path) -> None:
     result = gt(*line.replace("{{", "\1").replace("}}", "\2").replace("{}", str(folder)).replace(
@@ -136,6 +137,7 @@ def test_a_stdin_that_is_no_graph(gt: Cli, monkeypatch: pytest.MonkeyPatch) -> N
     assert result.code == 3 and "GT0331" in result.err
 
 
+@pytest.mark.compiled
 def test_what_nobody_foresaw_leaves_a_reproducer(gt: Cli, monkeypatch: pytest.MonkeyPatch,
                                                  tmp_path: Path) -> None:
     def fail(*_: object) -> None:

@@ -32,12 +32,14 @@ def both(builds: tuple[Path, Path]) -> tuple[Manifest, Manifest]:
     return read_manifest(builds[0]), read_manifest(builds[1])
 
 
+@pytest.mark.compiled
 def test_a_build_equals_itself(builds: tuple[Path, Path], gt: Cli) -> None:
     a, _ = builds
     result = gt("diff", a, a)
     assert (result.code, result.out) == (0, "equal: a and a have the same 10 kernels\n")
 
 
+@pytest.mark.compiled
 def test_kernels_plans_bytes_and_flags(builds: tuple[Path, Path], gt: Cli) -> None:
     result = gt("diff", *builds)
     assert result.code == 1 and " calls in all\n" in result.out

@@ -41,6 +41,7 @@ def source(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.torch
 def test_one_way_fails_and_says_where(source: Path, gt: Cli) -> None:
     result = gt("compare-captures", f"{source}:Sized", "--json")
     report = json.loads(result.out)
@@ -52,6 +53,7 @@ def test_one_way_fails_and_says_where(source: Path, gt: Cli) -> None:
     assert onnx["difference"] == 0
 
 
+@pytest.mark.torch
 def test_what_one_way_cannot_is_no_failure_of_the_suite(source: Path, gt: Cli) -> None:
     """The exit code is 0, and so the suite is green."""
     done = gt("compare-captures", f"{source}:Sized", "--format", "junit")
@@ -59,6 +61,7 @@ def test_what_one_way_cannot_is_no_failure_of_the_suite(source: Path, gt: Cli) -
     assert "::warning" in gt("compare-captures", f"{source}:Sized", "--format", "github").out
 
 
+@pytest.mark.torch
 def test_each_capture_keeps_its_own_ops(tmp_path: Path, gt: Cli) -> None:
     path = tmp_path / "net.py"
     path.write_text("import torch\nnet = torch.nn.Sequential(torch.nn.Linear(2, 2), "
@@ -71,6 +74,7 @@ def test_each_capture_keeps_its_own_ops(tmp_path: Path, gt: Cli) -> None:
     assert "own ops" in table and table.count("1 × ") == 6
 
 
+@pytest.mark.torch
 def test_no_way_in(source: Path, gt: Cli) -> None:
     result = gt("compare-captures", f"{source}:Model")
     assert result.code == 4

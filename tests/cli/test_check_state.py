@@ -49,12 +49,14 @@ def test_both_ways(model: str, gt: Cli, tmp_path: Path) -> None:
         assert found.code == 0 and all(f"ok   {name}:" in found.out for name in STATE)
 
 
+@pytest.mark.torch
 def test_other_state_differs(model: str, gt: Cli, tmp_path: Path) -> None:
     (tmp_path / "other.py").write_text(MODEL.replace("{step}", "2"))
     found = gt("check", model, f"{tmp_path / 'other.py'}:net")
     assert found.code == 1 and "FAIL calls:" in found.out and "ok   mean:" in found.out
 
 
+@pytest.mark.torch
 def test_a_side_without_the_state(gt: Cli, tmp_path: Path) -> None:
     """torch.fx does not see that an attribute is replaced: what both have is compared."""
     (tmp_path / "net.py").write_text(
@@ -69,6 +71,7 @@ def test_a_side_without_the_state(gt: Cli, tmp_path: Path) -> None:
         assert found.code == 0 and "ok   output:" in found.out and " m:" not in found.out
 
 
+@pytest.mark.torch
 def test_an_input_that_is_not_given(model: str, gt: Cli, tmp_path: Path) -> None:
     np.savez(tmp_path / "in.npz", x=np.ones((4, 3), np.float32))
     found = gt("check", model, model, "--inputs", tmp_path / "in.npz")

@@ -246,6 +246,7 @@ REFUSED = re.compile(r"^(?!git|tokenizer).*\{[yc]\}(?!\.)|^generate|^tune|data \
 """Lines with a word that is none, with the operator that is none, or with the wrong file."""
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("given", [(NAME,), (f"--no{NAME}",)], ids=["argument", "option"])
 def test_words_of_the_command_line_act_nowhere(given: tuple[str, ...], gt: Cli, here: Path
                                                ) -> None:

@@ -34,6 +34,7 @@ def test_the_full_form_needs_no_file(gt: Cli, tmp_path: Path,
     assert gt("diff", DIGITS, tmp_path / "m.graph.json").code == 0
 
 
+@pytest.mark.compiled
 def test_check_takes_a_graph_from_a_pipe(gt: Cli, folder: Path,
                                          monkeypatch: pytest.MonkeyPatch) -> None:
     path = folder / "digits.graph.json"

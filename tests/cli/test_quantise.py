@@ -60,6 +60,7 @@ def test_goals(gt: Cli, folder: Path, tmp_path: Path, goal: tuple[str, ...], cod
         assert all(r["form"] == "float32" for r in report["layers"])
 
 
+@pytest.mark.compiled
 def test_measured(gt: Cli, folder: Path, tmp_path: Path) -> None:
     done = gt("quantise", folder / "digits.graph.json", "--calibrate", TRAIN, "--samples", 32,
               "--measure", "--no-each", "-o", tmp_path / "q.graph.json", "--json")

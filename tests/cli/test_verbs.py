@@ -32,6 +32,7 @@ def test_help_and_version(gt: Cli) -> None:
     assert gt("--version").out.startswith("graphtool ")
 
 
+@pytest.mark.compiled
 def test_import_of_onnx_is_checked(gt: Cli, tmp_path: Path) -> None:
     result = gt("import", DIGITS, "-o", tmp_path / "m.graph.json")
     assert result.code == 0 and result.out == ""
@@ -41,6 +42,7 @@ def test_import_of_onnx_is_checked(gt: Cli, tmp_path: Path) -> None:
         tmp_path / "n.graph.json").read_text()
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("capture", ["export", "fx"])
 def test_import_of_torch_is_checked(capture: str, gt: Cli, tmp_path: Path) -> None:
     result = gt("import", f"{SAMPLES}/mlp.py:model", "-o", tmp_path / "m.graph.json",
@@ -212,6 +214,7 @@ def test_export_stablehlo(g: Path, gt: Cli, tmp_path: Path) -> None:
     assert "composite" not in gt("export", g, "--format", "stablehlo", "--flat").out
 
 
+@pytest.mark.compiled
 def test_export(g: Path, gt: Cli, tmp_path: Path) -> None:
     model = tmp_path / "m.onnx"
     assert gt("export", g, "--format", "onnx", "-o", model, "--external-data") == Result(0, "", "")

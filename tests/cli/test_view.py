@@ -45,6 +45,7 @@ def drawn(page: Path, fragment: str = "") -> str:
     return found.stdout.split("<script")[0]
 
 
+@pytest.mark.compiled
 @needs_view
 def test_every_artifact_has_a_part(shown: Path) -> None:
     text = shown.read_text()
@@ -104,6 +105,7 @@ def test_a_build_brings_the_graphs_of_its_stages(gt: Cli, tmp_path: Path) -> Non
         "build: import", "build: opt", "build", "difference"]
 
 
+@pytest.mark.compiled
 @needs_view
 def test_where_numbers_part(gt: Cli, tmp_path: Path) -> None:
     """A model, its int8 form, and the C of what the passes make of it."""

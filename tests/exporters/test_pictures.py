@@ -40,6 +40,7 @@ def test_golden(format: str, request: pytest.FixtureRequest) -> None:
     assert text == path.read_text()
 
 
+@pytest.mark.long
 @given(st.text(max_size=20))
 @settings(max_examples=100, deadline=None)
 def test_svg_is_xml_whatever_the_names(name: str) -> None:

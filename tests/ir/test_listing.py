@@ -182,6 +182,7 @@ SCRAPS = st.sampled_from(["(", ")", "[", "]", ",", ":", "=", '"', "\n", "#", " a
                           "9" * 5000, "then:\n", "((((((", "donates", "\0", "f32[", "0..", "dim "])
 
 
+@pytest.mark.long
 @settings(max_examples=300, deadline=None)
 @given(st.sampled_from(PRINTED), st.data())
 def test_any_text_is_read_or_refused(printed: str, data: st.DataObject) -> None:
@@ -254,6 +255,7 @@ def test_a_hostile_name_is_read_back(name: str) -> None:
         reads_back(names)
 
 
+@pytest.mark.long
 @settings(max_examples=300, deadline=None)
 @given(st.lists(NAMES, min_size=6, max_size=6).filter(lambda names: len(set(names[:3])) == 3))
 def test_any_names_are_read_back(names: list[str]) -> None:

@@ -88,6 +88,7 @@ def tried(cases: list[Case]) -> tuple[Module, dict[str, np.ndarray]]:
     return merged([c for c in cases if c.op.name not in UNFIT])
 
 
+@pytest.mark.long
 def test_every_op_keeps_the_places_through_the_passes() -> None:
     module, inputs = tried(CASES)
     after = ready(module, named("x86-64-v3"), SAFE)

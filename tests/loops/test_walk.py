@@ -6,6 +6,8 @@ import gc
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
+import pytest
+
 from graphtool.dtypes import float32, int64
 from graphtool.loops import interned, walk
 from graphtool.loops.ir import Apply, Const, Expr, For, If, Let, Load, Name, Store
@@ -34,6 +36,7 @@ def test_numbers_that_compare_equal_are_not_one() -> None:
     assert Const(1, int64) is not made[0]
 
 
+@pytest.mark.long
 def test_the_table_forgets_what_nothing_holds() -> None:
     gc.collect()
     before = len(interned._MADE)

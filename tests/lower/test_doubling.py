@@ -52,12 +52,14 @@ def size(module: Module) -> int:
     return sum(len(text) for name, text in emit(program).items() if "_kernels" in name)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", FORMS)
 def test_forty_doublings(form: str) -> None:
     ten, forty = (size(chain(form, n, "add({0}, {0})")) for n in (10, 40))
     assert forty < 5 * ten
 
 
+@pytest.mark.long
 @pytest.mark.part(4)
 @pytest.mark.parametrize("form", FORMS)
 def test_a_deep_nest_of_selects(form: str) -> None:

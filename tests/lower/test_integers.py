@@ -167,6 +167,7 @@ def test_equal_to_numpy(name: str, tmp_path: Path) -> None:
         np.testing.assert_array_equal(same, want, err_msg=f"evaluated {case}")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["native", "x86-64-v3"])
 def test_the_programs_meaning(name: str) -> None:
     xs, wants, function = rows()

@@ -157,6 +157,7 @@ def test_convolutions(march: str, dtype: str, tmp_path: Path) -> None:
                                    err_msg=name)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dtype", HALVES)
 def test_the_meaning_of_convolutions(dtype: str) -> None:
     module, xs, want = images(dtype, "native")

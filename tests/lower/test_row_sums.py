@@ -60,6 +60,7 @@ def test_agrees_with_the_evaluator(name: str, march: str, tmp_path: Path) -> Non
         np.testing.assert_array_equal(one, two)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["many", "first"])
 def test_the_interpreter_sums_rows_too(name: str) -> None:
     m = sample(name)

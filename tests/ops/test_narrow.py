@@ -42,6 +42,7 @@ def as_tuple(x: Any) -> tuple[Any, ...]:
     return x if isinstance(x, tuple) else (x,)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("dtype", "seed"), draws(float16, bfloat16), ids=str)
 def test_every_op_rounds_once(dtype: DType, seed: int) -> None:
     wrong = []
@@ -91,6 +92,7 @@ def gradients(case: Case, xs: list[Any], ys: tuple[Any, ...], dtype: DType) -> l
     return interp.evaluate_graph(graph, [*given, *seeds], interp.Setting())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("dtype", "seed"), draws(float16), ids=str)
 def test_every_gradient_rounds_once(dtype: DType, seed: int) -> None:
     wrong = []

@@ -104,6 +104,7 @@ def test_default_pipeline_is_deterministic() -> None:
     assert text(passes.run(CONVNET)) == text(passes.run(CONVNET))
 
 
+@pytest.mark.long
 def test_work_grows_with_the_number_of_nodes() -> None:
     def deep(x: Any, layers: int) -> Any:
         for i in range(layers):

@@ -68,6 +68,7 @@ def test_back_to_an_operator_of_the_domain(gt: Cli, graph: Path, tmp_path: Path)
     assert gt("diff", graph, back, ONNX).code == 0
 
 
+@pytest.mark.compiled
 def test_a_form_made_of_other_ops(gt: Cli, graph: Path, tmp_path: Path) -> None:
     """`w.restate` writes ONNX's own operators, which onnxruntime runs; Declined is no fault."""
     path = tmp_path / "form.py"

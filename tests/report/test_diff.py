@@ -143,6 +143,7 @@ def test_text_and_markdown() -> None:
     assert markdown(same, "a", "b")[-1] == "Equal: 16 nodes."
 
 
+@pytest.mark.long
 def test_work_grows_with_the_number_of_nodes() -> None:
     def work(n: int) -> int:
         a, b = layers(n), layers(n, odd=n // 2)

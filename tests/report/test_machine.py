@@ -25,6 +25,7 @@ def here() -> machines.Machine:
     return report.measured()
 
 
+@pytest.mark.compiled
 def test_what_is_measured_is_a_row(here: machines.Machine, tmp_path: Path) -> None:
     """Its file is read back as it was, and a target takes its figures."""
     assert here.f32 > 0 and all(b > 0 for b in (*here.gbps, here.all_gbps, here.meet))

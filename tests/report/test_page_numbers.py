@@ -55,6 +55,7 @@ def test_the_first_value_that_parts() -> None:
     assert all(r.ok for r in rows[:rows.index(first)])
 
 
+@pytest.mark.compiled
 def test_every_kernel_beside_the_evaluator() -> None:
     m = passes.run(import_source(DIGITS))
     rows = compiled(m, random_inputs(m, 0, {}), detect(), None, 1e-4)

@@ -58,6 +58,7 @@ def trained(build: Path, **more: Any) -> Trainer:
     return trainer
 
 
+@pytest.mark.compiled
 def test_digits_from_random_weights(digits: Path, tmp_path: Path) -> None:
     """The 360 test images of the sample: three quarters to train on, the rest to judge by."""
     assert cli(["train", str(digits / "b"), "--data", str(SAMPLES / "digits_test.npz"),

@@ -50,6 +50,7 @@ def with_passes(module: Module) -> None:
 
 # ---- models ------------------------------------------------------------------------------------
 
+@pytest.mark.long
 @pytest.mark.parametrize("capture", ["export", "fx"])
 @pytest.mark.parametrize("name", ["digits", "mlp", "transformer"])
 def test_samples(name: str, capture: Any) -> None:
@@ -60,6 +61,7 @@ def test_open_sizes() -> None:
     with_passes(import_model("samples/digits.py:model", dynamic={"batch": (1, 64)}))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("optimizer", ["sgd", "adamw"])
 @pytest.mark.parametrize("source", ["samples/digits.onnx", "samples/transformer.py:model"])
 def test_training_steps(source: str, optimizer: Any) -> None:
@@ -110,6 +112,7 @@ def test_torch(name: str) -> None:
     with_passes(import_model(net, args))
 
 
+@pytest.mark.long
 def test_a_step_with_dropout_has_random_numbers_and_state() -> None:
     import torch
     torch.manual_seed(0)
@@ -268,6 +271,7 @@ def test_sizes_that_are_computed() -> None:
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.long
 def test_flat_text_has_the_same_meaning() -> None:
     module = import_model("samples/transformer.py:model")
     again = import_text(stablehlo_of(module, composites=False))

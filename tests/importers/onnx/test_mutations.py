@@ -75,6 +75,7 @@ MUTATIONS: tuple[Callable[[Any, Any, random.Random], None], ...] = (
     _other_operator, _other_type, _other_shape, _no_shape, _other_opset)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mutation", MUTATIONS)
 def test_broken_models_are_refused_with_a_code(mutation: Any) -> None:
     rng = random.Random(mutation.__name__)

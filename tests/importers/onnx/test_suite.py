@@ -13,12 +13,14 @@ from benchmarks.suite.evaluated import PASS, PINNED, evaluated
 from benchmarks.suite.exceptions import EXCEPTIONS, EXCEPTIONS_C, PINNED_C, PINNED_EVAL, faults
 
 
+@pytest.mark.long
 def test_the_suite_is_whole() -> None:
     kinds = Counter(c.kind for c in cases())
     assert kinds == {"node": 1884, "simple": 26, "pytorch-converted": 82, "pytorch-operator": 35,
                      "real": 9}
 
 
+@pytest.mark.long
 def test_every_case_but_the_exceptions() -> None:
     results = evaluated([c for c in cases() if c.kind != "real"], workers=1)
     assert faults(results, EXCEPTIONS) == {}

@@ -66,7 +66,7 @@ def test_faults(name: str, options: tuple[str, ...], code: int, said: str, sourc
 
 def test_without_jax_there_is_one_error(source: Path, gt: Cli,  # noqa: F811
                                         monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("graphtool.importers.find_spec", lambda name: None)
+    monkeypatch.setattr("graphtool.importers.table.find_spec", lambda name: None)
     done = gt("import", f"{source}:net", "--capture", "jax")
     assert done.code == 2 and "GT1117" in done.err and install("jax") in done.err
 

@@ -25,8 +25,8 @@ GT_INLINE double gt_digamma_f64(double x)
 GT_INLINE float gt_digamma_f32(float x) { return (float)gt_digamma_f64(x); }
 
 /* Its n-th derivative, (-1)^(n+1) n! zeta(n+1, x): the sum until x is large, then the series of
-   Euler and Maclaurin (DLMF 5.15, 25.11.43); n = 1 is reflected below 0. NaN unless n is whole and at
-   most 10000, and below -10000 for n > 1. */
+   Euler and Maclaurin (DLMF 5.15, 25.11.43); n = 1 is reflected below 0. NaN unless n is whole and
+   at most 10000, and below -10000 for n > 1. */
 GT_INLINE double gt_polygamma_f64(double n, double x)
 {
     static const double bernoulli[] = {1.0 / 6,  -1.0 / 30,     1.0 / 42, -1.0 / 30,
@@ -104,7 +104,8 @@ GT_INLINE double gt_gamma_fraction(double a, double x)
 }
 
 /* Q for side 1 and P for -1, where a is large and both of these have terms in proportion to its
-   root: Temme's expansion, uniform in x, with its first two coefficients (DLMF 8.12.3 to 8.12.10). */
+   root: Temme's expansion, uniform in x, with its first two coefficients (DLMF 8.12.3 to
+   8.12.10). */
 #define GT_GAMMA_LARGE 1e5
 GT_INLINE double gt_gamma_large(double a, double x, double side)
 {
