@@ -17,12 +17,15 @@ KINDS = ("compiled", "torch", "process")
 NEEDS = {
     "torch": "torch", "jax": "torch", "onnxruntime": "torch", "transformers": "torch",
     "graphtool.importers.torch": "torch", "graphtool.integrations.torch_compile": "torch",
+    "graphtool.integrations.torch_backend": "torch",
     "subprocess": "process", "multiprocessing": "process", "pty": "process", "os.fork": "process",
     "concurrent.futures.ProcessPoolExecutor": "process",
     "graphtool.native": "compiled", "graphtool.build": "compiled",
     "graphtool.compile.as_is": "compiled", "graphtool.compile.build": "compiled",
     "graphtool.train.model": "compiled", "graphtool.processors.tiles_allowed": "compiled",
-    "graphtool.integrations.onnx_backend": "compiled",
+    "graphtool.integrations.onnx_backend": "compiled", "graphtool.tune": "compiled",
+    "graphtool.verify.check": "compiled", "graphtool.verify.reduction_criteria": "compiled",
+    "graphtool.verify.imports": "torch",
 }
 VERBS = {**dict.fromkeys(("build", "run", "profile", "bench", "train", "generate", "tune", "doctor",
                          "machine", "debug", "demo"), "compiled"), "git": "process"}

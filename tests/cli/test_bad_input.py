@@ -153,6 +153,7 @@ def test_what_nobody_foresaw_leaves_a_reproducer(gt: Cli, monkeypatch: pytest.Mo
         "argv.json", "versions.json", "traceback.txt", "net.py", "README.txt"}
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize(("fault", "code"), [
     (KeyboardInterrupt(), 130), (BrokenPipeError(), 0), (RecursionError(), 70),
     (MemoryError(), 3), (InternalError("GT7001", "declared twice"), 70), (SystemExit(3), 3)])

@@ -67,6 +67,7 @@ def test_a_full_disk(verb: str, gt: Cli, folder: Path, optimised: Path, tmp_path
     assert gt(*given, "-o", tmp_path / "none" / "x.json").code == 3
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("verb", FOLDERS)
 def test_a_folder_that_cannot_be(verb: str, gt: Cli, folder: Path, optimised: Path, tmp_path: Path
                                  ) -> None:

@@ -20,8 +20,8 @@ typedef struct {
     int (*run)(const void *, void *, const int64_t *, const void *const *, void *const *, int);
 } learner_part;
 
-/* An array of a checkpoint, and its place in the state: the same twice, or those of the real and the
-   imaginary parts. A place below 0 is one in the arrays that no step changes: −1, −2, … */
+/* An array of a checkpoint, and its place in the state: the same twice, or those of the real and
+   the imaginary parts. A place below 0 is one in the arrays that no step changes: −1, −2, … */
 typedef struct {
     const char *name, *type;
     int rank;
