@@ -111,6 +111,7 @@ def test_open_sizes_weights_and_names(gt: Cli, tmp_path: Path) -> None:  # noqa:
     assert rerun.returncode == 2 and "cannot read steps0.bin" in rerun.stderr
 
 
+@pytest.mark.compiled
 def test_sizes_of_a_run_are_refused(gt: Cli, tmp_path: Path) -> None:  # noqa: F811
     n = dim_of(Symbol("n", 0, 5, None))
     m = module(lambda x: o.nonzero(x, size=n), "f32[5]", names=["x"])
