@@ -25,7 +25,10 @@ W = random(3, 3)
 
 
 def regression() -> Module:
-    """Predictions for N rows and targets for M: the loss requires M == N, `predict` knows no M."""
+    """Predictions for N rows and targets for M: the loss requires M == N, unless one is 1.
+
+    `predict` knows no M.
+    """
     return checked(model(["y = MatMul(x, w)", "d = Sub(y, t)", "q = Mul(d, d)",
                           node("loss = ReduceSum(q)", keepdims=0)],
                          ["x f32 N 3", "t f32 M 3"], ["loss f32", "y f32 N 3"], {"w": W}))
