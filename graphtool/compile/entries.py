@@ -21,8 +21,8 @@ from graphtool.emit.c import emit
 from graphtool.emit.entries import entries_sources
 from graphtool.emit.example import example_of_entries
 from graphtool.emit.headers import used_headers
-from graphtool.emit.language import roles, writer_program
 from graphtool.emit.loading import loader
+from graphtool.emit.writing import roles, writer_program
 from graphtool.errors import InputError
 from graphtool.io.entry_points import FIELDS
 from graphtool.language import tokenizer as tokens

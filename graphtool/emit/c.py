@@ -1,4 +1,4 @@
-"""Program → C: one header, one driver file, files of kernels. Knows loops and scalars only.
+"""Program → text: one header, one driver file, files of kernels. Knows loops and scalars only.
 
 Identifiers are generated; a name from the model appears only as an escaped string or a comment.
 """
@@ -14,6 +14,7 @@ from graphtool.emit.example import example
 from graphtool.emit.headers import used_headers
 from graphtool.emit.interface import header
 from graphtool.emit.kernels import Kernels
+from graphtool.emit.language import C, Language
 from graphtool.emit.loading import loader, weights_bytes
 from graphtool.emit.names import check_name
 from graphtool.kernels import headers
@@ -27,9 +28,10 @@ TEMPLATES_PER_FILE = 48 << 10  # bytes of headers that are compiled for one kern
 
 
 def emit(program: Program, parts: Sequence[Part] = (), *, owner: str = "",
-         state: bool = False, nodes: Mapping[str, str] | None = None) -> dict[str, str]:
-    """File name → text: NAME.h, NAME.c, NAME_load.c, NAME_example.c, NAME_kernels*.c/.h and the
-    headers that they include.
+         state: bool = False, nodes: Mapping[str, str] | None = None,
+         language: Language = C) -> dict[str, str]:
+    """File name → text: NAME.h, NAME.c, NAME_load.c, NAME_example.c, NAME_kernels.h, the files of
+    kernels in `language`, which in C are NAME_kernels*.c, and the headers that they include.
 
     `parts` says which weights are built into the library, in arrays that other files define.
     `owner`: the larger build of which the program is a part, which loads the weights and has the
@@ -44,15 +46,16 @@ def emit(program: Program, parts: Sequence[Part] = (), *, owner: str = "",
     dims |= {s.name: s.name for s in counters(program.steps)}
     dims |= {s.name: f"size{i}" for i, s in enumerate(program.sizes)}
     debug = None if nodes is None else debug_lines(program, nodes)
-    printer = Kernels(program, dims, debug)
+    printer = Kernels(program, dims, debug, language)
     files = {f"{name}.h": header(program, built_in=bool(parts), owner=owner, state=state),
-             f"{name}.c": driver(program, dims, parts, debug),
+             f"{name}.c": driver(program, dims, parts, debug, language),
              f"{name}_kernels.h": printer.declarations()}
     if not owner:
         size = 0 if parts else weights_bytes([program])
         files |= public_files(program, size)
     for i, chunk in enumerate(divided(program.kernels)):
-        files[f"{name}_kernels{i}.c"] = printer.file(f"{name}_kernels{i}.c", chunk)
+        file = f"{name}_kernels{i}{language.ending}"
+        files[file] = printer.file(file, chunk)
     files |= used_headers(files.values())
     return files | ({debug.file: debug.text()} if debug else {})
 

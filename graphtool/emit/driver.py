@@ -10,6 +10,7 @@ from graphtool.emit.embedded_weights import Part, part_of
 from graphtool.emit.expr import ExprPrinter
 from graphtool.emit.headers import called
 from graphtool.emit.interface import ALIGN, arena_room, dims_type
+from graphtool.emit.language import C, Language
 from graphtool.emit.lines import Writer
 from graphtool.emit.ports import maybe_zero
 from graphtool.emit.rules import atom_text, atoms, rules
@@ -21,9 +22,9 @@ from graphtool.symbolic import Dim, bounds, known
 
 
 def driver(program: Program, dims: Mapping[str, str], parts: Sequence[Part] = (),
-           debug: DebugLines | None = None) -> str:
-    """The sequence of kernels, run by every thread, with barriers where data crosses threads."""
-    name, w = program.name, Writer()
+           debug: DebugLines | None = None, language: Language = C) -> str:
+    """The sequence of kernels, run by every worker, with barriers where data crosses workers."""
+    name, w, how = program.name, Writer(), language.steps
     w.line()
     with w.block("typedef struct {", "} run_state;"):
         w.line("const char *weights;")
@@ -46,7 +47,7 @@ def driver(program: Program, dims: Mapping[str, str], parts: Sequence[Part] = ()
         w.line()
     printer = ExprPrinter(dims)
     held = {b.name: weight_text(b, parts) for b in program.buffers if b.space == "weight"}
-    with w.block("static void run_thread(const void *state, gt_worker *w)\n{"):
+    with w.block(f"{how.body}\n{{"):
         if entered(program):
             w.line("/* a copy: a thread that is late may be here when the caller's is gone */")
             w.line("const run_state own = *(const run_state *)state, *const s = &own;")
@@ -59,12 +60,13 @@ def driver(program: Program, dims: Mapping[str, str], parts: Sequence[Part] = ()
             w.line(f"int64_t size{i} = 0;")
             w.line(f"(void)size{i};")
         if not program.steps:
-            w.line("(void)s, (void)w;")
-        Steps(w, program, held, dims, debug).all(program)
-    w.line(f"GT_PROFILED({name})")
+            w.line(how.unused)
+        Steps(w, program, held, dims, debug, language).all(program)
+    if how.after:
+        w.line(how.after.format(program=name))
     w.line()
-    _entry(w, program, printer, bool(parts))
-    head = [f"{name}.h", f"{name}_kernels.h", *called(w.text()), "runtime.h"]
+    _entry(w, program, printer, bool(parts), language)
+    head = [f"{name}.h", f"{name}_kernels.h", *called(w.text()), how.header]
     return "".join(f'#include "{header}"\n' for header in head) + placed(
         w.lines, w.places, f"{name}.c", len(head))
 
@@ -150,8 +152,9 @@ def _arena(w: Writer, program: Program, printer: ExprPrinter) -> None:
     w.line(f"return bytes > 0 ? ((size_t)bytes + {ALIGN - 1}) / {ALIGN} * {ALIGN} : {ALIGN};")
 
 
-def _entry(w: Writer, program: Program, printer: ExprPrinter, built_in: bool) -> None:
-    name = program.name
+def _entry(w: Writer, program: Program, printer: ExprPrinter, built_in: bool,
+           language: Language) -> None:
+    name, how = program.name, language.steps
     status_function(w, name, statuses(program))
     w.line()
     with w.block(f"size_t {name}_arena_bytes(const int64_t *dims)\n{{"):
@@ -178,10 +181,10 @@ def _entry(w: Writer, program: Program, printer: ExprPrinter, built_in: bool) ->
         w.line(f"const run_state s = {{weights, arena, dims, inputs, outputs{more}}};")
         if all(k.serial for k in program.kernels):
             w.line("(void)threads;")
-            w.line("gt_run(run_thread, &s, 1);")
+            w.line(how.start.format(threads="1"))
         else:
             work, least = parallel_work(program)
-            w.line("if (threads < 1) threads = gt_processors();")
+            w.line(f"if (threads < 1) threads = {how.most};")
             w.line(f"if (threads > {program.threads}) threads = {program.threads};")
             few = known(work, "<", least)
             given = ExprPrinter(atoms(program, "dims"))
@@ -189,7 +192,7 @@ def _entry(w: Writer, program: Program, printer: ExprPrinter, built_in: bool) ->
                 w.line("/* so little work is done sooner by one thread than by waking others */")
                 when = "" if few else f"if ({given.index(work)} < {least}) "
                 w.line(f"{when}threads = 1;")
-            w.line("gt_run(run_thread, &s, threads);")
+            w.line(how.start.format(threads="threads"))
         if checks:
             with w.block(f"for (int i = 0; i < {checks}; i++) {{"):
                 w.line(f"if (failed[i]) return {FIRST_CHECK} - i;")

@@ -1,4 +1,4 @@
-"""Scalar expressions and index polynomials as C text, with the fewest parentheses C allows."""
+"""Scalar expressions and index polynomials as text, with the fewest parentheses C allows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool.dtypes import DType
+from graphtool.emit.language import C, Language
 from graphtool.errors import InternalError
+from graphtool.loops.forms import FORMS
 from graphtool.loops.ir import Apply, Const, Expr, Index, Load, Name
 from graphtool.loops.walk import fold
 from graphtool.scalars.table import BY_NAME
@@ -19,29 +21,13 @@ _BITS = (6, 7, 8)  # | ^ &: gcc wants parentheses around whatever stands in them
 Text = tuple[str, int]  # C text and the precedence of its outermost operator
 
 
-def _inverse(e: Expr) -> float | None:
-    """1 / e for a constant of float32 that gt_over_f32 takes: neither it nor its inverse is near
-    the ends of the range, and a multiplication by the inverse is not exact anyway."""
-    if not isinstance(e, Const) or e.dtype is not dtypes.float32:
-        return None
-    value = np.float32(e.value)
-    if not 2.0 ** -100 < abs(value) < 2.0 ** 100 or abs(np.frexp(value)[0]) == 0.5:
-        return None
-    return float(np.float32(1) / value)
-
-
 class ExprPrinter:
-    """Prints expressions; `dims` maps symbols of the program to C identifiers. Elements of the
-    buffers `packed` share bytes.
+    """Prints expressions; `dims` maps symbols of the program to identifiers. Elements of the
+    buffers `packed` share bytes."""
 
-    With `branchless` every choice between floats is made by bit operations. Where a condition is
-    stored next to the value that it selects, gcc would make one branch for both, which random signs
-    mispredict.
-    """
-
-    def __init__(self, dims: Mapping[str, str], branchless: bool = False,
-                 packed: Container[str] = ()) -> None:
-        self.dims, self.branchless, self.packed = dims, branchless, packed
+    def __init__(self, dims: Mapping[str, str], packed: Container[str] = (),
+                 language: Language = C) -> None:
+        self.dims, self.packed, self.language = dims, packed, language
         self.exact = set[str]()  # rows of small integers that stand there as they are
         self.texts: dict[Expr, Text] = {}
 
@@ -91,14 +77,11 @@ class ExprPrinter:
     def apply(self, e: Apply) -> Text:
         """The C text and precedence of a scalar function call: an operator where C has one that
         gives the same result, else a call of a `gt_` function."""
+        if form := FORMS.get(e.fn):
+            name = form.text.format(t=e.dtype.computes.short)
+            return f"{name}({', '.join(map(self.expr, e.args))})", PRIMARY
         if e.fn == "select":
             c, a, b = e.args
-            moved = self.branchless or isinstance(c, Load) or not (_plain(a) and _plain(b))
-            wide = e.dtype.computes
-            if moved and wide in (dtypes.float32, dtypes.float64):
-                # gcc does not vectorise a ?: with arithmetic in an arm, be it that it moved some
-                # there (which it does not for a comparison); both arms are safe to run
-                return f"gt_choose_{wide.short}({', '.join(map(self.expr, e.args))})", PRIMARY
             return (f"{self.expr(c, 9)} ? {self.expr(a, TERNARY + 1)} : "
                     f"{self.expr(b, TERNARY)}"), TERNARY
         if e.fn == "cast":
@@ -113,19 +96,17 @@ class ExprPrinter:
             row = BY_NAME["or" if e.fn == "max" else "and"]
         if e.fn == "div" and operand.is_integer:  # the operator traps on 0
             return f"gt_div_{operand.short}({', '.join(self.expr(a) for a in e.args)})", PRIMARY
-        if e.fn == "div" and (inverse := _inverse(e.args[1])) is not None:
-            operands = (*map(self.expr, e.args), literal(inverse, dtypes.float32)[0])
-            return f"gt_over_f32({', '.join(operands)})", PRIMARY
         if overflows(e.fn, operand):
             return f"gt_{e.fn}_{operand.short}({', '.join(map(self.expr, e.args))})", PRIMARY
         if not row.prec:
-            return row.c.format(*(self.expr(a) for a in e.args), t=operand.short), PRIMARY
+            text = self.language.scalars.get(e.fn, row.c)
+            return text.format(*(self.expr(a) for a in e.args), t=operand.short), PRIMARY
         args = [self.operand(a, row.prec, n) for n, a in enumerate(e.args)]
-        text = row.c.format(*args), row.prec
+        text = row.c.format(*args)
         if e.dtype.is_integer and e.dtype.is_packed:
-            return f"gt_wrap_{e.dtype.short}({text[0]})", PRIMARY
+            return f"gt_wrap_{e.dtype.short}({text})", PRIMARY
         narrow = operand.is_integer and operand.bits < 32 and row.result == "same"
-        return (f"({operand.c})({text[0]})", UNARY) if narrow else text
+        return (f"({self.language.type(operand)})({text})", UNARY) if narrow else (text, row.prec)
 
     def operand(self, e: Expr, prec: int, position: int) -> str:
         """The text of the operand at `position` of an operator of precedence `prec`.
@@ -157,12 +138,9 @@ class ExprPrinter:
             return f"gt_wrap_{to.short}((int64_t){self.expr(x, UNARY)})", PRIMARY
         if source is out:
             return self.text(x)
-        if out is dtypes.float32 and (steps := _steps(x)) is not None:
-            value, zero = steps
-            return f"gt_steps_u8({self.expr(value)}, {-zero}.0f)", PRIMARY
         if out is dtypes.bool_:
             return f"{self.expr(x, 10)} != 0", 9
-        return f"({out.c}){self.expr(x, UNARY)}", UNARY
+        return f"({self.language.type(out)}){self.expr(x, UNARY)}", UNARY
 
     def narrowed(self, x: Expr, to: DType) -> str:
         """The C text of the bits of a narrow float: x rounded to it, whatever type x has."""
@@ -189,8 +167,8 @@ class ExprPrinter:
         """The C text of the bits of `x` in the C type of `to`, which binds as a cast does."""
         text = self.stored(x, x.dtype) if x.dtype.is_narrow else self.expr(x, UNARY)
         if to.is_narrow and x.dtype.is_packed and x.dtype.kind == "int":  # the sign fills a byte
-            return f"({to.c})({text} & {(1 << to.bits) - 1})"
-        return f"({to.c}){text}"
+            return f"({self.language.type(to)})({text} & {(1 << to.bits) - 1})"
+        return f"({self.language.type(to)}){text}"
 
     def stored(self, e: Expr, to: DType) -> str:
         """The C text of the expression in the form that a buffer of type `to` stores."""
@@ -266,26 +244,6 @@ def joined_terms(terms: Iterable[tuple[list[str], int]]) -> Text:
     return out, ADD if count > 1 else prec
 
 
-def _steps(e: Expr) -> tuple[Expr, int] | None:
-    """x and zero of (int)cast(round(x) + zero) - zero, where the cast is to uint8: a quantised
-    number in steps from its zero point. None for any other expression."""
-    wide, zero = e, 0
-    match e:
-        case Apply("sub", (inner, Const(int(own)))) if e.dtype is dtypes.int32:
-            wide, zero = inner, own
-    while isinstance(wide, Apply) and wide.fn == "cast" and wide.dtype is dtypes.int32:
-        wide = wide.args[0]
-    match wide:
-        case Apply("cast", (Apply("add", (Apply("round", (x,)), Const(added))),)) if added == zero:
-            value = x
-        case Apply("cast", (Apply("round", (x,)),)) if zero == 0:
-            value = x
-        case _:
-            return None
-    whole = wide.dtype is dtypes.uint8 and value.dtype is dtypes.float32 and 0 <= zero <= 255
-    return (value, zero) if whole else None
-
-
 def overflows(fn: str, operand: DType) -> bool:
     """Whether C leaves the operator undefined for large operands, which here wrap around.
 
@@ -295,10 +253,6 @@ def overflows(fn: str, operand: DType) -> bool:
         return False
     signed = operand.is_integer and operand.kind != "uint" and operand.bits >= 32
     return signed or (fn == "mul" and operand is dtypes.uint16)
-
-
-def _plain(e: Expr) -> bool:
-    return isinstance(e, (Const, Name)) or (isinstance(e, Load) and not e.dtype.is_narrow)
 
 
 def literal(value: float, dtype: DType) -> Text:

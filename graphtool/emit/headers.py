@@ -9,27 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable
 
-from graphtool.dtypes import TABLE
+from graphtool.emit.language import C, Language
 from graphtool.kernels import headers
 
-_WHOLE, _PACKED = ("|".join(d.short for d in TABLE if d.is_integer and d.is_packed is packed)
-                   for packed in (False, True))
-_FLOATS = "|".join(d.short for d in TABLE if d.is_float and d.bits <= 8)
-# header → the calls of what it defines
-_CALLS = {
-    "fields.h": re.compile(r"\bgt_fields?(_|\d)"),
-    "integers.h": re.compile(rf"\bgt_(?!bitcast_|row_)\w+_({_WHOLE}|bool)\("),
-    "narrow.h": re.compile(rf"\bgt_(?!fields_)(f64_to_odd|\w+_({_PACKED})|\w*({_FLOATS})\w*)\("),
-    "nest.h": re.compile(r"\bgt_(floordiv|floormod|over_f32|bitcast_\w+)\("),
-    "rows.h": re.compile(r"\bgt_row_(of|to|cast|round)_\w+\("),
-    "special.h": re.compile(r"\bgt_(digamma|polygamma|erf_inv|igammac?|i[01]e)_f(32|64)\("),
-}
 
-
-def called(text: str) -> list[str]:
-    """The headers that define the functions which this C text calls, except those always
+def called(text: str, language: Language = C) -> list[str]:
+    """The headers that define the functions which this text calls, except those always
     included."""
-    return [header for header, call in _CALLS.items() if call.search(text)]
+    return [header for header, call in language.library.items() if call.search(text)]
 
 
 def used_headers(texts: Iterable[str]) -> dict[str, str]:

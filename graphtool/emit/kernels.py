@@ -1,4 +1,4 @@
-"""Kernels as C functions: loop nests as statements, templates as macros around a header."""
+"""Kernels as functions: loop nests as statements, templates as macros around a header."""
 
 from __future__ import annotations
 
@@ -14,15 +14,27 @@ from graphtool.emit.debug_lines import DebugLines, Place, placed
 from graphtool.emit.expr import ExprPrinter, overflows
 from graphtool.emit.fields import WIDEST, Fields, along_fields
 from graphtool.emit.headers import called
+from graphtool.emit.language import ALL, C, Language, Share
 from graphtool.emit.lines import Writer
 from graphtool.emit.pieces import has_phases, is_by_thread, knows_thread, phased, pieces
-from graphtool.emit.settings import settings
-from graphtool.emit.signatures import THREAD, kernel_dims, param_text, signature
+from graphtool.emit.signatures import kernel_dims, parameters, signature
 from graphtool.emit.staged import WIDEST as TILE
 from graphtool.emit.staged import Stages, staged
 from graphtool.escaping import c_comment
 from graphtool.loops.contract import CONTRACTS, Macro
-from graphtool.loops.ir import Accumulate, For, Hook, If, Let, MacroValue, Stmt, Store, Template
+from graphtool.loops.forms import Around, in_forms
+from graphtool.loops.ir import (
+    Accumulate,
+    Expr,
+    For,
+    Hook,
+    If,
+    Let,
+    MacroValue,
+    Stmt,
+    Store,
+    Template,
+)
 from graphtool.loops.program import Kernel, Param, Program, runs
 from graphtool.symbolic import Dim, symbol_of
 
@@ -31,15 +43,15 @@ _FN = {"add": "+", "mul": "*", "and": "&", "or": "|"}
 
 
 class Kernels:
-    """Prints the kernels of a program as C; `dims` gives the C text of each open dimension, and
-    `debug` the lines of the model, if the C is to name them."""
+    """Prints the kernels of a program in a language; `dims` gives the text of each open dimension,
+    and `debug` the lines of the model, if the text is to name them."""
 
     def __init__(self, program: Program, dims: Mapping[str, str],
-                 debug: DebugLines | None = None) -> None:
-        self.program, self.dims = program, dims
+                 debug: DebugLines | None = None, language: Language = C) -> None:
+        self.program, self.dims, self.language = program, dims, language
         self.places = debug.kernels(program) if debug else dict[str, Place]()
-        self.printer = ExprPrinter(dims)
-        self.labels, self.pieces = _labels(program), pieces(program)
+        self.printer = ExprPrinter(dims, language=language)
+        self.labels, self.pieces = _labels(program), pieces(program, language.steps.pieces)
 
     def declarations(self) -> str:
         """The text of `NAME_kernels.h`: what the files rely on and the prototype of every kernel.
@@ -50,24 +62,28 @@ class Kernels:
         guard = f"{self.program.name.upper()}_KERNELS_H"
         w.line(f"#ifndef {guard}")
         w.line(f"#define {guard}")
-        for line in settings(self.program):
+        for line in self.language.settings(self.program):
             w.line(line)
         w.line("#include <stdint.h>")
         if any(map(knows_thread, self.program.kernels)):
             w.line('#include "team.h"')
         for kernel in self.program.kernels:
-            w.line(f"{signature(self.program.name, kernel, self.dims)};")
+            w.line(f"{self.head(kernel)};")
         w.line("#endif")
         return w.text()
 
+    def head(self, kernel: Kernel) -> str:
+        """The prototype of a kernel without `;`."""
+        return signature(self.program.name, kernel, self.dims, self.language)
+
     def file(self, name: str, kernels: Sequence[Kernel]) -> str:
-        """The text of the C file `name` with these kernels and the includes that they need."""
+        """The text of the file `name` with these kernels and the includes that they need."""
         w = Writer()
         for kernel in kernels:
             w.line()
             self.kernel(w, kernel)
-        head = [f"{self.program.name}_kernels.h", "nest.h",
-                *(h for h in called(w.text()) if h != "nest.h")]
+        head = dict.fromkeys((f"{self.program.name}_kernels.h", *self.language.includes,
+                              *called(w.text(), self.language)))
         return "".join(f'#include "{header}"\n' for header in head) + placed(
             w.lines, w.places, name, len(head))
 
@@ -84,9 +100,9 @@ class Kernels:
             if isinstance(stmt, Template):
                 self.template(w, kernel, stmt, i)
         with w.standing_for(self.places.get(kernel.name)), w.block(
-                signature(self.program.name, kernel, self.dims) + "\n{"):
-            if kernel.serial:
-                w.line("(void)t, (void)threads;")
+                self.head(kernel) + "\n{"):
+            if kernel.serial and self.language.workers.alone:
+                w.line(self.language.workers.alone)
             self.body(w, kernel)
 
     def statements(self, w: Writer, kernel: Kernel, serial: bool) -> Statements:
@@ -96,36 +112,34 @@ class Kernels:
         """
         masks = any(not p.const and p.dtype is dtypes.bool_ for p in kernel.params)
         packed = frozenset(p.name for p in kernel.params if p.packed)
-        return Statements(w, ExprPrinter(self.dims, masks, packed),
-                          {p.name: p for p in kernel.params}, serial)
+        return Statements(w, ExprPrinter(self.dims, packed, self.language),
+                          {p.name: p for p in kernel.params}, serial, Around(masks))
 
     def body(self, w: Writer, kernel: Kernel) -> None:
         """Write the statements of a kernel; a template becomes a call of its own function. Beside
         one with phases, every other statement is a phase too."""
-        statements = self.statements(w, kernel, kernel.serial)
+        statements, who = self.statements(w, kernel, kernel.serial), self.language.workers
         for i, stmt in enumerate(kernel.body):
             whole = phased(kernel) and not (isinstance(stmt, Template) and has_phases(stmt))
-            with w.block(f"GT_EACH({THREAD}, t) {{") if whole else nullcontext():
+            each = f"{who.each.format(part=who.args[0])} {{" if whole else ""
+            with w.block(each) if whole else nullcontext():
                 if isinstance(stmt, Template):
-                    args = "".join(f", {n}" for n in self.names(kernel))
-                    w.line(f"{self.program.name}_{kernel.name}_{i}(t, threads{args});")
+                    args = ", ".join((*who.args, *self.names(kernel)))
+                    w.line(f"{self.program.name}_{kernel.name}_{i}({args});")
                 else:
                     statements.stmt(stmt)
             if whole:
-                w.line(f"gt_barrier({THREAD});")
+                w.line(f"{who.wait};")
 
     def names(self, kernel: Kernel) -> list[str]:
         """What a kernel hands on to its templates besides the piece."""
-        own = [THREAD] if knows_thread(kernel) else []
+        own = [self.language.workers.name] if knows_thread(kernel) else []
         return own + [p.name for p in kernel.params] + kernel_dims(kernel, self.dims)
 
     def template(self, w: Writer, kernel: Kernel, t: Template, at: int) -> None:
         """Write the hooks and macros of one template, and the include of its header."""
-        own = f"{self.program.name}_{kernel.name}_{at}"
-        dims = kernel_dims(kernel, self.dims)
-        params = f", gt_worker *{THREAD}" if knows_thread(kernel) else ""
-        params += "".join(f", {param_text(p)}" for p in kernel.params)
-        params += "".join(f", int64_t {d}" for d in dims)
+        own, who = f"{self.program.name}_{kernel.name}_{at}", self.language.workers
+        params = "".join(f", {p}" for p in parameters(kernel, self.dims, self.language))
         args = "".join(f", {n}" for n in self.names(kernel))
         with w.standing_for(self.places.get(kernel.name)):
             for hook in t.hooks:
@@ -136,8 +150,8 @@ class Kernels:
         if self.pieces[kernel.name] > 1 and CONTRACTS[t.kernel].grain == "shares":
             w.line(f"#define GT_PIECES {self.pieces[kernel.name]}")
         if has_phases(t):
-            w.line(f"#define GT_PHASE(p) GT_EACH({THREAD}, p)")
-            w.line(f"#define GT_WAIT gt_barrier({THREAD})")
+            w.line(f"#define GT_PHASE(p) {who.each.format(part='p')}")
+            w.line(f"#define GT_WAIT {who.wait}")
         contract = CONTRACTS[t.kernel]
         for name, value in t.macros:
             macro = contract.macro(name)
@@ -150,9 +164,9 @@ class Kernels:
             assert pointer is not None
             place = self.printer.index(offset, 13)
             if is_by_thread(t, name) and not phased(kernel):
-                place = re.sub(r"\bt\b", f"{THREAD}->thread", place)
+                place = re.sub(r"\bt\b", who.number, place)
             w.line(f"#define {called_with(name, pointer.arguments)} ({buffer} + {place})")
-        w.line(f'#include "{contract.header}"')
+        w.line(f'#include "{contract.text(self.language.name)}"')
 
     def macro(self, macro: Macro, value: MacroValue) -> str:
         """A macro's value as C text."""
@@ -164,7 +178,7 @@ class Kernels:
             case str():
                 return macro.words[value]
             case DType():
-                return value.c
+                return self.language.type(value)
             case _ if value == INT64_MAX:
                 return "INT64_MAX"
             case _:
@@ -176,12 +190,15 @@ class Kernels:
 
         `own` is the prefix of its C name and `names` are the parameters that it may leave unused.
         """
-        indices = "".join(f", int64_t {s.name}" for s in hook.indices)
-        head = (f"GT_INLINE void {own}_{hook.name}(const {hook.dtype.c} *restrict acc{indices}, "
-                f"int64_t count{params})\n{{")
-        with w.block(head):
+        it = self.language
+        indices = "".join(f", {it.size} {s.name}" for s in hook.indices)
+        acc = it.pointer.format(const="const ", type=it.type(hook.dtype)) + f"{it.restrict} acc"
+        head = it.function.format(name=f"{own}_{hook.name}",
+                                  params=f"{acc}{indices}, {it.size} count{params}")
+        with w.block(f"{head}\n{{"):
             text = Writer()
             statements = self.statements(text, kernel, True)
+            statements.inner = self.language.workers.row
             for stmt in hook.body:
                 stages = staged(stmt, {p.name: p.dtype for p in kernel.params})
                 if stages is None:
@@ -202,9 +219,10 @@ class Kernels:
         rows = [*stages.reads, *stages.writes]
         for words in (dtypes.int32, dtypes.float32):
             if named := [f"{r.name}[{TILE}]" for r in rows if r.words is words]:
-                w.line(f"{words.c} {', '.join(named)};")
+                w.line(f"{statements.language.type(words)} {', '.join(named)};")
         own = {r.name: Param(r.name, r.words, False) for r in rows}
-        inner = Statements(w, statements.p, {**statements.params, **own}, True)
+        inner = Statements(w, statements.p, {**statements.params, **own}, True, statements.around)
+        inner.inner = statements.inner
         for r in stages.reads:
             w.line(f"gt_row_of_{r.kind.short}({r.name}, {r.buffer} + "
                    f"{statements.p.index(r.start, 13)}, count);")
@@ -219,27 +237,48 @@ class Statements:
     """Prints statements of the loop IR."""
 
     def __init__(self, w: Writer, printer: ExprPrinter, params: Mapping[str, Param],
-                 serial: bool) -> None:
+                 serial: bool, around: Around) -> None:
         self.w, self.p, self.params, self.serial = w, printer, params, serial
+        self.around, self.language = around, printer.language
+        self.inner = self.language.workers.inner  # the share of loops of independent iterations
+        self.divided = False  # whether the workers of a team share a loop around the statements
+        self.zeros = dict[str, str]()  # where each sum starts
         self.rows = 0  # loops that read rows, so far
+
+    def expr(self, e: Expr) -> str:
+        """The text of an expression in the forms that the language prefers."""
+        return self.p.expr(in_forms(e, self.language.forms, self.around))
 
     def stmt(self, s: Stmt) -> None:
         """Write one statement of the loop IR."""
         match s:
             case Let(name, value, mutable):
                 const = "" if mutable else "const "
-                self.w.line(f"{const}{value.dtype.computes.c} {name} = {self.p.expr(value)};")
+                kind = self.language.type(value.dtype.computes)
+                if mutable:
+                    self.zeros[name] = self.expr(value)
+                self.w.line(f"{const}{kind} {name} = {self.expr(value)};")
             case Store(buffer, index, value):
+                value = in_forms(value, self.language.forms, self.around)
                 text = self.p.stored(value, self.params[buffer].dtype)
-                self.w.line(f"{buffer}[{self.p.index(index)}] = {text};")
+                self.store(f"{buffer}[{self.p.index(index)}] = {text};")
             case Accumulate():
                 self.accumulate(s)
             case For():
                 self.loop(s)
             case If(cond, then, orelse):
-                self.block(f"if ({self.p.expr(cond)}) {{", then)
+                self.block(f"if ({self.expr(cond)}) {{", then)
                 if orelse:
                     self.block("else {", orelse)
+
+    def store(self, line: str) -> None:
+        """Write a store; one worker does what all of a team would do."""
+        who = self.language.workers
+        if who.single and not self.divided:
+            self.w.line(f"if ({who.single}) {line}")
+            self.w.line(self.inner.after)
+        else:
+            self.w.line(line)
 
     def block(self, head: str, body: Sequence[Stmt]) -> None:
         """Write a block with these statements."""
@@ -250,72 +289,82 @@ class Statements:
     def accumulate(self, s: Accumulate) -> None:
         """Write the update of a mutable scalar: an assignment, a compound assignment or a call."""
         if s.fn is None:
-            self.w.line(f"{s.name} = {self.p.expr(s.value)};")
+            self.w.line(f"{s.name} = {self.expr(s.value)};")
         elif s.fn in _FN and not overflows(s.fn, s.value.dtype.computes):
-            self.w.line(f"{s.name} {_FN[s.fn]}= {self.p.expr(s.value)};")
+            self.w.line(f"{s.name} {_FN[s.fn]}= {self.expr(s.value)};")
         else:
             fn = f"gt_{s.fn}_{s.value.dtype.computes.short}"
-            self.w.line(f"{s.name} = {fn}({s.name}, {self.p.expr(s.value)});")
+            self.w.line(f"{s.name} = {fn}({s.name}, {self.expr(s.value)});")
 
     def loop(self, s: For) -> None:
-        """Write a loop; a parallel one runs over the part of its range that belongs to thread `t`.
+        """Write a loop, over the share of its range that belongs to the worker.
 
         If the loop reads packed buffers along its iterator, these elements are unpacked first.
         """
-        i, extent = s.iter.name, self.p.index(s.extent)
-        lo, hi = "0", extent
-        if s.mode in ("parallel", "parallel simd") and not self.serial:
-            lo, hi = f"gt_part({extent}, t, threads)", f"gt_part({extent}, t + 1, threads)"
-            self.w.line(f"const int64_t {i}_end = {hi};")
+        share, i, size = self.share(s), s.iter.name, self.language.size
+        n = self.p.index(s.extent)
+        lo, hi = share.first.format(n=n), share.end.format(n=n)
+        if share.end != ALL.end:
+            self.w.line(f"const {size} {i}_end = {hi};")
             hi = f"{i}_end"
         found = along_fields(s, self.p.packed, f"row{self.rows}_") if self.p.packed else None
         if found is None:
-            self.iterations(s, lo, hi)
+            self.iterations(s, share, lo, hi)
         else:
             self.rows += 1
-            self.by_rows(*found, lo, hi)
+            self.by_rows(*found, share, lo, hi)
 
-    def iterations(self, s: For, lo: str, hi: str) -> None:
-        """Write the C `for` statement from `lo` to `hi` with its pragmas and its body."""
-        i = s.iter.name
-        for pragma in self.pragmas(s):
-            self.w.line(pragma)
-        self.block(f"for (int64_t {i} = {lo}; {i} < {hi}; {i}++) {{", s.body)
+    def share(self, s: For) -> Share:
+        """How the iterations of a loop are divided among the workers."""
+        innermost = not any(isinstance(x, For) for x in s.body)
+        shared = s.mode.startswith("parallel") and not self.serial
+        who = self.language.workers
+        if s.mode in ("simd", "parallel simd") or (s.mode == "parallel" and innermost):
+            return ALL if self.divided else who.flat if shared else self.inner
+        return who.outer if shared else ALL
 
-    def by_rows(self, s: For, fields: Fields, lo: str, hi: str) -> None:
+    def iterations(self, s: For, share: Share, lo: str, hi: str) -> None:
+        """Write the `for` statement from `lo` to `hi`, the lines around it and its body."""
+        i, before, after = s.iter.name, share.before, share.after
+        if s.reduces:
+            acc, fn = s.reduces[0]
+            before, after = (line.format(**self.reduction(s, acc, fn)) for line in share.reduce)
+        step = f"{i} += {share.step}" if share.step else f"{i}++"
+        if before:
+            self.w.line(before)
+        who, outer = self.language.workers, self.divided
+        self.divided = outer or (bool(who.single) and share in (who.inner, who.flat))
+        self.block(f"for ({self.language.size} {i} = {lo}; {i} < {hi}; {step}) {{", s.body)
+        self.divided = outer
+        if after:
+            self.w.line(after)
+
+    def by_rows(self, s: For, fields: Fields, share: Share, lo: str, hi: str) -> None:
         """Write the iterations in pieces; before each piece its rows are filled."""
         if fields.first is None:
             self.fill(fields, 0, hi)
-            self.iterations(s, lo, hi)
+            self.iterations(s, share, lo, hi)
             return
-        at = fields.first.name
-        with self.w.block(f"for (int64_t {at} = {lo}; {at} < {hi}; {at} += {WIDEST}) {{"):
-            self.w.line(f"const int64_t {at}_end = gt_min_i64({at} + {WIDEST}, {hi});")
+        at, size = fields.first.name, self.language.size
+        with self.w.block(f"for ({size} {at} = {lo}; {at} < {hi}; {at} += {WIDEST}) {{"):
+            self.w.line(f"const {size} {at}_end = gt_min_i64({at} + {WIDEST}, {hi});")
             self.fill(fields, symbol_of(fields.first), f"{at}_end - {at}")
-            self.iterations(s, at, f"{at}_end")
+            self.iterations(s, share, at, f"{at}_end")
 
     def fill(self, fields: Fields, first: Dim, count: str) -> None:
         """Write the loops that fill the rows from iteration `first` on."""
         for row in fields.rows:
             self.p.exact.add(row.name)
-            self.w.line(f"{row.type.c} {row.name}[{row.length}];")
+            self.w.line(f"{self.language.type(row.type)} {row.name}[{row.length}];")
             self.w.line(f"gt_fields_{row.type.short}({row.name}, {row.buffer}, "
                         f"{self.p.index(row.start + first)}, {count});")
 
-    def pragmas(self, s: For) -> list[str]:
-        """The pragmas of a loop: one for SIMD if its iterations may run as vectors, else none."""
-        innermost = not any(isinstance(x, For) for x in s.body)
-        if s.mode in ("simd", "parallel simd") or (s.mode == "parallel" and innermost):
-            if not s.reduces:
-                return ["GT_SIMD"]
-            acc, fn = s.reduces[0]
-            dtype = next((x.value.dtype for x in s.body if isinstance(x, Accumulate)), None)
-            if fn in _FN:
-                return [f"GT_SIMD_REDUCE({_FN[fn]}, {acc})"]
-            if dtype is not None and dtype.is_float:
-                return [f"GT_SIMD_REDUCE(gt_{fn}_{dtype.computes.short}, {acc})"]
-            return [f"GT_SIMD_REDUCE({fn}, {acc})"]
-        return []
+    def reduction(self, s: For, acc: str, fn: str) -> dict[str, str]:
+        """The fields of the lines around a loop that reduces."""
+        dtype = next((x.value.dtype.computes for x in s.body if isinstance(x, Accumulate)), None)
+        typed = f"gt_{fn}_{dtype.short}" if dtype is not None and dtype.is_float else fn
+        return {"acc": acc, "fn": fn, "op": _FN.get(fn, typed), "zero": self.zeros.get(acc, ""),
+                "t": "" if dtype is None else dtype.short}
 
 
 def called_with(name: str, arguments: Sequence[str]) -> str:

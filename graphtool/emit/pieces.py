@@ -12,19 +12,18 @@ from graphtool.loops.contract import CONTRACTS
 from graphtool.loops.ir import For, Template
 from graphtool.loops.program import Kernel, Program, runs
 
-MOST = 4
 LEAST_WORK = 8_000_000  # nominal flops of a piece: some 30 µs
 BY_THREAD = ("t",)  # the arguments of a pointer to memory that each thread has
 
 
-def pieces(program: Program) -> dict[str, int]:
-    """For each kernel the pieces of a share, by the work of its largest step; an open size counts
-    as large."""
+def pieces(program: Program, most: int) -> dict[str, int]:
+    """For each kernel the pieces of a share, `most` at most, by the work of its largest step; an
+    open size counts as large."""
     least, work = LEAST_WORK * program.threads, dict[str, int]()
     for step in runs(program.steps):
-        flops = step.flops if isinstance(step.flops, int) else MOST * least
+        flops = step.flops if isinstance(step.flops, int) else most * least
         work[step.kernel] = max(work.get(step.kernel, 0), flops)
-    return {k.name: max(1, min(MOST, work.get(k.name, 0) // least))
+    return {k.name: max(1, min(most, work.get(k.name, 0) // least))
             if program.threads > 1 and is_divisible(k) else 1 for k in program.kernels}
 
 

@@ -1,7 +1,7 @@
 """The steps of a program as C: calls of kernels, and the branches and loops around them.
 
-All threads take the same branch: there is a barrier before they read its condition, and they meet
-after it. The worker `w` is the thread.
+All workers take the same branch: there is a barrier before they read its condition, and they meet
+after it. How they do so is a matter of the language.
 """
 
 from __future__ import annotations
@@ -10,14 +10,17 @@ from collections.abc import Mapping, Sequence
 
 from graphtool.emit.debug_lines import DebugLines
 from graphtool.emit.expr import ExprPrinter
+from graphtool.emit.language import C, Language
 from graphtool.emit.lines import Writer
 from graphtool.emit.pieces import knows_thread, phased, pieces
 from graphtool.emit.signatures import kernel_dims, pointer_type
 from graphtool.escaping import c_comment
+from graphtool.loops.ir import For
 from graphtool.loops.program import (
     Bind,
     Branch,
     Buffer,
+    Kernel,
     Param,
     Program,
     Repeat,
@@ -26,6 +29,7 @@ from graphtool.loops.program import (
     Times,
     runs,
 )
+from graphtool.loops.walk import statements
 
 
 def only_runs(steps: Sequence[Step]) -> bool:
@@ -61,14 +65,15 @@ class Steps:
     """Prints steps; `held` gives the C text of each weight's address, `debug` the model's lines."""
 
     def __init__(self, w: Writer, program: Program, held: Mapping[str, str],
-                 dims: Mapping[str, str], debug: DebugLines | None = None) -> None:
-        self.debug = debug
+                 dims: Mapping[str, str], debug: DebugLines | None = None,
+                 language: Language = C) -> None:
+        self.debug, self.language, self.how = debug, language, language.steps
         self.w, self.name, self.held, self.dims = w, program.name, held, dims
         self.printer = ExprPrinter(dims)
         self.buffers = {b.name: b for b in program.buffers}
         self.kernels = {k.name: k for k in program.kernels}
         self.sizes = [s.name for s in program.sizes]
-        self.pieces = pieces(program)
+        self.pieces = pieces(program, self.how.pieces)
         self.total, self.at = sum(1 for _ in runs(program.steps)), 0
         self.kept: dict[str, str] = {}  # what variables hold of the caller's addresses
 
@@ -80,11 +85,11 @@ class Steps:
         if first is None or not checked:
             if is_loose(program):
                 self.keep(entered(program))
-                self.w.line("GT_LOOSEN(w);")
+                self.say(self.how.loosen)
             self.steps(program.steps)
             return
         self.steps(program.steps[:first])
-        self.w.line("gt_barrier(w);")
+        self.say(self.how.barrier)
         for i in range(0, len(checked), 6):
             failed = " || ".join(f"s->failed[{slot}]" for slot in checked[i:i + 6])
             self.w.line(f"if ({failed}) return; /* nothing is overwritten yet */")
@@ -100,13 +105,18 @@ class Steps:
             self.w.line(f"{constant}void *const {b.space}{b.slot} = s->{b.space}s[{b.slot}];")
             self.kept[name] = f"{b.space}{b.slot}"
 
+    def say(self, text: str) -> None:
+        """Write a line that the language has for this, if it has one."""
+        if text:
+            self.w.line(text)
+
     def steps(self, steps: Sequence[Step]) -> None:
         """Write the steps in order, with barriers before and after each branch and loop."""
         for step in steps:
             if isinstance(step, Run):
                 self.run(step)
                 continue
-            self.w.line("gt_barrier(w);")
+            self.say(self.how.barrier)
             self.w.line(f"/* {c_comment(step.label)} */")
             match step:
                 case Bind():
@@ -124,8 +134,8 @@ class Steps:
                     i, extent = step.counter.name, self.printer.index(step.extent)
                     with self.w.block(f"for (int64_t {i} = 0; {i} < {extent}; {i}++) {{"):
                         self.steps(step.body)
-                        self.w.line("gt_barrier(w);")
-            self.w.line("gt_barrier(w);")
+                        self.say(self.how.barrier)
+            self.say(self.how.barrier)
 
     def bind(self, step: Bind) -> None:
         """Write a step that reads a size. All threads read the same number, so all go on or all
@@ -133,50 +143,55 @@ class Steps:
         b, at = self.buffers[step.buffer], self.sizes.index(step.size.name)
         place, name = self.printer.index(step.index), self.dims[step.size.name]
         self.w.line(f"{name} = ({self.pointer(b.name, Param(b.name, b.dtype, True))})[{place}];")
-        self.w.line("gt_meet(w);")
-        self.w.line(f"if (w->thread == 0) s->sizes[{at}] = {name};")
+        self.say(self.how.meet)
+        first = f"if ({self.how.leader}) " if self.how.leader else ""
+        self.w.line(f"{first}s->sizes[{at}] = {name};")
         least, most = step.size.lo, self.printer.index(step.most)
         below = "" if least is None else f"{name} < {least} || "
         with self.w.block(f"if ({below}{name} > {most}) {{"):
-            self.w.line("if (w->thread == 0) *s->status = -2;")
+            self.w.line(f"{first}*s->status = -2;")
             self.w.line("return;")
 
     def repeat(self, step: Repeat) -> None:
         """Write a while loop: the steps of the condition, the test of its flag, then the body."""
         with self.w.block("for (;;) {"):
             self.steps(step.cond)
-            self.w.line("gt_barrier(w);")
+            self.say(self.how.barrier)
             self.read_flag(step.pred)
             self.w.line("if (!on) break;")
             self.steps(step.body)
-            self.w.line("gt_barrier(w);")
+            self.say(self.how.barrier)
 
     def read_flag(self, name: str) -> None:
         """Write the read of a buffer's first element, which no thread may overwrite before all
         have read it."""
         b = self.buffers[name]
         self.w.line(f"const int on = *{self.pointer(name, Param(name, b.dtype, True))};")
-        self.w.line("gt_meet(w);")
+        self.say(self.how.meet)
 
     def run(self, step: Run) -> None:
-        """Write the call of a kernel for each piece that a thread gets; a serial one has one."""
-        kernel = self.kernels[step.kernel]
+        """Write the call of a kernel for each piece that a worker gets; a serial one has one."""
+        kernel, how, phases = self.kernels[step.kernel], self.how, phased(self.kernels[step.kernel])
         args = [self.pointer(a, p) for a, p in zip(step.args, kernel.params, strict=True)]
         args += kernel_dims(kernel, self.dims)
         at, self.at = f"{self.at}, {self.total}", self.at + 1
-        place = ["w->thread", "w->threads"] if phased(kernel) else ["w->piece", "w->pieces"]
-        args = [*place, *(["w"] if knows_thread(kernel) else []), *args]
-        call = f"{self.name}_{kernel.name}({', '.join(args)})"
+        args = [*(how.whole if phases else how.part),
+                *([how.worker] if knows_thread(kernel) else []), *args]
+        name, given = f"{self.name}_{kernel.name}", ", ".join(args)
+        text = (how.phased if phases else how.step).format(
+            at=at, call=f"{name}({given})", name=name, args=given, extent=self.extent(kernel),
+            shares="1" if kernel.serial else "w->threads", pieces=self.pieces[kernel.name])
         self.w.line(f"/* {c_comment(step.label)} */")
         with self.w.standing_for(self.debug.place(step) if self.debug else None):
-            if phased(kernel):
-                self.w.line(f"GT_PHASED({at}, {call});")
-            else:
-                shares = "1" if kernel.serial else "w->threads"
-                begin = f"gt_begin(w, {shares}, {self.pieces[kernel.name]})"
-                self.w.line(f"GT_STEP({at}, {begin}, {call});")
+            self.w.line(text)
         if step.barrier:
-            self.w.line("gt_barrier(w);")
+            self.say(self.how.barrier)
+
+    def extent(self, kernel: Kernel) -> str:
+        """The iterations of the first loop that is divided; 1 if one worker does all."""
+        shared = next((s for s in statements(kernel.body) if isinstance(s, For)
+                       and s.mode.startswith("parallel")), None)
+        return "1" if kernel.serial or shared is None else self.printer.index(shared.extent)
 
     def pointer(self, name: str, p: Param) -> str:
         """The C text of a pointer to buffer `name` with the type of parameter `p`."""

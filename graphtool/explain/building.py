@@ -32,6 +32,9 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT2104": ("a file that is no row of a machine",
                "`graphtool machine -o row.json` writes one: an object of the fields that "
                "`graphtool schema machine` lists, with numbers above 0."),
+    "GT2105": ("unknown language",
+               "A target names the language in which its kernels are emitted; a plug-in that adds "
+               "such a target adds the language too, by add_language."),
     "GT2110": ("a name that C does not allow",
                "The function's name must consist of letters, digits and underscores; give it "
                "with --name."),

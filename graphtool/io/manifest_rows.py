@@ -113,7 +113,7 @@ class TrainingRow:
 
 @dataclass(eq=False, repr=False)
 class RolesRow:
-    """Which port of an entry point is what in a language model, as emit/language.py says."""
+    """Which port of an entry point is what in a language model, as emit/writing.py says."""
 
     tokens: int
     position: int

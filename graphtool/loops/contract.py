@@ -21,6 +21,7 @@ from graphtool.symbolic import Poly
 Kind = Literal["size", "literal", "flag", "mark", "number", "type", "word"]
 Grain = Literal["whole", "pieces", "shares"]
 REQUIRED: Any = object()
+HOME = "c"  # the language of all templates
 HOOK = "epilogue"  # the name of every hook, GT_EPILOGUE in C
 
 
@@ -71,7 +72,7 @@ class Pointer:
 
 @dataclass(frozen=True)
 class Contract:
-    """A template: NAME.h.
+    """A template: NAME.h, and what it is called in other languages.
 
     `hook` names the indices that its epilogue gets; it is empty if there is no epilogue. `meaning`
     computes the same as the C, on the arrays of the interpreter. `reach` gives, for macros that are
@@ -80,7 +81,8 @@ class Contract:
     `grain`: the work of a thread is taken whole; or in pieces, any number of which the C can be
     asked for; or in pieces whose number in a thread's share, GT_PIECES, the C also wants to know.
     `phases`: the work has phases: threads take the shares of each by GT_PHASE, and wait for its end
-    by GT_WAIT; always, or where this mark is set.
+    by GT_WAIT; always, or where this mark is set. `languages`: the languages in which it has a
+    text, and how the names of these files end; in others it is its op's definition.
     """
 
     name: str
@@ -93,11 +95,16 @@ class Contract:
     tables: Tables | None = None
     grain: Grain = "whole"
     phases: bool | str = False
+    languages: Mapping[str, str] = field(default_factory=lambda: {HOME: ".h"})
 
     @property
     def header(self) -> str:
-        """The file name of the header."""
-        return f"{self.name}.h"
+        """The file name of its text in C."""
+        return self.text(HOME)
+
+    def text(self, language: str) -> str:
+        """The file name of its text in a language, which must be one of `languages`."""
+        return f"{self.name}{self.languages[language]}"
 
     def macro(self, name: str) -> Macro | None:
         """The row of a macro; None if there is none."""

@@ -10,11 +10,17 @@ import pytest
 
 from graphtool.dtypes import float32
 from graphtool.emit.expr import ExprPrinter
+from graphtool.loops.forms import in_forms, over
 from graphtool.loops.ir import Apply, Const, Name
 from tests.kernels.harness import compile_c, width
 
 POINTER = ctypes.POINTER(ctypes.c_float)
 DIVISORS = (3.0, 0.1, -7.0, 1.9999999, 1.0000001, 0.03658611, 255.0, 1e-20, 3e25)
+
+
+def divided(by: float) -> str:
+    quotient = Apply("div", (Name("x", float32), Const(by, float32)), float32)
+    return ExprPrinter({}).expr(in_forms(quotient, (over,)))
 
 
 @width
@@ -23,7 +29,7 @@ def test_equal_to_division(strict: bool, flags: list[str], tmp_path: Path) -> No
     source = "#define GT_IN_ORDER\n" if strict else ""
     source += '#include "nest.h"\n'
     for n, d in enumerate(DIVISORS):
-        text = ExprPrinter({}).expr(Apply("div", (Name("x", float32), Const(d, float32)), float32))
+        text = divided(d)
         assert text.startswith("gt_over_f32(x, ")
         source += (f"void f{n}(const float *in, float *out, long count)\n{{\n    GT_SIMD\n    for "
                    f"(long i = 0; i < count; i++) {{ float x = in[i]; out[i] = {text}; }}\n}}\n")
@@ -45,6 +51,4 @@ def test_equal_to_division(strict: bool, flags: list[str], tmp_path: Path) -> No
 
 @pytest.mark.parametrize("divisor", [2.0, 0.25, 0.0, np.inf, 1e-35, 1e35])
 def test_what_stays_a_division(divisor: float) -> None:
-    text = ExprPrinter({}).expr(Apply("div", (Name("x", float32), Const(divisor, float32)),
-                                      float32))
-    assert "gt_over" not in text
+    assert "gt_over" not in divided(divisor)

@@ -1,0 +1,113 @@
+"""Forms of expressions that compilers turn into better code, and the rules that find them.
+
+A language names the rules that help it. They are applied to what a kernel stores just before it is
+printed, so a program, its interpreter and its file have none of these forms. A rule takes an
+expression whose operands were rewritten, and returns the form, or None to decline.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from graphtool import dtypes
+from graphtool.loops.ir import Apply, Const, Expr, Load, Name
+from graphtool.loops.walk import mapped
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A function that only printed expressions have: the name of it in the library of a language,
+    where `{t}` is the suffix of the result's type, and what it computes."""
+
+    text: str
+    numpy: Callable[..., Array]
+
+
+FORMS: Mapping[str, Form] = {
+    # both arms are computed, and the choice is made by bit operations
+    "choose": Form("gt_choose_{t}", np.where),
+    # x / s, where r is 1 / s
+    "over": Form("gt_over_{t}", lambda x, s, r: x / s),
+    # round(x), at least low and at most low + 255; NaN becomes low
+    "steps": Form("gt_steps_u8", lambda x, low: np.fmin(
+        np.fmax(np.rint(x), low), low + np.float32(255))),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What a rule may know of the kernel: whether it stores truth values."""
+
+    masks: bool = False
+
+
+Rule = Callable[[Expr, Around], Expr | None]
+
+
+def in_forms(e: Expr, rules: Sequence[Rule], around: Around = Around()) -> Expr:
+    """The expression with the first form that a rule finds for each part of it, operands first."""
+    def change(part: Expr) -> Expr:
+        found = (rule(part, around) for rule in rules)
+        return next((form for form in found if form is not None), part)
+    return mapped(e, change) if rules else e
+
+
+def choose(e: Expr, around: Around) -> Expr | None:
+    """select(c, a, b) of floats → choose(c, a, b): for a compiler that would make a branch.
+
+    gcc does not vectorise a ?: with arithmetic in an arm, be it that it moved some there (which it
+    does not for a comparison); both arms are safe to run. Where a condition is stored next to the
+    value that it selects, gcc would make one branch for both, which random signs mispredict.
+    """
+    match e:
+        case Apply("select", (c, a, b)) if e.dtype.is_float and (
+                around.masks or isinstance(c, Load) or not (_plain(a) and _plain(b))):
+            return Apply("choose", e.args, e.dtype)
+    return None
+
+
+def _plain(e: Expr) -> bool:
+    """Whether an arm takes no arithmetic."""
+    return isinstance(e, (Const, Name)) or (isinstance(e, Load) and not e.dtype.is_narrow)
+
+
+def over(e: Expr, _: Around) -> Expr | None:
+    """x / s → over(x, s, 1/s) in float32, where neither s nor 1/s is near the ends of the range and
+    a multiplication by 1/s is not exact anyway."""
+    match e:
+        case Apply("div", (x, Const(value) as s)) if s.dtype is dtypes.float32:
+            s32 = np.float32(value)
+            if 2.0 ** -100 < abs(s32) < 2.0 ** 100 and abs(np.frexp(s32)[0]) != 0.5:
+                return Apply("over", (x, s, Const(float(np.float32(1) / s32), s.dtype)), e.dtype)
+    return None
+
+
+def steps(e: Expr, _: Around) -> Expr | None:
+    """float32((int)uint8(round(x) + z) - z) → steps(x, -z): a quantised number in steps from its
+    zero point z, which need not become an integer in between."""
+    match e:
+        case Apply("cast", (Apply("sub", (wide, Const(int(zero)))) as inner,), dtypes.float32) if (
+                inner.dtype is dtypes.int32):
+            pass
+        case Apply("cast", (wide,), dtypes.float32):
+            zero = 0
+        case _:
+            return None
+    while isinstance(wide, Apply) and wide.fn == "cast" and wide.dtype is dtypes.int32:
+        wide = wide.args[0]
+    match wide:
+        case Apply("cast", (Apply("add", (Apply("round", (x,)), Const(added))),)) if added == zero:
+            pass
+        case Apply("cast", (Apply("round", (x,)),)) if zero == 0:
+            pass
+        case _:
+            return None
+    if wide.dtype is not dtypes.uint8 or x.dtype is not dtypes.float32 or not 0 <= zero <= 255:
+        return None
+    return Apply("steps", (x, Const(float(-zero), dtypes.float32)), dtypes.float32)
