@@ -15,6 +15,8 @@ from graphtool import ops as _ops
 from graphtool.api.additions import add_importer, add_report, add_verb
 from graphtool.compile.option import option
 from graphtool.dtypes import dtype
+from graphtool.emit.language import LANGUAGES, Language, Share, Steps, Workers
+from graphtool.emit.language import register as register_language
 from graphtool.errors import UsageError, listed, one_of
 from graphtool.explain import CODES, Code
 from graphtool.importers.record import Importer, Request
@@ -60,15 +62,16 @@ from graphtool.verbs import Verb
 
 __all__ = [
     "ALONG", "BROADCAST", "OVER", "Align", "Alternative", "Area", "Axes", "Chosen", "Contract",
-    "Form", "Goal", "Graph", "Importer", "Indexing", "Instance", "Lowered", "Lowering", "Macro",
-    "Module", "Movement", "Names", "Node", "Numbers", "Op", "OwnSite", "Pass", "Plan",
-    "Pointer", "Precision", "Pull", "Record", "Report", "Request", "Rows", "Rule", "Rules",
-    "Scalar", "Selector", "Site", "Symbol", "Target", "TensorType", "Tracer", "Trait", "Value",
-    "Verb", "Weighing", "add_code", "add_importer", "add_kernel", "add_op", "add_pass",
-    "add_report", "add_rule", "add_scalar", "add_selector", "add_site", "add_target",
-    "add_verb", "apply", "composite", "const", "cost_size", "dtype", "family_rule",
-    "load_plugin", "onnx_form", "onnx_op", "ops", "option", "per_result", "product", "rebuild",
-    "rule", "sizes", "spelled", "symbol_of", "torch_op", "trace"]
+    "Form", "Goal", "Graph", "Importer", "Indexing", "Instance", "Language", "Lowered",
+    "Lowering", "Macro", "Module", "Movement", "Names", "Node", "Numbers", "Op", "OwnSite",
+    "Pass", "Plan", "Pointer", "Precision", "Pull", "Record", "Report", "Request", "Rows",
+    "Rule", "Rules", "Scalar", "Selector", "Share", "Site", "Steps", "Symbol", "Target",
+    "TensorType", "Tracer", "Trait", "Value", "Verb", "Weighing", "Workers", "add_code",
+    "add_importer", "add_kernel", "add_language", "add_op", "add_pass", "add_report",
+    "add_rule", "add_scalar", "add_selector", "add_site", "add_target", "add_verb", "apply",
+    "composite", "const", "cost_size", "dtype", "family_rule", "load_plugin", "onnx_form",
+    "onnx_op", "ops", "option", "per_result", "product", "rebuild", "rule", "sizes", "spelled",
+    "symbol_of", "torch_op", "trace"]
 
 ops: Any = _ops  # typed Any, because the types of graphtool.ops list only built-in ops
 Handler = TypeVar("Handler", bound=Callable[..., Any])
@@ -256,8 +259,7 @@ def add_kernel(record: Record, header: Path) -> Record:
     if header.name != record.contract.header or not header.is_file():
         raise UsageError("GT3106", f"the header of {record.name} is not {header.name}",
                          hint=f"put {record.contract.header} next to the plug-in")
-    headers.ADDED[header.name] = header.read_text()
-    added("header", header.name, partial(headers.ADDED.pop, header.name))
+    _add_header(header, record.name)
     register_kernel(record)
     added("kernel", record.name, partial(unregister, record))
     return record
@@ -294,6 +296,32 @@ def add_selector(op: str, selector: Selector) -> None:
         raise taken("selector", op)
     SELECTORS[row] = guarded(f"the selector of {op}", selector)
     added("selector", op, partial(SELECTORS.pop, row))
+
+
+def add_language(row: Language, *texts: Path) -> Language:
+    """Add a language in which kernels are emitted: its record, and the headers that builds copy.
+
+    A target names it: `Target(…, language=row.name)`. A kernel has a text in it if its Contract
+    says so in `languages`; one that has none is emitted as the definition of its op. Raises
+    UsageError GT3106 if a header does not exist.
+    """
+    if row.name in LANGUAGES:
+        raise taken("language", row.name)
+    for text in texts:
+        _add_header(text, row.title)
+    register_language(row)
+    added("language", row.name, partial(LANGUAGES.pop, row.name))
+    return row
+
+
+def _add_header(text: Path, whose: str) -> None:
+    if text.name in headers.names():
+        raise taken("header", text.name)
+    if not text.is_file():
+        raise UsageError("GT3106", f"there is no {text.name} for {whose}",
+                         hint=f"put {text.name} next to the plug-in")
+    headers.ADDED[text.name] = text.read_text()
+    added("header", text.name, partial(headers.ADDED.pop, text.name))
 
 
 def add_target(row: Target) -> Target:

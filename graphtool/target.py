@@ -53,6 +53,7 @@ class Target:
     The former do `dots` times as many products as float32. `amx`: it has a matrix unit for both,
     whose tiles have `lanes` columns, and with `amx_fp16` for float16 too.
     A row of a family `levels` is its `level`-th, from 1 on; each takes what the one below takes.
+    `language` names the language of the kernels, a row of emit/language.py.
     """
 
     name: str
@@ -80,6 +81,7 @@ class Target:
     dot8_by: frozenset[str] = frozenset()
     levels: Levels | None = None
     level: int = 0
+    language: str = "c"
     threads: int = 1
     native: bool = False
     bf16: bool = False

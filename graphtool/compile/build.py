@@ -21,7 +21,8 @@ from graphtool.compile.texts import Texts, level_texts, model_texts, nodes_of
 from graphtool.compile.training import training_texts
 from graphtool.compile.unit import Unit
 from graphtool.compile.weights import digest
-from graphtool.errors import InputError
+from graphtool.emit.language import C, named
+from graphtool.errors import InputError, UsageError
 from graphtool.io import files
 from graphtool.io.directory import replacing
 from graphtool.io.manifest import read_manifest
@@ -50,9 +51,15 @@ class Built:
 def build(unit: Unit, out: Path, how: Build) -> Built:
     """Compile a unit into the directory `out`.
 
-    Raises CompilerError GT212x when the compiler is missing or fails, InputError GT0330 when the
-    directory cannot be written, and what the passes, `lower` and the texts of a kind raise.
+    Raises UsageError GT2106 for a target whose kernels are not C, CompilerError GT212x when the
+    compiler is missing or fails, InputError GT0330 when the directory cannot be written, and what
+    the passes, `lower` and the texts of a kind raise.
     """
+    for target in unit.targets.values():
+        language = named(target.language)
+        if language.ending != C.ending:
+            raise UsageError("GT2106", f"kernels in {language.title} are not compiled here",
+                             where=target.name, hint="`graphtool emit` writes them")
     with ThreadPoolExecutor(1) as beside:  # to ask a compiler what it can takes as long as a pass
         for target in unit.targets.values():
             beside.submit(_compiler, how, target)

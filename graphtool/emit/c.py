@@ -14,10 +14,11 @@ from graphtool.emit.example import example
 from graphtool.emit.headers import used_headers
 from graphtool.emit.interface import header
 from graphtool.emit.kernels import Kernels
-from graphtool.emit.language import C, Language
+from graphtool.emit.language import named
 from graphtool.emit.loading import loader, weights_bytes
 from graphtool.emit.names import check_name
 from graphtool.kernels import headers
+from graphtool.loops.contract import CONTRACTS, HOME
 from graphtool.loops.ir import Template
 from graphtool.loops.program import Kernel, Program, counters
 from graphtool.loops.walk import statements
@@ -28,19 +29,19 @@ TEMPLATES_PER_FILE = 48 << 10  # bytes of headers that are compiled for one kern
 
 
 def emit(program: Program, parts: Sequence[Part] = (), *, owner: str = "",
-         state: bool = False, nodes: Mapping[str, str] | None = None,
-         language: Language = C) -> dict[str, str]:
+         state: bool = False, nodes: Mapping[str, str] | None = None) -> dict[str, str]:
     """File name → text: NAME.h, NAME.c, NAME_load.c, NAME_example.c, NAME_kernels.h, the files of
-    kernels in `language`, which in C are NAME_kernels*.c, and the headers that they include.
+    kernels in the program's language, in C NAME_kernels*.c, and the headers that they include.
 
     `parts` says which weights are built into the library, in arrays that other files define.
     `owner`: the larger build of which the program is a part, which loads the weights and has the
     example; `state`: it also has the arrays that the program updates. `nodes`: debuggers show the
     model's lines, or NAME_nodes.txt, which then is a file too; it has the text of the node that
     makes each value, as far as it is known.
-    Raises UsageError GT2110 for a name that files and functions cannot have.
+    Raises UsageError GT2110 for a name that files and functions cannot have, GT2105 for a language
+    that is not in the table, InputError GT0572 for a kernel that has no text in it.
     """
-    name = program.name
+    name, language = program.name, named(program.meta.get("language", HOME))
     check_name(name)
     dims = {s.name: f"d{i}" for i, s in enumerate(program.dims)}
     dims |= {s.name: s.name for s in counters(program.steps)}
@@ -53,20 +54,20 @@ def emit(program: Program, parts: Sequence[Part] = (), *, owner: str = "",
     if not owner:
         size = 0 if parts else weights_bytes([program])
         files |= public_files(program, size)
-    for i, chunk in enumerate(divided(program.kernels)):
+    for i, chunk in enumerate(divided(program.kernels, language.name)):
         file = f"{name}_kernels{i}{language.ending}"
         files[file] = printer.file(file, chunk)
     files |= used_headers(files.values())
     return files | ({debug.file: debug.text()} if debug else {})
 
 
-def divided(kernels: Sequence[Kernel]) -> list[list[Kernel]]:
+def divided(kernels: Sequence[Kernel], language: str = HOME) -> list[list[Kernel]]:
     """The kernels of each file, in order."""
     files: list[list[Kernel]] = []
     room = 0
     for kernel in kernels:
-        size = sum(len(headers.text(f"{s.kernel}.h") or "") for s in statements(kernel.body)
-                   if isinstance(s, Template))
+        size = sum(len(headers.text(CONTRACTS[s.kernel].text(language)) or "")
+                   for s in statements(kernel.body) if isinstance(s, Template))
         if not files or len(files[-1]) == KERNELS_PER_FILE or size > room:
             files.append([])
             room = TEMPLATES_PER_FILE

@@ -179,7 +179,7 @@ def _entry(w: Writer, program: Program, printer: ExprPrinter, built_in: bool,
             w.line("int status = 0;")
             more += f", dims + {len(program.dims)}, &status"
         w.line(f"const run_state s = {{weights, arena, dims, inputs, outputs{more}}};")
-        if all(k.serial for k in program.kernels):
+        if not how.most or all(k.serial for k in program.kernels):
             w.line("(void)threads;")
             w.line(how.start.format(threads="1"))
         else:

@@ -36,6 +36,8 @@ from graphtool.loops.ir import (
     Template,
 )
 from graphtool.loops.program import Kernel, Param, Program, runs
+from graphtool.loops.walk import bodies
+from graphtool.loops.walk import statements as walked
 from graphtool.symbolic import Dim, symbol_of
 
 INT64_MAX = 2 ** 63 - 1
@@ -113,7 +115,8 @@ class Kernels:
         masks = any(not p.const and p.dtype is dtypes.bool_ for p in kernel.params)
         packed = frozenset(p.name for p in kernel.params if p.packed)
         return Statements(w, ExprPrinter(self.dims, packed, self.language),
-                          {p.name: p for p in kernel.params}, serial, Around(masks))
+                          {p.name: p for p in kernel.params}, serial, Around(masks),
+                          any(map(is_for_a_team, walked(kernel.body))))
 
     def body(self, w: Writer, kernel: Kernel) -> None:
         """Write the statements of a kernel; a template becomes a call of its own function. Beside
@@ -237,10 +240,14 @@ class Statements:
     """Prints statements of the loop IR."""
 
     def __init__(self, w: Writer, printer: ExprPrinter, params: Mapping[str, Param],
-                 serial: bool, around: Around) -> None:
+                 serial: bool, around: Around, teams: bool = False) -> None:
         self.w, self.p, self.params, self.serial = w, printer, params, serial
         self.around, self.language = around, printer.language
-        self.inner = self.language.workers.inner  # the share of loops of independent iterations
+        who = self.language.workers
+        self.outer, self.inner, self.flat = who.outer, who.inner, who.flat
+        if who.single:
+            # all loops of a kernel alike: an iteration may read what one of an earlier loop stored
+            self.outer = self.flat = who.outer if teams else who.flat
         self.divided = False  # whether the workers of a team share a loop around the statements
         self.zeros = dict[str, str]()  # where each sum starts
         self.rows = 0  # loops that read rows, so far
@@ -275,8 +282,9 @@ class Statements:
         """Write a store; one worker does what all of a team would do."""
         who = self.language.workers
         if who.single and not self.divided:
+            self.w.line(who.meet)
             self.w.line(f"if ({who.single}) {line}")
-            self.w.line(self.inner.after)
+            self.w.line(who.meet)
         else:
             self.w.line(line)
 
@@ -316,12 +324,10 @@ class Statements:
 
     def share(self, s: For) -> Share:
         """How the iterations of a loop are divided among the workers."""
-        innermost = not any(isinstance(x, For) for x in s.body)
         shared = s.mode.startswith("parallel") and not self.serial
-        who = self.language.workers
-        if s.mode in ("simd", "parallel simd") or (s.mode == "parallel" and innermost):
-            return ALL if self.divided else who.flat if shared else self.inner
-        return who.outer if shared else ALL
+        if s.mode == "serial" or is_outer(s):
+            return self.outer if shared else ALL
+        return ALL if self.divided else self.flat if shared else self.inner
 
     def iterations(self, s: For, share: Share, lo: str, hi: str) -> None:
         """Write the `for` statement from `lo` to `hi`, the lines around it and its body."""
@@ -365,6 +371,17 @@ class Statements:
         typed = f"gt_{fn}_{dtype.short}" if dtype is not None and dtype.is_float else fn
         return {"acc": acc, "fn": fn, "op": _FN.get(fn, typed), "zero": self.zeros.get(acc, ""),
                 "t": "" if dtype is None else dtype.short}
+
+
+def is_outer(s: Stmt) -> bool:
+    """Whether a loop that is divided has loops inside, which are not."""
+    return isinstance(s, For) and s.mode == "parallel" and any(isinstance(x, For) for x in s.body)
+
+
+def is_for_a_team(s: Stmt) -> bool:
+    """Whether several workers can run an iteration of a divided loop together."""
+    inside = walked(bodies(s)[0]) if is_outer(s) else ()
+    return any(isinstance(x, For) and x.mode == "simd" for x in inside)
 
 
 def called_with(name: str, arguments: Sequence[str]) -> str:

@@ -44,10 +44,13 @@ class Workers:
 
     `params` are the first parameters of every kernel, by which it knows its part of the work, and
     `args` what it hands to the function of a template in their place. `alone` begins a kernel that
-    one part computes. `outer` is the share of a loop that is divided, `inner` of one whose
-    iterations are independent, `flat` of one that is both and has no such loop inside, `row` of the
-    loops of a hook, which one worker runs. `single` is the condition under which a worker stores
-    what all of a team compute, between inner loops.
+    one part computes. `outer` is the share of a loop that is divided and `inner` of one whose
+    iterations are independent; `flat` is that of a loop which is both, and `row` that of the loops
+    of a hook, which one worker runs.
+
+    Where several workers are a team, which runs an iteration of an outer loop together, `single` is
+    true in one of them: it stores what all of them computed between the inner loops, and `meet`
+    waits for the team.
 
     A kernel with phases, or with memory for each worker, has the parameter `type` `name`, in which
     the worker's number is `number`; `each` heads a block that runs once for each part, whose number
@@ -62,6 +65,7 @@ class Workers:
     flat: Share = ALL
     row: Share = ALL
     single: str = ""
+    meet: str = ""
     type: str = ""
     name: str = "this_thread"
     number: str = "0"
@@ -73,23 +77,28 @@ class Workers:
 class Steps:
     """How the C around the kernels runs them.
 
-    `header` has what these texts call. `body` heads the function of all steps, `start` runs it with
-    `{threads}`, `most` is the greatest number of them if the caller leaves it open. `step` runs a
-    kernel: `{call}` is the call without its parts, `{name}` and `{args}` the two halves of it,
-    `{at}` its number and how many there are, `{shares}` and `{pieces}` its division, `{extent}` the
-    iterations of the loop that is divided. `part` are its first arguments; `phased` and `whole` are
-    the same for a kernel with phases, and `worker` is the argument for its worker.
+    `header` has what these texts call. `body` heads the function of all steps, in which `unused`
+    names what a program without steps does not read; `after` follows it. `start` runs it with
+    `{threads}`, whose number is `most` if the caller leaves it open; without `most` there is one.
+
+    `step` runs a kernel: `{call}` is the call, of `{name}` with `{args}`, each of them as
+    `argument` hands it over; `{at}` is its number and how many there are, `{shares}` and `{pieces}`
+    its division, `{extent}` the iterations of the loop that is divided. Its first arguments are
+    `part`; `phased` and `whole` are the same for a kernel with phases, and `worker` is the argument
+    for its worker.
 
     `barrier` waits for the kernels so far, `meet` for all workers, `leader` is true for one of
-    them; `loosen` lets a run end before each worker has seen every step. `pieces`: how many pieces
-    a share has at most, of which a worker that is done early takes those of others.
+    them; `loosen` lets a run end before each worker has seen every step. `shares` is how many
+    workers there are, `pieces` how many pieces the share of one has at most, of which another that
+    is done early takes some.
     """
 
     header: str
     body: str
     start: str
     step: str
-    most: str = "1"
+    most: str = ""
+    argument: str = "{arg}"
     part: tuple[str, ...] = ()
     phased: str = ""
     whole: tuple[str, ...] = ()
@@ -100,6 +109,7 @@ class Steps:
     leader: str = ""
     loosen: str = ""
     after: str = ""
+    shares: str = "1"
     pieces: int = 1
 
 
@@ -193,4 +203,5 @@ C = register(Language(
         step="GT_STEP({at}, gt_begin(w, {shares}, {pieces}), {call});",
         phased="GT_PHASED({at}, {call});", unused="(void)s, (void)w;",
         barrier="gt_barrier(w);", meet="gt_meet(w);", leader="w->thread == 0",
-        loosen="GT_LOOSEN(w);", after="GT_PROFILED({program})", pieces=4)))
+        loosen="GT_LOOSEN(w);", after="GT_PROFILED({program})", shares="w->threads",
+        pieces=4)))

@@ -177,10 +177,11 @@ class Steps:
         at, self.at = f"{self.at}, {self.total}", self.at + 1
         args = [*(how.whole if phases else how.part),
                 *([how.worker] if knows_thread(kernel) else []), *args]
-        name, given = f"{self.name}_{kernel.name}", ", ".join(args)
+        name = f"{self.name}_{kernel.name}"
+        given = ", ".join(how.argument.format(arg=a) for a in args)
         text = (how.phased if phases else how.step).format(
             at=at, call=f"{name}({given})", name=name, args=given, extent=self.extent(kernel),
-            shares="1" if kernel.serial else "w->threads", pieces=self.pieces[kernel.name])
+            shares="1" if kernel.serial else how.shares, pieces=self.pieces[kernel.name])
         self.w.line(f"/* {c_comment(step.label)} */")
         with self.w.standing_for(self.debug.place(step) if self.debug else None):
             self.w.line(text)

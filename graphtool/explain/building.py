@@ -35,6 +35,9 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT2105": ("unknown language",
                "A target names the language in which its kernels are emitted; a plug-in that adds "
                "such a target adds the language too, by add_language."),
+    "GT2106": ("a language that is not compiled here",
+               "The C compiler of this machine compiles C. `graphtool emit` writes the kernels of "
+               "another language, for its own compiler, and the C around them."),
     "GT2110": ("a name that C does not allow",
                "The function's name must consist of letters, digits and underscores; give it "
                "with --name."),

@@ -107,6 +107,9 @@ TABLE: dict[str, tuple[str, str]] = {
                "other in a circle."),
     "GT0367": ("weights missing from a program's store",
                "Keep the .safetensors file beside the program, and copy both together."),
+    "GT0572": ("a kernel without a text in this language",
+               "The program was lowered for a target of another language. Lower the graph again: "
+               "an op whose kernel has no text in a language is emitted as its definition."),
     "GT0370": ("a name that cannot go into C",
                "Names of kernels, buffers and variables must be C identifiers of moderate "
                "length."),

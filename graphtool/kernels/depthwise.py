@@ -264,4 +264,4 @@ register(Record(
     Contract("depthwise", "a convolution with one filter for each channel", MACROS, POINTERS,
              meaning,
              HOOK, reach=reach, grain="shares"),
-    {"depthwise": lower}, reads, sums_rows=True, serves=SERVES))
+    {"depthwise": lower}, reads, sums=(2,), serves=SERVES))

@@ -131,7 +131,7 @@ def make(chosen: Chosen, x: Any, **how: Any) -> Any:
 
 SERVES = (
     Alternative(Pool, WINDOWS, lambda s, target, rules: [WINDOWS.plan()], windows_cost,
-                lambda chosen, x, **how: None, usual=True),
+                lambda chosen, x, **how: None, loops=True, usual=True),
     Alternative(Pool, POOLED, plans, cost, make, in_order=never))
 
 register(Record(

@@ -1,6 +1,6 @@
 """All facts about a kernel: one record, which its module registers.
 
-The module is named like the header that it describes: c/compute/NAME.h. Passes, lowering, the loop
+The module is named like the text that it describes: c/compute/NAME.h. Passes, lowering, the loop
 interpreter, the verifier and the C printer read this table.
 """
 
@@ -46,15 +46,15 @@ class Record:
     """One kernel.
 
     `lower` has, for each op that it computes, the function that turns a use into statements.
-    `reads` says whether it can read an operand where it is in memory. `sums_rows`: it can sum the
-    rows that its hook stores. `serves`: the sites for which it can be chosen, with its plans and
-    their costs. `assumes`: what a kernel without such sites assumes of the numbers.
+    `reads` says whether it can read an operand where it is in memory. `sums`: the axes over which
+    it can sum what its hook stores. `serves`: the sites for which it can be chosen, with its plans
+    and their costs. `assumes`: what a kernel without such sites assumes of the numbers.
     """
 
     contract: Contract
     lower: Mapping[str, Callable[[Site], Lowered]] = field(default_factory=dict)
     reads: Reads = rows_of_neighbours
-    sums_rows: bool = False
+    sums: tuple[int, ...] = ()
     serves: tuple[Alternative, ...] = ()
     assumes: Assumption = "nothing"
 
@@ -86,7 +86,7 @@ _SERVING: dict[str, Record] = {}
 def register(record: Record) -> Record:
     """Add a kernel to the table. Called at import only."""
     contract.register(record.contract)
-    alternatives.register(*record.serves)
+    alternatives.register(*record.serves, languages=record.contract.languages)
     for op in record.lower:
         if op in _SERVING:
             raise InternalError("GT7001", f"{record.name} and {_SERVING[op].name} both compute "
@@ -110,7 +110,13 @@ def serving(op: Op) -> Record | None:
     return _SERVING.get(op.name)
 
 
-def sums_rows(op: Op) -> bool:
-    """Whether the op's kernel can also sum the rows that it computes."""
+def sums(op: Op) -> tuple[int, ...]:
+    """The axes over which the op's kernel can also sum what it computes; none for most."""
     record = serving(op)
-    return record is not None and record.sums_rows
+    return () if record is None else record.sums
+
+
+def has_text(op: Op, language: str) -> bool:
+    """Whether the op can be emitted in a language: plain loops can, and kernels with a text."""
+    record = serving(op)
+    return record is None or language in record.contract.languages

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from graphtool.dtypes import DType
-from graphtool.errors import InternalError
+from graphtool.errors import InputError, InternalError
 from graphtool.loops.instance import Instance
 from graphtool.loops.ir import MacroValue, Template
 from graphtool.loops.reach import Reach, Tables
@@ -103,7 +103,11 @@ class Contract:
         return self.text(HOME)
 
     def text(self, language: str) -> str:
-        """The file name of its text in a language, which must be one of `languages`."""
+        """The file name of its text in a language. Raises InputError GT0572 if it has none."""
+        if language not in self.languages:
+            raise InputError("GT0572", f"the kernel {self.name} has no text in {language}",
+                             hint="lower the graph again for this target: its passes then use what "
+                                  "the kernel means")
         return f"{self.name}{self.languages[language]}"
 
     def macro(self, name: str) -> Macro | None:

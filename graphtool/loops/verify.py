@@ -32,7 +32,8 @@ from graphtool.symbolic import Dim, bounds, known, mod, symbols
 ALIGN = 64
 META = {  # what the C depends on
     "lanes": r"[1-9][0-9]{0,2}", "precision": r"strict|default|fast",
-    "assume": r"nothing|finite|normal", "machine": r"[\w.-]{1,60}"}
+    "assume": r"nothing|finite|normal", "machine": r"[\w.-]{1,60}",
+    "language": r"[a-z][a-z0-9_-]{0,30}"}
 T = TypeVar("T")
 
 

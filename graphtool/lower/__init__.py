@@ -13,6 +13,8 @@ from graphtool.ir.facets import Lowering
 from graphtool.ir.graph import Graph, Module, Node, Value
 from graphtool.ir.plan import of_plan
 from graphtool.ir.run_sizes import all_nodes, at_most, defined, limits, unbounded
+from graphtool.kernels.record import has_text
+from graphtool.loops.contract import HOME
 from graphtool.loops.dim_names import author_text, by_author
 from graphtool.loops.liveness import lifetimes
 from graphtool.loops.program import ENDLESS, Bind, Buffer, Port, Program, Run, Step, flags, runs
@@ -42,7 +44,7 @@ def lower(module: Module, target: Target, *, name: str = "model",
     Raises UnsupportedError GT2001 that lists every op without a lowering, with its source
     locations.
     """
-    _refuse_unsupported(module)
+    _refuse_unsupported(module, target.language)
     given = own_names(module)
     module = one_name(given)
     graph = module.graph
@@ -71,7 +73,7 @@ class _Lowering:
                  places: Mapping[str, str], choices: Mapping[Value, Choice],
                  excess: bool, index_checks: bool) -> None:
         self.index_checks = index_checks
-        self.target, self.table = target, KernelTable(excess)
+        self.target, self.table = target, KernelTable(excess, target.language)
         self.around = Around(self.region, self.copy, dims)
         self.buffers: dict[str, Storage] = {}
         self.limits, self.places = limits, places  # entry of the locations: place in the source
@@ -144,13 +146,13 @@ class _Lowering:
         return self.run(copy_kernel(c, assignment, self.table), c.label)
 
 
-def _refuse_unsupported(module: Module) -> None:
+def _refuse_unsupported(module: Module, language: str) -> None:
     missing: dict[tuple[str, str], list[str]] = {}
     for v in module.graph.inputs:
         if v.type.dtype is string:
             missing.setdefault(("input", _TEXT), []).append(v.hint)
     for node in all_nodes(module.graph):
-        if why := _no_form(node):
+        if why := _no_form(node) or _no_text(node, language):
             missing.setdefault((node.op.name, why), []).append(node.outputs[0].hint)
     if missing:
         items = tuple(Unsupported(op, why, tuple(places))
@@ -179,6 +181,11 @@ def _no_form(node: Node) -> str:
     return ""
 
 
+def _no_text(node: Node, language: str) -> str:
+    """Why the node cannot be emitted in this language; empty if it can."""
+    return "" if has_text(node.op, language) else f"has no text in the language {language}"
+
+
 def _program(module: Module, inputs: tuple[Value, ...], name: str, target: Target,
              lowering: _Lowering, steps: tuple[Step, ...], donors: Mapping[int, int]) -> Program:
     _make_room(lowering.buffers, module.graph, lowering.limits)
@@ -205,6 +212,7 @@ def _program(module: Module, inputs: tuple[Value, ...], name: str, target: Targe
          "machine": str(module.meta.get("machine", target.machine)),
          "precision": str(module.meta.get("precision", "default")),
          **({"assume": "normal"} if module.meta.get("assume") == "normal" else {}),
+         **({"language": target.language} if target.language != HOME else {}),
          "index_checks": "on" if lowering.index_checks else "off"}, module.requires)
 
 

@@ -9,6 +9,7 @@ from graphtool.ir.facets import Lowering
 from graphtool.ir.graph import Node, Value
 from graphtool.kernels.record import serving
 from graphtool.kernels.site import Lowered
+from graphtool.loops.contract import CONTRACTS, HOME
 from graphtool.loops.ir import Accumulate, For, Stmt, Template
 from graphtool.loops.program import Kernel, Param
 from graphtool.loops.pull import Names, Pull, const
@@ -39,11 +40,12 @@ Made = tuple[Kernel, tuple[str, ...], frozenset[str], Dim]
 class KernelTable:
     """The program's kernels so far, by their statements under canonical parameter names.
 
-    With `excess`, narrow floats keep the digits of float32 within a kernel.
+    With `excess`, narrow floats keep the digits of float32 within a kernel; `language` is that in
+    which they will be emitted.
     """
 
-    def __init__(self, excess: bool = False) -> None:
-        self.excess = excess
+    def __init__(self, excess: bool = False, language: str = HOME) -> None:
+        self.excess, self.language = excess, language
         self.made: dict[tuple[tuple[Param, ...], tuple[Stmt, ...], bool], Kernel] = {}
 
     @property
@@ -115,13 +117,21 @@ def unit_kernel(unit: Unit, assignment: Assignment, target: Target,
         env = pulls(unit.nodes, {v: pull_from(assignment.buffers, view) for v, view in views.items()
                                  if v not in unit.outputs}, names)
         outputs = [(views[v], env[v]) for v in alike]
-        body = crossing(outputs, names) or crossing_pairs(outputs, names) or kept(
-            nest(names, outputs), assignment.buffers)
+        body = _transposed(outputs, names, table) or kept(nest(names, outputs), assignment.buffers)
         body = stores_last(body)
         per = sum(cost(p.at((0,) * len(p.shape))) for _, p in outputs)
         work = product(views[alike[0]].shape) * per
         rows = in_rows(body, assignment.buffers)
         yield *table.add(rows, assignment.buffers, _at_most(work)), _flops(body, work)
+
+
+def _transposed(outputs: list[tuple[View, Pull]], names: Names, table: KernelTable
+                ) -> tuple[Stmt, ...] | None:
+    """The kernel for outputs that transpose.h computes; None for others, and where it has no text
+    in the language."""
+    if table.language not in CONTRACTS["transpose"].languages:
+        return None
+    return crossing(outputs, names) or crossing_pairs(outputs, names)
 
 
 def _by_kernel(unit: Unit, assignment: Assignment, target: Target) -> Lowered | None:
@@ -155,8 +165,7 @@ def copy_kernel(c: Copy, assignment: Assignment, table: KernelTable) -> Made:
         case number:
             source = _number(number, c.target)
     outputs = [(c.target, source)]
-    body = (crossing(outputs, names) or crossing_pairs(outputs, names)
-            or nest(names, outputs))
+    body = _transposed(outputs, names, table) or nest(names, outputs)
     return *table.add(body, assignment.buffers, _at_most(product(c.target.shape))), 0
 
 

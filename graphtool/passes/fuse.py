@@ -14,7 +14,7 @@ from graphtool import ops as o
 from graphtool.analysis.evaluations import too_often
 from graphtool.ir.facets import Lowering, Movement, Trait
 from graphtool.ir.graph import Graph, Group, Node, Value, producers, readers_of
-from graphtool.kernels.record import sums_rows
+from graphtool.kernels.record import sums
 from graphtool.ops.indexing import reshape_blocks
 from graphtool.passes.cse import widens
 from graphtool.passes.light import computed_again
@@ -167,15 +167,16 @@ class Fuser:
     def sum_rows(self, inside: set[Node], root: Node) -> None:
         """Add a sum along the rows that the group stores anyway: these rows are in the first
         cache."""
-        if not sums_rows(root.op):
+        axes = sums(root.op)
+        if not axes:
             return
         shape = root.outputs[0].type.shape
         for v in (n.outputs[0] for n in inside):
             apart = [r for r in self.readers.get(v, ()) if r not in inside]
-            sums = [r for r in apart if r.op is o.reduce_sum and tuple(
-                a % len(shape) for a in r.attrs["axes"]) == (2,) and r not in self.taken]
-            if sums and v.type == root.outputs[0].type and (len(apart) > 1 or v in self.results):
-                inside.add(sums[0])
+            found = [r for r in apart if r.op is o.reduce_sum and tuple(
+                a % len(shape) for a in r.attrs["axes"]) == axes and r not in self.taken]
+            if found and v.type == root.outputs[0].type and (len(apart) > 1 or v in self.results):
+                inside.add(found[0])
                 return
 
     def depends(self, node: Node, inside: set[Node], oldest: int) -> bool:

@@ -5,7 +5,7 @@ Each kernel's module declares its own alternatives.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,6 +71,7 @@ class Alternative:
     in_order(site) → whether each result is one running sum, rounded at each step, over the terms as
     they follow each other in memory: what `strict` asks for.
 
+    `loops`: it is the plain loops, which can be emitted in any language.
     `usual`: it is listed first, and others must be faster by a margin. `library`: it is chosen only
     if the user asks for it, or if it was measured to be faster.
     """
@@ -83,30 +84,37 @@ class Alternative:
     weights: Callable[[Any, Plan, Target], int] = nothing
     error: Callable[[Any, Plan], float] = nothing
     takes: Callable[[Any], bool] = bool
+    loops: bool = False
     usual: bool = False
     library: bool = False
     assumes: Callable[[Any, Plan], Assumption] = no_assumption
     in_order: Callable[[Any], bool] = bool
 
 
-_ALTERNATIVES: list[Alternative] = []
+_ALTERNATIVES: dict[Alternative, Collection[str]] = {}
 
 
-def register(*alternatives: Alternative) -> None:
-    """Add alternatives to the table. Called at import only."""
-    _ALTERNATIVES.extend(alternatives)
-    _ALTERNATIVES.sort(key=lambda a: not a.usual)
+def register(*alternatives: Alternative, languages: Collection[str]) -> None:
+    """Add the alternatives of a kernel that has a text in these languages. Called at import
+    only."""
+    _ALTERNATIVES.update(dict.fromkeys(alternatives, languages))
 
 
 def unregister(*alternatives: Alternative) -> None:
     """Remove the alternatives of a plug-in from the table."""
     for a in alternatives:
-        _ALTERNATIVES.remove(a)
+        _ALTERNATIVES.pop(a)
+
+
+def has_text(a: Alternative, language: str) -> bool:
+    """Whether the kernel of an alternative has a text in a language, as plain loops do in any."""
+    return a.loops or language in _ALTERNATIVES[a]
 
 
 def alternatives(site: Site) -> Iterator[Alternative]:
     """The alternatives for the site's class, the usual one first."""
-    return (a for a in _ALTERNATIVES if isinstance(site, a.site) and a.takes(site))
+    found = (a for a in _ALTERNATIVES if isinstance(site, a.site) and a.takes(site))
+    return iter(sorted(found, key=lambda a: not a.usual))
 
 
 def alternative(site: Site, plan: Plan) -> Alternative:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import graphtool.kernels  # noqa: F401  (fills the table of alternatives)
 from graphtool.choice import Choice
 from graphtool.ir.plan import Plan, choice, chosen_plan
-from graphtool.kernels.choice.alternatives import alternative, alternatives
+from graphtool.kernels.choice.alternatives import alternative, alternatives, has_text
 from graphtool.kernels.choice.rules import Rules
 from graphtool.kernels.choice.sites import Attention, Contraction, Site, site
 from graphtool.target import Target
@@ -21,10 +21,16 @@ MARGIN = 0.03
 
 
 def plans(site: Site, target: Target, rules: Rules) -> list[Plan]:
-    """All plans by which a site can be computed; if costs are equal, the first is chosen."""
-    return [p for a in alternatives(site)
-            if a.in_order(site) or not rules.in_order
-            for p in a.plans(site, target, rules) if rules.allows(a.assumes(site, p))]
+    """All plans by which a site can be computed; if costs are equal, the first is chosen.
+
+    Where no kernel of the site has a text in the target's language, the plans are those of all:
+    the op of the one that is chosen becomes its definition.
+    """
+    able = [a for a in alternatives(site) if a.in_order(site) or not rules.in_order]
+    found = [(a, p) for a in able for p in a.plans(site, target, rules)
+             if rules.allows(a.assumes(site, p))]
+    written = [p for a, p in found if has_text(a, target.language)]
+    return written or [p for _, p in found]
 
 
 def cost(site: Site, plan: Plan, target: Target) -> float:

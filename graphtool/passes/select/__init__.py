@@ -17,9 +17,10 @@ from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Graph, Node, Operand, Value
 from graphtool.ir.op import Op
 from graphtool.ir.prune import prune
+from graphtool.ir.run_sizes import all_nodes
 from graphtool.ir.trace import Builder, Tracer, rebuild
 from graphtool.kernels.choice.rules import Activations, Rules
-from graphtool.kernels.record import serving
+from graphtool.kernels.record import has_text, serving
 from graphtool.passes.decompose import decompose
 from graphtool.passes.select import integer_convolution, integer_product
 from graphtool.passes.select.attention import attention
@@ -112,6 +113,24 @@ def select(graph: Graph, *, target: Target | None = None, rules: Rules | None = 
     chosen = rebuild(decompose(graph), rewrite)
     chosen = decompose(chosen if goal.rules.in_order else gates(goal, chosen))
     chosen = rounded_windows(goal, prune(shared_roundings(goal, chosen)))
+    chosen = _in_language(chosen, aim.language)
     if choices is not None:
         choices |= goal.choices
     return chosen
+
+
+def _in_language(graph: Graph, language: str) -> Graph:
+    """The graph with the definition of each op whose kernel has no text in the language."""
+    def opens(op: Op) -> bool:
+        return op.decompose is not None and not has_text(op, language)
+
+    def rewrite(node: Node, inputs: tuple[Operand, ...], b: Builder) -> Sequence[Any] | None:
+        if not opens(node.op):
+            return None
+        operands = [Tracer(x, b) if isinstance(x, Value) else x for x in inputs]
+        out = node.op.decompose(*operands, **node.attrs)  # type: ignore[misc]
+        return out if isinstance(out, tuple) else (out,)
+
+    while any(opens(n.op) for n in all_nodes(graph)):
+        graph = decompose(prune(rebuild(graph, rewrite)))
+    return graph

@@ -14,8 +14,10 @@ from graphtool import ops as o
 from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Value
 from graphtool.ir.trace import Tracer
-from graphtool.kernels.record import sums_rows
+from graphtool.kernels.record import sums
 from graphtool.passes.fuse import INLINE
+
+ROWS = (2,)  # the axis along the rows of an image [N, H, W, C]
 
 
 def row_sums(x: Tracer, attrs: Mapping[str, Any]) -> Any:
@@ -23,7 +25,7 @@ def row_sums(x: Tracer, attrs: Mapping[str, Any]) -> Any:
     if x.ndim != 4 or sorted(a % 4 for a in attrs["axes"]) != [1, 2] or (
             x.dtype is not dtypes.float32 or not _from_kernel(x)):
         return None
-    along = o.reduce_sum(x, **{**attrs, "axes": (2,)})
+    along = o.reduce_sum(x, **{**attrs, "axes": ROWS})
     return o.reduce_sum(along, **{**attrs, "axes": (1,)})
 
 
@@ -34,7 +36,7 @@ def _from_kernel(x: Tracer) -> bool:
         node = x.builder.made.get(pending.pop())
         if node is None:
             continue
-        if sums_rows(node.op):
+        if sums(node.op) == ROWS:
             return True
         if Trait.ELEMENTWISE in node.op.traits:
             more = {v for v in node.inputs if isinstance(v, Value) and v.type.shape == x.shape}

@@ -2,6 +2,7 @@
 #ifndef GT_RUNTIME_H
 #define GT_RUNTIME_H
 
+#include "arguments.h"
 #include "team.h"
 #ifdef GT_NORMAL
 #include "subnormals.h"
@@ -14,15 +15,6 @@
 
 #include <stddef.h>
 #include <stdint.h>
-
-static inline double gt_greater(double a, double b) { return a > b ? a : b; }
-
-static inline int gt_any_null(const void *const *pointers, int count)
-{
-    for (int i = 0; i < count; i++)
-        if (!pointers[i]) return 1;
-    return 0;
-}
 
 #if GT_THREADS
 #include <stdlib.h>
