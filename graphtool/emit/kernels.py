@@ -67,8 +67,9 @@ class Kernels:
         for line in self.language.settings(self.program):
             w.line(line)
         w.line("#include <stdint.h>")
-        if any(map(knows_thread, self.program.kernels)):
-            w.line('#include "team.h"')
+        header = self.language.workers.header
+        if header and any(map(knows_thread, self.program.kernels)):
+            w.line(f'#include "{header}"')
         for kernel in self.program.kernels:
             w.line(f"{self.head(kernel)};")
         w.line("#endif")

@@ -52,8 +52,8 @@ class Workers:
     true in one of them: it stores what all of them computed between the inner loops, and `meet`
     waits for the team.
 
-    A kernel with phases, or with memory for each worker, has the parameter `type` `name`, in which
-    the worker's number is `number`; `each` heads a block that runs once for each part, whose number
+    A kernel with phases, or with memory for each worker, has the parameter `type` `name`, which
+    `header` declares and in which the worker's number is `number`; `each` heads a block that runs once for each part, whose number
     is `{part}`, and `wait` ends a phase.
     """
 
@@ -66,6 +66,7 @@ class Workers:
     row: Share = ALL
     single: str = ""
     meet: str = ""
+    header: str = ""
     type: str = ""
     name: str = "this_thread"
     number: str = "0"
@@ -194,7 +195,7 @@ C = register(Language(
         params=("int t", "int threads"), args=("t", "threads"), alone="(void)t, (void)threads;",
         outer=Share(first=_PART, end=_NEXT), inner=_VECTORS,
         flat=Share(first=_PART, end=_NEXT, before=_SIMD, reduce=_SUM), row=_VECTORS,
-        type="gt_worker *", number="this_thread->thread",
+        header="team.h", type="gt_worker *", number="this_thread->thread",
         each="GT_EACH(this_thread, {part})", wait="gt_barrier(this_thread)"),
     steps=Steps(
         header="runtime.h", body="static void run_thread(const void *state, gt_worker *w)",
