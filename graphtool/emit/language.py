@@ -53,8 +53,8 @@ class Workers:
     waits for the team.
 
     A kernel with phases, or with memory for each worker, has the parameter `type` `name`, which
-    `header` declares and in which the worker's number is `number`; `each` heads a block that runs once for each part, whose number
-    is `{part}`, and `wait` ends a phase.
+    `header` declares and in which the worker's number is `number`; `each` heads a block that runs
+    once for each part, whose number is `{part}`, and `wait` ends a phase.
     """
 
     params: tuple[str, ...] = ()

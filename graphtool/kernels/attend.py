@@ -68,10 +68,9 @@ POINTERS = (*OPERANDS, Pointer("KEY_SCALES", "the factors of its keys", ("b",), 
 
 def meaning(t: Instance) -> None:
     """Attention of each head, as the C computes it."""
-    n = t.get("T")
     for b in range(t.get("HEADS")):
-        factors = [t.array(f"{name}_SCALES", (n, 1), (t.get(f"{name}_STEP"), 1), (b,))[None]
-                   for name in ("KEY", "V")] if t.get("BYTES") else [None, None]
+        factors = [t.read(f"{name}_SCALES", b)[None, :, None] if t.get("BYTES") else None
+                   for name in ("KEY", "V")]
         y = o.attend(*operands(t, b), *factors, causal=t.get("CAUSAL"), scale=t.get("SCALE"),
                      softcap=t.get("SOFTCAP"))
         t.rows(y[0], b)
@@ -79,11 +78,10 @@ def meaning(t: Instance) -> None:
 
 def operands(t: Instance, b: int) -> list[Any]:
     """Queries, keys, values and mask (or None) of head b, each with one head."""
-    s, n, d, dv, ldq, ldk, ldv = t.sizes("S T D DV LDQ LDK LDV")
-    mask = np.stack([t.array("MASK", (n,), (t.get("MASK_STEP"),), (b, i))
-                     for i in range(s)])[None] if t.get("MASKED") and s else None
-    return [*(t.array(name, shape, (step, 1), (b,))[None] for name, shape, step in (
-        ("Q", (s, d), ldq), ("KEY", (n, d), ldk), ("V", (n, dv), ldv))), mask]
+    s = t.get("S")
+    mask = np.stack([t.read("MASK", b, i) for i in range(s)])[None] if t.get("MASKED") and s else (
+        None)
+    return [*(t.read(name, b)[None] for name in ("Q", "KEY", "V")), mask]
 
 
 def reach(t: Numbers) -> Iterator[Area | Rows]:

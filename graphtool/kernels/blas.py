@@ -36,8 +36,7 @@ POINTERS = (Pointer("A", "the left-hand side"), Pointer("B", "the right-hand sid
 
 def meaning(t: Instance) -> None:
     """One product, as the C computes it."""
-    m, n, k, lda = t.sizes("M N K LDA")
-    t.rows(o.blas(t.array("A", (m, k), (lda, 1)), t.array("B", (k, n))), 0)
+    t.rows(o.blas(t.read("A"), t.read("B")), 0)
 
 
 def reach(t: Numbers) -> Iterator[Area | Rows]:

@@ -79,7 +79,7 @@ def meaning(t: Instance) -> None:
     """The elements that each output reads, run by run, times the packed weights."""
     n, oh, ow, kh, runs, run, hop = t.sizes("BATCH OH OW KH RUNS RUN HOP")
     xn, xh, xw, sh, sw, dh, m = t.sizes("XN XH XW SH SW DH O")
-    packed, apart = t.array("W", _panels(t)), not t.get("GATHERED")
+    packed, apart = t.read("W"), not t.get("GATHERED")
     wide = (ow - 1) * sw * xw + (runs - 1) * hop + run
     x: Array = t.array("X", (n, oh, kh, wide), (xn, sh * xh, dh * xh, 1))
     deep = packed.shape[1] * packed.shape[2] // (2 * t.lanes)

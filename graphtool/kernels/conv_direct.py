@@ -75,18 +75,14 @@ MACROS = (
 
 def meaning(t: Instance) -> None:
     """The convolution of the elements that the windows reach, as the C computes it."""
-    groups, c, m, kh, kw, nr = *t.sizes("GROUPS C O KH KW"), t.get("NV") * t.lanes
+    groups, c, m, kh, kw = t.sizes("GROUPS C O KH KW")
     given = {"channels": groups * m, "window": (kh, kw), **windows_of(t)}
-    shape = (groups, -(-m // nr), kh)
+    x, w = seen(t, groups * c), t.read("W")
     if t.get("PAIRS"):
-        runs = 1 if whole_rows(groups, given["dilation"]) else kw
-        w = t.array("W", (*shape, runs * -(-kw * c // runs // 2), nr * 2))
-        y = o.conv_bf16(seen(t, groups * c), w, **given)
+        t.rows(o.conv_bf16(x, w, **given))
     else:
         inside = tuple(t.sizes("TOP BOTTOM LEFT RIGHT")) if t.has("TOP") else None
-        y = o.conv_direct(seen(t, groups * c), t.array("W", (*shape, kw * c, nr)), inside=inside,
-                          **given)
-    t.rows(y)
+        t.rows(o.conv_direct(x, w, inside=inside, **given))
 
 
 def reach(t: Numbers) -> Iterator[Area | Rows]:
@@ -94,14 +90,14 @@ def reach(t: Numbers) -> Iterator[Area | Rows]:
     groups, c, m, kh, kw = t.sizes("GROUPS C O KH KW")
     nr, kind = vectors_of(t), number(t)
     runs = 1 if not t.get("PAIRS") or whole_rows(groups, (t.get("DH"), t.get("DW"))) else kw
-    depth = runs * -(-kw * c // runs // 2) * 2 if t.get("PAIRS") else kw * c
+    row = (runs * -(-kw * c // runs // 2), nr * 2) if t.get("PAIRS") else (kw * c, nr)
     fits_tile(t)
     inside = [name for name in ("TOP", "BOTTOM", "LEFT", "RIGHT") if t.has(name)]
     t.need(not inside or (len(inside) == 4 and t.get("TALL") == 1 and not t.get("PAIRS")),
            "all four borders of what is read, and tiles of one row")
     yield Rows((*t.sizes("BATCH OH OW"), groups * m))
     yield image_area(t, groups * c, kind)
-    yield Area("W", (groups, -(-m // nr), kh, depth, nr), None, (), kind, True)
+    yield Area("W", (groups, -(-m // nr), kh, *row), None, (), kind, True)
 
 
 def lower(site: Site) -> Lowered:

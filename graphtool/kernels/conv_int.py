@@ -79,7 +79,7 @@ def meaning(t: Instance) -> None:
     xn, xh, xw, sh, sw, dh, runs, run, hop = t.sizes("XN XH XW SH SW DH RUNS RUN HOP")
     group = 2 if t.get("PAIRS") else 4
     whole = -(-run // group) * group  # the weights of a run are padded with zeros
-    packed = t.array("W", (groups, *panels(t, m, kh * runs * whole // group)))
+    packed = t.read("W")
     wide = ((ow - 1) * sw * xw + (runs - 1) * hop + run) + (groups - 1) * step
     x: Array = t.array("X", (n, oh, kh, wide), (xn, sh * xh, dh * xh, 1))
     for g in range(groups):

@@ -58,17 +58,15 @@ POINTERS = (*images.POINTERS,
 
 def meaning(t: Instance) -> None:
     """The convolution, then the sums of the rows that the hook has stored."""
-    c, n, oh, ow, kh, kw, dw = t.sizes("C BATCH OH OW KH KW DW")
-    w = t.array("W", (kh, kw, c))
+    c, n, oh, ow, dw = t.sizes("C BATCH OH OW DW")
     if t.has("XT"):  # `count` adjacent pixels are taken as one, with stride 1
         channels = t.get("XT") // dw
         x = images.seen(t, channels, channels, ow * (c // channels))
     else:
         x = images.seen(t, c)
-    t.rows(o.depthwise(x, w, **images.windows_of(t)))
+    t.rows(o.depthwise(x, t.read("W"), **images.windows_of(t)))
     for at in ((i, j) for i in range(n) for j in range(oh) if t.has("SUMS")):
-        rows = t.array("Y", (ow, c), (t.get("YW"), t.get("YC")), at)
-        t.store("SUMS", rows.sum(0), (t.get("SUMC"),), at)
+        t.write("SUMS", t.read("Y", *at).sum(0), *at)
 
 
 def reach(t: Numbers) -> Iterator[Area | Rows]:

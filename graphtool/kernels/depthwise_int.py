@@ -48,9 +48,8 @@ MACROS = (*literals(BH="rows of the register block", BW="the greatest number of 
 
 def meaning(t: Instance) -> None:
     """The convolution by the first of the filters that are packed for a block of rows."""
-    c, kh, kw, sh, high = t.sizes("C KH KW SH BH")
-    w = t.array("W", (-(-((high - 1) * sh + kh) // 4), high, kw, c, 4))
-    t.rows(o.depthwise_int(seen(t, c), w, window=(kh, kw), **windows_of(t)))
+    t.rows(o.depthwise_int(seen(t, t.get("C")), t.read("W"), window=tuple(t.sizes("KH KW")),
+                           **windows_of(t)))
 
 
 def reach(t: Numbers) -> Iterator[Area | Rows]:

@@ -41,13 +41,13 @@ def meaning(t: Instance) -> None:
     """Each line, by numpy."""
     lines, n, count = t.sizes("LINES N COUNT")
     for line in range(lines):
-        x = t.array("X", (n,), (t.get("XS"),), (line,)).astype(np.complex128)
+        x = t.read("X", line).astype(np.complex128)
         if t.has("XI"):
-            x += 1j * t.array("XI", (n,), (t.get("XIS"),), (line,))
+            x += 1j * t.read("XI", line)
         y = np.fft.ifft(x) * n if t.get("INVERSE") else np.fft.fft(x)
         for name, part in (("YR", y.real), ("YI", y.imag)):
             if t.has(name):
-                t.store(name, part[:count], (t.get(f"{name}S"),), (line,))
+                t.write(name, part[:count], line)
 
 
 def reach(t: Numbers) -> Iterator[Area]:

@@ -37,6 +37,7 @@ from graphtool.kernels.tiles import (
     lowered_product,
     number,
     panel_vectors,
+    products,
     rows_of_tile,
     summed,
     sums,
@@ -72,12 +73,7 @@ POINTERS = (Pointer("A", "A of product b", ("b",)), Pointer("B", "packed B of pr
 
 def meaning(t: Instance) -> None:
     """One product for each b."""
-    m, n, k, lda, ldk, nr = *t.sizes("M N K LDA LDK"), _laid(t) * t.lanes
-    pairs, panels = t.get("PAIRS"), -(-n // nr)
-    packed = (panels, -(-k // 2), nr * 2) if pairs else (panels, k, nr)
-    op = OP_BF16 if pairs else OP
-    for b in range(t.get("BATCH")):
-        t.rows(op(t.array("A", (m, k), (lda, ldk), (b,)), t.array("B", packed, at=(b,)), n=n), b)
+    products(t, OP_BF16 if t.get("PAIRS") else OP)
 
 
 def reach(t: Numbers) -> Iterator[Area | Rows]:

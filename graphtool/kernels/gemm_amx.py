@@ -21,7 +21,13 @@ from graphtool.kernels.packing import blocks as packing
 from graphtool.kernels.packing.integers import wrapped
 from graphtool.kernels.record import Record, register, target_op
 from graphtool.kernels.site import Lowered, Site
-from graphtool.kernels.tiles import Lines, all_rows, half_macros, lowered_product
+from graphtool.kernels.tiles import (
+    Lines,
+    all_rows,
+    half_macros,
+    lowered_product,
+    products,
+)
 from graphtool.loops.contract import Contract, Macro, Pointer, sizes
 from graphtool.loops.instance import Instance
 from graphtool.loops.reach import Area, Numbers, Rows
@@ -47,10 +53,7 @@ def panels(lanes: int, n: int, k: int, right: DType) -> tuple[int, int, int]:
 
 def meaning(t: Instance) -> None:
     """One product for each b."""
-    m, n, k, lda = t.sizes("M N K LDA")
-    shape = panels(t.lanes, n, k, operands(t)[1])
-    for b in range(t.get("BATCH")):
-        t.rows(OP(t.array("A", (m, k), (lda, 1), (b,)), t.array("B", shape, at=(b,)), n=n), b)
+    products(t, OP)
 
 
 def reach(t: Numbers) -> Iterator[Area | Rows]:

@@ -23,7 +23,11 @@ from graphtool.kernels.gemm_amx import decompose, infer, panels
 from graphtool.kernels.gemm_blocked import BLOCKS, POINTERS, Room, blocked, lines_of
 from graphtool.kernels.record import Record, register, target_op
 from graphtool.kernels.site import Lowered, Site
-from graphtool.kernels.tiles import HALVES, half_macros
+from graphtool.kernels.tiles import (
+    HALVES,
+    half_macros,
+    products,
+)
 from graphtool.loops.contract import Contract, word
 from graphtool.loops.instance import Instance
 from graphtool.loops.reach import Area, Numbers, Rows
@@ -39,10 +43,7 @@ TURNED = 0.4  # cycles to copy a number from a column to a row
 
 def meaning(t: Instance) -> None:
     """One product for each b."""
-    m, n, k, lda, ldk = t.sizes("M N K LDA LDK")
-    shape = panels(t.lanes, n, k, operands(t)[1])
-    for b in range(t.get("BATCH")):
-        t.rows(OP(t.array("A", (m, k), (lda, ldk), (b,)), t.array("B", shape, at=(b,)), n=n), b)
+    products(t, OP)
 
 
 def reach(t: Numbers) -> Iterator[Area | Rows]:

@@ -33,6 +33,7 @@ from graphtool.kernels.tiles import (
     all_rows,
     lowered_product,
     panel_vectors,
+    products,
     rows_of_tile,
     vectors_of,
 )
@@ -65,10 +66,7 @@ POINTERS = (Pointer("A", "A of product b", ("b",)), Pointer("B", "packed B of pr
 
 def meaning(t: Instance) -> None:
     """One product for each b."""
-    m, n, k, lda, ldk, nr = *t.sizes("M N K LDA LDK"), t.get("NV") * t.lanes
-    for b in range(t.get("BATCH")):
-        t.rows(OP(t.array("A", (m, k), (lda, ldk), (b,)),
-                  t.array("B", (-(-n // nr), k, nr), at=(b,)), n=n), b)
+    products(t, OP)
 
 
 def reach(t: Numbers) -> Iterator[Area | Rows]:

@@ -28,6 +28,7 @@ from graphtool.kernels.tiles import (
     Lines,
     all_rows,
     lowered_product,
+    products,
     rows_of_tile,
     vectors_of,
 )
@@ -50,11 +51,7 @@ POINTERS = (Pointer("A", "A of product b", ("b",)), Pointer("B", "packed B of pr
 
 def meaning(t: Instance) -> None:
     """One product for each b."""
-    m, n, k, lda = t.sizes("M N K LDA")
-    shape = panels(t, n, -(-k // (2 if t.get("PAIRS") else 4)))
-    for b in range(t.get("BATCH")):
-        t.rows(o.gemm_int(t.array("A", (m, k), (lda, 1), (b,)),
-                            t.array("B", shape, at=(b,)), n=n), b)
+    products(t, o.gemm_int)
 
 
 def reach(t: Numbers) -> Iterator[Area | Rows]:

@@ -45,13 +45,11 @@ POINTERS = (
 
 def meaning(t: Instance) -> None:
     """The op, on rows of x and on whole tables."""
-    m, n, k, bits, block, parts = t.sizes("M N K BITS BLOCK PARTS")
-    tables = [t.array("W", (n, parts, block * bits // 8))]
-    tables += [t.array(name, (n, parts)) for name in TABLES[1:] if t.has(name)]
+    m, bits, block = t.sizes("M BITS BLOCK")
+    tables = [t.read(name) for name in TABLES if t.has(name)]
     for row in range(m):
-        x = t.array("X", (k,), (t.get("XS"),), (row,))
-        y = o.linear_nbits(x[None], *tables, bits=bits, block=block)
-        t.store("Y", y[0], (t.get("YS"),), (row,))
+        t.write("Y", o.linear_nbits(t.read("X", row)[None], *tables, bits=bits, block=block)[0],
+                row)
 
 
 def reach(t: Numbers) -> Iterator[Area]:

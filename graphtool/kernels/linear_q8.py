@@ -48,12 +48,7 @@ HOOK = ("m", "n")
 
 def tables(t: Instance) -> list[Array]:
     """x, and the panels of integers, scales and zeros."""
-    m, n, k, lda, bits, block, parts = t.sizes("M N K LDA BITS BLOCK PARTS")
-    panels = -(-n // t.lanes)
-    return [t.array("A", (m, k), (lda, 1)),
-            t.array("B", (panels, parts, block * bits // 8 * t.lanes)),
-            *(t.array(name, (panels, parts, t.lanes)) for name in ("SCALES", "ZEROS")
-              if t.has(name))]
+    return [t.read(name) for name in ("A", "B", "SCALES", "ZEROS") if t.has(name)]
 
 
 def areas(t: Numbers) -> Iterator[Area | Rows]:

@@ -6,8 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 from typing import Any
 
-import numpy as np
-
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.errors import UnsupportedError
@@ -64,35 +62,22 @@ MADE = (Pointer("Y", "the states of all steps", STEP, False, True),
 
 # ---- meaning -----------------------------------------------------------------------------------
 
-def gathered(t: Instance, pointer: Pointer, size: int) -> Array | None:
+def gathered(t: Instance, pointer: Pointer) -> Array | None:
     """The elements at all positions of a pointer, [*positions, size]; None if the pointer is
     left out."""
-    if not t.has(pointer.name):
-        return None
-    shape = _places(t, pointer)
-    out = [t.array(pointer.name, (size,), (t.get(f"{pointer.name}S"),), at)
-           for at in product(*map(range, shape))]
-    return np.array(out, out[0].dtype).reshape(*shape, size) if out else np.zeros((*shape, size))
+    return t.read_all(pointer.name) if t.has(pointer.name) else None
 
 
 def spread(t: Instance, pointer: Pointer, values: Array) -> None:
     """Write values to all positions of a pointer: the inverse of `gathered`."""
     if t.has(pointer.name):
         for at in product(*map(range, _places(t, pointer))):
-            t.store(pointer.name, values[at], (t.get(f"{pointer.name}S"),), at)
+            t.write(pointer.name, values[at], *at)
 
 
 def _places(t: Sizes, pointer: Pointer) -> tuple[int, ...]:
     extent = dict(zip(STEP, t.sizes("STEPS DIRS ROWS"), strict=True))
     return tuple(extent[a] for a in pointer.arguments)
-
-
-def weights_of(t: Instance, rows: int, columns: int) -> Array:
-    """The weights [directions, rows, columns], read with any strides, or from panels."""
-    nr = t.get("PANEL") * t.lanes
-    shape, strides = ((rows, columns), (t.get("RK"), t.get("RC"))) if not nr else (
-        (-(-columns // nr), rows, nr), None)
-    return np.stack([t.array("R", shape, strides, (d,)) for d in range(t.get("DIRS"))])
 
 
 def ways(t: Instance) -> dict[str, Any]:
@@ -105,11 +90,10 @@ def ways(t: Instance) -> dict[str, Any]:
 
 def meaning(t: Instance) -> None:
     """All steps of all directions."""
-    h, attrs = t.get("H"), ways(t)
-    wide = GATES[attrs["kind"]] * h
+    attrs = ways(t)
     p: Any
-    p, b, h0, c0 = (gathered(t, x, n) for x, n in zip(GIVEN, (wide, wide, h, h), strict=True))
-    out = o.recurrence(p, weights_of(t, h, wide), b, h0, c0, **attrs)
+    p, b, h0, c0 = (gathered(t, x) for x in GIVEN)
+    out = o.recurrence(p, t.read_all("R"), b, h0, c0, **attrs)
     names = MADE if attrs["kind"] == "lstm" else (MADE[0], MADE[1], MADE[3])
     for pointer, values in zip(names, out, strict=True):
         spread(t, pointer, values)

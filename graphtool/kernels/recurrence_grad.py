@@ -22,14 +22,12 @@ from graphtool.kernels.recurrence import (
     spread,
     ways,
     weights_area,
-    weights_of,
     work_area,
 )
 from graphtool.kernels.site import Lowered, Site
 from graphtool.loops.contract import Contract, Pointer
 from graphtool.loops.instance import Instance
 from graphtool.loops.reach import Area, Numbers
-from graphtool.ops.recurrence_steps import GATES, KEPT
 
 GIVEN = (Pointer("Y", "the states of all steps", STEP),
          Pointer("KEPT", "the values that the forward pass kept", STEP),
@@ -45,12 +43,9 @@ MADE = (Pointer("DP", "gradients of the projections", STEP, False, True),
 
 def meaning(t: Instance) -> None:
     """The op, from the last step to the first."""
-    h, attrs = t.get("H"), ways(t)
-    kind = attrs["kind"]
-    wide = GATES[kind] * h
-    r = weights_of(t, wide, h) if attrs["packed"] else weights_of(t, h, wide)
-    given: list[Any] = [gathered(t, x, KEPT[kind] * h if x.name == "KEPT" else h) for x in GIVEN]
-    for pointer, values in zip(MADE, o.recurrence_grad(r, *given, **attrs), strict=False):
+    given: list[Any] = [gathered(t, x) for x in GIVEN]
+    made = o.recurrence_grad(t.read_all("R"), *given, **ways(t))
+    for pointer, values in zip(MADE, made, strict=False):
         spread(t, pointer, values)
 
 

@@ -44,13 +44,12 @@ POINTERS = (
 
 def meaning(t: Instance) -> None:
     """Each row sorted, of which the first K elements are stored."""
-    rows, n, k, falling = *t.sizes("ROWS N K"), t.get("BEFORE").startswith("falling")
+    rows, k, falling = *t.sizes("ROWS K"), t.get("BEFORE").startswith("falling")
     for row in range(rows):
-        x = t.array("X", (n,), (t.get("XS"),), (row,))
-        values, places = o.sort(x, axis=0, descending=falling)
+        values, places = o.sort(t.read("X", row), axis=0, descending=falling)
         for name, found in (("V", values), ("I", places)):
             if t.has(name):
-                t.store(name, found[:k], (t.get(f"{name}S"),), (row,))
+                t.write(name, found[:k], row)
 
 
 def reach(t: Numbers) -> Iterator[Area]:

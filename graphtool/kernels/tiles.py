@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ from graphtool.dtypes import DType
 from graphtool.errors import UsageError
 from graphtool.kernels.site import ENDLESS, Lowered, Macros, Site
 from graphtool.loops.contract import Macro, mark, word
+from graphtool.loops.instance import Instance
 from graphtool.loops.ir import MacroValue
 from graphtool.loops.reach import Numbers
 from graphtool.loops.view import View, row_stride
@@ -130,6 +131,12 @@ def lowered_product(site: Site, kernel: str, lines: Lines, own: Macros,
 def start(v: View) -> tuple[str, Dim]:
     """A pointer to the first element of a view."""
     return v.buffer, v.index((0,) * len(v.shape))
+
+
+def products(t: Instance, op: Callable[..., Any]) -> None:
+    """What a product with a packed right-hand side computes: one for each b."""
+    for b in range(t.get("BATCH")):
+        t.rows(op(t.read("A", b), t.read("B", b), n=t.get("N")), b)
 
 
 def round_up(n: Dim, to: int) -> Dim:

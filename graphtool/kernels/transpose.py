@@ -22,11 +22,8 @@ POINTERS = (Pointer("X", "the elements of plane b", ("b",)),)
 
 def meaning(t: Instance) -> None:
     """Each row, in the order in which it is stored."""
-    planes, a, b, step = t.sizes("PLANES A B XB")
-    each = 2 if t.get("PAIRS") else 1
-    for p in range(planes):
-        plane = t.array("X", (a, b, each), (each, each * step, 1), (p,))
-        t.rows(plane.reshape(a, b * each), p)
+    for p in range(t.get("PLANES")):
+        t.rows(t.read("X", p).reshape(t.get("A"), -1), p)
 
 
 def reach(t: Numbers) -> Iterator[Area | Rows]:

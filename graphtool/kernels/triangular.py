@@ -28,12 +28,10 @@ POINTERS = (Pointer("A", "matrix b", ("b",)), Pointer("R", "its right-hand side"
 
 def meaning(t: Instance) -> None:
     """The op, a system at a time."""
-    batch, n, m = t.sizes("BATCH N M")
-    for b in range(batch):
-        a = t.array("A", (n, n), (t.get("AI"), t.get("AJ")), (b,))
-        right = t.array("R", (n, m), (t.get("RI"), t.get("RJ")), (b,))
-        x = o.triangular_whole(a[None], right[None], lower=t.get("LOWER"), unit=t.get("UNIT"))
-        t.store("Y", x[0], (t.get("YI"), t.get("YJ")), (b,))
+    for b in range(t.get("BATCH")):
+        x = o.triangular_whole(t.read("A", b)[None], t.read("R", b)[None], lower=t.get("LOWER"),
+                               unit=t.get("UNIT"))
+        t.write("Y", x[0], b)
 
 
 def reach(t: Numbers) -> Iterator[Area]:

@@ -71,15 +71,11 @@ MACROS = (
 def meaning(t: Instance) -> None:
     """The convolution by the filters from which the weights were transformed."""
     m, c, outs, n, oh, ow = t.sizes("TILE C O BATCH OH OW")
-    groups, nr = t.get("GROUPS"), t.get("NV") * t.lanes
-    x = t.array("X", (n, oh + 2, ow + 2, c), (*t.sizes("XN XH XW"), 1))
-    shape = ((m + 2) ** 2, -(-outs // nr))
+    x, w = t.array("X", (n, oh + 2, ow + 2, c), (*t.sizes("XN XH XW"), 1)), t.read("W")
     if t.has("INTEGERS"):
-        w = t.array("W", (*shape, -(-c // 2), nr * 2))
         t.rows(o.winograd_int(x, w, channels=outs, tile=m))
     else:
-        w = t.array("W", (*shape, c // groups, nr))
-        t.rows(o.winograd(x, w, channels=outs, tile=m, groups=groups))
+        t.rows(o.winograd(x, w, channels=outs, tile=m, groups=t.get("GROUPS")))
 
 
 def reach(t: Numbers) -> Iterator[Area | Rows]:
@@ -96,7 +92,8 @@ def reach(t: Numbers) -> Iterator[Area | Rows]:
     yield Rows((n, oh, ow, outs))
     yield Area("X", (n, oh + 2, ow + 2, c) if tiles else (0,) * 4, (*t.sizes("XN XH XW"), 1), (),
                kind)
-    yield Area("W", ((m + 2) ** 2, -(-outs // nr), -(-c // 2) * 2 if whole else c // groups, nr),
+    yield Area("W", ((m + 2) ** 2, -(-outs // nr), *((-(-c // 2), nr * 2) if whole else
+                                                     (c // groups, nr))),
                None, (), dtypes.int16 if whole else dtypes.float32, True)
     deep = -(-c // 2) if whole else c  # in words of 4 bytes
     yield work_area(t, (m + 2) ** 2, deep, 1 if t.get("SHARED") else t.threads)

@@ -64,15 +64,14 @@ MACROS = (
 
 def meaning(t: Instance) -> None:
     """The convolution by the filters from which the weights were transformed."""
-    m, upright, c, out, n = t.sizes("TILE UPRIGHT C O BATCH")
+    m, upright, c, n = t.sizes("TILE UPRIGHT C BATCH")
     ka, kl, da, dl, xn, xa, xl = t.sizes("KA KL DA DL XN XA XL")
-    nr = t.get("NV") * t.lanes
     across = (t.get("ACROSS") + (ka - 1) * da, xa, ka, da)
     along = (t.get("ALONG") + (kl - 1) * dl, xl, kl, dl)
     (h, xh, kh, dh), (w, xw, kw, dw) = (along, across) if upright else (across, along)
-    weights = t.array("W", (m + 2, -(-out // nr), ka * -(-kl // 3) * c, nr))
-    t.rows(o.winograd_line(t.array("X", (n, h, w, c), (xn, xh, xw, 1)), weights, channels=out,
-                           tile=m, window=(kh, kw), dilation=(dh, dw), upright=upright))
+    t.rows(o.winograd_line(t.array("X", (n, h, w, c), (xn, xh, xw, 1)), t.read("W"),
+                           channels=t.get("O"), tile=m, window=(kh, kw), dilation=(dh, dw),
+                           upright=upright))
 
 
 def reach(t: Numbers) -> Iterator[Area | Rows]:

@@ -12,6 +12,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from graphtool.errors import InputError
 from graphtool.loops.ir import Template
+from graphtool.loops.reach import Area
 from graphtool.symbolic import Poly, evaluate
 
 Array = np.ndarray[Any, Any]
@@ -19,8 +20,8 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class Instance:
-    """One use of a template. `arguments` has the argument names of each pointer; `finish` runs
-    the hook."""
+    """One use of a template. `areas` is what it touches by its contract, `arguments` has the
+    argument names of each pointer; `finish` runs the hook."""
 
     template: Template
     arrays: Mapping[str, Array]
@@ -28,6 +29,7 @@ class Instance:
     lanes: int
     defaults: Mapping[str, Any]
     arguments: Mapping[str, tuple[str, ...]]
+    areas: Mapping[str, Area]
     finish: Callable[[Array, tuple[int, ...]], None]
     where: str
 
@@ -52,6 +54,27 @@ class Instance:
         _, buffer, offset = next(p for p in self.template.pointers if p[0] == name)
         env = {**self.env, **dict(zip(self.arguments[name], at, strict=True))}
         return self.arrays[buffer][evaluate(offset, env):]
+
+    def read(self, name: str, *at: int) -> Array:
+        """A copy of the area of a pointer, for these values of its arguments."""
+        area = self.areas[name]
+        return self.array(name, area.shape, area.strides, at)
+
+    def write(self, name: str, values: Array, *at: int) -> None:
+        """Write to the area of a pointer, for these values of its arguments."""
+        self.store(name, values, self.areas[name].strides, at)
+
+    def read_all(self, name: str) -> Array:
+        """The areas of a pointer for all values of its arguments, [*arguments, *area]."""
+        area = self.areas[name]
+        out = np.empty((*area.at, *area.shape), self.pointer_type(name))
+        for at in product(*map(range, area.at)):
+            out[at] = self.read(name, *at)
+        return out
+
+    def pointer_type(self, name: str) -> Any:
+        """The element type of the buffer that a pointer leads to."""
+        return next(self.arrays[b].dtype for n, b, _ in self.template.pointers if n == name)
 
     def array(self, name: str, shape: tuple[int, ...], strides: tuple[int, ...] | None = None,
               at: tuple[int, ...] = ()) -> Array:

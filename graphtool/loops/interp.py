@@ -35,6 +35,9 @@ from graphtool.loops.ir import (
     Template,
 )
 from graphtool.loops.program import Bind, Branch, Buffer, Kernel, Program, Repeat, Run, Step, Times
+from graphtool.loops.reach import Area
+from graphtool.loops.verify_template import Machine as Limits
+from graphtool.loops.verify_template import Use
 from graphtool.loops.walk import certain, fold
 from graphtool.scalars.table import BY_NAME
 from graphtool.symbolic import Dim, at_least, check_bounds, check_required, dim_of, evaluate
@@ -248,7 +251,10 @@ def _instance(machine: Machine, t: Template, contract: Contract) -> Instance:
         inner.env |= {s.name: i for s, i in zip(hook.indices, indices, strict=True)}
         inner.env["count"] = sums.size
         inner.body(hook.body)
+    use = Use(contract, t, machine.env, Limits(machine.lanes, 1))
+    areas = contract.reach(use) if contract.reach is not None else ()
     return Instance(t, machine.arrays, machine.env, machine.lanes,
                     {m.name: m.default for m in contract.macros if m.default is not REQUIRED},
-                    {p.name: p.arguments for p in contract.pointers}, finish,
+                    {p.name: p.arguments for p in contract.pointers},
+                    {a.pointer: a for a in areas if isinstance(a, Area)}, finish,
                     f"kernel {machine.kernel.name}")
