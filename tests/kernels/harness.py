@@ -11,14 +11,19 @@ import mmap
 import platform
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from graphtool.kernels import headers
+
 KERNELS = Path(__file__).parents[2] / "graphtool" / "kernels" / "c"
-INCLUDES = [f"-I{KERNELS / part}" for part in ("compute", "host")]
+_WRITTEN = tempfile.TemporaryDirectory(prefix="graphtool-headers-")  # what no file holds
+(Path(_WRITTEN.name) / headers.END).write_text(headers.template_end())
+INCLUDES = [f"-I{folder}" for folder in (KERNELS / "compute", KERNELS / "host", _WRITTEN.name)]
 STRICT = ["-std=gnu11", "-O3", "-Wall", "-Wextra", "-Werror"]
 
 Array = np.ndarray[Any, Any]

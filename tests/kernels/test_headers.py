@@ -9,6 +9,7 @@ import pytest
 
 from graphtool.ir.facets import Lowering
 from graphtool.ir.op import OPS
+from graphtool.kernels import headers
 from graphtool.kernels.record import KERNELS, serving
 from graphtool.loops.contract import REQUIRED
 from graphtool.lower.statements import STATEMENTS
@@ -16,6 +17,7 @@ from tests.kernels.harness import KERNELS as FOLDER
 from tests.kernels.harness import compile_c, width
 
 TEXTS = {p.name: p.read_text() for p in sorted((FOLDER / "compute").glob("*.h"))}
+TEXTS[headers.END] = headers.template_end()
 PLAIN = [name for name, text in TEXTS.items() if "#ifndef GT_" + name.upper().replace(".", "_")
          in text and name.removesuffix(".h") not in KERNELS]
 # what several templates include in their midst, at each use

@@ -34,7 +34,4 @@ static void GT_NAME(int t, int threads GT_PARAMS)
     }
 }
 
-#undef GT_COLS
-#undef GT_XR
-#undef GT_EPS
 #include "template_end.h"

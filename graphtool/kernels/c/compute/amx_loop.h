@@ -54,7 +54,3 @@ GT_INLINE void GT_JOIN(GT_NAME, _group)(int64_t b, int64_t at, int64_t some, int
 }
 
 #include "gemm_loop.h"
-#undef GT_SHAPE
-#undef GT_DIVIDED
-#undef GT_GROUP
-#undef GT_PART

@@ -377,4 +377,4 @@ static void GT_NAME(int t, int threads GT_PARAMS)
 #undef GT_WIDE
 #undef GT_KEYS
 #undef GT_KEYS_AHEAD
-#include "attend_end.h"
+#include "template_end.h"

@@ -285,4 +285,4 @@ static void GT_NAME(int t, int threads GT_PARAMS)
 #undef GT_PADDED
 #undef GT_MOST
 #undef GT_SOME
-#include "attend_end.h"
+#include "template_end.h"

@@ -70,6 +70,3 @@ GT_INLINE void GT_JOIN(GT_NAME, _pack_values)(const GT_NUMBER *x, const float *s
         }
     }
 }
-
-#undef GT_SCALED
-#undef GT_SCALED_ONE

@@ -76,17 +76,3 @@ static void GT_NAME(int t, int threads GT_PARAMS)
     gt_amx_done();
 #endif
 }
-
-#undef GT_COPY
-#undef GT_LINES
-#undef GT_TALL
-#undef GT_SET
-#undef GT_UNIT
-#undef GT_COLUMN
-#undef GT_ASIDE
-#undef GT_SHAPE
-#undef GT_DEEP
-#undef GT_CHUNK
-#undef GT_WIDTH
-#undef GT_BY_ROWS
-#undef GT_LDK

@@ -77,9 +77,4 @@ GT_NOINLINE void GT_NAME(int t, int threads GT_PARAMS)
     }
 }
 
-#undef GT_T
-#undef GT_AI
-#undef GT_AJ
-#undef GT_YI
-#undef GT_YJ
 #include "template_end.h"

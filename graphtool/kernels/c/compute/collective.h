@@ -66,10 +66,4 @@ GT_NOINLINE void GT_NAME(int t, int threads GT_PARAMS)
 #endif
 }
 
-#undef GT_NOW
-#undef GT_PROCESSES
-#undef GT_COUNT
-#undef GT_TYPE
-#undef GT_MPI_TYPE
-#undef GT_TICKET
 #include "template_end.h"

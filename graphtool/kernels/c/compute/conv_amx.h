@@ -180,20 +180,5 @@ GT_INLINE void GT_JOIN(GT_NAME, _tile)(const int segments, int64_t b, int64_t li
 }
 
 #include "amx_loop.h"
-#undef GT_SIZE
-#undef GT_BESIDE
-#undef GT_PIXELS
-#undef GT_JOINED
-#undef GT_HIGH
-#undef GT_LONG
-#undef GT_PARTS
-#undef GT_QUADS
-#undef GT_TAPS
-#undef GT_MOST
-#undef GT_PATCH
-#undef GT_GATHERED
-#undef GT_STEP
-#undef GT_RUNS
-#undef GT_RUN
-#undef GT_HOP
+
 #include "template_end.h"

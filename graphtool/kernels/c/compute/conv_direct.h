@@ -120,9 +120,5 @@ GT_INLINE void GT_JOIN(GT_NAME, _sums)(const int pixels, int64_t n, int64_t oh, 
 }
 
 #include "conv_loop.h"
-#undef GT_EVEN
-#undef GT_TOP
-#undef GT_BOTTOM
-#undef GT_LEFT
-#undef GT_RIGHT
+
 #include "template_end.h"

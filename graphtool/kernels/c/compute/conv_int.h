@@ -59,9 +59,5 @@ GT_INLINE void GT_JOIN(GT_NAME, _sums)(const int pixels, int64_t n, int64_t oh, 
 }
 
 #include "conv_loop.h"
-#undef GT_QUADS
-#undef GT_STEP
-#undef GT_RUNS
-#undef GT_RUN
-#undef GT_HOP
+
 #include "template_end.h"

@@ -126,13 +126,3 @@ static void GT_NAME(int t, int threads GT_PARAMS)
         step = gt_ceil_div(GT_NR * 4, width * blocks);
     }
 }
-
-#undef GT_SIZE
-#undef GT_HELD
-#undef GT_LINE
-#undef GT_ROWS_FIRST
-#undef GT_ALIKE
-#undef GT_APART
-#undef GT_TALL
-#undef GT_DOWN
-#undef GT_ALONG

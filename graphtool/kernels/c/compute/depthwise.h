@@ -89,10 +89,5 @@ GT_INLINE void GT_JOIN(GT_NAME, _block)(const int height, const int width, int64
 }
 
 #include "depthwise_loop.h"
-#undef GT_XT
-#undef GT_APART
-#undef GT_SUMS
-#undef GT_SUMC
-#undef GT_YW
-#undef GT_YC
+
 #include "template_end.h"

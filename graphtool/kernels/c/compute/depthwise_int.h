@@ -101,4 +101,5 @@ GT_INLINE void GT_JOIN(GT_NAME, _block)(const int height, const int width, int64
 }
 
 #include "depthwise_loop.h"
+
 #include "template_end.h"

@@ -54,6 +54,3 @@ static void GT_NAME(int t, int threads GT_PARAMS)
         (u / (bands * slices), u / bands % slices, top, gt_min(GT_BH, (GT_OH)-top) GT_ARGS);
     }
 }
-
-#undef GT_BH
-#undef GT_CB

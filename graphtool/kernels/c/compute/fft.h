@@ -207,20 +207,4 @@ GT_NOINLINE void GT_NAME(int t, int threads GT_PARAMS)
     }
 }
 
-#undef GT_T
-#undef GT_LINES
-#undef GT_COUNT
-#undef GT_INVERSE
-#undef GT_XI
-#undef GT_XIS
-#undef GT_TABLE
-#undef GT_YR
-#undef GT_YRS
-#undef GT_YI
-#undef GT_YIS
-#undef GT_FFT_LINES
-#undef GT_FFT_STEP
-#undef GT_FFT_READ
-#undef GT_FFT_FIRST
-#undef GT_FFT_TURNED
 #include "template_end.h"

@@ -81,6 +81,5 @@ GT_INLINE void GT_JOIN(GT_NAME, _sums)(const int rows, int64_t b, int64_t m, int
 }
 
 #include "gemm_tile.h"
-#undef GT_LDK
-#undef GT_LAID
+
 #include "template_end.h"

@@ -72,6 +72,5 @@ GT_INLINE void GT_JOIN(GT_NAME, _tile)(const int segments, int64_t b, int64_t li
 }
 
 #include "amx_loop.h"
-#undef GT_SIZE
-#undef GT_NEAR
+
 #include "template_end.h"

@@ -105,6 +105,5 @@ GT_UPTO(GT_MR, GT_INSTANCE)
 #undef GT_INSTANCE
 
 #include "blocked_loop.h"
-#undef GT_ROW
-#undef GT_SIZE
+
 #include "template_end.h"

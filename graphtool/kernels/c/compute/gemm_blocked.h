@@ -107,5 +107,5 @@ GT_UPTO(GT_MR, GT_INSTANCE)
 #undef GT_INSTANCE
 
 #include "blocked_loop.h"
-#undef GT_ROW
+
 #include "template_end.h"

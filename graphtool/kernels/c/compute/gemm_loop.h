@@ -77,10 +77,3 @@ static void GT_NAME(int t, int threads GT_PARAMS)
     gt_amx_done();
 #endif
 }
-
-#undef GT_PRODUCTS
-#undef GT_LINES
-#undef GT_HELD
-#undef GT_WIDE
-#undef GT_RESIDENT
-#undef GT_BY_ROWS

@@ -44,5 +44,3 @@ GT_UPTO(GT_MR, GT_INSTANCE)
 #define GT_PRODUCTS GT_BATCH
 #define GT_LINES (GT_M)
 #include "gemm_loop.h"
-#undef GT_MANY
-#undef GT_NEAR

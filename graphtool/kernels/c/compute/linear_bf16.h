@@ -132,9 +132,4 @@ static void GT_NAME(int t, int threads GT_PARAMS)
     }
 }
 
-#undef GT_DEEPER
-#undef GT_BITS
-#undef GT_PARTS
-#undef GT_SCALES
-#undef GT_ZEROS
 #include "template_end.h"

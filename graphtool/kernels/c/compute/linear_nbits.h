@@ -283,10 +283,4 @@ GT_NOINLINE void GT_NAME(int t, int threads GT_PARAMS)
     }
 }
 
-#undef GT_BITS
-#undef GT_PARTS
-#undef GT_SCALES
-#undef GT_ZEROS
-#undef GT_DEEP
-#undef GT_MIDDLE
 #include "template_end.h"

@@ -102,5 +102,4 @@ static void GT_NAME(int t, int threads GT_PARAMS)
     }
 }
 
-#undef GT_BH
 #include "template_end.h"

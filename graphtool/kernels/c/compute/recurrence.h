@@ -245,25 +245,4 @@ GT_NOINLINE void GT_NAME(int t, int threads GT_PARAMS)
             GT_JOIN(GT_NAME, _sequence)(u / blocks, u % blocks * GT_BLOCK, GT_WORK(t) GT_ARGS);
 }
 
-#undef GT_DIRS
-#undef GT_H
-#undef GT_GATES
-#undef GT_REVERSE
-#undef GT_P
-#undef GT_PS
-#undef GT_R
-#undef GT_RK
-#undef GT_RC
-#undef GT_BS
-#undef GT_H0
-#undef GT_H0S
-#undef GT_C0
-#undef GT_C0S
-#undef GT_HN
-#undef GT_HNS
-#undef GT_CN
-#undef GT_CNS
-#undef GT_KEPT
-#undef GT_KEPTS
-#undef GT_KEEP
 #include "template_end.h"

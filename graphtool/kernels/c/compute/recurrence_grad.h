@@ -194,30 +194,4 @@ GT_NOINLINE void GT_NAME(int t, int threads GT_PARAMS)
         GT_JOIN(GT_NAME, _sequence)(u / blocks, u % blocks * GT_BLOCK, dh, dc, a, old, q GT_ARGS);
 }
 
-#undef GT_DIRS
-#undef GT_H
-#undef GT_GATES
-#undef GT_REVERSE
-#undef GT_GY
-#undef GT_GYS
-#undef GT_GH
-#undef GT_GHS
-#undef GT_GC
-#undef GT_GCS
-#undef GT_KEPT
-#undef GT_KEPTS
-#undef GT_H0
-#undef GT_H0S
-#undef GT_C0
-#undef GT_C0S
-#undef GT_R
-#undef GT_RK
-#undef GT_RC
-#undef GT_DP
-#undef GT_DPS
-#undef GT_DHS
-#undef GT_DC
-#undef GT_DCS
-#undef GT_SLOPE
-#undef GT_OF
 #include "template_end.h"

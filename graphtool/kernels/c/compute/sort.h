@@ -78,11 +78,4 @@ GT_NOINLINE void GT_NAME(int t, int threads GT_PARAMS)
     }
 }
 
-#undef GT_KEY
-#undef GT_LOAD
-#undef GT_BEFORE
-#undef GT_V
-#undef GT_VS
-#undef GT_I
-#undef GT_IS
 #include "template_end.h"

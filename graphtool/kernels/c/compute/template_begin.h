@@ -1,5 +1,6 @@
 /* Begins the code of a template: a parameter that a use leaves unused causes no warning, and a use
-   may have no parameters, and one piece of work a thread. template_end.h ends it. */
+   may have no parameters, and one piece of work a thread. template_end.h ends it, which
+   kernels/headers.py writes. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 

@@ -70,8 +70,4 @@ static void GT_NAME(int t, int threads GT_PARAMS)
     }
 }
 
-#undef GT_CHUNK
-#undef GT_NUMBERS
-#undef GT_PLANES
-#undef GT_XB
 #include "template_end.h"

@@ -100,18 +100,4 @@ GT_NOINLINE void GT_NAME(int t, int threads GT_PARAMS)
     }
 }
 
-#undef GT_NODES
-#undef GT_LEAVES
-#undef GT_FEATURES
-#undef GT_WITHIN
-#undef GT_TREES
-#undef GT_TARGETS
-#undef GT_T
-#undef GT_KINDS
-#undef GT_SPLITS
-#undef GT_CHILDREN
-#undef GT_ROOTS
-#undef GT_WEIGHTS
-#undef GT_GO
-#undef GT_FOLD
 #include "template_end.h"

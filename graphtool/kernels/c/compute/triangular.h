@@ -90,14 +90,4 @@ GT_NOINLINE void GT_NAME(int t, int threads GT_PARAMS)
     }
 }
 
-#undef GT_T
-#undef GT_LOWER
-#undef GT_UNIT
-#undef GT_AI
-#undef GT_AJ
-#undef GT_R
-#undef GT_RI
-#undef GT_RJ
-#undef GT_YI
-#undef GT_YJ
 #include "template_end.h"

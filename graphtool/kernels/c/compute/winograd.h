@@ -216,13 +216,4 @@ static void GT_NAME(int t, int threads GT_PARAMS)
 }
 #endif
 
-#undef GT_TILES_H
-#undef GT_TILES_W
-#undef GT_TOTAL
-#undef GT_VECTOR
-#undef GT_INPUT
-#undef GT_OUTPUT
-#undef GT_FINISHED
-#undef GT_INTEGERS
-#undef GT_SHARED
 #include "template_end.h"

@@ -148,15 +148,4 @@ static void GT_NAME(int t, int threads GT_PARAMS)
     }
 }
 
-#undef GT_TILES_L
-#undef GT_THREES
-#undef GT_UPRIGHT
-#undef GT_ACROSS
-#undef GT_ALONG
-#undef GT_KA
-#undef GT_KL
-#undef GT_DA
-#undef GT_DL
-#undef GT_XA
-#undef GT_XL
 #include "template_end.h"
