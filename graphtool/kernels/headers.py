@@ -44,7 +44,8 @@ def _own_text(name: str) -> str | None:
 def template_end() -> str:
     """The header that ends each template: it undefines the macros of all uses, which contracts
     list, and those that templates and their parts define themselves."""
-    given = {row.name for c in CONTRACTS.values() for row in (*c.macros, *c.pointers)}
+    given = {name for c in CONTRACTS.values() for name in (*(m.name for m in c.macros),
+                                                           *(p.name for p in c.pointers))}
     added = {name for text in ADDED.values() for name in of_templates(text)}
     undefined = sorted({*COMMON, *given, *added, *_own_macros()})
     return ("/* Ends the code of a template: undefines what it and its use have defined. */\n"
