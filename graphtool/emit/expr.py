@@ -135,7 +135,8 @@ class ExprPrinter:
         if source.is_float and to.is_integer:
             return f"gt_cast_{source.short}_{to.short}({self.expr(x)})", PRIMARY
         if to.is_integer and to.is_packed:
-            return f"gt_wrap_{to.short}((int64_t){self.expr(x, UNARY)})", PRIMARY
+            wide = f"({self.language.size}){self.expr(x, UNARY)}"
+            return f"gt_wrap_{to.short}({wide})", PRIMARY
         if source is out:
             return self.text(x)
         if out is dtypes.bool_:

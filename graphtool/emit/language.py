@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from graphtool.dtypes import TABLE, DType
-from graphtool.emit.settings import settings
 from graphtool.errors import InternalError, UsageError, one_of
 from graphtool.loops.forms import Rule, choose, over, steps
 from graphtool.loops.program import Program
@@ -169,6 +168,22 @@ def named(name: str) -> Language:
 
 
 # ---- C -------------------------------------------------------------------------------------------
+
+def settings(program: Program) -> list[str]:
+    """The lines of C that hold what the program's code relies on, whatever flags compile it."""
+    lanes = program.meta.get("lanes", "1")
+    lines = [f"/* weights are packed, and kernels written, for vectors of {lanes} floats */"
+             if int(lanes) > 1 else "/* kernels without vectors */", f"#define GT_LANES {lanes}"]
+    if program.meta.get("precision") == "strict":
+        lines += ["/* strict: sums in the order of their terms, no multiplication and addition are "
+                  "fused */", "#define GT_IN_ORDER", "#ifdef __clang__",
+                  "#pragma STDC FP_CONTRACT OFF", "#else",
+                  '#pragma GCC optimize("fp-contract=off")', "#endif"]
+    if program.meta.get("assume") == "normal":
+        lines += ["/* subnormal numbers count as 0 while a run computes */",
+                  "#define GT_NORMAL"]
+    return lines
+
 
 _WHOLE, _PACKED = ("|".join(d.short for d in TABLE if d.is_integer and d.is_packed is packed)
                    for packed in (False, True))

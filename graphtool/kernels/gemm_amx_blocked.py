@@ -109,5 +109,5 @@ SERVES = (Alternative(Product, GEMM_AMX_BLOCKED, plans, cost, make,
 register(Record(
     Contract("gemm_amx_blocked", "a product of 16-bit floats by a matrix unit, of which blocks "
              "of the left-hand side are copied", MACROS, POINTERS,
-             meaning, ("b", "m", "n"), reach, grain="shares"),
+             meaning, ("b", "m", "n"), reach, grain="pieces"),
     {"gemm_amx_blocked": lower}, reads, serves=SERVES))

@@ -172,5 +172,5 @@ SERVES = (Alternative(Product, GEMM_BLOCKED, plans, cost, make,
 
 register(Record(
     Contract("gemm_blocked", "a product of which blocks of the left-hand side are copied", MACROS,
-             POINTERS, meaning, ("b", "m", "n"), reach, grain="shares"),
+             POINTERS, meaning, ("b", "m", "n"), reach, grain="pieces"),
     {"gemm_blocked": lower}, reads, serves=SERVES))

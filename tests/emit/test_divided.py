@@ -15,7 +15,7 @@ def kernel(name: str, template: str = "") -> Kernel:
 
 
 @pytest.mark.parametrize(("template", "sizes"), [
-    ("", [KERNELS_PER_FILE, 3]), ("fft", [4, 4, 4, 3]), ("square", [KERNELS_PER_FILE, 3])])
+    ("", [KERNELS_PER_FILE, 3]), ("fft", [4, 4, 4, 3]), ("transpose", [KERNELS_PER_FILE, 3])])
 def test_sizes_of_files(template: str, sizes: list[int]) -> None:
     kernels = [kernel(f"k{i}", template) for i in range(KERNELS_PER_FILE + 3)]
     files = divided(kernels)

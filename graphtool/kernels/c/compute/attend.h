@@ -1,9 +1,7 @@
 /* Scaled dot-product attention, a template: for each head and block of query rows the scores of all
    keys, or of so many at a time, their softmax, and the weighted sum of the values; sums of earlier
-   keys are scaled when a higher score is found. Define the macros, include this file,
-   repeat; it undefines them at its end.
+   keys are scaled when a higher score is found.
 
-   GT_NAME        the function: static void GT_NAME(int t, int threads GT_PARAMS), thread t's share
    GT_KEYS        the least number of keys that are processed together, if there are twice as many;
                   0: all
    GT_MR, GT_NV   the register tile of both products: up to MR rows (a literal) of NV vectors;
@@ -25,14 +23,12 @@
    GT_WORK(t)     float *, workspace of thread t, 64-byte aligned, of
                     D·TP + T·VP + MR·(TP + 16 + VP) floats,
                   TP = T, VP = DV rounded up to NR; for fewer than 4 queries TOGETHER·T
-   GT_PIECES      pieces of a thread's share (default 1); t and threads count pieces
-   GT_PARAMS      more parameters, with a leading comma (default none); GT_ARGS hands them on
    GT_EPILOGUE    static inline void f(const float *restrict acc, int64_t b, int64_t s, int64_t d,
                   int64_t count GT_PARAMS): takes `count` elements of row s from d on; acc is
                   vector-aligned
 
-   A row that sees nothing gives 0. Names in GT_PARAMS must hold a digit or an underscore. Adjacent
-   heads that share keys and values (grouped queries) pack them once. */
+   A row that sees nothing gives 0. Adjacent heads that share keys and values (grouped queries) pack
+   them once. */
 #include "operand.h"
 #include "scores.h"
 #include "tile.h"

@@ -2,10 +2,8 @@
    queries the scores of all keys, or of so many at a time, their softmax, and the weighted sum of
    the values. Scores are kept transposed, a row for each key and a column for each query, so that
    the softmax runs down the lanes of vectors, and so that weights, in pairs of rows, are a panel of
-   the second product as they are. Define the macros, include this file, repeat; it undefines them
-   at its end.
+   the second product as they are.
 
-   GT_NAME        the function: static void GT_NAME(int t, int threads GT_PARAMS), thread t's share
    GT_HEADS       how many independent attentions
    GT_S GT_T      query rows and key rows of each
    GT_D GT_DV     length of queries and keys, and of values
@@ -18,14 +16,12 @@
    GT_WORK(t)     float *, workspace of thread t, 64-byte aligned, of
                     TP·(DP + VP) / 2 + (DP + 2·VP)·NR + min(TP, 1024)·NR·3 / 2 floats,
                   TP, DP, VP = T, D, DV rounded up to 32, NR = 2·GT_LANES
-   GT_PIECES      pieces of a thread's share (default 1); t and threads count pieces
-   GT_PARAMS      more parameters, with a leading comma (default none); GT_ARGS hands them on
    GT_EPILOGUE    static inline void f(const float *restrict acc, int64_t b, int64_t s, int64_t d,
                   int64_t count GT_PARAMS): takes `count` elements of row s from d on; acc is
                   vector-aligned
 
-   A row that sees nothing gives 0. Names in GT_PARAMS must hold a digit or an underscore. Adjacent
-   heads that share keys and values (grouped queries) pack them once. */
+   A row that sees nothing gives 0. Adjacent heads that share keys and values (grouped queries) pack
+   them once. */
 #include "amx.h"
 #include "scores.h"
 #include "square.h"

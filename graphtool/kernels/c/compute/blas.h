@@ -1,11 +1,8 @@
-/* Matrix product by a CBLAS library, a template: C = A·B, then row by row to an epilogue. Define
-   the macros, include this file, repeat; it undefines them at its end.
+/* Matrix product by a CBLAS library, a template: C = A·B, then row by row to an epilogue.
 
-   GT_NAME       the function: static void GT_NAME(int t, int threads GT_PARAMS), thread t's share
    GT_M GT_N GT_K GT_LDA   sizes, and the row stride of A, in floats
    GT_A GT_B     const float *: A, and B as it is, [K][N]
    GT_WORK       float *, 64-byte aligned, M rows of N rounded up to 16: C before the epilogue
-   GT_PARAMS     more parameters, with a leading comma (default none); GT_ARGS hands them on
    GT_EPILOGUE   as gemm.h has it, with b = 0 and n = 0: a whole row at a time
 
    Each thread calls the library for its own rows; the library is told not to start threads.

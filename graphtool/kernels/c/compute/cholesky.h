@@ -1,16 +1,13 @@
 /* Cholesky factors of symmetric matrices, a template: L with L·transposed(L) = A, zeros above its
    diagonal. Eight columns at a time are factored in a scratch where each column is adjacent; then
    all rows below are changed once for these eight. Only the lower half of A is read.
-   Define the macros, include this file, repeat; it undefines them at its end.
 
-   GT_NAME       the function: static void GT_NAME(int t, int threads GT_PARAMS), thread t's share
    GT_T          the type of the elements, float or double
    GT_BATCH GT_N matrices, and rows of a matrix; integer expressions, constants or names among
                  GT_PARAMS
    GT_A(b)       matrix b, GT_AI the step to its next row, GT_AJ to the next column
    GT_Y(b)       where its factor goes, GT_YI GT_YJ its steps
-   GT_WORK(t)    GT_T[8·N] of thread t, scratch
-   GT_PARAMS     more parameters, with a leading comma; GT_ARGS hands them on */
+   GT_WORK(t)    GT_T[8·N] of thread t, scratch */
 #include "nest.h"
 #include "template_begin.h"
 

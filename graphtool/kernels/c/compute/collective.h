@@ -1,7 +1,5 @@
 /* Half of an exchange between all processes, a template: its start, or the wait for its end.
-   Define the macros, include this file, repeat; it undefines them at its end.
 
-   GT_NAME       the function: static void GT_NAME(int t, int threads GT_PARAMS), thread 0 works
    GT_KIND       the start of 0 sum, 1 max, 2 min (from X into Y, which may be X), 3 gather,
                  4 scatter of the sum, 5 broadcast of the first process's; 6 waits, and Y gets what
                  is in X; 7 exchanges nothing: Y gets the rank of this process
@@ -10,8 +8,7 @@
    GT_COUNT      elements, of one process, an integer expression
    GT_TYPE       the element type, and GT_MPI_TYPE what MPI calls it
    GT_X GT_Y     the first elements
-   GT_TICKET     int64_t[1] that the start leaves for the wait
-   GT_PARAMS     more parameters, with a leading comma; GT_ARGS hands them on */
+   GT_TICKET     int64_t[1] that the start leaves for the wait */
 #include "prelude.h"
 #include "world.h"
 

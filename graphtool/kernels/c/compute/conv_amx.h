@@ -1,8 +1,6 @@
 /* Direct 2-d convolution by a matrix unit, channels last, a template: every output pixel's sums are
-   handed to an epilogue. Define the macros, include this file, repeat; it undefines them at its
-   end.
+   handed to an epilogue.
 
-   GT_NAME        the function: static void GT_NAME(int t, int threads GT_PARAMS), thread t's share
    GT_HALF        if defined, input and weights hold numbers of 16 bits in uint16_t, of this type
                   as half.h calls it, and sums are float; else the input holds uint8_t, the weights
                   int8_t, and sums are int32_t, which wrap around
@@ -17,14 +15,11 @@
    GT_W           the weights [ceil(O/NR)][KH][RUNS][16·ceil(RUN/(16·G))][NR][G], zero padded,
                   64-byte aligned; NR is 2·GT_LANES, G is 2 with HALF, else 4. What is gathered
                   is one run: [ceil(O/NR)][16·ceil(KH·RUNS·RUN/(16·G))][NR][G]
-   GT_PIECES      pieces of a thread's share (default 1); t and threads count pieces
-   GT_PARAMS      more parameters, with a leading comma (default none); GT_ARGS hands them on
    GT_EPILOGUE    static inline void f(const S *restrict acc, int64_t n, int64_t oh, int64_t ow,
                   int64_t o, int64_t count GT_PARAMS), S the type of a sum: takes `count` channels
                   of one pixel from channel o on; acc is vector-aligned, count is the literal NR but
                   in a last, partial panel
 
-   Names in GT_PARAMS must hold a digit or an underscore (buf1, d_B): the template's own do not.
    Shares need no barrier among themselves. Output rows fall into segments of equal size; where they
    do not fill the last one, it begins earlier, with pixels that were handed out before. Where this
    gives fewer segments, all rows of an image are one, with the pixels that lie between them in the

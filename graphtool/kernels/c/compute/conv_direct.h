@@ -1,7 +1,6 @@
 /* Direct 2-d convolution, channels last, a template: every output pixel's channels are handed to an
-   epilogue. Define the macros, include this file, repeat; it undefines them at its end.
+   epilogue.
 
-   GT_NAME        the function: static void GT_NAME(int t, int threads GT_PARAMS), thread t's share
    GT_MR, GT_NV   the register tile: up to MR pixels of a row (a literal), NV vectors of channels;
                   NR = NV·GT_LANES
    GT_TALL        a tile covers up to so many whole output rows (a literal, default 1): for maps so
@@ -23,14 +22,11 @@
                   count as zeros. TALL is 1, and DW > 1 if columns are left out
    GT_ROWS_FIRST  whether a row goes through all panels before the next one (1), or a panel through
                   as many rows as stay in the cache (0); left out: rows if the weights stay in it
-   GT_PIECES      pieces of a thread's share (default 1); t and threads count pieces
-   GT_PARAMS      more parameters, with a leading comma (default none); GT_ARGS hands them on
    GT_EPILOGUE    static inline void f(const float *restrict acc, int64_t n, int64_t oh, int64_t ow,
                   int64_t o, int64_t count GT_PARAMS): takes `count` channels of one pixel from the
                   absolute channel o on; acc is vector-aligned, count is the literal NR but in a
                   last, partial panel
 
-   Names in GT_PARAMS must hold a digit or an underscore (buf1, d_B): the template's own do not.
    Shares need no barrier among themselves. A 1×1 convolution of stride 1 is better called gemm. */
 #include "tile.h"
 #include "template_begin.h"

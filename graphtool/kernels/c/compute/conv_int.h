@@ -1,8 +1,6 @@
 /* Direct 2-d convolution of small integers, channels last, a template: every output pixel's int32
-   sums are handed to an epilogue. Define the macros, include this file, repeat; it undefines them
-   at its end.
+   sums are handed to an epilogue.
 
-   GT_NAME        the function: static void GT_NAME(int t, int threads GT_PARAMS), thread t's share
    GT_PAIRS       1: input and weights hold int16_t; 0: the input uint8_t, the weights int8_t
    GT_MR, GT_NV   the register tile: up to MR pixels of a row (a literal), NV vectors of channels;
                   NR = NV·GT_LANES
@@ -17,14 +15,11 @@
    GT_XN GT_XH GT_XW     strides of the input in elements: image, row, pixel
    GT_W           the weights [groups][ceil(O/NR)][KH][RUNS][ceil(RUN/G)][NR][G], zero padded,
                   64-byte aligned; G is 2 for pairs, else 4
-   GT_PIECES      pieces of a thread's share (default 1); t and threads count pieces
-   GT_PARAMS      more parameters, with a leading comma (default none); GT_ARGS hands them on
    GT_EPILOGUE    static inline void f(const int32_t *restrict acc, int64_t n, int64_t oh,
                   int64_t ow, int64_t o, int64_t count GT_PARAMS): takes `count` channels of one
                   pixel from the absolute channel o on; acc is vector-aligned, count is the literal
                   NR but in a last, partial panel
 
-   Names in GT_PARAMS must hold a digit or an underscore (buf1, d_B): the template's own do not.
    Shares need no barrier among themselves. */
 #include "int8.h"
 #include "template_begin.h"

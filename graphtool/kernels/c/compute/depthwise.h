@@ -1,7 +1,5 @@
-/* Depthwise 2-d convolution (one filter a channel), channels last, a template. Define the macros,
-   include this file, repeat; it undefines them at its end.
+/* Depthwise 2-d convolution (one filter a channel), channels last, a template.
 
-   GT_NAME        the function: static void GT_NAME(int t, int threads GT_PARAMS), thread t's share
    GT_BH, GT_BW   the register block: BH rows of up to BW pixels (literals); BH·BW + KW + 1
                   registers are in use, 2×7 suits 32 of them and 3×3, 1×7 larger kernels and strides
    GT_CB          vectors of channels that one sweep over the image takes: 1 for large maps, 2 small
@@ -18,13 +16,10 @@
    GT_YW GT_YC    the steps there from pixel to pixel, and from channel to channel
    GT_SUMS(n, oh) if defined, float *, where the sums over that row's pixels go
    GT_SUMC        the step there from channel to channel
-   GT_PIECES      pieces of a thread's share (default 1); t and threads count pieces
-   GT_PARAMS      more parameters, with a leading comma (default none); GT_ARGS hands them on
    GT_EPILOGUE    static inline void f(const float *restrict acc, int64_t n, int64_t oh, int64_t ow,
                   int64_t c, int64_t count GT_PARAMS): takes `count` channels of one pixel from c
                   on; acc is vector-aligned, count the literal GT_LANES but for the last channels
 
-   Names in GT_PARAMS must hold a digit or an underscore (buf1, d_B): the template's own do not.
    Shares need no barrier among themselves. */
 #include "tile.h"
 #ifdef GT_SUMS

@@ -1,8 +1,6 @@
 /* Depthwise 2-d convolution of u8 by s8, channels last, a template: four rows of a column of the
-   input are one quad a channel, which a dot product takes at once. Define the macros, include this
-   file, repeat; it undefines them at its end.
+   input are one quad a channel, which a dot product takes at once.
 
-   GT_NAME        the function: static void GT_NAME(int t, int threads GT_PARAMS), thread t's share
    GT_BH, GT_BW   the register block: BH rows of up to BW pixels (literals)
    GT_BATCH GT_OH GT_OW GT_C            images, output rows, output columns, channels
    GT_KH GT_KW GT_SH GT_SW GT_DH GT_DW  kernel size (constants), strides, dilations; DH is 1 where
@@ -11,14 +9,11 @@
    GT_XN GT_XH GT_XW  strides of the input: image, row, pixel; channels are adjacent
    GT_W           const int8_t *, the weights [Q][BH][KW][C][4]: of the rows 4q to 4q + 3 below the
                   block's first one, what they count for row h of the block; zeros where they do not
-   GT_PIECES      pieces of a thread's share (default 1); t and threads count pieces
-   GT_PARAMS      more parameters, with a leading comma (default none); GT_ARGS hands them on
    GT_EPILOGUE    static inline void f(const int32_t *restrict acc, int64_t n, int64_t oh,
                   int64_t ow, int64_t c, int64_t count GT_PARAMS): takes `count` channels of one
                   pixel from c on; acc is vector-aligned, count the literal GT_LANES but for the
                   last channels
 
-   Names in GT_PARAMS must hold a digit or an underscore (buf1, d_B): the template's own do not.
    Shares need no barrier among themselves. */
 #include "int8.h"
 #include "template_begin.h"

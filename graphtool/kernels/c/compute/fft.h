@@ -1,9 +1,7 @@
 /* Fourier transforms of lines whose length has the factors 2, 3 and 5 only, a template. Sixteen
    lines are transformed side by side, in a scratch where their elements are adjacent, so that each
    step of Stockham's algorithm is a plain loop; it needs no reordering by bits.
-   Define the macros, include this file, repeat; it undefines them at its end.
 
-   GT_NAME       the function: static void GT_NAME(int t, int threads GT_PARAMS), thread t's share
    GT_T          the type of the elements, float or double
    GT_LINES GT_N GT_COUNT  lines, elements of a line, elements of a result that are stored; integer
                  expressions, constants or names among GT_PARAMS
@@ -13,8 +11,7 @@
    GT_TABLE      GT_T[2·N]: the cosines of 2·pi·k/N for each k, then the sines
    GT_YR(line) GT_YRS  where the real parts go; leave both out if nobody reads them
    GT_YI(line) GT_YIS  where the imaginary parts go; likewise
-   GT_WORK(t)    GT_T[64·N] of thread t, scratch
-   GT_PARAMS     more parameters, with a leading comma; GT_ARGS hands them on */
+   GT_WORK(t)    GT_T[64·N] of thread t, scratch */
 #include "nest.h"
 #include "square.h"
 #include "template_begin.h"

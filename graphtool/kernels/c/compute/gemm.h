@@ -1,7 +1,6 @@
 /* Matrix product with a packed right-hand side, a template: C[b] = A[b]·B[b], handed row by row to
-   an epilogue. Define the macros, include this file, repeat; it undefines them at its end.
+   an epilogue.
 
-   GT_NAME       the function: static void GT_NAME(int t, int threads GT_PARAMS), thread t's share
    GT_MR, GT_NV  the register tile: up to MR rows (a literal) of NV vectors; NR = NV·GT_LANES
    GT_M GT_N GT_K  integer expressions, constants or names among GT_PARAMS
    GT_LDA        row stride of A in floats
@@ -22,13 +21,10 @@
                  as many panels as 640 KB hold
    GT_BY_ROWS    whether threads take rows each (1) or cut the whole sequence evenly (0); left out:
                  rows where all of B costs less than rows of A and C that move from core to core
-   GT_PIECES     pieces of a thread's share (default 1); t and threads count pieces
-   GT_PARAMS     more parameters, with a leading comma (default none); GT_ARGS hands them on
    GT_EPILOGUE   static inline void f(const float *restrict acc, int64_t b, int64_t m, int64_t n,
                  int64_t count GT_PARAMS): takes the `count` sums of row m from column n on; acc
                  is vector-aligned, count is the literal NR but in a last, partial panel
 
-   Names in GT_PARAMS must hold a digit or an underscore (buf1, d_B): the template's own do not.
    Shares need no barrier among themselves. With MR <= 4 the product is bound by reading B, and the
    panel itself is streamed: make the tile wide, NV = 8 for one row. */
 #include "tile.h"

@@ -1,8 +1,6 @@
 /* Product with a packed right-hand side by a matrix unit, a template: C[b] = A[b]·B[b], handed row
-   by row to an epilogue. Define the macros, include this file, repeat; it undefines them at its
-   end.
+   by row to an epilogue.
 
-   GT_NAME       the function: static void GT_NAME(int t, int threads GT_PARAMS), thread t's share
    GT_HALF       if defined, A and B hold numbers of 16 bits in uint16_t, of this type as half.h
                  calls it, and sums are float; else A holds uint8_t, B int8_t, and sums are int32_t,
                  which wrap around
@@ -12,14 +10,11 @@
    GT_A(b)       A of product b
    GT_B(b)       B of product b, packed [ceil(N/NR)][16·ceil(K/(16·G))][NR][G], zero padded, 64-byte
                  aligned; NR is 2·GT_LANES, G is 2 with HALF, else 4
-   GT_PIECES     pieces of a thread's share (default 1); t and threads count pieces
-   GT_PARAMS     more parameters, with a leading comma (default none); GT_ARGS hands them on
    GT_EPILOGUE   static inline void f(const S *restrict acc, int64_t b, int64_t m, int64_t n,
                  int64_t count GT_PARAMS), S the type of a sum: takes the `count` sums of row m from
                  column n on; acc is vector-aligned, count is the literal NR but in a last, partial
                  panel
 
-   Names in GT_PARAMS must hold a digit or an underscore (buf1, d_B): the template's own do not.
    Shares need no barrier among themselves. Rows fall into segments of equal size; where they do not
    fill the last one, it begins earlier, with rows that were handed out before. */
 #include "amx.h"

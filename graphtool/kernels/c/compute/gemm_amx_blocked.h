@@ -1,9 +1,8 @@
 /* Product of numbers of 16 bits by a matrix unit, with a packed right-hand side and a left operand
    of which blocks are copied, a template: C[b] = A[b]·B[b], handed row by row to an epilogue. An A
    that is transposed in memory, as in a gradient of weights, is copied as rows, since tiles read
-   rows. Define the macros, include this file, repeat; it undefines them at its end.
+   rows.
 
-   GT_NAME       the function: static void GT_NAME(int t, int threads GT_PARAMS), thread t's share
    GT_HALF       the type of the numbers, as half.h calls it
    GT_M GT_N GT_K  integer expressions, constants or names among GT_PARAMS
    GT_LDA        row stride of A in elements; 1 with GT_LDK
@@ -18,12 +17,8 @@
    GT_WORK(t)    float *, workspace of thread t, 64-byte aligned, of
                  CHUNK·(16·(DEEP + 32) + WIDTH·32·NR) floats
    GT_BY_ROWS    whether threads share the rows (1) or the columns (0)
-   GT_PIECES     pieces of a thread's share (default 1); t and threads count pieces
-   GT_PARAMS     more parameters, with a leading comma (default none); GT_ARGS hands them on
    GT_EPILOGUE   static inline void f(const float *restrict acc, int64_t b, int64_t m, int64_t n,
-                 int64_t count GT_PARAMS): as in gemm.h
-
-   Names in GT_PARAMS must hold a digit or an underscore. */
+                 int64_t count GT_PARAMS): as in gemm.h */
 #include "amx.h"
 #include "template_begin.h"
 #include "amx_operands.h"

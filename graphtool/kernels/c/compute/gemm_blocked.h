@@ -1,9 +1,8 @@
-/* Matrix product with a packed right-hand side whose left operand is copied, a template:
-   C[b] = A[b]·B[b], handed row by row to an epilogue. For operands of training, of which gemm.h
-   reads every element from far: an A that is transposed in memory, rows a multiple of 4 KB apart, a
-   great depth. Define the macros, include this file, repeat; it undefines them at its end.
+/* Matrix product with a packed right-hand side whose left operand is copied, a template: C[b] =
+   A[b]·B[b], handed row by row to an epilogue. For operands of training, of which gemm.h reads
+   every element from far: an A that is transposed in memory, rows a multiple of 4 KB apart, a great
+   depth.
 
-   GT_NAME       the function: static void GT_NAME(int t, int threads GT_PARAMS), thread t's share
    GT_MR, GT_NV  the register tile: up to MR rows (a literal) of NV vectors; NR = NV·GT_LANES
    GT_M GT_N GT_K  integer expressions, constants or names among GT_PARAMS
    GT_LDA        row stride of A in floats; 1 with GT_LDK
@@ -18,13 +17,11 @@
    GT_WORK(t)    float *, workspace of thread t, 64-byte aligned, of
                  CHUNK·MR·(DEEP + 16 + WIDTH·NR) floats
    GT_BY_ROWS    whether threads share the rows (1) or the columns (0)
-   GT_PIECES     pieces of a thread's share (default 1); t and threads count pieces
-   GT_PARAMS     more parameters, with a leading comma (default none); GT_ARGS hands them on
    GT_EPILOGUE   static inline void f(const float *restrict acc, int64_t b, int64_t m, int64_t n,
                  int64_t count GT_PARAMS): as in gemm.h
 
    A sum that is set aside between two depths is a float, as in a register: results are those of
-   gemm.h to the bit. Names in GT_PARAMS must hold a digit or an underscore. */
+   gemm.h to the bit. */
 #include "tile.h"
 #include "template_begin.h"
 #ifndef GT_BATCH

@@ -1,8 +1,6 @@
 /* Product of small integers with a packed right-hand side, a template: C[b] = A[b]·B[b] in int32,
-   handed row by row to an epilogue. Define the macros, include this file, repeat; it undefines
-   them at its end.
+   handed row by row to an epilogue.
 
-   GT_NAME       the function: static void GT_NAME(int t, int threads GT_PARAMS), thread t's share
    GT_PAIRS      1: A and B hold int16_t; 0: A holds uint8_t, B int8_t
    GT_MR, GT_NV  the register tile: up to MR rows (a literal) of NV vectors; NR = NV·GT_LANES
    GT_M GT_N GT_K  integer expressions, constants or names among GT_PARAMS
@@ -11,13 +9,10 @@
    GT_A(b)       A of product b
    GT_B(b)       B of product b, packed [ceil(N/NR)][ceil(K/G)][NR][G], zero padded, 64-byte
                  aligned; G is 2 for pairs, else 4
-   GT_PIECES     pieces of a thread's share (default 1); t and threads count pieces
-   GT_PARAMS     more parameters, with a leading comma (default none); GT_ARGS hands them on
    GT_EPILOGUE   static inline void f(const int32_t *restrict acc, int64_t b, int64_t m, int64_t n,
                  int64_t count GT_PARAMS): takes the `count` sums of row m from column n on; acc
                  is vector-aligned, count is the literal NR but in a last, partial panel
 
-   Names in GT_PARAMS must hold a digit or an underscore (buf1, d_B): the template's own do not.
    Shares need no barrier among themselves. With MR <= 4 the product is bound by reading B, and the
    panel itself is streamed. */
 #include "int8.h"

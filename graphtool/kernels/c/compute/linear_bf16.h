@@ -1,9 +1,7 @@
-/* Product with weights of 2, 4 or 8 bits in bfloat16, for many rows, a template: y = x·wᵀ with
-   w = (q - zero)·scale, where x and w are rounded to bfloat16 and sums are float; handed row by row
-   to an epilogue. A panel of weights is widened once for all rows, which a matrix unit multiplies.
-   Define the macros, include this file, repeat; it undefines them at its end.
+/* Product with weights of 2, 4 or 8 bits in bfloat16, for many rows, a template: y = x·wᵀ with w =
+   (q - zero)·scale, where x and w are rounded to bfloat16 and sums are float; handed row by row to
+   an epilogue. A panel of weights is widened once for all rows, which a matrix unit multiplies.
 
-   GT_NAME       the function: static void GT_NAME(int t, int threads GT_PARAMS), thread t's share
    GT_M GT_N GT_K  rows of x, rows of w, columns of x: constants or names among GT_PARAMS
    GT_BITS GT_BLOCK GT_PARTS GT_A GT_LDA GT_B GT_SCALES GT_ZEROS GT_HALF  as in linear_q8.h
    GT_DEPTH      rows of x that are rounded together, a literal
@@ -11,10 +9,7 @@
                  multiple of 32, of 2 bytes
    GT_EPILOGUE   static inline void f(const float *restrict acc, int64_t m, int64_t n,
                  int64_t count GT_PARAMS): takes the `count` results of row m from column n on; acc
-                 is vector-aligned, count is the literal 2·LANES but in a last, partial panel
-   GT_PARAMS     more parameters, with a leading comma (default none); GT_ARGS hands them on
-
-   Names in GT_PARAMS must hold a digit or an underscore (buf1, d_B): the template's own do not. */
+                 is vector-aligned, count is the literal 2·LANES but in a last, partial panel */
 #include "amx.h"
 #include "operand.h"
 #include "q8.h"

@@ -1,10 +1,8 @@
-/* Product with weights of 2, 4 or 8 bits and activations as they are, a template: y = x·wᵀ with
-   w = (q - zero)·scale, handed row by row to an epilogue. For few rows weights become numbers in
+/* Product with weights of 2, 4 or 8 bits and activations as they are, a template: y = x·wᵀ with w =
+   (q - zero)·scale, handed row by row to an epilogue. For few rows weights become numbers in
    registers, and the sum of a block is multiplied by its scale; for more a panel of weights is
-   widened once for all rows. Define the macros, include this file, repeat; it undefines them at its
-   end.
+   widened once for all rows.
 
-   GT_NAME       the function: static void GT_NAME(int t, int threads GT_PARAMS), thread t's share
    GT_M GT_N GT_K  rows of x, rows of w, columns of x: constants or names among GT_PARAMS
    GT_BITS GT_BLOCK GT_PARTS GT_A GT_LDA GT_B GT_SCALES GT_ZEROS GT_HALF  as in linear_q8.h
    GT_MR         up to so many rows (a literal) are summed together
@@ -12,10 +10,7 @@
    GT_WIDENS     if defined, there may be more
    GT_WORK(t)    memory of thread t: FEW rows of PARTS·BLOCK floats, and of PARTS; with GT_WIDENS
                  it also holds PARTS·BLOCK rows of 2·LANES floats
-   GT_EPILOGUE   as in linear_q8.h
-   GT_PARAMS     more parameters, with a leading comma (default none); GT_ARGS hands them on
-
-   Names in GT_PARAMS must hold a digit or an underscore (buf1, d_B): the template's own do not. */
+   GT_EPILOGUE   as in linear_q8.h */
 #include "half.h"
 #include "nbits.h"
 #include "operand.h"

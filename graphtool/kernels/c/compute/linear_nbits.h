@@ -1,7 +1,6 @@
 /* Products with weights of 2, 4 or 8 bits, a template: y = x·wᵀ with w = (q - zero)·scale, and q
-   read as it is packed. Define the macros, include this file, repeat; it undefines them.
+   read as it is packed.
 
-   GT_NAME       the function: static void GT_NAME(int t, int threads GT_PARAMS), thread t's share
    GT_M GT_N GT_K  rows of x, rows of w, columns of x: constants or names among GT_PARAMS
    GT_BITS       2, 4 or 8; GT_BLOCK columns share a scale, GT_PARTS of them cover GT_K
    GT_X(row)     a row of x, GT_XS the step to the next column
@@ -10,8 +9,7 @@
    GT_Y(row)     where the results go, GT_YS the step to the next one
    GT_MR, GT_NV  the register tile of many rows: up to MR rows (a literal) of NV vectors
    GT_DEEP       columns of x that a panel of weights is widened for at a time, whole blocks
-   GT_WORK(t)    room for 8 sorted rows of x, and for DEEP rows of a panel; floats of thread t
-   GT_PARAMS     more parameters, with a leading comma; GT_ARGS hands them on */
+   GT_WORK(t)    room for 8 sorted rows of x, and for DEEP rows of a panel; floats of thread t */
 #include "nbits.h"
 #include "template_begin.h"
 

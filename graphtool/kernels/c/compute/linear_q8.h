@@ -1,9 +1,7 @@
-/* Product with weights of 2, 4 or 8 bits and activations that are rounded to 8 bits, a template:
-   y = x·wᵀ with w = (q - zero)·scale, handed row by row to an epilogue. The products of a block are
-   summed as integers; each sum is multiplied by the scales of both operands. Define the macros,
-   include this file, repeat; it undefines them at its end.
+/* Product with weights of 2, 4 or 8 bits and activations that are rounded to 8 bits, a template: y
+   = x·wᵀ with w = (q - zero)·scale, handed row by row to an epilogue. The products of a block are
+   summed as integers; each sum is multiplied by the scales of both operands.
 
-   GT_NAME       the function: static void GT_NAME(int t, int threads GT_PARAMS), thread t's share
    GT_M GT_N GT_K  rows of x, rows of w, columns of x: constants or names among GT_PARAMS
    GT_BITS       2, 4 or 8; GT_BLOCK columns share a scale, GT_PARTS of them cover GT_K; they are
                  literals, and a block has a multiple of 32 / BITS columns
@@ -18,10 +16,7 @@
                  part begins at a multiple of 64 bytes
    GT_EPILOGUE   static inline void f(const float *restrict acc, int64_t m, int64_t n,
                  int64_t count GT_PARAMS): takes the `count` results of row m from column n on; acc
-                 is vector-aligned, count is the literal LANES but in a last, partial panel
-   GT_PARAMS     more parameters, with a leading comma (default none); GT_ARGS hands them on
-
-   Names in GT_PARAMS must hold a digit or an underscore (buf1, d_B): the template's own do not. */
+                 is vector-aligned, count is the literal LANES but in a last, partial panel */
 #include "half.h"
 #include "nbits.h"
 #include "q8.h"

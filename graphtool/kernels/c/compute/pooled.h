@@ -1,9 +1,7 @@
 /* Pooling over the rows and columns of images, channels last, a template: the largest, the smallest
    or the sum of each window is handed to an epilogue. A window is joined column by column, and
-   neighbours of a row share the columns they have in common. Define the macros, include this file,
-   repeat; it undefines them at its end.
+   neighbours of a row share the columns they have in common.
 
-   GT_NAME        the function: static void GT_NAME(int t, int threads GT_PARAMS), thread t's share
    GT_KIND        0 sum, 1 largest, 2 smallest; a NaN in a window is its largest and its smallest
    GT_BW          up to so many pixels of a row at a time (a literal)
    GT_BATCH GT_OH GT_OW GT_C            images, output rows, output columns, channels
@@ -12,12 +10,10 @@
    GT_XN GT_XH GT_XW  strides of the input in elements: image, row, pixel; channels are adjacent
    GT_HALF        if defined, the input holds numbers of 16 bits in uint16_t, and this is their
                   type, as half.h calls it
-   GT_PARAMS      more parameters, with a leading comma (default none); GT_ARGS hands them on
    GT_EPILOGUE    static inline void f(const float *restrict acc, int64_t n, int64_t oh, int64_t ow,
                   int64_t c, int64_t count GT_PARAMS): takes `count` channels of one pixel from c
                   on; acc is vector-aligned, count the literal GT_LANES but for the last channels
 
-   Names in GT_PARAMS must hold a digit or an underscore (buf1, d_B): the template's own do not.
    Shares need no barrier among themselves. */
 #include "tile.h"
 

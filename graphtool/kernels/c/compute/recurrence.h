@@ -1,8 +1,6 @@
 /* A recurrence over a whole sequence, a template: LSTM, GRU or plain RNN, gates fused. What depends
    on the input alone, P = x·W + b, is computed beforehand for all steps.
-   Define the macros, include this file, repeat; it undefines them at its end.
 
-   GT_NAME       the function: static void GT_NAME(int t, int threads GT_PARAMS), thread t's share
    GT_STEPS GT_DIRS GT_ROWS GT_H  steps, directions, batch, state: constants or names of GT_PARAMS
    GT_KIND       a literal: 0 LSTM (gates i o f c), 1 GRU (z r h), 2 GRU with the reset behind the
                  product, 3 tanh, 4 relu; GT_GATES is 4, 3, 3, 1, 1
@@ -18,9 +16,6 @@
                  GT_KEPTS apart; optional
    GT_WORK(t)    float[GT_BLOCK·(GATES + 3)·H] of thread t, scratch
    GT_BLOCK      rows of the batch at a time, a literal; with panels, a tile of so many rows fits
-   GT_PHASE(p)   the head of a loop: threads take the shares p of a phase as they come
-   GT_WAIT       a statement: all shares of the phase are done
-   GT_PARAMS     more parameters, with a leading comma; GT_ARGS hands them on
 
    Directions and blocks of batch rows are shared out. If these are fewer than the threads, each
    step is a phase of its own, and a share of it a part of the state. */

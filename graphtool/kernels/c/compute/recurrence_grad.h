@@ -1,9 +1,7 @@
 /* The gradient of a recurrence over a whole sequence, a template: from the last step to the first,
    by what recurrence.h has kept. Its results are the gradients of the projections and of the first
    states; those of the weights are products over all steps, outside.
-   Define the macros, include this file, repeat; it undefines them at its end.
 
-   GT_NAME       the function: static void GT_NAME(int t, int threads GT_PARAMS), thread t's share
    GT_STEPS GT_DIRS GT_ROWS GT_H GT_KIND GT_GATES GT_REVERSE  as in recurrence.h
    GT_GY(s, d, b) GT_GH(d, b) GT_GC(d, b)  cotangents of y and of the last states, GT_GYS, GT_GHS
                  and GT_GCS apart; 0 where left out
@@ -15,7 +13,6 @@
    GT_DP(s, d, b) GT_DH(d, b) GT_DC(d, b)  results, GT_DPS, GT_DHS, GT_DCS apart; each optional
    GT_WORK(t)    float[GT_BLOCK·(GATES + 4)·H] of thread t, scratch
    GT_BLOCK      rows of the batch at a time, a literal; with panels, a tile of so many rows fits
-   GT_PARAMS     more parameters, with a leading comma; GT_ARGS hands them on
 
    Directions and blocks of batch rows are shared out among threads. */
 #include "nest.h"

@@ -1,15 +1,12 @@
 /* The first K of the N elements of each row in order, stably, a template: values and places.
-   Define the macros, include this file, repeat; it undefines them at its end.
 
-   GT_NAME       the function: static void GT_NAME(int t, int threads GT_PARAMS), thread t's share
    GT_ROWS GT_N GT_K  integer expressions, constants or names among GT_PARAMS, K <= N
    GT_KEY        the type in which elements are compared, GT_LOAD(e) an element as a key
    GT_BEFORE(a, b)  whether key a must stand before key b; equal keys keep their order
    GT_X(row)     the first element of a row, GT_XS the step to the next one
    GT_V(row) GT_VS  where the values go; leave both out if nobody reads them
    GT_I(row) GT_IS  where the places go, as int64_t; likewise
-   GT_WORK(t)    int64_t[2·N] of thread t, scratch
-   GT_PARAMS     more parameters, with a leading comma; GT_ARGS hands them on */
+   GT_WORK(t)    int64_t[2·N] of thread t, scratch */
 #include "prelude.h"
 #include "template_begin.h"
 

@@ -1,19 +1,15 @@
 /* Elementwise work from one order of axes to another, a template: what is adjacent along axis A is
-   handed, adjacent along axis B, to an epilogue. Define the macros, include this file, repeat; it
-   undefines them at its end.
+   handed, adjacent along axis B, to an epilogue.
 
-   GT_NAME      the function: static void GT_NAME(int t, int threads GT_PARAMS), thread t's share
    GT_PLANES GT_A GT_B  how many planes there are, and their extents
    GT_X(b)      const float *, the elements of plane b
    GT_XB        element (a, b) of a plane lies at a + b·XB
    GT_PAIRS     defined: an element is two adjacent numbers of 16 bits. X and acc point to uint16_t,
                 and b and `count` are in numbers
-   GT_PARAMS    more parameters, with a leading comma (default none); GT_ARGS hands them on
    GT_EPILOGUE  static inline void f(const float *restrict acc, int64_t p, int64_t a, int64_t b,
                 int64_t count GT_PARAMS): takes `count` elements of row a from b on; acc is
                 vector-aligned, count is the literal GT_CHUNK but at the end of a row
 
-   Names in GT_PARAMS must hold a digit or an underscore (buf1, d_B): the template's own do not.
    Shares need no barrier among themselves. Lines are read and written whole, so strides that fall
    on one set of the cache do no harm. */
 #include "square.h"

@@ -1,7 +1,5 @@
 /* Ensembles of decision trees, a template: what the leaves weigh that each row comes to.
-   Define the macros, include this file, repeat; it undefines them at its end.
 
-   GT_NAME       the function: static void GT_NAME(int t, int threads GT_PARAMS), thread t's share
    GT_ROWS GT_TREES GT_TARGETS  integer expressions, constants or names among GT_PARAMS
    GT_T          the type of values, splits, weights and sums
    GT_X(row)     a row of features, GT_XS the step to the next one
@@ -15,8 +13,7 @@
    GT_Y(row)     where the results go, GT_YS the step to the next one
    GT_NODES GT_LEAVES GT_FEATURES  how many there are, where the tables are not constants: what
                  leads out of them then leads to the first one, and a walk ends after so many
-                 steps as there are nodes
-   GT_PARAMS     more parameters, with a leading comma; GT_ARGS hands them on */
+                 steps as there are nodes */
 #include "prelude.h"
 #include "template_begin.h"
 

@@ -1,8 +1,6 @@
 /* Triangular systems, a template: X with A·X = B. Rows of X follow from those before; up to 32
    columns of them are side by side in registers. Only one half of A is read.
-   Define the macros, include this file, repeat; it undefines them at its end.
 
-   GT_NAME       the function: static void GT_NAME(int t, int threads GT_PARAMS), thread t's share
    GT_T          the type of the elements, float or double
    GT_BATCH GT_N GT_M  systems, rows of X, columns of X; integer expressions, constants or names
                  among GT_PARAMS
@@ -10,8 +8,7 @@
    GT_UNIT       1: the diagonal is taken as ones
    GT_A(b)       matrix b, GT_AI the step to its next row, GT_AJ to the next column
    GT_R(b)       its right-hand side, GT_RI GT_RJ its steps
-   GT_Y(b)       where X goes, GT_YI GT_YJ its steps
-   GT_PARAMS     more parameters, with a leading comma; GT_ARGS hands them on */
+   GT_Y(b)       where X goes, GT_YI GT_YJ its steps */
 #include "nest.h"
 #include "template_begin.h"
 

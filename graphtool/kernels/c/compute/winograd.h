@@ -1,8 +1,6 @@
 /* Winograd convolution F(m×m, 3×3), stride 1, channels last, a template: a sum of 9 products a
-   pixel becomes (m+2)²/m² products. Define the macros, include this file, repeat; it undefines them
-   at its end. The transforms are those of winograd_points.h.
+   pixel becomes (m+2)²/m² products. The transforms are those of winograd_points.h.
 
-   GT_NAME        the function: static void GT_NAME(int t, int threads GT_PARAMS), thread t's share
    GT_TILE        m, 2 or 4; n = m + 2
    GT_MR, GT_NV   the register tile: up to MR tiles (a literal), NV vectors of channels;
                   NR = NV·GT_LANES
@@ -23,19 +21,14 @@
    GT_WORK(t)     float *, workspace of thread t, 64-byte aligned, of
                     n·n·(GROUP·(CP + 16) + 16) + n·n·(GROUP·(OP + 16) + 16) words of 4 bytes,
                   CP = C rounded up to GT_LANES, of integers C/2 likewise, OP = O rounded up to NR
-   GT_PIECES      pieces of a thread's share (default 1); t and threads count pieces
-   GT_PHASE(p)    if shared: the head of a loop, threads take the shares p of a phase as they come
-   GT_WAIT        if shared: a statement, all shares of the phase are done
-   GT_PARAMS      more parameters, with a leading comma (default none); GT_ARGS hands them on
    GT_EPILOGUE    static inline void f(const float *restrict acc, int64_t n, int64_t oh, int64_t ow,
                   int64_t o, int64_t count GT_PARAMS): takes `count` channels of one pixel from o
                   on; acc is vector-aligned, of int32_t where all is integers, count the literal
                   GT_LANES but for the last channels
 
-   Names in GT_PARAMS must hold a digit or an underscore (buf1, d_B): the template's own do not.
    With GT_SHARED defined, GROUP must be the number of all tiles, BATCH·ceil(OH/m)·ceil(OW/m), and
-   all threads work in GT_WORK(0), in three phases: each weight is then read by one thread
-   only, which is faster if the weights are larger than the image. */
+   all threads work in GT_WORK(0), in three phases: each weight is then read by one thread only,
+   which is faster if the weights are larger than the image. */
 #include "tile.h"
 #include "winograd_points.h"
 #include "template_begin.h"

@@ -1,9 +1,7 @@
 /* Convolution of stride 1 by Winograd's F(m, 3) along one axis, channels last, a template: three
    taps of a line cost (m + 2)/m products an output. A line of more taps is cut into threes, whose
    products are summed before they are transformed back, as are those of the lines and channels.
-   Define the macros, include this file, repeat; it undefines them at its end.
 
-   GT_NAME        the function: static void GT_NAME(int t, int threads GT_PARAMS), thread t's share
    GT_TILE        m, 2 or 4; n = m + 2
    GT_MR, GT_NV   the register tile: up to MR tiles (a literal), NV vectors of channels;
                   NR = NV·GT_LANES
@@ -21,13 +19,10 @@
    GT_WORK(t)     float *, workspace of thread t, 64-byte aligned, of
                     n·(GROUP·(DP + 16) + 16) + n·(GROUP·(OP + 16) + 16) floats,
                   DP = KA·ceil(KL/3)·C rounded up to GT_LANES, OP = O rounded up to NR
-   GT_PIECES      pieces of a thread's share (default 1); t and threads count pieces
-   GT_PARAMS      more parameters, with a leading comma (default none); GT_ARGS hands them on
    GT_EPILOGUE    static inline void f(const float *restrict acc, int64_t n, int64_t oh, int64_t ow,
                   int64_t o, int64_t count GT_PARAMS): takes `count` channels of one pixel from o
                   on; acc is vector-aligned, count the literal GT_LANES but for the last channels
 
-   Names in GT_PARAMS must hold a digit or an underscore (buf1, d_B): the template's own do not.
    Shares need no barrier among themselves. */
 #include "tile.h"
 #include "winograd_points.h"
