@@ -11,37 +11,23 @@ import numpy as np
 from graphtool import dtypes
 from graphtool.dtypes import DType
 from graphtool.emit.debug_lines import DebugLines, Place, placed
-from graphtool.emit.expr import ExprPrinter, overflows
-from graphtool.emit.fields import WIDEST, Fields, along_fields
+from graphtool.emit.expr import ExprPrinter
 from graphtool.emit.headers import called
-from graphtool.emit.language import ALL, C, Language, Share
+from graphtool.emit.language import C, Language
 from graphtool.emit.lines import Writer
 from graphtool.emit.pieces import has_phases, is_by_thread, knows_thread, phased, pieces
 from graphtool.emit.signatures import kernel_dims, parameters, signature
 from graphtool.emit.staged import WIDEST as TILE
 from graphtool.emit.staged import Stages, staged
+from graphtool.emit.statements import Statements, is_for_a_team
 from graphtool.escaping import c_comment
 from graphtool.loops.contract import CONTRACTS, Macro
-from graphtool.loops.forms import Around, in_forms
-from graphtool.loops.ir import (
-    Accumulate,
-    Expr,
-    For,
-    Hook,
-    If,
-    Let,
-    MacroValue,
-    Stmt,
-    Store,
-    Template,
-)
+from graphtool.loops.forms import Around
+from graphtool.loops.ir import Hook, MacroValue, Template
 from graphtool.loops.program import Kernel, Param, Program, runs
-from graphtool.loops.walk import bodies
 from graphtool.loops.walk import statements as walked
-from graphtool.symbolic import Dim, symbol_of
 
 INT64_MAX = 2 ** 63 - 1
-_FN = {"add": "+", "mul": "*", "and": "&", "or": "|"}
 
 
 class Kernels:
@@ -108,15 +94,16 @@ class Kernels:
                 w.line(self.language.workers.alone)
             self.body(w, kernel)
 
-    def statements(self, w: Writer, kernel: Kernel, serial: bool) -> Statements:
-        """A printer for the statements of `kernel` that writes to `w`.
+    def statements(self, w: Writer, kernel: Kernel, serial: bool, hook: bool = False
+                   ) -> Statements:
+        """A printer for the statements of `kernel`, or of a hook of it, that writes to `w`.
 
-        `serial` means that the parallel loops are not divided between the threads.
+        `serial` means that the parallel loops are not divided between the workers.
         """
         masks = any(not p.const and p.dtype is dtypes.bool_ for p in kernel.params)
         packed = frozenset(p.name for p in kernel.params if p.packed)
         return Statements(w, ExprPrinter(self.dims, packed, self.language),
-                          {p.name: p for p in kernel.params}, serial, Around(masks),
+                          {p.name: p for p in kernel.params}, serial, Around(masks), hook,
                           any(map(is_for_a_team, walked(kernel.body))))
 
     def body(self, w: Writer, kernel: Kernel) -> None:
@@ -201,8 +188,7 @@ class Kernels:
                                   params=f"{acc}{indices}, {it.size} count{params}")
         with w.block(f"{head}\n{{"):
             text = Writer()
-            statements = self.statements(text, kernel, True)
-            statements.inner = self.language.workers.row
+            statements = self.statements(text, kernel, True, True)
             for stmt in hook.body:
                 stages = staged(stmt, {p.name: p.dtype for p in kernel.params})
                 if stages is None:
@@ -225,8 +211,8 @@ class Kernels:
             if named := [f"{r.name}[{TILE}]" for r in rows if r.words is words]:
                 w.line(f"{statements.language.type(words)} {', '.join(named)};")
         own = {r.name: Param(r.name, r.words, False) for r in rows}
-        inner = Statements(w, statements.p, {**statements.params, **own}, True, statements.around)
-        inner.inner = statements.inner
+        inner = Statements(w, statements.p, {**statements.params, **own}, True, statements.around,
+                           True)
         for r in stages.reads:
             w.line(f"gt_row_of_{r.kind.short}({r.name}, {r.buffer} + "
                    f"{statements.p.index(r.start, 13)}, count);")
@@ -235,154 +221,6 @@ class Kernels:
         for r in stages.writes:
             w.line(f"gt_row_{r.how}_{r.kind.short}({r.buffer} + "
                    f"{statements.p.index(r.start, 13)}, {r.name}, count);")
-
-
-class Statements:
-    """Prints statements of the loop IR."""
-
-    def __init__(self, w: Writer, printer: ExprPrinter, params: Mapping[str, Param],
-                 serial: bool, around: Around, teams: bool = False) -> None:
-        self.w, self.p, self.params, self.serial = w, printer, params, serial
-        self.around, self.language = around, printer.language
-        who = self.language.workers
-        self.outer, self.inner, self.flat = who.outer, who.inner, who.flat
-        if who.single:
-            # all loops of a kernel alike: an iteration may read what one of an earlier loop stored
-            self.outer = self.flat = who.outer if teams else who.flat
-        self.divided = False  # whether the workers of a team share a loop around the statements
-        self.zeros = dict[str, str]()  # where each sum starts
-        self.rows = 0  # loops that read rows, so far
-
-    def expr(self, e: Expr) -> str:
-        """The text of an expression in the forms that the language prefers."""
-        return self.p.expr(in_forms(e, self.language.forms, self.around))
-
-    def stmt(self, s: Stmt) -> None:
-        """Write one statement of the loop IR."""
-        match s:
-            case Let(name, value, mutable):
-                const = "" if mutable else "const "
-                kind = self.language.type(value.dtype.computes)
-                if mutable:
-                    self.zeros[name] = self.expr(value)
-                self.w.line(f"{const}{kind} {name} = {self.expr(value)};")
-            case Store(buffer, index, value):
-                value = in_forms(value, self.language.forms, self.around)
-                text = self.p.stored(value, self.params[buffer].dtype)
-                self.store(f"{buffer}[{self.p.index(index)}] = {text};")
-            case Accumulate():
-                self.accumulate(s)
-            case For():
-                self.loop(s)
-            case If(cond, then, orelse):
-                self.block(f"if ({self.expr(cond)}) {{", then)
-                if orelse:
-                    self.block("else {", orelse)
-
-    def store(self, line: str) -> None:
-        """Write a store; one worker does what all of a team would do."""
-        who = self.language.workers
-        if who.single and not self.divided:
-            self.w.line(who.meet)
-            self.w.line(f"if ({who.single}) {line}")
-            self.w.line(who.meet)
-        else:
-            self.w.line(line)
-
-    def block(self, head: str, body: Sequence[Stmt]) -> None:
-        """Write a block with these statements."""
-        with self.w.block(head):
-            for s in body:
-                self.stmt(s)
-
-    def accumulate(self, s: Accumulate) -> None:
-        """Write the update of a mutable scalar: an assignment, a compound assignment or a call."""
-        if s.fn is None:
-            self.w.line(f"{s.name} = {self.expr(s.value)};")
-        elif s.fn in _FN and not overflows(s.fn, s.value.dtype.computes):
-            self.w.line(f"{s.name} {_FN[s.fn]}= {self.expr(s.value)};")
-        else:
-            fn = f"gt_{s.fn}_{s.value.dtype.computes.short}"
-            self.w.line(f"{s.name} = {fn}({s.name}, {self.expr(s.value)});")
-
-    def loop(self, s: For) -> None:
-        """Write a loop, over the share of its range that belongs to the worker.
-
-        If the loop reads packed buffers along its iterator, these elements are unpacked first.
-        """
-        share, i, size = self.share(s), s.iter.name, self.language.size
-        n = self.p.index(s.extent)
-        lo, hi = share.first.format(n=n), share.end.format(n=n)
-        if share.end != ALL.end:
-            self.w.line(f"const {size} {i}_end = {hi};")
-            hi = f"{i}_end"
-        found = along_fields(s, self.p.packed, f"row{self.rows}_") if self.p.packed else None
-        if found is None:
-            self.iterations(s, share, lo, hi)
-        else:
-            self.rows += 1
-            self.by_rows(*found, share, lo, hi)
-
-    def share(self, s: For) -> Share:
-        """How the iterations of a loop are divided among the workers."""
-        shared = s.mode.startswith("parallel") and not self.serial
-        if s.mode == "serial" or is_outer(s):
-            return self.outer if shared else ALL
-        return ALL if self.divided else self.flat if shared else self.inner
-
-    def iterations(self, s: For, share: Share, lo: str, hi: str) -> None:
-        """Write the `for` statement from `lo` to `hi`, the lines around it and its body."""
-        i, before, after = s.iter.name, share.before, share.after
-        if s.reduces:
-            acc, fn = s.reduces[0]
-            before, after = (line.format(**self.reduction(s, acc, fn)) for line in share.reduce)
-        step = f"{i} += {share.step}" if share.step else f"{i}++"
-        if before:
-            self.w.line(before)
-        who, outer = self.language.workers, self.divided
-        self.divided = outer or (bool(who.single) and share in (who.inner, who.flat))
-        self.block(f"for ({self.language.size} {i} = {lo}; {i} < {hi}; {step}) {{", s.body)
-        self.divided = outer
-        if after:
-            self.w.line(after)
-
-    def by_rows(self, s: For, fields: Fields, share: Share, lo: str, hi: str) -> None:
-        """Write the iterations in pieces; before each piece its rows are filled."""
-        if fields.first is None:
-            self.fill(fields, 0, hi)
-            self.iterations(s, share, lo, hi)
-            return
-        at, size = fields.first.name, self.language.size
-        with self.w.block(f"for ({size} {at} = {lo}; {at} < {hi}; {at} += {WIDEST}) {{"):
-            self.w.line(f"const {size} {at}_end = gt_min_i64({at} + {WIDEST}, {hi});")
-            self.fill(fields, symbol_of(fields.first), f"{at}_end - {at}")
-            self.iterations(s, share, at, f"{at}_end")
-
-    def fill(self, fields: Fields, first: Dim, count: str) -> None:
-        """Write the loops that fill the rows from iteration `first` on."""
-        for row in fields.rows:
-            self.p.exact.add(row.name)
-            self.w.line(f"{self.language.type(row.type)} {row.name}[{row.length}];")
-            self.w.line(f"gt_fields_{row.type.short}({row.name}, {row.buffer}, "
-                        f"{self.p.index(row.start + first)}, {count});")
-
-    def reduction(self, s: For, acc: str, fn: str) -> dict[str, str]:
-        """The fields of the lines around a loop that reduces."""
-        dtype = next((x.value.dtype.computes for x in s.body if isinstance(x, Accumulate)), None)
-        typed = f"gt_{fn}_{dtype.short}" if dtype is not None and dtype.is_float else fn
-        return {"acc": acc, "fn": fn, "op": _FN.get(fn, typed), "zero": self.zeros.get(acc, ""),
-                "t": "" if dtype is None else dtype.short}
-
-
-def is_outer(s: Stmt) -> bool:
-    """Whether a loop that is divided has loops inside, which are not."""
-    return isinstance(s, For) and s.mode == "parallel" and any(isinstance(x, For) for x in s.body)
-
-
-def is_for_a_team(s: Stmt) -> bool:
-    """Whether several workers can run an iteration of a divided loop together."""
-    inside = walked(bodies(s)[0]) if is_outer(s) else ()
-    return any(isinstance(x, For) and x.mode == "simd" for x in inside)
 
 
 def called_with(name: str, arguments: Sequence[str]) -> str:
