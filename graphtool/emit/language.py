@@ -117,9 +117,9 @@ class Steps:
 class Language:
     """One language.
 
-    `name` is also that of the folder of its templates, `ending` that of its files of kernels.
-    `includes` are the headers of such a file, and `library` says which more it needs: those whose
-    pattern occurs in it. `settings` are the lines before all else.
+    `name` is what targets and the contracts of kernels call it, and `ending` ends the names of its
+    files of kernels. `includes` are the headers of such a file, and `library` says which more it
+    needs: those whose pattern occurs in it. `settings` are the lines before all else.
 
     `kernel` and `function` head a kernel and a function that only kernels call, `pointer` is the
     type of one to elements of `{type}`, `{const}` being `const ` or nothing. `types` has the

@@ -30,6 +30,7 @@ from graphtool.loops.program import (
     runs,
 )
 from graphtool.loops.walk import statements
+from graphtool.symbolic import symbols
 
 
 def only_runs(steps: Sequence[Step]) -> bool:
@@ -189,10 +190,13 @@ class Steps:
             self.say(self.how.barrier)
 
     def extent(self, kernel: Kernel) -> str:
-        """The iterations of the first loop that is divided; 1 if one worker does all."""
-        shared = next((s for s in statements(kernel.body) if isinstance(s, For)
-                       and s.mode.startswith("parallel")), None)
-        return "1" if kernel.serial or shared is None else self.printer.index(shared.extent)
+        """The iterations of the first loop that is divided; 1 if one worker does all, or if only
+        the kernel knows how many there are."""
+        shared = [s.extent for s in statements(kernel.body) if isinstance(s, For)
+                  and s.mode.startswith("parallel")]
+        if kernel.serial or not shared or any(s.name not in self.dims for s in symbols(shared[0])):
+            return "1"
+        return self.printer.index(shared[0])
 
     def pointer(self, name: str, p: Param) -> str:
         """The C text of a pointer to buffer `name` with the type of parameter `p`."""
