@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeVar
 
 from graphtool import ops as _ops
 from graphtool.api.additions import add_importer, add_report, add_verb
+from graphtool.assume import Assumes
 from graphtool.compile.option import option
 from graphtool.dtypes import dtype
 from graphtool.emit.language import LANGUAGES, Language, Share, Steps, Workers
@@ -61,17 +62,16 @@ from graphtool.target import register as register_target
 from graphtool.verbs import Verb
 
 __all__ = [
-    "ALONG", "BROADCAST", "OVER", "Align", "Alternative", "Area", "Axes", "Chosen", "Contract",
-    "Form", "Goal", "Graph", "Importer", "Indexing", "Instance", "Language", "Lowered",
-    "Lowering", "Macro", "Module", "Movement", "Names", "Node", "Numbers", "Op", "OwnSite",
-    "Pass", "Plan", "Pointer", "Precision", "Pull", "Record", "Report", "Request", "Rows",
-    "Rule", "Rules", "Scalar", "Selector", "Share", "Site", "Steps", "Symbol", "Target",
-    "TensorType", "Tracer", "Trait", "Value", "Verb", "Weighing", "Workers", "add_code",
-    "add_importer", "add_kernel", "add_language", "add_op", "add_pass", "add_report",
-    "add_rule", "add_scalar", "add_selector", "add_site", "add_target", "add_verb", "apply",
-    "composite", "const", "cost_size", "dtype", "family_rule", "load_plugin", "onnx_form",
-    "onnx_op", "ops", "option", "per_result", "product", "rebuild", "rule", "sizes", "spelled",
-    "symbol_of", "torch_op", "trace"]
+    "ALONG", "BROADCAST", "OVER", "Align", "Alternative", "Area", "Assumes", "Axes", "Chosen",
+    "Contract", "Form", "Goal", "Graph", "Importer", "Indexing", "Instance", "Language", "Lowered",
+    "Lowering", "Macro", "Module", "Movement", "Names", "Node", "Numbers", "Op", "OwnSite", "Pass",
+    "Plan", "Pointer", "Precision", "Pull", "Record", "Report", "Request", "Rows", "Rule", "Rules",
+    "Scalar", "Selector", "Share", "Site", "Steps", "Symbol", "Target", "TensorType", "Tracer",
+    "Trait", "Value", "Verb", "Weighing", "Workers", "add_code", "add_importer", "add_kernel",
+    "add_language", "add_op", "add_pass", "add_report", "add_rule", "add_scalar", "add_selector",
+    "add_site", "add_target", "add_verb", "apply", "composite", "const", "cost_size", "dtype",
+    "family_rule", "load_plugin", "onnx_form", "onnx_op", "ops", "option", "per_result", "product",
+    "rebuild", "rule", "sizes", "spelled", "symbol_of", "torch_op", "trace"]
 
 ops: Any = _ops  # typed Any, because the types of graphtool.ops list only built-in ops
 Handler = TypeVar("Handler", bound=Callable[..., Any])

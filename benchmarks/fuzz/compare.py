@@ -15,9 +15,10 @@ import numpy as np
 
 from graphtool import interp
 from graphtool import ops as o
+from graphtool.assume import Assumption
 from graphtool.dtypes import float64, of_numpy
 from graphtool.errors import GraphtoolError
-from graphtool.ir.facets import Assumption, Trait
+from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Module, Node, is_constant
 from graphtool.ir.trace import last_uses, replay
 from graphtool.passes.decompose import decompose

@@ -16,9 +16,9 @@ from benchmarks.fuzz.outcome import Finding, Outcome
 from benchmarks.fuzz.variants import Variant, optimised, variant_of
 from benchmarks.suite.limits import limited
 from graphtool import interp
+from graphtool.assume import Assumption
 from graphtool.errors import GraphtoolError
 from graphtool.ir import serial
-from graphtool.ir.facets import Assumption
 from graphtool.ir.graph import Module, is_constant
 from graphtool.verify.reducer import Reducer
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from graphtool import passes
 from graphtool.api.options import Precision, rules
-from graphtool.ir.facets import Assumption
+from graphtool.assume import Assumption
 from graphtool.ir.graph import Module
 from graphtool.lower.arena import arena_of
 from graphtool.target import detect, named

@@ -6,13 +6,12 @@ import inspect
 import sys
 
 from docs.generators.markdown import code, table, whole
+from graphtool.assume import ASSUMPTIONS, MEANING, numerics_of
 from graphtool.passes import functions
-from graphtool.rewrite.engine import NUMERICS, Rule
+from graphtool.rewrite.engine import Rule
 from graphtool.rewrite.patterns import Applied, Var
 
 SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
-MEANING = {"exact": "the same bits", "reassociated": "floats may round in another order",
-           "approximate": "values may differ by more than rounding"}
 
 
 def page() -> str:
@@ -21,7 +20,8 @@ def page() -> str:
     for name, function in functions().items():
         found = getattr(sys.modules[function.__module__], "RULES", ())
         if found:
-            rows = [(code(r.name), code(_left(r)), code(_equation(r)), r.numerics, r.assumes)
+            rows = [(code(r.name), code(_left(r)), code(_equation(r)), numerics_of(r.needs),
+                     _assumed(r))
                     for r in found]
             head = ("rule", "matches", "equation", "numerics", "assumes")
             parts += [f"## {name}\n", table(head, rows)]
@@ -31,7 +31,13 @@ def page() -> str:
         "has another reader. Its class says what it may do to the numbers; a pass applies rules up "
         "to the class of its argument `numerics`. One that assumes finite numbers may move a NaN "
         "or an infinity; `--assume nothing` leaves it out ([Numerics](../numerics.md))."),
-        table(("class", "meaning"), [(n, MEANING[n]) for n in NUMERICS]), *parts)
+        table(("class", "meaning"), list(MEANING.items())), *parts)
+
+
+def _assumed(rule: Rule) -> str:
+    """What of the numbers it assumes: always, or for some of the values that it matches."""
+    always, at_times = ([n for n in kinds if n in ASSUMPTIONS] for kinds in (rule.needs, rule.may))
+    return ", ".join([*always, *(f"{n} at times" for n in at_times)]) or "nothing"
 
 
 def _left(rule: Rule) -> str:

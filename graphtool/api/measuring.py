@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from graphtool.api.options import Array, Kernels, Pathlike, Precision, rules
-from graphtool.ir.facets import Assumption
+from graphtool.assume import Assumption
 from graphtool.ir.graph import Module
 from graphtool.kernels.choice.tuning import Tuning, save
 from graphtool.kernels.choice.tuning import load as load_tuning

@@ -12,6 +12,7 @@ import graphtool.kernels  # noqa: F401  (fills the registry)
 from graphtool import importers, interp
 from graphtool.analysis.composites import notes
 from graphtool.api.options import Array, Capture, Kernels, Pathlike, Precision, goal, rules
+from graphtool.assume import Assumption
 from graphtool.dtypes import dtype as named_dtype
 from graphtool.errors import UsageError, one_of
 from graphtool.exporters import FORMATS
@@ -20,7 +21,6 @@ from graphtool.front.assumptions import Bounds
 from graphtool.importers.kinds import not_a_graph, what
 from graphtool.importers.limits import Limits
 from graphtool.ir import serial
-from graphtool.ir.facets import Assumption
 from graphtool.ir.graph import Module
 from graphtool.ir.listing import Form, listing
 from graphtool.lower.arena import arena_of

@@ -6,8 +6,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from graphtool.assume import Assumption
 from graphtool.compile.options import Choosing, Kernels, Pathlike, Precision
-from graphtool.ir.facets import Assumption
 from graphtool.kernels.choice.rules import Rules
 from graphtool.target import Target
 

@@ -17,7 +17,7 @@ from graphtool.compile.option import given, option
 from graphtool.errors import UsageError
 
 if TYPE_CHECKING:
-    from graphtool.ir.facets import Assumption
+    from graphtool.assume import Assumption
     from graphtool.kernels.choice.rules import Rules
     from graphtool.kernels.choice.tuning import Tuning
     from graphtool.language.tokenizer import Tokenizer

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from graphtool.assume import strongest
 from graphtool.emit.driver import parallel_work
 from graphtool.emit.ports import open_sizes
 from graphtool.io.manifest_rows import ThreadsRow
 from graphtool.io.versions import BUILD
 from graphtool.io.weights import Weight, layout
-from graphtool.ir.facets import ASSUMPTIONS
 from graphtool.kernels.assumptions import assumption
 from graphtool.kernels.choice.choose import added_error
 from graphtool.loops.dim_names import author_text, by_author
@@ -59,8 +59,7 @@ def describe(program: Program, held: Sequence[Weight] = ()) -> dict[str, Any]:
                    "bytes": dim(moved(s, kernels[s.kernel], buffers, dims))}
                   for s, assumes in zip(runs(program.steps), assumed, strict=True)],
         "precision": program.meta.get("precision", "default"),
-        "assumes": "normal" if program.meta.get("assume") == "normal" else max(
-            assumed, key=ASSUMPTIONS.__getitem__, default="nothing"),
+        "assumes": "normal" if program.meta.get("assume") == "normal" else strongest(assumed),
         "index_checks": program.meta.get("index_checks", "off") == "on"}
 
 

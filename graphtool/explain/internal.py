@@ -32,5 +32,6 @@ TABLE: dict[str, tuple[str, str]] = {code: (title, _REPORT) for code, title in {
     "GT7602": "a rule without an op on its left",
     "GT7603": "a rule with unequal parameters",
     "GT7604": "a rule that changes a type",
+    "GT7605": "a rule that assumes more than it declares",
     "GT7999": "an unforeseen fault",
 }.items()}

@@ -7,11 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-# what a rule, a kernel or a build assumes of the numbers, each also what those before it do;
-# finite: no NaN and no infinity comes in; normal: subnormal numbers count as 0
-Assumption = Literal["nothing", "finite", "normal"]
-ASSUMPTIONS: dict[Assumption, int] = {"nothing": 0, "finite": 1, "normal": 2}
-
 
 class Trait(enum.Flag):
     """Properties that hold for every call of an op, so that a pass need not know its name."""

@@ -9,8 +9,8 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool import ops as o
+from graphtool.assume import Assumption
 from graphtool.errors import UnsupportedError
-from graphtool.ir.facets import Assumption
 from graphtool.ir.graph import Node, TensorType, Value
 from graphtool.ir.plan import Form, Parameter, Plan
 from graphtool.kernels.choice.alternatives import Alternative, Chosen, never

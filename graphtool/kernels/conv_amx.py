@@ -10,8 +10,8 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool import ops as o
+from graphtool.assume import Assumption
 from graphtool.dtypes import DType
-from graphtool.ir.facets import Assumption
 from graphtool.ir.graph import TensorType, Value
 from graphtool.ir.plan import Form, Parameter, Plan
 from graphtool.ir.trace import Tracer

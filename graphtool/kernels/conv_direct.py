@@ -7,7 +7,7 @@ from typing import Any
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.ir.facets import Assumption
+from graphtool.assume import Assumption
 from graphtool.ir.graph import Node, TensorType, Value
 from graphtool.ir.plan import Form, Parameter, Plan
 from graphtool.kernels.choice import rounding

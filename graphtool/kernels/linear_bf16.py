@@ -9,7 +9,7 @@ from typing import Any
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.ir.facets import Assumption
+from graphtool.assume import Assumption
 from graphtool.ir.plan import Form, Plan
 from graphtool.kernels.choice import packed, rounding
 from graphtool.kernels.choice.alternatives import Alternative, never

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from graphtool.ir.facets import Assumption
+from graphtool.assume import Assumption
 from graphtool.ir.plan import Form, Plan
 from graphtool.kernels.choice import packed
 from graphtool.kernels.choice.alternatives import Alternative, never

@@ -8,8 +8,8 @@ from typing import Any
 
 from graphtool import dtypes
 from graphtool import ops as o
+from graphtool.assume import Assumption
 from graphtool.errors import UnsupportedError
-from graphtool.ir.facets import Assumption
 from graphtool.ir.plan import Plan
 from graphtool.kernels.choice import packed
 from graphtool.kernels.choice.alternatives import Alternative, Chosen, never

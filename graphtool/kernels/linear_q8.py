@@ -8,7 +8,7 @@ from typing import Any
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.ir.facets import Assumption
+from graphtool.assume import Assumption
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import Op
 from graphtool.ir.plan import Form, Plan

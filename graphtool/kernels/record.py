@@ -10,9 +10,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from graphtool.assume import Assumption
 from graphtool.errors import InternalError
 from graphtool.ir import op as ops
-from graphtool.ir.facets import Assumption, Lowering, Trait
+from graphtool.ir.facets import Lowering, Trait
 from graphtool.ir.graph import Node, TensorType, Value
 from graphtool.ir.op import Op
 from graphtool.ir.plan import Form

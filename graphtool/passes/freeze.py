@@ -15,7 +15,7 @@ from graphtool import ops as o
 from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Graph, Node, Operand, Value, is_constant, is_parameter, names_of
 from graphtool.ir.trace import Builder, rebuild
-from graphtool.kernels.choice.rules import Rules, assumed
+from graphtool.kernels.choice.rules import Rules, permitted
 from graphtool.passes.fold import fold
 from graphtool.rewrite.engine import (
     Array,
@@ -24,7 +24,6 @@ from graphtool.rewrite.engine import (
     apply_rules,
     array_of,
     is_number,
-    numerics_class,
     producer,
     rule,
 )
@@ -36,10 +35,10 @@ def freeze(graph: Graph, *, numerics: str = "reassociated",
 
     With `numerics=exact` no weight changes.
     """
-    loosest = numerics_class(numerics, "freeze")
+    may = permitted(rules, numerics, "freeze")
     if any(is_parameter(n) for n in graph.nodes):
         graph = fold(rebuild(graph, _as_constant))  # a reshaped bias must be a constant too
-    return apply_rules(graph, RULES, loosest, journal, assumed(rules))
+    return apply_rules(graph, RULES, may, journal)
 
 
 def _as_constant(node: Node, _: tuple[Operand, ...], builder: Builder) -> Any:
@@ -110,7 +109,7 @@ def gradient_nothing(x: Any, of: Any) -> Any:
     return x
 
 
-@rule(lambda x: x + (o.round(x) - x), assumes="finite")
+@rule(lambda x: x + (o.round(x) - x), needs="finite")
 def round_through(x: Any) -> Any:
     """x + (round(x) − x) = round(x), exactly: how a rounding is written that gradients pass.
 
@@ -126,7 +125,7 @@ def checkpoint_nothing(x: Any, r: Any, e: Any) -> Any:
 
 
 @rule(lambda x, s, b, m, v, e, a, p: o.batch_norm(x, s, b, m, v, epsilon=e, axis=a, momentum=p),
-      numerics="reassociated")
+      needs="reassociated")
 def batch_norm_affine(x: Any, s: Any, b: Any, m: Any, v: Any, e: Any, a: Any, p: Any) -> Any:
     """(x − m)/√(v + ε)·s + b = x·k + (b − m·k) with k = s/√(v + ε)"""
     scale, bias = (np.asarray(d) if t is None else _wide(t) for t, d in ((s, 1.0), (b, 0.0)))
@@ -142,7 +141,7 @@ def batch_norm_affine(x: Any, s: Any, b: Any, m: Any, v: Any, e: Any, a: Any, p:
 
 @rule(lambda x, w, c, s, p, i, j, g, b, last, a, d: o.mul(o.conv(
     x, w, strides=s, padding=p, lhs_dilation=i, rhs_dilation=j, groups=g, batch_groups=b,
-    channels_last=last, absent=a, dtype=d), c), numerics="reassociated", once=True)
+    channels_last=last, absent=a, dtype=d), c), needs="reassociated", once=True)
 def conv_factor(x: Any, w: Any, c: Any, s: Any, p: Any, i: Any, j: Any, g: Any, b: Any, last: Any,
                 a: Any, d: Any) -> Any:
     """conv(x, w)·c = conv(x, w·c) for one c per output channel"""
@@ -155,7 +154,7 @@ def conv_factor(x: Any, w: Any, c: Any, s: Any, p: Any, i: Any, j: Any, g: Any, 
 
 
 @rule(lambda x, w, c, s, t, d: o.mul(o.matmul(x, w, transpose_a=s, transpose_b=t, dtype=d), c),
-      numerics="reassociated", once=True)
+      needs="reassociated", once=True)
 def matmul_factor(x: Any, w: Any, c: Any, s: Any, t: Any, d: Any) -> Any:
     """(x·w)·c = x·(w·c) for one c per column"""
     axis = w.ndim - (2 if t else 1)
@@ -164,7 +163,7 @@ def matmul_factor(x: Any, w: Any, c: Any, s: Any, t: Any, d: Any) -> Any:
     return None if scaled is None else o.matmul(x, scaled, transpose_a=s, transpose_b=t, dtype=d)
 
 
-@rule(lambda x, w, b, c: o.mul(o.linear(x, w, b), c), numerics="reassociated", once=True)
+@rule(lambda x, w, b, c: o.mul(o.linear(x, w, b), c), needs="reassociated", once=True)
 def linear_factor(x: Any, w: Any, b: Any, c: Any) -> Any:
     """linear(x, w, b)·c = linear(x, w·c, b·c)"""
     factor = _along(_wide(c), x.ndim, x.ndim - 1, w.shape[0])
@@ -174,7 +173,7 @@ def linear_factor(x: Any, w: Any, b: Any, c: Any) -> Any:
         x, scaled, shift)
 
 
-@rule(lambda x, w, b, c: o.add(o.linear(x, w, b), c), numerics="reassociated", once=True)
+@rule(lambda x, w, b, c: o.add(o.linear(x, w, b), c), needs="reassociated", once=True)
 def linear_term(x: Any, w: Any, b: Any, c: Any) -> Any:
     """linear(x, w, b) + c = linear(x, w, b + c)"""
     term = _along(_wide(c), x.ndim, x.ndim - 1, w.shape[0])
@@ -184,7 +183,7 @@ def linear_term(x: Any, w: Any, b: Any, c: Any) -> Any:
     return None if shift is None else o.linear(x, w, shift)
 
 
-@rule(lambda y, b, c: o.mul(o.add(y, b), c), numerics="reassociated", once=True)
+@rule(lambda y, b, c: o.mul(o.add(y, b), c), needs="reassociated", once=True)
 def factor_of_sum(y: Any, b: Any, c: Any) -> Any:
     """(y + b)·c = y·c + b·c after a layer, so that both can join it"""
     node = producer(y)
@@ -216,13 +215,13 @@ def _is_layer(y: Any, biased: bool = True) -> bool:
     return node is not None and (node.op is o.linear or Trait.CONTRACTION in node.op.traits)
 
 
-@rule(lambda x, a, b: o.add(o.add(x, a), b), numerics="reassociated", once=True)
+@rule(lambda x, a, b: o.add(o.add(x, a), b), needs="reassociated", once=True)
 def sum_of_terms(x: Any, a: Any, b: Any) -> Any:
     """(x + a) + b = x + (a + b)"""
     return _joined(x, a, b, np.add, o.add)
 
 
-@rule(lambda x, a, b: o.mul(o.mul(x, a), b), numerics="reassociated", once=True)
+@rule(lambda x, a, b: o.mul(o.mul(x, a), b), needs="reassociated", once=True)
 def product_of_factors(x: Any, a: Any, b: Any) -> Any:
     """(x·a)·b = x·(a·b)"""
     return _joined(x, a, b, np.multiply, o.mul)

@@ -4,8 +4,8 @@ allows it."""
 from __future__ import annotations
 
 from graphtool.ir.graph import Graph
-from graphtool.kernels.choice.rules import Rules, assumed
-from graphtool.rewrite.engine import Journal, apply_rules, numerics_class
+from graphtool.kernels.choice.rules import Rules, permitted
+from graphtool.rewrite.engine import Journal, apply_rules
 from graphtool.rewrite.rules import RULES
 
 
@@ -16,5 +16,4 @@ def simplify(graph: Graph, *, numerics: str = "exact",
     `numerics` is the loosest class of rule that may fire: exact, reassociated (floats may round in
     another order), or approximate.
     """
-    return apply_rules(graph, RULES, numerics_class(numerics, "simplify"), journal,
-                       assumed(rules))
+    return apply_rules(graph, RULES, permitted(rules, numerics, "simplify"), journal)

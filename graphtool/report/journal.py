@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from graphtool.assume import numerics_of
 from graphtool.errors import InputError
 from graphtool.escaping import visible
 from graphtool.io import files
@@ -62,8 +63,8 @@ class Recorder:
     def fired(self, step: str, f: Fired) -> Event:
         """The event of a rule."""
         names = list(dict.fromkeys((*f.matched, f.produced)))
-        return Event(self.number, step, f.rule, f.numerics, f.matched[0], names, f.was, f.became,
-                     self.at(f.where))
+        return Event(self.number, step, f.rule, numerics_of(f.needs), f.matched[0], names, f.was,
+                     f.became, self.at(f.where))
 
     def changes(self, step: str, module: Module) -> Iterable[Event]:
         """The events of a pass without rules: nodes that went and came, by the author's names."""

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from graphtool.assume import numerics_of
 from graphtool.io.elf import read_elf
 from graphtool.io.manifest_rows import Manifest, StepRow
 from graphtool.ir.graph import Module
@@ -215,9 +216,9 @@ def _fired(module: Module) -> list[Inexact]:
     where: dict[str, list[str]] = {}
     for value, told in module.history.items():
         for one in told:
-            if one in known and known[one].numerics != "exact":
+            if one in known and numerics_of(known[one].needs) != "exact":
                 where.setdefault(one, []).append(value)
-    return [Inexact(known[name].numerics, f"rule {name}", values)
+    return [Inexact(numerics_of(known[name].needs), f"rule {name}", values)
             for name, values in sorted(where.items())]
 
 

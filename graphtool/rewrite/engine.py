@@ -16,14 +16,15 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from graphtool import ops as o
-from graphtool.errors import InputError, InternalError, UsageError, one_of
+from graphtool.assume import EXACT, Assumes, Needs, Soundness, several
+from graphtool.errors import InputError, InternalError
 from graphtool.io.weights import Weight
-from graphtool.ir.facets import ASSUMPTIONS, Assumption, Trait
+from graphtool.ir.facets import Trait
 from graphtool.ir.graph import (
     Graph,
     Node,
@@ -42,8 +43,6 @@ from graphtool.plugins import broke
 from graphtool.rewrite.patterns import MATCHED, Applied, Env, Var, match_node
 
 Array = np.ndarray[Any, Any]
-Numerics = Literal["exact", "reassociated", "approximate"]
-NUMERICS: tuple[Numerics, ...] = ("exact", "reassociated", "approximate")
 _DEPTH = 32  # rules that fire within what a rule produced
 _ROUNDS = 16
 
@@ -54,22 +53,22 @@ _ROUNDS = 16
 class Rule:
     """One equation, or one function over several ops, in which case `pattern` is None.
 
-    One that `assumes` finite numbers may move a NaN or an infinity, or lose it.
+    It `needs` all of these classes; where it also needs one of those that it `may`, it returns an
+    `Assumes`.
     """
 
     name: str
     roots: tuple[Op, ...]
     fn: Callable[..., Any]
     pattern: Applied | None
-    numerics: Numerics
     once: bool
     doc: str
-    assumes: Assumption = "nothing"
+    needs: tuple[Soundness, ...] = ()
+    may: tuple[Soundness, ...] = ()
 
 
-def rule(equation: Callable[..., Any], *, numerics: Numerics = "exact",
-         once: bool = False, assumes: Assumption = "nothing",
-         ) -> Callable[[Callable[..., Any]], Rule]:
+def rule(equation: Callable[..., Any], *, needs: Needs = (), may: Needs = (),
+         once: bool = False) -> Callable[[Callable[..., Any]], Rule]:
     """Declare `equation = fn`. With `once`, only the match itself may read its inner values."""
     names = list(inspect.signature(equation).parameters)
     pattern = equation(*map(Var, names))
@@ -80,12 +79,12 @@ def rule(equation: Callable[..., Any], *, numerics: Numerics = "exact",
         name = getattr(fn, "__name__", "rule")
         if list(inspect.signature(fn).parameters) != names:
             raise InternalError("GT7603", f"rule {name}: the sides differ in their parameters")
-        return Rule(name, (pattern.op,), fn, pattern, numerics, once, inspect.getdoc(fn) or "",
-                    assumes)
+        return Rule(name, (pattern.op,), fn, pattern, once, inspect.getdoc(fn) or "",
+                    several(needs), several(may))
     return declare
 
 
-def family_rule(*roots: Op | str, numerics: Numerics = "exact", assumes: Assumption = "nothing",
+def family_rule(*roots: Op | str, needs: Needs = (), may: Needs = (),
                 ) -> Callable[[Callable[..., Any]], Rule]:
     """Declare a rule over several ops: `fn(op, xs, attrs, type)`; xs are tracers and literals.
 
@@ -94,8 +93,8 @@ def family_rule(*roots: Op | str, numerics: Numerics = "exact", assumes: Assumpt
     ops = tuple(named(r) if isinstance(r, str) else r for r in roots)
 
     def declare(fn: Callable[..., Any]) -> Rule:
-        return Rule(getattr(fn, "__name__", "rule"), ops, fn, None, numerics, False,
-                    inspect.getdoc(fn) or "", assumes)
+        return Rule(getattr(fn, "__name__", "rule"), ops, fn, None, False,
+                    inspect.getdoc(fn) or "", several(needs), several(may))
     return declare
 
 
@@ -109,12 +108,13 @@ class Fired:
     """One rule that fired: the values it matched and the value it made, by their hints.
 
     In a journal with texts, `was` and `became` are the expressions, and `where` is the key of the
-    place in the module's table of locations."""
+    place in the module's table of locations. `why` is the reason for what it needs."""
 
     rule: str
-    numerics: Numerics
+    needs: tuple[Soundness, ...]
     matched: tuple[str, ...]
     produced: str
+    why: str = ""
     where: str = ""
     was: str = ""
     became: str = ""
@@ -218,6 +218,7 @@ class Emitter:
 @dataclass(eq=False)
 class _Engine:
     index: Mapping[Op, Sequence[Rule]]
+    may: frozenset[Soundness]
     uses: Mapping[Value, int]
     journal: Journal
     fired: list[Fired] = field(default_factory=list)
@@ -248,7 +249,7 @@ class _Engine:
                 emitter.builder.of = tuple(dict.fromkeys((*names_of(*matched), *own)))
                 try:
                     result = self.right_side(r, op, inputs, attrs, type, env, emitter)
-                    if result is not None:
+                    if result is not None and self.allows(r, result):
                         made = self.accept(r, env, result, type, emitter)
                         if self.journal.texts:
                             self.tell(op, inputs, attrs, matched, made, emitter.builder, start)
@@ -288,8 +289,18 @@ class _Engine:
             return r.fn(op, tuple(map(emitter.wrap, inputs)), attrs, type)
         return r.fn(**{k: emitter.wrap(v) for k, v in env.items() if k != MATCHED})
 
+    def allows(self, r: Rule, result: Any) -> bool:
+        """Whether what the result assumes may be assumed."""
+        if isinstance(result, Assumes) and result.needs not in r.may:
+            raise broke("rule", [r.name], InternalError(
+                "GT7605", f"rule {r.name} assumes {result.needs}, and does not declare it"))
+        return not isinstance(result, Assumes) or result.needs in self.may
+
     def accept(self, r: Rule, env: Env, result: Any, type: TensorType, emitter: Emitter) -> Any:
         """The result in the type of the replaced value; a smaller shape is broadcast to it."""
+        needs, why = r.needs, r.doc.partition("\n")[0]
+        if isinstance(result, Assumes):
+            result, needs, why = result.value, (*needs, result.needs), result.why
         if isinstance(result, (bool, int, float)):  # 1 · x with a literal for x
             result = emitter.constant(np.full((1,) * type.rank, result, type.dtype.numpy))
         made = result.type
@@ -302,41 +313,28 @@ class _Engine:
             raise broke("rule", [r.name], InternalError(
                 "GT7604", f"rule {r.name} turned {type} into {made}"))
         name = emitter.builder.prefix
-        self.fired.append(Fired(r.name, r.numerics, (
-            name, *(v.hint for v in env.get(MATCHED, ()))), result.value.hint))
+        self.fired.append(Fired(r.name, needs, (
+            name, *(v.hint for v in env.get(MATCHED, ()))), result.value.hint, why))
         return result
 
 
-def numerics_class(text: str, where: str) -> Numerics:
-    """The numerics class named by `text`. Raises UsageError GT0605 for an unknown name."""
-    for known in NUMERICS:
-        if known == text:
-            return known
-    raise UsageError("GT0605", f"{where}: unknown numerics class {text!r}",
-                     hint=one_of(text, NUMERICS))
-
-
-def index_rules(rules: Sequence[Rule], numerics: Numerics = "exact",
-                assume: Assumption = "finite") -> dict[Op, list[Rule]]:
-    """The rules of at most the given numerics class that assume no more than `assume`, by the op at
-    their root.
-    """
-    allowed = NUMERICS[:NUMERICS.index(numerics) + 1]
+def index_rules(rules: Sequence[Rule], may: frozenset[Soundness]) -> dict[Op, list[Rule]]:
+    """The rules that need only allowed classes, by the op at their root."""
     index: dict[Op, list[Rule]] = {}
     for r in rules:
-        fits = r.numerics in allowed and ASSUMPTIONS[r.assumes] <= ASSUMPTIONS[assume]
-        for root in r.roots if fits else ():
+        for root in r.roots if may.issuperset(r.needs) else ():
             index.setdefault(root, []).append(r)
     return index
 
 
-def apply_rules(graph: Graph, rules: Sequence[Rule], numerics: Numerics = "exact",
-                journal: Journal | None = None, assume: Assumption = "finite") -> Graph:
-    """Applies rules until none fires; a graph on which no rule fires is returned as it is."""
-    index = index_rules(rules, numerics, assume)
+def apply_rules(graph: Graph, rules: Sequence[Rule],
+                may: frozenset[Soundness] = EXACT, journal: Journal | None = None) -> Graph:
+    """Applies rules that need only what they `may` until none fires; a graph on which no rule
+    fires is returned as it is."""
+    index = index_rules(rules, may)
     journal = Journal() if journal is None else journal
     for _ in range(_ROUNDS):
-        engine = _Engine(index, use_counts(graph), journal)
+        engine = _Engine(index, may, use_counts(graph), journal)
         new = rebuild(graph, engine.visit)
         if not engine.fired:
             break

@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 
 from graphtool import interp, passes
+from graphtool.assume import numerics_of
 from graphtool.ir.graph import Module
 from graphtool.ir.naming import uniquely_named
 from graphtool.passes.arguments import PassCall
@@ -101,7 +102,7 @@ def _guilty(at: Bisector, module: Module, call: PassCall, number: int,
     which, f = guilty or list(candidates.items())[-1]
     place, alone = module.locations.get(f.where), guilty is not None
     return Guilty(number, str(call), len(journal), f.rule, list(f.matched), f.produced, rows, which,
-                  place.at if place else f.where, f.was, f.became, f.numerics, alone)
+                  place.at if place else f.where, f.was, f.became, numerics_of(f.needs), alone)
 
 
 def _first(at: Bisector, module: Module, call: PassCall, count: int) -> dict[int, Fired]:

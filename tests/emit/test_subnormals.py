@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 import graphtool as gt
 from graphtool import dtypes
 from graphtool import ops as o
+from graphtool.assume import Assumption
 from graphtool.cli.app import app
 from graphtool.io.manifest import read_manifest
-from graphtool.ir.facets import Assumption
 from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.trace import trace
 from graphtool.report.summary import inexact

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from graphtool import ops as o
+from graphtool.assume import Assumes, Assumption, Needs, Soundness, allowed
 from graphtool.errors import InternalError
 from graphtool.rewrite.engine import Journal, Rule, apply_rules, rule
 from tests.passes.pass_samples import module, values
@@ -18,10 +19,10 @@ from tests.passes.pass_samples import module, values
 F = "f32[3,4]"
 
 
-def mark(equation: Callable[..., Any], once: bool = False) -> Rule:
+def mark(equation: Callable[..., Any], once: bool = False, needs: Needs = ()) -> Rule:
     """The rule `equation = erf(first parameter)`: erf shows where it fired."""
     first = next(iter(inspect.signature(equation).parameters))
-    return dataclasses.replace(rule(equation, once=once)(equation), name="marked",
+    return dataclasses.replace(rule(equation, once=once, needs=needs)(equation), name="marked",
                                fn=lambda **bound: o.erf(bound[first]))
 
 
@@ -107,6 +108,33 @@ def test_a_rule_may_not_change_the_type() -> None:
     wrong = rule(lambda x: o.exp(x))(lambda x: o.reshape(x, shape=(12,)))
     with pytest.raises(InternalError, match="turned f32"):
         apply_rules(module(lambda x: o.exp(x), F).graph, [wrong])
+
+
+@pytest.mark.parametrize(("assume", "needs"), [
+    ("nothing", []), ("finite", [("reassociated", "finite")]),
+    ("normal", [("reassociated", "finite")])])
+def test_what_a_match_assumes_must_be_allowed(assume: Assumption, needs: list[Any]) -> None:
+    @rule(lambda x: o.exp(x), needs="reassociated", may="finite")
+    def some(x: Any) -> Any:
+        return Assumes(o.neg(x), "finite", "of a test")
+    journal = Journal()
+    apply_rules(module(lambda x: o.exp(x), F).graph, [some], allowed("approximate", assume),
+                journal)
+    assert [f.needs for f in journal] == needs and {f.why for f in journal} <= {"of a test"}
+
+
+def test_a_rule_declares_what_it_may_assume() -> None:
+    liar = rule(lambda x: o.exp(x))(lambda x: Assumes(o.neg(x), "finite", "not declared"))
+    with pytest.raises(InternalError, match="assumes finite, and does not declare it"):
+        apply_rules(module(lambda x: o.exp(x), F).graph, [liar])
+
+
+@pytest.mark.parametrize("need", ["reassociated", "finite"])
+def test_what_a_rule_always_needs_must_be_allowed(need: Soundness) -> None:
+    graph = module(lambda x: o.exp(x), F).graph
+    r = mark(lambda x: o.exp(x), needs=need)
+    assert apply_rules(graph, [r], allowed("exact", "nothing")) is graph
+    assert apply_rules(graph, [r], allowed("approximate", "normal")) is not graph
 
 
 def test_sides_must_agree() -> None:

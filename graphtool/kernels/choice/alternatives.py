@@ -9,8 +9,8 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from graphtool.assume import Assumption
 from graphtool.errors import InputError
-from graphtool.ir.facets import Assumption
 from graphtool.ir.plan import Form, Plan
 from graphtool.kernels.choice.rules import Rules
 from graphtool.kernels.choice.sites import Product, Site

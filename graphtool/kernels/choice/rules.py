@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, cast
 
+from graphtool.assume import ASSUMPTIONS, Assumption, Soundness, allowed, numerics_class
 from graphtool.errors import UsageError, one_of
-from graphtool.ir.facets import ASSUMPTIONS, Assumption
 from graphtool.kernels.choice.tuning import Tuning
 
 Activations = Literal["asked", "q8", "exact"]
@@ -45,12 +45,13 @@ class Rules:
 
     def allows(self, assumption: Assumption) -> bool:
         """Whether something that makes this assumption may be chosen."""
-        return ASSUMPTIONS[assumption] <= ASSUMPTIONS[self.assume]
+        return assumption == "nothing" or assumption in allowed(assume=self.assume)
 
 
-def assumed(rules: Rules | None) -> Assumption:
-    """What may be assumed; without rules, that numbers are finite."""
-    return rules.assume if rules else "finite"
+def permitted(rules: Rules | None, numerics: str, where: str) -> frozenset[Soundness]:
+    """The classes of the rewrites that a pass may make, for its argument `numerics`; without rules,
+    numbers may be assumed to be finite. Raises UsageError GT0605 for an unknown class."""
+    return allowed(numerics_class(numerics, where), (rules or Rules()).assume)
 
 
 PRECISIONS = {  # class: (largest Winograd tile, bfloat16 products)

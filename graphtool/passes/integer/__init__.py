@@ -20,10 +20,10 @@ from graphtool.analysis.ranges import is_single, maker, wrapped
 from graphtool.ir.graph import Graph, TensorType
 from graphtool.ir.op import Op
 from graphtool.ir.trace import Tracer
-from graphtool.kernels.choice.rules import Rules, assumed
+from graphtool.kernels.choice.rules import Rules, permitted
 from graphtool.passes.integer.dequantised import Real, dequantised, values
 from graphtool.passes.integer.rounding import limits_of_bytes, quantised_again
-from graphtool.rewrite.engine import Journal, Rule, apply_rules, family_rule, numerics_class
+from graphtool.rewrite.engine import Journal, Rule, apply_rules, family_rule
 from graphtool.rewrite.engine import readers as read_times
 from graphtool.symbolic import Dim, product
 
@@ -34,8 +34,7 @@ DEEPEST = 2**31 // (255 * 255)
 def integer(graph: Graph, *, numerics: str = "reassociated",
             journal: Journal | None = None, rules: Rules | None = None) -> Graph:
     """The graph with integer products and convolutions where both operands are dequantised."""
-    return apply_rules(graph, RULES, numerics_class(numerics, "integer"), journal,
-                       assumed(rules))
+    return apply_rules(graph, RULES, permitted(rules, numerics, "integer"), journal)
 
 
 # ---- products ----------------------------------------------------------------------------------
@@ -54,7 +53,7 @@ def _along_rows(scale: Any, rank: int) -> bool:
     return is_single(scale) or (scale.shape[-1] == 1 and scale.ndim <= rank)
 
 
-@family_rule(o.matmul, numerics="reassociated")
+@family_rule(o.matmul, needs="reassociated")
 def integer_matmul(op: Op, xs: tuple[Any, ...], attrs: Any, type: TensorType) -> Any:
     """(p·s)·(q·r) = (p·q)·(s·r)"""
     x, w = map(dequantised, xs)
@@ -87,7 +86,7 @@ def _single(scale: Any) -> Any:
     return scale
 
 
-@family_rule(o.linear, numerics="reassociated")
+@family_rule(o.linear, needs="reassociated")
 def integer_linear(_: Op, xs: tuple[Any, ...], attrs: Any, type: TensorType) -> Any:
     """(p·s)·(q·r)ᵀ + b = (p·qᵀ)·(s·r) + b"""
     x, w = map(dequantised, xs[:2])
@@ -101,7 +100,7 @@ def integer_linear(_: Op, xs: tuple[Any, ...], attrs: Any, type: TensorType) -> 
     return y if len(xs) < 3 or xs[2] is None else o.add(y, xs[2])
 
 
-@family_rule(o.conv, numerics="reassociated")
+@family_rule(o.conv, needs="reassociated")
 def integer_conv(op: Op, xs: tuple[Any, ...], attrs: Any, type: TensorType) -> Any:
     """A convolution of (p·s) by filters (q·r), which have one scale for each output channel."""
     x, w = map(dequantised, xs)
@@ -140,7 +139,7 @@ def _float(v: Any) -> Any:
     return o.cast(v, dtype=dtypes.float32)
 
 
-@family_rule(o.div, o.mul, numerics="reassociated")
+@family_rule(o.div, o.mul, needs="reassociated")
 def joined_scales(op: Op, xs: tuple[Any, ...], attrs: Any, type: TensorType) -> Any:
     """(v·a + b) / c = v·(a / c) + b / c, for an integer v"""
     x, by = xs if isinstance(xs[0], Tracer) or op is o.div else xs[::-1]
@@ -170,7 +169,7 @@ def _number(beside: Any, x: Any) -> Any:
     return float(x.reshape(-1)[0]) if x.size == 1 else beside.builder.constant(x)
 
 
-@family_rule(o.add, numerics="reassociated")
+@family_rule(o.add, needs="reassociated")
 def whole_bias(_: Op, xs: tuple[Any, ...], attrs: Any, type: TensorType) -> Any:
     """v·a + n·a = (v + n)·a: a bias that is an integer number of steps is added to the sums"""
     for x, b in (xs, xs[::-1]):

@@ -12,15 +12,10 @@ from typing import Any
 from graphtool import ops as o
 from graphtool.ir.graph import Graph
 from graphtool.ir.op import Op
-from graphtool.kernels.choice.rules import Rules, assumed
+from graphtool.kernels.choice.rules import Rules, permitted
 from graphtool.ops.common import broadcast_shapes
-from graphtool.passes.recognise.attention import (
-    attention,
-    attention_groups,
-    attention_mask,
-    attention_of_any_numbers,
-)
-from graphtool.rewrite.engine import Journal, Rule, apply_rules, array_of, numerics_class, rule
+from graphtool.passes.recognise.attention import attention, attention_groups, attention_mask
+from graphtool.rewrite.engine import Journal, Rule, apply_rules, array_of, rule
 
 
 def recognise(graph: Graph, *, numerics: str = "approximate",
@@ -29,8 +24,7 @@ def recognise(graph: Graph, *, numerics: str = "approximate",
 
     `numerics` is the loosest class of rule that may fire.
     """
-    return apply_rules(graph, RULES, numerics_class(numerics, "recognise"), journal,
-                       assumed(rules))
+    return apply_rules(graph, RULES, permitted(rules, numerics, "recognise"), journal)
 
 
 def _whole(op: Op, *operands: Any, **attrs: Any) -> Any:
@@ -81,7 +75,7 @@ def gelu_tanh(x: Any) -> Any:
 def _gelus() -> list[Rule]:
     """The rules of all spellings. A lambda's own parameters are the variables of its pattern."""
     def spelled(half: Any, inner: Any, fn: Any) -> Rule:
-        return rule(lambda x: half(x, inner(x)), numerics="reassociated")(fn)
+        return rule(lambda x: half(x, inner(x)), needs="reassociated")(fn)
     return [spelled(h, c, gelu_erf) for h in _HALVES for c in _CDFS] + [
         spelled(h, lambda x, i=i: o.tanh(i(x)) + 1, gelu_tanh) for h in _HALVES for i in _INNERS]
 
@@ -115,7 +109,7 @@ def layer_norm(x: Any, a: Any, e: Any) -> Any:
     return o.layer_norm(x, axes=a, epsilon=e) if isinstance(e, float) else None
 
 
-@rule(lambda x, a, e: _over_root(*_deviation(x, a, e)), numerics="reassociated")
+@rule(lambda x, a, e: _over_root(*_deviation(x, a, e)), needs="reassociated")
 def layer_norm_by_root(x: Any, a: Any, e: Any) -> Any:
     """(x − mean x) / √(var x + e) over axes a = layer_norm(x), if e is a number"""
     return o.layer_norm(x, axes=a, epsilon=e) if isinstance(e, float) else None
@@ -127,7 +121,7 @@ def rms_norm(x: Any, a: Any, e: Any) -> Any:
     return o.rms_norm(x, axes=a, epsilon=e) if isinstance(e, float) else None
 
 
-@rule(lambda x, a, e: x / o.sqrt(o.reduce_mean(x * x, axes=a) + e), numerics="reassociated")
+@rule(lambda x, a, e: x / o.sqrt(o.reduce_mean(x * x, axes=a) + e), needs="reassociated")
 def rms_norm_by_root(x: Any, a: Any, e: Any) -> Any:
     """x / √(mean x² + e) over axes a = rms_norm(x), if e is a number"""
     return o.rms_norm(x, axes=a, epsilon=e) if isinstance(e, float) else None
@@ -179,5 +173,5 @@ def _is_affine(v: Any, x: Any) -> bool:
 RULES: list[Rule] = [
     silu, relu, *_gelus(), softmax, log_softmax, layer_norm, layer_norm_by_root,
     rms_norm, rms_norm_by_root, layer_norm_scale, layer_norm_bias, rms_norm_scale, group_norm,
-    attention, attention_of_any_numbers, attention_groups, attention_mask,
+    attention, attention_groups, attention_mask,
 ]

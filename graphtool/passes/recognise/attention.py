@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from graphtool import ops as o
+from graphtool.assume import Assumes
 from graphtool.dtypes import bool_
 from graphtool.ir.graph import Node
 from graphtool.ir.op import Op
@@ -24,29 +25,17 @@ from graphtool.symbolic import product as count
 _HIDDEN = -1e30  # an added mask at or below this hides an element from softmax
 
 
-@family_rule(o.matmul, numerics="approximate", assumes="finite")
+@family_rule(o.matmul, needs="approximate", may="finite")
 def attention(op: Any, xs: Any, attrs: Any, type: Any) -> Any:
     """softmax(mask(q·kᵀ·c))·v = attention(q, k, v, mask, scale=c), where a mask of −∞ hides"""
-    return _attention(xs, attrs, type, True)
-
-
-@family_rule(o.matmul, numerics="approximate")
-def attention_of_any_numbers(op: Any, xs: Any, attrs: Any, type: Any) -> Any:
-    """softmax(q·kᵀ·c)·v = attention(q, k, v, scale=c): a row that is −∞ throughout stays NaN"""
-    return _attention(xs, attrs, type, False)
-
-
-def _attention(xs: Any, attrs: Any, type: Any, finite: bool) -> Any:
-    """The composite, if xs are weights and values; `finite`: also under a mask, by which a row may
-    come out as 0 that has NaN in its parts.
-    """
     if any((attrs["transpose_a"], attrs["transpose_b"], attrs["dtype"])) or len(type.shape) < 3:
         return None
     weights = _without_split(xs[0])
-    soft = _made_by(_without_guard(weights) if finite else weights, o.softmax)
+    bare = _without_guard(weights)
+    soft = _made_by(bare, o.softmax)
     if soft is None or readers(xs[0]) != 1 or soft.attrs["axis"] not in (-1, weights.ndim - 1):
         return None
-    found = _masked(_operand(weights, soft, 0), 6 if finite else 0)
+    found = _masked(_operand(weights, soft, 0), 6)
     if found is None:
         return None
     (product, scale), mask = _without_factor(found[0]), _across(found[1], weights, xs[0])
@@ -58,7 +47,10 @@ def _attention(xs: Any, attrs: Any, type: Any, finite: bool) -> Any:
         n = k.ndim
         k = o.transpose(k, perm=(*range(n - 2), n - 1, n - 2))
     lead = type.shape[:-2]
-    return _whole(_led(q, lead), _led(k, lead), xs[1], mask, scale * at_q * at_k, type)
+    whole = _whole(_led(q, lead), _led(k, lead), xs[1], mask, scale * at_q * at_k, type)
+    if whole is None or (bare is weights and mask is None):
+        return whole
+    return Assumes(whole, "finite", "a row that a mask hides throughout is 0, not NaN")
 
 
 def _led(x: Any, lead: tuple[Any, ...]) -> Any:
@@ -114,7 +106,7 @@ def attention_groups(q: Any, k: Any, v: Any, m: Any, c: Any, s: Any, z: Any) -> 
 
 
 @rule(lambda q, k, v, m, c, s, z: o.attention(q, k, v, m, causal=c, scale=s, softcap=z),
-      numerics="approximate", assumes="finite")
+      needs=("approximate", "finite"))
 def attention_mask(q: Any, k: Any, v: Any, m: Any, c: Any, s: Any, z: Any) -> Any:
     """A constant mask is removed if it is the causal mask or hides nothing."""
     mask = array_of(m)

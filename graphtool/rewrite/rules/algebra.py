@@ -77,7 +77,7 @@ def pow_two(x: Any) -> Any:
     return x * x
 
 
-@rule(lambda x: o.pow(x, 3), numerics="reassociated")
+@rule(lambda x: o.pow(x, 3), needs="reassociated")
 def pow_three(x: Any) -> Any:
     """x³ = x · x · x"""
     return x * x * x
@@ -197,13 +197,13 @@ def mul_mul(x: Any, a: Any, b: Any) -> Any:
     return _chain(x, a, b, o.mul, np.multiply, False)
 
 
-@rule(lambda x, a, b: (x + a) + b, numerics="reassociated")
+@rule(lambda x, a, b: (x + a) + b, needs="reassociated")
 def add_add_float(x: Any, a: Any, b: Any) -> Any:
     """(x + a) + b = x + (a + b)"""
     return _chain(x, a, b, o.add, np.add, True)
 
 
-@rule(lambda x, a, b: (x * a) * b, numerics="reassociated")
+@rule(lambda x, a, b: (x * a) * b, needs="reassociated")
 def mul_mul_float(x: Any, a: Any, b: Any) -> Any:
     """(x · a) · b = x · (a · b)"""
     return _chain(x, a, b, o.mul, np.multiply, True)
