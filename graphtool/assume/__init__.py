@@ -42,13 +42,21 @@ class Assumes(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Assumed:
-    """What was assumed as a value was rewritten: the value's name, the class, the pass and the
-    rule or function, and the reason."""
+    """What was assumed as values were rewritten: the class, the pass with its rule or kernel, the
+    reason, and the names of the values."""
 
-    value: str
     needs: Soundness
     by: str
-    why: str = ""
+    why: str
+    values: tuple[str, ...]
+
+
+def joined(rows: Iterable[Assumed]) -> tuple[Assumed, ...]:
+    """The rows with one for each class, origin and reason; each name once, in order."""
+    found: dict[tuple[Soundness, str, str], dict[str, None]] = {}
+    for r in rows:
+        found.setdefault((r.needs, r.by, r.why), {}).update(dict.fromkeys(r.values))
+    return tuple(Assumed(*key, tuple(values)) for key, values in found.items())
 
 
 def allowed(numerics: Numerics = "approximate", assume: Assumption = "finite",
@@ -80,6 +88,11 @@ def numerics_class(text: str, where: str) -> Numerics:
             return known
     raise UsageError("GT0605", f"{where}: unknown numerics class {text!r}",
                      hint=one_of(text, NUMERICS))
+
+
+def of_numbers(rows: Iterable[Assumed]) -> Iterable[Assumption]:
+    """What rows assume of the numbers that come in; how far results may change is left out."""
+    return (name for r in rows for name in ASSUMPTIONS if name == r.needs)
 
 
 def strongest(assumptions: Iterable[Assumption]) -> Assumption:

@@ -127,14 +127,15 @@ def _show_why(source: str, node: str | None, pair: tuple[str, str] | None, json:
         from graphtool.io.entry_points import read_entry
         m = read_entry(Path(source), entry)
         found = why.why_steps(m.steps, m.precision, node, threads=m.threads,
-                              alone={s.kernel for s in m.steps if s.serial})
+                              alone={s.kernel for s in m.steps if s.serial}, assumes=m.assumed)
     elif is_program(source) and pair is None:
         from graphtool.compile.rows import threads_of
         from graphtool.loops.program import runs
         program, _ = sources.program(source)
         found = why.why_steps(runs(program.steps), program.meta.get("precision", "default"), node,
                               threads=threads_of(program),
-                              alone={k.name for k in program.kernels if k.serial})
+                              alone={k.name for k in program.kernels if k.serial},
+                              assumes=program.assumes)
     else:
         module = _optimised(source, capture)
         if pair is not None:

@@ -89,11 +89,10 @@ def _summary(build: Path, m: Manifest, model: str | None, capture: str | None) -
         m.precision, m.key, model or "", digest,
         {n: known[n] for n in ("graphtool", "python", "numpy", "onnx") if n in known}
         | {"the build's format": f"{m.version}, since {m.since}"},
-        made.functions(m), made.sizes(m, build), None, [], made.inexact(m, module),
+        made.functions(m), made.sizes(m, build), None, [], made.inexact(m),
         made.requires(m, module), made.licences(m, build, made.stated_licence(meta)),
         made.files(m, build), made.reproduce(m, model or ""),
-        [] if kept else ["The build has no graphs (build --keep writes them), so rules that "
-                         "reassociate or approximate are not listed."])
+        [])
 
 
 def _run(build: Path, model: str | None, data: Path | None, timed: bool, seconds: float, seed: int,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from graphtool.assume import strongest
+from graphtool.assume import of_numbers, strongest
 from graphtool.emit.driver import parallel_work
 from graphtool.emit.ports import open_sizes
 from graphtool.io.manifest_rows import ThreadsRow
@@ -59,7 +59,9 @@ def describe(program: Program, held: Sequence[Weight] = ()) -> dict[str, Any]:
                    "bytes": dim(moved(s, kernels[s.kernel], buffers, dims))}
                   for s, assumes in zip(runs(program.steps), assumed, strict=True)],
         "precision": program.meta.get("precision", "default"),
-        "assumes": "normal" if program.meta.get("assume") == "normal" else strongest(assumed),
+        "assumes": "normal" if program.meta.get("assume") == "normal" else strongest(
+            (*assumed, *of_numbers(program.assumes))),
+        "assumed": [asdict(r) | {"values": [*r.values]} for r in program.assumes],
         "index_checks": program.meta.get("index_checks", "off") == "on"}
 
 

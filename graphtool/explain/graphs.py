@@ -131,6 +131,10 @@ TABLE: dict[str, tuple[str, str]] = {
                "finite: kernels may be chosen that spread or move a NaN or an infinity, as "
                "Winograd's do; normal: that too, and subnormal numbers count as 0; nothing: NaN "
                "and infinity stay where the model makes them."),
+    "GT0636": ("an assumption that may not be made",
+               "The graph was optimised for finite numbers, which a rule or a kernel assumed; "
+               "`--assume nothing` and `--precision strict` cannot take that back. Begin with the "
+               "model."),
     "GT0634": ("unknown kind of kernels",
                "generated: the compiler's own; blas: a CBLAS library for large products; auto: "
                "whichever the tuning file says is faster."),

@@ -42,6 +42,17 @@ class SizeRow:
 
 
 @dataclass(eq=False, repr=False)
+class AssumedRow:
+    """What was assumed of values of the graph as they were rewritten: the class of soundness, the
+    pass with its rule or kernel, and the reason."""
+
+    needs: str
+    by: str
+    why: str
+    values: list[str]
+
+
+@dataclass(eq=False, repr=False)
 class StepRow:
     """One kernel call: what it computes, its source location and its cost."""
 
@@ -151,6 +162,7 @@ class EntryRow:
     threads: ThreadsRow | None = None
     requires: list[tuple[int | str, int | str]] = field(default_factory=list)
     live: int | None = None
+    assumed: list[AssumedRow] = field(default_factory=list)
 
 
 @dataclass(eq=False, repr=False)
@@ -182,13 +194,14 @@ class Manifest:
     weights_mode: str = "file"  # embed, c: in the library, which is passed NULL for them
     training: TrainingRow | None = None
     precision: str = "default"  # the class of numerics: strict, default, fast
-    assumes: str = "nothing"  # finite where a step says so; normal: no subnormals
+    assumes: str = "nothing"  # finite where a step or a rewrite says so; normal: no subnormals
     sizes: list[SizeRow] = field(default_factory=list)  # computed by a run; behind the dims
     threads: ThreadsRow | None = None  # None in builds of older versions
     requires: list[tuple[int | str, int | str]] = field(default_factory=list)  # equal sizes
     index_checks: bool = False  # whether a run finds indices out of range
     live: int | None = None  # bytes of the arena that live at once, at most; None: sizes are open
     machine: str = ""  # the row of the table of machines by which kernels were chosen
+    assumed: list[AssumedRow] = field(default_factory=list)  # by rewrites and choices of kernels
     entry: str = ""  # the entry point that the rows above describe, where a build has several
     entries: dict[str, EntryRow] = field(default_factory=dict)  # the others
     language: LanguageRow | None = None

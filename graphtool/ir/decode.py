@@ -136,7 +136,8 @@ class _Reader:
                       {r.id: Location(r.at, r.text) for r in file.locations},
                       tuple(self.donations(graph, by_name)), self.meta, initial,
                       {r.id: tuple(r.rules) for r in file.history}, self.choices,
-                      tuple(Equation(*map(self.size, pair)) for pair in file.requires), kept)
+                      tuple(Equation(*map(self.size, pair)) for pair in file.requires), kept,
+                      tuple(file.assumes))
 
     def size(self, d: str | int) -> Dim:
         with self.row("requires"):

@@ -80,6 +80,8 @@ def dumps(module: Module, weights_name: str = "", embed: bool = False) -> str:
     if module.kept:
         tables.append(("kept", [{"id": n, "type": str(TensorType(w.dtype, w.shape))}
                                 | data_row(w, embed) for n, w in module.kept.items()]))
+    if module.assumes:
+        tables.append(("assumes", [*map(asdict, module.assumes)]))
     head += [f'"{name}": {_table(rows)}' for name, rows in tables]
     return "{" + ",\n".join(head) + "\n}\n"
 

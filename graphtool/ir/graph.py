@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeGuard
 
+from graphtool.assume import Assumed
 from graphtool.choice import Choice
 from graphtool.io.weights import Weight
 from graphtool.ir.facets import Lowering
@@ -95,7 +96,8 @@ class Module:
     `diff` ignores both. `requires` has the sizes that must be equal, though the shapes of the
     inputs may differ in them; what a symbol's step requires stands in the symbol. `kept` has arrays
     by name that no node reads, but that belong to the state of the source: a model that is written
-    back needs them (`meta["state_dict"]` says what that state is).
+    back needs them (`meta["state_dict"]` says what that state is). `assumes` has what the rewrites
+    assumed that made the graph.
     """
 
     graph: Graph
@@ -109,6 +111,7 @@ class Module:
     choices: Mapping[Value, Choice] = field(default_factory=dict)
     requires: tuple[Equation, ...] = ()
     kept: Mapping[str, Weight] = field(default_factory=dict)
+    assumes: tuple[Assumed, ...] = ()
 
     def __repr__(self) -> str:
         return repr(self.graph).replace("<Graph", "<Module", 1)

@@ -75,6 +75,9 @@ def listing(module: Module, form: Form | None = None) -> Iterator[str]:
             yield f"kept {name_text(name)}: {TensorType(w.dtype, w.shape)} = {data_text(w, form)}"
         for value, rules in module.history.items():
             yield f"history {name_text(value)}: {', '.join(map(quoted, rules))}"
+        for r in module.assumes:
+            words = ", ".join((quoted(r.by), quoted(r.why), *map(name_text, r.values)))
+            yield f"assumes {r.needs}: {words}"
     for key, value in told(module).items():
         if form.full or key == PLUGINS:
             yield f"meta {name_text(key)} = {files.compact(value)}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from graphtool.assume import MEANING
 from graphtool.errors import InputError
 from graphtool.io import files
 from graphtool.io.versions import GRAPH
@@ -58,11 +59,13 @@ class _Parser:
         raw: Row = {
             **GRAPH.head, "meta": {}, "weights": "", "symbols": {}, "inputs": [], "params": [],
             "nodes": [], "outputs": None, "regions": self.regions, "groups": [],
-            "locations": [], "history": [], "choices": self.choices, "requires": [], "kept": []}
+            "locations": [], "history": [], "choices": self.choices, "requires": [], "kept": [],
+            "assumes": []}
         rules: dict[str, Callable[[Row], None]] = {
             "version": self.version, "weights": self.weights, "dim": self.dim, "size": self.size,
             "require": self.require,
             "group": self.group, "location": self.location, "history": self.history,
+            "assumes": self.assumes,
             "choice": self.choice, "meta": self.meta, "return": self.returned}
         while self.more():
             self.statement(raw, "", rules)
@@ -278,6 +281,18 @@ class _Parser:
         scan.need(":", "the value")
         row["rules"] = terms.names(self.scan)
         into["history"].append(row)
+
+    def assumes(self, into: Row) -> None:
+        """`assumes finite: "recognise.attention", "why", VALUE, VALUE`: what rewrites assumed."""
+        scan = self.scan
+        start = scan.at
+        needs = scan.name("a class of soundness")
+        if needs not in MEANING:
+            raise scan.fault(f"{needs!r} is no class of soundness: {', '.join(MEANING)}", start)
+        scan.need(":", "the class")
+        by, *rest = terms.names(scan)
+        into["assumes"].append({"needs": needs, "by": by, "why": "".join(rest[:1]),
+                                "values": rest[1:]})
 
     def choice(self, into: Row) -> None:
         """`choice NODE: SITE cost PLAN 1.2, PLAN 1.9`: the alternatives of a node's plan."""

@@ -6,6 +6,8 @@ from typing import Any
 
 import msgspec
 
+from graphtool.assume import Assumed
+
 
 class SymbolRow(msgspec.Struct, forbid_unknown_fields=True):
     """A symbol's bounds. `defined`: a node with the attribute `size` defines it; else the shapes of
@@ -126,3 +128,4 @@ class GraphFile(msgspec.Struct, forbid_unknown_fields=True):
     choices: list[ChoiceRow] = []
     requires: list[tuple[str | int, str | int]] = []  # pairs of sizes that must be equal
     kept: list[ParamRow] = []  # arrays of the source's state that no node reads
+    assumes: list[Assumed] = []  # by the rewrites that made the graph

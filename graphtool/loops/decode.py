@@ -85,7 +85,8 @@ def program_of(file: ProgramFile, where: str) -> Program:
         reader.dim(file.arena), file.threads,
         tuple((i, o.donates) for i, o in enumerate(file.outputs) if o.donates is not None),
         tuple((b.id, b.data) for b in file.buffers if b.data), meta,
-        tuple(Equation(reader.dim(a), reader.dim(b)) for a, b in file.requires))
+        tuple(Equation(reader.dim(a), reader.dim(b)) for a, b in file.requires),
+        tuple(file.assumes))
 
 
 class _Reader:

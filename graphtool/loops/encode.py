@@ -61,6 +61,8 @@ def lines(program: Program, weights_name: str) -> list[str]:
     if program.requires:
         tables.append(("requires", [compact([_dim(e.left), _dim(e.right)])
                                     for e in program.requires]))
+    if program.assumes:
+        tables.append(("assumes", [compact(asdict(r)) for r in program.assumes]))
     head = [("name", program.name), ("meta", told(program)), ("weights", weights_name),
             ("threads", program.threads), ("arena", _dim(program.arena))]
     return [*(f'"{k}": {compact(v)}' for k, v in head),

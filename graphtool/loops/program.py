@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
+from graphtool.assume import Assumed
 from graphtool.choice import Choice
 from graphtool.dtypes import DType
 from graphtool.loops.interned import Interned
@@ -208,7 +209,8 @@ class Program:
     """The whole input of the C back end.
 
     `dims` are the symbols that become parameters; `sizes` are those that a run computes, with the
-    greatest value of each. `requires` are dims that must be equal.
+    greatest value of each. `requires` are dims that must be equal. `assumes` is
+    what the rewrites assumed that made the graph.
     """
 
     name: str
@@ -224,6 +226,7 @@ class Program:
     weights: tuple[tuple[str, str], ...] = ()  # (buffer, digest)
     meta: dict[str, str] = field(default_factory=dict)
     requires: tuple[Equation, ...] = ()
+    assumes: tuple[Assumed, ...] = ()
 
     def __repr__(self) -> str:
         return (f"<Program {self.name}: {len(self.kernels)} kernels, "

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from graphtool.assume import Assumed
 from graphtool.choice import Choice
 
 DimText = int | str
@@ -241,3 +242,4 @@ class ProgramFile(Row):
     kernels: list[KernelRow]
     steps: list[StepRow]
     requires: list[tuple[DimText, DimText]] = []  # pairs of sizes that must be equal
+    assumes: list[Assumed] = []  # of values of the graph, by its rewrites

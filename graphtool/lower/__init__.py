@@ -213,7 +213,8 @@ def _program(module: Module, inputs: tuple[Value, ...], name: str, target: Targe
          "precision": str(module.meta.get("precision", "default")),
          **({"assume": "normal"} if module.meta.get("assume") == "normal" else {}),
          **({"language": target.language} if target.language != HOME else {}),
-         "index_checks": "on" if lowering.index_checks else "off"}, module.requires)
+         "index_checks": "on" if lowering.index_checks else "off"}, module.requires,
+        module.assumes)
 
 
 def _make_room(buffers: Mapping[str, Storage], graph: Graph, limits: Limits) -> None:

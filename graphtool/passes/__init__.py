@@ -14,15 +14,18 @@ from dataclasses import dataclass, field
 from functools import cache as remembered
 from typing import Any, get_type_hints
 
+from graphtool.assume import joined
 from graphtool.errors import GraphtoolError, InternalError, UsageError
 from graphtool.ir.choices import carried
 from graphtool.ir.graph import Graph, Module
 from graphtool.ir.run_sizes import all_nodes
 from graphtool.ir.verify import verify_module
+from graphtool.kernels.choice.rules import Rules
 from graphtool.passes.amp import amp
 from graphtool.passes.arguments import PassCall, checked, form, parse
 from graphtool.passes.cache import cache
 from graphtool.passes.chunk import chunk
+from graphtool.passes.claims import check_claims, claims, refuse, roots
 from graphtool.passes.cse import cse
 from graphtool.passes.dce import dce
 from graphtool.passes.decompose import decompose
@@ -173,21 +176,29 @@ def run(module: Module, passes: str | Sequence[str | PassCall] | None = None, *,
     `verify` checks it after each one; `after` gets each report and result; `supply` has the
     parameters that the driver provides (`target`); with `texts` the journals of the reports have
     expressions. Raises UsageError GT060x for unknown passes or
-    arguments and for an illegal order, InternalError GT71xx if a pass made the graph invalid.
+    arguments and for an illegal order, InputError GT0636 for a module that assumes more than the
+    rules in `supply` allow, InternalError GT71xx if a pass made the graph invalid.
     """
+    rules = (supply or {}).get("rules")
+    if rules is not None:
+        refuse(module, rules)
     for call in calls(passes):
-        journal, notes, choices = Journal(texts=texts), dict[str, str](), dict(module.choices)
+        journal: Journal = (supply or {}).get("journal", Journal(texts=texts))
+        notes, choices = dict[str, str](), dict(module.choices)
         start = time.perf_counter()
         result = _apply(call, module, {"journal": journal, "notes": notes, "choices": choices,
                                        **(supply or {})})
         report = PassReport(call, time.perf_counter() - start, len(module.graph.nodes),
                             len(result.graph.nodes), tuple(journal))
-        if verify and result.graph is not module.graph:
-            _verify(call, result, journal)
+        made = tuple(claims(call.name, journal))
+        if made:
+            result = dataclasses.replace(result, assumes=joined((*result.assumes, *made)))
         if journal or notes:
             result = dataclasses.replace(result, history=_told(result, call.name, journal, notes))
         if choices and result.graph is not module.graph:
             result = dataclasses.replace(result, choices=carried(result.graph, choices))
+        if verify and result.graph is not module.graph:
+            _verify(call, module, result, journal, rules)
         module = result
         if after:
             after(report, module)
@@ -209,12 +220,6 @@ def _told(module: Module, name: str, journal: Sequence[Fired],
         history[value] = (*history.get(value, ()), f"{name}: {words}")
     alive = {root for n in all_nodes(module.graph) for v in n.outputs for root in roots(v.hint)}
     return {value: rules for value, rules in history.items() if value in alive}
-
-
-def roots(name: str) -> list[str]:
-    """The names from which `a.b.c` was derived: a, a.b, and itself."""
-    words = name.split(".")
-    return [".".join(words[:i + 1]) for i in range(len(words))]
 
 
 def calls(passes: str | Sequence[str | PassCall] | None = None) -> list[PassCall]:
@@ -270,9 +275,11 @@ def in_regions(graph: Graph, function: Callable[[Graph], Graph]) -> Graph:
     return function(Graph(graph.inputs, tuple(nodes), graph.outputs) if changed else graph)
 
 
-def _verify(call: PassCall, module: Module, journal: Journal) -> None:
+def _verify(call: PassCall, before: Module, module: Module, journal: Journal,
+            rules: Rules | None) -> None:
     try:
         verify_module(module)
+        check_claims(before, module, rules or Rules())
     except GraphtoolError as error:
         error.where = f"after the pass {call}" + (f"\n{error.where}" if error.where else "")
         fault = broke("pass", [call.name], broke("rule", {f.rule for f in journal}, error))

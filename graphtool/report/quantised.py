@@ -21,6 +21,7 @@ from graphtool.analysis.costs import executions
 from graphtool.compile.as_is import build
 from graphtool.dtypes import of_numpy
 from graphtool.ir.graph import Module, names_of
+from graphtool.passes.claims import roots
 from graphtool.passes.quantise.calibrate import Batch
 from graphtool.passes.quantise.layers import Layer
 from graphtool.passes.quantise.rewrite import Chosen
@@ -106,7 +107,7 @@ def _by_layer(rows: Sequence[tuple[Sequence[str], float]], layers: Sequence[Laye
             own.setdefault(name, []).append(layer.name)
     for names, us in rows:
         found = {layer for n in names for layer in next(
-            (own[root] for root in reversed(passes.roots(n)) if root in own), ())}
+            (own[root] for root in reversed(roots(n)) if root in own), ())}
         for name in found:
             out[name] = out.get(name, 0.0) + us / len(found)
     return Times(sum(us for _, us in rows), out)

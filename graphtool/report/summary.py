@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import shlex
-import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import msgspec
 
-from graphtool.assume import numerics_of
 from graphtool.io.elf import read_elf
 from graphtool.io.manifest_rows import Manifest, StepRow
 from graphtool.ir.graph import Module
 from graphtool.ir.listing import required
 from graphtool.native.sizes import dim_table, equations, symbol_of
-from graphtool.passes import PASSES
 from graphtool.report.bench import Timing
 from graphtool.report.build_listing import interfaces
 from graphtool.report.sizes import Size, size
@@ -184,9 +181,8 @@ def files(m: Manifest, folder: Path) -> list[FileRow]:
     return out
 
 
-def inexact(m: Manifest, module: Module | None) -> list[Inexact]:
-    """What of a build is not the exact arithmetic of its model, as far as it is recorded: of the
-    rules only in a build that has its graph, `module`."""
+def inexact(m: Manifest) -> list[Inexact]:
+    """What of a build is not the exact arithmetic of its model, as far as it is recorded."""
     out = [Inexact("class", f"precision {m.precision}", [])]
     steps = [s for one in interfaces(m) for s in one.steps]
     finite = [s.kernel for s in steps if s.assumes == "finite"]
@@ -206,20 +202,8 @@ def inexact(m: Manifest, module: Module | None) -> list[Inexact]:
     if not m.index_checks:
         out.append(Inexact("unchecked", "an index out of range takes the nearest element, and "
                                         "nothing is reported", []))
-    return out + (_fired(module) if module is not None else [])
-
-
-def _fired(module: Module) -> list[Inexact]:
-    """The rules in a graph's history that are not exact, and the values that they made."""
-    known = {f"{p.name}.{r.name}": r for p in PASSES
-             for r in getattr(sys.modules[p.function.__module__], "RULES", ())}
-    where: dict[str, list[str]] = {}
-    for value, told in module.history.items():
-        for one in told:
-            if one in known and numerics_of(known[one].needs) != "exact":
-                where.setdefault(one, []).append(value)
-    return [Inexact(numerics_of(known[name].needs), f"rule {name}", values)
-            for name, values in sorted(where.items())]
+    rewrites = [r for one in interfaces(m) for r in one.assumed]
+    return out + [Inexact(r.needs, f"{r.by}: {r.why}", r.values) for r in rewrites]
 
 
 def requires(m: Manifest, module: Module | None) -> list[str]:

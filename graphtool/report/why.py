@@ -7,9 +7,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
+from graphtool.assume import Assumed
 from graphtool.choice import Choice
 from graphtool.errors import InputError, near
-from graphtool.io.manifest_rows import StepRow, ThreadsRow
+from graphtool.io.manifest_rows import AssumedRow, StepRow, ThreadsRow
 from graphtool.ir.facets import Lowering
 from graphtool.ir.graph import (
     Graph,
@@ -25,7 +26,7 @@ from graphtool.ir.plan import of_plan
 from graphtool.ir.run_sizes import all_nodes
 from graphtool.ir.text import value_names
 from graphtool.loops.program import Run
-from graphtool.passes import roots
+from graphtool.passes.claims import roots
 from graphtool.passes.fuse import Fuser
 
 _ALONE = ("threads: one alone, as it has little to do, or no loop to share",)
@@ -40,7 +41,8 @@ class Rival(msgspec.Struct):
 
 class Why(msgspec.Struct):
     """The reasons for one kernel. `by`: cost or tuned, empty without alternatives. `fused`: the
-    nodes it computes. `rules`: the rules that made the node, in order. `notes`: other reasons."""
+    nodes it computes. `rules`: the rules that made the node, in order. `notes`: other reasons.
+    `assumes`: the classes of soundness that this needs, by what, and why."""
 
     name: str
     op: str
@@ -53,6 +55,7 @@ class Why(msgspec.Struct):
     rules: list[str]
     at: str
     notes: list[str] = []
+    assumes: list[str] = []
 
 
 class WhyReport(msgspec.Struct):
@@ -74,16 +77,16 @@ class WhyNot(msgspec.Struct):
 
 
 def _why(name: str, op: str, made: Choice | None, fused: list[str], told: Iterable[str],
-         at: str) -> Why:
+         at: str, assumes: list[str]) -> Why:
     """The reasons from a node's history `told`: rules are `pass.rule`, notes are `pass: words`."""
     lines = list(told)
     rules = [one for one in lines if ": " not in one]
     notes = [one.partition(": ")[2] for one in lines if ": " in one]
     if made is None:
-        return Why(name, op, "", "", "", 0.0, [], fused, rules, at, notes)
+        return Why(name, op, "", "", "", 0.0, [], fused, rules, at, notes, assumes)
     (best, us), *rest = made.us.items()
     return Why(name, op, made.site, best, made.by, us, [Rival(c, t) for c, t in rest], fused,
-               rules, at, notes)
+               rules, at, notes, assumes)
 
 
 def why_graph(module: Module, name: str | None = None) -> WhyReport:
@@ -107,7 +110,8 @@ def why_graph(module: Module, name: str | None = None) -> WhyReport:
         at = module.locations.get(node.where)
         rules = [r for root in roots(node.outputs[0].hint) for r in module.history.get(root, ())]
         found.append(_why(_name(node, names), node.op.name, made, fused, rules,
-                          at.at if at else node.where))
+                          at.at if at else node.where,
+                          _claims(module.assumes, [node.outputs[0].hint])))
     return WhyReport(str(module.meta.get("precision", "default")), found)
 
 
@@ -127,10 +131,17 @@ def _noted(module: Module) -> set[Node]:
     return {n for n in nodes if n.outputs[0].hint in own}
 
 
+def _claims(rows: Iterable[Assumed | AssumedRow], names: Sequence[str]) -> list[str]:
+    """What was assumed of values with these names, or with names that begin with one of them."""
+    return [f"{r.needs}, by {r.by}: {r.why}" for r in rows
+            if any(v in roots(n) or n in roots(v) for v in r.values for n in names)]
+
+
 def why_steps(steps: Iterable[Run | StepRow], precision: str, name: str | None = None, *,
-              threads: ThreadsRow | None = None, alone: Collection[str] = ()) -> WhyReport:
+              threads: ThreadsRow | None = None, alone: Collection[str] = (),
+              assumes: Sequence[Assumed | AssumedRow] = ()) -> WhyReport:
     """The same for a program or a build; a name is a kernel's, or that of a node in it. `alone` are
-    the kernels that run on one thread."""
+    the kernels that run on one thread, `assumes` what rewrites assumed."""
     rows = list(steps)
     if name is None:
         chosen = [s for s in rows if s.choice is not None]
@@ -141,7 +152,8 @@ def why_steps(steps: Iterable[Run | StepRow], precision: str, name: str | None =
             raise _unknown(name, {w for s in rows for w in (s.kernel, *s.label.split(" + "))})
     return WhyReport(precision, [_why(s.label.split(" + ")[0], s.kernel, s.choice,
                                       s.label.split(" + "), _ALONE if s.kernel in alone else (),
-                                      s.where) for s in chosen],
+                                      s.where, _claims(assumes, s.label.split(" + ")))
+                                 for s in chosen],
                      _told_threads(threads) if threads else "")
 
 
@@ -258,6 +270,7 @@ def why_lines(report: WhyReport) -> list[str]:
         elif not k.notes:
             out.append("  kernel    had no alternatives")
         out += [f"  because   {words}" for words in k.notes]
+        out += [f"  assumes   {words}" for words in k.assumes]
         if len(k.fused) > 1:
             out.append(f"  fused     {', '.join(k.fused)}")
         if k.rules:

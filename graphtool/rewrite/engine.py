@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from graphtool import ops as o
-from graphtool.assume import EXACT, Assumes, Needs, Soundness, several
+from graphtool.assume import EXACT, Assumed, Assumes, Needs, Soundness, several
 from graphtool.errors import InputError, InternalError
 from graphtool.io.weights import Weight
 from graphtool.ir.facets import Trait
@@ -122,12 +122,14 @@ class Fired:
 
 class Journal(list[Fired]):
     """The rules that fired, in order. With a `limit`, rules decline once so many have fired; the
-    rule and value of `without` decline always. With `texts`, expressions are recorded too."""
+    rule and value of `without` decline always. With `texts`, expressions are recorded too. What
+    passes without rules assume is in `assumed`, by the function or kernel that assumes it."""
 
     def __init__(self, limit: int | None = None, without: tuple[str, str] | None = None,
                  texts: bool = False) -> None:
         super().__init__()
         self.limit, self.without, self.texts = limit, without, texts
+        self.assumed: list[Assumed] = []
 
 
 # ---- what a right side may ask about its operands ----------------------------------------------

@@ -55,7 +55,7 @@ def test_it_is_written_down(tmp_path: Path) -> None:
     command("build", graph, "--assume", "normal", "-o", build)
     found = read_manifest(build)
     assert found.assumes == "normal" and (build / "subnormals.h").exists()
-    assert "normal" in [row.kind for row in inexact(found, None)]
+    assert "normal" in [row.kind for row in inexact(found)]
     assert "assumes normal numbers" in command("show", build)
     command("build", graph, "--assume", "normal", "--precision", "strict", "-o", tmp_path / "s")
     assert read_manifest(tmp_path / "s").assumes == "nothing"

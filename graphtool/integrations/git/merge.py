@@ -85,6 +85,8 @@ class _Merger:
                             for row in self.outputs()],
                 "regions": regions, "locations": list(self.locations.values()),
                 "requires": self.requires()}
+        both = [*raw["assumes"], *msgspec.to_builtins(self.b.file.assumes)]
+        raw["assumes"] = [r for i, r in enumerate(both) if r not in both[:i]]
         for table in _TABLES:
             if raw[table]:
                 self.dropped.append(table)

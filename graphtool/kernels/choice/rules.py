@@ -43,9 +43,14 @@ class Rules:
         return ({} if self.precision == "default" else {"precision": self.precision}) | (
             {"assume": self.assume} if self.assume == "normal" else {})
 
+    @property
+    def allowed(self) -> frozenset[Soundness]:
+        """The classes of the rewrites that may be made."""
+        return allowed(assume=self.assume)
+
     def allows(self, assumption: Assumption) -> bool:
         """Whether something that makes this assumption may be chosen."""
-        return assumption == "nothing" or assumption in allowed(assume=self.assume)
+        return assumption == "nothing" or assumption in self.allowed
 
 
 def permitted(rules: Rules | None, numerics: str, where: str) -> frozenset[Soundness]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from graphtool import dtypes
 from graphtool import ops as o
+from graphtool.assume import Assumes
 from graphtool.choice import Choice
 from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Graph, Node, Operand, Value
@@ -37,6 +38,7 @@ from graphtool.passes.select.rounded_windows import rounded_windows
 from graphtool.passes.select.row_means import row_sums
 from graphtool.passes.select.shared_roundings import shared_roundings
 from graphtool.passes.select.trailing_elementwise import follow
+from graphtool.rewrite.engine import Journal
 from graphtool.target import Target, named
 
 Selector = Callable[[Goal, Node, Sequence[Any]], Sequence[Any] | None]
@@ -68,7 +70,10 @@ def _sums(goal: Goal, node: Node, operands: Sequence[Any]) -> Sequence[Any] | No
 def _by_op(goal: Goal, node: Node, operands: Sequence[Any]) -> Sequence[Any] | None:
     """The definition of an op whose kernel assumes more than is allowed; else None."""
     record = serving(node.op)
-    if record is None or goal.rules.allows(record.assumes) or node.op.decompose is None:
+    if record is None or node.op.decompose is None:
+        return None
+    if record.assumes == "nothing" or goal.take(operands[0], Assumes(
+            True, record.assumes, f"as the kernel {record.name} always does")):
         return None
     goal.note(operands[0], f"in its parts: the kernel {record.name} assumes finite numbers")
     return (node.op.decompose(*operands, **node.attrs),)
@@ -85,14 +90,14 @@ SELECTORS: dict[Op, Selector] = {
 def select(graph: Graph, *, target: Target | None = None, rules: Rules | None = None,
            march: str = "", winograd: int = 4, activations: Activations | None = None,
            notes: dict[str, str] | None = None,
-           choices: dict[Value, Choice] | None = None) -> Graph:
+           choices: dict[Value, Choice] | None = None, journal: Journal | None = None) -> Graph:
     """The graph with contractions as ops of kernels, chosen by estimated cost or by measurements.
 
     `march` selects for another target than the given one; `winograd` is the largest output tile
     allowed (0, 2 or 4); `activations` says which left operands of packed weights are rounded to 8
     bits: q8 all, exact none, asked those for which the model asks. `notes` receives other reasons
     for a choice, by the name of a node; `choices` the alternatives to each plan, by the node's
-    first result.
+    first result; `journal` what was assumed.
     """
     aim = named(march or "native") if march or target is None else target
     allowed = rules or Rules()
@@ -116,6 +121,8 @@ def select(graph: Graph, *, target: Target | None = None, rules: Rules | None = 
     chosen = _in_language(chosen, aim.language)
     if choices is not None:
         choices |= goal.choices
+    if journal is not None:
+        journal.assumed += goal.assumed
     return chosen
 
 

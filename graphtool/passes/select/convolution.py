@@ -7,14 +7,16 @@ transposed one consists of phases.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from graphtool import dtypes
 from graphtool import ops as o
+from graphtool.assume import Assumes
 from graphtool.ir.graph import Node
 from graphtool.ir.trace import Tracer
 from graphtool.kernels.choice.sites import Conv, Product
-from graphtool.passes.select.goal import Goal, half, is_constant, is_finite
+from graphtool.passes.select.goal import Goal, half, if_finite, is_constant, is_finite
 from graphtool.passes.select.polyphase import polyphase, unfit
 from graphtool.passes.select.product import best_product
 from graphtool.passes.select.visible_taps import of_one_pixel, rows_of_one_pixel, trimmed
@@ -28,6 +30,7 @@ from graphtool.passes.select.wide_pixels import (
 )
 from graphtool.symbolic import Dim, product, typical_size
 
+_LEFT_OUT = "weights are not multiplied by the zeros"
 SEEN = 0.9  # up to this part of taps that see more than padding, the others are left out
 
 
@@ -37,7 +40,7 @@ def conv(goal: Goal, node: Node, x: Tracer, w: Tracer) -> Any:
     rank = x.ndim
     if not a["channels_last"] or rank not in (3, 4, 5) or a["batch_groups"] != 1 or a["dtype"]:
         return None
-    if a["absent"] and not is_finite(w) and (is_constant(w) or not goal.finite):
+    if a["absent"] and not _multiplies_zeros(goal, x, w):
         goal.note(x, "plain loops: kernels multiply the zeros around and between the elements, "
                      "and the weights may be infinite")
         return None
@@ -48,9 +51,7 @@ def conv(goal: Goal, node: Node, x: Tracer, w: Tracer) -> Any:
             return None
         if x.dtype in dtypes.HALVES:  # further sums are in float32
             x, w = (o.cast(v, dtype=dtypes.float32) for v in (x, w))
-        sure = is_finite(w)
-        return volume(x, w, a, out, lambda plain, part, taps, shape, dropped: _spread(
-            goal, plain, part, taps, shape, dropped and not sure), goal.finite or sure)
+        return volume(goal, x, w, a, out, partial(_spread, goal))
     if rank == 3:  # a 1-d row is an image that is one pixel high
         x = o.reshape(x, shape=(x.shape[0], 1, *x.shape[1:]))
         w = o.reshape(w, shape=(*w.shape[:2], 1, w.shape[2]))
@@ -64,6 +65,12 @@ def conv(goal: Goal, node: Node, x: Tracer, w: Tracer) -> Any:
     return o.reshape(y, shape=out) if rank == 3 else y
 
 
+def _multiplies_zeros(goal: Goal, x: Tracer, w: Tracer) -> bool:
+    """Whether w may be multiplied by zeros that stand for absent elements."""
+    why = "weights are multiplied by zeros where the model has no elements"
+    return is_finite(w) if is_constant(w) else bool(goal.take(x, if_finite(w, True, why)))
+
+
 def _one_row(a: Any) -> Any:
     """The attributes of a 1-d convolution as those of a 2-d one."""
     return {**a, "strides": (1, *(a["strides"] or (1,))),
@@ -72,67 +79,71 @@ def _one_row(a: Any) -> Any:
             "rhs_dilation": (1, *(a["rhs_dilation"] or (1,)))}
 
 
-def _spread(goal: Goal, a: Any, x: Tracer, w: Tracer, out: tuple[Dim, ...],
-            dropped: bool = False) -> Any:
+def _spread(goal: Goal, a: Any, x: Tracer, w: Tracer, out: tuple[Dim, ...]) -> Any:
     """Transposed convolutions by phases, or with zeros between the elements; other convolutions
-    are not changed. `dropped`: see _conv2d."""
+    are not changed."""
     if all(d == 1 or n == 1 for d, n in zip(a["lhs_dilation"] or (), x.shape[1:3], strict=False)):
-        return _conv2d(goal, a, x, w, False, dropped)
-    sure = is_finite(w)
-    why = unfit(x, w, a, out) or (
-        "" if sure or goal.finite else "weights that are no constants may be infinite")
+        return _conv2d(goal, a, x, w)
+    why = unfit(x, w, a, out)
+    if not why and goal.take(x, if_finite(w, True, f"{_LEFT_OUT} between elements")) is None:
+        why = "weights that are no constants may be infinite"
     if not why:
         high, wide = a["lhs_dilation"]
         goal.note(x, f"transposed convolution by {high}×{wide} phases, without zeros between the "
                      f"elements")
+        lanes = goal.target.lanes if goal.rules.allows("finite") else 0
         return polyphase(x, w, a, out, lambda part, taps, plain, zeros: _conv2d(
-            goal, plain, part, taps, zeros, not sure), goal.target.lanes if goal.finite else 0)
+            goal, plain, part, taps, zeros), lanes)
     goal.note(x, f"transposed convolution with zeros between the elements: phases are not "
                  f"possible because {why}")
     gaps = tuple(d - 1 for d in a["lhs_dilation"])
     spread = o.pad(x, lo=(0,) * 4, hi=(0,) * 4, interior=(0, *gaps, 0))
-    return _conv2d(goal, {**a, "lhs_dilation": None}, spread, w, False, dropped)
+    return _conv2d(goal, {**a, "lhs_dilation": None}, spread, w)
 
 
-def _conv2d(goal: Goal, a: Any, x: Tracer, w: Tracer, zeros: bool = False,
-            dropped: bool = False) -> Any:
-    """The convolution of images; `zeros`: the filters have taps that an output does not.
-
-    `dropped`: taps that read only padding are left out of weights that may be infinite.
-    """
+def _conv2d(goal: Goal, a: Any, x: Tracer, w: Tracer, zeros: bool = False) -> Any:
+    """The convolution of images; `zeros`: the filters have taps that an output does not."""
     strides, dilation = a["strides"] or (1, 1), a["rhs_dilation"] or (1, 1)
     padding = a["padding"] or ((0, 0), (0, 0))
     less = trimmed(x, w, padding, strides, dilation)
-    if less[1] is not w and ((sure := is_finite(w)) or goal.finite):
-        (x, w, padding), dropped = less, dropped or not sure
+    if less is not None:
+        x, w, padding = goal.take(x, if_finite(w, less, f"{_LEFT_OUT} of padding")) or (
+            x, w, padding)
     m, c, kh, kw = w.shape
     groups: int = a["groups"]
     if not zeros and (kh, kw) == (1, 1) and strides == (1, 1) and groups == 1 and not any(
             p != 0 for pair in padding for p in pair):
         rows = product(x.shape[:-1])
         site = Product(1, typical_size(rows), typical_size(m), typical_size(c), is_constant(w),
-                       fixed=isinstance(rows, int), half=half(x.dtype), dropped=dropped)
+                       fixed=isinstance(rows, int), half=half(x.dtype))
         return best_product(goal, site, x, o.reshape(w, shape=(m, c)), True)
-    if not zeros and of_one_pixel(x, w, {**a, "padding": padding}) and (
-            goal.finite or is_finite(w)):
-        return _one_pixel(goal, x, w, padding, dropped or not is_finite(w))
-    sees = not groups == m == x.shape[3] and (goal.finite or is_finite(w))
-    hidden = _hidden(x, (kh, kw), padding, strides, dilation) if sees else {}
+    if not zeros and of_one_pixel(x, w, {**a, "padding": padding}) and goal.take(
+            x, if_finite(w, True, f"{_LEFT_OUT} of padding")):
+        return _one_pixel(goal, x, w, padding)
+    depthwise = groups == m == x.shape[3]  # it has a kernel
+    hidden = {} if depthwise else _hidden(x, (kh, kw), padding, strides, dilation)
+    if hidden:
+        hidden = goal.take(x, if_finite(w, hidden, f"{_LEFT_OUT} of padding")) or {}
     x = _padded(x, padding)
     if not zeros and x.shape[1:3] == (kh, kw) and groups == dilation[0] == dilation[1] == 1:
-        return _whole_image(goal, x, w, dropped)
-    if not groups == m == x.shape[3] and is_constant(w) and goal.finite:  # depthwise has a kernel
-        joined = together(groups, w.shape[0], goal.target.lanes)
+        return _whole_image(goal, x, w)
+    if not depthwise and is_constant(w):
+        joined = goal.take(x, _as_one(together(groups, w.shape[0], goal.target.lanes))) or 1
         w, groups, zeros = diagonal(w, groups, joined), groups // joined, zeros or joined > 1
-    if groups == dilation[1] == 1 and isinstance(x.shape[2], int) and is_constant(w) and (
-            goal.finite):
-        count = pixels((x.shape[2] - kw) // strides[1] + 1, m, kw, strides[1], goal.target.lanes)
+    if groups == dilation[1] == 1 and isinstance(x.shape[2], int) and is_constant(w):
+        columns = (x.shape[2] - kw) // strides[1] + 1
+        count = goal.take(x, _as_one(pixels(columns, m, kw, strides[1], goal.target.lanes))) or 1
         if count > 1:  # adjacent pixels as the channels of one pixel
             y = _direct(goal, x, filters(w, count, strides[1]),
-                        (strides[0], strides[1] * count), dilation, 1, True, dropped)
+                        (strides[0], strides[1] * count), dilation, 1, True)
             return o.reshape(y, shape=(*y.shape[:2], y.shape[2] * count, m))
-    return _direct(goal, x, w, strides, dilation, groups, zeros,
-                   dropped or (bool(hidden) and not is_finite(w)), hidden)
+    return _direct(goal, x, w, strides, dilation, groups, zeros, hidden)
+
+
+def _as_one(count: int) -> int | Assumes[int]:
+    """So many groups or pixels as one: their filters then hold zeros."""
+    return count if count == 1 else Assumes(
+        count, "finite", "filters hold zeros for what an output does not see")
 
 
 def _hidden(x: Tracer, window: Any, padding: Any, strides: Any, dilation: Any) -> dict[str, int]:
@@ -155,7 +166,7 @@ def _hidden(x: Tracer, window: Any, padding: Any, strides: Any, dilation: Any) -
 
 
 def _direct(goal: Goal, x: Any, w: Any, strides: Any, dilation: Any, groups: int,
-            zeros: bool, dropped: bool, hidden: Mapping[str, int] | None = None) -> Any:
+            zeros: bool, hidden: Mapping[str, int] | None = None) -> Any:
     """The convolution of a padded image, by the best kernel for the site."""
     m, _, kh, kw = w.shape
     n, height, width, channels = x.shape
@@ -163,28 +174,27 @@ def _direct(goal: Goal, x: Any, w: Any, strides: Any, dilation: Any, groups: int
         (height, width), (kh, kw), strides, dilation, strict=True))
     found = Conv(typical_size(n), h, wide, typical_size(channels), typical_size(m), kh, kw,
                  strides[0], strides[1], dilation[0], dilation[1], groups, is_constant(w),
-                 half(x.dtype), zeros=zeros or dropped, **(hidden or {}))
+                 half(x.dtype), zeros=zeros, **(hidden or {}))
     y = goal.best(found, x, w, strides=strides, dilation=dilation, groups=groups)
     return y if y.dtype is x.dtype else o.cast(y, dtype=x.dtype)
 
 
-def _whole_image(goal: Goal, x: Tracer, w: Tracer, dropped: bool) -> Any:
+def _whole_image(goal: Goal, x: Tracer, w: Tracer) -> Any:
     """A window as large as the image: one product for each image."""
     n, m, depth = x.shape[0], w.shape[0], product(w.shape[1:])
     rows = o.reshape(o.transpose(w, perm=(2, 3, 1, 0)), shape=(depth, m))
     site = Product(1, typical_size(n), typical_size(m), typical_size(depth), is_constant(w),
-                   fixed=isinstance(n, int), half=half(x.dtype), dropped=dropped)
+                   fixed=isinstance(n, int), half=half(x.dtype))
     y = best_product(goal, site, o.reshape(x, shape=(n, depth)), rows, False)
     return o.reshape(y, shape=(n, 1, 1, m))
 
 
-def _one_pixel(goal: Goal, x: Tracer, w: Tracer, padding: Any, dropped: bool) -> Any:
+def _one_pixel(goal: Goal, x: Tracer, w: Tracer, padding: Any) -> Any:
     """y[i, j] = x · w[lo - i, lo - j]: one product for all outputs."""
     rows, out = rows_of_one_pixel(w, padding)
     c, columns = rows.shape
     site = Product(1, typical_size(x.shape[0]), typical_size(columns), typical_size(c),
-                   is_constant(w), fixed=isinstance(x.shape[0], int), half=half(x.dtype),
-                   dropped=dropped)
+                   is_constant(w), fixed=isinstance(x.shape[0], int), half=half(x.dtype))
     y = best_product(goal, site, o.reshape(x, shape=(x.shape[0], c)), rows, False)
     return o.reshape(y, shape=(x.shape[0], *out, w.shape[0]))
 

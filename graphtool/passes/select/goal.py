@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 import numpy as np
 
 from graphtool import dtypes
 from graphtool import ops as o
+from graphtool.assume import Assumed, Assumes
 from graphtool.choice import Choice
 from graphtool.dtypes import DType
 from graphtool.ir.facets import Lowering, Movement
@@ -19,9 +20,10 @@ from graphtool.ir.trace import Tracer
 from graphtool.kernels.choice.alternatives import Chosen, alternative
 from graphtool.kernels.choice.choose import choose
 from graphtool.kernels.choice.rules import Rules
-from graphtool.kernels.choice.sites import Site
+from graphtool.kernels.choice.sites import Conv, Product, Site
 from graphtool.target import Target
 
+T = TypeVar("T")
 _MOVES = Movement.ONCE | Movement.FILLS | Movement.JOINS
 
 
@@ -30,18 +32,27 @@ class Goal:
     """The goal of kernel selection: the machine, and the kernels that may be chosen.
 
     `notes` say, by the name of a node, what became of it if no costs were compared; `made` lists
-    the first results of nodes with a plan, and the alternatives to it.
+    the first results of nodes with a plan, and the alternatives to it; `assumed` has what was
+    assumed on the way.
     """
 
     target: Target
     rules: Rules
     notes: dict[str, str] = field(default_factory=dict)
     made: list[tuple[Tracer, Choice]] = field(default_factory=list)
+    assumed: list[Assumed] = field(default_factory=list)
+    narrowed: set[str] = field(default_factory=set)  # nodes of which `take` took an assumption
 
-    @property
-    def finite(self) -> bool:
-        """Whether numbers may be multiplied with zeros that the model does not have."""
-        return self.rules.allows("finite")
+    def take(self, x: Tracer, proposed: Assumes[T] | T) -> T | None:
+        """What is proposed for the node that is rewritten, x being one of its operands. What it
+        assumes is recorded; None if that may not be assumed."""
+        if not isinstance(proposed, Assumes):
+            return proposed
+        if proposed.needs not in self.rules.allowed:
+            return None
+        self.narrowed.add(x.builder.prefix)
+        self.assumed.append(Assumed(proposed.needs, "", proposed.why, (x.builder.prefix,)))
+        return proposed.value
 
     def note(self, x: Tracer, words: str) -> None:
         """Note something about the node that is rewritten; x is one of its operands."""
@@ -53,15 +64,22 @@ class Goal:
 
         kernels/choice/alternatives.py lists the operands and attributes of each class of sites.
         """
+        name = operands[0].builder.prefix
+        if name in self.narrowed:
+            site = _assuming(site)
         made = choose(site, self.target, rules or self.rules)
         plan = chosen_plan(made)
+        kernel = alternative(site, plan)
+        if (kind := kernel.assumes(site, plan)) != "nothing":
+            why = " ".join((kernel.assumes.__doc__ or "").split())
+            self.assumed.append(Assumed(kind, plan.kind, why, (name,)))
 
         def emit(op: Op, *operands: Any, **attrs: Any) -> Any:
             out = op(*operands, **attrs, plan=plan)
             self.made.append((out[0] if isinstance(out, tuple) else out, made))
             return out
         chosen = Chosen(site, plan, self.target, emit)
-        return alternative(site, plan).make(chosen, *operands, **attrs)
+        return kernel.make(chosen, *operands, **attrs)
 
     @property
     def choices(self) -> dict[Value, Choice]:
@@ -72,6 +90,16 @@ class Goal:
 def half(dtype: DType) -> int:
     """The value of a site's field `half` for operands of this type."""
     return dtypes.HALVES.index(dtype) + 1 if dtype in dtypes.HALVES else 0
+
+
+def _assuming(site: Site) -> Site:
+    """The site, which says that something was assumed on the way to it."""
+    match site:
+        case Conv():
+            return replace(site, zeros=True)
+        case Product():
+            return replace(site, dropped=True)
+    return site
 
 
 def is_constant(x: Tracer) -> bool:
@@ -85,6 +113,11 @@ def is_finite(x: Tracer) -> bool:
     held = _sources(x)
     return held is not None and all(np.isfinite(n.attrs["data"].source).all()
                                     for n in held if n.outputs[0].type.dtype.is_float)
+
+
+def if_finite(w: Tracer, found: T, why: str) -> T | Assumes[T]:
+    """What is right if w has only finite numbers: it assumes that, unless it is known."""
+    return found if is_finite(w) else Assumes(found, "finite", why)
 
 
 def _sources(x: Tracer) -> list[Node] | None:

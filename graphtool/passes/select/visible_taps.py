@@ -27,8 +27,9 @@ def visible(size: Dim, lo: Dim, out: Dim, taps: int, stride: int,
 
 
 def trimmed(x: Tracer, w: Tracer, padding: Pads, strides: Any,
-            dilation: Any) -> tuple[Tracer, Tracer, Pads]:
-    """Image [N,H,W,C], filters [O,C,KH,KW] and padding without the taps that read only padding."""
+            dilation: Any) -> tuple[Tracer, Tracer, Pads] | None:
+    """Image [N,H,W,C], filters [O,C,KH,KW] and padding without the taps that read only padding;
+    None if there are none."""
     start, limit = [0] * 4, list(w.shape)
     crop, end, left = [0] * 4, list(x.shape), list(padding)
     for axis, ((lo, hi), s, d) in enumerate(zip(padding, strides, dilation, strict=True)):
@@ -45,7 +46,7 @@ def trimmed(x: Tracer, w: Tracer, padding: Pads, strides: Any,
         crop[1 + axis], end[1 + axis] = max(0, -lo), size + min(0, hi)
         left[axis] = (max(0, lo), max(0, hi))
     if limit == list(w.shape) and not any(start):
-        return x, w, padding
+        return None
     w = o.slice(w, start=tuple(start), limit=tuple(limit), strides=(1,) * 4)
     if any(crop) or end != list(x.shape):
         x = o.slice(x, start=tuple(crop), limit=tuple(end), strides=(1,) * 4)

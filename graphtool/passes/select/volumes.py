@@ -12,26 +12,29 @@ from typing import Any
 
 from graphtool import ops as o
 from graphtool.ir.trace import Tracer
+from graphtool.passes.select.goal import Goal, if_finite
 from graphtool.passes.select.visible_taps import visible
 from graphtool.symbolic import Dim
 
-Convolve = Callable[[Any, Tracer, Tracer, tuple[Dim, ...], bool], Any]
+Convolve = Callable[[Any, Tracer, Tracer, tuple[Dim, ...]], Any]
 
 
-def volume(x: Tracer, w: Tracer, a: Any, out: tuple[Dim, ...], convolve: Convolve,
-           finite: bool) -> Any:
+def volume(goal: Goal, x: Tracer, w: Tracer, a: Any, out: tuple[Dim, ...],
+           convolve: Convolve) -> Any:
     """The convolution of x [N,D,H,W,C] with w [O,C/groups,KD,KH,KW], whose result has shape `out`.
 
-    `convolve(attrs, x, w, shape, dropped)` makes one over images [N·D,H,W,C]. If w is taken for
-    `finite`, taps that read only padding are dropped.
+    `convolve(attrs, x, w, shape)` makes one over images [N·D,H,W,C].
     """
     n, depth = out[:2]
     plain = {**a, **{k: a[k][1:] for k in ("strides", "padding", "lhs_dilation", "rhs_dilation")
                      if a[k]}}
     stride, dilation = (a["strides"] or (1,))[0], (a["rhs_dilation"] or (1,))[0]
-    first, count = _taps_inside(a, x.shape[1], depth, w.shape[2], stride, dilation, finite)
-    dropped = count < w.shape[2]
-    if dropped:
+    inside = _taps_inside(a, x.shape[1], depth, w.shape[2], stride, dilation)
+    if inside[1] < w.shape[2]:
+        inside = goal.take(x, if_finite(w, inside, "weights are not multiplied by the zeros of "
+                                                   "padding in depth")) or (0, w.shape[2])
+    first, count = inside
+    if count < w.shape[2]:
         w = o.slice(w, start=(0, 0, first, 0, 0), strides=(1,) * 5,
                     limit=(*w.shape[:2], first + count, *w.shape[3:]))
     taps = _taps(_deep(x, a), range(first * dilation, (first + count) * dilation, dilation),
@@ -44,18 +47,18 @@ def volume(x: Tracer, w: Tracer, a: Any, out: tuple[Dim, ...], convolve: Convolv
         flat = o.reshape(o.transpose(w, perm=(0, 2, 1, 3, 4)),
                          shape=(w.shape[0], w.shape[1] * w.shape[2], *w.shape[3:]))
         y = convolve(plain, images(taps[0] if len(taps) == 1 else o.concat(*taps, axis=4)),
-                     flat, shape, dropped)
+                     flat, shape)
     else:
-        y = reduce(o.add, (convolve(plain, images(t), _tap(w, k), shape, dropped)
+        y = reduce(o.add, (convolve(plain, images(t), _tap(w, k), shape)
                                 for k, t in enumerate(taps)))
     return o.reshape(y, shape=out)
 
 
 def _taps_inside(a: Any, size: Dim, depth: Dim, taps: Any, stride: int,
-                 dilation: int, finite: bool) -> tuple[int, int]:
+                 dilation: int) -> tuple[int, Any]:
     """The taps in depth that read more than padding; all of them if there are zeros between the
-    slices, or the weights may be infinite."""
-    if (a["lhs_dilation"] or (1,))[0] != 1 or not finite:
+    slices."""
+    if (a["lhs_dilation"] or (1,))[0] != 1:
         return 0, taps
     return visible(size, (a["padding"] or ((0, 0),))[0][0], depth, taps, stride, dilation)
 
