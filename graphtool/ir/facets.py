@@ -18,6 +18,7 @@ class Trait(enum.Flag):
     EXACT = enum.auto()        # its result is a value of the operands' type: nothing is rounded
     ADDS = enum.auto()         # a sum of the operands, or their difference
     BITS = enum.auto()         # depends on the bits of its operands, not on their values alone
+    CONVERTS = enum.auto()     # the same numbers in another element type, rounded to it
     PICKS = enum.auto()        # each element of the result is the element at i of one operand
     REDUCTION = enum.auto()    # combines what lies along `axes` or `axis`, which stays with size 1
     CONTRACTION = enum.auto()  # sums products of two operands: its time is arithmetic, not memory

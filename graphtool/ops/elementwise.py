@@ -241,7 +241,7 @@ def _cast_infer(x: TensorType, *, dtype: DType, saturate: bool = True) -> Tensor
 
 register(Op("cast", _cast_infer, lambda x, *, dtype, saturate: cast_array(x, dtype, saturate),
             _cast_vjp, _cast_lower,
-            traits=Trait.ELEMENTWISE, category="data", cost=per_result(),
+            traits=Trait.ELEMENTWISE | Trait.CONVERTS, category="data", cost=per_result(),
             precision=Precision.FOLLOW, known=_cast_known,
             span=lambda _, x, *, dtype, saturate: x if dtype.is_float else rounded(x),
             doc="x converted to another element type; float to integer truncates and clamps, NaN "

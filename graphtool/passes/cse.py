@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 from graphtool import dtypes
-from graphtool import ops as o
 from graphtool.io.weights import Weight
 from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Graph, Node, Operand, Value, is_parameter
@@ -86,7 +85,7 @@ class _Merging:
 
 def widens(node: Node) -> bool:
     """Whether the node only converts 16-bit numbers to a wider float."""
-    return node.op is o.cast and node.attrs["dtype"] is dtypes.float32 and any(
+    return Trait.CONVERTS in node.op.traits and node.attrs["dtype"] is dtypes.float32 and any(
         x.type.dtype in dtypes.HALVES for x in node.inputs if isinstance(x, Value))
 
 

@@ -85,8 +85,8 @@ def _packing(graph: Graph) -> set[Node]:
     packs = {n for n in graph.nodes if n.op.category == "memory"}
     others = {x for n in graph.nodes if n not in packs for x in n.inputs} | set(graph.outputs)
     read = {x for n in packs for x in n.inputs}
-    return packs | {n for n in graph.nodes if n.op is o.cast and n.outputs[0] in read
-                    and n.outputs[0] not in others}
+    return packs | {n for n in graph.nodes if Trait.CONVERTS in n.op.traits
+                    and n.outputs[0] in read and n.outputs[0] not in others}
 
 
 def _sources(inputs: tuple[Operand, ...], builder: Builder) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from graphtool import ops as o
 from graphtool.ir.facets import Trait
-from graphtool.ir.graph import Graph, Node, Operand, Value, is_constant, is_parameter, names_of
+from graphtool.ir.graph import Graph, Node, Operand, is_constant, is_parameter, names_of
 from graphtool.ir.trace import Builder, rebuild
 from graphtool.kernels.choice.rules import Rules, permitted
 from graphtool.passes.fold import fold
@@ -27,6 +27,7 @@ from graphtool.rewrite.engine import (
     producer,
     rule,
 )
+from graphtool.rewrite.patterns import bindings, pattern
 
 
 def freeze(graph: Graph, *, numerics: str = "reassociated",
@@ -206,13 +207,18 @@ def factor_before_transpose(y: Any, p: Any, c: Any) -> Any:
         back, factor.outputs[0].hint, of=names_of(factor)), perm=p)
 
 
+_BIASED = pattern(lambda x, b: o.add(x, b))
+
+
 def _is_layer(y: Any, biased: bool = True) -> bool:
     """Whether y is made by a layer, with or without a bias added behind it."""
     node = producer(y)
-    if node is not None and node.op is o.add and biased:
-        return any(_is_layer(y.builder.wrap(v), False)
-                   for v in node.inputs if isinstance(v, Value))
-    return node is not None and (node.op is o.linear or Trait.CONTRACTION in node.op.traits)
+    if node is None:
+        return False
+    weighing = node.op.weighing
+    return (weighing is not None and weighing.kind != "table") or (biased and any(
+        _is_layer(y.builder.wrap(env["x"]), False)
+        for env in bindings(_BIASED, y.value, y.builder.made.get)))
 
 
 @rule(lambda x, a, b: o.add(o.add(x, a), b), needs="reassociated", once=True)

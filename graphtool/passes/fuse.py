@@ -119,7 +119,7 @@ class Fuser:
         """Whether the node is a cast of a narrow value that is stored anyway, as a view or for
         another template."""
         x = node.inputs[0]
-        if node.op is not o.cast or not isinstance(x, Value):
+        if Trait.CONVERTS not in node.op.traits or not isinstance(x, Value):
             return False
         stored = x in self.results or any(Trait.ELEMENTWISE not in r.op.traits
                                           for r in self.readers[x])
@@ -304,7 +304,7 @@ def _transposes(node: Node) -> bool:
     """Whether it is a transpose that makes another axis of several elements the innermost one,
     or packs panels of columns."""
     x = node.inputs[0]
-    if node.op is not o.transpose or not isinstance(x, Value):
+    if Movement.PERMUTES not in node.op.movement or not isinstance(x, Value):
         return node.op.category == "memory"
     order = [p for p in node.attrs["perm"] if x.type.shape[p] != 1]
     return bool(order) and order[-1] != max(order)

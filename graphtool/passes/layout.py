@@ -12,7 +12,7 @@ from typing import Any
 
 from graphtool import ops as o
 from graphtool.ir.axes import Align, permuted
-from graphtool.ir.facets import Trait
+from graphtool.ir.facets import Movement, Trait
 from graphtool.ir.graph import Graph, Node, Operand, Value
 from graphtool.ir.op import Op
 from graphtool.ir.trace import Builder, Tracer, rebuild
@@ -47,17 +47,17 @@ class Layout:
         is."""
         if len(node.outputs) != 1 or node.attrs.get("channels_last"):
             return None
-        if node.op is o.matmul:
+        if node.op.weighing is not None and node.op.weighing.across:
             return self.flattened(node, inputs, builder)
-        if node.op is o.reshape:
+        if Movement.KEEPS in node.op.movement:
             return self.pixels(node, inputs, builder)
-        if node.op is o.transpose and tuple(node.attrs["perm"]) == to_last(3):
+        if Movement.PERMUTES in node.op.movement and node.attrs["perm"] == to_last(3):
             source = self.twin(builder, inputs[0])
             return None if source is None else (source,)
         if self.keeps(node, inputs):
             self.last.add(node.outputs[0])
             return None
-        changes = node.op is o.conv or any(self.twin(builder, x) is not None for x in inputs)
+        changes = _convolves(node) or any(self.twin(builder, x) is not None for x in inputs)
         handler = _handler(node.op) if changes else None
         rank = len(node.outputs[0].type.shape)
         if handler is None or rank < 3 or (handler is not _elementwise and any(
@@ -73,7 +73,8 @@ class Layout:
         The transpose back before the next convolution will then cancel it.
         """
         shape = node.outputs[0].type.shape
-        return len(shape) == 3 and node.op not in (o.conv, o.transpose) and any(
+        return len(shape) == 3 and not _convolves(node) and (
+            Movement.PERMUTES not in node.op.movement) and any(
             x in self.last and x.type.shape == shape for x in inputs if isinstance(x, Value))
 
     def pixels(self, node: Node, inputs: tuple[Operand, ...], b: Builder) -> Sequence[Any] | None:
@@ -131,7 +132,7 @@ class Layout:
         With three axes the two permutations are the same, so only values that this run made count.
         """
         node = builder.made.get(x) if isinstance(x, Value) else None
-        if node is None or node.op is not o.transpose:
+        if node is None or Movement.PERMUTES not in node.op.movement:
             return None
         perm, source = node.attrs["perm"], node.inputs[0]
         if not isinstance(source, Value) or len(perm) < 3 or perm != to_first(len(perm)):
@@ -161,11 +162,15 @@ def _wanted(graph: Graph) -> set[Value]:
 
 def _reads_last(node: Node) -> bool:
     """Whether the node reads a channels-first operand in channels-last order."""
-    if node.op is o.transpose:
+    if Movement.PERMUTES in node.op.movement:
         return tuple(node.attrs["perm"]) == to_last(len(node.attrs["perm"]))
-    if node.op is o.matmul:
-        return bool(node.attrs["transpose_a"])
-    return node.op is o.conv and not node.attrs["channels_last"]
+    across = node.op.weighing.across if node.op.weighing else ""
+    return bool(across and node.attrs[across]) or (
+        _convolves(node) and not node.attrs["channels_last"])
+
+
+def _convolves(node: Node) -> bool:
+    return node.op.weighing is not None and node.op.weighing.kind == "conv"
 
 
 def _made(b: Builder, x: Operand, op: Op) -> Node | None:

@@ -40,7 +40,7 @@ from graphtool.ir.prune import prune
 from graphtool.ir.text import expression
 from graphtool.ir.trace import Builder, Tracer, infer, rebuild
 from graphtool.plugins import broke
-from graphtool.rewrite.patterns import MATCHED, Applied, Env, Var, match_node
+from graphtool.rewrite.patterns import MATCHED, Applied, Env, match_node, pattern
 
 Array = np.ndarray[Any, Any]
 _DEPTH = 32  # rules that fire within what a rule produced
@@ -71,15 +71,13 @@ def rule(equation: Callable[..., Any], *, needs: Needs = (), may: Needs = (),
          once: bool = False) -> Callable[[Callable[..., Any]], Rule]:
     """Declare `equation = fn`. With `once`, only the match itself may read its inner values."""
     names = list(inspect.signature(equation).parameters)
-    pattern = equation(*map(Var, names))
-    if not isinstance(pattern, Applied):
-        raise InternalError("GT7602", "the left side of a rule must be an op")
+    left = pattern(equation)
 
     def declare(fn: Callable[..., Any]) -> Rule:
         name = getattr(fn, "__name__", "rule")
         if list(inspect.signature(fn).parameters) != names:
             raise InternalError("GT7603", f"rule {name}: the sides differ in their parameters")
-        return Rule(name, (pattern.op,), fn, pattern, once, inspect.getdoc(fn) or "",
+        return Rule(name, (left.op,), fn, left, once, inspect.getdoc(fn) or "",
                     several(needs), several(may))
     return declare
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -48,6 +49,19 @@ class Applied(Pattern):
 
 Env = dict[str, Any]
 Look = Callable[[Value], Node | None]
+
+
+def pattern(equation: Callable[..., Any]) -> Applied:
+    """What a function of the op language matches; its parameters are the variables."""
+    p = equation(*map(Var, inspect.signature(equation).parameters))
+    if not isinstance(p, Applied):
+        raise InternalError("GT7602", "the left side of a rule must be an op")
+    return p
+
+
+def bindings(p: Applied, x: Any, look: Look) -> Iterator[Env]:
+    """The bindings of each way in which the operand x matches p."""
+    yield from matches(p, x, {}, look)
 
 
 def matches(p: Any, x: Any, env: Env, look: Look) -> Iterator[Env]:

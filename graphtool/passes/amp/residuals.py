@@ -14,7 +14,7 @@ from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.dtypes import DType
 from graphtool.ir.facets import Precision, Trait
-from graphtool.ir.graph import Graph, Node, Value
+from graphtool.ir.graph import Graph, Node, Value, is_constant
 from graphtool.ir.prune import ancestors
 from graphtool.ir.trace import Builder, Tracer
 
@@ -54,13 +54,14 @@ def _rounded(graph: Graph, forward: Collection[Node]) -> set[Value]:
         if node.op.precision is Precision.LOW or any(v in needed for v in node.outputs):
             needed.update(x for x in node.inputs if isinstance(x, Value))
             out.update(v for v in node.outputs if v in needed and (
-                node.op not in (o.constant, o.cast)) and v.type.dtype is dtypes.float32)
+                not is_constant(node) and Trait.CONVERTS not in node.op.traits)
+                and v.type.dtype is dtypes.float32)
     return out
 
 
 def _cast(behind: Collection[Node], low: DType) -> set[Value]:
     """Gradients that are rounded for a product."""
-    return {x for n in behind if n.op is o.cast and n.attrs["dtype"] is low
+    return {x for n in behind if Trait.CONVERTS in n.op.traits and n.attrs["dtype"] is low
             for x in n.inputs if isinstance(x, Value)}
 
 
@@ -69,7 +70,7 @@ def _residuals(node: Node, rounded: set[Value], sums: set[Value]) -> list[Value]
     broadcast, and the values that a bias's gradient sums."""
     if node.op is o.reduce_sum:
         return [x for x in node.inputs if isinstance(x, Value) and x in sums]
-    if Trait.ELEMENTWISE not in node.op.traits or node.op is o.cast:
+    if node.op.traits & (Trait.ELEMENTWISE | Trait.CONVERTS) != Trait.ELEMENTWISE:
         return []
     shape = node.outputs[0].type.shape
     return [x for x in node.inputs if isinstance(x, Value) and x in rounded

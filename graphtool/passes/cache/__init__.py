@@ -25,6 +25,7 @@ from graphtool.ir.graph import Graph, Module, Node, TensorType, Value, producers
 from graphtool.ir.run_sizes import bare
 from graphtool.ir.trace import Builder, Tracer, replay
 from graphtool.passes.cache.rows import Kept, Rows, rows_of
+from graphtool.rewrite.patterns import bindings, pattern
 from graphtool.symbolic import Dim, Symbol, bounds, dim_of, substitute, symbols
 
 POSITION = "position"
@@ -62,16 +63,19 @@ def cache(module: Module, *, max: int, position: str = POSITION, dtype: Kept = "
     return _Rewriting(module, found, max, position, dtype).module()
 
 
+_APPENDED = pattern(lambda past, new, axis: o.concat(past, new, axis=axis))
+
+
 def _grown(module: Module) -> Iterator[Grown]:
     """The outputs that are a cache and its new elements."""
     graph, made = module.graph, producers(module.graph)
     inputs = {v: i for i, v in enumerate(graph.inputs)}
     donated = {out for out, _ in module.donations}
     for out, v in enumerate(graph.outputs):
-        node = made.get(v)
-        if node is None or node.op is not o.concat or len(node.inputs) != 2 or out in donated:
+        env = next(bindings(_APPENDED, v, made.get), None)
+        if env is None or out in donated:
             continue
-        past, axis = node.inputs[0], node.attrs["axis"] % v.type.rank
+        past, axis = env["past"], env["axis"] % v.type.rank
         if isinstance(past, Value) and past in inputs and graph.outputs.count(v) == 1:
             size = bare(past.type.shape[axis])
             if size is not None and size.name in module.symbols:

@@ -17,6 +17,7 @@ from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.analysis.quantised import dequantising
 from graphtool.analysis.ranges import is_single, maker, wrapped
+from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Graph, TensorType
 from graphtool.ir.op import Op
 from graphtool.ir.trace import Tracer
@@ -25,6 +26,7 @@ from graphtool.passes.integer.dequantised import Real, dequantised, values
 from graphtool.passes.integer.rounding import limits_of_bytes, quantised_again
 from graphtool.rewrite.engine import Journal, Rule, apply_rules, family_rule
 from graphtool.rewrite.engine import readers as read_times
+from graphtool.rewrite.patterns import bindings, pattern
 from graphtool.symbolic import Dim, product
 
 # the greatest number of products of bytes whose sum always fits in an int32
@@ -135,6 +137,9 @@ def _product_of(x: Any) -> tuple[Any, Any] | None:
     return None
 
 
+_SUM = pattern(lambda value, bias: o.add(value, bias))
+
+
 def _float(v: Any) -> Any:
     return o.cast(v, dtype=dtypes.float32)
 
@@ -142,24 +147,23 @@ def _float(v: Any) -> Any:
 @family_rule(o.div, o.mul, needs="reassociated")
 def joined_scales(op: Op, xs: tuple[Any, ...], attrs: Any, type: TensorType) -> Any:
     """(v·a + b) / c = v·(a / c) + b / c, for an integer v"""
-    x, by = xs if isinstance(xs[0], Tracer) or op is o.div else xs[::-1]
+    multiplies = Trait.COMMUTATIVE in op.traits
+    x, by = xs[::-1] if multiplies and not isinstance(xs[0], Tracer) else xs
     if not isinstance(x, Tracer) or x.dtype is not dtypes.float32 or read_times(x) != 1:
         return None
     divisor = values(by)
     if divisor is None or not np.isfinite(divisor).all() or not divisor.all():
         return None
-    scale = np.float32(1) / divisor.astype(np.float64) if op is o.div else (
-        divisor.astype(np.float64))
-    node = maker(x)
+    scale = divisor.astype(np.float64) if multiplies else (
+        np.float32(1) / divisor.astype(np.float64))
     plain = _product_of(x)
     if plain is not None:
         return o.mul(_float(plain[0]), _number(x, plain[1] * scale))
-    if node is None or node.op is not o.add:
-        return None
-    for value, bias in (node.inputs, node.inputs[::-1]):
-        found, known = _product_of(wrapped(x, value)), values(wrapped(x, bias))
-        if found is not None and known is not None and read_times(wrapped(x, value)) == 1:
-            return o.add(o.mul(_float(found[0]), _number(x, found[1] * scale)),
+    for env in bindings(_SUM, x.value, x.builder.made.get):
+        value = wrapped(x, env["value"])
+        part, known = _product_of(value), values(wrapped(x, env["bias"]))
+        if part is not None and known is not None and read_times(value) == 1:
+            return o.add(o.mul(_float(part[0]), _number(x, part[1] * scale)),
                          _number(x, known * scale))
     return None
 

@@ -11,7 +11,7 @@ from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.analysis.quantised import Chain, dequantising
 from graphtool.analysis.ranges import BYTES, Narrow, is_single, known_array, maker, narrow, wrapped
-from graphtool.ir.facets import Movement, Trait
+from graphtool.ir.facets import Lowering, Movement, Trait
 from graphtool.ir.graph import Node, is_constant
 from graphtool.ir.trace import Tracer
 
@@ -41,7 +41,7 @@ def dequantised(x: Any) -> Real | None:
     for found in dequantising(node, x.builder.made):
         if (steps := _steps(x, found)) is not None:
             return Real(steps, wrapped(x, found.scale))
-    if node.op is o.concat:
+    if node.op.lowering is Lowering.WINDOW and Movement.JOINS in node.op.movement:
         return _joined(x, [wrapped(x, v) for v in node.inputs], node.attrs["axis"])
     largest = bool(node.op.traits & Trait.LARGEST)
     if node.op.movement & Movement.ONCE or largest:
@@ -97,7 +97,7 @@ def _steps(x: Any, found: Chain) -> Narrow | None:
 def _whole(zero: Any) -> Any:
     """A zero point in float32 as an integer, if it is one."""
     node = maker(zero)
-    if node is not None and node.op is o.cast and (
+    if node is not None and Trait.CONVERTS in node.op.traits and (
             source := wrapped(zero, node.inputs[0])).dtype.is_integer:
         return source
     known = known_array(zero)

@@ -9,13 +9,14 @@ import numpy as np
 
 from graphtool import ops as o
 from graphtool.analysis.quantised import quantising
-from graphtool.analysis.ranges import BYTES, maker, wrapped
+from graphtool.analysis.ranges import BYTES, wrapped
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import Op
 from graphtool.ir.trace import Tracer
 from graphtool.passes.integer.dequantised import dequantised, only
 from graphtool.rewrite.engine import family_rule
 from graphtool.rewrite.engine import readers as read_times
+from graphtool.rewrite.patterns import bindings, pattern
 
 
 @family_rule(o.cast)
@@ -47,13 +48,10 @@ def limits_of_bytes(op: Op, xs: tuple[Any, ...], attrs: Any, type: TensorType) -
     if type.dtype not in BYTES or not attrs["saturate"]:
         return None
     y, by, zero = _quantised(xs[0])
-    cut, scale = maker(y), only(by)
-    if cut is None or cut.op not in (o.relu, o.clamp) or zero is None or scale is None or (
-            not scale > 0 or read_times(y) != 1):
+    cut, scale = _cut(y), only(by)
+    if cut is None or zero is None or scale is None or not scale > 0 or read_times(y) != 1:
         return None
-    x, bounds = _cut(wrapped(y, cut.inputs[0]), cut.op, [wrapped(y, v) for v in cut.inputs[1:]])
-    if x is None:
-        return None
+    x, bounds = cut
     least, most = (np.rint(np.float32(b) / np.float32(scale)) + zero for b in bounds)
     if least > type.dtype.low or most < type.dtype.high:
         return None
@@ -61,11 +59,19 @@ def limits_of_bytes(op: Op, xs: tuple[Any, ...], attrs: Any, type: TensorType) -
     return op(steps if zero == 0 else o.add(steps, zero), **attrs)
 
 
-def _cut(x: Any, op: Op, rest: list[Any]) -> tuple[Any, tuple[float, float]]:
-    """What a relu or a clamp reads, and its bounds; (None, …) if a bound is no number."""
-    if op is o.relu:
-        return x, (0.0, float("inf"))
-    ends = [only(v) for v in rest if v is not None]
-    if len(ends) != 2 or None in ends:
-        return None, (0.0, 0.0)
-    return x, (float(ends[0] or 0.0), float(ends[1] or 0.0))
+_RELU = pattern(lambda x: o.relu(x))
+_CLAMP = pattern(lambda x, low, high: o.clamp(x, low, high))
+
+
+def _cut(y: Any) -> tuple[Any, tuple[float, float]] | None:
+    """What a relu or a clamp reads that makes y, and its bounds; None if a bound is no number."""
+    if not isinstance(y, Tracer):
+        return None
+    look = y.builder.made.get
+    for env in bindings(_RELU, y.value, look):
+        return wrapped(y, env["x"]), (0.0, float("inf"))
+    for env in bindings(_CLAMP, y.value, look):
+        low, high = (None if v is None else only(wrapped(y, v)) for v in (env["low"], env["high"]))
+        if low is not None and high is not None:
+            return wrapped(y, env["x"]), (low, high)
+    return None

@@ -21,6 +21,7 @@ from graphtool.errors import InputError, near
 from graphtool.ir.facets import Movement, Trait, Weighing
 from graphtool.ir.graph import Graph, Node, Value, is_constant, producers, readers_of, use_counts
 from graphtool.passes.recognise import recognise
+from graphtool.rewrite.patterns import bindings, pattern
 from graphtool.symbolic import bounds, product
 
 Array = np.ndarray[Any, Any]
@@ -169,11 +170,13 @@ def _is_weight(node: Node) -> bool:
         product(node.outputs[0].type.shape) > 0)
 
 
+_SUM = pattern(lambda y, term: o.add(y, term))
+
+
 def _adds(node: Node, y: Value, made: Mapping[Value, Node], kind: Kind, last: bool) -> bool:
     """Whether the node adds a constant with one number for each channel."""
-    if node.op is not o.add or node.outputs[0].type.shape != y.type.shape:
-        return False
-    (term,) = [x for x in node.inputs if x is not y] or [None]
+    term = next((env["term"] for env in bindings(_SUM, node.outputs[0], made.get)
+                 if env["y"] is y and node.outputs[0].type.shape == y.type.shape), None)
     if not isinstance(term, Value) or not is_constant(made.get(term)):
         return False
     axis = y.type.rank - 1 if kind == "product" or last else 1
@@ -188,10 +191,10 @@ def named(found: Sequence[Layer], only: Sequence[str], skip: Sequence[str]) -> l
     Raises InputError GT0640 for a pattern that fits no layer, GT0642 if a weight is not finite.
     """
     names = [layer.name for layer in found]
-    for pattern in (*only, *skip):
-        if not any(fnmatchcase(n, pattern) for n in names):
-            raise InputError("GT0640", f"no layer is called {pattern!r}", hint=near(
-                pattern, names, f"the layers are {', '.join(names[:12])}"))
+    for wanted in (*only, *skip):
+        if not any(fnmatchcase(n, wanted) for n in names):
+            raise InputError("GT0640", f"no layer is called {wanted!r}", hint=near(
+                wanted, names, f"the layers are {', '.join(names[:12])}"))
     chosen = [layer for layer in found
               if (not only or any(fnmatchcase(layer.name, p) for p in only))
               and not any(fnmatchcase(layer.name, p) for p in skip)]

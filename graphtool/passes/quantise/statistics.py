@@ -24,6 +24,7 @@ from graphtool.passes.quantise.calibrate import Batch
 from graphtool.passes.quantise.layers import Layer
 from graphtool.passes.quantise.rewrite import Chosen, rewritten
 from graphtool.passes.quantise.weights import Blocks, Channels, Half, Stored
+from graphtool.rewrite.patterns import MATCHED, bindings, pattern
 
 Array = np.ndarray[Any, Any]
 _ROUNDS = 4  # at most: a corrected norm changes what the later ones read
@@ -154,6 +155,9 @@ def _times(layer: Layer, s: Stored, factor: Array) -> Stored:
 
 # ---- norms that stand alone --------------------------------------------------------------------
 
+_AFFINE = pattern(lambda x, k, c: o.add(o.mul(x, k), c))
+
+
 def _affine(graph: Graph, changes: Mapping[str, Change]) -> Graph:
     """The graph with other constants in x·k + c, by the name of the sum."""
     made, names = producers(graph), value_names(graph)
@@ -161,9 +165,9 @@ def _affine(graph: Graph, changes: Mapping[str, Change]) -> Graph:
     outer: dict[Node, Change] = {}
     for node in graph.nodes:
         change = changes.get(names[node.outputs[0]]) if node.outputs else None
-        factor = next((f for f in (made.get(v) for v in node.inputs if isinstance(v, Value))
-                       if f is not None and f.op is o.mul), None)
-        if change is not None and node.op is o.add and factor is not None and all(
+        env = next(bindings(_AFFINE, node.outputs[0], made.get), None) if change else None
+        factor = None if env is None else made[env[MATCHED][1]]
+        if change is not None and factor is not None and all(
                 _constant(n, made) is not None for n in (node, factor)):
             inner[factor], outer[node] = change, change
 

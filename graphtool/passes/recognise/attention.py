@@ -8,6 +8,7 @@ queries.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from graphtool.ir.op import Op
 from graphtool.ir.trace import Tracer
 from graphtool.ops.common import broadcast_shapes
 from graphtool.rewrite.engine import array_of, family_rule, number_of, producer, readers, rule
+from graphtool.rewrite.patterns import Applied, bindings, pattern
 from graphtool.symbolic import product as count
 
 _HIDDEN = -1e30  # an added mask at or below this hides an element from softmax
@@ -139,20 +141,22 @@ def _without_guard(x: Any) -> Any:
     return p if same and number_of(zero) == 0 else x
 
 
+_SCALED: tuple[tuple[Applied, Callable[[float], float | None]], ...] = (
+    (pattern(lambda c, y: o.mul(c, y)), lambda c: c),
+    (pattern(lambda y, c: o.div(y, c)), lambda c: 1 / c if c else None))
+
+
 def _without_factor(x: Any) -> tuple[Any, float]:
     """y and c, if x is y·c or y / c for a number c; else x and 1."""
-    node = _made_by(x, o.mul, o.div)
-    if node is None:
-        return x, 1.0
-    a, b = _operand(x, node, 0), _operand(x, node, 1)
-    if node.op is o.mul and number_of(a) is not None:
-        a, b = b, a
-    c = number_of(b)
-    if c is None or not isinstance(a, Tracer) or a.shape != x.shape or (
-            node.op is o.div and c == 0):
-        return x, 1.0
-    y, inner = _without_factor(a)
-    return y, inner * (c if node.op is o.mul else 1 / c)
+    for form, factor in _SCALED:
+        for env in bindings(form, x.value, x.builder.made.get) if isinstance(x, Tracer) else ():
+            a, c = x.builder.wrap(env["y"]), number_of(x.builder.wrap(env["c"]))
+            if c is None or not isinstance(a, Tracer) or a.shape != x.shape or (
+                    (by := factor(c)) is None):
+                continue
+            y, inner = _without_factor(a)
+            return y, inner * by
+    return x, 1.0
 
 
 def _masked(x: Any, most: int) -> tuple[Any, Any] | None:
@@ -163,23 +167,31 @@ def _masked(x: Any, most: int) -> tuple[Any, Any] | None:
     """
     if _made_by(_without_factor(x)[0], o.matmul):
         return x, None
-    node = _made_by(x, o.add, o.select, o.reshape) if most else None
-    if node is None:
+    if not most:
         return None
-    operands = [_operand(x, node, i) for i in range(len(node.inputs))]
-    if node.op is o.reshape:
-        inner = _masked(operands[0], most - 1) if _without_split(x) is not x else None
-        return None if inner is None else (inner[0], _across(inner[1], operands[0], x))
-    if node.op is o.select:
-        cond, a, b = operands
-        pairs = [(a, cond)] if _hides(b) else [(b, o.not_(cond))] if _hides(a) else []
-    else:
-        pairs = [(y, _as_bool(m)) for y, m in (operands, operands[::-1]) if isinstance(m, Tracer)]
-    for y, mask in pairs:
+    if (whole := _without_split(x)) is not x:
+        inner = _masked(whole, most - 1)
+        return None if inner is None else (inner[0], _across(inner[1], whole, x))
+    for y, mask in _under_masks(x):
         inner = _masked(y, most - 1) if isinstance(y, Tracer) and y.shape == x.shape else None
         if inner is not None:
             return inner[0], mask if inner[1] is None else _both(inner[1], mask)
     return None
+
+
+def _under_masks(x: Any) -> Iterator[tuple[Any, Any]]:
+    """y and m for each way in which x is y where m is true, or y with m added."""
+    if (node := _made_by(x, o.select)) is not None:
+        cond, a, b = (_operand(x, node, i) for i in range(3))
+        if _hides(b):
+            yield a, cond
+        elif _hides(a):
+            yield b, o.not_(cond)
+    elif (node := _made_by(x, o.add)) is not None:
+        operands = [_operand(x, node, i) for i in range(2)]
+        for y, m in (operands, operands[::-1]):
+            if isinstance(m, Tracer):
+                yield y, _as_bool(m)
 
 
 def _both(a: Any, b: Any) -> Any:

@@ -31,7 +31,7 @@ from graphtool.passes.select.elementwise_in_phases import in_phases
 from graphtool.passes.select.goal import Goal, in_type
 from graphtool.passes.select.long_sums import long_sum
 from graphtool.passes.select.packed_product import packed
-from graphtool.passes.select.pooling import window
+from graphtool.passes.select.pooling import spaced, window
 from graphtool.passes.select.product import matmul
 from graphtool.passes.select.recurrence import recurrence, recurrence_grad
 from graphtool.passes.select.rounded_windows import rounded_windows
@@ -84,7 +84,7 @@ SELECTORS: dict[Op, Selector] = {
     o.conv: _contraction(conv, integer_convolution.conv),
     o.linear_nbits: packed, o.attention: attention,
     o.recurrence: recurrence, o.recurrence_grad: recurrence_grad,
-    o.reduce_window: window, o.extreme_tap: window, o.reduce_sum: _sums}
+    o.reduce_window: window, o.extreme_tap: spaced, o.reduce_sum: _sums}
 
 
 def select(graph: Graph, *, target: Target | None = None, rules: Rules | None = None,

@@ -16,7 +16,10 @@ from graphtool.ir.graph import Graph, Node, Operand, Value
 from graphtool.ir.trace import Builder, Tracer, rebuild
 from graphtool.kernels.choice.gates_and_chunks import gate
 from graphtool.passes.select.goal import Goal, is_constant
+from graphtool.rewrite.patterns import bindings, pattern
 from graphtool.symbolic import product, typical_size
+
+_SCALED = pattern(lambda image, gate: o.mul(image, gate))
 
 
 @dataclass(frozen=True)
@@ -54,12 +57,10 @@ def gates(goal: Goal, graph: Graph) -> Graph:
 
 def _gated(x: Operand, b: Builder) -> Gated | None:
     """The image and the gate, if x is the product of an image and a computed gate."""
-    node = b.made.get(x) if isinstance(x, Value) else None
-    if node is None or node.op is not o.mul:
-        return None
-    for image, own in (node.inputs, node.inputs[::-1]):
-        if isinstance(image, Value) and isinstance(own, Value) and own.type.rank and (
-                image.type == node.outputs[0].type and _one_row(own)
+    for env in bindings(_SCALED, x, b.made.get):
+        image, own = env["image"], env["gate"]
+        if isinstance(x, Value) and isinstance(image, Value) and isinstance(own, Value) and (
+                own.type.rank and image.type == x.type and _one_row(own)
                 and own.type.shape[-1] == image.type.shape[-1]
                 and not is_constant(Tracer(own, b))):
             return Gated(image, own)
@@ -72,5 +73,5 @@ def _one_row(v: Value) -> bool:
 
 def _constant(packed: Value, b: Builder) -> bool:
     node = b.made.get(packed)
-    return node is not None and node.op is o.pack and isinstance(
+    return node is not None and node.op.category == "memory" and isinstance(
         node.inputs[0], Value) and is_constant(Tracer(node.inputs[0], b))

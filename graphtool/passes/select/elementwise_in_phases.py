@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from graphtool import ops as o
-from graphtool.ir.facets import Lowering, Trait
+from graphtool.ir.facets import Lowering, Movement, Trait
 from graphtool.ir.graph import Node, Operand, Value
 from graphtool.ir.trace import Builder, Tracer
 from graphtool.passes.select.trailing_elementwise import in_pixels
@@ -43,14 +43,15 @@ def _widens(node: Node) -> bool:
 
 def _interleaved(x: Value, shape: tuple[Dim, ...], b: Builder) -> bool:
     node = b.made.get(x)
-    inner = node.inputs[0] if node is not None and node.op is o.reshape else None
+    inner = node.inputs[0] if node is not None and Movement.KEEPS in node.op.movement else None
     return x.type.shape == shape and isinstance(inner, Value) and _joined(inner, b)
 
 
 def _joined(x: Value, b: Builder) -> bool:
     """Whether x consists of parts side by side along another axis than that of channels."""
     node = b.made.get(x)
-    return node is not None and node.op is o.concat and node.attrs["axis"] < x.type.rank - 1
+    return node is not None and Movement.JOINS in node.op.movement and (
+        node.attrs["axis"] < x.type.rank - 1)
 
 
 def _channels(x: Value, channels: Dim, b: Builder) -> Value | None:
@@ -74,14 +75,14 @@ def _moved(node: Node, inputs: Sequence[Operand], lead: Value, b: Builder) -> An
         parts = [_moved(node, own, part, b) for part, *own in zip(
             maker.inputs, *(row for row in rows if row is not None), strict=True)]
         return None if any(p is None for p in parts) else o.concat(*parts, **maker.attrs)
-    if maker.op is o.reshape:
+    if Movement.KEEPS in maker.op.movement:
         source = maker.inputs[0]
         assert isinstance(source, Value)
         inner = [_before(x, lead, source, b) for x in inputs]
         if any(x is None and y is not None for x, y in zip(inner, inputs, strict=True)):
             return None
         y = _moved(node, inner, source, b)
-        return None if y is None else o.reshape(y, shape=lead.type.shape)
+        return None if y is None else maker.op(y, **maker.attrs)
     if maker.op.lowering is Lowering.TEMPLATE or Trait.ELEMENTWISE in maker.op.traits:
         return node.op(*(Tracer(x, b) if isinstance(x, Value) else x for x in inputs),
                        **node.attrs)
@@ -93,7 +94,7 @@ def _parts(x: Operand, lead: Value, maker: Node, b: Builder) -> Sequence[Operand
     if not isinstance(x, Value) or x.type.shape != lead.type.shape:
         return [x] * len(maker.inputs)
     own = b.made.get(x)
-    same = own is not None and own.op is o.concat and own.attrs == maker.attrs and [
+    same = own is not None and own.op is maker.op and own.attrs == maker.attrs and [
         v.type.shape for v in own.inputs if isinstance(v, Value)] == [
         v.type.shape for v in maker.inputs if isinstance(v, Value)]
     return own.inputs if own is not None and same else None
@@ -105,7 +106,7 @@ def _before(x: Operand, lead: Value, source: Value, b: Builder) -> Operand:
         return x
     if x.type.shape == lead.type.shape:
         own = b.made.get(x)
-        inner = own.inputs[0] if own is not None and own.op is o.reshape else None
+        inner = own.inputs[0] if own is not None and Movement.KEEPS in own.op.movement else None
         return inner if isinstance(inner, Value) and (
             inner.type.shape == source.type.shape) else None
     given, channels = source.type.shape[-1], lead.type.shape[-1]

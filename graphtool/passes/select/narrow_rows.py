@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from graphtool import dtypes
-from graphtool import ops as o
 from graphtool.analysis.quantised import dequantising
 from graphtool.analysis.ranges import wrapped
+from graphtool.ir.facets import Movement, Trait
 from graphtool.ir.graph import Node, Value
 from graphtool.ir.trace import Tracer
+
+_LEAVES_ROWS = Movement.KEEPS | Movement.PERMUTES | Movement.REPEATS | Movement.TAKES
 
 
 @dataclass(frozen=True)
@@ -35,14 +37,14 @@ def narrow_rows(x: Any) -> Narrow | None:
     if node is None or x.dtype is not dtypes.float32:
         return None
     operands = [Tracer(v, x.builder) for v in node.inputs if isinstance(v, Value)]
-    if node.op is o.cast:
+    if Trait.CONVERTS in node.op.traits:
         return Narrow(operands[0]) if operands[0].dtype in dtypes.HALVES else None
     for found in dequantising(node, x.builder.made):
         stored, factors = Tracer(found.x, x.builder), wrapped(x, found.scale)
         if found.zero is None and stored.dtype is dtypes.int8 and (
                 isinstance(factors, Tracer) and factors.shape == (*stored.shape[:-1], 1)):
             return Narrow(stored, factors)  # a factor for each row
-    if node.op not in (o.reshape, o.transpose, o.broadcast, o.slice, o.assume):
+    if not node.op.movement & _LEAVES_ROWS:
         return None
     inner = narrow_rows(operands[0])
     return None if inner is None else _moved(inner, node)
@@ -54,10 +56,10 @@ def _moved(rows: Narrow, node: Node) -> Narrow | None:
     ones = dict(a)
     if not old or not new or old[-1] != new[-1]:
         return None
-    if node.op is o.transpose:
+    if Movement.PERMUTES in node.op.movement:
         if a["perm"][-1] != len(old) - 1:
             return None
-    elif node.op is o.slice:
+    elif Movement.TAKES in node.op.movement:
         if a["start"][-1] != 0 or a["strides"][-1] != 1:
             return None
         ones["limit"] = (*a["limit"][:-1], 1)

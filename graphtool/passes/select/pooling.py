@@ -22,10 +22,18 @@ def window(goal: Goal, node: Node, operands: Sequence[Any]) -> Sequence[Any] | N
     if not isinstance(x, Tracer):
         return None
     wide = _padded(node, x)
-    y = _pooled(goal, node, wide or x) if node.op is o.reduce_window else None
-    if y is None and wide is not None:
-        y = node.op(wide, **{**node.attrs, "padding": None})
-    return None if y is None else (y,)
+    y = _pooled(goal, node, wide or x)
+    return _apart(node, wide) if y is None else (y,)
+
+
+def spaced(_: Goal, node: Node, operands: Sequence[Any]) -> Sequence[Any] | None:
+    """The node in plain loops, with its padding as a separate node; None if it has none."""
+    x = operands[0]
+    return _apart(node, _padded(node, x)) if isinstance(x, Tracer) else None
+
+
+def _apart(node: Node, wide: Tracer | None) -> Sequence[Any] | None:
+    return None if wide is None else (node.op(wide, **{**node.attrs, "padding": None}),)
 
 
 def _padded(node: Node, x: Tracer) -> Tracer | None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from graphtool import dtypes
 from graphtool import ops as o
+from graphtool.ir.facets import Movement
 from graphtool.ir.graph import Graph, Node, Operand, Value
 from graphtool.ir.trace import Builder, Tracer, rebuild
 from graphtool.kernels.choice.operands import narrowed
@@ -54,7 +55,7 @@ def _rounded(graph: Graph, readers: Readers, made: Mapping[Value, Node], node: N
     one what is inside."""
     y, x, own = node.outputs[0], node.inputs[0], node
     assert isinstance(x, Value)
-    if x in made and made[x].op is o.pad and len(readers[x]) == 1:
+    if x in made and Movement.FILLS in made[x].op.movement and len(readers[x]) == 1:
         own = made[x]
         x = own.inputs[0]
     kept = {*graph.inputs, *graph.outputs}

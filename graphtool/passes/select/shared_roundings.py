@@ -51,7 +51,7 @@ def shared_roundings(goal: Goal, graph: Graph) -> Graph:
 def rounds(node: Node) -> bool:
     """Whether the node rounds float32 to bfloat16."""
     x = node.inputs[0] if node.inputs else None
-    return (node.op is o.cast and node.attrs["dtype"] is dtypes.bfloat16
+    return (Trait.CONVERTS in node.op.traits and node.attrs["dtype"] is dtypes.bfloat16
             and isinstance(x, Value) and x.type.dtype is dtypes.float32)
 
 

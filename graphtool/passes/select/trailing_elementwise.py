@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from graphtool import ops as o
-from graphtool.ir.facets import Lowering, Trait
+from graphtool.ir.facets import Lowering, Movement, Trait
 from graphtool.ir.graph import Node, Operand, Value
 from graphtool.ir.trace import Builder, Tracer
 from graphtool.symbolic import Dim
@@ -35,7 +35,7 @@ def follow(node: Node, inputs: tuple[Operand, ...], b: Builder) -> Any:
 def _source(x: Operand, shape: Shape, b: Builder) -> Value | None:
     """The operand of the reshape x, if a kernel or an op that follows one made it."""
     node = b.made.get(x) if isinstance(x, Value) and x.type.shape == shape else None
-    source = node.inputs[0] if node is not None and node.op is o.reshape else None
+    source = node.inputs[0] if node is not None and Movement.KEEPS in node.op.movement else None
     maker = b.made.get(source) if isinstance(source, Value) else None
     if not isinstance(source, Value) or maker is None or not (
             maker.op.lowering is Lowering.TEMPLATE or Trait.ELEMENTWISE in maker.op.traits):
@@ -59,7 +59,7 @@ def _behind(x: Operand, source: Value, b: Builder) -> bool:
         seen.add(value)
         if node.op.lowering is Lowering.TEMPLATE:
             kernels.add(value)
-        elif node.op is o.reshape or Trait.ELEMENTWISE in node.op.traits:
+        elif Movement.KEEPS in node.op.movement or Trait.ELEMENTWISE in node.op.traits:
             pending += [v for v in node.inputs if isinstance(v, Value)]
     last = next((v for v in reversed(b.made) if v in kernels or v is source), source)
     return last is not source
