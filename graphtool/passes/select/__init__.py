@@ -107,6 +107,7 @@ def select(graph: Graph, *, target: Target | None = None, rules: Rules | None = 
 
     def rewrite(node: Node, inputs: tuple[Operand, ...], b: Builder) -> Sequence[Any] | None:
         operands = [Tracer(x, b) if isinstance(x, Value) else x for x in inputs]
+        goal.narrowed.clear()
         if Trait.ELEMENTWISE in node.op.traits:
             moved = follow(node, inputs, b)
             if moved is None:

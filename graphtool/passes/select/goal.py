@@ -9,7 +9,7 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.assume import Assumed, Assumes
+from graphtool.assume import Assumed, Assumes, Soundness
 from graphtool.choice import Choice
 from graphtool.dtypes import DType
 from graphtool.ir.facets import Lowering, Movement
@@ -41,7 +41,7 @@ class Goal:
     notes: dict[str, str] = field(default_factory=dict)
     made: list[tuple[Tracer, Choice]] = field(default_factory=list)
     assumed: list[Assumed] = field(default_factory=list)
-    narrowed: set[str] = field(default_factory=set)  # nodes of which `take` took an assumption
+    narrowed: list[Soundness] = field(default_factory=list)  # what `take` took for this node
 
     def take(self, x: Tracer, proposed: Assumes[T] | T) -> T | None:
         """What is proposed for the node that is rewritten, x being one of its operands. What it
@@ -50,7 +50,7 @@ class Goal:
             return proposed
         if proposed.needs not in self.rules.allowed:
             return None
-        self.narrowed.add(x.builder.prefix)
+        self.narrowed.append(proposed.needs)
         self.assumed.append(Assumed(proposed.needs, "", proposed.why, (x.builder.prefix,)))
         return proposed.value
 
@@ -65,7 +65,7 @@ class Goal:
         kernels/choice/alternatives.py lists the operands and attributes of each class of sites.
         """
         name = operands[0].builder.prefix
-        if name in self.narrowed:
+        if self.narrowed:
             site = _assuming(site)
         made = choose(site, self.target, rules or self.rules)
         plan = chosen_plan(made)
