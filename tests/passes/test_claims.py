@@ -11,6 +11,7 @@ from graphtool import ops as o
 from graphtool import passes
 from graphtool.assume import Assumed, Assumption, allowed, joined, strongest
 from graphtool.errors import InputError, InternalError
+from graphtool.integrations.git.merge import merge
 from graphtool.ir import serial
 from graphtool.ir.graph import Module
 from graphtool.kernels.choice.rules import rules_of
@@ -93,3 +94,18 @@ def test_one_filter() -> None:
     assert strongest([]) == "nothing" and strongest(["finite", "normal", "nothing"]) == "normal"
     assert joined([ROW, replace(ROW, values=("y", "matmul#1"))]) == (
         replace(ROW, values=("matmul#1", "y")),)
+
+
+def test_a_listing_names_a_class_that_there_is() -> None:
+    text = 'input x: f32[2]\nassumes wild: "simplify.x", "why", x\nreturn x\n'
+    with pytest.raises(InputError, match="'wild' is no class of soundness"):
+        serial.loads(text)
+    (row,) = serial.loads(text.replace("wild", "finite")).assumes
+    assert row == Assumed("finite", "simplify.x", "why", ("x",))
+
+
+def test_a_merge_keeps_what_both_sides_assumed() -> None:
+    base = replace(MASKED, assumes=())
+    ours, theirs = (replace(base, assumes=(replace(ROW, by=by),)) for by in ("a.a", "b.b"))
+    found = merge(*(serial.dumps(m, embed=True).encode() for m in (base, ours, theirs)))
+    assert {r.by for r in serial.loads(found.text).assumes} == {"a.a", "b.b"}
