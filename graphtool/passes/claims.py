@@ -35,7 +35,7 @@ def refuse(module: Module, rules: Rules) -> None:
         if r.needs in ASSUMPTIONS and r.needs not in rules.allowed:
             raise InputError(
                 "GT0636", f"the graph was made under an assumption that may not be made here: "
-                f"{r.needs} numbers, by {r.by}", where=", ".join(r.values),
+                f"{r.needs} numbers, by {r.by}", where=", ".join(r.values[:8]),
                 hint=f"begin with the model, or with a graph that `graphtool opt --assume "
                      f"{rules.assume}` has made")
 
