@@ -153,6 +153,33 @@ class Array(Tracer):
             return self.builder.repeated(self.base.reshape(()), shape)  # type: ignore[no-any-return]
         return super().reshape(shape)
 
+    def flat(self) -> Self:
+        """All elements along one axis, the last axis of this tensor fastest."""
+        return self.reshape((product(self.shape),))
+
+    def unsqueeze(self, axis: int = -1) -> Self:
+        """The same elements with one more axis, of size 1, which is axis `axis` of the result."""
+        at = axis % (self.ndim + 1)
+        return self.reshape((*self.shape[:at], 1, *self.shape[at:]))
+
+    def moveaxis(self, axis: int, to: int) -> Self:
+        """The tensor with one axis at another place; the others keep their order."""
+        axes = [i for i in range(self.ndim) if i != axis % self.ndim]
+        axes.insert(to % self.ndim, axis % self.ndim)
+        return self.transpose(axes)
+
+    def entry(self, axis: int, at: Dim) -> Self:
+        """The elements with this index along one axis, which the result does not have."""
+        shape = (*self.shape[:axis], *self.shape[axis + 1:])
+        return self.take(axis, at, at + 1).reshape(shape)
+
+    def at(self, index: Any, axis: int) -> Self:
+        """The slices along one axis that an array of indices names, as NumPy's `take`: the axes of
+        the index stand where this axis was. An index is 0 or more."""
+        i = index.ndim
+        y: Self = o.gather(self, index.reshape((*index.shape, 1)), axes=(axis,))
+        return y.transpose((*range(i, i + axis), *range(i), *range(i + axis, y.ndim)))
+
 
 def compact(x: Numbers) -> Numbers:
     """The array with size 1 on each axis along which it repeats one element."""

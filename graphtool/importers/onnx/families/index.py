@@ -53,9 +53,7 @@ def gather(x: Any, indices: Any, *, axis: int = 0) -> Any:
     i = wrapped(indices, x.shape[axis])
     if axis == 0 and x.ndim == 2 and x.dtype.is_float and array_of(indices) is None:
         return o.embedding(x, i)
-    lead = i.ndim
-    y = o.gather(x, i.reshape((*i.shape, 1)), axes=(axis,))
-    return y.transpose((*range(lead, lead + axis), *range(lead), *range(lead + axis, y.ndim)))
+    return x.at(i, axis)
 
 
 def per_element(x: Any, i: Any, axis: int) -> tuple[Any, tuple[int, ...]]:

@@ -10,11 +10,12 @@ from collections.abc import Callable
 from typing import Any
 
 from graphtool.dtypes import DType
+from graphtool.front import Array
 from graphtool.front.complex import Complex
 from graphtool.importers.torch.driver.context import Context
 from graphtool.importers.torch.driver.table import Handler, handler
-from graphtool.io.weights import Weight
-from graphtool.ir.trace import Builder, Tracer
+from graphtool.io.weights import Weight, weight
+from graphtool.ir.trace import Builder
 
 PAIRED: dict[str, Handler] = {}
 REASON = ("complex numbers have no form for it; split them into real and imaginary parts "
@@ -27,7 +28,8 @@ PARTS = ("real", "imag")  # behind the name of a complex array
 def constant_pair(builder: Builder, data: Weight, name: str, trained: bool,
                   alone: bool) -> Complex:
     """A complex constant as complex numbers; the last axis of its data is (real, imaginary)."""
-    return Complex(*(builder.constant(data.source[..., i], f"{name}.{part}", trained, alone=alone)
+    return Complex(*(builder.constant(weight(data.source[..., i]), f"{name}.{part}", trained,
+                                      alone=alone)
                      for i, part in enumerate(PARTS)))
 
 
@@ -93,7 +95,7 @@ def pair(c: Context, x: Any, dtype: DType | None = None) -> Complex:
         case Complex():
             return x if dtype in (None, x.dtype) else Complex(c.cast(x.real, dtype),
                                                            c.cast(x.imag, dtype))
-        case Tracer():
+        case Array():
             real = c.cast(x, dtype or x.dtype)
             return Complex(real, c.full(x.shape, 0.0, real.dtype))
         case _:

@@ -9,9 +9,9 @@ from typing import Any
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.errors import InputError, InternalError
-from graphtool.front import Refused
+from graphtool.front import Array, Refused
 from graphtool.front import complex as complex_
-from graphtool.front.assumptions import Assuming, Facts, Found
+from graphtool.front.assumptions import Facts, Found
 from graphtool.importers.torch.driver import provenance
 from graphtool.importers.torch.driver.agreed import fits, identity, parts_of
 from graphtool.importers.torch.driver.call_kinds import IGNORED, PROMISES, SIZED
@@ -45,7 +45,6 @@ from graphtool.ir.graph import Graph, Module, TensorType, Value
 from graphtool.ir.prune import prune
 from graphtool.ir.rounded_once import settle
 from graphtool.ir.run_sizes import bare
-from graphtool.ir.trace import Tracer
 from graphtool.ops.random import state_of
 from graphtool.symbolic import Poly, symbols
 
@@ -60,8 +59,7 @@ class Converter:
     def __init__(self, program: Program, found: Found | None = None) -> None:
         self.program = program
         self.found = found or Found(Facts())
-        self.builder = Assuming(self.found)
-        self.context = Context(self.builder, self._region)
+        self.context = Context(self.found, self._region)
         self.locations = provenance.Locations()
         self.env: dict[str, Any] = {}
         self.marks = Marks()
@@ -77,7 +75,7 @@ class Converter:
         self.sizes = set(program.symbols)  # those that something defines by now
         self.context.declared = frozenset(program.symbols)
         self.inside = False  # another graph, where complex numbers cross as their parts
-        self.promises = Promises(self.builder, program.symbols)
+        self.promises = Promises(self.context, program.symbols)
         self.asked: dict[str, Call] = {}  # what computes a number out of sizes
 
     def run(self) -> Module:
@@ -109,7 +107,7 @@ class Converter:
         inner = Converter(program, self.found)
         inner.locations = self.locations
         inner.sizes = set(self.sizes)
-        inner.promises = Promises(inner.builder, self.promises.declared, self.promises.checks)
+        inner.promises = Promises(inner.context, self.promises.declared, self.promises.checks)
         inner.context.declared = frozenset(self.sizes)
         inner.inside = True
         inputs = inner._sources()
@@ -148,7 +146,7 @@ class Converter:
         for source in self.program.sources:
             kind = self.program.types.get(source.name)
             if self.inside and isinstance(kind, Complex) and source.data is None:
-                parts = [self.builder.input(kind.parts, f"{source.key}.{part}")
+                parts = [self.context.input(kind.parts, f"{source.key}.{part}")
                          for part in ("real", "imag")]
                 inputs += [(source, x.value) for x in parts]
                 self.env[source.name] = complex_.Complex(*parts)
@@ -160,7 +158,7 @@ class Converter:
                 if not isinstance(kind, TensorType):  # a size, or an argument that capture fixed
                     self.env[source.name] = kind
                     continue
-                x = self.builder.input(kind, source.key)
+                x = self.context.input(kind, source.key)
                 (inputs if source.data is None else state).append((source, x.value))
                 self.env[source.name] = x
             elif source.name in self.used:
@@ -168,8 +166,8 @@ class Converter:
                 trained = source.kind == "parameter" and source.trained
                 saved = bool(source.state)  # equal statistics of two norms are still two
                 self.env[source.name] = constant_pair(
-                    self.builder, source.data, first, trained, saved) if isinstance(
-                    kind, Complex) else self.builder.constant(
+                    self.context, source.data, first, trained, saved) if isinstance(
+                    kind, Complex) else self.context.constant(
                     source.data, first, trained, alone=saved)
             else:
                 owners.setdefault(identity(source.data), source.key)
@@ -196,9 +194,9 @@ class Converter:
             self.poisoned.update(call.outputs)
             return
         try:
-            before = len(self.builder.nodes)
+            before = len(self.context.nodes)
             self._bind(call, self._apply(call, fn))
-            self.found.reshaped(self.builder.nodes[before:])
+            self.found.reshaped(self.context.nodes[before:])
         except Refused as refused:
             if str(refused):
                 self.missed.add(call, str(refused), refused.name)
@@ -229,7 +227,7 @@ class Converter:
         sides = self._resolve(asked.args) if asked is not None else ()
         if asked is not None and len(sides) == 2 and all(
                 isinstance(x, (int, Poly)) and not isinstance(x, bool) for x in sides):
-            with self.builder.scope(call.place.module, self.locations.key(call.place)):
+            with self.context.scope(call.place.module, self.locations.key(call.place)):
                 self.promises.keep(asked.target.removeprefix("_operator."), *sides)
 
     def _number(self, call: Call) -> bool:
@@ -242,12 +240,12 @@ class Converter:
         operand = self._read(call, call.args)
         if isinstance(kind, Poly) and (bare(kind) is None or free[0].name in self.sizes):
             self.missed.add(call, "it reads a number that is bound to others")
-        elif isinstance(kind, int) and not isinstance(operand[0], Tracer):
+        elif isinstance(kind, int) and not isinstance(operand[0], Array):
             self.poisoned.update(call.outputs)
         else:
             fn = handler(call.target)
             assert fn is not None
-            with self.builder.scope(call.place.module, self.locations.key(call.place)):
+            with self.context.scope(call.place.module, self.locations.key(call.place)):
                 self.env[call.outputs[0]] = fn(self.context, *operand)
             self.sizes |= {s.name for s in free}
         return True
@@ -263,8 +261,8 @@ class Converter:
         args = self._read(call, call.args)
         kwargs = {k: self._read(call, v) for k, v in call.kwargs.items()}
         state = self.context.state = self.marks.seen(self.context.state, call.checkpoint)
-        before = len(self.builder.nodes)
-        with self.builder.scope(call.place.module, self.locations.key(call.place)):
+        before = len(self.context.nodes)
+        with self.context.scope(call.place.module, self.locations.key(call.place)):
             try:
                 results = fn(self.context, *args, **kwargs)
             except InputError as error:
@@ -275,9 +273,9 @@ class Converter:
                 raise InputError("GT1103", f"{call.target} has arguments that cannot be read: "
                                            f"{error}",
                                  where=provenance.describe(call.place)) from error
-            found = tuple(settle(self.builder, before, results if isinstance(
+            found = tuple(settle(self.context, before, results if isinstance(
                 results, (tuple, list)) else (results,)))
-        found = self.stops.made(found, call.gradient, self.builder.nodes[before:])
+        found = self.stops.made(found, call.gradient, self.context.nodes[before:])
         for x in (*found, None if self.context.state is state else self.context.state):
             self.marks.made(x, call.checkpoint)
         return found
@@ -295,8 +293,8 @@ class Converter:
                                                   f"{wanted}",
                                         where=provenance.describe(call.place))
             # a gradient by a copy is not one by what was copied
-            self.env[name] = o.barrier(result) if name in self.apart and isinstance(
-                result, Tracer) else result
+            self.env[name] = self.context.record(o.barrier, (result,), {}) if (
+                name in self.apart and isinstance(result, Array)) else result
             self.sizes |= {s.name for d in result.shape for s in symbols(d)}
 
     def _read(self, call: Call, x: Any) -> Any:
@@ -340,7 +338,7 @@ class Converter:
         x = self.marks.seen(self.stops.seen(self._resolve(sink.value), ""), 0)
         if isinstance(x, Poly):  # a size that the model returns
             x = self.context.number(x, dtypes.int64)
-        value = self.builder.operand(x if isinstance(x, Tracer) else self.builder.constant(x))
+        value = self.context.operand(x if isinstance(x, Array) else self.context.constant(x))
         assert isinstance(value, Value)
         return value
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from graphtool import dtypes
 from graphtool import ops as o
+from graphtool.front import Array
 from graphtool.importers.torch.driver.context import Context
-from graphtool.ir.trace import Tracer
 from graphtool.symbolic import Poly
 
 _TABLE: Mapping[str, Callable[..., Any]] = {
@@ -28,8 +28,8 @@ _COMPARE: Mapping[str, Callable[..., Any]] = {
 def number(c: Context, target: str, args: tuple[Any, ...]) -> Any:
     """The scalar that a call on sizes and fractions gives; None for a call not in the tables."""
     op = _TABLE.get(target) or _COMPARE.get(target)
-    if op is None or not any(isinstance(x, (Tracer, Poly)) for x in args) or not all(
-            isinstance(x, (Tracer, Poly, int, float)) for x in args):
+    if op is None or not any(isinstance(x, (Array, Poly)) for x in args) or not all(
+            isinstance(x, (Array, Poly, int, float)) for x in args):
         return None
-    logic = any(isinstance(x, Tracer) and x.dtype is dtypes.bool_ for x in args)
+    logic = any(isinstance(x, Array) and x.dtype is dtypes.bool_ for x in args)
     return op(*(x if logic else c.cast(x, dtypes.float64) for x in args))

@@ -6,14 +6,14 @@ from typing import Any
 
 from graphtool import dtypes
 from graphtool.dtypes import DType
-from graphtool.ir.trace import Tracer
+from graphtool.front import Array
 
 _KINDS = {"bool": 0, "uint": 1, "int": 1, "float": 2}
 
 
 def category(x: Any) -> int:
     """0 bool, 1 integer, 2 floating point; for a tensor or a Python number."""
-    if isinstance(x, Tracer):
+    if isinstance(x, Array):
         return _KINDS[x.dtype.kind]
     return 0 if isinstance(x, bool) else 2 if isinstance(x, float) else 1
 
@@ -21,9 +21,9 @@ def category(x: Any) -> int:
 def result_type(*xs: Any) -> DType:
     """The promoted type of tensors with axes; rank-0 tensors, then numbers, change it only if
     their category (bool, integer, float) is higher."""
-    levels = ([x.dtype for x in xs if isinstance(x, Tracer) and x.ndim],
-              [x.dtype for x in xs if isinstance(x, Tracer) and not x.ndim],
-              [_of_number(x) for x in xs if not isinstance(x, Tracer)])
+    levels = ([x.dtype for x in xs if isinstance(x, Array) and x.ndim],
+              [x.dtype for x in xs if isinstance(x, Array) and not x.ndim],
+              [_of_number(x) for x in xs if not isinstance(x, Array)])
     result: DType | None = None
     for level in levels:
         here: DType | None = None

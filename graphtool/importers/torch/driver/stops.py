@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from graphtool import ops as o
+from graphtool.front import Array
 from graphtool.importers.torch.driver.captured import STOPPED
 from graphtool.ir.graph import Node, Value
-from graphtool.ir.trace import Tracer
 
 
 class Stops:
@@ -20,7 +20,7 @@ class Stops:
 
     def __init__(self) -> None:
         self.home: dict[Value, str] = {}
-        self.marked: dict[Value, Tracer] = {}
+        self.marked: dict[Value, Array] = {}
 
     def made(self, results: tuple[Any, ...], stretch: str,
              nodes: Sequence[Node]) -> tuple[Any, ...]:
@@ -32,7 +32,7 @@ class Stops:
         return tuple(self._made(x, stretch, fresh) for x in results)
 
     def _made(self, x: Any, stretch: str, fresh: set[Value]) -> Any:
-        if not stretch or not isinstance(x, Tracer) or not x.dtype.is_float:
+        if not stretch or not isinstance(x, Array) or x.known is not None or not x.dtype.is_float:
             return x
         if x.value not in fresh:
             return x if x.value in self.home else _mark(x, stretch)
@@ -43,7 +43,7 @@ class Stops:
         """The value that a call of this stretch ("": none) reads instead of x."""
         if isinstance(x, tuple):
             return tuple(self.seen(i, stretch) for i in x)
-        home = self.home.get(x.value) if isinstance(x, Tracer) else None
+        home = self.home.get(x.value) if isinstance(x, Array) and x.known is None else None
         if home is None or stretch in (home, STOPPED):
             return x
         if x.value not in self.marked:
@@ -51,7 +51,7 @@ class Stops:
         return self.marked[x.value]
 
 
-def _mark(x: Tracer, stretch: str) -> Tracer:
+def _mark(x: Array, stretch: str) -> Array:
     with x.builder.scope(x.value.hint):
         return (o.stop_gradient(x) if stretch == STOPPED  # type: ignore[no-any-return]
                 else o.unknown_gradient(x, reason=stretch))

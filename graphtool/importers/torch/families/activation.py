@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from graphtool import ops as o
+from graphtool.front import Array
 from graphtool.importers.torch.driver.context import Context, axis_of
 from graphtool.importers.torch.driver.table import aten
-from graphtool.ir.trace import Tracer
 
 
 def _plain(ours: str) -> Any:
-    def handler(c: Context, self: Tracer) -> Any:
+    def handler(c: Context, self: Array) -> Any:
         return getattr(o, ours)(self)
     return handler
 
@@ -23,19 +23,19 @@ for _name, _ours in {"relu": "relu", "silu": "silu", "mish": "mish", "hardswish"
 
 
 @aten("log_sigmoid_forward")
-def log_sigmoid_forward(c: Context, self: Tracer) -> Any:
+def log_sigmoid_forward(c: Context, self: Array) -> Any:
     """log_sigmoid(x); the second result, a buffer for the gradient, is not needed."""
     return o.log_sigmoid(self), None
 
 
 @aten("gelu")
-def gelu(c: Context, self: Tracer, *, approximate: str = "none") -> Any:
+def gelu(c: Context, self: Array, *, approximate: str = "none") -> Any:
     """gelu(x), exact or by the tanh formula (`approximate="tanh"`)."""
     return o.gelu(self, approximate=approximate)
 
 
 @aten("hardtanh")
-def hardtanh(c: Context, self: Tracer, min_val: Any = -1, max_val: Any = 1) -> Any:
+def hardtanh(c: Context, self: Array, min_val: Any = -1, max_val: Any = 1) -> Any:
     """hardtanh(x, lo, hi) of floats; clamp(x, min_val, max_val) of integers."""
     if self.dtype.is_float:
         return o.hardtanh(self, lo=float(min_val), hi=float(max_val))
@@ -43,96 +43,94 @@ def hardtanh(c: Context, self: Tracer, min_val: Any = -1, max_val: Any = 1) -> A
 
 
 @aten("relu6")
-def relu6(c: Context, self: Tracer) -> Any:
+def relu6(c: Context, self: Array) -> Any:
     """hardtanh(x, 0, 6)."""
     return hardtanh(c, self, 0, 6)
 
 
 @aten("elu")
-def elu(c: Context, self: Tracer, alpha: Any = 1, scale: Any = 1, input_scale: Any = 1) -> Any:
+def elu(c: Context, self: Array, alpha: Any = 1, scale: Any = 1, input_scale: Any = 1) -> Any:
     """scale·elu(x, α); with an input scale s, α·(exp(s·x) − 1) where x ≤ 0."""
     if input_scale == 1:
         y = o.elu(self, alpha=float(alpha))
     else:
-        negative = o.mul(o.expm1(o.mul(o.min(self, 0.0), float(input_scale))), float(alpha))
-        y = o.select(o.gt(self, 0.0), self, negative)
-    return y if scale == 1 else o.mul(y, float(scale))
+        negative = o.expm1(o.min(self, 0.0) * float(input_scale)) * float(alpha)
+        y = o.select(self > 0.0, self, negative)
+    return y if scale == 1 else y * float(scale)
 
 
 @aten("celu")
-def celu(c: Context, self: Tracer, alpha: Any = 1) -> Any:
+def celu(c: Context, self: Array, alpha: Any = 1) -> Any:
     """celu(x, α) = max(x, 0) + min(α·(exp(x / α) − 1), 0)."""
     return o.celu(self, alpha=float(alpha))
 
 
 @aten("leaky_relu")
-def leaky_relu(c: Context, self: Tracer, negative_slope: Any = 0.01) -> Any:
+def leaky_relu(c: Context, self: Array, negative_slope: Any = 0.01) -> Any:
     """leaky_relu(x, slope): x where x > 0, else slope·x."""
     return o.leaky_relu(self, slope=float(negative_slope))
 
 
 @aten("prelu", "_prelu_kernel")
-def prelu(c: Context, self: Tracer, weight: Tracer) -> Any:
+def prelu(c: Context, self: Array, weight: Array) -> Any:
     """prelu(x, w) with one slope for each channel (axis 1), or one for all elements."""
     if weight.ndim == 1 and self.ndim > 1:  # one slope a channel, axis 1
-        weight = c.reshape(weight, (weight.shape[0], *(1,) * (self.ndim - 2)))
+        weight = weight.reshape((weight.shape[0], *(1,) * (self.ndim - 2)))
     return o.prelu(self, weight)
 
 
 @aten("softplus")
-def softplus(c: Context, self: Tracer, beta: Any = 1, threshold: Any = 20) -> Any:
+def softplus(c: Context, self: Array, beta: Any = 1, threshold: Any = 20) -> Any:
     """softplus(x, β, threshold) = log(1 + exp(β·x)) / β; x itself where β·x > threshold."""
     return o.softplus(self, beta=float(beta), threshold=float(threshold))
 
 
 @aten("threshold")
-def threshold(c: Context, self: Tracer, threshold: Any, value: Any) -> Any:
+def threshold(c: Context, self: Array, threshold: Any, value: Any) -> Any:
     """select(x > threshold, x, value)."""
-    return o.select(o.gt(self, c.literal(threshold, self.dtype)), self,
-                    c.literal(value, self.dtype))
+    return o.select(self > c.literal(threshold, self.dtype), self, c.literal(value, self.dtype))
 
 
 @aten("hardshrink")
-def hardshrink(c: Context, self: Tracer, lambd: Any = 0.5) -> Any:
+def hardshrink(c: Context, self: Array, lambd: Any = 0.5) -> Any:
     """select(|x| ≤ λ, 0, x)."""
-    return o.select(o.le(o.abs(self), float(lambd)), 0.0, self)
+    return o.select(abs(self) <= float(lambd), 0.0, self)
 
 
 @aten("softshrink")
-def softshrink(c: Context, self: Tracer, lambd: Any = 0.5) -> Any:
+def softshrink(c: Context, self: Array, lambd: Any = 0.5) -> Any:
     """0 where |x| ≤ λ, else x − λ·sign(x), which NaN and its gradient pass."""
     bound = float(lambd)
-    return o.select(o.le(o.abs(self), bound), 0.0, o.sub(self, o.mul(o.sign(self), bound)))
+    return o.select(abs(self) <= bound, 0.0, self - o.sign(self) * bound)
 
 
 @aten("glu")
-def glu(c: Context, self: Tracer, dim: int = -1) -> Any:
+def glu(c: Context, self: Array, dim: int = -1) -> Any:
     """a·sigmoid(b), where a and b are the two halves of x along `dim`."""
     axis = axis_of(dim, self.ndim)
     n = self.shape[axis]
-    return o.mul(c.window(self, axis, 0, n // 2),
-                 o.sigmoid(c.window(self, axis, n // 2, n)))
+    return self.take(axis, 0, n // 2) * o.sigmoid(self.take(axis, n // 2, n))
 
 
 @aten("softmax", "_softmax", "_safe_softmax")
-def softmax(c: Context, self: Tracer, dim: int, dtype: Any = None) -> Any:
+def softmax(c: Context, self: Array, dim: int, dtype: Any = None) -> Any:
     """softmax along one axis, in the dtype of the result; a rank-0 tensor counts as one element."""
     return _normalised(c, "softmax", self, dim)
 
 
 @aten("log_softmax", "_log_softmax")
-def log_softmax(c: Context, self: Tracer, dim: int, dtype: Any = None) -> Any:
+def log_softmax(c: Context, self: Array, dim: int, dtype: Any = None) -> Any:
     """log_softmax along one axis, in the dtype of the result."""
     return _normalised(c, "log_softmax", self, dim)
 
 
-def _normalised(c: Context, name: str, x: Tracer, dim: int) -> Any:
+def _normalised(c: Context, name: str, x: Array, dim: int) -> Any:
     """The named op along one axis, in the dtype of the result, which torch has worked out."""
     x = c.cast(x, c.out.dtype)
     if not x.ndim:
-        return c.reshape(_normalised_axis(name, c.reshape(x, (1,)), 0), ())
+        return _normalised_axis(name, x.reshape((1,)), 0).reshape(())
     return _normalised_axis(name, x, axis_of(dim, x.ndim))
 
 
-def _normalised_axis(name: str, x: Tracer, axis: int) -> Any:
+def _normalised_axis(name: str, x: Array, axis: int) -> Any:
     return getattr(o, name)(x, axis=axis)

@@ -7,30 +7,29 @@ from typing import Any
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.front import Refused
+from graphtool.front import Array, Refused
 from graphtool.importers.torch.driver.context import Context
 from graphtool.importers.torch.driver.table import aten
-from graphtool.ir.trace import Tracer
 from graphtool.ops.common import broadcast_shapes
 from graphtool.symbolic import Dim
 
 
 @aten("scaled_dot_product_attention")
-def scaled_dot_product_attention(c: Context, query: Tracer, key: Tracer, value: Tracer,
-                                 attn_mask: Tracer | None = None, dropout_p: float = 0.0,
+def scaled_dot_product_attention(c: Context, query: Array, key: Array, value: Array,
+                                 attn_mask: Array | None = None, dropout_p: float = 0.0,
                                  is_causal: bool = False, *, scale: float | None = None,
                                  enable_gqa: bool = False) -> Any:
     """softmax(scale·q·kᵀ + mask)·v by our attention op; refuses dropout, which is random."""
     if dropout_p:
         raise Refused("attention with dropout is random; call model.eval() before the import")
     lead = _lead(query, key, value)
-    q, k, v = (c.broadcast(x, (*lead[x], *x.shape[-2:])) for x in (query, key, value))
+    q, k, v = (x.broadcast((*lead[x], *x.shape[-2:])) for x in (query, key, value))
     if attn_mask is not None and attn_mask.dtype is not dtypes.bool_:
-        attn_mask = c.cast(attn_mask, q.dtype)
+        attn_mask = attn_mask.cast(q.dtype)
     return o.attention(q, k, v, attn_mask, causal=is_causal, scale=scale)
 
 
-def _lead(q: Tracer, k: Tracer, v: Tracer) -> dict[Tracer, tuple[Dim, ...]]:
+def _lead(q: Array, k: Array, v: Array) -> dict[Array, tuple[Dim, ...]]:
     """Leading dims of q, k, v: batch dims broadcast; each keeps its number of heads."""
     if q.ndim == 2:
         return {x: () for x in (q, k, v)}
@@ -38,20 +37,19 @@ def _lead(q: Tracer, k: Tracer, v: Tracer) -> dict[Tracer, tuple[Dim, ...]]:
     return {x: (*batch, x.shape[-3]) for x in (q, k, v)}
 
 
-def _scores(c: Context, q: Tracer, k: Tracer, mask: Tracer | None, causal: bool,
+def _scores(c: Context, q: Array, k: Array, mask: Array | None, causal: bool,
             scale: float) -> Any:
     """scale·q·kᵀ plus the mask, [..., queries, keys]; −∞ at masked places."""
-    s = o.mul(o.matmul(q, k, transpose_b=True), scale)
+    s = o.matmul(q, k, transpose_b=True) * scale
     if causal:
         rows, cols = (c.iota(s.shape[-2:], axis) for axis in (0, 1))
-        s = o.select(o.ge(rows, cols), s, -math.inf)
+        s = o.select(rows >= cols, s, -math.inf)
     if mask is None:
         return s
-    return o.select(mask, s, -math.inf) if mask.dtype is dtypes.bool_ else o.add(
-        s, c.cast(mask, s.dtype))
+    return o.select(mask, s, -math.inf) if mask.dtype is dtypes.bool_ else s + mask.cast(s.dtype)
 
 
-def _scale_of(q: Tracer, scale: float | None) -> float:
+def _scale_of(q: Array, scale: float | None) -> float:
     width = q.shape[-1]
     if scale is None and not isinstance(width, int):
         raise Refused("attention over heads of symbolic width is not supported without a scale; "
@@ -60,8 +58,8 @@ def _scale_of(q: Tracer, scale: float | None) -> float:
 
 
 @aten("_scaled_dot_product_flash_attention_for_cpu")
-def flash_attention(c: Context, query: Tracer, key: Tracer, value: Tracer, dropout_p: float = 0.0,
-                    is_causal: bool = False, *, attn_mask: Tracer | None = None,
+def flash_attention(c: Context, query: Array, key: Array, value: Array, dropout_p: float = 0.0,
+                    is_causal: bool = False, *, attn_mask: Array | None = None,
                     scale: float | None = None) -> Any:
     """(attention, the logarithm of each row's sum of exponentials [..., queries])."""
     y = scaled_dot_product_attention(c, query, key, value, attn_mask, dropout_p, is_causal,
@@ -69,15 +67,14 @@ def flash_attention(c: Context, query: Tracer, key: Tracer, value: Tracer, dropo
     if not c.used(1):
         return y, None
     s = _scores(c, query, key, attn_mask, is_causal, _scale_of(query, scale))
-    wide = s if s.dtype is dtypes.float64 else c.cast(s, dtypes.float32)
-    rows = o.logsumexp(wide, axes=(s.ndim - 1,))
-    return y, c.reshape(rows, s.shape[:-1])
+    wide = s if s.dtype is dtypes.float64 else s.cast(dtypes.float32)
+    return y, o.logsumexp(wide, axes=(s.ndim - 1,)).reshape(s.shape[:-1])
 
 
 @aten("_scaled_dot_product_flash_attention_for_cpu_backward")
-def flash_attention_backward(c: Context, grad_out: Tracer, query: Tracer, key: Tracer,
-                             value: Tracer, out: Tracer, logsumexp: Tracer, dropout_p: float,
-                             is_causal: bool, *, attn_mask: Tracer | None = None,
+def flash_attention_backward(c: Context, grad_out: Array, query: Array, key: Array,
+                             value: Array, out: Array, logsumexp: Array, dropout_p: float,
+                             is_causal: bool, *, attn_mask: Array | None = None,
                              scale: float | None = None) -> Any:
     """With P = exp(S − log Σ): dV = PᵀG, dS = P∘(GVᵀ − Σ G∘Y), dQ = scale·dS·K, dK = scale·dSᵀQ"""
     if dropout_p:
@@ -85,50 +82,49 @@ def flash_attention_backward(c: Context, grad_out: Tracer, query: Tracer, key: T
                       "is random; set dropout to 0")
     factor = _scale_of(query, scale)
     s = _scores(c, query, key, attn_mask, is_causal, factor)
-    sums = c.cast(c.reshape(logsumexp, (*logsumexp.shape, 1)), s.dtype)
-    p = o.select(o.gt(s, -math.inf), o.exp(o.sub(s, sums)), 0.0)  # all masked: 0, not NaN
-    along = o.reduce_sum(o.mul(grad_out, out), axes=(out.ndim - 1,))
-    ds = o.mul(p, o.sub(o.matmul(grad_out, value, transpose_b=True), along))
-    return (o.mul(o.matmul(ds, key), factor),
-            o.mul(o.matmul(ds, query, transpose_a=True), factor),
+    sums = logsumexp.unsqueeze().cast(s.dtype)
+    p = o.select(s > -math.inf, o.exp(s - sums), 0.0)  # all masked: 0, not NaN
+    along = o.reduce_sum(grad_out * out, axes=(out.ndim - 1,))
+    ds = p * (o.matmul(grad_out, value, transpose_b=True) - along)
+    return (o.matmul(ds, key) * factor, o.matmul(ds, query, transpose_a=True) * factor,
             o.matmul(p, grad_out, transpose_a=True))
 
 
 # ---- the fused layers that nn.TransformerEncoder runs without gradients -------------------------
 
-def _heads(c: Context, x: Tracer, w: Tracer, b: Tracer, count: int) -> list[Tracer]:
+def _heads(x: Array, w: Array, b: Array, count: int) -> list[Array]:
     """Queries, keys and values of one projection, each [batch, heads, length, width]."""
     batch, length, width = x.shape
-    y = c.reshape(o.linear(x, w, b), (batch, length, 3, count, width // count))
-    y = c.transpose(y, [2, 0, 3, 1, 4])
-    return [c.reshape(c.window(y, 0, i, i + 1), y.shape[1:]) for i in range(3)]
+    y = o.linear(x, w, b).reshape((batch, length, 3, count, width // count))
+    y = y.transpose([2, 0, 3, 1, 4])
+    return [y.entry(0, i) for i in range(3)]
 
 
-def _self_attention(c: Context, x: Tracer, heads: int, qkv: tuple[Tracer, Tracer],
-                    proj: tuple[Tracer, Tracer], mask: Tracer | None, kind: int | None) -> Any:
+def _self_attention(x: Array, heads: int, qkv: tuple[Array, Array], proj: tuple[Array, Array],
+                    mask: Array | None, kind: int | None) -> Any:
     if mask is not None:  # true where not to look; kind 1 masks keys, [batch, length]
         batch, length, _ = x.shape
         shape = (batch, 1, 1, length) if kind == 1 else (
             mask.shape if mask.ndim != 3 else (batch, heads, length, length))
-        mask = o.not_(c.reshape(c.cast(mask, dtypes.bool_), shape))
-    q, k, v = _heads(c, x, *qkv, heads)
+        mask = ~mask.cast(dtypes.bool_).reshape(shape)
+    q, k, v = _heads(x, *qkv, heads)
     y = o.attention(q, k, v, mask)
-    return o.linear(c.reshape(c.transpose(y, [0, 2, 1, 3]), x.shape), *proj)
+    return o.linear(y.transpose([0, 2, 1, 3]).reshape(x.shape), *proj)
 
 
 @aten("_transformer_encoder_layer_fwd")
-def encoder_layer(c: Context, src: Tracer, embed_dim: int, num_heads: int, qkv_weight: Tracer,
-                  qkv_bias: Tracer, proj_weight: Tracer, proj_bias: Tracer, use_gelu: bool,
-                  norm_first: bool, eps: float, norm_weight_1: Tracer, norm_bias_1: Tracer,
-                  norm_weight_2: Tracer, norm_bias_2: Tracer, ffn_weight_1: Tracer,
-                  ffn_bias_1: Tracer, ffn_weight_2: Tracer, ffn_bias_2: Tracer,
-                  mask: Tracer | None = None, mask_type: int | None = None) -> Any:
+def encoder_layer(c: Context, src: Array, embed_dim: int, num_heads: int, qkv_weight: Array,
+                  qkv_bias: Array, proj_weight: Array, proj_bias: Array, use_gelu: bool,
+                  norm_first: bool, eps: float, norm_weight_1: Array, norm_bias_1: Array,
+                  norm_weight_2: Array, norm_bias_2: Array, ffn_weight_1: Array,
+                  ffn_bias_1: Array, ffn_weight_2: Array, ffn_bias_2: Array,
+                  mask: Array | None = None, mask_type: int | None = None) -> Any:
     """x + attention(x), then x + feed_forward(x), with a layer norm before or after each sum."""
-    def norm(x: Any, w: Tracer, b: Tracer) -> Any:
+    def norm(x: Any, w: Array, b: Array) -> Any:
         return o.layer_norm(x, w, b, axes=(x.ndim - 1,), epsilon=float(eps))
 
     def attend(x: Any) -> Any:
-        return _self_attention(c, x, num_heads, (qkv_weight, qkv_bias), (proj_weight, proj_bias),
+        return _self_attention(x, num_heads, (qkv_weight, qkv_bias), (proj_weight, proj_bias),
                                mask, mask_type)
 
     def feed(x: Any) -> Any:
@@ -136,20 +132,20 @@ def encoder_layer(c: Context, src: Tracer, embed_dim: int, num_heads: int, qkv_w
         return o.linear(o.gelu(inner) if use_gelu else o.relu(inner), ffn_weight_2, ffn_bias_2)
     first, second = (norm_weight_1, norm_bias_1), (norm_weight_2, norm_bias_2)
     if norm_first:
-        x = o.add(src, attend(norm(src, *first)))
-        return o.add(x, feed(norm(x, *second)))
-    x = norm(o.add(src, attend(src)), *first)
-    return norm(o.add(x, feed(x)), *second)
+        x = src + attend(norm(src, *first))
+        return x + feed(norm(x, *second))
+    x = norm(src + attend(src), *first)
+    return norm(x + feed(x), *second)
 
 
 @aten("_native_multi_head_attention")
-def multi_head_attention(c: Context, query: Tracer, key: Tracer, value: Tracer, embed_dim: int,
-                         num_head: int, qkv_weight: Tracer, qkv_bias: Tracer, proj_weight: Tracer,
-                         proj_bias: Tracer, mask: Tracer | None = None, need_weights: bool = True,
+def multi_head_attention(c: Context, query: Array, key: Array, value: Array, embed_dim: int,
+                         num_head: int, qkv_weight: Array, qkv_bias: Array, proj_weight: Array,
+                         proj_bias: Array, mask: Array | None = None, need_weights: bool = True,
                          average_attn_weights: bool = True, mask_type: int | None = None) -> Any:
     """Self-attention with its projections, [batch, length, width]; refuses q, k, v that differ."""
     if query is not key or key is not value or c.used(1):
         raise Refused("query, key and value must be the same tensor, and the attention weights "
                       "must stay unused (need_weights=False)")
-    return _self_attention(c, query, num_head, (qkv_weight, qkv_bias), (proj_weight, proj_bias),
+    return _self_attention(query, num_head, (qkv_weight, qkv_bias), (proj_weight, proj_bias),
                            mask, mask_type), None

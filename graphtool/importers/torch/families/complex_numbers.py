@@ -6,13 +6,12 @@ import math
 from typing import Any
 
 from graphtool import ops as o
-from graphtool.front import Refused
+from graphtool.front import Array, Refused
 from graphtool.front import complex_functions as functions
 from graphtool.front.complex import Complex, combined
 from graphtool.importers.torch.driver.complex_pairs import pair, paired, real_of
 from graphtool.importers.torch.driver.context import Context, axis_of
 from graphtool.importers.torch.driver.table import HANDLERS
-from graphtool.ir.trace import Tracer
 from graphtool.symbolic import Dim
 
 # ---- parts -------------------------------------------------------------------------------------
@@ -25,20 +24,19 @@ def view_as_real(c: Context, self: Complex) -> Any:
 
 
 @paired("view_as_complex", "view_as_complex_copy")
-def view_as_complex(c: Context, self: Tracer) -> Any:
+def view_as_complex(c: Context, self: Array) -> Any:
     """The pair (x[..., 0], x[..., 1]) of a real tensor whose last axis is 2."""
-    n = self.ndim - 1
-    return Complex(*(c.reshape(c.window(self, n, i, i + 1), self.shape[:-1]) for i in (0, 1)))
+    return Complex(*(self.entry(self.ndim - 1, i) for i in (0, 1)))
 
 
 @paired("complex")
-def complex_(c: Context, real: Tracer, imag: Tracer) -> Any:
+def complex_(c: Context, real: Array, imag: Array) -> Any:
     """The pair (real, imag), both broadcast to the shape of the result."""
-    return Complex(*(c.broadcast(x, c.out.shape) for x in (real, imag)))
+    return Complex(*(x.broadcast(c.out.shape) for x in (real, imag)))
 
 
 @paired("polar")
-def polar(c: Context, abs: Tracer, angle: Tracer) -> Any:
+def polar(c: Context, abs: Array, angle: Array) -> Any:
     """(r·cos φ, r·sin φ)."""
     return Complex(abs * o.cos(angle), abs * o.sin(angle))
 
@@ -99,7 +97,7 @@ def _operands(c: Context, a: Any, b: Any) -> tuple[Complex, Complex]:
 
 
 def _spread(c: Context, x: Complex) -> Complex:
-    return x.each(lambda part: c.broadcast(part, c.out.shape))
+    return x.each(lambda part: part.broadcast(c.out.shape))
 
 
 @paired("add")
@@ -193,7 +191,7 @@ def pow(c: Context, self: Any, exponent: Any) -> Any:
 
 def _product(plain: str) -> Any:
     def fn(c: Context, self: Any, other: Any) -> Any:
-        def by(a: Tracer, b: Tracer) -> Any:
+        def by(a: Array, b: Array) -> Any:
             return HANDLERS[plain](c, a, b)
         if isinstance(self, Complex) and isinstance(other, Complex):
             return combined(by, self, other)
@@ -230,7 +228,7 @@ def ne(c: Context, self: Any, other: Any) -> Any:
 
 
 @paired("where")
-def where(c: Context, condition: Tracer, self: Any, other: Any) -> Any:
+def where(c: Context, condition: Array, self: Any, other: Any) -> Any:
     """select(condition, a, b) of each part, broadcast to the shape of the result."""
     a, b = _operands(c, self, other)
     return _spread(c, a.where(condition, b))
@@ -250,15 +248,11 @@ def isfinite(c: Context, self: Complex) -> Any:
 
 # ---- Fourier transforms ------------------------------------------------------------------------
 
-def _last(c: Context, x: Any, axis: int, f: Any) -> Complex:
+def _last(x: Any, axis: int, f: Any) -> Complex:
     """f applied along one axis: the axis is moved last, f is called, the axis is moved back."""
-    n = (x if isinstance(x, Tracer) else x.real).ndim
-    perm = [*(i for i in range(n) if i != axis), axis]
-    back = [perm.index(i) for i in range(n)]
-    moved = (c.transpose(x, perm), None) if isinstance(x, Tracer) else (
-        c.transpose(x.real, perm), c.transpose(x.imag, perm))
-    real, imag = f(*moved)
-    return Complex(c.transpose(real, back), c.transpose(imag, back))
+    parts = (x, None) if isinstance(x, Array) else (x.real, x.imag)
+    found = f(*(p if p is None else p.moveaxis(axis, -1) for p in parts))
+    return Complex(*(y.moveaxis(-1, axis) for y in found))
 
 
 def _length(n: Dim) -> int:
@@ -277,10 +271,10 @@ def _scaled(x: Any, dims: list[Dim], mode: int) -> Any:
     return x * by
 
 
-def _along(c: Context, x: Any, axes: list[int], inverse: bool) -> Any:
+def _along(x: Any, axes: list[int], inverse: bool) -> Any:
     for axis in axes:
         _length(x.shape[axis])
-        x = _last(c, x, axis, lambda re, im: o.fourier(re, im, inverse=inverse))
+        x = _last(x, axis, lambda re, im: o.fourier(re, im, inverse=inverse))
     return x
 
 
@@ -290,17 +284,17 @@ def fft_c2c(c: Context, self: Complex, dim: tuple[int, ...], normalization: int,
     """Complex Fourier transform along each axis of `dim`, forward or inverse, then the scale."""
     axes = [axis_of(d, self.ndim) for d in dim]
     sizes = [self.shape[a] for a in axes]
-    return _scaled(_along(c, self, axes, not forward), sizes, normalization)
+    return _scaled(_along(self, axes, not forward), sizes, normalization)
 
 
 @paired("_fft_r2c")
-def fft_r2c(c: Context, self: Tracer, dim: tuple[int, ...], normalization: int,
+def fft_r2c(c: Context, self: Array, dim: tuple[int, ...], normalization: int,
             onesided: bool) -> Any:
     """Real to complex: `dim[-1]` first (its half with `onesided`), then the other axes."""
     axes = [axis_of(d, self.ndim) for d in dim]
     sizes = [_length(self.shape[a]) for a in axes]
-    half = _last(c, self, axes[-1], lambda re, im: o.fourier(re, im, half=onesided))
-    return _scaled(_along(c, half, axes[:-1], False), list(sizes), normalization)
+    half = _last(self, axes[-1], lambda re, im: o.fourier(re, im, half=onesided))
+    return _scaled(_along(half, axes[:-1], False), list(sizes), normalization)
 
 
 @paired("_fft_c2r")
@@ -309,8 +303,7 @@ def fft_back(c: Context, self: Complex, dim: tuple[int, ...], normalization: int
     """Complex to real: inverse along all axes but `dim[-1]`, then n/2 + 1 terms to n reals."""
     axes = [axis_of(d, self.ndim) for d in dim]
     size, last = _length(last_dim_size), axes[-1]
-    x = _along(c, self, axes[:-1], True)
-    perm = [*(i for i in range(x.ndim) if i != last), last]
-    half = [c.window(c.transpose(p, perm), x.ndim - 1, 0, size // 2 + 1) for p in (x.real, x.imag)]
-    y = c.transpose(o.fourier_real(*half, size=size), [perm.index(i) for i in range(x.ndim)])
+    x = _along(self, axes[:-1], True)
+    half = [p.moveaxis(last, -1).take(-1, 0, size // 2 + 1) for p in (x.real, x.imag)]
+    y = o.fourier_real(*half, size=size).moveaxis(-1, last)
     return _scaled(y, [*(self.shape[a] for a in axes[:-1]), size], normalization)

@@ -8,15 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.front import Refused
+from graphtool.front import Array, Refused
 from graphtool.front.complex import Complex
 from graphtool.importers.torch.driver.captured import Program
 from graphtool.importers.torch.driver.complex_pairs import PAIRED
 from graphtool.importers.torch.driver.context import Context
 from graphtool.importers.torch.driver.table import Handler, aten
 from graphtool.ir.graph import Graph, TensorType
-from graphtool.ir.trace import Tracer, inline, trace
+from graphtool.ir.trace import inline, trace
 
 _SPACE = "higher_order"
 
@@ -39,14 +40,14 @@ def _joined(c: Context, results: Any) -> tuple[Any, ...]:
                  for split in c.complex_outs)
 
 
-def _tensors(*groups: Any) -> list[Tracer]:
+def _tensors(*groups: Any) -> list[Array]:
     """The tensor operands, complex ones as two; a region reads sizes without an operand."""
-    return [part for group in groups for x in group if isinstance(x, (Tracer, Complex))
+    return [part for group in groups for x in group if isinstance(x, (Array, Complex))
             for part in ((x.real, x.imag) if isinstance(x, Complex) else (x,))]
 
 
 def _all_tensors(what: str, *groups: Any) -> None:
-    if not all(isinstance(x, (Tracer, Complex)) for group in groups for x in group):
+    if not all(isinstance(x, (Array, Complex)) for group in groups for x in group):
         raise Refused(f"{what} that is a number is not supported; make it a tensor")
 
 
@@ -54,9 +55,9 @@ def _all_tensors(what: str, *groups: Any) -> None:
 def cond(c: Context, pred: Any, true_graph: Program, false_graph: Program,
          operands: tuple[Any, ...] = ()) -> Any:
     """Our cond with the two graphs as regions; `pred` may also be a comparison of sizes."""
-    if not isinstance(pred, (Tracer, bool)):
+    if not isinstance(pred, (Array, bool)):
         raise Refused("the condition of a branch must be a tensor or a comparison of sizes")
-    flag = c.reshape(pred, ()) if isinstance(pred, Tracer) else c.constant(pred)
+    flag = pred.reshape(()) if isinstance(pred, Array) else c.number(pred, dtypes.bool_)
     return o.cond(flag, *_tensors(operands), then=c.region(true_graph),
                   orelse=c.region(false_graph))
 
@@ -76,8 +77,8 @@ def _flag(graph: Graph) -> Graph:
         return graph
     types = [v.type for v in graph.inputs]
 
-    def flat(*xs: Tracer) -> Any:
-        return o.reshape(inline(xs[0].builder, graph, xs)[0], shape=())
+    def flat(*xs: Array) -> Any:
+        return inline(xs[0].builder, graph, xs)[0].reshape(())
     return trace(flat, types, [v.hint for v in graph.inputs])
 
 
@@ -109,12 +110,12 @@ def associative_scan(c: Context, combine_fn: Program, xs: tuple[Any, ...],
     rows = [TensorType(x.dtype, x.shape[1:]) for x in xs]
     types = [*rows, *rows, *(x.type for x in _tensors(extra))]
 
-    def step(*given: Tracer) -> Any:
+    def step(*given: Array) -> Any:
         made = inline(given[0].builder, graph, given)
         return (*made, *made)
-    first = [c.window(x, 0, 0, 1) for x in xs]
-    init = [c.reshape(x, x.shape[1:]) for x in first]
-    rest = [c.window(x, 0, 1, x.shape[0]) for x in xs]
+    first = [x.take(0, 0, 1) for x in xs]
+    init = [x.reshape(x.shape[1:]) for x in first]
+    rest = [x.take(0, 1, x.shape[0]) for x in xs]
     made = o.scan(*init, *rest, *_tensors(extra), body=trace(step, types), carries=n, xs=n,
                   length=rest[0].shape[0])
     return tuple(o.concat(a, b, axis=0) for a, b in zip(first, made[n:], strict=True))
@@ -123,7 +124,7 @@ def associative_scan(c: Context, combine_fn: Program, xs: tuple[Any, ...],
 # ---- graphs that are only set apart ------------------------------------------------------------
 
 def _inlined(c: Context, graph: Program, operands: Any) -> Any:
-    return tuple(inline(c.builder, c.region(graph), _tensors(operands)))
+    return tuple(inline(c, c.region(graph), _tensors(operands)))
 
 
 @region_op("wrap_with_set_grad_enabled", "invoke_subgraph")

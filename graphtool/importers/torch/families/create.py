@@ -9,11 +9,10 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.front import Refused
+from graphtool.front import Array, Refused
 from graphtool.importers.torch.driver.context import Context
 from graphtool.importers.torch.driver.table import aten
-from graphtool.io.weights import Array
-from graphtool.ir.trace import Tracer
+from graphtool.io.weights import Array as Numbers
 
 
 @aten("full", "full_like", "new_full")
@@ -53,8 +52,8 @@ def arange_step(c: Context, start: Any, end: Any, step: Any = 1, **_: Any) -> An
     """start + step·iota in the dtype of the result."""
     dtype = c.out.dtype
     x = c.iota(c.out.shape, 0, dtype)
-    x = x if step == 1 else o.mul(x, c.cast(step, dtype))
-    return x if start == 0 else o.add(x, c.cast(start, dtype))
+    x = x if step == 1 else x * c.cast(step, dtype)
+    return x if start == 0 else x + c.cast(start, dtype)
 
 
 @aten("iota", namespace="prims")
@@ -69,25 +68,25 @@ def linspace(c: Context, start: Any, end: Any, steps: int, **_: Any) -> Any:
     if not all(isinstance(x, (int, float)) for x in (start, end, steps)):
         raise Refused("linspace is supported only with numbers for start, end and steps, not "
                       "with tensors or symbolic sizes")
-    return c.constant(np.linspace(start, end, steps), c.out.dtype)
+    return c.constant(np.linspace(start, end, steps).astype(c.out.dtype.numpy))
 
 
-def _hamming(n: int, alpha: float = 0.54, beta: float = 0.46) -> Array:
+def _hamming(n: int, alpha: float = 0.54, beta: float = 0.46) -> Numbers:
     return alpha - beta * np.cos(2 * np.pi * np.arange(n) / max(n - 1, 1))
 
 
-def _kaiser(n: int, beta: float = 12.0) -> Array:
+def _kaiser(n: int, beta: float = 12.0) -> Numbers:
     return np.kaiser(n, beta)
 
 
-def _window_handler(name: str, symmetric: Callable[..., Array]) -> None:
+def _window_handler(name: str, symmetric: Callable[..., Numbers]) -> None:
     @aten(f"{name}_window")
     def window(c: Context, window_length: int, periodic: bool = True, *more: float,
                **_: Any) -> Any:
         """A constant; a periodic window is a symmetric one of one more number, without its last."""
-        if window_length < 2:
-            return c.constant(np.ones(window_length), c.out.dtype)
-        return c.constant(symmetric(window_length + periodic, *more)[:window_length], c.out.dtype)
+        found = np.ones(window_length) if window_length < 2 else (
+            symmetric(window_length + periodic, *more)[:window_length])
+        return c.constant(found.astype(c.out.dtype.numpy))
 
 
 for _name, _symmetric in (("hamming", _hamming), ("blackman", np.blackman),
@@ -102,31 +101,31 @@ def eye(c: Context, n: Any, m: Any = None, **_: Any) -> Any:
     return c.cast(same, c.out.dtype)
 
 
-def _triangle(c: Context, x: Tracer, diagonal: int, lower: bool) -> Any:
+def _triangle(c: Context, x: Array, diagonal: int, lower: bool) -> Any:
     rows, cols = x.shape[-2:]
-    edge = o.add(c.iota((rows, 1), 0), diagonal) if diagonal else c.iota((rows, 1), 0)
+    edge = c.iota((rows, 1), 0) + diagonal if diagonal else c.iota((rows, 1), 0)
     line = c.iota((1, cols), 1)
-    kept = o.le(line, edge) if lower else o.ge(line, edge)
+    kept = line <= edge if lower else line >= edge
     return o.select(kept, x, c.literal(0, x.dtype))
 
 
 @aten("tril")
-def tril(c: Context, self: Tracer, diagonal: int = 0) -> Any:
+def tril(c: Context, self: Array, diagonal: int = 0) -> Any:
     """select(column ≤ row + diagonal, x, 0)."""
     return _triangle(c, self, diagonal, True)
 
 
 @aten("triu")
-def triu(c: Context, self: Tracer, diagonal: int = 0) -> Any:
+def triu(c: Context, self: Array, diagonal: int = 0) -> Any:
     """select(column ≥ row + diagonal, x, 0)."""
     return _triangle(c, self, diagonal, False)
 
 
 
 @aten("one_hot")
-def one_hot(c: Context, self: Tracer, num_classes: int = -1) -> Any:
+def one_hot(c: Context, self: Array, num_classes: int = -1) -> Any:
     """index = iota(classes), along a new last axis."""
     classes = c.out.shape[-1]
-    index = c.reshape(c.cast(self, dtypes.int64), (*self.shape, 1))
+    index = self.cast(dtypes.int64).reshape((*self.shape, 1))
     line = c.iota((*(1,) * self.ndim, classes), self.ndim)
     return c.cast(o.eq(index, line), c.out.dtype)

@@ -6,10 +6,10 @@ from typing import Any
 
 from graphtool import ops as o
 from graphtool.dtypes import DType
+from graphtool.front import Array
 from graphtool.importers.torch.driver.context import Context
 from graphtool.importers.torch.driver.table import aten
 from graphtool.importers.torch.families.elementwise import in_range, operands
-from graphtool.ir.trace import Tracer
 
 
 @aten("div", "divide", "true_divide")
@@ -19,7 +19,7 @@ def div(c: Context, self: Any, other: Any, *, rounding_mode: str | None = None) 
     if rounding_mode is None:
         return in_range(c, o.div, a, b)
     if rounding_mode == "trunc":
-        return o.div(a, b) if not c.out.dtype.is_float else o.trunc(o.div(a, b))
+        return a / b if not c.out.dtype.is_float else o.trunc(a / b)
     return floor_divide(c, self, other)
 
 
@@ -27,7 +27,7 @@ def div(c: Context, self: Any, other: Any, *, rounding_mode: str | None = None) 
 def floor_divide(c: Context, self: Any, other: Any) -> Any:
     """a / b rounded downwards; of 16-bit floats in float32."""
     inner = c.out.dtype.computes
-    return c.cast(_floor_div(inner, *(c.operand(x, inner) for x in (self, other))), c.out.dtype)
+    return c.cast(_floor_div(inner, *(c.as_operand(x, inner) for x in (self, other))), c.out.dtype)
 
 
 def _floor_div(dtype: DType, a: Any, b: Any) -> Any:
@@ -36,18 +36,18 @@ def _floor_div(dtype: DType, a: Any, b: Any) -> Any:
     The quotient of floats is (a − rem(a, b)) / b: ⌊a / b⌋ would give 10 for 1 / 0.1, not 9.
     """
     if dtype.kind == "uint":
-        return o.div(a, b)
+        return a / b
     rest = o.rem(a, b)
-    if isinstance(b, Tracer):
-        below = o.or_(o.and_(o.lt(rest, 0), o.gt(b, 0)), o.and_(o.gt(rest, 0), o.lt(b, 0)))
+    if isinstance(b, Array):
+        below = (rest < 0) & (b > 0) | (rest > 0) & (b < 0)
     else:
-        below = o.gt(rest, 0) if b < 0 else o.lt(rest, 0)
-    whole = o.round(o.div(o.sub(a, rest), b)) if dtype.is_float else o.div(a, b)
-    floor = o.select(below, o.sub(whole, 1), whole)
+        below = rest > 0 if b < 0 else rest < 0
+    whole = o.round((a - rest) / b) if dtype.is_float else a / b
+    floor = o.select(below, whole - 1, whole)
     if not dtype.is_float:
         return floor
-    return o.select(o.eq(b, 0.0), o.div(a, b), floor) if isinstance(b, Tracer) else (
-        floor if b else o.div(a, b))
+    return o.select(o.eq(b, 0.0), a / b, floor) if isinstance(b, Array) else (floor if b
+        else a / b)
 
 
 @aten("remainder")

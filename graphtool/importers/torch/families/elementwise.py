@@ -9,9 +9,9 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool import ops as o
+from graphtool.front import Array
 from graphtool.importers.torch.driver.context import Context
 from graphtool.importers.torch.driver.table import aten
-from graphtool.ir.trace import Tracer
 from graphtool.symbolic import Poly
 
 # ---- one operand -------------------------------------------------------------------------------
@@ -27,7 +27,7 @@ _ROUNDING = {"floor": "floor", "ceil": "ceil", "round.default": "round", "trunc"
 
 
 def _unary(ours: str) -> Any:
-    def handler(c: Context, self: Tracer) -> Any:
+    def handler(c: Context, self: Array) -> Any:
         if c.out.dtype is dtypes.bool_:  # abs and sign leave truth as it is
             return self
         return getattr(o, ours)(c.cast(self, c.out.dtype))
@@ -35,7 +35,7 @@ def _unary(ours: str) -> Any:
 
 
 def _rounding(ours: str) -> Any:
-    def handler(c: Context, self: Tracer) -> Any:
+    def handler(c: Context, self: Array) -> Any:
         return self if not self.dtype.is_float else getattr(o, ours)(self)
     return handler
 
@@ -47,7 +47,7 @@ for _name, _ours in _ROUNDING.items():
 
 
 @aten("sign", "sgn")
-def sign(c: Context, self: Tracer) -> Any:
+def sign(c: Context, self: Array) -> Any:
     """−1, 0 or 1; 0 for NaN, whose sign numpy and ours leave NaN."""
     if self.dtype is dtypes.bool_:
         return self
@@ -55,52 +55,52 @@ def sign(c: Context, self: Tracer) -> Any:
 
 
 @aten("round.decimals")
-def round_decimals(c: Context, self: Tracer, *, decimals: int = 0) -> Any:
+def round_decimals(c: Context, self: Array, *, decimals: int = 0) -> Any:
     """round(x·10ᵈ) / 10ᵈ; for d < 0, round(x / 10⁻ᵈ)·10⁻ᵈ."""
     scale = 10.0 ** abs(decimals)
     if decimals >= 0:
-        return o.div(o.round(o.mul(self, scale)), scale)
-    return o.mul(o.round(o.div(self, scale)), scale)
+        return o.round(self * scale) / scale
+    return o.round(self / scale) * scale
 
 
 @aten("log2")
-def log2(c: Context, self: Tracer) -> Any:
+def log2(c: Context, self: Array) -> Any:
     """log(x)·(1 / log 2)."""
-    return o.mul(o.log(c.cast(self, c.out.dtype)), 1 / math.log(2))
+    return o.log(c.cast(self, c.out.dtype)) * (1 / math.log(2))
 
 
 @aten("log10")
-def log10(c: Context, self: Tracer) -> Any:
+def log10(c: Context, self: Array) -> Any:
     """log(x)·(1 / log 10)."""
-    return o.mul(o.log(c.cast(self, c.out.dtype)), 1 / math.log(10))
+    return o.log(c.cast(self, c.out.dtype)) * (1 / math.log(10))
 
 
 @aten("exp2")
-def exp2(c: Context, self: Tracer) -> Any:
+def exp2(c: Context, self: Array) -> Any:
     """pow(2, x)."""
     return o.pow(2.0, c.cast(self, c.out.dtype))
 
 
 @aten("reciprocal")
-def reciprocal(c: Context, self: Tracer) -> Any:
+def reciprocal(c: Context, self: Array) -> Any:
     """1 / x, in the float type of the result."""
-    return o.div(1.0, c.cast(self, c.out.dtype))
+    return 1.0 / c.cast(self, c.out.dtype)
 
 
 @aten("square")
-def square(c: Context, self: Tracer) -> Any:
+def square(c: Context, self: Array) -> Any:
     """x·x."""
-    return o.mul(self, self)
+    return self * self
 
 
 @aten("frac")
-def frac(c: Context, self: Tracer) -> Any:
+def frac(c: Context, self: Array) -> Any:
     """x − trunc(x)."""
-    return o.sub(self, o.trunc(self))
+    return self - o.trunc(self)
 
 
 def _classify(ours: str, whole: bool) -> Any:
-    def handler(c: Context, self: Tracer) -> Any:
+    def handler(c: Context, self: Array) -> Any:
         if not self.dtype.is_float:  # integers are finite and never NaN
             return c.full(self.shape, whole, dtypes.bool_)
         return getattr(o, ours)(self)
@@ -113,22 +113,22 @@ for _name, _ours, _integers in (("isnan", "is_nan", False), ("isinf", "is_inf", 
 
 
 @aten("logical_not")
-def logical_not(c: Context, self: Tracer) -> Any:
+def logical_not(c: Context, self: Array) -> Any:
     """not_(x) of x cast to bool."""
-    return o.not_(c.cast(self, dtypes.bool_))
+    return ~self.cast(dtypes.bool_)
 
 
 @aten("bitwise_not")
-def bitwise_not(c: Context, self: Tracer) -> Any:
+def bitwise_not(c: Context, self: Array) -> Any:
     """not_(x): every bit inverted; of bools the negation."""
-    return o.not_(self)
+    return ~self
 
 
 # ---- two operands ------------------------------------------------------------------------------
 
 def operands(c: Context, a: Any, b: Any) -> tuple[Any, Any]:
     """Both operands cast to the dtype of the result; numbers become literals."""
-    return c.operand(a, c.out.dtype), c.operand(b, c.out.dtype)
+    return c.as_operand(a, c.out.dtype), c.as_operand(b, c.out.dtype)
 
 
 @aten("add")
@@ -136,38 +136,38 @@ def add(c: Context, self: Any, other: Any, *, alpha: Any = 1) -> Any:
     """a + alpha·b; of bools a or b."""
     a, b = operands(c, self, other)
     if c.out.dtype is dtypes.bool_:
-        return o.or_(a, b) if alpha else a
-    return o.add(a, _scaled(c, b, alpha))
+        return a | b if alpha else a
+    return a + _scaled(c, b, alpha)
 
 
 @aten("sub", "subtract")
 def sub(c: Context, self: Any, other: Any, *, alpha: Any = 1) -> Any:
     """a − alpha·b."""
     a, b = operands(c, self, other)
-    return o.sub(a, _scaled(c, b, alpha))
+    return a - _scaled(c, b, alpha)
 
 
 @aten("rsub")
 def rsub(c: Context, self: Any, other: Any, alpha: Any = 1) -> Any:
     """b − alpha·a."""
     a, b = operands(c, self, other)
-    return o.sub(b, _scaled(c, a, alpha))
+    return b - _scaled(c, a, alpha)
 
 
 def _scaled(c: Context, x: Any, alpha: Any) -> Any:
     if alpha == 1 and not isinstance(alpha, Poly):
         return x
     factor = c.cast(alpha, c.out.dtype)
-    if isinstance(x, Tracer) or isinstance(factor, Tracer):
-        return o.mul(x, factor)
-    return c.operand(x * factor, c.out.dtype)
+    if isinstance(x, Array) or isinstance(factor, Array):
+        return x * factor
+    return c.as_operand(x * factor, c.out.dtype)
 
 
 @aten("mul", "multiply")
 def mul(c: Context, self: Any, other: Any) -> Any:
     """a·b; of bools a and b."""
     a, b = operands(c, self, other)
-    return o.and_(a, b) if c.out.dtype is dtypes.bool_ else in_range(c, o.mul, a, b)
+    return a & b if c.out.dtype is dtypes.bool_ else in_range(c, o.mul, a, b)
 
 
 def in_range(c: Context, fn: Any, a: Any, b: Any) -> Any:
@@ -218,7 +218,7 @@ def fmax(c: Context, self: Any, other: Any) -> Any:
     a, b = operands(c, self, other)
     if not c.out.dtype.is_float:
         return o.max(a, b)
-    return o.select(o.or_(o.ge(a, b), o.is_nan(b)), a, b)  # the first of equals
+    return o.select((a >= b) | o.is_nan(b), a, b)  # the first of equals
 
 
 @aten("fmin")
@@ -227,58 +227,58 @@ def fmin(c: Context, self: Any, other: Any) -> Any:
     a, b = operands(c, self, other)
     if not c.out.dtype.is_float:
         return o.min(a, b)
-    return o.select(o.or_(o.le(a, b), o.is_nan(b)), a, b)
+    return o.select((a <= b) | o.is_nan(b), a, b)
 
 
 @aten("hypot")
 def hypot(c: Context, self: Any, other: Any) -> Any:
     """√(a² + b²) as big·√(1 + (small / big)²), which does not overflow; ∞ if one of them is."""
-    a, b = (o.abs(x) for x in operands(c, self, other))
+    a, b = (abs(x) for x in operands(c, self, other))
     big = o.max(a, b)
-    scaled = o.and_(o.gt(big, 0.0), o.lt(big, math.inf))
-    ratio = o.select(scaled, o.div(o.min(a, b), o.select(scaled, big, 1.0)), 0.0)
-    length = o.mul(big, o.sqrt(o.add(o.mul(ratio, ratio), 1.0)))
-    return o.select(o.or_(o.is_inf(a), o.is_inf(b)), math.inf, length)
+    scaled = (big > 0.0) & (big < math.inf)
+    ratio = o.select(scaled, o.min(a, b) / o.select(scaled, big, 1.0), 0.0)
+    length = big * o.sqrt(ratio * ratio + 1.0)
+    return o.select(o.is_inf(a) | o.is_inf(b), math.inf, length)
 
 
 @aten("copysign")
 def copysign(c: Context, self: Any, other: Any) -> Any:
     """|a| with the sign of b; −0.0 counts as negative."""
     a, b = operands(c, self, other)
-    size = o.abs(a)
+    size = abs(a)
     if isinstance(b, float):
-        return o.neg(size) if math.copysign(1.0, b) < 0 else size
-    negative = o.or_(o.lt(b, 0.0), o.lt(o.div(1.0, b), 0.0))  # −0.0 has the sign of 1/−0.0
-    return o.select(negative, o.neg(size), size)
+        return -size if math.copysign(1.0, b) < 0 else size
+    negative = (b < 0.0) | (1.0 / b < 0.0)  # −0.0 has the sign of 1/−0.0
+    return o.select(negative, -size, size)
 
 
 @aten("sinc")
-def sinc(c: Context, self: Tracer) -> Any:
+def sinc(c: Context, self: Array) -> Any:
     """sin(πx) / (πx), and 1 at 0; the divisor is never 0, so that gradients stay finite."""
-    angle = o.mul(c.cast(self, c.out.dtype), math.pi)
+    angle = c.cast(self, c.out.dtype) * math.pi
     origin = o.eq(angle, 0.0)
     divisor = o.select(origin, 1.0, angle)
-    return o.select(origin, 1.0, o.div(o.sin(divisor), divisor))
+    return o.select(origin, 1.0, o.sin(divisor) / divisor)
 
 
 @aten("lerp")
-def lerp(c: Context, self: Tracer, end: Tracer, weight: Any) -> Any:
+def lerp(c: Context, self: Array, end: Array, weight: Any) -> Any:
     """a + w·(b − a)."""
-    return o.add(self, o.mul(c.cast(weight, c.out.dtype), o.sub(end, self)))
+    return self + c.cast(weight, c.out.dtype) * (end - self)
 
 
 @aten("addcmul")
-def addcmul(c: Context, self: Tracer, tensor1: Tracer, tensor2: Tracer, *, value: Any = 1) -> Any:
+def addcmul(c: Context, self: Array, tensor1: Array, tensor2: Array, *, value: Any = 1) -> Any:
     """a + value·b·d."""
     a, b, d = (c.cast(x, c.out.dtype) for x in (self, tensor1, tensor2))
-    return o.add(a, _scaled(c, o.mul(b, d), value))
+    return a + _scaled(c, b * d, value)
 
 
 @aten("addcdiv")
-def addcdiv(c: Context, self: Tracer, tensor1: Tracer, tensor2: Tracer, *, value: Any = 1) -> Any:
+def addcdiv(c: Context, self: Array, tensor1: Array, tensor2: Array, *, value: Any = 1) -> Any:
     """a + value·b / d."""
     a, b, d = (c.cast(x, c.out.dtype) for x in (self, tensor1, tensor2))
-    return o.add(a, _scaled(c, o.div(b, d), value))
+    return a + _scaled(c, b / d, value)
 
 
 # ---- comparison, logic, bits -------------------------------------------------------------------
@@ -291,7 +291,7 @@ def _compare(ours: str) -> Any:
 
 def _logical(ours: str) -> Any:
     def handler(c: Context, self: Any, other: Any) -> Any:
-        return getattr(o, ours)(c.cast(self, dtypes.bool_), c.cast(other, dtypes.bool_))
+        return getattr(o, ours)(self.cast(dtypes.bool_), other.cast(dtypes.bool_))
     return handler
 
 

@@ -7,37 +7,36 @@ from collections.abc import Sequence
 from typing import Any
 
 from graphtool import ops as o
-from graphtool.front import Refused
+from graphtool.front import Array, Front, Refused
 from graphtool.importers.torch.driver.context import Context
 from graphtool.importers.torch.driver.table import aten
 from graphtool.ir.graph import Graph, Node, Value
-from graphtool.ir.trace import Builder, Tracer, replay
+from graphtool.ir.trace import replay
 from graphtool.transforms import vjp
 
 
 @aten("inner_gradient", namespace="graphtool")
-def inner_gradient(c: Context, outputs: Sequence[Tracer], inputs: Sequence[Tracer],
-                   seeds: Sequence[Tracer], kept: bool) -> Any:
+def inner_gradient(c: Context, outputs: Sequence[Array], inputs: Sequence[Array],
+                   seeds: Sequence[Array], kept: bool) -> Any:
     """The gradient of Σ outputs·seeds by each input, in the input's type, by our vjp.
 
     `kept` is torch's `create_graph`; without it no gradient flows through the results.
     """
     if not all(x.dtype.is_float for x in (*outputs, *inputs)):
         raise Refused("a gradient is supported only of floats by floats, not of or by integers")
-    b = c.builder
-    found = _gradients(b, [y.value for y in outputs], [x.value for x in inputs], seeds)
+    found = _gradients(c, [y.value for y in outputs], [x.value for x in inputs], seeds)
     return tuple(found) if kept else tuple(o.stop_gradient(g) for g in found)
 
 
-def _gradients(b: Builder, ys: list[Value], xs: list[Value],
-               seeds: Sequence[Tracer]) -> list[Tracer]:
+def _gradients(b: Front, ys: list[Value], xs: list[Value],
+               seeds: Sequence[Array]) -> list[Array]:
     nodes = _between(b.nodes, xs)
     made = {v for n in nodes for v in n.outputs}
     read = dict.fromkeys((*xs, *(v for n in nodes for v in n.inputs
                                  if isinstance(v, Value) and v not in made), *ys))
     free = [v for v in read if v not in made]
     joint = vjp(Graph(tuple(free), nodes, tuple(ys)), xs)
-    return _appended(b, joint, [*(Tracer(v, b) for v in free), *seeds], set(nodes))[len(ys):]
+    return _appended(b, joint, [*map(b.traced, free), *seeds], set(nodes))[len(ys):]
 
 
 def _between(nodes: Sequence[Node], xs: Sequence[Value]) -> tuple[Node, ...]:
@@ -50,11 +49,11 @@ def _between(nodes: Sequence[Node], xs: Sequence[Value]) -> tuple[Node, ...]:
     return tuple(found)
 
 
-def _appended(b: Builder, joint: Graph, args: Sequence[Tracer], there: set[Node]) -> list[Tracer]:
+def _appended(b: Front, joint: Graph, args: Sequence[Array], there: set[Node]) -> list[Array]:
     """The results of `joint`, emitted into the builder; its nodes in `there` are not repeated."""
     def apply(node: Node, *operands: Any) -> Sequence[Any]:
         if node in there:
-            return [Tracer(v, b) for v in node.outputs]
+            return [*map(b.traced, node.outputs)]
         results = b.emit(node.op, operands, dict(node.attrs))
         return results if isinstance(results, tuple) else (results,)
     return replay(joint, args, apply)

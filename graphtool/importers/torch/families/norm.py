@@ -7,43 +7,40 @@ from typing import Any
 import ml_dtypes
 
 from graphtool import ops as o
+from graphtool.front import Array
 from graphtool.importers.torch.driver.context import Context
 from graphtool.importers.torch.driver.table import aten
-from graphtool.ir.trace import Tracer
+from graphtool.symbolic import product
 
 
-def _last_axes(x: Tracer, normalized_shape: tuple[Any, ...]) -> tuple[int, ...]:
+def _last_axes(x: Array, normalized_shape: tuple[Any, ...]) -> tuple[int, ...]:
     return tuple(range(x.ndim - len(normalized_shape), x.ndim))
 
 
 @aten("layer_norm")
-def layer_norm(c: Context, input: Tracer, normalized_shape: tuple[Any, ...],
-               weight: Tracer | None = None, bias: Tracer | None = None, eps: float = 1e-5,
+def layer_norm(c: Context, input: Array, normalized_shape: tuple[Any, ...],
+               weight: Array | None = None, bias: Array | None = None, eps: float = 1e-5,
                cudnn_enable: bool = True) -> Any:
     """layer_norm over the last axes, those of `normalized_shape`."""
     return o.layer_norm(input, weight, bias, axes=_last_axes(input, normalized_shape), epsilon=eps)
 
 
 @aten("native_layer_norm")
-def native_layer_norm(c: Context, input: Tracer, normalized_shape: tuple[Any, ...],
-                      weight: Tracer | None, bias: Tracer | None, eps: float) -> Any:
+def native_layer_norm(c: Context, input: Array, normalized_shape: tuple[Any, ...],
+                      weight: Array | None, bias: Array | None, eps: float) -> Any:
     """(layer_norm, mean, 1 / √(var + ε))."""
-    axes = _last_axes(input, normalized_shape)
-    y = o.layer_norm(input, weight, bias, axes=axes, epsilon=eps) if c.used(0) else None
-    return y, *_statistics(c, input, axes, eps)
+    y = layer_norm(c, input, normalized_shape, weight, bias, eps)
+    return y, *_statistics(input, _last_axes(input, normalized_shape), eps)
 
 
-def _statistics(c: Context, x: Tracer, axes: tuple[int, ...], eps: float) -> tuple[Any, Any]:
-    """(mean, 1 / √(var + ε)) in torch's shapes; None for a result that nobody reads."""
-    mean = o.reduce_mean(x, axes=axes) if c.used(1) else None
-    rstd = o.rsqrt(o.add(o.reduce_var(x, axes=axes), eps)) if c.used(2) else None
-    return (None if mean is None or c.outs[1] is None else c.reshape(mean, c.outs[1].shape),
-            None if rstd is None or c.outs[2] is None else c.reshape(rstd, c.outs[2].shape))
+def _statistics(x: Array, axes: tuple[int, ...], eps: float) -> tuple[Any, Any]:
+    """(mean, 1 / √(var + ε)), with size 1 on the axes."""
+    return o.reduce_mean(x, axes=axes), o.rsqrt(o.reduce_var(x, axes=axes) + eps)
 
 
 @aten("rms_norm")
-def rms_norm(c: Context, input: Tracer, normalized_shape: tuple[Any, ...],
-             weight: Tracer | None = None, eps: float | None = None) -> Any:
+def rms_norm(c: Context, input: Array, normalized_shape: tuple[Any, ...],
+             weight: Array | None = None, eps: float | None = None) -> Any:
     """rms_norm over the last axes; ε is the precision of the type that computes unless given."""
     if eps is None:
         eps = float(ml_dtypes.finfo(input.dtype.computes.numpy).eps)
@@ -51,48 +48,47 @@ def rms_norm(c: Context, input: Tracer, normalized_shape: tuple[Any, ...],
 
 
 @aten("_fused_rms_norm")
-def fused_rms_norm(c: Context, input: Tracer, normalized_shape: tuple[Any, ...],
-                   weight: Tracer | None, eps: float | None = None) -> Any:
+def fused_rms_norm(c: Context, input: Array, normalized_shape: tuple[Any, ...],
+                   weight: Array | None, eps: float | None = None) -> Any:
     """(rms_norm, none): the second result is only for torch's own gradient."""
     return rms_norm(c, input, normalized_shape, weight, eps), None
 
 
 @aten("group_norm")
-def group_norm(c: Context, input: Tracer, num_groups: int, weight: Tracer | None = None,
-               bias: Tracer | None = None, eps: float = 1e-5, cudnn_enabled: bool = True) -> Any:
+def group_norm(c: Context, input: Array, num_groups: int, weight: Array | None = None,
+               bias: Array | None = None, eps: float = 1e-5, cudnn_enabled: bool = True) -> Any:
     """group_norm with `num_groups` groups of channels (axis 1)."""
     return o.group_norm(input, weight, bias, groups=num_groups, epsilon=eps)
 
 
 @aten("native_group_norm")
-def native_group_norm(c: Context, input: Tracer, weight: Tracer | None, bias: Tracer | None,
+def native_group_norm(c: Context, input: Array, weight: Array | None, bias: Array | None,
                       N: Any, C: Any, HxW: Any, group: int, eps: float) -> Any:
     """(group_norm, mean, 1 / √(var + ε)), the last two [batch, groups]."""
-    y = group_norm(c, input, group, weight, bias, eps) if c.used(0) else None
-    grouped = c.reshape(input, (N, group, C // group * HxW))
-    return y, *_statistics(c, grouped, (2,), eps)
+    grouped = input.reshape((N, group, C // group * HxW))
+    found = (x.reshape((N, group)) for x in _statistics(grouped, (2,), eps))
+    return group_norm(c, input, group, weight, bias, eps), *found
 
 
 @aten("instance_norm")
-def instance_norm(c: Context, input: Tracer, weight: Tracer | None, bias: Tracer | None,
-                  running_mean: Any, running_var: Any,
-                  use_input_stats: bool, momentum: float, eps: float,
-                  cudnn_enabled: bool = True) -> Any:
+def instance_norm(c: Context, input: Array, weight: Array | None, bias: Array | None,
+                  running_mean: Any, running_var: Any, use_input_stats: bool, momentum: float,
+                  eps: float, cudnn_enabled: bool = True) -> Any:
     """instance_norm; batch_norm by running statistics if `use_input_stats` is false."""
     if not use_input_stats:
         return _by_statistics(input, weight, bias, running_mean, running_var, eps)
     return o.instance_norm(input, weight, bias, epsilon=eps)
 
 
-def _by_statistics(x: Tracer, weight: Tracer | None, bias: Tracer | None, mean: Tracer,
-                   var: Tracer, eps: float) -> Any:
+def _by_statistics(x: Array, weight: Array | None, bias: Array | None, mean: Array,
+                   var: Array, eps: float) -> Any:
     """The sums of batch_norm as plain ops: training would not use a batch's statistics here."""
-    def placed(v: Tracer) -> Any:
-        return o.reshape(v, shape=(v.shape[0], *(1,) * (x.ndim - 2)))
-    factor = o.rsqrt(o.add(var, eps))
-    factor = factor if weight is None else o.mul(factor, weight)
-    y = o.mul(o.sub(x, placed(mean)), placed(factor))
-    return y if bias is None else o.add(y, placed(bias))
+    def placed(v: Array) -> Any:
+        return v.reshape((v.shape[0], *(1,) * (x.ndim - 2)))
+    factor = o.rsqrt(var + eps)
+    factor = factor if weight is None else factor * weight
+    y = (x - placed(mean)) * placed(factor)
+    return y if bias is None else y + placed(bias)
 
 
 # ---- batch norm --------------------------------------------------------------------------------
@@ -100,23 +96,23 @@ def _by_statistics(x: Tracer, weight: Tracer | None, bias: Tracer | None, mean: 
 AVERAGE = -1.0  # the momentum of a norm whose statistics are the means over all batches
 
 
-def _inference(x: Tracer, weight: Tracer | None, bias: Tracer | None, mean: Tracer, var: Tracer,
+def _inference(x: Array, weight: Array | None, bias: Array | None, mean: Array, var: Array,
                momentum: float, eps: float) -> Any:
     return o.batch_norm(x, weight, bias, mean, var, epsilon=eps,
                         momentum=None if momentum == AVERAGE else momentum)
 
 
 @aten("_native_batch_norm_legit_no_training")
-def batch_norm_inference(c: Context, input: Tracer, weight: Tracer | None, bias: Tracer | None,
-                         running_mean: Tracer, running_var: Tracer, momentum: float,
+def batch_norm_inference(c: Context, input: Array, weight: Array | None, bias: Array | None,
+                         running_mean: Array, running_var: Array, momentum: float,
                          eps: float) -> Any:
     """(batch_norm by running statistics, empty, empty)."""
     y = _inference(input, weight, bias, running_mean, running_var, momentum, eps)
-    return y, *(None if t is None else c.full(t.shape, 0, t.dtype) for t in c.outs[1:])  # empty
+    return y, c.zeros(1), c.zeros(2)
 
 
 @aten("batch_norm")
-def batch_norm(c: Context, input: Tracer, weight: Tracer | None, bias: Tracer | None,
+def batch_norm(c: Context, input: Array, weight: Array | None, bias: Array | None,
                running_mean: Any, running_var: Any, training: bool,
                momentum: float, eps: float, cudnn_enabled: bool = True) -> Any:
     """batch_norm by running statistics; by those of the batch in training."""
@@ -126,50 +122,36 @@ def batch_norm(c: Context, input: Tracer, weight: Tracer | None, bias: Tracer | 
 
 
 @aten("_native_batch_norm_legit_functional")
-def batch_norm_functional(c: Context, input: Tracer, weight: Tracer | None, bias: Tracer | None,
-                          running_mean: Tracer, running_var: Tracer, training: bool,
+def batch_norm_functional(c: Context, input: Array, weight: Array | None, bias: Array | None,
+                          running_mean: Array, running_var: Array, training: bool,
                           momentum: float, eps: float) -> Any:
     """(y, mean, 1/√(var + ε), new running mean, new running variance)."""
     if not training:
         y = _inference(input, weight, bias, running_mean, running_var, momentum, eps)
-        empty = (None if t is None else c.full(t.shape, 0, t.dtype) for t in c.outs[1:3])
-        return y, *empty, running_mean, running_var
-    y, mean, var = o.batch_norm_training(input, weight, bias, epsilon=eps)
-    rstd = o.rsqrt(o.add(var, eps)) if c.used(2) else None
-    new_mean = _moved(running_mean, mean, momentum) if c.used(3) else None
-    new_var = None
-    if c.used(4):  # the running variance is the unbiased one
-        count = c.number(_count(input), var.dtype)
-        new_var = _moved(running_var, o.mul(var, _ratio(count)), momentum)
-    return y, mean, rstd, new_mean, new_var
+        return y, c.zeros(1), c.zeros(2), running_mean, running_var
+    y, mean, rstd, var = _by_batch(input, weight, bias, eps)
+    count = c.number(product((input.shape[0], *input.shape[2:])), var.dtype)
+    unbiased = var * (count / (count - 1.0))
+    return (y, mean, rstd, running_mean * (1 - momentum) + mean * momentum,
+            running_var * (1 - momentum) + unbiased * momentum)
 
 
-def _count(x: Tracer) -> Any:
-    total: Any = x.shape[0]
-    for d in x.shape[2:]:
-        total = total * d
-    return total
-
-
-def _ratio(count: Any) -> Any:
-    return count / (count - 1.0) if isinstance(count, float) else o.div(count, o.sub(count, 1.0))
-
-
-def _moved(old: Tracer, new: Any, momentum: float) -> Any:
-    return o.add(o.mul(old, 1 - momentum), o.mul(new, momentum))
+def _by_batch(x: Array, weight: Array | None, bias: Array | None, eps: float) -> tuple[Any, ...]:
+    """(y, mean, 1/√(var + ε), variance) by the statistics of the batch."""
+    y, mean, var = o.batch_norm_training(x, weight, bias, epsilon=eps)
+    return y, mean, o.rsqrt(var + eps), var
 
 
 @aten("_native_batch_norm_legit.no_stats")
-def batch_norm_no_stats(c: Context, input: Tracer, weight: Tracer | None, bias: Tracer | None,
+def batch_norm_no_stats(c: Context, input: Array, weight: Array | None, bias: Array | None,
                         training: bool, momentum: float, eps: float) -> Any:
     """(batch_norm by the batch's statistics, mean, 1 / √(var + ε))."""
-    y, mean, var = o.batch_norm_training(input, weight, bias, epsilon=eps)
-    return y, mean, o.rsqrt(o.add(var, eps)) if c.used(2) else None
+    return _by_batch(input, weight, bias, eps)[:3]
 
 
 @aten("_native_batch_norm_legit.default")
-def batch_norm_legit(c: Context, input: Tracer, weight: Tracer | None, bias: Tracer | None,
-                     running_mean: Tracer, running_var: Tracer, training: bool, momentum: float,
+def batch_norm_legit(c: Context, input: Array, weight: Array | None, bias: Array | None,
+                     running_mean: Array, running_var: Array, training: bool, momentum: float,
                      eps: float) -> Any:
     """(y, mean, 1/√(var + ε)), without the new running statistics: export has rewritten their
     update as another call."""
@@ -178,14 +160,10 @@ def batch_norm_legit(c: Context, input: Tracer, weight: Tracer | None, bias: Tra
 
 
 @aten("_batch_norm_with_update_functional")
-def batch_norm_with_update(c: Context, input: Tracer, weight: Tracer | None,
-                           bias: Tracer | None, running_mean: Tracer, running_var: Tracer,
+def batch_norm_with_update(c: Context, input: Array, weight: Array | None,
+                           bias: Array | None, running_mean: Array, running_var: Array,
                            momentum: float, eps: float) -> Any:
     """(y, mean, 1/√(var + ε), an unused buffer, new mean, new variance), in training."""
-    y, mean, var = o.batch_norm_training(input, weight, bias, epsilon=eps)
-    blank = c.outs[3] if c.used(3) else None
-    count = c.number(_count(input), var.dtype)
-    return (y, mean, o.rsqrt(o.add(var, eps)),
-            None if blank is None else c.full(blank.shape, 0, blank.dtype),
-            _moved(running_mean, mean, momentum),
-            _moved(running_var, o.mul(var, _ratio(count)), momentum))
+    y, mean, rstd, *moved = batch_norm_functional(c, input, weight, bias, running_mean,
+                                                  running_var, True, momentum, eps)
+    return y, mean, rstd, c.zeros(3), *moved

@@ -6,12 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from graphtool import dtypes
-from graphtool import ops as o
-from graphtool.front import Refused
+from graphtool.front import Array, Refused
 from graphtool.importers.torch.driver.context import Context
 from graphtool.importers.torch.driver.table import aten
-from graphtool.ir.trace import Tracer
 from graphtool.symbolic import Dim
 
 
@@ -24,17 +21,14 @@ def _edges(pad: tuple[Dim, ...], rank: int) -> list[tuple[Dim, Dim]]:
 
 
 @aten("constant_pad_nd")
-def constant_pad_nd(c: Context, self: Tracer, pad: tuple[Dim, ...], value: Any = 0) -> Any:
+def constant_pad_nd(c: Context, self: Array, pad: tuple[Dim, ...], value: Any = 0) -> Any:
     """pad by a value; torch lists (lo, hi) from the last axis on."""
     edges = _edges(pad, self.ndim)
-    if all(e == (0, 0) for e in edges):
-        return self
-    return o.pad(self, lo=tuple(a for a, _ in edges), hi=tuple(b for _, b in edges),
-                 value=float(value))
+    return self.pad([a for a, _ in edges], [b for _, b in edges], float(value))
 
 
 @aten("pad")
-def pad(c: Context, self: Tracer, pad: tuple[Dim, ...], mode: str = "constant",
+def pad(c: Context, self: Array, pad: tuple[Dim, ...], mode: str = "constant",
         value: Any = None) -> Any:
     """pad by a value, or a gather for "reflect", "replicate" and "circular"."""
     if mode == "constant":
@@ -43,18 +37,18 @@ def pad(c: Context, self: Tracer, pad: tuple[Dim, ...], mode: str = "constant",
 
 
 @aten("reflection_pad1d", "reflection_pad2d", "reflection_pad3d")
-def reflection_pad(c: Context, self: Tracer, padding: tuple[Dim, ...]) -> Any:
+def reflection_pad(c: Context, self: Array, padding: tuple[Dim, ...]) -> Any:
     """A gather at indices mirrored at the edges."""
     return _index_pad(c, self, padding, "reflect")
 
 
 @aten("replication_pad1d", "replication_pad2d", "replication_pad3d")
-def replication_pad(c: Context, self: Tracer, padding: tuple[Dim, ...]) -> Any:
+def replication_pad(c: Context, self: Array, padding: tuple[Dim, ...]) -> Any:
     """A gather at indices clamped to the edges."""
     return _index_pad(c, self, padding, "replicate")
 
 
-def _index_pad(c: Context, x: Tracer, pad: tuple[Dim, ...], mode: str) -> Tracer:
+def _index_pad(c: Context, x: Array, pad: tuple[Dim, ...], mode: str) -> Array:
     """One gather for each padded axis, at constant indices; needs fixed sizes."""
     for axis, (lo, hi) in enumerate(_edges(pad, x.ndim)):
         size = x.shape[axis]
@@ -64,7 +58,7 @@ def _index_pad(c: Context, x: Tracer, pad: tuple[Dim, ...], mode: str) -> Tracer
             raise Refused(f"padding of mode {mode!r} is not supported along a symbolic size; fix "
                           "that size for the export")
         at = np.arange(-int(lo), int(size) + int(hi))  # type: ignore[arg-type]
-        x = take_axis(c, x, axis, _source(at, int(size), mode))  # type: ignore[arg-type]
+        x = x.at(_source(at, int(size), mode), axis)  # type: ignore[arg-type]
     return x
 
 
@@ -80,9 +74,3 @@ def _source(at: Any, size: int, mode: str) -> Any:
             return np.mod(at, size)
         case _:
             raise Refused(f"padding of mode {mode!r} is not supported")
-
-
-def take_axis(c: Context, x: Tracer, axis: int, index: Any) -> Tracer:
-    """gather of x at constant indices along one axis."""
-    picked = o.gather(x, c.constant(index.reshape(-1, 1), dtypes.int64), axes=(axis,))
-    return c.transpose(picked, [*range(1, axis + 1), 0, *range(axis + 1, x.ndim)])

@@ -10,9 +10,9 @@ from typing import Any
 
 from graphtool import dtypes
 from graphtool import ops as o
+from graphtool.front import Array
 from graphtool.importers.torch.driver.context import Context
 from graphtool.importers.torch.driver.table import aten
-from graphtool.ir.trace import Tracer
 
 
 def _float(c: Context) -> Any:
@@ -32,14 +32,14 @@ def randn(c: Context, *_: Any, **__: Any) -> Any:
 
 
 @aten("normal_functional")
-def normal_functional(c: Context, self: Tracer, mean: float = 0.0, std: float = 1.0,
+def normal_functional(c: Context, self: Array, mean: float = 0.0, std: float = 1.0,
                       **_: Any) -> Any:
     """normal(mean, std) in the shape of the result."""
     return c.drawn(o.normal, shape=c.out.shape, dtype=_float(c), mean=float(mean), std=float(std))
 
 
 @aten("uniform")
-def uniform(c: Context, self: Tracer, low: float = 0.0, high: float = 1.0, **_: Any) -> Any:
+def uniform(c: Context, self: Array, low: float = 0.0, high: float = 1.0, **_: Any) -> Any:
     """uniform(low, high); torch calls the bounds `from` and `to`."""
     return c.drawn(o.uniform, shape=c.out.shape, dtype=_float(c), low=float(low),
                    high=float(high))
@@ -48,14 +48,14 @@ def uniform(c: Context, self: Tracer, low: float = 0.0, high: float = 1.0, **_: 
 @aten("randint.default", "randint_like.default")
 def randint(c: Context, first: Any, *more: Any, **_: Any) -> Any:
     """⌊uniform(0, high)⌋; the calls are randint(high, size) and randint_like(x, high)."""
-    high = more[0] if isinstance(first, Tracer) else first
+    high = more[0] if isinstance(first, Array) else first
     return _whole(c, 0, high)
 
 
 @aten("randint.low", "randint_like.low_dtype")
 def randint_low(c: Context, first: Any, second: Any, third: Any, **_: Any) -> Any:
     """⌊uniform(low, high)⌋; the calls are randint(low, high, size), randint_like(x, low, high)."""
-    low, high = (second, third) if isinstance(first, Tracer) else (first, second)
+    low, high = (second, third) if isinstance(first, Array) else (first, second)
     return _whole(c, low, high)
 
 
@@ -73,44 +73,42 @@ def randperm(c: Context, n: Any, **_: Any) -> Any:
 
 
 @aten("multinomial")
-def multinomial(c: Context, self: Tracer, num_samples: int, replacement: bool = False,
+def multinomial(c: Context, self: Array, num_samples: int, replacement: bool = False,
                 **_: Any) -> Any:
     """i64 indices drawn by weight: with replacement where a uniform draw falls among the running
     sums; without it the top_k of weight / exponential draw."""
     axis = self.ndim - 1
     if not replacement:
         draw = c.drawn(o.uniform, shape=self.shape, dtype=self.dtype)
-        wait = o.neg(o.log(o.sub(1.0, draw)))
-        return o.top_k(o.div(self, wait), k=num_samples, axis=axis)[1]
+        return o.top_k(self / -o.log(1.0 - draw), k=num_samples, axis=axis)[1]
     ends = o.cumulative(self, kind="sum", axis=axis)
-    total = c.window(ends, axis, self.shape[axis] - 1, self.shape[axis])
-    draw = o.mul(c.drawn(o.uniform, shape=c.out.shape, dtype=self.dtype), total)
-    passed = o.le(c.reshape(ends, (*self.shape[:-1], 1, self.shape[axis])),
-                  c.reshape(draw, (*draw.shape, 1)))
-    return c.reshape(o.reduce_sum(c.cast(passed, dtypes.int64), axes=(axis + 1,)), c.out.shape)
+    total = ends.take(axis, self.shape[axis] - 1, self.shape[axis])
+    draw = c.drawn(o.uniform, shape=c.out.shape, dtype=self.dtype) * total
+    passed = ends.unsqueeze(-2) <= draw.unsqueeze()
+    return passed.cast(dtypes.int64).reduce("sum", (axis + 1,))
 
 
 @aten("bernoulli.default")
-def bernoulli(c: Context, self: Tracer, **_: Any) -> Any:
+def bernoulli(c: Context, self: Array, **_: Any) -> Any:
     """bernoulli(p): 1 with the probability that each element of self gives."""
     return c.cast(c.drawn(o.bernoulli, self), c.out.dtype)
 
 
 @aten("bernoulli.p")
-def bernoulli_p(c: Context, self: Tracer, p: float = 0.5, **_: Any) -> Any:
+def bernoulli_p(c: Context, self: Array, p: float = 0.5, **_: Any) -> Any:
     """uniform(0, 1) < p, in the shape of self."""
     draw = c.drawn(o.uniform, shape=self.shape, dtype=dtypes.float32)
-    return c.cast(o.lt(draw, float(p)), c.out.dtype)
+    return c.cast(draw < float(p), c.out.dtype)
 
 
 @aten("dropout")
-def dropout(c: Context, input: Tracer, p: float, train: bool) -> Any:
+def dropout(c: Context, input: Array, p: float, train: bool) -> Any:
     """x / (1 − p) where kept, else 0: the first result of native_dropout."""
     return native_dropout(c, input, p, train)[0]
 
 
 @aten("native_dropout")
-def native_dropout(c: Context, input: Tracer, p: float, train: bool | None = None) -> Any:
+def native_dropout(c: Context, input: Array, p: float, train: bool | None = None) -> Any:
     """(x / (1 − p) where kept, else 0; the bool mask of what is kept), by our dropout op."""
     if train is False or p == 0:
         return input, c.full(input.shape, True, dtypes.bool_) if c.used(1) else None
@@ -128,42 +126,42 @@ def _unit(c: Context) -> Any:
 def normal(c: Context, mean: Any, std: Any = 1.0, *_: Any, **__: Any) -> Any:
     """mean + std·normal(0, 1); the mean and the deviation are numbers or tensors."""
     draw = c.drawn(o.normal, shape=c.out.shape, dtype=_float(c))
-    return o.add(o.mul(draw, c.cast(std, draw.dtype)), c.cast(mean, draw.dtype))
+    return draw * c.cast(std, draw.dtype) + c.cast(mean, draw.dtype)
 
 
 @aten("log_normal")
-def log_normal(c: Context, self: Tracer, mean: float = 1.0, std: float = 2.0, **_: Any) -> Any:
+def log_normal(c: Context, self: Array, mean: float = 1.0, std: float = 2.0, **_: Any) -> Any:
     """exp(normal(mean, std))."""
     return o.exp(normal_functional(c, self, mean, std))
 
 
 @aten("exponential")
-def exponential(c: Context, self: Tracer, lambd: float = 1.0, **_: Any) -> Any:
+def exponential(c: Context, self: Array, lambd: float = 1.0, **_: Any) -> Any:
     """−log(1 − u) / λ of a uniform draw u."""
-    return o.mul(o.log1p(o.neg(_unit(c))), -1.0 / lambd)
+    return o.log1p(-_unit(c)) * (-1.0 / lambd)
 
 
 @aten("cauchy")
-def cauchy(c: Context, self: Tracer, median: float = 0.0, sigma: float = 1.0, **_: Any) -> Any:
+def cauchy(c: Context, self: Array, median: float = 0.0, sigma: float = 1.0, **_: Any) -> Any:
     """median + σ·tan(π·(u − ½)) of a uniform draw u."""
-    quantile = o.tan(o.mul(o.sub(_unit(c), 0.5), math.pi))
-    return o.add(o.mul(quantile, float(sigma)), float(median))
+    quantile = o.tan((_unit(c) - 0.5) * math.pi)
+    return quantile * float(sigma) + float(median)
 
 
 @aten("geometric")
-def geometric(c: Context, self: Tracer, p: float, **_: Any) -> Any:
+def geometric(c: Context, self: Array, p: float, **_: Any) -> Any:
     """⌈log(1 − u) / log(1 − p)⌉, at least 1: the number of trials up to the first success."""
-    tries = o.ceil(o.div(o.log1p(o.neg(_unit(c))), math.log1p(-p)))
+    tries = o.ceil(o.log1p(-_unit(c)) / math.log1p(-p))
     return c.cast(o.max(tries, 1.0), c.out.dtype)
 
 
 @aten("rrelu_with_noise_functional", "rrelu_with_noise")
-def rrelu(c: Context, self: Tracer, noise: Tracer, lower: float = 1 / 8, upper: float = 1 / 3,
+def rrelu(c: Context, self: Array, noise: Array, lower: float = 1 / 8, upper: float = 1 / 3,
           training: bool = False, *_: Any) -> Any:
     """(x·slope, slope): in training a uniform slope for each x ≤ 0; else (lower + upper) / 2."""
     if not training:
         return o.leaky_relu(self, slope=(lower + upper) / 2), noise
     draw = c.drawn(o.uniform, shape=self.shape, dtype=self.dtype, low=float(lower),
                    high=float(upper))
-    slope = o.select(o.le(self, 0.0), draw, 1.0)
-    return o.mul(self, slope), slope
+    slope = o.select(self <= 0.0, draw, 1.0)
+    return self * slope, slope

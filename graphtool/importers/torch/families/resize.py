@@ -6,28 +6,27 @@ import math
 from typing import Any
 
 from graphtool import ops as o
-from graphtool.front import Refused
+from graphtool.front import Array, Refused
 from graphtool.importers.torch.driver.context import Context
 from graphtool.importers.torch.driver.table import aten
-from graphtool.ir.trace import Tracer
 from graphtool.symbolic import Dim
 
 
-def _scales(x: Tracer, scales: tuple[Any, ...]) -> tuple[float, ...] | None:
+def _scales(x: Array, scales: tuple[Any, ...]) -> tuple[float, ...] | None:
     """The given scale factors, one for each axis; None if the ratio of sizes is to be used."""
     if any(s is None for s in scales) or not scales:
         return None
     return (1.0, 1.0, *(float(s) for s in scales))
 
 
-def _nearest(c: Context, x: Tracer, scales: tuple[Any, ...], exact: bool) -> Any:
+def _nearest(c: Context, x: Array, scales: tuple[Any, ...], exact: bool) -> Any:
     coordinates, rounding = ("half_pixel", "round_prefer_ceil") if exact else (
         "asymmetric", "floor")
     return o.resize(x, sizes=c.out.shape, mode="nearest", scales=_scales(x, scales),
                     coordinates=coordinates, rounding=rounding)
 
 
-def _smooth(c: Context, x: Tracer, mode: str, align_corners: bool, scales: tuple[Any, ...],
+def _smooth(c: Context, x: Array, mode: str, align_corners: bool, scales: tuple[Any, ...],
             antialias: bool = False) -> Any:
     """Linear or cubic interpolation; torch's cubic coefficient is −0.75, with antialias −0.5."""
     if antialias:
@@ -39,7 +38,7 @@ def _smooth(c: Context, x: Tracer, mode: str, align_corners: bool, scales: tuple
     return o.resize(x, sizes=c.out.shape, mode=mode, scales=_scales(x, scales))
 
 
-def _between_corners(x: Tracer, sizes: tuple[Dim, ...]) -> tuple[float, ...]:
+def _between_corners(x: Array, sizes: tuple[Dim, ...]) -> tuple[float, ...]:
     """torch's factors for antialias with align_corners: corners apart, but half a pixel off."""
     def factor(n: Dim, m: Dim) -> float:
         if n == m:
@@ -52,22 +51,22 @@ def _between_corners(x: Tracer, sizes: tuple[Dim, ...]) -> tuple[float, ...]:
 
 def _nearest_handlers(name: str, exact: bool) -> None:
     @aten(f"{name}.vec")
-    def by_factor(c: Context, input: Tracer, output_size: Any, scale_factors: Any) -> Any:
+    def by_factor(c: Context, input: Array, output_size: Any, scale_factors: Any) -> Any:
         return _nearest(c, input, scale_factors or (), exact)
 
     @aten(f"{name}.default")
-    def by_size(c: Context, self: Tracer, output_size: Any, *scales: Any, **named: Any) -> Any:
+    def by_size(c: Context, self: Array, output_size: Any, *scales: Any, **named: Any) -> Any:
         return _nearest(c, self, (*scales, *named.values()), exact)
 
 
 def _smooth_handlers(name: str, mode: str, antialias: bool) -> None:
     @aten(f"{name}.vec")
-    def by_factor(c: Context, input: Tracer, output_size: Any, align_corners: bool,
+    def by_factor(c: Context, input: Array, output_size: Any, align_corners: bool,
                   scale_factors: Any) -> Any:
         return _smooth(c, input, mode, align_corners, scale_factors or (), antialias)
 
     @aten(f"{name}.default")
-    def by_size(c: Context, self: Tracer, output_size: Any, align_corners: bool, *scales: Any,
+    def by_size(c: Context, self: Array, output_size: Any, align_corners: bool, *scales: Any,
                 **named: Any) -> Any:
         return _smooth(c, self, mode, align_corners, (*scales, *named.values()), antialias)
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from graphtool import ops as o
-from graphtool.front import Refused
+from graphtool.front import Array, Refused
 from graphtool.importers.torch.driver.context import Context
 from graphtool.importers.torch.driver.table import aten
-from graphtool.ir.trace import Tracer
 
 
 @aten("polygamma")
-def polygamma(c: Context, n: int, self: Tracer) -> Any:
+def polygamma(c: Context, n: int, self: Array) -> Any:
     """polygamma(n, x), the n-th derivative of digamma, in the float type of the result."""
     return o.polygamma(n, c.cast(self, c.out.dtype))
 
@@ -32,10 +31,10 @@ for _name, _ours in (("igamma", "igamma"), ("special_gammainc", "igamma"),
 # ---- Bessel ------------------------------------------------------------------------------------
 
 def _bessel(ours: str, scaled: bool) -> Any:
-    def handler(c: Context, self: Tracer) -> Any:
+    def handler(c: Context, self: Array) -> Any:
         x = c.cast(self, c.out.dtype)
         y = getattr(o, ours)(x)
-        return y if scaled else o.mul(y, o.exp(o.abs(x)))
+        return y if scaled else y * o.exp(abs(x))
     return handler
 
 
@@ -48,16 +47,16 @@ for _name, _ours, _scaled in (
 
 
 @aten("special_spherical_bessel_j0")
-def spherical_bessel_j0(c: Context, x: Tracer) -> Any:
+def spherical_bessel_j0(c: Context, x: Array) -> Any:
     """sin(x) / x; where |x| < 0.5 by the power series."""
     v = c.cast(x, c.out.dtype)
-    near = o.lt(o.abs(v), 0.5)
-    square = o.mul(v, v)
+    near = abs(v) < 0.5
+    square = v * v
     series: Any = 1.0
     for k in (10, 8, 6, 4, 2):  # 1 − x²/6·(1 − x²/20·(…))
-        series = o.sub(1.0, o.mul(square, o.mul(series, 1 / (k * (k + 1)))
-                                  if isinstance(series, Tracer) else series / (k * (k + 1))))
-    away = o.div(o.sin(v), o.select(near, 1.0, v))
+        series = 1.0 - square * (series * (1 / (k * (k + 1))) if isinstance(series, Array)
+                                 else series / (k * (k + 1)))
+    away = o.sin(v) / o.select(near, 1.0, v)
     return o.select(near, series, o.select(o.is_inf(v), 0.0, away))
 
 
@@ -85,7 +84,7 @@ _HIGHEST = 64
 def _polynomial(first: tuple[float, float], step: Any) -> Any:
     def handler(c: Context, x: Any, n: Any) -> Any:
         """The polynomial of degree n at x; n is a number of at most 64."""
-        if isinstance(n, Tracer):
+        if isinstance(n, Array):
             raise Refused("a polynomial whose degree is a tensor is not supported; the degree "
                           "must be a number")
         if n > _HIGHEST:
@@ -97,14 +96,14 @@ def _polynomial(first: tuple[float, float], step: Any) -> Any:
         before, here = c.full(v.shape, 1.0, v.dtype), _line(v, *first)
         for k in range(1, int(n)):
             a, b, less = step(k)
-            before, here = here, o.add(o.mul(_line(v, a, b), here), o.mul(before, float(less)))
+            before, here = here, _line(v, a, b) * here + before * float(less)
         return here if n >= 1 else before
     return handler
 
 
-def _line(x: Tracer, a: float, b: float) -> Any:
-    y = o.mul(x, float(a))
-    return o.add(y, float(b)) if b else y
+def _line(x: Array, a: float, b: float) -> Any:
+    y = x * float(a)
+    return y + float(b) if b else y
 
 
 for _name, (_first, _step) in _POLYNOMIALS.items():

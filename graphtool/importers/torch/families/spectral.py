@@ -11,15 +11,14 @@ from typing import Any
 import ml_dtypes
 
 from graphtool import ops as o
-from graphtool.front import Refused
+from graphtool.front import Array, Refused
 from graphtool.importers.torch.driver.context import Context
 from graphtool.importers.torch.driver.table import aten
-from graphtool.ir.trace import Tracer
 from graphtool.ops.common import broadcast_shapes
 from graphtool.ops.matrices import swap_last_axes, triangle
 
 
-def _sized(x: Tracer) -> tuple[int, int]:
+def _sized(x: Array) -> tuple[int, int]:
     m, n = x.shape[-2:]
     if not isinstance(m, int) or not isinstance(n, int):
         raise Refused("a matrix of symbolic size is not supported here; fix its sizes for the "
@@ -27,15 +26,15 @@ def _sized(x: Tracer) -> tuple[int, int]:
     return m, n
 
 
-def _symmetric(x: Tracer, uplo: str = "L") -> Tracer:
+def _symmetric(x: Array, uplo: str = "L") -> Array:
     """A symmetric matrix made from the half that LAPACK would read."""
     lower = x if uplo.upper() == "L" else swap_last_axes(x)
-    made: Tracer = o.add(triangle(lower, True), swap_last_axes(triangle(lower, True, -1)))
+    made: Array = triangle(lower, True) + swap_last_axes(triangle(lower, True, -1))
     return made
 
 
 @aten("_linalg_eigh")
-def eigh(c: Context, A: Tracer, UPLO: str = "L", compute_v: bool = True) -> Any:
+def eigh(c: Context, A: Array, UPLO: str = "L", compute_v: bool = True) -> Any:
     """(eigenvalues ascending, eigenvectors as columns) by our eigh of the half UPLO."""
     _sized(A)
     w, v = o.eigh(_symmetric(A, UPLO))
@@ -43,7 +42,7 @@ def eigh(c: Context, A: Tracer, UPLO: str = "L", compute_v: bool = True) -> Any:
 
 
 @aten("_linalg_svd")
-def svd(c: Context, A: Tracer, full_matrices: bool = False, compute_uv: bool = True, *,
+def svd(c: Context, A: Array, full_matrices: bool = False, compute_uv: bool = True, *,
         driver: str | None = None) -> Any:
     """(U, S, Vᵀ) by our svd; S alone without `compute_uv`."""
     _sized(A)
@@ -52,7 +51,7 @@ def svd(c: Context, A: Tracer, full_matrices: bool = False, compute_uv: bool = T
 
 
 @aten("linalg_pinv.atol_rtol_tensor", "linalg_pinv.atol_rtol_float")
-def pinv(c: Context, self: Tracer, *, atol: Any = None, rtol: Any = None,
+def pinv(c: Context, self: Array, *, atol: Any = None, rtol: Any = None,
          hermitian: bool = False) -> Any:
     """V·diag(1/s)·Uᵀ over the singular values above the greater of atol and rtol·max(s)."""
     _sized(self)
@@ -60,50 +59,50 @@ def pinv(c: Context, self: Tracer, *, atol: Any = None, rtol: Any = None,
     if 0 in self.shape:
         return c.full(c.out.shape, 0.0, self.dtype)
     u, s, vt = o.svd(x)
-    s = c.reshape(s, (*s.shape[:-1], 1, s.shape[-1]))
-    bound = o.mul(o.reduce_max(s, axes=(s.ndim - 1,)), _relative(c, self, atol, rtol))
+    s = s.reshape((*s.shape[:-1], 1, s.shape[-1]))
+    bound = o.reduce_max(s, axes=(s.ndim - 1,)) * _relative(c, self, atol, rtol)
     if atol is not None:
         bound = o.max(bound, _each(c, atol, self))
-    kept = o.gt(s, bound)
-    inverse = o.select(kept, o.div(1.0, o.select(kept, s, 1.0)), 0.0)
-    return o.matmul(o.mul(swap_last_axes(vt), inverse), u, transpose_b=True)
+    kept = s > bound
+    inverse = o.select(kept, 1.0 / o.select(kept, s, 1.0), 0.0)
+    return o.matmul(swap_last_axes(vt) * inverse, u, transpose_b=True)
 
 
-def _relative(c: Context, x: Tracer, atol: Any, rtol: Any) -> Any:
+def _relative(c: Context, x: Array, atol: Any, rtol: Any) -> Any:
     """rtol; by default the dtype's precision times max(m, n), or 0 where there is an atol."""
     if rtol is not None:
         return _each(c, rtol, x)
     default = float(ml_dtypes.finfo(x.dtype.numpy).eps) * max(_sized(x))
-    if isinstance(atol, Tracer):
-        return o.select(o.gt(_each(c, atol, x), 0.0), 0.0, default)
+    if isinstance(atol, Array):
+        return o.select(_each(c, atol, x) > 0.0, 0.0, default)
     return 0.0 if atol else default
 
 
-def _each(c: Context, bound: Any, x: Tracer) -> Any:
+def _each(c: Context, bound: Any, x: Array) -> Any:
     """A bound for each matrix, in a shape that broadcasts against its singular values."""
-    if not isinstance(bound, Tracer):
+    if not isinstance(bound, Array):
         return float(bound)
     bound = c.cast(bound, x.dtype)
-    return c.reshape(bound, (*bound.shape, 1, 1)) if bound.ndim else bound
+    return bound.reshape((*bound.shape, 1, 1)) if bound.ndim else bound
 
 
 @aten("linalg_lstsq")
-def lstsq(c: Context, self: Tracer, b: Tracer, rcond: float | None = None, *,
+def lstsq(c: Context, self: Array, b: Array, rcond: float | None = None, *,
           driver: str | None = None) -> Any:
     """argmin |a·x − b| for full rank: by QR of a if m ≥ n, else the least x, by QR of aᵀ."""
     m, n = _sized(self)
     vector = b.ndim == self.ndim - 1
-    right = c.reshape(b, (*b.shape, 1)) if vector else b
+    right = b.unsqueeze() if vector else b
     lead = broadcast_shapes(self.shape[:-2], right.shape[:-2])
-    a, right = (c.broadcast(x, (*lead, *x.shape[-2:])) for x in (self, right))
+    a, right = (x.broadcast((*lead, *x.shape[-2:])) for x in (self, right))
     packed, tau = o.householder(a if m >= n else swap_last_axes(a))
     axis, size = a.ndim - 2, min(m, n)
-    r = c.window(packed, axis, 0, size)
+    r = packed.take(axis, 0, size)
     if m >= n:
-        along = c.window(o.reflect(packed, tau, right, transpose=True), axis, 0, size)
+        along = o.reflect(packed, tau, right, transpose=True).take(axis, 0, size)
         x = o.triangular_solve(r, along, lower=False)
     else:
         part = o.triangular_solve(swap_last_axes(r), right)
         rest = c.full((*lead, n - m, right.shape[-1]), 0.0, a.dtype)
         x = o.reflect(packed, tau, o.concat(part, rest, axis=axis))
-    return c.reshape(x, x.shape[:-1] if vector else x.shape), None, None, None
+    return x.reshape(x.shape[:-1] if vector else x.shape), None, None, None
