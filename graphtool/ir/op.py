@@ -118,7 +118,7 @@ class Op:
         return tuple(p for p in inspect.signature(self.infer).parameters.values()
                      if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD, p.VAR_POSITIONAL))
 
-    @property
+    @cached_property
     def rounds(self) -> bool:
         """Whether a float that it computes may have to be rounded to its type."""
         exact = Trait.PICKS | Trait.EXACT | Trait.LARGEST

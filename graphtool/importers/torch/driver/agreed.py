@@ -18,8 +18,8 @@ def parts_of(kind: Any) -> TensorType | None:
 
 def fits(kind: TensorType, wanted: TensorType) -> bool:
     """Whether the type of a result can be the one that torch declares; symbolic sizes may agree."""
-    return kind.dtype is wanted.dtype and kind.rank == wanted.rank and all(
-        known(a, "==", b) is not False for a, b in zip(kind.shape, wanted.shape, strict=True))
+    return kind == wanted or (kind.dtype is wanted.dtype and kind.rank == wanted.rank and all(
+        known(a, "==", b) is not False for a, b in zip(kind.shape, wanted.shape, strict=True)))
 
 
 def identity(w: Weight) -> Any:

@@ -183,11 +183,13 @@ class Converter:
             return
         if self._symbolic(call) or self._number(call):
             return
-        paired = self._is_paired(call)
+        names = names_in(call.args, *call.kwargs.values())
+        paired = any(isinstance(self.program.types.get(n), Complex) for n in call.outputs) or any(
+            isinstance(self.env.get(n), complex_.Complex) for n in names)
         fn = paired_handler(call.target) if paired else handler(call.target)
         fault = self._fault_of(call) or (
             "" if fn else why(call.target, REASON) if paired else why(call.target))
-        tainted = bool(self.poisoned & names_in(call.args, *call.kwargs.values()))
+        tainted = not self.poisoned.isdisjoint(names)
         if fault and not tainted:  # what follows from a refused call is not listed again
             self.missed.add(call, fault)
         if fn is None or fault or tainted:
@@ -201,12 +203,6 @@ class Converter:
             if str(refused):
                 self.missed.add(call, str(refused), refused.name)
             self.poisoned.update(call.outputs)
-
-    def _is_paired(self, call: Call) -> bool:
-        """Whether an argument or a result of the call is complex."""
-        names = names_in(call.args, *call.kwargs.values())
-        return any(isinstance(self.program.types.get(n), Complex) for n in call.outputs) or any(
-            isinstance(self.env.get(n), complex_.Complex) for n in names)
 
     def _symbolic(self, call: Call) -> bool:
         """Whether the call computes a size; its value is then recorded from the program's types."""

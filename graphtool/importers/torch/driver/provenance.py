@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from graphtool.importers.python_source import short_file
 from graphtool.importers.torch.driver.captured import Place
@@ -32,6 +33,7 @@ def frames(stack: str) -> list[Frame]:
             for f, n, fn, text in _FRAME.findall(stack)]
 
 
+@lru_cache(256)  # calls of one line have the same stack
 def user_frame(stack: str) -> Frame | None:
     """The innermost frame outside torch: the line that a person wrote."""
     found = frames(stack)

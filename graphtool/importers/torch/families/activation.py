@@ -10,18 +10,6 @@ from graphtool.importers.torch.driver.context import Context, axis_of
 from graphtool.importers.torch.driver.table import aten
 
 
-def _plain(ours: str) -> Any:
-    def handler(c: Context, self: Array) -> Any:
-        return getattr(o, ours)(self)
-    return handler
-
-
-for _name, _ours in {"relu": "relu", "silu": "silu", "mish": "mish", "hardswish": "hard_swish",
-                     "softsign": "softsign", "hardsigmoid": "hard_sigmoid",
-                     "log_sigmoid": "log_sigmoid", "selu": "selu"}.items():
-    aten(_name)(_plain(_ours))
-
-
 @aten("log_sigmoid_forward")
 def log_sigmoid_forward(c: Context, self: Array) -> Any:
     """log_sigmoid(x); the second result, a buffer for the gradient, is not needed."""
@@ -112,25 +100,14 @@ def glu(c: Context, self: Array, dim: int = -1) -> Any:
     return self.take(axis, 0, n // 2) * o.sigmoid(self.take(axis, n // 2, n))
 
 
-@aten("softmax", "_softmax", "_safe_softmax")
-def softmax(c: Context, self: Array, dim: int, dtype: Any = None) -> Any:
-    """softmax along one axis, in the dtype of the result; a rank-0 tensor counts as one element."""
-    return _normalised(c, "softmax", self, dim)
+def _normalised(ours: str) -> Any:
+    def handler(c: Context, self: Array, dim: int, dtype: Any = None) -> Any:
+        """Along one axis, in the dtype of the result; a rank-0 tensor counts as one element."""
+        x = self.cast(c.out.dtype)
+        x = x if x.ndim else x.flat()
+        return getattr(o, ours)(x, axis=axis_of(dim, x.ndim)).reshape(self.shape)
+    return handler
 
 
-@aten("log_softmax", "_log_softmax")
-def log_softmax(c: Context, self: Array, dim: int, dtype: Any = None) -> Any:
-    """log_softmax along one axis, in the dtype of the result."""
-    return _normalised(c, "log_softmax", self, dim)
-
-
-def _normalised(c: Context, name: str, x: Array, dim: int) -> Any:
-    """The named op along one axis, in the dtype of the result, which torch has worked out."""
-    x = c.cast(x, c.out.dtype)
-    if not x.ndim:
-        return _normalised_axis(name, x.reshape((1,)), 0).reshape(())
-    return _normalised_axis(name, x, axis_of(dim, x.ndim))
-
-
-def _normalised_axis(name: str, x: Array, axis: int) -> Any:
-    return getattr(o, name)(x, axis=axis)
+aten("softmax", "_softmax", "_safe_softmax")(_normalised("softmax"))
+aten("log_softmax", "_log_softmax")(_normalised("log_softmax"))

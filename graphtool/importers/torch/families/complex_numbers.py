@@ -41,30 +41,6 @@ def polar(c: Context, abs: Array, angle: Array) -> Any:
     return Complex(abs * o.cos(angle), abs * o.sin(angle))
 
 
-@paired("real")
-def real(c: Context, self: Complex) -> Any:
-    """The real part; no op."""
-    return self.real
-
-
-@paired("imag")
-def imag(c: Context, self: Complex) -> Any:
-    """The imaginary part; no op."""
-    return self.imag
-
-
-@paired("conj", "_conj", "_conj_copy", "_conj_physical", "conj_physical")
-def conj(c: Context, self: Complex) -> Any:
-    """(re, −im)."""
-    return self.conj()
-
-
-@paired("resolve_conj", "resolve_neg")
-def resolve(c: Context, self: Complex) -> Any:
-    """The operand unchanged: conjugates and negatives are computed at once here."""
-    return self
-
-
 @paired("_to_copy", "to", "_to_dense")
 def to_copy(c: Context, self: Any, *_: Any, **__: Any) -> Any:
     """A cast: a real tensor gains an imaginary part of 0; a cast to a real type drops it."""
@@ -147,32 +123,17 @@ def reciprocal(c: Context, self: Complex) -> Any:
     return pair(c, 1.0, self.dtype) / self
 
 
-@paired("abs")
-def abs_(c: Context, self: Complex) -> Any:
-    """√(re² + im²), scaled so that squares do not overflow."""
-    return abs(self)
-
-
-@paired("angle")
-def angle(c: Context, self: Complex) -> Any:
-    """atan2(im, re), in radians."""
-    return o.atan2(self.imag, self.real)
-
-
-@paired("sgn")
-def sgn(c: Context, self: Complex) -> Any:
-    """z / |z|, and 0 for z = 0."""
-    return functions.sign(self)
-
-
-@paired("square")
-def square(c: Context, self: Complex) -> Any:
-    """z·z by complex multiplication."""
-    return self * self
-
-
-for _name, _fn in (("exp", functions.exp), ("log", functions.log), ("sqrt", functions.sqrt)):
-    paired(_name)(lambda c, self, fn=_fn: fn(self))
+# of one operand; conjugates and negatives are computed at once here
+_UNARY: dict[tuple[str, ...], Any] = {
+    ("real",): lambda x: x.real, ("imag",): lambda x: x.imag, ("abs",): abs,
+    ("conj", "_conj", "_conj_copy", "_conj_physical", "conj_physical"): Complex.conj,
+    ("resolve_conj", "resolve_neg"): lambda x: x,
+    ("angle",): lambda x: o.atan2(x.imag, x.real), ("sgn",): functions.sign,
+    ("square",): lambda x: x * x, ("exp",): functions.exp, ("log",): functions.log,
+    ("sqrt",): functions.sqrt, ("isfinite",): functions.is_finite,
+    ("isnan",): lambda x: o.is_nan(x.real) | o.is_nan(x.imag)}
+for _names, _fn in _UNARY.items():
+    paired(*_names)(lambda c, self, fn=_fn: fn(self))
 
 
 @paired("pow")
@@ -232,18 +193,6 @@ def where(c: Context, condition: Array, self: Any, other: Any) -> Any:
     """select(condition, a, b) of each part, broadcast to the shape of the result."""
     a, b = _operands(c, self, other)
     return _spread(c, a.where(condition, b))
-
-
-@paired("isnan")
-def isnan(c: Context, self: Complex) -> Any:
-    """bool: a part is NaN."""
-    return o.is_nan(self.real) | o.is_nan(self.imag)
-
-
-@paired("isfinite")
-def isfinite(c: Context, self: Complex) -> Any:
-    """bool: both parts are finite."""
-    return functions.is_finite(self)
 
 
 # ---- Fourier transforms ------------------------------------------------------------------------

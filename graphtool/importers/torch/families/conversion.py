@@ -10,9 +10,9 @@ from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.dtypes import DType
 from graphtool.front import Array, Refused
+from graphtool.front.array import pick
 from graphtool.importers.torch.driver.context import Context
 from graphtool.importers.torch.driver.table import aten
-from graphtool.importers.wrapping import wrapped
 
 
 @aten("where")
@@ -32,16 +32,10 @@ def masked_fill(c: Context, self: Array, mask: Array, value: Any) -> Any:
     return o.select(mask.cast(dtypes.bool_), c.cast(value, self.dtype), self)
 
 
-@aten("clamp", "clip")
+@aten("clamp", "clip", "clamp_min")
 def clamp(c: Context, self: Array, min: Any = None, max: Any = None) -> Any:
     """clamp(x, min, max) in the dtype of the result; a missing bound does not limit."""
     return o.clamp(c.cast(self, c.out.dtype), c.cast(min, c.out.dtype), c.cast(max, c.out.dtype))
-
-
-@aten("clamp_min")
-def clamp_min(c: Context, self: Array, min: Any) -> Any:
-    """clamp(x, min, none)."""
-    return clamp(c, self, min, None)
 
 
 @aten("clamp_max")
@@ -53,13 +47,13 @@ def clamp_max(c: Context, self: Array, max: Any) -> Any:
 @aten("_to_copy", "to", "type_as")
 def to_copy(c: Context, self: Array, *_: Any, **__: Any) -> Any:
     """A cast to the dtype that torch gives for the result; device and layout are ignored."""
-    return wrapped(self, self.dtype, c.out.dtype)
+    return c.cast(self, c.out.dtype)
 
 
 @aten("convert_element_type", namespace="prims")
 def convert_element_type(c: Context, a: Array, dtype: DType) -> Any:
     """A cast to `dtype`."""
-    return wrapped(a, a.dtype, dtype) if isinstance(a, Array) else c.cast(a, dtype)
+    return c.cast(a, dtype)
 
 
 @aten("detach", "detach_", "detach_copy")
@@ -97,6 +91,4 @@ def nan_to_num(c: Context, self: Array, nan: float | None = None, posinf: float 
     top = float(limit.max) if posinf is None else posinf
     low = float(limit.min) if neginf is None else neginf
     y = o.select(o.is_nan(self), float(nan or 0.0), self)
-    infinite = o.is_inf(y)
-    return o.select(infinite, o.select(y > 0.0, c.full((), top, self.dtype),
-                                       c.full((), low, self.dtype)), y)
+    return o.select(o.is_inf(y), pick(y > 0.0, top, low, y), y)

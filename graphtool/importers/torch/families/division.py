@@ -48,15 +48,3 @@ def _floor_div(dtype: DType, a: Any, b: Any) -> Any:
         return floor
     return o.select(o.eq(b, 0.0), a / b, floor) if isinstance(b, Array) else (floor if b
         else a / b)
-
-
-@aten("remainder")
-def remainder(c: Context, self: Any, other: Any) -> Any:
-    """mod(a, b): the sign of the result is that of b."""
-    return o.mod(*operands(c, self, other))
-
-
-@aten("fmod")
-def fmod(c: Context, self: Any, other: Any) -> Any:
-    """rem(a, b): the sign of the result is that of a."""
-    return o.rem(*operands(c, self, other))

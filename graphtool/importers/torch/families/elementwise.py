@@ -20,15 +20,16 @@ from graphtool.symbolic import Poly
 _UNARY = {name: name for name in (
     "neg", "abs", "exp", "expm1", "log", "log1p", "sqrt", "rsqrt", "sigmoid", "sin", "cos",
     "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf",
-    "erfc", "lgamma", "digamma")} | {
-    "negative": "neg", "erfinv": "erf_inv", "special_erfinv": "erf_inv"}
+    "erfc", "lgamma", "digamma", "relu", "silu", "mish", "softsign", "log_sigmoid", "selu")} | {
+    "negative": "neg", "erfinv": "erf_inv", "special_erfinv": "erf_inv",
+    "hardswish": "hard_swish", "hardsigmoid": "hard_sigmoid"}
 _ROUNDING = {"floor": "floor", "ceil": "ceil", "round.default": "round", "trunc": "trunc",
              "fix": "trunc"}
 
 
 def _unary(ours: str) -> Any:
     def handler(c: Context, self: Array) -> Any:
-        if c.out.dtype is dtypes.bool_:  # abs and sign leave truth as it is
+        if c.out.dtype is dtypes.bool_:  # abs leaves truth as it is
             return self
         return getattr(o, ours)(c.cast(self, c.out.dtype))
     return handler
@@ -63,16 +64,9 @@ def round_decimals(c: Context, self: Array, *, decimals: int = 0) -> Any:
     return o.round(self / scale) * scale
 
 
-@aten("log2")
-def log2(c: Context, self: Array) -> Any:
-    """log(x)·(1 / log 2)."""
-    return o.log(c.cast(self, c.out.dtype)) * (1 / math.log(2))
-
-
-@aten("log10")
-def log10(c: Context, self: Array) -> Any:
-    """log(x)·(1 / log 10)."""
-    return o.log(c.cast(self, c.out.dtype)) * (1 / math.log(10))
+for _base in (2, 10):
+    aten(f"log{_base}")(lambda c, self, base=_base: o.log(
+        self.cast(c.out.dtype)) * (1 / math.log(base)))
 
 
 @aten("exp2")
@@ -136,7 +130,7 @@ def add(c: Context, self: Any, other: Any, *, alpha: Any = 1) -> Any:
     """a + alpha·b; of bools a or b."""
     a, b = operands(c, self, other)
     if c.out.dtype is dtypes.bool_:
-        return a | b if alpha else a
+        return o.or_(a, b) if alpha else a
     return a + _scaled(c, b, alpha)
 
 
@@ -167,7 +161,7 @@ def _scaled(c: Context, x: Any, alpha: Any) -> Any:
 def mul(c: Context, self: Any, other: Any) -> Any:
     """a·b; of bools a and b."""
     a, b = operands(c, self, other)
-    return a & b if c.out.dtype is dtypes.bool_ else in_range(c, o.mul, a, b)
+    return o.and_(a, b) if c.out.dtype is dtypes.bool_ else in_range(c, o.mul, a, b)
 
 
 def in_range(c: Context, fn: Any, a: Any, b: Any) -> Any:
@@ -194,40 +188,35 @@ def pow(c: Context, self: Any, exponent: Any) -> Any:
     return o.pow(*operands(c, self, exponent))
 
 
-@aten("atan2", "arctan2")
-def atan2(c: Context, self: Any, other: Any) -> Any:
-    """atan2(y, x), in radians."""
-    return o.atan2(*operands(c, self, other))
+def _binary(ours: str) -> Any:
+    def handler(c: Context, self: Any, other: Any) -> Any:
+        return getattr(o, ours)(*operands(c, self, other))
+    return handler
 
 
-@aten("maximum", "max.other")
-def maximum(c: Context, self: Any, other: Any) -> Any:
-    """max(a, b); NaN if an operand is NaN."""
-    return o.max(*operands(c, self, other))
+_BINARY = {"atan2": "atan2", "arctan2": "atan2", "maximum": "max", "max.other": "max",
+           "minimum": "min", "min.other": "min", "remainder": "mod", "fmod": "rem",
+           "igamma": "igamma", "special_gammainc": "igamma", "igammac": "igammac",
+           "special_gammaincc": "igammac", "nextafter": "next_after"} | {
+    name: ours for which, ours in (("and", "and_"), ("or", "or_"), ("xor", "xor"))
+    for name in (f"bitwise_{which}", f"__{which}__")} | {
+    name: f"shift_{which}" for which in ("left", "right")
+    for name in (f"bitwise_{which}_shift", f"__{which[0]}shift__")}
+for _name, _ours in _BINARY.items():
+    aten(_name)(_binary(_ours))
 
 
-@aten("minimum", "min.other")
-def minimum(c: Context, self: Any, other: Any) -> Any:
-    """min(a, b); NaN if an operand is NaN."""
-    return o.min(*operands(c, self, other))
+def _past_nan(extreme: Any, first: Any) -> Any:
+    def handler(c: Context, self: Any, other: Any) -> Any:
+        """The extreme by a select; NaN only if both are NaN. Of equals the first."""
+        a, b = operands(c, self, other)
+        return o.select(first(a, b) | o.is_nan(b), a, b) if c.out.dtype.is_float else (
+            extreme(a, b))
+    return handler
 
 
-@aten("fmax")
-def fmax(c: Context, self: Any, other: Any) -> Any:
-    """The greater operand by a select; NaN only if both are NaN."""
-    a, b = operands(c, self, other)
-    if not c.out.dtype.is_float:
-        return o.max(a, b)
-    return o.select((a >= b) | o.is_nan(b), a, b)  # the first of equals
-
-
-@aten("fmin")
-def fmin(c: Context, self: Any, other: Any) -> Any:
-    """The smaller operand by a select; NaN only if both are NaN."""
-    a, b = operands(c, self, other)
-    if not c.out.dtype.is_float:
-        return o.min(a, b)
-    return o.select((a <= b) | o.is_nan(b), a, b)
+aten("fmax")(_past_nan(o.max, o.ge))
+aten("fmin")(_past_nan(o.min, o.le))
 
 
 @aten("hypot")
@@ -267,18 +256,17 @@ def lerp(c: Context, self: Array, end: Array, weight: Any) -> Any:
     return self + c.cast(weight, c.out.dtype) * (end - self)
 
 
-@aten("addcmul")
-def addcmul(c: Context, self: Array, tensor1: Array, tensor2: Array, *, value: Any = 1) -> Any:
-    """a + value·b·d."""
-    a, b, d = (c.cast(x, c.out.dtype) for x in (self, tensor1, tensor2))
-    return a + _scaled(c, b * d, value)
+def _added(ours: Any) -> Any:
+    def handler(c: Context, self: Array, tensor1: Array, tensor2: Array, *,
+                value: Any = 1) -> Any:
+        """a + value·(b·d), or a + value·(b / d)."""
+        a, b, d = (x.cast(c.out.dtype) for x in (self, tensor1, tensor2))
+        return a + _scaled(c, ours(b, d), value)
+    return handler
 
 
-@aten("addcdiv")
-def addcdiv(c: Context, self: Array, tensor1: Array, tensor2: Array, *, value: Any = 1) -> Any:
-    """a + value·b / d."""
-    a, b, d = (c.cast(x, c.out.dtype) for x in (self, tensor1, tensor2))
-    return a + _scaled(c, b / d, value)
+aten("addcmul")(_added(o.mul))
+aten("addcdiv")(_added(o.div))
 
 
 # ---- comparison, logic, bits -------------------------------------------------------------------
@@ -291,20 +279,11 @@ def _compare(ours: str) -> Any:
 
 def _logical(ours: str) -> Any:
     def handler(c: Context, self: Any, other: Any) -> Any:
-        return getattr(o, ours)(self.cast(dtypes.bool_), other.cast(dtypes.bool_))
-    return handler
-
-
-def _bitwise(ours: str) -> Any:
-    def handler(c: Context, self: Any, other: Any) -> Any:
-        return getattr(o, ours)(*operands(c, self, other))
+        return getattr(o, ours)(*(c.cast(x, dtypes.bool_) for x in (self, other)))
     return handler
 
 
 for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
     aten(_name)(_compare(_name))
-for _name, _ours in {"and": "and_", "or": "or_", "xor": "xor"}.items():
+for _name, _ours in (("and", "and_"), ("or", "or_"), ("xor", "xor")):
     aten(f"logical_{_name}")(_logical(_ours))
-    aten(f"bitwise_{_name}", f"__{_name}__")(_bitwise(_ours))
-for _name, _ours in {"left": "shift_left", "right": "shift_right"}.items():
-    aten(f"bitwise_{_name}_shift", f"__{_name[0]}shift__")(_bitwise(_ours))

@@ -37,7 +37,7 @@ def expand(c: Context, self: Array, *_: Any, **__: Any) -> Any:
 @aten("permute", "permute_copy")
 def permute(c: Context, self: Array, dims: tuple[int, ...]) -> Any:
     """transpose by a permutation."""
-    return self.transpose(dims)
+    return self.transpose([axis_of(d, self.ndim) for d in dims])
 
 
 @aten("transpose", "swapaxes", "transpose_copy")

@@ -16,18 +16,6 @@ def polygamma(c: Context, n: int, self: Array) -> Any:
     return o.polygamma(n, c.cast(self, c.out.dtype))
 
 
-def _two(ours: str) -> Any:
-    def handler(c: Context, self: Any, other: Any) -> Any:
-        return getattr(o, ours)(c.cast(self, c.out.dtype), c.cast(other, c.out.dtype))
-    return handler
-
-
-for _name, _ours in (("igamma", "igamma"), ("special_gammainc", "igamma"),
-                     ("igammac", "igammac"), ("special_gammaincc", "igammac"),
-                     ("nextafter", "next_after")):
-    aten(_name)(_two(_ours))
-
-
 # ---- Bessel ------------------------------------------------------------------------------------
 
 def _bessel(ours: str, scaled: bool) -> Any:
