@@ -7,6 +7,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from graphtool.errors import UnsupportedError
 from tests.importers.torch.agreement import agree, normal
 
 I64, I32, U8, F32 = torch.int64, torch.int32, torch.uint8, torch.float32
@@ -318,6 +319,24 @@ RECURRENT = [
 def test_recurrent(cell, x):
     module = agree(cell.double().eval(), x)
     assert sum(n.op.name in ("lstm", "gru", "rnn") for n in module.graph.nodes) == cell.num_layers
+
+
+@pytest.mark.parametrize("cell", [
+    nn.LSTM(3, 4, 2, proj_size=2, bidirectional=True), nn.LSTM(3, 4, proj_size=1, bias=False)])
+def test_recurrent_with_projections(cell):
+    agree(cell.double().eval(), normal(5, 2, 3))
+
+
+def test_packed_sequences_are_refused():
+    cell = nn.LSTM(3, 4)
+
+    def packed(x):
+        rows = nn.utils.rnn.pack_padded_sequence(x, torch.tensor([5, 3]))
+        return nn.utils.rnn.pad_packed_sequence(cell(rows)[0])[0]
+    with pytest.raises(UnsupportedError, match="packed sequences") as found:
+        agree(packed, normal(5, 2, 3, dtype=F32))
+    assert "padded tensor" in found.value.hint
+    assert packed(normal(5, 2, 3, dtype=F32)).shape == (5, 2, 4)
 
 
 KEPT = {

@@ -121,6 +121,10 @@ ROWS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         F.ctc_loss(x.log_softmax(-1), TARGETS.clamp(0), (12, 9, 2), (4, 0, 2), reduction="sum",
                    blank=2, zero_infinity=True)),
                    (normal(12, 3, 6), torch.tensor([12, 10, 5]), torch.tensor([4, 0, 2]))),
+    "alignments_by_numbers": (lambda x: F.ctc_loss(
+        x.log_softmax(-1), torch.ones(3, 4, dtype=torch.int64) * 2, (12, 9, 7), (4, 0, 2)),
+                              (normal(12, 3, 6),)),
+    "numbers_in_vmap": (torch.vmap(lambda x: x.sin() * 2), (X,)),
     "fake_quantised": (lambda x: (
         torch.fake_quantize_per_tensor_affine(x, 0.05, 3, 0, 63),
         torch.fake_quantize_per_channel_affine(

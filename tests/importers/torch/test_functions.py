@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 from graphtool import interp
+from graphtool.errors import UnsupportedError
 from graphtool.importers import import_source
 from graphtool.ir.graph import is_parameter
 from graphtool.ir.run_sizes import all_nodes
 from graphtool.verify.imports import check_import
 from tests.importers.torch import pure_functions
+from tests.importers.torch.agreement import agree
 
 SOURCE = Path(pure_functions.__file__)
 WEIGHTS = ["w:f32[4,3]", "b:f32[3]", "x:f32[5,4]", "y:i64[5]"]
@@ -68,3 +72,38 @@ def test_without_required_arguments_it_makes_a_model(tmp_path: Path) -> None:
         "import torch\ndef make(n=4):\n    return torch.nn.Linear(n, 2)\n")
     module = import_source(f"{tmp_path / 'm.py'}:make", inputs=["x:f32[1,4]"])
     assert sum(map(is_parameter, module.graph.nodes)) == 2
+
+
+def per_sample(x: torch.Tensor) -> torch.Tensor:
+    return torch.func.grad(lambda z: torch.vmap(product)(z).sum())(x)
+
+
+def hessian_by_rows(x: torch.Tensor) -> torch.Tensor:
+    rows = [torch.func.grad(lambda z, i=i: torch.func.grad(product)(z)[i])(x)
+            for i in range(x.shape[0])]
+    return torch.stack(rows)
+
+
+def product(x: torch.Tensor) -> torch.Tensor:
+    return (x ** 3).sum() + x.prod()
+
+
+def along(f: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda x: torch.func.jvp(f, (x,), (torch.ones_like(x),))[1]
+
+
+@pytest.mark.parametrize("fn", [
+    torch.vmap(torch.func.hessian(product)), torch.vmap(torch.func.grad(product)),
+    torch.vmap(lambda x: torch.func.grad(product)(x)), torch.func.jacrev(torch.sin),
+    lambda x: along(along(torch.sin))(x), lambda x: along(torch.func.grad(torch.sum))(x)])
+def test_a_transform_of_a_gradient_is_refused(fn: Callable[..., Any]) -> None:
+    """With what can be captured; torch's own transforms work on."""
+    with pytest.raises(UnsupportedError, match="a gradient inside forward") as found:
+        agree(fn, torch.randn(2, 4))
+    assert "torch.func.grad can be nested" in str(found.value.hint)
+    agree(along(lambda x: x.sin() * x), torch.randn(2, 4))
+
+
+def test_what_its_hint_says_can_be_captured() -> None:
+    agree(per_sample, torch.randn(2, 4, dtype=torch.float64))
+    agree(hessian_by_rows, torch.randn(4, dtype=torch.float64))

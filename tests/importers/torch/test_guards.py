@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from torch.export import Dim, export
+from torch.fx.experimental.symbolic_shapes import sym_or
 
 from graphtool import interp
 from graphtool.cli.faults import run as cli
@@ -51,6 +52,11 @@ def halves(x: Any) -> Any:
 
 def nested(x: Any) -> Any:
     return x["a"][:, ::2] + x["b"][0]
+
+
+def one_of_two(x: Any, y: Any) -> Any:
+    torch._check(sym_or(x.shape[0] % 4 == 0, x.shape[0] >= 2 * y.shape[0]))
+    return x.sum() + y
 
 
 # the function, sample shapes, open dims, what `show` prints, shapes that fit, and that do not
@@ -132,6 +138,18 @@ def test_a_live_program_keeps_its_conditions(name: str) -> None:
         interp.run(module, inputs(module, [made(s) for s in others[0]]))
 
 
+def test_one_of_two_conditions_is_enough() -> None:
+    program = export(Function(one_of_two), (made(9), made(4)),
+                     dynamic_shapes=({0: OPEN}, {0: OPEN}))
+    module = import_torch(program, ())
+    for sizes in ((8, 7), (7, 3)):
+        args = [made(n) for n in sizes]
+        got, = interp.run(module, inputs(module, args)).values()
+        np.testing.assert_allclose(got, one_of_two(*args).numpy(), rtol=1e-5)
+    with pytest.raises(InputError, match="does not hold"):
+        interp.run(module, inputs(module, [made(7), made(4)]))
+
+
 def test_a_program_reads_sizes_from_derived_dims(tmp_path: Path) -> None:
     """The executable of C finds n from an input of 4*n + 1 elements."""
     module = import_torch(exported("lines alone"), ())
@@ -158,6 +176,8 @@ def program(*shape: Any) -> Program:
     ("max(4, L['x'].size()[0]) == abs(-4)", "max(4, n) == 4"),
     ("2 < L['x'].size()[0] < 9", "max(3, n) == n, max(9, n + 1) == 9"),
     ("L['x'].size()[0] % 3 == 0 and L['x'].size()[0] <= 60", "(n%3) == 0, max(60, n) == 60"),
+    ("L['x'].size()[0] == 4 or L['x'].size()[0] == 8", "n*n - 12*n + 32 == 0"),
+    ("L['x'].size()[0] == 4 or L['x'].size()[0] >= 2", ""),
     ("L['x'].size()[0] != 1", ""), ("L['x'].stride()[0] == 1", ""), ("L['k'] == 3", "")])
 def test_texts(text: str, want: str) -> None:
     found = conditions([text], program(symbol("n", 2, 99)))

@@ -19,7 +19,7 @@ from torch import nn
 from torch.distributions import Distribution
 from torch.export import ExportedProgram, default_decompositions
 
-from graphtool.errors import GraphtoolError, UnsupportedError, UsageError
+from graphtool.errors import GraphtoolError, Unsupported, UnsupportedError, UsageError
 from graphtool.front.assumptions import ROUNDS, Bounds
 from graphtool.importers.python_source import root_of
 from graphtool.importers.torch.driver.batch_norms import averaging
@@ -88,7 +88,7 @@ def program(model: Any, args: tuple[Any, ...], how: str, dynamic: Mapping[str, B
     hooks, state = hooked(model), model.state_dict()
     mode = "training" if model.training else "inference"
     with (quiet(), unchecked(), annotated(), watched(), inner_gradients(), averaging(),
-          fakes()):
+          sequences(), fakes()):
         if how == "fx":
             model = traced(model, len(args), _TORCH)
         for last in (*[False] * ROUNDS, True):
@@ -169,6 +169,29 @@ def unchecked() -> Iterator[None]:
         yield
     finally:
         Distribution.set_default_validate_args(before)
+
+
+@contextmanager
+def sequences() -> Iterator[None]:
+    """The lengths of a CTC loss are tensors within the `with` block: with numbers torch reads the
+    targets, which have no data then. Packed sequences are refused, whose sizes are data."""
+    plain = torch.ctc_loss
+
+    def packed(*_: Any, **__: Any) -> None:
+        raise UnsupportedError("GT1102", "torch.export cannot capture the model", (Unsupported(
+            "pack_padded_sequence", "the sizes of packed sequences depend on the data"),), hint=(
+            "give the recurrence the padded tensor: in one direction its results up to each "
+            "length are the same; mask what follows, and gather the last state at length - 1"))
+
+    def by_tensors(log_probs: Any, targets: Any, *rest: Any, **named: Any) -> Any:
+        first, last = (x if isinstance(x, torch.Tensor) else torch.tensor(x) for x in rest[:2])
+        return plain(log_probs, targets, first, last, *rest[2:], **named)
+    torch.ctc_loss, torch._VF._pack_padded_sequence = by_tensors, packed
+    try:
+        yield
+    finally:
+        torch.ctc_loss = plain
+        del torch._VF._pack_padded_sequence
 
 
 # ---- capture -----------------------------------------------------------------------------------

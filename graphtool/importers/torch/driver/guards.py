@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from graphtool.errors import InputError, Unsupported, UnsupportedError
 from graphtool.importers.torch.driver import exprs
 from graphtool.importers.torch.driver.agreed import parts_of
 from graphtool.importers.torch.driver.captured import Program
-from graphtool.symbolic import Dim, Equation, known, maximum
+from graphtool.symbolic import Dim, Equation, known, maximum, product
 
 _SIZE = re.compile(r"\bL((?:\[[^][]*\])+)\.size\(\)\[(\d+)\]")
 _KEY = re.compile(r"\[(?:'([^']*)'|\"([^\"]*)\"|(\d+))\]")
@@ -60,12 +60,22 @@ def _rows(told: ast.expr, sizes: Mapping[str, Dim]) -> Iterator[Equation]:
         case ast.BoolOp(op=ast.And(), values=parts):
             for part in parts:
                 yield from _rows(part, sizes)
+        case ast.BoolOp(op=ast.Or(), values=parts):
+            each = [list(_rows(part, sizes)) for part in parts]
+            if all(each):  # a part without equations always holds
+                yield Equation(product(map(_gap, each)), 0)
         case ast.Compare(left=a, ops=ops, comparators=others):
             sides = [exprs.read(ast.unparse(x), sizes) for x in (a, *others)]
             for op, left, right in zip(ops, sides, sides[1:], strict=False):
                 yield from _row(type(op), left, right)
         case _:
             raise ValueError(ast.unparse(told))
+
+
+def _gap(rows: Sequence[Equation]) -> Dim:
+    """A size that is 0 where all equations hold."""
+    gaps: list[Dim] = [e.left - e.right for e in rows]
+    return gaps[0] if len(gaps) == 1 else sum((d * d for d in gaps), 0)
 
 
 def _row(op: type[ast.cmpop], a: Dim, b: Dim) -> list[Equation]:

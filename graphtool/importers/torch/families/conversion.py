@@ -45,9 +45,11 @@ def clamp_max(c: Context, self: Array, max: Any) -> Any:
 
 
 @aten("_to_copy", "to", "type_as")
-def to_copy(c: Context, self: Array, *_: Any, **__: Any) -> Any:
-    """A cast to the dtype that torch gives for the result; device and layout are ignored."""
-    return c.cast(self, c.out.dtype)
+def to_copy(c: Context, self: Any, *_: Any, **__: Any) -> Any:
+    """A cast to the dtype that torch gives for the result; device and layout are ignored. In vmap
+    torch makes tensors of numbers by it."""
+    return c.cast(self, c.out.dtype) if isinstance(self, Array) else (
+        c.full(c.out.shape, self, c.out.dtype))
 
 
 @aten("convert_element_type", namespace="prims")

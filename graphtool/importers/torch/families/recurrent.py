@@ -13,6 +13,8 @@ from graphtool.front import Array, Refused
 from graphtool.front.array import concat
 from graphtool.importers.torch.driver.context import Context
 from graphtool.importers.torch.driver.table import aten
+from graphtool.ir.graph import TensorType
+from graphtool.ir.trace import trace
 
 _LSTM = (0, 3, 1, 2)  # torch's i f g o → ours i o f g
 _GRU = (1, 0, 2)      # torch's r z n → ours z r n
@@ -40,21 +42,47 @@ def _run(c: Context, op: Any, gates: tuple[int, ...], input: Array, states: tupl
     if train and dropout:
         raise Refused("dropout between layers is random; call model.eval() before the import")
     count = 2 if bidirectional else 1
-    if len(params) != num_layers * count * (4 if has_biases else 2):
-        raise Refused("a recurrence with projections (proj_size) is not supported")
     x = input.transpose([1, 0, 2]) if batch_first else input
     step = len(params) // num_layers
     finals: list[tuple[Any, ...]] = []
     for layer in range(num_layers):
-        w, r, *b = _weights(list(params[layer * step:(layer + 1) * step]), count, gates)
+        mine = list(params[layer * step:(layer + 1) * step])
         start = [s.take(0, layer * count, (layer + 1) * count) for s in states]
-        y, *last = op(x, w, r, b[0] if b else None, *start,
-                      direction="bidirectional" if bidirectional else "forward", **attrs)
+        if step // count % 2:  # an odd number of weights: one is the projection
+            y, *last = _projected(x, mine, count, has_biases, *start)
+        else:
+            w, r, *b = _weights(mine, count, gates)
+            y, *last = op(x, w, r, b[0] if b else None, *start,
+                          direction="bidirectional" if bidirectional else "forward", **attrs)
         steps, _, batch, hidden = y.shape  # [T, D, B, H] to [T, B, D·H]
         x = y.transpose([0, 2, 1, 3]).reshape((steps, batch, count * hidden))
         finals.append(tuple(last))
     ends = [concat(f, 0) for f in zip(*finals, strict=True)]
     return (x.transpose([1, 0, 2]) if batch_first else x, *ends)
+
+
+def _projected(x: Array, params: list[Array], count: int, biased: bool, h: Array, c: Array
+               ) -> list[Array]:
+    """[y [T, D, B, P], h [D, B, P], c [D, B, H]] of an LSTM layer with proj_size P by a scan: each
+    step hands on h·w_hrᵀ for h."""
+    def step(h: Any, c: Any, z: Any, r: Any, p: Any) -> Any:
+        z = z + o.matmul(h, r, transpose_b=True)
+        i, f, g, last = (z.take(1, k * c.shape[1], (k + 1) * c.shape[1]) for k in range(4))
+        c = o.sigmoid(f) * c + o.sigmoid(i) * o.tanh(g)
+        h = o.matmul(o.sigmoid(last) * o.tanh(c), p, transpose_b=True)
+        return h, c, h
+    each: list[Any] = []
+    size = len(params) // count
+    for d in range(count):
+        w, r, *biases, p = params[d * size:(d + 1) * size]
+        z = o.linear(x, w, biases[0] + biases[1] if biased else None)
+        given = (h.entry(0, d), c.entry(0, d), z, r, p)
+        types = [v.type if i != 2 else TensorType(z.dtype, z.shape[1:])
+                 for i, v in enumerate(given)]
+        each.append(o.scan(*given, body=trace(step, types), carries=2, xs=1, length=x.shape[0],
+                           reverse=bool(d)))
+    hs, cs, ys = zip(*each, strict=True)
+    return [o.stack(*ys, axis=1), o.stack(*hs, axis=0), o.stack(*cs, axis=0)]
 
 
 @aten("lstm.input")
