@@ -139,8 +139,8 @@ def observed(c: Context, self: Array, observer_on: Array, fake_quant_on: Array,
     step, zero = _numbers(c, low, high, quant_min, quant_max, symmetric_quant)
     scale = o.select(on, c.cast(step, scale.dtype), scale)
     zero = o.select(on, c.cast(zero, zero_point.dtype), zero_point)
-    each, offset = (_along(c, v, self, keep) if per_row_fake_quant else v.reshape(()) for v
-                    in (scale, zero))
+    each, offset = (_along(c, v, self, keep) if per_row_fake_quant else v.reshape(())
+                    for v in (scale, zero))
     y, mask = _if(c, fake_quant_on, self, _faked(c, self, each, offset, quant_min, quant_max))
     return y, mask, low, high, scale, zero
 
