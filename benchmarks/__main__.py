@@ -1,4 +1,4 @@
-"""`python -m benchmarks COMMAND`: one row a command, its module does the work."""
+"""`python -m benchmarks COMMAND`: what is measured, one row a command."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import importlib
 import os
 import shlex
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from benchmarks.models import (
@@ -25,8 +26,6 @@ from benchmarks.models.tasks import TASKS
 
 COMMANDS = {
     "prepare": "export the zoo to ONNX, with inputs and expected outputs",
-    "suite": "ONNX's own backend suite, evaluated and compiled",
-    "conformance": "import, evaluate and compile each model, from ONNX and from torch",
     "zoo": "time the zoo beside other runtimes",
     "int8": "time quantised models beside other runtimes and float32",
     "quantise": "quantise models by several tools: error and time",
@@ -39,37 +38,29 @@ COMMANDS = {
     "compiler": "time the compiler itself",
     "open": "time models with open sizes beside the same with fixed ones",
     "training": "time training steps beside torch and JAX",
-    "gradients": "gradients of torch's operators on torch's samples, beside autograd",
-    "wholes": "whole models: gradients and training steps beside torch",
-    "parity": "loss curves of compiled training beside torch's",
-    "rounding": "errors of the first training steps, averaged over batches",
-    "fuzz": "random ONNX graphs, torch modules and files; compiled graphs under sanitizers",
-    "opinfo": "run torch's own sample inputs through the evaluator and compiled C",
-    "options": "functions of torch under every combination of their options, beside torch",
-    "jaxops": "functions of JAX through StableHLO: the evaluator and compiled C beside JAX",
-    "stablehlo": "every operation of StableHLO × types × shapes: evaluator and C beside XLA",
-    "jaxprograms": "programs of JAX: forward, gradient, training step, and speed beside jax.jit",
-    "architectures": "language models of transformers: logits, and decoding with a cache",
-    "hlo_out": "models and programs as StableHLO: read back, and run by others",
     "page": "first paint and frames a second of the page of view in Chromium, and pictures of it",
     "dynamo": "time torch.compile by graphtool, by inductor, and eager torch",
 }
 OF_TASKS = ("training", "parity", "rounding")  # the others are about the zoo, or their own
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Parse, run, and return the exit code: 0 unless something failed."""
+def main(arguments: list[str] | None = None, package: str = "benchmarks",
+         known: Mapping[str, str] = COMMANDS) -> int:
+    """Parse, run, and return the exit code: 0 unless something failed.
+
+    `known` are the commands, which are modules of the package.
+    """
     given = sys.argv[1:] if arguments is None else arguments
-    options = parser().parse_args(given)
+    options = parser(package, known).parse_args(given)
     if options.work:
         os.environ["BENCH_DIR"] = str(options.work.resolve())
-    known = TASKS if options.command in OF_TASKS else {
+    there = TASKS if options.command in OF_TASKS else {
         **SETS, **ALL, **OPEN, **dict.fromkeys(DIGITS)}
-    unknown = [m for m in options.models if m not in known and not m.startswith(DRAWN)]
+    unknown = [m for m in options.models if m not in there and not m.startswith(DRAWN)]
     if unknown:
-        raise SystemExit(f"there is no model {unknown[0]!r}, but {', '.join(known)}")
-    options.command_line = shlex.join(["python", "-m", "benchmarks", *given])
-    failed = importlib.import_module(f"benchmarks.{options.command}").main(options)
+        raise SystemExit(f"there is no model {unknown[0]!r}, but {', '.join(there)}")
+    options.command_line = shlex.join(["python", "-m", package, *given])
+    failed = importlib.import_module(f"{package}.{options.command}").main(options)
     return 1 if failed else 0
 
 
@@ -79,17 +70,18 @@ def models(command: str) -> list[str]:
     return list(own.get(command, ZOO))
 
 
-def parser() -> argparse.ArgumentParser:
-    top = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+def parser(package: str = "benchmarks",
+           known: Mapping[str, str] = COMMANDS) -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(prog=f"python -m {package}")
     commands = top.add_subparsers(dest="command", required=True)
-    for name, text in COMMANDS.items():
+    for name, text in known.items():
         one = commands.add_parser(name, help=text, description=text)
         one.add_argument("-m", "--models", default=models(name), metavar="NAMES",
                          type=named, help="separated by commas, or a set: "
                          f"{', '.join(SETS)}, drawn:SEED:COUNT (of timm)")
         one.add_argument("--work", type=Path, metavar="DIR",
                          help="the work folder (default: $BENCH_DIR, or bench-work)")
-        importlib.import_module(f"benchmarks.{name}").arguments(one)
+        importlib.import_module(f"{package}.{name}").arguments(one)
     return top
 
 

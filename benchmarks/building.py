@@ -28,7 +28,7 @@ def built(league: str, model: str, name: str, threads: int, limit: float = LIMIT
     if peer.lasting and _holds(note, case):
         kept: Row = json.loads(note.read_text())
         return kept
-    row = jobs.run("building", "step", league, model, name, threads, timeout=limit,
+    row = jobs.run("benchmarks.building", "step", league, model, name, threads, timeout=limit,
                    env=environment(league, model, name, threads))
     note.write_text(json.dumps(row) + "\n")
     return row

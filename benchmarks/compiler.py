@@ -93,7 +93,7 @@ def _graphs(rows: list[Row]) -> list[str]:
 
 
 def graph_row(size: int) -> Row:
-    return {"size": size, **jobs.run("compiler", "graph", size)}
+    return {"size": size, **jobs.run("benchmarks.compiler", "graph", size)}
 
 
 def graph(size: int) -> Row:
@@ -143,7 +143,7 @@ def stage_row(model: str) -> Row:
         return {"model": model, "error": "it could not be prepared"}
     with tempfile.TemporaryDirectory(prefix="graphtool-bench-") as folder:
         env = {"XDG_CACHE_HOME": folder}
-        row = {"model": model, **jobs.run("compiler", "stages", model, folder, env=env)}
+        row = {"model": model, **jobs.run("benchmarks.compiler", "stages", model, folder, env=env)}
         if "error" not in row:
             env["XDG_CACHE_HOME"] = f"{folder}/empty"
             row |= {key: _command(model, Path(folder) / "again", env)

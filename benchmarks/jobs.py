@@ -69,7 +69,7 @@ def main() -> None:
     out = quiet_stdout()
     module, function, args = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
     try:
-        result = getattr(importlib.import_module(f"benchmarks.{module}"), function)(*args)
+        result = getattr(importlib.import_module(module), function)(*args)
     except Exception as error:
         result = {"error": short(error)}
     out.write(json.dumps(result) + "\n")

@@ -42,7 +42,7 @@ def measured(model: str) -> Row:
             "weights": manifest["weights_bytes"], "arena": manifest["arena"],
             "live": manifest["live"]}
     for threads in (1, 2):
-        found = jobs.run("memory", "process", model, threads)
+        found = jobs.run("benchmarks.memory", "process", model, threads)
         if "error" in found:
             return row | found
         row |= {f"peak_{threads}": found["peak_mb"], "private": found["private_mb"]}

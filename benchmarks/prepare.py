@@ -31,7 +31,7 @@ def ensure(name: str, redo: bool = False) -> bool:
     quantised = entry(name).module == "quantised"
     if quantised and not ensure(name.partition(".")[0]):
         return False
-    row = jobs.run("quantised" if quantised else "prepare", "export", name)
+    row = jobs.run(f"benchmarks.{'quantised' if quantised else 'prepare'}", "export", name)
     done = "error" not in row
     what = "quantised in" if quantised else (
         f"{row.get('parameters', 0) / 1e6:.2f} M parameters, exported in")

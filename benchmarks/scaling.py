@@ -47,7 +47,8 @@ def main(options: argparse.Namespace) -> int:
     rows = []
     for name in options.families:
         for size in FAMILIES[name].sizes:
-            row = jobs.run("scaling", "measure", name, size, options.threads, options.seconds)
+            row = jobs.run("benchmarks.scaling", "measure", name, size, options.threads,
+                           options.seconds)
             rows.append({"family": name, "size": size, **row})
             print(_told(rows[-1]), flush=True)
     text = report(rows, options)

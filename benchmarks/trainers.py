@@ -48,7 +48,7 @@ def ensure(task: str) -> bool:
     """Whether the task is prepared, after preparing it where it is not; says what is wrong."""
     if (case(task, "torch", 1).model.folder / "task.npz").exists():
         return True
-    row = jobs.run("trainers", "prepare", task)
+    row = jobs.run("benchmarks.trainers", "prepare", task)
     if "error" in row:
         print(f"{task}: {row['error']}", flush=True)
     return "error" not in row

@@ -1,12 +1,12 @@
-"""Language models of transformers: a slice of `python -m benchmarks architectures`."""
+"""Language models of transformers: a slice of `python -m tests.lab architectures`."""
 
 from __future__ import annotations
 
 import pytest
 
 pytest.importorskip("transformers")
-from benchmarks.architectures import good
 from benchmarks.models import architectures
+from tests.lab.architectures import good
 
 
 @pytest.mark.parametrize("name", ["llama", "falcon", "mamba"])

@@ -15,12 +15,10 @@ import graphtool
 from benchmarks import (
     browser,
     compiler,
-    conformance,
     jobs,
     load,
     memory,
     page,
-    parity,
     plot,
     scaling,
     single,
@@ -34,6 +32,8 @@ from benchmarks.models import EXTRA, ZOO, named
 from benchmarks.work import Journal, Row
 from graphtool.analysis.costs import flops, total
 from graphtool.cli.faults import run as gt_run
+from tests.lab import conformance, parity
+from tests.lab.__main__ import COMMANDS as LAB
 
 
 def test_summary_of_rounds() -> None:
@@ -151,8 +151,10 @@ def test_distance_and_verdict_of_curves() -> None:
 def test_every_command_parses() -> None:
     options = parser().parse_args(["zoo", "-m", "lenet,lstm", "-t", "1", "-c", "graphtool"])
     assert (options.models, options.threads) == (["lenet", "lstm"], [1])
-    for command in ("prepare", "conformance", "kernels", "scaling", "compiler"):
+    for command in ("prepare", "kernels", "scaling", "compiler"):
         assert len(parser().parse_args([command]).models) > 20
+    for command in LAB:
+        assert parser("tests.lab", LAB).parse_args([command]).command == command
 
 
 @pytest.fixture
@@ -219,7 +221,8 @@ def test_a_call_longer_than_a_round_is_one_sample(
 
 
 def test_a_job_that_takes_too_long_is_ended() -> None:
-    assert jobs.run("building", "LIMIT", timeout=0.01)["error"].startswith("not done within")
+    said = jobs.run("benchmarks.building", "LIMIT", timeout=0.01)["error"]
+    assert said.startswith("not done within")
 
 
 def test_memory_of_one_model(tiny: str) -> None:
@@ -259,7 +262,8 @@ def test_growth_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     options = parser().parse_args(["scaling", "-f", "mlp-depth", "-t", "1"])
     options.command_line = "c"
     rows = [{"family": "mlp-depth", "size": n,
-             **jobs.run("scaling", "measure", "mlp-depth", n, [1], 0.01)} for n in (1, 2)]
+             **jobs.run("benchmarks.scaling", "measure", "mlp-depth", n, [1], 0.01)}
+            for n in (1, 2)]
     assert "Exponent: " in scaling.report(rows, options)
 
 

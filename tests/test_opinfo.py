@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 torch = pytest.importorskip("torch")
-from benchmarks.opinfo_samples import DTYPES  # noqa: E402
-from benchmarks.opinfo_worker import check  # noqa: E402
+from tests.lab.opinfo_samples import DTYPES  # noqa: E402
+from tests.lab.opinfo_worker import check  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 COMMITTED = Path(__file__).parents[1] / "benchmarks" / "results" / "opinfo_exceptions.json"

@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("expecttest", reason="torch's table of operators needs it")
 
-from benchmarks import gradients, samples
+from tests.lab import gradients, samples
 
 FEW = ("addmm", "cumprod", "logsumexp", "nn.functional.conv2d", "norm", "prod",
        "scatter_reduce.amax", "var_mean")

@@ -8,9 +8,9 @@ pytest.importorskip("expecttest", reason="torch's table of operators needs it")
 
 import torch
 
-from benchmarks import options
-from benchmarks.options import DTYPES, ROWS, SIZES, Found
-from benchmarks.options.rows import Row, T
+from tests.lab import options
+from tests.lab.options import DTYPES, ROWS, SIZES, Found
+from tests.lab.options.rows import Row, T
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 # torch's own capture refuses these: a check of their arguments reads data

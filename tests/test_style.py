@@ -22,7 +22,8 @@ NAMES = {  # where names of ops are compared, because they come from outside or 
 
 
 @pytest.mark.parametrize("command", [["ruff", "check", "graphtool", "benchmarks", "docs", "tests"],
-                                     ["mypy", "--strict", "graphtool", "benchmarks", "docs"]],
+                                     ["mypy", "--strict", "graphtool", "benchmarks", "docs",
+                                      "tests/lab"]],
                          ids=lambda c: str(c[0]))
 def test_clean(command: list[str]) -> None:
     done = subprocess.run([sys.executable, "-m", *command], cwd=ROOT, capture_output=True,

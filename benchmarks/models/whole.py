@@ -1,4 +1,4 @@
-"""Whole models with their losses, as people write them: what `python -m benchmarks wholes` checks.
+"""Whole models with their losses, as people write them: what `python -m tests.lab wholes` checks.
 
 A model's forward takes a batch and gives one number, so that all that decides a gradient is
 inside: losses, targets, frozen parts, noise (which comes in as an input). All are small and seeded.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import cache
 
-from benchmarks.fuzz.mutants import Sample, golden
 from graphtool import passes
 from graphtool.ir.serial import collect_all
 from graphtool.loops import serial
@@ -12,6 +11,7 @@ from graphtool.lower import lower
 from graphtool.target import named
 from tests.cases import CASES
 from tests.kernels.test_meaning import SAMPLES, sample
+from tests.lab.fuzz.mutants import Sample, golden
 from tests.loops.programs import NAMES, program, store
 from tests.lower.compiling import merged
 

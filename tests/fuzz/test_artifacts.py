@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.fuzz import artifacts
-from benchmarks.fuzz.artifact_kinds import KINDS
-from benchmarks.fuzz.outcome import Outcome
+from tests.lab.fuzz import artifacts
+from tests.lab.fuzz.artifact_kinds import KINDS
+from tests.lab.fuzz.outcome import Outcome
 
 
 def run(kind: str) -> Outcome:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from benchmarks.fuzz.compare import amplified, difference
 from graphtool import interp
 from graphtool.ir import serial
+from tests.lab.fuzz.compare import amplified, difference
 
 PICK = """
 input x: f32[2,12]

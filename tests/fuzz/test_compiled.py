@@ -10,12 +10,12 @@ import pytest
 
 pytest.importorskip("onnx")
 
-from benchmarks.fuzz import grow
-from benchmarks.fuzz.compiled import in_c, isolated
-from benchmarks.fuzz.variants import VARIANTS, variant_of, variants
-from benchmarks.libraries import run_once, together
 from graphtool import interp
 from graphtool.importers.onnx import import_model
+from tests.lab.fuzz import grow
+from tests.lab.fuzz.compiled import in_c, isolated
+from tests.lab.fuzz.variants import VARIANTS, variant_of, variants
+from tests.lab.libraries import run_once, together
 
 
 def test_programs_of_all_templates_are_one_library(tmp_path: Path) -> None:
@@ -39,7 +39,7 @@ def test_a_fault_of_the_child_stays_in_it(monkeypatch: pytest.MonkeyPatch) -> No
     """An error of any kind is a result; the child never goes on as a second worker."""
     def broken(*_: object) -> None:
         raise ZeroDivisionError("nothing to divide by")
-    monkeypatch.setattr("benchmarks.fuzz.compiled.run_once", broken)
+    monkeypatch.setattr("tests.lab.fuzz.compiled.run_once", broken)
     parent, ready = os.getpid(), [({}, None)]
     said = isolated(ready, Path("none.so"))  # type: ignore[arg-type]
     assert os.getpid() == parent and "ZeroDivisionError" in str(said[0])

@@ -1,4 +1,4 @@
-"""The random graphs of `python -m benchmarks fuzz`: the generator, the comparison, and a slice."""
+"""The random graphs of `python -m tests.lab fuzz`: the generator, the comparison, and a slice."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ pytest.importorskip("onnxruntime")
 
 from onnx import numpy_helper
 
-from benchmarks.__main__ import main
-from benchmarks.fuzz import grow
-from benchmarks.fuzz.compare import difference, differing
-from benchmarks.fuzz.compiled import compiled
-from benchmarks.fuzz.evaluated import evaluated
-from benchmarks.fuzz.oracle import Oracle, Silent, answer
-from benchmarks.fuzz.record import read
-from benchmarks.fuzz.table import ROWS
 from graphtool import ops as o
 from graphtool.errors import InternalError
 from graphtool.importers.onnx import HANDLERS, import_model
 from graphtool.ir.graph import Module
 from graphtool.ir.serial import load
+from tests.lab.__main__ import main
+from tests.lab.fuzz import grow
+from tests.lab.fuzz.compare import difference, differing
+from tests.lab.fuzz.compiled import compiled
+from tests.lab.fuzz.evaluated import evaluated
+from tests.lab.fuzz.oracle import Oracle, Silent, answer
+from tests.lab.fuzz.record import read
+from tests.lab.fuzz.table import ROWS
 
 F32 = np.float32
 
@@ -103,7 +103,7 @@ def sigmoid_for_tanh(module: Module, *_: object, **__: object) -> Module:
 
 def test_a_planted_fault_of_the_passes_is_reduced(
         monkeypatch: pytest.MonkeyPatch, oracle: Oracle, tmp_path: Path) -> None:
-    monkeypatch.setattr("benchmarks.fuzz.variants.passes.run", sigmoid_for_tanh)
+    monkeypatch.setattr("tests.lab.fuzz.variants.passes.run", sigmoid_for_tanh)
     found = [evaluated(grow.case(s, ["Tanh", "Ceil", "Add"], 6), oracle) for s in range(4)]
     assert {f.cause for e in found for f in e.findings} == {"passes: value: tanh"}
     small = next((tmp_path / "fuzz").glob("*.graph.json"))
@@ -119,7 +119,7 @@ def failing(module: Module, *_: object, **__: object) -> Module:
 
 def test_a_failure_of_the_passes_is_reduced(
         monkeypatch: pytest.MonkeyPatch, oracle: Oracle) -> None:
-    monkeypatch.setattr("benchmarks.fuzz.variants.passes.run", failing)
+    monkeypatch.setattr("tests.lab.fuzz.variants.passes.run", failing)
     found = [evaluated(grow.case(s, ["Tanh", "Ceil", "Add"], 6), oracle) for s in range(4)]
     assert {f.cause for e in found for f in e.findings} == {"passes: GT7001: tanh"}
 
@@ -177,5 +177,5 @@ def test_a_fault_of_the_whole_graph_is_found(
     def wrong_if_long(model: Any) -> Module:
         module = import_model(model)
         return sigmoid_for_tanh(module) if len(model.graph.node) > 1 else module
-    monkeypatch.setattr("benchmarks.fuzz.evaluated.import_model", wrong_if_long)
+    monkeypatch.setattr("tests.lab.fuzz.evaluated.import_model", wrong_if_long)
     assert [f.cause for f in evaluated(case, oracle).findings][:1] == ["whole graph: value"]

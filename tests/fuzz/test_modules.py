@@ -11,14 +11,14 @@ pytest.importorskip("torch")
 
 import torch
 
-from benchmarks.fuzz import module_gradients
-from benchmarks.fuzz.compiled import compiled
-from benchmarks.fuzz.module_checks import ROWS, case, evaluated
-from benchmarks.fuzz.module_gradients import ONLY_NAN, OUR_NAN
-from benchmarks.fuzz.module_quirks import quirk
 from graphtool import ops as o
 from graphtool import transforms
 from graphtool.ir.graph import Graph, Module
+from tests.lab.fuzz import module_gradients
+from tests.lab.fuzz.compiled import compiled
+from tests.lab.fuzz.module_checks import ROWS, case, evaluated
+from tests.lab.fuzz.module_gradients import ONLY_NAN, OUR_NAN
+from tests.lab.fuzz.module_quirks import quirk
 
 
 def test_each_row_grows() -> None:
@@ -57,7 +57,7 @@ def sinh_for_tanh(model: Any, *args: Any, **kwargs: Any) -> Module:
 
 
 def test_a_planted_fault_is_blamed_on_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("benchmarks.fuzz.module_checks.import_torch", sinh_for_tanh)
+    monkeypatch.setattr("tests.lab.fuzz.module_checks.import_torch", sinh_for_tanh)
     made = [c for s in range(40) if {"tanh", "abs"} <= set((c := case(
         s, ["tanh", "abs", "sign"])).ops) and not c.dynamic][:4]  # of tiny numbers both are alike
     blamed = {f.cause for c in made for f in evaluated(c).findings}

@@ -14,13 +14,13 @@ import pytest
 pytest.importorskip("onnx")
 
 from benchmarks import work
-from benchmarks.fuzz import mutants
-from benchmarks.fuzz.exact import outcome, texts
-from benchmarks.fuzz.mutants import Sample, try_mutant
-from benchmarks.fuzz.outcome import Outcome
 from graphtool.loops import serial
 from graphtool.loops.program import Program
 from tests.fuzz.program_samples import all_samples, kernels, small
+from tests.lab.fuzz import mutants
+from tests.lab.fuzz.exact import outcome, texts
+from tests.lab.fuzz.mutants import Sample, try_mutant
+from tests.lab.fuzz.outcome import Outcome
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
 SANITIZERS = "address,undefined"

@@ -11,11 +11,11 @@ import pytest
 
 pytest.importorskip("onnx")
 
-from benchmarks.fuzz.artifact_kinds import GOLDEN, KINDS, named
-from benchmarks.fuzz.mutations import explore
 from graphtool.errors import InputError
 from graphtool.ir import serial
 from graphtool.loops import serial as programs
+from tests.lab.fuzz.artifact_kinds import GOLDEN, KINDS, named
+from tests.lab.fuzz.mutations import explore
 
 CASES = {  # each ended in an internal error once
     "an operand that is an object": ("in", lambda n: n["in"].append({})),
@@ -56,7 +56,7 @@ def test_every_node_with_a_fault(case: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["4 */ int x; /*", "0", "-4", "4\n", "1_6", "x86", ""])
 def test_what_a_program_says_of_lanes_is_a_number(text: str, tmp_path: Path) -> None:
-    document = json.loads((GOLDEN / "program/v2/attend.program.json").read_text())
+    document = json.loads((GOLDEN / "program/v1/attend.program.json").read_text())
     document["meta"]["lanes"] = text
     with pytest.raises(InputError) as found:
         programs.loads(json.dumps(document))

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.fuzz import processes
-from benchmarks.fuzz.outcome import Finding, Outcome
-from benchmarks.fuzz.processes import Lost, Span, Tell, crew
-from benchmarks.fuzz.record import Record, read
-from benchmarks.fuzz.report import report
-from benchmarks.fuzz.seeds import merged, seeds, spans
+from tests.lab.fuzz import processes
+from tests.lab.fuzz.outcome import Finding, Outcome
+from tests.lab.fuzz.processes import Lost, Span, Tell, crew
+from tests.lab.fuzz.record import Record, read
+from tests.lab.fuzz.report import report
+from tests.lab.fuzz.seeds import merged, seeds, spans
 
 
 def whole(span: Span, tell: Tell) -> list[int]:

@@ -11,11 +11,11 @@ import pytest
 
 pytest.importorskip("onnxruntime")
 
-from benchmarks.fuzz.compare import difference
-from benchmarks.fuzz.oracle import Oracle
-from benchmarks.fuzz.quirks import QUIRKS, Use, quirk
 from graphtool import interp
 from tests.importers.onnx.build import checked, model, node, random
+from tests.lab.fuzz.compare import difference
+from tests.lab.fuzz.oracle import Oracle
+from tests.lab.fuzz.quirks import QUIRKS, Use, quirk
 
 INF, NAN, F32 = np.inf, np.nan, np.float32
 KIND = {"float32": "f32", "float64": "f64", "int32": "i32", "int64": "i64", "int8": "i8",

@@ -13,16 +13,16 @@ pytest.importorskip("onnx")
 
 from onnx import helper
 
-from benchmarks.fuzz import watched as module
-from benchmarks.fuzz.compiled import in_c
-from benchmarks.fuzz.growing import info, model_of
-from benchmarks.fuzz.sanitized import work
-from benchmarks.fuzz.variants import Variant
-from benchmarks.fuzz.watched import Ready, kind_of, watched
 from graphtool.emit.c import emit
 from graphtool.importers.onnx import import_model
 from graphtool.loops.program import Program
 from graphtool.target import named
+from tests.lab.fuzz import watched as module
+from tests.lab.fuzz.compiled import in_c
+from tests.lab.fuzz.growing import info, model_of
+from tests.lab.fuzz.sanitized import work
+from tests.lab.fuzz.variants import Variant
+from tests.lab.fuzz.watched import Ready, kind_of, watched
 
 V3 = Variant("x86-64-v3", "x86-64-v3", "default")
 

@@ -17,7 +17,6 @@ import numpy as np
 import onnx
 import pytest
 
-from benchmarks.fuzz.artifact_kinds import trained
 from graphtool import ops as o
 from graphtool.cli.pipeline import Watch
 from graphtool.dtypes import float32
@@ -35,6 +34,7 @@ from graphtool.lower import lower
 from graphtool.target import named
 from graphtool.train import checkpoint
 from tests.io.crashes import fail_points, kept, kill_points, leftovers
+from tests.lab.fuzz.artifact_kinds import trained
 
 TARGET = named("x86-64", 2)
 FIXED = np.arange(600, dtype=np.float32)

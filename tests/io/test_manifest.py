@@ -12,7 +12,7 @@ import pytest
 from graphtool.errors import InputError
 from graphtool.io.manifest import read_manifest
 
-GOLDEN = Path(__file__).parent / "golden" / "build" / "v2" / "model.build.json"
+GOLDEN = Path(__file__).parent / "golden" / "build" / "v1" / "model.build.json"
 Change = Callable[[dict[str, Any]], object]
 CASES: dict[str, tuple[Change, str]] = {
     "before the file": (lambda m: m.update(weights_offset=-64), "weights_offset"),

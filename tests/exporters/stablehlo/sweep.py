@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from benchmarks import tables, work
-from benchmarks.hlo_peers import PEERS, Guarded, parsed
 from graphtool.errors import UnsupportedError
 from graphtool.exporters.stablehlo import stablehlo_of
 from graphtool.importers.stablehlo import import_text
@@ -21,6 +20,7 @@ from graphtool.ir.op import complete_attrs, evaluate
 from graphtool.report.diff import diff
 from tests.cases import CASES, Case, arrays
 from tests.closeness import assert_close
+from tests.lab.hlo_peers import PEERS, Guarded, parsed
 from tests.ops.test_cases import module_of
 
 HEAD = ("op", "cases", "read back", *PEERS, "why, or what differs")

@@ -105,8 +105,8 @@ def test_a_failure_leaves_no_file(tmp_path: Path) -> None:
 
 def test_the_interpreter_agrees(tmp_path: Path) -> None:
     pytest.importorskip("jaxlib")
-    from benchmarks.hlo_peers import parsed
     from tests.exporters.stablehlo.test_peers import interpreter
+    from tests.lab.hlo_peers import parsed
     module = import_model("samples/mlp.py:model")
     again, held = exported(module, tmp_path / "m.mlir")
     text, x = (tmp_path / "m.mlir").read_text(), made_up.random_inputs(module, 0, {})

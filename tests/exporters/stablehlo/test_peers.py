@@ -1,5 +1,5 @@
 """The first case of each op, and whole graphs, by StableHLO's own interpreter, where jaxlib is
-installed. The slow ones: `python -m benchmarks hlo_out`."""
+installed. The slow ones: `python -m tests.lab hlo_out`."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from tests.exporters.stablehlo.test_identity import ONNX, onnx_model
 from tests.ops.test_cases import module_of, results
 
 pytest.importorskip("jaxlib")
-from benchmarks.hlo_out import apart, programs
-from benchmarks.hlo_peers import Guarded, parsed
+from tests.lab.hlo_out import apart, programs
+from tests.lab.hlo_peers import Guarded, parsed
 
 FIRST = list({c.op.name: c for c in reversed(CASES)}.values())
 interpreter = Guarded("interpreter")

@@ -10,10 +10,10 @@ import onnx
 import pytest
 from onnx import helper
 
-from benchmarks.suite.cases import cases
 from graphtool.errors import GraphtoolError, InternalError
 from graphtool.importers.onnx import import_model
 from graphtool.importers.onnx.driver import reader
+from tests.lab.suite.cases import cases
 
 VALUES: tuple[Any, ...] = (3, -1, 2.5, "x", [1, 2], [-1], [0.5], 2**40, [10**9])
 

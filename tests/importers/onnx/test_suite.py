@@ -7,10 +7,10 @@ from fnmatch import fnmatch
 
 import pytest
 
-from benchmarks.suite.cases import cases, tenth
-from benchmarks.suite.compiled import compiled
-from benchmarks.suite.evaluated import PASS, PINNED, evaluated
-from benchmarks.suite.exceptions import EXCEPTIONS, EXCEPTIONS_C, PINNED_C, PINNED_EVAL, faults
+from tests.lab.suite.cases import cases, tenth
+from tests.lab.suite.compiled import compiled
+from tests.lab.suite.evaluated import PASS, PINNED, evaluated
+from tests.lab.suite.exceptions import EXCEPTIONS, EXCEPTIONS_C, PINNED_C, PINNED_EVAL, faults
 
 
 @pytest.mark.long

@@ -1,4 +1,4 @@
-"""Writes `samples/`: cases of `benchmarks/jax_cases` as JAX exports them, with inputs and results.
+"""Writes `samples/`: cases of `tests/lab/jax_cases` as JAX exports them, with inputs and results.
 
 `python -m tests.importers.stablehlo.make_samples` needs jax; the tests do not.
 """
@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.jax_cases import all_cases, words
-from benchmarks.jaxops import exported
+from tests.lab.jax_cases import all_cases, words
+from tests.lab.jaxops import exported
 
 FOLDER = Path(__file__).parent / "samples"
 NAMES = words("""
@@ -85,8 +85,8 @@ OPERATIONS = [
 def operations() -> tuple[str, list[Any], list[Any]]:
     """Operations of StableHLO in one program, the arrays that it reads, and the results of XLA.
     Complex arrays are two."""
-    from benchmarks.stablehlo import by_xla, parts, together
-    from benchmarks.stablehlo_cases import all_cases
+    from tests.lab.stablehlo import by_xla, parts, together
+    from tests.lab.stablehlo_cases import all_cases
     found = {c.name: c for c in all_cases()}
     chosen = [found[n] for n in OPERATIONS]
     results = [x for c in chosen for x in (c.expected or by_xla(c.text, c.inputs))]

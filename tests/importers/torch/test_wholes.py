@@ -1,6 +1,6 @@
 """Whole models as people write them: loss and every gradient beside torch's, in float64.
 
-`python -m benchmarks wholes` has the table, and trains a third of them as compiled C.
+`python -m tests.lab wholes` has the table, and trains a third of them as compiled C.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ import pytest
 
 pytest.importorskip("torch")
 
-from benchmarks import wholes
 from benchmarks.models.whole import every
+from tests.lab import wholes
 
 NAMES = list(every())
 TRAINED = [n for n in NAMES if every()[n].steps]
