@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from graphtool.cli import formats, options, terminal
+from graphtool.cli import formats, options, saving, terminal
 from graphtool.cli.versions import versions
 from graphtool.errors import UsageError, near, one_of
 
@@ -46,9 +46,8 @@ def schema(name: Annotated[str | None, typer.Argument(
 
     With --plugin, that of graphs knows the plug-in's ops and their attributes."""
     import graphtool.kernels  # noqa: F401  (fills the registry of ops)
-    from graphtool.cli import sources
     from graphtool.verify.schemas import schema_of
-    sources.write(out, schema_of(name or "graph"))
+    saving.write(out, schema_of(name or "graph"))
 
 
 def support(model: Annotated[str, typer.Argument(metavar="MODEL", help="An .onnx or .mlir file.")],

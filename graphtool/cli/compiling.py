@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graphtool.cli import options, sources, terminal
+from graphtool.cli import options, saving, sources, terminal
 from graphtool.compile.options import ENTRIES, MODEL, PROGRAM, Build, Importing, Lowering
 
 if TYPE_CHECKING:
@@ -36,10 +36,12 @@ def lower(graph: options.Graph, how: Lowering, importing: Importing, out: option
     check_name(name)
     how = replace(sources.noted(how), as_is=True)
     made = lowered(sources.warned(source_of(graph, importing)), name, how.goal, how)
-    if out is None or str(out) == "-":
-        sources.write(None, serial.dumps(made.program))
+    path = saving.destination(out, graph, ".program.json")
+    if path is None:
+        saving.write(None, serial.dumps(made.program))
     else:
-        serial.save(made.program, out, made.store)
+        serial.save(made.program, path, made.store)
+    saving.told(path, out)
 
 
 def emit(source: Models, out: Annotated[Path, typer.Option(

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from graphtool.cli import options, sources, terminal
+from graphtool.cli import options, saving, sources, terminal
 from graphtool.errors import UsageError
 
 
@@ -25,7 +25,7 @@ def jvp(graph: options.Graph, out: options.Out = None,
     names = tuple(n.strip() for n in wrt.split(",") if n.strip())
     given = sources.read(graph, sources.captured(capture))
     result = modules.jvp(given.module, names, bound)
-    sources.save(result, out, given.text)
+    saving.save(result, out, graph, "jvp", given.text)
     terminal.note(f"{len(result.graph.nodes)} nodes")
 
 
@@ -51,5 +51,5 @@ def vmap(graph: options.Graph, out: options.Out = None,
         raise UsageError("GT3037", f"--size {size!r} is neither a number nor a name")
     given = sources.read(graph, sources.captured(capture))
     result = modules.vmap(given.module, axes, int(size) if size.isdigit() else size)
-    sources.save(result, out, given.text)
+    saving.save(result, out, graph, "vmap", given.text)
     terminal.note(f"{len(result.graph.nodes)} nodes")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphtool.cli import options, sources, terminal
+from graphtool.cli import options, saving, sources, terminal
 from graphtool.errors import UsageError
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def reduce(graph: options.Graph, out: Small, passes: options.Passes = None,
         f"  {nodes} nodes left, after {tried} tries"))
     whole = reducer.size(reducer.best)
     small, held = reducer.run()
-    sources.save(small, out, text)
+    saving.save(small, out, graph, "reduced", text)
     beside = files.beside(out, ".npz")
     npz.save(held, beside)
     terminal.note(f"{reducer.size(reducer.best)} of {whole} nodes show it: {out}, "

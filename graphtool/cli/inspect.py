@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphtool.cli import formats, options, sources, terminal
+from graphtool.cli import formats, options, saving, sources, terminal
 from graphtool.compile.source import is_model, is_program
 from graphtool.errors import UsageError, one_of
 
@@ -192,7 +192,7 @@ def draw(graph: options.Graph, out: options.Out = None,
         raise UsageError("GT3017", f"unknown format {chosen!r}",
                          hint=one_of(chosen, FORMATS))
     module = sources.load(graph, sources.captured(capture), True)
-    sources.write(out, FORMATS[chosen](picture.picture(module, constants, groups)))
+    saving.write(out, FORMATS[chosen](picture.picture(module, constants, groups)))
 
 
 def view(artifacts: Annotated[list[str], typer.Argument(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphtool.cli import options, sources, terminal
+from graphtool.cli import options, saving, sources, terminal
 from graphtool.errors import UsageError, one_of
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def quantise(graph: options.Graph, out: options.Out = None, calibrate: Calibrate
     tried = data or [made_up.random_inputs(module, seed, dims)]
     machine = sources.goal(target)
     result, report = mix.mixed(ready, goals, machine, tried, measure, each, dims)
-    sources.save(result, out, text)
+    saving.save(result, out, graph, "quantised", text)
     with terminal.aside(out if out is not None else Path("-")):
         if not json:
             terminal.table(quantised.HEAD, quantised.rows(report))

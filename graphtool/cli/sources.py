@@ -99,25 +99,6 @@ def program(source: str) -> tuple[Program, Mapping[str, Weight]]:
     return found.program, found.store
 
 
-def save(module: Module, out: Path | None, text: bool = False) -> None:
-    """Write a graph file; with `-` or nothing the whole graph to stdout, as `text` or as JSON."""
-    from graphtool.ir import listing, serial
-    if out is None or str(out) == "-":
-        write = listing.dumps if text else serial.dumps
-        terminal.document(write(module, embed=True))
-    else:
-        serial.save(module, out)
-
-
-def write(out: Path | None, text: str) -> None:
-    """Write a text file, or with `-` or nothing to stdout."""
-    from graphtool.io import files
-    if out is None or str(out) == "-":
-        terminal.document(text)
-    else:
-        files.write_bytes(out, text.encode())
-
-
 def sizes(dims: Sequence[str] | None, among: Collection[str] | None = None
           ) -> dict[str, int]:
     """`--dim B=8` as a mapping; only dims `among` the known ones. A dim that a build has renamed is

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphtool.cli import options, sources, terminal
+from graphtool.cli import options, saving, sources, terminal
 from graphtool.errors import UsageError
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def grad(graph: options.Graph, loss: Loss, out: options.Out = None, wrt: options
     for note in filter(None, (training.gradient_note(module),
                               training.norm_note(module, recipe))):
         terminal.note(f"note: {note}")
-    sources.save(result, out, text)
+    saving.save(result, out, graph, "grad", text)
     found = sum(name.startswith("grad.") for name in result.output_names)
     terminal.note(f"{len(result.graph.nodes)} nodes, loss and "
                   + (f"{found} gradient{'s' * (found != 1)}" if optimizer is None
@@ -216,5 +216,5 @@ def weights(graph: options.Graph,
     from graphtool.transforms.training import with_weights
     given = sources.read(graph)
     module, count = with_weights(given.module, read(source), str(source))
-    sources.save(module, out, given.text)
+    saving.save(module, out, graph, "trained", given.text)
     terminal.note(f"{count} parameters from {source}")

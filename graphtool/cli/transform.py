@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphtool.cli import formats, options, sources, terminal
+from graphtool.cli import formats, options, saving, sources, terminal
 from graphtool.compile.options import Choosing, Importing
 from graphtool.errors import UsageError
 
@@ -28,6 +28,7 @@ def import_(source: Annotated[str, typer.Argument(
             watch: options.Watch = False) -> int:
     """Import a model as a graph, and compare the two.
 
+    Without -o the graph goes to stdout; where that is a terminal, to a new file beside the model.
     The evaluator runs the graph on two random inputs, and torch, JAX or onnxruntime the model. The
     exit code is 1 if they differ, or if the comparison itself fails."""
     from graphtool.importers import Importer, kinds
@@ -39,7 +40,7 @@ def import_(source: Annotated[str, typer.Argument(
     if not model and kind not in (kinds.STDIN, kinds.GRAPH, kinds.JSON):
         raise kinds.not_a_model(source, kind)
     module = sources.load(source, how)
-    sources.save(module, out)
+    saving.save(module, out, source)
     if not model:
         terminal.note("checked: all types follow from the ops, and the weights have their hashes")
         return 0
@@ -152,6 +153,7 @@ def opt(graph: options.Graph, how: Choosing, out: options.Out = None, passes: op
         capture: options.Capture = None, watch: options.Watch = False) -> int:
     """Run passes over a graph: the default pipeline, or the passes that --passes names.
 
+    Without -o the graph goes to stdout; where that is a terminal, to a new file beside IN.
     With --check and with --bisect the exit code is 1 if the outputs differ, and --format says in
     which form that is reported."""
     from graphtool.cli.pipeline import Watch
@@ -176,7 +178,7 @@ def opt(graph: options.Graph, how: Choosing, out: options.Out = None, passes: op
         result = replace(result, meta={**result.meta, "machine": stages.goal.machine})
     ok = stages.check(result, seed, sizes, atol, rtol) if check else True
     if out is not None or not (json or stats or time or check or print_after):
-        sources.save(result, out, text)
+        saving.save(result, out, graph, "opt", text)
     report = stages.report(result)
     with terminal.aside(out):
         if form != "text":
@@ -223,16 +225,23 @@ def export(graph: options.Graph, out: options.Out = None,
     if rules := required(module):
         terminal.note(f"not in the {_FORMATS[format]}, which cannot state it of sizes: "
                       f"{', '.join(rules)}")
+    path = saving.destination(out, graph, ".onnx" if format == "onnx" else ".mlir")
     if format == "onnx":
-        _export_onnx(module, out, external_data)
-        return
+        _export_onnx(module, path, external_data)
+    else:
+        _export_stablehlo(module, path, not flat, aliases, weights == "arguments")
+    saving.told(path, out)
+
+
+def _export_stablehlo(module: Module, out: Path | None, composites: bool, aliases: bool,
+                      arguments: bool) -> None:
     from graphtool.exporters.stablehlo import export_stablehlo, stablehlo_of
-    if weights == "constants":
-        sources.write(out, stablehlo_of(module, composites=not flat, aliases=aliases))
-    elif out is None or str(out) == "-":
+    if not arguments:
+        saving.write(out, stablehlo_of(module, composites=composites, aliases=aliases))
+    elif out is None:
         raise UsageError("GT3017", "--weights arguments needs an output file", hint="-o m.mlir")
     else:
-        export_stablehlo(module, out, composites=not flat, aliases=aliases, arguments=True)
+        export_stablehlo(module, out, composites=composites, aliases=aliases, arguments=True)
 
 
 _FORMATS = {"onnx": "ONNX model", "stablehlo": "StableHLO text"}
@@ -240,12 +249,10 @@ _FORMATS = {"onnx": "ONNX model", "stablehlo": "StableHLO text"}
 
 def _export_onnx(module: Module, out: Path | None, external: bool) -> None:
     from graphtool.exporters.onnx import export_onnx, model_of
-    if out is not None and str(out) != "-":
+    if out is not None:
         export_onnx(module, out, external=external)
         return
     if external:
         raise UsageError("GT3017", "--external-data needs an output file", hint="-o m.onnx")
     import sys
-    if sys.stdout.isatty():
-        raise UsageError("GT3017", "a model is not text", hint="-o m.onnx, or a pipe")
     sys.stdout.buffer.write(model_of(module).SerializeToString(deterministic=True))
