@@ -17,7 +17,7 @@ from typing import Any
 
 import graphtool
 from benchmarks import browser, tables, work
-from graphtool.cli.artifacts import page_sections
+from graphtool.cli.viewing import page_sections
 from graphtool.report.page import page
 
 LOADS = 5

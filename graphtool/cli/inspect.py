@@ -1,4 +1,4 @@
-"""show, draw, view, diff: a graph as text, numbers, pictures, a page, and differences."""
+"""show, draw, diff: a graph as text, numbers, pictures, and differences."""
 
 from __future__ import annotations
 
@@ -193,33 +193,6 @@ def draw(graph: options.Graph, out: options.Out = None,
                          hint=one_of(chosen, FORMATS))
     module = sources.load(graph, sources.captured(capture), True)
     saving.write(out, FORMATS[chosen](picture.picture(module, constants, groups)))
-
-
-def view(artifacts: Annotated[list[str], typer.Argument(
-        metavar="A", help="Graphs, models, programs, build directories, what `graphtool profile` "
-        "wrote with --json and --trace, and the log.jsonl of `graphtool train`. The first two "
-        "graphs, and the first two builds, are also compared. A build that was made with --keep "
-        "brings the graphs of its stages.")],
-         out: Annotated[Path, typer.Option("-o", "--out", help="The HTML file to write.")],
-         numbers: Annotated[bool, typer.Option(
-             "--numbers", help="Also run the graphs, and show where values part: the first graph "
-             "beside the others, and an optimised one beside its compiled C.")] = False,
-         inputs: options.Inputs = None, input: options.Input = None, seed: options.Seed = 0,
-         dim: options.Dim = None, atol: options.Atol = None, rtol: options.Rtol = 1e-4,
-         capture: options.Capture = None, watch: options.Watch = False) -> None:
-    """Write an HTML page of graphs, memory plans and profiles.
-
-    The page is one file that needs no network: modules open and close, a search finds nodes, the
-    stages of a model stand side by side down to the C, and every part is reached by keys. It needs
-    the extra `view`."""
-    from graphtool.cli.artifacts import Numbers, page_sections
-    from graphtool.io import files
-    from graphtool.report.page import page
-    how = Numbers(inputs, input, seed, dim, atol, rtol) if numbers else None
-    text = page(", ".join(Path(s).name for s in artifacts[:2]),
-                page_sections(artifacts, capture, how))
-    files.write_bytes(out, text.encode())
-    terminal.note(f"{out}: {len(text.encode()) / 1024:.0f} KiB")
 
 
 def diff(a: Annotated[str, typer.Argument(metavar="A", help="The graph or build before.")],

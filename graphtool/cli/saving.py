@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Callable
 from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,13 +31,16 @@ def destination(out: Path | None, source: str, kind: str, made: str = "") -> Pat
         return out
     if not sys.stdout.isatty():
         return None
-    file = Path(source.partition(":")[0])
-    stem = re.sub(r"(\.graph|\.program)?\.\w+$", "", file.name)
-    stem = ".".join(filter(None, (stem.strip("-") or "graph", made)))
-    names = (f"{stem}{again}{kind}" for again in chain(("",), map(".{}".format, count(2))))
-    paths = (file.with_name(name) for name in names)
-    return next(p for p in paths if not (
-        p.exists() or files.beside(p, ".safetensors").exists()))
+    return free(source, made and f".{made}", kind, Path(source.partition(":")[0]).parent,
+                lambda p: not (p.exists() or files.beside(p, ".safetensors").exists()))
+
+
+def free(source: str, made: str, kind: str, folder: Path, usable: Callable[[Path], bool]) -> Path:
+    """The first usable name of a file that is called like `source`, a path or `FILE.py:NAME`."""
+    name = Path(source.partition(":")[0]).name
+    stem = re.sub(r"(\.graph|\.program)?\.\w+$", "", name).strip("-") or "graph"
+    again = chain(("",), map(".{}".format, count(2)))
+    return next(p for p in (folder / f"{stem}{made}{n}{kind}" for n in again) if usable(p))
 
 
 def save(module: Module, out: Path | None, source: str, made: str = "", text: bool = False) -> None:

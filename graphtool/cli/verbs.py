@@ -24,6 +24,7 @@ from graphtool.cli import (
     training,
     transform,
     tuning,
+    viewing,
     why,
     words,
     writing,
@@ -144,7 +145,8 @@ for _row in (
         "graphtool draw digits.graph.json -o digits.svg",
         "graphtool draw digits.opt.graph.json --groups --format mermaid"),
         {"--format": words.pictures}),
-    Verb("view", inspect.view, "look", (
+    Verb("view", viewing.view, "look", (
+        "graphtool view samples/digits.onnx --no-open",
         "graphtool view digits.opt.graph.json -o digits.html",
         "graphtool view digits.graph.json digits.opt.graph.json build -o stages.html")),
     Verb("report", reporting.report, "look", (

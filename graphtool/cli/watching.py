@@ -12,6 +12,7 @@ from graphtool.cli import terminal
 from graphtool.errors import UsageError
 
 PERIOD = 0.3  # seconds between two looks at the files
+_AGAIN = {"view": ("--no-open",)}  # what the later runs of a verb get
 _OUTPUTS = ("-o", "--out", "--dump-dir", "--journal")
 
 
@@ -42,12 +43,13 @@ def loop(argv: Sequence[str]) -> int:
     if not paths:
         raise UsageError("GT3143", "there is no file to watch", hint="--watch is for verbs that "
                                                                      "read files, not stdin")
-    code = 0
+    code, again = 0, tuple[str, ...]()
     try:
         while True:
             before = _times(paths)
-            code = subprocess.run([sys.executable, "-m", "graphtool", *words], check=False
+            code = subprocess.run([sys.executable, "-m", "graphtool", *words, *again], check=False
                                   ).returncode
+            again = _AGAIN.get(words[0], ())
             terminal.note(f"watching {', '.join(map(str, paths[:4]))}"
                           + (f" and {len(paths) - 4} more" if len(paths) > 4 else "")
                           + "; Ctrl-C ends")

@@ -68,7 +68,7 @@ def of_diff(found: Diff, graphs: tuple[Module, Module] | None) -> str:
         return table
 
     def sections() -> list[dict[str, Any]]:
-        from graphtool.report.page.sections import compared
+        from graphtool.report.page.compared import compared
         from graphtool.report.page.tree import graph_data
         made = [{"name": name, "kind": "graph", "lines": [], "graph": graph_data(m), "charts": []}
                 for name, m in zip(("before", "after"), graphs, strict=True)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -154,3 +155,40 @@ def test_it_says_what_is_missing(gt: Cli, tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr("graphtool.report.page.find_spec", lambda name: None)
     result = gt("view", SAMPLES / "digits.onnx", "-o", tmp_path / "x.html")
     assert result.code == 2 and "GT3034" in result.err and install("view") in result.err
+
+
+@needs_view
+def test_a_model_alone_makes_a_page_and_opens_it(gt: Cli, tmp_path: Path,
+                                                 monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the current folder; the page of an earlier run is replaced, and no other file."""
+    opened: list[str] = []
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DISPLAY", ":0")
+    monkeypatch.setattr("webbrowser.open", lambda url: opened.append(url) or True)
+    (tmp_path / "digits.html").write_text("mine")
+    for _ in range(2):
+        assert gt("view", DIGITS).out == "digits.2.html\n"
+    assert gt("view", DIGITS, "--no-open").code == gt("view", DIGITS, "-o", "x.html").code == 0
+    assert opened == [(tmp_path / "digits.2.html").as_uri()] * 2
+    assert (tmp_path / "digits.html").read_text() == "mine"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["digits.2.html", "digits.html", "x.html"]
+
+
+@needs_view
+def test_without_a_browser_the_page_is_named(gt: Cli, tmp_path: Path,
+                                             monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("sys.platform", "linux")
+    done = gt("view", DIGITS)
+    assert (done.code, done.out) == (0, "digits.html\n") and "no browser here" in done.err
+
+
+@needs_view
+def test_a_model_is_shown_without_what_checks_it(tmp_path: Path) -> None:
+    """Neither onnxruntime nor torch is loaded to look at an ONNX file."""
+    code = ("import sys; from graphtool.cli.faults import run; "
+            f"assert run(['view', {DIGITS!r}, '--no-open']) == 0; "
+            "assert not {'onnxruntime', 'torch'} & set(sys.modules)")
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)

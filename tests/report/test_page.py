@@ -253,7 +253,8 @@ def test_plots_have_axes_with_units() -> None:
 
 def test_two_graphs_know_their_difference() -> None:
     pytest.importorskip("fast_sugiyama")
-    from graphtool.report.page.sections import compared, of_graph
+    from graphtool.report.page.compared import compared
+    from graphtool.report.page.sections import of_graph
     a = module(trace(lambda x: o.exp(x), [T]))
     b = module(trace(lambda x: o.neg(o.exp(x)), [T]))
     made = [of_graph("a", a), of_graph("b", b)]

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from graphtool.loops.liveness import lifetimes, places_of_runs
 from graphtool.loops.program import SCRATCH, Program
-from graphtool.report.build_diff import BuildDiff
 from graphtool.symbolic import Dim, at_least_sizes, symbols
+
+if TYPE_CHECKING:
+    from graphtool.report.build_diff import BuildDiff
 
 _LOOK = {  # the page's own colour, so that plots follow its theme
     "background": None, "font": "inherit", "axis": {

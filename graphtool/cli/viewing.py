@@ -1,0 +1,173 @@
+"""view: artifacts as one HTML page, and a browser that shows it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from graphtool.cli import options, saving, sources, terminal
+from graphtool.cli.artifacts import kind_of
+from graphtool.errors import UsageError
+
+if TYPE_CHECKING:
+    from graphtool.ir.graph import Module
+
+
+def view(artifacts: Annotated[list[str], typer.Argument(
+        metavar="A", help="Graphs, models, programs, build directories, what `graphtool profile` "
+        "wrote with --json and --trace, and the log.jsonl of `graphtool train`. The first two "
+        "graphs, and the first two builds, are also compared. A build that was made with --keep "
+        "brings the graphs of its stages.")],
+         out: Annotated[Path | None, typer.Option(
+             "-o", "--out", help="The HTML file to write. By default one in the current folder is "
+             "written, printed, and opened.")] = None,
+         open_: Annotated[bool | None, typer.Option(
+             "--open/--no-open", help="Whether to open the page in the browser.")] = None,
+         numbers: Annotated[bool, typer.Option(
+             "--numbers", help="Also run the graphs, and show where values part: the first graph "
+             "beside the others, and an optimised one beside its compiled C.")] = False,
+         inputs: options.Inputs = None, input: options.Input = None, seed: options.Seed = 0,
+         dim: options.Dim = None, atol: options.Atol = None, rtol: options.Rtol = 1e-4,
+         capture: options.Capture = None, watch: options.Watch = False) -> None:
+    """Show graphs, memory plans and profiles as a page in the browser.
+
+    The page is one HTML file that needs no network: modules open and close, a search finds nodes,
+    the stages of a model stand side by side down to the C, and every part is reached by keys. It
+    needs the extra `view`."""
+    from graphtool.io import files
+    from graphtool.report.page import page
+    how = Numbers(inputs, input, seed, dim, atol, rtol) if numbers else None
+    data = page(", ".join(Path(s).name for s in artifacts[:2]),
+                page_sections(artifacts, capture, how)).encode()
+    path = out or _own(artifacts[0])
+    files.write_bytes(path, data)
+    terminal.note(f"{path}: {len(data) / 1024:.0f} KiB")
+    if out is None:
+        terminal.lines([str(path)])
+    if (out is None if open_ is None else open_) and not _opened(path):
+        terminal.note("there is no browser here: open the file in one")
+
+
+def _own(source: str) -> Path:
+    """The page's file in the current folder, called like the first artifact. An earlier page is
+    replaced, and no other file."""
+    from graphtool.report.page import MARK
+    return saving.free(source, "", ".html", Path(), lambda p: not p.exists() or (
+        p.is_file() and MARK in p.read_bytes()[:1 << 10]))
+
+
+def _opened(path: Path) -> bool:
+    """Open a page in the browser of a desktop; false where there is none."""
+    import webbrowser
+    if sys.platform not in ("darwin", "win32") and not (
+            {"DISPLAY", "WAYLAND_DISPLAY", "BROWSER"} & set(os.environ)):
+        return False  # webbrowser would start a browser in the terminal
+    try:
+        return webbrowser.open(path.resolve().as_uri())
+    except (webbrowser.Error, OSError):
+        return False
+
+
+def page_sections(artifacts: Sequence[str], capture: str | None = None,
+                  numbers: Numbers | None = None) -> list[dict[str, Any]]:
+    """What the page of `view` shows of each artifact, the difference of the first two graphs, and
+    with `numbers` where runs part.
+
+    Raises UsageError GT3034 without the extra `view`, InputError GT3035 for JSON that is no
+    artifact."""
+    from graphtool.importers.kinds import JSON, LOG, what
+    from graphtool.report.page import need_view
+    need_view()
+    from graphtool.report.page import sections
+    made: list[dict[str, Any]] = []
+    graphs: list[tuple[str, Any]] = []
+    builds: list[tuple[str, Path]] = []
+    profiles: list[Path] = []
+    for source in _with_stages(artifacts):
+        name, kind = _called(Path(source)), kind_of(source)
+        if kind == "program":
+            made.append(sections.of_program(name, sources.program(source)[0]))
+        elif kind == "build":
+            builds.append((name, Path(source)))
+            made.append(sections.of_build(*builds[-1]))
+        elif what(source) is LOG:
+            made.append(sections.of_log(name, Path(source)))
+        elif what(source) is JSON:
+            made.append(sections.of_measured(name, Path(source)))
+            profiles += [Path(source)] if made[-1]["kind"] == "profile" else []
+        else:
+            graphs.append((name, sources.load(
+                source, sources.captured(sources.capture_of(source, capture)), True)))
+            made.append(sections.of_graph(*graphs[-1]))
+    if len(graphs) > 1:
+        from graphtool.report.page import compared
+        made.append(compared.compared(made, graphs[0], graphs[1]))
+    if len(builds) > 1:
+        from graphtool.report.page import compared
+        made.append(compared.compared_builds(builds[0], builds[1], profiles))
+    if numbers is not None:
+        made += _numbers(graphs, [s for s in made if s["kind"] == "graph"], numbers)
+    return made
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """What `view --numbers` runs on, and when values part."""
+
+    inputs: Path | None
+    given: list[str] | None
+    seed: int
+    dims: list[str] | None
+    atol: float | None
+    rtol: float
+
+
+def _numbers(graphs: Sequence[tuple[str, Module]], drawn: Sequence[dict[str, Any]], how: Numbers
+             ) -> list[dict[str, Any]]:
+    """The first graph beside each other one, and the last fused one beside its C; their own
+    sections learn the errors.
+
+    Raises UsageError GT3148 if there are not two runs to compare."""
+    from graphtool.cli.transform import module_inputs
+    from graphtool.report.page.numbers import marked, of_numbers
+    from graphtool.target import detect
+    from graphtool.verify.along import along, compiled
+    fused = [i for i, (_, m) in enumerate(graphs) if m.graph.groups]
+    if len(graphs) < 2 and not fused:
+        raise UsageError("GT3148", "--numbers compares two runs, and there is one graph",
+                         hint="give two graphs, or an optimised one, which is compared with its C")
+    made = []
+    first, module = graphs[0]
+    arrays = module_inputs(module, how.inputs, how.given, True, how.seed, how.dims)
+    for i, (name, other) in enumerate(graphs[1:], 1):
+        rows = along(module, other, arrays, how.atol, how.rtol)
+        made.append(of_numbers(f"{first} and {name}", rows))
+        marked(drawn[0], rows, False)
+        marked(drawn[i], rows, True)
+    if fused:
+        name, module = graphs[fused[-1]]
+        arrays = module_inputs(module, how.inputs, how.given, True, how.seed, how.dims)
+        rows = compiled(module, arrays, detect(), how.atol, how.rtol)
+        made.append(of_numbers(f"{name} and its C", rows))
+        marked(drawn[fused[-1]], rows, False)
+    return made
+
+
+def _with_stages(artifacts: Sequence[str]) -> list[str]:
+    """The artifacts, each build after the graphs of its stages if it was made with --keep."""
+    from graphtool.report.build_listing import kept_graphs
+    return [x for source in artifacts for x in (
+        *(map(str, kept_graphs(Path(source))) if kind_of(source) == "build" else ()), source)]
+
+
+def _called(path: Path) -> str:
+    """The name of an artifact on the page; that of a stage in a build has the build's name."""
+    kept = path.parent.name == "stages" and (path.parents[1] / "build.json").is_file()
+    return f"{path.parents[1].name}: {path.name.split('.')[0].split('-', 1)[-1]}" if kept else (
+        path.resolve().name)
