@@ -35,11 +35,12 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "page.html"
 
 
-def drawn(page: Path, fragment: str = "") -> str:
+def drawn(page: Path, fragment: str = "", wide: int = 1500) -> str:
     """The document after its script has run, as the browser has it."""
     assert BROWSER is not None
     found = subprocess.run(
         [BROWSER, "--headless=new", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=1500",
+         f"--window-size={wide},900",
          f"--user-data-dir={page.parent / 'profile'}", "--dump-dom", f"file://{page}#{fragment}"],
         capture_output=True, text=True, timeout=120)
     assert "Uncaught" not in found.stderr, found.stderr
@@ -72,6 +73,31 @@ def test_a_search_finds_a_node(shown: Path) -> None:
     text = drawn(shown, "find=max_pool")
     assert re.search(r'aria-selected="true"[^>]*><span[^>]*>max_pool2d ', text)
     assert "<dt>operands</dt><dd>relu_1: f32[batch,32,8,8]</dd>" in text
+    assert '<output id="count">1 of 2</output>' in text
+    assert re.findall(r'aria-current="(\w+)">(\w+) <small', text) == [
+        ("true", "max_pool2d"), ("false", "max_pool2d_1")]
+    assert '<output id="count">nothing found</output>' in drawn(shown, "find=max_pool+nowhere")
+
+
+@needs_view
+@needs_browser
+def test_a_link_keeps_what_is_chosen(shown: Path) -> None:
+    text = drawn(shown, "plain=1&at=relu")
+    assert '<h2>relu</h2>' in text
+    assert re.search(r'id="plain"[^>]*aria-pressed="true"', text)
+    tree = text[text.index('id="outline"'):text.index('id="stage"')]
+    assert ">relu <" in tree and "reshape" not in tree  # it only changes a shape
+
+
+@needs_view
+@needs_browser
+def test_a_narrow_window_is_full_of_the_graph(shown: Path) -> None:
+    """The outline and the figures are behind a button, the details below the graph."""
+    (canvas,) = re.findall(r'<canvas[^>]*width="(\d+)" height="(\d+)"', drawn(shown, wide=420))
+    assert int(canvas[0]) >= 420 and int(canvas[1]) > 600
+    (canvas,) = re.findall(r'<canvas[^>]*width="(\d+)" height="(\d+)"',
+                           drawn(shown, "at=relu", wide=420))
+    assert int(canvas[0]) >= 420 and 300 < int(canvas[1]) < 600
 
 
 @needs_view

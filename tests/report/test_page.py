@@ -22,10 +22,10 @@ from graphtool.release import install
 from graphtool.report import page as pages
 from graphtool.report.page import need_view, page
 from graphtool.report.page.calls import calls
-from graphtool.report.page.facts import BINS, Facts, figures
+from graphtool.report.page.facts import BINS, Facts, brief, figures
 from graphtool.report.page.ports import at_borders
 from graphtool.report.page.stubs import FAR, MANY, meeting, stubs
-from graphtool.report.page.tree import MOST, PART, Group, _grouped, graph_data
+from graphtool.report.page.tree import MOST, PART, Group, _class, _classes, _grouped, graph_data
 from tests.cli.conftest import DIGITS
 from tests.report.graphs import module
 
@@ -101,6 +101,29 @@ def test_inputs_and_outputs_are_no_nodes_of_a_module() -> None:
     graph = trace(lambda x: o.exp(o.sin(x)), [T], ["m.x"])
     data = graph_data(Module(graph, ("m.y",)))
     assert len(data["nodes"]) == 4 and data["groups"][0]["size"] == 2
+
+
+@pytest.mark.parametrize(("node", "said"), [
+    (lambda x, w: o.conv(x, w, strides=(2, 2), rhs_dilation=(1, 3)), "3×5, stride 2, dilation 1×3"),
+    (lambda x, w: o.conv(o.concat(x, x, axis=1), w, groups=2), "3×5, groups 2"),
+    (lambda x, w: o.max_pool(x, window=(2, 3), strides=(2, 3)), "2×3, stride 2×3"),
+    (lambda x, w: o.reduce_window(x, kind="max", window=(1, 1, 2, 2), strides=(1, 1, 2, 2)),
+     "2×2, stride 2"), (lambda x, w: o.relu(x), "")])
+def test_what_a_window_is_and_how_it_moves(node: Any, said: str) -> None:
+    x, w = (TensorType(dtypes.float32, shape) for shape in ((1, 4, 32, 32), (8, 4, 3, 5)))
+    assert brief(trace(node, [x, w]).nodes[-1]) == said
+
+
+def test_the_class_of_a_module_that_computes_itself() -> None:
+    """A method of the author's that calls a module of torch does not make that one of the class."""
+    paths = [("a", "0", "conv"), ("a", "0", "conv"), ("a", "0"), ("a", "1"), ("a", "1"), ()]
+    root = _grouped(paths)
+    _classes(root, paths, [*["Block"] * 5, "Net"], frozenset())
+    (a,) = root.groups
+    assert [(g.name, g.kind) for g in (root, a, *a.groups, a.groups[0].groups[0])] == [
+        ("", ""), ("a", ""), ("0", "Block"), ("1", "Block"), ("conv", "")]
+    assert [_class(at) for at in ("mlp.py:9 MLP.forward", "m.py:3 forward", "conv (Conv)")] == [
+        "MLP", "", ""]
 
 
 @pytest.mark.parametrize(("a", "b", "depth"), [

@@ -119,15 +119,30 @@ function frame(p, b) {
 }
 
 function title(p, b) { // above the edges that enter the module
-  const {pen} = p, text = [label(p.graph, b.item), b.x + 10, b.y + 17, b.w - 20];
+  const {pen} = p, name = label(p.graph, b.item);
   if (p.view.k * 13 < 5 || b.depth === 0) return;
   pen.font = "600 12px system-ui, sans-serif";
+  const text = clear(pen, b, name, titled(p.graph.byKey.get(b.item)));
   pen.strokeStyle = colours.panel;
   pen.lineWidth = 5;
   pen.lineJoin = "round";
   pen.strokeText(...text);
   pen.fillStyle = colours.faint;
   pen.fillText(...text);
+}
+
+function clear(pen, b, whole, short) { // a title beside the edges that enter: text, x, y, room
+  const ends = [...b.ports].sort((a, c) => a - c).map(x => [x - 4, x + 6]);
+  const gaps = [...ends, [b.x + b.w - 6]].map(([end], i) => {
+    const from = i ? ends[i - 1][1] : b.x + 10;
+    return [from, end - from];
+  });
+  for (const text of [whole, short]) {
+    const gap = gaps.find(([, room]) => room >= pen.measureText(text).width);
+    if (gap) return [text, gap[0], b.y + 17, gap[1]];
+  }
+  const [x, room] = gaps.reduce((a, c) => c[1] > a[1] ? c : a);
+  return [short, x, b.y + 17, room];
 }
 
 function node(p, b) {
@@ -144,9 +159,11 @@ function node(p, b) {
   pen.fillStyle = colours.text;
   pen.font = x ? "600 12px system-ui, sans-serif" : "italic 600 12px system-ui, sans-serif";
   pen.fillText(x ? x.op : label(g, b.item), b.x + 8, b.y + (x ? 14 : 21), b.w - 16);
+  const head = x?.brief ? pen.measureText(`${x.op} `).width : 0;
   pen.fillStyle = colours.faint;
   pen.font = "10px ui-monospace, monospace";
   if (x) pen.fillText(x.name, b.x + 8, b.y + 27, b.w - 16);
+  if (x?.brief) pen.fillText(x.brief, b.x + 8 + head, b.y + 14, b.w - 16 - head);
   reads(p, b);
 }
 
@@ -195,6 +212,7 @@ function edge(p, r, typed) {
   }
   pen.stroke();
   const [x, y] = r.points.at(-1);
+  if (r.through) return; // the edge goes on
   pen.fillStyle = pen.strokeStyle;
   pen.beginPath();
   pen.moveTo(x, y);

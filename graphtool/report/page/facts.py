@@ -31,6 +31,7 @@ class Facts:
         at = self.module.locations.get(node.where)
         group = self.fused.get(node)
         return {"type": ", ".join(str(v.type) for v in node.outputs), "kind": node.op.category,
+                "brief": brief(node),
                 "inputs": [line for x in node.inputs for line in self.operand(x)],
                 "attrs": ", ".join(f"{k}={attr_text(x)}" for k, x in shown_attrs(node).items()
                                    if k != "plan"),
@@ -68,6 +69,27 @@ class Facts:
             return [str(plan)]
         told = "measured" if made.by == "tuned" else "expected"
         return [f"{name}: {us:g} µs {told}" for name, us in made.us.items()]
+
+
+def brief(node: Node) -> str:
+    """The window of a convolution or a pooling, and how it moves: `3×3, stride 2, groups 32`."""
+    attrs = node.attrs
+    if "strides" not in attrs:
+        return ""
+    strides, window = attrs["strides"] or (), attrs.get("window")
+    if window is None:  # a filter is [outputs, inputs per group, *window]
+        filters = [x.type.shape for x in node.inputs[1:2] if isinstance(x, Value)]
+        window = filters[0][2:] if filters else ()
+    if len(window) > 2 and window[:2] == (1, 1):  # of all axes
+        window, strides = window[2:], strides[2:]
+    words = ["×".join(map(str, window))] if window else []
+    dilation = attrs.get("rhs_dilation") or attrs.get("dilation") or ()
+    for name, sides in (("stride", strides), ("dilation", dilation),
+                        ("groups", (attrs.get("groups") or 1,))):
+        if set(sides) - {1}:
+            shown = sides[:1] if len(set(sides)) == 1 else sides
+            words.append(f"{name} {'×'.join(map(str, shown))}")
+    return ", ".join(words)
 
 
 def figures(weight: Weight) -> list[str]:

@@ -64,6 +64,12 @@ function homes(g, item) { // the modules around it, the innermost first
   return out;
 }
 
+let hiding = false; // ops that only change shapes
+
+function hidden(g, item) {
+  return hiding && typeof item === "number" && g.nodes[item].kind === "shape";
+}
+
 function thin(item) { // a bend of an edge, or a port where one enters or leaves a module
   return typeof item === "string" && item[0] !== "m";
 }
@@ -71,15 +77,20 @@ function thin(item) { // a bend of an edge, or a port where one enters or leaves
 function label(g, item) {
   if (typeof item === "number") return g.nodes[item].name;
   const x = g.byKey.get(item);
-  return `${x.name}  (${x.size.toLocaleString("en")} nodes)`;
+  return `${titled(x)}  (${x.size.toLocaleString("en")} nodes)`;
+}
+
+function titled(x) { // a module: its name, and the author's class
+  return x.class ? `${x.name}: ${x.class}` : x.name;
 }
 
 function sized(g, item) {
-  if (thin(item)) return {w: 8, h: 8};
+  if (thin(item) || hidden(g, item)) return {w: 8, h: 8};
   const x = typeof item === "string" ? g.byKey.get(item) : null;
   if (!x || !x.open) {
-    const name = label(g, item), op = x ? "" : g.nodes[item].op;
-    const w = Math.min(240, Math.max(70, 7.2 * Math.max(name.length, op.length) + 20));
+    const name = label(g, item), n = x ? {op: ""} : g.nodes[item];
+    const head = n.op.length + (n.brief ? n.brief.length + 1 : 0);
+    const w = Math.min(240, Math.max(70, 7.2 * Math.max(name.length, head) + 20));
     const type = x ? g.typed?.get(item) || 0
       : g.nodes[item].op === "output" ? 0 : (g.nodes[item].type || "").length;
     const more = LINE * Math.min(STUBS, g.stubs?.get(item)?.length || 0);
@@ -88,7 +99,7 @@ function sized(g, item) {
   const rows = x.layers.map(layer => layer.map(([one]) => sized(g, one)));
   const wide = rows.flat().filter(s => s.w > 8).map(s => s.w + GAP).sort((a, b) => a - b);
   const unit = wide[Math.floor(0.8 * wide.length)] || ROW; // what 72 of the layout stands for
-  const lines = x.layers.map((layer, i) => line(layer, rows[i], unit));
+  const lines = x.layers.map((layer, i) => line(g, layer, rows[i], unit));
   lines.forEach((l, i) => { if (l.thin || lines[i + 1]?.thin) l.room = ROW / 3; });
   const places = new Map();
   let left = PAD, high = 0;
@@ -111,7 +122,7 @@ function sized(g, item) {
     h: high + PAD, places};
 }
 
-function line(layer, sizes, unit) { // a layer from left to right
+function line(g, layer, sizes, unit) { // a layer from left to right
   const tall = Math.max(...sizes.map(s => s.h));
   let right = -Infinity, drift = 0;
   const xs = layer.map(([, at], i) => {
@@ -126,7 +137,7 @@ function line(layer, sizes, unit) { // a layer from left to right
     const {w, h} = thin(one) ? {w: 8, h: tall} : sizes[i];
     return {one, left: xs[i] - drift, w, h, size: sizes[i]};
   });
-  return {items, tall, room: ROW, thin: layer.every(([one]) => thin(one)),
+  return {items, tall, room: ROW, thin: layer.every(([one]) => thin(one) || hidden(g, one)),
     low: items[0].left, high: Math.max(...items.map(s => s.left + s.w + (s.size.over || 0)))}; // with its type
 }
 
@@ -171,12 +182,21 @@ function layout(p) {
   p.boxes = new Map();
   stub(g);
   const put = (item, size, x, y, depth, gutter) => {
-    p.boxes.set(item, {item, x, y, w: size.w, h: size.h, depth, gutter, open: !!size.places});
+    if (hidden(g, item)) {
+      p.boxes.set(item, {bend: true, x, y, w: size.w, h: size.h, gutter});
+      return;
+    }
+    const ports = [];
+    p.boxes.set(item, {item, x, y, w: size.w, h: size.h, depth, gutter, ports, open: !!size.places});
     if (!size.places) return;
     for (const [one, s] of size.places) {
       const gutter = s.gutter === undefined ? undefined : x + s.gutter;
-      if (thin(one)) p.boxes.set(item + one, {bend: true, x: x + s.x, y: y + s.y, w: s.w, h: s.h,
-        gutter});
+      if (thin(one)) { // a port reaches to the border of its module
+        const up = one[1] === "i" ? s.y : 0, down = one[1] === "o" ? size.h - s.y - s.h : 0;
+        p.boxes.set(item + one, {bend: true, x: x + s.x, y: y + s.y - up, w: s.w,
+          h: s.h + up + down, gutter});
+        if (up) ports.push(x + s.x + s.w / 2);
+      }
       else put(one, s, x + s.x, y + s.y, depth + 1, gutter);
     }
   };
@@ -191,13 +211,16 @@ function layout(p) {
     const s = p.boxes.get(from), t = p.boxes.get(to), {rank} = g.byKey.get(at);
     const back = rank.get(x) > rank.get(y); // between modules that read each other
     const up = back && to === y;
+    const way = bends(p, at, x, y, false, back);
+    const inner = [
+      ...climb(g, b, at).reverse().flatMap(([key, item]) => bends(p, key, "pi" + a, item, true)),
+      [t.x + t.w / 2, up || hidden(g, to) ? t.y + t.h : t.y]];
+    inner[0] = [inner[0][0], inner[0][1], way.at(-2)[2]]; // in place of the middle of the module
     const points = [[s.x + s.w / 2, back && from === x ? s.y : s.y + s.h],
       ...climb(g, a, at).flatMap(([key, item]) => bends(p, key, item, "po" + a)),
-      ...bends(p, at, x, y, false, back).slice(0, -1),
-      ...climb(g, b, at).reverse().flatMap(([key, item]) => bends(p, key, "pi" + a, item, true)),
-      [t.x + t.w / 2, up ? t.y + t.h : t.y]];
+      ...way.slice(0, -2), ...inner];
     const ys = points.map(q => q[1]), xs = points.flatMap(q => q[2] ? [q[0], q[2]] : [q[0]]);
-    p.routes.push({from, to, text, points, up, top: Math.min(...ys) - 30,
+    p.routes.push({from, to, text, points, up, through: hidden(g, to), top: Math.min(...ys) - 30,
       bottom: Math.max(...ys) + 30, left: Math.min(...xs) - 60, right: Math.max(...xs) + 60});
   }
   p.stale = true;

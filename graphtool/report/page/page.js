@@ -13,10 +13,11 @@ function choose(item, go = true) {
   p.stale = true;
   if (item !== null && item !== undefined) {
     p.reveal([item]);
-    if (go) p.show(item);
   }
   mark(item === null ? [] : members(p.graph, item).flatMap(i => called(p.graph.nodes[i])), p);
-  describe(item);
+  describe(item); // on a narrow screen the details take room from the graph
+  if (item !== null && item !== undefined && (go || innerWidth <= 760)) p.show(item);
+  remember();
   for (const li of document.querySelectorAll("#outline [role=treeitem]"))
     li.setAttribute("aria-selected", String(li.dataset.item === String(item)));
   document.querySelector("#outline [aria-selected=true]")?.scrollIntoView({block: "nearest"});
@@ -47,6 +48,46 @@ function theme() {
   read();
 }
 
+function swap() { // on a narrow screen the outline and the figures are in place of the graph
+  const on = document.querySelector("main").classList.toggle("outline");
+  $("list").setAttribute("aria-pressed", String(on));
+}
+
+function plain() { // ops that only change shapes, drawn as a bend of the edge through them
+  hiding = !hiding;
+  $("plain").setAttribute("aria-pressed", String(hiding));
+  for (const p of panes) layout(p);
+  if (pane) tree();
+  remember();
+}
+
+function remember() { // a link to the page as it is
+  const kept = new URLSearchParams();
+  const tab = tabs.findIndex((_, i) => $("tabs").children[i].getAttribute("aria-selected") === "true");
+  if (tab > 0) kept.set("tab", tabs[tab].part === "stages" ? "stages" : tab);
+  if (hiding) kept.set("plain", 1);
+  const item = pane ? pane.chosen : null;
+  if (item !== null && item !== undefined)
+    kept.set("at", typeof item === "number" ? pane.graph.nodes[item].name : item);
+  try { history.replaceState(null, "", String(kept) ? `#${kept}` : "#"); } catch { /* in a frame */ }
+}
+
+function recall() { // what a link says
+  const kept = new URLSearchParams(location.hash.slice(1)), tab = kept.get("tab") || "0";
+  if (kept.get("theme")) document.documentElement.dataset.theme = kept.get("theme");
+  if (!!kept.get("plain") !== hiding) plain();
+  show(tab === "stages" ? tabs.find(t => t.part === tab) || tabs[0] : tabs[Number(tab)] || tabs[0]);
+  read();
+  if (!pane) return;
+  if (kept.get("open")) pane.every(true);
+  const at = kept.get("at"), i = pane.graph.nodes.findIndex(n => n.name === at);
+  if (i >= 0) choose(i); else if (pane.graph.byKey.has(at)) choose(at);
+  if (kept.get("find")) {
+    $("search").value = kept.get("find");
+    found(0);
+  }
+}
+
 function show(tab) {
   const drawn = tab.part !== "sheet", main = document.querySelector("main");
   main.classList.toggle("sheet", !drawn);
@@ -54,7 +95,7 @@ function show(tab) {
     b.setAttribute("aria-selected", String(b.tab === tab));
     b.setAttribute("tabindex", b.tab === tab ? 0 : -1);
   }
-  for (const name of ["search", "fit", "open", "close"]) $(name).disabled = !drawn;
+  for (const name of ["search", "fit", "open", "close", "plain", "list"]) $(name).disabled = !drawn;
   pane = null;
   panes = [];
   $("graphs").replaceChildren();
@@ -66,12 +107,13 @@ function show(tab) {
   }
   if (panes.length) activate(panes[0]); // first, as the panel of details takes room
   for (const p of panes) p.start();
+  remember();
 }
 
 const keys = {
   "/": () => $("search").focus(), "0": () => pane.fit(), "+": () => pane.zoom(1.25),
   "=": () => pane.zoom(1.25), "-": () => pane.zoom(0.8), e: () => pane.every(true),
-  c: () => pane.every(false), d: theme,
+  c: () => pane.every(false), d: theme, s: plain, o: swap,
   Escape: () => { choose(null); seek(""); $("search").value = ""; },
   Enter: () => typeof pane.chosen === "string" && pane.toggle(pane.chosen)};
 document.addEventListener("keydown", event => {
@@ -100,15 +142,16 @@ document.addEventListener("keydown", event => {
 });
 let turn = 0;
 $("search").addEventListener("input", () => { turn = 0; seek($("search").value); });
-$("search").addEventListener("keydown", event => {
-  if (event.key !== "Enter") return;
-  const hits = seek($("search").value);
-  if (hits.length) choose(hits[turn++ % hits.length]);
-  seek($("search").value);
+$("search").addEventListener("keydown", event => { if (event.key === "Enter") found(turn++); });
+$("search").addEventListener("focus", () => seek($("search").value));
+document.addEventListener("pointerdown", event => {
+  if (!event.target.closest("#finder")) $("hits").hidden = true;
 });
 $("fit").onclick = () => pane.fit();
 $("open").onclick = () => pane.every(true);
 $("close").onclick = () => pane.every(false);
+$("list").onclick = swap;
+$("plain").onclick = plain;
 $("theme").onclick = theme;
 tips();
 
@@ -130,16 +173,6 @@ for (const tab of tabs) {
   $("tabs").append(b);
 }
 document.querySelector("header").classList.toggle("many", tabs.length > 4);
-const start_of = new URLSearchParams(location.hash.slice(1));
-if (start_of.get("theme")) document.documentElement.dataset.theme = start_of.get("theme");
-const first = start_of.get("tab") || "0";
-show(first === "stages" ? tabs.find(t => t.part === first) || tabs[0] : tabs[Number(first)]
-  || tabs[0]);
-read();
-if (start_of.get("open") && pane) pane.every(true);
-if (start_of.get("find") && pane) {
-  $("search").value = start_of.get("find");
-  const hits = seek($("search").value);
-  if (hits.length) choose(hits[0]);
-}
+recall();
+addEventListener("hashchange", recall);
 requestAnimationFrame(paint);

@@ -27,6 +27,7 @@ class Pane {
     this.kin = new Set(); // what the chosen node of another pane is here
     this.stale = true;
     this.aspect = 1.5;
+    this.touched = false; // the user has moved it
     layout(this);
     listen(this);
   }
@@ -65,6 +66,7 @@ class Pane {
   }
 
   aim(to) {
+    this.touched = true;
     if (matchMedia("(prefers-reduced-motion: reduce)").matches) this.view = to;
     else this.glide = {from: {...this.view}, to, begun: performance.now()};
     this.stale = true;
@@ -80,6 +82,7 @@ class Pane {
 
   zoom(factor, x = this.size()[0] / 2, y = this.size()[1] / 2) {
     this.glide = null;
+    this.touched = true;
     const v = this.view, k = Math.min(4, Math.max(0.01, v.k * factor));
     this.view = {k, x: x - (x - v.x) * k / v.k, y: y - (y - v.y) * k / v.k};
     this.stale = true;
@@ -141,20 +144,33 @@ function union(boxes) { // the smallest box around them
 }
 
 function listen(p) {
-  let drag = null;
-  const {canvas} = p;
+  let drag = null, wide = 0; // between two fingers
+  const {canvas} = p, fingers = new Map();
   canvas.addEventListener("focus", () => activate(p));
   canvas.addEventListener("pointerdown", event => {
     activate(p);
     drag = {x: event.clientX, y: event.clientY, moved: false};
+    fingers.set(event.pointerId, event);
+    wide = 0;
     p.glide = null;
     canvas.setPointerCapture(event.pointerId);
   });
   canvas.addEventListener("pointermove", event => {
     if (!drag) return;
+    fingers.set(event.pointerId, event);
+    if (fingers.size === 2) {
+      const [a, b] = [...fingers.values()], r = canvas.getBoundingClientRect();
+      const now = Math.hypot(a.clientX - b.clientX, a.clientY - b.clientY);
+      if (wide) p.zoom(now / wide, (a.clientX + b.clientX) / 2 - r.left,
+        (a.clientY + b.clientY) / 2 - r.top);
+      wide = now;
+      drag.moved = true;
+      return;
+    }
     const dx = event.clientX - drag.x, dy = event.clientY - drag.y;
     if (!drag.moved && Math.hypot(dx, dy) < 3) return;
     drag = {x: event.clientX, y: event.clientY, moved: true};
+    p.touched = true;
     p.view.x += dx;
     p.view.y += dy;
     p.stale = true;
@@ -162,6 +178,11 @@ function listen(p) {
   canvas.addEventListener("pointerup", event => {
     if (drag && !drag.moved) choose(p.at(event), false);
     drag = null;
+    fingers.delete(event.pointerId);
+  });
+  canvas.addEventListener("pointercancel", event => {
+    drag = null;
+    fingers.delete(event.pointerId);
   });
   canvas.addEventListener("dblclick", event => {
     const item = p.at(event);
@@ -173,5 +194,8 @@ function listen(p) {
     p.zoom(Math.exp(-event.deltaY * (event.ctrlKey ? 0.01 : 0.0015)),
       event.clientX - r.left, event.clientY - r.top);
   }, {passive: false});
-  new ResizeObserver(() => { p.stale = true; }).observe(canvas);
+  new ResizeObserver(() => {
+    p.stale = true;
+    if (!p.touched && p.chosen === null) p.start();
+  }).observe(canvas);
 }

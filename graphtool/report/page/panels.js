@@ -1,4 +1,6 @@
-// The outline, the panel of details, and the sheets of plots and tables.
+// The outline, the panel of details, the search, and the sheets of plots and tables.
+const HITS = 100; // lines in the list
+
 function made(tag, text, more = {}) {
   const e = document.createElement(tag);
   if (text !== undefined) e.textContent = text;
@@ -9,6 +11,7 @@ function made(tag, text, more = {}) {
 function describe(item) {
   const side = $("detail"), now = pane.section, g = pane.graph;
   side.replaceChildren();
+  side.classList.toggle("chosen", item !== null && item !== undefined);
   if (item === null || item === undefined) {
     side.append(made("h2", now.name));
     const first = Object.entries(now.parts || {}).find(([, part]) => part === "first");
@@ -57,7 +60,7 @@ function facts(lines) { // `name    value` in two columns, other lines over both
 
 function tree() {
   const g = pane.graph, box = $("outline");
-  const branch = key => g.byKey.get(key).children.slice(0, MOST).map(item => {
+  const branch = key => g.byKey.get(key).children.filter(x => !hidden(g, x)).slice(0, MOST).map(item => {
     const group = typeof item === "string", li = made("li", undefined, {role: "treeitem",
       "data-item": item, "aria-selected": String(item === pane.chosen), tabindex: -1});
     const line = made("span", group ? g.byKey.get(item).name
@@ -154,17 +157,34 @@ function tips() { // a plot's words about what the mouse is over
   $("sheet").addEventListener("pointerleave", () => { tip.hidden = true; });
 }
 
-function seek(text) {
+function seek(text, at = -1) { // the nodes with all words, marked and listed; `at` is the chosen one
   if (!pane) return [];
   const g = pane.graph, words = text.toLowerCase().split(/\s+/).filter(Boolean);
-  pane.found = new Set();
+  const hits = words.length ? [...g.nodes.keys()].filter(i => {
+    const n = g.nodes[i], all = `${n.name} ${n.op} ${n.type || ""} ${n.at || ""}`.toLowerCase();
+    return words.every(w => all.includes(w));
+  }) : [];
+  pane.found = new Set(hits.map(i => visible(g, i)));
   pane.stale = true;
-  if (!words.length) return [];
-  const hits = [];
-  g.nodes.forEach((n, i) => {
-    const all = `${n.name} ${n.op} ${n.type || ""} ${n.at || ""}`.toLowerCase();
-    if (words.every(w => all.includes(w))) hits.push(i);
-  });
-  for (const i of hits) pane.found.add(visible(g, i));
+  const count = hits.length.toLocaleString("en");
+  $("count").textContent = !words.length ? "" : !hits.length ? "nothing found"
+    : at < 0 ? `${count} found` : `${at + 1} of ${count}`;
+  const from = Math.max(0, Math.min(at - 5, hits.length - HITS));
+  $("hits").replaceChildren(...hits.slice(from, from + HITS).map((i, n) => {
+    const li = made("li"), b = made("button", g.nodes[i].name, {type: "button", class: "link",
+      "aria-current": String(from + n === at)});
+    b.append(" ", made("small", g.nodes[i].op));
+    b.onclick = () => found(from + n);
+    li.append(b);
+    return li;
+  }));
+  $("hits").hidden = !hits.length || document.activeElement !== $("search");
   return hits;
+}
+
+function found(n) { // go to a hit
+  const text = $("search").value, hits = seek(text);
+  if (!hits.length) return;
+  choose(hits[n % hits.length]);
+  seek(text, n % hits.length);
 }

@@ -6,6 +6,7 @@ in it are laid out alone, so each can be collapsed without another layout.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, field
@@ -31,8 +32,13 @@ class Group:
     path: tuple[str, ...]
     name: str
     key: str = ""
+    kind: str = ""  # the author's class
     nodes: list[int] = field(default_factory=list)
     groups: list[Group] = field(default_factory=list)
+
+    def members(self) -> list[int]:
+        """The nodes in it and below."""
+        return [*self.nodes, *(i for g in self.groups for i in g.members())]
 
     def size(self, without: Set[int] = frozenset()) -> int:
         """The number of nodes in it and below."""
@@ -47,7 +53,9 @@ def graph_data(module: Module) -> dict[str, Any]:
     """
     names = value_names(module.graph)
     rows, edges, paths = _rows(module, names)
-    root = _grouped(calls(paths, [(a, b) for a, b, _ in edges], [row["op"] for row in rows]))
+    paths = calls(paths, [(a, b) for a, b, _ in edges], [row["op"] for row in rows])
+    root = _grouped(paths)
+    _classes(root, paths, [_class(row.get("at", "")) for row in rows], frozenset())
     chain = _chains(root)
     inner: dict[str, dict[tuple[Item, Item], None]] = defaultdict(dict)
     drawn: list[list[Any]] = []
@@ -137,6 +145,25 @@ def _grouped(paths: Sequence[tuple[str, ...]]) -> Group:
     return root
 
 
+def _class(at: str) -> str:
+    """The class in a location of torch, `mlp.py:9 MLP.forward`."""
+    found = re.search(r" (\w+)\.\w+$", at)
+    return found[1] if found else ""
+
+
+def _classes(group: Group, paths: Sequence[tuple[str, ...]], owners: Sequence[str],
+             around: Set[str]) -> None:
+    """Find the class of each module whose own method has nodes: theirs is it, unless a module
+    around it has that class, whose method then calls a module of torch."""
+    inside = [paths[i] for i in group.members()]
+    path = inside[0][:sum(len(set(words)) == 1 for words in zip(*inside, strict=False))]
+    own = {owners[i] for i in group.nodes if paths[i] == path} - around
+    if group.path and len(own) == 1:
+        (group.kind,) = own
+    for g in group.groups:
+        _classes(g, paths, owners, around | {group.kind})
+
+
 def _tidy(group: Group) -> None:
     """Dissolve modules of one node, join a module with the only one in it, split large ones."""
     kept = []
@@ -205,6 +232,7 @@ def _write(group: Group, parent: str | None, inner: dict[str, dict[tuple[Item, I
     items: list[Item] = [*group.nodes, *(g.key for g in group.groups), *ports]
     layers, bends = layered(items, edges)
     out.append({"key": group.key, "name": group.name, "parent": parent, "size": group.size(ends),
+                **({"class": group.kind} if group.kind else {}),
                 "layers": layers, "bends": bends})
     for g in group.groups:
         _write(g, group.key, inner, ends, out)
