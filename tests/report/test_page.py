@@ -23,9 +23,10 @@ from graphtool.report import page as pages
 from graphtool.report.page import need_view, page
 from graphtool.report.page.calls import calls
 from graphtool.report.page.facts import BINS, Facts, brief, figures
+from graphtool.report.page.modules import MOST, PART, Group, class_at, classes, grouped
 from graphtool.report.page.ports import at_borders
 from graphtool.report.page.stubs import FAR, MANY, meeting, stubs
-from graphtool.report.page.tree import MOST, PART, Group, _class, _classes, _grouped, graph_data
+from graphtool.report.page.tree import graph_data
 from tests.cli.conftest import DIGITS
 from tests.report.graphs import module
 
@@ -44,12 +45,12 @@ def names(group: Group) -> Any:
     ([("a", "0"), ("a", "0"), ("a", "1"), ("a", "1")],
      ([], {"a": ([], {"0": ([0, 1], {}), "1": ([2, 3], {})})}))])
 def test_modules_by_names(paths: list[tuple[str, ...]], tree: Any) -> None:
-    assert names(_grouped(paths)) == tree
+    assert names(grouped(dict(enumerate(paths)))) == tree
 
 
 def test_a_level_is_never_too_long() -> None:
     """A graph of no modules is split into parts of consecutive nodes."""
-    root = _grouped([()] * (PART * MOST + 1))
+    root = grouped(dict.fromkeys(range(PART * MOST + 1), ()))
     stack, seen = [root], []
     while stack:
         group = stack.pop()
@@ -92,7 +93,7 @@ def test_ports_stand_at_the_border() -> None:
 
 
 def test_parts_are_called_by_what_is_in_them() -> None:
-    root = _grouped([("layer", str(i // 2)) for i in range(2 * (MOST + 1))])
+    root = grouped({i: ("layer", str(i // 2)) for i in range(2 * (MOST + 1))})
     (layer,) = root.groups
     assert [g.name for g in layer.groups] == ["0 … 59", "60 … 119", "120"]
 
@@ -116,13 +117,13 @@ def test_what_a_window_is_and_how_it_moves(node: Any, said: str) -> None:
 
 def test_the_class_of_a_module_that_computes_itself() -> None:
     """A method of the author's that calls a module of torch does not make that one of the class."""
-    paths = [("a", "0", "conv"), ("a", "0", "conv"), ("a", "0"), ("a", "1"), ("a", "1"), ()]
-    root = _grouped(paths)
-    _classes(root, paths, [*["Block"] * 5, "Net"], frozenset())
+    paths = [("a", "0", "conv"), ("a", "0", "conv"), ("a", "0"), ("a", "1", "bn"), ("a", "1"), ()]
+    root = grouped(dict(enumerate(paths)))
+    classes(root, paths, [*["Block"] * 5, "Net"])
     (a,) = root.groups
     assert [(g.name, g.kind) for g in (root, a, *a.groups, a.groups[0].groups[0])] == [
         ("", ""), ("a", ""), ("0", "Block"), ("1", "Block"), ("conv", "")]
-    assert [_class(at) for at in ("mlp.py:9 MLP.forward", "m.py:3 forward", "conv (Conv)")] == [
+    assert [class_at(at) for at in ("mlp.py:9 MLP.forward", "m.py:3 forward", "conv (Conv)")] == [
         "MLP", "", ""]
 
 
@@ -313,6 +314,53 @@ def test_a_node_carries_the_names_that_it_was_made_from() -> None:
     assert last <= first and {"block1.relu", "pool", "head"} <= last
 
 
+@pytest.mark.parametrize("optimizer", ["adamw", None])
+def test_a_training_step_has_three_columns(optimizer: str | None) -> None:
+    """Forward downwards in the first, its gradients beside it, updates at the edge; what updates
+    all is at the top. Gradients alone are two columns."""
+    pytest.importorskip("fast_sugiyama")
+    from graphtool.transforms.training import Recipe, training
+    data = graph_data(training(import_source(DIGITS), Recipe(
+        "cross_entropy", ("params",), optimizer)))
+    root = data["groups"][0]
+    named = {g["key"]: g["name"] for g in data["groups"]}
+    rows = [{at: named.get(x) or data["nodes"][x]["name"] for x, at in row}
+            for row in root["layers"]]
+    assert root["grid"] and {x for row in root["layers"] for x, _ in row} == {
+        g["key"] for g in data["groups"] if g["parent"] == "m0"} | {
+        x for row in root["layers"] for x, _ in row if isinstance(x, int)}
+    forward = [row[0] for row in rows]
+    wanted = ["image", "block1", "block2", "max_pool2d", "block3",
+              *(["max_pool2d_1", "head", "logits"] if optimizer else ["max_pool2d_1 … logits"]),
+              "y", "loss", "loss"]
+    assert [name for name in forward if name in wanted] == wanted
+    for row in rows:
+        assert row.get(1, row[0] + " gradient").partition(".grad")[0] in (
+            row[0], row[0] + " gradient")
+    updates = [row[2] for row in rows if 2 in row]
+    assert updates == (["update of all", *(f"{n} update" for n in ("block1", "block2", "block3",
+                                                                   "head"))] if optimizer else [])
+    rising = {g["name"] for g in data["groups"] if g.get("rises")}
+    assert "block1 gradient" in rising and not {"block1", "block1 update"} & rising
+
+
+def test_gradients_are_read_upwards() -> None:
+    """Within them the first layer is the last one in the order of a run."""
+    pytest.importorskip("fast_sugiyama")
+    from graphtool.transforms.training import Recipe, training
+    data = graph_data(training(import_source(DIGITS), Recipe("cross_entropy", ("params",), "sgd")))
+    inner = {g["key"]: {item: row for row, layer in enumerate(g["layers"]) for item, _ in layer}
+             for g in data["groups"] if g.get("rises")}
+    along = [(inner[e[3]][e[4]], inner[e[3]][e[5]]) for e in data["edges"]
+             if len(e) > 3 and e[3] in inner]
+    assert len(along) > 20 and all(a > b for a, b in along)
+
+
+def test_a_graph_of_inference_has_no_columns() -> None:
+    pytest.importorskip("fast_sugiyama")
+    assert "grid" not in graph_data(import_source(DIGITS))["groups"][0]
+
+
 def test_state_is_beside_what_it_belongs_to() -> None:
     """An input or output with the name of a module is in it."""
     pytest.importorskip("fast_sugiyama")
@@ -323,4 +371,4 @@ def test_state_is_beside_what_it_belongs_to() -> None:
     home = {item: g["name"] for g in data["groups"] for layer in g["layers"] for item, _ in layer
             if isinstance(item, int)}
     rows = {row["name"]: home[i] for i, row in enumerate(data["nodes"]) if row["op"] == "input"}
-    assert rows["image"] == "" and rows["block1.conv.weight"] == "conv"
+    assert rows["image"] == "" and rows["block1.conv.weight"] == "block1"

@@ -19,7 +19,7 @@ def evaluated(script: str, *more: str) -> Any:
     """What the page's layout, and more of its files, print as JSON."""
     head = 'const document = {getElementById: () => ({textContent: "{}"})};'
     assert NODE is not None
-    text = "\n".join((PAGE / name).read_text() for name in ("layout.js", *more))
+    text = "\n".join((PAGE / name).read_text() for name in ("layout.js", "grid.js", *more))
     found = subprocess.run([NODE, "-e", head + text.replace('"use strict";', "") + script],
                            capture_output=True, text=True, check=True)
     return json.loads(found.stdout)
@@ -217,3 +217,45 @@ def test_what_is_hidden_is_a_bend() -> None:
         console.log(JSON.stringify([before, sized(g, 0).h]));
         """)
     assert sizes == [34, 8]
+
+
+GRID = """
+    const group = (key, rises) => ({key, name: key, size: 2, parent: "m0", rises, bends: [],
+      layers: []});
+    const node = i => ({name: "n" + i, op: "add", type: "f32[4]", kind: "compute"});
+    const p = {aspect: 1.5, graph: {nodes: [0, 1, 2, 3, 4].map(node), groups: [
+      {key: "m0", name: "", size: 5, parent: null, grid: true, bends: [],
+       layers: [[[0, 0], [3, 1], [4, 2]], [[1, 0], [2, 1]]]}],
+      edges: [[0, 1, "", "m0", 0, 1], [1, 2, "", "m0", 1, 2], [2, 3, "", "m0", 2, 3],
+              [3, 4, "", "m0", 3, 4], [0, 3, "", "m0", 0, 3]]}};
+    prepare(p);
+    layout(p);
+    const box = i => p.boxes.get(i), way = i => p.routes[i];
+"""
+
+
+def test_a_step_goes_down_the_left_and_up_beside_it() -> None:
+    found = evaluated(GRID + """
+        console.log(JSON.stringify({
+          down: [way(0).points.at(-1)[1] - box(1).y, way(0).up],
+          up: [way(2).points.at(-1)[1] - box(3).y - box(3).h, way(2).up],
+          columns: [box(1).x < box(2).x, box(3).x < box(4).x, box(0).y === box(4).y]}));
+        """)
+    assert found == {"down": [0, False], "up": [0, True], "columns": [True, True, True]}
+
+
+def test_edges_of_a_step_run_between_rows_and_columns() -> None:
+    """No corner of an edge is in a box, and no straight part of it crosses one."""
+    crossed = evaluated(GRID + """
+        const crossed = [];
+        for (const r of p.routes) for (let i = 1; i < r.points.length; i++) {
+          const [[x0, y0], [x1, y1]] = [r.points[i - 1], r.points[i]];
+          for (const n of [0, 1, 2, 3, 4]) {
+            const b = box(n);
+            if (Math.max(x0, x1) > b.x + 1 && Math.min(x0, x1) < b.x + b.w - 1
+              && Math.max(y0, y1) > b.y + 1 && Math.min(y0, y1) < b.y + b.h - 1) crossed.push(n);
+          }
+        }
+        console.log(JSON.stringify([crossed, p.routes.length]));
+        """)
+    assert crossed == [[], 5]

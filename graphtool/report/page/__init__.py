@@ -17,7 +17,7 @@ from graphtool.errors import UsageError
 from graphtool.escaping import json_script, xml
 
 # in this order, as one
-SCRIPTS = ("layout.js", "draw.js", "pane.js", "stages.js", "panels.js", "page.js")
+SCRIPTS = ("layout.js", "grid.js", "draw.js", "pane.js", "stages.js", "panels.js", "page.js")
 MARK = b'<meta name="generator" content="graphtool view">'  # near the start of each page
 PACKAGES = ("fast_sugiyama", "vl_convert")
 

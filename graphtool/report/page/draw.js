@@ -201,14 +201,22 @@ function edge(p, r, typed) {
   pen.strokeStyle = on ? colours.accent : colours.edge;
   pen.beginPath();
   pen.moveTo(r.points[0][0], r.points[0][1]);
+  const turn = way => { // straight lines with round corners
+    for (let n = 1; n < way.length; n++)
+      pen.arcTo(way[n - 1][0], way[n - 1][1], way[n][0], way[n][1], 8);
+    pen.lineTo(...way.at(-1).slice(0, 2));
+  };
   for (let i = 1; i < r.points.length; i++) {
-    const [x0, y0] = r.points[i - 1], [x1, y1, gutter] = r.points[i];
-    const half = (y1 - y0) / 2, bend = r.up && y1 < y0 ? Math.min(-12, half) : Math.max(12, half);
-    if (gutter !== undefined && y1 < y0) { // up between two columns
-      const way = [[x0, y0 + 14], [gutter, y0 + 14], [gutter, y1 - 18], [x1, y1 - 18], [x1, y1]];
-      for (let n = 1; n < way.length; n++) pen.arcTo(...way[n - 1], ...way[n], 8);
-      pen.lineTo(x1, y1);
-    } else pen.bezierCurveTo(x0, y0 + bend, x1, y1 - bend, x1, y1);
+    const [x0, y0] = r.points[i - 1], [x1, y1, gutter, square] = r.points[i];
+    const half = (y1 - y0) / 2, bend = y1 < y0 && (r.up || r.leaves) ? Math.min(-12, half)
+      : Math.max(12, half);
+    if (square) { // through the gaps of a grid
+      const end = r.points.findIndex((q, n) => n > i && !q[3]);
+      turn(r.points.slice(i, end + 1));
+      i = end;
+    } else if (gutter !== undefined && y1 < y0) // up between two columns
+      turn([[x0, y0 + 14], [gutter, y0 + 14], [gutter, y1 - 18], [x1, y1 - 18], [x1, y1]]);
+    else pen.bezierCurveTo(x0, y0 + bend, x1, y1 - bend, x1, y1);
   }
   pen.stroke();
   const [x, y] = r.points.at(-1);
@@ -225,5 +233,5 @@ function edge(p, r, typed) {
   const [a, b] = r.points[0];
   pen.font = "10px ui-monospace, monospace";
   pen.fillStyle = on ? colours.accent : colours.faint;
-  pen.fillText(r.text, a + 6, b + 11);
+  pen.fillText(r.text, a + 6, r.leaves ? b - 5 : b + 11);
 }

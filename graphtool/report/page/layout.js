@@ -43,7 +43,7 @@ function prepare(section) {
     const next = level.flatMap(x => x.children.filter(c => typeof c === "string"))
       .map(key => g.byKey.get(key));
     const more = next.reduce((sum, x) => sum + x.children.length, 0);
-    if (shown + more > 50) break;
+    if (shown + more > 50 || g.groups[0].grid) break;
     for (const x of next) x.open = true;
     shown += more;
     level = next;
@@ -77,7 +77,7 @@ function thin(item) { // a bend of an edge, or a port where one enters or leaves
 function label(g, item) {
   if (typeof item === "number") return g.nodes[item].name;
   const x = g.byKey.get(item);
-  return `${titled(x)}  (${x.size.toLocaleString("en")} nodes)`;
+  return `${titled(x)}  (${x.size.toLocaleString("en")} node${x.size === 1 ? "" : "s"})`;
 }
 
 function titled(x) { // a module: its name, and the author's class
@@ -96,6 +96,7 @@ function sized(g, item) {
     const more = LINE * Math.min(STUBS, g.stubs?.get(item)?.length || 0);
     return {w, h: HIGH + more, over: Math.max(0, 6 + 6.1 * Math.min(type, 30) - w / 2)};
   }
+  if (x.grid) return gridded(g, x);
   const rows = x.layers.map(layer => layer.map(([one]) => sized(g, one)));
   const wide = rows.flat().filter(s => s.w > 8).map(s => s.w + GAP).sort((a, b) => a - b);
   const unit = wide[Math.floor(0.8 * wide.length)] || ROW; // what 72 of the layout stands for
@@ -103,7 +104,7 @@ function sized(g, item) {
   lines.forEach((l, i) => { if (l.thin || lines[i + 1]?.thin) l.room = ROW / 3; });
   const places = new Map();
   let left = PAD, high = 0;
-  for (const [number, column] of columns(lines).entries()) {
+  for (const [number, column] of (x.rises ? [lines] : columns(lines)).entries()) {
     const low = Math.min(...column.map(l => l.low)), gutter = number ? left - GAP : undefined;
     let y = HEAD + PAD;
     for (const [i, l] of column.entries()) {
@@ -116,10 +117,10 @@ function sized(g, item) {
   }
   for (const {one} of lines.at(-1).items) { // edges leave at the border, below the longest column
     const place = places.get(one);
-    if (String(one).startsWith("po")) place.y = high - place.h;
+    if (String(one).startsWith(x.rises ? "pi" : "po")) place.y = high - place.h;
   }
   return {w: Math.max(left - 2 * GAP + PAD, 7.2 * label(g, item).length + 2 * PAD),
-    h: high + PAD, places};
+    h: high + PAD, places, rises: x.rises};
 }
 
 function line(g, layer, sizes, unit) { // a layer from left to right
@@ -192,12 +193,14 @@ function layout(p) {
     for (const [one, s] of size.places) {
       const gutter = s.gutter === undefined ? undefined : x + s.gutter;
       if (thin(one)) { // a port reaches to the border of its module
-        const up = one[1] === "i" ? s.y : 0, down = one[1] === "o" ? size.h - s.y - s.h : 0;
+        const high = one[0] === "p" && (one[1] === "i") !== !!size.rises;
+        const up = high ? s.y : 0, down = one[0] === "p" && !high ? size.h - s.y - s.h : 0;
         p.boxes.set(item + one, {bend: true, x: x + s.x, y: y + s.y - up, w: s.w,
           h: s.h + up + down, gutter});
         if (up) ports.push(x + s.x + s.w / 2);
       }
       else put(one, s, x + s.x, y + s.y, depth + 1, gutter);
+      if (s.cell && p.boxes.get(one)) p.boxes.get(one).cell = offset(s.cell, x, y);
     }
   };
   put(root, sized(g, root), 0, 0, 0);
@@ -208,19 +211,24 @@ function layout(p) {
     const from = visible(g, a), to = visible(g, b), key = from + ">" + to;
     if (from === to || seen.has(key)) continue;
     seen.add(key);
-    const s = p.boxes.get(from), t = p.boxes.get(to), {rank} = g.byKey.get(at);
-    const back = rank.get(x) > rank.get(y); // between modules that read each other
-    const up = back && to === y;
-    const way = bends(p, at, x, y, false, back);
-    const inner = [
-      ...climb(g, b, at).reverse().flatMap(([key, item]) => bends(p, key, "pi" + a, item, true)),
-      [t.x + t.w / 2, up || hidden(g, to) ? t.y + t.h : t.y]];
-    inner[0] = [inner[0][0], inner[0][1], way.at(-2)[2]]; // in place of the middle of the module
-    const points = [[s.x + s.w / 2, back && from === x ? s.y : s.y + s.h],
-      ...climb(g, a, at).flatMap(([key, item]) => bends(p, key, item, "po" + a)),
-      ...way.slice(0, -2), ...inner];
+    const s = p.boxes.get(from), t = p.boxes.get(to), {rank, grid} = g.byKey.get(at);
+    const back = !grid && rank.get(x) > rank.get(y); // between modules that read each other
+    const up = back && to === y || rises(p, to), leaves = back && from === x || rises(p, from);
+    const outer = [[s.x + s.w / 2, leaves ? s.y : s.y + s.h], ...climb(g, a, at).flatMap(
+      ([key, item]) => bends(p, key, item, "po" + a, false, g.byKey.get(key).rises))];
+    const inner = [...climb(g, b, at).reverse().flatMap(
+      ([key, item]) => bends(p, key, "pi" + a, item, true, g.byKey.get(key).rises)),
+      [t.x + t.w / 2, up !== hidden(g, to) ? t.y + t.h : t.y]];
+    let way;
+    if (grid) way = between(p.boxes.get(x).cell, p.boxes.get(y).cell, outer.at(-1), inner[0]);
+    else {
+      way = bends(p, at, x, y, false, back);
+      inner[0] = [inner[0][0], inner[0][1], way.at(-2)[2]]; // in place of the middle of the module
+      way = way.slice(0, -2);
+    }
+    const points = [...outer, ...way, ...inner];
     const ys = points.map(q => q[1]), xs = points.flatMap(q => q[2] ? [q[0], q[2]] : [q[0]]);
-    p.routes.push({from, to, text, points, up, through: hidden(g, to), top: Math.min(...ys) - 30,
+    p.routes.push({from, to, text, points, up, leaves, through: hidden(g, to), top: Math.min(...ys) - 30,
       bottom: Math.max(...ys) + 30, left: Math.min(...xs) - 60, right: Math.max(...xs) + 60});
   }
   p.stale = true;

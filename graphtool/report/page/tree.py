@@ -6,43 +6,21 @@ in it are laid out alone, so each can be collapsed without another layout.
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence, Set
-from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
 from graphtool.ir.graph import Module, Node, Value, is_constant
 from graphtool.ir.text import value_names
+from graphtool.report.page import training
 from graphtool.report.page.calls import calls
 from graphtool.report.page.facts import Facts
+from graphtool.report.page.modules import Group, class_at, classes, grouped
 from graphtool.report.page.ports import at_borders
 from graphtool.report.page.stubs import meeting, stubs
 
-MOST = 120  # items of a module; of more, parts are made
-PART = 60
 Item = int | str  # a node's number, a module's "m3", a bend "b7", a port "pi5" or "po5"
-
-
-@dataclass
-class Group:
-    """A module: its path, the modules in it, its own nodes."""
-
-    path: tuple[str, ...]
-    name: str
-    key: str = ""
-    kind: str = ""  # the author's class
-    nodes: list[int] = field(default_factory=list)
-    groups: list[Group] = field(default_factory=list)
-
-    def members(self) -> list[int]:
-        """The nodes in it and below."""
-        return [*self.nodes, *(i for g in self.groups for i in g.members())]
-
-    def size(self, without: Set[int] = frozenset()) -> int:
-        """The number of nodes in it and below."""
-        return len(set(self.nodes) - without) + sum(g.size(without) for g in self.groups)
 
 
 def graph_data(module: Module) -> dict[str, Any]:
@@ -53,9 +31,18 @@ def graph_data(module: Module) -> dict[str, Any]:
     """
     names = value_names(module.graph)
     rows, edges, paths = _rows(module, names)
-    paths = calls(paths, [(a, b) for a, b, _ in edges], [row["op"] for row in rows])
-    root = _grouped(paths)
-    _classes(root, paths, [_class(row.get("at", "")) for row in rows], frozenset())
+    pairs, ops = [(a, b) for a, b, _ in edges], [row["op"] for row in rows]
+    column = training.columns(module)
+    grid = None
+    if column is None:
+        paths = calls(paths, pairs, ops)
+        root = grouped(dict(enumerate(paths)))
+    else:
+        paths = training.called(paths, pairs, ops, column)
+        root, grid = training.arranged(paths, [row["name"] for row in rows], ops, pairs, column)
+    for number, g in enumerate(root.all()):
+        g.key = f"m{number}"
+    classes(root, paths, [class_at(row.get("at", "")) for row in rows])
     chain = _chains(root)
     inner: dict[str, dict[tuple[Item, Item], None]] = defaultdict(dict)
     drawn: list[list[Any]] = []
@@ -77,6 +64,9 @@ def graph_data(module: Module) -> dict[str, Any]:
     groups: list[dict[str, Any]] = []
     ends = {i for i, row in enumerate(rows) if row["op"] in ("input", "output")}
     _write(root, None, inner, ends, groups)
+    if grid is not None:
+        groups[0] |= {"grid": True, "bends": [], "layers": [
+            [[x if isinstance(x, int) else x.key, at] for x, at in cells] for cells in grid]}
     return {"nodes": rows, "groups": groups, "edges": drawn}
 
 
@@ -128,90 +118,6 @@ def _within(name: str) -> tuple[str, ...]:
     return tuple(w for w in name.replace("/", ".").split(".") if w)[:-1]
 
 
-def _grouped(paths: Sequence[tuple[str, ...]]) -> Group:
-    """The tree of modules, in the order of their first nodes."""
-    root = Group((), "")
-    found: dict[tuple[str, ...], Group] = {(): root}
-    for i, path in enumerate(paths):
-        for depth in range(1, len(path) + 1):
-            part = path[:depth]
-            if part not in found:
-                found[part] = Group(part, part[-1])
-                found[part[:-1]].groups.append(found[part])
-        found[path].nodes.append(i)
-    _tidy(root)
-    for number, g in enumerate(_all(root)):
-        g.key = f"m{number}"
-    return root
-
-
-def _class(at: str) -> str:
-    """The class in a location of torch, `mlp.py:9 MLP.forward`."""
-    found = re.search(r" (\w+)\.\w+$", at)
-    return found[1] if found else ""
-
-
-def _classes(group: Group, paths: Sequence[tuple[str, ...]], owners: Sequence[str],
-             around: Set[str]) -> None:
-    """Find the class of each module whose own method has nodes: theirs is it, unless a module
-    around it has that class, whose method then calls a module of torch."""
-    inside = [paths[i] for i in group.members()]
-    path = inside[0][:sum(len(set(words)) == 1 for words in zip(*inside, strict=False))]
-    own = {owners[i] for i in group.nodes if paths[i] == path} - around
-    if group.path and len(own) == 1:
-        (group.kind,) = own
-    for g in group.groups:
-        _classes(g, paths, owners, around | {group.kind})
-
-
-def _tidy(group: Group) -> None:
-    """Dissolve modules of one node, join a module with the only one in it, split large ones."""
-    kept = []
-    for g in group.groups:
-        _tidy(g)
-        while not g.nodes and len(g.groups) == 1:
-            (only,) = g.groups
-            g.name, g.nodes, g.groups = f"{g.name}.{only.name}", only.nodes, only.groups
-        if g.size() < 2:
-            group.nodes += g.nodes
-        else:
-            kept.append(g)
-    group.groups, group.nodes = kept, sorted(group.nodes)
-    if len(group.nodes) + len(group.groups) > MOST:
-        _split(group)
-
-
-def _split(group: Group) -> None:
-    """Make parts of consecutive items, so that no level shows more than MOST."""
-    items: list[tuple[int, int | Group]] = sorted(
-        [*((n, n) for n in group.nodes), *((_first(g), g) for g in group.groups)],
-        key=lambda pair: pair[0])
-    group.nodes, group.groups = [], []
-    for at in range(0, len(items), PART):
-        part = items[at:at + PART]
-        if len(part) == 1 and isinstance(part[0][1], Group):
-            group.groups.append(part[0][1])
-            continue
-        made = Group(group.path, f"part {at // PART + 1}")
-        made.nodes = [x for _, x in part if isinstance(x, int)]
-        made.groups = [x for _, x in part if isinstance(x, Group)]
-        if len(made.groups) > 1 and not made.nodes:
-            made.name = f"{made.groups[0].name} … {made.groups[-1].name}"
-        group.groups.append(made)
-    if len(group.groups) > MOST:
-        _split(group)
-
-
-def _first(group: Group) -> int:
-    return min([*group.nodes, *(_first(g) for g in group.groups)])
-
-
-def _all(group: Group) -> Iterable[Group]:
-    yield group
-    for g in group.groups:
-        yield from _all(g)
-
-
 def _chains(root: Group) -> dict[int, list[str]]:
     """The keys of the modules around each node, the outermost first."""
     out: dict[int, list[str]] = {}
@@ -231,8 +137,11 @@ def _write(group: Group, parent: str | None, inner: dict[str, dict[tuple[Item, I
     ports = dict.fromkeys(x for edge in edges for x in edge if str(x).startswith("p"))
     items: list[Item] = [*group.nodes, *(g.key for g in group.groups), *ports]
     layers, bends = layered(items, edges)
+    if group.rises:
+        layers.reverse()
     out.append({"key": group.key, "name": group.name, "parent": parent, "size": group.size(ends),
                 **({"class": group.kind} if group.kind else {}),
+                **({"rises": True} if group.rises else {}),
                 "layers": layers, "bends": bends})
     for g in group.groups:
         _write(g, group.key, inner, ends, out)

@@ -27,7 +27,7 @@ def phases(step: Module) -> dict[str, str]:
     own = {p for parts in roles["model"].values() for p in parts}
     kept = {v for v, n in zip(step.graph.outputs, step.output_names, strict=True)
             if n == "loss" or (n in own and n not in marks)}
-    members = (_behind(step.graph, kept), _behind(step.graph, marks.values()),
+    members = (behind(step.graph, kept), behind(step.graph, marks.values()),
                value_names(step.graph))
     out: dict[str, str] = {}
     for phase, values in zip(PHASES, members, strict=True):
@@ -36,7 +36,7 @@ def phases(step: Module) -> dict[str, str]:
     return out
 
 
-def _behind(graph: Graph, wanted: Iterable[Value]) -> set[Value]:
+def behind(graph: Graph, wanted: Iterable[Value]) -> set[Value]:
     """These values and all values from which they are computed."""
     needed = set(wanted)
     for node in reversed(graph.nodes):
