@@ -195,16 +195,23 @@ def draw(graph: options.Graph, out: options.Out = None,
     saving.write(out, FORMATS[chosen](picture.picture(module, constants, groups)))
 
 
-def diff(a: Annotated[str, typer.Argument(metavar="A", help="The graph or build before.")],
-         b: Annotated[str, typer.Argument(metavar="B", help="The graph or build after.")],
+def diff(a: Annotated[str, typer.Argument(
+             metavar="A",
+             help="The graph, model or build before; REV:PATH is a file of a commit.")],
+         b: Annotated[str, typer.Argument(
+             metavar="B", help="The graph, model or build after.")],
          format: options.Format = None,
          json: options.Json = False,
          capture: options.Capture = None, watch: options.Watch = False) -> int:
-    """Compare two graphs by structure, or two builds. The exit code is 1 when they differ.
+    """Compare two graphs or models by structure, or two builds.
 
+    The exit code is 1 when they differ.
     Names, the order of nodes and fusion groups are ignored. Of two builds, the kernels, what these
     move, and how both were compiled are compared."""
+    from tempfile import TemporaryDirectory
+
     from graphtool.cli.artifacts import kind_of
+    from graphtool.integrations.git.revisions import at_revision
     from graphtool.report.diff import diff as compare
     from graphtool.report.diff_text import diff_outcome, text
     form = formats.chosen(format, json)
@@ -215,8 +222,13 @@ def diff(a: Annotated[str, typer.Argument(metavar="A", help="The graph or build 
         other = (b, a)[kinds.index("build")]
         raise UsageError("GT3098", f"a build is compared with a build, and {other} is none",
                          hint="`graphtool check` compares what a build and a model compute")
-    found = compare(*(sources.load(s, sources.captured(sources.capture_of(s, capture)), True)
-                      for s in (a, b)))
+    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # as weights may be mapped
+        paths = []
+        for side, source in (("a", a), ("b", b)):
+            (place := Path(folder, side)).mkdir()
+            paths.append(at_revision(source, place))
+        found = compare(*(sources.load(s, sources.captured(sources.capture_of(s, capture)), True)
+                          for s in paths))
     formats.tell(found, form, lambda: text(found, Path(a).name, Path(b).name),
                  lambda: diff_outcome(found, a, b))
     return 0 if found.equal else 1

@@ -29,6 +29,8 @@ Json = Annotated[bool, typer.Option("--json", help="Print the report as JSON.")]
 Format = Annotated[str | None, typer.Option(
     "--format", help="text; markdown for a comment; github for annotations in a workflow; sarif or "
     "junit for programs that collect results; json.")]
+ExternalData = Annotated[bool, typer.Option(
+    "--external-data", help="Write the weights of an ONNX model to OUT.data, beside it.")]
 Inputs = Annotated[Path | None, typer.Option("--inputs",
     help="An .npz or .safetensors file with an array for each input.")]
 Input = Annotated[list[str] | None, typer.Option(

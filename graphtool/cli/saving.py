@@ -64,6 +64,13 @@ def told(path: Path | None, out: Path | None) -> None:
         terminal.lines([f"written to {path}"])
 
 
+def told_rules(module: Module, made: str) -> None:
+    """Name the conditions on sizes that an exported model cannot have."""
+    from graphtool.ir.listing import required
+    if rules := required(module):
+        terminal.note(f"not in the {made}, which cannot state it of sizes: {', '.join(rules)}")
+
+
 def _summary(module: Module) -> list[str]:
     """What a graph is, in a few lines."""
     from graphtool.ir.graph import is_constant

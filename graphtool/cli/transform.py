@@ -191,9 +191,7 @@ def opt(graph: options.Graph, how: Choosing, out: options.Out = None, passes: op
 def export(graph: options.Graph, out: options.Out = None,
            format: Annotated[str, typer.Option("--format",
                help="onnx, or stablehlo for XLA, JAX and IREE.")] = "onnx",
-           external_data: Annotated[bool, typer.Option(
-               "--external-data",
-               help="Write the weights of an ONNX model to OUT.data, beside it.")] = False,
+           external_data: options.ExternalData = False,
            flat: Annotated[bool, typer.Option(
                "--flat", help="In StableHLO, write what defines an op in its place, not as a "
                "composite with the op's name.")] = False,
@@ -220,11 +218,8 @@ def export(graph: options.Graph, out: options.Out = None,
                        ("--weights arguments", weights == "arguments")):
         if used and format == "onnx":
             raise UsageError("GT3017", f"{name} is for StableHLO", hint="--format stablehlo")
-    from graphtool.ir.listing import required
     module = sources.load(graph, sources.captured(capture))
-    if rules := required(module):
-        terminal.note(f"not in the {_FORMATS[format]}, which cannot state it of sizes: "
-                      f"{', '.join(rules)}")
+    saving.told_rules(module, _FORMATS[format])
     path = saving.destination(out, graph, ".onnx" if format == "onnx" else ".mlir")
     if format == "onnx":
         _export_onnx(module, path, external_data)

@@ -21,6 +21,7 @@ from graphtool.cli import (
     quantising,
     reporting,
     running,
+    simplifying,
     training,
     transform,
     tuning,
@@ -127,7 +128,8 @@ for _row in (
         "--nan; run; stats logits'")),
     Verb("diff", inspect.diff, "check", (
         "graphtool diff digits.graph.json digits.opt.graph.json",
-        "graphtool diff m.graph.json trained.graph.json --format markdown")),
+        "graphtool diff m.graph.json trained.graph.json --format markdown",
+        "graphtool diff samples/digits.onnx digits.graph.json")),
     Verb("why", why.why, "look", (
         "graphtool why digits.graph.json relu",
         "graphtool why build k4",
@@ -159,6 +161,9 @@ for _row in (
         "graphtool export digits.graph.json --format stablehlo --weights arguments -o "
         "digits.mlir"),
         {"--format": words.exports, "--weights": words.placings}),
+    Verb("simplify", simplifying.simplify, "change", (
+        "graphtool simplify samples/digits.onnx simple.onnx",
+        "graphtool simplify samples/digits.onnx simple.onnx --no-check --external-data")),
     Verb("ops", catalog.ops, "help", (
         "graphtool ops",
         "graphtool ops softmax"),

@@ -79,6 +79,7 @@ LINES: dict[str, tuple[str, ...]] = {  # by verb, in the order in which they are
     "report": ("report build --model {o} --no-times -o report",),
     "export": ("export {g} -o e.onnx", "export {g} --format stablehlo -o e.mlir",
                "import e.mlir --no-check -o e.graph.json"),
+    "simplify": ("simplify {o} e.simple.onnx",),
     "ops": ("ops {y}",), "passes": ("passes",), "schema": ("schema {y}",),
     "support": ("support {c}",), "doctor": ("doctor {y}",), "explain": ("explain {y}",),
     "completion": ("completion bash",),

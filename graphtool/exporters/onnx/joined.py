@@ -75,33 +75,50 @@ def conv_transposed(w: Writer, node: Node, x: Ref, k: Ref, bias: Ref | None = No
 def join(graph: Graph) -> Graph:
     """The graph with a joined node for each conv that has a bias or is a transposed one."""
     made, uses, swapped = producers(graph), use_counts(graph), dict[Value, tuple[Node, Node]]()
+    flat: dict[Value, Node] = {}
     nodes = list(graph.nodes)
     for i, node in enumerate(nodes):
         match node.op.name:
             case "conv":
                 nodes[i] = _transposed(node, made, swapped)
             case "add":
-                nodes[i] = _with_bias(node, made, uses, swapped)
-    weights = [n for pair in swapped.values() for n in pair]
+                nodes[i] = _with_bias(node, made, uses, swapped, flat)
+    weights = [*(n for pair in swapped.values() for n in pair), *flat.values()]
     return prune(Graph(graph.inputs, (*weights, *nodes), graph.outputs))
 
 
 def _with_bias(add: Node, made: dict[Value, Node], uses: dict[Value, int],
-               swapped: dict[Value, tuple[Node, Node]]) -> Node:
+               swapped: dict[Value, tuple[Node, Node]], flat: dict[Value, Node]) -> Node:
     for y, term in (add.inputs, add.inputs[::-1]):
         conv, wide = (made.get(v) if isinstance(v, Value) else None for v in (y, term))
         if conv is None or wide is None or conv.op.name != "conv" or uses[conv.outputs[0]] > 1 \
-                or wide.op.name != "reshape" or conv.attrs["channels_last"]:
+                or conv.attrs["channels_last"]:
             continue
-        bias, kernel = wide.inputs[0], conv.inputs[1]
-        channels = kernel.type.shape[:1] if isinstance(kernel, Value) else ()
-        flat = isinstance(bias, Value) and bias.type.shape == channels
-        rank = conv.outputs[0].type.rank
-        if flat and wide.attrs["shape"] == (1, *channels, *(1,) * (rank - 2)):
+        bias = _bias(wide, conv, flat)
+        if bias is not None:
             inner = _transposed(conv, made, swapped)
             op = JOINED if inner is conv else TRANSPOSED
             return replace(conv, op=op, inputs=(*inner.inputs, bias), outputs=add.outputs)
     return add
+
+
+def _bias(wide: Node, conv: Node, flat: dict[Value, Node]) -> Value | None:
+    """What the node makes [1, channels, 1, …] or [channels, 1, …] of: an operand, or a constant
+    that joins `flat`."""
+    kernel, found = conv.inputs[1], wide.outputs[0]
+    channels = kernel.type.shape[:1] if isinstance(kernel, Value) else ()
+    shape = (*channels, *(1,) * (conv.outputs[0].type.rank - 2))
+    if found.type.shape not in (shape, (1, *shape)):
+        return None
+    if is_constant(wide):
+        if found not in flat:
+            vector = replace(found, type=TensorType(found.type.dtype, channels))
+            held = wide.attrs["data"]
+            flat[found] = replace(wide, outputs=(vector,), attrs={
+                **wide.attrs, "data": weight(np.asarray(held.source).reshape(-1))})
+        return flat[found].outputs[0]
+    bias = wide.inputs[0] if wide.op.name == "reshape" else None
+    return bias if isinstance(bias, Value) and bias.type.shape == channels else None
 
 
 def _transposed(conv: Node, made: dict[Value, Node],
