@@ -56,7 +56,9 @@ def emit(source: Models, out: Annotated[Path, typer.Option(
         terminal.note(f"{out / file}: {len(text.splitlines())} lines")
 
 
-def build(source: Models, out: options.OutDir, how: Build, importing: Importing) -> None:
+def build(source: Models, out: options.OutDir, how: Build, importing: Importing,
+          verbose: Annotated[bool, typer.Option(
+              "--verbose", help="Name every file that was written.")] = False) -> None:
     """Compile a graph, program or model into a build directory.
 
     It contains the C, the library, its header, the weights and build.json. Several models become
@@ -64,8 +66,9 @@ def build(source: Models, out: options.OutDir, how: Build, importing: Importing)
     decode=d.graph.json`."""
     from graphtool.compile import build as compiling
     made = compiling.build(_unit(source, how, importing), out, how)
-    for line in _notes(made):
-        terminal.note(line)
+    terminal.note(f"{made.path}: {', '.join(_facts(made))}")
+    if verbose:
+        terminal.note(*(f"  {p.name}" for p in sorted(made.path.iterdir())))
     terminal.lines([str(made.path)])
 
 
@@ -105,23 +108,29 @@ def _named(given: Sequence[str]) -> list[tuple[str, str]]:
     return found
 
 
-def _notes(made: Built) -> Iterator[str]:
-    """What a build has, what a run of it needs beside the weights where all sizes are known, and
-    what entry points share."""
+def _facts(made: Built) -> Iterator[str]:
+    """The library, the weights and what entry points share of them, and what a run needs beside
+    them where all sizes are known."""
     from graphtool.compile.weights import common, shared_bytes
+    from graphtool.io.manifest import read_manifest
     from graphtool.loops.liveness import most_live
     from graphtool.report.sizes import human
-    if made.unit.kind not in (MODEL, PROGRAM, ENTRIES):
-        return
-    yield f"{made.path}: {', '.join(sorted(p.name for p in made.path.iterdir()))}"
+    known = read_manifest(made.path)
+    yield f"{known.library} {human((made.path / known.library).stat().st_size, 'B')}"
     programs = [f.program for f in made.functions.values()]
+    shared = ""
     if made.unit.kind == ENTRIES:
         held = common(programs, {d: w for f in made.functions.values()
                                  for d, w in f.store.items()})
-        yield (f"weights: {human(sum(w.nbytes for w in held), 'B')}, of which "
-               f"{human(shared_bytes(programs, held), 'B')} serve several entry points")
-    elif (live := most_live(programs[0])) is not None and isinstance(programs[0].arena, int):
-        yield f"arena: {programs[0].arena} bytes, of which {live} live at once"
+        count = shared_bytes(programs, held)
+        shared = f", of which {human(count, 'B')} serve several entry points" if count else ""
+    if known.weights_bytes:
+        place = "" if known.weights_mode == "file" else " in the library"
+        yield f"weights{place} {human(known.weights_bytes, 'B')}{shared}"
+    if made.unit.kind in (MODEL, PROGRAM) and isinstance(programs[0].arena, int) and (
+            live := most_live(programs[0])) is not None:
+        yield f"arena {programs[0].arena} bytes, of which {live} live at once"
+    yield f"{len(known.files) + 1} files"
 
 
 def cache_dir() -> None:

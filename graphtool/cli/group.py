@@ -32,7 +32,7 @@ class _Commands(Mapping[str, Any]):
         if name not in self.made:
             self.made[name] = get_command(_app(name, families()[name]))
             self.made[name].name = name
-            _check_numbers(self.made[name])
+            _finish(self.made[name])
         return self.made[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -42,12 +42,19 @@ class _Commands(Mapping[str, Any]):
         return len(families())
 
 
-def _check_numbers(command: Any) -> None:
-    """Make each float option refuse NaN and infinity: no bound that it states excludes NaN."""
+_WORDS = {"int": "N", "float": "X", "path": "PATH", "str": "TEXT"}  # what a value is called
+
+
+def _finish(command: Any) -> None:
+    """Name the value of each option, and make each float option refuse NaN and infinity: no bound
+    that it states excludes NaN."""
     for inner in getattr(command, "commands", {}).values():
-        _check_numbers(inner)
+        _finish(inner)
     for option in command.params:
-        if option.type.name.startswith("float"):
+        kind = option.type.name.removesuffix(" range")
+        option.metavar = option.metavar or (
+            None if getattr(option, "is_flag", True) else _WORDS.get(kind))
+        if kind == "float":
             option.callback = _finite
 
 

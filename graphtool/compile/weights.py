@@ -20,8 +20,8 @@ from graphtool.symbolic import known
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """A file of weights, NAME.safetensors. `mode` says whether a library maps it (`file`), has it
-    by `.incbin` (`embed`), or as arrays of C (`c`)."""
+    """The weights NAME. `mode` says whether a library reads them from NAME.safetensors (`file`),
+    has them by `.incbin` (`embed`), or as arrays of C (`c`)."""
 
     name: str
     held: list[Weight]
@@ -47,9 +47,9 @@ class Side:
         return f"{self.name}.safetensors" if self.mode == "file" and self.size else ""
 
     def write(self, work: Path) -> int:
-        """Write NAME.safetensors, and NAME_weights*.c, the same data once more as something to
-        compile; returns where the data start in the former."""
-        side = work / f"{self.name}.safetensors"
+        """Write NAME.safetensors, or NAME_weights*.c, which has the data or includes those of
+        NAME_weights.bin; returns where the data start in the file."""
+        side = work / f"{self.name}{'_weights.bin' if self.mode == 'embed' else '.safetensors'}"
         with atomic(side) as file:
             offset = side_files.save(self.held, file)
         for part in self.parts:
@@ -60,6 +60,8 @@ class Side:
             with side.open("rb") as data:
                 data.seek(offset + part.start)
                 path.write_text(array(part, data.read(part.end - part.start)))
+        if self.mode != "file" and not (self.mode == "embed" and self.parts):
+            side.unlink()
         return offset
 
 

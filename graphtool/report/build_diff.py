@@ -6,6 +6,8 @@ ones that the builds record, unless profiles of both are given.
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
 from pathlib import Path
@@ -137,11 +139,20 @@ def _flags(a: Manifest, b: Manifest) -> list[tuple[str, str, str]]:
 
 
 def _contents(a: Manifest, b: Manifest) -> list[tuple[str, str, str]]:
-    """The weights, if their file has the same size and other numbers; C that differs follows from
-    the rest."""
-    x, y = a.files.get(a.weights, ""), b.files.get(b.weights, "")
+    """The weights, if they have the same size and other numbers; C that differs follows from the
+    rest."""
+    x, y = _weights(a), _weights(b)
     return [("weights", f"sha256 {x[:12]}", y[:12])] if x and y and x != y \
-        and a.weights_bytes == b.weights_bytes else []
+        and a.weights_mode == b.weights_mode and a.weights_bytes == b.weights_bytes else []
+
+
+def _weights(m: Manifest) -> str:
+    """The hash of the weights' file, or, if the library has them, of what it was compiled from."""
+    if m.weights_mode == "file":
+        return m.files.get(m.weights, "")
+    parts = re.compile(rf"{re.escape(m.weights.removesuffix('.safetensors'))}_weights\d+\.c")
+    found = [h for name, h in sorted(m.files.items()) if parts.fullmatch(name)]
+    return hashlib.sha256("".join(found).encode()).hexdigest() if found else ""
 
 
 def _totals(a: Manifest, b: Manifest) -> list[Delta]:

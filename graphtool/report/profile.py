@@ -27,12 +27,13 @@ from graphtool.native.compiler import Compiler, find
 from graphtool.native.runtime import Array, Model, load
 from graphtool.native.sizes import dim_table
 from graphtool.report.peaks import Peaks, peaks
+from graphtool.report.roofs import roof_of
 from graphtool.symbolic import substitute
 from graphtool.symbolic.parse import parse
 from graphtool.target import named
 from graphtool.transforms.training.phases import PHASES
 
-HEAD = ("µs", "%", "barrier wait", "GFLOP/s", "GB/s", "of roof", "kernel", "in C", "nodes",
+HEAD = ("µs", "%", "barrier wait", "nominal GFLOP/s", "GB/s", "of roof", "kernel", "in C", "nodes",
         "source")
 
 FIRST, ENTER, LEAVE, INSIDE, OUTSIDE, ITERATIONS, MARKS = range(7)  # as runtime.h counts
@@ -43,9 +44,10 @@ class ProfileStep(msgspec.Struct):
     together.
 
     `wait_us` is the time that all threads wait before their next step; `roof` is the least time
-    that the machine's peaks allow, divided by `us`. Flops are nominal: a kernel may need fewer.
-    `gbps` and `roof` are 0 if the number of bytes is unknown. `phase` is forward, backward or
-    optimizer in a training step, or several joined by +.
+    that the machine's peaks allow, divided by `us`, for the instructions that the kernel uses, of
+    the kind `rate`, and for its own multiplications. `gflops` is nominal, of the op's definition:
+    Winograd's kernels need fewer. `gbps` and `roof` are 0 if the number of bytes is unknown.
+    `phase` is forward, backward or optimizer in a training step, or several joined by +.
     """
 
     kernel: str
@@ -60,6 +62,7 @@ class ProfileStep(msgspec.Struct):
     roof: float
     phase: str = ""
     iterations: int = 1
+    rate: str = "f32"
 
 
 class Profile(msgspec.Struct):
@@ -89,7 +92,8 @@ def profile(build_dir: Path, arrays: Mapping[str, Array], threads: int | None = 
         compiler = _compile(work, manifest)
         model = load(work, threads, entry=entry)
         samples = _measure(model, arrays, runs)
-        top = peaks(compiler, samples.shape[1], work)
+        roofs = [roof_of(step.choice) for step in model.manifest.steps]
+        top = peaks(compiler, samples.shape[1], work, {kind for kind, _ in roofs})
         sources = kernel_lines(work, manifest.name)
     spans = np.array([_span(run) for run in samples])
     middle = samples[int(np.argsort(spans)[len(spans) // 2])]
@@ -99,11 +103,14 @@ def profile(build_dir: Path, arrays: Mapping[str, Array], threads: int | None = 
         us = float(np.median(samples[:, :, i, INSIDE].max(axis=1))) / 1000
         count = int(middle[:, i, ITERATIONS].max())
         flops, moved = (count * _amount(model, n) for n in (step.flops, step.bytes))
-        least = count * top.least_us(flops // count, moved // count) if moved and count else 0.0
+        kind, share = roofs[i]
+        least = count * top.least_us(share * flops / count, moved // count, kind) \
+            if moved and count else 0.0
         rows.append(ProfileStep(
             step.kernel, step.label, step.where, sources.get(step.kernel, ""), us,
             _over(us, total), _waits(samples, i), _over(flops, us * 1000),
-            _over(moved, us * 1000), _over(least, us), step.phase, count))
+            _over(moved, us * 1000), _over(least, us), step.phase, count,
+            kind if kind in top.rates else "f32"))
     return Profile(model.manifest.name, samples.shape[1], runs, total, top, rows), middle
 
 
@@ -227,12 +234,16 @@ def profile_rows(p: Profile, most: int) -> tuple[tuple[str, ...], list[tuple[str
     slowest = sorted(p.steps, key=lambda s: -(s.us + s.wait_us))[:most]
     rows: list[tuple[str, ...]] = [
         (micros(s.us), f"{100 * s.share:.1f}", micros(s.wait_us), f"{s.gflops:.1f}",
-         f"{s.gbps:.1f}", f"{100 * s.roof:.0f}%" if s.gbps else "",
+         f"{s.gbps:.1f}", _rated(s) if s.gbps else "",
          s.kernel + (f" ×{s.iterations}" if s.iterations > 1 else ""), s.source, s.label,
          s.where) for s in slowest]
     if not any(s.phase for s in p.steps):
         return HEAD, rows
     return ("phase", *HEAD), [(s.phase, *row) for s, row in zip(slowest, rows, strict=True)]
+
+
+def _rated(s: ProfileStep) -> str:
+    return f"{100 * s.roof:.0f}%" + (f" of {s.rate}" if s.rate != "f32" else "")
 
 
 def micros(us: float) -> str:
@@ -255,5 +266,7 @@ def profile_lines(p: Profile) -> list[str]:
             f"at work, {micros(wait)} µs of waiting at barriers over all threads",
             *([", ".join(f"{n} {micros(us)} µs ({100 * _over(us, work):.0f} %)"
                          for n, us in spent.items())] if spent else []),
-            f"the roof: {p.peaks.gflops:.0f} GFLOP/s of float32, {near.gbps:.0f} GB/s from the "
-            f"first cache, {far.gbps:.0f} GB/s from memory; nominal flops may pass it"]
+            f"the roof: {p.peaks.gflops:.0f} GFLOP/s of float32, "
+            + "".join(f"{rate:.0f} of {kind}, " for kind, rate in p.peaks.rates.items())
+            + f"{near.gbps:.0f} GB/s from the first cache, {far.gbps:.0f} GB/s from memory; a "
+            "kernel's part of it counts its own multiplications, GFLOP/s are nominal"]

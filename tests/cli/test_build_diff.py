@@ -82,6 +82,16 @@ def test_other_weights_are_a_difference(builds: tuple[Path, Path]) -> None:
     assert not found.equal and lines(found, "a", "b")[-1].startswith("weights  sha256 ")
 
 
+def test_other_weights_in_the_library_are_a_difference(builds: tuple[Path, Path]) -> None:
+    from dataclasses import replace
+    m = replace(both(builds)[0], weights_mode="embed")
+    name = m.weights.replace(".safetensors", "_weights0.c")
+    a, b = (replace(m, files={**m.files, name: digit * 64}) for digit in "01")
+    found = build_diff(a, b)
+    assert not found.equal and lines(found, "a", "b")[-1].startswith("weights  sha256 ")
+    assert build_diff(a, a).equal
+
+
 def test_measured_times_are_those_of_the_profiles(builds: tuple[Path, Path]) -> None:
     m, _ = both(builds)
     found = build_diff(m, m, ({"k0": 1.0}, {"k0": 3.0}))
