@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    __version__: str
     from graphtool.api.by_hand import Graph
     from graphtool.api.compiling import build, emit_c, lower_model, train_model
     from graphtool.api.derivatives import grad, jvp, vmap
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from graphtool.api.measuring import bench, check, diff, profile, tune_model
     from graphtool.api.models import draw, evaluate, import_model, optimize, read, show, write
     from graphtool.api.quantising import quantise
+    from graphtool.api.viewing import view
     from graphtool.errors import (
         CompilerError,
         GraphtoolError,
@@ -45,7 +47,7 @@ __all__ = [
     "UsageError", "bench", "build", "check", "diff", "draw", "emit_c", "evaluate", "generate",
     "grad", "import_model", "jvp", "load", "load_plugin", "lower_model", "onnx_backend", "optimize",
     "profile", "quantise", "read", "read_tokenizer", "show", "torch_backend", "train_model",
-    "train_tokenizer", "tune_model", "vmap", "write", "write_tokenizer"]
+    "train_tokenizer", "tune_model", "view", "vmap", "write", "write_tokenizer"]
 
 if not TYPE_CHECKING:  # a type checker sees the imports above, and knows of no other name
     _HOMES = {
@@ -56,6 +58,7 @@ if not TYPE_CHECKING:  # a type checker sees the imports above, and knows of no 
         "api.measuring": ("bench", "check", "diff", "profile", "tune_model"),
         "api.models": ("draw", "evaluate", "import_model", "optimize", "read", "show", "write"),
         "api.quantising": ("quantise",),
+        "api.viewing": ("view",),
         "errors": ("CompilerError", "GraphtoolError", "InputError", "InternalError",
                    "TypeMismatch", "UnsupportedError", "UsageError"),
         "integrations": ("onnx_backend", "torch_backend"),
@@ -71,6 +74,9 @@ if not TYPE_CHECKING:  # a type checker sees the imports above, and knows of no 
     _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
     def __getattr__(name):
+        if name == "__version__":
+            from graphtool.release import release
+            return release().version
         if name not in _HOME:
             raise AttributeError(f"module 'graphtool' has no attribute {name!r}")
         import sys

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import graphtool.kernels  # noqa: F401  (fills the registry)
+from graphtool.api.arguments import checked
 from graphtool.api.options import Array, Pathlike, goal
 from graphtool.compile.build import build as build_unit
 from graphtool.compile.option import takes
@@ -27,6 +28,7 @@ Row = Mapping[str, float | int]
 Torch = TypeVar("Torch")  # what import_model takes
 
 
+@checked
 def lower_model(module: Module, *, name: str = "model", target: str = "cpu",
                 index_checks: bool = True) -> Program:
     """The loops and the memory plan of a graph. No pass runs: run `optimize` before.
@@ -37,6 +39,7 @@ def lower_model(module: Module, *, name: str = "model", target: str = "cpu",
     return lower(module, goal(target), name=name, index_checks=index_checks)
 
 
+@checked
 def emit_c(program: Program) -> dict[str, str]:
     """The C of a program: the texts of its files by name, with the headers that they include.
 

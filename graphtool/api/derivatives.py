@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import graphtool.kernels  # noqa: F401  (fills the registry)
+from graphtool.api.arguments import checked
 from graphtool.ir.graph import Module
 from graphtool.transforms import modules
 from graphtool.transforms.training import Recipe, training
 
 
+@checked
 def grad(module: Module, recipe: Recipe) -> Module:
     """The gradients of a loss, or with an optimizer a whole training step, as one graph.
 
@@ -21,6 +23,7 @@ def grad(module: Module, recipe: Recipe) -> Module:
     return training(module, recipe)
 
 
+@checked
 def jvp(module: Module, wrt: Sequence[str] = ("inputs",), *, bound: int | None = None) -> Module:
     """The derivative along a direction: further inputs `NAME.tangent`, outputs `tangent.NAME`.
 
@@ -29,6 +32,7 @@ def jvp(module: Module, wrt: Sequence[str] = ("inputs",), *, bound: int | None =
     return modules.jvp(module, wrt, bound)
 
 
+@checked
 def vmap(module: Module, in_axes: Mapping[str, int | None] | None = None,
          size: int | str = "examples") -> Module:
     """The module over many examples: inputs have an axis more (0, or as `in_axes` says; None: the

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from graphtool.api.arguments import checked
 from graphtool.api.options import Array, Kernels, Pathlike, Precision, rules
 from graphtool.assume import Assumption
 from graphtool.ir.graph import Module
@@ -24,6 +25,7 @@ from graphtool.verify.check import CheckReport
 from graphtool.verify.check import check as compare
 
 
+@checked
 def diff(a: Module, b: Module) -> Diff:
     """What differs between two graphs by structure; names, order and fusion do not count.
 
@@ -34,6 +36,7 @@ def diff(a: Module, b: Module) -> Diff:
     return found
 
 
+@checked
 def check(a: Module | Pathlike, b: Module | Pathlike, inputs: Mapping[str, Array] | None = None, *,
           seed: int = 0, sizes: Mapping[str, int] | None = None, atol: float | None = None,
           rtol: float = 1e-4, divergence: bool = False,
@@ -57,6 +60,7 @@ def _side(x: Module | Pathlike, entry: str | None) -> sides.Side:
     return sides.of_module(x) if isinstance(x, Module) else sides.open_side(str(x), entry)
 
 
+@checked
 def bench(build_dir: Pathlike, inputs: Mapping[str, Array] | None = None, *, seconds: float = 2.0,
           threads: int | None = None, seed: int = 0, sizes: Mapping[str, int] | None = None,
           entry: str | None = None) -> Bench:
@@ -70,6 +74,7 @@ def bench(build_dir: Pathlike, inputs: Mapping[str, Array] | None = None, *, sec
     return time_all({"graphtool": lambda: model.run(arrays, out=outputs)}, model.threads, seconds)
 
 
+@checked
 def profile(build_dir: Pathlike, inputs: Mapping[str, Array] | None = None, *, runs: int = 30,
             threads: int | None = None, seed: int = 0, sizes: Mapping[str, int] | None = None,
             entry: str | None = None) -> Profile:
@@ -85,6 +90,7 @@ def profile(build_dir: Pathlike, inputs: Mapping[str, Array] | None = None, *, r
     return profile_build(path, {**arrays, **state}, threads, runs, entry)[0]
 
 
+@checked
 def tune_model(module: Module, out: Pathlike | None = None, *, target: str = "native",
                precision: Precision = "default", kernels: Kernels = "generated",
                seconds: float = 0.3, budget: float | None = None, threads: int = 0,

@@ -11,6 +11,7 @@ from typing import TypeVar
 import graphtool.kernels  # noqa: F401  (fills the registry)
 from graphtool import importers, interp
 from graphtool.analysis.composites import notes
+from graphtool.api.arguments import checked
 from graphtool.api.options import Array, Capture, Kernels, Pathlike, Precision, goal, rules
 from graphtool.assume import Assumption
 from graphtool.dtypes import dtype as named_dtype
@@ -51,6 +52,7 @@ def import_model(source: Pathlike | Torch, args: tuple[object, ...] | None = Non
     return import_torch(source, args or (), capture=capture, dynamic=dynamic, kwargs=kwargs)
 
 
+@checked
 def read(path: Pathlike) -> Module:
     """The module of a .graph.json or .gt file. Raises InputError GT033x to GT035x for others."""
     if (error := not_a_graph(str(path), what(str(path)))) is not None:
@@ -58,6 +60,7 @@ def read(path: Pathlike) -> Module:
     return serial.load(Path(path))
 
 
+@checked
 def write(module: Module, path: Pathlike) -> None:
     """Write a graph file (a listing where it ends in .gt), with its weights beside it.
 
@@ -66,11 +69,13 @@ def write(module: Module, path: Pathlike) -> None:
     serial.save(module, Path(path))
 
 
+@checked
 def show(module: Module) -> str:
     """The listing of a graph, one node on a line; large constants are named by their digest."""
     return "\n".join(listing(module, Form(notes=notes(module.graph))))
 
 
+@checked
 def draw(module: Module, format: str = "svg", *, constants: bool = False,
          groups: bool = False) -> str:
     """A picture of a graph as svg, dot or mermaid: with its constants as nodes, with one box for
@@ -80,6 +85,7 @@ def draw(module: Module, format: str = "svg", *, constants: bool = False,
     return FORMATS[format](picture(module, constants, groups))
 
 
+@checked
 def evaluate(module: Module, inputs: Mapping[str, Array], *,
              dtype: str | None = None) -> dict[str, Array]:
     """The outputs by the reference evaluator, under their names.
@@ -90,6 +96,7 @@ def evaluate(module: Module, inputs: Mapping[str, Array], *,
     return interp.run(module, inputs, dtype=named_dtype(dtype) if dtype else None)
 
 
+@checked
 def optimize(module: Module, passes: str | Sequence[str] | None = None, *, target: str = "cpu",
              precision: Precision = "default", kernels: Kernels = "generated",
              tuning: Pathlike | None = None, assume: Assumption = "finite",

@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import graphtool.kernels  # noqa: F401  (fills the registry)
+from graphtool.api.arguments import checked
 from graphtool.api.options import Array, Pathlike
 from graphtool.ir.graph import Module
 from graphtool.passes.quantise.calibrate import SAMPLES, batches, from_arrays
 from graphtool.transforms.quantising import Quantisation, quantised
 
 
+@checked
 def quantise(module: Module, how: Quantisation | None = None,
              examples: Mapping[str, Array] | Pathlike | None = None, *,
              samples: int = SAMPLES) -> Module:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable
 from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,16 +30,16 @@ def destination(out: Path | None, source: str, kind: str, made: str = "") -> Pat
         return out
     if not sys.stdout.isatty():
         return None
-    return free(source, made and f".{made}", kind, Path(source.partition(":")[0]).parent,
-                lambda p: not (p.exists() or files.beside(p, ".safetensors").exists()))
+    numbers = chain(("",), map(".{}".format, count(2)))
+    folder, name = Path(source.partition(":")[0]).parent, stem(source) + (made and f".{made}")
+    return next(p for p in (folder / f"{name}{n}{kind}" for n in numbers) if not (
+        p.exists() or files.beside(p, ".safetensors").exists()))
 
 
-def free(source: str, made: str, kind: str, folder: Path, usable: Callable[[Path], bool]) -> Path:
-    """The first usable name of a file that is called like `source`, a path or `FILE.py:NAME`."""
+def stem(source: str) -> str:
+    """The name of what is made of a source, a path or `FILE.py:NAME`, without an ending."""
     name = Path(source.partition(":")[0]).name
-    stem = re.sub(r"(\.graph|\.program)?\.\w+$", "", name).strip("-") or "graph"
-    again = chain(("",), map(".{}".format, count(2)))
-    return next(p for p in (folder / f"{stem}{made}{n}{kind}" for n in again) if usable(p))
+    return re.sub(r"(\.graph|\.program)?\.\w+$", "", name).strip("-") or "graph"
 
 
 def save(module: Module, out: Path | None, source: str, made: str = "", text: bool = False) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,36 +40,17 @@ def view(artifacts: Annotated[list[str], typer.Argument(
     needs the extra `view`."""
     from graphtool.io import files
     from graphtool.report.page import page
+    from graphtool.report.page.browser import opened, own
     how = Numbers(inputs, input, seed, dim, atol, rtol) if numbers else None
     data = page(", ".join(Path(s).name for s in artifacts[:2]),
                 page_sections(artifacts, capture, how)).encode()
-    path = out or _own(artifacts[0])
+    path = out or own(saving.stem(artifacts[0]))
     files.write_bytes(path, data)
     terminal.note(f"{path}: {len(data) / 1024:.0f} KiB")
     if out is None:
         terminal.lines([str(path)])
-    if (out is None if open_ is None else open_) and not _opened(path):
+    if (out is None if open_ is None else open_) and not opened(path):
         terminal.note("there is no browser here: open the file in one")
-
-
-def _own(source: str) -> Path:
-    """The page's file in the current folder, called like the first artifact. An earlier page is
-    replaced, and no other file."""
-    from graphtool.report.page import MARK
-    return saving.free(source, "", ".html", Path(), lambda p: not p.exists() or (
-        p.is_file() and MARK in p.read_bytes()[:1 << 10]))
-
-
-def _opened(path: Path) -> bool:
-    """Open a page in the browser of a desktop; false where there is none."""
-    import webbrowser
-    if sys.platform not in ("darwin", "win32") and not (
-            {"DISPLAY", "WAYLAND_DISPLAY", "BROWSER"} & set(os.environ)):
-        return False  # webbrowser would start a browser in the terminal
-    try:
-        return webbrowser.open(path.resolve().as_uri())
-    except (webbrowser.Error, OSError):
-        return False
 
 
 def page_sections(artifacts: Sequence[str], capture: str | None = None,

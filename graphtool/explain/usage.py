@@ -203,6 +203,11 @@ TABLE: dict[str, tuple[str, str]] = {
                "cannot hold the graph."),
     "GT3147": ("not the log of a training run", "`graphtool train … --checkpoint DIR` writes "
                "DIR/log.jsonl, for `view` to show."),
+    "GT3164": ("a function of the API was called wrongly",
+               "The error says which argument, and what it should be; inputs of a model are given "
+               "by name."),
+    "GT3165": ("no node has this name", "The error has the nearest name; `graphtool show` lists "
+               "all."),
     "GT3148": ("nothing to compare", "`view --numbers` runs two graphs, or an optimised one and "
                "its C."),
     "GT3120": ("an unreadable option of quantise",

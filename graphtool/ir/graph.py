@@ -12,6 +12,7 @@ from typing import Any, TypeGuard
 
 from graphtool.assume import Assumed
 from graphtool.choice import Choice
+from graphtool.errors import UsageError, near
 from graphtool.io.weights import Weight
 from graphtool.ir.facets import Lowering
 from graphtool.ir.op import Op
@@ -116,6 +117,34 @@ class Module:
     def __repr__(self) -> str:
         return repr(self.graph).replace("<Graph", "<Module", 1)
 
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """The nodes in the order of a run, weights and constants among them."""
+        return self.graph.nodes
+
+    @property
+    def inputs(self) -> dict[str, TensorType]:
+        """The types of the inputs by name, in their order."""
+        names = value_names(self.graph)
+        return {names[v]: v.type for v in self.graph.inputs}
+
+    @property
+    def outputs(self) -> dict[str, TensorType]:
+        """The types of the outputs by name, in their order."""
+        return {n: v.type for n, v in zip(self.output_names, self.graph.outputs, strict=True)}
+
+    def node(self, name: str) -> Node:
+        """The node that computes the value of this name, as the listing has it; @NAME is a weight.
+
+        Raises UsageError GT3165 if there is none."""
+        names = value_names(self.graph)
+        found = {names[v]: n for n in self.graph.nodes for v in n.outputs}
+        if name not in found:
+            what = "an input, no node" if name in self.inputs else "no node"
+            raise UsageError("GT3165", f"{name!r} is {what} of this graph",
+                             hint=near(name, found, "graphtool.show lists the names"))
+        return found[name]
+
 
 def names_of(*nodes: Node) -> tuple[str, ...]:
     """The author's names of what the nodes compute, each once, in order."""
@@ -187,3 +216,30 @@ def use_counts(graph: Graph) -> dict[Value, int]:
     for v in graph.outputs:
         counts[v] = counts.get(v, 0) + 1
     return counts
+
+
+def value_names(graph: Graph) -> dict[Value, str]:
+    """A unique name for each value: its hint, followed by `#2` and so on if it is taken."""
+    names: dict[Value, str] = {}
+    taken: set[str] = set()
+    counters: dict[str, int] = {}
+    constants = [n for n in graph.nodes if is_constant(n)]
+    others = [n for n in graph.nodes if not is_constant(n)]
+
+    def give(v: Value, hint: str) -> None:
+        name = hint or "value"
+        while name in taken:
+            counters[hint] = counters.get(hint, 1) + 1
+            name = f"{hint}#{counters[hint]}"
+        taken.add(name)
+        names[v] = name
+
+    for v in graph.inputs:
+        give(v, v.hint)
+    for node in constants:
+        hint = node.outputs[0].hint
+        give(node.outputs[0], hint if hint.startswith("@") else f"@{hint}")
+    for node in others:
+        for v in node.outputs:
+            give(v, v.hint)
+    return names

@@ -14,6 +14,7 @@ from graphtool.dtypes import DType
 from graphtool.escaping import HIDDEN, visible
 from graphtool.io.weights import Weight
 from graphtool.ir.graph import Graph, Node, Operand, Value, is_constant
+from graphtool.ir.graph import value_names as value_names
 from graphtool.ir.plan import Plan
 from graphtool.symbolic import Poly, text
 
@@ -32,33 +33,6 @@ def name_text(name: str) -> str:
     """A name as the listing shows it: in quotes if it could be read as something else."""
     bare = BARE.fullmatch(name) and name not in LITERALS and not HIDDEN.search(name)
     return name if bare else quoted(name)
-
-
-def value_names(graph: Graph) -> dict[Value, str]:
-    """A unique name for each value: its hint, followed by `#2` and so on if it is taken."""
-    names: dict[Value, str] = {}
-    taken: set[str] = set()
-    counters: dict[str, int] = {}
-    constants = [n for n in graph.nodes if is_constant(n)]
-    others = [n for n in graph.nodes if not is_constant(n)]
-
-    def give(v: Value, hint: str) -> None:
-        name = hint or "value"
-        while name in taken:
-            counters[hint] = counters.get(hint, 1) + 1
-            name = f"{hint}#{counters[hint]}"
-        taken.add(name)
-        names[v] = name
-
-    for v in graph.inputs:
-        give(v, v.hint)
-    for node in constants:
-        hint = node.outputs[0].hint
-        give(node.outputs[0], hint if hint.startswith("@") else f"@{hint}")
-    for node in others:
-        for v in node.outputs:
-            give(v, v.hint)
-    return names
 
 
 def literal_text(x: Operand) -> str:

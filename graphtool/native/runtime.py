@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from graphtool.dtypes import dtype
-from graphtool.errors import InputError, listed, near
+from graphtool.errors import InputError, UsageError, listed, near
 from graphtool.escaping import line
 from graphtool.io.entry_points import read_entry
 from graphtool.io.manifest import check_hashes, read_manifest
@@ -124,7 +124,11 @@ class Model:
         m = self.manifest
         return Session(len(m.inputs), len(m.outputs), len(m.dims) + len(m.sizes))
 
-    def __call__(self, **inputs: Any) -> dict[str, Array]:
+    def __call__(self, *given: Any, **inputs: Any) -> dict[str, Array]:
+        if given:
+            names = ", ".join(f"{p.name}=…" for p in self.manifest.inputs)
+            raise UsageError("GT3164", "a model takes its inputs by name",
+                             hint=f"model({names}), or model.run({{name: array}})")
         return self.run(inputs)
 
     def run(self, inputs: Mapping[str, Any], out: Mapping[str, Array] | None = None) -> dict[
