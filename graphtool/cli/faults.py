@@ -33,6 +33,9 @@ def run(argv: Sequence[str]) -> int:
 
 
 def _run(argv: Sequence[str]) -> int:
+    if sys.getfilesystemencoding() == "ascii":
+        return _say("error[GT3166]: this Python reads and writes files as ASCII\n"
+                    "    help: set PYTHONUTF8=1, or a locale of UTF-8 such as LC_ALL=C.UTF-8", 2)
     try:
         from graphtool.cli.app import app
         result = app(load_plugins(argv), prog_name="graphtool", standalone_mode=False,

@@ -13,7 +13,7 @@ from graphtool.compile.options import Build, Choosing, Importing, Lowering
 Graph = Annotated[str, typer.Argument(
     metavar="IN", help="A graph (.graph.json or .gt), a model to import (.onnx, .pt2, .mlir, "
         "file.py:callable), or - "
-    "for stdin (DIR/- if its weights are in DIR).")]
+    "for a graph or an ONNX model from stdin (DIR/- if a graph's weights are in DIR).")]
 Out = Annotated[Path | None, typer.Option("-o", "--out", help="The file to write; - for stdout.")]
 def _watch(context: typer.Context, wanted: bool) -> None:
     """Start the loop in place of the verb; the root of the context has the command line."""

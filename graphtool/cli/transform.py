@@ -31,6 +31,7 @@ def import_(source: Annotated[str, typer.Argument(
     Without -o the graph goes to stdout; where that is a terminal, to a new file beside the model.
     The evaluator runs the graph on two random inputs, and torch, JAX or onnxruntime the model. The
     exit code is 1 if they differ, or if the comparison itself fails."""
+    from graphtool.compile.source import read_graph
     from graphtool.importers import Importer, kinds
     from graphtool.importers.hints import dynamic_options
     from graphtool.importers.limits import read_limits
@@ -39,9 +40,13 @@ def import_(source: Annotated[str, typer.Argument(
     model = isinstance(kind, Importer)
     if not model and kind not in (kinds.STDIN, kinds.GRAPH, kinds.JSON):
         raise kinds.not_a_model(source, kind)
-    module = sources.load(source, how)
+    found = sources.warned(read_graph(source, how))
+    assert found.module is not None
+    module = found.module
     saving.save(module, out, source)
-    if not model:
+    if found.imported and not model:
+        terminal.note("not compared: a model from stdin is no file that another runtime can read")
+    elif not model:
         terminal.note("checked: all types follow from the ops, and the weights have their hashes")
         return 0
     if ignored := module.meta.get("ignored"):
@@ -51,12 +56,12 @@ def import_(source: Annotated[str, typer.Argument(
         if sizes := [f"--dynamic {shlex.quote(d)}" for d in dynamic_options(module)
                         if d not in how.dynamic]:
             terminal.note(f"sizes that satisfy this: {' '.join(sizes)}")
-    if not check:
+    if not check or not model:
         return 0
     from graphtool.verify.imports import check_import
-    found = check_import(source, module, how.inputs, read_limits(how.limit), how.capture or "")
-    terminal.note(*found.line.split("\n"))
-    return 0 if found.ok else 1
+    checked = check_import(source, module, how.inputs, read_limits(how.limit), how.capture or "")
+    terminal.note(*checked.line.split("\n"))
+    return 0 if checked.ok else 1
 
 
 def eval_(graph: options.Graph, out: options.Out = None, inputs: options.Inputs = None,

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from graphtool.cli import options, sources, terminal
+
+if TYPE_CHECKING:
+    from graphtool.ir.graph import Module
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="A value, as `graphtool show` names it.")]
 Recorded = Annotated[Path | None, typer.Option(
@@ -42,7 +45,7 @@ def why(graph: options.Graph, name: Name, passes: options.Passes = None,
                              hint="a build has gone through its passes")
         _of_build(Path(graph), name, json)
         return
-    module, target = sources.load(graph, without=True), sources.goal(march)
+    module, target = _with_numbers(sources.load(graph, without=True)), sources.goal(march)
     if journal is not None and optimised is not None:
         events, last = read_journal(journal), sources.load(optimised, without=True)
     else:
@@ -56,6 +59,26 @@ def why(graph: options.Graph, name: Name, passes: options.Passes = None,
     found = lineage(name, module, events, last, steps, emit(program), program.name)
     terminal.report(found, json, lineage_lines(found))
 
+
+
+def _with_numbers(module: Module) -> Module:
+    """The module, whose weights are made up where their file is not there: passes compute with
+    them, and few rules depend on what they come to."""
+    from dataclasses import replace
+
+    import numpy as np
+
+    from graphtool.io.weights import weight
+    from graphtool.ir.graph import is_constant
+    draw = np.random.default_rng(0).standard_normal
+    nodes = tuple(replace(n, attrs={**n.attrs, "data": weight(
+        draw(w.shape).astype(w.dtype.numpy))}) if is_constant(n) and (w := n.attrs["data"]).absent
+        else n for n in module.graph.nodes)
+    if nodes == module.graph.nodes:
+        return module
+    terminal.note("the passes run on made-up weights: a rule that looks at their numbers, such as "
+                  "those for zeros and ones, may fire differently")
+    return replace(module, graph=replace(module.graph, nodes=nodes))
 
 
 def _of_build(folder: Path, name: str, json: bool) -> None:

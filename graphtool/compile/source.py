@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from graphtool.compile.option import given as options_given
@@ -74,14 +75,21 @@ def source_of(given: Any, how: Importing = AS_IS) -> Source:
 def read_graph(path: str, how: Importing = AS_IS, without: bool = False) -> Source:
     """A graph file, `-` (stdin), or a model, which is imported as `how` says.
 
-    The weights of a graph from stdin are in its text, or in a file of the current folder; of the
-    folder DIR where the path is `DIR/-`. `without` reads a graph whose weights file is not there.
+    From stdin a graph, an ONNX model or StableHLO is read. The weights of a graph from stdin are in
+    its text, or in a file of the current folder; of the folder DIR where the path is `DIR/-`.
+    `without` reads a graph whose weights file is not there.
     """
     from graphtool.importers.kinds import STDIN, not_a_graph, what
+    from graphtool.importers.record import IMPORTERS
     check_importing(path, how)
     kind = what(path)
     if kind is STDIN:
         data = sys.stdin.buffer.read()
+        model = next((r for r in IMPORTERS.values() if r.suffixes and r.begun(data[:4096])), None)
+        if model is not None:
+            with TemporaryDirectory() as folder:
+                (file := Path(folder, f"model{model.suffixes[0]}")).write_bytes(data)
+                return Source(_model(str(file), how), where=path, imported=True)
         return _with_kernels(lambda: _of_stdin(path, data))
     if is_model(path):
         return Source(_model(path, how), where=path, imported=True)

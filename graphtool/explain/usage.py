@@ -206,6 +206,8 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT3164": ("a function of the API was called wrongly",
                "The error says which argument, and what it should be; inputs of a model are given "
                "by name."),
+    "GT3166": ("Python works in ASCII", "Texts and names of files are UTF-8; in a C locale Python "
+               "does so by itself, unless PYTHONUTF8=0 or PYTHONCOERCECLOCALE=0 forbid it."),
     "GT3165": ("no node has this name", "The error has the nearest name; `graphtool show` lists "
                "all."),
     "GT3148": ("nothing to compare", "`view --numbers` runs two graphs, or an optimised one and "
