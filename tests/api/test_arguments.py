@@ -47,6 +47,7 @@ def test_what_may_be_left_out_may_be_none(module: graphtool.Module) -> None:
     assert graphtool.check(module, module, None).ok
 
 
+@pytest.mark.compiled
 def test_a_model_takes_inputs_by_name(module: graphtool.Module, tmp_path: Path) -> None:
     model = graphtool.load(graphtool.build(module, tmp_path / "b"))
     with pytest.raises(graphtool.UsageError, match="by name") as error:
@@ -69,6 +70,7 @@ def test_a_graph_says_what_is_in_it(module: graphtool.Module) -> None:
 
 
 @needs_view
+@pytest.mark.compiled
 @pytest.mark.parametrize("what", ["graph", "program", "model", "build"])
 def test_a_page_of_each_kind(what: str, module: graphtool.Module, tmp_path: Path,
                              monkeypatch: pytest.MonkeyPatch) -> None:

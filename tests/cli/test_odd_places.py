@@ -18,6 +18,7 @@ def piped(data: bytes, *words: str) -> subprocess.CompletedProcess[bytes]:
                           capture_output=True, check=False)
 
 
+@pytest.mark.process
 def test_an_onnx_model_from_stdin() -> None:
     data = Path(DIGITS).read_bytes()
     shown = piped(data, "show", "-")
@@ -28,6 +29,7 @@ def test_an_onnx_model_from_stdin() -> None:
     assert b"checked:" in piped(made.stdout, "import", "-").stderr
 
 
+@pytest.mark.process
 def test_stablehlo_from_stdin(gt: Cli) -> None:
     text = gt("export", DIGITS, "--format", "stablehlo").out
     assert piped(text.encode(), "show", "-", "--stats").returncode == 0
@@ -44,6 +46,7 @@ def test_why_without_the_weights(gt: Cli, folder: Path, tmp_path: Path) -> None:
 LOCALES = {"as Python does it": {}, "in ASCII": {"PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}}
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("how", LOCALES)
 def test_a_path_of_other_letters_in_a_c_locale(how: str, tmp_path: Path) -> None:
     """It works, or there is one error that says what to set."""

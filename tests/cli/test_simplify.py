@@ -16,6 +16,7 @@ def ops(path: Path) -> list[str]:
     return [n.op_type for n in onnx.load(path).graph.node]
 
 
+@pytest.mark.process
 def test_batch_norms_are_merged_and_dims_stay_open(gt: Cli, tmp_path: Path) -> None:
     """The bias that a norm becomes is that of the convolution, and both models are compared."""
     done = gt("simplify", DIGITS, out := tmp_path / "out.onnx")
@@ -27,6 +28,7 @@ def test_batch_norms_are_merged_and_dims_stay_open(gt: Cli, tmp_path: Path) -> N
     assert (image.name, image.type.tensor_type.shape.dim[0].dim_param) == ("image", "batch")
 
 
+@pytest.mark.process
 def test_a_model_that_differs_is_told(gt: Cli, tmp_path: Path) -> None:
     done = gt("simplify", DIGITS, tmp_path / "out.onnx", "--atol", "0", "--rtol", "0")
     assert done.code == 1 and "out of tolerance" in done.err
@@ -55,6 +57,7 @@ def test_models_are_compared_without_an_import(gt: Cli, tmp_path: Path) -> None:
     assert done.code == 1 and "batch_norm" in done.out
 
 
+@pytest.mark.process
 def test_a_model_of_a_commit(gt: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     shutil.copy(DIGITS, "m.onnx")

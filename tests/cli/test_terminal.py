@@ -35,6 +35,7 @@ def on_terminal(*words: object) -> str:
     return text.decode().replace("\r\n", "\n")
 
 
+@pytest.mark.process
 def test_an_import_writes_a_file_and_says_which(tmp_path: Path) -> None:
     model = shutil.copy(DIGITS, tmp_path / "m.onnx")
     said = on_terminal("import", model, "--no-check")
@@ -48,6 +49,7 @@ def test_an_import_writes_a_file_and_says_which(tmp_path: Path) -> None:
     assert (tmp_path / "m.graph.json").read_text() == "mine"
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("words", "file"), [
     (("opt", "{g}", "--passes", "dce"), "m.opt.graph.json"),
     (("grad", "{g}", "--loss", "cross_entropy"), "m.grad.graph.json"),

@@ -212,6 +212,7 @@ def test_without_a_browser_the_page_is_named(gt: Cli, tmp_path: Path,
 
 
 @needs_view
+@pytest.mark.process
 def test_a_model_is_shown_without_what_checks_it(tmp_path: Path) -> None:
     """Neither onnxruntime nor torch is loaded to look at an ONNX file."""
     code = ("import sys; from graphtool.cli.faults import run; "
