@@ -19,7 +19,7 @@ from jax import lax
 from benchmarks.jax_call import narrow, write
 from graphtool import importers, passes
 from graphtool.ir.graph import Node
-from graphtool.ir.trace import replay
+from graphtool.ir.replay import replay
 from graphtool.passes.decompose import decompose
 
 Handler = Callable[..., Any]

@@ -27,7 +27,8 @@ from graphtool.ir.graph import Graph, Module, Node, TensorType, Value
 from graphtool.ir.op import OPS, Op, named, register
 from graphtool.ir.plan import Form, Plan
 from graphtool.ir.promises import broken
-from graphtool.ir.trace import Tracer, rebuild, trace
+from graphtool.ir.replay import rebuild
+from graphtool.ir.trace import Tracer, trace
 from graphtool.kernels import headers
 from graphtool.kernels.choice.alternatives import Alternative, Chosen
 from graphtool.kernels.choice.rules import Rules

@@ -20,9 +20,10 @@ from graphtool.escaping import line
 from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Graph, Module, Node, TensorType, Value, is_constant
 from graphtool.ir.op import Op, evaluate, evaluate_quiet
+from graphtool.ir.replay import last_uses, replay
 from graphtool.ir.run_sizes import bare, defined
 from graphtool.ir.text import value_names
-from graphtool.ir.trace import last_uses, replay, trace
+from graphtool.ir.trace import trace
 from graphtool.symbolic import (
     Dim,
     Poly,

@@ -9,7 +9,7 @@ import numpy as np
 
 from graphtool.ir.graph import Graph, Node
 from graphtool.ir.op import evaluate
-from graphtool.ir.trace import replay
+from graphtool.ir.replay import replay
 
 
 def run(graph: Graph, arrays: Sequence[Any]) -> list[np.ndarray[Any, Any]]:

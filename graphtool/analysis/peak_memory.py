@@ -13,7 +13,7 @@ from graphtool import ops as o
 from graphtool.analysis.costs import regions
 from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Graph, Node, Operand, Value, is_constant
-from graphtool.ir.trace import last_uses, replay
+from graphtool.ir.replay import last_uses, replay
 from graphtool.ops.costs import nbytes
 from graphtool.symbolic import Dim, at_least_sizes
 

@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from graphtool.ir.graph import Graph, Node, Operand, TensorType, Value
+from graphtool.ir.replay import replay
 from graphtool.ir.run_sizes import sizes_of
-from graphtool.ir.trace import infer, replay
+from graphtool.ir.trace import infer
 from graphtool.symbolic import Dim, Poly, dim_of, substitute
 
 

@@ -16,7 +16,8 @@ from graphtool import ops as o
 from graphtool.ir.facets import Lowering
 from graphtool.ir.graph import Graph, Node, TensorType
 from graphtool.ir.op import Op, evaluate, register
-from graphtool.ir.trace import inline, replay, trace
+from graphtool.ir.replay import inline, replay
+from graphtool.ir.trace import trace
 from graphtool.ops.common import Array, need
 from graphtool.symbolic import Dim
 

@@ -27,8 +27,9 @@ from graphtool.ir.graph import (
     use_counts,
 )
 from graphtool.ir.prune import prune
+from graphtool.ir.replay import rebuild
 from graphtool.ir.run_sizes import defined
-from graphtool.ir.trace import Builder, rebuild
+from graphtool.ir.trace import Builder
 from graphtool.symbolic import Poly, Symbol
 
 _MAX_BYTES = 1 << 20

@@ -14,7 +14,8 @@ import numpy as np
 from graphtool import ops as o
 from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Graph, Node, Operand, is_constant, is_parameter, names_of
-from graphtool.ir.trace import Builder, rebuild
+from graphtool.ir.replay import rebuild
+from graphtool.ir.trace import Builder
 from graphtool.kernels.choice.rules import Rules, permitted
 from graphtool.passes.fold import fold
 from graphtool.rewrite.engine import (

@@ -15,7 +15,8 @@ from graphtool.ir.axes import Align, permuted
 from graphtool.ir.facets import Movement, Trait
 from graphtool.ir.graph import Graph, Node, Operand, Value
 from graphtool.ir.op import Op
-from graphtool.ir.trace import Builder, Tracer, rebuild
+from graphtool.ir.replay import rebuild
+from graphtool.ir.trace import Builder, Tracer
 from graphtool.symbolic import product
 
 

@@ -28,7 +28,8 @@ from graphtool.ir.graph import (
     producers,
 )
 from graphtool.ir.prune import prune
-from graphtool.ir.trace import Builder, Tracer, rebuild
+from graphtool.ir.replay import rebuild
+from graphtool.ir.trace import Builder, Tracer
 from graphtool.symbolic import known, product
 
 Array = np.ndarray[Any, Any]

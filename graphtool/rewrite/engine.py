@@ -37,8 +37,9 @@ from graphtool.ir.graph import (
 )
 from graphtool.ir.op import OPS, Op, complete_attrs, named
 from graphtool.ir.prune import prune
+from graphtool.ir.replay import rebuild
 from graphtool.ir.text import expression
-from graphtool.ir.trace import Builder, Tracer, infer, rebuild
+from graphtool.ir.trace import Builder, Tracer, infer
 from graphtool.plugins import broke
 from graphtool.rewrite.patterns import MATCHED, Applied, Env, match_node, pattern
 

@@ -96,11 +96,10 @@ def _mod(a: Array, b: Array) -> Array:
 
 def _pow(a: Array, b: Array) -> Array:
     if not np.issubdtype(np.result_type(a), np.integer):
-        y, roots = np.power(a, b), np.equal(b, 0.5)
-        if not np.any(roots):
-            return y
+        y = np.power(a, b)
         # numpy may take √a, which is NaN at −∞ and −0 at −0; C99 (F.10.4.4) says ∞ and 0
-        return np.where(roots, np.where(np.isneginf(a), -a, y + y.dtype.type(0)), y)
+        root = np.where(np.isneginf(a), -a, y + y.dtype.type(0))
+        return np.where(np.equal(b, 0.5), root, y)
     negative = b < 0
     power = np.power(a, np.where(negative, np.zeros_like(b), b))
     inverse = np.where(a == 1, a, np.where(a == -1, np.where(b % 2 == 0, -a, a), np.zeros_like(a)))

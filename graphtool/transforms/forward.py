@@ -14,7 +14,8 @@ import numpy as np
 
 from graphtool import ops as o
 from graphtool.ir.graph import Graph, Node, Operand, Value
-from graphtool.ir.trace import Builder, rebuild
+from graphtool.ir.replay import rebuild
+from graphtool.ir.trace import Builder
 from graphtool.transforms.regions import pruned
 from graphtool.transforms.reverse import vjp
 

@@ -17,8 +17,9 @@ from graphtool.errors import InputError, Unsupported, UnsupportedError
 from graphtool.ir.facets import Lowering
 from graphtool.ir.graph import Graph, Node, Operand, TensorType, Value, is_constant
 from graphtool.ir.op import Op, complete_attrs, named
+from graphtool.ir.replay import rebuild
 from graphtool.ir.rounded_once import settle
-from graphtool.ir.trace import Builder, Tracer, rebuild
+from graphtool.ir.trace import Builder, Tracer
 from graphtool.symbolic import Dim
 from graphtool.transforms import regions as r
 

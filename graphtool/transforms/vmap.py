@@ -15,7 +15,8 @@ from graphtool.ir.axes import Align, with_leading
 from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Graph, Node, TensorType, Value, is_constant
 from graphtool.ir.op import Op
-from graphtool.ir.trace import Builder, Tracer, replay, trace
+from graphtool.ir.replay import replay
+from graphtool.ir.trace import Builder, Tracer, trace
 from graphtool.symbolic import Dim
 
 Rule = Callable[..., Any]

@@ -8,7 +8,8 @@ from typing import Any
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.ir.graph import Graph, Node, TensorType
-from graphtool.ir.trace import Builder, Tracer, rebuild, trace
+from graphtool.ir.replay import rebuild
+from graphtool.ir.trace import Builder, Tracer, trace
 
 
 def doubled(node: Node, xs: tuple[Any, ...], b: Builder) -> Sequence[Any] | None:

@@ -14,7 +14,8 @@ from graphtool import dtypes, transforms
 from graphtool import ops as o
 from graphtool.interp import Setting, evaluate_graph
 from graphtool.ir.graph import Graph, TensorType
-from graphtool.ir.trace import inline, trace
+from graphtool.ir.replay import inline
+from graphtool.ir.trace import trace
 
 CNN = nn.Sequential(
     nn.Conv2d(1, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2),

@@ -193,7 +193,7 @@ def test_gradients_in_compiled_code(tmp_path: Path) -> None:
 
 
 def inlined(graph: Graph, xs: Any) -> Any:
-    from graphtool.ir.trace import inline
+    from graphtool.ir.replay import inline
     return inline(xs[0].builder, graph, xs)
 
 

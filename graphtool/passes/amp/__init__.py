@@ -19,7 +19,8 @@ from graphtool.errors import UsageError
 from graphtool.ir.facets import Movement, Precision, Trait
 from graphtool.ir.graph import Graph, Module, Node, Value, is_constant, is_parameter
 from graphtool.ir.op import OPS
-from graphtool.ir.trace import Builder, Tracer, rebuild
+from graphtool.ir.replay import rebuild
+from graphtool.ir.trace import Builder, Tracer
 from graphtool.passes.amp.residuals import kept_low
 from graphtool.passes.amp.scaling import Scaling, scaled
 from graphtool.passes.cse import cse

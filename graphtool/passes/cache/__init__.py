@@ -22,8 +22,9 @@ from graphtool import ops as o
 from graphtool.errors import UsageError
 from graphtool.ir.bind import bind
 from graphtool.ir.graph import Graph, Module, Node, TensorType, Value, producers
+from graphtool.ir.replay import replay
 from graphtool.ir.run_sizes import bare
-from graphtool.ir.trace import Builder, Tracer, replay
+from graphtool.ir.trace import Builder, Tracer
 from graphtool.passes.cache.rows import Kept, Rows, rows_of
 from graphtool.rewrite.patterns import bindings, pattern
 from graphtool.symbolic import Dim, Symbol, bounds, dim_of, substitute, symbols

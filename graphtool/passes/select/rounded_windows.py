@@ -13,7 +13,8 @@ from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.ir.facets import Movement
 from graphtool.ir.graph import Graph, Node, Operand, Value
-from graphtool.ir.trace import Builder, Tracer, rebuild
+from graphtool.ir.replay import rebuild
+from graphtool.ir.trace import Builder, Tracer
 from graphtool.kernels.choice.operands import narrowed
 from graphtool.passes.select.goal import Goal
 from graphtool.passes.select.shared_roundings import rounds

@@ -13,7 +13,8 @@ from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Graph, Node, Operand, Value
-from graphtool.ir.trace import Builder, Tracer, rebuild
+from graphtool.ir.replay import rebuild
+from graphtool.ir.trace import Builder, Tracer
 from graphtool.passes.select.goal import Goal
 from graphtool.symbolic import product, typical_size
 

@@ -11,7 +11,8 @@ import numpy as np
 from graphtool import ops as o
 from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Graph, Node, Operand, Value, producers
-from graphtool.ir.trace import Builder, Tracer, rebuild
+from graphtool.ir.replay import rebuild
+from graphtool.ir.trace import Builder, Tracer
 
 
 def inference(graph: Graph, donations: Sequence[tuple[int, int]], dropout: bool = False) -> Graph:

@@ -18,9 +18,10 @@ from graphtool.errors import InputError, UsageError, listed
 from graphtool.io.weights import Weight
 from graphtool.ir.bind import with_own_sizes
 from graphtool.ir.graph import Graph, Module, TensorType, Value, is_constant
+from graphtool.ir.replay import inline
 from graphtool.ir.run_sizes import definitions, sizes_of
 from graphtool.ir.text import value_names
-from graphtool.ir.trace import Builder, Tracer, inline
+from graphtool.ir.trace import Builder, Tracer
 from graphtool.passes.arguments import PassCall
 from graphtool.passes.remat import recomputed
 from graphtool.symbolic import symbols

@@ -26,8 +26,9 @@ from graphtool.ir.graph import (
     is_constant,
     producers,
 )
+from graphtool.ir.replay import rebuild
 from graphtool.ir.text import value_names
-from graphtool.ir.trace import Builder, Tracer, rebuild
+from graphtool.ir.trace import Builder, Tracer
 from graphtool.ops.common import count
 from graphtool.transforms.training.inference import inference, moving
 from graphtool.transforms.training.recipe import Recipe

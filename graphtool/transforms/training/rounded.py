@@ -28,7 +28,8 @@ from graphtool.ir.graph import (
     readers_of,
 )
 from graphtool.ir.prune import prune
-from graphtool.ir.trace import Builder, Tracer, rebuild
+from graphtool.ir.replay import rebuild
+from graphtool.ir.trace import Builder, Tracer
 
 Array = np.ndarray[Any, Any]
 

@@ -20,7 +20,7 @@ from graphtool.dtypes import float64, of_numpy
 from graphtool.errors import GraphtoolError
 from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Module, Node, is_constant
-from graphtool.ir.trace import last_uses, replay
+from graphtool.ir.replay import last_uses, replay
 from graphtool.passes.decompose import decompose
 
 Array = np.ndarray[Any, Any]

@@ -9,7 +9,8 @@ from graphtool.front import Refused
 from graphtool.importers.onnx.driver.registry import onnx_op
 from graphtool.importers.onnx.families.training import DOMAIN
 from graphtool.ir.graph import Graph, Node, Value
-from graphtool.ir.trace import Tracer, inline
+from graphtool.ir.replay import inline
+from graphtool.ir.trace import Tracer
 from graphtool.transforms import grad
 
 

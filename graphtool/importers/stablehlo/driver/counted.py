@@ -14,7 +14,8 @@ from typing import Any
 from graphtool import ops as o
 from graphtool.ir.graph import Graph, Node, TensorType, Value, is_constant
 from graphtool.ir.prune import prune
-from graphtool.ir.trace import Builder, Tracer, replay
+from graphtool.ir.replay import replay
+from graphtool.ir.trace import Builder, Tracer
 
 
 @dataclass

@@ -17,7 +17,8 @@ from graphtool.importers.stablehlo.driver.parts import TOKEN, Group, flat, joine
 from graphtool.importers.stablehlo.driver.registry import stablehlo
 from graphtool.importers.stablehlo.text.tree import Region
 from graphtool.ir.graph import Graph, TensorType, Value
-from graphtool.ir.trace import inline, trace
+from graphtool.ir.replay import inline
+from graphtool.ir.trace import trace
 
 # ---- calls, tuples, tokens ---------------------------------------------------------------------
 

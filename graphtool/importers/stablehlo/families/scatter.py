@@ -25,7 +25,8 @@ from graphtool.importers.stablehlo.families.index import (
 from graphtool.importers.stablehlo.families.movement import ints
 from graphtool.importers.stablehlo.families.reduce import simple_body
 from graphtool.ir.graph import TensorType
-from graphtool.ir.trace import inline, trace
+from graphtool.ir.replay import inline
+from graphtool.ir.trace import trace
 from graphtool.ops.reduce import identity
 from graphtool.symbolic import Dim, product
 

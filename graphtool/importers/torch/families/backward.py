@@ -13,7 +13,7 @@ from graphtool.importers.torch.driver.table import HANDLERS, aten
 from graphtool.importers.torch.families.linalg import transposed_attrs, transposed_weights
 from graphtool.ir.graph import Graph
 from graphtool.ir.op import OPS, complete_attrs
-from graphtool.ir.trace import inline
+from graphtool.ir.replay import inline
 from graphtool.symbolic import product
 from graphtool.transforms import vjp
 

@@ -17,7 +17,8 @@ from graphtool.importers.torch.driver.complex_pairs import PAIRED
 from graphtool.importers.torch.driver.context import Context
 from graphtool.importers.torch.driver.table import Handler, aten
 from graphtool.ir.graph import Graph, TensorType
-from graphtool.ir.trace import inline, trace
+from graphtool.ir.replay import inline
+from graphtool.ir.trace import trace
 
 _SPACE = "higher_order"
 

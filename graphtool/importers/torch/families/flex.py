@@ -12,7 +12,7 @@ from graphtool.importers.torch.driver.captured import Program
 from graphtool.importers.torch.driver.context import Context
 from graphtool.importers.torch.driver.table import aten
 from graphtool.ir.graph import Graph, Node, is_constant
-from graphtool.ir.trace import replay
+from graphtool.ir.replay import replay
 from graphtool.scalars.table import BY_NAME
 
 _PER_ELEMENT = frozenset(BY_NAME) | {"select", "clamp", "cast"}

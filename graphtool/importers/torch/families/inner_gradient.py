@@ -11,7 +11,7 @@ from graphtool.front import Array, Front, Refused
 from graphtool.importers.torch.driver.context import Context
 from graphtool.importers.torch.driver.table import aten
 from graphtool.ir.graph import Graph, Node, Value
-from graphtool.ir.trace import replay
+from graphtool.ir.replay import replay
 from graphtool.transforms import vjp
 
 
