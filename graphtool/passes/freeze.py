@@ -21,12 +21,12 @@ from graphtool.passes.fold import fold
 from graphtool.rewrite.engine import (
     Array,
     Journal,
-    Rule,
     apply_rules,
     array_of,
     is_number,
     producer,
     rule,
+    stated,
 )
 from graphtool.rewrite.patterns import bindings, pattern
 
@@ -244,8 +244,4 @@ def _joined(x: Any, a: Any, b: Any, fn: Any, op: Any) -> Any:
     return None if both is None else op(x, both)
 
 
-RULES: list[Rule] = [
-    stop_gradient_nothing, unknown_nothing, gradient_nothing, round_through, checkpoint_nothing,
-    batch_norm_affine, conv_factor, matmul_factor, linear_factor, linear_term, factor_of_sum,
-    factor_before_transpose, sum_of_terms, product_of_factors,
-]
+RULES = stated(__name__)

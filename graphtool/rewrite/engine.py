@@ -14,6 +14,7 @@ None declines.
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -319,6 +320,12 @@ class _Engine:
         return result
 
 
+def stated(module: str) -> list[Rule]:
+    """The rules that a module states, in the order in which they stand there."""
+    return [r for r in vars(sys.modules[module]).values()
+            if isinstance(r, Rule) and r.fn.__module__ == module]
+
+
 def index_rules(rules: Sequence[Rule], may: frozenset[Soundness]) -> dict[Op, list[Rule]]:
     """The rules that need only allowed classes, by the op at their root."""
     index: dict[Op, list[Rule]] = {}
@@ -330,8 +337,7 @@ def index_rules(rules: Sequence[Rule], may: frozenset[Soundness]) -> dict[Op, li
 
 def apply_rules(graph: Graph, rules: Sequence[Rule],
                 may: frozenset[Soundness] = EXACT, journal: Journal | None = None) -> Graph:
-    """Applies rules that need only what they `may` until none fires; a graph on which no rule
-    fires is returned as it is."""
+    """Applies rules that need only what they `may`, until none fires; else the graph as it is."""
     index = index_rules(rules, may)
     journal = Journal() if journal is None else journal
     for _ in range(_ROUNDS):

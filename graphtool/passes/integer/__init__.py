@@ -24,7 +24,7 @@ from graphtool.ir.trace import Tracer
 from graphtool.kernels.choice.rules import Rules, permitted
 from graphtool.passes.integer.dequantised import Real, dequantised, values
 from graphtool.passes.integer.rounding import limits_of_bytes, quantised_again
-from graphtool.rewrite.engine import Journal, Rule, apply_rules, family_rule
+from graphtool.rewrite.engine import Journal, apply_rules, family_rule, stated
 from graphtool.rewrite.engine import readers as read_times
 from graphtool.rewrite.patterns import bindings, pattern
 from graphtool.symbolic import Dim, product
@@ -194,5 +194,4 @@ def whole_bias(_: Op, xs: tuple[Any, ...], attrs: Any, type: TensorType) -> Any:
     return None
 
 
-RULES: list[Rule] = [quantised_again, limits_of_bytes, integer_matmul, integer_linear, integer_conv,
-                     whole_bias, joined_scales]
+RULES = [quantised_again, limits_of_bytes, *stated(__name__)]

@@ -14,8 +14,8 @@ from graphtool.ir.graph import Graph
 from graphtool.ir.op import Op
 from graphtool.kernels.choice.rules import Rules, permitted
 from graphtool.ops.common import broadcast_shapes
-from graphtool.passes.recognise.attention import attention, attention_groups, attention_mask
-from graphtool.rewrite.engine import Journal, Rule, apply_rules, array_of, rule
+from graphtool.passes.recognise import attention
+from graphtool.rewrite.engine import Journal, Rule, apply_rules, array_of, rule, stated
 
 
 def recognise(graph: Graph, *, numerics: str = "approximate",
@@ -170,8 +170,4 @@ def _is_affine(v: Any, x: Any) -> bool:
         broadcast_shapes(v.shape, x.shape) == x.shape)
 
 
-RULES: list[Rule] = [
-    silu, relu, *_gelus(), softmax, log_softmax, layer_norm, layer_norm_by_root,
-    rms_norm, rms_norm_by_root, layer_norm_scale, layer_norm_bias, rms_norm_scale, group_norm,
-    attention, attention_groups, attention_mask,
-]
+RULES = [*_gelus(), *stated(__name__), *stated(attention.__name__)]

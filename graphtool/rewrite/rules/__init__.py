@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from graphtool.rewrite.engine import Rule
 from graphtool.rewrite.rules.algebra import ALGEBRA
 from graphtool.rewrite.rules.movement import SHAPE
 
-RULES: list[Rule] = [*ALGEBRA, *SHAPE]
+RULES = [*ALGEBRA, *SHAPE]

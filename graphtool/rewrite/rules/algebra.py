@@ -15,14 +15,42 @@ from graphtool.dtypes import TABLE, DType, float32
 from graphtool.ir.facets import Trait
 from graphtool.ops.common import broadcast_shapes
 from graphtool.rewrite.engine import (
-    Rule,
     array_of,
     family_rule,
     is_number,
     number_of,
     rule,
+    stated,
     with_trait,
 )
+
+# ---- constants --------------------------------------------------------------------------------
+
+@family_rule(*(n for n in with_trait(Trait.ELEMENTWISE) if n not in (o.cast, o.bitcast)))
+def constant_to_literal(op: Any, xs: Any, attrs: Any, type: Any) -> Any:
+    """f(x, c) = f(x, number), if all elements of c are that number and x gives the shape"""
+    numbers = [_number(x) for x in xs]
+    if op in (o.select, o.clamp):
+        numbers[0] = None
+    for i, number in enumerate(numbers):
+        rest = [x for j, x in enumerate(xs) if j != i and hasattr(x, "shape")]
+        typed = rest[1:] if op is o.select else rest  # one tensor must give the type
+        if number is None or not typed or broadcast_shapes(*(x.shape for x in rest)) != type.shape:
+            continue
+        return op(*xs[:i], number, *xs[i + 1:], **attrs)
+    return None
+
+
+def _number(x: Any) -> Any:
+    array = array_of(x)
+    if array is None or array.size == 0 or array.dtype.kind not in "fiub":
+        return None
+    flat = array.reshape(-1)
+    if flat[0] != flat[-1] or flat[0] != flat[array.size // 2]:  # most weights, without a copy
+        return None
+    same = array.size == 1 or flat.tobytes() == flat[:1].tobytes() * flat.size
+    return flat[0].item() if same else None
+
 
 # ---- neutral elements --------------------------------------------------------------------------
 
@@ -233,32 +261,6 @@ def _ordered(a: Any, b: Any) -> bool:
     return is_number(a) and is_number(b) and not (math.isnan(a) or math.isnan(b))
 
 
-@family_rule(*(n for n in with_trait(Trait.ELEMENTWISE) if n not in (o.cast, o.bitcast)))
-def constant_to_literal(op: Any, xs: Any, attrs: Any, type: Any) -> Any:
-    """f(x, c) = f(x, number), if all elements of c are that number and x gives the shape"""
-    numbers = [_number(x) for x in xs]
-    if op in (o.select, o.clamp):
-        numbers[0] = None
-    for i, number in enumerate(numbers):
-        rest = [x for j, x in enumerate(xs) if j != i and hasattr(x, "shape")]
-        typed = rest[1:] if op is o.select else rest  # one tensor must give the type
-        if number is None or not typed or broadcast_shapes(*(x.shape for x in rest)) != type.shape:
-            continue
-        return op(*xs[:i], number, *xs[i + 1:], **attrs)
-    return None
-
-
-def _number(x: Any) -> Any:
-    array = array_of(x)
-    if array is None or array.size == 0 or array.dtype.kind not in "fiub":
-        return None
-    flat = array.reshape(-1)
-    if flat[0] != flat[-1] or flat[0] != flat[array.size // 2]:  # most weights, without a copy
-        return None
-    same = array.size == 1 or flat.tobytes() == flat[:1].tobytes() * flat.size
-    return flat[0].item() if same else None
-
-
 # ---- cast --------------------------------------------------------------------------------------
 
 @family_rule(o.cast)
@@ -273,16 +275,6 @@ def cast_cast(x: Any, a: Any, b: Any, s: Any, t: Any) -> Any:
     return o.cast(x, dtype=b, saturate=t) if _holds(a, x.dtype) else None
 
 
-@rule(lambda x, lo, hi, d, s: o.cast(o.clamp(x, lo, hi), dtype=d, saturate=s))
-def cast_clamp(x: Any, lo: Any, hi: Any, d: Any, s: Any) -> Any:
-    """cast(clamp(x, lo, hi)) = cast(x), if [lo, hi] holds all values of a short integer type"""
-    if not x.dtype.is_float or not d.is_integer or d.bits > 16:
-        return None
-    least, most = number_of(lo), number_of(hi)
-    fits = least is not None and most is not None and least <= d.low and d.high <= most
-    return o.cast(x, dtype=d, saturate=s) if fits else None
-
-
 @rule(lambda x, lo, hi, a, b, s, t: o.cast(o.cast(o.clamp(x, lo, hi), dtype=a, saturate=s),
                                            dtype=b, saturate=t))
 def cast_cast_clamp(x: Any, lo: Any, hi: Any, a: Any, b: Any, s: Any, t: Any) -> Any:
@@ -293,6 +285,16 @@ def cast_cast_clamp(x: Any, lo: Any, hi: Any, a: Any, b: Any, s: Any, t: Any) ->
         return None
     fits = max(a.low, b.low) <= least and most <= min(a.high, b.high)
     return o.cast(o.clamp(x, lo, hi), dtype=b, saturate=t) if fits else None
+
+
+@rule(lambda x, lo, hi, d, s: o.cast(o.clamp(x, lo, hi), dtype=d, saturate=s))
+def cast_clamp(x: Any, lo: Any, hi: Any, d: Any, s: Any) -> Any:
+    """cast(clamp(x, lo, hi)) = cast(x), if [lo, hi] holds all values of a short integer type"""
+    if not x.dtype.is_float or not d.is_integer or d.bits > 16:
+        return None
+    least, most = number_of(lo), number_of(hi)
+    fits = least is not None and most is not None and least <= d.low and d.high <= most
+    return o.cast(x, dtype=d, saturate=s) if fits else None
 
 
 def _holds(wide: DType, narrow: DType) -> bool:
@@ -306,11 +308,4 @@ def _holds(wide: DType, narrow: DType) -> bool:
 _PLAIN = {row.name for row in TABLE
           if not isinstance(row.source, str) and row.source.kind in "fiub"}
 
-ALGEBRA: tuple[Rule, ...] = (
-    constant_to_literal, add_zero, sub_zero, mul_one, div_one, mul_minus_one, mul_zero,
-    pow_one, pow_two, pow_three, reciprocal_root, div_by_power_of_two,
-    neg_neg, add_neg, sub_neg, abs_neg, abs_abs,
-    not_not, not_eq, not_ne, idempotent, select_same, select_not, select_known,
-    add_add, mul_mul, add_add_float, mul_mul_float, max_max, min_min,
-    cast_same, cast_cast, cast_cast_clamp, cast_clamp,
-)
+ALGEBRA = stated(__name__)

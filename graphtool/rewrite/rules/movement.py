@@ -12,12 +12,12 @@ from graphtool.ir.facets import Trait
 from graphtool.ir.trace import Tracer
 from graphtool.ops.common import broadcast_shapes
 from graphtool.rewrite.engine import (
-    Rule,
     array_of,
     family_rule,
     is_number,
     producer,
     rule,
+    stated,
     with_trait,
 )
 from graphtool.symbolic import known, product
@@ -86,15 +86,6 @@ def split_before_transpose(x: Any, p: Any, t: Any) -> Any:
     return o.transpose(split, perm=(*range(more + 1), *(i + more for i in p[1:])))
 
 
-@rule(lambda a, b, c, p, s, t, d: o.matmul(a, o.transpose(b, perm=p) * c, transpose_a=s,
-                                           transpose_b=t, dtype=d))
-def matmul_by_scaled_transpose(a: Any, b: Any, c: Any, p: Any, s: Any, t: Any, d: Any) -> Any:
-    """a·(bᵀ·c) = a·(b·c)ᵀ for a number c"""
-    if not is_number(c) or not _swaps(p):
-        return None
-    return o.matmul(a, b * c, transpose_a=s, transpose_b=not t, dtype=d)
-
-
 @rule(lambda a, b, p, s, t, d: o.matmul(o.transpose(a, perm=p), b, transpose_a=s, transpose_b=t,
                                         dtype=d))
 def matmul_of_transpose(a: Any, b: Any, p: Any, s: Any, t: Any, d: Any) -> Any:
@@ -107,6 +98,15 @@ def matmul_of_transpose(a: Any, b: Any, p: Any, s: Any, t: Any, d: Any) -> Any:
 def matmul_by_transpose(a: Any, b: Any, p: Any, s: Any, t: Any, d: Any) -> Any:
     """matmul(a, bᵀ, s, t) = matmul(a, b, s, ¬t) for the flags transpose_a, transpose_b"""
     return o.matmul(a, b, transpose_a=s, transpose_b=not t, dtype=d) if _swaps(p) else None
+
+
+@rule(lambda a, b, c, p, s, t, d: o.matmul(a, o.transpose(b, perm=p) * c, transpose_a=s,
+                                           transpose_b=t, dtype=d))
+def matmul_by_scaled_transpose(a: Any, b: Any, c: Any, p: Any, s: Any, t: Any, d: Any) -> Any:
+    """a·(bᵀ·c) = a·(b·c)ᵀ for a number c"""
+    if not is_number(c) or not _swaps(p):
+        return None
+    return o.matmul(a, b * c, transpose_a=s, transpose_b=not t, dtype=d)
 
 
 def _swaps(perm: tuple[int, ...]) -> bool:
@@ -272,9 +272,4 @@ def conv_of_pad(x: Any, w: Any, a: Any, b: Any, s: Any, p: Any, i: Any, j: Any, 
                   channels_last=c, dtype=d)
 
 
-SHAPE: tuple[Rule, ...] = (
-    move_nothing, reshape_reshape, merge_transposes, transpose_of_ones, matmul_of_transpose,
-    matmul_by_transpose, matmul_by_scaled_transpose, split_before_transpose, broadcast_broadcast,
-    broadcast_operand, gather_of_run, slice_slice, pad_pad, concat_parts, reverse_reverse,
-    gather_of_reshape, gather_operand, reduce_ones, reduce_reduce, conv_of_pad,
-)
+SHAPE = stated(__name__)
