@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from graphtool.compile.option import given as options_given
@@ -87,6 +86,7 @@ def read_graph(path: str, how: Importing = AS_IS, without: bool = False) -> Sour
         data = sys.stdin.buffer.read()
         model = next((r for r in IMPORTERS.values() if r.suffixes and r.begun(data[:4096])), None)
         if model is not None:
+            from tempfile import TemporaryDirectory
             with TemporaryDirectory() as folder:
                 (file := Path(folder, f"model{model.suffixes[0]}")).write_bytes(data)
                 return Source(_model(str(file), how), where=path, imported=True)

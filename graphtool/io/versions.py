@@ -70,7 +70,7 @@ def checked(form: Format, document: Any, where: str) -> Document:
         raise InputError(form.malformed, f"{version!r} is no version of {form.name}", where=where)
     if version > form.version:
         raise _newer(form, version, document.get("since"), where)
-    return document  # type: ignore[no-any-return]
+    return {**form.head, **document}  # `since` may be left out by hand
 
 
 def _newer(form: Format, version: int, since: object, where: str) -> InputError:
