@@ -68,7 +68,7 @@ def _conv_filled(x: TensorType, w: TensorType, *, lhs_dilation: tuple[int, ...] 
                  channels_last: bool = False, **_: Any) -> tuple[Dim, ...]:
     window = tuple(max(k, d) if isinstance(k, int) else k for k, d in zip(
         w.shape[2:], lhs_dilation or (1,) * (w.rank - 2), strict=True))
-    return under_windows(x, window, channels_last)
+    return *under_windows(x, window, channels_last), *(k for k in window if not isinstance(k, int))
 
 
 def _conv_eval(x: Array, w: Array, *, strides: Any, padding: Any, lhs_dilation: Any,

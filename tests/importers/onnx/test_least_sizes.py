@@ -11,6 +11,7 @@ import pytest
 from graphtool import interp
 from graphtool.errors import InputError, UnsupportedError
 from graphtool.importers.least_sizes import least_sizes
+from graphtool.ir import listing
 from graphtool.loops import serial, verify
 from graphtool.lower import lower
 from graphtool.symbolic import Symbol, dim_of
@@ -65,11 +66,54 @@ def test_what_tells_a_least_size() -> None:
 
 @pytest.mark.parametrize(("call", "inputs", "reason"), [
     ("y = DFT(x)", ["x f32 2 4 N"], "the last axis has an open size"),
-    ("y = DFT(x)", ["x f32 M N"], "the last axis has an open size"),
-    ("y = Conv(x, w)", ["x f32 1 2 8 8", "w f32 4 2 K 3"], "the weights must have a fixed size"),
-    ("y = Conv(x, w)", ["x f32 1 2 N 8", "w f32 4 2 K L"], "the weights must have a fixed size"),
-    ("y = ConvTranspose(x, w)", ["x f32 1 2 8 8", "w f32 2 3 3 K"],
-     "the weights must have a fixed size")])
+    ("y = DFT(x)", ["x f32 M N"], "the last axis has an open size")])
 def test_open_sizes_that_are_refused(call: str, inputs: list[str], reason: str) -> None:
     with pytest.raises(UnsupportedError, match=reason):
         checked(model([call], inputs, ["y f32" + " ?" * (len(inputs[0].split()) - 2)]))
+
+
+KERNELS: dict[str, tuple[Any, list[str], list[str]]] = {
+    "one open axis": (node("y = Conv(x, w)"), ["x f32 1 2 8 8", "w f32 4 2 K 3"],
+                      ["max(-K + 9, 0) == -K + 9"]),
+    "image": (node("y = Conv(x, w)"), ["x f32 1 2 N 8", "w f32 4 2 K L"],
+              ["max(-L + 9, 0) == -L + 9", "max(-K + N + 1, 0) == -K + N + 1"]),
+    "steps": (node("y = Conv(x, w, b)", strides=[2, 1], dilations=[2, 1], pads=[1, 1, 0, 2]),
+              ["x f32 M 2 N 8", "w f32 4 2 K 3", "b f32 4"],
+              ["max(-2*K + N + 4, 0) == -2*K + N + 4"]),
+    "same": (node("y = Conv(x, w)", group=2, auto_pad="SAME_UPPER", strides=[2, 2]),
+             ["x f32 1 4 N 8", "w f32 4 2 K L"], []),
+    "depthwise": (node("y = Conv(x, w)", group=4), ["x f32 1 4 N", "w f32 4 1 K"],
+                  ["max(-K + N + 1, 0) == -K + N + 1"]),
+    "transposed": (node("y = ConvTranspose(x, w)", strides=[2, 3], dilations=[1, 2],
+                        pads=[1, 0, 0, 1], group=2), ["x f32 1 2 N 8", "w f32 2 3 L K"], []),
+    "stated": (node("y = Conv(x, w)", kernel_shape=[3, 3]), ["x f32 1 2 N 8", "w f32 4 2 K 3"],
+               ["K == 3"]),
+}
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_a_kernel_of_open_size(name: str, tmp_path: Path) -> None:
+    call, inputs, rules = KERNELS[name]
+    proto = model([call], inputs, ["y f32" + " ?" * (len(inputs[0].split()) - 2)])
+    module = checked(proto)
+    assert listing.required(module) == rules
+    run = compiled(optimised(module), tmp_path / "m").run
+
+    def feed(**sizes: int) -> dict[str, Any]:
+        return {(words := spec.split())[0]: random(*(sizes.get(d) or int(d) for d in words[2:]),
+                                                   seed=i) for i, spec in enumerate(inputs)}
+    for k, least in ((3, 3), (3, 9), *(() if name == "stated" else ((1, 1), (2, 7), (4, 9)))):
+        x = feed(K=k, L=min(k + 1, 4), N=max(least, 2 * k - 2 if name == "steps" else k), M=2)
+        want, = oracle(proto, x)
+        for got in (interp.run(module, x)["y"], run(x)["y"]):
+            assert got.shape == want.shape
+            np.testing.assert_allclose(got, want, atol=1e-4)
+    for runs in (lambda x: interp.run(module, x), run) if rules else ():
+        with pytest.raises(InputError, match="does not hold"):
+            runs(feed(K=10, L=10, N=7, M=2))
+
+
+def test_a_kernel_of_another_size_than_stated() -> None:
+    with pytest.raises(InputError, match=r"kernel_shape is \(3, 2\)"):
+        checked(model([node("y = Conv(x, w)", kernel_shape=[3, 2])],
+                      ["x f32 1 2 N 8", "w f32 4 2 K 3"], ["y f32 ? ? ? ?"]))

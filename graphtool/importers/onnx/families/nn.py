@@ -12,9 +12,8 @@ from graphtool.importers.onnx.driver.values import (
     axes_of,
     axis_of,
 )
-from graphtool.symbolic import Dim, ceildiv, floordiv, maximum
-
-Pairs = tuple[tuple[Dim, Dim], ...]
+from graphtool.ops.geometry import Pairs, dilate
+from graphtool.symbolic import Dim, ceildiv, floordiv, known, maximum
 
 # ---- products ----------------------------------------------------------------------------------
 
@@ -68,7 +67,7 @@ def window_pads(space: tuple[Dim, ...], spans: tuple[int, ...], strides: tuple[i
         return ((0, 0),) * n
     out = []
     for d, k, s in zip(space, spans, strides, strict=True):
-        total = maximum((ceildiv(d, s) - 1) * s + k - d, 0)
+        total = maximum((ceildiv(d, s) - 1) * s, d - k) + k - d  # which makes ⌈d / s⌉ windows
         small = floordiv(total, 2)
         out.append((small, total - small) if auto_pad == "SAME_UPPER" else (total - small, small))
     return tuple(out)
@@ -96,20 +95,36 @@ def conv(x: Any, w: Any, b: Any = None, *, auto_pad: str = "NOTSET", dilations: 
     n = x.ndim - 2
     check_window(w, kernel_shape)
     strides, dilations = strides or (1,) * n, dilations or (1,) * n
-    padding = window_pads(x.shape[2:], spans_of(w.shape[2:], dilations), strides, pads, auto_pad)
+    spans = spans_of(w.shape[2:], dilations)
+    padding = window_pads(x.shape[2:], spans, strides, pads, auto_pad)
+    padding = _with_room(x, x.shape[2:], spans, strides, padding)
     y = o.conv(x, w, strides=strides, padding=padding, rhs_dilation=dilations, groups=group)
     return bias_added(y, b)
 
 
+def _with_room(x: Any, space: Any, spans: Any, strides: Any, padding: Any) -> Pairs:
+    """The padding. Where it is open whether a window of open size fits, a run is required to have
+    one that does; the padding behind says so too, for the number of windows is never negative."""
+    out = []
+    for d, k, s, (lo, hi) in zip(space, spans, strides, padding, strict=True):
+        room = d + lo + hi - k + s
+        if not isinstance(k, int) and known(room, "<", 0) is not False:
+            x.builder.require(maximum(room, 0), room)
+            hi = hi + maximum(room, 0) - room
+        out.append((lo, hi))
+    return tuple(out)
+
+
 def check_window(w: Any, kernel_shape: Any) -> None:
-    """Check that kernel_shape, if it is given, is that of the weights. Raises ValueError, and
-    Refused for weights whose window has an open size."""
-    if not all(isinstance(d, int) for d in w.shape[2:]):
-        raise Refused("the kernel of the weights must have a fixed size; fix it with "
-                      "--dynamic NAME=SIZE")
-    if kernel_shape is not None and tuple(w.shape[2:]) != tuple(kernel_shape):
-        raise ValueError(f"kernel_shape is {tuple(kernel_shape)}, the weights have the shape "
-                         f"{tuple(w.shape)}")
+    """Check that kernel_shape, if it is given, is that of the weights; an open size is required to
+    be. Raises ValueError."""
+    have = tuple(w.shape[2:])
+    wanted = have if kernel_shape is None else tuple(kernel_shape)
+    if len(have) != len(wanted) or any(known(a, "==", b) is False
+                                       for a, b in zip(have, wanted, strict=True)):
+        raise ValueError(f"kernel_shape is {wanted}, the weights have the shape {tuple(w.shape)}")
+    for a, b in zip(have, wanted, strict=True):
+        w.builder.require(a, b)
 
 
 @onnx_op("ConvTranspose")
@@ -125,9 +140,11 @@ def conv_transpose(x: Any, w: Any, b: Any = None, *, auto_pad: str = "NOTSET",
     extra = output_padding or (0,) * n
     spans = spans_of(w.shape[2:], dilations)
     padding = _transposed_pads(x.shape[2:], spans, strides, extra, pads, auto_pad, output_shape)
-    y = o.conv(x, _swapped(w, group), padding=tuple(
-        (k - 1 - lo, k - 1 - hi + e) for k, (lo, hi), e in zip(spans, padding, extra, strict=True)),
-        lhs_dilation=strides, rhs_dilation=dilations, groups=group, absent=True)
+    edges = [(k - 1 - lo, k - 1 - hi + e) for k, (lo, hi), e in zip(spans, padding, extra,
+                                                                     strict=True)]
+    wide = [dilate(d, s) for d, s in zip(x.shape[2:], strides, strict=True)]
+    y = o.conv(x, _swapped(w, group), padding=_with_room(x, wide, spans, (1,) * n, edges),
+               lhs_dilation=strides, rhs_dilation=dilations, groups=group, absent=True)
     return bias_added(y, b)
 
 

@@ -15,8 +15,8 @@ from graphtool.importers.onnx.driver.values import (
     array_of,
     dims,
 )
-from graphtool.importers.onnx.families.nn import Pairs, spans_of, window_pads
-from graphtool.ops.geometry import overhang
+from graphtool.importers.onnx.families.nn import spans_of, window_pads
+from graphtool.ops.geometry import Pairs, overhang
 from graphtool.symbolic import Dim, product
 
 

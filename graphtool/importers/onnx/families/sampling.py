@@ -246,7 +246,7 @@ def deform_conv(x: Any, w: Any, offset: Any, bias: Any = None, mask: Any = None,
         raise Refused(f"DeformConv is supported over 2 spatial axes, x has {x.ndim - 2}")
     check_window(w, kernel_shape)
     n, channels, *_ = x.shape
-    kernel = tuple(w.shape[2:])
+    kernel = _fixed(w.shape[2:])
     taps, (height, width) = math.prod(kernel), tuple(offset.shape[2:])
     strides, dilations, pads = strides or (1, 1), dilations or (1, 1), pads or (0,) * 4
     ys, xs = (np.arange(out)[None, :] * s + np.arange(k)[:, None] * d - lo
