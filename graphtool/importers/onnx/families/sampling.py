@@ -17,14 +17,8 @@ from graphtool import ops as o
 from graphtool.front import Refused
 from graphtool.importers.onnx.driver.registry import onnx_op
 from graphtool.importers.onnx.families.nn import bias_added, check_window
+from graphtool.importers.onnx.families.shape import iota
 from graphtool.symbolic import product
-
-
-def _fixed(shape: Any) -> tuple[int, ...]:
-    if not all(isinstance(d, int) for d in shape):
-        raise Refused("the image that is sampled must have a fixed size; fix it with "
-                      "--dynamic NAME=SIZE")
-    return tuple(shape)
 
 
 def read(x: Any, index: list[Any]) -> Any:
@@ -36,12 +30,14 @@ def read(x: Any, index: list[Any]) -> Any:
 
 def _read_inside(x: Any, index: list[Any], zeros: bool) -> tuple[Any, Any]:
     """The values at positions clamped into the image, and which were inside (or None)."""
-    sizes = _fixed(x.shape[2:])
     inside = None
-    for i, d in zip(index, sizes, strict=True) if zeros else ():
-        ok = (i >= 0.0) & (i <= float(d - 1))
-        inside = ok if inside is None else inside & ok
-    clamped = [o.clamp(i, 0.0, float(d - 1)) for i, d in zip(index, sizes, strict=True)]
+    clamped = []
+    for i, d in zip(index, x.shape[2:], strict=True):
+        last = i.number(d - 1)
+        if zeros:
+            ok = (i >= 0.0) & (i <= last)
+            inside = ok if inside is None else inside & ok
+        clamped.append(o.clamp(i, 0.0, last))
     return read(x, clamped), inside
 
 
@@ -103,14 +99,14 @@ def grid_sample(x: Any, grid: Any, *, align_corners: int = 0, mode: str = "linea
                 padding_mode: str = "zeros") -> Any:
     """x interpolated at the positions of `grid` [N, …, D] by `gather`; they lie in −1…1, and the
     last axis of x comes first."""
-    sizes = _fixed(x.shape[2:])
+    sizes = [x.number(d) for d in x.shape[2:]]
     out = tuple(grid.shape[1:-1])
     flat = grid.cast(x.dtype).reshape((grid.shape[0], product(out), len(sizes)))
     at = []
     for axis, d in enumerate(sizes):
         k = len(sizes) - 1 - axis
         g = flat.take(2, k, k + 1).reshape(tuple(flat.shape[:2]))
-        at.append((g + 1.0) * ((d - 1) / 2) if align_corners else
+        at.append((g + 1.0) * ((d - 1.0) * 0.5) if align_corners else
                   ((g + 1.0) * d - 1.0) * 0.5)
     kind = _MODES[mode]
     fold = None
@@ -120,22 +116,19 @@ def grid_sample(x: Any, grid: Any, *, align_corners: int = 0, mode: str = "linea
         else:
             at = [_reflected(sizes, bool(align_corners), p, a) for a, p in enumerate(at)]
     elif padding_mode == "border" and kind != "cubic":
-        at = [o.clamp(p, 0.0, float(d - 1)) for p, d in zip(at, sizes, strict=True)]
+        at = [o.clamp(p, 0.0, d - 1.0) for p, d in zip(at, sizes, strict=True)]
     # linear positions are in the image by now: a neighbour outside has weight 0, and 0 · ∞ is NaN
     y = sample(x, at, kind, padding_mode == "zeros" or kind == "linear", fold)
     return y.transpose((0, 2, 1)).reshape((x.shape[0], x.shape[1], *out))
 
 
-def _reflected(sizes: tuple[int, ...], corners: bool, p: Any, axis: int) -> Any:
+def _reflected(sizes: list[Any], corners: bool, p: Any, axis: int) -> Any:
     """p mirrored into the image, at the border pixels' centres (`corners`) or outer edges."""
-    d = sizes[axis]
-    lo, hi = (0.0, float(d - 1)) if corners else (-0.5, d - 0.5)
-    span = hi - lo
-    if span == 0:
-        return p * 0.0
-    period = o.mod(p - lo, 2 * span)
-    mirrored = o.select(period > span, 2 * span - period, period)
-    return o.clamp(mirrored + lo, 0.0, float(d - 1))
+    last = sizes[axis] - 1.0
+    lo, span = (0.0, o.max(last, 1.0)) if corners else (-0.5, sizes[axis])
+    period = o.mod(p - lo, span * 2.0)
+    mirrored = o.select(period > span, span * 2.0 - period, period)
+    return o.clamp(mirrored + lo, 0.0, last)
 
 
 # ---- RoiAlign ----------------------------------------------------------------------------------
@@ -176,9 +169,9 @@ def roi_align(x: Any, rois: Any, batch: Any, *, coordinate_transformation_mode: 
     at, inside = [], None
     for line, d, where in ((ys, h, (n, shape[1], 1)), (xs, w, (n, 1, shape[2]))):
         p = o.broadcast(line.reshape(where), shape=shape).reshape((n, shape[1] * shape[2]))
-        ok = (p >= -1.0) & (p <= float(_fixed([d])[0]))
+        ok = (p >= -1.0) & (p <= p.number(d))
         inside = ok if inside is None else inside & ok
-        at.append(o.clamp(p, 0.0, float(d - 1)))
+        at.append(o.clamp(p, 0.0, p.number(d - 1)))
     return _binned(images, at, inside, (n, output_height, s, output_width, s), mode)
 
 
@@ -211,12 +204,11 @@ def max_roi_pool(x: Any, rois: Any, *, pooled_shape: Any, spatial_scale: float =
     empty: Any = None
     for axis, low, high, bins in ((3, corners[0], corners[2], pooled_shape[1]),
                                   (2, corners[1], corners[3], pooled_shape[0])):
-        (d,) = _fixed(x.shape[axis:axis + 1])
         step = o.max(high - low + 1.0, 1.0) * (1 / bins)
         line = x.builder.constant(np.arange(bins, dtype=x.dtype.numpy)[None])
         start = (o.floor(line * step) + low).reshape((*step.shape[:1], bins, 1))
         end = (o.ceil((line + 1.0) * step) + low).reshape((*step.shape[:1], bins, 1))
-        pixel = x.builder.constant(np.arange(d, dtype=x.dtype.numpy))
+        pixel = iota(x.number(0), x.shape[axis:axis + 1], 0).cast(x.dtype)
         mine = (pixel >= start) & (pixel < end)  # [regions, bins, d]
         y, none = _greatest(y, mine, axis)
         empty = none if empty is None else empty | none
@@ -246,18 +238,20 @@ def deform_conv(x: Any, w: Any, offset: Any, bias: Any = None, mask: Any = None,
         raise Refused(f"DeformConv is supported over 2 spatial axes, x has {x.ndim - 2}")
     check_window(w, kernel_shape)
     n, channels, *_ = x.shape
-    kernel = _fixed(w.shape[2:])
+    kernel = tuple(w.shape[2:])
+    if not all(isinstance(k, int) for k in kernel):
+        raise Refused("the kernel of the weights must have a fixed size; fix it with "
+                      "--dynamic NAME=SIZE")
     taps, (height, width) = math.prod(kernel), tuple(offset.shape[2:])
     strides, dilations, pads = strides or (1, 1), dilations or (1, 1), pads or (0,) * 4
-    ys, xs = (np.arange(out)[None, :] * s + np.arange(k)[:, None] * d - lo
-              for out, s, k, d, lo in zip(_fixed((height, width)), strides, kernel, dilations,
-                                          pads, strict=False))
-    kind = x.dtype.numpy
-    base = (np.broadcast_to(ys[:, None, :, None], (*kernel, height, width)),
-            np.broadcast_to(xs[None, :, None, :], (*kernel, height, width)))
+    base = []
+    for a, (s, d, lo) in enumerate(zip(strides, dilations, pads, strict=False)):
+        out, tap = (iota(x.number(0), (*kernel, height, width), i) for i in (2 + a, a))
+        line = out * s + tap * d - lo
+        base.append(line.reshape((1, taps * height * width)).cast(x.dtype))
     moved = offset.reshape((n * offset_group, taps, 2, height * width))
-    at = [moved.take(2, k, k + 1).reshape((n * offset_group, taps * height * width)) +
-          x.builder.constant(base[k].reshape(1, -1).astype(kind)) for k in range(2)]
+    at = [moved.take(2, k, k + 1).reshape((n * offset_group, taps * height * width)) + base[k]
+          for k in range(2)]
     each = channels // offset_group
     images = x.reshape((n * offset_group, each, *x.shape[2:]))
     seen = sample(images, at)  # [n·groups, taps·out, each]
