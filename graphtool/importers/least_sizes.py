@@ -12,10 +12,13 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+from graphtool import ops as o
 from graphtool.analysis.costs import decomposed, signature
 from graphtool.errors import InputError
+from graphtool.front import Array
 from graphtool.ir.graph import Graph, Node, TensorType
 from graphtool.ir.run_sizes import all_nodes
+from graphtool.ops.geometry import conv_defaults, dilate
 from graphtool.symbolic import (
     Dim,
     Equation,
@@ -23,6 +26,7 @@ from graphtool.symbolic import (
     Symbol,
     dim_of,
     known,
+    maximum,
     substitute,
     symbols,
     text,
@@ -65,6 +69,25 @@ def not_empty(graph: Graph, assumed: Iterable[Equation], free: Mapping[str, Symb
     for e in assumed:
         out |= {n: 1 for n in e.names if n in may and e.under({n: may[n]}).holds}
     return out
+
+
+def fitting_conv(x: Array, w: Array, **attrs: Any) -> Any:
+    """`conv` of x [N, C, …] with w [M, C / groups, …], whose window may have an open size.
+
+    Where it is open whether it fits, a run is required to have one that does; the padding behind
+    says so too, so that the number of windows is never negative.
+    """
+    n, edges = w.ndim - 2, []
+    strides, padding, lhs, rhs = conv_defaults(n, *map(attrs.get, (
+        "strides", "padding", "lhs_dilation", "rhs_dilation")))
+    for d, k, s, (lo, hi), a, b in zip(x.shape[2:], w.shape[2:], strides, padding, lhs, rhs,
+                                       strict=True):
+        room = dilate(d, a) + lo + hi - dilate(k, b) + s
+        if not isinstance(k, int) and known(room, "<", 0) is not False:
+            x.builder.require(maximum(room, 0), room)
+            hi = hi + maximum(room, 0) - room
+        edges.append((lo, hi))
+    return o.conv(x, w, **{**attrs, "padding": tuple(edges)})
 
 
 def _in_parts(nodes: Iterable[Node], seen: set[Any], may: Container[str]) -> Iterator[Node]:

@@ -7,12 +7,13 @@ from typing import Any
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.front import Refused
+from graphtool.importers.least_sizes import fitting_conv
 from graphtool.importers.onnx.driver.registry import onnx_op
 from graphtool.importers.onnx.driver.values import (
     axes_of,
     axis_of,
 )
-from graphtool.ops.geometry import Pairs, dilate
+from graphtool.ops.geometry import Pairs
 from graphtool.symbolic import Dim, ceildiv, floordiv, known, maximum
 
 # ---- products ----------------------------------------------------------------------------------
@@ -95,24 +96,9 @@ def conv(x: Any, w: Any, b: Any = None, *, auto_pad: str = "NOTSET", dilations: 
     n = x.ndim - 2
     check_window(w, kernel_shape)
     strides, dilations = strides or (1,) * n, dilations or (1,) * n
-    spans = spans_of(w.shape[2:], dilations)
-    padding = window_pads(x.shape[2:], spans, strides, pads, auto_pad)
-    padding = _with_room(x, x.shape[2:], spans, strides, padding)
-    y = o.conv(x, w, strides=strides, padding=padding, rhs_dilation=dilations, groups=group)
-    return bias_added(y, b)
-
-
-def _with_room(x: Any, space: Any, spans: Any, strides: Any, padding: Any) -> Pairs:
-    """The padding. Where it is open whether a window of open size fits, a run is required to have
-    one that does; the padding behind says so too, for the number of windows is never negative."""
-    out = []
-    for d, k, s, (lo, hi) in zip(space, spans, strides, padding, strict=True):
-        room = d + lo + hi - k + s
-        if not isinstance(k, int) and known(room, "<", 0) is not False:
-            x.builder.require(maximum(room, 0), room)
-            hi = hi + maximum(room, 0) - room
-        out.append((lo, hi))
-    return tuple(out)
+    padding = window_pads(x.shape[2:], spans_of(w.shape[2:], dilations), strides, pads, auto_pad)
+    return bias_added(fitting_conv(x, w, strides=strides, padding=padding, rhs_dilation=dilations,
+                                   groups=group), b)
 
 
 def check_window(w: Any, kernel_shape: Any) -> None:
@@ -140,11 +126,9 @@ def conv_transpose(x: Any, w: Any, b: Any = None, *, auto_pad: str = "NOTSET",
     extra = output_padding or (0,) * n
     spans = spans_of(w.shape[2:], dilations)
     padding = _transposed_pads(x.shape[2:], spans, strides, extra, pads, auto_pad, output_shape)
-    edges = [(k - 1 - lo, k - 1 - hi + e) for k, (lo, hi), e in zip(spans, padding, extra,
-                                                                     strict=True)]
-    wide = [dilate(d, s) for d, s in zip(x.shape[2:], strides, strict=True)]
-    y = o.conv(x, _swapped(w, group), padding=_with_room(x, wide, spans, (1,) * n, edges),
-               lhs_dilation=strides, rhs_dilation=dilations, groups=group, absent=True)
+    y = fitting_conv(x, _swapped(w, group), padding=tuple(
+        (k - 1 - lo, k - 1 - hi + e) for k, (lo, hi), e in zip(spans, padding, extra, strict=True)),
+        lhs_dilation=strides, rhs_dilation=dilations, groups=group, absent=True)
     return bias_added(y, b)
 
 

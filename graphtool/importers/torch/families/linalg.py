@@ -9,6 +9,7 @@ import numpy as np
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.front import Array, Refused
+from graphtool.importers.least_sizes import fitting_conv
 from graphtool.importers.torch.driver.context import Context, batched, pairs
 from graphtool.importers.torch.driver.table import aten
 from graphtool.symbolic import Dim
@@ -121,7 +122,7 @@ def _conv(x: Array, w: Array, bias: Array | None, **attrs: Any) -> Any:
     n = w.ndim - 2
 
     def whole(x: Array) -> Any:
-        y = o.conv(x, w, **attrs)
+        y = fitting_conv(x, w, **attrs)
         return y if bias is None else y + bias.reshape((bias.shape[0], *(1,) * n))
     return batched(whole, x, n)
 
