@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from itertools import product
 from typing import Any
 
 import numpy as np
 
+from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.front import Array, Refused
+from graphtool.front import Array
 from graphtool.importers.torch.driver.context import Context, batched, pairs
 from graphtool.importers.torch.driver.table import aten
 from graphtool.importers.torch.families.sampling import window_positions
-from graphtool.symbolic import Dim
+from graphtool.symbolic import Dim, ceildiv, maximum, product
 
 Edges = tuple[tuple[Dim, Dim], ...]
 
@@ -113,54 +113,48 @@ def _adaptive_average(n: int) -> Any:
         sizes = c.out.shape[-n:]
         if all(s == 1 for s in sizes):
             return o.reduce_mean(self, axes=space)
-        regular = _regular(self.shape[-n:], sizes)
-        if regular is not None:
-            window, strides = regular
+        regular = [_regular(*_bins(c, d, s)) for d, s in zip(self.shape[-n:], sizes, strict=True)]
+        if None not in regular:
+            window, strides = zip(*regular, strict=True)
             return batched(lambda x: o.avg_pool(x, window=window, strides=strides), self, n)
         x = self
         for axis, s in zip(space, sizes, strict=True):
             if x.shape[axis] != s:
-                x = _mean_of_bins(x, axis, int(s))  # type: ignore[arg-type]
+                x = _mean_of_bins(c, x, axis, s)
         return x
     return handler
 
 
-def _fixed(dims: tuple[Dim, ...], sizes: tuple[Dim, ...]) -> None:
-    if not all(isinstance(d, int) for d in (*dims, *sizes)):
-        raise Refused("adaptive pooling over a symbolic size is not supported; fix that size for "
-                      "the export")
+def _bins(c: Context, d: Dim, s: Dim) -> tuple[Array, Array]:
+    """The starts and the ends of s bins: bin i runs from ⌊i·d / s⌋ to ⌈(i + 1)·d / s⌉."""
+    size, count = (c.number(v, dtypes.int64) for v in (d, maximum(s, 1)))
+    with c.folding(True):
+        i = _line(c, (s,))
+        return o.div(i * size, count), o.div((i + 1) * size + (count - 1), count)
 
 
-def _regular(dims: tuple[Dim, ...], sizes: tuple[Dim, ...]
-             ) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-    """Windows and strides, if the bins of each axis are as long as each other and as far apart."""
-    _fixed(dims, sizes)
-    found = []
-    for d, s in zip(dims, sizes, strict=True):
-        bins = _bins(int(d), int(s))  # type: ignore[arg-type]
-        lengths = {hi - lo for lo, hi in bins}
-        steps = {bins[i + 1][0] - bins[i][0] for i in range(len(bins) - 1)} or {1}
-        if len(lengths) != 1 or len(steps) != 1:
-            return None
-        found.append((lengths.pop(), steps.pop()))
-    return tuple(k for k, _ in found), tuple(step for _, step in found)
+def _line(c: Context, shape: tuple[Dim, ...], axis: int = 0) -> Any:
+    """0, 1, 2, … along an axis, known if the shape is."""
+    return c.filled(o.iota, {"shape": shape, "axis": axis, "dtype": dtypes.int64})
 
 
-def _bins(d: int, s: int) -> list[tuple[int, int]]:
-    """Bin i runs from ⌊i·d / s⌋ to ⌈(i + 1)·d / s⌉."""
-    return [(i * d // s, -(-(i + 1) * d // s)) for i in range(s)]
+def _regular(start: Array, end: Array) -> tuple[int, int] | None:
+    """Window and stride, if bins are known to be as long as each other and as far apart."""
+    if start.numbers is None or end.numbers is None:
+        return None
+    lengths, steps = set(end.numbers - start.numbers), set(np.diff(start.numbers)) or {1}
+    return (int(lengths.pop()), int(steps.pop())) if len(lengths) == len(steps) == 1 else None
 
 
 def _adaptive_max(n: int) -> Any:
     def handler(c: Context, self: Array, output_size: Any) -> Any:
-        _fixed(self.shape[-n:], c.out.shape[-n:])
         if c.used(1):
             return _max_and_place(c, self, n)
         x = self
         # of equal elements the first in row-major order counts: the last axis goes first
         for axis, s in reversed([*zip(range(self.ndim - n, self.ndim), c.out.shape[-n:],
                                       strict=True)]):
-            rows, _ = _rows_of_bins(x, axis, int(s))  # type: ignore[arg-type]
+            rows = o.gather(x, _places(c, x.shape[axis], s)[0], axes=(axis,))
             x = _instead_of(x, axis, o.extreme(rows, kind="max", axis=1))
         return x, None
     return handler
@@ -168,43 +162,47 @@ def _adaptive_max(n: int) -> Any:
 
 def _max_and_place(c: Context, x: Array, n: int) -> Any:
     """(maxima, flat indices): each bin's elements gathered as a row; short bins repeat an end."""
-    dims, cells = [int(d) for d in x.shape[-n:]], c.out.shape[-n:]  # type: ignore[arg-type]
-    lines = [_bins(d, int(s)) for d, s in zip(dims, cells, strict=True)]  # type: ignore[arg-type]
-    found = [np.ravel_multi_index(np.meshgrid(*(np.arange(*b) for b in bins), indexing="ij"),
-                                  dims).ravel() for bins in product(*lines)]
-    width = max((len(f) for f in found), default=1)
-    table = np.array([[*f, *[f[-1]] * (width - len(f))] for f in found]).reshape(-1, width)
-    lead = x.shape[:-n]
-    flat = x.reshape((*lead, int(np.prod(dims))))
-    index, rank = c.constant(table), len(lead)
-    picked = o.gather(flat, index.unsqueeze(), axes=(rank,))
-    at = o.arg_reduce(picked, kind="max", axis=1).reshape((table.shape[0], *lead))
-    top = o.extreme(picked, kind="max", axis=1).reshape((table.shape[0], *lead))
+    dims, lead = x.shape[-n:], x.shape[:-n]
+    with c.folding(True):
+        index: Any = c.number(0, dtypes.int64)
+        for axis, (d, s) in enumerate(zip(dims, c.out.shape[-n:], strict=True)):
+            line, _ = _places(c, d, s)  # as [1, …, bins, …, 1, 1, …, width, …, 1]
+            shape: list[Dim] = [1] * (2 * n)
+            shape[axis], shape[n + axis], _ = line.shape
+            index = index * c.number(d, dtypes.int64) + line.reshape(shape)
+        rank, bins = len(lead), product(index.shape[:n])
+        index = index.reshape((bins, product(index.shape[n:])))
+    picked = o.gather(x.reshape((*lead, product(dims))), index.unsqueeze(), axes=(rank,))
+    at = o.arg_reduce(picked, kind="max", axis=1).reshape((bins, *lead))
+    top = o.extreme(picked, kind="max", axis=1).reshape((bins, *lead))
     both = o.concat(c.iota(at.shape, 0).unsqueeze(), at.unsqueeze(), axis=at.ndim)
     place = o.gather(index, both, axes=(0, 1))
     perm = [*range(1, rank + 1), 0]
     return tuple(v.transpose(perm).reshape(c.out.shape) for v in (top, place))
 
 
-def _mean_of_bins(x: Array, axis: int, s: int) -> Any:
+def _mean_of_bins(c: Context, x: Array, axis: int, s: Dim) -> Any:
     """The mean of each bin along one axis; NaN and infinity stay in the bins that have them."""
-    rows, counts = _rows_of_bins(x, axis, s)
-    inside = np.arange(int(rows.shape[1])) < counts[:, None]
-    if not inside.all():
-        rows = o.select(inside.reshape(*inside.shape, *(1,) * (rows.ndim - 2)), rows, 0.0)
-    divisor = counts.reshape(-1, *(1,) * (rows.ndim - 1)).astype(x.dtype.numpy)
+    index, counts = _places(c, x.shape[axis], s)
+    rows = o.gather(x, index, axes=(axis,))
+    with c.folding(True):
+        counts = counts.reshape((*counts.shape, *(1,) * x.ndim))
+        inside = _line(c, (index.shape[1], *(1,) * (x.ndim - 1))) < counts
+        divisor = counts.cast(x.dtype)
+    if inside.numbers is None or not inside.numbers.all():
+        rows = o.select(inside, rows, 0.0)
     return _instead_of(x, axis, o.reduce_sum(rows, axes=(1,)) / divisor)
 
 
-def _rows_of_bins(x: Array, axis: int, s: int) -> tuple[Any, Any]:
-    """The elements of each bin along one axis, [s, width, the other axes], and how many each bin
-    has: short bins repeat their last one."""
-    bins = _bins(int(x.shape[axis]), s)  # type: ignore[arg-type]
-    width = max((hi - lo for lo, hi in bins), default=1)
-    index = np.array([[min(lo + k, hi - 1) for k in range(width)] for lo, hi in bins], np.int64)
-    index = index.reshape(s, width)
-    picked = o.gather(x, index[..., None], axes=(axis,))
-    return picked, np.array([hi - lo for lo, hi in bins])
+def _places(c: Context, d: Dim, s: Dim) -> tuple[Array, Array]:
+    """The positions that each bin of an axis has, [s, width, 1], and how many these are, [s]:
+    short bins repeat their last one."""
+    start, end = _bins(c, d, s)
+    with c.folding(True):
+        counts, last = end - start, end.unsqueeze() - 1
+        width = int(counts.numbers.max(initial=1)) if counts.numbers is not None else (
+            ceildiv(d, maximum(s, 1)) + 1)
+        return o.min(start.unsqueeze() + _line(c, (1, width), 1), last).unsqueeze(), counts
 
 
 def _instead_of(x: Array, axis: int, found: Any) -> Any:

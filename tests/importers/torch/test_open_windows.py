@@ -1,0 +1,91 @@
+"""torch functions whose windows, positions or lengths have open sizes, against torch at several
+sizes, also 1: by the evaluator and by compiled code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+
+from graphtool import interp
+from graphtool.errors import InputError
+from graphtool.importers.torch import import_torch
+from tests.lower.compiling import compiled, optimised
+
+Shape = tuple[int, ...]
+IMAGE = {"H@a_0.2": (1, None), "W@a_0.3": (1, None)}
+IMAGES: tuple[Shape, ...] = ((1, 1), (3, 5), (7, 7), (10, 13), (14, 2))
+
+
+class Call(nn.Module):
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, *a: torch.Tensor) -> Any:
+        return self.function(*a)
+
+
+def planes(*more: Shape) -> list[list[Shape]]:
+    """Shapes of calls: an image of each size, then the same operands for all."""
+    return [[(2, 3, *size), *more] for size in ((9, 8), *IMAGES)]
+
+
+def grid(**attrs: Any) -> Any:
+    return lambda x, g: functional.grid_sample(x, g, align_corners=False, **attrs)
+
+
+CASES: dict[str, tuple[Any, dict[str, Any], list[list[Shape]]]] = {
+    "means": (lambda x: functional.adaptive_avg_pool2d(x, (3, 4)), IMAGE, planes()),
+    "means along an axis": (
+        lambda x: functional.adaptive_avg_pool2d(x, (None, 4)), IMAGE, planes()),
+    "mean": (nn.AdaptiveAvgPool2d(1), IMAGE, planes()),
+    "maxima": (lambda x: functional.adaptive_max_pool2d(x, (3, 4)), IMAGE, planes()),
+    "places of maxima": (lambda x: functional.adaptive_max_pool2d(
+        x, (3, 4), return_indices=True), IMAGE, planes()),
+    "means of a row": (nn.AdaptiveAvgPool1d(5), {"N@a_0.1": (1, None)},
+                       [[(3, n)] for n in (9, 1, 4, 5, 10, 11)]),
+    "maxima of a volume": (nn.AdaptiveMaxPool3d((2, 3, 1)),
+                           {"H@a_0.2": (1, None), "W@a_0.4": (1, None)},
+                           [[(2, 3, h, 7, w)] for h, w in ((5, 6), *IMAGES)]),
+    "an open number of means": (
+        lambda x, y: functional.adaptive_avg_pool2d(x, y.shape[2:]),
+        {**IMAGE, "K@a_1.2": (1, None)},
+        [[(2, 3, h, w), (2, 3, k, 5)] for k, (h, w) in enumerate(((9, 8), *IMAGES), 1)]),
+    "zeros around": (grid(padding_mode="zeros"), IMAGE, planes((2, 4, 3, 2))),
+    "reflected": (grid(padding_mode="reflection", mode="bicubic"), IMAGE, planes((2, 4, 3, 2))),
+    "kernel": (lambda x, w: functional.conv2d(x, w, padding=1, stride=2),
+               {"H@a_0.2": (1, None), "K@a_1.2": (1, None)},
+               [[(2, 3, h, 8), (4, 3, k, 3)] for h, k in ((9, 3), (1, 1), (5, 7), (6, 2))]),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_open_windows(name: str, tmp_path: Path) -> None:
+    function, dynamic, shapes = CASES[name]
+    torch.manual_seed(0)
+    (first, *calls), net = ([torch.randn(s) for s in row] for row in shapes), Call(function)
+    module = import_torch(net, tuple(first), dynamic=dynamic)
+    run = compiled(optimised(module), tmp_path / "m").run
+    for xs in calls:
+        want = net(*xs)
+        feed = {i.hint: x.numpy() for i, x in zip(module.graph.inputs, xs, strict=True)}
+        for got in (interp.run(module, feed), run(feed)):
+            for g, w in zip(got.values(), want if isinstance(want, tuple) else (want,),
+                            strict=True):
+                np.testing.assert_allclose(g, w.numpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_a_kernel_that_is_larger_than_the_image() -> None:
+    module = import_torch(Call(functional.conv2d), (torch.randn(2, 3, 9, 8),
+                                                    torch.randn(4, 3, 3, 3)),
+                          dynamic={"H@a_0.2": (1, None), "K@a_1.2": (1, None)})
+    feed = {"a_0": np.zeros((2, 3, 9, 8), np.float32), "a_1": np.zeros((4, 3, 11, 3), np.float32)}
+    with pytest.raises(InputError, match="does not hold"):
+        interp.run(module, feed)
