@@ -711,7 +711,7 @@ class _fourier(Op):
 fourier: _fourier
 
 class _fourier_real(Op):
-    def __call__(self, real: Tensor, imag: Tensor, /, *, size: int) -> Any:
+    def __call__(self, real: Tensor, imag: Tensor, /, *, size: Dim) -> Any:
         """The real line of length `size`, times `size`, whose spectrum has this first half."""
 
 fourier_real: _fourier_real

@@ -1,8 +1,9 @@
-"""Fourier transforms of known length along the last axis; a complex number is a pair of tensors.
+"""Fourier transforms along the last axis; a complex number is a pair of tensors.
 
 A line whose length has the factors 2, 3 and 5 only has a kernel. Of other lengths, a long line is
 transformed by two factors of its length (Cooley and Tukey), and a short one is multiplied by a
-table of cosines and sines.
+table of cosines and sines. So is a line of open length n, which takes 4·n² operations for each real
+line: a run computes n cosines and sines, and the table repeats them.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.ir.facets import Lowering
 from graphtool.ir.graph import TensorType
+from graphtool.ir.trace import like
 from graphtool.ops.common import composite, need
-from graphtool.symbolic import product, typical_size
+from graphtool.symbolic import Dim, known, product, typical_size
 
 _TABLE = 256  # up to this length, a line is transformed by one product
 _LEAST = 20  # a product is as fast as the kernel for lines of fewer elements
@@ -30,7 +32,7 @@ def _types(real: TensorType, imag: TensorType | None = None, *, inverse: bool = 
          f"the real and the imaginary part must be float tensors of the same type, got {real} and "
          f"{imag}")
     n = real.shape[-1]
-    need(isinstance(n, int) and n > 0, f"the length of a transform must be a known number, not {n}")
+    need(known(n, "<=", 0) is not True, f"a transform needs a line of 1 element or more, not {n}")
     out = TensorType(real.dtype, (*real.shape[:-1], n // 2 + 1 if half else n))
     return out, out
 
@@ -55,15 +57,20 @@ def _vjp(g: Any, _y: Any, real: Any, imag: Any = None, *, inverse: bool, half: b
     return re, None if imag is None else im
 
 
-def _filled_up(x: Any, n: int) -> Any:
+def _length(real: TensorType, *_: Any, **__: Any) -> tuple[Dim]:
+    return (real.shape[-1],)
+
+
+def _filled_up(x: Any, n: Dim) -> Any:
     short = n - x.shape[-1]
-    return x if not short else o.pad(x, lo=(0,) * x.ndim, hi=(*(0,) * (x.ndim - 1), short))
+    return x if short == 0 else o.pad(x, lo=(0,) * x.ndim, hi=(*(0,) * (x.ndim - 1), short))
 
 
-@composite(types=_types, vjp=_vjp)
+@composite(types=_types, vjp=_vjp, filled=_length)
 def fourier(real: Any, imag: Any = None, *, inverse: bool = False, half: bool = False) -> Any:
     """Σₜ x[t]·exp(∓2πi·k·t/n) for each k, or for the first ⌊n/2⌋ + 1 of them with `half`; the
-    sign is + with `inverse` → (real, imaginary part). The result is not divided by n."""
+    sign is + with `inverse` → (real, imaginary part). The result is not divided by n. A line of
+    open length is multiplied by a table, which takes 4·n² operations for a real line."""
     n = real.shape[-1]
     if _has_kernel(real):
         parts = np.stack(_circle(np.arange(n), n)).astype(real.dtype.numpy)
@@ -75,7 +82,8 @@ def fourier(real: Any, imag: Any = None, *, inverse: bool = False, half: bool = 
 def _has_kernel(x: Any) -> bool:
     """Whether the kernel is the fastest way: a long line alone is cut in pieces before."""
     n, lines = x.shape[-1], typical_size(product(x.shape[:-1]))
-    return (x.dtype in (dtypes.float32, dtypes.float64) and _LEAST <= n <= _MOST and is_smooth(n)
+    return (isinstance(n, int) and x.dtype in (dtypes.float32, dtypes.float64)
+            and _LEAST <= n <= _MOST and is_smooth(n)
             and (lines >= _MANY or n <= _TABLE or _factor(n) == 1))
 
 
@@ -99,12 +107,11 @@ def fft(real: Any, imag: Any, table: Any, *, inverse: bool = False, half: bool =
 def _by_products(real: Any, imag: Any, inverse: bool, half: bool) -> Any:
     """The transform by products with tables, in two steps if the line is long."""
     n, sign = real.shape[-1], 1 if inverse else -1
-    rows = _factor(n)
-    if n > _TABLE and rows > 1:
+    rows = _factor(n) if isinstance(n, int) and n > _TABLE else 1
+    if rows > 1:
         parts = _split(real, imag, rows, n // rows, inverse)
         return tuple(_first(p, n // 2 + 1) for p in parts) if half else parts
-    k = np.outer(np.arange(n), np.arange(n // 2 + 1 if half else n))
-    return _turned(real, imag, *_table(real, k, n, sign))
+    return _turned(real, imag, *_table(real, n, n // 2 + 1 if half else n, n, sign))
 
 
 def _factor(n: int) -> int:
@@ -112,17 +119,41 @@ def _factor(n: int) -> int:
     return max(d for d in range(1, int(n**0.5) + 1) if n % d == 0)
 
 
-def _circle(k: Any, n: int) -> tuple[Any, Any]:
-    """Cosines and sines of 2πk/n; those that are 0 are exactly 0."""
-    k = k % n
-    angle = 2 * np.pi * k / n
-    return (np.where(4 * k % (2 * n) == n, 0.0, np.cos(angle)),
-            np.where(2 * k % n == 0, 0.0, np.sin(angle)))
+def _circle(k: Any, n: Any) -> tuple[Any, Any]:
+    """Cosines and sines of 2πk/n, in float64; those that are 0 are exactly 0. Both are integers,
+    or tensors of int64."""
+    k, whole = o.mod(k, n), n if isinstance(n, int) else o.cast(n, dtype=dtypes.float64)
+    angle = o.cast(k, dtype=dtypes.float64) * (2 * np.pi) / whole
+    return (o.select(o.eq(o.mod(k * 4, n * 2), n), 0.0, o.cos(angle)),
+            o.select(o.eq(o.mod(k * 2, n), 0), 0.0, o.sin(angle)))
 
 
-def _table(x: Any, k: Any, n: int, sign: int) -> tuple[Any, Any]:
-    cos, sin = (t.astype(x.dtype.numpy) for t in _circle(k, n))
-    return x.builder.constant(cos), x.builder.constant(sin if sign > 0 else 0 - sin)
+def _table(x: Any, rows: Dim, columns: Dim, n: Dim, sign: int = 1, half: bool = False
+           ) -> tuple[Any, Any]:
+    """The cosines and, times `sign`, the sines of 2π·row·column/n. With `half` the rows are those
+    of the first half of a spectrum, and count for the other half too."""
+    if isinstance(n, int) and isinstance(rows, int) and isinstance(columns, int):
+        parts = _circle(np.outer(np.arange(rows), np.arange(columns)), n)
+        parts = tuple(t * _counts(np.arange(rows)[:, None], n) for t in parts) if half else parts
+        cos, sin = (t.astype(x.dtype.numpy) for t in parts)
+        return x.builder.constant(cos), x.builder.constant(sin if sign > 0 else 0 - sin)
+    row, size = _line(x, (rows, 1), 0), like(x, o.dim, of=n, dtype=dtypes.int64)
+    k = o.reshape(o.mod(row * _line(x, (1, columns), 1), size), shape=(rows, columns, 1))
+    parts = _circle(_line(x, (n,), 0), size)
+    cos, sin = (o.gather(o.cast(t, dtype=x.dtype), k, axes=(0,)) for t in parts)
+    if half:
+        cos, sin = (t * o.cast(_counts(row, size), dtype=x.dtype) for t in (cos, sin))
+    return cos, sin if sign > 0 else 0.0 - sin
+
+
+def _counts(k: Any, n: Any) -> Any:
+    """How many terms of n, f64, term k of the first half stands for: one, or two conjugates."""
+    own = o.or_(o.eq(k, 0), o.eq(k * 2, n))
+    return 2.0 - o.cast(own, dtype=dtypes.float64)
+
+
+def _line(x: Any, shape: tuple[Dim, ...], axis: int) -> Any:
+    return like(x, o.iota, shape=shape, axis=axis, dtype=dtypes.int64)
 
 
 def _matrix(x: Any) -> Any:
@@ -149,7 +180,7 @@ def _split(real: Any, imag: Any, a: int, b: int, inverse: bool) -> tuple[Any, An
     def cut(x: Any) -> Any:  # [..., r, s]
         return x if x is None else o.transpose(o.reshape(x, shape=(*lead, a, b)), perm=last)
     re, im = o.fourier(cut(real), cut(imag), inverse=inverse)
-    cos, sin = _table(real, np.outer(np.arange(b), np.arange(a)), n, 1 if inverse else -1)
+    cos, sin = _table(real, b, a, n, 1 if inverse else -1)
     re, im = re * cos - im * sin, re * sin + im * cos
     re, im = o.fourier(o.transpose(re, perm=last), o.transpose(im, perm=last), inverse=inverse)
     return tuple(o.reshape(o.transpose(x, perm=last), shape=(*lead, n))
@@ -160,25 +191,23 @@ def _first(x: Any, count: int) -> Any:
     return o.slice(x, start=(0,) * x.ndim, limit=(*x.shape[:-1], count), strides=(1,) * x.ndim)
 
 
-def _real_types(real: TensorType, imag: TensorType, *, size: int) -> TensorType:
-    need(real == imag and real.rank > 0 and real.dtype.is_float and size > 0
+def _real_types(real: TensorType, imag: TensorType, *, size: Dim) -> TensorType:
+    need(real == imag and real.rank > 0 and real.dtype.is_float and known(size, "<=", 0) is not True
          and real.shape[-1] == size // 2 + 1,
          f"the parts of half a spectrum of length {size} expected, got {real} and {imag}")
     return TensorType(real.dtype, (*real.shape[:-1], size))
 
 
-@composite(types=_real_types)
-def fourier_real(real: Any, imag: Any, *, size: int) -> Any:
+@composite(types=_real_types, filled=lambda *_, size: (size,))
+def fourier_real(real: Any, imag: Any, *, size: Dim) -> Any:
     """The real line of length `size`, times `size`, whose spectrum has this first half.
 
     Bin 0, and bin size/2 of an even size, are real: their imaginary parts are not read.
     """
-    bins = np.arange(size // 2 + 1)
-    if (size > _TABLE and _factor(size) > 1) or (size >= _LEAST and is_smooth(size)):
+    if isinstance(size, int) and ((size > _TABLE and _factor(size) > 1) or (
+            size >= _LEAST and is_smooth(size))):
         return _by_mirror(real, imag, size)
-    weight = np.where((bins == 0) | (2 * bins == size), 1.0, 2.0)[:, None]
-    cos, sin = (real.builder.constant((weight * t).astype(real.dtype.numpy))
-                for t in _circle(np.outer(bins, np.arange(size)), size))
+    cos, sin = _table(real, size // 2 + 1, size, size, half=True)
     y = o.matmul(_matrix(real), cos) - o.matmul(_matrix(imag), sin)
     return y if real.ndim > 1 else o.reshape(y, shape=(size,))
 

@@ -21,6 +21,8 @@ from tests.lower.compiling import compiled, optimised
 Shape = tuple[int, ...]
 IMAGE = {"H@a_0.2": (1, None), "W@a_0.3": (1, None)}
 IMAGES: tuple[Shape, ...] = ((1, 1), (3, 5), (7, 7), (10, 13), (14, 2))
+LINE = {"N@a_0.1": (1, None)}
+LINES: list[list[Shape]] = [[(2, n)] for n in (9, 1, 2, 8, 45, 97)]
 
 
 class Call(nn.Module):
@@ -63,6 +65,16 @@ CASES: dict[str, tuple[Any, dict[str, Any], list[list[Shape]]]] = {
     "kernel": (lambda x, w: functional.conv2d(x, w, padding=1, stride=2),
                {"H@a_0.2": (1, None), "K@a_1.2": (1, None)},
                [[(2, 3, h, 8), (4, 3, k, 3)] for h, k in ((9, 3), (1, 1), (5, 7), (6, 2))]),
+    "spectrum": (lambda x: torch.view_as_real(torch.fft.rfft(x, norm="ortho")), LINE, LINES),
+    "spectrum of an image": (lambda x: torch.view_as_real(torch.fft.fft2(x, norm="forward")),
+                             IMAGE, planes()),
+    "of a spectrum": (lambda x: torch.view_as_real(torch.fft.ifft(torch.view_as_complex(x))), LINE,
+                      [[(2, n, 2)] for n in (9, 1, 2, 8, 45)]),
+    "of half a spectrum": (lambda x: torch.fft.irfft(torch.view_as_complex(x)),
+                           {"N@a_0.1": (2, None)}, [[(2, n, 2)] for n in (9, 2, 3, 33)]),
+    # torch.export takes this for odd lengths only
+    "circular convolution": (lambda x: torch.fft.irfft(torch.fft.rfft(x) ** 2, n=x.shape[1]), LINE,
+                             [[(2, n)] for n in (9, 1, 3, 45, 97)]),
 }
 
 

@@ -6,13 +6,13 @@ import math
 from typing import Any
 
 from graphtool import ops as o
-from graphtool.front import Array, Refused
+from graphtool.front import Array
 from graphtool.front import complex_functions as functions
 from graphtool.front.complex import Complex, combined
 from graphtool.importers.torch.driver.complex_pairs import pair, paired, real_of
 from graphtool.importers.torch.driver.context import Context, axis_of
 from graphtool.importers.torch.driver.table import HANDLERS
-from graphtool.symbolic import Dim
+from graphtool.symbolic import Dim, product
 
 # ---- parts -------------------------------------------------------------------------------------
 
@@ -204,25 +204,19 @@ def _last(x: Any, axis: int, f: Any) -> Complex:
     return Complex(*(y.moveaxis(-1, axis) for y in found))
 
 
-def _length(n: Dim) -> int:
-    if not isinstance(n, int):
-        raise Refused("a Fourier transform of symbolic length is not supported; fix that size "
-                      "for the export")
-    return n
-
-
-def _scaled(x: Any, dims: list[Dim], mode: int) -> Any:
+def _scaled(c: Context, x: Any, dims: list[Dim], mode: int) -> Any:
     """x divided by 1 (mode 0), by √points (mode 1) or by the number of points (mode 2)."""
-    points = math.prod(_length(d) for d in dims)
+    points = product(dims)
     if not mode or points == 1:
         return x
-    by = 1 / (math.sqrt(points) if mode == 1 else points)
-    return x * by
+    if isinstance(points, int):
+        return x * (1 / (math.sqrt(points) if mode == 1 else points))
+    count = c.number(points, x.dtype)
+    return x * (1.0 / (o.sqrt(count) if mode == 1 else count))
 
 
 def _along(x: Any, axes: list[int], inverse: bool) -> Any:
     for axis in axes:
-        _length(x.shape[axis])
         x = _last(x, axis, lambda re, im: o.fourier(re, im, inverse=inverse))
     return x
 
@@ -233,7 +227,7 @@ def fft_c2c(c: Context, self: Complex, dim: tuple[int, ...], normalization: int,
     """Complex Fourier transform along each axis of `dim`, forward or inverse, then the scale."""
     axes = [axis_of(d, self.ndim) for d in dim]
     sizes = [self.shape[a] for a in axes]
-    return _scaled(_along(self, axes, not forward), sizes, normalization)
+    return _scaled(c, _along(self, axes, not forward), sizes, normalization)
 
 
 @paired("_fft_r2c")
@@ -241,9 +235,9 @@ def fft_r2c(c: Context, self: Array, dim: tuple[int, ...], normalization: int,
             onesided: bool) -> Any:
     """Real to complex: `dim[-1]` first (its half with `onesided`), then the other axes."""
     axes = [axis_of(d, self.ndim) for d in dim]
-    sizes = [_length(self.shape[a]) for a in axes]
+    sizes = [self.shape[a] for a in axes]
     half = _last(self, axes[-1], lambda re, im: o.fourier(re, im, half=onesided))
-    return _scaled(_along(half, axes[:-1], False), list(sizes), normalization)
+    return _scaled(c, _along(half, axes[:-1], False), list(sizes), normalization)
 
 
 @paired("_fft_c2r")
@@ -251,8 +245,8 @@ def fft_back(c: Context, self: Complex, dim: tuple[int, ...], normalization: int
              last_dim_size: Dim) -> Any:
     """Complex to real: inverse along all axes but `dim[-1]`, then n/2 + 1 terms to n reals."""
     axes = [axis_of(d, self.ndim) for d in dim]
-    size, last = _length(last_dim_size), axes[-1]
+    size, last = last_dim_size, axes[-1]
     x = _along(self, axes[:-1], True)
     half = [p.moveaxis(last, -1).take(-1, 0, size // 2 + 1) for p in (x.real, x.imag)]
     y = o.fourier_real(*half, size=size).moveaxis(-1, last)
-    return _scaled(y, [*(self.shape[a] for a in axes[:-1]), size], normalization)
+    return _scaled(c, y, [*(self.shape[a] for a in axes[:-1]), size], normalization)
