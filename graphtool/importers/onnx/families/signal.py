@@ -1,8 +1,4 @@
-"""DFT and STFT as products with tables of cosines and sines; windows and mel weights.
-
-A table has n² entries, which suits the frames of audio models but not long transforms. If the run
-computes a length, it computes the tables too.
-"""
+"""DFT and STFT by the op `fourier`, also of open lengths; windows and mel weights."""
 
 from __future__ import annotations
 
@@ -32,9 +28,10 @@ from graphtool.importers.onnx.driver.values import (
 )
 from graphtool.importers.onnx.families.computed_axes import some
 from graphtool.importers.onnx.families.shape import iota
+from graphtool.ops.spectrum import is_smooth
 from graphtool.symbolic import Dim, floordiv, minimum
 
-LONGEST = 4096
+LONGEST = 4096  # of lines that may be multiplied by a table, which has n² entries
 
 
 # ---- transforms --------------------------------------------------------------------------------
@@ -42,7 +39,7 @@ LONGEST = 4096
 @onnx_op("DFT", since=17)
 def dft_17(x: Any, length: Any = None, *, axis: int = 1, inverse: int = 0, onesided: int = 0,
            ctx: Any) -> Any:
-    """The transform over a constant axis, as products with tables; see `dft`."""
+    """The transform over a constant axis; see `dft`."""
     at = axis_of(axis, x.ndim)
     n = _length(x, at, length, bool(inverse), bool(onesided), ctx.room())
     return dft(x, at, n, bool(inverse), bool(onesided))
@@ -93,23 +90,29 @@ def _shape(x: Any, axis: int, n: Dim, inverse: bool, onesided: bool) -> tuple[Di
 
 
 def dft(x: Any, axis: int, n: Dim, inverse: bool, onesided: bool) -> Any:
-    """x […, n, …, 1 or 2] transformed along an axis, as `matmul` with tables of cosines and sines.
+    """x […, n, …, 1 or 2] transformed along an axis by `fourier`, or by `fourier_real` back from
+    half a spectrum.
 
     The last axis holds real and imaginary parts.
     """
     half = inverse and onesided
-    if isinstance(n, int) and not 0 < n <= LONGEST:
+    if isinstance(n, int) and (n < 1 or (n > LONGEST and not is_smooth(n))):
         raise Refused(f"a transform of length {n} is not supported; the length must be from 1 to "
-                      f"{LONGEST}")
+                      f"{LONGEST}, or have the factors 2, 3 and 5 only")
     if not isinstance(x.shape[-1], int):
         raise Refused("the last axis has an open size; it must hold 1 or 2 parts of each number")
     x = _fitted(x, axis, floordiv(n, 2) + 1 if half else n)
     order = [a for a in range(x.ndim) if a not in (axis, x.ndim - 1)]
     parts = [x.take(x.ndim - 1, k, k + 1).reshape(tuple(x.shape[:-1])) for k in range(x.shape[-1])]
     parts = [p.transpose((*order, axis)) for p in parts]
-    real, imaginary = _transformed(parts, n, inverse, onesided)
-    out = [real] if half else [real, imaginary]
-    joined = o.concat(*(p.reshape((*p.shape, 1)) for p in out), axis=real.ndim)
+    if half:
+        real, imaginary = parts if len(parts) > 1 else (*parts, o.broadcast(
+            x.number(0), shape=parts[0].shape))
+        out = [o.fourier_real(real, imaginary, size=n)]
+    else:
+        out = o.fourier(*parts, inverse=inverse, half=onesided)
+    out = [y / x.number(n) for y in out] if inverse else out
+    joined = o.concat(*(p.reshape((*p.shape, 1)) for p in out), axis=out[0].ndim)
     perm = list(range(len(order)))
     perm.insert(axis, len(order))
     return joined.transpose((*perm, len(order) + 1))
@@ -126,51 +129,6 @@ def _fitted(x: Any, axis: int, rows: Dim) -> Any:
         return x
     hi = tuple(rows - kept if a == axis else 0 for a in range(x.ndim))
     return o.pad(x, lo=(0,) * x.ndim, hi=hi)
-
-
-def _transformed(parts: list[Any], n: Dim, inverse: bool, onesided: bool) -> tuple[Any, Any]:
-    """The products of the parts with the tables: real and imaginary."""
-    row = parts[0].dtype
-    if isinstance(n, int):
-        cosines, sines = (parts[0].builder.constant(t.astype(row.numpy))
-                          for t in _tables(n, inverse, onesided))
-    else:
-        cosines, sines = (t.cast(row) for t in _computed_tables(parts[0], n, inverse, onesided))
-    flat = [p if p.ndim > 1 else p.reshape((1, *p.shape)) for p in parts]
-    real, imaginary = o.matmul(flat[0], cosines), o.matmul(flat[0], sines)
-    if len(flat) > 1:
-        real = real - o.matmul(flat[1], sines)
-        imaginary = imaginary + o.matmul(flat[1], cosines)
-    if parts[0].ndim == 1:
-        real, imaginary = (v.reshape(tuple(v.shape[1:])) for v in (real, imaginary))
-    return real, imaginary
-
-
-def _tables(n: int, inverse: bool, onesided: bool) -> tuple[Any, Any]:
-    k, t = np.arange(n // 2 + 1), np.arange(n)
-    if inverse and onesided:  # a spectrum's other half is the conjugate of this one
-        angle = 2 * np.pi * np.outer(k, t) / n
-        weight = np.where((k == 0) | (2 * k == n), 1.0, 2.0)[:, None] / n
-        return weight * np.cos(angle), weight * np.sin(angle)
-    angle = 2 * np.pi * (np.outer(t, k if onesided else t) % n) / n
-    scale = 1 / n if inverse else 1.0
-    return scale * np.cos(angle), scale * np.sin(angle) * (1 if inverse else -1)
-
-
-def _computed_tables(like: Any, n: Dim, inverse: bool, onesided: bool) -> tuple[Any, Any]:
-    """The same tables, computed in the graph for a symbolic length."""
-    half, bins = inverse and onesided, floordiv(n, 2) + 1
-    row = iota(like, (bins if half else n, 1), 0)
-    column = iota(like, (1, bins if onesided and not half else n), 1)
-    whole = dim_tensor(n, like.builder)
-    count = whole.cast(dtypes.float64)
-    angle = o.mod(row * column, whole).cast(dtypes.float64) * (2 * math.pi) / count
-    cosines, sines = o.cos(angle), o.sin(angle)
-    if half:
-        edge = o.eq(row, 0) | o.eq(row * 2, whole)
-        weight = o.select(edge, 1.0 / count, 2.0 / count)
-        return weight * cosines, weight * sines
-    return (cosines / count, sines / count) if inverse else (cosines, -sines)
 
 
 @onnx_op("STFT", since=17)
