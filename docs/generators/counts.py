@@ -30,7 +30,7 @@ KINDS = (  # what is tested, and the folders and files of tests/ that do
     ("training", ("train",)),
     ("files, reports, comparisons", ("io", "report", "verify")),
     ("command line, errors, API, plug-ins", (
-        "cli", "explain", "plugins", "test_api.py", "test_by_hand.py")),
+        "api", "cli", "explain", "plugins", "test_api.py", "test_by_hand.py")),
     ("layers, style, benchmarks", ("test_layering.py", "test_style.py", "test_docstrings.py",
                                    "test_kinds.py", "test_benchmarks.py",
                                    "test_architectures.py", "fuzz")),

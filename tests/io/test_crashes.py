@@ -29,6 +29,7 @@ from graphtool.ir import serial
 from graphtool.ir.graph import Module, TensorType, is_constant
 from graphtool.ir.trace import trace
 from graphtool.kernels.choice import tuning
+from graphtool.kernels.choice.rules import rules_of
 from graphtool.loops import serial as programs
 from graphtool.lower import lower
 from graphtool.target import named
@@ -121,7 +122,7 @@ def write_program(path: Path, mark: float) -> None:
 
 def write_dump(path: Path, mark: float) -> None:
     path.parent.mkdir(exist_ok=True)
-    Watch(model(mark), "dce,cse", None, path.parent, TARGET).run()
+    Watch(model(mark), "dce,cse", None, path.parent, TARGET, rules_of("default", "generated")).run()
 
 
 def write_tuning(path: Path, mark: float) -> None:
