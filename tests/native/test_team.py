@@ -134,7 +134,7 @@ LOOKS = {"plain": ("-O2", "-fopenmp", "-DFORKS=1"), "alone": ("-O2", "-DFORKS=1"
 def test_every_piece_is_done_once(look: str, cc: str, tmp_path: Path) -> None:
     if shutil.which(cc) is None:
         pytest.skip(f"{cc} is not installed")
-    for name in ("compiler.h", "processors.h", "team.h", "runtime.h"):
+    for name in ("compiler.h", "processors.h", "team.h", "arguments.h", "runtime.h"):
         (tmp_path / name).write_text(headers.text(name) or "")
     (tmp_path / "user.c").write_text(USER)
     done = subprocess.run([cc, *LOOKS[look], "-Wall", "-Wextra", "-g", "user.c", "-o", "user",
