@@ -8,6 +8,7 @@ from functools import wraps
 from os import PathLike
 from typing import Any, TypeVar, cast
 
+from graphtool.api.by_hand import Graph
 from graphtool.errors import UsageError
 from graphtool.ir.graph import Module
 from graphtool.loops.program import Program
@@ -25,7 +26,8 @@ _KINDS: Mapping[str, tuple[type | tuple[type, ...], str, str]] = {
 
 def checked(function: F) -> F:
     """The function; it raises UsageError GT3164 for arguments that it does not take, and for a
-    value that is no graph, program, path or mapping where the annotation asks for one."""
+    value that is no graph, program, path or mapping where the annotation asks for one; GT3109 for a
+    graph by hand that is no module yet."""
     signature = inspect.signature(function)
     name = f"graphtool.{function.__name__}"
 
@@ -47,6 +49,9 @@ def _check(name: str, key: str, annotation: str, value: object) -> None:
     known = [kind for kind in kinds if kind is not None]
     if len(known) < len(kinds) or any(isinstance(value, kind) for kind, _, _ in known):
         return
+    if isinstance(value, Graph):
+        raise UsageError("GT3109", f"{name}: {key} is a Graph, which is not checked yet, not a "
+                                   "module", hint="give what its module() returns")
     words = " or ".join(filter(None, (word for _, word, _ in known)))
     raise UsageError("GT3164", f"{name}: {key} is of type {type(value).__name__}, not {words}",
                      hint="; ".join(filter(None, (hint for _, _, hint in known))))

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from itertools import count
-from typing import Any, NoReturn, overload
+from typing import Any, overload
 
 import numpy as np
 
 import graphtool.kernels  # noqa: F401  (fills the registry)
 from graphtool.dtypes import DType
-from graphtool.errors import InputError, UsageError, near
+from graphtool.errors import InputError, near
 from graphtool.io.versions import GRAPH
 from graphtool.io.weights import Weight, weight
 from graphtool.ir.decode import module_of
@@ -60,12 +60,6 @@ class Graph:
     def __repr__(self) -> str:
         return (f"<Graph of {len(self._inputs)} inputs, {len(self._params)} constants, "
                 f"{len(self._nodes)} ops, {len(self._outputs)} outputs>")
-
-    def __getattr__(self, name: str) -> NoReturn:
-        if name in Module.__dataclass_fields__:  # asked for by a function that takes a module
-            raise UsageError("GT3109", "this is a Graph, which is not checked yet, not a module",
-                             hint="give what its module() returns")
-        raise AttributeError(f"a Graph has no attribute {name!r}")
 
     def add_input(self, name: str, type: str | TensorType) -> str:
         """Add an input of a type such as `f32[batch,3]`; a scalar is `f32[]`. Returns its name."""

@@ -287,7 +287,7 @@ def test_a_checkpoint_of_another_run(builds: Any, tmp_path: Path) -> None:
     assert "GT3079" in program(builds["mse"], *args, "--seed", 5).stderr
     assert "GT3075" in program(builds["bce"], *args, "--batch", 8).stderr
     state = tmp_path / "r" / checkpoint.STATE
-    newer = state.read_bytes().replace(rb'\"version\": 2', rb'\"version\": 3')
+    newer = state.read_bytes().replace(rb'\"version\": 1', rb'\"version\": 2')
     assert newer != state.read_bytes()
     state.write_bytes(newer)
     assert "GT0334" in program(builds["mse"], *args).stderr
