@@ -16,6 +16,7 @@ from graphtool.ir.op import Op, evaluate
 
 FOLD_LIMIT = 1 << 16  # elements of operands, or of a result, that is computed at import
 _PRODUCTS = 1 << 24  # of the sizes of two operands: more is too much work at import
+_READ = 1 << 24  # elements that an op reads, however many of them are one number in memory
 _GROWN = 1 << 12  # elements of a result that has more than its operands
 _ENTRIES = 1 << 10  # sizes in one array that is computed at import
 _NEVER = Trait.RANDOM | Trait.WORLD | Trait.SIZE
@@ -39,15 +40,20 @@ def evaluated(op: Op, xs: Sequence[Any], attrs: dict[str, Any], types: Any
         return (np.broadcast_to(evaluate(op, parts, attrs), several[0].shape),)
     if not all(isinstance(d, int) for t in several for d in t.shape):
         return None
-    whole = [compact(a).size for a in arrays]
     if Movement.KEEPS in op.movement and compact(arrays[0]).size == 1:
         return (np.broadcast_to(compact(arrays[0]).reshape(()), several[0].shape),)
-    if not (op.movement & _VIEWS or (
-            sum(whole) <= FOLD_LIMIT and math.prod(sorted(whole)[-2:]) <= _PRODUCTS and all(
-            math.prod(t.shape) <= max(_GROWN, *whole) for t in several))):
+    if not (op.movement & _VIEWS or _is_little_work(arrays, several)):
         return None
     out = evaluate(op, operands, attrs)
     return out if isinstance(out, tuple) else (out,)
+
+
+def _is_little_work(arrays: Sequence[Numbers], types: Sequence[Any]) -> bool:
+    """Whether an op that is no view can compute results of these types at import."""
+    whole = sorted(compact(a).size for a in arrays)
+    return sum(whole) <= FOLD_LIMIT and math.prod(whole[-2:]) <= _PRODUCTS and all(
+        a.size <= _READ for a in arrays) and all(
+        math.prod(t.shape) <= max(_GROWN, *whole) for t in types)
 
 
 def of_entries(op: Op, xs: Sequence[Any], arrays: Sequence[Array], attrs: dict[str, Any]

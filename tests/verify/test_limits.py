@@ -136,6 +136,7 @@ def test_arrays_out_of_all_proportion(op: str, tmp_path: Path,
     assert "NOT CHECKED" in err and "bytes" in err
 
 
+@pytest.mark.process
 def test_a_check_that_does_not_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "m.onnx").write_bytes(endless().SerializeToString())
     assert run(["import", str(tmp_path / "m.onnx"), "-o", str(tmp_path / "g.json"),
@@ -143,6 +144,7 @@ def test_a_check_that_does_not_end(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "the evaluator did not finish" in capsys.readouterr().err
 
 
+@pytest.mark.process
 def test_an_oracle_that_does_not_end(tmp_path: Path) -> None:
     (tmp_path / "m.onnx").write_bytes(endless().SerializeToString())
     side = Apart(tmp_path / "m.onnx", Limits(seconds=5))
@@ -151,6 +153,7 @@ def test_an_oracle_that_does_not_end(tmp_path: Path) -> None:
     assert caught.value.code == "GT3045"
 
 
+@pytest.mark.process
 def test_an_oracle_that_wants_all_memory(tmp_path: Path) -> None:
     (tmp_path / "m.onnx").write_bytes(large("Expand").SerializeToString())
     with pytest.raises(InputError) as caught:
