@@ -55,6 +55,7 @@ def simplify(model: Annotated[str, typer.Argument(
     pair = sides.open_pair(model, str(to), None, (sources.capture_of(model, how.capture), ""))
     arrays = sides.made_up((model, str(to)), pair, seed, sources.sizes(dim))
     found = compare(*pair, arrays, atol, rtol, False)
+    found.a, found.b = Path(model).name, to.name
     terminal.note(*check_lines(found))
     return 0 if found.ok else 1
 
