@@ -33,6 +33,7 @@ def test_damaged_data_are_named_when_they_are_used(tmp_path: Path) -> None:
     assert error.value.code == "GT0321" and str(file) in (error.value.where or "")
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize(("verb", "code"), [
     ("show {}", 3), ("diff {} {}", 0), ("eval {} --random", 3), ("opt {} -o {}.x.graph.json", 3),
     ("build {} -o {}.b", 3), ("lower {} -o {}.program.json", 3)])

@@ -147,6 +147,7 @@ def test_a_model_beside_its_build(gt: Cli, tmp_path: Path) -> None:  # noqa: F81
     assert result.code == 1 and "kernels and 1 outputs to compare" in result.err
 
 
+@pytest.mark.compiled
 def test_a_directory_of_something_else_stays(gt: Cli, tmp_path: Path) -> None:  # noqa: F811
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").write_text("")
