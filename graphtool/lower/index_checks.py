@@ -168,19 +168,21 @@ class IndexChecks:
             return OPEN
         kinds = tuple(v.type if isinstance(v, Value) else v for v in node.inputs)
         found = node.op.span(kinds, *(self.span(v, depth - 1) for v in node.inputs), **node.attrs)
-        return found if all(_holds(node, v) for v in found) else OPEN
+        return found if all(_fits(node, v) for v in found) else OPEN
 
 
-def _holds(node: Node, bound: Bound) -> bool:
-    """Whether the type of an op's result holds the bound, so that it cannot have wrapped around.
+def _fits(node: Node, bound: Bound) -> bool:
+    """Whether a bound of an op's result is no wrong one because the result wrapped around.
 
     Open sizes are no larger than what an int32 index can reach; sums of them may be.
     """
     kind = node.outputs[0].type.dtype
+    computes = Trait.ELEMENTWISE in node.op.traits and Trait.PICKS not in node.op.traits
+    if bound is None:  # where one bound is open, a sum that wraps passes the other
+        return not computes
     if isinstance(bound, Poly):
-        sums = Trait.ELEMENTWISE in node.op.traits and Trait.PICKS not in node.op.traits
-        return kind.bits >= (64 if sums and len(node.inputs) > 1 else 32)
-    return bound is None or kind.low <= bound <= kind.high
+        return kind.bits >= (64 if computes and len(node.inputs) > 1 else 32)
+    return kind.low <= bound <= kind.high
 
 
 def _arithmetic(kind: DType, extent: Dim) -> DType:

@@ -146,6 +146,13 @@ def test_a_sum_that_may_wrap_is_checked(most: int) -> None:
     assert len(lower(graphtool.optimize(module), named("native")).checks) == (most == 127)
 
 
+@pytest.mark.parametrize("wraps", [lambda i: o.clamp(i, 0, None) + 1, o.abs])
+def test_a_number_that_may_wrap_has_no_least(wraps: Callable[[Any], Any]) -> None:
+    """The largest integer + 1, and the magnitude of the least, are negative."""
+    module = traced(lambda x, i: o.embedding(x, o.min(wraps(i), 6)), f32(7, 4), ints(3))
+    assert len(lower(graphtool.optimize(module), named("native")).checks) == 1
+
+
 def test_a_constant_out_of_range_is_checked() -> None:
     module = traced(lambda x: o.embedding(x, x.builder.constant(np.array([-1, 6]))), f32(7, 4))
     assert len(lower(graphtool.optimize(module), named("native")).checks) == 1
