@@ -60,17 +60,22 @@ def _begin(name: str) -> Writer:
         w.line(f"#include {header}")
     w.line()
     w.line("/* Memory at a multiple of 64 bytes, filled with zeros. */")
-    with w.block("static void *zeros(size_t bytes)\n{"):
-        w.line("const size_t size = bytes / 64 * 64 + 64;")
-        w.line("char *p = (char *)aligned_alloc(64, size);")
-        w.line("for (size_t i = 0; p && i < size; i++) p[i] = 0;")
-        w.line("return p;")
+    zeros(w)
     w.line()
     with w.block("static int failed(const char *what, const char *why)\n{"):
         w.line(r'fprintf(stderr, "%s: %s\n", what, why);')
         w.line("return 1;")
     w.line()
     return w
+
+
+def zeros(w: Writer) -> None:
+    """The C function `zeros`: memory of so many bytes at a multiple of 64, filled with zeros."""
+    with w.block("static void *zeros(size_t bytes)\n{"):
+        w.line("const size_t size = bytes / 64 * 64 + 64;")
+        w.line("char *p = (char *)aligned_alloc(64, size);")
+        w.line("for (size_t i = 0; p && i < size; i++) p[i] = 0;")
+        w.line("return p;")
 
 
 def _dims(w: Writer, program: Program) -> None:

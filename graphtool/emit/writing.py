@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from graphtool.dtypes import bool_, float32, int64
+from graphtool.emit.example import zeros
 from graphtool.emit.lines import Writer
 from graphtool.emit.ports import MacroPrinter
 from graphtool.errors import InputError
@@ -117,11 +118,7 @@ def writer_program(name: str, programs: Sequence[Program], found: Mapping[str, R
     with w.block("static const float *run(const int64_t *tokens, int64_t count, int64_t at)\n{"):
         _choice(w, first, last, found)
     w.line()
-    with w.block("static void *zeros(size_t bytes)\n{"):
-        w.line("const size_t size = bytes / 64 * 64 + 64;")
-        w.line("char *p = (char *)aligned_alloc(64, size);")
-        w.line("for (size_t i = 0; p && i < size; i++) p[i] = 0;")
-        w.line("return p;")
+    zeros(w)
     w.line()
     with w.block("int main(int argc, char **argv)\n{"):
         _main(w, name, programs, found, len(merges), weights_file, bool(masked))
