@@ -15,6 +15,7 @@ from graphtool.errors import InputError
 
 SHOWN = 5  # the number of plans in a choice, with the chosen one first
 _CALL = re.compile(r"(\w+)(?:\{([^{}]*)\})?")
+_VALUE = re.compile(r"[0-9]+|[a-z]\w*")  # a number, or the name of an element type
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,16 +100,20 @@ def chosen_plan(made: Choice) -> Plan:
     return plan(next(iter(made.us)))
 
 
-def call(text: str) -> tuple[str, tuple[tuple[str, int], ...]]:
-    """The name and the numbers of `name{a=1,b=2}`. Raises InputError GT0631 for other texts."""
+def call(text: str) -> tuple[str, tuple[tuple[str, str], ...]]:
+    """The name and the values of `name{a=1,b=bf16}`. Raises InputError GT0631 for other texts."""
     match = _CALL.fullmatch(text)
     pairs = [p.partition("=") for p in match[2].split(",")] if match and match[2] else []
-    if match is None or not all(k.isidentifier() and v.isdigit() for k, _, v in pairs):
+    if match is None or not all(k.isidentifier() and _VALUE.fullmatch(v) for k, _, v in pairs):
         raise InputError("GT0631", f"{text!r} is not the text of a plan or site",
                          hint="write it like winograd{tile=4,group=28}")
-    return match[1], tuple((k, int(v)) for k, _, v in pairs)
+    return match[1], tuple((k, v) for k, _, v in pairs)
 
 
 def plan(text: str) -> Plan:
     """The plan that `str` wrote. Raises InputError GT0631 for anything else."""
-    return Plan(*call(text))
+    kind, given = call(text)
+    if not all(v.isdecimal() for _, v in given):
+        raise InputError("GT0631", f"{text!r} is not the text of a plan",
+                         hint="write it like winograd{tile=4,group=28}")
+    return Plan(kind, tuple((k, int(v)) for k, v in given))

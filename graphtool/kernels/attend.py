@@ -302,7 +302,7 @@ def cost(s: Attention, c: Plan, t: Target) -> float:
     traffic = fetched(t, scores, near) + fetched(t, operands, s.t * (s.d + s.v) * _FLOAT)
     packed = s.t * (s.d + s.v) / s.shared
     return heads * (overlapped(t, products + softmax + further, traffic) + fetched(
-        t, (_FLOAT + s.number) * packed, max(packed * _FLOAT, t.l2)))
+        t, (_FLOAT + s.keys.bytes) * packed, max(packed * _FLOAT, t.l2)))
 
 
 def seen_keys(s: Attention) -> int:

@@ -17,7 +17,7 @@ from graphtool.kernels.choice.blocks import FINISH, SEGMENT
 from graphtool.kernels.choice.machine import ceil, fetched, longest
 from graphtool.kernels.choice.operands import narrowed
 from graphtool.kernels.choice.rules import Rules
-from graphtool.kernels.choice.sites import BFLOAT16, Attention
+from graphtool.kernels.choice.sites import Attention
 from graphtool.kernels.record import Record, register, target_op
 from graphtool.kernels.site import Lowered, Site
 from graphtool.kernels.tiles import round_up
@@ -117,7 +117,7 @@ def plans(s: Attention, target: Target, rules: Rules) -> list[Plan]:
     """The one plan, if the target has a matrix unit and the rules allow bfloat16. Where the number
     of queries is open, it may be small beside that of keys, which are all packed."""
     usual = s.fixed or s.s >= s.t
-    fits = target.amx and rules.bf16 and s.stored in (0, BFLOAT16) and usual
+    fits = target.amx and rules.bf16 and s.keys in (dtypes.float32, dtypes.bfloat16) and usual
     return [ATTEND_AMX.plan()] if fits else []
 
 
@@ -132,8 +132,8 @@ def cost(s: Attention, _: Plan, t: Target) -> float:
     packed = s.t * TALL * (deep + high) / t.lanes * _MOVED / s.shared
     heads = longest(s.heads * blocks, t.threads) / blocks
     numbers = s.t * (s.d + s.v) / s.shared
-    rounded = 0.0 if s.stored == BFLOAT16 else numbers / t.lanes
-    far = fetched(t, (s.number + 4) * numbers, max(4 * numbers, t.l2))
+    rounded = 0.0 if s.keys is dtypes.bfloat16 else numbers / t.lanes
+    far = fetched(t, (s.keys.bytes + 4) * numbers, max(4 * numbers, t.l2))
     return heads * (blocks * (products + softmax + handed) + packed + rounded) / t.mhz + heads * far
 
 

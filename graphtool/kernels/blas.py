@@ -105,7 +105,7 @@ def make(chosen: Chosen, x: Any, w: Any, *, transpose: bool) -> Any:
     return chosen.emit(OP, x, dense)
 
 
-SERVES = (Alternative(Product, BLAS, plans, cost, make, takes=lambda s: not s.integer,
+SERVES = (Alternative(Product, BLAS, plans, cost, make, takes=lambda s: not s.dtype.is_integer,
                       library=True, assumes=if_zeros, in_order=never),)
 
 register(Record(

@@ -180,7 +180,7 @@ def make(chosen: Chosen, x: Any, w: Any, *, strides: Any, dilation: Any, groups:
     gathered = blocks.gathered(s)
     if chosen.plan.get("filled", 0):
         x, w, gathered = *with_zeros(x, w, blocks.filled(s)), True
-    if not (s.integer or s.half):
+    if s.dtype is dtypes.float32:
         x, w = narrowed(x), narrowed(w)
     packed = o.pack_conv_blocks(w, nr=chosen.target.nr, gathered=gathered)
     return chosen.emit(OP, x, packed, channels=w.shape[0], window=w.shape[2:], strides=strides,
@@ -203,15 +203,15 @@ def with_zeros(x: Any, w: Any, wide: Conv) -> tuple[Any, Any]:
 def assumes(s: Conv, p: Plan) -> Assumption:
     """Where filters hold zeros that the model does not have, of floats also in further columns of a
     window, which meet pixels beside it; or where zeros that the model has are left out."""
-    beside = p.get("filled", 0) and not s.integer
+    beside = p.get("filled", 0) and not s.dtype.is_integer
     return "finite" if beside else if_zeros(s, p)
 
 
 SERVES = (Alternative(
     Conv, CONV_AMX, plans, blocks.conv_cost, make,
     lambda s, p, t: blocks.conv_bytes(s, p, t) if s.constant else 0,
-    error=lambda s, p: 0.0 if s.integer or s.half else rounding.bf16(s.kh * s.kw * s.c),
-    assumes=assumes, in_order=lambda s: s.integer > 0),)
+    error=lambda s, p: rounding.bf16(s.kh * s.kw * s.c) if s.dtype is dtypes.float32 else 0.0,
+    assumes=assumes, in_order=lambda s: s.dtype.is_integer),)
 
 register(Record(
     Contract("conv_amx", "a direct convolution by a matrix unit", MACROS, POINTERS, meaning, HOOK,

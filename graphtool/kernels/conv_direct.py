@@ -237,7 +237,7 @@ OP_BF16 = target_op("conv_bf16", _infer_bf16, _decompose_bf16, BF16_CONV,
 
 def of_floats(s: Conv) -> bool:
     """Whether the sums are of floats, and a filter reads more than one channel."""
-    return not s.integer and not s.depthwise
+    return not s.dtype.is_integer and not s.depthwise
 
 
 def direct_plans(s: Conv, target: Target, rules: Rules) -> list[Plan]:
@@ -251,7 +251,7 @@ def bf16_plans(s: Conv, target: Target, rules: Rules) -> list[Plan]:
     """The same plans with dot products of bfloat16, if these are exact or the rules allow them."""
     if all_bfloat16(s, target):
         return _plans(BF16_CONV, s, target)[:2]
-    allowed = rules.bf16 and target.bf16 and s.constant and not s.half
+    allowed = rules.bf16 and target.bf16 and s.constant and not s.dtype.is_narrow
     return _plans(BF16_CONV, s, target) if allowed else []
 
 
@@ -263,13 +263,13 @@ def _plans(form: Form, s: Conv, target: Target) -> list[Plan]:
 def bf16_cost(s: Conv, p: Plan, t: Target) -> float:
     """Expected microseconds with dot products of pairs. The kernel before it rounds an operand
     that is not yet bfloat16."""
-    rounded = 0 if s.half else s.n * s.h * s.sh * s.w * s.sw * s.c
+    rounded = 0 if s.dtype.is_narrow else s.n * s.h * s.sh * s.w * s.sw * s.c
     return conv_cost(s, p, t, t.dots, 2) + rounded / t.lanes / t.threads / t.mhz
 
 
 def bf16_error(s: Conv, p: Plan) -> float:
     """The error of rounding the operands; none if they are bfloat16 already."""
-    return 0.0 if s.half else rounding.bf16(s.kh * s.kw * s.c)
+    return 0.0 if s.dtype.is_narrow else rounding.bf16(s.kh * s.kw * s.c)
 
 
 def direct(chosen: Chosen, x: Any, w: Any, **how: Any) -> Any:

@@ -180,7 +180,7 @@ OP = target_op("conv_int", _infer, _decompose, DIRECT_INT,
 
 def of_integers(s: Conv) -> bool:
     """Whether the sums are of integers, and a filter reads more than one channel."""
-    return s.integer > 0 and not s.depthwise
+    return s.dtype.is_integer and not s.depthwise
 
 
 def plans(s: Conv, target: Target, rules: Rules) -> list[Plan]:

@@ -172,7 +172,7 @@ def plans(s: Conv, target: Target, rules: Rules) -> list[Plan]:
     every = ceil(s.c, target.lanes)
     tall = s.sh == s.sw == 1 and 2 * BLOCK + s.kw + 1 <= target.registers
     sweeps = [1, *((2,) if tall else ()), 4, *((every,) if every > 4 and s.kh <= 3 else ())]
-    kinds = (0, 1) if rules.bf16 and target.bf16 and not s.half else (0,)
+    kinds = (0, 1) if rules.bf16 and target.bf16 and not s.dtype.is_narrow else (0,)
     return [DEPTHWISE.plan(block=b, high=high, rounded=rounded) for rounded in kinds
             for b in sweeps if b == 1 or (b - 1) * target.lanes < s.c
             for high in ((2, 1) if tall else (1,))]
@@ -190,10 +190,10 @@ def cost(s: Conv, c: Plan, t: Target) -> float:
     sums = s.kh * s.kw * max(BLOCK * high / UNITS, LATENCY) / high
     loads = (s.kh * columns + s.kh * s.kw / high) / UNITS
     begun = 40 / high + 12 / min(vectors, 4)  # to begin a block of rows, and a pass over channels
-    if s.half or rounded:
+    if s.dtype.is_narrow or rounded:
         sums += loads * WIDENED
     work = blocks * (max(sums, loads) + begun)
-    own = overlapped(t, work, _swept(s, vectors, 2 if s.half or rounded else 4, t))
+    own = overlapped(t, work, _swept(s, vectors, 2 if s.dtype.is_narrow or rounded else 4, t))
     return max(own / 2, own + _rounding(s, t)) if rounded else own
 
 
@@ -255,7 +255,7 @@ def _repeated(w: Any, count: int) -> Any:
 
 
 SERVES = (Alternative(Conv, DEPTHWISE, plans, cost, make,
-                      takes=lambda s: s.depthwise and not s.integer, assumes=if_zeros,
+                      takes=lambda s: s.depthwise and not s.dtype.is_integer, assumes=if_zeros,
               error=lambda s, p: rounding.bf16(s.kh * s.kw) if p.get("rounded", 0) else 0.0),)
 
 register(Record(

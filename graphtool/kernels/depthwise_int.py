@@ -120,7 +120,7 @@ def make(chosen: Chosen, x: Any, w: Any, *, strides: Any, dilation: Any, groups:
 
 
 SERVES = (Alternative(Conv, DEPTHWISE_INT, plans, depthwise.cost, make,
-                      takes=lambda s: s.depthwise and s.integer > 0),)
+                      takes=lambda s: s.depthwise and s.dtype.is_integer),)
 
 register(Record(
     Contract("depthwise_int", "a convolution of small integers with one filter for each channel",

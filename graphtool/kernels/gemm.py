@@ -216,7 +216,7 @@ def _tiles(s: Product, target: Target) -> list[tuple[int, dict[str, int]]]:
     A few rows are multiplied with about eight vectors at a time, in panels as many rows have them,
     which is as fast as wide panels: so one copy of the weights serves a prompt and a step.
     """
-    if few_rows(s, target) and not s.half and not s.across and s.fixed:
+    if few_rows(s, target) and not s.dtype.is_narrow and not s.across and s.fixed:
         return [(nv, {"beside": 8 // nv}) for nv in widths(s.n, target)]
     return [(nv, {}) for nv in product_widths(s, target)]
 
@@ -231,13 +231,13 @@ def bf16_plans(s: Product, target: Target, rules: Rules) -> list[Plan]:
 def plain(s: Product) -> bool:
     """Whether it is one product of float32 with constant weights and rows of the left operand
     that are adjacent in memory."""
-    return s.constant and not s.across and s.batch == 1 and not s.half
+    return s.constant and not s.across and s.batch == 1 and not s.dtype.is_narrow
 
 
 def bf16_cost(s: Product, p: Plan, t: Target) -> float:
     """Expected microseconds with dot products of pairs. The kernel before it rounds an operand
     that is not yet bfloat16."""
-    rounded = 0 if s.half else s.batch * s.m * s.k
+    rounded = 0 if s.dtype.is_narrow else s.batch * s.m * s.k
     return product_cost(s, p, t, t.dots, 2) + rounded / t.lanes / t.threads / t.mhz
 
 
@@ -267,12 +267,12 @@ def by_pairs(chosen: Chosen, x: Any, w: Any, *, transpose: bool) -> Any:
 
 
 SERVES = (
-    Alternative(Product, GEMM, plans, product_cost, make, takes=lambda s: not s.integer,
+    Alternative(Product, GEMM, plans, product_cost, make, takes=lambda s: not s.dtype.is_integer,
                 usual=True, assumes=if_zeros),
     Alternative(Product, BF16_PRODUCT, bf16_plans, bf16_cost, by_pairs,
-                takes=lambda s: not s.integer,
-                error=lambda s, p: 0.0 if s.half else rounding.bf16(s.k), assumes=if_zeros,
-                in_order=never))
+                takes=lambda s: not s.dtype.is_integer,
+                error=lambda s, p: 0.0 if s.dtype.is_narrow else rounding.bf16(s.k),
+                assumes=if_zeros, in_order=never))
 
 register(Record(
     Contract("gemm", "a product with a packed right-hand side", MACROS, POINTERS, meaning,

@@ -121,7 +121,7 @@ def plans(s: Product, target: Target, rules: Rules) -> list[Plan]:
 
 def make(chosen: Chosen, x: Any, w: Any, *, transpose: bool) -> Any:
     """The product node with a right-hand side in panels of whole tiles."""
-    if not (chosen.site.integer or chosen.site.half):
+    if chosen.site.dtype is dtypes.float32:
         x, w = narrowed(x), narrowed(w)
     packed = o.pack_blocks(w, nr=chosen.target.nr, transpose=transpose)
     return chosen.emit(OP, x, packed, n=chosen.site.n)
@@ -129,8 +129,8 @@ def make(chosen: Chosen, x: Any, w: Any, *, transpose: bool) -> Any:
 
 SERVES = (Alternative(
     Product, GEMM_AMX, plans, blocks.product_cost, make,
-    error=lambda s, p: 0.0 if s.integer or s.half else rounding.bf16(s.k),
-    in_order=lambda s: s.integer > 0),)
+    error=lambda s, p: rounding.bf16(s.k) if s.dtype is dtypes.float32 else 0.0,
+    in_order=lambda s: s.dtype.is_integer),)
 
 register(Record(
     Contract("gemm_amx", "a product with a packed right-hand side by a matrix unit", MACROS,

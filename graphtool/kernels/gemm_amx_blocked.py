@@ -83,7 +83,7 @@ OP = target_op("gemm_amx_blocked", infer, decompose, GEMM_AMX_BLOCKED, rows_by_c
 def plans(s: Product, target: Target, rules: Rules) -> list[Plan]:
     """The one plan, if the target has a matrix unit for these operands, and A is transposed."""
     bf16 = rules.bf16 and plain(s)
-    fits = s.across and not s.zeros and not s.integer and blocks.fits_unit(s, target, bf16)
+    fits = s.across and not s.zeros and not s.dtype.is_integer and blocks.fits_unit(s, target, bf16)
     return [GEMM_AMX_BLOCKED.plan(split=best_split(s))] if fits else []
 
 
@@ -97,14 +97,14 @@ def cost(s: Product, p: Plan, t: Target) -> float:
 
 def make(chosen: Chosen, x: Any, w: Any, *, transpose: bool) -> Any:
     """The product node with a right-hand side in panels of whole tiles."""
-    if not chosen.site.half:
+    if not chosen.site.dtype.is_narrow:
         x, w = narrowed(x), narrowed(w)
     packed = o.pack_blocks(w, nr=chosen.target.nr, transpose=transpose)
     return chosen.emit(OP, x, packed, n=chosen.site.n)
 
 
 SERVES = (Alternative(Product, GEMM_AMX_BLOCKED, plans, cost, make,
-                      error=lambda s, p: 0.0 if s.half else rounding.bf16(s.k)),)
+                      error=lambda s, p: 0.0 if s.dtype.is_narrow else rounding.bf16(s.k)),)
 
 register(Record(
     Contract("gemm_amx_blocked", "a product of 16-bit floats by a matrix unit, of which blocks "

@@ -168,7 +168,7 @@ def make(chosen: Chosen, x: Any, w: Any, *, transpose: bool) -> Any:
 
 
 SERVES = (Alternative(Product, GEMM_BLOCKED, plans, cost, make,
-                      takes=lambda s: not s.integer and not s.half),)
+                      takes=lambda s: s.dtype is dtypes.float32),)
 
 register(Record(
     Contract("gemm_blocked", "a product of which blocks of the left-hand side are copied", MACROS,

@@ -140,7 +140,7 @@ def make(chosen: Chosen, x: Any, w: Any, *, transpose: bool) -> Any:
 SERVES = (Alternative(
     Product, GEMM_INT, plans,
     lambda s, p, t: product_cost(s, p, t, *integers(s, t)) + moving(s, t), make,
-    takes=lambda s: s.integer > 0, usual=True),)
+    takes=lambda s: s.dtype.is_integer, usual=True),)
 
 register(Record(
     Contract("gemm_int", "a product of small integers with a packed right-hand side", MACROS,

@@ -193,7 +193,7 @@ def plans(s: Conv, target: Target, rules: Rules) -> list[Plan]:
     suits = (s.kh, s.kw) == (3, 3) and s.sh == s.sw == s.dh == s.dw == 1
     if not suits or s.depthwise or all_bfloat16(s, target) or not _pays(s, target):
         return []
-    return [p for m in ((4, 2) if s.constant or s.integer else (2,))
+    return [p for m in ((4, 2) if s.constant or s.dtype.is_integer else (2,))
             if m <= min(rules.winograd, s.h, s.w) or m == 2 <= rules.winograd
             for p in _groups(s, m, target.threads)]
 
@@ -202,7 +202,7 @@ def _pays(s: Conv, target: Target) -> bool:
     """Whether there are enough channels; each group must also fill whole panels."""
     if min(s.o, s.c) < LEAST * s.groups:
         return False
-    if s.groups > 1 and (s.integer or not s.constant):
+    if s.groups > 1 and (s.dtype.is_integer or not s.constant):
         return False
     return panel(s.o // s.groups, s.groups, target) > 0
 
@@ -214,7 +214,7 @@ def _groups(s: Conv, m: int, threads: int) -> list[Plan]:
     If threads share all tiles, they divide the weights, and each thread reads a part of them.
     """
     tiles = s.n * ceil(s.h, m) * ceil(s.w, m)
-    form = WINOGRAD_INT if s.integer else WINOGRAD
+    form = WINOGRAD_INT if s.dtype.is_integer else WINOGRAD
     apart = [form.plan(tile=m, group=g) for g in ((28, 16) if tiles > 28 else ())]
     if tiles > 64:
         return apart
@@ -241,7 +241,7 @@ def cost(s: Conv, c: Plan, t: Target) -> float:
     points, nv = (m + 2) ** 2, panel(columns, s.groups, t)
     nr = nv * t.lanes
     slow = 1.0
-    if s.integer:  # integers are multiplied in pairs of 16 bits
+    if s.dtype.is_integer:  # integers are multiplied in pairs of 16 bits
         depth, slow = ceil(depth, 2), t.pair[t.dot8]
     panels, all_tiles = s.groups * ceil(columns, nr), s.n * ceil(s.h, m) * ceil(s.w, m)
     own = longest(all_tiles, t.threads)
@@ -266,12 +266,12 @@ def cost(s: Conv, c: Plan, t: Target) -> float:
 def weights(s: Conv, p: Plan, t: Target) -> int:
     """Bytes of the transformed filters."""
     return panel_bytes(s, (p.get("tile", 2) + 2) ** 2, panel(s.o // s.groups, s.groups, t),
-                       2 if s.integer else 4, t)
+                       2 if s.dtype.is_integer else 4, t)
 
 
 def error(s: Conv, p: Plan) -> float:
     """The rounding error: larger tiles lose more; sums of integers are exact."""
-    return 0.0 if s.integer else rounding.winograd(p.get("tile", 2), s.c // s.groups)
+    return 0.0 if s.dtype.is_integer else rounding.winograd(p.get("tile", 2), s.c // s.groups)
 
 
 def make(chosen: Chosen, x: Any, w: Any, *, strides: Any, dilation: Any, groups: int) -> Any:
@@ -279,7 +279,7 @@ def make(chosen: Chosen, x: Any, w: Any, *, strides: Any, dilation: Any, groups:
     they are not constant."""
     outs, tile, s = w.shape[0], chosen.plan.get("tile", 2), chosen.site
     nr = chosen.target.lanes * panel(outs // groups, groups, chosen.target)
-    if s.integer:
+    if s.dtype.is_integer:
         packed = o.pack_int_winograd(w, tile=tile, nr=nr)
         return chosen.emit(OP_INT, x, packed, channels=outs, tile=tile)
     packed = (o.pack_winograd(widened(w), tile=tile, nr=nr) if s.constant
@@ -289,13 +289,14 @@ def make(chosen: Chosen, x: Any, w: Any, *, strides: Any, dilation: Any, groups:
 
 def assumes(s: Conv, _: Plan) -> Assumption:
     """Of floats: numbers of a tile are added up first, so that a NaN reaches all its outputs."""
-    return "nothing" if s.integer else "finite"
+    return "nothing" if s.dtype.is_integer else "finite"
 
 
 SERVES = (
-    Alternative(Conv, WINOGRAD, plans, cost, make, weights, error, lambda s: not s.integer,
-                assumes=assumes),
-    Alternative(Conv, WINOGRAD_INT, plans, cost, make, weights, error, lambda s: s.integer > 0))
+    Alternative(Conv, WINOGRAD, plans, cost, make, weights, error,
+                lambda s: not s.dtype.is_integer, assumes=assumes),
+    Alternative(Conv, WINOGRAD_INT, plans, cost, make, weights, error,
+                lambda s: s.dtype.is_integer))
 
 register(Record(
     Contract("winograd", "a 3×3 convolution by Winograd's algorithm", MACROS,

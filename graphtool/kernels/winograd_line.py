@@ -160,8 +160,8 @@ _OUTPUT = {2: 9, 4: 18}
 def plans(s: Conv, target: Target, rules: Rules) -> list[Plan]:
     """Groups of three taps along one axis, for any window of stride 1 with three taps or more
     for which the 3×3 transforms cannot be used."""
-    if max(s.kh, s.kw) < 3 or min(s.o, s.c) < winograd.LEAST or s.half or not s.constant or not (
-            s.sh == s.sw == s.groups == 1) or winograd.plans(s, target, rules):
+    if max(s.kh, s.kw) < 3 or min(s.o, s.c) < winograd.LEAST or s.dtype.is_narrow or not (
+            s.constant and s.sh == s.sw == s.groups == 1) or winograd.plans(s, target, rules):
         return []
     return [LINE.plan(tile=m, nv=nv, group=g) for m in (4, 2) if m <= rules.winograd
             for nv in widths(s.o, target) for g in (28, 14)]

@@ -21,7 +21,7 @@ def roof_of(choice: Choice | None) -> tuple[str, float]:
     chosen = plan(next(iter(choice.us)))
     kind = next((rate for end, rate in _RATES if chosen.kind.endswith(f"_{end}")),
                 "bf16" if chosen.get("rounded", 0) else "f32")
-    if kind == "tile_bf16" and re.search(r"\binteger=1\b", choice.site):
+    if kind == "tile_bf16" and re.search(r"\bdtype=u8\b", choice.site):
         kind = "tile_int8"
     return kind, _multiplied(chosen)
 

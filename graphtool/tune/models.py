@@ -17,7 +17,6 @@ from graphtool import ops as o
 from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.trace import trace
 from graphtool.kernels.choice.sites import (
-    BYTES,
     Attention,
     Contraction,
     Conv,
@@ -48,9 +47,9 @@ def closed(site: Site) -> Site:
 
 def _contraction(site: Contraction) -> Module:
     fn, shapes = _conv(site) if isinstance(site, Conv) else _product(site)
-    if site.integer:
+    if site.dtype.is_integer:
         return _of_integers(site, fn, shapes)
-    kind = dtypes.HALVES[site.half - 1] if site.half else dtypes.float32
+    kind = site.dtype
     if site.constant:
         w = np.random.default_rng(1).standard_normal(shapes[1], np.float32).astype(kind.numpy)
         graph = trace(lambda x: fn(x, w), [TensorType(kind, shapes[0])], ["x"])
@@ -68,7 +67,7 @@ def _of_integers(site: Contraction, fn: Callable[[Any, Any], Any],
                       [TensorType(k, s) for k, s in zip(kinds, shapes, strict=True)], ["x", "w"])
         return Module(graph, ("y",))
     w = np.random.default_rng(1).integers(-20, 21, shapes[1]).astype(np.int32)
-    if site.integer == 2:
+    if site.dtype is dtypes.int16:
         ends = w.reshape(shapes[1][0], -1)
         ends[:1], ends[1:2] = -200, 200
     graph = trace(lambda x: fn(wide(x, dtype=dtypes.int32), w),
@@ -79,13 +78,12 @@ def _of_integers(site: Contraction, fn: Callable[[Any, Any], Any],
 def _attention(s: Attention) -> Module:
     groups = s.heads // s.shared
     shapes = [(s.heads, s.s, s.d), (groups, s.t, s.d), (groups, s.t, s.v),
-              *([(s.s, s.t)] * s.masked), *([(groups, s.t, 1)] * 2 * (s.stored == BYTES))]
-    kept = {0: dtypes.float32, BYTES: dtypes.int8}.get(s.stored, dtypes.HALVES[s.stored - 1])
-    kinds = [dtypes.float32, kept, kept, *[dtypes.float32] * 3]
+              *([(s.s, s.t)] * s.masked), *([(groups, s.t, 1)] * 2 * (s.keys is dtypes.int8))]
+    kinds = [dtypes.float32, s.keys, s.keys, *[dtypes.float32] * 3]
 
     def attend(q: Any, k: Any, v: Any, *more: Any) -> Any:
-        k, v = (x if s.stored == 0 else o.cast(x, dtype=dtypes.float32) for x in (k, v))
-        if s.stored == BYTES:
+        k, v = (x if s.keys is dtypes.float32 else o.cast(x, dtype=dtypes.float32) for x in (k, v))
+        if s.keys is dtypes.int8:
             k, v = k * more[-2], v * more[-1]
         return o.attention(q, k, v, *more[:s.masked], causal=s.causal)
     names = ["q", "k", "v", *["mask"] * s.masked, "key_factors", "factors"]

@@ -24,7 +24,7 @@ from graphtool.kernels import headers
 from graphtool.kernels.choice.blocks import GATHERED
 from graphtool.kernels.choice.choose import choose
 from graphtool.kernels.choice.rules import rules_of
-from graphtool.kernels.choice.sites import BFLOAT16, BYTES, FLOAT16, Attention, Conv, Product
+from graphtool.kernels.choice.sites import Attention, Conv, Product
 from graphtool.kernels.gemm_amx_blocked import GEMM_AMX_BLOCKED
 from graphtool.processors import tiles_allowed
 from graphtool.target import TABLE, Target, named, on_machine, recognised
@@ -312,10 +312,10 @@ def test_attention(queries: int, keys: int, depth: int, values: int, heads: tupl
 def test_a_gradient_of_weights_in_bfloat16_is_for_the_unit(tmp_path: Path) -> None:
     """Its left operand is transposed in memory."""
     target = replace(named("x86-64-v4"), amx=True)
-    for half, kind in ((1, "gemm_amx_blocked"), (0, "gemm_blocked")):
-        made = choose(Product(1, 1024, 384, 1024, False, True, half=half), target, rules_of())
+    for dtype, kind in ((BF16, "gemm_amx_blocked"), (dtypes.float32, "gemm_blocked")):
+        made = choose(Product(1, 1024, 384, 1024, False, True, dtype=dtype), target, rules_of())
         assert chosen_plan(made).kind == kind
-    made = choose(Product(1, 1024, 384, 1024, False, half=1), target, rules_of())
+    made = choose(Product(1, 1024, 384, 1024, False, dtype=dtypes.bfloat16), target, rules_of())
     assert chosen_plan(made).kind == "gemm_amx"
 
 
@@ -336,21 +336,21 @@ def test_what_is_beside_a_run_does_not_matter(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("site", "precision", "kind"), [
-    (Product(1, 128, 768, 768, integer=1), "default", "gemm_amx"),
-    (Product(1, 128, 768, 768, integer=1), "strict", "gemm_amx"),
+    (Product(1, 128, 768, 768, dtype=dtypes.uint8), "default", "gemm_amx"),
+    (Product(1, 128, 768, 768, dtype=dtypes.uint8), "strict", "gemm_amx"),
     (Product(1, 128, 768, 768), "fast", "gemm_amx"),
     (Product(1, 128, 768, 768), "default", "gemm"),
-    (Product(1, 128, 768, 768, half=1), "default", "gemm_amx"),
-    (Product(1, 128, 768, 768, integer=2), "default", "gemm_int"),
-    (Conv(1, 28, 28, 128, 128, 3, 3, integer=1), "default", "conv_amx"),
+    (Product(1, 128, 768, 768, dtype=dtypes.bfloat16), "default", "gemm_amx"),
+    (Product(1, 128, 768, 768, dtype=dtypes.int16), "default", "gemm_int"),
+    (Conv(1, 28, 28, 128, 128, 3, 3, dtype=dtypes.uint8), "default", "conv_amx"),
     (Conv(1, 28, 28, 128, 128, 3, 3), "fast", "conv_amx"),
     (Attention(12, 128, 128, 64, 64), "fast", "attend_amx"),
-    (Attention(12, 128, 128, 64, 64, stored=BFLOAT16), "fast", "attend_amx"),
+    (Attention(12, 128, 128, 64, 64, keys=dtypes.bfloat16), "fast", "attend_amx"),
     (Attention(12, 128, 128, 64, 64), "default", "attend"),
     (Attention(12, 1, 128, 64, 64), "fast", "attend"),
     (Attention(12, 128, 4096, 64, 64, fixed=False), "fast", "attend"),
-    (Attention(12, 128, 128, 64, 64, stored=BYTES), "fast", "attend"),
-    (Conv(1, 28, 28, 128, 128, 3, 3, groups=4, integer=1), "default", "conv_int")])
+    (Attention(12, 128, 128, 64, 64, keys=dtypes.int8), "fast", "attend"),
+    (Conv(1, 28, 28, 128, 128, 3, 3, groups=4, dtype=dtypes.uint8), "default", "conv_int")])
 def test_what_is_chosen(site: Any, precision: str, kind: str) -> None:
     def chosen(target: Target) -> str:
         return chosen_plan(choose(site, target, rules_of(precision))).kind
@@ -359,9 +359,9 @@ def test_what_is_chosen(site: Any, precision: str, kind: str) -> None:
 
 
 @pytest.mark.parametrize(("site", "kind"), [
-    (Product(1, 128, 768, 768, half=FLOAT16), "gemm"),
-    (Product(1, 1024, 384, 1024, False, True, half=FLOAT16), "gemm"),
-    (Conv(1, 28, 28, 128, 128, 3, 3, half=FLOAT16), "conv")])
+    (Product(1, 128, 768, 768, dtype=dtypes.float16), "gemm"),
+    (Product(1, 1024, 384, 1024, False, True, dtype=dtypes.float16), "gemm"),
+    (Conv(1, 28, 28, 128, 128, 3, 3, dtype=dtypes.float16), "conv")])
 def test_float16_is_for_a_unit_that_has_it(site: Any, kind: str) -> None:
     """Products of float16 are exact in float32, so that no rule has to allow them."""
     def chosen(target: str, precision: str) -> str:

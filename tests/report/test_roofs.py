@@ -31,8 +31,8 @@ def test_of_each_kind_of_kernel(plan: str, kind: str, share: float) -> None:
 
 def test_a_matrix_unit_has_two_rates() -> None:
     plans = {"gemm_amx": 1.0}
-    assert roof_of(Choice("product{m=4,integer=1}", "cost", plans))[0] == "tile_int8"
-    assert roof_of(Choice("product{m=4,half=1}", "cost", plans))[0] == "tile_bf16"
+    assert roof_of(Choice("product{m=4,dtype=u8}", "cost", plans))[0] == "tile_int8"
+    assert roof_of(Choice("product{m=4,dtype=bf16}", "cost", plans))[0] == "tile_bf16"
 
 
 def test_every_kernel_has_a_rate_that_is_measured() -> None:

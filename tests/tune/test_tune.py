@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from graphtool import interp, passes
+from graphtool import dtypes, interp, passes
 from graphtool.analysis import made_up
 from graphtool.choice import Choice
 from graphtool.compile.as_is import build
@@ -40,10 +40,12 @@ SITES = [Conv(1, 9, 11, 24, 40, 3, 3), Conv(2, 8, 6, 48, 48, 3, 3, groups=48),
          Attention(1, 12, 31, 20, 40, masked=True)]
 
 
-INTEGERS = [Conv(1, 9, 11, 24, 40, 3, 3, integer=1), Conv(2, 8, 6, 48, 48, 3, 3, groups=48,
-            integer=1), Conv(1, 9, 11, 24, 40, 3, 3, integer=2), Conv(1, 6, 5, 16, 33, 3, 3, 2, 2,
-            integer=2), Product(1, 3, 130, 70, integer=1), Product(1, 40, 70, 33, integer=2),
-            Product(3, 9, 33, 20, False, integer=1)]
+U8, I16 = dtypes.uint8, dtypes.int16
+INTEGERS = [
+    Conv(1, 9, 11, 24, 40, 3, 3, dtype=U8), Conv(2, 8, 6, 48, 48, 3, 3, groups=48, dtype=U8),
+    Conv(1, 9, 11, 24, 40, 3, 3, dtype=I16), Conv(1, 6, 5, 16, 33, 3, 3, 2, 2, dtype=I16),
+    Product(1, 3, 130, 70, dtype=U8), Product(1, 40, 70, 33, dtype=I16),
+    Product(3, 9, 33, 20, False, dtype=U8)]
 
 
 @pytest.mark.parametrize("site", [*SITES, *INTEGERS], ids=str)
@@ -60,7 +62,7 @@ def test_every_candidate_computes_the_same(site: Site, tmp_path: Path) -> None:
         assert site not in INTEGERS or np.array_equal(got, want), str(c)
 
 
-HALF = [replace(s, half=half) for s in (SITES[0], SITES[1], SITES[5]) for half in (1, 2)]
+HALF = [replace(s, dtype=kind) for s in (SITES[0], SITES[1], SITES[5]) for kind in dtypes.HALVES]
 
 
 PACKED = [Packed(1, 40, 100), Packed(20, 33, 64, 8, 16, True, q8=True),

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from math import gcd
 
+from graphtool import dtypes
 from graphtool.ir.plan import Plan
 from graphtool.kernels.choice.contractions import moving, product_traffic
 from graphtool.kernels.choice.machine import ceil, fetched, longest, overlapped, streamed
-from graphtool.kernels.choice.sites import FLOAT16, Conv, Product
+from graphtool.kernels.choice.sites import Conv, Product
 from graphtool.target import Target
 
 SEGMENT = 16  # rows of a tile
@@ -24,14 +25,14 @@ RESIDENT = 1 << 20  # bytes of lines that stay in the second-level cache
 def fits_unit(s: Conv | Product, target: Target, bf16: bool) -> bool:
     """Whether the unit has instructions for the operands: bytes; numbers of 16 bits; or with `bf16`
     float32 that is rounded to bfloat16."""
-    if s.half == FLOAT16:
+    if s.dtype is dtypes.float16:
         return target.amx_fp16
-    return target.amx and (s.integer == 1 if s.integer else s.half > 0 or bf16)
+    return target.amx and s.dtype is not dtypes.int16 and (s.dtype is not dtypes.float32 or bf16)
 
 
 def size(s: Conv | Product) -> int:
     """Bytes of an element."""
-    return 1 if s.integer else 2
+    return 1 if s.dtype.is_integer else 2
 
 
 def block_cycles(rows: int, runs: int, run: int) -> float:
@@ -43,7 +44,7 @@ def block_cycles(rows: int, runs: int, run: int) -> float:
 
 def rounding(s: Conv | Product, t: Target, elements: int) -> float:
     """Microseconds that the kernel before takes to round so many elements to bfloat16."""
-    return 0.0 if s.half or s.integer else elements / t.lanes / t.threads / t.mhz
+    return elements / t.lanes / t.threads / t.mhz if s.dtype is dtypes.float32 else 0.0
 
 
 def product_cost(s: Product, _: Plan, t: Target) -> float:
@@ -55,7 +56,7 @@ def product_cost(s: Product, _: Plan, t: Target) -> float:
     mine = longest(units, t.threads) / units
     cycles = block_cycles(ceil(s.m, segments), 1, s.k * width) * segments / 2 / blocks
     traffic = product_traffic(s, t, panels, b, mine, width, RESIDENT)
-    before = moving(s, t) if s.integer else rounding(s, t, s.batch * s.m * s.k)
+    before = moving(s, t) if s.dtype.is_integer else rounding(s, t, s.batch * s.m * s.k)
     return BEGIN + overlapped(t, units * mine * cycles, traffic) + before
 
 

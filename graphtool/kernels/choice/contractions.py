@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from graphtool import dtypes
 from graphtool.ir.plan import Plan
 from graphtool.kernels.choice.machine import (
     block_cycles,
@@ -17,12 +18,13 @@ from graphtool.kernels.choice.machine import (
     overlapped,
     streamed,
 )
-from graphtool.kernels.choice.sites import BFLOAT16, Conv, Product
+from graphtool.kernels.choice.sites import Conv, Product
 from graphtool.target import Target, tile_rows
 
 ROUND = 8  # cycles to round a vector of numbers to bytes; measured on a Xeon with AMX
 PACK = 0.2  # cycles to pack a byte
-_GROUP = {1: 4, 2: 2}  # by a site's field `integer`: products that a lane adds in one step
+# products that a lane adds in one step
+_GROUP = {dtypes.uint8: 4, dtypes.int16: 2}
 
 
 def widths(columns: int, target: Target) -> list[int]:
@@ -37,13 +39,13 @@ def widths(columns: int, target: Target) -> list[int]:
 
 def all_bfloat16(s: Conv | Product, target: Target) -> bool:
     """Whether the operands are bfloat16 and the target has exact dot products of them."""
-    return s.half == BFLOAT16 and target.bf16
+    return s.dtype is dtypes.bfloat16 and target.bf16
 
 
 def integers(s: Conv | Product, t: Target) -> tuple[float, int]:
     """Multiply-adds per instruction, relative to float32, and bytes of an element."""
-    group = _GROUP[s.integer]
-    return group / (1 if s.integer == 1 else t.pair[t.dot8]), 4 // group
+    group = _GROUP[s.dtype]
+    return group / (1 if s.dtype is dtypes.uint8 else t.pair[t.dot8]), 4 // group
 
 
 def moving(s: Product, t: Target) -> float:

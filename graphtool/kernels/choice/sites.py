@@ -10,13 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
+from graphtool import dtypes
+from graphtool.dtypes import BY_NAME, DType
 from graphtool.errors import InputError
 from graphtool.ir.plan import call
 
 ONE_TILE = 4  # up to this number of rows, the batch of a recurrence is one tile
 BLOCK = 7  # pixels of a row that are pooled, or filtered depthwise, together
-BFLOAT16, FLOAT16 = 1, 2  # the values of a site's field `half`
-BYTES = 3  # int8 with a factor for each row: a value of an attention's field `stored`
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +36,8 @@ class Conv:
     dw: int = 1
     groups: int = 1
     constant: bool = True  # the weights are known at build time
-    half: int = 0  # operands of 16 bits: 1 bfloat16, 2 float16
-    integer: int = 0  # sums of int32: 1 of u8 by s8, 2 of s16 by s16
+    # of the operands: a float; or for sums of int32, uint8 (by int8) or int16
+    dtype: DType = dtypes.float32
     # filters hold zeros for channels or pixels that an output does not see, or taps that read only
     # padding are left out of those that may be infinite
     zeros: bool = False
@@ -100,8 +100,8 @@ class Product:
     constant: bool = True  # B is known at build time
     across: bool = False
     fixed: bool = True  # no dimension is symbolic; if one is, its upper bound is used as its size
-    half: int = 0  # operands of 16 bits: 1 bfloat16, 2 float16
-    integer: int = 0  # sums of int32: 1 of u8 by s8, 2 of s16 by s16
+    # of the operands: a float; or for sums of int32, uint8 (by int8) or int16
+    dtype: DType = dtypes.float32
     zeros: bool = False  # B holds rows of zeros, for columns of A that are no part of the product
     dropped: bool = False  # taps that read only padding are left out of weights that may be ∞
 
@@ -127,12 +127,7 @@ class Attention:
     hidden: bool = False  # the mask is of bool: −∞ is added to the scores of hidden keys
     # neither s nor t is symbolic; if one is, its upper bound is used as its size
     fixed: bool = True
-    stored: int = 0  # keys and values of fewer bits: 1 bfloat16, 2 float16, 3 int8
-
-    @property
-    def number(self) -> int:
-        """The bytes of a number of a key or value."""
-        return (4, 2, 2, 1)[self.stored]
+    keys: DType = dtypes.float32  # the type of keys and values; int8: each row has a factor
 
     def __str__(self) -> str:
         return _record("attention", self)
@@ -210,7 +205,7 @@ class Packed:
 
 @dataclass(frozen=True, slots=True)
 class OwnSite:
-    """The base class of the sites of plug-ins: dataclasses of ints and bools, in the table
+    """The base class of the sites of plug-ins: dataclasses of ints, bools and DTypes, in the table
     `SITES`."""
 
     def __str__(self) -> str:
@@ -229,7 +224,9 @@ SITES: dict[str, type[Site]] = {  # by the first word of their text; plug-ins ad
 def _record(kind: str, site: Site) -> str:
     """The text of a site: its kind, and the fields that differ from their defaults."""
     given = ((f.name, getattr(site, f.name), f.default) for f in fields(site))
-    return f"{kind}{{{','.join(f'{k}={int(v)}' for k, v, usual in given if v != usual)}}}"
+    texts = (f"{k}={v.short if isinstance(v, DType) else int(v)}"
+             for k, v, usual in given if v != usual)
+    return f"{kind}{{{','.join(texts)}}}"
 
 
 def is_site(text: str) -> bool:
@@ -240,11 +237,16 @@ def is_site(text: str) -> bool:
 def site(text: str) -> Site:
     """The site that `str` wrote as this text. Raises InputError GT0631 for any other text."""
     kind, given = call(text)
-    kinds = {f.name: bool if isinstance(f.default, bool) else int
-             for f in (fields(SITES[kind]) if kind in SITES else ())}
     try:
-        known: dict[str, Any] = {k: kinds[k](v) for k, v in given}
-        return SITES[kind](**known)
-    except (KeyError, TypeError) as error:
+        usual = {f.name: f.default for f in fields(SITES[kind])}
+        return SITES[kind](**{k: _value(v, usual[k]) for k, v in given})
+    except (KeyError, TypeError, ValueError) as error:
         raise InputError("GT0631", f"{text!r} is not the text of a site",
                          hint="a site looks like product{batch=1,m=8,n=64,k=64}") from error
+
+
+def _value(text: str, usual: Any) -> Any:
+    """The value of a field with this default."""
+    if isinstance(usual, DType):
+        return BY_NAME[text]
+    return bool(int(text)) if isinstance(usual, bool) else int(text)

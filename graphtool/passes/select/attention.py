@@ -13,8 +13,8 @@ from graphtool.ir.graph import Node, is_constant
 from graphtool.ir.trace import Tracer
 from graphtool.kernels.choice.choose import plans
 from graphtool.kernels.choice.operands import widened
-from graphtool.kernels.choice.sites import BYTES, Attention
-from graphtool.passes.select.goal import Goal, half, in_type
+from graphtool.kernels.choice.sites import Attention
+from graphtool.passes.select.goal import Goal, in_type
 from graphtool.passes.select.narrow_rows import Narrow, narrow_rows
 from graphtool.symbolic import product, typical_size
 
@@ -56,8 +56,7 @@ def _site(q: Tracer, k: Tracer, v: Tracer, causal: bool, mask: Tracer | None) ->
         typical_size(q.shape[-3] // k.shape[-3]), causal, mask is not None,
         hidden=mask is not None and mask.dtype is dtypes.bool_,
         fixed=all(isinstance(d, int) for d in (heads, queries, keys)),
-        stored=0 if k.dtype is dtypes.float32 else BYTES if k.dtype is dtypes.int8 else
-        half(k.dtype))
+        keys=k.dtype)
 
 
 def _unfit(q: Tracer, v: Tracer) -> str:

@@ -16,7 +16,7 @@ from graphtool.assume import Assumes
 from graphtool.ir.graph import Node
 from graphtool.ir.trace import Tracer
 from graphtool.kernels.choice.sites import Conv, Product
-from graphtool.passes.select.goal import Goal, half, if_finite, is_constant, is_finite
+from graphtool.passes.select.goal import Goal, if_finite, is_constant, is_finite
 from graphtool.passes.select.polyphase import polyphase, unfit
 from graphtool.passes.select.product import best_product
 from graphtool.passes.select.visible_taps import of_one_pixel, rows_of_one_pixel, trimmed
@@ -115,7 +115,7 @@ def _conv2d(goal: Goal, a: Any, x: Tracer, w: Tracer, zeros: bool = False) -> An
             p != 0 for pair in padding for p in pair):
         rows = product(x.shape[:-1])
         site = Product(1, typical_size(rows), typical_size(m), typical_size(c), is_constant(w),
-                       fixed=isinstance(rows, int), half=half(x.dtype))
+                       fixed=isinstance(rows, int), dtype=x.dtype)
         return best_product(goal, site, x, o.reshape(w, shape=(m, c)), True)
     if not zeros and of_one_pixel(x, w, {**a, "padding": padding}) and goal.take(
             x, if_finite(w, True, f"{_LEFT_OUT} of padding")):
@@ -174,7 +174,7 @@ def _direct(goal: Goal, x: Any, w: Any, strides: Any, dilation: Any, groups: int
         (height, width), (kh, kw), strides, dilation, strict=True))
     found = Conv(typical_size(n), h, wide, typical_size(channels), typical_size(m), kh, kw,
                  strides[0], strides[1], dilation[0], dilation[1], groups, is_constant(w),
-                 half(x.dtype), zeros=zeros, **(hidden or {}))
+                 x.dtype, zeros=zeros, **(hidden or {}))
     y = goal.best(found, x, w, strides=strides, dilation=dilation, groups=groups)
     return y if y.dtype is x.dtype else o.cast(y, dtype=x.dtype)
 
@@ -184,7 +184,7 @@ def _whole_image(goal: Goal, x: Tracer, w: Tracer) -> Any:
     n, m, depth = x.shape[0], w.shape[0], product(w.shape[1:])
     rows = o.reshape(o.transpose(w, perm=(2, 3, 1, 0)), shape=(depth, m))
     site = Product(1, typical_size(n), typical_size(m), typical_size(depth), is_constant(w),
-                   fixed=isinstance(n, int), half=half(x.dtype))
+                   fixed=isinstance(n, int), dtype=x.dtype)
     y = best_product(goal, site, o.reshape(x, shape=(n, depth)), rows, False)
     return o.reshape(y, shape=(n, 1, 1, m))
 
@@ -194,7 +194,7 @@ def _one_pixel(goal: Goal, x: Tracer, w: Tracer, padding: Any) -> Any:
     rows, out = rows_of_one_pixel(w, padding)
     c, columns = rows.shape
     site = Product(1, typical_size(x.shape[0]), typical_size(columns), typical_size(c),
-                   is_constant(w), fixed=isinstance(x.shape[0], int), half=half(x.dtype))
+                   is_constant(w), fixed=isinstance(x.shape[0], int), dtype=x.dtype)
     y = best_product(goal, site, o.reshape(x, shape=(x.shape[0], c)), rows, False)
     return o.reshape(y, shape=(x.shape[0], *out, w.shape[0]))
 

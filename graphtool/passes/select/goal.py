@@ -7,11 +7,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.assume import Assumed, Assumes, Soundness
 from graphtool.choice import Choice
-from graphtool.dtypes import DType
 from graphtool.ir.facets import Lowering, Movement
 from graphtool.ir.graph import Node, Value
 from graphtool.ir.op import Op
@@ -85,11 +83,6 @@ class Goal:
     def choices(self) -> dict[Value, Choice]:
         """The alternatives to each chosen plan, by the final names of the nodes' first results."""
         return {y.builder.renamed.get(y.value, y.value): made for y, made in self.made}
-
-
-def half(dtype: DType) -> int:
-    """The value of a site's field `half` for operands of this type."""
-    return dtypes.HALVES.index(dtype) + 1 if dtype in dtypes.HALVES else 0
 
 
 def _assuming(site: Site) -> Site:

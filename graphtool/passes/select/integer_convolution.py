@@ -18,7 +18,6 @@ from graphtool.ir.trace import Tracer
 from graphtool.kernels.choice.sites import Conv
 from graphtool.passes.select.goal import Goal
 from graphtool.passes.select.integer_product import (
-    INTEGER,
     Array,
     constant,
     is_small,
@@ -171,7 +170,7 @@ class _Image:
         h, wide = (typical_size((d - (k - 1) * r - 1) // s + 1) for d, k, s, r in zip(
             (height, width), (kh, kw), self.strides, self.dilation, strict=True))
         found = Conv(typical_size(n), h, wide, typical_size(channels), o, kh, kw, *self.strides,
-                     *self.dilation, groups, integer=INTEGER[x.dtype])
+                     *self.dilation, groups, dtype=x.dtype)
         largest = _tile(w, x.dtype is dtypes.int16) if self.goal.rules.winograd and (
             x.dtype is dtypes.uint8 or self.is_difference()) else 0
         return self.goal.best(found, x, filters, rules=replace(self.goal.rules, winograd=largest),

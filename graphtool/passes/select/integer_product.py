@@ -21,8 +21,6 @@ from graphtool.passes.select.goal import Goal
 from graphtool.symbolic import bounds, product, typical_size
 
 Array = np.ndarray[Any, Any]
-# the left operand's type → the value of a site's field `integer`
-INTEGER = {dtypes.uint8: 1, dtypes.int16: 2}
 
 
 def _int32(x: Any) -> Array:
@@ -66,7 +64,7 @@ def multiplied(goal: Goal, x: Any, w: Any, known: bool = True) -> Any:
     site = Product(typical_size(batch), typical_size(rows), typical_size(n),
                    typical_size(x.shape[-1]), known,
                    fixed=all(isinstance(d, int) for d in (batch, rows, n)),
-                   integer=INTEGER[x.dtype])
+                   dtype=x.dtype)
     return goal.best(site, x, w, transpose=False)
 
 

@@ -14,7 +14,7 @@ from graphtool import ops as o
 from graphtool.ir.trace import Tracer
 from graphtool.kernels.choice.operands import packed
 from graphtool.kernels.choice.sites import Product
-from graphtool.passes.select.goal import Goal, half
+from graphtool.passes.select.goal import Goal
 from graphtool.symbolic import typical_size
 
 RESIDENT = 4096  # up to so many pixels, a panel of g stays in the second-level cache
@@ -131,7 +131,7 @@ class _Taps:
     def among_zeros(self, x: Any, g: Any) -> Any:
         """The product with rows of g, of which those between the image's rows are 0."""
         site = Product(typical_size(self.n), x.shape[2], self.o, typical_size(x.shape[1]),
-                       False, True, isinstance(self.n, int), half(g.dtype), zeros=True)
+                       False, True, isinstance(self.n, int), g.dtype, zeros=True)
         return self.summed(self.goal.best(site, o.transpose(x, perm=(0, 2, 1)), g,
                                           transpose=False))
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from graphtool import dtypes, passes
 from graphtool import ops as o
-from graphtool import passes
 from graphtool.choice import Choice
 from graphtool.errors import InputError
 from graphtool.ir.plan import Form, Plan, chosen_plan, plan
@@ -175,4 +175,4 @@ def test_dot_products_of_bfloat16_where_winograd_does_not_win() -> None:
     taken = choose(strided, wide, fast)
     assert chosen_plan(taken).kind == "conv_bf16" and 0 < added_error(taken) < 1e-2
     assert chosen_plan(choose(strided, wide, rules_of())).kind == "conv_direct"
-    assert added_error(choose(replace(strided, half=1), wide, rules_of())) == 0.0
+    assert added_error(choose(replace(strided, dtype=dtypes.bfloat16), wide, rules_of())) == 0.0
