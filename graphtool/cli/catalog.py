@@ -16,27 +16,26 @@ def ops(name: Annotated[str | None, typer.Argument(
         help="Print one op with its attributes.")] = None,
         json: options.Json = False) -> None:
     """List all ops, or describe one."""
-    from graphtool.report.catalog import op_lines, ops_report
+    from graphtool.report.catalog import OPS_COLUMNS, op_lines, ops_report
+    from graphtool.report.table import table
     found = ops_report(name)
     if json:
         terminal.report(found, True, ())
     elif name is not None:
         terminal.lines(op_lines(found.ops[0]))
     else:
-        terminal.table(("op", "category", "has", "signature"), [
-            (r.name, r.category, " ".join(r.has), r.signature) for r in found.ops])
+        terminal.table(table(OPS_COLUMNS, found.ops))
 
 
 def passes(json: options.Json = False) -> None:
     """List the passes in pipeline order, each with the reason for its place."""
-    from graphtool.report.catalog import passes_report
+    from graphtool.report.catalog import PASSES_COLUMNS, passes_report
+    from graphtool.report.table import table
     found = passes_report()
     if json:
         terminal.report(found, True, ())
     else:
-        terminal.table(("pass", "default", "what it does", "why here"), [
-            (r.name + (f"{{{r.arguments}}}" if r.arguments else ""), "yes" if r.default else "",
-             r.doc, r.reason) for r in found.passes])
+        terminal.table(table(PASSES_COLUMNS, found.passes))
 
 
 def schema(name: Annotated[str | None, typer.Argument(
@@ -86,7 +85,8 @@ def explain(code: Annotated[str | None, typer.Argument(
     """Explain an error code. Without a code, list all of them."""
     from graphtool.explain import CODES
     if code is None:
-        terminal.table(("code", "means"), [(k, v.title) for k, v in sorted(CODES.items())])
+        from graphtool.report.table import Table
+        terminal.table(Table(("code", "means"), [(k, v.title) for k, v in sorted(CODES.items())]))
         return
     key = code.upper().removeprefix("ERROR[").removesuffix("]")
     key = key if key in CODES or key.startswith("GT") else f"GT{key}"

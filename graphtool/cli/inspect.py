@@ -79,14 +79,8 @@ def show(graph: Shown, stats: Stats = False, tabular: Tabular = False,
         from graphtool.report.stats import stats as measure
         _show_stats(measure(module), json)
     elif tabular or category:
-        from graphtool.report.listing import Listing, rows
-        found = rows(module, category)
-        if json:
-            terminal.report(Listing(found), True, ())
-        else:
-            terminal.table(("kind", "category", "name", "op", "operands", "type", "at"),
-                           [(r.kind, r.category, r.name, r.op, r.operands, r.type, r.at)
-                            for r in found])
+        from graphtool.report.listing import ROWS, Listing, rows
+        _show_rows(Listing(rows(module, category)), ROWS, json)
     else:
         from graphtool.analysis.composites import notes
         from graphtool.ir.listing import Form, listing
@@ -95,7 +89,7 @@ def show(graph: Shown, stats: Stats = False, tabular: Tabular = False,
 
 
 def _show_as(form: str, module: Any, json: bool) -> None:
-    from graphtool.report.listing import FxListing, fx_rows
+    from graphtool.report.listing import FX_ROWS, FxListing, fx_rows
     from graphtool.report.texts import TEXTS
     if form != "fx":
         if form not in TEXTS:
@@ -103,12 +97,15 @@ def _show_as(form: str, module: Any, json: bool) -> None:
                              hint=one_of(form, (*TEXTS, "fx")))
         terminal.lines(TEXTS[form](module))
         return
-    found = fx_rows(module)
+    _show_rows(FxListing(fx_rows(module)), FX_ROWS, json)
+
+
+def _show_rows(found: Any, columns: Any, json: bool) -> None:
+    from graphtool.report.table import table
     if json:
-        terminal.report(FxListing(found), True, ())
+        terminal.report(found, True, ())
     else:
-        terminal.table(("opcode", "category", "name", "target", "args", "kwargs"),
-                       [(r.opcode, r.category, r.name, r.target, r.args, r.kwargs) for r in found])
+        terminal.table(table(columns, found.rows))
 
 
 def _show_report(name: str, module: Any, json: bool) -> None:
@@ -165,14 +162,12 @@ def _optimised(source: str, capture: str | None) -> Any:
 
 
 def _show_stats(s: Any, json: bool) -> None:
-    from graphtool.report.sizes import human
-    from graphtool.report.stats import stats_lines
+    from graphtool.report.stats import OPS, stats_lines
+    from graphtool.report.table import table
     terminal.report(s, json, stats_lines(s))
     if not json:
         terminal.lines([""])
-        terminal.table(("op", "category", "count", "FLOPs", "bytes"),
-                       [(r.op, r.category, r.count, human(r.flops), human(r.bytes, "B"))
-                        for r in s.ops])
+        terminal.table(table(OPS, s.ops))
 
 
 def draw(graph: options.Graph, out: options.Out = None,

@@ -27,13 +27,12 @@ def machine(out: File = None, name: Called = "here", list_: Known = False, cc: o
     from graphtool.io import files
     from graphtool.processors import cores
     from graphtool.report import machine as report
+    from graphtool.report.table import table
     from graphtool.target import detect
     if list_:
         if json or out:
             raise UsageError("GT3001", "--list prints the table, and measures nothing")
-        terminal.table(("machine", "title", "target", "float32, GFLOP/s", "GB/s", "source"), [
-            (m.name, m.title, m.isa, f"{m.f32:g}", " / ".join(f"{b:g}" for b in m.gbps), m.source)
-            for m in machines.table().values()])
+        terminal.table(table(report.MACHINES, machines.table().values()))
         return
     if out is not None and out.suffix != ".json":
         raise UsageError("GT2103", f"{out}: the name of a file of a row ends in .json",
@@ -52,4 +51,4 @@ def machine(out: File = None, name: Called = "here", list_: Known = False, cc: o
     known = report.against(detect())
     terminal.lines([f"{here.title} ({', '.join(here.cpus) or 'unknown'})",
                     f"kernels are chosen by the row {known.name}: {known.source}", ""])
-    terminal.table(report.HEAD, report.rows(known, here))
+    terminal.table(report.compared(known, here))

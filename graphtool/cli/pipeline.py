@@ -18,7 +18,8 @@ from graphtool.ir.listing import listing
 from graphtool.kernels.choice.rules import Rules
 from graphtool.lower.arena import arena_of
 from graphtool.report.journal import Recorder, write_journal
-from graphtool.report.recompute import recompute_table
+from graphtool.report.recompute import PLANS
+from graphtool.report.table import table
 from graphtool.symbolic import Symbol
 from graphtool.target import Target
 from graphtool.verify.compare import Difference, compare, worst
@@ -29,6 +30,7 @@ from graphtool.verify.pipeline import (
     counted,
     opt_report,
     pass_row,
+    times,
 )
 
 _WEIGHTS = "weights.safetensors"
@@ -145,18 +147,12 @@ class Watch:
     def tell(self, report: OptReport, time: bool, stats: bool) -> None:
         """The tables that were asked for."""
         if time:
-            total = sum(r.seconds for r in report.passes)
-            terminal.table(("pass", "ms", "nodes", "rules fired"), [
-                (r.name, f"{1000 * r.seconds:.1f}",
-                 f"{r.before} → {r.after}" if r.before != r.after else f"{r.after}",
-                 ", ".join(f"{k} × {n}" for k, n in r.rules.items())) for r in report.passes]
-                + [("total", f"{1000 * total:.1f}", "", "")])
+            terminal.table(times(report))
         if stats:
-            terminal.table(("", "before", "after"), before_after(report))
+            terminal.table(before_after(report))
             terminal.lines([counted(report)])
             if report.recompute:
-                terminal.table(("budget", "share", "computed again", "FLOPs", "extra"),
-                               recompute_table(report.recompute))
+                terminal.table(table(PLANS, report.recompute))
         if report.check is not None:
             ok = all(d.ok for d in report.check)
             terminal.lines([f"check: {'the same' if ok else 'DIFFERENT'} before and after: "

@@ -82,6 +82,7 @@ def quantise(graph: options.Graph, out: options.Out = None, calibrate: Calibrate
     from graphtool.passes.quantise.calibrate import batches
     from graphtool.passes.quantise.ranges import METHODS
     from graphtool.report import mix, quantised
+    from graphtool.report.table import table
     from graphtool.transforms.quantising import ROUNDINGS, Quantisation, prepared
     module, _, text = sources.read(graph, sources.captured(capture))
     goals = mix.Goals(error, _bytes(size), _micros(time))
@@ -98,7 +99,7 @@ def quantise(graph: options.Graph, out: options.Out = None, calibrate: Calibrate
     saving.save(result, out, graph, "quantised", text)
     with terminal.aside(out if out is not None else Path("-")):
         if not json:
-            terminal.table(quantised.HEAD, quantised.rows(report))
+            terminal.table(table(quantised.LAYERS, report.layers))
         terminal.report(report, json, quantised.lines(report))
     if not data:
         terminal.note("the error is that on random inputs; --calibrate gives real ones")

@@ -98,4 +98,4 @@ def profile(build: Build, inputs: options.Inputs = None, input: options.Input = 
         files.write_bytes(trace, report.trace(found, marks).encode())
     terminal.report(found, json, report.profile_lines(found))
     if not json:
-        terminal.table(*report.profile_rows(found, most))
+        terminal.table(report.profile_table(found, most))

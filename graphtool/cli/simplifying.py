@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from graphtool.cli import options, saving, sources, terminal
 from graphtool.compile.options import Importing
 from graphtool.errors import UsageError
+
+if TYPE_CHECKING:
+    from graphtool.report.table import Table
 
 # what shortens a model for any runtime: nothing that is for a processor or for our kernels
 PASSES = "dce,simplify,fold,freeze,simplify,fold,cse,dce"
@@ -45,7 +48,7 @@ def simplify(model: Annotated[str, typer.Argument(
     saving.told_rules(after, "ONNX model")
     export_onnx(after, to, external=external_data)
     given = read_model(Path(model)) if kinds.what(model) is IMPORTERS["onnx"] else model_of(before)
-    terminal.table(("op", "before", "after"), _rows(*(
+    terminal.table(_counts(*(
         Counter(n.op_type for n in m.graph.node) for m in (given, read_model(to)))))
     if not check:
         return 0
@@ -60,7 +63,9 @@ def simplify(model: Annotated[str, typer.Argument(
     return 0 if found.ok else 1
 
 
-def _rows(before: Counter[str], after: Counter[str]) -> list[tuple[Any, ...]]:
+def _counts(before: Counter[str], after: Counter[str]) -> Table:
     """The number of nodes of each op that differs, and of all."""
-    return [*((op, before[op], after[op]) for op in sorted(before | after)
-              if before[op] != after[op]), ("all", before.total(), after.total())]
+    from graphtool.report.table import Table
+    return Table(("op", "before", "after"), [
+        *((op, before[op], after[op]) for op in sorted(before | after)
+          if before[op] != after[op]), ("all", before.total(), after.total())])

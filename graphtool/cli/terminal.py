@@ -12,11 +12,12 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from graphtool import escaping
 
-Rows = Sequence[Sequence[Any]]
+if TYPE_CHECKING:
+    from graphtool.report.table import Table
 
 
 class Escaped(io.TextIOBase):
@@ -140,32 +141,20 @@ def report(struct: Any, as_json: bool, rows: Iterable[str]) -> None:
         lines(rows)
 
 
-def table(headers: Sequence[str], rows: Rows) -> None:
+def table(t: Table) -> None:
     """Print a table: drawn by rich on a terminal, aligned rows in a pipe."""
+    from graphtool.report.table import aligned, numeric
     if not sys.stdout.isatty():
-        lines(columns(rows, headers))
+        lines(aligned(t))
         return
-    from rich.table import Table
+    from rich.table import Table as Drawn
     from rich.text import Text
-    drawn = Table(box=None, pad_edge=False, header_style="bold")
-    for i, head in enumerate(headers):
-        drawn.add_column(head, justify="right" if _numeric(rows, i) else "left")
-    for row in rows:
+    drawn = Drawn(box=None, pad_edge=False, header_style="bold")
+    for i, head in enumerate(t.head):
+        drawn.add_column(head, justify="right" if numeric(t, i) else "left")
+    for row in t.rows:
         drawn.add_row(*(Text(escaping.line(str(cell))) for cell in row))
     console(sys.stdout).print(drawn)
-
-
-def columns(rows: Rows, headers: Sequence[str] = ()) -> list[str]:
-    """Aligned text, two spaces between columns; numbers to the right."""
-    cells = [[escaping.line(str(c)) for c in row] for row in rows]
-    whole = [list(headers), *cells] if headers else cells
-    if not whole:
-        return []
-    widths = [max(len(row[i]) for row in whole) for i in range(len(whole[0]))]
-    right = [_numeric(rows, i) for i in range(len(widths))]
-    return ["  ".join(c.rjust(w) if r else c.ljust(w)
-                      for c, w, r in zip(row, widths, right, strict=True)).rstrip()
-            for row in whole]
 
 
 def progress(items: Iterator[Any], names: Sequence[str], limit: str = "") -> Iterator[Any]:
@@ -193,13 +182,3 @@ def console(stream: TextIO) -> Any:
 
 def _brief(names: Sequence[str], at: int) -> str:
     return escaping.line(names[at][:40]) if at < len(names) else ""
-
-
-def _numeric(rows: Rows, column: int) -> bool:
-    return all(isinstance(row[column], (int, float)) or _looks_numeric(str(row[column]))
-               for row in rows) and bool(rows)
-
-
-def _looks_numeric(text: str) -> bool:
-    head = text.strip().lstrip("+-")[:1]
-    return text == "" or head.isdigit()

@@ -19,6 +19,7 @@ from torch._dynamo.utils import get_compilation_metrics
 from graphtool.errors import UsageError
 from graphtool.importers.torch.driver.live import DTYPES
 from graphtool.integrations.torch_compile import Made, made_for
+from graphtool.report.table import Column, aligned, table
 
 __all__ = ["Made", "Variant", "Variants", "variants"]
 
@@ -46,19 +47,22 @@ class Variant(msgspec.Struct):
     made: list[Made]
 
 
+def _inputs(v: Variant) -> str:
+    types = ", ".join(f"{n}: {t}" for n, t in v.inputs.items())
+    return " if ".join([types, *([" and ".join(v.guards)] if v.guards else [])])
+
+
+VARIANTS: tuple[Column[Variant], ...] = (
+    Column("variant", "name"), Column("kind"), Column("inputs", _inputs),
+    Column("graphs", lambda v: ", ".join(map(_told, v.made)) or "none"),
+    Column("why it was made", lambda v: v.reason or "first call"))
+
+
 class Variants(list[Variant]):
     """Variants, oldest first; as text they are a table."""
 
     def __str__(self) -> str:
-        rows = [("variant", "kind", "inputs", "graphs", "why it was made")]
-        for v in self:
-            inputs = ", ".join(f"{n}: {t}" for n, t in v.inputs.items())
-            graphs = ", ".join(map(_told, v.made)) or "none"
-            rows.append((v.name, v.kind, " if ".join([inputs, *(
-                [" and ".join(v.guards)] if v.guards else [])]), graphs, v.reason or "first call"))
-        widths = [max(len(r[i]) for r in rows) for i in range(len(rows[0]))]
-        return "\n".join("  ".join(c.ljust(w) for c, w in zip(r, widths, strict=True)).rstrip()
-                         for r in rows)
+        return "\n".join(aligned(table(VARIANTS, self), left=True))
 
     __repr__ = __str__
 

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from difflib import SequenceMatcher
 from pathlib import Path
 
 import msgspec
 
-from graphtool.escaping import markdown as cell
 from graphtool.io.manifest_rows import Manifest, StepRow
 from graphtool.report.build_listing import interfaces
 from graphtool.report.diff import Delta
@@ -22,8 +21,8 @@ from graphtool.report.diff_text import numbers
 from graphtool.report.findings import Finding, Outcome, outcome
 from graphtool.report.sizes import Size, human
 from graphtool.report.summary import summed
-
-HEAD = ("what", "kernels", "plan", "bytes", "µs")
+from graphtool.report.table import Column, Table, aligned, optional, table
+from graphtool.report.table import markdown as page_table
 
 
 class Call(msgspec.Struct):
@@ -170,19 +169,23 @@ def _run(m: Manifest) -> tuple[int, Size, Size]:
             summed(one, (s.bytes for s in one.steps)))
 
 
-def table(d: BuildDiff, whole: bool = False) -> list[tuple[str, ...]]:
-    """The rows of calls that differ, or of all; a cell has both sides where they differ."""
-    def cells(row: Row) -> tuple[str, ...]:
-        x, y = row.before, row.after
-        both = [(_words(c) if c is not None else ("none", "", "", "")) for c in (x, y)]
-        mark = f"{row.entry}: " if row.entry else ""
-        return (mark + row.what, *(f"{p} → {q}" if p != q and p and q else p or q
-                                   for p, q in zip(*both, strict=True)))
-    return [cells(row) for row in d.rows if whole or changed(row)]
+def _both(head: str, cell: Callable[[Call], str], missing: str = "") -> Column[Row]:
+    """A column of calls: what both sides have, where they differ."""
+    def sides(row: Row) -> str:
+        x, y = (cell(c) if c is not None else missing for c in (row.before, row.after))
+        return f"{x} → {y}" if x != y and x and y else x or y
+    return Column(head, sides)
 
 
-def _words(c: Call) -> tuple[str, str, str, str]:
-    return (c.kernel, c.plan, human(c.bytes, "B"), f"{c.us:.3g}" if c.us is not None else "")
+CALLS: tuple[Column[Row], ...] = (
+    Column("what", lambda row: (f"{row.entry}: " if row.entry else "") + row.what),
+    _both("kernels", lambda c: c.kernel, "none"), _both("plan", lambda c: c.plan),
+    _both("bytes", lambda c: human(c.bytes, "B")), _both("µs", lambda c: optional(".3g", c.us)))
+
+
+def calls(d: BuildDiff, whole: bool = False) -> Table:
+    """The calls that differ, or all."""
+    return table(CALLS, [row for row in d.rows if whole or changed(row)])
 
 
 def summary(d: BuildDiff, a: str, b: str) -> str:
@@ -199,10 +202,9 @@ def summary(d: BuildDiff, a: str, b: str) -> str:
 
 def lines(d: BuildDiff, a: str, b: str) -> list[str]:
     """The report as text: the summary, the calls that differ, the facts and totals that do."""
-    rows = [HEAD, *table(d)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    told = ["", *("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)]
-    return [summary(d, a, b), *(told if len(rows) > 1 else ()), *fact_lines(d)]
+    differ = calls(d)
+    return [summary(d, a, b), *(("", *aligned(differ, left=True)) if differ.rows else ()),
+            *fact_lines(d)]
 
 
 def fact_lines(d: BuildDiff) -> list[str]:
@@ -215,8 +217,8 @@ def fact_lines(d: BuildDiff) -> list[str]:
 
 def build_outcome(d: BuildDiff, a: str, b: str, text: Sequence[str]) -> Outcome:
     """A finding for each call and each fact that differs."""
-    found = [Finding("diff/kernel", row[0], "error", ", ".join(filter(None, row[1:])), "", b)
-             for row in table(d)]
+    found = [Finding("diff/kernel", name, "error", ", ".join(filter(None, cells)), "", b)
+             for name, *cells in (map(str, row) for row in calls(d).rows)]
     found += [Finding("diff/fact", name, "error", f"{x} → {y}", "", b) for name, x, y in d.facts]
     names = Path(a).name, Path(b).name
     told = summary(d, *names)
@@ -226,11 +228,8 @@ def build_outcome(d: BuildDiff, a: str, b: str, text: Sequence[str]) -> Outcome:
 def markdown(d: BuildDiff, a: str, b: str) -> list[str]:
     """The report as markdown, for a comment on a change request."""
     out = [f"### `{a}` → `{b}`", "", f"{summary(d, a, b)}."]
-    if rows := table(d):
-        out += ["", f"| {' | '.join(HEAD)} |", "|" + "---|" * len(HEAD)]
-        out += [f"| {' | '.join(map(cell, row))} |" for row in rows]
-    if d.facts or d.totals:
-        out += ["", "| | before → after |", "|---|---|"]
-        out += [f"| {name} | {cell(f'{x} → {y}')} |" for name, x, y in d.facts]
-        out += [f"| {x.name} | {numbers(x)} |" for x in d.totals]
+    facts = [*((name, f"{x} → {y}") for name, x, y in d.facts),
+             *((x.name, numbers(x)) for x in d.totals)]
+    for t in (calls(d), Table(("", "before → after"), facts)):
+        out += ["", *page_table(t)] if t.rows else []
     return out

@@ -10,9 +10,9 @@ from graphtool.io import files
 from graphtool.io.entry_points import chosen, names
 from graphtool.io.manifest_rows import DimRow, Manifest, PortRow, StepRow
 from graphtool.report.sizes import human
+from graphtool.report.table import Column
 from graphtool.symbolic.text import name_text
 
-KERNELS = ("kernel", "plan", "FLOPs", "bytes", "what", "at")
 _FUNCTION = re.compile(r"^[a-z][\w ]*[ *](\w+)\([^;{]*\);", re.MULTILINE)
 
 
@@ -27,9 +27,9 @@ def build_lines(m: Manifest, build_dir: Path) -> list[str]:
            f"{'with' if m.index_checks else 'without'} checks of indices"]
     for one in interfaces(m):
         out += [f"entry point  {one.entry}"] if m.entry else []
-        out += [f"dim          {_dim(d)}" for d in one.dims]
-        out += [f"input        {_port(p)}" for p in one.inputs]
-        out += [f"output       {_port(p)}" for p in one.outputs]
+        out += [f"dim          {dim_text(d)}" for d in one.dims]
+        out += [f"input        {port_text(p)}" for p in one.inputs]
+        out += [f"output       {port_text(p)}" for p in one.outputs]
         out += [_arena(one)] if m.entry else []
     if m.training is not None:
         out.append(f"training     {m.training.loss}, {m.training.optimizer}, learning rate "
@@ -61,11 +61,13 @@ def _assumed(word: str) -> str:
     return word if word == "nothing" else f"{word} numbers"
 
 
-def _port(p: PortRow) -> str:
+def port_text(p: PortRow) -> str:
+    """An input or output, such as `x: f32[batch,3]`."""
     return f"{p.name}: {p.type}[{','.join(map(str, p.shape))}]"
 
 
-def _dim(d: DimRow) -> str:
+def dim_text(d: DimRow) -> str:
+    """An open dim with its bounds, such as `batch: 1..64 step 8`."""
     step = f" step {d.step}" if d.step > 1 else ""
     return f"{name_text(d.name)}: {d.min}..{'' if d.max is None else d.max}{step}"
 
@@ -89,14 +91,11 @@ def _size(path: Path) -> str:
         return "missing"
 
 
-def kernel_rows(m: Manifest) -> list[tuple[str, ...]]:
-    """A row for each call in the order of a run; the table's head is KERNELS."""
-    return [(s.kernel, _plan(s), human(s.flops), human(s.bytes, "B"), s.label, s.where)
-            for s in m.steps]
-
-
-def _plan(s: StepRow) -> str:
-    return next(iter(s.choice.us)) if s.choice is not None else ""
+STEPS: tuple[Column[StepRow], ...] = (
+    Column("kernel"),
+    Column("plan", lambda s: next(iter(s.choice.us)) if s.choice is not None else ""),
+    Column("FLOPs", lambda s: human(s.flops)), Column("bytes", lambda s: human(s.bytes, "B")),
+    Column("what", "label"), Column("at", "where"))
 
 
 def kept_graph(build_dir: Path) -> Path:

@@ -14,6 +14,7 @@ from graphtool.ir.text import attr_text
 from graphtool.passes import PASSES, functions
 from graphtool.passes.arguments import form
 from graphtool.plugins import owner_of
+from graphtool.report.table import Column
 from graphtool.scalars.table import BY_NAME
 
 
@@ -43,6 +44,11 @@ class OpEntry(msgspec.Struct):
     plugin: str = ""  # the one that added it
 
 
+OPS_COLUMNS: tuple[Column[OpEntry], ...] = (
+    Column("op", "name"), Column("category"), Column("has", lambda r: " ".join(r.has)),
+    Column("signature"))
+
+
 class Ops(msgspec.Struct):
     """`ops --json`; schemas/ops.schema.json is made from it."""
 
@@ -58,6 +64,12 @@ class PassEntry(msgspec.Struct):
     doc: str
     reason: str
     plugin: str = ""  # the one that added it
+
+
+PASSES_COLUMNS: tuple[Column[PassEntry], ...] = (
+    Column("pass", lambda r: r.name + (f"{{{r.arguments}}}" if r.arguments else "")),
+    Column("default", lambda r: "yes" if r.default else ""), Column("what it does", "doc"),
+    Column("why here", "reason"))
 
 
 class Passes(msgspec.Struct):

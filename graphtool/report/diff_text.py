@@ -9,6 +9,12 @@ from graphtool.escaping import markdown_code as code
 from graphtool.report.diff import SIGNS, Change, Delta, Diff
 from graphtool.report.findings import Finding, Outcome, outcome
 from graphtool.report.sizes import human
+from graphtool.report.table import Column, Table, table
+from graphtool.report.table import markdown as page_table
+
+CHANGES: tuple[Column[Change], ...] = (
+    Column("", "kind"), Column("node", "name", code=True), Column("op"),
+    Column("change", "detail"), Column("from", "where"))
 
 
 def text(d: Diff, a: str, b: str) -> list[str]:
@@ -68,14 +74,11 @@ def markdown(d: Diff, a: str, b: str) -> list[str]:
     title = f"### {code(a)} → {code(b)}"
     if d.equal:
         return [title, "", f"Equal: {d.nodes[0]} nodes."]
-    out = [title, "", f"{cell(summary(d))}.", "", "| | node | op | change | from |",
-           "|---|---|---|---|---|"]
-    out += [f"| {c.kind} | {code(c.name)} | {cell(c.op)} | {cell(c.detail)} | {cell(c.where)} |"
-            for c in d.changes]
+    out = [title, "", f"{cell(summary(d))}.", "", *page_table(table(CHANGES, d.changes))]
     if d.retyped_after:
         out += ["", f"The types of {d.retyped_after} nodes behind them follow."]
     rows = [x for x in (*d.ops, *d.totals) if x.before != x.after]
     if rows:
-        out += ["", "| | before → after |", "|---|---|"]
-        out += [f"| {cell(x.name)} | {cell(numbers(x))} |" for x in rows]
+        out += ["", *page_table(Table(("", "before → after"),
+                                      [(x.name, numbers(x)) for x in rows]))]
     return out

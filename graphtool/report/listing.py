@@ -8,6 +8,7 @@ import msgspec
 
 from graphtool.ir.graph import Graph, Module, Node, Value, is_constant
 from graphtool.ir.text import attr_text, literal_text, shown_attrs, value_names
+from graphtool.report.table import Column
 
 DATA = "data"  # the category of what holds values and computes none
 
@@ -22,6 +23,9 @@ class Row(msgspec.Struct):
     operands: str
     type: str
     at: str
+
+
+ROWS = tuple(Column[Row](f) for f in Row.__struct_fields__)
 
 
 class Listing(msgspec.Struct):
@@ -50,6 +54,9 @@ class FxRow(msgspec.Struct):
     target: str
     args: str
     kwargs: str
+
+
+FX_ROWS = tuple(Column[FxRow](f) for f in FxRow.__struct_fields__)
 
 
 class FxListing(msgspec.Struct):

@@ -12,10 +12,10 @@ from graphtool.machines import Machine, table
 from graphtool.native.compiler import find
 from graphtool.processors import caches, cores, cpu, model
 from graphtool.report.rates import KINDS, Rates, loops
+from graphtool.report.table import Column, Table, optional
 from graphtool.target import Target, recognised_here
 
 FAR = 1 << 26  # bytes: the weights of a network, which fit no cache of most machines
-HEAD = ("", "the row", "measured", "measured / row")
 
 
 def measured(name: str = "here", cc: str | None = None) -> Machine:
@@ -78,12 +78,18 @@ def against(target: Target) -> Machine:
                    target.bandwidth, "the target's own figures")
 
 
-def rows(known: Machine, here: Machine) -> list[tuple[str, ...]]:
-    """The rows of a table: each figure, known and measured."""
+def compared(known: Machine, here: Machine) -> Table:
+    """Each figure, known and measured."""
     before = dict(figures(known))
-    return [(name, f"{before[name]:.3g}" if name in before else "", f"{rate:.3g}",
-             f"{rate / before[name]:.2f}" if name in before else "")
-            for name, rate in figures(here)]
+    return Table(("", "the row", "measured", "measured / row"), [
+        (name, optional(".3g", before.get(name)), f"{rate:.3g}",
+         f"{rate / before[name]:.2f}" if name in before else "") for name, rate in figures(here)])
+
+
+MACHINES: tuple[Column[Machine], ...] = (
+    Column("machine", "name"), Column("title"), Column("target", "isa"),
+    Column("float32, GFLOP/s", lambda m: f"{m.f32:g}"),
+    Column("GB/s", lambda m: " / ".join(f"{b:g}" for b in m.gbps)), Column("source"))
 
 
 def distance(known: Machine, here: Machine) -> str:

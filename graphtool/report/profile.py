@@ -28,13 +28,11 @@ from graphtool.native.runtime import Array, Model, load
 from graphtool.native.sizes import dim_table
 from graphtool.report.peaks import Peaks, peaks
 from graphtool.report.roofs import roof_of
+from graphtool.report.table import Column, Table, table
 from graphtool.symbolic import substitute
 from graphtool.symbolic.parse import parse
 from graphtool.target import named
 from graphtool.transforms.training.phases import PHASES
-
-HEAD = ("µs", "%", "barrier wait", "nominal GFLOP/s", "GB/s", "of roof", "kernel", "in C", "nodes",
-        "source")
 
 FIRST, ENTER, LEAVE, INSIDE, OUTSIDE, ITERATIONS, MARKS = range(7)  # as runtime.h counts
 
@@ -229,21 +227,22 @@ def _named(what: str, thread: int, name: str) -> dict[str, Any]:
     return {"ph": "M", "pid": 1, "tid": thread, "ts": 0, "name": what, "args": {"name": name}}
 
 
-def profile_rows(p: Profile, most: int) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """The table's head and rows, slowest step first; with a column of phases if there are any."""
+STEPS: tuple[Column[ProfileStep], ...] = (
+    Column("µs", lambda s: micros(s.us)), Column("%", lambda s: f"{100 * s.share:.1f}"),
+    Column("barrier wait", lambda s: micros(s.wait_us)),
+    Column("nominal GFLOP/s", lambda s: f"{s.gflops:.1f}"),
+    Column("GB/s", lambda s: f"{s.gbps:.1f}"),
+    Column("of roof", lambda s: (f"{100 * s.roof:.0f}%" + (
+        f" of {s.rate}" if s.rate != "f32" else "")) if s.gbps else ""),
+    Column("kernel", lambda s: s.kernel + (f" ×{s.iterations}" if s.iterations > 1 else "")),
+    Column("in C", "source"), Column("nodes", "label"), Column("source", "where"))
+
+
+def profile_table(p: Profile, most: int) -> Table:
+    """The slowest steps, the slowest first; with a column of phases if there are any."""
     slowest = sorted(p.steps, key=lambda s: -(s.us + s.wait_us))[:most]
-    rows: list[tuple[str, ...]] = [
-        (micros(s.us), f"{100 * s.share:.1f}", micros(s.wait_us), f"{s.gflops:.1f}",
-         f"{s.gbps:.1f}", _rated(s) if s.gbps else "",
-         s.kernel + (f" ×{s.iterations}" if s.iterations > 1 else ""), s.source, s.label,
-         s.where) for s in slowest]
-    if not any(s.phase for s in p.steps):
-        return HEAD, rows
-    return ("phase", *HEAD), [(s.phase, *row) for s, row in zip(slowest, rows, strict=True)]
-
-
-def _rated(s: ProfileStep) -> str:
-    return f"{100 * s.roof:.0f}%" + (f" of {s.rate}" if s.rate != "f32" else "")
+    phase = [Column[ProfileStep]("phase")] if any(s.phase for s in p.steps) else []
+    return table((*phase, *STEPS), slowest)
 
 
 def micros(us: float) -> str:

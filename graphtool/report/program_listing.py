@@ -20,11 +20,11 @@ from graphtool.loops.program import (
 )
 from graphtool.loops.text import INDENT, statements
 from graphtool.loops.totals import totals
+from graphtool.report.table import Column, Table, table
 from graphtool.symbolic import Symbol, text
 from graphtool.symbolic.text import name_text
 
 SPACES = ("input", "output", "weight", "arena", "check")
-MEMORY = ("space", "buffer", "type", "elements", "bytes", "offset", "steps", "what")
 
 
 def head_lines(p: Program) -> list[str]:
@@ -54,21 +54,24 @@ def _port(p: Port) -> str:
     return f"{p.name}: {p.dtype.short}[{','.join(text(d) for d in p.shape)}]"
 
 
-def memory_rows(p: Program) -> list[tuple[str, ...]]:
+def memory(p: Program) -> Table:
     """The buffers in the order of the plan: where each is, and from which step to which it is in
-    use. The table's head is MEMORY."""
+    use."""
     lives = lifetimes(p.steps)
     weights = dict(p.weights)
 
-    def row(b: Buffer) -> tuple[str, ...]:
+    def steps(b: Buffer) -> str:
         first, last = lives.get(b.name, (0, 0))
-        steps = "" if b.name not in lives or b.space == "weight" else (
+        return "" if b.name not in lives or b.space == "weight" else (
             f"{first}..{last}" if first != last else f"{first}")
-        offset = text(b.offset) if b.space == "arena" or b.name in weights else ""
-        return (b.space, b.name, b.dtype.short, text(b.size), text(b.bytes_of(b.size)), offset,
-                steps, b.label)
-    return [row(b) for b in sorted(p.buffers, key=lambda b: (
-        SPACES.index(b.space), b.slot, lives.get(b.name, (0, 0))))]
+    columns: tuple[Column[Buffer], ...] = (
+        Column("space"), Column("buffer", "name"), Column("type", "dtype.short"),
+        Column("elements", lambda b: text(b.size)),
+        Column("bytes", lambda b: text(b.bytes_of(b.size))),
+        Column("offset", lambda b: text(b.offset) if b.space == "arena" or b.name in weights
+               else ""), Column("steps", steps), Column("what", "label"))
+    return table(columns, sorted(p.buffers, key=lambda b: (
+        SPACES.index(b.space), b.slot, lives.get(b.name, (0, 0)))))
 
 
 def step_lines(p: Program) -> list[str]:

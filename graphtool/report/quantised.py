@@ -8,7 +8,7 @@ outputs if it alone is quantised.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,10 +27,10 @@ from graphtool.passes.quantise.layers import Layer
 from graphtool.passes.quantise.rewrite import Chosen
 from graphtool.passes.specialize import specialize
 from graphtool.report.profile import profile
+from graphtool.report.table import Column, optional
 from graphtool.target import Target
 
 Array = np.ndarray[Any, Any]
-HEAD = ("layer", "kind", "form", "KiB", "of", "µs", "of", "error", "")
 FLOAT = "float32"
 
 
@@ -149,13 +149,13 @@ def row(layer: Layer, chosen: Chosen | None, before: Times, after: Times | None,
         after.layers.get(layer.name) if after else None, us, error, why)
 
 
-def rows(report: QuantiseReport) -> list[tuple[str, ...]]:
-    """One table row a layer."""
-    def number(x: float | None, write: Callable[[float], str]) -> str:
-        return "" if x is None else write(x)
-    return [(r.name, r.kind, r.form, f"{r.bytes / 1024:.1f}", f"{r.bytes_before / 1024:.1f}",
-             number(r.us, "{:.2f}".format), number(r.us_before, "{:.2f}".format),
-             number(r.error, "{:.5f}".format), r.why) for r in report.layers]
+LAYERS: tuple[Column[QuantisedLayer], ...] = (
+    Column("layer", "name"), Column("kind"), Column("form"),
+    Column("KiB", lambda r: f"{r.bytes / 1024:.1f}"),
+    Column("of", lambda r: f"{r.bytes_before / 1024:.1f}"),
+    Column("µs", lambda r: optional(".2f", r.us)),
+    Column("of", lambda r: optional(".2f", r.us_before)),
+    Column("error", lambda r: optional(".5f", r.error)), Column("", "why"))
 
 
 def lines(report: QuantiseReport) -> list[str]:

@@ -8,6 +8,7 @@ from graphtool.analysis import costs
 from graphtool.ir.graph import Module
 from graphtool.passes.remat import Arena, curve
 from graphtool.report.sizes import human
+from graphtool.report.table import Column
 from graphtool.symbolic import at_least_sizes
 
 
@@ -31,7 +32,7 @@ def recompute_rows(module: Module, arena: Arena | None = None) -> list[Recompute
             for p in plans]
 
 
-def recompute_table(rows: list[RecomputeRow]) -> list[tuple[str, str, str, str, str]]:
-    """The rows as text, below the head ("budget", "share", "computed again", "FLOPs", "extra")."""
-    return [(human(r.peak, "B"), f"{r.share:.0%}", f"{r.nodes} nodes", human(r.flops),
-             f"{r.extra:.2%}") for r in rows]
+PLANS: tuple[Column[RecomputeRow], ...] = (
+    Column("budget", lambda r: human(r.peak, "B")), Column("share", lambda r: f"{r.share:.0%}"),
+    Column("computed again", lambda r: f"{r.nodes} nodes"),
+    Column("FLOPs", lambda r: human(r.flops)), Column("extra", lambda r: f"{r.extra:.2%}"))

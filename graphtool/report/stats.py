@@ -15,6 +15,7 @@ from graphtool.ir.text import value_names
 from graphtool.report import structure
 from graphtool.report.compiled import Traffic, alone, program_totals, selected
 from graphtool.report.sizes import Size, human, size
+from graphtool.report.table import Column
 from graphtool.symbolic import Dim
 
 
@@ -27,6 +28,11 @@ class OpRow(msgspec.Struct):
     count: int
     flops: Size
     bytes: Size
+
+
+OPS: tuple[Column[OpRow], ...] = (
+    Column("op"), Column("category"), Column("count"), Column("FLOPs", lambda r: human(r.flops)),
+    Column("bytes", lambda r: human(r.bytes, "B")))
 
 
 class DimRow(msgspec.Struct):

@@ -15,11 +15,10 @@ from graphtool.ir.graph import Module
 from graphtool.ir.listing import required
 from graphtool.native.sizes import dim_table, equations, symbol_of
 from graphtool.report.bench import Timing
-from graphtool.report.build_listing import interfaces
+from graphtool.report.build_listing import dim_text, interfaces, port_text
 from graphtool.report.sizes import Size, size
 from graphtool.symbolic import Dim, divides, symbol
 from graphtool.symbolic.parse import parse
-from graphtool.symbolic.text import name_text
 
 OWN = "Apache-2.0"  # the C that graphtool writes, and the headers that it copies
 LIBRARIES = (  # how the name of a library begins, what it is, its licence
@@ -137,12 +136,9 @@ class Summary(msgspec.Struct):
 
 def functions(m: Manifest) -> list[Interface]:
     """The functions of a build: several if it has entry points."""
-    def port(p: object) -> str:
-        return f"{p.name}: {p.type}[{','.join(map(str, p.shape))}]"  # type: ignore[attr-defined]
     return [Interface(
-        one.entry or one.name, [port(p) for p in one.inputs], [port(p) for p in one.outputs],
-        [f"{name_text(d.name)}: {d.min}..{'' if d.max is None else d.max}"
-         + (f" step {d.step}" if d.step > 1 else "") for d in one.dims],
+        one.entry or one.name, [port_text(p) for p in one.inputs],
+        [port_text(p) for p in one.outputs], [dim_text(d) for d in one.dims],
         one.arena, one.live, len(one.steps), summed(one, (s.flops for s in one.steps)))
         for one in interfaces(m)]
 

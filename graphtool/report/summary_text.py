@@ -2,26 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from graphtool.escaping import line, xml
 from graphtool.escaping import markdown as cell
-from graphtool.escaping import markdown_code as code
+from graphtool.report.bench import Timing
 from graphtool.report.sizes import human
-from graphtool.report.summary import Summary
+from graphtool.report.summary import Accuracy, FileRow, Inexact, Interface, Licence, Summary
+from graphtool.report.table import Column, Table, optional, table
+from graphtool.report.table import html as html_table
+from graphtool.report.table import markdown as page_table
+
+EMPTY = Table((), ())
 
 
 @dataclass(frozen=True)
 class Section:
-    """A heading, lines of text, and a table; `names`: columns whose cells are code."""
+    """A heading, lines of text, a table, and commands to run."""
 
     title: str
-    lines: tuple[str, ...] = ()
-    head: tuple[str, ...] = ()
-    rows: tuple[tuple[str, ...], ...] = ()
-    names: tuple[int, ...] = (0,)
-    commands: tuple[str, ...] = ()
+    lines: Sequence[str] = ()
+    table: Table = EMPTY
+    commands: Sequence[str] = ()
+
+
+FUNCTIONS: tuple[Column[Interface], ...] = (
+    Column("function", "name", code=True), Column("inputs", lambda f: "; ".join(f.inputs)),
+    Column("outputs", lambda f: "; ".join(f.outputs)),
+    Column("open dims", lambda f: "; ".join(f.dims) or "none"), Column("kernels"),
+    Column("FLOPs", lambda f: human(f.flops)))
+TIMES: tuple[Column[Timing], ...] = (
+    Column("median", lambda t: f"{t.median_ms:.3f} ms"),
+    Column("least", lambda t: f"{t.min_ms:.3f} ms"),
+    Column("most", lambda t: f"{t.max_ms:.3f} ms"),
+    Column("spread", lambda t: f"{100 * t.spread:.1f} %"), Column("runs"))
+ACCURACY: tuple[Column[Accuracy], ...] = (
+    Column("output", code=True), Column("measure"),
+    Column("value", lambda a: f"{100 * a.value:.2f} %" if a.measure in (
+        "equal", "right class") else f"{a.value:.3g}"), Column("examples"),
+    Column("against", "by"))
+INEXACT: tuple[Column[Inexact], ...] = (
+    Column("kind"), Column("what"), Column("error", lambda i: optional(".2g", i.error)),
+    Column("where", lambda i: _some(i.where)))
+LICENCES: tuple[Column[Licence], ...] = (
+    Column("part"), Column("licence"), Column("how"),
+    Column("files", lambda x: _some(x.files)))
+FILES: tuple[Column[FileRow], ...] = (
+    Column("file", "name", code=True), Column("bytes"), Column("sha256", code=True),
+    Column("as built", lambda f: "yes" if f.ok else "NO"))
 
 
 def sections(s: Summary) -> Iterator[Section]:
@@ -31,11 +60,8 @@ def sections(s: Summary) -> Iterator[Section]:
     facts += [("model", s.model)] if s.model else []
     facts += [("sha256 of the model", s.model_sha256)] if s.model_sha256 else []
     facts += [(f"version of {name}", v) for name, v in s.versions.items()]
-    yield Section("What it is", tuple(s.notes), ("", ""), tuple(facts), ())
-    yield Section("Functions", (), ("function", "inputs", "outputs", "open dims", "kernels",
-                                    "FLOPs"), tuple(
-        (f.name, "; ".join(f.inputs), "; ".join(f.outputs), "; ".join(f.dims) or "none",
-         str(f.kernels), human(f.flops)) for f in s.functions))
+    yield Section("What it is", s.notes, Table(("", ""), facts))
+    yield Section("Functions", (), table(FUNCTIONS, s.functions))
     z = s.sizes
     rows = [("machine code", human(z.code, "B") if z.code is not None else "not known"),
             ("library file", human(z.library, "B")), ("C and headers", human(z.source, "B")),
@@ -43,32 +69,21 @@ def sections(s: Summary) -> Iterator[Section]:
     for f in s.functions:
         live = f", of which {human(f.live, 'B')} live at once" if f.live is not None else ""
         rows.append((f"arena of {f.name}", human(f.arena, "B") + live))
-    yield Section("Sizes", (), ("part", "bytes"), tuple(rows), ())
-    if s.times is not None:
-        t, x = s.times, s.times.timing
+    yield Section("Sizes", (), Table(("part", "bytes"), rows))
+    if (t := s.times) is not None:
         dims = ", ".join(f"{k} = {v}" for k, v in t.dims.items())
         yield Section("Times", (f"{t.machine}, at most {t.threads} "
                                 f"thread{'s' if t.threads != 1 else ''}"
-                                + (f", {dims}" if dims else ""),),
-                      ("median", "least", "most", "spread", "runs"),
-                      ((f"{x.median_ms:.3f} ms", f"{x.min_ms:.3f} ms", f"{x.max_ms:.3f} ms",
-                        f"{100 * x.spread:.1f} %", str(x.runs)),), ())
+                                + (f", {dims}" if dims else ""),), table(TIMES, [t.timing]))
     if s.accuracy:
-        yield Section("Accuracy", (), ("output", "measure", "value", "examples", "against"), tuple(
-            (a.output, a.measure, f"{100 * a.value:.2f} %" if a.measure in (
-                "equal", "right class") else f"{a.value:.3g}", str(a.examples), a.by)
-            for a in s.accuracy))
-    yield Section("Approximate, assumed, unchecked", (), ("kind", "what", "error", "where"), tuple(
-        (i.kind, i.what, "" if i.error is None else f"{i.error:.2g}", _some(i.where))
-        for i in s.inexact), ())
+        yield Section("Accuracy", (), table(ACCURACY, s.accuracy))
+    yield Section("Approximate, assumed, unchecked", (), table(INEXACT, s.inexact))
     if s.requires:
         yield Section("Required of every run", ("A run of other sizes fails with an error.",),
-                      ("rule",), tuple((r,) for r in s.requires))
-    yield Section("Licences", (), ("part", "licence", "how", "files"), tuple(
-        (x.part, x.licence, x.how, _some(x.files)) for x in s.licences), ())
-    yield Section("Files", (), ("file", "bytes", "sha256", "as built"), tuple(
-        (f.name, str(f.bytes), f.sha256, "yes" if f.ok else "NO") for f in s.files), (0, 2))
-    yield Section("Make it again", (), commands=tuple(s.reproduce))
+                      table((Column[str]("rule", str, code=True),), s.requires))
+    yield Section("Licences", (), table(LICENCES, s.licences))
+    yield Section("Files", (), table(FILES, s.files))
+    yield Section("Make it again", commands=s.reproduce)
 
 
 def _some(names: list[str], most: int = 6) -> str:
@@ -82,12 +97,8 @@ def markdown(s: Summary) -> str:
     for x in sections(s):
         out += [f"## {x.title}", ""]
         out += [line for text in x.lines for line in (cell(text), "")]
-        if x.rows:
-            out += [f"| {' | '.join(x.head)} |", f"|{'---|' * len(x.head)}"]
-            rows = ([code(c) if i in x.names and c else cell(c) for i, c in enumerate(r)]
-                    for r in x.rows)
-            out += [f"| {' | '.join(r)} |" for r in rows]
-            out.append("")
+        if x.table.rows:
+            out += [*page_table(x.table), ""]
         if x.commands:
             out += ["```", *map(line, x.commands), "```", ""]
     return "\n".join(out)
@@ -117,17 +128,8 @@ def html(s: Summary) -> str:
     for x in sections(s):
         out.append(f"<h2>{xml(x.title)}</h2>")
         out += [f"<p>{xml(text)}</p>" for text in x.lines]
-        if x.rows:
-            out.append('<div class="wide"><table>')
-            if any(x.head):
-                cells = "".join(f'<th scope="col">{xml(h)}</th>' for h in x.head)
-                out.append(f"<thead><tr>{cells}</tr></thead>")
-            out.append("<tbody>")
-            for r in x.rows:
-                cells = "".join(f"<td>{f'<code>{xml(c)}</code>' if i in x.names else xml(c)}"
-                                "</td>" for i, c in enumerate(r))
-                out.append(f"<tr>{cells}</tr>")
-            out.append("</tbody></table></div>")
+        if x.table.rows:
+            out.append(f'<div class="wide">{chr(10).join(html_table(x.table))}</div>')
         if x.commands:
             out.append(f"<pre>{chr(10).join(map(xml, x.commands))}</pre>")
     return "\n".join([*out, "</main>", "</html>", ""])

@@ -22,6 +22,7 @@ from graphtool.kernels.choice.rules import Rules
 from graphtool.kernels.choice.sites import Site, is_site
 from graphtool.kernels.choice.sites import site as read_site
 from graphtool.kernels.choice.tuning import Tuning, key, key_of, merged, row
+from graphtool.report.table import Column
 from graphtool.target import Target
 from graphtool.tune.measure import calls_of, quartile
 from graphtool.tune.models import is_measurable
@@ -146,13 +147,11 @@ def _tuned(site: Site, count: int, calls: Mapping[Plan, Sequence[float]], usual:
                  {str(c): round(us, 3) for c, us in times.items()}, low, high)
 
 
-def tune_rows(found: Iterable[Tuned]) -> list[tuple[str, ...]]:
-    """One table row a site."""
-    return [(str(t.count), f"{t.us:.1f}", f"{t.usual_us / t.us:.2f}", t.best,
-             t.usual if t.usual != t.best else "the same", t.site) for t in found]
-
-
-HEAD = ("×", "µs", "gain", "best", "without this", "site")
+SITES: tuple[Column[Tuned], ...] = (
+    Column("×", "count"), Column("µs", lambda t: f"{t.us:.1f}"),
+    Column("gain", lambda t: f"{t.usual_us / t.us:.2f}"), Column("best"),
+    Column("without this", lambda t: t.usual if t.usual != t.best else "the same"),
+    Column("site"))
 
 
 def tune_lines(report: TuneReport) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import msgspec
 
@@ -13,6 +14,7 @@ from graphtool.report.findings import Finding, Outcome, outcome
 from graphtool.report.recompute import RecomputeRow, recompute_rows
 from graphtool.report.sizes import human
 from graphtool.report.stats import Stats, basis, bounded, stats
+from graphtool.report.table import Column, Table, table
 from graphtool.verify.check import row_line
 from graphtool.verify.compare import Difference, worst
 
@@ -26,6 +28,12 @@ class PassRow(msgspec.Struct):
     after: int
     changed: bool
     rules: dict[str, int]
+
+
+PASS_ROWS: tuple[Column[PassRow], ...] = (
+    Column("pass", "name"), Column("ms", lambda r: f"{1000 * r.seconds:.1f}"),
+    Column("nodes", lambda r: f"{r.before} → {r.after}" if r.before != r.after else r.after),
+    Column("rules fired", lambda r: ", ".join(f"{k} × {n}" for k, n in r.rules.items())))
 
 
 class OptReport(msgspec.Struct):
@@ -81,8 +89,15 @@ def counted(r: OptReport) -> str:
         f"kernels, bytes and memory: before, {a}; after, {b}")
 
 
-def before_after(r: OptReport) -> list[tuple[str, str, str]]:
-    """The rows of the table: totals first, then each op whose count changed."""
+def times(r: OptReport) -> Table:
+    """How long each pass took, what it did, and the total."""
+    done = table(PASS_ROWS, r.passes)
+    total = 1000 * sum(row.seconds for row in r.passes)
+    return replace(done, rows=[*done.rows, ("total", f"{total:.1f}", "", "")])
+
+
+def before_after(r: OptReport) -> Table:
+    """The totals, then each op whose count changed."""
     a, b = r.before, r.after
     rows: list[tuple[str, str, str]] = [
             ("nodes", str(a.nodes), str(b.nodes)),
@@ -96,5 +111,6 @@ def before_after(r: OptReport) -> list[tuple[str, str, str]]:
               if a.workspace or b.workspace else []),
             ("groups", _groups(a), _groups(b))]
     ours, theirs = ({o.op: o.count for o in s.ops} for s in (a, b))
-    return rows + [(op, str(ours.get(op, 0)), str(theirs.get(op, 0)))
-                   for op in sorted({*ours, *theirs}) if ours.get(op) != theirs.get(op)]
+    return Table(("", "before", "after"), rows + [
+        (op, str(ours.get(op, 0)), str(theirs.get(op, 0)))
+        for op in sorted({*ours, *theirs}) if ours.get(op) != theirs.get(op)])

@@ -12,7 +12,7 @@ import pytest
 from graphtool.cli.faults import run
 from graphtool.io.manifest import read_manifest
 from graphtool.io.manifest_rows import Manifest, StepRow
-from graphtool.report.build_diff import build_diff, lines, summary, table
+from graphtool.report.build_diff import build_diff, calls, lines, summary
 from tests.cli.conftest import DIGITS, Cli
 from tests.cli.test_view import needs_view
 
@@ -71,7 +71,8 @@ def test_calls_of_equal_labels_belong_together(builds: tuple[Path, Path]) -> Non
     assert sides == [("a + b", "k0", "k0"), ("b", "k1", None), ("d", None, "k1"),
                      ("c", "k2", "k2")]
     assert summary(found, "x", "y") == "1 added, 1 removed; 4 calls in all"
-    assert table(found) == [("b", "k1 → none", "", "4 B", ""), ("d", "none → k1", "", "4 B", "")]
+    assert calls(found).rows == [("b", "k1 → none", "", "4 B", ""),
+                                 ("d", "none → k1", "", "4 B", "")]
 
 
 def test_other_weights_are_a_difference(builds: tuple[Path, Path]) -> None:
@@ -95,8 +96,8 @@ def test_other_weights_in_the_library_are_a_difference(builds: tuple[Path, Path]
 def test_measured_times_are_those_of_the_profiles(builds: tuple[Path, Path]) -> None:
     m, _ = both(builds)
     found = build_diff(m, m, ({"k0": 1.0}, {"k0": 3.0}))
-    assert found.measured and table(found, whole=True)[0][-1] == "1 → 3"
-    assert table(found) == []
+    assert found.measured and calls(found, whole=True).rows[0][-1] == "1 → 3"
+    assert calls(found).rows == []
 
 
 @needs_view

@@ -11,7 +11,7 @@ from graphtool.ir.trace import trace
 from graphtool.loops.program import Bind, Branch, Buffer, Port, Program, Repeat, Run, Times
 from graphtool.lower import lower
 from graphtool.report.build_listing import functions
-from graphtool.report.program_listing import head_lines, kernel_lines, memory_rows, step_lines
+from graphtool.report.program_listing import head_lines, kernel_lines, memory, step_lines
 from graphtool.symbolic import Symbol
 from graphtool.target import named
 from tests.loops.test_totals import INNER, OTHER, RUN, N, program
@@ -33,7 +33,7 @@ def test_a_program_in_full() -> None:
         "program small: for generic, vectors of 1 float, at most 1 thread, precision default, with "
         "checks of indices", "input x0: f32[6,8]", "output y0: f32[6,8]",
         "4 calls of 4 kernels move 1280 bytes; arena 256 bytes, of which 0 are workspace"]
-    assert memory_rows(p) == [
+    assert memory(p).rows == [
         ("input", "in0", "f32", "48", "192", "", "0..1", "x0"),
         ("output", "out0", "f32", "48", "192", "", "3", "softmax"),
         ("arena", "b2", "f32", "8", "32", "192", "0..1", "softmax.reduce_max"),
@@ -57,7 +57,7 @@ def test_steps_of_control_flow() -> None:
         "   3    k1(a)  then wait", "      repeat  loop", "   6    k1(a)  then wait",
         "      while a", "   8    k0(a)  then wait", "      for i < 5  scan",
         "  10    k0(a)  then wait", "      found = a[0], at most 9"]
-    assert [row[6] for row in memory_rows(p)] == ["", "0..11"]
+    assert [row[6] for row in memory(p).rows] == ["", "0..11"]
     assert N in p.dims
 
 

@@ -34,7 +34,8 @@ def test_what_is_measured_is_a_row(here: machines.Machine, tmp_path: Path) -> No
     t = on_machine(detect(), str(tmp_path / "r.json"))
     assert (t.machine, t.bandwidth, t.l2) == ("here", here.gbps, here.l2)
     assert t.mhz * 4 * t.lanes / 1000 == pytest.approx(here.f32, rel=0.01)
-    assert [r[0] for r in report.rows(here, here)] == [name for name, _ in report.figures(here)]
+    assert [r[0] for r in report.compared(here, here).rows] == [
+        name for name, _ in report.figures(here)]
     assert report.distance(here, here).count("100 %") == 5
 
 

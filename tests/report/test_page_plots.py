@@ -37,7 +37,7 @@ def test_a_lane_for_each_thread() -> None:
     assert {"thread 0", "thread 1", "time, µs", "share of the roof", "100", "k0", "k1"} <= {
         *found}
     assert "a trace: one run of 100 µs on 2 threads" in found
-    assert timeline.busy_rows(trace) == [("thread 0", "100.0", "0.0", "100 %", "2"),
+    assert timeline.busy(trace).rows == [("thread 0", "100.0", "0.0", "100 %", "2"),
                                          ("thread 1", "9.0", "91.0", "9 %", "1")]
 
 
@@ -57,7 +57,7 @@ def test_the_longest_spans_are_drawn() -> None:
 
 
 def test_a_trace_without_spans() -> None:
-    assert timeline.timeline(traced(), "empty") == "" and timeline.busy_rows(traced()) == []
+    assert timeline.timeline(traced(), "empty") == "" and timeline.busy(traced()).rows == []
 
 
 LOG = [*({"step": i, "epoch": i // 50, "loss": 2.51 * 0.97 ** i, "lr": 1e-3, "grad_norm": 3.0 / (

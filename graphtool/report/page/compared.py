@@ -11,11 +11,12 @@ import msgspec
 from graphtool.io import files
 from graphtool.io.manifest import read_manifest
 from graphtool.ir.graph import Module
-from graphtool.report.build_diff import HEAD, build_diff, fact_lines, summary, table
+from graphtool.report.build_diff import build_diff, calls, fact_lines, summary
 from graphtool.report.diff import diff
 from graphtool.report.diff_text import text
 from graphtool.report.page import charts
 from graphtool.report.profile import Profile
+from graphtool.report.table import data
 
 
 def compared(made: list[dict[str, Any]], a: tuple[str, Module], b: tuple[str, Module]
@@ -42,4 +43,4 @@ def compared_builds(a: tuple[str, Path], b: tuple[str, Path], profiles: Sequence
     return {"name": "difference of builds", "kind": "difference",
             "charts": [chart for chart in (charts.both(found, a[0], b[0]),) if chart],
             "lines": [summary(found, a[0], b[0]), *fact_lines(found)],
-            "table": {"head": HEAD, "rows": table(found, whole=True)}}
+            "table": data(calls(found, whole=True))}

@@ -13,13 +13,14 @@ from graphtool.io import files
 from graphtool.io.manifest import read_manifest
 from graphtool.ir.graph import Module
 from graphtool.loops.program import Program
-from graphtool.report.build_listing import KERNELS, build_lines, interfaces, kernel_rows
+from graphtool.report.build_listing import STEPS, build_lines, interfaces
 from graphtool.report.compiled import program_of
 from graphtool.report.page import charts, code, learning, timeline
 from graphtool.report.page.tree import graph_data
 from graphtool.report.profile import Profile
-from graphtool.report.program_listing import MEMORY, head_lines, memory_rows, step_lines
+from graphtool.report.program_listing import head_lines, memory, step_lines
 from graphtool.report.stats import stats, stats_lines
+from graphtool.report.table import data, table
 
 
 def of_graph(name: str, module: Module) -> dict[str, Any]:
@@ -36,7 +37,7 @@ def of_program(name: str, program: Program) -> dict[str, Any]:
     return {"name": name, "kind": "program", "lines": [*head_lines(program), "",
                                                       *step_lines(program)],
             "charts": [charts.memory(program)],
-            "table": {"head": MEMORY, "rows": memory_rows(program)}, **code.of_program(program)}
+            "table": data(memory(program)), **code.of_program(program)}
 
 
 def of_build(name: str, folder: Path) -> dict[str, Any]:
@@ -44,8 +45,7 @@ def of_build(name: str, folder: Path) -> dict[str, Any]:
     manifest = read_manifest(folder)
     parts = [code.of_build(m, folder) for m in interfaces(manifest)]
     return {"name": name, "kind": "build", "lines": build_lines(manifest, folder), "charts": [],
-            "table": {"head": KERNELS, "rows": [
-                row for m in interfaces(manifest) for row in kernel_rows(m)]},
+            "table": data(table(STEPS, [s for m in interfaces(manifest) for s in m.steps])),
             **(parts[0] if len(parts) == 1 else {})}
 
 
@@ -75,7 +75,7 @@ def _trace(name: str, trace: timeline.Trace) -> dict[str, Any]:
     drawn = timeline.timeline(trace, name)
     return {"name": name, "kind": "timeline", "charts": [drawn] if drawn else [],
             "lines": [] if drawn else ["The trace has no spans."],
-            "table": {"head": timeline.BUSY, "rows": timeline.busy_rows(trace)}}
+            "table": data(timeline.busy(trace))}
 
 
 def of_log(name: str, path: Path) -> dict[str, Any]:

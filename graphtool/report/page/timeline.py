@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from graphtool.report.page.charts import plot
+from graphtool.report.table import Table
 
 MOST = 4000  # spans that are drawn, the longest ones
 LANE = 44
@@ -83,7 +84,7 @@ def _row(e: Span) -> dict[str, Any]:
                     f"{100 * roof:.0f} % of the roof"}
 
 
-def busy_rows(trace: Trace) -> list[tuple[str, ...]]:
+def busy(trace: Trace) -> Table:
     """For each thread: the µs that it works, those that it waits, and its kernels."""
     threads: dict[int, list[Span]] = defaultdict(list)
     for e in trace.events:
@@ -95,7 +96,4 @@ def busy_rows(trace: Trace) -> list[tuple[str, ...]]:
         work = sum(e.dur for e in spans)
         rows.append((f"thread {tid}", f"{work:.1f}", f"{max(0.0, whole - work):.1f}",
                      f"{100 * work / whole:.0f} %" if whole else "", str(len(spans))))
-    return rows
-
-
-BUSY = ("thread", "at work, µs", "idle, µs", "at work", "kernel calls")
+    return Table(("thread", "at work, µs", "idle, µs", "at work", "kernel calls"), rows)
