@@ -101,10 +101,10 @@ def warn_of_load(threads: int) -> None:
 
 def _tell(report: Any, form: str, subject: str) -> None:
     from graphtool.report.table import table
-    from graphtool.report.tuned import stale_line, tune_outcome
+    from graphtool.report.tuned import SITES, stale_line, tune_outcome
     from graphtool.tune import search
     if form == "text":
-        terminal.table(table(search.SITES, report.sites))
+        terminal.table(table(SITES, report.sites))
     formats.tell(report, form, lambda: search.tune_lines(report),
                  lambda: tune_outcome(report, subject))
     if form == "text" and not report.ok:

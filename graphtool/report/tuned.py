@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from graphtool.report.findings import Finding, Outcome, outcome
+from graphtool.report.table import Column
 from graphtool.tune.search import Tuned, TuneReport, tune_lines
+
+SITES: tuple[Column[Tuned], ...] = (
+    Column("×", "count"), Column("µs", lambda t: f"{t.us:.1f}"),
+    Column("gain", lambda t: f"{t.usual_us / t.us:.2f}"), Column("best"),
+    Column("without this", lambda t: t.usual if t.usual != t.best else "the same"),
+    Column("site"))
 
 
 def stale_line(t: Tuned) -> str:

@@ -22,7 +22,6 @@ from graphtool.kernels.choice.rules import Rules
 from graphtool.kernels.choice.sites import Site, is_site
 from graphtool.kernels.choice.sites import site as read_site
 from graphtool.kernels.choice.tuning import Tuning, key, key_of, merged, row
-from graphtool.report.table import Column
 from graphtool.target import Target
 from graphtool.tune.measure import calls_of, quartile
 from graphtool.tune.models import is_measurable
@@ -145,13 +144,6 @@ def _tuned(site: Site, count: int, calls: Mapping[Plan, Sequence[float]], usual:
     return Tuned(str(site), count, str(best), round(times[best], 3), str(usual),
                  round(times[usual], 3), refuted,
                  {str(c): round(us, 3) for c, us in times.items()}, low, high)
-
-
-SITES: tuple[Column[Tuned], ...] = (
-    Column("×", "count"), Column("µs", lambda t: f"{t.us:.1f}"),
-    Column("gain", lambda t: f"{t.usual_us / t.us:.2f}"), Column("best"),
-    Column("without this", lambda t: t.usual if t.usual != t.best else "the same"),
-    Column("site"))
 
 
 def tune_lines(report: TuneReport) -> list[str]:
