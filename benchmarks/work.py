@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from graphtool import processors
+from graphtool import machines
 
 Array = np.ndarray[Any, Any]
 Row = dict[str, Any]
@@ -99,7 +99,7 @@ class Journal:
 
 def stamp() -> Row:
     """When and on what: written into every report."""
-    return {"date": time.strftime("%Y-%m-%d"), "cpu": processors.model(), "cores": os.cpu_count(),
+    return {"date": time.strftime("%Y-%m-%d"), "cpu": machines.model(), "cores": os.cpu_count(),
             "python": platform.python_version()}
 
 

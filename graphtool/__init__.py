@@ -75,7 +75,7 @@ if not TYPE_CHECKING:  # a type checker sees the imports above, and knows of no 
 
     def __getattr__(name):
         if name == "__version__":
-            from graphtool.release import release
+            from graphtool.io.release import release
             return release().version
         if name not in _HOME:
             raise AttributeError(f"module 'graphtool' has no attribute {name!r}")

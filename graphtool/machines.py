@@ -1,17 +1,21 @@
-"""The table of known machines: how fast a core computes and reads, by which kernels are chosen.
+"""The machine at hand, as its system describes it, and the table of known machines.
 
-The rows are the lines of machines.jsonl; `graphtool machine` measures a machine and prints its
-line. A row changes which kernels are chosen, never what C means.
+The rows of the table are the lines of machines.jsonl: how fast a core computes and reads, by which
+kernels are chosen. `graphtool machine` measures a machine and prints its line. A row changes which
+kernels are chosen, never what C means; what a processor means for C is in target.py.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import platform
 import re
-from collections.abc import Mapping
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +65,7 @@ class Machine:
 @cache
 def table() -> Mapping[str, Machine]:
     """All rows by name."""
-    text = (resources.files("graphtool") / "machines.jsonl").read_text(encoding="utf-8")
+    text = Path(__file__).with_name("machines.jsonl").read_text(encoding="utf-8")
     rows = [_row(json.loads(line), "machines.jsonl") for line in text.splitlines()]
     return {m.name: m for m in rows}
 
@@ -111,3 +115,112 @@ def check(row: Machine, where: str) -> Machine:
         raise InputError("GT2104", f"this is not the row of a machine: {error}", where=where,
                          hint="graphtool machine -o row.json measures this one") from error
     return row
+
+
+def cores(root: Path = Path("/")) -> int:
+    """The processors that this process may use: those that it may run on, and no more than the
+    quotas of its cgroups, rounded down. `root` has the files of a machine."""
+    status = _read(root / "proc/self/status")
+    if found := re.search(r"^Cpus_allowed_list:\s*(\S+)", status, re.MULTILINE):
+        most = sum(int(b or a) - int(a) + 1 for a, b in re.findall(r"(\d+)(?:-(\d+))?", found[1]))
+    else:
+        most = os.cpu_count() or 1
+    return max(1, min([most, *map(int, _quotas(root))]))
+
+
+def _quotas(root: Path) -> Iterator[float]:
+    """The quotas of this process's cgroups and of those above them, in processors."""
+    for line in _read(root / "proc/self/cgroup").splitlines():
+        if line.count(":") < 2:
+            continue
+        _, names, group = line.split(":", 2)
+        parts = [p for p in group.split("/") if p]
+        if names and "cpu" not in names.split(","):
+            continue
+        for n in range(len(parts), -1, -1):
+            if names:
+                place = root.joinpath("sys/fs/cgroup/cpu", *parts[:n])
+                words = [_read(place / f"cpu.cfs_{w}_us").strip() for w in ("quota", "period")]
+            else:
+                words = _read(root.joinpath("sys/fs/cgroup", *parts[:n], "cpu.max")).split()
+            if len(words) == 2 and all(w.isdigit() and int(w) for w in words):
+                yield int(words[0]) / int(words[1])
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""
+
+
+def cpu_flags() -> frozenset[str]:
+    """The CPU features that Linux names in /proc/cpuinfo; empty elsewhere."""
+    for line in _read(Path("/proc/cpuinfo")).splitlines():
+        if line.startswith(("flags", "Features")):
+            return frozenset(line.partition(":")[2].split())
+    return frozenset()
+
+
+def _cpuinfo(root: Path) -> dict[str, str]:
+    """What Linux says of the first processor."""
+    found: dict[str, str] = {}
+    for line in _read(root / "proc/cpuinfo").splitlines():
+        key, _, value = line.partition(":")
+        found.setdefault(key.strip(), value.strip())
+    return found
+
+
+def cpu(root: Path = Path("/")) -> str:
+    """The processor as tables name it: `GenuineIntel/6/143` by vendor, family and model,
+    `0x41/0xd0c` by implementer and part, `Apple M1`; empty if the system does not say."""
+    found = _cpuinfo(root)
+    for keys in (("vendor_id", "cpu family", "model"), ("CPU implementer", "CPU part")):
+        if all(key in found for key in keys):
+            return "/".join(found[key] for key in keys)
+    return _apple() if sys.platform == "darwin" else ""
+
+
+@cache
+def _apple() -> str:
+    """The first two words of the processor's name: `Apple M1`, also of a Pro or a Max."""
+    try:
+        done = subprocess.run(["sysctl", "-n", "machdep.cpu.brand_string"], capture_output=True,
+                              text=True, timeout=10)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return " ".join(done.stdout.split()[:2])
+
+
+def model(root: Path = Path("/")) -> str:
+    """The processor's own name and its numbers, as Linux has them in /proc/cpuinfo: `Intel(R)
+    Xeon(R) Processor, family 6, model 143, stepping 8`. Elsewhere what Python calls the machine."""
+    found = _cpuinfo(root)
+    name = found.get("model name") or found.get("Model") or platform.machine()
+    numbers = (("family", "cpu family"), ("model", "model"), ("stepping", "stepping"),
+               ("part", "CPU part"))
+    return ", ".join((name, *(f"{word} {found[key]}" for word, key in numbers if key in found)))
+
+
+def tiles_allowed() -> bool | None:
+    """Whether Linux lets this process use the tiles of x86-64's matrix unit; None if there are
+    none."""
+    if "amx_tile" not in cpu_flags() or not sys.platform.startswith("linux"):
+        return None
+    from ctypes import CDLL
+    # arch_prctl(ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA)
+    return bool(CDLL(None).syscall(158, 0x1023, 18) == 0)
+
+
+@cache
+def caches() -> tuple[int, int, int]:
+    """Bytes of the data caches of a core, according to Linux; 0 if unknown."""
+    sizes = [0, 0, 0]
+    for index in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*"):
+        try:
+            kind, level, size = ((index / f).read_text().strip() for f in ("type", "level", "size"))
+        except OSError:
+            continue
+        if kind != "Instruction" and level in ("1", "2", "3") and size[:-1].isdigit():
+            sizes[int(level) - 1] = int(size[:-1]) << {"K": 10, "M": 20}.get(size[-1], 0)
+    return sizes[0], sizes[1], sizes[2]

@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from graphtool.errors import UsageError, one_of
-from graphtool.machines import GENERIC, Machine, machine, of_cpu
-from graphtool.processors import caches, cores, cpu, cpu_flags
+from graphtool.machines import GENERIC, Machine, caches, cores, cpu, cpu_flags, machine, of_cpu
 
 Flags = tuple[str, ...]
 

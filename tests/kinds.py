@@ -22,7 +22,7 @@ NEEDS = {
     "concurrent.futures.ProcessPoolExecutor": "process",
     "graphtool.native": "compiled", "graphtool.build": "compiled",
     "graphtool.compile.as_is": "compiled", "graphtool.compile.build": "compiled",
-    "graphtool.train.model": "compiled", "graphtool.processors.tiles_allowed": "compiled",
+    "graphtool.train.model": "compiled", "graphtool.machines.tiles_allowed": "compiled",
     "graphtool.integrations.onnx_backend": "compiled", "graphtool.tune": "compiled",
     "graphtool.verify.check": "compiled", "graphtool.verify.reduction_criteria": "compiled",
     "graphtool.verify.imports": "torch",

@@ -9,7 +9,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1] / "graphtool"
 LAYERS = (  # a name may import its own layer and those before it
-    ("escaping", "release"), ("errors", "choice", "processors"), ("plugins", "assume"),
+    ("escaping",), ("errors",), ("plugins", "assume"),
     ("dtypes", "symbolic"), ("scalars", "io", "explain", "machines", "target"), ("language",),
     ("ir", "loops"), ("ops",), ("front",), ("interp",), ("analysis", "rewrite", "kernels"),
     ("passes", "transforms", "importers", "exporters"),

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from graphtool import release
+from graphtool.io import release
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

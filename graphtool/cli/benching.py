@@ -101,7 +101,7 @@ def _rival(vs: str, model: Path | None, arrays: dict[str, Any],
            threads: int) -> Callable[[], object]:
     from importlib.util import find_spec
 
-    from graphtool import release
+    from graphtool.io import release
     from graphtool.verify.session import onnx_session
     if vs != "onnxruntime":
         raise UsageError("GT3031", f"unknown rival {vs!r}", hint="onnxruntime")

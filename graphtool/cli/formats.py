@@ -31,6 +31,6 @@ def tell(struct: Any, form: str, rows: Callable[[], Iterable[str]],
     if form in ("text", "json"):
         terminal.report(struct, form == "json", () if form == "json" else rows())
         return
-    from graphtool.release import release
+    from graphtool.io.release import release
     from graphtool.report.formats import WRITERS
     terminal.commands(WRITERS[form](found(), release().version))

@@ -25,7 +25,7 @@ def machine(out: File = None, name: Called = "here", list_: Known = False, cc: o
     Kernels are chosen by such rows; a build never measures anything by itself."""
     from graphtool import machines
     from graphtool.io import files
-    from graphtool.processors import cores
+    from graphtool.machines import cores
     from graphtool.report import machine as report
     from graphtool.report.table import table
     from graphtool.target import detect

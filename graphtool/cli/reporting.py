@@ -100,8 +100,8 @@ def _run(build: Path, model: str | None, data: Path | None, timed: bool, seconds
          ) -> tuple[Times | None, list[Accuracy]]:
     """Times on made-up inputs, and accuracy on the data."""
     from graphtool.io import npz
+    from graphtool.machines import model as processor
     from graphtool.native import runtime
-    from graphtool.processors import model as processor
     from graphtool.report import bench
     from graphtool.report.summary import Times
     from graphtool.verify import sides

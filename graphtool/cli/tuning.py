@@ -17,7 +17,7 @@ from graphtool.compile.source import is_program
 from graphtool.errors import InputError, UsageError
 
 if TYPE_CHECKING:
-    from graphtool.choice import Choice
+    from graphtool.io.manifest_rows import Choice
     from graphtool.target import Target
 
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}

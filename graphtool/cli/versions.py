@@ -11,7 +11,7 @@ def versions() -> dict[str, str]:
     import platform
     from importlib import metadata
 
-    from graphtool.release import release
+    from graphtool.io.release import release
     found = {"python": platform.python_version(), "system": platform.platform(),
              "graphtool": release().version}
     for name in PACKAGES:
@@ -24,5 +24,5 @@ def versions() -> dict[str, str]:
 
 def own_version() -> str:
     """The line that `graphtool --version` prints."""
-    from graphtool.release import release
+    from graphtool.io.release import release
     return f"graphtool {release().version}"

@@ -75,7 +75,7 @@ def program_and_function(source: str) -> tuple[str, str]:
 
 def _jax(source: str, how: Request) -> Module:
     if find_spec("jax") is None:
-        from graphtool import release
+        from graphtool.io import release
         raise UsageError("GT1117", "this needs jax, which is not installed",
                          hint=release.install("jax"))
     from graphtool.importers.stablehlo.capture import import_function

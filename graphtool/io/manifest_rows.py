@@ -5,7 +5,18 @@ Each run of a model imports this first: methods that nobody calls (eq, repr) wou
 
 from dataclasses import dataclass, field
 
-from graphtool.choice import Choice
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The candidates from which a plan was chosen: microseconds by plan, the chosen one first.
+
+    `site` says what is computed, for example `product{m=8,n=64,k=64}`; `by` is "cost" if the times
+    were estimated, "tuned" if they were measured.
+    """
+
+    site: str
+    by: str
+    us: dict[str, float]
 
 
 @dataclass(eq=False, repr=False)

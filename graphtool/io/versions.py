@@ -17,8 +17,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from graphtool import release
 from graphtool.errors import InputError
+from graphtool.io import release
 
 Document = dict[str, Any]
 

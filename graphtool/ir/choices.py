@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from graphtool.choice import Choice
+from graphtool.io.manifest_rows import Choice
 from graphtool.ir.graph import Graph, Node, Value
 from graphtool.ir.run_sizes import all_nodes
 

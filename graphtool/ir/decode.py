@@ -10,10 +10,10 @@ from typing import Any, get_args, get_origin
 import msgspec
 import numpy as np
 
-from graphtool.choice import Choice
 from graphtool.dtypes import DType, dtype
 from graphtool.errors import InputError
 from graphtool.io import files, versions, weights
+from graphtool.io.manifest_rows import Choice
 from graphtool.io.weights import Weight
 from graphtool.ir.decode_values import fits, plan_of, split_dims, values_of
 from graphtool.ir.graph import (

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any, TypeGuard
 
 from graphtool.assume import Assumed
-from graphtool.choice import Choice
 from graphtool.errors import UsageError, near
+from graphtool.io.manifest_rows import Choice
 from graphtool.io.weights import Weight
 from graphtool.ir.facets import Lowering
 from graphtool.ir.op import Op

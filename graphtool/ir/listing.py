@@ -9,9 +9,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from graphtool.choice import Choice
 from graphtool.dtypes import DType, float32, string
 from graphtool.io import files
+from graphtool.io.manifest_rows import Choice
 from graphtool.io.versions import GRAPH
 from graphtool.io.weights import Weight
 from graphtool.ir.encode import data_row, inline

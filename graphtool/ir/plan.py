@@ -10,8 +10,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from graphtool.choice import Choice
 from graphtool.errors import InputError
+from graphtool.io.manifest_rows import Choice
 
 SHOWN = 5  # the number of plans in a choice, with the chosen one first
 _CALL = re.compile(r"(\w+)(?:\{([^{}]*)\})?")

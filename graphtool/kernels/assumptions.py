@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphtool.assume import Assumption
-from graphtool.choice import Choice
+from graphtool.io.manifest_rows import Choice
 from graphtool.ir.plan import chosen_plan
 from graphtool.kernels.choice.alternatives import alternative
 from graphtool.kernels.choice.sites import is_site, site

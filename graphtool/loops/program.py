@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from graphtool.assume import Assumed
-from graphtool.choice import Choice
 from graphtool.dtypes import DType
+from graphtool.io.manifest_rows import Choice
 from graphtool.loops.interned import Interned
 from graphtool.loops.ir import Stmt
 from graphtool.symbolic import Dim, Equation, Symbol, ceildiv

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from graphtool.assume import Assumed
-from graphtool.choice import Choice
+from graphtool.io.manifest_rows import Choice
 
 DimText = int | str
 # ["const", type, value]  ["name", type, name]  ["index", type, dim]  ["load", type, buffer, dim]

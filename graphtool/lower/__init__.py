@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from graphtool.analysis.made_up import index_limits
-from graphtool.choice import Choice
 from graphtool.dtypes import string
 from graphtool.errors import InputError, Unsupported, UnsupportedError
+from graphtool.io.manifest_rows import Choice
 from graphtool.io.weights import layout
 from graphtool.ir.facets import Lowering
 from graphtool.ir.graph import Graph, Module, Node, Value

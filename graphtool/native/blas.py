@@ -7,8 +7,8 @@ from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
-from graphtool import release
 from graphtool.errors import CompilerError
+from graphtool.io import release
 from graphtool.native.compiler import Compiler
 from graphtool.native.probes import supports
 

@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 
-from graphtool import release
 from graphtool.errors import CompilerError
+from graphtool.io import release
+from graphtool.machines import cpu_flags
 from graphtool.native import cache
 from graphtool.native.probes import TEXT, supports, version_of
-from graphtool.processors import cpu_flags
 from graphtool.target import TABLE, Target
 
 TIMEOUT = 600  # seconds for one file

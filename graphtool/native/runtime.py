@@ -17,11 +17,11 @@ from graphtool.escaping import line
 from graphtool.io.entry_points import read_entry
 from graphtool.io.manifest import check_hashes, read_manifest
 from graphtool.io.manifest_rows import PortRow
+from graphtool.machines import cores
 from graphtool.native import memory_map
 from graphtool.native.arrays import address, as_array, as_before
 from graphtool.native.session import Session, complaint
 from graphtool.native.sizes import dim_table, numbers, require
-from graphtool.processors import cores
 from graphtool.symbolic import Dim, bind, substitute, symbol
 from graphtool.symbolic.parse import parse
 

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from graphtool import dtypes, release
+from graphtool import dtypes
 from graphtool.errors import Unsupported, UnsupportedError
+from graphtool.io import release
 from graphtool.ir.facets import Lowering
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import Op, register

@@ -20,7 +20,7 @@ from graphtool.errors import InputError, UsageError
 from graphtool.escaping import visible
 from graphtool.io import files
 from graphtool.io.versions import Format, checked
-from graphtool.processors import model as processor
+from graphtool.machines import model as processor
 
 BENCH = Format("graphtool/bench", "NAME.json", "GT3139", "GT3139",
                "`graphtool bench BUILD --save FILE` writes one")

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 import msgspec
 
 from graphtool import target
+from graphtool.machines import cores, cpu_flags, model, tiles_allowed
 from graphtool.native import cache, compiler, probes
-from graphtool.processors import cores, cpu_flags, model, tiles_allowed
 from graphtool.report import machine
 from graphtool.report.findings import Finding, Outcome, outcome
 

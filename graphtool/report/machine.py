@@ -8,9 +8,8 @@ from ctypes import CDLL
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from graphtool.machines import Machine, table
+from graphtool.machines import Machine, caches, cores, cpu, model, table
 from graphtool.native.compiler import find
-from graphtool.processors import caches, cores, cpu, model
 from graphtool.report.rates import KINDS, Rates, loops
 from graphtool.report.table import Column, Table, optional
 from graphtool.target import Target, recognised_here

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from graphtool.choice import Choice
+from graphtool.io.manifest_rows import Choice
 from graphtool.ir.plan import Plan, plan
 
 # the end of a kernel's name, and the rate of graphtool.report.rates that it cannot pass

@@ -8,9 +8,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 import msgspec
 
 from graphtool.assume import Assumed
-from graphtool.choice import Choice
 from graphtool.errors import InputError, near
-from graphtool.io.manifest_rows import AssumedRow, StepRow, ThreadsRow
+from graphtool.io.manifest_rows import AssumedRow, Choice, StepRow, ThreadsRow
 from graphtool.ir.facets import Lowering
 from graphtool.ir.graph import (
     Graph,

@@ -14,7 +14,7 @@ import msgspec
 
 from graphtool import passes
 from graphtool.analysis.bounds import median_bounds, ratios
-from graphtool.choice import Choice
+from graphtool.io.manifest_rows import Choice
 from graphtool.ir.graph import Module
 from graphtool.ir.plan import Plan, chosen_plan
 from graphtool.kernels.choice.choose import choose, cost, plans, weight

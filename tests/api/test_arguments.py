@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import graphtool
-from graphtool.release import release
+from graphtool.io.release import release
 from graphtool.report.page import MARK
 from tests.cli.conftest import DIGITS
 from tests.cli.test_view import needs_view

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from graphtool.release import install
+from graphtool.io.release import install
 from tests.cli.conftest import DIGITS, SAMPLES, Cli
 
 BROWSER = shutil.which("chromium") or shutil.which("google-chrome")

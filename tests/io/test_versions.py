@@ -19,6 +19,7 @@ from graphtool.compile.as_is import build
 from graphtool.errors import InputError
 from graphtool.io import npz
 from graphtool.io.manifest import read_manifest
+from graphtool.io.release import install
 from graphtool.io.versions import (
     BUILD,
     CHECKPOINT,
@@ -33,7 +34,6 @@ from graphtool.kernels.choice import tuning as measured
 from graphtool.kernels.choice.sites import site
 from graphtool.loops import interp as loops
 from graphtool.loops import serial as programs
-from graphtool.release import install
 from graphtool.target import named
 from graphtool.train import checkpoint
 from graphtool.train.model import TrainModel

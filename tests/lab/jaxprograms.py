@@ -248,9 +248,9 @@ def line(row: Row) -> list[str]:
 
 
 def report(rows: Sequence[Row], command: str) -> str:
-    from graphtool import processors
+    from graphtool import machines
     said = [f"`{command}`; {len({r['op'] for r in rows})} programs, exported by jax.export, "
-            f"on {processors.model()}. JAX and graphtool run in turns on the same cores; the "
+            f"on {machines.model()}. JAX and graphtool run in turns on the same cores; the "
             "ratio is the median of those of the turns.", ""]
     for t in (1, 2):
         ratios = [r[f"times{t}"] for r in rows if f"times{t}" in r]

@@ -26,7 +26,7 @@ from graphtool.kernels.choice.choose import choose
 from graphtool.kernels.choice.rules import rules_of
 from graphtool.kernels.choice.sites import Attention, Conv, Product
 from graphtool.kernels.gemm_amx_blocked import GEMM_AMX_BLOCKED
-from graphtool.processors import tiles_allowed
+from graphtool.machines import tiles_allowed
 from graphtool.target import TABLE, Target, named, on_machine, recognised
 
 Array = np.ndarray[Any, Any]

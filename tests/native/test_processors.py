@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from graphtool.kernels import headers
-from graphtool.processors import cores, cpu_flags, model, tiles_allowed
+from graphtool.machines import cores, cpu_flags, model, tiles_allowed
 from graphtool.report.doctor import doctor
 
 V1 = "sys/fs/cgroup/cpu"

@@ -18,8 +18,8 @@ from graphtool.compile.as_is import build
 from graphtool.io import npz
 from graphtool.ir.graph import Module
 from graphtool.kernels.choice.rules import rules_of
+from graphtool.machines import cpu_flags
 from graphtool.native import runtime
-from graphtool.processors import cpu_flags
 from graphtool.target import named
 from tests.native.strict_models import MODELS, inputs_of, strict_model
 

@@ -13,12 +13,12 @@ from graphtool import dtypes, passes
 from graphtool import ops as o
 from graphtool.errors import UsageError
 from graphtool.importers import import_source
+from graphtool.io.release import install
 from graphtool.io.weights import weight
 from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.text import value_names
 from graphtool.ir.trace import trace
 from graphtool.loops.program import runs
-from graphtool.release import install
 from graphtool.report import page as pages
 from graphtool.report.page import need_view, page
 from graphtool.report.page.calls import calls

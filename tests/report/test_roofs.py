@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import graphtool.kernels  # noqa: F401  (fills the table of ops)
-from graphtool.choice import Choice
+from graphtool.io.manifest_rows import Choice
 from graphtool.ir.op import OPS
 from graphtool.report.peaks import Bandwidth, Peaks
 from graphtool.report.rates import KINDS

@@ -11,9 +11,9 @@ import pytest
 
 from graphtool import dtypes, interp, passes
 from graphtool.analysis import made_up
-from graphtool.choice import Choice
 from graphtool.compile.as_is import build
 from graphtool.errors import CompilerError
+from graphtool.io.manifest_rows import Choice
 from graphtool.ir.plan import Plan, chosen_plan
 from graphtool.kernels.choice.choose import choose, plans
 from graphtool.kernels.choice.rules import Rules, rules_of

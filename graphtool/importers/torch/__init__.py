@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from typing import Any
 
-from graphtool import release
 from graphtool.errors import UsageError
 from graphtool.front.assumptions import Bounds
 from graphtool.importers.torch.driver.pt2 import read_pt2
@@ -54,6 +53,7 @@ from graphtool.importers.torch.families import (  # noqa: F401  (each fills the 
     special,
     spectral,
 )
+from graphtool.io import release
 from graphtool.ir.graph import Module
 
 __all__ = ["HANDLERS", "aten", "import_torch", "need_torch", "read_pt2"]

@@ -8,7 +8,7 @@ them.
 from __future__ import annotations
 
 import graphtool.kernels  # noqa: F401  (fills the table of alternatives)
-from graphtool.choice import Choice
+from graphtool.io.manifest_rows import Choice
 from graphtool.ir.plan import Plan, choice, chosen_plan
 from graphtool.kernels.choice.alternatives import alternative, alternatives, has_text
 from graphtool.kernels.choice.rules import Rules

@@ -13,7 +13,7 @@ from typing import Any
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.assume import Assumes
-from graphtool.choice import Choice
+from graphtool.io.manifest_rows import Choice
 from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Graph, Node, Operand, Value
 from graphtool.ir.op import Op

@@ -9,7 +9,7 @@ import numpy as np
 
 from graphtool import ops as o
 from graphtool.assume import Assumed, Assumes, Soundness
-from graphtool.choice import Choice
+from graphtool.io.manifest_rows import Choice
 from graphtool.ir.facets import Lowering, Movement
 from graphtool.ir.graph import Node, Value
 from graphtool.ir.op import Op

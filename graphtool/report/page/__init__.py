@@ -12,9 +12,9 @@ from importlib.resources import files as resources
 from importlib.util import find_spec
 from typing import Any
 
-from graphtool import release
 from graphtool.errors import UsageError
 from graphtool.escaping import json_script, xml
+from graphtool.io import release
 
 # in this order, as one
 SCRIPTS = ("layout.js", "grid.js", "draw.js", "pane.js", "stages.js", "panels.js", "page.js")

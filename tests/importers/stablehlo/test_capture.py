@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from graphtool.release import install
+from graphtool.io.release import install
 from tests.cli.conftest import Cli, gt  # noqa: F401  (a fixture)
 
 SOURCE = '''

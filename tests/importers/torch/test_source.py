@@ -13,7 +13,7 @@ from graphtool.errors import GraphtoolError
 from graphtool.importers import import_source, what
 from graphtool.importers.torch.driver.exprs import read
 from graphtool.importers.torch.driver.samples import read_spec, sample
-from graphtool.release import install
+from graphtool.io.release import install
 from graphtool.symbolic import symbol, text
 
 GOOD = """

@@ -10,8 +10,8 @@ import pytest
 
 from graphtool import dtypes, passes
 from graphtool import ops as o
-from graphtool.choice import Choice
 from graphtool.errors import InputError
+from graphtool.io.manifest_rows import Choice
 from graphtool.ir.plan import Form, Plan, chosen_plan, plan
 from graphtool.kernels.choice import alternatives
 from graphtool.kernels.choice.alternatives import Alternative, Chosen
