@@ -35,11 +35,11 @@ from graphtool.kernels.choice.rules import Rules
 from graphtool.kernels.choice.sites import SITES, OwnSite
 from graphtool.kernels.record import KERNELS, Record, unregister
 from graphtool.kernels.record import register as register_kernel
-from graphtool.kernels.site import Lowered, Site
+from graphtool.kernels.use import Lowered, Use
+from graphtool.loops.areas import Area, Numbers, Rows
 from graphtool.loops.contract import Contract, Macro, Pointer, sizes
 from graphtool.loops.instance import Instance
 from graphtool.loops.pull import Names, Pull, apply, const
-from graphtool.loops.reach import Area, Numbers, Rows
 from graphtool.ops import elementwise
 from graphtool.ops.common import composite as _composite
 from graphtool.ops.costs import per_result
@@ -63,16 +63,92 @@ from graphtool.target import register as register_target
 from graphtool.verbs import Verb
 
 __all__ = [
-    "ALONG", "BROADCAST", "OVER", "Align", "Alternative", "Area", "Assumes", "Axes", "Chosen",
-    "Contract", "Form", "Goal", "Graph", "Importer", "Indexing", "Instance", "Language", "Lowered",
-    "Lowering", "Macro", "Module", "Movement", "Names", "Node", "Numbers", "Op", "OwnSite", "Pass",
-    "Plan", "Pointer", "Precision", "Pull", "Record", "Report", "Request", "Rows", "Rule", "Rules",
-    "Scalar", "Selector", "Share", "Site", "Steps", "Symbol", "Target", "TensorType", "Tracer",
-    "Trait", "Value", "Verb", "Weighing", "Workers", "add_code", "add_importer", "add_kernel",
-    "add_language", "add_op", "add_pass", "add_report", "add_rule", "add_scalar", "add_selector",
-    "add_site", "add_target", "add_verb", "apply", "composite", "const", "cost_size", "dtype",
-    "family_rule", "load_plugin", "onnx_form", "onnx_op", "ops", "option", "per_result", "product",
-    "rebuild", "rule", "sizes", "spelled", "symbol_of", "torch_op", "trace"]
+    "ALONG",
+    "BROADCAST",
+    "OVER",
+    "Align",
+    "Alternative",
+    "Area",
+    "Assumes",
+    "Axes",
+    "Chosen",
+    "Contract",
+    "Form",
+    "Goal",
+    "Graph",
+    "Importer",
+    "Indexing",
+    "Instance",
+    "Language",
+    "Lowered",
+    "Lowering",
+    "Macro",
+    "Module",
+    "Movement",
+    "Names",
+    "Node",
+    "Numbers",
+    "Op",
+    "OwnSite",
+    "Pass",
+    "Plan",
+    "Pointer",
+    "Precision",
+    "Pull",
+    "Record",
+    "Report",
+    "Request",
+    "Rows",
+    "Rule",
+    "Rules",
+    "Scalar",
+    "Selector",
+    "Share",
+    "Steps",
+    "Symbol",
+    "Target",
+    "TensorType",
+    "Tracer",
+    "Trait",
+    "Use",
+    "Value",
+    "Verb",
+    "Weighing",
+    "Workers",
+    "add_code",
+    "add_importer",
+    "add_kernel",
+    "add_language",
+    "add_op",
+    "add_pass",
+    "add_report",
+    "add_rule",
+    "add_scalar",
+    "add_selector",
+    "add_site",
+    "add_target",
+    "add_verb",
+    "apply",
+    "composite",
+    "const",
+    "cost_size",
+    "dtype",
+    "family_rule",
+    "load_plugin",
+    "onnx_form",
+    "onnx_op",
+    "ops",
+    "option",
+    "per_result",
+    "product",
+    "rebuild",
+    "rule",
+    "sizes",
+    "spelled",
+    "symbol_of",
+    "torch_op",
+    "trace",
+]
 
 ops: Any = _ops  # typed Any, because the types of graphtool.ops list only built-in ops
 Handler = TypeVar("Handler", bound=Callable[..., Any])

@@ -58,7 +58,7 @@ def reduce(graph: options.Graph, out: Small, passes: options.Passes = None,
     whole = reducer.size(reducer.best)
     small, held = reducer.run()
     saving.save(small, out, graph, "reduced", text)
-    beside = files.beside(out, ".npz")
+    beside = files.next_to(out, ".npz")
     npz.save(held, beside)
     terminal.note(f"{reducer.size(reducer.best)} of {whole} nodes show it: {out}, "
                   f"inputs in {beside}")

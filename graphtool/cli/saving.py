@@ -33,7 +33,7 @@ def destination(out: Path | None, source: str, kind: str, made: str = "") -> Pat
     numbers = chain(("",), map(".{}".format, count(2)))
     folder, name = Path(source.partition(":")[0]).parent, stem(source) + (made and f".{made}")
     return next(p for p in (folder / f"{name}{n}{kind}" for n in numbers) if not (
-        p.exists() or files.beside(p, ".safetensors").exists()))
+        p.exists() or files.next_to(p, ".safetensors").exists()))
 
 
 def stem(source: str) -> str:

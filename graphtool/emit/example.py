@@ -82,13 +82,13 @@ def _dims(w: Writer, program: Program) -> None:
     """Write the sizes of the example's inputs."""
     known = (*program.dims, *program.sizes)
     if known:
-        told = ", ".join([*(c_comment(by_author(s.name)) for s in program.dims),
+        names = ", ".join([*(c_comment(by_author(s.name)) for s in program.dims),
                           *(f"{c_comment(by_author(s.name))} (computed)" for s in program.sizes)])
         sizes = sample_run(program)
         values = [str(sizes[s.name]) for s in program.dims]
         values += ["0"] * len(program.sizes)
         const = "" if program.sizes else "const "
-        w.line(f"{const}int64_t dims[] = {{{', '.join(values)}}}; /* {told} */")
+        w.line(f"{const}int64_t dims[] = {{{', '.join(values)}}}; /* {names} */")
     else:
         w.line("const int64_t *const dims = NULL; /* all sizes are fixed */")
 

@@ -140,7 +140,7 @@ def _given(program: Program, state: set[str]) -> list[tuple[int, Port]]:
     return [(i, p) for i, p in enumerate(program.outputs) if p.name not in state]
 
 
-def _told(program: Program, state: set[str]) -> list[tuple[int, Symbol]]:
+def _computed_sizes(program: Program, state: set[str]) -> list[tuple[int, Symbol]]:
     """The sizes that the run computes and its results have, each with its place in `dims`."""
     found = {s.name for _, p in _given(program, state) for d in p.shape for s in symbols(d)}
     return [(i, s) for i, s in enumerate(program.sizes, len(program.dims)) if s.name in found]
@@ -148,8 +148,8 @@ def _told(program: Program, state: set[str]) -> list[tuple[int, Symbol]]:
 
 def _room(name: str, part: str, program: Program, state: set[str]) -> str:
     """What the header says of results whose sizes the run computes; empty if there are none."""
-    told = ", ".join(c_comment(by_author(s.name)) for _, s in _told(program, state))
-    return told and (f"\n   The run computes {told}, and stores each before it returns. Results "
+    sizes = ", ".join(c_comment(by_author(s.name)) for _, s in _computed_sizes(program, state))
+    return sizes and (f"\n   The run computes {sizes}, and stores each before it returns. Results "
                      f"with such sizes\n   need the room that {name}_{part}.h states.")
 
 
@@ -158,7 +158,7 @@ def _named(program: Program, state: set[str]) -> _words:
     return _words([*(by_author(s.name) for s in program.dims),
                    *(p.name for _, p in _data(program, state)),
                    *(p.name for _, p in _given(program, state)),
-                   *(by_author(s.name) for _, s in _told(program, state))])
+                   *(by_author(s.name) for _, s in _computed_sizes(program, state))])
 
 
 def _signature(name: str, part: str, program: Program, state: set[str]) -> str:
@@ -169,7 +169,7 @@ def _signature(name: str, part: str, program: Program, state: set[str]) -> str:
     params += [f"{p.dtype.c} {next(words)}" if not p.shape else
                f"const {p.dtype.c} *{next(words)}" for _, p in _data(program, state)]
     params += [f"{p.dtype.c} *{next(words)}" for _, p in _given(program, state)]
-    params += [f"int64_t *{next(words)}" for _ in _told(program, state)]
+    params += [f"int64_t *{next(words)}" for _ in _computed_sizes(program, state)]
     lines = [f"int {name}_{part}({params[0]}"]
     for p in [*params[1:], "int threads"]:
         if len(lines[-1]) + len(p) + 2 > 92:
@@ -243,10 +243,10 @@ def _body(w: Writer, name: str, program: Program, cells: Mapping[str, Cell]) -> 
             w.line("0,")
     if not any(p.name in state for p in (*program.inputs, *program.outputs)):
         w.line("(void)state;")
-    told = _told(program, state)
+    sizes = _computed_sizes(program, state)
     run = f"{name}_run(0, arena, dims, inputs, outputs, threads);"
-    w.line(f"const int status = {run}" if told else f"return {run}")
-    for i, _ in told:
+    w.line(f"const int status = {run}" if sizes else f"return {run}")
+    for i, _ in sizes:
         w.line(f"*{next(words)} = dims[{i}];")
-    if told:
+    if sizes:
         w.line("return status;")

@@ -90,10 +90,10 @@ class Array(Tracer):
         """Another value of the same builder."""
         return self.builder.traced(value)  # type: ignore[no-any-return]
 
-    def beside(self, op: Op, attrs: dict[str, Any]) -> Any:
+    def nullary(self, op: Op, attrs: dict[str, Any]) -> Any:
         """The result of an op without operands; beside known numbers it is known too."""
         known = self.fixed and not self.symbolic
-        return self.builder.filled(op, attrs) if known else super().beside(op, attrs)
+        return self.builder.filled(op, attrs) if known else super().nullary(op, attrs)
 
     def __repr__(self) -> str:
         return f"{self.hint or (self.made.hint if self.made else 'constant')}: {self.kind}"

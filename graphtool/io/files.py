@@ -19,7 +19,7 @@ def write_bytes(path: Path, data: bytes) -> None:
         file.write(data)
 
 
-def beside(path: Path, suffix: str) -> Path:
+def next_to(path: Path, suffix: str) -> Path:
     """The file NAME + `suffix` next to NAME.graph.json, NAME.program.json, NAME.json, NAME.gt.
 
     Raises InputError GT0330 where the path is a directory, so that nothing is half written.

@@ -155,7 +155,7 @@ def _store(side: Path) -> dict[str, Weight]:
 
 def _documents(path: Path) -> Iterator[tuple[Path, bytes]]:
     """The documents of this folder, with their contents."""
-    own = (path.name, files.beside(path, ".json").name)
+    own = (path.name, files.next_to(path, ".json").name)
     for name in sorted(os.listdir(path.parent)):
         file = path.with_name(name)
         if (name in own or (name.endswith(DOCUMENTS) and name[0] != ".")) and file.is_file():

@@ -86,7 +86,7 @@ class _Reader:
         self.regions = {r.id: r for r in file.regions}
         self.types: dict[str, TensorType] = {}
         self.open: list[str] = []
-        self.told: InputError | None = None
+        self.located: InputError | None = None
         self.known = {r.id: Choice(r.site, r.by, r.us) for r in file.choices}
         self.choices: dict[Value, Choice] = {}
         self.meta = satisfied(file.meta, where)
@@ -98,11 +98,11 @@ class _Reader:
         try:
             yield
         except InputError as error:
-            if error is not self.told:
+            if error is not self.located:
                 place = self.place(self.open[-1] if self.open else "", label)
                 file = [] if place.startswith(self.where) else [self.where]
                 error.where = "\n".join(s for s in (*file, place, error.where) if s)
-                self.told = error
+                self.located = error
             raise
 
     def module(self) -> Module:

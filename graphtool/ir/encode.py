@@ -23,7 +23,7 @@ from graphtool.ir.graph import (
     own_names,
 )
 from graphtool.ir.plan import Plan
-from graphtool.ir.requires import told
+from graphtool.ir.requires import meta_with_plugins
 from graphtool.ir.run_sizes import defined, definitions
 from graphtool.ir.text import shown_attrs, value_names
 from graphtool.symbolic import Dim, Poly, Symbol, text
@@ -56,7 +56,8 @@ def dumps(module: Module, weights_name: str = "", embed: bool = False) -> str:
                                                  strict=True))]
     head = [
         *(f'"{k}": {files.compact(v)}' for k, v in GRAPH.head.items()),
-        f'"meta": {files.compact(told(module))}', f'"weights": {files.compact(weights_name)}',
+        f'"meta": {files.compact(meta_with_plugins(module))}',
+        f'"weights": {files.compact(weights_name)}',
         '"symbols": ' + files.compact({s.name: symbol_row(s) for s in module.symbols.values()}
                                       | _sizes(module.graph)),
     ]

@@ -17,7 +17,7 @@ from graphtool.io.weights import Weight
 from graphtool.ir.encode import data_row, inline
 from graphtool.ir.graph import Graph, Module, Node, TensorType, Value, is_constant, own_names
 from graphtool.ir.requires import KEY as PLUGINS
-from graphtool.ir.requires import told
+from graphtool.ir.requires import meta_with_plugins
 from graphtool.ir.run_sizes import defined, definitions, limits
 from graphtool.ir.text import PLACE, literal_text, name_text, node_text, quoted, value_names
 from graphtool.symbolic import Symbol, divides, text
@@ -78,7 +78,7 @@ def listing(module: Module, form: Form | None = None) -> Iterator[str]:
         for r in module.assumes:
             words = ", ".join((quoted(r.by), quoted(r.why), *map(name_text, r.values)))
             yield f"assumes {r.needs}: {words}"
-    for key, value in told(module).items():
+    for key, value in meta_with_plugins(module).items():
         if form.full or key == PLUGINS:
             yield f"meta {name_text(key)} = {files.compact(value)}"
 

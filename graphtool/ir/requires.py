@@ -17,7 +17,7 @@ from graphtool.plugins import missing, needed
 KEY = "plugins"
 
 
-def told(module: Module) -> dict[str, Any]:
+def meta_with_plugins(module: Module) -> dict[str, Any]:
     """The module's meta with the plug-ins it needs:
     `{"plugins": {NAME: {"version": …, "ops": […]}}}`."""
     found = needed("op", (n.op.name for n in all_nodes(module.graph)))

@@ -36,7 +36,7 @@ def save(module: Module, path: Path) -> None:
         files.write_bytes(path, write(module, embed=True).encode())
         return
     large = collect_weights(module)
-    pairs.save(path, files.beside(path, ".safetensors"), large,
+    pairs.save(path, files.next_to(path, ".safetensors"), large,
                lambda name: write(module, name).encode())
 
 

@@ -65,7 +65,7 @@ class Tracer(Operators):
         """Another value of the same builder."""
         return type(self)(value, self.builder)
 
-    def beside(self, op: Op, attrs: dict[str, Any]) -> Any:
+    def nullary(self, op: Op, attrs: dict[str, Any]) -> Any:
         """The result of an op without operands, in the same builder."""
         return self.builder.emit(op, (), attrs)
 
@@ -145,7 +145,7 @@ class Tracer(Operators):
 def like(x: Any, op: Op, **attrs: Any) -> Any:
     """Call an op that has no operands in the mode of x: recorded for a Tracer, else evaluated."""
     if isinstance(x, Tracer):
-        return x.beside(op, attrs)
+        return x.nullary(op, attrs)
     return x.builder.emit(op, (), attrs) if isinstance(x, Held) else op(**attrs)
 
 

@@ -19,7 +19,6 @@ from graphtool.kernels.choice.machine import block_cycles, ceil, fetched, longes
 from graphtool.kernels.choice.rules import Rules
 from graphtool.kernels.choice.sites import Attention
 from graphtool.kernels.record import Record, register, target_op
-from graphtool.kernels.site import Lowered, Macros, Site
 from graphtool.kernels.tiles import (
     HALF,
     TILE,
@@ -30,10 +29,11 @@ from graphtool.kernels.tiles import (
     rows_of_tile,
     vectors_of,
 )
+from graphtool.kernels.use import Lowered, Macros, Use
+from graphtool.loops.areas import Area, Numbers, Rows
 from graphtool.loops.contract import Contract, Macro, Pointer, flags, literals, mark, sizes
 from graphtool.loops.instance import Instance
 from graphtool.loops.ir import MacroValue
-from graphtool.loops.reach import Area, Numbers, Rows
 from graphtool.loops.view import View
 from graphtool.ops.common import need
 from graphtool.ops.indexing import unflatten_index
@@ -84,7 +84,7 @@ def operands(t: Instance, b: int) -> list[Any]:
     return [*(t.read(name, b)[None] for name in ("Q", "KEY", "V")), mask]
 
 
-def reach(t: Numbers) -> Iterator[Area | Rows]:
+def touches(t: Numbers) -> Iterator[Area | Rows]:
     """What the C touches."""
     heads, s, n, d, dv, ldq, ldk, ldv = t.sizes("HEADS S T D DV LDQ LDK LDV")
     nr, mr, together = vectors_of(t), t.get("MR"), t.get("TOGETHER")
@@ -107,28 +107,28 @@ def reach(t: Numbers) -> Iterator[Area | Rows]:
         yield Area("MASK", (n,), (t.get("MASK_STEP"),), (heads, s))
 
 
-def lower(site: Site) -> Lowered:
+def lower(use: Use) -> Lowered:
     """The workspace has room for as many keys as there can be."""
-    q, k = site.view(0), site.view(1)
-    *lead, s, dv = site.out.type.shape
-    nv = site.plan.get("nv", site.target.nv)
-    nr, rows = nv * site.target.lanes, rows_of_tile(site.target, nv, s)
-    rows = min(rows, site.plan.get("rows", rows))
-    together = _together(lead, s, q.shape[-3] // k.shape[-3], site.target.threads)
-    most = most_keys(site, k.shape[-2])
+    q, k = use.view(0), use.view(1)
+    *lead, s, dv = use.out.type.shape
+    nv = use.plan.get("nv", use.target.nv)
+    nr, rows = nv * use.target.lanes, rows_of_tile(use.target, nv, s)
+    rows = min(rows, use.plan.get("rows", rows))
+    together = _heads_per_tile(lead, s, q.shape[-3] // k.shape[-3], use.target.threads)
+    most = most_keys(use, k.shape[-2])
     wide_t, wide_v = round_up(most, nr), round_up(dv, nr)
     share = most * together if together > 1 else k.shape[-1] * wide_t + most * wide_v + rows * (
         wide_t + 16 + wide_v)
-    return lowered(site, "attend", share, {
-        "KEYS": site.plan["keys"], "MR": rows, "NV": nv, **half_macros(k.dtype),
+    return lowered(use, "attend", share, {
+        "KEYS": use.plan["keys"], "MR": rows, "NV": nv, **half_macros(k.dtype),
         **({"TOGETHER": together} if together > 1 else {})})
 
 
-def lowered(site: Site, kernel: str, room: Dim, own: Macros) -> Lowered:
+def lowered(use: Use, kernel: str, room: Dim, own: Macros) -> Lowered:
     """The use of a template of attention with the macros of sizes, strides and scores beside its
     own, and with `room` floats for each thread."""
-    q, k, v, a = site.view(0), site.view(1), site.view(2), site.node.attrs
-    *lead, s, dv = site.out.type.shape
+    q, k, v, a = use.view(0), use.view(1), use.view(2), use.node.attrs
+    *lead, s, dv = use.out.type.shape
     t, d = k.shape[-2:]
     heads, group = product(lead), q.shape[-3] // k.shape[-3]
     at, row, first = Symbol("b", 0, None, heads), Symbol("s", 0, None, s), Symbol("d", 0, None)
@@ -141,17 +141,17 @@ def lowered(site: Site, kernel: str, room: Dim, own: Macros) -> Lowered:
     pointers = {"Q": (q.buffer, batch_offset(q, which, 2)),
                 "KEY": (k.buffer, batch_offset(k, shared, 2)),
                 "V": (v.buffer, batch_offset(v, shared, 2)),
-                "WORK": (site.scratch(share), symbol_of(Symbol("t", 0, None)) * share)}
-    _masks_and_factors(site, macros, pointers, (*which, symbol_of(row)), shared)
-    hook = site.epilogue((at, row, first), (*which, symbol_of(row), symbol_of(first)))
-    return Lowered(site.template(kernel, macros, pointers, hook), heads * s * t * (d + dv) * 2)
+                "WORK": (use.scratch(share), symbol_of(Symbol("t", 0, None)) * share)}
+    _masks_and_factors(use, macros, pointers, (*which, symbol_of(row)), shared)
+    hook = use.epilogue((at, row, first), (*which, symbol_of(row), symbol_of(first)))
+    return Lowered(use.template(kernel, macros, pointers, hook), heads * s * t * (d + dv) * 2)
 
 
-def _masks_and_factors(site: Site, macros: dict[str, MacroValue],
+def _masks_and_factors(use: Use, macros: dict[str, MacroValue],
                        pointers: dict[str, tuple[str, Dim]], query: tuple[Dim, ...],
                        head: tuple[Dim, ...]) -> None:
     """Add what the operands behind the values need."""
-    mask, *factors = (*site.given(), None, None, None)[3:6]
+    mask, *factors = (*use.given(), None, None, None)[3:6]
     macros["MASKED"] = mask is not None
     if mask is not None:
         pointers["MASK"] = mask_of(mask, query)
@@ -162,7 +162,7 @@ def _masks_and_factors(site: Site, macros: dict[str, MacroValue],
             pointers[f"{name}_SCALES"] = x.buffer, batch_offset(x, head, 2)
 
 
-def _together(lead: list[Dim], s: Dim, group: Dim, threads: int) -> int:
+def _heads_per_tile(lead: list[Dim], s: Dim, group: Dim, threads: int) -> int:
     """How many heads of a group a few queries take together: so many that threads have equal
     shares."""
     heads, few = product(lead), bounds(s)[1]
@@ -172,12 +172,12 @@ def _together(lead: list[Dim], s: Dim, group: Dim, threads: int) -> int:
         n == 1 or heads // n * few % threads == 0))
 
 
-def most_keys(site: Site, t: Dim) -> int:
+def most_keys(use: Use, t: Dim) -> int:
     """The greatest number of keys. Raises UnsupportedError GT2002 where nothing bounds it."""
     most = bounds(t)[1]
     if most is None:
         options = " ".join(f"--dynamic {s.name}=1..4096" for s in symbols(t) if s.hi is None)
-        raise UnsupportedError("GT2002", f"{site.out.hint}: attention over a dimension without an "
+        raise UnsupportedError("GT2002", f"{use.out.hint}: attention over a dimension without an "
                                          f"upper bound",
                                hint="give it a bound where the model is read, by import, build or "
                                     f"emit: {options}")
@@ -328,4 +328,4 @@ SERVES = (Alternative(Attention, ATTEND, plans, cost, make, usual=True, assumes=
 
 register(Record(
     Contract("attend", "scaled dot-product attention", MACROS, POINTERS, meaning,
-             ("b", "s", "d"), reach, grain="shares"), {"attend": lower}, reads, serves=SERVES))
+             ("b", "s", "d"), touches, grain="shares"), {"attend": lower}, reads, serves=SERVES))

@@ -19,11 +19,11 @@ from graphtool.kernels.choice.operands import narrowed
 from graphtool.kernels.choice.rules import Rules
 from graphtool.kernels.choice.sites import Attention
 from graphtool.kernels.record import Record, register, target_op
-from graphtool.kernels.site import Lowered, Site
 from graphtool.kernels.tiles import round_up
+from graphtool.kernels.use import Lowered, Use
+from graphtool.loops.areas import Area, Numbers, Rows
 from graphtool.loops.contract import Contract
 from graphtool.loops.instance import Instance
-from graphtool.loops.reach import Area, Numbers, Rows
 from graphtool.ops.common import need
 from graphtool.ops.transformer import attention_scores, weighted_values
 from graphtool.symbolic import Dim, minimum
@@ -49,7 +49,7 @@ def meaning(t: Instance) -> None:
         t.rows(y[0], b)
 
 
-def reach(t: Numbers) -> Iterator[Area | Rows]:
+def touches(t: Numbers) -> Iterator[Area | Rows]:
     """What the C touches."""
     heads, s, n, d, dv, ldq, ldk, ldv = t.sizes("HEADS S T D DV LDQ LDK LDV")
     yield Rows((heads, s, dv))
@@ -63,11 +63,11 @@ def reach(t: Numbers) -> Iterator[Area | Rows]:
         yield Area("MASK", (n,), (t.get("MASK_STEP"),), (heads, s))
 
 
-def lower(site: Site) -> Lowered:
+def lower(use: Use) -> Lowered:
     """The workspace has room for as many keys as there can be."""
-    t, d = site.view(1).shape[-2:]
-    share = room(most_keys(site, t), d, site.out.type.shape[-1], site.target.nr)
-    return attend.lowered(site, "attend_amx", share, {})
+    t, d = use.view(1).shape[-2:]
+    share = room(most_keys(use, t), d, use.out.type.shape[-1], use.target.nr)
+    return attend.lowered(use, "attend_amx", share, {})
 
 
 # ---- the op ------------------------------------------------------------------------------------
@@ -148,5 +148,5 @@ SERVES = (Alternative(
 
 register(Record(
     Contract("attend_amx", "scaled dot-product attention in bfloat16 by a matrix unit", MACROS,
-             POINTERS, meaning, ("b", "s", "d"), reach, grain="shares"),
+             POINTERS, meaning, ("b", "s", "d"), touches, grain="shares"),
     {"attend_amx": lower}, reads, serves=SERVES))

@@ -16,11 +16,11 @@ from graphtool.kernels.choice.rules import Rules
 from graphtool.kernels.choice.sites import Product
 from graphtool.kernels.gemm import GEMM, plain
 from graphtool.kernels.record import Record, register, target_op
-from graphtool.kernels.site import Lowered, Site
 from graphtool.kernels.tiles import round_up
+from graphtool.kernels.use import Lowered, Use
+from graphtool.loops.areas import Area, Numbers, Rows
 from graphtool.loops.contract import Contract, Pointer, sizes
 from graphtool.loops.instance import Instance
-from graphtool.loops.reach import Area, Numbers, Rows
 from graphtool.loops.view import row_stride
 from graphtool.ops.common import need
 from graphtool.ops.costs import rows_by_columns
@@ -39,7 +39,7 @@ def meaning(t: Instance) -> None:
     t.rows(o.blas(t.read("A"), t.read("B")), 0)
 
 
-def reach(t: Numbers) -> Iterator[Area | Rows]:
+def touches(t: Numbers) -> Iterator[Area | Rows]:
     """What the C touches."""
     m, n, k, lda = t.sizes("M N K LDA")
     yield Rows((1, m, n))
@@ -48,23 +48,23 @@ def reach(t: Numbers) -> Iterator[Area | Rows]:
     yield Area("WORK", (m, -(-n // 16) * 16), aligned=True)
 
 
-def lower(site: Site) -> Lowered:
+def lower(use: Use) -> Lowered:
     """All rows are computed in one product, so they must be at equal distances."""
-    a, b = site.view(0), site.view(1)
-    *rows, n = site.out.type.shape
+    a, b = use.view(0), use.view(1)
+    *rows, n = use.out.type.shape
     m, step = product(tuple(rows)), row_stride(a)
     if step is None:
-        raise UnsupportedError("GT2006", f"{site.out.hint}: a BLAS library needs rows at equal "
+        raise UnsupportedError("GT2006", f"{use.out.hint}: a BLAS library needs rows at equal "
                                          f"distances",
                                hint="build with --kernels generated")
     at, row, first = Symbol("b", 0, None), Symbol("m", 0, None, m), Symbol("n", 0, None)
     inner = unflatten_index(symbol_of(row), tuple(rows)) if m != 1 else (0,) * len(rows)
-    work = site.scratch(m * round_up(n, 16), 1)
+    work = use.scratch(m * round_up(n, 16), 1)
     macros = {"M": m, "N": n, "K": a.shape[-1], "LDA": step}
     pointers = {"A": (a.buffer, a.offset), "B": (b.buffer, b.offset), "WORK": (work, 0)}
-    hook = site.epilogue((at, row, first), (*inner, symbol_of(first)),
+    hook = use.epilogue((at, row, first), (*inner, symbol_of(first)),
                          symbol_of(row) if len(rows) > 1 else None)
-    return Lowered(site.template("blas", macros, pointers, hook), m * n * a.shape[-1] * 2)
+    return Lowered(use.template("blas", macros, pointers, hook), m * n * a.shape[-1] * 2)
 
 
 # ---- the op ------------------------------------------------------------------------------------
@@ -110,5 +110,5 @@ SERVES = (Alternative(Product, BLAS, plans, cost, make, takes=lambda s: not s.dt
 
 register(Record(
     Contract("blas", "a product by a CBLAS library", MACROS, POINTERS, meaning, ("b", "m", "n"),
-             reach),
+             touches),
     {"blas": lower}, serves=SERVES))

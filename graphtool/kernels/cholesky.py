@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.kernels.record import Record, anywhere, register
-from graphtool.kernels.site import Lowered, Site
 from graphtool.kernels.tiles import work_of
+from graphtool.kernels.use import Lowered, Use
+from graphtool.loops.areas import Area, Numbers
 from graphtool.loops.contract import Contract, Macro, Pointer, sizes
 from graphtool.loops.instance import Instance
-from graphtool.loops.reach import Area, Numbers
 from graphtool.symbolic import Symbol, symbol_of
 
 WIDE = 8  # columns of a panel
@@ -30,7 +30,7 @@ def meaning(t: Instance) -> None:
         t.write("Y", o.cholesky_whole(t.read("A", b)[None])[0], b)
 
 
-def reach(t: Numbers) -> Iterator[Area]:
+def touches(t: Numbers) -> Iterator[Area]:
     """What the C touches."""
     batch, n, kind = t.sizes("BATCH N T")
     t.need(kind in (dtypes.float32, dtypes.float64), "elements of float32 or float64")
@@ -39,13 +39,13 @@ def reach(t: Numbers) -> Iterator[Area]:
     yield Area("WORK", (WIDE, n), None, (t.threads,), kind)
 
 
-def lower(site: Site) -> Lowered:
+def lower(use: Use) -> Lowered:
     """Threads divide the batch."""
-    a, y, b = site.view(0), site.result(), symbol_of(Symbol("b", 0, None))
+    a, y, b = use.view(0), use.result(), symbol_of(Symbol("b", 0, None))
     assert y is not None
     batch, n = a.shape[:2]
-    work = site.scratch(WIDE * n, dtype=a.dtype)
-    made = site.template(
+    work = use.scratch(WIDE * n, dtype=a.dtype)
+    made = use.template(
         "cholesky",
         {"T": a.dtype, "BATCH": batch, "N": n, "AI": a.strides[1], "AJ": a.strides[2],
          "YI": y.strides[1], "YJ": y.strides[2]},
@@ -56,4 +56,4 @@ def lower(site: Site) -> Lowered:
 
 
 register(Record(Contract("cholesky", "the Cholesky factors of matrices", MACROS, POINTERS, meaning,
-                         reach=reach, grain="pieces"), {"cholesky_whole": lower}, anywhere))
+                         touches=touches, grain="pieces"), {"cholesky_whole": lower}, anywhere))

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.kernels.record import Record, anywhere, register
-from graphtool.kernels.site import Lowered, Site
+from graphtool.kernels.use import Lowered, Use
+from graphtool.loops.areas import Area, Numbers
 from graphtool.loops.contract import Contract, Macro, Pointer, flags, literals, sizes, word
 from graphtool.loops.instance import Instance
 from graphtool.loops.ir import MacroValue
-from graphtool.loops.reach import Area, Numbers
 from graphtool.ops.collective import FLAT
 
 WAIT, RANK = len(FLAT), len(FLAT) + 1
@@ -40,7 +40,7 @@ def meaning(t: Instance) -> None:
     t.store("Y", t.array("X", (n,)))
 
 
-def reach(t: Numbers) -> Iterator[Area]:
+def touches(t: Numbers) -> Iterator[Area]:
     """What the C touches."""
     kind, count, of, processes = t.sizes("KIND COUNT TYPE PROCESSES")
     t.need(0 <= kind <= RANK and processes >= 1 and t.get("MPI_TYPE") == of.short,
@@ -53,34 +53,34 @@ def reach(t: Numbers) -> Iterator[Area]:
         yield Area("TICKET", (1,), dtype=dtypes.int64, writes=kind < WAIT)
 
 
-def lower(site: Site) -> Lowered:
+def lower(use: Use) -> Lowered:
     """If the result has the memory of its operand, the reduction happens in place."""
-    begin = site.node.op is o.collective_begin
-    x, y = site.view(0 if begin else 1), site.result()
-    ticket = site.result(1) if begin else site.view(2)
+    begin = use.node.op is o.collective_begin
+    x, y = use.view(0 if begin else 1), use.result()
+    ticket = use.result(1) if begin else use.view(2)
     assert y is not None and ticket is not None
-    kind = FLAT.index(site.node.attrs["kind"]) if begin else WAIT
+    kind = FLAT.index(use.node.attrs["kind"]) if begin else WAIT
     macros: dict[str, MacroValue] = {
-        "KIND": kind, "PROCESSES": site.node.attrs["size"] if begin else 1,
-        "NOW": begin and site.node.attrs["now"],
+        "KIND": kind, "PROCESSES": use.node.attrs["size"] if begin else 1,
+        "NOW": begin and use.node.attrs["now"],
         "COUNT": y.shape[0] if kind == FLAT.index("scatter") else x.shape[0],
         "TYPE": x.dtype, "MPI_TYPE": x.dtype.short}
     pointers = {"X": (x.buffer, x.offset), "Y": (y.buffer, y.offset),
                 "TICKET": (ticket.buffer, ticket.offset)}
-    return Lowered(site.template("collective", macros, pointers, None, () if begin else (
-        site.view(0),), ("TICKET",) if begin else ()), 0)
+    return Lowered(use.template("collective", macros, pointers, None, () if begin else (
+        use.view(0),), ("TICKET",) if begin else ()), 0)
 
 
-def rank(site: Site) -> Lowered:
+def rank(use: Use) -> Lowered:
     """The kernel that stores the rank of this process."""
-    y = site.result()
+    y = use.result()
     assert y is not None
     macros: dict[str, MacroValue] = {"KIND": RANK, "PROCESSES": 1, "NOW": False, "COUNT": 1,
                                      "TYPE": y.dtype, "MPI_TYPE": y.dtype.short}
-    return Lowered(site.template("collective", macros, {"Y": (y.buffer, y.offset)}), 0)
+    return Lowered(use.template("collective", macros, {"Y": (y.buffer, y.offset)}), 0)
 
 
 register(Record(
     Contract("collective", "half of an exchange between processes", MACROS, POINTERS, meaning,
-             reach=reach),
+             touches=touches),
     {"collective_begin": lower, "collective_end": lower, "process_rank": rank}, anywhere))

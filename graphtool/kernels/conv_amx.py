@@ -39,12 +39,12 @@ from graphtool.kernels.packing.blocks import (
 )
 from graphtool.kernels.packing.integers import wrapped
 from graphtool.kernels.record import Record, register, target_op
-from graphtool.kernels.site import Lowered, Site
 from graphtool.kernels.tiles import HALVES, half_macros
+from graphtool.kernels.use import Lowered, Use
+from graphtool.loops.areas import Area, Numbers, Rows, Sizes
 from graphtool.loops.contract import Contract, mark, sizes, word
 from graphtool.loops.instance import Array, Instance
 from graphtool.loops.ir import MacroValue
-from graphtool.loops.reach import Area, Numbers, Rows, Sizes
 from graphtool.ops.common import need
 from graphtool.ops.costs import elements
 from graphtool.symbolic import Dim, ceildiv, product
@@ -92,7 +92,7 @@ def meaning(t: Instance) -> None:
     t.rows(o.gemm_amx(whole, packed, n=m))
 
 
-def reach(t: Numbers) -> Iterator[Area | Rows]:
+def touches(t: Numbers) -> Iterator[Area | Rows]:
     """What the C touches."""
     n, oh, ow, m, kh, runs, run, hop = t.sizes("BATCH OH OW O KH RUNS RUN HOP")
     xn, xh, xw, sh, sw, dh = t.sizes("XN XH XW SH SW DH")
@@ -104,17 +104,17 @@ def reach(t: Numbers) -> Iterator[Area | Rows]:
     yield Area("W", _panels(t), None, (), right, True)
 
 
-def lower(site: Site) -> Lowered:
+def lower(use: Use) -> Lowered:
     """The use of the template, with window and strides of the node."""
-    return convolved(site, site.view(0).shape[3], site.node.attrs)
+    return convolved(use, use.view(0).shape[3], use.node.attrs)
 
 
 ONE = {"window": (1, 1), "strides": (1, 1), "dilation": (1, 1), "gathered": False}
 
 
-def convolved(site: Site, depth: Dim, a: Any = ONE) -> Lowered:
-    """The convolution of the site's operands with this window; pixels have `depth` channels."""
-    x, w, (kh, kw), out = site.view(0), site.view(1), a["window"], site.out.type.shape
+def convolved(use: Use, depth: Dim, a: Any = ONE) -> Lowered:
+    """The convolution of the operands of a use with this window; pixels have `depth` channels."""
+    x, w, (kh, kw), out = use.view(0), use.view(1), a["window"], use.out.type.shape
     (sh, sw), (dh, dw) = a["strides"], a["dilation"]
     # if a kernel row reads adjacent elements, its columns and channels are one run
     step, row = TILE * GROUP[w.dtype], kw * depth
@@ -122,10 +122,10 @@ def convolved(site: Site, depth: Dim, a: Any = ONE) -> Lowered:
     whole = full and dw == 1 and x.strides[2] == depth
     apart = not a["gathered"] or (whole and isinstance(row, int) and row % step == 0)
     mode: dict[str, MacroValue] = {} if apart else {"GATHERED": True}
-    macros = {**half_macros(w.dtype), **mode, **image(site), "O": out[3], "KH": kh,
+    macros = {**half_macros(w.dtype), **mode, **image(use), "O": out[3], "KH": kh,
               "SH": sh, "SW": sw, "DH": dh, "RUNS": 1 if whole else kw,
               "RUN": row if whole else depth, "HOP": dw * x.strides[2]}
-    return over_pixels(site, "conv_amx", macros, product(out) * kh * kw * depth * 2)
+    return over_pixels(use, "conv_amx", macros, product(out) * kh * kw * depth * 2)
 
 
 # ---- the op ------------------------------------------------------------------------------------
@@ -215,4 +215,4 @@ SERVES = (Alternative(
 
 register(Record(
     Contract("conv_amx", "a direct convolution by a matrix unit", MACROS, POINTERS, meaning, HOOK,
-             reach, grain="shares"), {"conv_amx": lower}, serves=SERVES))
+             touches, grain="shares"), {"conv_amx": lower}, serves=SERVES))

@@ -35,7 +35,6 @@ from graphtool.kernels.images import (
 from graphtool.kernels.packing.pairs import row_pairs, whole_rows
 from graphtool.kernels.packing.panels import unpacked
 from graphtool.kernels.record import Record, register, rows_of_neighbours, target_op
-from graphtool.kernels.site import Lowered, Site
 from graphtool.kernels.tiles import (
     HALF,
     PAIRS,
@@ -48,10 +47,11 @@ from graphtool.kernels.tiles import (
     sums,
     vectors_of,
 )
+from graphtool.kernels.use import Lowered, Use
+from graphtool.loops.areas import Area, Numbers, Rows
 from graphtool.loops.contract import Contract, Macro, sizes
 from graphtool.loops.instance import Instance
 from graphtool.loops.ir import MacroValue
-from graphtool.loops.reach import Area, Numbers, Rows
 from graphtool.loops.view import View
 from graphtool.ops.common import need
 from graphtool.ops.costs import elements
@@ -85,7 +85,7 @@ def meaning(t: Instance) -> None:
         t.rows(o.conv_direct(x, w, inside=inside, **given))
 
 
-def reach(t: Numbers) -> Iterator[Area | Rows]:
+def touches(t: Numbers) -> Iterator[Area | Rows]:
     """What the C touches."""
     groups, c, m, kh, kw = t.sizes("GROUPS C O KH KW")
     nr, kind = vectors_of(t), number(t)
@@ -100,38 +100,38 @@ def reach(t: Numbers) -> Iterator[Area | Rows]:
     yield Area("W", (groups, -(-m // nr), kh, *row), None, (), kind, True)
 
 
-def lower(site: Site) -> Lowered:
+def lower(use: Use) -> Lowered:
     """The register tile covers pixels of one row, or some whole rows of a narrow image."""
-    x, w, a = site.view(0), site.view(1), site.node.attrs
+    x, w, a = use.view(0), use.view(1), use.node.attrs
     groups, _, kh, _, nr = w.shape
-    kw, pairs = a["window"][1], site.node.op is o.conv_bf16
+    kw, pairs = a["window"][1], use.node.op is o.conv_bf16
     assert isinstance(nr, int) and isinstance(groups, int)
-    nv = panel_vectors(site.target, nr // 2 if pairs else nr)
-    out = site.out.type.shape
-    tile: dict[str, MacroValue] = tall(site.target, nv, out, x.strides[2] * a["strides"][1])
+    nv = panel_vectors(use.target, nr // 2 if pairs else nr)
+    out = use.out.type.shape
+    tile: dict[str, MacroValue] = tall(use.target, nv, out, x.strides[2] * a["strides"][1])
     if inside := a.get("inside"):
-        tile = {"MR": rows_of_tile(site.target, nv, out[2]), "TALL": 1,
+        tile = {"MR": rows_of_tile(use.target, nv, out[2]), "TALL": 1,
                 **dict(zip(("TOP", "BOTTOM", "LEFT", "RIGHT"), inside, strict=True))}
     macros: dict[str, MacroValue] = {
-        **half_macros(x.dtype, pairs), **tile, "NV": nv, **image(site), "GROUPS": groups,
+        **half_macros(x.dtype, pairs), **tile, "NV": nv, **image(use), "GROUPS": groups,
         "C": x.shape[3] // groups, "O": a["channels"] // groups, **window((kh, kw), a)}
-    if (rows_first := site.plan.get("rows")) is not None:
+    if (rows_first := use.plan.get("rows")) is not None:
         macros["ROWS_FIRST"] = rows_first == 1
     flops = product(out) * kh * kw * (x.shape[3] // groups) * 2
-    return over_pixels(site, "conv_direct", macros, flops)
+    return over_pixels(use, "conv_direct", macros, flops)
 
 
-def pointwise(site: Site, x: View, w: View, pairs: bool) -> Lowered:
+def pointwise(use: Use, x: View, w: View, pairs: bool) -> Lowered:
     """A 1×1 convolution, for a product whose rows lie in an image with a margin."""
     nr = w.shape[-1]
     assert isinstance(nr, int)
-    nv = panel_vectors(site.target, nr // 2 if pairs else nr)
-    out, c = site.out.type.shape, x.shape[3]
+    nv = panel_vectors(use.target, nr // 2 if pairs else nr)
+    out, c = use.out.type.shape, x.shape[3]
     macros: dict[str, MacroValue] = {
-        **half_macros(x.dtype, pairs), **tall(site.target, nv, out, x.strides[2]), "NV": nv,
-        **image(site), "C": c, "O": out[3],
+        **half_macros(x.dtype, pairs), **tall(use.target, nv, out, x.strides[2]), "NV": nv,
+        **image(use), "C": c, "O": out[3],
         **dict.fromkeys(("GROUPS", "KH", "KW", "SH", "SW", "DH", "DW"), 1)}
-    return over_pixels(site, "conv_direct", macros, product(out) * c * 2)
+    return over_pixels(use, "conv_direct", macros, product(out) * c * 2)
 
 
 def reads(node: Node, x: Value, view: View) -> bool:
@@ -308,5 +308,5 @@ SERVES = (
 
 register(Record(
     Contract("conv_direct", "a direct convolution, channels last", MACROS, POINTERS, meaning, HOOK,
-             reach, grain="shares"),
+             touches, grain="shares"),
     {"conv_direct": lower, "conv_bf16": lower}, reads, serves=SERVES))

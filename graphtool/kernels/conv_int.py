@@ -30,12 +30,12 @@ from graphtool.kernels.images import (
 from graphtool.kernels.packing.integers import GROUP, exact, group_of, wrapped
 from graphtool.kernels.packing.panels import unpacked
 from graphtool.kernels.record import Record, register, rows_of_neighbours, target_op
-from graphtool.kernels.site import Lowered, Site
 from graphtool.kernels.tiles import TILE, panel_vectors, vectors_of
+from graphtool.kernels.use import Lowered, Use
+from graphtool.loops.areas import Area, Numbers, Rows, Sizes
 from graphtool.loops.contract import Contract, flags, literals, sizes
 from graphtool.loops.instance import Array, Instance
 from graphtool.loops.ir import MacroValue
-from graphtool.loops.reach import Area, Numbers, Rows, Sizes
 from graphtool.loops.view import View
 from graphtool.ops.common import need
 from graphtool.ops.costs import elements
@@ -54,12 +54,12 @@ MACROS = (
            HOP="elements between the starts of adjacent runs"))
 
 
-def kind(site: Site, w: View) -> dict[str, MacroValue]:
+def kind(use: Use, w: View) -> dict[str, MacroValue]:
     """The element types, and the number of vectors in a panel."""
     nr = w.shape[-1]
     assert isinstance(nr, int)
     return {"PAIRS": w.dtype is dtypes.int16,
-            "NV": panel_vectors(site.target, nr // GROUP[w.dtype])}
+            "NV": panel_vectors(use.target, nr // GROUP[w.dtype])}
 
 
 def integers_of(t: Numbers) -> tuple[DType, DType]:
@@ -90,7 +90,7 @@ def meaning(t: Instance) -> None:
         t.rows(o.gemm_int(found.reshape(n, oh, ow, -1), packed[g], n=m), first=g * m)
 
 
-def reach(t: Numbers) -> Iterator[Area | Rows]:
+def touches(t: Numbers) -> Iterator[Area | Rows]:
     """What the C touches."""
     n, oh, ow, groups, m, step, kh = t.sizes("BATCH OH OW GROUPS O STEP KH")
     xn, xh, xw, sh, sw, dh, runs, run, hop = t.sizes("XN XH XW SH SW DH RUNS RUN HOP")
@@ -103,31 +103,31 @@ def reach(t: Numbers) -> Iterator[Area | Rows]:
     yield Area("W", (groups, *panels(t, m, kh * runs * -(-run // group))), None, (), right, True)
 
 
-def lower(site: Site) -> Lowered:
+def lower(use: Use) -> Lowered:
     """The use of the template, with groups, window and strides of the node."""
-    a, groups = site.node.attrs, site.view(1).shape[0]
-    return convolved(site, groups, a["depth"], a)
+    a, groups = use.node.attrs, use.view(1).shape[0]
+    return convolved(use, groups, a["depth"], a)
 
 
 ONE = {"window": (1, 1), "strides": (1, 1), "dilation": (1, 1), "joined": False}
 
 
-def convolved(site: Site, groups: Dim, depth: Dim, a: Any = ONE) -> Lowered:
-    """The convolution of the site's operands, `depth` channels in a group, with this window."""
-    x, w, (kh, kw), out = site.view(0), site.view(1), a["window"], site.out.type.shape
+def convolved(use: Use, groups: Dim, depth: Dim, a: Any = ONE) -> Lowered:
+    """The convolution of the operands of a use, `depth` channels in a group, with this window."""
+    x, w, (kh, kw), out = use.view(0), use.view(1), a["window"], use.out.type.shape
     (sh, sw), (dh, dw) = a["strides"], a["dilation"]
-    own = kind(site, w)
+    own = kind(use, w)
     nv = own["NV"]
     assert isinstance(nv, int)
     # if a kernel row reads adjacent elements, its columns and channels are one run
     adjacent = dw == 1 and x.strides[2] == depth
     whole = a["joined"] or (adjacent and isinstance(depth, int) and depth % GROUP[w.dtype] == 0)
     macros = {
-        **own, **tall(site.target, nv, out, x.strides[2] * sw, x.dtype.bytes), **image(site),
+        **own, **tall(use.target, nv, out, x.strides[2] * sw, x.dtype.bytes), **image(use),
         "GROUPS": groups, "O": out[3] // groups, "STEP": depth, "KH": kh, "SH": sh, "SW": sw,
         "DH": dh, "RUNS": 1 if whole else kw, "RUN": kw * depth if whole else depth,
         "HOP": dw * x.strides[2]}
-    return over_pixels(site, "conv_int", macros, product(out) * kh * kw * depth * 2)
+    return over_pixels(use, "conv_int", macros, product(out) * kh * kw * depth * 2)
 
 
 def reads(node: Node, x: Value, view: View) -> bool:
@@ -215,4 +215,4 @@ SERVES = (Alternative(Conv, DIRECT_INT, plans, cost, make, weights, takes=of_int
 
 register(Record(
     Contract("conv_int", "a direct convolution of small integers", MACROS, POINTERS, meaning,
-             HOOK, reach=reach, grain="shares"), {"conv_int": lower}, reads, serves=SERVES))
+             HOOK, touches=touches, grain="shares"), {"conv_int": lower}, reads, serves=SERVES))

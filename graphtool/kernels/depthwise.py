@@ -28,12 +28,12 @@ from graphtool.kernels.images import (
     window,
 )
 from graphtool.kernels.record import Record, register, rows_of_neighbours, target_op
-from graphtool.kernels.site import Lowered, Site
 from graphtool.kernels.tiles import HALF, half_macros, number, summed, sums
+from graphtool.kernels.use import Lowered, Use
+from graphtool.loops.areas import Area, Numbers, Rows
 from graphtool.loops.contract import Contract, Macro, Pointer, literals, sizes
 from graphtool.loops.instance import Instance
 from graphtool.loops.ir import MacroValue
-from graphtool.loops.reach import Area, Numbers, Rows
 from graphtool.loops.view import View
 from graphtool.ops.common import need
 from graphtool.ops.costs import elements
@@ -69,7 +69,7 @@ def meaning(t: Instance) -> None:
         t.write("SUMS", t.read("Y", *at).sum(0), *at)
 
 
-def reach(t: Numbers) -> Iterator[Area | Rows]:
+def touches(t: Numbers) -> Iterator[Area | Rows]:
     """What the C touches."""
     n, oh, ow, c, kh, kw = t.sizes("BATCH OH OW C KH KW")
     kind = number(t)
@@ -85,22 +85,22 @@ def reach(t: Numbers) -> Iterator[Area | Rows]:
         yield Area("SUMS", (c,), (t.get("SUMC"),), (n, oh))
 
 
-def lower(site: Site) -> Lowered:
+def lower(use: Use) -> Lowered:
     """The use of the template, with the blocks of rows and pixels that were chosen."""
-    x, w, a, plan = site.view(0), site.view(1), site.node.attrs, site.plan
+    x, w, a, plan = use.view(0), use.view(1), use.node.attrs, use.plan
     kh, kw, c = w.shape
     macros: dict[str, MacroValue] = {
         **half_macros(x.dtype), "BH": plan["high"], "BW": 7, "CB": plan["block"],
-        **image(site), "C": c, **window((kh, kw), a)}
+        **image(use), "C": c, **window((kh, kw), a)}
     if c != x.shape[3]:  # adjacent pixels are taken as one
         macros["XW"], macros["XT"] = c, x.shape[3] * a["dilation"][1]
     pointers: dict[str, tuple[str, Dim]] = {}
-    if found := site.summed_rows():
+    if found := use.summed_rows():
         y, sums = found
         macros |= {"YW": y.strides[2], "YC": y.strides[3], "SUMC": sums.strides[3]}
         row = (*map(symbol_of, PIXEL[:2]), 0, 0)
         pointers = {"Y": (y.buffer, y.index(row)), "SUMS": (sums.buffer, sums.index(row))}
-    return over_pixels(site, "depthwise", macros, product(site.out.type.shape) * kh * kw * 2,
+    return over_pixels(use, "depthwise", macros, product(use.out.type.shape) * kh * kw * 2,
                        **pointers)
 
 
@@ -261,5 +261,5 @@ SERVES = (Alternative(Conv, DEPTHWISE, plans, cost, make,
 register(Record(
     Contract("depthwise", "a convolution with one filter for each channel", MACROS, POINTERS,
              meaning,
-             HOOK, reach=reach, grain="shares"),
+             HOOK, touches=touches, grain="shares"),
     {"depthwise": lower}, reads, sums=(2,), serves=SERVES))

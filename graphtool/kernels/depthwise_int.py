@@ -31,11 +31,11 @@ from graphtool.kernels.images import (
 )
 from graphtool.kernels.packing.integers import exact, group_of, wrapped
 from graphtool.kernels.record import Record, register, target_op
-from graphtool.kernels.site import Lowered, Site
+from graphtool.kernels.use import Lowered, Use
+from graphtool.loops.areas import Area, Numbers, Rows
 from graphtool.loops.contract import Contract, literals, sizes
 from graphtool.loops.instance import Instance
 from graphtool.loops.ir import MacroValue
-from graphtool.loops.reach import Area, Numbers, Rows
 from graphtool.ops.common import need
 from graphtool.ops.costs import per_tap
 from graphtool.symbolic import product
@@ -52,7 +52,7 @@ def meaning(t: Instance) -> None:
                            **windows_of(t)))
 
 
-def reach(t: Numbers) -> Iterator[Area | Rows]:
+def touches(t: Numbers) -> Iterator[Area | Rows]:
     """What the C touches."""
     n, oh, ow, c, kh, kw, sh, high = t.sizes("BATCH OH OW C KH KW SH BH")
     fits_block(t)
@@ -62,15 +62,15 @@ def reach(t: Numbers) -> Iterator[Area | Rows]:
     yield Area("W", (-(-((high - 1) * sh + kh) // 4), high, kw, c, 4), None, (), dtypes.int8)
 
 
-def lower(site: Site) -> Lowered:
+def lower(use: Use) -> Lowered:
     """Blocks have as many rows as those for which the weights are packed."""
-    x, w, a = site.view(0), site.view(1), site.node.attrs
+    x, w, a = use.view(0), use.view(1), use.node.attrs
     high, size = w.shape[1], a["window"]
     assert isinstance(high, int)
-    macros: dict[str, MacroValue] = {"BH": high, "BW": 7, **image(site), "C": x.shape[3],
+    macros: dict[str, MacroValue] = {"BH": high, "BW": 7, **image(use), "C": x.shape[3],
                                      **window(size, a)}
-    return over_pixels(site, "depthwise_int", macros,
-                       product(site.out.type.shape) * product(size) * 2)
+    return over_pixels(use, "depthwise_int", macros,
+                       product(use.out.type.shape) * product(size) * 2)
 
 
 # ---- the op ------------------------------------------------------------------------------------
@@ -125,5 +125,5 @@ SERVES = (Alternative(Conv, DEPTHWISE_INT, plans, depthwise.cost, make,
 register(Record(
     Contract("depthwise_int", "a convolution of small integers with one filter for each channel",
              MACROS,
-             POINTERS, meaning, HOOK, reach=reach, grain="shares"),
+             POINTERS, meaning, HOOK, touches=touches, grain="shares"),
     {"depthwise_int": lower}, serves=SERVES))

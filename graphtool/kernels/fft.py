@@ -8,12 +8,12 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool.kernels.record import Record, anywhere, register
-from graphtool.kernels.site import Lowered, Site
 from graphtool.kernels.tiles import work_of
+from graphtool.kernels.use import Lowered, Use
+from graphtool.loops.areas import Area, Numbers
 from graphtool.loops.contract import Contract, Macro, Pointer, flags, sizes
 from graphtool.loops.instance import Instance
 from graphtool.loops.ir import MacroValue
-from graphtool.loops.reach import Area, Numbers
 from graphtool.loops.view import View
 from graphtool.ops.indexing import unflatten_index
 from graphtool.ops.spectrum import is_smooth
@@ -50,7 +50,7 @@ def meaning(t: Instance) -> None:
                 t.write(name, part[:count], line)
 
 
-def reach(t: Numbers) -> Iterator[Area]:
+def touches(t: Numbers) -> Iterator[Area]:
     """What the C touches."""
     lines, n, count, kind = t.sizes("LINES N COUNT T")
     t.need(kind in (dtypes.float32, dtypes.float64), "elements of float32 or float64")
@@ -65,18 +65,18 @@ def reach(t: Numbers) -> Iterator[Area]:
     yield Area("WORK", (4 * SIDE_BY_SIDE * n,), None, (t.threads,), kind)
 
 
-def lower(site: Site) -> Lowered:
+def lower(use: Use) -> Lowered:
     """The lines are all axes but the last."""
-    real, imag, table = site.given()
+    real, imag, table = use.given()
     assert real is not None and table is not None
     n, line = real.shape[-1], symbol_of(Symbol("line", 0, None))
     lines = product(real.shape[:-1])
-    results = [site.result(0), site.result(1)]
+    results = [use.result(0), use.result(1)]
     stored = next(v for v in results if v is not None)
-    work = site.scratch(4 * SIDE_BY_SIDE * n, dtype=real.dtype)
+    work = use.scratch(4 * SIDE_BY_SIDE * n, dtype=real.dtype)
     macros: dict[str, MacroValue] = {
         "T": real.dtype, "LINES": lines, "N": n, "COUNT": stored.shape[-1],
-        "INVERSE": bool(site.node.attrs["inverse"])}
+        "INVERSE": bool(use.node.attrs["inverse"])}
     pointers: dict[str, tuple[str, Dim]] = {"TABLE": (table.buffer, table.offset)}
     for name, step, view in (("X", "XS", real), ("XI", "XIS", imag), ("YR", "YRS", results[0]),
                              ("YI", "YIS", results[1])):
@@ -86,7 +86,7 @@ def lower(site: Site) -> Lowered:
     pointers["WORK"] = (work, symbol_of(Symbol("t", 0, None)) * (4 * SIDE_BY_SIDE * n))
     assert isinstance(n, int)
     flops = lines * (5 * n * n.bit_length())
-    return Lowered(site.template("fft", macros, pointers), flops, work_of(flops))
+    return Lowered(use.template("fft", macros, pointers), flops, work_of(flops))
 
 
 def _line_start(v: View, line: Dim) -> Dim:
@@ -97,4 +97,4 @@ def _line_start(v: View, line: Dim) -> Dim:
 
 
 register(Record(Contract("fft", "Fourier transforms of lines", MACROS, POINTERS, meaning,
-                         reach=reach, grain="pieces"), {"fft": lower}, anywhere))
+                         touches=touches, grain="pieces"), {"fft": lower}, anywhere))

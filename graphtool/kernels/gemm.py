@@ -26,7 +26,6 @@ from graphtool.kernels.choice.sites import Product
 from graphtool.kernels.conv_direct import pointwise
 from graphtool.kernels.packing.panels import unpacked
 from graphtool.kernels.record import Record, register, rows_of_neighbours, target_op
-from graphtool.kernels.site import Lowered, Site
 from graphtool.kernels.tiles import (
     HALF,
     PAIRS,
@@ -43,10 +42,11 @@ from graphtool.kernels.tiles import (
     sums,
     vectors_of,
 )
+from graphtool.kernels.use import Lowered, Use
+from graphtool.loops.areas import Area, Numbers, Rows, Sizes
 from graphtool.loops.contract import Contract, Macro, Pointer, sizes
 from graphtool.loops.instance import Instance
 from graphtool.loops.ir import MacroValue
-from graphtool.loops.reach import Area, Numbers, Rows, Sizes
 from graphtool.loops.view import View, transposed
 from graphtool.ops.common import broadcast_shapes, need
 from graphtool.ops.costs import rows_by_columns
@@ -76,10 +76,10 @@ def meaning(t: Instance) -> None:
     products(t, OP_BF16 if t.get("PAIRS") else OP)
 
 
-def reach(t: Numbers) -> Iterator[Area | Rows]:
+def touches(t: Numbers) -> Iterator[Area | Rows]:
     """What the C touches."""
     batch, m, n, k, lda, ldk = t.sizes("BATCH M N K LDA LDK")
-    nr, kind, laid = vectors_of(t), number(t), _laid(t)
+    nr, kind, laid = vectors_of(t), number(t), _panel_width(t)
     if t.has("LAID"):
         t.need(laid > 0 and t.get("NV") % laid == 0 and t.get("MR") <= FEW and not (
             t.has("HALF") or t.has("LDK")), "LAID that divides NV, for a few rows of floats")
@@ -90,45 +90,45 @@ def reach(t: Numbers) -> Iterator[Area | Rows]:
     yield Area("B", panel, None, (batch,), kind, True)
 
 
-def _laid(t: Sizes) -> int:
+def _panel_width(t: Sizes) -> int:
     """The vectors of a panel of B."""
     laid = t.get("LAID") if t.has("LAID") else None
     return int(t.get("NV") if laid is None else laid)
 
 
-def lower(site: Site) -> Lowered:
+def lower(use: Use) -> Lowered:
     """One product of all rows if they are at equal distances, else one product for each matrix
     of the batch."""
-    a, b = site.view(0), site.view(1)
-    *lead, m, _ = site.out.type.shape
+    a, b = use.view(0), use.view(1)
+    *lead, m, _ = use.out.type.shape
     shared = len(b.shape) == 3
     if transposed(a):
-        return _product(site, a, b, Lines(tuple(lead), m, a.strides[-2], (m,)))
+        return _product(use, a, b, Lines(tuple(lead), m, a.strides[-2], (m,)))
     whole = all_rows(a) if shared else None
     if whole is not None:
-        return _product(site, a, b, whole)
+        return _product(use, a, b, whole)
     if shared and len(lead) == 2:
-        return pointwise(site, a, b, site.node.op is o.gemm_bf16)
-    return _product(site, a, b, Lines(tuple(lead), m, a.strides[-2], (m,)))
+        return pointwise(use, a, b, use.node.op is o.gemm_bf16)
+    return _product(use, a, b, Lines(tuple(lead), m, a.strides[-2], (m,)))
 
 
-def _product(site: Site, a: View, b: View, lines: Lines) -> Lowered:
+def _product(use: Use, a: View, b: View, lines: Lines) -> Lowered:
     """The products of these rows."""
     nr = b.shape[-1]
     assert isinstance(nr, int)
-    pairs = site.node.op is o.gemm_bf16  # two rows of the panel are stored as one
-    nv = panel_vectors(site.target, nr // 2 if pairs else nr)
+    pairs = use.node.op is o.gemm_bf16  # two rows of the panel are stored as one
+    nv = panel_vectors(use.target, nr // 2 if pairs else nr)
     more: dict[str, MacroValue] = {"LDK": a.strides[-1]} if transposed(a) else {}
     few = bounds(lines.count)[1]
-    if (wide := site.plan["beside"]) and not transposed(a) and few is not None and few <= FEW:
+    if (wide := use.plan["beside"]) and not transposed(a) and few is not None and few <= FEW:
         more["LAID"], nv = nv, nv * wide
     own: dict[str, MacroValue] = {**half_macros(a.dtype, pairs),
-                                  "MR": rows_of_tile(site.target, nv, lines.count), "NV": nv}
-    if kept := site.plan["resident"]:
+                                  "MR": rows_of_tile(use.target, nv, lines.count), "NV": nv}
+    if kept := use.plan["resident"]:
         more["RESIDENT"] = kept * 1024
-    if split := site.plan["split"]:
+    if split := use.plan["split"]:
         more["BY_ROWS"] = split == 1
-    return lowered_product(site, "gemm", lines, own, more)
+    return lowered_product(use, "gemm", lines, own, more)
 
 
 def reads(node: Node, x: Value, view: View) -> bool:
@@ -276,5 +276,5 @@ SERVES = (
 
 register(Record(
     Contract("gemm", "a product with a packed right-hand side", MACROS, POINTERS, meaning,
-             ("b", "m", "n"), reach, grain="shares"),
+             ("b", "m", "n"), touches, grain="shares"),
     {"gemm": lower, "gemm_bf16": lower}, reads, serves=SERVES))

@@ -20,7 +20,6 @@ from graphtool.kernels.gemm import plain
 from graphtool.kernels.packing import blocks as packing
 from graphtool.kernels.packing.integers import wrapped
 from graphtool.kernels.record import Record, register, target_op
-from graphtool.kernels.site import Lowered, Site
 from graphtool.kernels.tiles import (
     Lines,
     all_rows,
@@ -28,9 +27,10 @@ from graphtool.kernels.tiles import (
     lowered_product,
     products,
 )
+from graphtool.kernels.use import Lowered, Use
+from graphtool.loops.areas import Area, Numbers, Rows
 from graphtool.loops.contract import Contract, Macro, Pointer, sizes
 from graphtool.loops.instance import Instance
-from graphtool.loops.reach import Area, Numbers, Rows
 from graphtool.ops.common import broadcast_shapes, need
 from graphtool.ops.costs import rows_by_columns
 from graphtool.symbolic import ceildiv
@@ -56,7 +56,7 @@ def meaning(t: Instance) -> None:
     products(t, OP)
 
 
-def reach(t: Numbers) -> Iterator[Area | Rows]:
+def touches(t: Numbers) -> Iterator[Area | Rows]:
     """What the C touches."""
     batch, m, n, k, lda = t.sizes("BATCH M N K LDA")
     left, right = operands(t)
@@ -65,19 +65,19 @@ def reach(t: Numbers) -> Iterator[Area | Rows]:
     yield Area("B", panels(t.lanes, n, k, right), None, (batch,), right, True)
 
 
-def lower(site: Site) -> Lowered:
+def lower(use: Use) -> Lowered:
     """One product of all rows if they are at equal distances; a 1×1 convolution if they lie in
     an image with a margin; else one product for each matrix of the batch."""
-    a, b = site.view(0), site.view(1)
-    *lead, m, _ = site.out.type.shape
+    a, b = use.view(0), use.view(1)
+    *lead, m, _ = use.out.type.shape
     shared = len(b.shape) == 3
     whole = all_rows(a) if shared else None
     if whole is not None:
-        return lowered_product(site, "gemm_amx", whole, half_macros(b.dtype))
+        return lowered_product(use, "gemm_amx", whole, half_macros(b.dtype))
     if shared and len(lead) == 2:
-        return convolved(site, a.shape[-1])
+        return convolved(use, a.shape[-1])
     lines = Lines(tuple(lead), m, a.strides[-2], (m,))
-    return lowered_product(site, "gemm_amx", lines, half_macros(b.dtype))
+    return lowered_product(use, "gemm_amx", lines, half_macros(b.dtype))
 
 
 # ---- the op ------------------------------------------------------------------------------------
@@ -134,5 +134,5 @@ SERVES = (Alternative(
 
 register(Record(
     Contract("gemm_amx", "a product with a packed right-hand side by a matrix unit", MACROS,
-             POINTERS, meaning, ("b", "m", "n"), reach, grain="shares"),
+             POINTERS, meaning, ("b", "m", "n"), touches, grain="shares"),
     {"gemm_amx": lower}, serves=SERVES))

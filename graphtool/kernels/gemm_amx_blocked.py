@@ -22,15 +22,15 @@ from graphtool.kernels.gemm import plain, reads
 from graphtool.kernels.gemm_amx import decompose, infer, panels
 from graphtool.kernels.gemm_blocked import BLOCKS, POINTERS, Room, blocked, lines_of
 from graphtool.kernels.record import Record, register, target_op
-from graphtool.kernels.site import Lowered, Site
 from graphtool.kernels.tiles import (
     HALVES,
     half_macros,
     products,
 )
+from graphtool.kernels.use import Lowered, Use
+from graphtool.loops.areas import Area, Numbers, Rows
 from graphtool.loops.contract import Contract, word
 from graphtool.loops.instance import Instance
-from graphtool.loops.reach import Area, Numbers, Rows
 from graphtool.ops.costs import rows_by_columns
 from graphtool.target import Target
 
@@ -46,7 +46,7 @@ def meaning(t: Instance) -> None:
     products(t, OP)
 
 
-def reach(t: Numbers) -> Iterator[Area | Rows]:
+def touches(t: Numbers) -> Iterator[Area | Rows]:
     """What the C touches."""
     batch, m, n, k, lda, ldk, deep, chunk, width = t.sizes("BATCH M N K LDA LDK DEEP CHUNK WIDTH")
     t.need(deep > 0 and chunk > 0 and width > 0 and deep % UNIT == 0,
@@ -60,11 +60,11 @@ def reach(t: Numbers) -> Iterator[Area | Rows]:
     yield Area("WORK", (chunk * block,), None, (t.threads,), aligned=True)
 
 
-def lower(site: Site) -> Lowered:
+def lower(use: Use) -> Lowered:
     """The product in tiles of the unit."""
-    deep = site.plan["deep"]
-    return blocked(site, "gemm_amx_blocked", half_macros(site.view(1).dtype), lines_of(site), Room(
-        TALL, 2 * site.target.lanes, deep, each=TALL // 2, more=TALL * UNIT // 2, unit=UNIT))
+    deep = use.plan["deep"]
+    return blocked(use, "gemm_amx_blocked", half_macros(use.view(1).dtype), lines_of(use), Room(
+        TALL, 2 * use.target.lanes, deep, each=TALL // 2, more=TALL * UNIT // 2, unit=UNIT))
 
 
 # ---- the op ------------------------------------------------------------------------------------
@@ -109,5 +109,5 @@ SERVES = (Alternative(Product, GEMM_AMX_BLOCKED, plans, cost, make,
 register(Record(
     Contract("gemm_amx_blocked", "a product of 16-bit floats by a matrix unit, of which blocks "
              "of the left-hand side are copied", MACROS, POINTERS,
-             meaning, ("b", "m", "n"), reach, grain="pieces"),
+             meaning, ("b", "m", "n"), touches, grain="pieces"),
     {"gemm_amx_blocked": lower}, reads, serves=SERVES))

@@ -26,7 +26,6 @@ from graphtool.kernels.choice.rules import Rules
 from graphtool.kernels.choice.sites import Product
 from graphtool.kernels.gemm import decompose, infer, reads
 from graphtool.kernels.record import Record, register, target_op
-from graphtool.kernels.site import Lowered, Macros, Site
 from graphtool.kernels.tiles import (
     TILE,
     Lines,
@@ -37,10 +36,11 @@ from graphtool.kernels.tiles import (
     rows_of_tile,
     vectors_of,
 )
+from graphtool.kernels.use import Lowered, Macros, Use
+from graphtool.loops.areas import Area, Numbers, Rows
 from graphtool.loops.contract import Contract, Macro, Pointer, sizes
 from graphtool.loops.instance import Instance
 from graphtool.loops.ir import MacroValue
-from graphtool.loops.reach import Area, Numbers, Rows
 from graphtool.loops.view import transposed
 from graphtool.ops.costs import rows_by_columns
 from graphtool.ops.plans import NV
@@ -69,7 +69,7 @@ def meaning(t: Instance) -> None:
     products(t, OP)
 
 
-def reach(t: Numbers) -> Iterator[Area | Rows]:
+def touches(t: Numbers) -> Iterator[Area | Rows]:
     """What the C touches."""
     batch, m, n, k, lda, ldk, deep, chunk, width = t.sizes("BATCH M N K LDA LDK DEEP CHUNK WIDTH")
     nr, mr = vectors_of(t), t.get("MR")
@@ -95,18 +95,18 @@ class Room:
     unit: int = 16  # a depth that is less than `deep` is filled up to a multiple of it
 
 
-def lines_of(site: Site) -> Lines:
+def lines_of(use: Use) -> Lines:
     """One product of all rows if they are at equal distances, else one product for each matrix of
     the batch."""
-    a, b = site.view(0), site.view(1)
-    *lead, m, _ = site.out.type.shape
+    a, b = use.view(0), use.view(1)
+    *lead, m, _ = use.out.type.shape
     whole = all_rows(a) if len(b.shape) == 3 and not transposed(a) else None
     return whole or Lines(tuple(lead), m, a.strides[-2], (m,))
 
 
-def blocked(site: Site, kernel: str, own: Macros, lines: Lines, room: Room) -> Lowered:
+def blocked(use: Use, kernel: str, own: Macros, lines: Lines, room: Room) -> Lowered:
     """The use of a template that copies blocks; each thread has memory for copies and sums."""
-    a, n = site.view(0), site.out.type.shape[-1]
+    a, n = use.view(0), use.out.type.shape[-1]
     assert isinstance(n, int)
     most, depth = bounds(ceildiv(lines.count, room.mr))[1], bounds(a.shape[-1])[1]
     deep = room.deep
@@ -119,18 +119,18 @@ def blocked(site: Site, kernel: str, own: Macros, lines: Lines, room: Room) -> L
         width = 1  # no sums are set aside
     share = chunk * (copied + room.mr * width * room.nr)
     more: dict[str, MacroValue] = {"LDK": a.strides[-1]} if transposed(a) else {}
-    more |= {"DEEP": deep, "CHUNK": chunk, "WIDTH": width, "BY_ROWS": site.plan["split"] == 1}
-    work = (site.scratch(share), symbol_of(Symbol("t", 0, None)) * share)
-    return lowered_product(site, kernel, lines, own, more, {"WORK": work})
+    more |= {"DEEP": deep, "CHUNK": chunk, "WIDTH": width, "BY_ROWS": use.plan["split"] == 1}
+    work = (use.scratch(share), symbol_of(Symbol("t", 0, None)) * share)
+    return lowered_product(use, kernel, lines, own, more, {"WORK": work})
 
 
-def lower(site: Site) -> Lowered:
+def lower(use: Use) -> Lowered:
     """The product in register tiles."""
-    nr, deep, lines = site.view(1).shape[-1], site.plan["deep"], lines_of(site)
+    nr, deep, lines = use.view(1).shape[-1], use.plan["deep"], lines_of(use)
     assert isinstance(nr, int)
-    nv = panel_vectors(site.target, nr)
-    mr = rows_of_tile(site.target, nv, lines.count)
-    return blocked(site, "gemm_blocked", {"MR": mr, "NV": nv}, lines,
+    nv = panel_vectors(use.target, nr)
+    mr = rows_of_tile(use.target, nv, lines.count)
+    return blocked(use, "gemm_blocked", {"MR": mr, "NV": nv}, lines,
                    Room(mr, nr, deep, each=mr, more=mr * 16))
 
 
@@ -172,5 +172,5 @@ SERVES = (Alternative(Product, GEMM_BLOCKED, plans, cost, make,
 
 register(Record(
     Contract("gemm_blocked", "a product of which blocks of the left-hand side are copied", MACROS,
-             POINTERS, meaning, ("b", "m", "n"), reach, grain="pieces"),
+             POINTERS, meaning, ("b", "m", "n"), touches, grain="pieces"),
     {"gemm_blocked": lower}, reads, serves=SERVES))

@@ -22,7 +22,6 @@ from graphtool.kernels.conv_int import KIND, convolved, integers_of, kind, panel
 from graphtool.kernels.packing.integers import GROUP, exact, group_of, wrapped
 from graphtool.kernels.packing.panels import unpacked
 from graphtool.kernels.record import Record, register, target_op
-from graphtool.kernels.site import Lowered, Site
 from graphtool.kernels.tiles import (
     TILE,
     Lines,
@@ -32,9 +31,10 @@ from graphtool.kernels.tiles import (
     rows_of_tile,
     vectors_of,
 )
+from graphtool.kernels.use import Lowered, Use
+from graphtool.loops.areas import Area, Numbers, Rows
 from graphtool.loops.contract import Contract, Macro, Pointer, sizes
 from graphtool.loops.instance import Instance
-from graphtool.loops.reach import Area, Numbers, Rows
 from graphtool.loops.view import View, row_stride
 from graphtool.ops.common import broadcast_shapes, need
 from graphtool.ops.costs import rows_by_columns
@@ -54,7 +54,7 @@ def meaning(t: Instance) -> None:
     products(t, o.gemm_int)
 
 
-def reach(t: Numbers) -> Iterator[Area | Rows]:
+def touches(t: Numbers) -> Iterator[Area | Rows]:
     """What the C touches."""
     batch, m, n, k, lda = t.sizes("BATCH M N K LDA")
     vectors_of(t)
@@ -65,35 +65,35 @@ def reach(t: Numbers) -> Iterator[Area | Rows]:
     yield Area("B", packed, None, (batch,), right, True)
 
 
-def lower(site: Site) -> Lowered:
+def lower(use: Use) -> Lowered:
     """One product of all rows if they are at equal distances; a 1×1 convolution if they lie in
     an image with a margin; else one product for each matrix of the batch."""
-    a, b = site.view(0), site.view(1)
-    *lead, m, _ = site.out.type.shape
+    a, b = use.view(0), use.view(1)
+    *lead, m, _ = use.out.type.shape
     shared = len(b.shape) == 3
     whole = all_rows(a) if shared else None
-    if shared and len(lead) == 2 and _in_margins(site):
-        return convolved(site, 1, a.shape[-1])
+    if shared and len(lead) == 2 and _in_margins(use):
+        return convolved(use, 1, a.shape[-1])
     if whole is not None:
-        return _product(site, b, whole)
+        return _product(use, b, whole)
     if shared and len(lead) == 2:
-        return convolved(site, 1, a.shape[-1])
-    return _product(site, b, Lines(tuple(lead), m, a.strides[-2], (m,)))
+        return convolved(use, 1, a.shape[-1])
+    return _product(use, b, Lines(tuple(lead), m, a.strides[-2], (m,)))
 
 
-def _product(site: Site, b: View, lines: Lines) -> Lowered:
+def _product(use: Use, b: View, lines: Lines) -> Lowered:
     """The products of these rows."""
-    own = kind(site, b)
+    own = kind(use, b)
     nv = own["NV"]
     assert isinstance(nv, int)
-    return lowered_product(site, "gemm_int", lines,
-                           {**own, "MR": rows_of_tile(site.target, nv, lines.count)})
+    return lowered_product(use, "gemm_int", lines,
+                           {**own, "MR": rows_of_tile(use.target, nv, lines.count)})
 
 
-def _in_margins(site: Site) -> bool:
+def _in_margins(use: Use) -> bool:
     """Whether the kernel or its epilogue reads or writes an image with a margin. Computing the
     address of a row would then need divisions."""
-    return any(len(v.shape) == 4 and row_stride(v) is None for v in site.touched())
+    return any(len(v.shape) == 4 and row_stride(v) is None for v in use.touched())
 
 
 # ---- the op ------------------------------------------------------------------------------------
@@ -144,5 +144,5 @@ SERVES = (Alternative(
 
 register(Record(
     Contract("gemm_int", "a product of small integers with a packed right-hand side", MACROS,
-             POINTERS, meaning, ("b", "m", "n"), reach, grain="shares"),
+             POINTERS, meaning, ("b", "m", "n"), touches, grain="shares"),
     {"gemm_int": lower}, serves=SERVES))

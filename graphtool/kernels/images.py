@@ -7,12 +7,12 @@ from typing import Any
 
 from graphtool.dtypes import DType, float32
 from graphtool.ir.graph import TensorType
-from graphtool.kernels.site import Lowered, Site
 from graphtool.kernels.tiles import PANEL, rows_of_tile
+from graphtool.kernels.use import Lowered, Use
+from graphtool.loops.areas import Area, Numbers
 from graphtool.loops.contract import Pointer, sizes
 from graphtool.loops.instance import Array, Instance
 from graphtool.loops.ir import MacroValue
-from graphtool.loops.reach import Area, Numbers
 from graphtool.symbolic import Dim, Symbol, symbol_of
 from graphtool.target import Target
 
@@ -27,10 +27,10 @@ WINDOW = sizes(KH="rows of the window", KW="columns of it", SH="stride of rows",
 POINTERS = (Pointer("X", "the input, its padding included"), Pointer("W", "the packed weights"))
 
 
-def image(site: Site) -> dict[str, MacroValue]:
+def image(use: Use) -> dict[str, MacroValue]:
     """The macros that all convolutions have: sizes of the result, strides of the input."""
-    x = site.view(0)
-    n, oh, ow, _ = site.out.type.shape
+    x = use.view(0)
+    n, oh, ow, _ = use.out.type.shape
     return {"BATCH": n, "OH": oh, "OW": ow, "XN": x.strides[0], "XH": x.strides[1],
             "XW": x.strides[2]}
 
@@ -58,13 +58,13 @@ def tall(target: Target, nv: int, out: tuple[Dim, ...], step: Dim,
     return {"MR": rows * width, "TALL": rows}
 
 
-def over_pixels(site: Site, kernel: str, macros: Mapping[str, MacroValue], flops: Dim,
+def over_pixels(use: Use, kernel: str, macros: Mapping[str, MacroValue], flops: Dim,
                 **more: tuple[str, Dim]) -> Lowered:
     """The use of a template whose hook takes pixels: the input is X, packed weights are W, and
     `more` are its other pointers."""
-    views = zip("XW", map(site.view, range(len(site.node.inputs))), strict=False)
+    views = zip("XW", map(use.view, range(len(use.node.inputs))), strict=False)
     pointers = {name: (v.buffer, v.offset) for name, v in views}
-    return Lowered(site.template(kernel, macros, pointers | more, site.epilogue(PIXEL, AT)), flops)
+    return Lowered(use.template(kernel, macros, pointers | more, use.epilogue(PIXEL, AT)), flops)
 
 
 def space(x: TensorType, window: Any, strides: Any, dilation: Any) -> tuple[Any, ...]:
@@ -91,7 +91,7 @@ def seen(t: Instance, channels: int, pixel: int | None = None, columns: int | No
                    (xn, xh, xw if pixel is None else pixel, 1))
 
 
-# ---- for the reach -----------------------------------------------------------------------------
+# ---- for the checks ----------------------------------------------------------------------------
 
 def image_area(t: Numbers, channels: int, kind: DType = float32) -> Area:
     """What of the input the windows touch."""

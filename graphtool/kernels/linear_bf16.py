@@ -28,10 +28,10 @@ from graphtool.kernels.linear_q8 import (
 )
 from graphtool.kernels.packing import nbits
 from graphtool.kernels.record import Record, register, target_op
-from graphtool.kernels.site import Lowered, Site
+from graphtool.kernels.use import Lowered, Use
+from graphtool.loops.areas import Area, Numbers, Rows
 from graphtool.loops.contract import Contract, Pointer, literals
 from graphtool.loops.instance import Instance
-from graphtool.loops.reach import Area, Numbers, Rows
 from graphtool.ops.packed import by_weights
 from graphtool.target import Target
 
@@ -50,7 +50,7 @@ def meaning(t: Instance) -> None:
     meaning_of(OP, t)
 
 
-def reach(t: Numbers) -> Iterator[Area | Rows]:
+def touches(t: Numbers) -> Iterator[Area | Rows]:
     """What the C touches."""
     block, parts, depth = t.sizes("BLOCK PARTS DEPTH")
     yield from areas(t)
@@ -58,12 +58,12 @@ def reach(t: Numbers) -> Iterator[Area | Rows]:
     yield Area("WORK", (_floats(depth, parts * block, t.lanes),), None, (t.threads,), aligned=True)
 
 
-def lower(site: Site) -> Lowered:
+def lower(use: Use) -> Lowered:
     """Threads divide the panels; each rounds the rows for itself."""
-    columns, lanes = site.view(1).shape[1] * site.node.attrs["block"], site.target.lanes
+    columns, lanes = use.view(1).shape[1] * use.node.attrs["block"], use.target.lanes
     assert isinstance(columns, int)
-    depth = depth_of(site.out.type.shape[0], 2 * columns)
-    return lowered(site, "linear_bf16", {"DEPTH": depth}, _floats(depth, columns, lanes))
+    depth = depth_of(use.out.type.shape[0], 2 * columns)
+    return lowered(use, "linear_bf16", {"DEPTH": depth}, _floats(depth, columns, lanes))
 
 
 # ---- the op ------------------------------------------------------------------------------------
@@ -108,5 +108,5 @@ SERVES = (Alternative(
 
 register(Record(
     Contract("linear_bf16", "products of many rows with weights of few bits, in bfloat16", MACROS,
-             POINTERS, meaning, HOOK, reach),
+             POINTERS, meaning, HOOK, touches),
     {"linear_bf16": lower}, serves=SERVES))

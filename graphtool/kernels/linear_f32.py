@@ -24,10 +24,10 @@ from graphtool.kernels.linear_q8 import (
 )
 from graphtool.kernels.packing import nbits
 from graphtool.kernels.record import Record, register, target_op
-from graphtool.kernels.site import Lowered, Macros, Site
+from graphtool.kernels.use import Lowered, Macros, Use
+from graphtool.loops.areas import Area, Numbers, Rows
 from graphtool.loops.contract import Contract, Macro, Pointer, literals, mark
 from graphtool.loops.instance import Instance
-from graphtool.loops.reach import Area, Numbers, Rows
 from graphtool.ops.packed import by_weights
 from graphtool.symbolic import bounds
 from graphtool.target import Target
@@ -51,7 +51,7 @@ def meaning(t: Instance) -> None:
     meaning_of(OP, t)
 
 
-def reach(t: Numbers) -> Iterator[Area | Rows]:
+def touches(t: Numbers) -> Iterator[Area | Rows]:
     """What the C touches."""
     block, parts, few = t.sizes("BLOCK PARTS FEW")
     yield from areas(t)
@@ -61,12 +61,12 @@ def reach(t: Numbers) -> Iterator[Area | Rows]:
     yield Area("WORK", (_floats(few, parts, block, wide),), None, (t.threads,), aligned=True)
 
 
-def lower(site: Site) -> Lowered:
+def lower(use: Use) -> Lowered:
     """Up to so many rows are summed together as fit the registers."""
-    parts, block = site.view(1).shape[1], site.node.attrs["block"]
+    parts, block = use.view(1).shape[1], use.node.attrs["block"]
     assert isinstance(parts, int)
-    least, most = bounds(site.out.type.shape[0])
-    tile = packed.rows(site.target, most)
+    least, most = bounds(use.out.type.shape[0])
+    tile = packed.rows(use.target, most)
     few = packed.FEW * tile
     widens = most is None or most > few
     if least is not None and least > few:
@@ -75,8 +75,8 @@ def lower(site: Site) -> Lowered:
         few = min(few, most)
     mode: Macros = {"WIDENS": True} if widens else {}
     own: Macros = {"MR": tile, "FEW": few, **mode}
-    wide = 2 * site.target.lanes if widens else 0
-    return lowered(site, "linear_f32", own, _floats(few, parts, block, wide))
+    wide = 2 * use.target.lanes if widens else 0
+    return lowered(use, "linear_f32", own, _floats(few, parts, block, wide))
 
 
 # ---- the op ------------------------------------------------------------------------------------
@@ -113,5 +113,5 @@ SERVES = (Alternative(
 
 register(Record(
     Contract("linear_f32", "products with weights of few bits and exact activations", MACROS,
-             POINTERS, meaning, HOOK, reach),
+             POINTERS, meaning, HOOK, touches),
     {"linear_f32": lower}, serves=SERVES))

@@ -15,11 +15,11 @@ from graphtool.kernels.choice import packed
 from graphtool.kernels.choice.alternatives import Alternative, Chosen, never
 from graphtool.kernels.choice.sites import Packed
 from graphtool.kernels.record import Record, anywhere, register
-from graphtool.kernels.site import Lowered, Site
 from graphtool.kernels.tiles import TILE, start, vectors_of, work_of
+from graphtool.kernels.use import Lowered, Use
+from graphtool.loops.areas import Area, Numbers
 from graphtool.loops.contract import Contract, Pointer, literals, sizes
 from graphtool.loops.instance import Instance
-from graphtool.loops.reach import Area, Numbers
 from graphtool.ops.plans import NBITS
 from graphtool.symbolic import Symbol, maximum, minimum, symbol_of
 from graphtool.target import tile_rows
@@ -52,7 +52,7 @@ def meaning(t: Instance) -> None:
                 row)
 
 
-def reach(t: Numbers) -> Iterator[Area]:
+def touches(t: Numbers) -> Iterator[Area]:
     """What the C touches."""
     m, n, k, bits, block, parts, xs, ys, deep = t.sizes("M N K BITS BLOCK PARTS XS YS DEEP")
     nr = vectors_of(t)
@@ -69,26 +69,26 @@ def reach(t: Numbers) -> Iterator[Area]:
                (t.threads,), aligned=True)
 
 
-def lower(site: Site) -> Lowered:
+def lower(use: Use) -> Lowered:
     """Threads divide the rows of the weights; the tables must be dense in memory."""
-    x, *tables = (v for v in site.given() if v is not None)
-    out, row, a = site.result(), symbol_of(Symbol("row", 0, None)), site.node.attrs
+    x, *tables = (v for v in use.given() if v is not None)
+    out, row, a = use.result(), symbol_of(Symbol("row", 0, None)), use.node.attrs
     assert out is not None
     if x.dtype is not dtypes.float32 or not all(t.contiguous for t in tables):
-        raise UnsupportedError("GT2003", f"{site.out.hint}: a {x.dtype.name} product with packed "
+        raise UnsupportedError("GT2003", f"{use.out.hint}: a {x.dtype.name} product with packed "
                                          f"weights, or one with weights that are views")
     n, parts = tables[0].shape[:2]
     deep = minimum(parts, max(1, WIDENED // a["block"])) * a["block"]
-    share = maximum(8 * parts * a["block"], deep * site.target.nr)
+    share = maximum(8 * parts * a["block"], deep * use.target.nr)
     macros = {"M": x.shape[0], "N": n, "K": x.shape[1], "BITS": a["bits"], "BLOCK": a["block"],
               "PARTS": parts, "XS": x.strides[1], "YS": out.strides[1],
-              "MR": tile_rows(site.target, site.target.nv, None), "NV": site.target.nv,
+              "MR": tile_rows(use.target, use.target.nv, None), "NV": use.target.nv,
               "DEEP": deep}
     pointers = {"X": (x.buffer, x.index((row, 0))), "Y": (out.buffer, out.index((row, 0))),
                 **dict(zip(TABLES, map(start, tables), strict=False)),
-                "WORK": (site.scratch(share), symbol_of(Symbol("t", 0, None)) * share)}
+                "WORK": (use.scratch(share), symbol_of(Symbol("t", 0, None)) * share)}
     flops = 2 * x.shape[0] * x.shape[1] * n
-    return Lowered(site.template("linear_nbits", macros, pointers), flops, work_of(flops))
+    return Lowered(use.template("linear_nbits", macros, pointers), flops, work_of(flops))
 
 
 def make(chosen: Chosen, x: Any, w: Any, scales: Any, zeros: Any) -> Any:
@@ -110,5 +110,5 @@ SERVES = (Alternative(
 
 register(Record(
     Contract("linear_nbits", "products with weights of 2, 4 or 8 bits", MACROS, POINTERS, meaning,
-             reach=reach),
+             touches=touches),
     {"linear_nbits": lower}, anywhere, serves=SERVES))

@@ -18,12 +18,12 @@ from graphtool.kernels.choice.rules import Rules
 from graphtool.kernels.choice.sites import Packed
 from graphtool.kernels.packing import nbits
 from graphtool.kernels.record import Record, register, target_op
-from graphtool.kernels.site import Lowered, Macros, Site
 from graphtool.kernels.tiles import HALF, HALVES, start, work_of
+from graphtool.kernels.use import Lowered, Macros, Use
+from graphtool.loops.areas import Area, Numbers, Rows
 from graphtool.loops.contract import Contract, Macro, Pointer, literals, sizes
 from graphtool.loops.instance import Array, Instance
 from graphtool.loops.ir import MacroValue
-from graphtool.loops.reach import Area, Numbers, Rows
 from graphtool.ops.packed import by_weights
 from graphtool.symbolic import Dim, Symbol, bounds, symbol_of
 from graphtool.target import Target
@@ -69,22 +69,22 @@ def areas(t: Numbers) -> Iterator[Area | Rows]:
         yield Area("ZEROS", (panels, parts, t.lanes), dtype=kind)
 
 
-def lowered(site: Site, kernel: str, own: Macros, share: int) -> Lowered:
+def lowered(use: Use, kernel: str, own: Macros, share: int) -> Lowered:
     """The use of a template with these macros and `share` floats of memory a thread. Threads
     divide the panels; each rounds the rows for itself."""
-    x, b, *rest = (v for v in site.given() if v is not None)
-    (m, n), a = site.out.type.shape, site.node.attrs
+    x, b, *rest = (v for v in use.given() if v is not None)
+    (m, n), a = use.out.type.shape, use.node.attrs
     half: dict[str, MacroValue] = (
         {"HALF": rest[0].dtype.name} if rest[0].dtype.name in HALVES else {})
     macros = {"M": m, "N": n, "K": x.shape[1], "LDA": x.strides[0] if m != 1 else x.shape[1],
               "BITS": a["bits"], "BLOCK": a["block"], "PARTS": b.shape[1], **half, **own}
     pointers = {"A": start(x), "B": start(b),
                 **dict(zip(("SCALES", "ZEROS"), map(start, rest), strict=False)),
-                "WORK": (site.scratch(share), symbol_of(Symbol("t", 0, None)) * share)}
+                "WORK": (use.scratch(share), symbol_of(Symbol("t", 0, None)) * share)}
     row, first = Symbol("m", 0, None, m), Symbol("n", 0, None)
-    hook = site.epilogue((row, first), (symbol_of(row), symbol_of(first)))
+    hook = use.epilogue((row, first), (symbol_of(row), symbol_of(first)))
     flops = 2 * m * n * x.shape[1]
-    return Lowered(site.template(kernel, macros, pointers, hook), flops, work_of(flops))
+    return Lowered(use.template(kernel, macros, pointers, hook), flops, work_of(flops))
 
 
 def depth_of(m: Dim, nbytes: int) -> int:
@@ -111,7 +111,7 @@ def meaning(t: Instance) -> None:
     meaning_of(OP, t)
 
 
-def reach(t: Numbers) -> Iterator[Area | Rows]:
+def touches(t: Numbers) -> Iterator[Area | Rows]:
     """What the C touches."""
     block, parts, depth = t.sizes("BLOCK PARTS DEPTH")
     yield from areas(t)
@@ -120,13 +120,13 @@ def reach(t: Numbers) -> Iterator[Area | Rows]:
     yield Area("WORK", (_floats(depth, parts, block),), None, (t.threads,), aligned=True)
 
 
-def lower(site: Site) -> Lowered:
+def lower(use: Use) -> Lowered:
     """Up to so many rows are summed together as fit the registers."""
-    parts, block, m = site.view(1).shape[1], site.node.attrs["block"], site.out.type.shape[0]
+    parts, block, m = use.view(1).shape[1], use.node.attrs["block"], use.out.type.shape[0]
     assert isinstance(parts, int)
     depth = depth_of(m, parts * block)
-    own: Macros = {"MR": packed.rows(site.target, bounds(m)[1]), "DEPTH": depth}
-    return lowered(site, "linear_q8", own, _floats(depth, parts, block))
+    own: Macros = {"MR": packed.rows(use.target, bounds(m)[1]), "DEPTH": depth}
+    return lowered(use, "linear_q8", own, _floats(depth, parts, block))
 
 
 # ---- the op ------------------------------------------------------------------------------------
@@ -179,5 +179,5 @@ SERVES = (Alternative(
 
 register(Record(
     Contract("linear_q8", "products with weights of few bits and activations of 8 bits", MACROS,
-             POINTERS, meaning, HOOK, reach),
+             POINTERS, meaning, HOOK, touches),
     {"linear_q8": lower}, serves=SERVES))

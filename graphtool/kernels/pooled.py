@@ -29,12 +29,12 @@ from graphtool.kernels.images import (
     windows_of,
 )
 from graphtool.kernels.record import Record, register, target_op
-from graphtool.kernels.site import Lowered, Site
 from graphtool.kernels.tiles import HALF, half_macros, number, summed, sums
+from graphtool.kernels.use import Lowered, Use
+from graphtool.loops.areas import Area, Numbers, Rows
 from graphtool.loops.contract import Contract, literals, sizes
 from graphtool.loops.instance import Instance
 from graphtool.loops.ir import MacroValue
-from graphtool.loops.reach import Area, Numbers, Rows
 from graphtool.ops.common import need
 from graphtool.ops.costs import per_tap
 from graphtool.symbolic import product
@@ -52,7 +52,7 @@ def meaning(t: Instance) -> None:
                     **windows_of(t)))
 
 
-def reach(t: Numbers) -> Iterator[Area | Rows]:
+def touches(t: Numbers) -> Iterator[Area | Rows]:
     """What the C touches."""
     n, oh, ow, c = t.sizes("BATCH OH OW C")
     fits_block(t)
@@ -61,13 +61,13 @@ def reach(t: Numbers) -> Iterator[Area | Rows]:
     yield image_area(t, c, number(t))
 
 
-def lower(site: Site) -> Lowered:
+def lower(use: Use) -> Lowered:
     """Neighbouring windows share the columns that both contain."""
-    a, out = site.node.attrs, site.out.type.shape
+    a, out = use.node.attrs, use.out.type.shape
     macros: dict[str, MacroValue] = {
-        **half_macros(site.view(0).dtype), "KIND": KINDS.index(a["kind"]), "BW": BLOCK,
-        **image(site), "C": out[3], **window(a["window"], a)}
-    return over_pixels(site, "pooled", macros, product(out) * product(a["window"]))
+        **half_macros(use.view(0).dtype), "KIND": KINDS.index(a["kind"]), "BW": BLOCK,
+        **image(use), "C": out[3], **window(a["window"], a)}
+    return over_pixels(use, "pooled", macros, product(out) * product(a["window"]))
 
 
 # ---- the op ------------------------------------------------------------------------------------
@@ -136,5 +136,5 @@ SERVES = (
 
 register(Record(
     Contract("pooled", "sums and extremes of windows", MACROS, POINTERS[:1], meaning, HOOK,
-             reach=reach, grain="pieces"),
+             touches=touches, grain="pieces"),
     {"pooled": lower}, serves=SERVES))

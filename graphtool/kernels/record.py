@@ -20,7 +20,7 @@ from graphtool.ir.plan import Form
 from graphtool.ir.rounded_once import rounded_once
 from graphtool.kernels.choice import alternatives
 from graphtool.kernels.choice.alternatives import Alternative
-from graphtool.kernels.site import Lowered, Site
+from graphtool.kernels.use import Lowered, Use
 from graphtool.loops import contract
 from graphtool.loops.contract import Contract
 from graphtool.loops.view import View
@@ -53,7 +53,7 @@ class Record:
     """
 
     contract: Contract
-    lower: Mapping[str, Callable[[Site], Lowered]] = field(default_factory=dict)
+    lower: Mapping[str, Callable[[Use], Lowered]] = field(default_factory=dict)
     reads: Reads = rows_of_neighbours
     sums: tuple[int, ...] = ()
     serves: tuple[Alternative, ...] = ()

@@ -16,12 +16,12 @@ from graphtool.kernels.choice.machine import UNITS, ceil
 from graphtool.kernels.choice.rules import Rules
 from graphtool.kernels.choice.sites import Recurrence
 from graphtool.kernels.record import Record, anywhere, register
-from graphtool.kernels.site import Lowered, Site
 from graphtool.kernels.tiles import PANEL
+from graphtool.kernels.use import Lowered, Use
+from graphtool.loops.areas import Area, Numbers, Sizes
 from graphtool.loops.contract import Contract, Macro, Pointer, flags, literals, sizes
 from graphtool.loops.instance import Array, Instance
 from graphtool.loops.ir import MacroValue
-from graphtool.loops.reach import Area, Numbers, Sizes
 from graphtool.loops.view import View
 from graphtool.ops.plans import PANELS
 from graphtool.ops.recurrence_steps import COUNT, GATES, KEPT
@@ -44,7 +44,7 @@ WORK = (Macro("BLOCK", "literal", "rows of the batch in a block"),
         Pointer("WORK", "memory of thread t for states and gates of a block", ("t",), writes=True))
 
 
-def apart(pointers: Iterable[Pointer]) -> tuple[Macro, ...]:
+def distances(pointers: Iterable[Pointer]) -> tuple[Macro, ...]:
     """Macros for the distance between adjacent elements at each pointer."""
     return tuple(Macro(f"{p.name}S", "size", f"elements between adjacent ones of {p.name}", None)
                  for p in pointers)
@@ -99,7 +99,7 @@ def meaning(t: Instance) -> None:
         spread(t, pointer, values)
 
 
-def reach(t: Numbers) -> Iterator[Area]:
+def touches(t: Numbers) -> Iterator[Area]:
     """What the C touches."""
     h, wide = checked(t)
     yield weights_area(t, h, wide)
@@ -147,13 +147,13 @@ def work_area(t: Numbers, states: int) -> Area:
 
 # ---- lowering ----------------------------------------------------------------------------------
 
-class Use:
+class Arguments:
     """The macros and pointers of one kernel while they are collected."""
 
-    def __init__(self, site: Site, r: View, like: View) -> None:
-        self.site, node, target = site, site.node, site.target
+    def __init__(self, use: Use, r: View, like: View) -> None:
+        self.use, node, target = use, use.node, use.target
         if like.dtype is not dtypes.float32:
-            raise UnsupportedError("GT2003", f"{site.out.hint}: the recurrence is "
+            raise UnsupportedError("GT2003", f"{use.out.hint}: the recurrence is "
                                              f"{like.dtype.name}",
                                    hint="recurrences are compiled for float32 only")
         self.steps, count, self.batch, _ = like.shape
@@ -181,15 +181,15 @@ class Use:
         rows = self.block()
         share = rows * (self.gates + states) * hidden
         self.macros["BLOCK"] = rows
-        self.pointers["WORK"] = (self.site.scratch(share),
+        self.pointers["WORK"] = (self.use.scratch(share),
                                  symbol_of(Symbol("t", 0, None)) * share)
-        return Lowered(self.site.template(kernel, self.macros, self.pointers),
+        return Lowered(self.use.template(kernel, self.macros, self.pointers),
                        self.products * hidden * hidden * self.gates * 2)
 
     def block(self) -> int:
         """The rows of a block, whose tile fits the registers, in blocks of equal size; with
         enough rows, each thread has a block."""
-        attrs, target = self.site.node.attrs, self.site.target
+        attrs, target = self.use.node.attrs, self.use.target
         most = min(BLOCK, tile_rows(target, max(1, attrs["packed"] // target.lanes), None))
         if not isinstance(self.batch, int) or self.batch < 1:
             return most
@@ -198,22 +198,22 @@ class Use:
         return -(-self.batch // blocks)
 
 
-def results(site: Site) -> list[View | None]:
+def results(use: Use) -> list[View | None]:
     """The views of the results that are read; None for the others."""
-    return [site.result(i) for i in range(len(site.node.outputs))]
+    return [use.result(i) for i in range(len(use.node.outputs))]
 
 
-def lower(site: Site) -> Lowered:
+def lower(use: Use) -> Lowered:
     """y, the last states, and the values that the gradient reads: only those that something
     reads."""
-    p, r, *rest = site.given()
+    p, r, *rest = use.given()
     assert p is not None and r is not None
-    use = Use(site, r, p)
-    use.macros["H"] = r.shape[-2]
-    use.add(GIVEN, [p, *rest])
-    use.add(MADE if site.node.attrs["kind"] == "lstm" else (MADE[0], MADE[1], MADE[3]),
-            results(site))
-    return use.lowered("recurrence", r.shape[-2], 3)
+    given = Arguments(use, r, p)
+    given.macros["H"] = r.shape[-2]
+    given.add(GIVEN, [p, *rest])
+    given.add(MADE if use.node.attrs["kind"] == "lstm" else (MADE[0], MADE[1], MADE[3]),
+              results(use))
+    return given.lowered("recurrence", r.shape[-2], 3)
 
 
 # ---- plans and their costs ---------------------------------------------------------------------
@@ -263,5 +263,6 @@ SERVES = (Alternative(Recurrence, PANELS, plans, cost, make, usual=True),)
 
 register(Record(
     Contract("recurrence", "a recurrence over a whole sequence",
-             (*COMMON, *apart((*GIVEN, *MADE)), WORK[0]), (WEIGHTS, *GIVEN, *MADE, WORK[1]),
-             meaning, reach=reach, phases=True), {"recurrence": lower}, anywhere, serves=SERVES))
+             (*COMMON, *distances((*GIVEN, *MADE)), WORK[0]), (WEIGHTS, *GIVEN, *MADE, WORK[1]),
+             meaning, touches=touches, phases=True),
+    {"recurrence": lower}, anywhere, serves=SERVES))

@@ -13,9 +13,9 @@ from graphtool.kernels.recurrence import (
     STEP,
     WEIGHTS,
     WORK,
-    Use,
-    apart,
+    Arguments,
     checked,
+    distances,
     gathered,
     part_area,
     results,
@@ -24,10 +24,10 @@ from graphtool.kernels.recurrence import (
     weights_area,
     work_area,
 )
-from graphtool.kernels.site import Lowered, Site
+from graphtool.kernels.use import Lowered, Use
+from graphtool.loops.areas import Area, Numbers
 from graphtool.loops.contract import Contract, Pointer
 from graphtool.loops.instance import Instance
-from graphtool.loops.reach import Area, Numbers
 
 GIVEN = (Pointer("Y", "the states of all steps", STEP),
          Pointer("KEPT", "the values that the forward pass kept", STEP),
@@ -49,7 +49,7 @@ def meaning(t: Instance) -> None:
         spread(t, pointer, values)
 
 
-def reach(t: Numbers) -> Iterator[Area]:
+def touches(t: Numbers) -> Iterator[Area]:
     """What the C touches."""
     h, wide = checked(t)
     yield weights_area(t, wide, h) if t.get("PANEL") else weights_area(t, h, wide)
@@ -58,18 +58,18 @@ def reach(t: Numbers) -> Iterator[Area]:
     yield work_area(t, 4)
 
 
-def lower(site: Site) -> Lowered:
+def lower(use: Use) -> Lowered:
     """The gradients of the projections and of the first states: only those that something reads."""
-    r, y, *rest = site.given()
+    r, y, *rest = use.given()
     assert r is not None and y is not None
-    use = Use(site, r, y)
-    use.macros["H"] = y.shape[-1]
-    use.add(GIVEN, [y, *rest])
-    use.add(MADE, results(site))
-    return use.lowered("recurrence_grad", y.shape[-1], 4)
+    given = Arguments(use, r, y)
+    given.macros["H"] = y.shape[-1]
+    given.add(GIVEN, [y, *rest])
+    given.add(MADE, results(use))
+    return given.lowered("recurrence_grad", y.shape[-1], 4)
 
 
 register(Record(
     Contract("recurrence_grad", "the gradient of a recurrence",
-             (*COMMON, *apart((*GIVEN, *MADE)), WORK[0]), (WEIGHTS, *GIVEN, *MADE, WORK[1]),
-             meaning, reach=reach, grain="pieces"), {"recurrence_grad": lower}, anywhere))
+             (*COMMON, *distances((*GIVEN, *MADE)), WORK[0]), (WEIGHTS, *GIVEN, *MADE, WORK[1]),
+             meaning, touches=touches, grain="pieces"), {"recurrence_grad": lower}, anywhere))

@@ -9,12 +9,12 @@ from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.errors import UnsupportedError
 from graphtool.kernels.record import Record, anywhere, register
-from graphtool.kernels.site import Lowered, Site
 from graphtool.kernels.tiles import work_of
+from graphtool.kernels.use import Lowered, Use
+from graphtool.loops.areas import Area, Numbers
 from graphtool.loops.contract import Contract, Macro, Pointer, sizes, word
 from graphtool.loops.instance import Instance
 from graphtool.loops.ir import MacroValue
-from graphtool.loops.reach import Area, Numbers
 from graphtool.loops.view import View
 from graphtool.ops.indexing import unflatten_index
 from graphtool.symbolic import Dim, Symbol, product, symbol_of
@@ -52,7 +52,7 @@ def meaning(t: Instance) -> None:
                 t.write(name, found[:k], row)
 
 
-def reach(t: Numbers) -> Iterator[Area]:
+def touches(t: Numbers) -> Iterator[Area]:
     """What the C touches."""
     rows, n, k = t.sizes("ROWS N K")
     t.need(k <= n, "K of at most N")
@@ -64,16 +64,16 @@ def reach(t: Numbers) -> Iterator[Area]:
     yield Area("WORK", (2 * n,), None, (t.threads,), dtypes.int64)
 
 
-def lower(site: Site) -> Lowered:
+def lower(use: Use) -> Lowered:
     """The rows are all axes but the sorted one."""
-    x, node = _row_of_one(site.view(0)), site.node
+    x, node = _row_of_one(use.view(0)), use.node
     axis = node.attrs["axis"] % len(x.shape)
     first = not node.attrs["largest"] if node.op is o.top_k else not node.attrs["descending"]
     n, k = x.shape[axis], node.attrs.get("k", x.shape[axis])
     row = symbol_of(Symbol("row", 0, None))
-    work = site.scratch(2 * n, dtype=dtypes.int64)
-    if site.shares_bytes(x):
-        raise UnsupportedError("GT2003", f"{site.out.hint}: a sort of a {x.dtype.name} constant, "
+    work = use.scratch(2 * n, dtype=dtypes.int64)
+    if use.shares_bytes(x):
+        raise UnsupportedError("GT2003", f"{use.out.hint}: a sort of a {x.dtype.name} constant, "
                                          f"whose elements share bytes",
                                hint="cast it to 8 bits first")
     key, load = x.dtype, x.dtype.short if x.dtype.short in LOADS else "as it is"
@@ -85,13 +85,13 @@ def lower(site: Site) -> Lowered:
         "LOAD": load, "BEFORE": order, "XS": x.strides[axis]}
     pointers = {"X": (x.buffer, _row_start(x, axis, row))}
     for i, letter in enumerate("VI"):
-        if (found := site.result(i)) is not None:
+        if (found := use.result(i)) is not None:
             view = _row_of_one(found)
             macros[f"{letter}S"] = view.strides[axis]
             pointers[letter] = (view.buffer, _row_start(view, axis, row))
     pointers["WORK"] = (work, symbol_of(Symbol("t", 0, None)) * (2 * n))
     size = product(x.shape)
-    return Lowered(site.template("sort", macros, pointers), size * 8, work_of(size * 16))
+    return Lowered(use.template("sort", macros, pointers), size * 8, work_of(size * 16))
 
 
 def _row_of_one(v: View) -> View:
@@ -106,5 +106,5 @@ def _row_start(v: View, axis: int, row: Dim) -> Dim:
 
 
 register(Record(Contract("sort", "the first elements of rows in order", MACROS, POINTERS, meaning,
-                         reach=reach, grain="pieces"),
+                         touches=touches, grain="pieces"),
                 {"sort": lower, "top_k": lower}, anywhere))

@@ -10,11 +10,11 @@ from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.dtypes import DType
 from graphtool.errors import UsageError
-from graphtool.kernels.site import ENDLESS, Lowered, Macros, Site
+from graphtool.kernels.use import ENDLESS, Lowered, Macros, Use
+from graphtool.loops.areas import Numbers
 from graphtool.loops.contract import Macro, mark, word
 from graphtool.loops.instance import Instance
 from graphtool.loops.ir import MacroValue
-from graphtool.loops.reach import Numbers
 from graphtool.loops.view import View, row_stride
 from graphtool.ops.indexing import unflatten_index
 from graphtool.symbolic import Dim, Symbol, bounds, ceildiv, product, symbol_of, typical_size
@@ -108,13 +108,13 @@ def all_rows(a: View) -> Lines | None:
     return None if step is None else Lines((), product(rows), step, axes, tuple(order))
 
 
-def lowered_product(site: Site, kernel: str, lines: Lines, own: Macros,
+def lowered_product(use: Use, kernel: str, lines: Lines, own: Macros,
                     more: Macros | None = None,
                     also: Mapping[str, tuple[str, Dim]] | None = None) -> Lowered:
     """The use of a template with the macros M, N, K, LDA and BATCH, the pointers A and B and a hook
     for rows; `own` are the macros before these, `more` those behind, `also` further pointers."""
-    a, b, m = site.view(0), site.view(1), lines.count
-    n, k, batch = site.out.type.shape[-1], a.shape[-1], product(lines.lead)
+    a, b, m = use.view(0), use.view(1), lines.count
+    n, k, batch = use.out.type.shape[-1], a.shape[-1], product(lines.lead)
     at, row, first = Symbol("b", 0, None, batch), Symbol("m", 0, None, m), Symbol("n", 0, None)
     which = unflatten_index(symbol_of(at), lines.lead) if batch != 1 else (0,) * len(lines.lead)
     inner = lines.index(symbol_of(row))
@@ -122,10 +122,10 @@ def lowered_product(site: Site, kernel: str, lines: Lines, own: Macros,
               **(more or {})}
     pointers = {"A": (a.buffer, batch_offset(a, which, len(lines.axes) + 1)),
                 "B": (b.buffer, batch_offset(b, which, 3)), **(also or {})}
-    hook = site.epilogue((at, row, first), (*which, *inner, symbol_of(first)),
+    hook = use.epilogue((at, row, first), (*which, *inner, symbol_of(first)),
                          symbol_of(row) if len(lines.axes) > 1 and not (
                              lines.lead or lines.order) else None)
-    return Lowered(site.template(kernel, macros, pointers, hook), batch * m * n * k * 2)
+    return Lowered(use.template(kernel, macros, pointers, hook), batch * m * n * k * 2)
 
 
 def start(v: View) -> tuple[str, Dim]:
@@ -150,7 +150,7 @@ def work_of(size: Dim) -> int:
     return ENDLESS if most is None else most
 
 
-# ---- for the reach -----------------------------------------------------------------------------
+# ---- for the checks ----------------------------------------------------------------------------
 
 def vectors_of(t: Numbers) -> int:
     """The columns of a panel, where the register tile is one that tile.h supports."""

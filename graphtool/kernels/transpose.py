@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 from graphtool import dtypes
 from graphtool.kernels.record import Record, register
+from graphtool.loops.areas import Area, Numbers, Rows
 from graphtool.loops.contract import Contract, Pointer, mark, sizes
 from graphtool.loops.instance import Instance
-from graphtool.loops.reach import Area, Numbers, Rows
 
 MACROS = (*sizes(PLANES="planes", A="extent of the axis along which x is read",
                  B="extent of the axis along which results are stored",
@@ -26,7 +26,7 @@ def meaning(t: Instance) -> None:
         t.rows(t.read("X", p).reshape(t.get("A"), -1), p)
 
 
-def reach(t: Numbers) -> Iterator[Area | Rows]:
+def touches(t: Numbers) -> Iterator[Area | Rows]:
     """What the C touches."""
     planes, a, b, step = t.sizes("PLANES A B XB")
     if not t.get("PAIRS"):
@@ -39,4 +39,4 @@ def reach(t: Numbers) -> Iterator[Area | Rows]:
 
 register(Record(Contract("transpose", "elementwise work that changes the order of "
                                       "axes", MACROS, POINTERS,
-                         meaning, ("b", "m", "n"), reach, grain="pieces")))
+                         meaning, ("b", "m", "n"), touches, grain="pieces")))

@@ -10,12 +10,12 @@ from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.errors import UnsupportedError
 from graphtool.kernels.record import Record, anywhere, register
-from graphtool.kernels.site import Lowered, Site
 from graphtool.kernels.tiles import start, work_of
+from graphtool.kernels.use import Lowered, Use
+from graphtool.loops.areas import Area, Numbers
 from graphtool.loops.contract import Contract, Macro, Pointer, sizes, word
 from graphtool.loops.instance import Array, Instance
 from graphtool.loops.ir import MacroValue
-from graphtool.loops.reach import Area, Numbers
 from graphtool.symbolic import Symbol, symbol_of
 
 SIGNS = {"le": "<=", "lt": "<", "ge": ">=", "gt": ">", "eq": "==", "ne": "!="}
@@ -66,7 +66,7 @@ def meaning(t: Instance) -> None:
         t.store("Y", y[row], (t.get("YS"),), (row,))
 
 
-def reach(t: Numbers) -> Iterator[Area]:
+def touches(t: Numbers) -> Iterator[Area]:
     """What the C touches."""
     rows, count, targets, kind = t.sizes("ROWS TREES TARGETS T")
     t.need(kind.bits >= 32, "values of 32 bits or more")
@@ -109,7 +109,7 @@ def _ends(kinds: Array, children: Array) -> bool:
     return not left.any()
 
 
-def reach_of_tables(t: Numbers, tables: Mapping[str, Array]) -> Iterator[Area]:
+def touches_by_tables(t: Numbers, tables: Mapping[str, Array]) -> Iterator[Area]:
     """What constant tables lead to. Unless they are constants, the C looks where they lead."""
     if t.has("NODES"):
         return
@@ -126,13 +126,13 @@ def reach_of_tables(t: Numbers, tables: Mapping[str, Array]) -> Iterator[Area]:
                        int((kinds >> 4).max(initial=-1)) + 1)
 
 
-def lower(site: Site) -> Lowered:
+def lower(use: Use) -> Lowered:
     """Threads divide the rows; the tables must be dense in memory."""
-    x, *tables = (site.view(i) for i in range(6))
-    out, row, a = site.result(), symbol_of(Symbol("row", 0, None)), site.node.attrs
+    x, *tables = (use.view(i) for i in range(6))
+    out, row, a = use.result(), symbol_of(Symbol("row", 0, None)), use.node.attrs
     assert out is not None
     if x.dtype.bits < 32 or not all(t.contiguous for t in tables):
-        raise UnsupportedError("GT2003", f"{site.out.hint}: trees over {x.dtype.name}, or trees "
+        raise UnsupportedError("GT2003", f"{use.out.hint}: trees over {x.dtype.name}, or trees "
                                          f"with tables that are views")
     count = tables[3].shape[0]
     macros: dict[str, MacroValue] = {
@@ -141,14 +141,14 @@ def lower(site: Site) -> Lowered:
               "GO": a["compare"] + " or missing" * a["missing"], "FOLD": a["fold"]}
     pointers = {"X": (x.buffer, x.index((row, 0))), "Y": (out.buffer, out.index((row, 0))),
                 **dict(zip(TABLES, map(start, tables), strict=True))}
-    if not all(map(site.constant, tables)):
+    if not all(map(use.constant, tables)):
         macros |= {"NODES": tables[0].shape[0], "LEAVES": tables[4].shape[0],
                    "FEATURES": x.shape[1]}
     visits = x.shape[0] * count * a["depth"]
-    return Lowered(site.template("trees", macros, pointers), visits, work_of(visits * 8))
+    return Lowered(use.template("trees", macros, pointers), visits, work_of(visits * 8))
 
 
 register(Record(Contract("trees", "ensembles of decision trees", MACROS, POINTERS, meaning,
-                         reach=reach, tables=reach_of_tables,
+                         touches=touches, tables=touches_by_tables,
                          grain="pieces"),
                 {"trees": lower}, anywhere))

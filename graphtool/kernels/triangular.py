@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.kernels.record import Record, anywhere, register
-from graphtool.kernels.site import Lowered, Site
 from graphtool.kernels.tiles import work_of
+from graphtool.kernels.use import Lowered, Use
+from graphtool.loops.areas import Area, Numbers
 from graphtool.loops.contract import Contract, Macro, Pointer, flags, sizes
 from graphtool.loops.instance import Instance
-from graphtool.loops.reach import Area, Numbers
 from graphtool.symbolic import Symbol, symbol_of
 
 MACROS = (Macro("T", "type", "the type of the elements, f32 or f64"),
@@ -34,7 +34,7 @@ def meaning(t: Instance) -> None:
         t.write("Y", x[0], b)
 
 
-def reach(t: Numbers) -> Iterator[Area]:
+def touches(t: Numbers) -> Iterator[Area]:
     """What the C touches."""
     batch, n, m, kind = t.sizes("BATCH N M T")
     t.need(kind in (dtypes.float32, dtypes.float64), "elements of float32 or float64")
@@ -43,13 +43,13 @@ def reach(t: Numbers) -> Iterator[Area]:
         yield Area(name, (n, m), (t.get(f"{name}I"), t.get(f"{name}J")), (batch,), kind)
 
 
-def lower(site: Site) -> Lowered:
+def lower(use: Use) -> Lowered:
     """Threads divide the systems, and the columns of each."""
-    a, right, y, b = site.view(0), site.view(1), site.result(), symbol_of(Symbol("b", 0, None))
+    a, right, y, b = use.view(0), use.view(1), use.result(), symbol_of(Symbol("b", 0, None))
     assert y is not None
     batch, n, m = right.shape
-    attrs = site.node.attrs
-    made = site.template(
+    attrs = use.node.attrs
+    made = use.template(
         "triangular",
         {"T": a.dtype, "BATCH": batch, "N": n, "M": m, "LOWER": bool(attrs["lower"]),
          "UNIT": bool(attrs["unit"]), "AI": a.strides[1], "AJ": a.strides[2],
@@ -60,4 +60,4 @@ def lower(site: Site) -> Lowered:
 
 
 register(Record(Contract("triangular", "triangular systems", MACROS, POINTERS, meaning,
-                         reach=reach, grain="pieces"), {"triangular_whole": lower}, anywhere))
+                         touches=touches, grain="pieces"), {"triangular_whole": lower}, anywhere))

@@ -31,7 +31,6 @@ from graphtool.kernels.images import HOOK, OUTPUT, STRIDES, image, over_pixels
 from graphtool.kernels.packing.integers import exact, wrapped
 from graphtool.kernels.packing.transformed import FRACTIONS, G, plain, transformed
 from graphtool.kernels.record import Record, register, target_op
-from graphtool.kernels.site import Lowered, Site
 from graphtool.kernels.tiles import (
     HALF,
     TILE,
@@ -42,6 +41,7 @@ from graphtool.kernels.tiles import (
     sums,
     vectors_of,
 )
+from graphtool.kernels.use import Lowered, Use
 from graphtool.kernels.winograd_groups import (
     GROUP,
     TILE_SIZE,
@@ -50,10 +50,10 @@ from graphtool.kernels.winograd_groups import (
     work_area,
     workspace,
 )
+from graphtool.loops.areas import Area, Numbers, Rows
 from graphtool.loops.contract import Contract, Macro, literals, mark, sizes
 from graphtool.loops.instance import Instance
 from graphtool.loops.ir import MacroValue
-from graphtool.loops.reach import Area, Numbers, Rows
 from graphtool.ops.common import need
 from graphtool.ops.costs import elements
 from graphtool.symbolic import Dim, ceildiv, product
@@ -78,7 +78,7 @@ def meaning(t: Instance) -> None:
         t.rows(o.winograd(x, w, channels=outs, tile=m, groups=t.get("GROUPS")))
 
 
-def reach(t: Numbers) -> Iterator[Area | Rows]:
+def touches(t: Numbers) -> Iterator[Area | Rows]:
     """What the C touches."""
     m, c, outs, n, oh, ow, group = t.sizes("TILE C O BATCH OH OW GROUP")
     nr, groups, whole = vectors_of(t), t.get("GROUPS"), t.has("INTEGERS")
@@ -99,24 +99,24 @@ def reach(t: Numbers) -> Iterator[Area | Rows]:
     yield work_area(t, (m + 2) ** 2, deep, 1 if t.get("SHARED") else t.threads)
 
 
-def lower(site: Site) -> Lowered:
+def lower(use: Use) -> Lowered:
     """Each share of the workspace holds the tiles of a group before and after the products."""
-    x, w, a = site.view(0), site.view(1), site.node.attrs
+    x, w, a = use.view(0), use.view(1), use.node.attrs
     points, _, depth, nr = w.shape
     assert isinstance(points, int) and isinstance(depth, int) and isinstance(nr, int)
     channels, c, kind = a["channels"], x.shape[3], half_macros(x.dtype)
-    if site.node.op is o.winograd_int:  # 16-bit integers in pairs
+    if use.node.op is o.winograd_int:  # 16-bit integers in pairs
         nr, kind = nr // 2, {"INTEGERS": 1 if x.dtype is dtypes.uint8 else 2}
-    nv = panel_vectors(site.target, nr)
-    group, groups = site.plan["group"], a.get("groups", 1)
-    shared = site.plan["shared"]
-    work = workspace(site, points, depth * groups, channels, nr, 1 if shared else None)
+    nv = panel_vectors(use.target, nr)
+    group, groups = use.plan["group"], a.get("groups", 1)
+    shared = use.plan["shared"]
+    work = workspace(use, points, depth * groups, channels, nr, 1 if shared else None)
     macros: dict[str, MacroValue] = {
-        **kind, "TILE": a["tile"], "MR": tile_rows(site.target, nv, group), "NV": nv,
-        "GROUP": group, **image(site), "C": c, "O": channels,
+        **kind, "TILE": a["tile"], "MR": tile_rows(use.target, nv, group), "NV": nv,
+        "GROUP": group, **image(use), "C": c, "O": channels,
         **({"GROUPS": groups} if groups > 1 else {}), **({"SHARED": True} if shared else {})}
-    flops = product(site.out.type.shape) * 9 * c // groups * 2
-    return over_pixels(site, "winograd", macros, flops, WORK=work)
+    flops = product(use.out.type.shape) * 9 * c // groups * 2
+    return over_pixels(use, "winograd", macros, flops, WORK=work)
 
 
 # ---- the ops -----------------------------------------------------------------------------------
@@ -300,5 +300,5 @@ SERVES = (
 
 register(Record(
     Contract("winograd", "a 3×3 convolution by Winograd's algorithm", MACROS,
-             (*images.POINTERS, WORK), meaning, HOOK, reach, grain="shares", phases="SHARED"),
+             (*images.POINTERS, WORK), meaning, HOOK, touches, grain="shares", phases="SHARED"),
     {"winograd": lower, "winograd_int": lower}, serves=SERVES))

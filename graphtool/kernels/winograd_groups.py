@@ -4,10 +4,10 @@ of tiles."""
 from __future__ import annotations
 
 from graphtool.ir.plan import Parameter, Plan
-from graphtool.kernels.site import Site
 from graphtool.kernels.tiles import vectors_of
+from graphtool.kernels.use import Use
+from graphtool.loops.areas import Area, Numbers
 from graphtool.loops.contract import Pointer
-from graphtool.loops.reach import Area, Numbers
 from graphtool.symbolic import Dim, Symbol, symbol_of
 
 WORK = Pointer("WORK", "memory of thread t for transformed tiles", ("t",), writes=True)
@@ -28,12 +28,12 @@ def work_area(t: Numbers, points: int, deep: int, threads: int) -> Area:
     return Area("WORK", (share,), None, (threads,), aligned=True)
 
 
-def workspace(site: Site, points: int, deep: int, out: int, nr: int, shares: int | None = None,
+def workspace(use: Use, points: int, deep: int, out: int, nr: int, shares: int | None = None,
               ) -> tuple[str, Dim]:
     """Memory of thread t for the tiles of the plan's group; there is one share for each thread, or
     there are as many as `shares` says."""
-    size = _share(points, site.plan["group"], site.target.lanes, nr, deep, out)
-    return site.scratch(size, shares), symbol_of(Symbol("t", 0, None)) * size
+    size = _share(points, use.plan["group"], use.target.lanes, nr, deep, out)
+    return use.scratch(size, shares), symbol_of(Symbol("t", 0, None)) * size
 
 
 def _share(points: int, group: int, lanes: int, nr: int, deep: int, out: int) -> int:

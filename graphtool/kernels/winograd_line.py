@@ -31,8 +31,8 @@ from graphtool.kernels.images import HOOK, over_pixels, space
 from graphtool.kernels.packing.panels import unpacked
 from graphtool.kernels.packing.transformed import G
 from graphtool.kernels.record import Record, register, target_op
-from graphtool.kernels.site import Lowered, Site
 from graphtool.kernels.tiles import TILE, panel_vectors, summed, sums, vectors_of
+from graphtool.kernels.use import Lowered, Use
 from graphtool.kernels.winograd_groups import (
     GROUP,
     TILE_SIZE,
@@ -41,10 +41,10 @@ from graphtool.kernels.winograd_groups import (
     work_area,
     workspace,
 )
+from graphtool.loops.areas import Area, Numbers, Rows
 from graphtool.loops.contract import Contract, flags, literals, sizes
 from graphtool.loops.instance import Instance
 from graphtool.loops.ir import MacroValue
-from graphtool.loops.reach import Area, Numbers, Rows
 from graphtool.ops.common import need
 from graphtool.ops.costs import elements
 from graphtool.ops.plans import NV
@@ -74,7 +74,7 @@ def meaning(t: Instance) -> None:
                            upright=upright))
 
 
-def reach(t: Numbers) -> Iterator[Area | Rows]:
+def touches(t: Numbers) -> Iterator[Area | Rows]:
     """What the C touches."""
     m, c, out, n, oa, ol = t.sizes("TILE C O BATCH ACROSS ALONG")
     ka, kl, da, dl, xn, xa, xl = t.sizes("KA KL DA DL XN XA XL")
@@ -87,23 +87,23 @@ def reach(t: Numbers) -> Iterator[Area | Rows]:
     yield work_area(t, m + 2, deep, t.threads)
 
 
-def lower(site: Site) -> Lowered:
+def lower(use: Use) -> Lowered:
     """Each share of the workspace holds the tiles of a group before and after the products."""
-    x, w, a = site.view(0), site.view(1), site.node.attrs
+    x, w, a = use.view(0), use.view(1), use.node.attrs
     points, _, depth, nr = w.shape
     assert isinstance(points, int) and isinstance(depth, int) and isinstance(nr, int)
-    nv, group, channels = panel_vectors(site.target, nr), site.plan["group"], a["channels"]
-    work = workspace(site, points, depth, channels, nr)
-    n, oh, ow, _ = site.out.type.shape
+    nv, group, channels = panel_vectors(use.target, nr), use.plan["group"], a["channels"]
+    work = workspace(use, points, depth, channels, nr)
+    n, oh, ow, _ = use.out.type.shape
     high, wide = zip(a["window"], x.strides[1:3], (oh, ow), a["dilation"], strict=True)
     across, along = (wide, high) if a["upright"] else (high, wide)
     macros: dict[str, MacroValue] = {
-        "TILE": a["tile"], "MR": tile_rows(site.target, nv, group), "NV": nv, "GROUP": group,
+        "TILE": a["tile"], "MR": tile_rows(use.target, nv, group), "NV": nv, "GROUP": group,
         "UPRIGHT": a["upright"], "BATCH": n, "ACROSS": across[2], "ALONG": along[2],
         "C": x.shape[3], "O": channels, "KA": across[0], "KL": along[0], "DA": across[3],
         "DL": along[3], "XN": x.strides[0], "XA": across[1], "XL": along[1]}
-    flops = product(site.out.type.shape) * product(a["window"]) * x.shape[3] * 2
-    return over_pixels(site, "winograd_line", macros, flops, WORK=work)
+    flops = product(use.out.type.shape) * product(a["window"]) * x.shape[3] * 2
+    return over_pixels(use, "winograd_line", macros, flops, WORK=work)
 
 
 # ---- the op ------------------------------------------------------------------------------------
@@ -214,5 +214,5 @@ SERVES = (Alternative(Conv, LINE, plans, cost, make, weights, error, of_floats,
 
 register(Record(
     Contract("winograd_line", "a convolution by Winograd's algorithm along one axis", MACROS,
-             (*images.POINTERS, WORK), meaning, HOOK, reach=reach, grain="shares"),
+             (*images.POINTERS, WORK), meaning, HOOK, touches=touches, grain="shares"),
     {"winograd_line": lower}, serves=SERVES))

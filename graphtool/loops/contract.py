@@ -13,9 +13,9 @@ from typing import Any, Literal
 
 from graphtool.dtypes import DType
 from graphtool.errors import InputError, InternalError
+from graphtool.loops.areas import Tables, Touches
 from graphtool.loops.instance import Instance
 from graphtool.loops.ir import MacroValue, Template
-from graphtool.loops.reach import Reach, Tables
 from graphtool.symbolic import Poly
 
 Kind = Literal["size", "literal", "flag", "mark", "number", "type", "word"]
@@ -75,8 +75,8 @@ class Contract:
     """A template: NAME.h, and what it is called in other languages.
 
     `hook` names the indices that its epilogue gets; it is empty if there is no epilogue. `meaning`
-    computes the same as the C, on the arrays of the interpreter. `reach` gives, for macros that are
-    numbers, all that the C touches; the reader of programs refuses a template without one.
+    computes the same as the C, on the arrays of the interpreter. `touches` gives all that the C
+    touches, for macros that are numbers; the reader of programs refuses a template without one.
     `tables` gives what constant operands lead to, by their data.
     `grain`: the work of a thread is taken whole; or in pieces, any number of which the C can be
     asked for; or in pieces whose number in a thread's share, GT_PIECES, the C also wants to know.
@@ -91,7 +91,7 @@ class Contract:
     pointers: tuple[Pointer, ...]
     meaning: Callable[[Instance], None]
     hook: tuple[str, ...] = ()
-    reach: Reach | None = None
+    touches: Touches | None = None
     tables: Tables | None = None
     grain: Grain = "whole"
     phases: bool | str = False

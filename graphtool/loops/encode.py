@@ -40,7 +40,7 @@ from graphtool.loops.program import (
     Times,
     counters,
 )
-from graphtool.loops.requires import told
+from graphtool.loops.requires import meta_with_plugins
 from graphtool.loops.walk import kernel_symbols, operands, statements, use_counts, values
 from graphtool.symbolic import Dim, Symbol, text
 
@@ -63,7 +63,7 @@ def lines(program: Program, weights_name: str) -> list[str]:
                                     for e in program.requires]))
     if program.assumes:
         tables.append(("assumes", [compact(asdict(r)) for r in program.assumes]))
-    head = [("name", program.name), ("meta", told(program)), ("weights", weights_name),
+    head = [("name", program.name), ("meta", meta_with_plugins(program)), ("weights", weights_name),
             ("threads", program.threads), ("arena", _dim(program.arena))]
     return [*(f'"{k}": {compact(v)}' for k, v in head),
             *(f'"{k}": {_table(rows, " ")}' for k, rows in tables)]

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from graphtool.errors import InputError
+from graphtool.loops.areas import Area
 from graphtool.loops.ir import Template
-from graphtool.loops.reach import Area
 from graphtool.symbolic import Poly, evaluate
 
 Array = np.ndarray[Any, Any]

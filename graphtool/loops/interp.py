@@ -16,6 +16,7 @@ import numpy as np
 from graphtool.dtypes import DType, read_bits
 from graphtool.errors import InputError
 from graphtool.io.weights import Weight
+from graphtool.loops.areas import Area
 from graphtool.loops.contract import CONTRACTS, REQUIRED, Contract
 from graphtool.loops.dim_names import author_text, by_author, equation_by_author, symbol_by_author
 from graphtool.loops.instance import Instance
@@ -35,7 +36,6 @@ from graphtool.loops.ir import (
     Template,
 )
 from graphtool.loops.program import Bind, Branch, Buffer, Kernel, Program, Repeat, Run, Step, Times
-from graphtool.loops.reach import Area
 from graphtool.loops.verify_template import Machine as Limits
 from graphtool.loops.verify_template import Use
 from graphtool.loops.walk import certain, fold
@@ -252,7 +252,7 @@ def _instance(machine: Machine, t: Template, contract: Contract) -> Instance:
         inner.env["count"] = sums.size
         inner.body(hook.body)
     use = Use(contract, t, machine.env, Limits(machine.lanes, 1))
-    areas = contract.reach(use) if contract.reach is not None else ()
+    areas = contract.touches(use) if contract.touches is not None else ()
     return Instance(t, machine.arrays, machine.env, machine.lanes,
                     {m.name: m.default for m in contract.macros if m.default is not REQUIRED},
                     {p.name: p.arguments for p in contract.pointers},

@@ -14,7 +14,7 @@ from graphtool.scalars.table import BY_NAME
 KEYS = {"kernel": "kernels of plug-ins", "scalar": "functions of plug-ins"}
 
 
-def told(program: Program) -> dict[str, str]:
+def meta_with_plugins(program: Program) -> dict[str, str]:
     """The program's metadata with the plug-ins it needs, as `NAME VERSION: name name; …` for
     each kind."""
     body = [s for k in program.kernels for s in statements(k.body)]

@@ -37,7 +37,7 @@ def loads(data: bytes | str, where: str = "-") -> Program:
 
 def side_file(path: Path) -> Path:
     """The path of the weights of the program at `path`; NAME.safetensors belongs to the graph."""
-    return files.beside(path, ".program.safetensors")
+    return files.next_to(path, ".program.safetensors")
 
 
 def save(program: Program, path: Path, store: Mapping[str, Weight]) -> None:

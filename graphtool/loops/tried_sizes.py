@@ -1,4 +1,4 @@
-"""The sizes of a program's dims for which its reach is checked."""
+"""The sizes of a program's dims for which the memory it touches is checked."""
 
 from __future__ import annotations
 

@@ -11,17 +11,17 @@ import numpy as np
 from graphtool.dtypes import DType
 from graphtool.errors import InputError
 from graphtool.loops import walk
+from graphtool.loops.areas import Area, Rows
 from graphtool.loops.contract import CONTRACTS, Contract
 from graphtool.loops.ir import For, Hook, MacroValue, Stmt, Template
 from graphtool.loops.points import Array, Points, positions
-from graphtool.loops.reach import Area, Rows
 from graphtool.loops.spans import WIDE, Spans, touch
 from graphtool.symbolic import Poly, evaluate
 
 Env = Mapping[str, int]
 ALIGN = 64
-NO_REACH = ("give its Contract `reach=`: a function that yields an Area for each pointer, the "
-            "elements that the C touches there (docs/how-to/add-a-kernel.md)")
+UNDECLARED = ("give its Contract `touches=`: a function that yields an Area for each pointer, the "
+              "elements that the C touches there (docs/how-to/add-a-kernel.md)")
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Machine:
 
 @dataclass(frozen=True)
 class Use:
-    """A template with numbers for its macros, as a contract's `reach` asks for them."""
+    """A template with numbers for its macros, as a contract's `touches` asks for them."""
 
     contract: Contract
     template: Template
@@ -83,17 +83,18 @@ def template_spans(body: Iterable[Stmt], params: Mapping[str, DType], env: Env,
     """Add what templates touch to `spans`; the result has the calls of their hooks.
 
     Raises InputError GT0375 and GT0380 for what is wrong whatever the buffers are, and for
-    templates with sizes that data decide, or that declare no reach.
+    templates with sizes that data decide, or that do not declare what they touch.
     """
     calls: Calls = []
     for t, here in _templates(tuple(body), env):
         contract = CONTRACTS[t.kernel]
-        if contract.reach is None:
-            raise InputError("GT0380", f"the kernel {t.kernel} declares no reach, so nobody can "
-                                       f"check that it stays inside its buffers", hint=NO_REACH)
+        if contract.touches is None:
+            raise InputError("GT0380", f"the kernel {t.kernel} does not declare what it touches, "
+                                       f"so nobody can check that it stays inside its buffers",
+                             hint=UNDECLARED)
         use = Use(contract, t, here, machine)
         try:
-            for area in contract.reach(use):
+            for area in contract.touches(use):
                 if isinstance(area, Rows):
                     calls += [(h, area.extents, here) for h in t.hooks if min(area.extents) > 0]
                 else:
@@ -110,9 +111,9 @@ def decisive(body: Iterable[Stmt], env: Env,
     these operands by the pointer's name."""
     for t, here in _templates(tuple(body), env):
         contract = CONTRACTS[t.kernel]
-        if contract.tables is not None and contract.reach is not None:
+        if contract.tables is not None and contract.touches is not None:
             use = Use(contract, t, here, machine)
-            names = {a.pointer for a in contract.reach(use) if isinstance(a, Area) and a.decides}
+            names = {a.pointer for a in contract.touches(use) if isinstance(a, Area) and a.decides}
             yield use, {name: b for name, b, _ in t.pointers if name in names}
 
 

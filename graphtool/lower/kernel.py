@@ -8,7 +8,7 @@ from dataclasses import replace
 from graphtool.ir.facets import Lowering
 from graphtool.ir.graph import Node, Value
 from graphtool.kernels.record import serving
-from graphtool.kernels.site import Lowered
+from graphtool.kernels.use import Lowered
 from graphtool.loops.contract import CONTRACTS, HOME
 from graphtool.loops.ir import Accumulate, For, Stmt, Template
 from graphtool.loops.program import Kernel, Param
@@ -27,7 +27,7 @@ from graphtool.lower.statements import lower_statements
 from graphtool.lower.storage import Assignment, Copy, Storage
 from graphtool.lower.sums_in_rows import in_rows
 from graphtool.lower.transposition import crossing
-from graphtool.lower.unit_site import UnitSite
+from graphtool.lower.unit_use import UnitUse
 from graphtool.lower.units import Unit
 from graphtool.ops.shape import pad_value
 from graphtool.symbolic import Dim, bounds, product, symbols
@@ -142,13 +142,13 @@ def _by_kernel(unit: Unit, assignment: Assignment, target: Target) -> Lowered | 
     if kernel is None and node.op.lowering is not Lowering.STATEMENTS:
         return None
     if kernel is not None and kernel.fuses:
-        made = kernel.lower[node.op.name](UnitSite(unit, node, assignment, target))
+        made = kernel.lower[node.op.name](UnitUse(unit, node, assignment, target))
         return replace(made, body=stores_last(made.body))
     if all(product(v.type.shape) == 0 for v in unit.outputs):
         return Lowered((), 0)
     if kernel is None:
         return lower_statements(node, assignment)
-    return kernel.lower[node.op.name](UnitSite(unit, node, assignment, target))
+    return kernel.lower[node.op.name](UnitUse(unit, node, assignment, target))
 
 
 def copy_kernel(c: Copy, assignment: Assignment, table: KernelTable) -> Made:

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from graphtool import ops as o
 from graphtool.ir.graph import Node, Value
 from graphtool.ir.op import Op
-from graphtool.kernels.site import Lowered
 from graphtool.kernels.tiles import work_of
+from graphtool.kernels.use import Lowered
 from graphtool.loops.ir import Accumulate, Const, Expr, For, Let, Load, Name, Stmt, Store
 from graphtool.loops.pull import Names, apply, iterator
 from graphtool.loops.view import View

@@ -112,7 +112,7 @@ def test_a_template_larger_than_its_buffers(kernel: str) -> None:
                     row["size"] = 100000 if isinstance(row["size"], int) else f"1000*{row['size']}"
                     assert code(document) in ("GT0371", "GT0375", "GT0380"), macro
                     seen.add(macro["name"])
-    assert CONTRACTS[kernel].reach is not None and seen
+    assert CONTRACTS[kernel].touches is not None and seen
 
 
 @pytest.mark.parametrize(("most", "refused"), [(2000, False), (2001, True), (ENDLESS, False)])
@@ -185,7 +185,7 @@ def test_steps_are_chosen_by_an_element_that_is_there() -> None:
 
 def test_every_kernel_says_what_it_touches() -> None:
     own = {name: c for name, c in CONTRACTS.items() if name in KERNELS}
-    assert [n for n, c in own.items() if c.reach is None] == []
+    assert [n for n, c in own.items() if c.touches is None] == []
     assert set(own) == set(GROWS)
 
 

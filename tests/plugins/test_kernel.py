@@ -120,15 +120,16 @@ def test_a_kernel_without_a_reach_is_built_but_not_read(gt: Cli, model: Path, tm
     plugin, graph, program = (tmp_path / n for n in (
         "norm_rows.py", "m.graph.json", "m.program.json"))
     text = (EXAMPLES / "norm_rows.py").read_text()
-    plugin.write_text(text.replace('("r", "c"), reach)', '("r", "c"))'))
+    plugin.write_text(text.replace('("r", "c"), touches)', '("r", "c"))'))
     shutil.copy(EXAMPLES / "norm_rows.h", tmp_path)
     option = f"--plugin={plugin}"
     assert gt("build", model, "-o", tmp_path / "b", option).code == 0
     gt("opt", model, "-o", graph, option)
     assert gt("lower", graph, "-o", program, option).code == 0
     done = gt("build", program, "-o", tmp_path / "b", option)
-    assert done.code == 3 and "error[GT0380]: the kernel norm_rows declares no reach" in done.err
-    assert "help: give its Contract `reach=`" in done.err
+    assert done.code == 3
+    assert "error[GT0380]: the kernel norm_rows does not declare what it touches" in done.err
+    assert "help: give its Contract `touches=`" in done.err
 
 
 def test_nothing_stays_behind() -> None:

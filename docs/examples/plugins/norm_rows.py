@@ -29,11 +29,11 @@ from graphtool.extend import (
     Pointer,
     Record,
     Rows,
-    Site,
     Symbol,
     Target,
     TensorType,
     Trait,
+    Use,
     add_kernel,
     add_op,
     add_rule,
@@ -158,21 +158,21 @@ def meaning(t: Instance) -> None:
     t.rows(evaluate(t.array("X", (rows, columns), (step, 1)), eps=t.get("EPS"), plan=None))
 
 
-def reach(t: Numbers) -> Iterator[Area | Rows]:
+def touches(t: Numbers) -> Iterator[Area | Rows]:
     """What the header touches: rows of X, and the hook's indices, which it gives whole rows."""
     rows, columns, step = t.sizes("ROWS COLS XR")
     yield Rows((rows, columns))
     yield Area("X", (rows, columns), (step, 1))
 
 
-def lower(site: Site) -> Lowered:
+def lower(use: Use) -> Lowered:
     """The macros of one use; the epilogue is what was fused behind it."""
-    x, (rows, columns) = site.view(0), site.out.type.shape
+    x, (rows, columns) = use.view(0), use.out.type.shape
     r, c = Symbol("r", 0, None, rows), Symbol("c", 0, None)
-    hook = site.epilogue((r, c), (symbol_of(r), symbol_of(c)))
+    hook = use.epilogue((r, c), (symbol_of(r), symbol_of(c)))
     macros = {"ROWS": rows, "COLS": columns, "XR": x.strides[0],
-              "EPS": float(np.float32(site.node.attrs["eps"]))}
-    return Lowered(site.template("norm_rows", macros, {"X": (x.buffer, x.offset)}, hook),
+              "EPS": float(np.float32(use.node.attrs["eps"]))}
+    return Lowered(use.template("norm_rows", macros, {"X": (x.buffer, x.offset)}, hook),
                    rows * columns * 4)
 
 
@@ -180,5 +180,6 @@ add_kernel(Record(Contract(
     "norm_rows", "rows divided by their length",
     (*sizes(ROWS="rows", COLS="elements of a row", XR="elements from a row to the next"),
      Macro("EPS", "number", "the least length")),
-    (Pointer("X", "the rows"),), meaning, ("r", "c"), reach), {"norm_rows": lower}, serves=SERVES),
+    (Pointer("X", "the rows"),), meaning, ("r", "c"), touches), {"norm_rows": lower},
+    serves=SERVES),
     Path(__file__).with_name("norm_rows.h"))

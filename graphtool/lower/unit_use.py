@@ -15,7 +15,7 @@ from graphtool import ops as o
 from graphtool.dtypes import DType
 from graphtool.errors import InternalError
 from graphtool.ir.graph import Node, Value
-from graphtool.kernels.site import Macros, Pointers
+from graphtool.kernels.use import Macros, Pointers
 from graphtool.loops.contract import CONTRACTS
 from graphtool.loops.ir import Hook, Load, Stmt, Template
 from graphtool.loops.program import SCRATCH
@@ -30,8 +30,8 @@ from graphtool.target import Target
 
 
 @dataclass(frozen=True)
-class UnitSite:
-    """The site (see kernels/site.py) of a node in a unit."""
+class UnitUse:
+    """The use of a kernel (see kernels/use.py) by a node of a unit."""
 
     unit: Unit
     node: Node
@@ -125,26 +125,26 @@ class UnitSite:
         return _epilogue(self, indices, idx, row)
 
 
-def _epilogue(site: UnitSite, indices: tuple[Symbol, ...], idx: tuple[Dim, ...],
+def _epilogue(use: UnitUse, indices: tuple[Symbol, ...], idx: tuple[Dim, ...],
               row: Dim | None) -> Hook:
     names = Names()
-    sums = dtypes.int32 if site.out.type.dtype.is_integer else dtypes.float32
+    sums = dtypes.int32 if use.out.type.dtype.is_integer else dtypes.float32
     count = symbol_of(Symbol("count", 1, None))
     lane = iterator(names.new("j"), count)
     full = (*idx[:-1], idx[-1] + symbol_of(lane))
-    full = tuple(0 if d == 1 else i for i, d in zip(full, site.out.type.shape, strict=True))
+    full = tuple(0 if d == 1 else i for i, d in zip(full, use.out.type.shape, strict=True))
 
     def finished(at: tuple[Dim, ...]) -> Load:
         if at != full:
-            raise InternalError("GT7203", f"the epilogue of {site.out.hint} leaves its row")
+            raise InternalError("GT7203", f"the epilogue of {use.out.hint} leaves its row")
         return Load("acc", symbol_of(lane), sums)
-    apart = () if site.row_sum is None else site.row_sum.outputs
-    stored = [v for v in site.unit.outputs if v not in apart]
-    views = {v: site.assignment.views[v] for v in (*read_values(site.unit), *stored)}
-    env = {v: pull_from(site.assignment.buffers, views[v]) if row is None else
-           _row_pull(views[v], full, row) for v in read_values(site.unit)}
-    env[site.out] = Pull(sums, site.out.type.shape, finished)
-    env = pulls(tuple(n for n in site.unit.nodes if n is not site.row_sum), env, names)
+    apart = () if use.row_sum is None else use.row_sum.outputs
+    stored = [v for v in use.unit.outputs if v not in apart]
+    views = {v: use.assignment.views[v] for v in (*read_values(use.unit), *stored)}
+    env = {v: pull_from(use.assignment.buffers, views[v]) if row is None else
+           _row_pull(views[v], full, row) for v in read_values(use.unit)}
+    env[use.out] = Pull(sums, use.out.type.shape, finished)
+    env = pulls(tuple(n for n in use.unit.nodes if n is not use.row_sum), env, names)
     stores = [(views[v], index_in_row(views[v], full, full, row), env[v].at(full))
               for v in stored]
     return Hook("epilogue", indices, hook_body(names, stores, lane, count), sums)

@@ -29,7 +29,7 @@ class Lowered:
     work: int = ENDLESS
 
 
-class Site(Protocol):
+class Use(Protocol):
     """One use of an op: its node, the nodes that run on its rows, and the views of all values."""
 
     @property

@@ -70,5 +70,5 @@ class Numbers(Sizes, Protocol):
         """Refuses the template unless the condition holds, which `what` says in words."""
 
 
-Reach = Callable[[Numbers], Iterable[Area | Rows]]
+Touches = Callable[[Numbers], Iterable[Area | Rows]]
 Tables = Callable[[Numbers, Mapping[str, np.ndarray[Any, Any]]], Iterable[Area]]
