@@ -12,7 +12,7 @@ from graphtool import ops as o
 from graphtool.analysis.composites import relus
 from graphtool.analysis.costs import decomposed, signature
 from graphtool.errors import GraphtoolError
-from graphtool.ir.facets import Trait
+from graphtool.ir.facets import Movement, Trait
 from graphtool.ir.graph import Graph, Node, Value, is_constant, producers, readers_of, use_counts
 from graphtool.ir.op import Op
 
@@ -142,7 +142,7 @@ def _pointwise(op: Op, types: tuple[Any, ...], attrs: tuple[tuple[str, Any], ...
         inner = decomposed(op, types, attrs)
     except GraphtoolError:
         return False
-    return all(Trait.ELEMENTWISE in n.op.traits or n.op in (o.reshape, o.constant)
+    return all(Trait.ELEMENTWISE in n.op.traits or Movement.KEEPS in n.op.movement or is_constant(n)
                or (Trait.COMPOSITE in n.op.traits and _pointwise(n.op, *signature(n)))
                for n in inner.nodes)
 

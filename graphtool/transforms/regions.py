@@ -168,9 +168,9 @@ def _tuple(x: Any) -> tuple[Any, ...]:
 def prepared(node: Node, operands: Sequence[Any], given: Sequence[bool], vjp: Vjp,
              active: Active) -> Sequence[Any] | None:
     """The node in a form that can be differentiated; None if it already has that form."""
-    if node.op is o.while_:
-        return _as_scan(node, operands) if node.attrs["bound"] is not None else None
-    if node.op is not o.scan:
+    if "bound" in node.attrs:
+        return None if endless(node) else _as_scan(node, operands)
+    if "body" not in node.attrs:
         return None
     body, count = node.attrs["body"], node.attrs["carries"]
     wrt = _chosen(body.inputs, loop_inputs(node, given, active))
@@ -218,11 +218,16 @@ def unbounded(nodes: Sequence[Node]) -> UnsupportedError:
         hint="give a bound: --bound 64, or the attribute bound of `while` in the graph file")
 
 
+def endless(node: Node) -> bool:
+    """Whether it is a loop without a greatest number of iterations."""
+    return node.attrs.get("bound", 0) is None
+
+
 def bounded(graph: Graph, bound: int) -> Graph:
     """The graph with this bound on each loop that has none, also inside regions."""
     def rewrite(node: Node, operands: tuple[Operand, ...], builder: Builder) -> Any:
         inner = {k: bounded(g, bound) for k, g in regions(node).items()}
-        if node.op is o.while_ and node.attrs["bound"] is None:
+        if endless(node):
             return _again(node, operands, builder, {**inner, "bound": bound})
         return _again(node, operands, builder, inner) if inner else None
     return rebuild(graph, rewrite)

@@ -184,7 +184,7 @@ def _check(nodes: Sequence[Node]) -> None:
                if n.op.vjp is None and n.op.decompose is None and not r.regions(n)]
     if missing:
         raise _no_rule(missing)
-    if endless := [n for n in nodes if n.op is o.while_ and n.attrs["bound"] is None]:
+    if endless := [n for n in nodes if r.endless(n)]:
         raise r.unbounded(endless)
 
 

@@ -17,6 +17,7 @@ from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.analysis.quantised import rounding, to_bytes
 from graphtool.analysis.ranges import BYTES, maker_in
+from graphtool.ir.facets import Movement, Trait
 from graphtool.ir.graph import (
     Graph,
     Node,
@@ -68,7 +69,7 @@ def _parameter(x: Operand, made: Mapping[Value, Node]) -> Node | None:
             zero = _array(node.inputs[1], made)
             if zero is None or zero.any():
                 return None
-        elif node.op is not o.cast:
+        elif Trait.CONVERTS not in node.op.traits:
             return None
         node = maker_in(node.inputs[0], made)
     if not is_parameter(node) or node.outputs[0].type.dtype not in (*BYTES, dtypes.int32):
@@ -83,12 +84,12 @@ def _array(x: Operand, made: Mapping[Value, Node]) -> Array | None:
     node = made.get(x)
     if is_constant(node):
         return np.asarray(node.attrs["data"].source)
-    if node is None or node.op not in (o.reshape, o.cast):
+    if node is None or not (Trait.CONVERTS in node.op.traits or Movement.KEEPS in node.op.movement):
         return None
     inner = _array(node.inputs[0], made)
     if inner is None:
         return None
-    return inner.astype(x.type.dtype.numpy) if node.op is o.cast else inner.reshape(
+    return inner.astype(x.type.dtype.numpy).reshape(
         tuple(d for d in x.type.shape if isinstance(d, int)))
 
 
@@ -136,7 +137,7 @@ class _Reals:
             zero = wide[1]
             self.reals[node.outputs[0]] = o.sub(real, o.cast(zero, dtype=dtypes.float32)
                                                 if isinstance(zero, Tracer) else float(zero))
-        elif real is not None and node.op is o.cast:
+        elif real is not None and Trait.CONVERTS in node.op.traits:
             if node.outputs[0].type.dtype is dtypes.float32:
                 return (real,)
             if node.outputs[0].type.dtype.is_integer:
