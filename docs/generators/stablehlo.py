@@ -9,10 +9,10 @@ from importlib import import_module
 from pathlib import Path
 
 from docs.generators.markdown import code, table, whole
+from graphtool.front.names import read
 from graphtool.importers.stablehlo import HANDLERS, families
 from graphtool.importers.stablehlo.driver.convert import FLAT, PASSES
 from graphtool.importers.stablehlo.driver.parts import PAIRED
-from graphtool.importers.stablehlo.families.chlo import ROWS
 from graphtool.importers.stablehlo.families.composite import REASONS, TARGETS
 from graphtool.importers.stablehlo.families.control import OUTSIDE
 
@@ -49,7 +49,8 @@ def _said(name: str) -> str:
         return text.split("\n\n")[0]
     if name.startswith("chlo.broadcast_"):
         return "the operation on operands that are repeated to one shape"
-    return f"the op {code(ROWS.get(own, own))}"
+    words = read("hlo").get(name.removeprefix("stablehlo."))
+    return f"the op {code(words[0].op if words else own)}"
 
 
 def _reasons() -> Iterator[tuple[str, str]]:

@@ -7,6 +7,7 @@ Arcsine and Arccosine Functions Using Exception Handling (1997), without its cas
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from graphtool import dtypes
@@ -219,3 +220,10 @@ def square(x: Complex) -> Complex:
 def is_finite(x: Complex) -> Any:
     """Whether both parts are finite."""
     return o.is_finite(x.real) & o.is_finite(x.imag)
+
+
+# what an op does with complex numbers, by its name; `names` says what the formats call it
+FUNCTIONS: dict[str, Callable[..., Any]] = {f.__name__: f for f in (
+    exp, expm1, log, log1p, sqrt, rsqrt, sign, sigmoid, sin, cos, sinh, cosh, tanh, tan, asin, acos,
+    acosh, asinh, atanh, atan, atan2, square, is_finite)} | {
+    "abs": Complex.__abs__, "mul": Complex.__mul__, "div": Complex.__truediv__, "pow": power}

@@ -1,4 +1,4 @@
-"""Elementwise ops and activations: one table row for each that ONNX has as an operator.
+"""Elementwise ops and activations: by the table of names, and forms of those that are not in it.
 
 onnxruntime computes some operators in a few element types only. Integers of other types are cast
 to a wider type and back; the cast back wraps, as arithmetic in the narrow type does.
@@ -16,29 +16,9 @@ from graphtool.dtypes import DType
 from graphtool.exporters.onnx.protos import element_type
 from graphtool.exporters.onnx.registry import Ref, form, takes
 from graphtool.exporters.onnx.writer import Writer
+from graphtool.front.names import word, written
 from graphtool.ir.graph import Node
 
-_UNARY = {
-    "abs": "Abs", "acos": "Acos", "acosh": "Acosh", "asin": "Asin", "asinh": "Asinh",
-    "atan": "Atan", "atanh": "Atanh", "ceil": "Ceil", "cos": "Cos", "cosh": "Cosh", "erf": "Erf",
-    "exp": "Exp", "floor": "Floor", "hard_swish": "HardSwish", "is_inf": "IsInf",
-    "is_nan": "IsNaN", "log": "Log", "mish": "Mish", "round": "Round", "sigmoid": "Sigmoid",
-    "sign": "Sign", "sin": "Sin", "sinh": "Sinh", "softsign": "Softsign",
-    "sqrt": "Sqrt", "tan": "Tan", "tanh": "Tanh",
-}
-_BINARY = {
-    "add": "Add", "div": "Div", "eq": "Equal", "ge": "GreaterOrEqual", "gt": "Greater",
-    "le": "LessOrEqual", "lt": "Less", "max": "Max", "min": "Min", "mul": "Mul", "pow": "Pow",
-    "sub": "Sub",
-}
-_ATTRIBUTES = {  # composites: the operator, and what their attributes are called there
-    "celu": ("Celu", {"alpha": "alpha"}), "elu": ("Elu", {"alpha": "alpha"}),
-    "gelu": ("Gelu", {"approximate": "approximate"}),
-    "hard_sigmoid": ("HardSigmoid", {"alpha": "alpha", "beta": "beta"}),
-    "leaky_relu": ("LeakyRelu", {"slope": "alpha"}),
-    "selu": ("Selu", {"alpha": "alpha", "gamma": "gamma"}),
-    "thresholded_relu": ("ThresholdedRelu", {"alpha": "alpha"}),
-}
 # the integers that onnxruntime's kernels compute in, where they are not all
 _KERNELS = {op: frozenset(types.split()) for op, types in {
     "Where": "i32 i64 i8 u32 u8", "Pow": "i32 i64", "Max": "i32 i64 i8 u32 u64 u8",
@@ -49,6 +29,7 @@ _KERNELS = {op: frozenset(types.split()) for op, types in {
     "BitShift": "u32 u64 u8", "MatMul": "i32 i64 u32 u64", "MaxPool": "i8 u8",
     "Relu": "i32 i8", "Pad": "i32 i64 i8 u32 u64 u8", "Neg": "i64 i32 i16 i8",
     "Range": "i32 i64 i16"}.items()}
+_AS_INT32 = frozenset({"Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Max", "Min"})
 _WRAPS = frozenset({"ReduceSum", "ReduceProd", "CumSum", "Where", "MatMul", "Pow"})
 
 
@@ -87,50 +68,28 @@ def operands(w: Writer, xs: tuple[Any, ...]) -> tuple[DType, list[str]]:
                    for x in xs]
 
 
-def _served(x: Ref) -> bool:
-    """Whether onnxruntime computes activations in this type: all floats but float64."""
-    return x.type.dtype is not dtypes.float64
+@form(*written("onnx"))
+def named(w: Writer, node: Node, *xs: Any) -> str:
+    """The operator that the table of names has, with our attributes under ONNX's names.
 
-
-@form(*_UNARY)
-def unary(w: Writer, node: Node, x: Ref) -> str:
-    """The operator of _UNARY; declined in float64 for ops that can be decomposed."""
-    takes(_served(x) or node.op.decompose is None)
-    return str(w(_UNARY[node.op.name], x))
-
-
-@form(*_ATTRIBUTES)
-def activation(w: Writer, node: Node, x: Ref) -> str:
-    """The operator of _ATTRIBUTES, with our attributes under ONNX's names."""
-    op, names = _ATTRIBUTES[node.op.name]
-    takes(_served(x) and (op != "Celu" or x.type.dtype is dtypes.float32))
-    return str(w(op, x, **{names[k]: v for k, v in node.attrs.items()}))
-
-
-@form(*_BINARY)
-def binary(w: Writer, node: Node, *xs: Any) -> str:
-    """The operator of _BINARY; bools are compared as int32."""
+    Declined in float64 for ops that can be decomposed. Bools are compared as int32.
+    """
     dtype, names = operands(w, xs)
-    op = _BINARY[node.op.name]
-    if dtype is dtypes.bool_ and op != "Equal":  # false < true
-        names = [cast(w, x, dtypes.int32) for x in names]
-        y = str(w(op, *names))
+    there = word(node.op.name, "onnx", dtype)
+    takes(there is not None and (dtype is not dtypes.float64 or node.op.decompose is None))
+    assert there is not None
+    op, attrs = there.name, there.theirs(node.attrs)
+    takes(op != "Celu" or dtype is dtypes.float32)
+    if dtype is dtypes.bool_ and op in _AS_INT32:  # false < true
+        y = str(w(op, *(cast(w, x, dtypes.int32) for x in names)))
         return cast(w, y, dtype) if op in ("Max", "Min") else y
-    return computed(w, op, dtype, names)
+    return computed(w, op, dtype, names, **attrs)
 
 
 @form("ne")
 def unequal(w: Writer, node: Node, *xs: Any) -> str:
     """Not(Equal(a, b))."""
     return str(w("Not", w("Equal", *operands(w, xs)[1])))
-
-
-@form("and", "or", "xor", "not")
-def bits(w: Writer, node: Node, *xs: Any) -> str:
-    """And, Or, Xor, Not of bools; BitwiseAnd and so on of integers."""
-    dtype, names = operands(w, xs)
-    name = node.op.name.capitalize()
-    return str(w(name if dtype is dtypes.bool_ else f"Bitwise{name}", *names))
 
 
 @form("neg")
@@ -201,7 +160,8 @@ def relu(w: Writer, node: Node, x: Ref) -> Any:
 @form("softplus")
 def softplus(w: Writer, node: Node, x: Ref) -> Any:
     """Softplus; declined for β ≠ 1 or a threshold below 20."""
-    takes(node.attrs["beta"] == 1.0 and node.attrs["threshold"] >= 20.0 and _served(x))
+    takes(node.attrs["beta"] == 1.0 and node.attrs["threshold"] >= 20.0)
+    takes(x.type.dtype is not dtypes.float64)
     return w("Softplus", x)
 
 

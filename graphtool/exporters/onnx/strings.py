@@ -9,12 +9,6 @@ from graphtool.exporters.onnx.writer import Writer
 from graphtool.ir.graph import Node
 
 
-@form("string_concat")
-def string_concat(w: Writer, node: Node, a: Ref, b: Ref) -> Any:
-    """StringConcat."""
-    return w("StringConcat", a, b)
-
-
 @form("string_split")
 def string_split(w: Writer, node: Node, x: Ref) -> Any:
     """StringSplit: (parts, count of each)."""
@@ -28,12 +22,6 @@ def string_normalize(w: Writer, node: Node, x: Ref) -> Any:
     a = node.attrs
     return w("StringNormalizer", x, case_change_action=a["case"],
              is_case_sensitive=int(a["case_sensitive"]), stopwords=a["stopwords"] or None)
-
-
-@form("regex_match")
-def regex_match(w: Writer, node: Node, x: Ref) -> Any:
-    """RegexFullMatch: bool."""
-    return w("RegexFullMatch", x, pattern=node.attrs["pattern"])
 
 
 @form("decode_image")

@@ -1,4 +1,4 @@
-"""Elementwise ops: rows for those that are one operation, bodies and definitions for the others."""
+"""Elementwise ops: by the table of names; forms, bodies and definitions of those that it lacks."""
 
 from __future__ import annotations
 
@@ -13,76 +13,42 @@ from graphtool.exporters.stablehlo.broadcast import dtype_of, repeated, scalar
 from graphtool.exporters.stablehlo.registry import Ref, body, definition, form, takes
 from graphtool.exporters.stablehlo.text import tensor
 from graphtool.exporters.stablehlo.writer import Writer
+from graphtool.front.names import word, written
 from graphtool.ir.graph import Node
 from graphtool.ops.elementwise import saturation
 
-_ROWS = {
-    "add": "add", "sub": "subtract", "mul": "multiply", "max": "maximum", "min": "minimum",
-    "atan2": "atan2", "neg": "negate", "floor": "floor", "ceil": "ceil",
-    "round": "round_nearest_even", "exp": "exponential", "expm1": "exponential_minus_one",
-    "log": "log", "log1p": "log_plus_one", "sqrt": "sqrt", "rsqrt": "rsqrt",
-    "sigmoid": "logistic", "sin": "sine", "cos": "cosine", "tan": "tan", "tanh": "tanh",
-    "and": "and", "or": "or", "xor": "xor", "not": "not",
-}
-_CHLO = {
-    "erf": "erf", "erfc": "erfc", "erf_inv": "erf_inv", "lgamma": "lgamma", "digamma": "digamma",
-    "polygamma": "polygamma", "acos": "acos", "asin": "asin", "atan": "atan", "acosh": "acosh",
-    "asinh": "asinh", "atanh": "atanh", "cosh": "cosh", "sinh": "sinh",
-    "next_after": "next_after", "i1e": "bessel_i1e",
-}
-_COMPARE = ("eq", "ne", "lt", "le", "gt", "ge")
 _BOOLEAN = {"max": "or", "min": "and"}
 _NEUTRAL = {"max": -math.inf, "min": math.inf}
 
 
-@form(*_ROWS)
-def row(w: Writer, node: Node, *xs: Any) -> Ref:
-    """The operation of the same meaning, on operands of the result's shape."""
-    to = node.outputs[0].type
-    takes(to.dtype is not dtypes.bool_ or node.op.name not in _BOOLEAN)
+@form(*written("hlo"))
+def named(w: Writer, node: Node, *xs: Any) -> Ref:
+    """The operation that the table of names has, on operands of the result's shape. Declined where
+    an operand is neutral, which a reader leaves out."""
+    to, dtype = node.outputs[0].type, dtype_of(xs)
     takes(_NEUTRAL.get(node.op.name) not in xs or not to.dtype.is_float)
-    return plain_row(w, node, *xs)
+    there = word(node.op.name, "hlo", dtype)
+    takes(there is not None)
+    assert there is not None
+    operands = [repeated(w, x, dtype, to.shape) for x in xs]
+    dialect, _, name = there.name.rpartition(".")
+    if dialect == "compare":
+        return compared(w, name, operands[0], operands[1], node.op.name)
+    if not dialect:
+        return w(name, *operands, to=to)
+    types = ", ".join(tensor(x.type) for x in operands)
+    return w.put(f"{there.name} {', '.join(x.name for x in operands)} : {types} -> "
+                 f"{tensor(to)}", to, name)
 
 
 @body(*_NEUTRAL)
-def plain_row(w: Writer, node: Node, *xs: Any) -> Ref:
-    """The operation, also where an operand is neutral, which a reader leaves out. The maximum of
-    truth values is `or`, their minimum `and`."""
-    to = node.outputs[0].type
-    own = node.op.name
-    name = _BOOLEAN[own] if to.dtype is dtypes.bool_ and own in _BOOLEAN else _ROWS[own]
-    return w(name, *(repeated(w, x, to.dtype, to.shape) for x in xs), to=to)
-
-
-@form(*_CHLO)
-def special(w: Writer, node: Node, *xs: Any) -> Ref:
-    """An operation of CHLO, which JAX's programs have too."""
-    to, name = node.outputs[0].type, _CHLO[node.op.name]
-    operands = [repeated(w, x, to.dtype, to.shape) for x in xs]
-    types = ", ".join(tensor(x.type) for x in operands)
-    return w.put(f"chlo.{name} {', '.join(x.name for x in operands)} : {types} -> "
-                      f"{tensor(to)}", to, name)
-
-
-@form(*_COMPARE)
-def compare(w: Writer, node: Node, *xs: Any) -> Ref:
-    """A comparison; of booleans, false is below true."""
-    dtype, to = dtype_of(xs), node.outputs[0].type
-    a, b = (repeated(w, x, dtype, to.shape) for x in xs)
-    return compared(w, node.op.name.upper(), a, b, node.op.name)
-
-
-@form("is_finite")
-def is_finite(w: Writer, node: Node, x: Ref) -> Ref:
-    """Whether x is neither NaN nor infinite."""
-    return w("is_finite", x, to=node.outputs[0].type)
-
-
-@form("abs", "sign")
-def signed(w: Writer, node: Node, x: Ref) -> Ref:
-    """|x| and the sign of x, which StableHLO has of signed numbers."""
-    takes(x.dtype.kind != "uint")
-    return w(node.op.name, x, to=x.type)
+def extreme(w: Writer, node: Node, *xs: Any) -> Ref:
+    """The operation, also where an operand is neutral. The maximum of truth values is `or`, their
+    minimum `and`."""
+    to, op = node.outputs[0].type, node.op.name
+    there = word(_BOOLEAN[op] if to.dtype is dtypes.bool_ else op, "hlo", to.dtype)
+    assert there is not None
+    return w(there.name, *(repeated(w, x, to.dtype, to.shape) for x in xs), to=to)
 
 
 @definition("abs")

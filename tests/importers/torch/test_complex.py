@@ -15,6 +15,9 @@ pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # of torch, abou
 X = normal(3, 12)
 HANN = torch.hann_window(16).double()
 ROTATION = torch.polar(torch.ones(6).double(), torch.arange(6).double())
+FUNCTIONS = (torch.exp, torch.log, torch.log1p, torch.expm1, torch.sqrt, torch.rsqrt, torch.sigmoid,
+             torch.sin, torch.cos, torch.tan, torch.asin, torch.acos, torch.atan, torch.sinh,
+             torch.cosh, torch.tanh, torch.asinh, torch.acosh, torch.atanh)
 fft, parts = torch.fft, torch.view_as_real
 ROWS: dict[str, Callable[[torch.Tensor], Any]] = {
     "rfft": lambda x: parts(fft.rfft(x)),
@@ -29,6 +32,7 @@ ROWS: dict[str, Callable[[torch.Tensor], Any]] = {
     "products": lambda x: parts(fft.fft(x) @ fft.fft(x).mH),
     "parts_of_it": lambda x: parts(torch.cat([fft.fft(x), x], 1)[:, ::2].sum(0)),
     "powers": lambda x: parts(fft.fft(x)**2 + fft.fft(x).exp()),
+    "functions": lambda x: [parts(f(torch.complex(x, x.flip(1)))) for f in FUNCTIONS],
     "pad": lambda x: parts(torch.nn.functional.pad(fft.fft(x), (1, 2), value=3)),
     "where": lambda x: parts(torch.where(x > 0, fft.fft(x), 1j)),
 }

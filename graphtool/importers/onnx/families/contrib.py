@@ -25,12 +25,6 @@ def microsoft(*names: str) -> Callable[..., Any]:
 
 # ---- activations -------------------------------------------------------------------------------
 
-@microsoft("Gelu")
-def gelu(x: Any) -> Any:
-    """`gelu` with the exact erf."""
-    return o.gelu(x)
-
-
 @microsoft("BiasGelu")
 def bias_gelu(x: Any, bias: Any) -> Any:
     """`gelu` of x + bias."""

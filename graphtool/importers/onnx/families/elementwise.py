@@ -1,13 +1,10 @@
-"""Elementwise operators and activations.
-
-Operators that agree with one of our ops are rows of a table; the others are functions.
-"""
+"""Elementwise operators and activations that `front.names` has no row for, and the registration of
+those that it has."""
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,6 +13,7 @@ from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.dtypes import DType
 from graphtool.front import Array
+from graphtool.front.names import Word, read
 from graphtool.importers.onnx.driver.reader import element_type
 from graphtool.importers.onnx.driver.registry import add, onnx_op
 from graphtool.importers.onnx.driver.values import (
@@ -25,31 +23,18 @@ from graphtool.importers.onnx.driver.values import (
 from graphtool.importers.wrapping import wrapped
 from graphtool.ir.op import OPS
 
-UNARY = {
-    "Abs": "abs", "Neg": "neg", "Sign": "sign", "Floor": "floor", "Ceil": "ceil", "Round": "round",
-    "Exp": "exp", "Log": "log", "Sqrt": "sqrt", "Sin": "sin", "Cos": "cos", "Tan": "tan",
-    "Asin": "asin", "Acos": "acos", "Atan": "atan", "Sinh": "sinh", "Cosh": "cosh", "Tanh": "tanh",
-    "Asinh": "asinh", "Acosh": "acosh", "Atanh": "atanh", "Erf": "erf", "Sigmoid": "sigmoid",
-    "Not": "not", "BitwiseNot": "not", "IsNaN": "is_nan", "Relu": "relu",
-    "Softsign": "softsign", "HardSwish": "hard_swish", "Mish": "mish"}
-BINARY = {
-    "Add": "add", "Sub": "sub", "Mul": "mul", "Div": "div", "And": "and", "Or": "or", "Xor": "xor",
-    "BitwiseAnd": "and", "BitwiseOr": "or", "BitwiseXor": "xor", "Equal": "eq", "Less": "lt",
-    "LessOrEqual": "le", "Greater": "gt", "GreaterOrEqual": "ge"}
+
+def _named(name: str, word: Word) -> None:
+    """Register what the table of names says of an operator."""
+    def handler(*xs: Any, **attrs: Any) -> Any:
+        return word.fn(*xs, **word.ours(attrs))
+    handler.__signature__ = word.signature()  # type: ignore[attr-defined]
+    domain, _, operator = name.rpartition(".")
+    add([operator], handler, word.since, domain)
 
 
-def _unary(op: str) -> Callable[[Any], Any]:
-    return lambda x: OPS[op](x)
-
-
-def _binary(op: str) -> Callable[[Any, Any], Any]:
-    return lambda a, b: OPS[op](a, b)
-
-
-for _name, _op in UNARY.items():
-    add([_name], _unary(_op))
-for _name, _op in BINARY.items():
-    add([_name], _binary(_op), since=7)
+for _name, _words in read("onnx").items():
+    _named(_name, _words[0])
 
 
 def variadic(op: str, xs: tuple[Any, ...]) -> Any:
@@ -73,12 +58,6 @@ def mean(*xs: Any) -> Any:
 def identity(x: Any) -> Any:
     """x itself; no op."""
     return x
-
-
-@onnx_op("Reciprocal")
-def reciprocal(x: Any) -> Any:
-    """1 / x, as `div`."""
-    return 1.0 / x
 
 
 @onnx_op("Pow")
@@ -109,12 +88,6 @@ def modulo(a: Any, b: Any, *, fmod: int = 0) -> Any:
 def bit_shift(x: Any, y: Any, *, direction: str) -> Any:
     """`shift_left` or `shift_right` by `direction`."""
     return (o.shift_left if direction == "LEFT" else o.shift_right)(x, y)
-
-
-@onnx_op("Where")
-def where(cond: Any, a: Any, b: Any) -> Any:
-    """`select`."""
-    return o.select(cond, a, b)
 
 
 @onnx_op("IsInf")
@@ -192,22 +165,10 @@ def clip(x: Any, low: Any = None, high: Any = None) -> Any:
 
 # ---- activations -------------------------------------------------------------------------------
 
-@onnx_op("Gelu")
-def gelu(x: Any, *, approximate: str = "none") -> Any:
-    """`gelu`, exact or approximated by tanh."""
-    return o.gelu(x, approximate=approximate)
-
-
 @onnx_op("Softplus")
 def softplus(x: Any) -> Any:
     """`softplus` with threshold 40: above it, log(1 + eˣ) equals x even in float64."""
     return o.softplus(x, threshold=40.0)
-
-
-@onnx_op("Elu")
-def elu(x: Any, *, alpha: float = 1.0) -> Any:
-    """`elu` with its alpha."""
-    return o.elu(x, alpha=alpha)
 
 
 @onnx_op("Celu")
@@ -219,19 +180,6 @@ def celu(x: Any, *, alpha: float = 1.0) -> Any:
     return o.celu(x, alpha=alpha)
 
 
-@onnx_op("Selu")
-def selu(x: Any, *, alpha: float = 1.67326319217681884765625,
-         gamma: float = 1.05070102214813232421875) -> Any:
-    """`selu` with its alpha and gamma."""
-    return o.selu(x, alpha=alpha, gamma=gamma)
-
-
-@onnx_op("LeakyRelu")
-def leaky_relu(x: Any, *, alpha: float = 0.01) -> Any:
-    """`leaky_relu` with alpha as its slope."""
-    return o.leaky_relu(x, slope=alpha)
-
-
 @onnx_op("PRelu", since=7)
 def prelu(x: Any, slope: Any) -> Any:
     """`prelu`; the slope broadcasts to x as in NumPy.
@@ -240,18 +188,6 @@ def prelu(x: Any, slope: Any) -> Any:
     slope that is computed, or not finite, is multiplied below 0 only.
     """
     return o.prelu(x, slope) if finite(slope) else o.select(x < 0, x * slope, x)
-
-
-@onnx_op("ThresholdedRelu")
-def thresholded_relu(x: Any, *, alpha: float = 1.0) -> Any:
-    """`thresholded_relu` with its alpha."""
-    return o.thresholded_relu(x, alpha=alpha)
-
-
-@onnx_op("HardSigmoid")
-def hard_sigmoid(x: Any, *, alpha: float = 0.2, beta: float = 0.5) -> Any:
-    """`hard_sigmoid` with its alpha and beta."""
-    return o.hard_sigmoid(x, alpha=alpha, beta=beta)
 
 
 @onnx_op("Swish")

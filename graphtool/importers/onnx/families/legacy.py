@@ -9,6 +9,7 @@ import numpy as np
 
 from graphtool import ops as o
 from graphtool.front import Refused
+from graphtool.front.names import read
 from graphtool.importers.onnx.driver.reader import element_type
 from graphtool.importers.onnx.driver.registry import add, onnx_op
 from graphtool.importers.onnx.driver.values import (
@@ -16,7 +17,6 @@ from graphtool.importers.onnx.driver.values import (
     dims,
 )
 from graphtool.importers.onnx.families import elementwise
-from graphtool.importers.onnx.families.elementwise import BINARY
 from graphtool.ir.op import OPS
 
 
@@ -35,9 +35,9 @@ def _binary(op: str) -> Callable[..., Any]:
     return handler
 
 
-for _name, _op in BINARY.items():
-    if not _name.startswith("Bitwise") and not _name.endswith("OrEqual"):
-        add([_name], _binary(_op), since=1)
+for _name, (_word, *_) in read("onnx").items():
+    if _word.since == 7:  # before, axes were aligned by an attribute
+        add([_name], _binary(_word.op), since=1)
 
 
 @onnx_op("ConstantFill")

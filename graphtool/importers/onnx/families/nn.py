@@ -255,10 +255,3 @@ def group_norm(x: Any, scale: Any, bias: Any, *, epsilon: float = 1e-5, num_grou
                stash_type: int = 1) -> Any:
     """`group_norm` with scale and bias [C]."""
     return o.group_norm(x, scale, bias, groups=num_groups, epsilon=epsilon)
-
-
-@onnx_op("LRN")
-def lrn(x: Any, *, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0, size: int) -> Any:
-    """`lrn` over `size` neighbouring channels."""
-    return o.lrn(x, size=size, alpha=alpha, beta=beta, bias=bias)
-

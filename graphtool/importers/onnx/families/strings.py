@@ -12,12 +12,6 @@ from graphtool.ops.pictures import CHANNELS
 from graphtool.symbolic import maximum, product
 
 
-@onnx_op("StringConcat", since=20)
-def string_concat(x: Any, y: Any) -> Any:
-    """`string_concat`, element by element."""
-    return o.string_concat(x, y)
-
-
 @onnx_op("StringSplit", since=20, fold=False)
 def string_split(x: Any, *, delimiter: str = "", maxsplit: int | None = None) -> Any:
     """`string_split`: the parts of each string, and how many there are. Their number is
@@ -32,12 +26,6 @@ def string_normalizer(x: Any, *, case_change_action: str = "NONE", is_case_sensi
     return o.string_normalize(x, case=case_change_action, stopwords=stopwords or (),
                               case_sensitive=bool(is_case_sensitive),
                               size=fresh(x, maximum(product(x.shape), 1)))
-
-
-@onnx_op("RegexFullMatch", since=20)
-def regex_full_match(x: Any, *, pattern: str = "") -> Any:
-    """`regex_match`: whether the whole string matches the pattern."""
-    return o.regex_match(x, pattern=pattern)
 
 
 @onnx_op("Tokenizer", domain="com.microsoft", fold=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -22,15 +21,6 @@ from graphtool.ops.common import broadcast_shapes
 from graphtool.symbolic import Dim
 
 # ---- functions ---------------------------------------------------------------------------------
-
-# CHLO's name → our op
-ROWS = {
-    "erf": "erf", "erfc": "erfc", "erf_inv": "erf_inv", "lgamma": "lgamma", "digamma": "digamma",
-    "polygamma": "polygamma", "acos": "acos", "asin": "asin", "atan": "atan", "acosh": "acosh",
-    "asinh": "asinh", "atanh": "atanh", "cosh": "cosh", "sinh": "sinh", "tan": "tan",
-    "next_after": "next_after", "bessel_i1e": "i1e",
-}
-
 
 # B₂ₖ / (2k)!, with Bernoulli's numbers B
 _BERNOULLI = (1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160)
@@ -68,23 +58,7 @@ def top_k(ctx: Context, x: Array, *, k: int, largest: bool = True) -> list[Array
     return [values, cast(places, ctx.element(1))]
 
 
-WHOLE: dict[str, Callable[..., Any]] = {
-    "zeta": _zeta, "square": lambda ctx, x: x * x,
-    "is_inf": lambda ctx, x: o.is_inf(x), "is_pos_inf": _is_pos_inf, "is_neg_inf": _is_neg_inf}
-
-
-def _row(name: str) -> None:
-    def one(ctx: Context, x: Any) -> Any:
-        return getattr(o, ROWS[name])(x)
-
-    def two(ctx: Context, a: Any, b: Any) -> Any:
-        return getattr(o, ROWS[name])(a, b)
-    WHOLE[name] = two if name in ("polygamma", "next_after") else one
-
-
-for _name in ROWS:
-    _row(_name)
-for _name, _fn in WHOLE.items():
+for _name, _fn in (("zeta", _zeta), ("is_pos_inf", _is_pos_inf), ("is_neg_inf", _is_neg_inf)):
     add(f"chlo.{_name}", _fn, elementwise=True)
 add("chlo.top_k", top_k)
 

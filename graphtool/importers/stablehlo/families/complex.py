@@ -17,6 +17,7 @@ from graphtool import ops as o
 from graphtool.front import Array, Refused
 from graphtool.front import complex_functions as functions
 from graphtool.front.complex import Complex, combined, times
+from graphtool.front.names import read
 from graphtool.importers.stablehlo.driver.arrays import array_of
 from graphtool.importers.stablehlo.driver.context import Context
 from graphtool.importers.stablehlo.driver.parts import PAIRED, is_complex, real_kind
@@ -35,9 +36,10 @@ Fn = TypeVar("Fn", bound=Callable[..., Any])
 
 
 def paired(*names: str) -> Callable[[Fn], Fn]:
-    """A decorator that registers what these operations of StableHLO do with complex numbers."""
+    """A decorator that registers what these operations do with complex numbers. A name without
+    a dialect is one of StableHLO."""
     def declare(fn: Fn) -> Fn:
-        PAIRED.update({f"stablehlo.{n}": fn for n in names})
+        PAIRED.update({n if "." in n else f"stablehlo.{n}": fn for n in names})
         return fn
     return declare
 
@@ -147,17 +149,10 @@ def _pure(fn: Callable[..., Any]) -> Callable[..., Any]:
     return lambda ctx, *xs: fn(*xs)
 
 
-for _names, _fn in (
-        ("multiply", Complex.__mul__), ("divide", Complex.__truediv__), ("abs", Complex.__abs__),
-        ("exponential", functions.exp), ("exponential_minus_one", functions.expm1),
-        ("log", functions.log), ("log_plus_one", functions.log1p), ("sqrt", functions.sqrt),
-        ("rsqrt", functions.rsqrt), ("cbrt", functions.cbrt), ("power", functions.power),
-        ("sign", functions.sign), ("logistic", functions.sigmoid), ("sine", functions.sin),
-        ("cosine", functions.cos), ("tanh", functions.tanh), ("tan", functions.tan),
-        ("atan2", functions.atan2), ("is_finite", functions.is_finite)):
-    PAIRED[f"stablehlo.{_names}"] = _pure(_fn)
-for _name in ("sinh", "cosh", "asin", "acos", "acosh", "asinh", "atanh", "atan", "tan", "square"):
-    PAIRED[f"chlo.{_name}"] = _pure(getattr(functions, _name))
+for _name, (_word, *_) in read("hlo").items():
+    if _word.op in functions.FUNCTIONS:
+        paired(_name)(_pure(functions.FUNCTIONS[_word.op]))
+paired("cbrt")(_pure(functions.cbrt))
 
 
 @paired("compare")

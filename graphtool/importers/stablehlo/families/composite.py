@@ -12,8 +12,8 @@ from graphtool.front.complex import Complex
 from graphtool.importers.stablehlo.driver import own as written
 from graphtool.importers.stablehlo.driver.context import Context
 from graphtool.importers.stablehlo.driver.parts import PAIRED
-from graphtool.importers.stablehlo.driver.registry import stablehlo
-from graphtool.importers.stablehlo.families.chlo import WHOLE, top_k
+from graphtool.importers.stablehlo.driver.registry import HANDLERS, stablehlo
+from graphtool.importers.stablehlo.families.chlo import top_k
 from graphtool.importers.stablehlo.families.movement import ints
 from graphtool.importers.stablehlo.text.attributes import Symbol
 from graphtool.ir.decode import attributes
@@ -37,8 +37,9 @@ def composite(ctx: Context, *xs: Any, name: str, decomposition: Symbol,
     pairs = any(isinstance(x, Complex) for x in xs)
     if pairs and name in PAIRED:
         return PAIRED[name](ctx, *xs)
-    if own in WHOLE and not pairs:
-        return WHOLE[own](ctx, *xs)
+    function = HANDLERS.get(name)
+    if own and function and function.elementwise and not function.attrs and not pairs:
+        return function.fn(ctx, *xs)
     if own == "top_k" and not ctx.vector:
         given = composite_attributes or {}
         return top_k(ctx, *xs, k=given["k"], largest=given.get("largest", True))

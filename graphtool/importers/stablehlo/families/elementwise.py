@@ -1,4 +1,4 @@
-"""Elementwise operations: rows for those that are one op, functions for the others."""
+"""Elementwise operations: those that `front.names` has a row for, and functions for the others."""
 
 from __future__ import annotations
 
@@ -11,64 +11,44 @@ from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.dtypes import DType
 from graphtool.front import Array, Refused
+from graphtool.front.names import Word, meaning, read
 from graphtool.importers.stablehlo.driver.context import Context
 from graphtool.importers.stablehlo.driver.registry import add, stablehlo
 from graphtool.ir.op import OPS
 from graphtool.symbolic import Poly
 
-# operation → (op on numbers, op on booleans)
-_ROWS: dict[str, tuple[str, str]] = {
-    "add": ("add", "or_"), "subtract": ("sub", "xor"), "multiply": ("mul", "and_"),
-    "divide": ("div", ""), "remainder": ("rem", ""), "power": ("pow", ""),
-    "maximum": ("max", "or_"), "minimum": ("min", "and_"), "atan2": ("atan2", ""),
-    "negate": ("neg", ""), "abs": ("abs", ""), "sign": ("sign", ""), "floor": ("floor", ""),
-    "ceil": ("ceil", ""), "round_nearest_even": ("round", ""), "exponential": ("exp", ""),
-    "exponential_minus_one": ("expm1", ""), "log": ("log", ""), "log_plus_one": ("log1p", ""),
-    "sqrt": ("sqrt", ""), "rsqrt": ("rsqrt", ""), "logistic": ("sigmoid", ""),
-    "sine": ("sin", ""), "cosine": ("cos", ""), "tan": ("tan", ""), "tanh": ("tanh", ""),
-    "is_finite": ("is_finite", ""), "and": ("and_", "and_"), "or": ("or_", "or_"),
-    "xor": ("xor", "xor"), "not": ("not_", "not_"), "shift_left": ("shift_left", ""),
-}
-_ARITY = {"add": 2, "subtract": 2, "multiply": 2, "divide": 2, "remainder": 2, "power": 2,
-          "maximum": 2, "minimum": 2, "atan2": 2, "and": 2, "or": 2, "xor": 2, "shift_left": 2}
+_NEUTRAL = {"max": -math.inf, "min": math.inf}
 
 
-def _row(name: str, number: str, boolean: str) -> None:
-    def of(ctx: Context, *xs: Array) -> Array:
-        op = boolean if xs[0].dtype is dtypes.bool_ else number
-        if not op:
+def _named(name: str, words: tuple[Word, ...]) -> None:
+    """Register what the table of names says of an operation."""
+    def handler(ctx: Context, *xs: Array) -> Any:
+        word = meaning(words, xs[0].dtype)
+        if word is None:
             raise Refused("it is not supported on booleans")
-        if name in _NEUTRAL and xs[0].dtype.is_float:  # JAX's softmax has max(−∞, x)
+        if word.op in _NEUTRAL and xs[0].dtype.is_float:  # JAX's softmax has max(−∞, x)
             for x, other in (xs, xs[::-1]):
-                if x.literal == _NEUTRAL[name] and x.shape == other.shape:
+                if x.literal == _NEUTRAL[word.op] and x.shape == other.shape:
                     return other
-        found: Array = getattr(o, op)(*xs)
-        whole = name in _BY_ZERO and xs[0].dtype.is_integer and not found.symbolic
-        return _by_zero(name, found, *xs) if whole and not xs[1].literal else found
-
-    def one(ctx: Context, x: Array) -> Array:
-        return of(ctx, x)
-
-    def two(ctx: Context, a: Array, b: Array) -> Array:
-        return of(ctx, a, b)
-    add(name, two if _ARITY.get(name) == 2 else one, elementwise=True)
+        found = word.fn(*xs)
+        if word.op in ("div", "rem") and xs[0].dtype.is_integer and not (
+                found.symbolic or xs[1].literal):
+            return _by_zero(word.op, found, *xs)
+        return found
+    handler.__signature__ = words[0].signature("ctx")  # type: ignore[attr-defined]
+    add(name, handler, elementwise=True)
 
 
-for _name, (_number, _boolean) in _ROWS.items():
-    _row(_name, _number, _boolean)
-
-
-_BY_ZERO = ("divide", "remainder")
-
-
-def _by_zero(name: str, found: Array, a: Array, b: Array) -> Any:
+def _by_zero(op: str, found: Array, a: Array, b: Array) -> Any:
     """What XLA gives where an integer is divided by 0: all bits 1, and the remainder a."""
     ones = -1 if a.dtype.kind == "int" else a.dtype.high
-    return o.select(o.eq(b, 0), ones if name == "divide" else a, found)
+    return o.select(o.eq(b, 0), ones if op == "div" else a, found)
 
 
-_NEUTRAL = {"maximum": -math.inf, "minimum": math.inf}
-_COMPARE = {"EQ": "eq", "NE": "ne", "LT": "lt", "LE": "le", "GT": "gt", "GE": "ge"}
+for _name, _words in read("hlo").items():
+    if not _name.startswith("compare."):
+        _named(_name, _words)
+
 
 
 @stablehlo("compare", elementwise=True)
@@ -76,7 +56,8 @@ def compare(ctx: Context, a: Array, b: Array, *, comparison_direction: str) -> A
     """A comparison. In the total order of floats −0 is below 0, and NaN beyond the infinities."""
     if ctx.op.attrs.get("compare_type") == "TOTALORDER" and a.dtype.is_float:
         a, b = total_order(a), total_order(b)
-    return getattr(o, _COMPARE[comparison_direction])(a, b)
+    (word,) = read("hlo")[f"compare.{comparison_direction}"]
+    return word.fn(a, b)
 
 
 def total_order(x: Array) -> Array:

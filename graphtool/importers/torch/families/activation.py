@@ -16,12 +16,6 @@ def log_sigmoid_forward(c: Context, self: Array) -> Any:
     return o.log_sigmoid(self), None
 
 
-@aten("gelu")
-def gelu(c: Context, self: Array, *, approximate: str = "none") -> Any:
-    """gelu(x), exact or by the tanh formula (`approximate="tanh"`)."""
-    return o.gelu(self, approximate=approximate)
-
-
 @aten("hardtanh")
 def hardtanh(c: Context, self: Array, min_val: Any = -1, max_val: Any = 1) -> Any:
     """hardtanh(x, lo, hi) of floats; clamp(x, min_val, max_val) of integers."""
@@ -47,30 +41,12 @@ def elu(c: Context, self: Array, alpha: Any = 1, scale: Any = 1, input_scale: An
     return y if scale == 1 else y * float(scale)
 
 
-@aten("celu")
-def celu(c: Context, self: Array, alpha: Any = 1) -> Any:
-    """celu(x, α) = max(x, 0) + min(α·(exp(x / α) − 1), 0)."""
-    return o.celu(self, alpha=float(alpha))
-
-
-@aten("leaky_relu")
-def leaky_relu(c: Context, self: Array, negative_slope: Any = 0.01) -> Any:
-    """leaky_relu(x, slope): x where x > 0, else slope·x."""
-    return o.leaky_relu(self, slope=float(negative_slope))
-
-
 @aten("prelu", "_prelu_kernel")
 def prelu(c: Context, self: Array, weight: Array) -> Any:
     """prelu(x, w) with one slope for each channel (axis 1), or one for all elements."""
     if weight.ndim == 1 and self.ndim > 1:  # one slope a channel, axis 1
         weight = weight.reshape((weight.shape[0], *(1,) * (self.ndim - 2)))
     return o.prelu(self, weight)
-
-
-@aten("softplus")
-def softplus(c: Context, self: Array, beta: Any = 1, threshold: Any = 20) -> Any:
-    """softplus(x, β, threshold) = log(1 + exp(β·x)) / β; x itself where β·x > threshold."""
-    return o.softplus(self, beta=float(beta), threshold=float(threshold))
 
 
 @aten("threshold")

@@ -9,6 +9,7 @@ from graphtool import ops as o
 from graphtool.front import Array
 from graphtool.front import complex_functions as functions
 from graphtool.front.complex import Complex, combined
+from graphtool.front.names import read
 from graphtool.importers.torch.driver.complex_pairs import pair, paired, real_of
 from graphtool.importers.torch.driver.context import Context, axis_of
 from graphtool.importers.torch.driver.table import HANDLERS
@@ -125,13 +126,13 @@ def reciprocal(c: Context, self: Complex) -> Any:
 
 # of one operand; conjugates and negatives are computed at once here
 _UNARY: dict[tuple[str, ...], Any] = {
-    ("real",): lambda x: x.real, ("imag",): lambda x: x.imag, ("abs",): abs,
+    ("real",): lambda x: x.real, ("imag",): lambda x: x.imag,
     ("conj", "_conj", "_conj_copy", "_conj_physical", "conj_physical"): Complex.conj,
     ("resolve_conj", "resolve_neg"): lambda x: x,
     ("angle",): lambda x: o.atan2(x.imag, x.real), ("sgn",): functions.sign,
-    ("square",): lambda x: x * x, ("exp",): functions.exp, ("log",): functions.log,
-    ("sqrt",): functions.sqrt, ("isfinite",): functions.is_finite,
     ("isnan",): lambda x: o.is_nan(x.real) | o.is_nan(x.imag)}
+_UNARY |= {(name,): functions.FUNCTIONS[w.op] for name, (w, *_) in read("aten").items()
+           if w.op in functions.FUNCTIONS and w.count == 1}
 for _names, _fn in _UNARY.items():
     paired(*_names)(lambda c, self, fn=_fn: fn(self))
 

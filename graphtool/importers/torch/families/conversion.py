@@ -58,12 +58,6 @@ def convert_element_type(c: Context, a: Array, dtype: DType) -> Any:
     return c.cast(a, dtype)
 
 
-@aten("detach", "detach_", "detach_copy")
-def detach(c: Context, self: Array) -> Any:
-    """detach(x): the same values, but no gradient flows through them."""
-    return o.stop_gradient(self)
-
-
 @aten("alias", "clone", "lift_fresh_copy", "lift_fresh", "contiguous",
       "alias_copy", "positive", "real")
 def identity(c: Context, self: Array, **_: Any) -> Any:

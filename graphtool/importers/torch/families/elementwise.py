@@ -1,4 +1,4 @@
-"""Elementwise ATen ops: arithmetic with type promotion, comparison, logic, bits."""
+"""Elementwise ATen ops: those that `front.names` has a row for, and those with rules of torch."""
 
 from __future__ import annotations
 
@@ -10,41 +10,50 @@ import numpy as np
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.front import Array
+from graphtool.front.names import Word, read
 from graphtool.importers.torch.driver.context import Context
-from graphtool.importers.torch.driver.table import aten
+from graphtool.importers.torch.driver.table import Handler, aten
 from graphtool.symbolic import Poly
 
 # ---- one operand -------------------------------------------------------------------------------
 
-# ATen name → ours; integers become floats first, where torch says the result is one
-_UNARY = {name: name for name in (
-    "neg", "abs", "exp", "expm1", "log", "log1p", "sqrt", "rsqrt", "sigmoid", "sin", "cos",
-    "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf",
-    "erfc", "lgamma", "digamma", "relu", "silu", "mish", "softsign", "log_sigmoid", "selu")} | {
-    "negative": "neg", "erfinv": "erf_inv", "special_erfinv": "erf_inv",
-    "hardswish": "hard_swish", "hardsigmoid": "hard_sigmoid"}
-_ROUNDING = {"floor": "floor", "ceil": "ceil", "round.default": "round", "trunc": "trunc",
-             "fix": "trunc"}
+_WITHOUT_FLOATS = {"is_nan": False, "is_inf": False, "is_finite": True}  # of integers and bools
 
 
-def _unary(ours: str) -> Any:
-    def handler(c: Context, self: Array) -> Any:
-        if c.out.dtype is dtypes.bool_:  # abs leaves truth as it is
-            return self
-        return getattr(o, ours)(c.cast(self, c.out.dtype))
+def _named(word: Word) -> Handler:
+    """The handler of a word of the table of names; see `_operands`.
+
+    Of types that the word does not take, the result is known: they are rounded already, and never
+    negative, infinite or NaN.
+    """
+    def handler(c: Context, *args: Any, **given: Any) -> Any:
+        xs = [*args, *(given.pop(p) for p in ("self", "other") if p in given)]
+        xs, attrs = xs[:word.count], xs[word.count:]
+        x = xs[0]
+        if isinstance(x, Array) and word.types != "booleans" and not word.takes(x.dtype):
+            whole = _WITHOUT_FLOATS.get(word.op)
+            return x if whole is None else c.full(x.shape, whole, dtypes.bool_)
+        given |= {a.theirs: v for a, v in zip(word.attributes, attrs, strict=False)}
+        return word.fn(*_operands(c, word, xs), **word.ours(given))
     return handler
 
 
-def _rounding(ours: str) -> Any:
-    def handler(c: Context, self: Array) -> Any:
-        return self if not self.dtype.is_float else getattr(o, ours)(self)
-    return handler
+def _operands(c: Context, word: Word, xs: list[Any]) -> tuple[Any, ...]:
+    """The operands of a call in one type: bools for a word of bools, the type that torch promotes
+    them to for a comparison, else the type of the result."""
+    if word.types == "booleans":
+        return tuple(c.cast(x, dtypes.bool_) for x in xs)
+    if word.types == "floats":
+        return tuple(xs)
+    if word.compares:
+        return c.promoted(*xs)
+    if len(xs) == 1:
+        return (c.cast(xs[0], c.out.dtype),)
+    return tuple(c.as_operand(x, c.out.dtype) for x in xs)
 
 
-for _name, _ours in _UNARY.items():
-    aten(_name)(_unary(_ours))
-for _name, _ours in _ROUNDING.items():
-    aten(_name)(_rounding(_ours))
+for _name, _words in read("aten").items():
+    aten(_name)(_named(_words[0]))
 
 
 @aten("sign", "sgn")
@@ -62,60 +71,6 @@ def round_decimals(c: Context, self: Array, *, decimals: int = 0) -> Any:
     if decimals >= 0:
         return o.round(self * scale) / scale
     return o.round(self / scale) * scale
-
-
-for _base in (2, 10):
-    aten(f"log{_base}")(lambda c, self, base=_base: o.log(
-        self.cast(c.out.dtype)) * (1 / math.log(base)))
-
-
-@aten("exp2")
-def exp2(c: Context, self: Array) -> Any:
-    """pow(2, x)."""
-    return o.pow(2.0, c.cast(self, c.out.dtype))
-
-
-@aten("reciprocal")
-def reciprocal(c: Context, self: Array) -> Any:
-    """1 / x, in the float type of the result."""
-    return 1.0 / c.cast(self, c.out.dtype)
-
-
-@aten("square")
-def square(c: Context, self: Array) -> Any:
-    """x·x."""
-    return self * self
-
-
-@aten("frac")
-def frac(c: Context, self: Array) -> Any:
-    """x − trunc(x)."""
-    return self - o.trunc(self)
-
-
-def _classify(ours: str, whole: bool) -> Any:
-    def handler(c: Context, self: Array) -> Any:
-        if not self.dtype.is_float:  # integers are finite and never NaN
-            return c.full(self.shape, whole, dtypes.bool_)
-        return getattr(o, ours)(self)
-    return handler
-
-
-for _name, _ours, _integers in (("isnan", "is_nan", False), ("isinf", "is_inf", False),
-                                ("isfinite", "is_finite", True)):
-    aten(_name)(_classify(_ours, _integers))
-
-
-@aten("logical_not")
-def logical_not(c: Context, self: Array) -> Any:
-    """not_(x) of x cast to bool."""
-    return ~self.cast(dtypes.bool_)
-
-
-@aten("bitwise_not")
-def bitwise_not(c: Context, self: Array) -> Any:
-    """not_(x): every bit inverted; of bools the negation."""
-    return ~self
 
 
 # ---- two operands ------------------------------------------------------------------------------
@@ -188,24 +143,6 @@ def pow(c: Context, self: Any, exponent: Any) -> Any:
     return o.pow(*operands(c, self, exponent))
 
 
-def _binary(ours: str) -> Any:
-    def handler(c: Context, self: Any, other: Any) -> Any:
-        return getattr(o, ours)(*operands(c, self, other))
-    return handler
-
-
-_BINARY = {"atan2": "atan2", "arctan2": "atan2", "maximum": "max", "max.other": "max",
-           "minimum": "min", "min.other": "min", "remainder": "mod", "fmod": "rem",
-           "igamma": "igamma", "special_gammainc": "igamma", "igammac": "igammac",
-           "special_gammaincc": "igammac", "nextafter": "next_after"} | {
-    name: ours for which, ours in (("and", "and_"), ("or", "or_"), ("xor", "xor"))
-    for name in (f"bitwise_{which}", f"__{which}__")} | {
-    name: f"shift_{which}" for which in ("left", "right")
-    for name in (f"bitwise_{which}_shift", f"__{which[0]}shift__")}
-for _name, _ours in _BINARY.items():
-    aten(_name)(_binary(_ours))
-
-
 def _past_nan(extreme: Any, first: Any) -> Any:
     def handler(c: Context, self: Any, other: Any) -> Any:
         """The extreme by a select; NaN only if both are NaN. Of equals the first."""
@@ -267,23 +204,3 @@ def _added(ours: Any) -> Any:
 
 aten("addcmul")(_added(o.mul))
 aten("addcdiv")(_added(o.div))
-
-
-# ---- comparison, logic, bits -------------------------------------------------------------------
-
-def _compare(ours: str) -> Any:
-    def handler(c: Context, self: Any, other: Any) -> Any:
-        return getattr(o, ours)(*c.promoted(self, other))
-    return handler
-
-
-def _logical(ours: str) -> Any:
-    def handler(c: Context, self: Any, other: Any) -> Any:
-        return getattr(o, ours)(*(c.cast(x, dtypes.bool_) for x in (self, other)))
-    return handler
-
-
-for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
-    aten(_name)(_compare(_name))
-for _name, _ours in (("and", "and_"), ("or", "or_"), ("xor", "xor")):
-    aten(f"logical_{_name}")(_logical(_ours))

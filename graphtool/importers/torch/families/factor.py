@@ -216,12 +216,6 @@ def inverse(c: Context, A: Array, *, check_errors: bool = False) -> Any:
 
 # ---- QR ----------------------------------------------------------------------------------------
 
-@aten("geqrf")
-def geqrf(c: Context, self: Array) -> Any:
-    """householder(a): (R above the reflection vectors, their factors tau)."""
-    return o.householder(self)
-
-
 def _eye(c: Context, like: Array, rows: Dim, columns: Dim) -> Array:
     one: Array = o.eq(c.iota((rows, 1), 0), c.iota((1, columns), 1))
     return one.cast(like.dtype).broadcast((*like.shape[:-2], rows, columns))

@@ -18,20 +18,15 @@ def polygamma(c: Context, n: int, self: Array) -> Any:
 
 # ---- Bessel ------------------------------------------------------------------------------------
 
-def _bessel(ours: str, scaled: bool) -> Any:
+def _bessel(scaled: Any) -> Any:
     def handler(c: Context, self: Array) -> Any:
         x = c.cast(self, c.out.dtype)
-        y = getattr(o, ours)(x)
-        return y if scaled else y * o.exp(abs(x))
+        return scaled(x) * o.exp(abs(x))
     return handler
 
 
-for _name, _ours, _scaled in (
-        ("i0", "i0e", False), ("special_i0", "i0e", False), ("special_i0e", "i0e", True),
-        ("special_i1", "i1e", False), ("special_i1e", "i1e", True),
-        ("special_modified_bessel_i0", "i0e", False),
-        ("special_modified_bessel_i1", "i1e", False)):
-    aten(_name)(_bessel(_ours, _scaled))
+aten("i0", "special_i0", "special_modified_bessel_i0")(_bessel(o.i0e))
+aten("special_i1", "special_modified_bessel_i1")(_bessel(o.i1e))
 
 
 @aten("special_spherical_bessel_j0")
