@@ -6,8 +6,10 @@ import faulthandler
 import os
 import signal
 import sys
+import time
 from collections import defaultdict
 from collections.abc import Iterator
+from math import inf
 from pathlib import Path
 from typing import TextIO
 
@@ -20,6 +22,7 @@ MOST = 16  # quick cases of a function
 NOT_QUICK = {*kinds.KINDS, "slow", "long"}
 ACTS = set[str]()  # what the test that runs has done, of that which a quick one does not do
 STDERR = pytest.StashKey[TextIO]()
+ARMED = pytest.StashKey[float]()  # when the process was last told to end if it hangs
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -29,6 +32,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     sys.addaudithook(_watch)
+    config.stash[ARMED] = -inf
     config.stash[STDERR] = os.fdopen(os.dup(2), "w")  # the real one: a test's own is captured
 
 
@@ -59,7 +63,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         first = cases[0]
         needed = kinds.needs(first.path, getattr(first, "originalname", first.name))
         if part := first.get_closest_marker("part"):
-            for item in _others(cases, 1 / part.args[0]):
+            usual = [i for i in cases if not i.get_closest_marker("slow")]
+            for item in _others(usual, 1 / part.args[0]):
                 item.add_marker("slow")
         for item in cases:
             for kind in needed:
@@ -116,24 +121,38 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
     """A test that waits for ever fails, and the others run; one that is slow on purpose may.
 
     Where Python itself no longer runs, in C that never returns, the process says where it was and
     ends: pytest-xdist reports the test, and starts another worker.
     """
     if item.get_closest_marker("slow"):
+        faulthandler.cancel_dump_traceback_later()
+        item.config.stash[ARMED] = -inf
         return (yield)
 
     def late(*_: object) -> None:
         pytest.fail(f"the test took more than {SECONDS} s")
     before = signal.signal(signal.SIGALRM, late)
     signal.alarm(SECONDS)
-    faulthandler.dump_traceback_later(SECONDS + 60, exit=True,
-                                      file=item.config.stash[STDERR])
+    _arm(item.config)
     try:
         return (yield)
     finally:
-        faulthandler.cancel_dump_traceback_later()
         signal.alarm(0)
         signal.signal(signal.SIGALRM, before)
+        if nextitem is None:  # no test is known to come: the process may now wait
+            faulthandler.cancel_dump_traceback_later()
+            item.config.stash[ARMED] = -inf
+
+
+def _arm(config: pytest.Config) -> None:
+    """Let this process end, if the test that begins takes more than SECONDS + 60 to SECONDS + 120.
+
+    It is a thread that ends the process; to start one for each of 26,000 tests would cost more than
+    most of them.
+    """
+    if (now := time.monotonic()) > config.stash[ARMED] + 60:
+        config.stash[ARMED] = now
+        faulthandler.dump_traceback_later(SECONDS + 120, exit=True, file=config.stash[STDERR])

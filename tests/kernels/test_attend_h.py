@@ -146,19 +146,20 @@ def run(library, name: str, case: Case, kind: Kind, arrays: list[Array], threads
     return y
 
 
+@pytest.mark.part(2)
+@pytest.mark.parametrize("name", KINDS)
 @width
-def test_attention(tmp_path: Path, flags: list[str]) -> None:
-    source = SOURCE + "".join(kind.source(name) for name, kind in KINDS.items()) + LANES
-    library = compile_c(source, tmp_path, [*flags, "-fopenmp"])
-    for name, kind in KINDS.items():
-        for case in CASES:
-            arrays = operands(case, kind)
-            q, *kv, mask = arrays
-            want = attention(q, *(np.repeat(x, case.shared, axis=0) for x in kv), mask, kind)
-            for threads in (1, 3):
-                got = run(library, name, case, kind, arrays, threads)
-                np.testing.assert_allclose(got, want, rtol=2e-5, atol=2e-6,
-                                           err_msg=f"{name} {case} {threads}")
+def test_attention(tmp_path: Path, flags: list[str], name: str) -> None:
+    kind = KINDS[name]
+    library = compile_c(SOURCE + kind.source(name) + LANES, tmp_path, [*flags, "-fopenmp"])
+    for case in CASES:
+        arrays = operands(case, kind)
+        q, *kv, mask = arrays
+        want = attention(q, *(np.repeat(x, case.shared, axis=0) for x in kv), mask, kind)
+        for threads in (1, 3):
+            got = run(library, name, case, kind, arrays, threads)
+            np.testing.assert_allclose(got, want, rtol=2e-5, atol=2e-6,
+                                       err_msg=f"{name} {case} {threads}")
 
 
 @pytest.mark.parametrize("kind", ["plain", "masked", "causal"])

@@ -65,6 +65,7 @@ def gemm_source(kind: str, across: bool) -> str:
     return of_halves(text, kind, ("a_", "b_"))
 
 
+@pytest.mark.part(2)
 @kinds
 @width
 @pytest.mark.parametrize("across", [False, True], ids=["rows", "columns"])
