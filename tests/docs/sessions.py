@@ -26,13 +26,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from graphtool import plugins
 from graphtool.cli.faults import run
 
 ROOT = Path(__file__).parents[2]
 _BLOCK = re.compile(
     r"(?:^<!-- (?P<note>[^\n]*) -->\n+)?^```(?P<lang>[\w-]+)\n(?P<body>.*?)^```$", re.S | re.M)
 _COMMAND = re.compile(r"^\$ (.*(?:\\\n.*)*)\n", re.M)
-_SHELL = frozenset("|&;<>$`*?")
+_WORD = r"""(?:[^\s|&;<>$`*?'"\\]|'[^']*'|"[^"$`\\]*")+"""
+# a call of graphtool, where its stderr goes, and what is made of its stdout or its exit code
+_CALL = re.compile(rf"graphtool((?:\s+{_WORD})+)(?:\s+2>(/dev/null|&1))?"
+                   r"(?:\s*\|\s*(?!\|)(.*)|;\s*(echo \"exit code \$\?\"))?", re.S)
 _VOLATILE = (  # what differs between runs or machines: times and speeds, errors, the last digits
     (re.compile(r"\b\d+(?:[.,]\d+)*(?= (?:ns|µs|ms|s|GB/s|GFLOP/s|examples/s)\b)"), "…"),
     (re.compile(r"s->arena \+ (\(.*?\)|\d+)"), "s->arena + …"),  # scratch of each thread
@@ -62,26 +66,43 @@ class Session:
             (tools / name).chmod(0o755)
 
     def shell(self, command: str) -> str:
-        """What a command prints to stdout and stderr; a plain call of graphtool runs in here."""
-        apart = "--plugin" in command or not _SHELL.isdisjoint(command)  # plug-ins would stay here
-        if command.startswith("graphtool ") and not apart:
-            return self.graphtool(shlex.split(command)[1:])
+        """What a command prints to stdout and stderr, which must succeed.
+
+        graphtool at its beginning runs in this process, where the imports are made already.
+        """
+        if call := _CALL.fullmatch(command.replace("\\\n", " ")):
+            words, stderr, pipe, asked = call.groups()
+            code, out, err = self.graphtool(shlex.split(words), stderr or ("" if pipe else "&1"))
+            if pipe:
+                out = err + self.bash(pipe, out)
+            elif asked:
+                out += f"exit code {code}\n"
+            else:
+                assert code == 0, f"{command}\n{out}{err}"
+        else:
+            out = self.bash(command)
+        assert "exit code" in out or "error[" not in out, f"{command}\n{out}"
+        return out
+
+    def bash(self, command: str, stdin: str = "") -> str:
+        """What bash prints to stdout and stderr for a command, which must succeed."""
         env = os.environ | {"PATH": f"{self.folder / '.tools'}:{os.environ['PATH']}",
                             "PYTHONPATH": str(ROOT), "COLUMNS": "100", "LC_ALL": "C.UTF-8"}
         done = subprocess.run(["bash", "-c", command], cwd=self.folder, env=env, text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
-        told = "exit code" in done.stdout or "error[" not in done.stdout
-        assert done.returncode == 0 and told, f"{command}\n{done.stdout}"
+                              input=stdin, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              check=False)
+        assert done.returncode == 0, f"{command}\n{done.stdout}"
         return done.stdout
 
-    def graphtool(self, argv: list[str]) -> str:
-        """What a verb prints, which must succeed."""
-        out = io.StringIO()
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out), \
-                contextlib.chdir(self.folder):
+    def graphtool(self, argv: list[str], stderr: str) -> tuple[int, str, str]:
+        """The exit code of a verb, and what it prints to stdout and to stderr."""
+        out, err = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.chdir(self.folder), \
+                contextlib.redirect_stderr(out if stderr == "&1" else err):
             code = run(argv)
-        assert code == 0, f"{argv}\n{out.getvalue()}"
-        return out.getvalue()
+        for name in list(plugins.LOADED):
+            plugins.unload(name)
+        return code, out.getvalue(), "" if stderr else err.getvalue()  # or dropped
 
     def python(self, code: str, where: str) -> str:
         """What a piece of Python prints; it sees the names of the pieces before it."""

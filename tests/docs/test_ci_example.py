@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
+from graphtool.cli.faults import run
+
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "how-to" / "compare-graphs-in-ci.md").read_text()
 MODEL = """import torch
@@ -61,13 +63,18 @@ def repo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "origin").mkdir()
     monkeypatch.chdir(tmp_path / "origin")
     Path("model.py").write_text(MODEL)
-    sh("git init -q -b main . && graphtool git install && mkdir graphs && "
-       "graphtool import model.py:model --no-check -o graphs/model.graph.json")
+    sh("git init -q -b main . && graphtool git install && mkdir graphs")
+    imported()
     commit("base")
     monkeypatch.chdir(tmp_path)
     sh("git clone -q origin clone")
     monkeypatch.chdir(tmp_path / "clone")
     return tmp_path / "clone"
+
+
+def imported() -> None:
+    """The graph of the model as it is, in this process, where torch is imported already."""
+    assert run(["import", "model.py:model", "--no-check", "-o", "graphs/model.graph.json"]) == 0
 
 
 def sh(command: str) -> subprocess.CompletedProcess[str]:
@@ -95,7 +102,7 @@ def run_steps() -> dict[str, subprocess.CompletedProcess[str]]:
 
 def test_a_change_with_its_graph_passes(repo: Path) -> None:
     Path("model.py").write_text(MODEL.replace("torch.relu(self.fc(x))", "torch.tanh(self.fc(x))"))
-    sh("graphtool import model.py:model --no-check -o graphs/model.graph.json")
+    imported()
     commit("tanh")
     done = run_steps()
     assert [d.returncode for d in done.values()][:2] == [0, 0], done
