@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
+from graphtool.cli.faults import run
 from graphtool.integrations.git.review import MARK
 
 ROOT = Path(__file__).parents[2]
@@ -102,19 +104,16 @@ def runner(tmp_path: Path) -> Runner:
     return Runner(tmp_path)
 
 
-@pytest.fixture
-def repo(tmp_path: Path, runner: Runner, monkeypatch: pytest.MonkeyPatch) -> Path:
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A checkout whose branch changes a graph of origin/main."""
-    for name in [n for n in os.environ if n.startswith("GIT_")]:
-        monkeypatch.delenv(name)
-    folder = tmp_path / "checkout"
+    folder = tmp_path_factory.mktemp("action") / "checkout"
     folder.mkdir()
+    env = {n: x for n, x in os.environ.items() if not n.startswith("GIT_")}
 
     def sh(*words: str) -> None:
-        subprocess.run(words, cwd=folder, check=True, capture_output=True)
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    subprocess.run([sys.executable, "-m", "graphtool", "import", SAMPLE, "--no-check", "-o",
-                    "m.graph.json"], cwd=folder, env=env, check=True, capture_output=True)
+        subprocess.run(words, cwd=folder, env=env, check=True, capture_output=True)
+    assert run(["import", SAMPLE, "--no-check", "-o", str(folder / "m.graph.json")]) == 0
     sh("git", "init", "-q", "-b", "main")
     sh("git", "add", ".")
     sh(*GIT, "commit", "-qm", "base")
@@ -123,6 +122,14 @@ def repo(tmp_path: Path, runner: Runner, monkeypatch: pytest.MonkeyPatch) -> Pat
     (folder / "m.graph.json").write_text(text.replace('"op": "relu"', '"op": "tanh"', 1))
     sh(*GIT, "commit", "-qam", "change")
     return folder
+
+
+@pytest.fixture
+def repo(tmp_path: Path, checkout: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the checkout."""
+    for name in [n for n in os.environ if n.startswith("GIT_")]:
+        monkeypatch.delenv(name)
+    return Path(shutil.copytree(checkout, tmp_path / "checkout"))
 
 
 def test_a_changed_graph_is_commented_on(runner: Runner, repo: Path) -> None:
