@@ -350,7 +350,7 @@ def add_site(kind: str, site: type[OwnSite],
     operation alone, all dims closed, which `tune` builds by each alternative and measures; without
     it, `tune` leaves such sites as their costs say.
     """
-    from graphtool.tune.models import MODELS
+    from graphtool.tune.measure import MODELS
 
     if kind in SITES:
         raise taken("site", kind)

@@ -25,7 +25,7 @@ def view(artifact: Module | Program | Pathlike, out: Pathlike | None = None, *,
     the extra `view`.
     """
     need_view()
-    from graphtool.report.page import browser as desktop
+    from graphtool.report import page as desktop
     from graphtool.report.page import sections
     path = Path(artifact) if isinstance(artifact, (str, PathLike)) else None
     name = path.name if path is not None else "graph"

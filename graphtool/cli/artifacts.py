@@ -49,14 +49,14 @@ def show_artifact(source: str, kind: str, graph_options: list[str], json: bool,
 
 
 def _program(program: Program) -> None:
-    from graphtool.report import program_listing as show
+    from graphtool.report import artifacts as show
     terminal.lines([*show.head_lines(program), "", "buffers"])
     terminal.table(show.memory(program))
     terminal.lines(["", "steps", *show.step_lines(program), *show.kernel_lines(program)])
 
 
 def _build(manifest: Manifest, folder: Path) -> None:
-    from graphtool.report import build_listing as show
+    from graphtool.report import artifacts as show
     from graphtool.report.table import table
     terminal.lines([*show.build_lines(manifest, folder), ""])
     for one in show.interfaces(manifest):

@@ -39,9 +39,8 @@ def bench(build: Build, inputs: options.Inputs = None, input: options.Input = No
     """
     from graphtool.native import runtime
     from graphtool.report import bench as report
-    from graphtool.report import bench_base as base
     from graphtool.verify.sides import build_inputs
-    form, allowed = formats.chosen(format, json), base.share(fail_slower)
+    form, allowed = formats.chosen(format, json), report.share(fail_slower)
     if vs is not None and compare is not None:
         raise UsageError("GT3137", "--vs and --compare contradict each other",
                          hint="give one of them")
@@ -50,13 +49,13 @@ def bench(build: Build, inputs: options.Inputs = None, input: options.Input = No
     arrays = sources.arrays([p.name for p in ours.inputs], inputs, input,
                             lambda: build_inputs(ours, seed, sizes))
     outputs = ours.run(arrays)
-    new = base.fresh(ours.manifest.name, ours.threads, ours.sizes)
+    new = report.fresh(ours.manifest.name, ours.threads, ours.sizes)
     before = None
     if compare is not None and not compare.is_dir():  # faults of files are told before the timing
-        before = base.to_compare(compare, new)
+        before = report.to_compare(compare, new)
         if before.name != new.name:
             terminal.note(f"{compare} has the times of {before.name}, this build is {new.name}")
-    kept = base.to_save(save, new) if save is not None else None
+    kept = report.to_save(save, new) if save is not None else None
     contestants: dict[str, Callable[[], object]] = {
         "graphtool": lambda: ours.run(arrays, out=outputs)}
     if vs is not None:
@@ -66,16 +65,16 @@ def bench(build: Build, inputs: options.Inputs = None, input: options.Input = No
     if save is not None or compare is not None:
         warn_of_load(ours.threads)
     times = report.race(contestants, seconds,
-                        base.MOST if save is not None or compare is not None else report.MOST)
+                        report.CALLS if save is not None or compare is not None else report.MOST)
     found = report.compared(ours.threads, times)
     if compare is not None and before is not None:
-        found.compared = base.against_base(before, compare, times["graphtool"], allowed)
+        found.compared = report.against_base(before, compare, times["graphtool"], allowed)
     elif compare is not None and found.ratio is not None:
-        found.compared = base.in_turns(str(compare), times[str(compare)], times["graphtool"],
-                                       found.ratio, found.low, found.high, allowed)
+        found.compared = report.in_turns(str(compare), times[str(compare)], times["graphtool"],
+                                         found.ratio, found.low, found.high, allowed)
         found.ratio = None
     if save is not None and kept is not None:
-        runs = base.save(kept, save, times["graphtool"])
+        runs = report.save(kept, save, times["graphtool"])
         terminal.note(f"{save}: {runs} run{'s' if runs > 1 else ''}")
     formats.tell(found, form, lambda: report.bench_lines(found),
                  lambda: report.bench_outcome(found, str(build)))

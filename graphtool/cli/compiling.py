@@ -114,7 +114,7 @@ def _facts(made: Built) -> Iterator[str]:
     from graphtool.compile.weights import common, shared_bytes
     from graphtool.io.manifest import read_manifest
     from graphtool.loops.liveness import most_live
-    from graphtool.report.sizes import human
+    from graphtool.report.table import human
     known = read_manifest(made.path)
     yield f"{known.library} {human((made.path / known.library).stat().st_size, 'B')}"
     programs = [f.program for f in made.functions.values()]

@@ -71,8 +71,8 @@ def _front(source: Path, out: Path) -> tuple[Module, Module]:
     with _stage("opt", "the default passes", out / "digits.opt.graph.json"):
         module = passes.run(imported, supply={"target": detect()})
         serial.save(module, out / "digits.opt.graph.json")
-    from graphtool.report.sizes import human
     from graphtool.report.stats import stats
+    from graphtool.report.table import human
     s = stats(module)
     terminal.lines([f"        {s.nodes} nodes, {s.params + s.constants:,} weights, "
                     f"{human(s.flops)} FLOPs"])
@@ -90,7 +90,7 @@ def _stage(verb: str, what: str, path: Path) -> Iterator[None]:
 
 
 def _bytes(path: Path) -> str:
-    from graphtool.report.sizes import human
+    from graphtool.report.table import human
     inside = path.rglob("*") if path.is_dir() else (path,)
     return human(sum(p.stat().st_size for p in inside if p.is_file()), "B")
 

@@ -172,7 +172,7 @@ def _annotate(argv: Sequence[str], error: GraphtoolError) -> None:
     """With `--format github`, also print the error as an annotation."""
     if "github" not in argv and "--format=github" not in argv:
         return
-    from graphtool.report.formats import annotation
+    from graphtool.report.findings import annotation
     with contextlib.suppress(OSError):
         terminal.commands([annotation(f"{error.code}: {error.message}", error.where)])
         sys.stdout.flush()

@@ -16,7 +16,7 @@ def chosen(format: str | None, json: bool) -> str:
     """The format that the options name. To be called before the work, which may take long.
 
     Raises UsageError GT3017 for an unknown format, and for --json beside another one."""
-    from graphtool.report.formats import FORMATS
+    from graphtool.report.findings import FORMATS
     if format is not None and format not in FORMATS:
         raise UsageError("GT3017", f"unknown format {format!r}", hint=one_of(format, FORMATS))
     if json and format not in (None, "json"):
@@ -32,5 +32,5 @@ def tell(struct: Any, form: str, rows: Callable[[], Iterable[str]],
         terminal.report(struct, form == "json", () if form == "json" else rows())
         return
     from graphtool.io.release import release
-    from graphtool.report.formats import WRITERS
+    from graphtool.report.findings import WRITERS
     terminal.commands(WRITERS[form](found(), release().version))

@@ -155,7 +155,7 @@ def _optimised(source: str, capture: str | None) -> Any:
     from graphtool import passes
     from graphtool.cli.artifacts import kind_of
     if kind_of(source) == "build":
-        from graphtool.report.build_listing import kept_graph
+        from graphtool.report.artifacts import kept_graph
         source = str(kept_graph(Path(source)))
     module = sources.load(source, sources.captured(capture), True)
     return passes.run(module) if is_model(source) else module

@@ -17,13 +17,13 @@ from graphtool.ir.graph import Module
 from graphtool.ir.listing import listing
 from graphtool.kernels.choice.rules import Rules
 from graphtool.lower.arena import arena_of
-from graphtool.report.journal import Recorder, write_journal
-from graphtool.report.recompute import PLANS
+from graphtool.report.lineage import Recorder, write_journal
 from graphtool.report.table import table
 from graphtool.symbolic import Symbol
 from graphtool.target import Target
 from graphtool.verify.compare import Difference, compare, worst
 from graphtool.verify.pipeline import (
+    PLANS,
     OptReport,
     PassRow,
     before_after,

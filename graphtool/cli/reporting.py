@@ -75,7 +75,7 @@ def _summary(build: Path, m: Manifest, model: str | None, capture: str | None) -
     import graphtool.kernels  # noqa: F401  (fills the registry that the reader uses)
     from graphtool.ir import serial
     from graphtool.report import summary as made
-    from graphtool.report.build_listing import kept_graphs
+    from graphtool.report.artifacts import kept_graphs
     kept = kept_graphs(build)
     module = serial.load(kept[-1]) if kept else None
     meta: dict[str, Any] = dict(module.meta) if module else {}

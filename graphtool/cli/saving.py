@@ -75,7 +75,7 @@ def _summary(module: Module) -> list[str]:
     from graphtool.ir.graph import is_constant
     from graphtool.ir.run_sizes import all_nodes
     from graphtool.ir.text import value_names
-    from graphtool.report.sizes import human
+    from graphtool.report.table import human
     names = value_names(module.graph)
     nodes = list(all_nodes(module.graph))
     weights = {n.attrs["data"].digest: n.attrs["data"] for n in nodes if is_constant(n)}

@@ -39,8 +39,7 @@ def view(artifacts: Annotated[list[str], typer.Argument(
     the stages of a model stand side by side down to the C, and every part is reached by keys. It
     needs the extra `view`."""
     from graphtool.io import files
-    from graphtool.report.page import page
-    from graphtool.report.page.browser import opened, own
+    from graphtool.report.page import opened, own, page
     how = Numbers(inputs, input, seed, dim, atol, rtol) if numbers else None
     data = page(", ".join(Path(s).name for s in artifacts[:2]),
                 page_sections(artifacts, capture, how)).encode()
@@ -85,11 +84,11 @@ def page_sections(artifacts: Sequence[str], capture: str | None = None,
                 source, sources.captured(sources.capture_of(source, capture)), True)))
             made.append(sections.of_graph(*graphs[-1]))
     if len(graphs) > 1:
-        from graphtool.report.page import compared
-        made.append(compared.compared(made, graphs[0], graphs[1]))
+        from graphtool.report.page import sections
+        made.append(sections.compared(made, graphs[0], graphs[1]))
     if len(builds) > 1:
-        from graphtool.report.page import compared
-        made.append(compared.compared_builds(builds[0], builds[1], profiles))
+        from graphtool.report.page import sections
+        made.append(sections.compared_builds(builds[0], builds[1], profiles))
     if numbers is not None:
         made += _numbers(graphs, [s for s in made if s["kind"] == "graph"], numbers)
     return made
@@ -114,7 +113,7 @@ def _numbers(graphs: Sequence[tuple[str, Module]], drawn: Sequence[dict[str, Any
 
     Raises UsageError GT3148 if there are not two runs to compare."""
     from graphtool.cli.transform import module_inputs
-    from graphtool.report.page.numbers import marked, of_numbers
+    from graphtool.report.page.facts import marked, of_numbers
     from graphtool.target import detect
     from graphtool.verify.along import along, compiled
     fused = [i for i, (_, m) in enumerate(graphs) if m.graph.groups]
@@ -140,7 +139,7 @@ def _numbers(graphs: Sequence[tuple[str, Module]], drawn: Sequence[dict[str, Any
 
 def _with_stages(artifacts: Sequence[str]) -> list[str]:
     """The artifacts, each build after the graphs of its stages if it was made with --keep."""
-    from graphtool.report.build_listing import kept_graphs
+    from graphtool.report.artifacts import kept_graphs
     return [x for source in artifacts for x in (
         *(map(str, kept_graphs(Path(source))) if kind_of(source) == "build" else ()), source)]
 

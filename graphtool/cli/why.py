@@ -34,8 +34,7 @@ def why(graph: options.Graph, name: Name, passes: options.Passes = None,
     from graphtool.errors import UsageError
     from graphtool.loops.program import runs
     from graphtool.lower import lower
-    from graphtool.report.journal import Recorder, read_journal
-    from graphtool.report.lineage import lineage, lineage_lines
+    from graphtool.report.lineage import Recorder, lineage, lineage_lines, read_journal
     if (journal is None) != (optimised is None):
         raise UsageError("GT3141", "--journal and --optimised belong together",
                          hint="the journal and the graph that one run of opt wrote")
@@ -86,7 +85,7 @@ def _of_build(folder: Path, name: str, json: bool) -> None:
     import graphtool.kernels  # noqa: F401  (fills the registry that the reader uses)
     from graphtool.io.manifest import read_manifest
     from graphtool.ir import serial
-    from graphtool.report.build_listing import interfaces, kept_graphs
+    from graphtool.report.artifacts import interfaces, kept_graphs
     from graphtool.report.lineage import lineage, lineage_lines, of_steps, recorded
     manifest = read_manifest(folder)
     steps = [(s.kernel, s.label, next(iter(s.choice.us)) if s.choice else "")

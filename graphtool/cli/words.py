@@ -59,7 +59,7 @@ def languages() -> Iterable[str]:
 
 def formats() -> Iterable[str]:
     """The forms of a report."""
-    from graphtool.report.formats import FORMATS
+    from graphtool.report.findings import FORMATS
     return FORMATS
 
 

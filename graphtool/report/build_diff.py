@@ -15,13 +15,12 @@ from pathlib import Path
 import msgspec
 
 from graphtool.io.manifest_rows import Manifest, StepRow
-from graphtool.report.build_listing import interfaces
+from graphtool.report.artifacts import interfaces
 from graphtool.report.diff import Delta
 from graphtool.report.diff_text import numbers
 from graphtool.report.findings import Finding, Outcome, outcome
-from graphtool.report.sizes import Size, human
 from graphtool.report.summary import summed
-from graphtool.report.table import Column, Table, aligned, optional, table
+from graphtool.report.table import Column, Size, Table, aligned, human, optional, table
 from graphtool.report.table import markdown as page_table
 
 

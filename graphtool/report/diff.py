@@ -19,7 +19,7 @@ from graphtool.ir.run_sizes import all_nodes
 from graphtool.report.align import align
 from graphtool.report.compiled import cost_of
 from graphtool.report.flat import Arg, Item, Port, flatten
-from graphtool.report.sizes import Size, size
+from graphtool.report.table import Size, size
 
 Kind = Literal["added", "removed", "changed", "moved", "retyped"]
 SIGNS: dict[Kind, str] = {"added": "+", "removed": "-", "changed": "~", "moved": ">",

@@ -1,20 +1,116 @@
-"""Measures the row that this machine would have in the table of machines, and compares the two."""
+"""How fast this machine is: rates of instructions and memory, measured by short loops in C.
+
+`Rates` times the loops of rates.h. `peaks` and `roof_of` bound what a kernel can reach; `measured`
+is the row that this machine would have in the table of machines.
+"""
 
 from __future__ import annotations
 
+import ctypes
 import datetime
-from collections.abc import Iterator
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from ctypes import CDLL
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import msgspec
+import numpy as np
+
+from graphtool.emit.headers import used_headers
+from graphtool.io.manifest_rows import Choice
+from graphtool.ir.plan import Plan, plan
 from graphtool.machines import Machine, caches, cores, cpu, model, table
-from graphtool.native.compiler import find
-from graphtool.report.rates import KINDS, Rates, loops
+from graphtool.native.compiler import Compiler, find
 from graphtool.report.table import Column, Table, optional
 from graphtool.target import Target, recognised_here
 
+KINDS = ("f32", "f64", "f16", "bf16", "int8", "tile_bf16", "tile_int8")
+SOURCE = '#include "rates.h"\n'
+ENOUGH = 1 << 24  # bytes read for one timing, or all that there are
+SHORT, LONG = 2_000, 0.001  # steps of a first timing; seconds that one shall take
+MEETINGS = 200
+REPEATS = 9  # of which the fastest counts: what disturbs a loop only ever makes it longer
 FAR = 1 << 26  # bytes: the weights of a network, which fit no cache of most machines
+MACHINES: tuple[Column[Machine], ...] = (
+    Column("machine", "name"), Column("title"), Column("target", "isa"),
+    Column("float32, GFLOP/s", lambda m: f"{m.f32:g}"),
+    Column("GB/s", lambda m: " / ".join(f"{b:g}" for b in m.gbps)), Column("source"))
+SIZES = (1 << 14, 1 << 17, 1 << 20, 1 << 23, 1 << 26)  # bytes read again and again, per thread
+# the end of a kernel's name, and the rate of graphtool.report.machine that it cannot pass
+_RATES = (("amx", "tile_bf16"), ("amx_blocked", "tile_bf16"), ("bf16", "bf16"), ("int", "int8"),
+          ("q8", "int8"), ("nbits", "int8"))
+_TAPS = 3  # of the filters that Winograd's kernels are for
+
+
+def loops(compiler: Compiler, folder: Path) -> ctypes.CDLL:
+    """The loops, compiled in `folder` with the flags of the compiler."""
+    source, headers = folder / "gt_rates.c", used_headers([SOURCE])
+    for name, text in {source.name: SOURCE, **headers}.items():
+        (folder / name).write_text(text)
+    made = compiler.compile(source, "".join(headers.values()))
+    compiler.link([made], folder / "gt_rates.so")
+    return ctypes.CDLL(str(folder / "gt_rates.so"))
+
+
+class Rates:
+    """The rates of so many threads together; each has `room` bytes of its own to read."""
+
+    def __init__(self, library: ctypes.CDLL, threads: int, room: int) -> None:
+        self.held = np.ones((threads, room // 4 + 16), np.float32)
+        self.starts = [(-(-row.ctypes.data // 64)) * 64 for row in self.held]
+        self.library, self.threads, self.room = library, threads, room
+
+    def rate(self, kind: str) -> float:
+        """Operations of a kind a second, in units of 10⁹, by all threads together; 0 if the machine
+        has no such instruction. `clock` counts cycles."""
+        loop = getattr(self.library, f"gt_rate_{kind}")
+        loop.restype, loop.argtypes = ctypes.c_int64, [ctypes.c_int64]
+        loop(SHORT)  # a unit that sleeps takes its time to wake
+        start = time.perf_counter()
+        done: int = loop(SHORT)
+        if not done:
+            return 0.0
+        steps = max(SHORT, int(SHORT * LONG / (time.perf_counter() - start)))
+        return self.threads * done / SHORT * steps / self._fastest(lambda _: loop(steps)) / 1e9
+
+    def read(self, size: int) -> float:
+        """GB/s of all threads together, of which each reads `size` bytes of its own again and
+        again."""
+        loop = self.library.gt_rate_read
+        loop.restype = ctypes.c_int64
+        loop.argtypes = [ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64]
+        size = min(size, self.room)
+        times = max(1, ENOUGH // size)
+        done: int = loop(self.starts[0], size // 4, 1) * times
+        return self.threads * done / self._fastest(lambda at: loop(at, size // 4, times)) / 1e9
+
+    def meet(self) -> float:
+        """Microseconds until all threads have met, one time after another."""
+        loop = self.library.gt_rate_meet
+        loop.argtypes = [ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64]
+        best = float("inf")
+        with ThreadPoolExecutor(self.threads) as pool:
+            for _ in range(REPEATS):
+                place = np.zeros(1, np.int64)
+                start = time.perf_counter()
+                list(pool.map(lambda _, at=place.ctypes.data: loop(at, self.threads, MEETINGS),
+                              self.starts))
+                best = min(best, time.perf_counter() - start)
+        return best / MEETINGS * 1e6
+
+    def _fastest(self, work: Callable[[int], object]) -> float:
+        """Seconds of a thread, its own: others may use its processor meanwhile."""
+        def seconds(at: int) -> float:
+            start = time.thread_time()
+            work(at)
+            return time.thread_time() - start
+        if self.threads == 1:
+            return min(seconds(self.starts[0]) for _ in range(REPEATS))
+        with ThreadPoolExecutor(self.threads) as pool:
+            return min(sum(pool.map(seconds, self.starts)) / self.threads for _ in range(REPEATS))
 
 
 def measured(name: str = "here", cc: str | None = None) -> Machine:
@@ -85,15 +181,69 @@ def compared(known: Machine, here: Machine) -> Table:
          f"{rate / before[name]:.2f}" if name in before else "") for name, rate in figures(here)])
 
 
-MACHINES: tuple[Column[Machine], ...] = (
-    Column("machine", "name"), Column("title"), Column("target", "isa"),
-    Column("float32, GFLOP/s", lambda m: f"{m.f32:g}"),
-    Column("GB/s", lambda m: " / ".join(f"{b:g}" for b in m.gbps)), Column("source"))
-
-
 def distance(known: Machine, here: Machine) -> str:
     """How far the machine at hand is from its row, in short."""
     parts = (("float32", known.f32 * min(1.0, here.lanes / known.lanes), here.f32),
              *((place, a, b) for place, a, b in zip(("L1", "L2", "L3", "64 MB"), known.gbps,
                                                     here.gbps, strict=True)))
     return ", ".join(f"{name} {100 * b / a:.0f} %" for name, a, b in parts)
+
+
+class Bandwidth(msgspec.Struct):
+    """The read bandwidth of all threads together for arrays of `bytes` in total, in GB/s."""
+
+    bytes: int
+    gbps: float
+
+
+class Peaks(msgspec.Struct):
+    """The peaks of all threads together: `gflops` of float32; `rates` has those of the other
+    instructions that the kernels are for, such as bf16 and tile_int8."""
+
+    gflops: float
+    bandwidth: list[Bandwidth]
+    rates: dict[str, float] = {}
+
+    def gbps(self, amount: int) -> float:
+        """The bandwidth in GB/s for that many bytes, which may fit into a cache."""
+        held = (b.gbps for b in self.bandwidth if b.bytes >= amount)
+        return next(held, self.bandwidth[-1].gbps)
+
+    def least_us(self, flops: float, amount: int, kind: str = "f32") -> float:
+        """The least time in µs for this number of flops of a kind, and of bytes."""
+        rate = self.rates.get(kind) or self.gflops
+        return max(flops / rate, amount / self.gbps(amount)) / 1000
+
+
+def peaks(compiler: Compiler, threads: int, folder: Path, kinds: Iterable[str] = ()) -> Peaks:
+    """Measure the peaks, those of float32 and of other `kinds` of rates, in about 0.2 s; the C code
+    is compiled in `folder`."""
+    here = Rates(loops(compiler, folder), threads, SIZES[-1])
+    flops, rates = here.rate("f32"), [here.read(size) for size in SIZES]
+    # a larger array that was read faster tells that the smaller one was disturbed
+    rates = [max(rates[i:]) for i in range(len(rates))]
+    found = {kind: here.rate(kind) for kind in sorted({*kinds} - {"f32"})}
+    return Peaks(flops, [Bandwidth(threads * s, r) for s, r in zip(SIZES, rates, strict=True)],
+                 {kind: rate for kind, rate in found.items() if rate})
+
+
+def roof_of(choice: Choice | None) -> tuple[str, float]:
+    """The kind of rate that bounds the kernel of a step, and how many multiplications it does for
+    one that the op's definition has: Winograd's do with fewer."""
+    if choice is None or not choice.us:
+        return "f32", 1.0
+    chosen = plan(next(iter(choice.us)))
+    kind = next((rate for end, rate in _RATES if chosen.kind.endswith(f"_{end}")),
+                "bf16" if chosen.get("rounded", 0) else "f32")
+    if kind == "tile_bf16" and re.search(r"\bdtype=u8\b", choice.site):
+        kind = "tile_int8"
+    return kind, _multiplied(chosen)
+
+
+def _multiplied(chosen: Plan) -> float:
+    """Of a tile of n outputs along an axis, n + 2 products stand for 3 n."""
+    tile = chosen.get("tile", 0)
+    if not chosen.kind.startswith("winograd") or not tile:
+        return 1.0
+    axes = 1 if chosen.kind == "winograd_line" else 2
+    return ((tile + _TAPS - 1) / (_TAPS * tile)) ** axes

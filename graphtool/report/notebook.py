@@ -18,7 +18,7 @@ from graphtool.io.manifest import read_manifest
 from graphtool.ir.graph import Module, is_constant
 from graphtool.ir.listing import listing
 from graphtool.loops.program import Program
-from graphtool.report import build_listing, program_listing
+from graphtool.report import artifacts
 from graphtool.report.diff import SIGNS, Diff
 from graphtool.report.diff_text import summary, text
 from graphtool.report.page import PACKAGES, page
@@ -68,7 +68,7 @@ def of_diff(found: Diff, graphs: tuple[Module, Module] | None) -> str:
         return table
 
     def sections() -> list[dict[str, Any]]:
-        from graphtool.report.page.compared import compared
+        from graphtool.report.page.sections import compared
         from graphtool.report.page.tree import graph_data
         made = [{"name": name, "kind": "graph", "lines": [], "graph": graph_data(m), "charts": []}
                 for name, m in zip(("before", "after"), graphs, strict=True)]
@@ -99,7 +99,7 @@ def of_build(folder: Path) -> str:
         from graphtool.report.page.sections import of_build as section
         return [section(folder.name, folder)]
     return _framed("a build", sections, "\n".join(
-        build_listing.build_lines(read_manifest(folder), folder)))
+        artifacts.build_lines(read_manifest(folder), folder)))
 
 
 def of_program(program: Program) -> str:
@@ -108,8 +108,8 @@ def of_program(program: Program) -> str:
         from graphtool.report.page.sections import of_program as section
         return [section(program.name, program)]
     return _framed("a program", sections, "\n".join([
-        *program_listing.head_lines(program), "",
-        *islice(program_listing.step_lines(program), LINES)]), len(program.steps))
+        *artifacts.head_lines(program), "",
+        *islice(artifacts.step_lines(program), LINES)]), len(program.steps))
 
 
 def of_profile(found: Profile) -> str:

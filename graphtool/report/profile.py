@@ -26,8 +26,7 @@ from graphtool.native.blas import linking
 from graphtool.native.compiler import Compiler, find
 from graphtool.native.runtime import Array, Model, load
 from graphtool.native.sizes import dim_table
-from graphtool.report.peaks import Peaks, peaks
-from graphtool.report.roofs import roof_of
+from graphtool.report.machine import Peaks, peaks, roof_of
 from graphtool.report.table import Column, Table, table
 from graphtool.symbolic import substitute
 from graphtool.symbolic.parse import parse

@@ -14,8 +14,7 @@ from graphtool.ir.run_sizes import all_nodes
 from graphtool.ir.text import value_names
 from graphtool.report import structure
 from graphtool.report.compiled import Traffic, alone, program_totals, selected
-from graphtool.report.sizes import Size, human, size
-from graphtool.report.table import Column
+from graphtool.report.table import Column, Size, human, size
 from graphtool.symbolic import Dim
 
 

@@ -14,9 +14,9 @@ from graphtool.io.manifest_rows import Manifest, StepRow
 from graphtool.ir.graph import Module
 from graphtool.ir.listing import required
 from graphtool.native.sizes import dim_table, equations, symbol_of
+from graphtool.report.artifacts import dim_text, interfaces, port_text
 from graphtool.report.bench import Timing
-from graphtool.report.build_listing import dim_text, interfaces, port_text
-from graphtool.report.sizes import Size, size
+from graphtool.report.table import Size, size
 from graphtool.symbolic import Dim, divides, symbol
 from graphtool.symbolic.parse import parse
 

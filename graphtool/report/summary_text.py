@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from graphtool.escaping import line, xml
 from graphtool.escaping import markdown as cell
 from graphtool.report.bench import Timing
-from graphtool.report.sizes import human
 from graphtool.report.summary import Accuracy, FileRow, Inexact, Interface, Licence, Summary
-from graphtool.report.table import Column, Table, optional, table
+from graphtool.report.table import Column, Table, human, optional, table
 from graphtool.report.table import html as html_table
 from graphtool.report.table import markdown as page_table
 

@@ -1,4 +1,5 @@
-"""The tables of reports: a column is declared once, and printed as text, Markdown or HTML.
+"""Numbers with units, and the tables of reports: a column is declared once, and printed as text,
+Markdown or HTML.
 
 What JSON has of a row are the fields of its struct, with their types and their description; the
 schema is made from them. A column that shows a field names it, and says how.
@@ -12,8 +13,11 @@ from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
 from graphtool import escaping
+from graphtool.symbolic import Dim, text
 
 R = TypeVar("R")
+Size = int | str
+"""A number, or a polynomial over the open dims as text."""
 
 
 @dataclass(frozen=True)
@@ -90,3 +94,21 @@ def html(t: Table) -> list[str]:
     rows = ("".join(cell(i, escaping.xml(str(c))) for i, c in enumerate(row)) for row in t.rows)
     return ["<table>", *([f"<thead><tr>{head}</tr></thead>"] if any(t.head) else []), "<tbody>",
             *(f"<tr>{row}</tr>" for row in rows), "</tbody></table>"]
+
+
+def size(d: Dim) -> Size:
+    """An int, or the text of a symbolic size."""
+    return d if isinstance(d, int) else text(d)
+
+
+def human(x: Size, unit: str = "") -> str:
+    """A number with a unit, such as 1.23 M for 1,234,567; a symbolic size as its text."""
+    if isinstance(x, str):
+        return f"{x} {unit}".rstrip()
+    step, prefixes = (1024.0, ("", "Ki", "Mi", "Gi", "Ti")) if unit == "B" else (
+        1000.0, ("", "k", "M", "G", "T"))
+    value, at = float(x), 0
+    while abs(value) >= step and at < len(prefixes) - 1:
+        value, at = value / step, at + 1
+    number = f"{x}" if at == 0 else f"{value:.2f}"
+    return f"{number} {prefixes[at]}{unit}".rstrip()

@@ -14,7 +14,7 @@ from graphtool.ir.graph import Module
 from graphtool.ir.listing import Form, listing
 from graphtool.loops.program import Program
 from graphtool.lower import lower
-from graphtool.report.program_listing import kernel_lines
+from graphtool.report.artifacts import kernel_lines
 from graphtool.target import detect
 
 NAME = "model"  # of the C functions

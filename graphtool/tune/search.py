@@ -23,8 +23,7 @@ from graphtool.kernels.choice.sites import Site, is_site
 from graphtool.kernels.choice.sites import site as read_site
 from graphtool.kernels.choice.tuning import Tuning, key, key_of, merged, row
 from graphtool.target import Target
-from graphtool.tune.measure import calls_of, quartile
-from graphtool.tune.models import is_measurable
+from graphtool.tune.measure import calls_of, is_measurable, quartile
 
 NOISE = 0.05  # a committed choice is refuted by a rival that is so much better
 

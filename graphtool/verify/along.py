@@ -22,7 +22,7 @@ from graphtool.lower import lower
 from graphtool.native import runtime
 from graphtool.report.align import align
 from graphtool.report.flat import flatten
-from graphtool.report.page.numbers import Apart
+from graphtool.report.page.facts import Apart
 from graphtool.target import Target
 from graphtool.verify.compare import Difference, difference, is_text
 from graphtool.verify.repro import with_steps

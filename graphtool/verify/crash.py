@@ -31,7 +31,7 @@ from graphtool.ir.verify import verify_module
 from graphtool.kernels.choice.rules import Rules
 from graphtool.loops.program import Program
 from graphtool.lower import lower
-from graphtool.report.sizes import human
+from graphtool.report.table import human
 from graphtool.target import Target, detect
 from graphtool.verify.repro import write_program_repro, write_repro
 

@@ -1,4 +1,6 @@
-"""A report of the passes: seconds, nodes and rules of each, and the graph before and after."""
+"""A report of the passes: seconds, nodes and rules of each, the graph before and after, and with
+remat the peaks of memory that can be reached.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +9,45 @@ from dataclasses import replace
 
 import msgspec
 
+from graphtool.analysis import costs
 from graphtool.ir.graph import Module
 from graphtool.passes import PassReport
-from graphtool.passes.remat import Arena
+from graphtool.passes.remat import Arena, curve
 from graphtool.report.findings import Finding, Outcome, outcome
-from graphtool.report.recompute import RecomputeRow, recompute_rows
-from graphtool.report.sizes import human
 from graphtool.report.stats import Stats, basis, bounded, stats
-from graphtool.report.table import Column, Table, table
+from graphtool.report.table import Column, Table, human, table
+from graphtool.symbolic import at_least_sizes
 from graphtool.verify.check import row_line
 from graphtool.verify.compare import Difference, worst
+
+PLANS: tuple[Column[RecomputeRow], ...] = (
+    Column("budget", lambda r: human(r.peak, "B")), Column("share", lambda r: f"{r.share:.0%}"),
+    Column("computed again", lambda r: f"{r.nodes} nodes"),
+    Column("FLOPs", lambda r: human(r.flops)), Column("extra", lambda r: f"{r.extra:.2%}"))
+PASS_ROWS: tuple[Column[PassRow], ...] = (
+    Column("pass", "name"), Column("ms", lambda r: f"{1000 * r.seconds:.1f}"),
+    Column("nodes", lambda r: f"{r.before} → {r.after}" if r.before != r.after else r.after),
+    Column("rules fired", lambda r: ", ".join(f"{k} × {n}" for k, n in r.rules.items())))
+
+
+class RecomputeRow(msgspec.Struct):
+    """A plan: its peak in bytes (the arena of the compiled step), that peak relative to the peak
+    without recomputation, and the extra work."""
+
+    peak: int
+    share: float
+    nodes: int
+    flops: int
+    extra: float
+
+
+def recompute_rows(module: Module, arena: Arena | None = None) -> list[RecomputeRow]:
+    """The plans, from no recomputation to the least memory."""
+    plans = curve(module, arena)
+    most = max(plans[0].peak, 1)
+    total = max(at_least_sizes(costs.total(costs.flops, module.graph)), 1)
+    return [RecomputeRow(p.peak, p.peak / most, len(p.again), p.flops, p.flops / total)
+            for p in plans]
 
 
 class PassRow(msgspec.Struct):
@@ -28,12 +59,6 @@ class PassRow(msgspec.Struct):
     after: int
     changed: bool
     rules: dict[str, int]
-
-
-PASS_ROWS: tuple[Column[PassRow], ...] = (
-    Column("pass", "name"), Column("ms", lambda r: f"{1000 * r.seconds:.1f}"),
-    Column("nodes", lambda r: f"{r.before} → {r.after}" if r.before != r.after else r.after),
-    Column("rules fired", lambda r: ", ".join(f"{k} × {n}" for k, n in r.rules.items())))
 
 
 class OptReport(msgspec.Struct):

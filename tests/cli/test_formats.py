@@ -11,7 +11,7 @@ import onnx
 import pytest
 from onnx import helper
 
-from graphtool.report.formats import FORMATS
+from graphtool.report.findings import FORMATS
 from tests.cli.conftest import DIGITS, SAMPLES, Cli
 
 

@@ -24,7 +24,7 @@ from graphtool import escaping
 from graphtool.cli.app import app
 from graphtool.cli.terminal import Escaped
 from graphtool.io import npz
-from graphtool.report.formats import FORMATS
+from graphtool.report.findings import FORMATS
 from tests.cli.conftest import Cli, Result
 
 NAME = '\x1b]0;P\x07\n::error::PWN\u202e\x9b\u200b<script>x</script>"`|*/##[error]]]>\\'

@@ -14,7 +14,7 @@ import graphtool
 from graphtool import plugins
 from graphtool.ir.op import OPS
 from graphtool.ir.promises import KINDS
-from graphtool.report.graph_schema import _PLAIN
+from graphtool.report.schemas import _PLAIN
 from tests.cli.conftest import DIGITS, Cli
 from tests.plugins.conftest import EXAMPLES, example
 

@@ -10,8 +10,7 @@ from graphtool.ir.graph import TensorType
 from graphtool.ir.trace import trace
 from graphtool.loops.program import Bind, Branch, Buffer, Port, Program, Repeat, Run, Times
 from graphtool.lower import lower
-from graphtool.report.build_listing import functions
-from graphtool.report.program_listing import head_lines, kernel_lines, memory, step_lines
+from graphtool.report.artifacts import functions, head_lines, kernel_lines, memory, step_lines
 from graphtool.symbolic import Symbol
 from graphtool.target import named
 from tests.loops.test_totals import INNER, OTHER, RUN, N, program

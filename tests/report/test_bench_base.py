@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from graphtool.errors import GraphtoolError
-from graphtool.report import bench_base as base
-from graphtool.report.bench import bench_outcome, compared
-from graphtool.report.bench_base import Compared
+from graphtool.report import bench as base
+from graphtool.report.bench import Compared, bench_outcome, compared
 
 
 def times(middle: float, noise: float, seed: int, rounds: int = 300) -> list[float]:

@@ -8,8 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from graphtool.report.findings import Finding, Level, Outcome, Places, outcome
-from graphtool.report.formats import MOST, WRITERS, annotation
+from graphtool.report.findings import (
+    MOST,
+    WRITERS,
+    Finding,
+    Level,
+    Outcome,
+    Places,
+    annotation,
+    outcome,
+)
 
 ODD = "a,b:c|d`e<f>\n%&\"\x07'"
 

@@ -13,8 +13,8 @@ from graphtool import machines
 from graphtool.errors import InputError, UsageError
 from graphtool.kernels.choice.machine import fetched
 from graphtool.native.compiler import find
+from graphtool.report import machine
 from graphtool.report import machine as report
-from graphtool.report import rates
 from graphtool.target import TABLE, detect, named, on_machine, usual_machine
 
 LOADS = [1 << 12, 1 << 16, 1 << 19, 1 << 21, 1 << 24, 1 << 30]
@@ -43,7 +43,7 @@ def test_rates_count_only_what_the_machine_has(tmp_path: Path) -> None:
     """A target of SSE2 has no dot products of bytes, and no tiles."""
     if named("native").levels is None:
         pytest.skip("this machine is not x86-64")
-    made = rates.Rates(rates.loops(find(None, named("x86-64")), tmp_path), 1, 1 << 16)
+    made = machine.Rates(machine.loops(find(None, named("x86-64")), tmp_path), 1, 1 << 16)
     assert made.rate("f32") > 0 and made.read(1 << 14) > 0
     assert [made.rate(k) for k in ("int8", "bf16", "f16", "tile_int8", "tile_bf16")] == [0] * 5
     assert isinstance(made.library, ctypes.CDLL)

@@ -21,11 +21,9 @@ from graphtool.ir.trace import trace
 from graphtool.loops.program import runs
 from graphtool.report import page as pages
 from graphtool.report.page import need_view, page
-from graphtool.report.page.calls import calls
+from graphtool.report.page.borders import FAR, MANY, at_borders, meeting, stubs
 from graphtool.report.page.facts import BINS, Facts, brief, figures
-from graphtool.report.page.modules import MOST, PART, Group, class_at, classes, grouped
-from graphtool.report.page.ports import at_borders
-from graphtool.report.page.stubs import FAR, MANY, meeting, stubs
+from graphtool.report.page.modules import MOST, PART, Group, calls, class_at, classes, grouped
 from graphtool.report.page.tree import graph_data
 from tests.cli.conftest import DIGITS
 from tests.report.graphs import module
@@ -277,8 +275,7 @@ def test_plots_have_axes_with_units() -> None:
 
 def test_two_graphs_know_their_difference() -> None:
     pytest.importorskip("fast_sugiyama")
-    from graphtool.report.page.compared import compared
-    from graphtool.report.page.sections import of_graph
+    from graphtool.report.page.sections import compared, of_graph
     a = module(trace(lambda x: o.exp(x), [T]))
     b = module(trace(lambda x: o.neg(o.exp(x)), [T]))
     made = [of_graph("a", a), of_graph("b", b)]

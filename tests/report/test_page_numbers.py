@@ -14,7 +14,7 @@ from graphtool.importers import import_source
 from graphtool.io.weights import weight
 from graphtool.ir.graph import Graph, Module, TensorType, is_constant
 from graphtool.ir.trace import trace
-from graphtool.report.page.numbers import marked, of_numbers
+from graphtool.report.page.facts import marked, of_numbers
 from graphtool.target import detect
 from graphtool.verify.along import Apart, along, compiled
 from tests.cli.conftest import DIGITS

@@ -14,7 +14,7 @@ from graphtool.compile.as_is import build
 from graphtool.native.runtime import load
 from graphtool.passes import calls, run
 from graphtool.passes.arguments import PassCall
-from graphtool.report.peaks import Bandwidth, Peaks
+from graphtool.report.machine import Bandwidth, Peaks
 from graphtool.report.profile import Profile, micros, profile, profile_lines, profile_table, trace
 from graphtool.transforms.training import Recipe, training
 from graphtool.verify.sides import build_inputs, training_state

@@ -7,9 +7,7 @@ import pytest
 import graphtool.kernels  # noqa: F401  (fills the table of ops)
 from graphtool.io.manifest_rows import Choice
 from graphtool.ir.op import OPS
-from graphtool.report.peaks import Bandwidth, Peaks
-from graphtool.report.rates import KINDS
-from graphtool.report.roofs import roof_of
+from graphtool.report.machine import KINDS, Bandwidth, Peaks, roof_of
 
 TOP = Peaks(100.0, [Bandwidth(1 << 14, 50.0)], {"bf16": 200.0})
 

@@ -11,8 +11,8 @@ from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.ir.graph import TensorType
 from graphtool.ir.trace import trace
-from graphtool.report.sizes import human
 from graphtool.report.stats import stats, stats_lines
+from graphtool.report.table import human
 from tests.report.graphs import layers, module
 
 T = TensorType(dtypes.float32, (4, 4))

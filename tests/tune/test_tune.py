@@ -29,7 +29,7 @@ from graphtool.kernels.choice.tuning import Tuning, merged, row
 from graphtool.native import runtime
 from graphtool.report.tuned import stale_line
 from graphtool.target import named
-from graphtool.tune import measure, models, search
+from graphtool.tune import measure, search
 
 T = replace(named("native"), threads=2, dot8=True)
 SITES = [Conv(1, 9, 11, 24, 40, 3, 3), Conv(2, 8, 6, 48, 48, 3, 3, groups=48),
@@ -50,7 +50,7 @@ INTEGERS = [
 
 @pytest.mark.parametrize("site", [*SITES, *INTEGERS], ids=str)
 def test_every_candidate_computes_the_same(site: Site, tmp_path: Path) -> None:
-    module = models.model(site)
+    module = measure.model(site)
     inputs = made_up.random_inputs(module, 0, {})
     want = interp.run(module, inputs)["y"]
     for i, c in enumerate(plans(site, T, Rules())):
@@ -75,7 +75,7 @@ def test_sites_of_few_bits_are_measured_as_such(
         site: Site, bf16: bool, tmp_path: Path) -> None:
     """The model of a site has that very site; its candidates compute the same, and get a time."""
     target = replace(T, bf16=bf16)
-    module = models.model(site)
+    module = measure.model(site)
     inputs = made_up.random_inputs(module, 0, {})
     want = interp.run(module, inputs)["y"].astype(np.float64)
     allowed = plans(site, target, rules_of("fast"))
@@ -91,7 +91,7 @@ def test_sites_of_few_bits_are_measured_as_such(
 
 def test_tune_measures_keeps_and_checks(tmp_path: Path) -> None:
     how = search.Search(T, rules_of(), 0.01)
-    module = models.model(SITES[0])
+    module = measure.model(SITES[0])
     ready = passes.run(module, measure.PASSES, supply={"target": T})
     todo = search.sites(ready.choices.values(), how)
     kept: list[Tuning] = []
@@ -177,7 +177,7 @@ def test_lines_are_json_with_a_key() -> None:
 def test_bfloat16_products(site: Product, march: str, tmp_path: Path) -> None:
     """Compiled code is what the evaluator says of the same rounded operands, at every width."""
     target = replace(named(march), bf16=True)
-    module = models.model(site)
+    module = measure.model(site)
     c = next(c for c in plans(site, target, rules_of("fast")) if c.kind == "gemm_bf16")
     rules = replace(rules_of("fast"), tuning=merged([row(site, target, {c: 1.0})]))
     ready = passes.run(module, measure.PASSES, supply={"target": target, "rules": rules})
@@ -190,7 +190,7 @@ def test_bfloat16_products(site: Product, march: str, tmp_path: Path) -> None:
 
 
 def test_bfloat16_keeps_nan_and_infinity(tmp_path: Path) -> None:
-    ready = passes.run(models.model(Product(1, 8, 64, 64)), measure.PASSES, supply={
+    ready = passes.run(measure.model(Product(1, 8, 64, 64)), measure.PASSES, supply={
         "target": replace(T, bf16=True), "rules": rules_of("fast")})
     x = np.ones((8, 64), np.float32)
     x[0, 0], x[1, 1] = np.nan, np.inf
@@ -200,7 +200,7 @@ def test_bfloat16_keeps_nan_and_infinity(tmp_path: Path) -> None:
 
 def test_large_products_by_a_library(tmp_path: Path) -> None:
     pytest.importorskip("scipy_openblas32")
-    module = models.model(Product(1, 40, 70, 65))
+    module = measure.model(Product(1, 40, 70, 65))
     ready = passes.run(module, measure.PASSES, supply={
         "target": T, "rules": rules_of(kernels="blas")})
     assert any(n.op.name == "blas" for n in ready.graph.nodes)
@@ -213,7 +213,7 @@ def test_large_products_by_a_library(tmp_path: Path) -> None:
 def test_a_missing_library_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("graphtool.native.blas.supports", lambda *_, **__: False)
     monkeypatch.setattr("graphtool.native.blas.find_spec", lambda _: None)
-    ready = passes.run(models.model(Product(1, 40, 70, 65)), measure.PASSES, supply={
+    ready = passes.run(measure.model(Product(1, 40, 70, 65)), measure.PASSES, supply={
         "target": T, "rules": rules_of(kernels="blas")})
     with pytest.raises(CompilerError, match="GT2130") as caught:
         build(ready, tmp_path / "b", target=T)
@@ -224,7 +224,7 @@ def test_sites_of_integers_are_timed() -> None:
     """The model of a site has that very site, for machines with and without dot products."""
     for site, dot8 in ((INTEGERS[0], True), (INTEGERS[2], False), (INTEGERS[6], True)):
         target = replace(T, dot8=dot8)
-        ready = passes.run(models.model(site), measure.PASSES, supply={"target": target})
+        ready = passes.run(measure.model(site), measure.PASSES, supply={"target": target})
         (made,) = ready.choices.values()
         assert (made.site, made.by) == (str(site), "cost")
         assert site in search.sites([made], search.Search(target, Rules()))

@@ -16,8 +16,7 @@ from graphtool.io import files
 from graphtool.ir import serial
 from graphtool.ir.graph import Module
 from graphtool.report.diff import diff
-from graphtool.report.diff_picture import diff_picture
-from graphtool.report.diff_text import diff_outcome, markdown, text
+from graphtool.report.diff_text import diff_outcome, diff_picture, markdown, text
 from graphtool.report.findings import Finding, Outcome, outcome
 from graphtool.report.git import Review, Reviewed
 

@@ -1,15 +1,15 @@
-"""`graphtool view`: one HTML page of graphs, programs, builds and profiles that needs no network.
-
-The page's own style and script are files beside this one. The packages of the extra `view` lay the
-graph out and draw the plots when the page is made; nothing of them is in it.
-"""
+"""The page of `view`: one file of HTML, where it is written, and the browser that shows it."""
 
 from __future__ import annotations
 
 import json
+import os
+import sys
 from collections.abc import Sequence
 from importlib.resources import files as resources
 from importlib.util import find_spec
+from itertools import chain, count
+from pathlib import Path
 from typing import Any
 
 from graphtool.errors import UsageError
@@ -39,3 +39,22 @@ def page(title: str, sections: Sequence[dict[str, Any]]) -> str:
     out = parts["page.html"].replace("{{TITLE}}", xml(title))
     out = out.replace("{{STYLE}}", parts["page.css"]).replace("{{SCRIPT}}", script)
     return out.replace("{{DATA}}", json_script(data))
+
+
+def own(stem: str) -> Path:
+    """The file of a page in the current folder. An earlier page is replaced, and no other file."""
+    names = (Path(f"{stem}{n}.html") for n in chain(("",), map(".{}".format, count(2))))
+    return next(p for p in names if not p.exists() or (
+        p.is_file() and MARK in p.read_bytes()[:1 << 10]))
+
+
+def opened(path: Path) -> bool:
+    """Open a page in the browser of a desktop; false where there is none."""
+    import webbrowser
+    if sys.platform not in ("darwin", "win32") and not (
+            {"DISPLAY", "WAYLAND_DISPLAY", "BROWSER"} & set(os.environ)):
+        return False  # webbrowser would start a browser in the terminal
+    try:
+        return webbrowser.open(path.resolve().as_uri())
+    except (webbrowser.Error, OSError):
+        return False

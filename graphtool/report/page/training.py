@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 
 from graphtool.analysis.gradients import gradients as marked
 from graphtool.ir.graph import Module, Value, is_constant
-from graphtool.report.page.calls import calls
-from graphtool.report.page.modules import Group, Path, grouped
+from graphtool.report.page.modules import Group, Path, calls, grouped
 from graphtool.transforms.training.phases import behind
 
 FORWARD, BACKWARD, UPDATE = range(3)

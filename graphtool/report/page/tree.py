@@ -14,11 +14,9 @@ from typing import Any
 from graphtool.ir.graph import Module, Node, Value, is_constant
 from graphtool.ir.text import value_names
 from graphtool.report.page import training
-from graphtool.report.page.calls import calls
+from graphtool.report.page.borders import at_borders, meeting, stubs
 from graphtool.report.page.facts import Facts
-from graphtool.report.page.modules import Group, class_at, classes, grouped
-from graphtool.report.page.ports import at_borders
-from graphtool.report.page.stubs import meeting, stubs
+from graphtool.report.page.modules import Group, calls, class_at, classes, grouped
 
 Item = int | str  # a node's number, a module's "m3", a bend "b7", a port "pi5" or "po5"
 

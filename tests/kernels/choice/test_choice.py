@@ -28,7 +28,7 @@ from graphtool.kernels.choice.sites import (
 )
 from graphtool.kernels.choice.tuning import load, merged, row, save
 from graphtool.target import TABLE, Target
-from graphtool.tune import models
+from graphtool.tune import measure
 
 V4 = replace(TABLE["x86-64-v4"], threads=1)
 WIDE = Conv(1, 56, 56, 64, 64, 3, 3)
@@ -129,7 +129,7 @@ def test_a_kernel_of_ones_own_is_asked_like_the_others(monkeypatch: pytest.Monke
     assert str(chosen_plan(choose(Product(1, 8, 64, 64), V4, Rules()))) == "mine"
     assert choose(Product(1, 800, 64, 64), V4, Rules()).us["mine"] > 100
     for rows, ops in ((8, ["neg", "matmul", "neg"]), (800, ["gemm"])):
-        module = models.model(Product(1, rows, 64, 64))
+        module = measure.model(Product(1, rows, 64, 64))
         ready = passes.run(module, "select,fold,dce", supply={"target": V4})
         assert [n.op.name for n in ready.graph.nodes if n.op.name != "constant"] == ops
 

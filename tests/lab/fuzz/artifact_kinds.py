@@ -21,7 +21,7 @@ from graphtool.kernels.choice import tuning
 from graphtool.language import tokenizer
 from graphtool.loops import serial as programs
 from graphtool.native.runtime import Model
-from graphtool.report import bench_base, journal
+from graphtool.report import bench, lineage
 from graphtool.target import named as target
 from graphtool.train import checkpoint
 from graphtool.train.model import TrainModel
@@ -138,20 +138,20 @@ def machine_files() -> list[Path]:
 def base_files() -> list[Path]:
     """The times of a build."""
     path = Path(tempfile.mkdtemp()) / "base.json"
-    bench_base.save(bench_base.fresh("m", 2, {"batch": 8}), path, [1.0, 1.1, 1.2] * 20)
+    bench.save(bench.fresh("m", 2, {"batch": 8}), path, [1.0, 1.1, 1.2] * 20)
     return [path]
 
 
 def read_base(path: Path) -> None:
     """The times of a build, and a comparison with them."""
-    base = bench_base.read_base(path)
-    bench_base.against_base(base, path, [1.0, 1.1] * 20, 0.1)
+    base = bench.read_base(path)
+    bench.against_base(base, path, [1.0, 1.1] * 20, 0.1)
 
 
 def journals() -> list[Path]:
     """What passes did."""
     path = Path(tempfile.mkdtemp()) / "journal.jsonl"
-    journal.write_journal(path, [journal.Event(1, "fold", "", "", "x", ["x"], "a", "b", "m.py:1")])
+    lineage.write_journal(path, [lineage.Event(1, "fold", "", "", "x", ["x"], "a", "b", "m.py:1")])
     return [path]
 
 
@@ -167,4 +167,4 @@ KINDS: dict[str, tuple[Read, Samples]] = {
     "tokenizer": (read_tokenizer, tokenizers),
     "machine": (read_machine, machine_files),
     "base": (read_base, base_files),
-    "journal": (journal.read_journal, journals)}
+    "journal": (lineage.read_journal, journals)}
