@@ -14,7 +14,7 @@ from torch._export.serde.schema import ScalarType
 
 from graphtool.dtypes import BY_NAME, TABLE, DType, converted, float32, int8, string, uint8
 from graphtool.errors import UnsupportedError
-from graphtool.exporters.onnx.protos import element_type
+from graphtool.exporters.onnx.writer import element_type
 from graphtool.importers.torch.driver.live import DTYPES
 from graphtool.io.weights import pack, unpack, weight
 

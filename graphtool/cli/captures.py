@@ -33,8 +33,7 @@ def compare_captures(
         raise UsageError("GT3099", f"{source!r} is captured already",
                          hint="compare-captures takes Python source that makes an nn.Module")
     need_torch()
-    from graphtool.importers.torch.driver.captures import captures
-    from graphtool.importers.torch.driver.reference import reference
+    from graphtool.importers.torch.driver.reference import captures, reference
     specs = inputs or ()
     captured, arrays = captures(source, specs)
     found = {way: c.graph for way, c in captured.items()}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from graphtool.exporters import dot, mermaid, svg
+from graphtool.exporters import picture, svg
 from graphtool.exporters.picture import Picture
 
 FORMATS: dict[str, Callable[[Picture], str]] = {
-    "dot": dot.dot,
-    "mermaid": mermaid.mermaid,
+    "dot": picture.dot,
+    "mermaid": picture.mermaid,
     "svg": svg.svg,
 }

@@ -1,9 +1,12 @@
-"""The boxes and arrows of a drawing; decides which parts of a graph become boxes."""
+"""The boxes and arrows of a drawing, and how Graphviz and Mermaid are told of them. Decides which
+parts of a graph become boxes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from graphtool.escaping import dot as quoted
+from graphtool.escaping import mermaid as escaped
 from graphtool.ir.graph import Graph, Module, Node, Operand, Value, is_constant
 from graphtool.ir.text import attr_text, literal_text, shown_attrs, value_names
 
@@ -126,3 +129,43 @@ def _cut(text: str) -> str:
         return text
     half = (_LONGEST - 1) // 2
     return f"{text[:half]}…{text[-half:]}"
+
+
+FILL = {"input": "#e8f1fb", "output": "#e8f1fb", "constant": "#f2f2f2", "compute": "#fdebd0",
+        "data": "#e5f5e0", "shape": "#f0e9f7", "control": "#fbe3e4", "memory": "#e0f3f3",
+        "group": "#fff6cc"}
+STROKE = {"input": "#3b75af", "output": "#3b75af", "constant": "#888888", "compute": "#c77b1e",
+          "data": "#4a9a3f", "shape": "#8457aa", "control": "#c0444a", "memory": "#2b8c8c",
+          "group": "#b59a00"}
+
+
+def dot(p: Picture) -> str:
+    """The dot text of a graph drawn from top to bottom; names are escaped, ids are generated."""
+    lines = ["digraph graphtool {", "  rankdir=TB; nodesep=0.3; ranksep=0.35;",
+             '  node [shape=box, style="rounded,filled", fontname="Helvetica", fontsize=10];',
+             '  edge [color="#667788", arrowsize=0.6, fontname="Helvetica", fontsize=8];']
+    lines += [f"  {_dot_box(b)}" for b in p.boxes]
+    lines += [f"  {a.start} -> {a.end};" for a in p.arrows]
+    return "\n".join([*lines, "}"]) + "\n"
+
+
+def _dot_box(b: Box) -> str:
+    shape = ", shape=ellipse" if b.kind in ("input", "output") else ""
+    return (f"{b.id} [label={quoted(*b.lines)}, tooltip={quoted(b.tip)}, "
+            f'fillcolor="{FILL[b.kind]}", color="{STROKE[b.kind]}"{shape}];')
+
+
+def mermaid(p: Picture) -> str:
+    """A flowchart from top to bottom; text is escaped, ids are generated."""
+    kinds = sorted({b.kind for b in p.boxes})
+    lines = ["flowchart TB"]
+    lines += [f"  {_mermaid_box(b)}:::{b.kind}_" for b in p.boxes]
+    lines += [f"  {a.start} --> {a.end}" for a in p.arrows]
+    lines += [f"  classDef {k}_ fill:{FILL[k]},stroke:{STROKE[k]},color:#000" for k in kinds]
+    return "\n".join(lines) + "\n"
+
+
+def _mermaid_box(b: Box) -> str:
+    label = "<br/>".join(map(escaped, b.lines))
+    left, right = ("([", "])") if b.kind in ("input", "output") else ("[", "]")
+    return f'{b.id}{left}"{label}"{right}'

@@ -10,14 +10,13 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from graphtool.errors import GraphtoolError, Unsupported, UsageError
-from graphtool.importers.record import Importer, Request, register
-from graphtool.importers.suffixes import SAVED
+from graphtool.importers.record import SAVED, Importer, Request, register
 from graphtool.ir.graph import Module
 
 
 def _onnx(source: str, how: Request) -> Module:
     from graphtool.importers.onnx import import_onnx
-    from graphtool.importers.onnx.driver.compound_inputs import read_parts
+    from graphtool.importers.onnx.driver.inputs import read_parts
     return import_onnx(Path(source), dynamic=how.dynamic or {}, made_of=read_parts(how.inputs),
                        limits=how.limits)
 

@@ -1,4 +1,6 @@
-"""Casts of floats to short integers as the frameworks do them: truncated, then wrapped around.
+"""Casts and indices as ONNX and torch have them both.
+
+A float cast to a short integer is truncated, then wrapped around.
 
 Neither ONNX nor torch defines such a cast out of range. numpy, torch and onnxruntime agree on
 wrapping around within int32 (for 32 bits without sign: within int64), so −1.5 becomes the uint8 255
@@ -9,6 +11,8 @@ so that the evaluator and C agree everywhere. NaN is 0.
 from __future__ import annotations
 
 from typing import Any
+
+import numpy as np
 
 from graphtool import dtypes
 from graphtool import ops as o
@@ -27,3 +31,12 @@ def wrapped(x: Any, source: DType, to: DType) -> Any:
         return o.select(o.lt(x, 0.0), below, o.cast(x, dtype=to))
     wide = dtypes.int32 if to.bits <= 16 else dtypes.int64
     return o.cast(o.cast(x, dtype=wide), dtype=to)
+
+
+def from_end(i: Any, size: Any) -> Any:
+    """i + size where −size ≤ i < 0, else i: an index out of range stays as the user gave it, which
+    is what an error should name."""
+    if isinstance(i, np.ndarray):
+        return np.where((i < 0) & (i >= -size), i + size, i)
+    front = o.select(o.lt(i, 0), o.add(i, size), i)
+    return o.select(o.lt(front, 0), i, front)

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.exporters import FORMATS
-from graphtool.exporters.diagram_layout import layout
 from graphtool.exporters.picture import Picture, picture
+from graphtool.exporters.svg import layout
 from graphtool.ir.graph import Graph, Group, Module, TensorType
 from graphtool.ir.trace import trace
 from tests.report.graphs import layers, random_module

@@ -18,7 +18,7 @@ import numpy as np
 
 from graphtool.dtypes import of_numpy
 from graphtool.exporters.stablehlo.text import dense, tensor
-from graphtool.importers.stablehlo.driver.arrays import array_of
+from graphtool.importers.stablehlo.driver.values import array_of
 from graphtool.importers.stablehlo.text import attributes
 from graphtool.importers.stablehlo.text.attributes import Dense
 from graphtool.importers.stablehlo.text.reader import Reader

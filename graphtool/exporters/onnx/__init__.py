@@ -22,13 +22,18 @@ from graphtool.exporters.onnx import (  # noqa: F401  (each fills the registry)
     products,
     reduce,
     strings,
-    window,
 )
-from graphtool.exporters.onnx.joined import join
-from graphtool.exporters.onnx.protos import external_tensor, packed_bytes, tensor, value_info
+from graphtool.exporters.onnx.products import join
 from graphtool.exporters.onnx.quantised import chains
 from graphtool.exporters.onnx.registry import FORMS, Ref
-from graphtool.exporters.onnx.writer import Shared, Writer
+from graphtool.exporters.onnx.writer import (
+    Shared,
+    Writer,
+    external_tensor,
+    packed_bytes,
+    tensor,
+    value_info,
+)
 from graphtool.io import files, pairs
 from graphtool.io.weights import Weight
 from graphtool.ir.graph import Graph, Module, Value, is_constant

@@ -9,10 +9,9 @@ import numpy as np
 from onnx import GraphProto, helper
 
 from graphtool import dtypes
-from graphtool.exporters.onnx.protos import value_info
 from graphtool.exporters.onnx.registry import Ref, form
 from graphtool.exporters.onnx.sizes import size
-from graphtool.exporters.onnx.writer import Writer
+from graphtool.exporters.onnx.writer import Writer, value_info
 from graphtool.ir.graph import Graph, Node, TensorType
 
 _FLAG, _STEP = TensorType(dtypes.bool_, ()), TensorType(dtypes.int64, ())

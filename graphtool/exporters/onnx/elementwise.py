@@ -13,9 +13,8 @@ import numpy as np
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.dtypes import DType
-from graphtool.exporters.onnx.protos import element_type
 from graphtool.exporters.onnx.registry import Ref, form, takes
-from graphtool.exporters.onnx.writer import Writer
+from graphtool.exporters.onnx.writer import Writer, element_type
 from graphtool.front.names import word, written
 from graphtool.ir.graph import Node
 

@@ -1,4 +1,4 @@
-"""Reductions, running reductions, sorting."""
+"""Reductions over axes and windows, running reductions, sorting; resizing."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool import ops as o
+from graphtool.exporters import definitions as tap_definitions
+from graphtool.exporters.definitions import filled, tap
 from graphtool.exporters.onnx.elementwise import cast, computed, wider
 from graphtool.exporters.onnx.registry import Ref, form, takes
-from graphtool.exporters.onnx.sizes import size
+from graphtool.exporters.onnx.sizes import shape, size
 from graphtool.exporters.onnx.writer import Writer
 from graphtool.ir.graph import Node
+from graphtool.ops.geometry import conv_defaults
 from graphtool.ops.reduce import identity
 
 _REDUCE = {"reduce_sum": "ReduceSum", "reduce_prod": "ReduceProd", "reduce_max": "ReduceMax",
@@ -102,3 +105,106 @@ def sort(w: Writer, node: Node, x: Ref) -> Any:
     values, indices = w("TopK", x if wide is None else cast(w, x, wide), size(w, k), outputs=2,
                         axis=axis, largest=int(largest), sorted=1)
     return (values if wide is None else cast(w, values, dtype)), indices
+
+
+_POOLS = {"max_pool": "MaxPool", "avg_pool": "AveragePool", "lp_pool": "LpPool"}
+
+
+@form(*_POOLS)
+def pool(w: Writer, node: Node, x: Ref) -> Any:
+    """MaxPool, AveragePool or LpPool; channels at axis 1, or transposes around it."""
+    attrs = dict(node.attrs)
+    if attrs.pop("channels_last"):
+        return w.restate(lambda x: _channels_second(node.op, x, attrs), [x])
+    strides, padding, dilation, _ = conv_defaults(len(attrs["window"]), attrs["strides"],
+                                                  attrs["padding"], attrs["dilation"], None)
+    takes(_pooled(x, attrs["window"], padding))
+    given = _geometry(attrs["window"], strides, padding, dilation)
+    if node.op.name == "avg_pool":
+        given["count_include_pad"] = int(attrs["count_include_pad"])
+    if node.op.name == "lp_pool":
+        takes(float(attrs["order"]).is_integer())
+        given["p"] = int(attrs["order"])
+    return computed(w, _POOLS[node.op.name], x.type.dtype, [x], **given)
+
+
+def _channels_second(op: Any, x: Any, attrs: dict[str, Any]) -> Any:
+    n = x.ndim
+    y = op(o.transpose(x, perm=(0, n - 1, *range(1, n - 1))), **attrs)
+    return o.transpose(y, perm=(0, *range(2, n), 1))
+
+
+def _pooled(x: Ref, window: Any, padding: Any) -> bool:
+    """Whether onnxruntime accepts it: padding is below the window, and the input is not empty."""
+    inside = all(isinstance(p, int) and 0 <= p < k for k, pair in zip(window, padding, strict=True)
+                 for p in pair)
+    return inside and len(x.shape) >= 3 and all(d != 0 for d in x.shape)
+
+
+def _geometry(window: Any, strides: Any, padding: Any, dilation: Any) -> dict[str, Any]:
+    return {"kernel_shape": window, "strides": strides, "dilations": dilation,
+            "pads": [p[0] for p in padding] + [p[1] for p in padding]}
+
+
+@form("reduce_window")
+def reduce_window(w: Writer, node: Node, x: Ref) -> Any:
+    """MaxPool for a maximum over spatial axes; else a reduction of slices, axis by axis."""
+    attrs = node.attrs
+    strides, padding, base, dilation = conv_defaults(len(x.shape), attrs["strides"],
+                                                     attrs["padding"], attrs["base_dilation"],
+                                                     attrs["window_dilation"])
+    window, kind = attrs["window"], attrs["kind"]
+    batch = [(v[0], v[1]) for v in (window, strides, padding)] if len(x.shape) > 2 else []
+    if kind == "max" and set(base) == {1} and batch == [(1, 1), (1, 1), ((0, 0), (0, 0))] \
+            and _pooled(x, window[2:], padding[2:]) and x.type.dtype.bits != 16:
+        return w.restate(lambda x: o.max_pool(x, window=window[2:], strides=strides[2:],
+                                              padding=padding[2:], dilation=dilation[2:]), [x])
+    return w.restate(lambda x: _windows(x, kind, window, strides, padding, base, dilation), [x])
+
+
+def _windows(x: Any, kind: str, window: Any, strides: Any, padding: Any, base: Any,
+             dilation: Any) -> Any:
+    join = {"sum": o.add, "prod": o.mul, "max": o.max, "min": o.min}[kind]
+    x = filled(x, identity(kind, x.dtype), padding, base)
+    for axis, (k, s, r) in enumerate(zip(window, strides, dilation, strict=True)):
+        places = [tap(x, {axis: (i, k, s, r)}) for i in range(k)]
+        x = places[0]
+        for p in places[1:]:
+            x = join(x, p)
+    return x
+
+
+@form("arg_reduce_window", "extreme_tap", "unpool")
+def by_taps(w: Writer, node: Node, x: Ref, *taps: Ref) -> Any:
+    """What ONNX lacks of windows, by slices."""
+    takes(all(isinstance(d, int) for d in x.shape))
+    fn = getattr(tap_definitions, node.op.name)
+    return w.restate(lambda *xs: fn(*xs, **node.attrs), [x, *taps])
+
+
+# ---- resize ------------------------------------------------------------------------------------
+
+@form("resize")
+def resize(w: Writer, node: Node, x: Ref) -> Any:
+    """Resize by sizes; by scales if they are given and lead to the sizes."""
+    attrs = node.attrs
+    sizes, scales, crop = attrs["sizes"], attrs["scales"], attrs["roi"]
+    wanted = tuple(int(np.floor(d * s)) for d, s in zip(x.shape, scales or (), strict=False)
+                   if isinstance(d, int))
+    takes(scales is None or wanted == sizes)
+    takes(attrs["mode"] == "nearest" or (len(x.shape) >= 3 and x.type.dtype is dtypes.float32))
+    cropped = attrs["coordinates"] == "tf_crop_and_resize"
+    takes(attrs["mode"] == "cubic" or not attrs["exclude_outside"])
+    takes(not cropped or x.type.dtype is dtypes.float32)
+    takes(not attrs["antialias"] or (len(x.shape) == 4 and attrs["mode"] != "nearest"))
+    roi = None if not cropped else w.array(np.asarray(crop or (0.0,) * len(sizes)
+                                                      + (1.0,) * len(sizes), np.float32))
+    by = None if scales is None else w.array(np.asarray(scales, np.float32))
+    nearest, cubic = attrs["mode"] == "nearest", attrs["mode"] == "cubic"
+    return w("Resize", x, roi, by, shape(w, sizes) if by is None else None, mode=attrs["mode"],
+             coordinate_transformation_mode=attrs["coordinates"],
+             nearest_mode=attrs["rounding"] if nearest else None,
+             cubic_coeff_a=attrs["cubic"] if cubic else None,
+             exclude_outside=int(attrs["exclude_outside"]) or None,
+             antialias=int(attrs["antialias"]) or None,
+             extrapolation_value=attrs["extrapolation"] if cropped else None)

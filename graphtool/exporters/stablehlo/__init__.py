@@ -15,20 +15,15 @@ from graphtool.escaping import mlir_string
 from graphtool.exporters.stablehlo import (  # noqa: F401  (each fills the registry)
     control,
     elementwise,
-    identity,
-    index,
     movement,
-    order,
     products,
     reduce,
     special,
 )
-from graphtool.exporters.stablehlo.arguments import braced, told_of, with_arguments
-from graphtool.exporters.stablehlo.function import INDENT, Function
+from graphtool.exporters.stablehlo.function import INDENT, Function, braced, told_of, with_arguments
 from graphtool.exporters.stablehlo.nodes import nodes
-from graphtool.exporters.stablehlo.places import Places
 from graphtool.exporters.stablehlo.registry import BODIES, DEFINITIONS, FORMS, Ref
-from graphtool.exporters.stablehlo.text import attribute, dense, identifier, tensor
+from graphtool.exporters.stablehlo.text import Places, attribute, dense, identifier, tensor
 from graphtool.exporters.stablehlo.writer import PARAMETER, Shared, Writer
 from graphtool.io import files, named, pairs
 from graphtool.ir.graph import Module, Value

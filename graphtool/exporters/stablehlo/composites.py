@@ -12,8 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from graphtool.escaping import mlir_string
-from graphtool.exporters.stablehlo.arguments import OWN_SIZE, braced, sizes_of
-from graphtool.exporters.stablehlo.function import Function, Made
+from graphtool.exporters.stablehlo.function import OWN_SIZE, Function, Made, braced, sizes_of
 from graphtool.exporters.stablehlo.registry import Declined, Ref, Unsized
 from graphtool.exporters.stablehlo.sizes import SIZE, size
 from graphtool.exporters.stablehlo.text import attribute, identifier, signature

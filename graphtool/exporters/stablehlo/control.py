@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from graphtool import dtypes
-from graphtool.exporters.stablehlo.blocks import compared
-from graphtool.exporters.stablehlo.broadcast import repeated
 from graphtool.exporters.stablehlo.movement import is_open, reshaped
 from graphtool.exporters.stablehlo.nodes import part
+from graphtool.exporters.stablehlo.operands import compared, repeated
 from graphtool.exporters.stablehlo.registry import Ref, body
 from graphtool.exporters.stablehlo.sizes import SIZE, size, vector
 from graphtool.exporters.stablehlo.writer import Writer

@@ -8,8 +8,7 @@ from typing import Any
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.dtypes import DType
-from graphtool.exporters.stablehlo.blocks import compared, logical
-from graphtool.exporters.stablehlo.broadcast import dtype_of, repeated, scalar
+from graphtool.exporters.stablehlo.operands import compared, dtype_of, logical, repeated, scalar
 from graphtool.exporters.stablehlo.registry import Ref, body, definition, form, takes
 from graphtool.exporters.stablehlo.text import tensor
 from graphtool.exporters.stablehlo.writer import Writer

@@ -1,8 +1,5 @@
-"""Movement of elements: reshape, transpose, broadcast, slice, pad, concat, reverse.
-
-An operation is written alone if it is read back with equal attributes, else as a composite: with
-axes counted from the end, or zeros where we have no attribute.
-"""
+"""Movement of elements: reshape, transpose, broadcast, slice, pad, concat, reverse, gather,
+scatter; ops that hand a value on, and values that need no operand."""
 
 from __future__ import annotations
 
@@ -14,10 +11,10 @@ import numpy as np
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.dtypes import DType
-from graphtool.exporters.stablehlo.broadcast import widened
+from graphtool.exporters.stablehlo.operands import widened
 from graphtool.exporters.stablehlo.registry import Ref, body, definition, form, takes
 from graphtool.exporters.stablehlo.sizes import SIZE, size, vector
-from graphtool.exporters.stablehlo.text import ints
+from graphtool.exporters.stablehlo.text import array, ints
 from graphtool.exporters.stablehlo.writer import Writer
 from graphtool.ir.graph import Node, TensorType
 from graphtool.ops.shape import pad_value
@@ -203,3 +200,77 @@ def dynamic_update_slice(w: Writer, node: Node, x: Ref, update: Ref, *start: Any
 def updated(w: Writer, node: Node, x: Ref, update: Ref, *start: Any) -> Ref:
     """x with a window replaced; the starts may be of several types."""
     return w("dynamic_update_slice", x, update, *_starts(w, start), to=x.type)
+
+
+@body("gather")
+def gather(w: Writer, node: Node, x: Ref, indices: Ref) -> Ref:
+    """Our gather; what it reads has size 1 on the indexed and batch axes, the whole of others."""
+    axes, batch, to = node.attrs["axes"], node.attrs["batch"], node.outputs[0].type
+    lead = len(indices.shape) - 1
+    taken = [d if a >= batch and a not in axes else 1 for a, d in enumerate(x.shape)]
+    numbers = (f"dimension_numbers = #stablehlo.gather<"
+               f"offset_dims = {ints(range(lead, len(to.shape)))}, "
+               f"collapsed_slice_dims = {ints(sorted(axes))}, "
+               f"operand_batching_dims = {ints(range(batch))}, "
+               f"start_indices_batching_dims = {ints(range(batch))}, "
+               f"start_index_map = {ints(axes)}, index_vector_dim = {lead}>, "
+               f"indices_are_sorted = false")
+    if is_open(taken):
+        return w.generic("dynamic_gather", [x, indices, vector(w, taken)], [to], numbers)[0]
+    return w.generic("gather", [x, indices], [to], f"{numbers}, slice_sizes = {array(taken)}")[0]
+
+
+_BODY = {"add": "add", "mul": "multiply", "min": "minimum", "max": "maximum"}
+
+
+@body("scatter")
+def scatter(w: Writer, node: Node, x: Ref, indices: Ref, updates: Ref) -> Ref:
+    """Our scatter: each update is joined with what is there, or replaces it."""
+    axes, batch, kind = (node.attrs[k] for k in ("axes", "batch", "kind"))
+    lead = len(indices.shape) - 1
+    one = TensorType(x.dtype, ())
+    inner = w.region()
+    a, b = (inner.argument(one, n) for n in "ab")
+    region = inner.block([a, b], [b if kind == "set" else inner(_BODY[kind], a, b, to=one)])
+    numbers = (f"indices_are_sorted = false, "
+               f"scatter_dimension_numbers = #stablehlo.scatter<"
+               f"update_window_dims = {ints(range(lead, len(updates.shape)))}, "
+               f"inserted_window_dims = {ints(sorted(axes))}, "
+               f"input_batching_dims = {ints(range(batch))}, "
+               f"scatter_indices_batching_dims = {ints(range(batch))}, "
+               f"scatter_dims_to_operand_dims = {ints(axes)}, index_vector_dim = {lead}>, "
+               f"unique_indices = false")
+    return w.generic("scatter", [x, indices, updates], [x.type], numbers, [region])[0]
+
+
+@definition("barrier")
+def _barrier(x: Any) -> Any:
+    return x
+
+
+@body("assume")
+def assume(w: Writer, node: Node, x: Ref) -> Ref:
+    """The operand: sizes are checked where they are used."""
+    return x
+
+
+@form("iota")
+def iota(w: Writer, node: Node) -> Ref:
+    """The index along an axis."""
+    to, axis = node.outputs[0].type, node.attrs["axis"] % len(node.attrs["shape"])
+    if any(isinstance(d, Poly) for d in to.shape):
+        return w("dynamic_iota", vector(w, to.shape), to=to, attrs=f", dim = {axis}", node=to.shape)
+    return w("iota", to=to, attrs=f"dim = {axis}", node=to.shape)
+
+
+@form("dim")
+def dim(w: Writer, node: Node) -> Ref:
+    """A size as a scalar."""
+    of = node.attrs["of"]
+    return w("convert", size(w, of), to=node.outputs[0].type, node=[of])
+
+
+@body("size")
+def defined(w: Writer, node: Node, n: Ref) -> Ref:
+    """The number itself; behind it the open size is read from it."""
+    return n

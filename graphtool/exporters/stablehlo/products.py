@@ -7,8 +7,8 @@ from typing import Any
 
 from graphtool import ops as o
 from graphtool.dtypes import DType
-from graphtool.exporters.stablehlo.broadcast import repeated
 from graphtool.exporters.stablehlo.movement import is_open
+from graphtool.exporters.stablehlo.operands import repeated
 from graphtool.exporters.stablehlo.registry import Ref, body, definition, form, takes
 from graphtool.exporters.stablehlo.text import ints, signature
 from graphtool.exporters.stablehlo.writer import Writer

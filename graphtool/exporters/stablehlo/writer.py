@@ -13,9 +13,8 @@ from graphtool.dtypes import DType
 from graphtool.errors import Unsupported
 from graphtool.escaping import mlir_string
 from graphtool.exporters.stablehlo.function import INDENT, Function, Made
-from graphtool.exporters.stablehlo.places import Places
 from graphtool.exporters.stablehlo.registry import Ref
-from graphtool.exporters.stablehlo.text import dense, number, signature, tensor
+from graphtool.exporters.stablehlo.text import Places, dense, number, signature, tensor
 from graphtool.io.weights import Weight, weight
 from graphtool.ir.graph import Graph, TensorType
 from graphtool.symbolic import Dim, symbols, text

@@ -16,11 +16,10 @@ from graphtool.front.assumptions import ROUNDS, Bounds, Facts
 from graphtool.importers.least_sizes import least_sizes
 from graphtool.importers.limits import Limits
 from graphtool.importers.stablehlo.driver import own
-from graphtool.importers.stablehlo.driver.boundary import main_function
+from graphtool.importers.stablehlo.driver.boundary import fixed, main_function
 from graphtool.importers.stablehlo.driver.convert import Importer
 from graphtool.importers.stablehlo.driver.registry import HANDLERS, stablehlo
 from graphtool.importers.stablehlo.driver.session import Names
-from graphtool.importers.stablehlo.driver.specs import fixed
 from graphtool.importers.stablehlo.families import (  # noqa: F401  (each fills the table)
     check,
     chlo,
@@ -32,13 +31,11 @@ from graphtool.importers.stablehlo.families import (  # noqa: F401  (each fills 
     index,
     lapack,
     movement,
-    nodes,
     order,
     product,
     random,
     reduce,
     scatter,
-    single,
     window,
 )
 from graphtool.importers.stablehlo.text.parser import parse

@@ -26,9 +26,8 @@ from graphtool.importers.python_source import (
     user_line,
 )
 from graphtool.importers.stablehlo import import_text
-from graphtool.importers.stablehlo.driver.places import path_name
-from graphtool.importers.stablehlo.driver.session import Names
-from graphtool.importers.stablehlo.driver.specs import Spec, spec
+from graphtool.importers.stablehlo.driver.boundary import Spec, spec
+from graphtool.importers.stablehlo.driver.session import Names, path_name
 from graphtool.ir.graph import Module
 
 Array = np.ndarray[Any, Any]

@@ -8,7 +8,7 @@ import pytest
 
 from graphtool import dtypes
 from graphtool.errors import UsageError
-from graphtool.importers.onnx.driver.compound_inputs import read_parts
+from graphtool.importers.onnx.driver.inputs import read_parts
 from graphtool.ir.graph import TensorType
 
 FOUR, TWO = (TensorType(dtypes.float32, (n,)) for n in (4, 2))

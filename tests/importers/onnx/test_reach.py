@@ -15,7 +15,7 @@ from graphtool import interp
 from graphtool import ops as o
 from graphtool.dtypes import bool_, float32, int32, int64, uint8
 from graphtool.errors import InputError
-from graphtool.front.elements import Elements
+from graphtool.front.known import Elements
 from graphtool.ir.graph import TensorType, producers
 from graphtool.ir.trace import trace
 from graphtool.symbolic import symbol

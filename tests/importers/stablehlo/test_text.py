@@ -13,7 +13,7 @@ from graphtool.importers.stablehlo import Names, import_text
 from graphtool.importers.stablehlo.text.attributes import Dense, dictionary
 from graphtool.importers.stablehlo.text.parser import parse
 from graphtool.importers.stablehlo.text.reader import Reader
-from graphtool.importers.stablehlo.text.types import Kind, read_kind
+from graphtool.importers.stablehlo.text.tree import Kind, read_kind
 
 SAMPLES = sorted((Path(__file__).parent / "samples").glob("*.mlir"))
 

@@ -302,6 +302,6 @@ def test_the_package_imports_without_torch():
 
 
 def test_colours_for_a_terminal_stay_out_of_errors() -> None:
-    from graphtool.importers.torch.driver.user_lines import failure
+    from graphtool.importers.torch.driver.provenance import failure
     error = failure(RuntimeError("\x1b[96mstep\x1b[0m 3"), "torch.onnx", "/nowhere/")
     assert "RuntimeError: step 3" in error.message

@@ -11,8 +11,8 @@ from graphtool import interp
 from graphtool.analysis import made_up
 from graphtool.errors import GraphtoolError
 from graphtool.importers import import_source, what
+from graphtool.importers.torch.driver.call_arguments import read_spec, sample
 from graphtool.importers.torch.driver.exprs import read
-from graphtool.importers.torch.driver.samples import read_spec, sample
 from graphtool.io.release import install
 from graphtool.symbolic import symbol, text
 

@@ -1,4 +1,4 @@
-"""Sizes that the model declares, checked against the values that the run computes.
+"""Sizes that the model declares: bounds of computed sizes, and checks of what the run computes.
 
 A declared output shape stands in for a shape that is an input. It is assumed at import, and a
 `size` node compares it with the computed value at each run, in the evaluator and in C.
@@ -6,7 +6,8 @@ A declared output shape stands in for a shape that is an input. It is assumed at
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.importers.onnx.driver.computed import Recorder, bind, known_element
 from graphtool.importers.onnx.driver.values import array_of
+from graphtool.ir.graph import Node
+from graphtool.ir.run_sizes import bare, defined
 from graphtool.ir.trace import Tracer
 from graphtool.symbolic import Dim, product, symbol
 
@@ -75,3 +78,24 @@ def agreed_entries(x: Any, declared: Sequence[int], what: str) -> tuple[int, ...
 def agreed_truth(flag: Tracer, what: str) -> None:
     """Add a check that a computed condition is true at run time."""
     agreed(flag.reshape(()).cast(dtypes.int64), 1, what)
+
+
+def bounded(nodes: Sequence[Node], outputs: Mapping[str, Any],
+            declared: Mapping[str, tuple[int, ...]]) -> list[Node]:
+    """The nodes, with a bound for each size that is an axis of a declared output."""
+    most: dict[str, int] = {}
+    for name, x in outputs.items():
+        shape = declared.get(name, ())
+        if isinstance(x, Tracer) and x.ndim == len(shape):
+            for d, n in zip(x.shape, shape, strict=True):
+                size = bare(d)
+                if size is not None:
+                    most[size.name] = min(n, most.get(size.name, n))
+    return [_limited(node, most) for node in nodes]
+
+
+def _limited(node: Node, most: Mapping[str, int]) -> Node:
+    size = defined(node)
+    if size is None or size.name not in most or node.attrs.get("most", 0) is not None:
+        return node
+    return replace(node, attrs={**node.attrs, "most": most[size.name]})

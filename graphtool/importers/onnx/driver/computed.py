@@ -11,7 +11,7 @@ from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.errors import InputError
 from graphtool.front import Array, Front
-from graphtool.front.elements import Elements
+from graphtool.front.known import Elements
 from graphtool.importers.onnx.driver.inputs import Inputs
 from graphtool.ir.graph import Node, Value
 from graphtool.ir.trace import Tracer

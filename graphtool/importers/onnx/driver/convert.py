@@ -26,20 +26,22 @@ from graphtool.front import REFUSED, Array, Refused
 from graphtool.front.assumptions import Bounds, Facts
 from graphtool.importers.limits import Limits
 from graphtool.importers.onnx.driver import boundary, functions, reader
+from graphtool.importers.onnx.driver.claims import bounded
 from graphtool.importers.onnx.driver.context import Context, Frame, Session
-from graphtool.importers.onnx.driver.demands import DEMANDS, Call, check_demands
-from graphtool.importers.onnx.driver.inputs import Parts
-from graphtool.importers.onnx.driver.node_order import graph_title, ordered, title
-from graphtool.importers.onnx.driver.operand_types import (
+from graphtool.importers.onnx.driver.demands import (
+    DEMANDS,
+    Call,
+    check_demands,
     check_operands,
     check_outputs,
     check_results,
     declared_types,
 )
+from graphtool.importers.onnx.driver.inputs import Parts
+from graphtool.importers.onnx.driver.node_order import graph_title, ordered, title
 from graphtool.importers.onnx.driver.places import layer
 from graphtool.importers.onnx.driver.registry import Handler, find
 from graphtool.importers.onnx.driver.schemas import Operator, operator, version_of
-from graphtool.importers.onnx.driver.size_bounds import bounded
 from graphtool.importers.onnx.driver.values import as_row
 from graphtool.importers.onnx.families.sequence_rows import Rows
 from graphtool.importers.onnx.validate import check_model

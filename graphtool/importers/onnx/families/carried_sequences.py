@@ -10,8 +10,8 @@ from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.front import Refused
 from graphtool.importers.onnx.driver.computed import Recorder
+from graphtool.importers.onnx.driver.context import region
 from graphtool.importers.onnx.driver.reader import element_type
-from graphtool.importers.onnx.driver.regions import region
 from graphtool.importers.onnx.families import sequence_rows
 from graphtool.importers.onnx.families.sequence_rows import Rows
 from graphtool.ir.graph import TensorType

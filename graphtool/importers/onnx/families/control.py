@@ -13,8 +13,8 @@ from graphtool import ops as o
 from graphtool.front import Refused
 from graphtool.front.regions import union
 from graphtool.importers.onnx.driver.computed import bind, truth_of
+from graphtool.importers.onnx.driver.context import Region, region
 from graphtool.importers.onnx.driver.node_order import subgraphs
-from graphtool.importers.onnx.driver.regions import Region, region
 from graphtool.importers.onnx.driver.registry import onnx_op
 from graphtool.importers.onnx.driver.values import array_of, dim_tensor
 from graphtool.importers.onnx.families.sequence_rows import Rows, chosen

@@ -12,7 +12,6 @@ import numpy as np
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.front import Refused
-from graphtool.importers.from_end import from_end
 from graphtool.importers.onnx.driver.claims import agreed
 from graphtool.importers.onnx.driver.computed import fresh
 from graphtool.importers.onnx.driver.registry import onnx_op
@@ -25,6 +24,7 @@ from graphtool.importers.onnx.driver.values import (
     ints,
 )
 from graphtool.importers.onnx.families.shape import dim_array, iota
+from graphtool.importers.wrapping import from_end
 from graphtool.symbolic import Dim, minimum, product
 
 

@@ -16,8 +16,8 @@ from graphtool import ops as o
 from graphtool.front import Refused
 from graphtool.front.regions import union
 from graphtool.importers.onnx.driver.computed import Recorder, bind
+from graphtool.importers.onnx.driver.context import Region, region
 from graphtool.importers.onnx.driver.inputs import declared_shapes
-from graphtool.importers.onnx.driver.regions import Region, region
 from graphtool.importers.onnx.driver.registry import onnx_op
 from graphtool.importers.onnx.driver.values import array_of
 from graphtool.importers.onnx.families import carried_sequences as sequences

@@ -1,17 +1,177 @@
-"""LSTM, GRU and RNN as the composites of these names; other activations or row lengths use
-`cells`."""
+"""LSTM, GRU and RNN as the composites of these names; other activations or row lengths as scans."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from graphtool import dtypes
 from graphtool import ops as o
+from graphtool.front import Refused
 from graphtool.importers.onnx.driver.registry import onnx_op
 from graphtool.importers.onnx.driver.values import array_of
-from graphtool.importers.onnx.families.cells import CELLS, DEFAULTS, Cell, layer
+from graphtool.ir.trace import like
+from graphtool.ops.recurrence_steps import scan
 from graphtool.symbolic import known
+
+State = tuple[Any, ...]
+Activation = Callable[[Any], Any]
+
+# alpha and beta by default, and the function
+ACTIVATIONS: dict[str, tuple[float, float, Callable[[Any, float, float], Any]]] = {
+    "relu": (0, 0, lambda x, a, b: o.relu(x)),
+    "tanh": (0, 0, lambda x, a, b: o.tanh(x)),
+    "sigmoid": (0, 0, lambda x, a, b: o.sigmoid(x)),
+    "affine": (1, 0, lambda x, a, b: x * a + b),
+    "leakyrelu": (0.01, 0, lambda x, a, b: o.leaky_relu(x, slope=a)),
+    "thresholdedrelu": (1, 0, lambda x, a, b: o.thresholded_relu(x, alpha=a)),
+    "scaledtanh": (1, 1, lambda x, a, b: o.tanh(x * b) * a),
+    "hardsigmoid": (0.2, 0.5, lambda x, a, b: o.hard_sigmoid(x, alpha=a, beta=b)),
+    "elu": (1, 0, lambda x, a, b: o.elu(x, alpha=a)),
+    "softsign": (0, 0, lambda x, a, b: o.softsign(x)),
+    "softplus": (0, 0, lambda x, a, b: o.softplus(x, threshold=40.0)),
+}
+_WITH_ALPHA = {"affine", "leakyrelu", "thresholdedrelu", "scaledtanh", "hardsigmoid", "elu"}
+_WITH_BETA = {"affine", "scaledtanh", "hardsigmoid"}
+DEFAULTS = {"LSTM": ["sigmoid", "tanh", "tanh"], "GRU": ["sigmoid", "tanh"], "RNN": ["tanh"]}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A step function with its activations and flags."""
+
+    step: Callable[..., State]
+    activations: Sequence[str]
+    alpha: Sequence[float] | None
+    beta: Sequence[float] | None
+    clip: float
+    flags: dict[str, int]
+
+    def functions(self) -> list[Activation]:
+        """The activation functions. Each takes its alpha and beta from the lists, in order.
+
+        Raises Refused for an unknown activation.
+        """
+        alphas, betas = list(self.alpha or ()), list(self.beta or ())
+        out: list[Activation] = []
+        for name in (a.lower() for a in self.activations):
+            if name not in ACTIVATIONS:
+                raise Refused(f"the activation {name!r} is not supported")
+            a, b, fn = ACTIVATIONS[name]
+            a = alphas.pop(0) if alphas and name in _WITH_ALPHA else a
+            b = betas.pop(0) if betas and name in _WITH_BETA else b
+            out.append(partial(_call, fn, float(a), float(b)))
+        return out
+
+
+def _call(fn: Callable[[Any, float, float], Any], a: float, b: float, x: Any) -> Any:
+    return fn(x, a, b)
+
+
+def _clip(x: Any, clip: float) -> Any:
+    return o.clamp(x, -clip, clip) if clip else x
+
+
+def parts(x: Any, n: int) -> list[Any]:
+    """n equal parts of the last axis."""
+    size = x.shape[-1] // n
+    return [x.take(x.ndim - 1, k * size, (k + 1) * size) for k in range(n)]
+
+
+def _at(x: Any, i: int) -> Any:
+    return x.take(0, i, i + 1).reshape(tuple(x.shape[1:]))
+
+
+def _times(x: Any, w: Any) -> Any:
+    return o.matmul(x, w, transpose_b=True)
+
+
+# ---- the steps: (cell, f, projected input, recurrent weights, recurrent bias, state, peephole) ---
+
+def _lstm(cell: Cell, f: list[Activation], xt: Any, r: Any, rb: Any, state: State,
+          p: Any) -> State:
+    h, c = state
+    i, out, forget, g = parts(xt + _times(h, r) + rb, 4)
+    p_i, p_o, p_f = parts(p, 3) if p is not None else (None, None, None)
+    i = i if p_i is None else i + p_i * c
+    i = f[0](_clip(i, cell.clip))
+    forget = forget if p_f is None else forget + p_f * c
+    forget = 1.0 - i if cell.flags["input_forget"] else f[0](_clip(forget, cell.clip))
+    c = forget * c + i * f[1](_clip(g, cell.clip))
+    out = out if p_o is None else out + p_o * c
+    return f[0](_clip(out, cell.clip)) * f[2](c), c
+
+
+def _gru(cell: Cell, f: list[Activation], xt: Any, r: Any, rb: Any, state: State,
+         _: Any) -> State:
+    (h,) = state
+    n = h.shape[-1]
+    xz, xr, xn = parts(xt, 3)
+    gates = _times(h, r.take(0, 0, 2 * n)) + rb.take(0, 0, 2 * n)
+    u, b = (r.take(0, 2 * n, 3 * n), rb.take(0, 2 * n, 3 * n))
+    hz, hr = parts(gates, 2)
+    z, reset = f[0](_clip(xz + hz, cell.clip)), f[0](_clip(xr + hr, cell.clip))
+    if cell.flags["linear_before_reset"]:
+        hn = reset * (_times(h, u) + b)
+    else:
+        hn = _times(reset * h, u) + b
+    new = f[1](_clip(xn + hn, cell.clip))
+    return ((1.0 - z) * new + z * h,)
+
+
+def _rnn(cell: Cell, f: list[Activation], xt: Any, r: Any, rb: Any, state: State,
+         _: Any) -> State:
+    return (f[0](_clip(xt + _times(state[0], r) + rb, cell.clip)),)
+
+
+CELLS: dict[str, Callable[..., State]] = {"LSTM": _lstm, "GRU": _gru, "RNN": _rnn}
+
+
+def layer(cell: Cell, x: Any, w: Any, r: Any, bias: Any, states: State, direction: str,
+          lengths: Any, peephole: Any = None) -> tuple[Any, ...]:
+    """y [T, D, B, H] and the final states [D, B, H], as one `scan` for each direction."""
+    fs, count = cell.functions(), w.shape[0]
+    per = len(fs) // count if len(fs) >= 2 * count or count == 1 else len(fs)
+    if lengths is not None:
+        lengths = lengths.cast(dtypes.int64).reshape((lengths.shape[0], 1))
+    found = []
+    for d in range(count):
+        mine = fs[d * per:(d + 1) * per] or fs
+        start = [o.broadcast(x.number(0).reshape((1, 1)), shape=(x.shape[1], r.shape[2]))
+                 if s is None else _at(s, d) for s in states]
+        found.append(_direction(cell, mine, x, _at(w, d), _at(r, d),
+                                None if bias is None else _at(bias, d), start, lengths,
+                                None if peephole is None else _at(peephole, d),
+                                direction == "reverse" or d == 1))
+    y = o.stack(*(f[-1] for f in found), axis=1)
+    return y, *(o.stack(*(f[i] for f in found), axis=0) for i in range(len(states)))
+
+
+def _direction(cell: Cell, f: list[Activation], x: Any, w: Any, r: Any, bias: Any,
+               start: list[Any], lengths: Any, peephole: Any, backwards: bool) -> State:
+    """The final states of one direction, then its y [T, B, H]."""
+    rows = w.shape[0]
+    projected = _times(x, w)
+    if bias is not None:
+        projected, own = (projected + bias.take(0, 0, rows), bias.take(0, rows, 2 * rows))
+    else:
+        own = o.broadcast(x.number(0).reshape((1,)), shape=(rows,))
+    numbers = None if lengths is None else like(x, o.iota, shape=(x.shape[0],), axis=0,
+                                                dtype=dtypes.int64)
+
+    def step(state: Any, rows: Any, fixed: Any) -> State:
+        (xt, t), (u, b, p, ends) = rows, fixed
+        new = cell.step(cell, f, xt, u, b, tuple(state), p)
+        if ends is None:
+            return *new, new[0]
+        alive = ends > t
+        return (*(o.select(alive, a, old) for a, old in zip(new, state, strict=True)),
+                o.select(alive, new[0], 0.0))
+    return scan(step, start, [projected, numbers], [r, own, peephole, lengths], backwards)
 
 
 def _lengths(x: Any, lengths: Any) -> Any:
@@ -101,4 +261,3 @@ def rnn(x: Any, w: Any, r: Any, bias: Any = None, sequence_lens: Any = None,
     cell = Cell(CELLS["RNN"], activations or DEFAULTS["RNN"], activation_alpha, activation_beta,
                 clip, {})
     return _laid_out(layout, *layer(cell, x, w, r, bias, (h0,), direction, lengths))
-

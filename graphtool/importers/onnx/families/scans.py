@@ -7,7 +7,7 @@ from typing import Any
 from graphtool import ops as o
 from graphtool.front import Refused
 from graphtool.front.regions import union
-from graphtool.importers.onnx.driver.regions import region
+from graphtool.importers.onnx.driver.context import region
 from graphtool.importers.onnx.driver.registry import onnx_op
 from graphtool.importers.onnx.driver.values import axis_of
 from graphtool.importers.onnx.families.control import tracers

@@ -13,12 +13,12 @@ import numpy as np
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.front import Refused
-from graphtool.importers.from_end import from_end
 from graphtool.importers.onnx.driver.computed import bind
 from graphtool.importers.onnx.driver.values import (
     axis_of,
     dim_tensor,
 )
+from graphtool.importers.wrapping import from_end
 from graphtool.ir.graph import TensorType
 from graphtool.ir.trace import Builder, Tracer
 from graphtool.symbolic import Dim

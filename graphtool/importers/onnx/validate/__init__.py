@@ -10,12 +10,18 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from graphtool.errors import InputError
+from graphtool.importers.limits import Strictness
 from graphtool.importers.onnx.driver import functions
 from graphtool.importers.onnx.driver.node_order import graph_title, subgraphs
 from graphtool.importers.onnx.driver.schemas import plain_domain
-from graphtool.importers.onnx.validate.scopes import Rules, check_function, check_graph
-from graphtool.importers.onnx.validate.versions import Used, check_ir_version, opsets
-from graphtool.importers.strictness import Strictness
+from graphtool.importers.onnx.validate.scopes import (
+    Rules,
+    Used,
+    check_function,
+    check_graph,
+    check_ir_version,
+    opsets,
+)
 
 __all__ = ["check_model"]
 

@@ -13,7 +13,7 @@ from graphtool.front import Array
 from graphtool.importers.stablehlo.driver.context import Context
 from graphtool.importers.stablehlo.driver.parts import Quantised, Scale, read_quantised
 from graphtool.importers.stablehlo.driver.values import element_type
-from graphtool.importers.stablehlo.text.types import Kind, Signature
+from graphtool.importers.stablehlo.text.tree import Kind, Signature
 
 
 def by_numbers(ctx: Context, fn: Callable[..., Any], xs: Sequence[Any], attrs: dict[str, Any]

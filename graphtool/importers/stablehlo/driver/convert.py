@@ -33,8 +33,7 @@ from graphtool.importers.stablehlo.driver.parts import (
 from graphtool.importers.stablehlo.driver.registry import HANDLERS, IGNORED, NODE, NODES, Handler
 from graphtool.importers.stablehlo.driver.session import Session, title
 from graphtool.importers.stablehlo.driver.values import element_type, shown
-from graphtool.importers.stablehlo.text.tree import Function, Operation, Region
-from graphtool.importers.stablehlo.text.types import Kind, Signature
+from graphtool.importers.stablehlo.text.tree import Function, Kind, Operation, Region, Signature
 from graphtool.ir.graph import Graph, Module, TensorType
 from graphtool.ir.prune import prune
 from graphtool.ir.rounded_once import settle

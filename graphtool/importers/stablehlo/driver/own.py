@@ -10,8 +10,7 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 
 from graphtool.errors import InputError
-from graphtool.importers.stablehlo.driver.arrays import array_of
-from graphtool.importers.stablehlo.driver.values import element_type
+from graphtool.importers.stablehlo.driver.values import array_of, element_type
 from graphtool.importers.stablehlo.text.attributes import Dense
 from graphtool.importers.stablehlo.text.tree import Argument, Function
 from graphtool.io.weights import Weight, weight

@@ -15,7 +15,7 @@ from typing import Any
 
 from graphtool.front import regions
 from graphtool.front.complex import Complex
-from graphtool.importers.stablehlo.text.types import Kind, members, split
+from graphtool.importers.stablehlo.text.tree import Kind, members, split
 
 TOKEN = object()  # a value that only orders operations
 _TOKENS = ("!stablehlo.token", "!mhlo.token")

@@ -21,7 +21,7 @@ from graphtool.importers.stablehlo.driver.parts import flat
 from graphtool.importers.stablehlo.driver.registry import add
 from graphtool.importers.stablehlo.families.composite import TARGETS
 from graphtool.importers.stablehlo.families.elementwise import cast, total_order
-from graphtool.importers.stablehlo.text.types import Signature
+from graphtool.importers.stablehlo.text.tree import Signature
 
 _ULPS = 3
 _SHARE = {64: 1e-9, 32: 1e-4, 16: 1e-2, 8: 0.13, 4: 0.5}  # by the bits of a float

@@ -9,10 +9,10 @@ from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.front import Array, Refused
 from graphtool.front.complex import Complex
-from graphtool.importers.stablehlo.driver.arrays import array_of
 from graphtool.importers.stablehlo.driver.context import Context
 from graphtool.importers.stablehlo.driver.parts import PAIRED
 from graphtool.importers.stablehlo.driver.registry import add, stablehlo
+from graphtool.importers.stablehlo.driver.values import array_of
 from graphtool.importers.stablehlo.families.elementwise import cast
 from graphtool.importers.stablehlo.families.movement import constant, ints, placed
 from graphtool.importers.stablehlo.text.attributes import Dense

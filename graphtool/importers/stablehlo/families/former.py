@@ -1,8 +1,11 @@
-"""Operations that StableHLO keeps for older programs: einsum, dot, batch norm, map, and others."""
+"""Operations of other times and places: those that StableHLO keeps for older programs, and those
+between devices, which in a program for one device hand their operands on."""
 
 from __future__ import annotations
 
 from typing import Any
+
+import numpy as np
 
 from graphtool import ops as o
 from graphtool.front import Array, Refused
@@ -12,6 +15,7 @@ from graphtool.importers.stablehlo.families.index import Numbers, gathered
 from graphtool.importers.stablehlo.families.movement import ints, placed
 from graphtool.importers.stablehlo.families.product import contracted
 from graphtool.importers.stablehlo.families.window import convolution
+from graphtool.importers.stablehlo.text.attributes import Dense
 from graphtool.symbolic import Dim, product
 
 
@@ -146,3 +150,51 @@ def dynamic_conv(ctx: Context, x: Array, w: Array, d_padding: Array, *, dim_numb
                        batch_group_count=batch_group_count, window_strides=window_strides,
                        lhs_dilation=lhs_dilation, rhs_dilation=rhs_dilation,
                        window_reversal=window_reversal)
+
+
+def _rows(x: Any) -> list[list[int]]:
+    """`dense<[[0, 1]]>` or nested lists, as rows of numbers; none for anything else."""
+    rows = x.elements if isinstance(x, Dense) else x
+    if isinstance(rows, list):
+        return [[int(v) for v in (r if isinstance(r, list) else [r])] for r in rows]
+    return [[int(rows)]] if str(rows).isdecimal() else []
+
+
+def _alone(ctx: Context, groups: Any) -> None:
+    """Raises Refused if a group has more than one member."""
+    if any(len(row) > 1 for row in _rows(groups)):
+        raise Refused("a program for several devices is not supported")
+
+
+@stablehlo("all_gather", "all_reduce", "all_to_all", "collective_broadcast", "reduce_scatter",
+           "cross-replica-sum")
+def among(ctx: Context, *xs: Any, replica_groups: Any, channel_handle: Any = None,
+          use_global_device_ids: Any = None, all_gather_dim: Any = None,
+          scatter_dimension: Any = None, split_dimension: Any = None, concat_dimension: Any = None,
+          split_count: Any = None) -> list[Any]:
+    """What one device computes with itself: its own values."""
+    _alone(ctx, replica_groups)
+    return list(xs)
+
+
+@stablehlo("collective_permute")
+def collective_permute(ctx: Context, *xs: Any, source_target_pairs: Any,
+                       channel_handle: Any = None) -> list[Any]:
+    """The values themselves if the device sends to itself, else zeros."""
+    pairs = _rows(source_target_pairs)
+    if any(n for row in pairs for n in row):
+        raise Refused("a program for several devices is not supported")
+    return list(xs) if pairs else [ctx.builder.constant(np.zeros(
+        ctx.result(i).shape, ctx.element(i).numpy)) for i in range(len(xs))]
+
+
+@stablehlo("sdy.sharding_constraint")
+def sharding_constraint(ctx: Context, x: Any, *, sharding: Any = None) -> Any:
+    """x: where its parts lie is no matter of one device."""
+    return x
+
+
+@stablehlo("replica_id", "partition_id")
+def number(ctx: Context) -> Array:
+    """The device's number: 0."""
+    return ctx.builder.number(0, ctx.dtype)

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from graphtool.importers.stablehlo.text.lexer import raw, unquoted
-from graphtool.importers.stablehlo.text.reader import Reader
-from graphtool.importers.stablehlo.text.types import Kind
+from graphtool.importers.stablehlo.text.reader import Reader, raw, unquoted
+from graphtool.importers.stablehlo.text.tree import Kind
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,15 @@ from typing import Any
 
 from graphtool.importers.stablehlo.text import attributes, pretty
 from graphtool.importers.stablehlo.text.attributes import Dense
-from graphtool.importers.stablehlo.text.lexer import unquoted
-from graphtool.importers.stablehlo.text.reader import Reader
-from graphtool.importers.stablehlo.text.tree import Argument, Operation, Origin, Region
-from graphtool.importers.stablehlo.text.types import Kind, Signature
+from graphtool.importers.stablehlo.text.reader import Reader, unquoted
+from graphtool.importers.stablehlo.text.tree import (
+    Argument,
+    Kind,
+    Operation,
+    Origin,
+    Region,
+    Signature,
+)
 
 _DEPTH = 100
 _RETURNS = ("return", "func.return", "stablehlo.return")

@@ -1,12 +1,74 @@
-"""What the parser makes: operations in blocks, blocks in regions, functions in a program."""
+"""What the parser makes: types, operations in blocks, blocks in regions, functions in a program."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
-from graphtool.importers.stablehlo.text.types import Kind, Signature
+_SIZES = re.compile(r"(?:(?:\d+|\?)\s*x\s*)*")
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """The type of a value: element type as MLIR writes it, and sizes; None is an open size.
+
+    What is not a tensor has its whole text as `element` and no `shape`. `bounds` is the text
+    behind the element type: the bounds of open sizes, or another dialect's remark.
+    """
+
+    element: str
+    shape: tuple[int | None, ...] | None
+    bounds: str = ""
+
+    def __str__(self) -> str:
+        if self.shape is None:
+            return self.element
+        sizes = "".join("?x" if d is None else f"{d}x" for d in self.shape)
+        behind = f", {self.bounds}" if self.bounds else ""
+        return f"tensor<{sizes}{self.element}{behind}>"
+
+
+class Signature(NamedTuple):
+    """The types of operands and of results, as written behind an operation."""
+
+    operands: tuple[Kind, ...]
+    results: tuple[Kind, ...]
+
+
+def read_kind(text: str) -> Kind:
+    """The type that a token says."""
+    if not text.startswith("tensor<"):
+        return Kind(text, None)
+    inside = text[7:-1].strip()
+    found = _SIZES.match(inside)
+    assert found is not None
+    sizes = [d.strip() for d in found[0].split("x")[:-1]]
+    element, *behind = split(inside[found.end():])
+    return Kind(element, tuple(None if d == "?" else int(d) for d in sizes), ", ".join(behind))
+
+
+def members(kind: Kind) -> tuple[Kind, ...] | None:
+    """The types in a tuple's type; None for another type."""
+    if not kind.element.startswith("tuple<"):
+        return None
+    return tuple(read_kind(t) for t in split(kind.element[6:-1]) if t)
+
+
+def split(text: str) -> list[str]:
+    """The parts of a list between commas that stand in no brackets."""
+    return list(_parts(text))
+
+
+def _parts(text: str) -> Iterator[str]:
+    depth = start = 0
+    for i, c in enumerate(text):
+        depth += (c in "<{[(") - (c in "}])" or (c == ">" and text[i - 1] != "-"))
+        if c == "," and not depth:
+            yield text[start:i].strip()
+            start = i + 1
+    yield text[start:].strip()
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,19 +22,15 @@ from torch.export import ExportedProgram, default_decompositions
 from graphtool.errors import GraphtoolError, Unsupported, UnsupportedError, UsageError
 from graphtool.front.assumptions import ROUNDS, Bounds
 from graphtool.importers.python_source import root_of
-from graphtool.importers.torch.driver.batch_norms import averaging
 from graphtool.importers.torch.driver.call_arguments import as_called, input_names, placed
 from graphtool.importers.torch.driver.captured import Complex, Program, Source
-from graphtool.importers.torch.driver.checkpoints import annotated
 from graphtool.importers.torch.driver.exported import read as read_exported
-from graphtool.importers.torch.driver.fakes import fakes
 from graphtool.importers.torch.driver.fxtrace import places_of, traced
 from graphtool.importers.torch.driver.grad_modes import annotate, hooked, is_decomposed, watched
-from graphtool.importers.torch.driver.inner_gradients import inner_gradients
 from graphtool.importers.torch.driver.live import CHECKPOINT, GRADIENT, held
 from graphtool.importers.torch.driver.open_dims import OpenDims
-from graphtool.importers.torch.driver.provenance import clean_path
-from graphtool.importers.torch.driver.user_lines import failure
+from graphtool.importers.torch.driver.patches import annotated, averaging, fakes, inner_gradients
+from graphtool.importers.torch.driver.provenance import clean_path, failure
 from graphtool.importers.torch.torchscript.modules import Replay
 from graphtool.ir.graph import TensorType
 

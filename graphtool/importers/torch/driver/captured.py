@@ -1,6 +1,7 @@
 """What a capture hands over: calls of ATen ops by name, with types and places. Knows no torch.
 
-A live `torch.export` program and a `.pt2` archive both come down to one `Program`.
+A live `torch.export` program and a `.pt2` archive both come down to one `Program`. Its outputs are
+named after the structure that the model returns, and values are compared with torch's record.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 from graphtool.io.weights import Weight
 from graphtool.ir.graph import TensorType
-from graphtool.symbolic import Dim, Equation, Symbol
+from graphtool.symbolic import Dim, Equation, Symbol, known
 
 STOPPED = "stopped"  # of a call: no gradient flows through it
 DECOMPOSED = "ATEN"  # torch's word for a program that run_decompositions has gone over
@@ -139,3 +140,29 @@ def read_by(program: Program) -> set[str]:
     """The values that something in the program reads, or that come out of it."""
     return names_in(*(s.value for s in program.sinks), *(
         x for call in program.calls for x in (call.args, *call.kwargs.values())))
+
+
+def output_name(path: tuple[str | int, ...]) -> str:
+    """`output`, `output_0`, a dict's key or a field's name; deeper ones are joined by dots."""
+    if not path:
+        return "output"
+    first, *rest = path
+    head = f"output_{first}" if isinstance(first, int) else first
+    return ".".join([head, *map(str, rest)])
+
+
+def parts_of(kind: Any) -> TensorType | None:
+    """The type of a tensor, or of the parts of a complex one."""
+    kind = kind.parts if isinstance(kind, Complex) else kind
+    return kind if isinstance(kind, TensorType) else None
+
+
+def fits(kind: TensorType, wanted: TensorType) -> bool:
+    """Whether the type of a result can be the one that torch declares; symbolic sizes may agree."""
+    return kind == wanted or (kind.dtype is wanted.dtype and kind.rank == wanted.rank and all(
+        known(a, "==", b) is not False for a, b in zip(kind.shape, wanted.shape, strict=True)))
+
+
+def identity(w: Weight) -> Any:
+    """A key of a tensor's memory, equal for tied parameters."""
+    return w.source.ctypes.data, w.dtype.name, w.shape, w.digest

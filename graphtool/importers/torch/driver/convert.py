@@ -13,8 +13,6 @@ from graphtool.front import Array, Refused
 from graphtool.front import complex as complex_
 from graphtool.front.assumptions import Facts, Found
 from graphtool.importers.torch.driver import provenance
-from graphtool.importers.torch.driver.agreed import fits, identity, parts_of
-from graphtool.importers.torch.driver.call_kinds import IGNORED, PROMISES, SIZED
 from graphtool.importers.torch.driver.captured import (
     Call,
     Complex,
@@ -23,7 +21,10 @@ from graphtool.importers.torch.driver.captured import (
     Ref,
     Sink,
     Source,
+    fits,
+    identity,
     names_in,
+    parts_of,
     read_by,
 )
 from graphtool.importers.torch.driver.complex_pairs import (
@@ -32,14 +33,11 @@ from graphtool.importers.torch.driver.complex_pairs import (
     paired_handler,
 )
 from graphtool.importers.torch.driver.context import Context
-from graphtool.importers.torch.driver.fractions import number
-from graphtool.importers.torch.driver.missed import Missed
-from graphtool.importers.torch.driver.refused import why
-from graphtool.importers.torch.driver.region_marks import Marks
-from graphtool.importers.torch.driver.size_promises import Promises
+from graphtool.importers.torch.driver.marks import Marks, Stops
+from graphtool.importers.torch.driver.missed import Missed, why
+from graphtool.importers.torch.driver.sizes import Promises, number
 from graphtool.importers.torch.driver.state_dict import state_dict
-from graphtool.importers.torch.driver.stops import Stops
-from graphtool.importers.torch.driver.table import handler
+from graphtool.importers.torch.driver.table import IGNORED, PROMISES, SIZED, handler
 from graphtool.io.weights import weight
 from graphtool.ir.graph import Graph, Module, TensorType, Value
 from graphtool.ir.prune import prune

@@ -12,10 +12,17 @@ from torch.export.graph_signature import InputKind, OutputKind
 from torch.utils import _pytree as pytree
 
 from graphtool.errors import InputError
-from graphtool.importers.torch.driver.captured import Place, Program, Ref, Sink, Source, least
+from graphtool.importers.torch.driver.captured import (
+    Place,
+    Program,
+    Ref,
+    Sink,
+    Source,
+    least,
+    output_name,
+)
 from graphtool.importers.torch.driver.guards import conditions
 from graphtool.importers.torch.driver.live import Nodes, bound, held
-from graphtool.importers.torch.driver.output_names import output_name
 from graphtool.importers.torch.driver.provenance import clean_path
 from graphtool.io.weights import Weight
 from graphtool.symbolic import Symbol

@@ -18,7 +18,7 @@ from torch.fx import traceback
 
 from graphtool.importers.torch.driver.captured import Place
 from graphtool.importers.torch.driver.live import GRADIENT, place
-from graphtool.importers.torch.driver.user_lines import failure
+from graphtool.importers.torch.driver.provenance import failure
 
 _GRADIENTS = "graphtool.gradients"  # whether they were on when a node was traced
 

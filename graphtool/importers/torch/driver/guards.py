@@ -13,8 +13,7 @@ from typing import Any
 
 from graphtool.errors import InputError, Unsupported, UnsupportedError
 from graphtool.importers.torch.driver import exprs
-from graphtool.importers.torch.driver.agreed import parts_of
-from graphtool.importers.torch.driver.captured import Program
+from graphtool.importers.torch.driver.captured import Program, parts_of
 from graphtool.symbolic import Dim, Equation, known, maximum, product
 
 _SIZE = re.compile(r"\bL((?:\[[^][]*\])+)\.size\(\)\[(\d+)\]")

@@ -23,9 +23,9 @@ from graphtool.importers.torch.driver.captured import (
     Source,
     Type,
     least,
+    output_name,
 )
 from graphtool.importers.torch.driver.guards import conditions
-from graphtool.importers.torch.driver.output_names import output_name
 from graphtool.importers.torch.driver.provenance import clean_path
 from graphtool.io.weights import Weight
 from graphtool.ir.graph import TensorType

@@ -1,9 +1,12 @@
-"""Finds a torch model or function, and its sample inputs, in Python source, which is run."""
+"""Finds a torch model or function, and its sample inputs, in Python source, which is run.
+
+A pure function of tensors becomes a module, so that both are captured alike.
+"""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -16,12 +19,36 @@ from torch.export import ExportedProgram
 from graphtool.errors import InputError
 from graphtool.importers.hints import TAKE_INPUTS
 from graphtool.importers.python_source import attribute_of, guarded, module_of, root_of
-from graphtool.importers.suffixes import SAVED
-from graphtool.importers.torch.driver.call_arguments import Arguments, placed
-from graphtool.importers.torch.driver.functions import Function, takes_tensors
+from graphtool.importers.record import SAVED
+from graphtool.importers.torch.driver.call_arguments import (
+    Arguments,
+    Spec,
+    placed,
+    read_spec,
+    sample,
+)
 from graphtool.importers.torch.driver.live import tensor
-from graphtool.importers.torch.driver.samples import Spec, read_spec, sample
 from graphtool.importers.torch.torchscript import modules
+
+
+class Function(nn.Module):  # type: ignore[misc]
+    """A module whose `forward` is a function; it has no weights: they are arguments."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__()
+        object.__setattr__(self, "forward", function)
+
+
+def takes_tensors(made: Callable[..., Any]) -> bool:
+    """Whether a callable is such a function. One that can be called without arguments makes a
+    model instead."""
+    try:
+        parameters = inspect.signature(made).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    return any(p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+               for p in parameters)
+
 
 _TORCH = root_of(torch.__file__)
 

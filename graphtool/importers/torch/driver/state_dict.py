@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphtool.importers.torch.driver.agreed import identity
-from graphtool.importers.torch.driver.captured import Complex, Program
+from graphtool.importers.torch.driver.captured import Complex, Program, identity
 from graphtool.importers.torch.driver.complex_pairs import PARTS
 from graphtool.io.weights import Weight, weight
 from graphtool.ir.graph import Graph, is_constant

@@ -1,7 +1,8 @@
 """The table of handlers: ATen op → a function that says it in our ops.
 
 A handler's signature is the ATen schema: the same arguments, in order, with the same defaults,
-after the context. A name without an overload serves all overloads.
+after the context. A name without an overload serves all overloads. Some calls the converter treats
+in a way of its own.
 """
 
 from __future__ import annotations
@@ -30,3 +31,14 @@ def aten(*names: str, namespace: str = "aten") -> Callable[[Handler], Handler]:
 def handler(target: str) -> Handler | None:
     """The handler of `aten.add.Tensor`: of that overload, else of the op."""
     return HANDLERS.get(target) or HANDLERS.get(target.rpartition(".")[0])
+
+
+# calls that check or annotate, and compute nothing
+IGNORED = frozenset(f"aten.{name}" for name in (
+    "_assert_tensor_metadata", "_assert_scalar", "_assert_async", "sym_constrain_range",
+    "sym_constrain_range_for_size", "_functional_assert_async", "_functional_assert_scalar",
+    "_linalg_check_errors"))
+PROMISES = ("aten._assert_scalar", "aten._functional_assert_scalar")
+SIZED = frozenset(f"aten.{name}" for name in (  # whose handlers define sizes
+    "nonzero", "masked_select", "index", "_unsafe_index", "_unique2", "_unique",
+    "unique_consecutive", "unique_dim", "repeat_interleave", "bincount"))

@@ -1,4 +1,5 @@
-"""Elementwise ATen ops: those that `front.names` has a row for, and those with rules of torch."""
+"""Elementwise ATen ops and activations: those that `front.names` has a row for, and those that
+follow rules of torch, such as its three divisions."""
 
 from __future__ import annotations
 
@@ -9,9 +10,10 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool import ops as o
+from graphtool.dtypes import DType
 from graphtool.front import Array
 from graphtool.front.names import Word, read
-from graphtool.importers.torch.driver.context import Context
+from graphtool.importers.torch.driver.context import Context, axis_of
 from graphtool.importers.torch.driver.table import Handler, aten
 from graphtool.symbolic import Poly
 
@@ -204,3 +206,120 @@ def _added(ours: Any) -> Any:
 
 aten("addcmul")(_added(o.mul))
 aten("addcdiv")(_added(o.div))
+
+
+@aten("log_sigmoid_forward")
+def log_sigmoid_forward(c: Context, self: Array) -> Any:
+    """log_sigmoid(x); the second result, a buffer for the gradient, is not needed."""
+    return o.log_sigmoid(self), None
+
+
+@aten("hardtanh")
+def hardtanh(c: Context, self: Array, min_val: Any = -1, max_val: Any = 1) -> Any:
+    """hardtanh(x, lo, hi) of floats; clamp(x, min_val, max_val) of integers."""
+    if self.dtype.is_float:
+        return o.hardtanh(self, lo=float(min_val), hi=float(max_val))
+    return o.clamp(self, c.literal(min_val, self.dtype), c.literal(max_val, self.dtype))
+
+
+@aten("relu6")
+def relu6(c: Context, self: Array) -> Any:
+    """hardtanh(x, 0, 6)."""
+    return hardtanh(c, self, 0, 6)
+
+
+@aten("elu")
+def elu(c: Context, self: Array, alpha: Any = 1, scale: Any = 1, input_scale: Any = 1) -> Any:
+    """scale·elu(x, α); with an input scale s, α·(exp(s·x) − 1) where x ≤ 0."""
+    if input_scale == 1:
+        y = o.elu(self, alpha=float(alpha))
+    else:
+        negative = o.expm1(o.min(self, 0.0) * float(input_scale)) * float(alpha)
+        y = o.select(self > 0.0, self, negative)
+    return y if scale == 1 else y * float(scale)
+
+
+@aten("prelu", "_prelu_kernel")
+def prelu(c: Context, self: Array, weight: Array) -> Any:
+    """prelu(x, w) with one slope for each channel (axis 1), or one for all elements."""
+    if weight.ndim == 1 and self.ndim > 1:  # one slope a channel, axis 1
+        weight = weight.reshape((weight.shape[0], *(1,) * (self.ndim - 2)))
+    return o.prelu(self, weight)
+
+
+@aten("threshold")
+def threshold(c: Context, self: Array, threshold: Any, value: Any) -> Any:
+    """select(x > threshold, x, value)."""
+    return o.select(self > c.literal(threshold, self.dtype), self, c.literal(value, self.dtype))
+
+
+@aten("hardshrink")
+def hardshrink(c: Context, self: Array, lambd: Any = 0.5) -> Any:
+    """select(|x| ≤ λ, 0, x)."""
+    return o.select(abs(self) <= float(lambd), 0.0, self)
+
+
+@aten("softshrink")
+def softshrink(c: Context, self: Array, lambd: Any = 0.5) -> Any:
+    """0 where |x| ≤ λ, else x − λ·sign(x), which NaN and its gradient pass."""
+    bound = float(lambd)
+    return o.select(abs(self) <= bound, 0.0, self - o.sign(self) * bound)
+
+
+@aten("glu")
+def glu(c: Context, self: Array, dim: int = -1) -> Any:
+    """a·sigmoid(b), where a and b are the two halves of x along `dim`."""
+    axis = axis_of(dim, self.ndim)
+    n = self.shape[axis]
+    return self.take(axis, 0, n // 2) * o.sigmoid(self.take(axis, n // 2, n))
+
+
+def _normalised(ours: str) -> Any:
+    def handler(c: Context, self: Array, dim: int, dtype: Any = None) -> Any:
+        """Along one axis, in the dtype of the result; a rank-0 tensor counts as one element."""
+        x = self.cast(c.out.dtype)
+        x = x if x.ndim else x.flat()
+        return getattr(o, ours)(x, axis=axis_of(dim, x.ndim)).reshape(self.shape)
+    return handler
+
+
+aten("softmax", "_softmax", "_safe_softmax")(_normalised("softmax"))
+aten("log_softmax", "_log_softmax")(_normalised("log_softmax"))
+
+
+@aten("div", "divide", "true_divide")
+def div(c: Context, self: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
+    """a / b; `rounding_mode` "trunc" rounds towards 0, "floor" downwards."""
+    a, b = operands(c, self, other)
+    if rounding_mode is None:
+        return in_range(c, o.div, a, b)
+    if rounding_mode == "trunc":
+        return a / b if not c.out.dtype.is_float else o.trunc(a / b)
+    return floor_divide(c, self, other)
+
+
+@aten("floor_divide")
+def floor_divide(c: Context, self: Any, other: Any) -> Any:
+    """a / b rounded downwards; of 16-bit floats in float32."""
+    inner = c.out.dtype.computes
+    return c.cast(_floor_div(inner, *(c.as_operand(x, inner) for x in (self, other))), c.out.dtype)
+
+
+def _floor_div(dtype: DType, a: Any, b: Any) -> Any:
+    """The quotient cut towards 0, and one less where the remainder has not the sign of b.
+
+    The quotient of floats is (a − rem(a, b)) / b: ⌊a / b⌋ would give 10 for 1 / 0.1, not 9.
+    """
+    if dtype.kind == "uint":
+        return a / b
+    rest = o.rem(a, b)
+    if isinstance(b, Array):
+        below = (rest < 0) & (b > 0) | (rest > 0) & (b < 0)
+    else:
+        below = rest > 0 if b < 0 else rest < 0
+    whole = o.round((a - rest) / b) if dtype.is_float else a / b
+    floor = o.select(below, whole - 1, whole)
+    if not dtype.is_float:
+        return floor
+    return o.select(o.eq(b, 0.0), a / b, floor) if isinstance(b, Array) else (floor if b
+        else a / b)

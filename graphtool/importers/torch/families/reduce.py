@@ -10,7 +10,7 @@ from graphtool import ops as o
 from graphtool.front import Array
 from graphtool.importers.torch.driver.context import Context, axes_of, axis_of
 from graphtool.importers.torch.driver.table import aten
-from graphtool.importers.torch.families.logarithms import log_of_sum
+from graphtool.importers.torch.families.special import log_of_sum
 from graphtool.ops.normalise import root
 from graphtool.symbolic import product
 

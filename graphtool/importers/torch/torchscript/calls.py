@@ -7,8 +7,7 @@ from typing import Any
 
 import torch
 
-from graphtool.importers.torch.torchscript.element_types import typed
-from graphtool.importers.torch.torchscript.plain import PLAIN, NotSupported
+from graphtool.importers.torch.torchscript.plain import PLAIN, NotSupported, typed
 
 
 def call(node: Any, args: Sequence[Any]) -> Any:

@@ -15,12 +15,11 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from graphtool.errors import GraphtoolError, Unsupported, UnsupportedError
 from graphtool.importers.torch.driver.captured import Place
-from graphtool.importers.torch.driver.provenance import describe
-from graphtool.importers.torch.driver.user_lines import failure
+from graphtool.importers.torch.driver.provenance import describe, failure
 from graphtool.importers.torch.torchscript import calls, control
 from graphtool.importers.torch.torchscript.control import Env
-from graphtool.importers.torch.torchscript.places import place_of, told
 from graphtool.importers.torch.torchscript.plain import NotSupported
+from graphtool.importers.torch.torchscript.supported import place_of, told
 
 
 class Interpreter:
