@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     __version__: str
     from graphtool.api.by_hand import Graph
+    from graphtool.api.changing import grad, jvp, quantise, vmap
     from graphtool.api.compiling import build, emit_c, lower_model, train_model
-    from graphtool.api.derivatives import grad, jvp, vmap
     from graphtool.api.language import (
         generate,
         read_tokenizer,
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     )
     from graphtool.api.measuring import bench, check, diff, profile, tune_model
     from graphtool.api.models import draw, evaluate, import_model, optimize, read, show, write
-    from graphtool.api.quantising import quantise
     from graphtool.api.viewing import view
     from graphtool.errors import (
         CompilerError,
@@ -52,12 +51,11 @@ __all__ = [
 if not TYPE_CHECKING:  # a type checker sees the imports above, and knows of no other name
     _HOMES = {
         "api.by_hand": ("Graph",),
+        "api.changing": ("grad", "jvp", "quantise", "vmap"),
         "api.compiling": ("build", "emit_c", "lower_model", "train_model"),
-        "api.derivatives": ("grad", "jvp", "vmap"),
         "api.language": ("generate", "read_tokenizer", "train_tokenizer", "write_tokenizer"),
         "api.measuring": ("bench", "check", "diff", "profile", "tune_model"),
         "api.models": ("draw", "evaluate", "import_model", "optimize", "read", "show", "write"),
-        "api.quantising": ("quantise",),
         "api.viewing": ("view",),
         "errors": ("CompilerError", "GraphtoolError", "InputError", "InternalError",
                    "TypeMismatch", "UnsupportedError", "UsageError"),

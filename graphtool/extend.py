@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeVar
 from graphtool import ops as _ops
 from graphtool.api.additions import add_importer, add_report, add_verb
 from graphtool.assume import Assumes
-from graphtool.compile.option import option
+from graphtool.compile.options import option
 from graphtool.dtypes import dtype
 from graphtool.emit.language import LANGUAGES, Language, Share, Steps, Workers
 from graphtool.emit.language import register as register_language

@@ -24,7 +24,7 @@ NEEDS = {
     "graphtool.compile.as_is": "compiled", "graphtool.compile.build": "compiled",
     "graphtool.train.model": "compiled", "graphtool.machines.tiles_allowed": "compiled",
     "graphtool.integrations.onnx_backend": "compiled", "graphtool.tune": "compiled",
-    "graphtool.verify.check": "compiled", "graphtool.verify.reduction_criteria": "compiled",
+    "graphtool.verify.check": "compiled", "graphtool.verify.reducer": "compiled",
     "graphtool.verify.imports": "torch",
 }
 VERBS = {**dict.fromkeys(("build", "run", "profile", "bench", "train", "generate", "tune", "doctor",

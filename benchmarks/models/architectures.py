@@ -18,7 +18,7 @@ import graphtool
 from benchmarks.models.language import Output, Step
 from graphtool.errors import GraphtoolError
 from graphtool.ir.graph import Module
-from graphtool.native.sizes import numbers
+from graphtool.native.arguments import numbers
 
 Array = np.ndarray[Any, Any]
 VOCAB, WIDTH, LAYERS, HEADS, GROUPS, TOKENS, ROOM = 96, 64, 2, 4, 2, 12, 32

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
-from graphtool.api.options import Array
+from graphtool.api.arguments import Array
 from graphtool.errors import UsageError, one_of
 from graphtool.importers.kinds import what
 from graphtool.importers.record import IMPORTERS, Importer

@@ -1,4 +1,6 @@
-"""Checks what a function of the API is called with, so that a mistake is an error with help."""
+"""Checks what a function of the API is called with, so that a mistake is an error with help; and
+what several functions take: arrays, paths, and the words that an option may have.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +8,18 @@ import inspect
 from collections.abc import Callable, Mapping
 from functools import wraps
 from os import PathLike
-from typing import Any, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast
+
+import numpy as np
 
 from graphtool.api.by_hand import Graph
+from graphtool.assume import Assumption
+from graphtool.compile.options import Choosing, Kernels, Pathlike, Precision
 from graphtool.errors import UsageError
 from graphtool.ir.graph import Module
+from graphtool.kernels.choice.rules import Rules
 from graphtool.loops.program import Program
+from graphtool.target import Target
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -22,6 +30,9 @@ _KINDS: Mapping[str, tuple[type | tuple[type, ...], str, str]] = {
     "Pathlike": ((str, PathLike), "a path", "a string or a pathlib.Path"),
     "Mapping[str, Array]": (Mapping, "arrays by name", 'as in {"x": array}'),
     "None": (type(None), "", "")}
+__all__ = ["Array", "Assumption", "Capture", "Kernels", "Pathlike", "Precision", "goal", "rules"]
+Array = np.ndarray[Any, Any]
+Capture = Literal["export", "fx"]
 
 
 def checked(function: F) -> F:
@@ -55,3 +66,15 @@ def _check(name: str, key: str, annotation: str, value: object) -> None:
     words = " or ".join(filter(None, (word for _, word, _ in known)))
     raise UsageError("GT3164", f"{name}: {key} is of type {type(value).__name__}, not {words}",
                      hint="; ".join(filter(None, (hint for _, _, hint in known))))
+
+
+def rules(precision: Precision, kernels: Kernels, tuning: Pathlike | None,
+          assume: Assumption = "finite") -> Rules:
+    """Which kernels may be chosen. Raises UsageError GT0633, GT0634, GT0635, InputError GT0332."""
+    return Choosing(precision=precision, kernels=kernels, tuning=tuning, assume=assume).rules
+
+
+def goal(name: str, machine: str | None = None) -> Target:
+    """The target called `name`, with the figures of a machine; `cpu` is this machine. Raises
+    UsageError GT2101, GT2103, InputError GT2104."""
+    return Choosing(target=name, machine=machine).goal

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import overload
 
-from graphtool.api.options import Pathlike
+from graphtool.api.arguments import Pathlike
 from graphtool.language import tokenizer
 from graphtool.language.sampling import samplings
 from graphtool.language.tokenizer import Tokenizer

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from graphtool.api.arguments import checked
-from graphtool.api.options import Array, Kernels, Pathlike, Precision, rules
+from graphtool.api.arguments import Array, Kernels, Pathlike, Precision, checked, rules
 from graphtool.assume import Assumption
 from graphtool.ir.graph import Module
 from graphtool.kernels.choice.tuning import Tuning, save

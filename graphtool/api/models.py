@@ -11,8 +11,16 @@ from typing import TypeVar
 import graphtool.kernels  # noqa: F401  (fills the registry)
 from graphtool import importers, interp
 from graphtool.analysis.composites import notes
-from graphtool.api.arguments import checked
-from graphtool.api.options import Array, Capture, Kernels, Pathlike, Precision, goal, rules
+from graphtool.api.arguments import (
+    Array,
+    Capture,
+    Kernels,
+    Pathlike,
+    Precision,
+    checked,
+    goal,
+    rules,
+)
 from graphtool.assume import Assumption
 from graphtool.dtypes import dtype as named_dtype
 from graphtool.errors import UsageError, one_of

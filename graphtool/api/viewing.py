@@ -6,8 +6,7 @@ from os import PathLike
 from pathlib import Path
 
 import graphtool.kernels  # noqa: F401  (fills the registry)
-from graphtool.api.arguments import checked
-from graphtool.api.options import Pathlike
+from graphtool.api.arguments import Pathlike, checked
 from graphtool.compile.source import source_of
 from graphtool.io import files
 from graphtool.ir.graph import Module

@@ -8,8 +8,8 @@ import typer
 
 import graphtool.cli.verbs  # noqa: F401  (fills the table of verbs)
 from graphtool.cli import terminal
+from graphtool.cli.catalog import own_version
 from graphtool.cli.group import SETTINGS, Verbs
-from graphtool.cli.versions import own_version
 
 app = typer.Typer(cls=Verbs, **SETTINGS, context_settings={"help_option_names": ["-h", "--help"]})
 

@@ -1,15 +1,42 @@
-"""ops, passes, schema, support, doctor, explain, completion: what this tool and this machine have.
+"""What graphtool has and is: ops, passes, schemas, support, this machine, error codes, help,
+versions.
 """
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from graphtool.cli import formats, options, saving, terminal
-from graphtool.cli.versions import versions
 from graphtool.errors import UsageError, near, one_of
+
+PACKAGES = ("numpy", "onnx", "onnxruntime", "torch", "typer", "rich", "msgspec",
+            "safetensors", "ml_dtypes")
+Words = Annotated[list[str] | None, typer.Argument(
+    metavar="VERB", help="The verb, such as build, or git check. Without one, all are listed.")]
+
+
+def versions() -> dict[str, str]:
+    """Python's, the system's and the packages' versions, read without importing them."""
+    import platform
+    from importlib import metadata
+
+    from graphtool.io.release import release
+    found = {"python": platform.python_version(), "system": platform.platform(),
+             "graphtool": release().version}
+    for name in PACKAGES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def own_version() -> str:
+    """The line that `graphtool --version` prints."""
+    from graphtool.io.release import release
+    return f"graphtool {release().version}"
 
 
 def ops(name: Annotated[str | None, typer.Argument(
@@ -105,3 +132,22 @@ def completion(context: typer.Context, shell: Annotated[str, typer.Argument(
     if shell not in SHELLS:
         raise UsageError("GT3028", f"no completion for {shell!r}", hint=one_of(shell, SHELLS))
     terminal.lines(SHELLS[shell](verbs(context.find_root().command)))
+
+
+def help_(context: typer.Context, verb: Words = None) -> None:
+    """Print the help of a verb, or the list of all verbs."""
+    found: Any = context.find_root().command
+    path = context.find_root()
+    for word in verb or ():
+        known = getattr(found, "commands", {})
+        if word not in known:
+            raise UsageError("GT3001", f"no such verb: {' '.join(verb or ())}",
+                             hint=near(word, known, "`graphtool help` lists them"))
+        found = known[word]
+        path = type(context)(found, parent=path, info_name=word)
+    terminal.document(found.get_help(path) + "\n")
+
+
+def version() -> None:
+    """Print the version."""
+    terminal.lines([own_version()])

@@ -18,8 +18,8 @@ from typing import Any
 
 from graphtool import escaping, plugins
 from graphtool.cli import terminal
+from graphtool.cli.catalog import versions
 from graphtool.cli.plugged import load_plugins
-from graphtool.cli.versions import versions
 from graphtool.errors import GraphtoolError
 
 COPIED = 16 << 20

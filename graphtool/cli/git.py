@@ -85,7 +85,7 @@ def check(paths: Annotated[list[Path], typer.Argument(metavar="FILE", help="Grap
     """Check graph files before a commit: valid, with their weights, as graphtool writes them.
 
     The exit code is 1 if one is not."""
-    from graphtool.integrations.git.hook import check_files, hook_lines, hook_outcome
+    from graphtool.integrations.git.drivers import check_files, hook_lines, hook_outcome
     form = formats.chosen(format, json)
     found = check_files(paths)
     formats.tell(found, form, lambda: hook_lines(found), lambda: hook_outcome(found))

@@ -15,7 +15,7 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from graphtool.cli.records import flat
+from graphtool.cli.options import flat
 from graphtool.verbs import FAMILIES, GROUPS, Verb, families
 
 SETTINGS: dict[str, Any] = {"add_completion": False, "rich_markup_mode": None,

@@ -1,4 +1,6 @@
-"""show, draw, diff: a graph as text, numbers, pictures, and differences."""
+"""show, draw, diff: graphs, programs and builds as text and as pictures, and how two of them
+differ.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ from graphtool.compile.source import is_model, is_program
 from graphtool.errors import UsageError, one_of
 
 if TYPE_CHECKING:
-    from graphtool.io.manifest_rows import StepRow
+    from graphtool.io.manifest_rows import Manifest, StepRow
+    from graphtool.loops.program import Program
 
 Shown = Annotated[str, typer.Argument(
     metavar="IN", help="A graph (.graph.json or .gt), a program, a build directory, a model to "
@@ -55,7 +58,7 @@ def show(graph: Shown, stats: Stats = False, tabular: Tabular = False,
     prints the memory plan, the steps and the loops, of a build what it contains; with --json these
     are printed as the JSON that they are. For --as loops and --as c, a graph that has not been
     optimised goes through the default passes first."""
-    from graphtool.cli.artifacts import kind_of, show_artifact
+    from graphtool.cli.inspect import kind_of, show_artifact
     if why or why_not_fused or node is not None:
         _show_why(graph, node, why_not_fused, json, entry, capture)
         return
@@ -145,7 +148,7 @@ def _show_why(source: str, node: str | None, pair: tuple[str, str] | None, json:
 
 def _steps(source: str, entry: str | None) -> list[StepRow]:
     """The steps of a build, which its kernels are known by; of a graph none."""
-    from graphtool.cli.artifacts import kind_of
+    from graphtool.cli.inspect import kind_of
     from graphtool.io.entry_points import read_entry
     return read_entry(Path(source), entry).steps if kind_of(source) == "build" else []
 
@@ -153,7 +156,7 @@ def _steps(source: str, entry: str | None) -> list[StepRow]:
 def _optimised(source: str, capture: str | None) -> Any:
     """A graph as it is, of a build the one that it kept; a model goes through the passes first."""
     from graphtool import passes
-    from graphtool.cli.artifacts import kind_of
+    from graphtool.cli.inspect import kind_of
     if kind_of(source) == "build":
         from graphtool.report.artifacts import kept_graph
         source = str(kept_graph(Path(source)))
@@ -205,8 +208,8 @@ def diff(a: Annotated[str, typer.Argument(
     move, and how both were compiled are compared."""
     from tempfile import TemporaryDirectory
 
-    from graphtool.cli.artifacts import kind_of
-    from graphtool.integrations.git.revisions import at_revision
+    from graphtool.cli.inspect import kind_of
+    from graphtool.integrations.git.drivers import at_revision
     from graphtool.report.diff import diff as compare
     from graphtool.report.diff_text import diff_outcome, text
     form = formats.chosen(format, json)
@@ -237,3 +240,53 @@ def _diff_builds(a: Path, b: Path, form: str) -> int:
     formats.tell(found, form, lambda: told,
                  lambda: build_outcome(found, str(a), str(b), told))
     return 0 if found.equal else 1
+
+
+def kind_of(source: str) -> str:
+    """`program`, `build`, or `graph` for everything else that `show` reads."""
+    from graphtool.importers.kinds import BUILD, PROGRAM, what
+    kind = what(source)
+    return kind.name if kind in (BUILD, PROGRAM) else "graph"
+
+
+def show_artifact(source: str, kind: str, graph_options: list[str], json: bool,
+                  entry: str | None) -> None:
+    """Print a program or a build as a listing, or with `json` as the JSON that it is.
+
+    Raises UsageError GT3027 if options are given that are for graphs."""
+    if graph_options:
+        verb = "is" if len(graph_options) == 1 else "are"
+        raise UsageError("GT3027", f"{', '.join(graph_options)} {verb} for graphs, this is a "
+                                   f"{kind}", where=source,
+                         hint=f"graphtool show {source} has its figures")
+    from graphtool.io import files
+    from graphtool.io.manifest import read_manifest
+    path = Path(source)
+    if kind == "program":
+        program, _ = sources.program(source)
+        if not json:
+            _program(program)
+    else:
+        manifest, path = read_manifest(path), path / "build.json"
+        if entry is not None:
+            from graphtool.io.entry_points import read_entry
+            manifest = read_entry(path.parent, entry)
+        if not json:
+            _build(manifest, path.parent)
+    if json:
+        terminal.document(files.read_bytes(path).decode())
+
+
+def _program(program: Program) -> None:
+    from graphtool.report import artifacts as show
+    terminal.lines([*show.head_lines(program), "", "buffers"])
+    terminal.table(show.memory(program))
+    terminal.lines(["", "steps", *show.step_lines(program), *show.kernel_lines(program)])
+
+
+def _build(manifest: Manifest, folder: Path) -> None:
+    from graphtool.report import artifacts as show
+    from graphtool.report.table import table
+    terminal.lines([*show.build_lines(manifest, folder), ""])
+    for one in show.interfaces(manifest):
+        terminal.table(table(show.STEPS, one.steps))

@@ -1,30 +1,25 @@
-"""Options that several verbs share: one name, one meaning, one help text."""
+"""Options: those that several verbs share, with one name, one meaning and one help text; and
+records of options as typer takes them, a parameter for each field.
+"""
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+from dataclasses import is_dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from graphtool.cli.records import flag
-from graphtool.compile.options import Build, Choosing, Importing, Lowering
+from graphtool.compile.options import Build, Choosing, Importing, Lowering, Option, options_of
 
+Verb = Callable[..., object]
 Graph = Annotated[str, typer.Argument(
     metavar="IN", help="A graph (.graph.json or .gt), a model to import (.onnx, .pt2, .mlir, "
         "file.py:callable), or - "
     "for a graph or an ONNX model from stdin (DIR/- if a graph's weights are in DIR).")]
 Out = Annotated[Path | None, typer.Option("-o", "--out", help="The file to write; - for stdout.")]
-def _watch(context: typer.Context, wanted: bool) -> None:
-    """Start the loop in place of the verb; the root of the context has the command line."""
-    if wanted:
-        from graphtool.cli.watching import loop
-        raise typer.Exit(loop(context.find_root().obj))
-
-
-Watch = Annotated[bool, typer.Option(
-    "--watch", callback=_watch, is_eager=True,
-    help="Run again whenever a file that is read has changed, until Ctrl-C.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the report as JSON.")]
 Format = Annotated[str | None, typer.Option(
     "--format", help="text; markdown for a comment; github for annotations in a workflow; sarif or "
@@ -42,18 +37,9 @@ Seed = Annotated[int, typer.Option("--seed", min=0, help="The seed of random inp
 Dim = Annotated[list[str] | None, typer.Option(
     "--dim", metavar="NAME=SIZE", help="The size of an open dim in random inputs. May be "
     "repeated.")]
-Passes = Annotated[str | None, flag(Lowering, "passes")]
-Shapes = Annotated[list[str] | None, flag(Importing, "inputs")]
-Capture = Annotated[str | None, flag(Importing, "capture")]
-Dynamic = Annotated[list[str] | None, flag(Importing, "dynamic")]
-Limit = Annotated[list[str] | None, flag(Importing, "limit")]
-Name = Annotated[str | None, flag(Lowering, "name")]
 Wrt = Annotated[str, typer.Option("--wrt", help="What to differentiate by, separated by commas: "
     "params (those with requires_grad), inputs, names, or patterns as in 'head.*,!*.bias'.")]
 OutDir = Annotated[Path, typer.Option("-o", "--out", help="The build directory to write.")]
-Cc = Annotated[str | None, flag(Build, "cc")]
-March = Annotated[str, flag(Choosing, "target")]
-Machine = Annotated[str | None, flag(Choosing, "machine")]
 Entry = Annotated[str | None, typer.Option(
     "--entry", metavar="NAME", help="Which entry point, of a build that has several.")]
 Threads = Annotated[int | None, typer.Option("--threads", min=1, help="The number of threads.")]
@@ -61,6 +47,72 @@ Atol = Annotated[float | None, typer.Option(
     "--atol", min=0.0, help="Absolute tolerance. By default 1e-5 times the largest value of each "
         "output.")]
 Rtol = Annotated[float, typer.Option("--rtol", min=0.0, help="Relative tolerance.")]
+
+
+def flag(record: type, name: str) -> Any:
+    """The option of one field of a record, for a verb that takes no other of them."""
+    return _option(next(o for n, _, o in options_of(record) if n == name))
+
+
+def flat(verb: Verb) -> Verb:
+    """The verb with a parameter for each option of its records, in their place."""
+    signature = inspect.signature(verb, eval_str=True)
+    records: dict[str, Any] = {n: p.annotation for n, p in signature.parameters.items()
+               if is_dataclass(p.annotation)}
+    if not records:
+        return verb
+
+    def call(**values: Any) -> object:
+        made = {name: record(**{
+            field: tuple(value or ()) if found.several else value
+            for field, _, found in options_of(record) for value in [values.pop(field)]})
+            for name, record in records.items()}
+        return verb(**values, **made)
+    parameters = [q for name, p in signature.parameters.items()
+                  for q in (_parameters(records[name]) if name in records else
+                            [p.replace(kind=p.KEYWORD_ONLY)])]
+    vars(call).update(__signature__=signature.replace(parameters=parameters),
+                      __annotations__={p.name: p.annotation for p in parameters})
+    call.__name__, call.__doc__ = verb.__name__, verb.__doc__
+    return call
+
+
+def _parameters(record: Any) -> list[inspect.Parameter]:
+    return [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY,
+                              default=None if found.several else default,
+                              annotation=Annotated[_type(default, found), _option(found)])
+            for name, default, found in options_of(record)]
+
+
+def _type(default: Any, found: Option) -> Any:
+    if found.several:
+        return list[found.kind] | None  # type: ignore[name-defined]
+    return found.kind | None if default is None else found.kind
+
+
+def _option(found: Option) -> Any:
+    return typer.Option(*found.names, help=found.help, metavar=found.metavar, min=found.least)
+
+
+def _watch(context: typer.Context, wanted: bool) -> None:
+    """Start the loop in place of the verb; the root of the context has the command line."""
+    if wanted:
+        from graphtool.cli.watching import loop
+        raise typer.Exit(loop(context.find_root().obj))
+
+
+Watch = Annotated[bool, typer.Option(
+    "--watch", callback=_watch, is_eager=True,
+    help="Run again whenever a file that is read has changed, until Ctrl-C.")]
+Passes = Annotated[str | None, flag(Lowering, "passes")]
+Shapes = Annotated[list[str] | None, flag(Importing, "inputs")]
+Capture = Annotated[str | None, flag(Importing, "capture")]
+Dynamic = Annotated[list[str] | None, flag(Importing, "dynamic")]
+Limit = Annotated[list[str] | None, flag(Importing, "limit")]
+Name = Annotated[str | None, flag(Lowering, "name")]
+Cc = Annotated[str | None, flag(Build, "cc")]
+March = Annotated[str, flag(Choosing, "target")]
+Machine = Annotated[str | None, flag(Choosing, "machine")]
 Precision = Annotated[str, flag(Choosing, "precision")]
 Assume = Annotated[str, flag(Choosing, "assume")]
 Kernels = Annotated[str, flag(Choosing, "kernels")]

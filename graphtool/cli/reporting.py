@@ -10,8 +10,8 @@ import typer
 
 from graphtool import escaping
 from graphtool.cli import options, sources, terminal
+from graphtool.cli.catalog import versions
 from graphtool.cli.running import Build
-from graphtool.cli.versions import versions
 
 if TYPE_CHECKING:
     from graphtool.io.manifest_rows import Manifest

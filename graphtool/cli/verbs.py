@@ -6,18 +6,13 @@ The examples run in this order, so that each finds the files that it names.
 from __future__ import annotations
 
 from graphtool.cli import (
-    benching,
     captures,
     catalog,
     compiling,
-    debugging,
     demo,
-    derivatives,
     faultfinding,
     git,
-    helping,
     inspect,
-    machine,
     quantising,
     reporting,
     running,
@@ -60,10 +55,10 @@ for _row in (
         "graphtool grad m.graph.json --loss cross_entropy --optimizer adamw -o "
         "m.train.graph.json"),
         {"--loss": words.losses, "--optimizer": words.optimizers}),
-    Verb("jvp", derivatives.jvp, "change", (
+    Verb("jvp", transform.jvp, "change", (
         "graphtool jvp m.graph.json -o tangents.graph.json",
         "graphtool jvp m.graph.json --wrt params -o tangents.graph.json")),
-    Verb("vmap", derivatives.vmap, "change", (
+    Verb("vmap", transform.vmap, "change", (
         "graphtool vmap m.graph.json -o many.graph.json",
         "graphtool vmap m.graph.json --size 8 -o eight.graph.json")),
     Verb("lower", compiling.lower, "build and run", (
@@ -105,7 +100,7 @@ for _row in (
         "graphtool weights m.graph.json --from run/model.safetensors -o "
         "trained.graph.json",
         "graphtool weights m.graph.json --from run/model.safetensors -o -")),
-    Verb("bench", benching.bench, "build and run", (
+    Verb("bench", running.bench, "build and run", (
         "graphtool bench build --vs onnxruntime --model samples/digits.onnx --seconds 0.5",
         "graphtool bench build --seconds 0.5 --save base.json",
         "graphtool bench build --seconds 0.5 --compare base.json --fail-slower 50%")),
@@ -115,13 +110,13 @@ for _row in (
     Verb("tune", tuning.tune, "build and run", (
         "graphtool tune build -o digits.tuning --budget 2s --seconds 0.05",
         "graphtool tune --check digits.tuning --seconds 0.05")),
-    Verb("machine", machine.machine, "build and run", (
+    Verb("machine", tuning.machine, "build and run", (
         "graphtool machine -o here.json",
         "graphtool machine --list")),
     Verb("check", running.check, "check", (
         "graphtool check samples/digits.onnx build",
         "graphtool check digits.graph.json digits.opt.graph.json --divergence")),
-    Verb("debug", debugging.debug, "check", (
+    Verb("debug", faultfinding.debug, "check", (
         "graphtool debug digits.graph.json --dim batch=1 --commands 'break relu; run; "
         "print relu[0,0,:2]; stats; next; quit'",
         "graphtool debug samples/digits.onnx --with c --dim batch=1 --commands 'break "
@@ -222,8 +217,8 @@ for _row in (
         "graphtool cache prune --limit 100000000")),
     Verb("cache clear", compiling.cache_clear, "build and run", (
         "graphtool cache clear",)),
-    Verb("help", helping.help_, "help", ("graphtool help", "graphtool help git check"),
+    Verb("help", catalog.help_, "help", ("graphtool help", "graphtool help git check"),
         {"": words.verbs}),
-    Verb("version", helping.version, "help", ("graphtool version",)),
+    Verb("version", catalog.version, "help", ("graphtool version",)),
 ):
     VERBS[_row.name] = _row

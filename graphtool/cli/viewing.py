@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graphtool.cli import options, saving, sources, terminal
-from graphtool.cli.artifacts import kind_of
+from graphtool.cli.inspect import kind_of
 from graphtool.errors import UsageError
 
 if TYPE_CHECKING:

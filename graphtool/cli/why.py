@@ -29,7 +29,7 @@ def why(graph: options.Graph, name: Name, passes: options.Passes = None,
     fired if it was made with --keep, and else its kernels and their C. Each event says which rule
     fired, what the node was and became, and the rule's class of numerics."""
     from graphtool import passes as optimiser
-    from graphtool.cli.artifacts import kind_of
+    from graphtool.cli.inspect import kind_of
     from graphtool.emit.c import emit
     from graphtool.errors import UsageError
     from graphtool.loops.program import runs

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from graphtool.compile.option import options_of
-from graphtool.compile.options import Build, Importing, targets
+from graphtool.compile.options import Build, Importing, options_of, targets
 from graphtool.verbs import Words, families
 
 

@@ -29,9 +29,8 @@ from graphtool.io.manifest import read_manifest
 from graphtool.io.manifest_rows import Manifest
 from graphtool.io.rows import decode
 from graphtool.io.together import write_files
-from graphtool.native.blas import linking
 from graphtool.native.compiler import Compiler, find
-from graphtool.native.objects import compile_all
+from graphtool.native.objects import compile_all, linking
 from graphtool.target import Target
 
 TEXTS: dict[str, Callable[[Unit, Mapping[str, Function], Build], Texts]] = {

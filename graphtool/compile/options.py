@@ -1,19 +1,20 @@
-"""What a build is told: how a model is imported, how kernels are chosen, how C is compiled.
+"""The options of a build: how a model is imported, how kernels are chosen, how C is compiled.
 
-A new option is a field here: `build`, `emit`, `lower`, `graphtool.build` and the refusals have it
-then. What it does stands where it is asked for.
+An option is one field of a record, which the command line, the API and the refusals read. A new
+option is a field here: `build`, `emit`, `lower` and `graphtool.build` have it then. What it does
+stands where it is asked for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields
+from functools import partial, wraps
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar, cast, get_args
 
-from graphtool.compile.option import given, option
 from graphtool.errors import UsageError
 
 if TYPE_CHECKING:
@@ -23,12 +24,16 @@ if TYPE_CHECKING:
     from graphtool.language.tokenizer import Tokenizer
     from graphtool.target import Target
 
+First = TypeVar("First")
+Second = TypeVar("Second")
+Record = TypeVar("Record")
+Result = TypeVar("Result")
+Options = ParamSpec("Options")
 Pathlike = str | PathLike[str]
 Precision = Literal["strict", "default", "fast"]
 Kernels = Literal["generated", "blas", "auto"]
 WeightsIn = Literal["file", "embed", "c"]
 Capture = Literal["export", "fx", "jax"]
-
 MODEL, PROGRAM, ENTRIES, TRAINING, LEVELS = "model", "program", "entries", "training", "levels"
 KINDS = {  # kind of a unit: what it is called, and the code of a refusal
     MODEL: ("a model", "GT3052"), PROGRAM: ("a program", "GT3052"),
@@ -40,6 +45,69 @@ _LOWER = "give the option to `graphtool lower`, which makes the program"
 ONE_LEVEL = "name one level, like --march x86-64-v3"
 _STEP = "graphtool grad MODEL --loss … --optimizer adam makes one that trains"
 _TEXT = "give the entry point a name: decode=MODEL, or in Python {'decode': module}"
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """How a field is given on the command line: `kind` is the type of one value, `least` its
+    minimum, `several`: it may be repeated. `refused` has the kinds of units that the option does
+    not go with, and for each what to do instead; `words` are the values that shells complete."""
+
+    names: tuple[str, ...]
+    help: str
+    kind: type = str
+    metavar: str | None = None
+    least: int | None = None
+    several: bool = False
+    refused: Mapping[str, str] = field(default_factory=dict)
+    words: Callable[[], Iterable[str]] | None = None
+
+
+def option(default: Any, *names: str, help: str, kind: type = str, metavar: str | None = None,
+           least: int | None = None, several: bool = False,
+           refused: Mapping[str, str] | None = None,
+           words: Callable[[], Iterable[str]] | None = None) -> Any:
+    """A field of a record with this default, and its option."""
+    return field(default=default, metadata={"option": Option(
+        names, help, kind, metavar, least, several, refused or {}, words)})
+
+
+def options_of(record: type) -> Iterator[tuple[str, Any, Option]]:
+    """The name, the default and the option of each field that has one."""
+    for f in fields(record):
+        if (found := f.metadata.get("option")) is not None:
+            yield f.name, None if f.default is MISSING else f.default, found
+
+
+def given(how: Any) -> Iterator[tuple[str, Option]]:
+    """The options whose values are not the defaults, each as it is written on a command line."""
+    for name, default, found in options_of(type(how)):
+        value = getattr(how, name)
+        if value is not default and value != default:
+            long = next(n for n in found.names if n.startswith("--"))
+            on, _, off = long.partition("/")
+            yield (off if off and value is False else on), found
+
+
+def takes(record: Callable[Options, Record]) -> Callable[
+        [Callable[[First, Second, Record], Result]],
+        Callable[Concatenate[First, Second, Options], Result]]:
+    """A decorator: the third parameter, a record of options, becomes its fields as keywords."""
+    def flat(function: Callable[[First, Second, Record], Result]
+             ) -> Callable[Concatenate[First, Second, Options], Result]:
+        @wraps(function)
+        def call(first: First, second: Second, *args: Options.args, **options: Options.kwargs
+                 ) -> Result:
+            return function(first, second, record(*args, **options))
+        signature = inspect.signature(function)
+        kept = list(signature.parameters.values())[:2]
+        taken = {f.name: f for f in fields(record)}  # type: ignore[arg-type]
+        rows = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default,
+                                  annotation=taken[name].type)
+                for name, default, _ in options_of(record)]  # type: ignore[arg-type]
+        vars(call)["__signature__"] = signature.replace(parameters=[*kept, *rows])
+        return cast(Callable[Concatenate[First, Second, Options], Result], call)
+    return flat
 
 
 def targets() -> Iterable[str]:

@@ -18,9 +18,9 @@ from graphtool.io.manifest_rows import LanguageRow, RolesRow
 from graphtool.language.sampling import Random, Sampling, draw
 from graphtool.language.tokenizer import Tokenizer
 from graphtool.language.tokenizer import load as load_tokenizer
+from graphtool.native.arguments import numbers
 from graphtool.native.memory_map import room
 from graphtool.native.runtime import Model, load
-from graphtool.native.sizes import numbers
 
 Array = np.ndarray[Any, Any]
 

@@ -1,16 +1,23 @@
-"""Compiles the C files of a build directory, and links them."""
+"""Compiles the C files of a build directory, and links them, with a CBLAS library where one is
+needed: OpenBLAS of the system, or the wheel scipy-openblas32.
+"""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from graphtool.errors import CompilerError
+from graphtool.io import release
 from graphtool.native import cache
 from graphtool.native.compiler import Compiler
+from graphtool.native.probes import supports
 
 
 def compile_all(work: Path, name: str, sides: Sequence[str], common: Compiler,
@@ -62,3 +69,21 @@ def _included_bytes(source: Path) -> int:
     a template once for each kernel."""
     named = re.findall(r'^#include "(.+)"', source.read_text(), re.MULTILINE)
     return sum(h.stat().st_size for n in named if (h := source.parent / n).exists())
+
+
+def linking(compiler: Compiler, sources: Container[str]) -> Compiler:
+    """The compiler, linking a CBLAS library if one of the files needs it.
+
+    Raises CompilerError GT2130 where there is none.
+    """
+    if "blas.h" not in sources:
+        return compiler
+    if supports(compiler.command, libraries=("-lopenblas",)):
+        return replace(compiler, libraries=("-lopenblas",))
+    found = find_spec("scipy_openblas32")
+    folder = Path(found.origin).parent / "lib" if found and found.origin else None
+    if folder is None or not folder.is_dir():
+        raise CompilerError("GT2130", "--kernels blas needs a CBLAS library, and there is none",
+                            hint=f"apt install libopenblas-dev, or {release.install('blas')}")
+    return replace(compiler, flags=(*compiler.flags, "-DGT_BLAS_PREFIX=scipy_"),
+                   libraries=(f"-L{folder}", "-lscipy_openblas", f"-Wl,-rpath,{folder}"))

@@ -19,9 +19,8 @@ from graphtool.io.manifest import check_hashes, read_manifest
 from graphtool.io.manifest_rows import PortRow
 from graphtool.machines import cores
 from graphtool.native import memory_map
-from graphtool.native.arrays import address, as_array, as_before
+from graphtool.native.arguments import address, as_array, as_before, dim_table, numbers, require
 from graphtool.native.session import Session, complaint
-from graphtool.native.sizes import dim_table, numbers, require
 from graphtool.symbolic import Dim, bind, substitute, symbol
 from graphtool.symbolic.parse import parse
 

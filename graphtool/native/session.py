@@ -13,7 +13,7 @@ import numpy as np
 
 from graphtool.errors import InputError
 from graphtool.native import memory_map
-from graphtool.native.arrays import Array, Seen, address
+from graphtool.native.arguments import Array, Seen, address
 
 ALIGN = 64
 FIRST_CHECK = -1000  # this status and those below say which check of the model failed

@@ -22,10 +22,10 @@ import numpy as np
 from graphtool.errors import InputError
 from graphtool.io.entry_points import base, read_entry
 from graphtool.io.manifest_rows import Manifest
-from graphtool.native.blas import linking
+from graphtool.native.arguments import dim_table
 from graphtool.native.compiler import Compiler, find
+from graphtool.native.objects import linking
 from graphtool.native.runtime import Array, Model, load
-from graphtool.native.sizes import dim_table
 from graphtool.report.machine import Peaks, peaks, roof_of
 from graphtool.report.table import Column, Table, table
 from graphtool.symbolic import substitute

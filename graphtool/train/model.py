@@ -15,10 +15,9 @@ from graphtool.errors import InputError, listed
 from graphtool.io.manifest import read_manifest
 from graphtool.io.manifest_rows import CellRow, PortRow, ProgramRow, TrainingRow
 from graphtool.machines import cores
-from graphtool.native.arrays import Seen, address, as_before
+from graphtool.native.arguments import Seen, address, as_before, dim_table, numbers, require
 from graphtool.native.runtime import open_library
 from graphtool.native.session import complaint
-from graphtool.native.sizes import dim_table, numbers, require
 from graphtool.symbolic import Dim, bind, substitute, symbol, symbols
 from graphtool.symbolic.parse import parse
 from graphtool.train.processes import join

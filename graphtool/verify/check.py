@@ -15,14 +15,16 @@ from graphtool.report.align import align
 from graphtool.report.findings import Finding, Outcome, outcome
 from graphtool.report.flat import flatten
 from graphtool.verify.compare import (
+    LEAST,
+    NO_HALVES,
     Difference,
     compare,
     difference,
+    halves_kept,
     is_text,
     magnitude,
     worst,
 )
-from graphtool.verify.roundings import LEAST, NO_HALVES, halves_kept
 from graphtool.verify.sides import Side, by_position
 
 Array = np.ndarray[Any, Any]

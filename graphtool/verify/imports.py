@@ -20,18 +20,21 @@ from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Module, Value
 from graphtool.ir.run_sizes import all_nodes
 from graphtool.ir.text import value_names
-from graphtool.native.sizes import numbers
+from graphtool.native.arguments import numbers
 from graphtool.verify.budget import check_sizes, deadline
 from graphtool.verify.check import both_have
 from graphtool.verify.compare import (
+    NO_HALVES,
+    OTHER_HALVES,
     Difference,
     compare,
     difference,
+    halves_kept,
     is_text,
     magnitude,
+    tolerance,
     worst,
 )
-from graphtool.verify.roundings import NO_HALVES, OTHER_HALVES, halves_kept, tolerance
 from graphtool.verify.sides import ORACLES, Side, by_position
 
 Array = np.ndarray[Any, Any]

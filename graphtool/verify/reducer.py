@@ -1,26 +1,38 @@
 """Shrinks a graph that shows a fault to a small one that still shows it.
 
 Candidates are slices: one value is the output, and some values become inputs with the data that
-they had in the whole graph. The caller defines the fault; faults.py has the usual ones.
+they had in the whole graph. A fault is a function of a module and its inputs: passes that change
+values, C that differs, a command. An error counts as the fault if the whole graph had the same one.
 """
 
 from __future__ import annotations
 
+import subprocess
+import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from graphtool import interp
+from graphtool import interp, passes
+from graphtool.compile.as_is import build
 from graphtool.errors import GraphtoolError
+from graphtool.io import npz
+from graphtool.ir import serial
 from graphtool.ir.graph import Graph, Module, Node, Value, is_constant
 from graphtool.ir.prune import ancestors, prune
 from graphtool.ir.text import value_names
+from graphtool.native import runtime
+from graphtool.target import Target
+from graphtool.verify.compare import compare
 
 Array = np.ndarray[Any, Any]
 Inputs = dict[str, Array]
 Fault = Callable[[Module, Mapping[str, Array]], bool]
+Results = Callable[[Module, Mapping[str, Array]], dict[str, Array]]
+TIMEOUT = 300  # the greatest number of seconds for a command
 
 
 @dataclass(frozen=True)
@@ -128,3 +140,63 @@ class Reducer:
         held = {now[v]: self.arrays[self.names[v]] for v in inputs}
         return replace(self.module, graph=graph, output_names=tuple(now[v] for v in s.wanted),
                        donations=(), initial={}), held
+
+
+def passes_change(text: str | None, target: Target, atol: float | None, rtol: float) -> Fault:
+    """The evaluator gives other values after the passes, or the passes fail."""
+    def results(module: Module, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        return interp.run(passes.run(module, text, supply={"target": target}), inputs)
+    return _unlike_the_evaluator(results, atol, rtol)
+
+
+def compiled_differs(text: str | None, target: Target, atol: float | None, rtol: float) -> Fault:
+    """Compiled code gives other values than the evaluator, or there is none."""
+    def results(module: Module, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        ready = passes.run(module, text, supply={"target": target})
+        with tempfile.TemporaryDirectory(prefix="graphtool-reduce-") as folder:
+            model = runtime.load(build(ready, Path(folder) / "b", target=target))
+            return model.run(dict(inputs))
+    return _unlike_the_evaluator(results, atol, rtol)
+
+
+def command_fails(command: str) -> Fault:
+    """Whether the shell command ends with the code that it gave for the first graph.
+
+    `{graph}` and `{inputs}` in it are replaced by the paths of a graph file and an .npz file.
+    """
+    first: list[int] = []
+
+    def fault(module: Module, inputs: Mapping[str, Array]) -> bool:
+        with tempfile.TemporaryDirectory(prefix="graphtool-reduce-") as folder:
+            graph, arrays = Path(folder) / "m.graph.json", Path(folder) / "m.npz"
+            serial.save(module, graph)
+            npz.save(dict(inputs), arrays)
+            line = command.replace("{graph}", str(graph)).replace("{inputs}", str(arrays))
+            code = _code(line)
+        first.append(code)
+        return code == first[0] != 0
+    return fault
+
+
+def _code(line: str) -> int:
+    try:
+        return subprocess.run(line, shell=True, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL, timeout=TIMEOUT).returncode
+    except subprocess.TimeoutExpired:
+        return 124  # the exit code of timeout(1)
+
+
+def _unlike_the_evaluator(results: Results, atol: float | None, rtol: float) -> Fault:
+    codes: list[str] = []  # the error codes of the whole graph; "" stands for wrong values
+
+    def fault(module: Module, inputs: Mapping[str, Array]) -> bool:
+        want = interp.run(module, inputs)
+        try:
+            rows = compare(want, results(module, inputs), atol, rtol)
+            code = "" if not all(r.ok for r in rows) else None
+        except GraphtoolError as error:
+            code = error.code
+        if code is not None:
+            codes.append(code)
+        return code is not None and code == codes[0]
+    return fault

@@ -10,7 +10,7 @@ import pytest
 
 import graphtool.kernels  # noqa: F401  (fills the registry)
 from graphtool import interp, passes
-from graphtool.api.options import rules
+from graphtool.api.arguments import rules
 from graphtool.dtypes import dtype
 from graphtool.emit.c import emit
 from graphtool.ir.serial import loads

@@ -211,8 +211,8 @@ def test_large_products_by_a_library(tmp_path: Path) -> None:
 
 
 def test_a_missing_library_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("graphtool.native.blas.supports", lambda *_, **__: False)
-    monkeypatch.setattr("graphtool.native.blas.find_spec", lambda _: None)
+    monkeypatch.setattr("graphtool.native.objects.supports", lambda *_, **__: False)
+    monkeypatch.setattr("graphtool.native.objects.find_spec", lambda _: None)
     ready = passes.run(measure.model(Product(1, 40, 70, 65)), measure.PASSES, supply={
         "target": T, "rules": rules_of(kernels="blas")})
     with pytest.raises(CompilerError, match="GT2130") as caught:

@@ -15,8 +15,7 @@ from graphtool.ir.graph import Module
 from graphtool.rewrite.engine import rule
 from graphtool.target import named
 from graphtool.verify.bisect import bisect, bisect_lines
-from graphtool.verify.reducer import Reducer
-from graphtool.verify.reduction_criteria import command_fails, compiled_differs, passes_change
+from graphtool.verify.reducer import Reducer, command_fails, compiled_differs, passes_change
 from tests.passes.pass_samples import SAMPLES, module
 
 TARGET = named("x86-64", 1)

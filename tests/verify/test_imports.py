@@ -18,8 +18,8 @@ from graphtool.io.weights import weight
 from graphtool.ir.graph import Graph, Module, Node, TensorType
 from graphtool.ir.op import complete_attrs, named
 from graphtool.ir.trace import trace
+from graphtool.verify.compare import tolerance
 from graphtool.verify.imports import check_import
-from graphtool.verify.roundings import tolerance
 from tests.importers.onnx.build import model, node
 
 SAMPLES = Path(__file__).parents[2] / "samples"

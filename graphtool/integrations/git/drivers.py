@@ -1,9 +1,11 @@
-"""What git calls: a graph file as text for `git diff`, and the merge of graphs and weights."""
+"""What git calls: a graph file as text for `git diff`, the merge of graphs and weights, the check
+of a hook, and files as they were in a commit.
+"""
 
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from graphtool.analysis.composites import notes
@@ -14,6 +16,8 @@ from graphtool.io.atomic import atomic
 from graphtool.io.weights import Weight
 from graphtool.ir import serial
 from graphtool.ir.listing import Form, listing
+from graphtool.report.findings import Finding, Outcome, outcome
+from graphtool.report.git import Checked, HookReport
 
 
 def textconv(path: Path) -> Iterable[str]:
@@ -56,3 +60,58 @@ def merge_weights(ours: Path, theirs: Path) -> None:
     arrays = list(held.values())
     with atomic(ours) as file:
         weights.save(arrays, file)
+
+
+def check_files(paths: Sequence[Path]) -> HookReport:
+    """Whether each graph file is a graph, its weights are beside it with the hashes that it states,
+    and it is written as graphtool writes it."""
+    rows = [Checked(str(p), not (fault := _fault(p)), fault or "valid") for p in paths]
+    return HookReport(all(r.ok for r in rows), rows)
+
+
+def _fault(path: Path) -> str:
+    try:
+        data = files.read_bytes(path)
+        module, side = serial.load_pair(path)
+        if damaged := [w.digest for w in serial.collect_weights(module)
+                       if not weights.intact(w)]:
+            return f"the data of {damaged[0][:19]}… in {side} are damaged"
+        if path.suffix == ".json" and serial.dumps(
+                module, side.name if side else "").encode() != data:
+            return f"not as graphtool writes it: `graphtool import {path} -o {path}` does"
+    except InputError as error:
+        return f"{error.code}: {error.message}" + (
+            f" ({', '.join(error.where.splitlines()[1:])})" if "\n" in error.where else "")
+    return ""
+
+
+def hook_lines(r: HookReport) -> list[str]:
+    """A line for each file."""
+    return [f"{'ok  ' if x.ok else 'FAIL'} {x.path}: {x.message}" for x in r.files]
+
+
+def hook_outcome(r: HookReport) -> Outcome:
+    """A finding for each file."""
+    bad = sum(not x.ok for x in r.files)
+    return outcome("git check", "graph files", f"{len(r.files)} files, {bad} of them with faults",
+                   [Finding("graph/file", x.path, "ok" if x.ok else "error", x.message, "", x.path)
+                    for x in r.files], hook_lines(r))
+
+
+def at_revision(source: str, folder: Path) -> str:
+    """The path of a file REV:PATH, which is written to the existing `folder`; a source that git
+    does not know as one is returned as it is. PATH begins at the top of the repository, or with ./
+    in the current folder."""
+    _, colon, path = source.partition(":")
+    if not colon or source.startswith("-") or Path(source).exists():
+        return source
+    try:
+        found = subprocess.run(["git", "cat-file", "blob", source], capture_output=True,
+                               check=False)
+    except OSError:
+        return source
+    if found.returncode:
+        return source
+    out = folder / Path(path).name
+    files.write_bytes(out, found.stdout)
+    return str(out)

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 from graphtool import passes
-from graphtool.api.options import Precision, rules
+from graphtool.api.arguments import Precision, rules
 from graphtool.assume import Assumption
 from graphtool.ir.graph import Module
 from graphtool.lower.arena import arena_of

@@ -1,0 +1,104 @@
+"""The arguments of a run: arrays of the caller as compiled code takes them, and the sizes that
+build.json states, with what must hold of them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from graphtool.errors import InputError
+from graphtool.io.manifest_rows import DimRow
+from graphtool.symbolic import Dim, Equation, Symbol, dim_of, divides, substitute
+from graphtool.symbolic.checks import WHY
+from graphtool.symbolic.parse import parse
+from graphtool.symbolic.text import name_text
+
+Array = np.ndarray[Any, Any]
+Seen = list[tuple[str, np.dtype[Any], tuple[int, ...]]]  # name, type and shape of each input
+Pairs = Sequence[tuple[int | str, int | str]]
+
+
+def as_before(seen: Seen, given: Mapping[str, Any]) -> list[Array] | None:
+    """The named arrays, if types, shapes and layouts are those seen before; None if any is not."""
+    arrays = []
+    for name, kind, shape in seen:
+        x = given.get(name)
+        if type(x) is not np.ndarray or x.shape != shape or x.dtype != kind or not (
+                x.flags.c_contiguous and x.flags.aligned):
+            return None
+        arrays.append(x)
+    return arrays
+
+
+def _address_reader() -> Callable[[Array], int]:
+    """A fast way to the address of an array: `a.ctypes.data` takes 2 µs, as long as a tiny model.
+
+    In CPython the pointer is the first field of numpy's public struct; that is tried out here.
+    """
+    field, head = ctypes.c_size_t.from_address, object.__basicsize__
+
+    def quick(a: Array) -> int:
+        return field(id(a) + head).value
+
+    def slow(a: Array) -> int:
+        return int(a.ctypes.data)
+    probe = np.arange(12)
+    usable = sys.implementation.name == "cpython" and head == 2 * ctypes.sizeof(ctypes.c_void_p)
+    return quick if usable and all(quick(a) == slow(a) for a in (probe, probe[3:])) else slow
+
+
+address = _address_reader()
+
+
+def as_array(name: str, x: Any) -> Array:
+    """An input as an array; its memory is used without a copy if possible."""
+    if isinstance(x, np.ndarray):
+        return x
+    try:
+        return np.from_dlpack(x) if hasattr(x, "__dlpack__") else np.asarray(x)
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        raise InputError("GT2217", f"{name} cannot be read as an array: {error}",
+                         hint="give a numpy array, or a tensor on the CPU, detached") from error
+
+
+def dim_table(rows: Sequence[DimRow]) -> dict[str, Dim]:
+    """The dims by name."""
+    return {r.name: dim_of(symbol_of(r)) for r in rows}
+
+
+def require(rows: Sequence[DimRow], equal: Pairs, sizes: Mapping[str, Dim]) -> None:
+    """Raises InputError GT2231, with both sizes, for sizes that the model was not compiled for."""
+    known = {name: n for name, n in sizes.items() if isinstance(n, int)}
+    for r in rows:
+        if r.name in known and (known[r.name] - r.offset) % r.step:
+            raise _broken(f"{divides(symbol_of(r))} does not hold: {name_text(r.name)} is "
+                          f"{known[r.name]}")
+    for e in equations(rows, equal):
+        if told := e.breach(known):
+            raise _broken(told)
+
+
+def equations(rows: Sequence[DimRow], equal: Pairs) -> tuple[Equation, ...]:
+    """The pairs of dims that must be equal."""
+    table = dim_table(rows) if equal else {}
+    return tuple(Equation(*(d if isinstance(d, int) else parse(d, table) for d in pair))
+                 for pair in equal)
+
+
+def numbers(shape: Sequence[Dim], sizes: Mapping[str, Dim]) -> tuple[int, ...]:
+    """The shape for these sizes, which must be all that it mentions."""
+    return tuple(int(substitute(d, sizes)) for d in shape)  # type: ignore[arg-type]
+
+
+def symbol_of(r: DimRow) -> Symbol:
+    """The symbol that a row describes."""
+    return Symbol(r.name, r.min, r.max, None, r.step, r.offset)
+
+
+def _broken(told: str) -> InputError:
+    return InputError("GT2231", told, hint=WHY)
