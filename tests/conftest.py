@@ -21,6 +21,9 @@ SECONDS = 600  # for one test; the longest takes 60 on an idle core, so that a b
 MOST = 16  # quick cases of a function
 NOT_QUICK = {*kinds.KINDS, "slow", "long"}
 ACTS = set[str]()  # what the test that runs has done, of that which a quick one does not do
+# without it each of a thousand processes that tests start would compile the whole package again
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 STDERR = pytest.StashKey[TextIO]()
 ARMED = pytest.StashKey[float]()  # when the process was last told to end if it hangs
 
@@ -32,6 +35,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     sys.addaudithook(_watch)
+    os.fsync = lambda fd: None  # no test cuts the power, and disks take long over it
     config.stash[ARMED] = -inf
     config.stash[STDERR] = os.fdopen(os.dup(2), "w")  # the real one: a test's own is captured
 

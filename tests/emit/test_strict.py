@@ -46,11 +46,13 @@ def strict(module: Module, path: Path, cc: str, march: str, *flags: str) -> None
     assert done.returncode == 0, done.stderr[:3000]
 
 
+@pytest.mark.parametrize("each", [5, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("cc", "march", "flags"), [
     ("gcc", "x86-64-v3", ("-fopenmp",)), ("gcc", "generic", ()),
     ("clang", "x86-64", ("-fopenmp-simd", "-DGT_OPENMP_SIMD")), ("clang", "x86-64-v3", ())])
-def test_no_warnings(cc: str, march: str, flags: tuple[str, ...], tmp_path: Path) -> None:
-    for n, module in enumerate((mixture(march, 14)[0], awkward(march),
+def test_no_warnings(cc: str, march: str, flags: tuple[str, ...], each: int,
+                     tmp_path: Path) -> None:
+    for n, module in enumerate((mixture(march, 14, each=each)[0], awkward(march),
                                 awkward(march, symbolic=True))):
         (tmp_path / str(n)).mkdir()
         strict(module, tmp_path / str(n), cc, march, *flags)

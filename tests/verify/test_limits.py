@@ -140,14 +140,14 @@ def test_arrays_out_of_all_proportion(op: str, tmp_path: Path,
 def test_a_check_that_does_not_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "m.onnx").write_bytes(endless().SerializeToString())
     assert run(["import", str(tmp_path / "m.onnx"), "-o", str(tmp_path / "g.json"),
-                "--limit", "seconds=8"]) == 1
+                "--limit", "seconds=5"]) == 1
     assert "the evaluator did not finish" in capsys.readouterr().err
 
 
 @pytest.mark.process
 def test_an_oracle_that_does_not_end(tmp_path: Path) -> None:
     (tmp_path / "m.onnx").write_bytes(endless().SerializeToString())
-    side = Apart(tmp_path / "m.onnx", Limits(seconds=5))
+    side = Apart(tmp_path / "m.onnx", Limits(seconds=3))
     with pytest.raises(GraphtoolError) as caught:
         side.run({"x": np.ones(2, np.float32)})
     assert caught.value.code == "GT3045"
