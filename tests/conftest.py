@@ -46,8 +46,13 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """`pytest -m quick` does not even import a file without a quick test."""
-    if config.option.markexpr != "quick" or not collection_path.match("test_*.py"):
+    """`pytest -m quick` does not even import a file without a quick test, nor a conftest.py that
+    imports torch."""
+    if config.option.markexpr != "quick":
+        return None
+    if (conftest := collection_path / "conftest.py").exists():
+        return kinds.imports_torch(conftest) or None
+    if not collection_path.match("test_*.py"):
         return None
     names = [n for n in kinds.source(collection_path).defined if n.startswith("test_")]
     return all(kinds.needs(collection_path, n) for n in names) or None

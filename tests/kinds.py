@@ -117,12 +117,12 @@ def known(name: str) -> set[str]:
 @cache
 def needs(path: Path, test: str) -> frozenset[str]:
     """The kinds of a test function of a file."""
-    return _of_name(path, test) | _of_imports(path)
+    return _of_name(path, test) | ({"torch"} if imports_torch(path) else set())
 
 
 @cache
-def _of_imports(path: Path) -> frozenset[str]:
-    """`torch`, if the file cannot be imported without."""
+def imports_torch(path: Path) -> bool:
+    """Whether the file cannot be imported without torch."""
     seen, todo = set[Path](), [path]
     while todo:
         at = todo.pop()
@@ -131,9 +131,9 @@ def _of_imports(path: Path) -> frozenset[str]:
         seen.add(at)
         for full in source(at).imported.values():
             if "torch" in known(full):
-                return frozenset({"torch"})
+                return True
             todo += [p for name in (full, full.rpartition(".")[0]) if (p := ours(name))]
-    return frozenset()
+    return False
 
 
 @cache
