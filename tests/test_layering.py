@@ -81,6 +81,13 @@ def test_packages_stay_where_they_belong() -> None:
                 and not (where := str(path.relative_to(ROOT))).startswith(allowed)]
 
 
+def test_no_family_needs_the_wing() -> None:
+    """What few models need may use what all need, not the other way round."""
+    for place in ("driver", "families", "validate"):
+        for path in (ROOT / "importers" / "onnx" / place).rglob("*.py"):
+            assert not [n for n in imports(path) if ".onnx.wing" in n], path
+
+
 def test_no_cycles() -> None:
     """Between modules, by all their imports: late ones and those for the type checker too."""
     names = {".".join(("graphtool", *p.relative_to(ROOT).with_suffix("").parts)

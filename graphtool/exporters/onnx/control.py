@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from onnx import GraphProto, helper
 
-from graphtool import dtypes
-from graphtool.exporters.onnx.registry import Ref, form
+from graphtool.exporters.onnx.kit import Ref, dtypes, form
 from graphtool.exporters.onnx.sizes import size
 from graphtool.exporters.onnx.writer import Writer, value_info
 from graphtool.ir.graph import Graph, Node, TensorType

@@ -10,13 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from graphtool import dtypes
-from graphtool import ops as o
 from graphtool.dtypes import DType
-from graphtool.exporters.onnx.registry import Ref, form, takes
+from graphtool.exporters.onnx.kit import Node, Ref, dtypes, form, o, takes
 from graphtool.exporters.onnx.writer import Writer, element_type
 from graphtool.front.names import word, written
-from graphtool.ir.graph import Node
 
 # the integers that onnxruntime's kernels compute in, where they are not all
 _KERNELS = {op: frozenset(types.split()) for op, types in {

@@ -6,12 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from graphtool import dtypes
-from graphtool import ops as o
 from graphtool.dtypes import DType
-from graphtool.exporters.onnx.registry import Ref, form, takes
-from graphtool.exporters.onnx.writer import Writer
-from graphtool.ir.graph import Node
+from graphtool.exporters.onnx.kit import Node, Ref, Writer, dtypes, form, o, takes
 from graphtool.symbolic import Dim
 
 

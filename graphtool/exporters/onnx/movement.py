@@ -6,13 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from graphtool import dtypes
-from graphtool import ops as o
 from graphtool.exporters.onnx.elementwise import cast
-from graphtool.exporters.onnx.registry import Ref, form, takes
+from graphtool.exporters.onnx.kit import Node, Ref, Writer, dtypes, form, o, takes
 from graphtool.exporters.onnx.sizes import shape, size
-from graphtool.exporters.onnx.writer import Writer
-from graphtool.ir.graph import Node
 from graphtool.ops.shape import pad_value
 from graphtool.symbolic import Dim, Poly, text
 

@@ -11,12 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from graphtool import dtypes
-from graphtool import ops as o
 from graphtool.exporters.onnx.elementwise import cast, computed
+from graphtool.exporters.onnx.kit import Ref, Writer, dtypes, form, o, takes
 from graphtool.exporters.onnx.quantised import DEQUANTIZE
-from graphtool.exporters.onnx.registry import Ref, form, takes
-from graphtool.exporters.onnx.writer import Writer
 from graphtool.io.weights import weight
 from graphtool.ir.graph import Graph, Node, TensorType, Value, is_constant, producers, use_counts
 from graphtool.ir.op import OPS, Op, evaluate

@@ -13,12 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from graphtool import dtypes
 from graphtool.analysis.quantised import Chain, dequantising, quantising, to_bytes
 from graphtool.analysis.ranges import BYTES, maker_in
 from graphtool.dtypes import DType
-from graphtool.exporters.onnx.registry import Ref, form, takes
-from graphtool.exporters.onnx.writer import Writer
+from graphtool.exporters.onnx.kit import Ref, Writer, dtypes, form, takes
 from graphtool.ir.graph import Graph, Node, Operand, TensorType, Value, is_constant, producers
 from graphtool.ir.op import Op
 from graphtool.ir.prune import prune

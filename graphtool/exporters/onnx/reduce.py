@@ -6,15 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from graphtool import dtypes
-from graphtool import ops as o
 from graphtool.exporters import definitions as tap_definitions
 from graphtool.exporters.definitions import filled, tap
 from graphtool.exporters.onnx.elementwise import cast, computed, wider
-from graphtool.exporters.onnx.registry import Ref, form, takes
+from graphtool.exporters.onnx.kit import Node, Ref, Writer, dtypes, form, o, takes
 from graphtool.exporters.onnx.sizes import shape, size
-from graphtool.exporters.onnx.writer import Writer
-from graphtool.ir.graph import Node
 from graphtool.ops.geometry import conv_defaults
 from graphtool.ops.reduce import identity
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphtool.exporters.onnx.registry import Ref, form
-from graphtool.exporters.onnx.writer import Writer
-from graphtool.ir.graph import Node
+from graphtool.exporters.onnx.kit import Node, Ref, Writer, form
 
 
 @form("string_split")

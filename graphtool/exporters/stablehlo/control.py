@@ -6,13 +6,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from graphtool import dtypes
+from graphtool.exporters.stablehlo.kit import Ref, Writer, body, dtypes
 from graphtool.exporters.stablehlo.movement import is_open, reshaped
 from graphtool.exporters.stablehlo.nodes import part
 from graphtool.exporters.stablehlo.operands import compared, repeated
-from graphtool.exporters.stablehlo.registry import Ref, body
 from graphtool.exporters.stablehlo.sizes import SIZE, size, vector
-from graphtool.exporters.stablehlo.writer import Writer
 from graphtool.ir.graph import Graph, Node, TensorType
 from graphtool.symbolic import Dim
 

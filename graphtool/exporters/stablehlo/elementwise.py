@@ -5,13 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from graphtool import dtypes
-from graphtool import ops as o
 from graphtool.dtypes import DType
+from graphtool.exporters.stablehlo.kit import Ref, Writer, body, definition, dtypes, form, o, takes
 from graphtool.exporters.stablehlo.operands import compared, dtype_of, logical, repeated, scalar
-from graphtool.exporters.stablehlo.registry import Ref, body, definition, form, takes
 from graphtool.exporters.stablehlo.text import tensor
-from graphtool.exporters.stablehlo.writer import Writer
 from graphtool.front.names import word, written
 from graphtool.ir.graph import Node
 from graphtool.ops.elementwise import saturation

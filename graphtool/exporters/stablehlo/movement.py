@@ -8,14 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from graphtool import dtypes
-from graphtool import ops as o
 from graphtool.dtypes import DType
+from graphtool.exporters.stablehlo.kit import Ref, Writer, body, definition, dtypes, form, o, takes
 from graphtool.exporters.stablehlo.operands import widened
-from graphtool.exporters.stablehlo.registry import Ref, body, definition, form, takes
 from graphtool.exporters.stablehlo.sizes import SIZE, size, vector
 from graphtool.exporters.stablehlo.text import array, ints
-from graphtool.exporters.stablehlo.writer import Writer
 from graphtool.ir.graph import Node, TensorType
 from graphtool.ops.shape import pad_value
 from graphtool.symbolic import Dim, Poly

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from graphtool import ops as o
 from graphtool.dtypes import DType
+from graphtool.exporters.stablehlo.kit import Node, Ref, Writer, body, definition, form, o, takes
 from graphtool.exporters.stablehlo.movement import is_open
 from graphtool.exporters.stablehlo.operands import repeated
-from graphtool.exporters.stablehlo.registry import Ref, body, definition, form, takes
 from graphtool.exporters.stablehlo.text import ints, signature
-from graphtool.exporters.stablehlo.writer import Writer
-from graphtool.ir.graph import Node
 from graphtool.symbolic import Dim
 
 

@@ -6,15 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from graphtool import dtypes
-from graphtool import ops as o
 from graphtool.exporters import definitions
+from graphtool.exporters.stablehlo.kit import Ref, Writer, body, definition, dtypes, form, o, takes
 from graphtool.exporters.stablehlo.movement import is_open, reshaped
 from graphtool.exporters.stablehlo.operands import before, compared, level, logical, placed
-from graphtool.exporters.stablehlo.registry import Ref, body, definition, form, takes
 from graphtool.exporters.stablehlo.sizes import vector
 from graphtool.exporters.stablehlo.text import array, ints, pairs, signature
-from graphtool.exporters.stablehlo.writer import Writer
 from graphtool.ir.graph import Node, TensorType
 from graphtool.ir.trace import trace
 from graphtool.ops.reduce import identity

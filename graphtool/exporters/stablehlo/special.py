@@ -11,9 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from graphtool import dtypes
-from graphtool import ops as o
-from graphtool.exporters.stablehlo.registry import definition
+from graphtool.exporters.stablehlo.kit import definition, dtypes, o
 from graphtool.ir.trace import trace
 from graphtool.ops.common import broadcast_shapes
 from graphtool.ops.matrices import scanned

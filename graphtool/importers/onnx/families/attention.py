@@ -8,13 +8,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from graphtool import dtypes
-from graphtool import ops as o
-from graphtool.front import Refused
-from graphtool.importers.onnx.driver.registry import onnx_op
-from graphtool.importers.onnx.driver.values import dim_value
 from graphtool.importers.onnx.families.shape import iota
-from graphtool.symbolic import Dim
+from graphtool.importers.onnx.kit import Dim, Refused, dim_value, dtypes, o, onnx_op
 
 
 def heads_first(x: Any, heads: int | None) -> Any:

@@ -13,16 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from graphtool import dtypes
-from graphtool import ops as o
-from graphtool.front import Refused
 from graphtool.importers.onnx.driver.claims import agreed_truth
-from graphtool.importers.onnx.driver.computed import bind
-from graphtool.importers.onnx.driver.values import (
-    count_of,
-    dim_value,
-)
 from graphtool.importers.onnx.families.index import wrapped
+from graphtool.importers.onnx.kit import Refused, bind, count_of, dim_value, dtypes, o
 from graphtool.symbolic import Dim, floordiv, maximum, product
 
 Axes = tuple[int, ...]

@@ -8,20 +8,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphtool import dtypes
-from graphtool import ops as o
-from graphtool.front import Refused
 from graphtool.front.regions import union
 from graphtool.importers.onnx.driver.computed import bind, truth_of
 from graphtool.importers.onnx.driver.context import Region, region
 from graphtool.importers.onnx.driver.node_order import subgraphs
-from graphtool.importers.onnx.driver.registry import onnx_op
-from graphtool.importers.onnx.driver.values import array_of, dim_tensor
 from graphtool.importers.onnx.families.sequence_rows import Rows, chosen
+from graphtool.importers.onnx.kit import Refused, Tracer, array_of, dim_tensor, dtypes, o, onnx_op
 from graphtool.ir.facets import Lowering, Trait
 from graphtool.ir.graph import Graph, Value
 from graphtool.ir.run_sizes import all_nodes, at_most
-from graphtool.ir.trace import Tracer
 from graphtool.symbolic import Condition, Dim, maximum, text
 
 SELECTED = 4  # nodes of both branches, nested ones included, that are computed either way

@@ -7,10 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from graphtool import ops as o
-from graphtool.front import Refused
-from graphtool.importers.onnx.driver.registry import onnx_op
-from graphtool.symbolic import Dim, product
+from graphtool.importers.onnx.kit import Dim, Refused, o, onnx_op, product
 
 
 def parse(equation: str, ranks: list[int]) -> tuple[list[str], str]:

@@ -9,19 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from graphtool import dtypes
-from graphtool import ops as o
-from graphtool.dtypes import DType
 from graphtool.front import Array
 from graphtool.front.names import Word, read
-from graphtool.importers.onnx.driver.reader import element_type
-from graphtool.importers.onnx.driver.registry import add, onnx_op
 from graphtool.importers.onnx.driver.values import (
     array_of,
     finite,
 )
+from graphtool.importers.onnx.kit import OPS, DType, add, dtypes, element_type, o, onnx_op
 from graphtool.importers.wrapping import wrapped
-from graphtool.ir.op import OPS
 
 
 def _named(name: str, word: Word) -> None:

@@ -10,20 +10,12 @@ from typing import Any
 import numpy as np
 
 from graphtool import dtypes
-from graphtool import ops as o
 from graphtool.front import Refused
 from graphtool.importers.onnx.driver.claims import agreed
 from graphtool.importers.onnx.driver.computed import fresh
 from graphtool.importers.onnx.driver.registry import onnx_op
-from graphtool.importers.onnx.driver.values import (
-    array_of,
-    axis_of,
-    dim_tensor,
-    dim_value,
-    dims,
-    ints,
-)
 from graphtool.importers.onnx.families.shape import dim_array, iota
+from graphtool.importers.onnx.kit import array_of, axis_of, dim_tensor, dim_value, dims, ints, o
 from graphtool.importers.wrapping import from_end
 from graphtool.symbolic import Dim, minimum, product
 

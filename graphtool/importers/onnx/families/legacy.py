@@ -7,17 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from graphtool import ops as o
-from graphtool.front import Refused
 from graphtool.front.names import read
-from graphtool.importers.onnx.driver.reader import element_type
-from graphtool.importers.onnx.driver.registry import add, onnx_op
-from graphtool.importers.onnx.driver.values import (
-    axis_of,
-    dims,
-)
 from graphtool.importers.onnx.families import elementwise
-from graphtool.ir.op import OPS
+from graphtool.importers.onnx.kit import OPS, Refused, add, axis_of, dims, element_type, o, onnx_op
 
 
 def aligned(a: Any, b: Any, axis: int | None) -> Any:

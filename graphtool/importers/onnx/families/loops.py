@@ -11,21 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from graphtool import dtypes
-from graphtool import ops as o
-from graphtool.front import Refused
 from graphtool.front.regions import union
 from graphtool.importers.onnx.driver.computed import Recorder, bind
 from graphtool.importers.onnx.driver.context import Region, region
 from graphtool.importers.onnx.driver.inputs import declared_shapes
-from graphtool.importers.onnx.driver.registry import onnx_op
-from graphtool.importers.onnx.driver.values import array_of
 from graphtool.importers.onnx.families import carried_sequences as sequences
 from graphtool.importers.onnx.families.control import known_bool, selected, tracers
 from graphtool.importers.onnx.families.sequence_rows import Rows
+from graphtool.importers.onnx.kit import Dim, Refused, Tracer, array_of, dtypes, o, onnx_op, trace
 from graphtool.ir.graph import TensorType, Value
-from graphtool.ir.trace import Tracer, trace
-from graphtool.symbolic import Dim
 
 UNROLL = 4096  # iterations at most
 _TABLE = 1 << 24  # rows from which a trip count stands for "without end", as exporters write

@@ -4,15 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphtool import dtypes
-from graphtool import ops as o
-from graphtool.front import Refused
 from graphtool.importers.least_sizes import fitting_conv
-from graphtool.importers.onnx.driver.registry import onnx_op
-from graphtool.importers.onnx.driver.values import (
-    axes_of,
-    axis_of,
-)
+from graphtool.importers.onnx.kit import Refused, axes_of, axis_of, dtypes, o, onnx_op
 from graphtool.ops.geometry import Pairs
 from graphtool.symbolic import Dim, ceildiv, floordiv, known, maximum
 

@@ -7,15 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from graphtool import ops as o
-from graphtool.front import Refused
-from graphtool.importers.onnx.driver.claims import agreed_entries
-from graphtool.importers.onnx.driver.registry import onnx_op
-from graphtool.importers.onnx.driver.values import (
-    array_of,
-    dims,
-)
 from graphtool.importers.onnx.families.nn import spans_of, window_pads
+from graphtool.importers.onnx.kit import Refused, agreed_entries, array_of, dims, o, onnx_op
 from graphtool.ops.geometry import Pairs, overhang
 from graphtool.symbolic import Dim, product
 

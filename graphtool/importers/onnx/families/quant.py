@@ -9,13 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from graphtool import dtypes
-from graphtool import ops as o
-from graphtool.dtypes import DType
-from graphtool.importers.onnx.driver.reader import element_type
-from graphtool.importers.onnx.driver.registry import onnx_op
-from graphtool.importers.onnx.driver.values import axis_of
 from graphtool.importers.onnx.families.nn import conv, matmul
+from graphtool.importers.onnx.kit import DType, axis_of, dtypes, element_type, o, onnx_op
 
 
 def spread(p: Any, x: Any, axis: int, block: int) -> Any:

@@ -8,15 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphtool import dtypes
-from graphtool import ops as o
-from graphtool.dtypes import DType
-from graphtool.front import Refused
-from graphtool.importers.onnx.driver.reader import element_type
-from graphtool.importers.onnx.driver.registry import onnx_op
 from graphtool.importers.onnx.driver.values import array_of, one
 from graphtool.importers.onnx.families.elementwise import kept
-from graphtool.symbolic import product
+from graphtool.importers.onnx.kit import DType, Refused, dtypes, element_type, o, onnx_op, product
 
 
 def _float_type(x: Any, dtype: int | None) -> DType:

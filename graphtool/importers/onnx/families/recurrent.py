@@ -9,14 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from graphtool import dtypes
-from graphtool import ops as o
-from graphtool.front import Refused
-from graphtool.importers.onnx.driver.registry import onnx_op
-from graphtool.importers.onnx.driver.values import array_of
+from graphtool.importers.onnx.kit import Refused, array_of, dtypes, known, o, onnx_op
 from graphtool.ir.trace import like
 from graphtool.ops.recurrence_steps import scan
-from graphtool.symbolic import known
 
 State = tuple[Any, ...]
 Activation = Callable[[Any], Any]

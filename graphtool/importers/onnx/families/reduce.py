@@ -7,11 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from graphtool import dtypes
-from graphtool import ops as o
-from graphtool.front import Refused
 from graphtool.importers.onnx.driver.claims import agreed
-from graphtool.importers.onnx.driver.registry import add, onnx_op
 from graphtool.importers.onnx.driver.values import (
     array_of,
     axes_of,
@@ -22,8 +18,7 @@ from graphtool.importers.onnx.driver.values import (
 )
 from graphtool.importers.onnx.families import computed_axes
 from graphtool.importers.onnx.families.shape import iota
-from graphtool.ir.op import OPS
-from graphtool.symbolic import Dim, product
+from graphtool.importers.onnx.kit import OPS, Dim, Refused, add, dtypes, o, onnx_op, product
 
 # ---- reductions --------------------------------------------------------------------------------
 

@@ -9,12 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from graphtool import dtypes
-from graphtool import ops as o
-from graphtool.front import Refused
 from graphtool.importers.onnx.driver.claims import agreed_entries, declared_size
-from graphtool.importers.onnx.driver.computed import known_element
-from graphtool.importers.onnx.driver.registry import onnx_op
 from graphtool.importers.onnx.driver.values import (
     array_of,
     axes_of,
@@ -26,7 +21,7 @@ from graphtool.importers.onnx.driver.values import (
     ints,
 )
 from graphtool.importers.onnx.families.shape import iota
-from graphtool.ir.trace import Tracer
+from graphtool.importers.onnx.kit import Refused, Tracer, dtypes, known_element, o, onnx_op
 from graphtool.symbolic import Dim, floordiv, product
 
 _DENOMINATOR = 1000  # of scales that are taken for a fraction

@@ -4,23 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.errors import Undecided
 from graphtool.front import Refused
 from graphtool.importers.onnx.driver.claims import agreed_entries, agreed_truth
 from graphtool.importers.onnx.driver.computed import entry, known_element
 from graphtool.importers.onnx.driver.registry import onnx_op
-from graphtool.importers.onnx.driver.values import (
-    array_of,
-    axes_of,
-    count_of,
-    dim_tensor,
-    dims,
-    ints,
-)
 from graphtool.importers.onnx.families.computed_axes import agreed_axes
 from graphtool.importers.onnx.families.shape import need_vector
+from graphtool.importers.onnx.kit import array_of, axes_of, count_of, dim_tensor, dims, dtypes, ints
 from graphtool.ops.common import broadcast_shapes
 from graphtool.symbolic import (
     Dim,

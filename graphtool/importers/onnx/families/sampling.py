@@ -12,13 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from graphtool import dtypes
-from graphtool import ops as o
-from graphtool.front import Refused
-from graphtool.importers.onnx.driver.registry import onnx_op
 from graphtool.importers.onnx.families.nn import bias_added, check_window
 from graphtool.importers.onnx.families.shape import iota
-from graphtool.symbolic import product
+from graphtool.importers.onnx.kit import Refused, dtypes, o, onnx_op, product
 
 
 def read(x: Any, index: list[Any]) -> Any:

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphtool import ops as o
-from graphtool.front import Refused
 from graphtool.front.regions import union
 from graphtool.importers.onnx.driver.context import region
-from graphtool.importers.onnx.driver.registry import onnx_op
-from graphtool.importers.onnx.driver.values import axis_of
 from graphtool.importers.onnx.families.control import tracers
 from graphtool.importers.onnx.families.loops import UNROLL, attempt, joined, keeps_types, label
+from graphtool.importers.onnx.kit import Refused, Tracer, axis_of, maximum, o, onnx_op, trace
 from graphtool.ir.graph import TensorType
-from graphtool.ir.trace import Tracer, trace
-from graphtool.symbolic import maximum
 
 
 @onnx_op("Scan", since=9, fold=False)

@@ -6,16 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from graphtool import dtypes
-from graphtool import ops as o
-from graphtool.front import Refused
-from graphtool.importers.onnx.driver.computed import fresh
-from graphtool.importers.onnx.driver.registry import onnx_op
-from graphtool.importers.onnx.driver.values import (
-    axis_of,
-)
 from graphtool.importers.onnx.families.shape import iota
-from graphtool.ir.trace import Tracer, trace
+from graphtool.importers.onnx.kit import Refused, Tracer, axis_of, dtypes, fresh, o, onnx_op, trace
 from graphtool.symbolic import Dim, product
 
 # ---- unique ------------------------------------------------------------------------------------

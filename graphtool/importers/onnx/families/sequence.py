@@ -6,20 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from graphtool import ops as o
-from graphtool.front import Refused
 from graphtool.importers.onnx.driver.computed import known_element
-from graphtool.importers.onnx.driver.registry import onnx_op
-from graphtool.importers.onnx.driver.values import (
-    array_of,
-    axis_of,
-    dims,
-    ints,
-)
 from graphtool.importers.onnx.families import sequence_rows
 from graphtool.importers.onnx.families.sequence_rows import Rows
 from graphtool.importers.onnx.families.slices import parts
-from graphtool.ir.trace import Tracer
+from graphtool.importers.onnx.kit import Refused, Tracer, array_of, axis_of, dims, ints, o, onnx_op
 
 
 def _open(xs: Any, i: Any) -> bool:

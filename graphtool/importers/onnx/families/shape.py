@@ -6,19 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from graphtool import dtypes
-from graphtool import ops as o
-from graphtool.front import Refused
-from graphtool.importers.onnx.driver.claims import agreed_entries
 from graphtool.importers.onnx.driver.computed import bind, fresh, known_element
-from graphtool.importers.onnx.driver.reader import element_type
-from graphtool.importers.onnx.driver.registry import onnx_op
 from graphtool.importers.onnx.driver.values import (
     array_of,
     axis_of,
     dims,
     one,
 )
+from graphtool.importers.onnx.kit import Refused, agreed_entries, dtypes, element_type, o, onnx_op
 from graphtool.io.weights import Array
 from graphtool.ir.trace import like as beside
 from graphtool.symbolic import (

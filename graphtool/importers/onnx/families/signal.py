@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from graphtool import dtypes
-from graphtool import ops as o
 from graphtool.front import Refused
 from graphtool.importers.onnx.driver.claims import (
     agreed,
@@ -18,16 +17,9 @@ from graphtool.importers.onnx.driver.claims import (
 )
 from graphtool.importers.onnx.driver.reader import element_type
 from graphtool.importers.onnx.driver.registry import onnx_op
-from graphtool.importers.onnx.driver.values import (
-    array_of,
-    axis_of,
-    dim_tensor,
-    dim_value,
-    dims,
-    ints,
-)
 from graphtool.importers.onnx.families.computed_axes import some
 from graphtool.importers.onnx.families.shape import iota
+from graphtool.importers.onnx.kit import array_of, axis_of, dim_tensor, dim_value, dims, ints, o
 from graphtool.ops.spectrum import is_smooth
 from graphtool.symbolic import Dim, floordiv, minimum
 

@@ -6,11 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from graphtool import dtypes
-from graphtool import ops as o
-from graphtool.front import Refused
-from graphtool.importers.onnx.driver.claims import agreed_entries
-from graphtool.importers.onnx.driver.computed import bind, known_element
 from graphtool.importers.onnx.driver.registry import onnx_op
 from graphtool.importers.onnx.driver.values import (
     array_of,
@@ -24,6 +19,7 @@ from graphtool.importers.onnx.driver.values import (
 )
 from graphtool.importers.onnx.families.computed_axes import per_axis
 from graphtool.importers.onnx.families.shape import iota
+from graphtool.importers.onnx.kit import Refused, agreed_entries, bind, dtypes, known_element, o
 from graphtool.symbolic import Dim, bounds, floordiv, known, maximum, minimum
 
 # ---- slices ------------------------------------------------------------------------------------

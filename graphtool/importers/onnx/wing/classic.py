@@ -9,14 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from graphtool import dtypes
-from graphtool import ops as o
-from graphtool.front import Refused
-from graphtool.importers.onnx.driver.registry import onnx_op
+from graphtool.importers.onnx.kit import Refused, dtypes, o, onnx_op, product, trace
 from graphtool.importers.onnx.wing import texts
 from graphtool.ir.graph import TensorType
-from graphtool.ir.trace import trace
-from graphtool.symbolic import product
 
 SWEEPS, CLOSE, LEAST = 100, 0.005, 1e-7  # libsvm's, and onnxruntime's
 

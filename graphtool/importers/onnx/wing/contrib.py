@@ -6,13 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from graphtool import dtypes
-from graphtool import ops as o
-from graphtool.front import Refused
-from graphtool.importers.onnx.driver.registry import onnx_op
-from graphtool.importers.onnx.driver.values import axis_of
 from graphtool.importers.onnx.families import nn
 from graphtool.importers.onnx.families.recurrent import ACTIVATIONS
+from graphtool.importers.onnx.kit import Refused, axis_of, dtypes, o, onnx_op
 
 DOMAIN = "com.microsoft"
 

@@ -7,13 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from graphtool import dtypes
-from graphtool import ops as o
-from graphtool.front import Refused
-from graphtool.importers.onnx.driver.values import dim_value
 from graphtool.importers.onnx.families import attention as whole
 from graphtool.importers.onnx.families import nn
 from graphtool.importers.onnx.families.shape import iota
+from graphtool.importers.onnx.kit import Refused, dim_value, dtypes, o
 from graphtool.importers.onnx.wing.contrib import microsoft
 
 # ---- Attention: one product gives q, k and v ---------------------------------------------------

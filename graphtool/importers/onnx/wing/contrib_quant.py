@@ -5,20 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from graphtool import dtypes
-from graphtool import ops as o
-from graphtool.dtypes import DType
-from graphtool.front import Refused
-from graphtool.importers.onnx.driver.registry import add
-from graphtool.importers.onnx.driver.values import axis_of
 from graphtool.importers.onnx.families import quant
 from graphtool.importers.onnx.families.index import gather
 from graphtool.importers.onnx.families.pool import average_pool, max_pool
 from graphtool.importers.onnx.families.quant import dequantize_linear, quantized
+from graphtool.importers.onnx.kit import OPS, DType, Refused, add, axis_of, dtypes, o, product
 from graphtool.importers.onnx.wing.contrib import DOMAIN, fused_conv, microsoft
 from graphtool.importers.onnx.wing.contrib_attention import projected
-from graphtool.ir.op import OPS
-from graphtool.symbolic import product
 
 
 @microsoft("MatMulNBits")

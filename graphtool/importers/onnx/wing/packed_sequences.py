@@ -9,16 +9,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphtool import dtypes
-from graphtool import ops as o
-from graphtool.importers.onnx.driver.computed import fresh
 from graphtool.importers.onnx.families import attention as whole
 from graphtool.importers.onnx.families import nn
 from graphtool.importers.onnx.families.shape import iota
+from graphtool.importers.onnx.kit import dtypes, fresh, o, product
 from graphtool.importers.onnx.wing.contrib import microsoft
 from graphtool.importers.onnx.wing.contrib_attention import parted
 from graphtool.ops.common import filled
-from graphtool.symbolic import product
 
 
 @microsoft("PackedAttention")

@@ -8,11 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from graphtool import dtypes
-from graphtool import ops as o
-from graphtool.front import Refused
 from graphtool.importers.onnx.driver.computed import entry, fresh
-from graphtool.importers.onnx.driver.registry import onnx_op
+from graphtool.importers.onnx.kit import Refused, dtypes, o, onnx_op
 from graphtool.io.weights import Array
 from graphtool.ops.pictures import CHANNELS
 from graphtool.symbolic import known, maximum, minimum, product

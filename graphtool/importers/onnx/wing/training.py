@@ -6,13 +6,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from graphtool import dtypes
-from graphtool import ops as o
-from graphtool.front import Refused
-from graphtool.importers.onnx.driver.registry import onnx_op
+from graphtool.importers.onnx.kit import Refused, Tracer, dtypes, o, onnx_op
 from graphtool.ir.graph import Graph, Node, Value
 from graphtool.ir.replay import inline
-from graphtool.ir.trace import Tracer
 from graphtool.transforms import grad
 
 DOMAIN = "ai.onnx.preview.training"

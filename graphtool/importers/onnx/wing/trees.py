@@ -10,9 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from graphtool import dtypes
-from graphtool import ops as o
-from graphtool.importers.onnx.driver.registry import onnx_op
+from graphtool.importers.onnx.kit import dtypes, o, onnx_op
 from graphtool.importers.onnx.wing import texts
 from graphtool.importers.onnx.wing.classic import DOMAIN, labelled, row, transformed
 from graphtool.io.weights import Array

@@ -13,14 +13,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from graphtool import dtypes
-from graphtool import ops as o
-from graphtool.front import Array, Refused
-from graphtool.importers.stablehlo.driver.context import Context
 from graphtool.importers.stablehlo.driver.parts import flat
 from graphtool.importers.stablehlo.driver.registry import add
 from graphtool.importers.stablehlo.families.composite import TARGETS
 from graphtool.importers.stablehlo.families.elementwise import cast, total_order
+from graphtool.importers.stablehlo.kit import Array, Context, Refused, dtypes, o
 from graphtool.importers.stablehlo.text.tree import Signature
 
 _ULPS = 3

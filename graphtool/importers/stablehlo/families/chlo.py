@@ -5,17 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from graphtool import dtypes
-from graphtool import ops as o
-from graphtool.front import Array, Refused
-from graphtool.front.complex import Complex
-from graphtool.importers.stablehlo.driver.context import Context
 from graphtool.importers.stablehlo.driver.parts import PAIRED
 from graphtool.importers.stablehlo.driver.registry import add, stablehlo
 from graphtool.importers.stablehlo.driver.values import array_of
 from graphtool.importers.stablehlo.families.elementwise import cast
 from graphtool.importers.stablehlo.families.movement import constant, ints, placed
-from graphtool.importers.stablehlo.text.attributes import Dense
+from graphtool.importers.stablehlo.kit import Array, Complex, Context, Dense, Refused, dtypes, o
 from graphtool.ir.trace import like
 from graphtool.ops.common import broadcast_shapes
 from graphtool.symbolic import Dim

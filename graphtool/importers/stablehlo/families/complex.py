@@ -12,13 +12,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from graphtool import dtypes
-from graphtool import ops as o
-from graphtool.front import Array, Refused
 from graphtool.front import complex_functions as functions
 from graphtool.front.complex import Complex, combined, times
 from graphtool.front.names import read
-from graphtool.importers.stablehlo.driver.context import Context
 from graphtool.importers.stablehlo.driver.parts import PAIRED, is_complex, real_kind
 from graphtool.importers.stablehlo.driver.registry import HANDLERS
 from graphtool.importers.stablehlo.driver.values import array_of, element_type
@@ -26,7 +22,7 @@ from graphtool.importers.stablehlo.families.elementwise import cast
 from graphtool.importers.stablehlo.families.movement import ints
 from graphtool.importers.stablehlo.families.reduce import simple_body
 from graphtool.importers.stablehlo.families.reflections import known_sizes
-from graphtool.importers.stablehlo.text.attributes import Dense
+from graphtool.importers.stablehlo.kit import Array, Context, Dense, Refused, dtypes, o
 from graphtool.importers.stablehlo.text.tree import Signature
 from graphtool.ir.trace import trace
 from graphtool.ops.matrices import swap_last_axes

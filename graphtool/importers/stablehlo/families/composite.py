@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from graphtool import ops as o
 from graphtool.errors import InputError
-from graphtool.front import Array, Refused
-from graphtool.front.complex import Complex
 from graphtool.importers.stablehlo.driver import own as written
-from graphtool.importers.stablehlo.driver.context import Context
 from graphtool.importers.stablehlo.driver.parts import PAIRED
 from graphtool.importers.stablehlo.driver.registry import HANDLERS, stablehlo
 from graphtool.importers.stablehlo.families.chlo import top_k
 from graphtool.importers.stablehlo.families.movement import ints
+from graphtool.importers.stablehlo.kit import Array, Complex, Context, Refused, o
 from graphtool.importers.stablehlo.text.attributes import Symbol
 from graphtool.ir.decode import attributes
 from graphtool.ir.facets import Trait

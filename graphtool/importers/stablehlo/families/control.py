@@ -8,13 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from graphtool import ops as o
-from graphtool.front import Array, Refused
 from graphtool.front.regions import Closed, union
-from graphtool.importers.stablehlo.driver.context import Context
 from graphtool.importers.stablehlo.driver.parts import TOKEN, Group, flat, joined
-from graphtool.importers.stablehlo.driver.registry import stablehlo
-from graphtool.importers.stablehlo.text.tree import Region
+from graphtool.importers.stablehlo.kit import Array, Context, Refused, Region, o, stablehlo
 from graphtool.ir.graph import Graph, Node, TensorType, Value, is_constant
 from graphtool.ir.prune import prune
 from graphtool.ir.replay import inline, replay

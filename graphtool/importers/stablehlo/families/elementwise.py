@@ -7,13 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from graphtool import dtypes
-from graphtool import ops as o
 from graphtool.dtypes import DType
-from graphtool.front import Array, Refused
 from graphtool.front.names import Word, meaning, read
-from graphtool.importers.stablehlo.driver.context import Context
 from graphtool.importers.stablehlo.driver.registry import add, stablehlo
+from graphtool.importers.stablehlo.kit import Array, Context, Refused, dtypes, o
 from graphtool.ir.op import OPS
 from graphtool.symbolic import Poly
 

@@ -7,15 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from graphtool import ops as o
-from graphtool.front import Array, Refused
-from graphtool.importers.stablehlo.driver.context import Context
-from graphtool.importers.stablehlo.driver.registry import stablehlo
 from graphtool.importers.stablehlo.families.index import Numbers, gathered
 from graphtool.importers.stablehlo.families.movement import ints, placed
 from graphtool.importers.stablehlo.families.product import contracted
 from graphtool.importers.stablehlo.families.window import convolution
-from graphtool.importers.stablehlo.text.attributes import Dense
+from graphtool.importers.stablehlo.kit import Array, Context, Dense, Refused, o, stablehlo
 from graphtool.symbolic import Dim, product
 
 

@@ -7,14 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from graphtool import dtypes
-from graphtool import ops as o
-from graphtool.front import Array, Refused
-from graphtool.front.array import concat
-from graphtool.importers.stablehlo.driver.context import Context
-from graphtool.importers.stablehlo.driver.registry import stablehlo
 from graphtool.importers.stablehlo.families.elementwise import cast
 from graphtool.importers.stablehlo.families.movement import ints
+from graphtool.importers.stablehlo.kit import Array, Context, Refused, concat, dtypes, o, stablehlo
 from graphtool.symbolic import Dim, maximum, minimum
 
 # ---- dynamic slices ----------------------------------------------------------------------------

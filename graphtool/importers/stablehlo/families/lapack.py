@@ -8,17 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from graphtool import dtypes
-from graphtool import ops as o
-from graphtool.front import Array, Refused
 from graphtool.front.complex import Complex, tensors
-from graphtool.importers.stablehlo.driver.context import Context
 from graphtool.importers.stablehlo.families import complex as complex_
 from graphtool.importers.stablehlo.families import hermitian, product, reflections
 from graphtool.importers.stablehlo.families.composite import REASONS, TARGETS
 from graphtool.importers.stablehlo.families.reflections import known_sizes
+from graphtool.importers.stablehlo.kit import Array, Context, Dim, Refused, dtypes, o
 from graphtool.ops.matrices import identity, swap_last_axes
-from graphtool.symbolic import Dim
 from graphtool.symbolic import product as total
 
 

@@ -9,19 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from graphtool import ops as o
 from graphtool.dtypes import DType
 from graphtool.front import FOLD_LIMIT, Array, Refused
 from graphtool.front.array import compact, concat
-from graphtool.importers.stablehlo.driver.context import Context
 from graphtool.importers.stablehlo.driver.registry import NODE, node, stablehlo
 from graphtool.importers.stablehlo.driver.values import array_of, element_type
-from graphtool.importers.stablehlo.text.attributes import Dense
+from graphtool.importers.stablehlo.kit import Context, Dense, Dim, o
 from graphtool.io.weights import weight
 from graphtool.ir.decode_values import split_dims
 from graphtool.ir.graph import Value
 from graphtool.ir.op import OPS
-from graphtool.symbolic import Dim
 from graphtool.symbolic.parse import parse
 
 

@@ -8,13 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from graphtool import dtypes
-from graphtool import ops as o
-from graphtool.front import Array, Refused
-from graphtool.importers.stablehlo.driver.context import Context
 from graphtool.importers.stablehlo.driver.parts import flat, joined
-from graphtool.importers.stablehlo.driver.registry import stablehlo
 from graphtool.importers.stablehlo.families.elementwise import total_order
+from graphtool.importers.stablehlo.kit import Array, Context, Refused, dtypes, o, stablehlo
 from graphtool.importers.stablehlo.text.tree import Operation, Region
 
 _RANKED = 2048  # elements along the axis, if the comparator has to compare all pairs

@@ -5,14 +5,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphtool import dtypes
-from graphtool import ops as o
-from graphtool.front import Array
-from graphtool.importers.stablehlo.driver.context import Context
-from graphtool.importers.stablehlo.driver.registry import stablehlo
 from graphtool.importers.stablehlo.families.elementwise import cast
 from graphtool.importers.stablehlo.families.movement import ints
-from graphtool.ops.matrices import swap_last_axes
+from graphtool.importers.stablehlo.kit import Array, Context, dtypes, o, stablehlo, swap_last_axes
 from graphtool.symbolic import Dim, product
 
 

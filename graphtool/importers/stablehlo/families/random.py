@@ -9,12 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from graphtool import dtypes
-from graphtool import ops as o
-from graphtool.front import Array, Refused
-from graphtool.importers.stablehlo.driver.context import Context
-from graphtool.importers.stablehlo.driver.registry import stablehlo
-from graphtool.symbolic import product
+from graphtool.importers.stablehlo.kit import Array, Context, Refused, dtypes, o, product, stablehlo
 
 # Salmon et al., Parallel Random Numbers: As Easy as 1, 2, 3 (2011), sections 4.2 and 4.3
 _FACTORS = 0xD2511F53, 0xCD9E8D57

@@ -7,19 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from graphtool import dtypes
-from graphtool import ops as o
 from graphtool.front import Array, Refused
-from graphtool.front.array import concat
 from graphtool.front.regions import union
-from graphtool.importers.stablehlo.driver.context import Context
-from graphtool.importers.stablehlo.driver.registry import stablehlo
 from graphtool.importers.stablehlo.families.elementwise import cast
 from graphtool.importers.stablehlo.families.movement import ints
-from graphtool.importers.stablehlo.text.tree import Region
+from graphtool.importers.stablehlo.kit import Context, Region, concat, dtypes, o, product, stablehlo
 from graphtool.ir.graph import TensorType
 from graphtool.ops.reduce import identity
-from graphtool.symbolic import product
 
 # body → kind of the reduction of numbers, and of booleans
 KINDS = {"add": ("sum", "or"), "multiply": ("prod", "and"), "maximum": ("max", "or"),

@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from graphtool import ops as o
-from graphtool.front import Refused
 from graphtool.front.complex import Complex, tensors, times
+from graphtool.importers.stablehlo.kit import Dim, Refused, o
 from graphtool.ops.common import filled
 from graphtool.ops.matrices import as_tuple, axis_indices, scanned, triangle
-from graphtool.symbolic import Dim
 
 
 def known_sizes(x: Any) -> tuple[int, int]:

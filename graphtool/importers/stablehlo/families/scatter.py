@@ -7,13 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from graphtool import dtypes
-from graphtool import ops as o
-from graphtool.front import Array, Refused
-from graphtool.front.array import concat
 from graphtool.front.regions import union
-from graphtool.importers.stablehlo.driver.context import Context
-from graphtool.importers.stablehlo.driver.registry import stablehlo
 from graphtool.importers.stablehlo.families.index import (
     chosen,
     fixed,
@@ -24,6 +18,7 @@ from graphtool.importers.stablehlo.families.index import (
 )
 from graphtool.importers.stablehlo.families.movement import ints
 from graphtool.importers.stablehlo.families.reduce import simple_body
+from graphtool.importers.stablehlo.kit import Array, Context, Refused, concat, dtypes, o, stablehlo
 from graphtool.ir.graph import TensorType
 from graphtool.ir.replay import inline
 from graphtool.ir.trace import trace

@@ -10,18 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from graphtool import ops as o
-from graphtool.front import Array, Refused
-from graphtool.importers.stablehlo.driver.context import Context
-from graphtool.importers.stablehlo.driver.registry import stablehlo
 from graphtool.importers.stablehlo.families.composite import TARGETS
 from graphtool.importers.stablehlo.families.elementwise import cast
 from graphtool.importers.stablehlo.families.index import fixed
 from graphtool.importers.stablehlo.families.movement import ints, padded
 from graphtool.importers.stablehlo.families.reduce import kind_of, simple_body
 from graphtool.importers.stablehlo.families.scatter import scatter
-from graphtool.importers.stablehlo.text.attributes import Dense
-from graphtool.importers.stablehlo.text.tree import Region
+from graphtool.importers.stablehlo.kit import Array, Context, Dense, Refused, Region, o, stablehlo
 from graphtool.ops.geometry import dilate, out_dim
 from graphtool.ops.reduce import identity
 

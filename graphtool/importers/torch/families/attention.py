@@ -7,15 +7,10 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from graphtool import dtypes
-from graphtool import ops as o
-from graphtool.front import Array, Refused
 from graphtool.importers.torch.driver.captured import Program
-from graphtool.importers.torch.driver.context import Context
-from graphtool.importers.torch.driver.table import aten
+from graphtool.importers.torch.kit import Array, Context, Refused, aten, broadcast_shapes, dtypes, o
 from graphtool.ir.graph import Graph, Node, is_constant
 from graphtool.ir.replay import replay
-from graphtool.ops.common import broadcast_shapes
 from graphtool.scalars.table import BY_NAME
 from graphtool.symbolic import Dim
 

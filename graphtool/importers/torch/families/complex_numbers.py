@@ -5,15 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from graphtool import ops as o
-from graphtool.front import Array
 from graphtool.front import complex_functions as functions
 from graphtool.front.complex import Complex, combined
 from graphtool.front.names import read
 from graphtool.importers.torch.driver.complex_pairs import pair, paired, real_of
-from graphtool.importers.torch.driver.context import Context, axis_of
 from graphtool.importers.torch.driver.table import HANDLERS
-from graphtool.symbolic import Dim, product
+from graphtool.importers.torch.kit import Array, Context, Dim, axis_of, o, product
 
 # ---- parts -------------------------------------------------------------------------------------
 

@@ -8,17 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from graphtool import dtypes
-from graphtool import ops as o
-from graphtool.front import Array, Refused
 from graphtool.front.complex import Complex
 from graphtool.importers.torch.driver.captured import Program
 from graphtool.importers.torch.driver.complex_pairs import PAIRED
-from graphtool.importers.torch.driver.context import Context
 from graphtool.importers.torch.driver.table import Handler, aten
+from graphtool.importers.torch.kit import Array, Context, Refused, dtypes, o, trace
 from graphtool.ir.graph import Graph, TensorType
 from graphtool.ir.replay import inline
-from graphtool.ir.trace import trace
 
 _SPACE = "higher_order"
 

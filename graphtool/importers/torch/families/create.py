@@ -8,13 +8,9 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from graphtool import dtypes
-from graphtool import ops as o
 from graphtool.dtypes import DType
-from graphtool.front import Array, Refused
 from graphtool.front.array import pick
-from graphtool.importers.torch.driver.context import Context
-from graphtool.importers.torch.driver.table import aten
+from graphtool.importers.torch.kit import Array, Context, Refused, aten, dtypes, o
 from graphtool.io.weights import Array as Numbers
 
 

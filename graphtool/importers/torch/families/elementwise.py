@@ -8,13 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from graphtool import dtypes
-from graphtool import ops as o
 from graphtool.dtypes import DType
-from graphtool.front import Array
 from graphtool.front.names import Word, read
-from graphtool.importers.torch.driver.context import Context, axis_of
 from graphtool.importers.torch.driver.table import Handler, aten
+from graphtool.importers.torch.kit import Array, Context, axis_of, dtypes, o
 from graphtool.symbolic import Poly
 
 # ---- one operand -------------------------------------------------------------------------------

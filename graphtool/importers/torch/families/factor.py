@@ -6,16 +6,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphtool import dtypes
-from graphtool import ops as o
-from graphtool.front import Array, Refused
-from graphtool.importers.torch.driver.context import Context
-from graphtool.importers.torch.driver.table import aten
-from graphtool.ir.graph import TensorType
+from graphtool.importers.torch.kit import Array, Context, Dim, Refused, TensorType, aten, dtypes, o
 from graphtool.ir.trace import trace
 from graphtool.ops.common import broadcast_shapes
 from graphtool.ops.matrices import identity, swap_last_axes, triangle
-from graphtool.symbolic import Dim
 
 
 def _spread(*xs: Array) -> list[Array]:

@@ -6,17 +6,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from graphtool import dtypes
-from graphtool import ops as o
 from graphtool.front import Array, Front, Refused
 from graphtool.front.array import pick
-from graphtool.importers.torch.driver.context import Context, pairs
 from graphtool.importers.torch.driver.table import HANDLERS, aten
 from graphtool.importers.torch.families.linalg import transposed_attrs, transposed_weights
+from graphtool.importers.torch.kit import Context, dtypes, o, pairs, product
 from graphtool.ir.graph import Graph, Node, Value
 from graphtool.ir.op import OPS, complete_attrs
 from graphtool.ir.replay import inline, replay
-from graphtool.symbolic import product
 from graphtool.transforms import vjp
 
 

@@ -10,12 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from graphtool import dtypes
-from graphtool import ops as o
-from graphtool.front import Array, Refused
-from graphtool.importers.torch.driver.context import Context
-from graphtool.importers.torch.driver.table import aten
-from graphtool.symbolic import Dim
+from graphtool.importers.torch.kit import Array, Context, Dim, Refused, aten, dtypes, o
 
 
 def _scales(x: Array, scales: tuple[Any, ...]) -> tuple[float, ...] | None:

@@ -6,13 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from graphtool import dtypes
-from graphtool import ops as o
-from graphtool.front import Array, Refused
-from graphtool.importers.torch.driver.context import Context, axis_of
-from graphtool.importers.torch.driver.table import aten
 from graphtool.importers.torch.families.shape import strided
 from graphtool.importers.torch.families.sized import columns
+from graphtool.importers.torch.kit import Array, Context, Refused, aten, axis_of, dtypes, o
 from graphtool.ops.common import broadcast_shapes
 from graphtool.ops.reduce import identity
 from graphtool.symbolic import Dim, product

@@ -6,13 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from graphtool import dtypes
-from graphtool import ops as o
-from graphtool.front import Array, Refused
 from graphtool.importers.least_sizes import fitting_conv
 from graphtool.importers.torch.driver.context import Context, batched, pairs
-from graphtool.importers.torch.driver.table import aten
-from graphtool.symbolic import Dim
+from graphtool.importers.torch.kit import Array, Dim, Refused, aten, dtypes, o
 
 # ---- matrix products ---------------------------------------------------------------------------
 

@@ -8,14 +8,8 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import Any
 
-from graphtool import dtypes
-from graphtool import ops as o
-from graphtool.front import Array, Refused
-from graphtool.importers.torch.driver.context import Context
-from graphtool.importers.torch.driver.table import aten
-from graphtool.ir.graph import TensorType
+from graphtool.importers.torch.kit import Array, Context, Dim, Refused, TensorType, aten, dtypes, o
 from graphtool.ir.trace import trace
-from graphtool.symbolic import Dim
 
 _NONE = float("-inf")
 _REDUCTIONS = ("none", "mean", "sum")

@@ -6,11 +6,7 @@ from typing import Any
 
 import ml_dtypes
 
-from graphtool import ops as o
-from graphtool.front import Array
-from graphtool.importers.torch.driver.context import Context
-from graphtool.importers.torch.driver.table import aten
-from graphtool.symbolic import product
+from graphtool.importers.torch.kit import Array, Context, aten, o, product
 
 
 def _last_axes(x: Array, normalized_shape: tuple[Any, ...]) -> tuple[int, ...]:

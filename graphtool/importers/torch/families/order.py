@@ -8,14 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from graphtool import dtypes
-from graphtool import ops as o
-from graphtool.front import Array
-from graphtool.importers.torch.driver.context import Context, axis_of
-from graphtool.importers.torch.driver.table import aten
+from graphtool.importers.torch.kit import Array, Context, Dim, aten, axis_of, dtypes, o, trace
 from graphtool.ir.graph import TensorType, is_constant
-from graphtool.ir.trace import trace
-from graphtool.symbolic import Dim
 
 # ---- searching ---------------------------------------------------------------------------------
 

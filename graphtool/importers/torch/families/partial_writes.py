@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphtool import dtypes
-from graphtool import ops as o
-from graphtool.front import Array
-from graphtool.importers.torch.driver.context import Context, axis_of
-from graphtool.importers.torch.driver.table import aten
 from graphtool.importers.torch.families.index import back
 from graphtool.importers.torch.families.shape import bound, from_front
-from graphtool.symbolic import Dim
+from graphtool.importers.torch.kit import Array, Context, Dim, aten, axis_of, dtypes, o
 
 
 def _into(c: Context, x: Array, src: Array, axis: int, start: Dim, step: int) -> Any:

@@ -8,12 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from graphtool import dtypes
-from graphtool import ops as o
-from graphtool.front import Array, Refused
 from graphtool.importers.torch.driver.context import Context, batched, pairs
-from graphtool.importers.torch.driver.table import aten
 from graphtool.importers.torch.families.sampling import window_positions
+from graphtool.importers.torch.kit import Array, Refused, aten, dtypes, o
 from graphtool.symbolic import Dim, ceildiv, maximum, product
 
 Edges = tuple[tuple[Dim, Dim], ...]

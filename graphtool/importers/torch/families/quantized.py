@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphtool import dtypes
-from graphtool import ops as o
-from graphtool.front import Array
-from graphtool.importers.torch.driver.context import Context, axis_of
-from graphtool.importers.torch.driver.table import aten
+from graphtool.importers.torch.kit import Array, Context, aten, axis_of, dtypes, o
 
 _SPACE = "quantized_decomposed"
 

@@ -8,11 +8,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from graphtool import dtypes
-from graphtool import ops as o
-from graphtool.front import Array
-from graphtool.importers.torch.driver.context import Context
-from graphtool.importers.torch.driver.table import aten
+from graphtool.importers.torch.kit import Array, Context, aten, dtypes, o
 
 
 def _float(c: Context) -> Any:

@@ -8,13 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphtool import ops as o
-from graphtool.front import Array, Refused
 from graphtool.front.array import concat
-from graphtool.importers.torch.driver.context import Context
-from graphtool.importers.torch.driver.table import aten
-from graphtool.ir.graph import TensorType
-from graphtool.ir.trace import trace
+from graphtool.importers.torch.kit import Array, Context, Refused, TensorType, aten, o, trace
 
 _LSTM = (0, 3, 1, 2)  # torch's i f g o → ours i o f g
 _GRU = (1, 0, 2)      # torch's r z n → ours z r n

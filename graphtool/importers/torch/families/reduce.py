@@ -5,14 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from graphtool import dtypes
-from graphtool import ops as o
-from graphtool.front import Array
 from graphtool.importers.torch.driver.context import Context, axes_of, axis_of
-from graphtool.importers.torch.driver.table import aten
 from graphtool.importers.torch.families.special import log_of_sum
+from graphtool.importers.torch.kit import Array, aten, dtypes, o, product
 from graphtool.ops.normalise import root
-from graphtool.symbolic import product
 
 
 def _reduce(c: Context, name: str, x: Array, dim: Any) -> Any:

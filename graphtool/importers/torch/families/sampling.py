@@ -8,14 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from graphtool import dtypes
-from graphtool import ops as o
-from graphtool.front import Array, Refused
-from graphtool.importers.torch.driver.context import Context, pairs
-from graphtool.importers.torch.driver.table import aten
 from graphtool.importers.torch.families.index import by_frequency
+from graphtool.importers.torch.kit import Array, Context, Dim, Refused, aten, dtypes, o, pairs
 from graphtool.ops.reduce import identity
-from graphtool.symbolic import Dim
 
 # ---- the indices of max pooling ----------------------------------------------------------------
 

@@ -5,12 +5,9 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
-from graphtool import dtypes
-from graphtool import ops as o
-from graphtool.front import Array, Refused
 from graphtool.front.array import concat
 from graphtool.importers.torch.driver.context import Context, axes_of, axis_of
-from graphtool.importers.torch.driver.table import aten
+from graphtool.importers.torch.kit import Array, Refused, aten, dtypes, o
 from graphtool.symbolic import Dim, floordiv, known, maximum, minimum, product
 
 _END = (1 << 62)  # beyond: torch's way to say "to the end"

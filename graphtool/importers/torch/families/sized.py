@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphtool import dtypes
-from graphtool import ops as o
-from graphtool.front import Array, Refused
-from graphtool.importers.torch.driver.context import Context
-from graphtool.importers.torch.driver.table import aten
-from graphtool.ops.common import broadcast_shapes
+from graphtool.importers.torch.kit import Array, Context, Refused, aten, broadcast_shapes, dtypes, o
 from graphtool.symbolic import Dim, product
 
 

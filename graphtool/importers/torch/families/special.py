@@ -6,11 +6,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from graphtool import ops as o
-from graphtool.front import Array, Refused
-from graphtool.importers.torch.driver.context import Context
-from graphtool.importers.torch.driver.table import aten
 from graphtool.importers.torch.families.elementwise import operands
+from graphtool.importers.torch.kit import Array, Context, Refused, aten, o
 
 
 @aten("polygamma")

@@ -10,11 +10,7 @@ from typing import Any
 
 import ml_dtypes
 
-from graphtool import ops as o
-from graphtool.front import Array, Refused
-from graphtool.importers.torch.driver.context import Context
-from graphtool.importers.torch.driver.table import aten
-from graphtool.ops.common import broadcast_shapes
+from graphtool.importers.torch.kit import Array, Context, Refused, aten, broadcast_shapes, o
 from graphtool.ops.matrices import swap_last_axes, triangle
 
 
