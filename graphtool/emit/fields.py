@@ -20,7 +20,7 @@ LEAST = 8  # iterations from which a row is worth its filling
 
 
 @dataclass(frozen=True)
-class Row:
+class Unpacked:
     """Bytes that hold unpacked elements of a packed buffer; `start` is the index of iteration 0."""
 
     name: str
@@ -42,7 +42,7 @@ class Fields:
     first: Symbol | None
     packed: Container[str]
     stem: str
-    rows: list[Row] = field(default_factory=list)
+    rows: list[Unpacked] = field(default_factory=list)
 
     def rewritten(self) -> For:
         """The loop with its loads from packed buffers replaced by loads from the rows.
@@ -64,7 +64,7 @@ class Fields:
             case _:
                 return e
 
-    def row(self, buffer: str, index: Dim, dtype: DType) -> Row | None:
+    def row(self, buffer: str, index: Dim, dtype: DType) -> Unpacked | None:
         """The row for this load if its index grows by 1 at each iteration, else None."""
         start = index - symbol_of(self.loop.iter)
         inside = {self.loop.iter.name, *(s.name for s in self.loop.body if isinstance(s, Let))}
@@ -75,7 +75,7 @@ class Fields:
                 return row
         extent = self.loop.extent if self.first is None else WIDEST
         assert isinstance(extent, int)
-        self.rows.append(Row(f"{self.stem}{len(self.rows)}", buffer, start, dtype, extent))
+        self.rows.append(Unpacked(f"{self.stem}{len(self.rows)}", buffer, start, dtype, extent))
         return self.rows[-1]
 
 

@@ -17,8 +17,7 @@ from graphtool.emit.language import C, Language
 from graphtool.emit.lines import Writer
 from graphtool.emit.pieces import has_phases, is_by_thread, knows_thread, phased, pieces
 from graphtool.emit.signatures import kernel_dims, parameters, signature
-from graphtool.emit.staged import WIDEST as TILE
-from graphtool.emit.staged import Stages, staged
+from graphtool.emit.staged import TILE, Stages, staged
 from graphtool.emit.statements import Statements, is_for_a_team
 from graphtool.escaping import c_comment
 from graphtool.loops.contract import CONTRACTS, Macro

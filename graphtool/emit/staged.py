@@ -18,11 +18,11 @@ from graphtool.loops.ir import Apply, Expr, For, Let, Load, Stmt, Store
 from graphtool.loops.walk import map_values, mapped
 from graphtool.symbolic import Dim, Symbol, symbol_of, symbols
 
-WIDEST = 256  # sums of a row of a tile at most: 16 vectors of 16
+TILE = 256  # sums of a row of a tile at most: 16 vectors of 16
 
 
 @dataclass(frozen=True)
-class Row:
+class Staged:
     """Words that hold narrow elements of a buffer from index `start` on.
 
     `how` says how they are stored: whole numbers as they are (`to`), floats by a cast towards zero
@@ -47,8 +47,8 @@ class Stages:
 
     lane: Symbol
     kinds: dict[str, DType]
-    reads: list[Row] = field(default_factory=list)
-    writes: list[Row] = field(default_factory=list)
+    reads: list[Staged] = field(default_factory=list)
+    writes: list[Staged] = field(default_factory=list)
     body: tuple[Stmt, ...] = ()
     done: dict[Any, Any] = field(default_factory=dict)
 
@@ -82,15 +82,15 @@ class Stages:
         start = index - symbol_of(self.lane)
         return isinstance(start, int) or self.lane not in symbols(start)
 
-    def row(self, stem: str, rows: list[Row], buffer: str, index: Dim,
-            how: str = "to") -> Row:
+    def row(self, stem: str, rows: list[Staged], buffer: str, index: Dim,
+            how: str = "to") -> Staged:
         """The row for these elements of `buffer`; it is appended to `rows` if it is not there
         yet."""
         start = index - symbol_of(self.lane)
         for row in rows:
             if (row.buffer, row.start, row.how) == (buffer, start, how):
                 return row
-        rows.append(Row(f"{stem}{len(rows)}", buffer, start, self.kinds[buffer], how))
+        rows.append(Staged(f"{stem}{len(rows)}", buffer, start, self.kinds[buffer], how))
         return rows[-1]
 
     def stmt(self, s: Stmt) -> Stmt:

@@ -186,7 +186,7 @@ def _main(w: Writer, name: str, programs: Sequence[Program], found: Mapping[str,
     rows = max(found[p.name].most if found[p.name].last else 1 for p in programs)
     w.line(f"scores = (float *)zeros((size_t){rows} * {r.size} * sizeof *scores);")
     for n, (_, i) in enumerate(programs[0].donations):
-        w.line(f"caches[{n}] = zeros({_bytes(programs[0], programs[0].inputs[i])});")
+        w.line(f"caches[{n}] = zeros({_bytes_of_size(programs[0], programs[0].inputs[i])});")
     if masked:
         w.line("for (size_t i = 0; i < sizeof mask / sizeof *mask; i++) mask[i] = 1;")
     w.line(f"const language_model model = {{{merges}, pairs, {r.most}, {r.room}, run}};")
@@ -200,7 +200,7 @@ def _main(w: Writer, name: str, programs: Sequence[Program], found: Mapping[str,
     w.line("return code;")
 
 
-def _bytes(program: Program, port: Port) -> str:
+def _bytes_of_size(program: Program, port: Port) -> str:
     """The bytes of a cache, whose sizes are numbers."""
     count: Dim = product(port.shape) * port.dtype.bytes
     return str(count) if isinstance(count, int) else MacroPrinter(program).index(count)

@@ -12,7 +12,7 @@ import numpy as np
 from graphtool.io.weights import Weight
 
 
-def save(named: Mapping[str, Weight], file: BinaryIO) -> None:
+def save_named(named: Mapping[str, Weight], file: BinaryIO) -> None:
     """Write the weights, each of a type that safetensors has; wide types come first, so that all
     are aligned. Source: the format's description, github.com/huggingface/safetensors."""
     order = sorted(named, key=lambda n: (-named[n].dtype.bytes, n))

@@ -25,10 +25,8 @@ from graphtool.loops.spans import WIDE, Spans
 from graphtool.loops.touched import touched
 from graphtool.loops.tried_sizes import tried
 from graphtool.loops.verify_kernel import fault
-from graphtool.loops.verify_template import ALIGN, Machine
+from graphtool.loops.verify_template import ALIGN, Env, Machine
 from graphtool.symbolic import Poly, evaluate, product, symbols
-
-Env = Mapping[str, int]
 
 
 def verify_reach(program: Program, where: str = "") -> None:

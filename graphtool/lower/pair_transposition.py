@@ -14,12 +14,11 @@ from graphtool.loops.pull import Names, Pull, iterator
 from graphtool.loops.view import View
 from graphtool.lower.nest import hook_body
 from graphtool.lower.split_axes import Axis, index_of, split
+from graphtool.lower.transposition import Loop
 from graphtool.lower.views import LEAST, SIDE, long
 from graphtool.ops.indexing import unflatten_index
 from graphtool.symbolic import Dim, Symbol, coefficient, product, substitute, symbol_of
 from graphtool.symbolic.poly import terms_of
-
-Loop = tuple[Symbol, Dim]
 
 
 @dataclass(frozen=True)
@@ -54,14 +53,14 @@ def crossing_pairs(outputs: list[tuple[View, Pull]], of: Names) -> tuple[Stmt, .
     if len(pairs) != 1 or len(along) != 1 or len(across) != 1 or along == across or not all(
             long((loop[1],), SIDE) for loop in (*along, *across)):
         return None
-    return _square(view.buffer, copied, pairs[0], along[0], across[0], names)
+    return _square_of_pairs(view.buffer, copied, pairs[0], along[0], across[0], names)
 
 
 def _even(d: Dim | None) -> bool:
     return d is not None and all(count % 2 == 0 for _, count in terms_of(d))
 
 
-def _square(buffer: str, copied: Copied, pair: Loop, along: Loop, across: Loop,
+def _square_of_pairs(buffer: str, copied: Copied, pair: Loop, along: Loop, across: Loop,
             names: Names) -> tuple[Stmt, ...] | None:
     outer = [loop for loop in copied.loops if loop not in (pair, along, across)]
     step, planes = copied.steps(along)[0], product(d for _, d in outer)

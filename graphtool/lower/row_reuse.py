@@ -19,12 +19,12 @@ from graphtool.lower.exprs import cost, substituted
 from graphtool.lower.storage import Storage
 from graphtool.symbolic import coefficient, substitute, symbol_of
 
-LEAST = 8  # from this number of nominal flops on, reading a value back is cheaper than computing it
+LEAST_FLOPS = 8  # from this number of nominal flops on, reading a value back is cheaper than computing it
 
 
 def kept(body: tuple[Stmt, ...], buffers: Mapping[str, Storage]) -> tuple[Stmt, ...]:
     """The statements with every such pair of loops joined."""
-    return _block(body, written_once(body, buffers))
+    return _joined(body, written_once(body, buffers))
 
 
 def written_once(body: tuple[Stmt, ...], buffers: Mapping[str, Storage]) -> dict[str, DType]:
@@ -35,8 +35,8 @@ def written_once(body: tuple[Stmt, ...], buffers: Mapping[str, Storage]) -> dict
             if stores.count(b) == 1 and b not in read and b in buffers}
 
 
-def _block(body: tuple[Stmt, ...], free: Mapping[str, DType]) -> tuple[Stmt, ...]:
-    out = [replace(s, body=_block(s.body, free)) if isinstance(s, For) else s for s in body]
+def _joined(body: tuple[Stmt, ...], free: Mapping[str, DType]) -> tuple[Stmt, ...]:
+    out = [replace(s, body=_joined(s.body, free)) if isinstance(s, For) else s for s in body]
     for j, second in enumerate(out):
         for i in reversed(range(j)):
             pair = _joined(out[i], second, out[i + 1:j], free)
@@ -62,7 +62,7 @@ def _joined(first: Stmt, second: Stmt, between: list[Stmt],
     changing = {s.name for s in (sum_, *statements(tuple(between))) if isinstance(s, Accumulate)}
     there = set(each([store.value]))
     for e in sorted(each([sum_.value]), key=cost, reverse=True):
-        if cost(e) < LEAST:
+        if cost(e) < LEAST_FLOPS:
             break
         same = substituted(e, {it.name: symbol_of(at)})
         names = {x.name for x in each([e]) if isinstance(x, Name)}

@@ -23,7 +23,7 @@ from graphtool.lower.row_reuse import written_once
 from graphtool.lower.storage import Storage
 from graphtool.symbolic import Dim, Symbol, bounds, coefficient, substitute, symbol_of, symbols
 
-LEAST = 8  # columns from which on rows are added
+LEAST_COLUMNS = 8  # columns from which on rows are added
 BLOCK = 64  # at most so many columns of a thread are added together
 
 
@@ -39,7 +39,7 @@ def _body(body: tuple[Stmt, ...], free: Mapping[str, DType]) -> tuple[Stmt, ...]
             out += rows
         elif isinstance(s, For) and s.mode == "parallel simd" and (parts := _divided(s)) and (
                 rows := _rows(parts, free)):
-            block = _block(s)
+            block = _columns_of_block(s)
             outer = iterator(f"o{s.iter.name[1:]}", s.extent // block)
             out.append(For(outer, s.extent // block, "parallel", rows))
         else:
@@ -47,17 +47,17 @@ def _body(body: tuple[Stmt, ...], free: Mapping[str, DType]) -> tuple[Stmt, ...]
     return tuple(out)
 
 
-def _block(s: For) -> int:
+def _columns_of_block(s: For) -> int:
     """The greatest number of columns, up to BLOCK, that the extent is a multiple of; 0 if there is
     none that is worth it."""
     n = s.extent
-    return next((b for b in range(BLOCK, LEAST - 1, -1) if n % b == 0), 0) if isinstance(
+    return next((b for b in range(BLOCK, LEAST_COLUMNS - 1, -1) if n % b == 0), 0) if isinstance(
         n, int) else 0
 
 
 def _divided(s: For) -> For | None:
     """One block of the loop, in terms of the loop over blocks around it."""
-    block = _block(s)
+    block = _columns_of_block(s)
     if not block:
         return None
     outer = iterator(f"o{s.iter.name[1:]}", s.extent // block)
@@ -89,7 +89,7 @@ def _rows(loop: For, free: Mapping[str, DType]) -> tuple[Stmt, ...] | None:
     loops, own, sum_ = chain
     if sum_.name != acc or sum_.fn is None or free.get(store.buffer) is not init.dtype or (
             coefficient(store.index, loop.iter.name) != 1) or (
-            isinstance(columns, int) and columns < LEAST):
+            isinstance(columns, int) and columns < LEAST_COLUMNS):
         return None
     inner = {loop.iter.name, *(x.name for x in lets)}
     if any(s.name in inner for _, n in loops for s in symbols(n)):

@@ -47,7 +47,7 @@ def resized_along(x: Any, axis: int, size: Dim, scale: Any, crop: tuple[Any, Any
         at = COORDINATES[coordinates](line, n, width, factor, *(_number(x, c) for c in crop))
     lost = None
     if coordinates == "tf_crop_and_resize":
-        lost = _along(o.or_(o.lt(at, 0.0), o.gt(at, n - 1.0)), axis, x.ndim)
+        lost = _spread_along(o.or_(o.lt(at, 0.0), o.gt(at, n - 1.0)), axis, x.ndim)
     if mode == "nearest":
         return _taken(x, ROUNDING[rounding](at), n, axis), lost
     if antialias:
@@ -56,7 +56,7 @@ def resized_along(x: Any, axis: int, size: Dim, scale: Any, crop: tuple[Any, Any
     return _interpolated(x, at, n, axis, mode, cubic, exclude_outside), lost
 
 
-def _along(line: Any, axis: int, rank: int) -> Any:
+def _spread_along(line: Any, axis: int, rank: int) -> Any:
     return o.reshape(line, shape=(*line.shape, *(1,) * (rank - 1 - axis)))
 
 
@@ -87,7 +87,7 @@ def _interpolated(x: Any, at: Any, n: Any, axis: int, mode: str, cubic: float,
         weights = [w / total for w in weights]
     y = None
     for i, w in zip(taps, weights, strict=True):
-        weight = _along(o.cast(w, dtype=x.dtype), axis, x.ndim)
+        weight = _spread_along(o.cast(w, dtype=x.dtype), axis, x.ndim)
         part = o.select(o.eq(weight, 0.0), 0.0, _taken(x, i, n, axis) * weight)
         y = part if y is None else y + part
     return y

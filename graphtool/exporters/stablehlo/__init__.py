@@ -25,7 +25,8 @@ from graphtool.exporters.stablehlo.nodes import nodes
 from graphtool.exporters.stablehlo.registry import BODIES, DEFINITIONS, FORMS, Ref
 from graphtool.exporters.stablehlo.text import Places, attribute, dense, identifier, tensor
 from graphtool.exporters.stablehlo.writer import PARAMETER, Shared, Writer
-from graphtool.io import files, named, pairs
+from graphtool.io import files, pairs
+from graphtool.io.named import save_named
 from graphtool.ir.graph import Module, Value
 from graphtool.ir.text import value_names
 from graphtool.symbolic import text
@@ -54,7 +55,7 @@ def export_stablehlo(module: Module, path: Path, *, composites: bool = True,
     pairs.replace(path, side, lambda held: (
         f"{name} attributes {{{WEIGHTS} = {mlir_string(held)}{', ' * (len(more) > 1)}{more[:-1]}"
         f"}} {{\n{rest}").encode(),
-        lambda file: named.save(weights, file))
+        lambda file: save_named(weights, file))
 
 
 def stablehlo_of(module: Module, *, elide: bool = False, composites: bool = True,
