@@ -21,8 +21,19 @@ from graphtool.emit.language import register as register_language
 from graphtool.errors import UsageError, listed, one_of
 from graphtool.explain import CODES, Code
 from graphtool.importers.record import Importer, Request
-from graphtool.ir.axes import ALONG, BROADCAST, OVER, Align, Axes
-from graphtool.ir.facets import Indexing, Lowering, Movement, Precision, Trait, Weighing
+from graphtool.ir.facets import (
+    ALONG,
+    BROADCAST,
+    OVER,
+    Align,
+    Axes,
+    Indexing,
+    Lowering,
+    Movement,
+    Precision,
+    Trait,
+    Weighing,
+)
 from graphtool.ir.graph import Graph, Module, Node, TensorType, Value
 from graphtool.ir.op import OPS, Op, named, register
 from graphtool.ir.plan import Form, Plan
@@ -36,9 +47,7 @@ from graphtool.kernels.choice.sites import SITES, OwnSite
 from graphtool.kernels.record import KERNELS, Record, unregister
 from graphtool.kernels.record import register as register_kernel
 from graphtool.kernels.use import Lowered, Use
-from graphtool.loops.areas import Area, Numbers, Rows
-from graphtool.loops.contract import Contract, Macro, Pointer, sizes
-from graphtool.loops.instance import Instance
+from graphtool.loops.contract import Area, Contract, Instance, Macro, Numbers, Pointer, Rows, sizes
 from graphtool.loops.pull import Names, Pull, apply, const
 from graphtool.ops import elementwise
 from graphtool.ops.common import composite as _composite

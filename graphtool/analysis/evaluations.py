@@ -11,8 +11,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from graphtool.analysis import costs
-from graphtool.ir.axes import Align
-from graphtool.ir.facets import Movement, Trait
+from graphtool.ir.facets import Align, Movement, Trait
 from graphtool.ir.graph import Node, Value
 from graphtool.ops.costs import elements
 from graphtool.ops.indexing import reshape_blocks

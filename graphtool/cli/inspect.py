@@ -124,7 +124,7 @@ def _show_why(source: str, node: str | None, pair: tuple[str, str] | None, json:
               entry: str | None, capture: str | None) -> None:
     from graphtool.report import why
     if Path(source).is_dir() and pair is None:
-        from graphtool.io.entry_points import read_entry
+        from graphtool.io.manifest import read_entry
         m = read_entry(Path(source), entry)
         found = why.why_steps(m.steps, m.precision, node, threads=m.threads,
                               alone={s.kernel for s in m.steps if s.serial}, assumes=m.assumed)
@@ -149,7 +149,7 @@ def _show_why(source: str, node: str | None, pair: tuple[str, str] | None, json:
 def _steps(source: str, entry: str | None) -> list[StepRow]:
     """The steps of a build, which its kernels are known by; of a graph none."""
     from graphtool.cli.inspect import kind_of
-    from graphtool.io.entry_points import read_entry
+    from graphtool.io.manifest import read_entry
     return read_entry(Path(source), entry).steps if kind_of(source) == "build" else []
 
 
@@ -269,7 +269,7 @@ def show_artifact(source: str, kind: str, graph_options: list[str], json: bool,
     else:
         manifest, path = read_manifest(path), path / "build.json"
         if entry is not None:
-            from graphtool.io.entry_points import read_entry
+            from graphtool.io.manifest import read_entry
             manifest = read_entry(path.parent, entry)
         if not json:
             _build(manifest, path.parent)

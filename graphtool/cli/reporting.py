@@ -40,8 +40,8 @@ def report(build: Build, out: Folder, model: Reference = None, data: Data = None
     """Write a page on a build: sizes, times, accuracy, approximations, licences, versions, hashes.
 
     The exit code is 1 if a file of the build is not as it was built."""
+    from graphtool.io.directory import write_files
     from graphtool.io.manifest import read_manifest
-    from graphtool.io.together import write_files
     from graphtool.report import summary_text
     manifest = read_manifest(build)
     found = _summary(build, manifest, model, capture)

@@ -110,7 +110,7 @@ def module_inputs(module: Module, file: Path | None, given: list[str] | None, ra
 
 def judged(results: dict[str, Any], out: Path | None) -> int:
     """`write_outputs`; 1 if an output says that what the program expects is not so, else 0."""
-    from graphtool.ir.expected import unmet
+    from graphtool.ir.requires import unmet
     write_outputs(results, out)
     failed = unmet(results)
     if failed:

@@ -24,11 +24,10 @@ from graphtool.compile.weights import digest
 from graphtool.emit.language import C, named
 from graphtool.errors import InputError, UsageError
 from graphtool.io import files
-from graphtool.io.directory import replacing
+from graphtool.io.directory import replacing, write_files
 from graphtool.io.manifest import read_manifest
 from graphtool.io.manifest_rows import Manifest
 from graphtool.io.rows import decode
-from graphtool.io.together import write_files
 from graphtool.native.compiler import Compiler, find
 from graphtool.native.objects import compile_all, linking
 from graphtool.target import Target

@@ -15,7 +15,7 @@ from graphtool.errors import UsageError
 from graphtool.io.weights import Weight
 from graphtool.ir import serial
 from graphtool.ir.graph import Module
-from graphtool.ir.node_texts import node_texts
+from graphtool.ir.text import node_texts
 from graphtool.kernels.choice.rules import Rules
 from graphtool.loops import serial as loops
 from graphtool.loops.program import Program

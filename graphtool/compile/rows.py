@@ -8,16 +8,16 @@ from typing import Any
 
 from graphtool.assume import of_numbers, strongest
 from graphtool.emit.driver import parallel_work
-from graphtool.emit.ports import open_sizes
+from graphtool.emit.interface import open_sizes
 from graphtool.io.manifest_rows import ThreadsRow
 from graphtool.io.versions import BUILD
 from graphtool.io.weights import Weight, layout
-from graphtool.kernels.assumptions import assumption
 from graphtool.kernels.choice.choose import added_error
+from graphtool.kernels.record import assumption
 from graphtool.loops.dim_names import author_text, by_author
 from graphtool.loops.liveness import most_live
 from graphtool.loops.program import ENDLESS, Port, Program, binds, runs
-from graphtool.loops.traffic import moved
+from graphtool.loops.totals import moved
 
 
 def describe(program: Program, held: Sequence[Weight] = ()) -> dict[str, Any]:

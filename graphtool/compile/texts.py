@@ -14,9 +14,9 @@ from graphtool.compile.rows import describe
 from graphtool.compile.unit import Unit
 from graphtool.compile.weights import Side, common, placed, weights_of
 from graphtool.emit.c import emit, public_files
+from graphtool.emit.entries import dispatcher
 from graphtool.emit.headers import used_headers
 from graphtool.emit.interface import header
-from graphtool.emit.levels import dispatcher
 from graphtool.emit.main import main_program
 from graphtool.io.weights import Weight
 from graphtool.loops.program import Program, runs

@@ -16,7 +16,7 @@ from graphtool.compile.unit import Unit
 from graphtool.compile.weights import Side, weights_of
 from graphtool.emit.c import emit
 from graphtool.emit.headers import used_headers
-from graphtool.emit.trainer import Judge, trainer_program
+from graphtool.emit.main import Judge, trainer_program
 from graphtool.emit.training import Cell, state_layout, training_sources
 from graphtool.io.weights import layout
 from graphtool.ir.graph import Module

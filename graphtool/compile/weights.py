@@ -8,13 +8,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from graphtool.emit.embedded_weights import Part, array, divided, incbin, whole
+from graphtool.emit.weights import Part, array, divided, incbin, whole
 from graphtool.errors import InputError
 from graphtool.io import weights as side_files
 from graphtool.io.atomic import atomic
 from graphtool.io.weights import Weight, layout
 from graphtool.loops.program import Program
-from graphtool.loops.verify_data import verify_data
+from graphtool.loops.verify_memory import verify_data
 from graphtool.symbolic import known
 
 

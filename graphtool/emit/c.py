@@ -7,16 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from graphtool.emit.debug_lines import debug_lines
 from graphtool.emit.driver import driver
-from graphtool.emit.embedded_weights import Part
 from graphtool.emit.example import example
 from graphtool.emit.headers import used_headers
 from graphtool.emit.interface import header
 from graphtool.emit.kernels import Kernels
 from graphtool.emit.language import named
-from graphtool.emit.loading import loader, weights_bytes
+from graphtool.emit.lines import debug_lines
 from graphtool.emit.names import check_name
+from graphtool.emit.weights import Part, loader, weights_bytes
 from graphtool.kernels import headers
 from graphtool.loops.contract import CONTRACTS, HOME
 from graphtool.loops.ir import Template

@@ -5,17 +5,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from graphtool.emit.debug_lines import DebugLines, placed
-from graphtool.emit.embedded_weights import Part, part_of
 from graphtool.emit.expr import ExprPrinter
 from graphtool.emit.headers import called
-from graphtool.emit.interface import ALIGN, arena_room, dims_type
+from graphtool.emit.interface import ALIGN, arena_room, dims_type, maybe_zero
 from graphtool.emit.language import C, Language
-from graphtool.emit.lines import Writer
-from graphtool.emit.ports import maybe_zero
-from graphtool.emit.rules import atom_text, atoms, rules
-from graphtool.emit.statuses import FIRST_CHECK, rule_statuses, status_function, statuses
+from graphtool.emit.lines import DebugLines, Writer, placed
+from graphtool.emit.statuses import (
+    FIRST_CHECK,
+    atom_text,
+    atoms,
+    rule_statuses,
+    rules,
+    status_function,
+    statuses,
+)
 from graphtool.emit.steps import Steps, entered
+from graphtool.emit.weights import Part, part_of
 from graphtool.escaping import c_comment
 from graphtool.loops.program import Buffer, Program, runs
 from graphtool.symbolic import Dim, bounds, known

@@ -1,7 +1,13 @@
-"""Loops over elements that share bytes: the elements are first unpacked to a row of whole bytes.
+"""Loops split so that compilers vectorise them: elements that share bytes, bytes, and bfloat16.
 
-No compiler vectorises a read of part of a byte at an offset that depends on the element. With the
-unpacking in a loop of its own, both loops are vectorised. A read under a condition stays unchanged.
+No compiler vectorises a read of part of a byte at an offset that depends on the element. Such
+elements are first unpacked to a row of whole bytes, in a loop of its own. A read under a condition
+stays unchanged.
+
+An epilogue that reads or writes bytes, or writes bfloat16, becomes loops from bytes to words,
+arithmetic on words and floats, then words to bytes and floats to bfloat16. In one loop a compiler
+takes as many elements at once as there are bytes in a vector, and needs four vectors for the words;
+in separate loops each fills its vectors, and rounds by the instruction for it, if there is one.
 """
 
 from __future__ import annotations
@@ -10,8 +16,9 @@ from collections.abc import Container
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from graphtool import dtypes
 from graphtool.dtypes import DType
-from graphtool.loops.ir import Accumulate, Expr, For, Let, Load, Store
+from graphtool.loops.ir import Accumulate, Apply, Expr, For, Let, Load, Stmt, Store
 from graphtool.loops.walk import certain, map_values, mapped
 from graphtool.symbolic import Dim, Symbol, bounds, symbol_of, symbols
 
@@ -90,3 +97,109 @@ def along_fields(loop: For, packed: Container[str], stem: str) -> tuple[For, Fie
     found = Fields(loop, first, packed, stem)
     new = found.rewritten()
     return (new, found) if found.rows else None
+
+
+TILE = 256  # sums of a row of a tile at most: 16 vectors of 16
+
+
+@dataclass(frozen=True)
+class Staged:
+    """Words that hold narrow elements of a buffer from index `start` on.
+
+    `how` says how they are stored: whole numbers as they are (`to`), floats by a cast towards zero
+    (`cast`), or after rounding to the nearest (`round`).
+    """
+
+    name: str
+    buffer: str
+    start: Dim
+    kind: DType
+    how: str = "to"
+
+    @property
+    def words(self) -> DType:
+        """The element type of the row."""
+        return dtypes.int32 if self.how == "to" else dtypes.float32
+
+
+@dataclass
+class Stages:
+    """A loop on rows of words: `reads` are filled before it, `writes` are stored after it."""
+
+    lane: Symbol
+    kinds: dict[str, DType]
+    reads: list[Staged] = field(default_factory=list)
+    writes: list[Staged] = field(default_factory=list)
+    body: tuple[Stmt, ...] = ()
+    done: dict[Any, Any] = field(default_factory=dict)
+
+    def expr(self, e: Expr) -> Expr:
+        """The expression with its loads from byte buffers replaced by loads from rows of words."""
+        return mapped(e, self.load, self.done)  # type: ignore[no-any-return]
+
+    def load(self, e: Expr) -> Expr:
+        """A load of bytes along the lane as a load from its row; any other expression unchanged."""
+        match e:
+            case Load(buffer, index, dtype) if self.bytes_along(buffer, index):
+                row = self.row("row", self.reads, buffer, index)
+                return Load(row.name, symbol_of(self.lane), dtype)
+            case _:
+                return e
+
+    def bytes_along(self, buffer: str, index: Dim) -> bool:
+        """Whether the loop reads or writes adjacent bytes of the buffer there."""
+        kind = self.kinds.get(buffer)
+        return kind is not None and kind.is_integer and kind.bits == 8 and self.along(index)
+
+    def rounds(self, buffer: str, index: Dim) -> bool:
+        """Whether the loop writes adjacent numbers of the buffer there that floats are cast to."""
+        return self.bytes_along(buffer, index) or (
+            self.kinds.get(buffer) is dtypes.bfloat16 and self.along(index))
+
+    def along(self, index: Dim) -> bool:
+        """Whether the index moves on by 1 with the lane."""
+        if isinstance(index, int):
+            return False
+        start = index - symbol_of(self.lane)
+        return isinstance(start, int) or self.lane not in symbols(start)
+
+    def row(self, stem: str, rows: list[Staged], buffer: str, index: Dim,
+            how: str = "to") -> Staged:
+        """The row for these elements of `buffer`; it is appended to `rows` if it is not there
+        yet."""
+        start = index - symbol_of(self.lane)
+        for row in rows:
+            if (row.buffer, row.start, row.how) == (buffer, start, how):
+                return row
+        rows.append(Staged(f"{stem}{len(rows)}", buffer, start, self.kinds[buffer], how))
+        return rows[-1]
+
+    def stmt(self, s: Stmt) -> Stmt:
+        """The statement on rows of words.
+
+        A store that casts f32 to bytes or bfloat16 stores floats in its row; the cast is done when
+        the row is written back, and the rounding before it too.
+        """
+        match s:
+            case Store(buffer, index, Apply("cast", (Apply("round", (value,)),), _)) if (
+                    self.bytes_along(buffer, index) and value.dtype is dtypes.float32):
+                row = self.row("out", self.writes, buffer, index, "round")
+                return Store(row.name, symbol_of(self.lane), self.expr(value))
+            case Store(buffer, index, Apply("cast", (value,), _)) if (
+                    self.rounds(buffer, index) and value.dtype is dtypes.float32):
+                row = self.row("out", self.writes, buffer, index, "cast")
+                return Store(row.name, symbol_of(self.lane), self.expr(value))
+            case Store(buffer, index, value) if self.bytes_along(buffer, index):
+                row = self.row("out", self.writes, buffer, index)
+                return Store(row.name, symbol_of(self.lane), self.expr(value))
+        return map_values(s, self.expr)
+
+
+def staged(loop: Stmt, kinds: dict[str, DType]) -> Stages | None:
+    """The stages of a loop; None if it neither reads bytes nor writes what rows are cast to."""
+    if not isinstance(loop, For) or loop.mode != "simd" or not all(
+            isinstance(s, (Let, Store)) for s in loop.body):
+        return None
+    stages = Stages(loop.iter, kinds)
+    stages.body = (replace(loop, body=tuple(map(stages.stmt, loop.body))),)
+    return stages if stages.reads or stages.writes else None

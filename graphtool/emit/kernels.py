@@ -1,30 +1,109 @@
-"""Kernels as functions: loop nests as statements, templates as macros around a header."""
+"""Kernels as functions: loop nests as statements, templates as macros around a header.
+
+A thread that is done early takes pieces of the shares of others. A piece should last some tens of
+microseconds, so that taking it costs nothing in comparison.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 
 import numpy as np
 
 from graphtool import dtypes
 from graphtool.dtypes import DType
-from graphtool.emit.debug_lines import DebugLines, Place, placed
 from graphtool.emit.expr import ExprPrinter
+from graphtool.emit.fields import TILE, Stages, staged
 from graphtool.emit.headers import called
 from graphtool.emit.language import C, Language
-from graphtool.emit.lines import Writer
-from graphtool.emit.pieces import has_phases, is_by_thread, knows_thread, phased, pieces
-from graphtool.emit.signatures import kernel_dims, parameters, signature
-from graphtool.emit.staged import TILE, Stages, staged
+from graphtool.emit.lines import DebugLines, Place, Writer, placed
 from graphtool.emit.statements import Statements, is_for_a_team
 from graphtool.escaping import c_comment
 from graphtool.loops.contract import CONTRACTS, Macro
 from graphtool.loops.forms import Around
-from graphtool.loops.ir import Hook, MacroValue, Template
+from graphtool.loops.ir import For, Hook, MacroValue, Template
 from graphtool.loops.program import Kernel, Param, Program, runs
+from graphtool.loops.walk import polynomials
 from graphtool.loops.walk import statements as walked
+from graphtool.symbolic import symbols
+
+LEAST_WORK = 8_000_000  # nominal flops of a piece: some 30 µs
+BY_THREAD = ("t",)  # the arguments of a pointer to memory that each thread has
+
+
+def pieces(program: Program, most: int) -> dict[str, int]:
+    """For each kernel the pieces of a share, `most` at most, by the work of its largest step; an
+    open size counts as large."""
+    least, work = LEAST_WORK * program.threads, dict[str, int]()
+    for step in runs(program.steps):
+        flops = step.flops if isinstance(step.flops, int) else most * least
+        work[step.kernel] = max(work.get(step.kernel, 0), flops)
+    return {k.name: max(1, min(most, work.get(k.name, 0) // least))
+            if program.threads > 1 and is_divisible(k) else 1 for k in program.kernels}
+
+
+def is_divisible(kernel: Kernel) -> bool:
+    """Whether more pieces repeat no work: of a template, or of loops around the shared one."""
+    return not kernel.serial and all(
+        CONTRACTS[s.kernel].grain != "whole" and not has_phases(s) if isinstance(s, Template)
+        else isinstance(s, For) and s.mode.startswith("parallel") for s in kernel.body)
+
+
+def has_phases(t: Template) -> bool:
+    """Whether a template has phases of its own, with waits between them."""
+    when = CONTRACTS[t.kernel].phases
+    return when if isinstance(when, bool) else any(name == when for name, _ in t.macros)
+
+
+def phased(kernel: Kernel) -> bool:
+    """Whether a kernel has phases of its own: all threads enter it, and take shares inside."""
+    return any(map(has_phases, _templates(kernel)))
+
+
+def knows_thread(kernel: Kernel) -> bool:
+    """Whether a kernel needs to know its thread: for phases, or for memory that each thread has."""
+    return phased(kernel) or any(is_by_thread(t, name) for t in _templates(kernel)
+                                   for name, *_ in t.pointers)
+
+
+def is_by_thread(t: Template, name: str) -> bool:
+    """Whether a template's pointer is one to memory that each thread has."""
+    pointer = CONTRACTS[t.kernel].pointer(name)
+    return pointer is not None and pointer.arguments == BY_THREAD
+
+
+def _templates(kernel: Kernel) -> Iterator[Template]:
+    return (s for s in kernel.body if isinstance(s, Template))
+
+
+def pointer_type(p: Param, language: Language = C) -> str:
+    """The type of a pointer parameter; packed elements are read as bytes."""
+    return language.pointer.format(const="const " if p.const else "",
+                                   type="uint8_t" if p.packed else language.type(p.dtype))
+
+
+def kernel_dims(kernel: Kernel, dims: Mapping[str, str]) -> list[str]:
+    """The program's dims that the kernel uses, in order."""
+    used = {s.name for d in polynomials(kernel.body) for s in symbols(d)}
+    return [c for name, c in dims.items() if name in used]
+
+
+def parameters(kernel: Kernel, dims: Mapping[str, str], language: Language) -> list[str]:
+    """The declarations of a kernel's parameters behind those of its part: the worker if it needs
+    to know it, buffers such as `const float *x`, then sizes."""
+    who = language.workers
+    return [*([f"{who.type}{who.name}"] if knows_thread(kernel) else []),
+            *(f"{pointer_type(p, language)}{p.name}" for p in kernel.params),
+            *(f"{language.size} {d}" for d in kernel_dims(kernel, dims))]
+
+
+def signature(name: str, kernel: Kernel, dims: Mapping[str, str], language: Language) -> str:
+    """The head of a kernel: its part of the work, then its parameters."""
+    params = ", ".join((*language.workers.params, *parameters(kernel, dims, language)))
+    return language.kernel.format(name=f"{name}_{kernel.name}", params=params)
+
 
 INT64_MAX = 2 ** 63 - 1
 

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from graphtool.emit.debug_lines import DebugLines
 from graphtool.emit.expr import ExprPrinter
+from graphtool.emit.kernels import kernel_dims, knows_thread, phased, pieces, pointer_type
 from graphtool.emit.language import C, Language
-from graphtool.emit.lines import Writer
-from graphtool.emit.pieces import knows_thread, phased, pieces
-from graphtool.emit.signatures import kernel_dims, pointer_type
+from graphtool.emit.lines import DebugLines, Writer
 from graphtool.escaping import c_comment
 from graphtool.loops.ir import For
 from graphtool.loops.program import (

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from graphtool.dtypes import DType
-from graphtool.emit.embedded_weights import whole
 from graphtool.emit.headers import used_headers
 from graphtool.emit.lines import Writer
+from graphtool.emit.weights import whole
 from graphtool.escaping import c_comment
 from graphtool.loops.dim_names import by_author
 from graphtool.loops.program import Port, Program

@@ -14,7 +14,7 @@ from graphtool import ops as o
 from graphtool.errors import InternalError
 from graphtool.ir.graph import Graph, TensorType, Value
 from graphtool.ir.trace import Builder
-from graphtool.ops.geometry import conv_defaults, dilate
+from graphtool.ops.indexing import conv_defaults, dilate
 from graphtool.ops.reduce import identity
 
 

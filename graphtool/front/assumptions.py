@@ -37,7 +37,7 @@ from graphtool.symbolic import (
     text,
     with_steps,
 )
-from graphtool.symbolic.implied import simplified
+from graphtool.symbolic.equations import simplified
 from graphtool.symbolic.parse import parse
 
 Bounds = tuple[int, int | None] | tuple[int, int | None, int] | str

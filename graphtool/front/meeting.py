@@ -12,7 +12,7 @@ from functools import reduce
 from itertools import combinations
 from typing import NamedTuple
 
-from graphtool.ir.axes import Align
+from graphtool.ir.facets import Align
 from graphtool.ir.op import Op
 from graphtool.symbolic import Call, Dim, Symbol, maximum, single_call, symbols
 from graphtool.symbolic.equations import equal_or_one

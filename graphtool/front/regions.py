@@ -8,7 +8,7 @@ from typing import Any
 
 from graphtool.front.array import Array
 from graphtool.ir.graph import Graph, Value
-from graphtool.ir.prune import prune
+from graphtool.ir.replay import prune
 from graphtool.ir.trace import Builder, Tracer
 
 

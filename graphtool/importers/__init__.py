@@ -10,8 +10,8 @@ from graphtool.errors import UsageError
 from graphtool.importers.kinds import GRAPH, JSON, not_a_model, what
 from graphtool.importers.record import IMPORTERS, Importer, Kind, Request
 from graphtool.ir import serial
+from graphtool.ir.bind import uniquely_named
 from graphtool.ir.graph import Module
-from graphtool.ir.naming import uniquely_named
 
 if TYPE_CHECKING:
     from graphtool.front.assumptions import Bounds

@@ -6,8 +6,7 @@ from __future__ import annotations
 from graphtool.ir.graph import Module
 from graphtool.ir.run_sizes import bare
 from graphtool.symbolic import text
-from graphtool.symbolic.equations import of_one
-from graphtool.symbolic.implied import satisfying
+from graphtool.symbolic.equations import of_one, satisfying
 
 TAKE_INPUTS = "import, build and emit take --inputs 'x:f32[1,3,224,224]'"
 

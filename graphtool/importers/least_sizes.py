@@ -18,7 +18,7 @@ from graphtool.errors import InputError
 from graphtool.front import Array
 from graphtool.ir.graph import Graph, Node, TensorType
 from graphtool.ir.run_sizes import all_nodes
-from graphtool.ops.geometry import conv_defaults, dilate
+from graphtool.ops.indexing import conv_defaults, dilate
 from graphtool.symbolic import (
     Dim,
     Equation,

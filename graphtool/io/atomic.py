@@ -1,4 +1,8 @@
-"""Files that appear whole or not at all. The next writer deletes what a killed one left."""
+"""Files that appear whole or not at all, and locks that end with the process that holds them.
+
+The next writer deletes what a killed one left. Some systems have no such locks (no fcntl, some
+network drives). There nobody waits, and nothing is deleted that may belong to a running process.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,62 @@ from pathlib import Path
 from typing import BinaryIO
 
 from graphtool.errors import InputError
-from graphtool.io import locks
+
+try:
+    import fcntl
+except ImportError:  # not a POSIX system
+    fcntl = None  # type: ignore[assignment]
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """A context that only one writer of this folder can be in at a time."""
+    fd = _opened(path)
+    if fd is None:
+        yield
+        return
+    try:
+        _lock(fd, wait=True)
+        yield
+    finally:
+        os.close(fd)
+
+
+def claim(fd: int) -> bool:
+    """Lock what was just made; False if a sweeper has come first and deletes it."""
+    if fcntl is None:
+        return True
+    return _lock(fd, wait=False) is not False and os.fstat(fd).st_nlink > 0
+
+
+@contextmanager
+def abandoned(path: Path) -> Iterator[bool]:
+    """Whether the process that made this file or directory is gone; nobody claims it meanwhile."""
+    fd = _opened(path)
+    try:
+        yield fd is not None and _lock(fd, wait=False) is True
+    finally:
+        if fd is not None:
+            os.close(fd)
+
+
+def _opened(path: Path) -> int | None:
+    try:
+        return os.open(path, os.O_RDONLY | os.O_NOFOLLOW) if fcntl is not None else None
+    except OSError:
+        return None
+
+
+def _lock(fd: int, wait: bool) -> bool | None:
+    """Whether the lock was free; None where it cannot be known."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        return True
+    except BlockingIOError:
+        return False
+    except OSError:
+        return None
+
 
 _OPEN = ("/dev/std", "/dev/fd/", "/proc/self/fd/")
 PART = ".part"  # the end of a temporary name: .NAME.XXXXXXXX.part
@@ -78,7 +137,7 @@ def _part(path: Path) -> tuple[int, str]:
     """A new temporary file beside `path`, which is locked while it is open."""
     while True:
         fd, temp = tempfile.mkstemp(prefix=f".{path.name}.", suffix=PART, dir=path.parent)
-        if locks.claim(fd):
+        if claim(fd):
             return fd, temp
         os.close(fd)
 
@@ -87,7 +146,7 @@ def sweep(path: Path) -> None:
     """Delete the temporary files and directories of writers of `path` that were killed."""
     for name in _parts(path):
         left = path.with_name(name)
-        with locks.abandoned(left) as dead:
+        with abandoned(left) as dead:
             if dead and left.is_dir():
                 shutil.rmtree(left, ignore_errors=True)
             elif dead:

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from graphtool.errors import InputError
-from graphtool.io import files, locks, weights
-from graphtool.io.atomic import PART, atomic, is_stream, settle, sweep, writing
+from graphtool.io import files, weights
+from graphtool.io.atomic import PART, atomic, is_stream, locked, settle, sweep, writing
 from graphtool.io.weights import Weight
 
 DOCUMENTS = (".graph.json", ".program.json", ".gt")
@@ -35,7 +35,7 @@ def save(path: Path, side: Path, held: Iterable[Weight], render: Callable[[str],
     """
     _place_for(side, path)
     wanted = {w.digest: w for w in held}
-    with writing(path), locks.folder(path.parent):
+    with writing(path), locked(path.parent):
         there = _store(side)
         naming = {p: text for p, text in _documents(path) if _named(side, text)}
         mine = _digests(naming.pop(path, b""), there)
@@ -58,7 +58,7 @@ def save_all(documents: Mapping[Path, bytes], side: Path, held: Iterable[Weight]
     """Write several documents that name one weights file, each of which is whole at any moment:
     the file has the weights of the old documents until all the new ones are written."""
     wanted = {w.digest: w for w in held}
-    with writing(side), locks.folder(side.parent):
+    with writing(side), locked(side.parent):
         there = _store(side)
         old = {d for _, text in _documents(side) if _named(side, text)
                for d in _digests(text, there) if weights.intact(there[d])}
@@ -110,7 +110,7 @@ def replace(path: Path, side: Path, render: Callable[[str], bytes],
     """`swap` for a second file of any kind, which only this document names; it is copied, because
     onnx refuses a file with two names."""
     _place_for(side, path)
-    with writing(path), locks.folder(path.parent):
+    with writing(path), locked(path.parent):
         swap(path, side, render, fill, not (path.exists() and side.exists()), links=False)
         _sweep(path, side)
 

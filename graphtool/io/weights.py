@@ -1,8 +1,9 @@
 """Constant arrays by content: a `Weight` identifies its bytes by sha256 and reads them on demand.
 
-The weights file is safetensors with 64-byte aligned data, memory-mapped, one tensor per digest.
-Elements of less than a byte are packed in bytes, from the low end. The data of a weight are checked
-against its hash when they are first used, so that a verb that needs no data reads none.
+The weights file is safetensors with 64-byte aligned data, memory-mapped, one tensor per digest
+(`save_named` writes names instead, for other tools). Elements of less than a byte are packed in
+bytes, from the low end. The data of a weight are checked against its hash when they are first used,
+so that a verb that needs no data reads none.
 """
 
 from __future__ import annotations
@@ -246,3 +247,21 @@ def _parse(data: memoryview, path: Path) -> dict[str, Weight]:
             held = Mapped(raw.view(row.numpy).reshape(shape), path)
         out[digest] = Weight(digest, row, shape, held)
     return out
+
+
+def save_named(named: Mapping[str, Weight], file: BinaryIO) -> None:
+    """Write the weights, each of a type that safetensors has; wide types come first, so that all
+    are aligned. Source: the format's description, github.com/huggingface/safetensors."""
+    order = sorted(named, key=lambda n: (-named[n].dtype.bytes, n))
+    header, end = {}, 0
+    for name in order:
+        w = named[name]
+        header[name] = {"dtype": w.dtype.safetensors, "shape": list(w.shape),
+                        "data_offsets": [end, end + w.nbytes]}
+        end += w.nbytes
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    file.write(struct.pack("<Q", len(text)) + text)
+    for name in order:
+        data = named[name].stored
+        file.write(data.reshape(-1).view(np.uint8).data if data.size else b"")

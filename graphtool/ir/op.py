@@ -18,16 +18,22 @@ import numpy as np
 from graphtool.dtypes import DType, as_array, of_numpy
 from graphtool.errors import InputError, InternalError, near
 from graphtool.io.weights import Array, Weight
-from graphtool.ir.axes import BROADCAST, Axes
-from graphtool.ir.facets import Indexing, Lowering, Movement, Precision, Trait, Weighing
+from graphtool.ir.facets import (
+    BROADCAST,
+    Axes,
+    Indexing,
+    Lowering,
+    Movement,
+    Precision,
+    Trait,
+    Weighing,
+)
 from graphtool.ir.plan import Form
 from graphtool.ir.types import TensorType
 from graphtool.symbolic import Dim
 from graphtool.symbolic.spans import Span
 
 Types = TensorType | tuple[TensorType, ...]
-
-
 CATEGORIES = ("compute", "data", "shape", "control", "memory")
 
 
@@ -70,7 +76,7 @@ class Op:
     scaled_by: operands which, multiplied by one positive factor for each channel, multiply the
     result by it; the first of them must be given.
 
-    What the other fields say is told in graphtool.ir.facets and graphtool.ir.axes.
+    What the other fields say is told in graphtool.ir.facets and graphtool.ir.facets.
     """
 
     name: str

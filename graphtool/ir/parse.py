@@ -13,7 +13,7 @@ from graphtool.errors import InputError
 from graphtool.io import files
 from graphtool.io.versions import GRAPH
 from graphtool.ir import listing_terms as terms
-from graphtool.ir.scanner import Scanner
+from graphtool.ir.listing_terms import Scanner
 from graphtool.symbolic import Symbol, text
 from graphtool.symbolic.equations import equal_or_one
 from graphtool.symbolic.parse import STRING, unquoted

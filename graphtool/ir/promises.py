@@ -12,8 +12,7 @@ from typing import Any, Literal, get_args, get_origin
 
 from graphtool.dtypes import DType
 from graphtool.io.weights import Weight
-from graphtool.ir.axes import Align
-from graphtool.ir.facets import Lowering, Movement, Trait
+from graphtool.ir.facets import Align, Lowering, Movement, Trait
 from graphtool.ir.graph import Graph
 from graphtool.ir.op import Op
 from graphtool.ir.plan import Plan

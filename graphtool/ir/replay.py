@@ -1,14 +1,17 @@
 """Walking graphs. `replay` is the one loop over nodes: it evaluates, rebuilds, differentiates or
-lowers, depending on `apply`."""
+lowers, depending on `apply`. `prune` leaves out the nodes that no result needs, `carried` keeps the
+choices of plans from graph to graph."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from graphtool.io.manifest_rows import Choice
 from graphtool.ir.graph import Graph, Node, Operand, Value, is_constant, names_of
 from graphtool.ir.op import OPS
+from graphtool.ir.run_sizes import all_nodes, needs
 from graphtool.ir.trace import Builder, as_value, infer
 
 Apply = Callable[..., Sequence[Any]]
@@ -128,3 +131,58 @@ def inline(builder: Builder, graph: Graph, args: Sequence[Any]) -> list[Any]:
         results = builder.emit(node.op, xs, dict(node.attrs))
         return results if isinstance(results, tuple) else (results,)
     return replay(graph, args, apply)
+
+
+def ancestors(graph: Graph, wanted: Iterable[Value], given: Collection[Value] = ()) -> list[Node]:
+    """The nodes from which the values are computed, in order; `given` are known already.
+
+    A node that mentions a size needs also the node that defines it.
+    """
+    needed, sizes = set(wanted).difference(given), needs(graph)
+    makers: set[Node] = set()  # of sizes that are mentioned
+    kept: list[Node] = []
+    for node in reversed(graph.nodes):
+        if node in makers or not needed.isdisjoint(node.outputs):
+            kept.append(node)
+            needed.update(x for x in node.inputs if isinstance(x, Value) and x not in given)
+            makers.update(sizes.get(node, ()))
+    return kept[::-1]
+
+
+def prune(graph: Graph, wanted: Collection[Value] = ()) -> Graph:
+    """The graph without the nodes that no output and nothing `wanted` depends on; the same object
+    if there are none.
+
+    Inputs stay, because they are the interface. A node that checks a size stays too.
+    """
+    checks = [v for node in graph.nodes if node.attrs.get("checked") for v in node.outputs]
+    kept = ancestors(graph, (*graph.outputs, *checks, *wanted))
+    if len(kept) == len(graph.nodes):
+        return graph
+    return Graph(graph.inputs, tuple(kept), graph.outputs)
+
+
+def planned(graph: Graph) -> Iterator[Node]:
+    """The nodes that have a plan, including those of regions."""
+    return (n for n in all_nodes(graph) if n.attrs.get("plan") is not None)
+
+
+def carried(graph: Graph, choices: Mapping[Value, Choice]) -> dict[Value, Choice]:
+    """The choices for the nodes of the new graph.
+
+    If a value is missing because a pass replaced it by one of another type, its choice goes to the
+    value of the same name.
+    """
+    values = [n.outputs[0] for n in planned(graph)]
+    there = set(values)
+    gone: dict[str, list[Choice]] = {}
+    for v, made in choices.items():
+        if v not in there:
+            gone.setdefault(v.hint, []).append(made)
+    out = {}
+    for v in values:
+        if v in choices:
+            out[v] = choices[v]
+        elif gone.get(v.hint):
+            out[v] = gone[v.hint].pop(0)
+    return out

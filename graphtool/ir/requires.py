@@ -1,6 +1,7 @@
-"""Which plug-ins a graph needs: written into its file's meta, and checked before it is read.
+"""What a module expects of those who run it: plug-ins, and outputs that must be true.
 
-A file only names a plug-in. Nothing is loaded because of it: a person names the plug-ins to load.
+A file's meta names the plug-ins that its graph needs, and is checked before the file is read.
+Nothing is loaded because of it: a person names the plug-ins to load.
 """
 
 from __future__ import annotations
@@ -39,3 +40,12 @@ def satisfied(meta: Mapping[str, Any], where: str) -> dict[str, Any]:
     if absent:
         raise missing("graph", absent, where)
     return {k: v for k, v in meta.items() if k != KEY}
+
+
+EXPECTED = "expect."
+
+
+def unmet(results: Mapping[str, Any]) -> list[str]:
+    """The names of the expectations among the outputs that do not hold."""
+    return [n for n, x in results.items()
+            if n.startswith(EXPECTED) and x.dtype == bool and not x.all()]

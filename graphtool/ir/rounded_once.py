@@ -18,8 +18,7 @@ from graphtool.dtypes import DType
 from graphtool.ir.facets import Lowering, Precision, Trait
 from graphtool.ir.graph import Graph, Node, Operand, TensorType, Value, is_constant
 from graphtool.ir.op import OPS, Held, Op
-from graphtool.ir.prune import prune
-from graphtool.ir.replay import replay
+from graphtool.ir.replay import prune, replay
 from graphtool.ir.trace import Builder, Tracer, trace
 
 _APART = Trait.RANDOM | Trait.WORLD | Trait.SIZE | Trait.BITS

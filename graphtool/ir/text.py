@@ -1,19 +1,20 @@
 """The words of the listing: names of values, literals, attributes, one line a node.
 
-graphtool.ir.listing puts them together to a text, graphtool.ir.parse reads it back.
+graphtool.ir.listing puts them together to a text, graphtool.ir.parse reads it back. `node_texts`
+gives each value's line by the names that its author knows.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from graphtool.dtypes import DType
 from graphtool.escaping import HIDDEN, visible
 from graphtool.io.weights import Weight
-from graphtool.ir.graph import Graph, Node, Operand, Value, is_constant
+from graphtool.ir.graph import Graph, Module, Node, Operand, Value, is_constant, names_of
 from graphtool.ir.graph import value_names as value_names
 from graphtool.ir.plan import Plan
 from graphtool.symbolic import Poly, text
@@ -103,3 +104,31 @@ def expression(node: Node, inside: Mapping[Value, Node]) -> str:
         rest = room - len(n.op.name) - sum(map(len, attrs))
         return f"{n.op.name}({', '.join([*(operand(x, rest) for x in n.inputs), *attrs])})"
     return write(node, LONGEST)
+
+
+def node_texts(module: Module) -> dict[str, str]:
+    """Name → the node's line in the listing, in the order of the nodes, with those of regions.
+
+    Of several nodes that came from one, the first stands for its name."""
+    out: dict[str, str] = {}
+    for names, line in _lines(module, module.graph):
+        for name in names:
+            out.setdefault(name, line)
+    return out
+
+
+def _lines(module: Module, graph: Graph) -> Iterator[tuple[tuple[str, ...], str]]:
+    names = value_names(graph)
+    for node in graph.nodes:
+        if is_constant(node):
+            continue
+        own = tuple(names[v] for v in node.outputs)
+        yield (*names_of(node), *own), f"{node_text(node, names)}{_where(module, node.where)}"
+        for region in node.attrs.values():
+            if isinstance(region, Graph):
+                yield from _lines(module, region)
+
+
+def _where(module: Module, key: str) -> str:
+    known = module.locations.get(key)
+    return f"  at {known.at if known else key}" if key else ""

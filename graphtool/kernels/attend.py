@@ -30,14 +30,24 @@ from graphtool.kernels.tiles import (
     vectors_of,
 )
 from graphtool.kernels.use import Lowered, Macros, Use
-from graphtool.loops.areas import Area, Numbers, Rows
-from graphtool.loops.contract import Contract, Macro, Pointer, flags, literals, mark, sizes
-from graphtool.loops.instance import Instance
+from graphtool.loops.contract import (
+    Area,
+    Contract,
+    Instance,
+    Macro,
+    Numbers,
+    Pointer,
+    Rows,
+    flags,
+    literals,
+    mark,
+    sizes,
+)
 from graphtool.loops.ir import MacroValue
-from graphtool.loops.view import View
+from graphtool.loops.pull import View
 from graphtool.ops.common import need
+from graphtool.ops.costs import NV
 from graphtool.ops.indexing import unflatten_index
-from graphtool.ops.plans import NV
 from graphtool.symbolic import Dim, Symbol, bounds, product, symbol_of, symbols
 from graphtool.target import Target, tile_rows
 

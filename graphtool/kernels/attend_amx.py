@@ -21,9 +21,7 @@ from graphtool.kernels.choice.sites import Attention
 from graphtool.kernels.record import Record, register, target_op
 from graphtool.kernels.tiles import round_up
 from graphtool.kernels.use import Lowered, Use
-from graphtool.loops.areas import Area, Numbers, Rows
-from graphtool.loops.contract import Contract
-from graphtool.loops.instance import Instance
+from graphtool.loops.contract import Area, Contract, Instance, Numbers, Rows
 from graphtool.ops.common import need
 from graphtool.ops.transformer import attention_scores, weighted_values
 from graphtool.symbolic import Dim, minimum

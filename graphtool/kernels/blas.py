@@ -18,10 +18,8 @@ from graphtool.kernels.gemm import GEMM, plain
 from graphtool.kernels.record import Record, register, target_op
 from graphtool.kernels.tiles import round_up
 from graphtool.kernels.use import Lowered, Use
-from graphtool.loops.areas import Area, Numbers, Rows
-from graphtool.loops.contract import Contract, Pointer, sizes
-from graphtool.loops.instance import Instance
-from graphtool.loops.view import row_stride
+from graphtool.loops.contract import Area, Contract, Instance, Numbers, Pointer, Rows, sizes
+from graphtool.loops.pull import row_stride
 from graphtool.ops.common import need
 from graphtool.ops.costs import rows_by_columns
 from graphtool.ops.indexing import unflatten_index

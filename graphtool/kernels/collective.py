@@ -9,9 +9,18 @@ from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.kernels.record import Record, anywhere, register
 from graphtool.kernels.use import Lowered, Use
-from graphtool.loops.areas import Area, Numbers
-from graphtool.loops.contract import Contract, Macro, Pointer, flags, literals, sizes, word
-from graphtool.loops.instance import Instance
+from graphtool.loops.contract import (
+    Area,
+    Contract,
+    Instance,
+    Macro,
+    Numbers,
+    Pointer,
+    flags,
+    literals,
+    sizes,
+    word,
+)
 from graphtool.loops.ir import MacroValue
 from graphtool.ops.collective import FLAT
 

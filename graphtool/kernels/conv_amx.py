@@ -41,9 +41,18 @@ from graphtool.kernels.packing.integers import wrapped
 from graphtool.kernels.record import Record, register, target_op
 from graphtool.kernels.tiles import HALVES, half_macros
 from graphtool.kernels.use import Lowered, Use
-from graphtool.loops.areas import Area, Numbers, Rows, Sizes
-from graphtool.loops.contract import Contract, mark, sizes, word
-from graphtool.loops.instance import Array, Instance
+from graphtool.loops.contract import (
+    Area,
+    Array,
+    Contract,
+    Instance,
+    Numbers,
+    Rows,
+    Sizes,
+    mark,
+    sizes,
+    word,
+)
 from graphtool.loops.ir import MacroValue
 from graphtool.ops.common import need
 from graphtool.ops.costs import elements

@@ -48,14 +48,11 @@ from graphtool.kernels.tiles import (
     vectors_of,
 )
 from graphtool.kernels.use import Lowered, Use
-from graphtool.loops.areas import Area, Numbers, Rows
-from graphtool.loops.contract import Contract, Macro, sizes
-from graphtool.loops.instance import Instance
+from graphtool.loops.contract import Area, Contract, Instance, Macro, Numbers, Rows, sizes
 from graphtool.loops.ir import MacroValue
-from graphtool.loops.view import View
+from graphtool.loops.pull import View
 from graphtool.ops.common import need
-from graphtool.ops.costs import elements
-from graphtool.ops.plans import NV
+from graphtool.ops.costs import NV, elements
 from graphtool.symbolic import Dim, product
 from graphtool.target import Target
 

@@ -32,14 +32,22 @@ from graphtool.kernels.packing.panels import unpacked
 from graphtool.kernels.record import Record, register, rows_of_neighbours, target_op
 from graphtool.kernels.tiles import TILE, panel_vectors, vectors_of
 from graphtool.kernels.use import Lowered, Use
-from graphtool.loops.areas import Area, Numbers, Rows, Sizes
-from graphtool.loops.contract import Contract, flags, literals, sizes
-from graphtool.loops.instance import Array, Instance
+from graphtool.loops.contract import (
+    Area,
+    Array,
+    Contract,
+    Instance,
+    Numbers,
+    Rows,
+    Sizes,
+    flags,
+    literals,
+    sizes,
+)
 from graphtool.loops.ir import MacroValue
-from graphtool.loops.view import View
+from graphtool.loops.pull import View
 from graphtool.ops.common import need
-from graphtool.ops.costs import elements
-from graphtool.ops.plans import NV
+from graphtool.ops.costs import NV, elements
 from graphtool.symbolic import Dim, ceildiv, product
 from graphtool.target import Target
 

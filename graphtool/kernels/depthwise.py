@@ -30,11 +30,19 @@ from graphtool.kernels.images import (
 from graphtool.kernels.record import Record, register, rows_of_neighbours, target_op
 from graphtool.kernels.tiles import HALF, half_macros, number, summed, sums
 from graphtool.kernels.use import Lowered, Use
-from graphtool.loops.areas import Area, Numbers, Rows
-from graphtool.loops.contract import Contract, Macro, Pointer, literals, sizes
-from graphtool.loops.instance import Instance
+from graphtool.loops.contract import (
+    Area,
+    Contract,
+    Instance,
+    Macro,
+    Numbers,
+    Pointer,
+    Rows,
+    literals,
+    sizes,
+)
 from graphtool.loops.ir import MacroValue
-from graphtool.loops.view import View
+from graphtool.loops.pull import View
 from graphtool.ops.common import need
 from graphtool.ops.costs import elements
 from graphtool.symbolic import Dim, product, symbol_of

@@ -32,9 +32,7 @@ from graphtool.kernels.images import (
 from graphtool.kernels.packing.integers import exact, group_of, wrapped
 from graphtool.kernels.record import Record, register, target_op
 from graphtool.kernels.use import Lowered, Use
-from graphtool.loops.areas import Area, Numbers, Rows
-from graphtool.loops.contract import Contract, literals, sizes
-from graphtool.loops.instance import Instance
+from graphtool.loops.contract import Area, Contract, Instance, Numbers, Rows, literals, sizes
 from graphtool.loops.ir import MacroValue
 from graphtool.ops.common import need
 from graphtool.ops.costs import per_tap

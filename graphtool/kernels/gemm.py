@@ -43,14 +43,21 @@ from graphtool.kernels.tiles import (
     vectors_of,
 )
 from graphtool.kernels.use import Lowered, Use
-from graphtool.loops.areas import Area, Numbers, Rows, Sizes
-from graphtool.loops.contract import Contract, Macro, Pointer, sizes
-from graphtool.loops.instance import Instance
+from graphtool.loops.contract import (
+    Area,
+    Contract,
+    Instance,
+    Macro,
+    Numbers,
+    Pointer,
+    Rows,
+    Sizes,
+    sizes,
+)
 from graphtool.loops.ir import MacroValue
-from graphtool.loops.view import View, transposed
+from graphtool.loops.pull import View, transposed
 from graphtool.ops.common import broadcast_shapes, need
-from graphtool.ops.costs import rows_by_columns
-from graphtool.ops.plans import NV
+from graphtool.ops.costs import NV, rows_by_columns
 from graphtool.symbolic import bounds, ceildiv
 from graphtool.target import Target
 

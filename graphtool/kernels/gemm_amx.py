@@ -28,9 +28,7 @@ from graphtool.kernels.tiles import (
     products,
 )
 from graphtool.kernels.use import Lowered, Use
-from graphtool.loops.areas import Area, Numbers, Rows
-from graphtool.loops.contract import Contract, Macro, Pointer, sizes
-from graphtool.loops.instance import Instance
+from graphtool.loops.contract import Area, Contract, Instance, Macro, Numbers, Pointer, Rows, sizes
 from graphtool.ops.common import broadcast_shapes, need
 from graphtool.ops.costs import rows_by_columns
 from graphtool.symbolic import ceildiv

@@ -28,9 +28,7 @@ from graphtool.kernels.tiles import (
     products,
 )
 from graphtool.kernels.use import Lowered, Use
-from graphtool.loops.areas import Area, Numbers, Rows
-from graphtool.loops.contract import Contract, word
-from graphtool.loops.instance import Instance
+from graphtool.loops.contract import Area, Contract, Instance, Numbers, Rows, word
 from graphtool.ops.costs import rows_by_columns
 from graphtool.target import Target
 

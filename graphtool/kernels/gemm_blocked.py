@@ -37,13 +37,10 @@ from graphtool.kernels.tiles import (
     vectors_of,
 )
 from graphtool.kernels.use import Lowered, Macros, Use
-from graphtool.loops.areas import Area, Numbers, Rows
-from graphtool.loops.contract import Contract, Macro, Pointer, sizes
-from graphtool.loops.instance import Instance
+from graphtool.loops.contract import Area, Contract, Instance, Macro, Numbers, Pointer, Rows, sizes
 from graphtool.loops.ir import MacroValue
-from graphtool.loops.view import transposed
-from graphtool.ops.costs import rows_by_columns
-from graphtool.ops.plans import NV
+from graphtool.loops.pull import transposed
+from graphtool.ops.costs import NV, rows_by_columns
 from graphtool.symbolic import Symbol, bounds, ceildiv, symbol_of
 from graphtool.target import Target
 

@@ -32,13 +32,10 @@ from graphtool.kernels.tiles import (
     vectors_of,
 )
 from graphtool.kernels.use import Lowered, Use
-from graphtool.loops.areas import Area, Numbers, Rows
-from graphtool.loops.contract import Contract, Macro, Pointer, sizes
-from graphtool.loops.instance import Instance
-from graphtool.loops.view import View, row_stride
+from graphtool.loops.contract import Area, Contract, Instance, Macro, Numbers, Pointer, Rows, sizes
+from graphtool.loops.pull import View, row_stride
 from graphtool.ops.common import broadcast_shapes, need
-from graphtool.ops.costs import rows_by_columns
-from graphtool.ops.plans import NV
+from graphtool.ops.costs import NV, rows_by_columns
 from graphtool.symbolic import ceildiv
 from graphtool.target import Target
 

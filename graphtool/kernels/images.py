@@ -9,9 +9,7 @@ from graphtool.dtypes import DType, float32
 from graphtool.ir.graph import TensorType
 from graphtool.kernels.tiles import PANEL, rows_of_tile
 from graphtool.kernels.use import Lowered, Use
-from graphtool.loops.areas import Area, Numbers
-from graphtool.loops.contract import Pointer, sizes
-from graphtool.loops.instance import Array, Instance
+from graphtool.loops.contract import Area, Array, Instance, Numbers, Pointer, sizes
 from graphtool.loops.ir import MacroValue
 from graphtool.symbolic import Dim, Symbol, symbol_of
 from graphtool.target import Target

@@ -29,9 +29,7 @@ from graphtool.kernels.linear_q8 import (
 from graphtool.kernels.packing import nbits
 from graphtool.kernels.record import Record, register, target_op
 from graphtool.kernels.use import Lowered, Use
-from graphtool.loops.areas import Area, Numbers, Rows
-from graphtool.loops.contract import Contract, Pointer, literals
-from graphtool.loops.instance import Instance
+from graphtool.loops.contract import Area, Contract, Instance, Numbers, Pointer, Rows, literals
 from graphtool.ops.packed import by_weights
 from graphtool.target import Target
 

@@ -25,9 +25,17 @@ from graphtool.kernels.linear_q8 import (
 from graphtool.kernels.packing import nbits
 from graphtool.kernels.record import Record, register, target_op
 from graphtool.kernels.use import Lowered, Macros, Use
-from graphtool.loops.areas import Area, Numbers, Rows
-from graphtool.loops.contract import Contract, Macro, Pointer, literals, mark
-from graphtool.loops.instance import Instance
+from graphtool.loops.contract import (
+    Area,
+    Contract,
+    Instance,
+    Macro,
+    Numbers,
+    Pointer,
+    Rows,
+    literals,
+    mark,
+)
 from graphtool.ops.packed import by_weights
 from graphtool.symbolic import bounds
 from graphtool.target import Target

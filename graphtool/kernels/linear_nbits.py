@@ -17,10 +17,8 @@ from graphtool.kernels.choice.sites import Packed
 from graphtool.kernels.record import Record, anywhere, register
 from graphtool.kernels.tiles import TILE, start, vectors_of, work_of
 from graphtool.kernels.use import Lowered, Use
-from graphtool.loops.areas import Area, Numbers
-from graphtool.loops.contract import Contract, Pointer, literals, sizes
-from graphtool.loops.instance import Instance
-from graphtool.ops.plans import NBITS
+from graphtool.loops.contract import Area, Contract, Instance, Numbers, Pointer, literals, sizes
+from graphtool.ops.costs import NBITS
 from graphtool.symbolic import Symbol, maximum, minimum, symbol_of
 from graphtool.target import tile_rows
 

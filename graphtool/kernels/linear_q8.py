@@ -20,9 +20,18 @@ from graphtool.kernels.packing import nbits
 from graphtool.kernels.record import Record, register, target_op
 from graphtool.kernels.tiles import HALF, HALVES, start, work_of
 from graphtool.kernels.use import Lowered, Macros, Use
-from graphtool.loops.areas import Area, Numbers, Rows
-from graphtool.loops.contract import Contract, Macro, Pointer, literals, sizes
-from graphtool.loops.instance import Array, Instance
+from graphtool.loops.contract import (
+    Area,
+    Array,
+    Contract,
+    Instance,
+    Macro,
+    Numbers,
+    Pointer,
+    Rows,
+    literals,
+    sizes,
+)
 from graphtool.loops.ir import MacroValue
 from graphtool.ops.packed import by_weights
 from graphtool.symbolic import Dim, Symbol, bounds, symbol_of

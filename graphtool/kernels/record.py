@@ -12,18 +12,23 @@ from typing import Any
 
 from graphtool.assume import Assumption
 from graphtool.errors import InternalError
+from graphtool.io.manifest_rows import Choice
 from graphtool.ir import op as ops
 from graphtool.ir.facets import Lowering, Trait
 from graphtool.ir.graph import Node, TensorType, Value
 from graphtool.ir.op import Op
-from graphtool.ir.plan import Form
+from graphtool.ir.plan import Form, chosen_plan
 from graphtool.ir.rounded_once import rounded_once
 from graphtool.kernels.choice import alternatives
-from graphtool.kernels.choice.alternatives import Alternative
+from graphtool.kernels.choice.alternatives import Alternative, alternative
+from graphtool.kernels.choice.sites import is_site, site
 from graphtool.kernels.use import Lowered, Use
 from graphtool.loops import contract
 from graphtool.loops.contract import Contract
-from graphtool.loops.view import View
+from graphtool.loops.ir import Template
+from graphtool.loops.program import Kernel
+from graphtool.loops.pull import View
+from graphtool.loops.walk import statements
 from graphtool.ops.costs import Cost
 
 Reads = Callable[[Node, Value, View], bool]
@@ -121,3 +126,13 @@ def has_text(op: Op, language: str) -> bool:
     """Whether the op can be emitted in a language: plain loops can, and kernels with a text."""
     record = serving(op)
     return record is None or language in record.contract.languages
+
+
+def assumption(made: Choice | None, kernel: Kernel) -> Assumption:
+    """What a step assumes: by the choice of its kernel if there was one, else by the kernel."""
+    if made is not None and is_site(made.site):
+        found, plan = site(made.site), chosen_plan(made)
+        return alternative(found, plan).assumes(found, plan)
+    used = [KERNELS[s.kernel] for s in statements(kernel.body)
+            if isinstance(s, Template) and s.kernel in KERNELS]
+    return "finite" if any(k.assumes == "finite" for k in used) else "nothing"

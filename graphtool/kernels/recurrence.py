@@ -18,12 +18,22 @@ from graphtool.kernels.choice.sites import Recurrence
 from graphtool.kernels.record import Record, anywhere, register
 from graphtool.kernels.tiles import PANEL
 from graphtool.kernels.use import Lowered, Use
-from graphtool.loops.areas import Area, Numbers, Sizes
-from graphtool.loops.contract import Contract, Macro, Pointer, flags, literals, sizes
-from graphtool.loops.instance import Array, Instance
+from graphtool.loops.contract import (
+    Area,
+    Array,
+    Contract,
+    Instance,
+    Macro,
+    Numbers,
+    Pointer,
+    Sizes,
+    flags,
+    literals,
+    sizes,
+)
 from graphtool.loops.ir import MacroValue
-from graphtool.loops.view import View
-from graphtool.ops.plans import PANELS
+from graphtool.loops.pull import View
+from graphtool.ops.costs import PANELS
 from graphtool.ops.recurrence_steps import COUNT, GATES, KEPT
 from graphtool.symbolic import Dim, Symbol, symbol_of
 from graphtool.target import Target, tile_rows

@@ -25,9 +25,7 @@ from graphtool.kernels.recurrence import (
     work_area,
 )
 from graphtool.kernels.use import Lowered, Use
-from graphtool.loops.areas import Area, Numbers
-from graphtool.loops.contract import Contract, Pointer
-from graphtool.loops.instance import Instance
+from graphtool.loops.contract import Area, Contract, Instance, Numbers, Pointer
 
 GIVEN = (Pointer("Y", "the states of all steps", STEP),
          Pointer("KEPT", "the values that the forward pass kept", STEP),

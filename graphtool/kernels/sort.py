@@ -11,11 +11,9 @@ from graphtool.errors import UnsupportedError
 from graphtool.kernels.record import Record, anywhere, register
 from graphtool.kernels.tiles import work_of
 from graphtool.kernels.use import Lowered, Use
-from graphtool.loops.areas import Area, Numbers
-from graphtool.loops.contract import Contract, Macro, Pointer, sizes, word
-from graphtool.loops.instance import Instance
+from graphtool.loops.contract import Area, Contract, Instance, Macro, Numbers, Pointer, sizes, word
 from graphtool.loops.ir import MacroValue
-from graphtool.loops.view import View
+from graphtool.loops.pull import View
 from graphtool.ops.indexing import unflatten_index
 from graphtool.symbolic import Dim, Symbol, product, symbol_of
 

@@ -11,11 +11,9 @@ from graphtool import ops as o
 from graphtool.dtypes import DType
 from graphtool.errors import UsageError
 from graphtool.kernels.use import ENDLESS, Lowered, Macros, Use
-from graphtool.loops.areas import Numbers
-from graphtool.loops.contract import Macro, mark, word
-from graphtool.loops.instance import Instance
+from graphtool.loops.contract import Instance, Macro, Numbers, mark, word
 from graphtool.loops.ir import MacroValue
-from graphtool.loops.view import View, row_stride
+from graphtool.loops.pull import View, row_stride
 from graphtool.ops.indexing import unflatten_index
 from graphtool.symbolic import Dim, Symbol, bounds, ceildiv, product, symbol_of, typical_size
 from graphtool.target import Target, tile_rows

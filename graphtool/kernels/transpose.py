@@ -9,9 +9,7 @@ from collections.abc import Iterator
 
 from graphtool import dtypes
 from graphtool.kernels.record import Record, register
-from graphtool.loops.areas import Area, Numbers, Rows
-from graphtool.loops.contract import Contract, Pointer, mark, sizes
-from graphtool.loops.instance import Instance
+from graphtool.loops.contract import Area, Contract, Instance, Numbers, Pointer, Rows, mark, sizes
 
 MACROS = (*sizes(PLANES="planes", A="extent of the axis along which x is read",
                  B="extent of the axis along which results are stored",

@@ -12,9 +12,17 @@ from graphtool.errors import UnsupportedError
 from graphtool.kernels.record import Record, anywhere, register
 from graphtool.kernels.tiles import start, work_of
 from graphtool.kernels.use import Lowered, Use
-from graphtool.loops.areas import Area, Numbers
-from graphtool.loops.contract import Contract, Macro, Pointer, sizes, word
-from graphtool.loops.instance import Array, Instance
+from graphtool.loops.contract import (
+    Area,
+    Array,
+    Contract,
+    Instance,
+    Macro,
+    Numbers,
+    Pointer,
+    sizes,
+    word,
+)
 from graphtool.loops.ir import MacroValue
 from graphtool.symbolic import Symbol, symbol_of
 

@@ -9,9 +9,7 @@ from graphtool import ops as o
 from graphtool.kernels.record import Record, anywhere, register
 from graphtool.kernels.tiles import work_of
 from graphtool.kernels.use import Lowered, Use
-from graphtool.loops.areas import Area, Numbers
-from graphtool.loops.contract import Contract, Macro, Pointer, flags, sizes
-from graphtool.loops.instance import Instance
+from graphtool.loops.contract import Area, Contract, Instance, Macro, Numbers, Pointer, flags, sizes
 from graphtool.symbolic import Symbol, symbol_of
 
 MACROS = (Macro("T", "type", "the type of the elements, f32 or f64"),

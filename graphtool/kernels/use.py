@@ -10,7 +10,7 @@ from graphtool import dtypes
 from graphtool.dtypes import DType
 from graphtool.ir.graph import Node, Value
 from graphtool.loops.ir import Hook, MacroValue, Stmt
-from graphtool.loops.view import View
+from graphtool.loops.pull import View
 from graphtool.symbolic import Dim, Symbol
 from graphtool.target import Target
 

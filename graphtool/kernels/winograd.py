@@ -42,22 +42,56 @@ from graphtool.kernels.tiles import (
     vectors_of,
 )
 from graphtool.kernels.use import Lowered, Use
-from graphtool.kernels.winograd_groups import (
-    GROUP,
-    TILE_SIZE,
-    WORK,
-    same_tile,
-    work_area,
-    workspace,
+from graphtool.loops.contract import (
+    Area,
+    Contract,
+    Instance,
+    Macro,
+    Numbers,
+    Pointer,
+    Rows,
+    literals,
+    mark,
+    sizes,
 )
-from graphtool.loops.areas import Area, Numbers, Rows
-from graphtool.loops.contract import Contract, Macro, literals, mark, sizes
-from graphtool.loops.instance import Instance
 from graphtool.loops.ir import MacroValue
 from graphtool.ops.common import need
 from graphtool.ops.costs import elements
-from graphtool.symbolic import Dim, ceildiv, product
+from graphtool.symbolic import Dim, Symbol, ceildiv, product, symbol_of
 from graphtool.target import Target, tile_rows
+
+WORK = Pointer("WORK", "memory of thread t for transformed tiles", ("t",), writes=True)
+TILE_SIZE = Parameter("tile", "outputs along an axis of a tile", least=2, most=4)
+GROUP = Parameter("group", "tiles that are transformed and multiplied at a time", 28, least=1)
+
+
+def same_tile(plan: Plan | None, tile: int) -> bool:
+    """Whether a plan of a Winograd convolution has the tile size for which its weights are
+    transformed."""
+    return plan is None or plan.get("tile", tile) == tile
+
+
+def work_area(t: Numbers, points: int, deep: int, threads: int) -> Area:
+    """The workspace that the C touches, for each of so many threads; see `workspace`."""
+    group, out = t.sizes("GROUP O")
+    share = _share(points, group, t.lanes, vectors_of(t), deep, out)
+    return Area("WORK", (share,), None, (threads,), aligned=True)
+
+
+def workspace(use: Use, points: int, deep: int, out: int, nr: int, shares: int | None = None,
+              ) -> tuple[str, Dim]:
+    """Memory of thread t for the tiles of the plan's group; there is one share for each thread, or
+    there are as many as `shares` says."""
+    size = _share(points, use.plan["group"], use.target.lanes, nr, deep, out)
+    return use.scratch(size, shares), symbol_of(Symbol("t", 0, None)) * size
+
+
+def _share(points: int, group: int, lanes: int, nr: int, deep: int, out: int) -> int:
+    """Words for a group of tiles, as winograd_products.h has them: at each point `deep` numbers of
+    a tile before the products, and `out` after them."""
+    rows = (-(-deep // lanes) * lanes, -(-out // nr) * nr)
+    return sum(points * (group * (row + 16) + 16) for row in rows)
+
 
 MACROS = (
     HALF, Macro("INTEGERS", "literal", "integers: 1 for an input of u8, 2 for i16", None),

@@ -33,7 +33,7 @@ from graphtool.kernels.packing.transformed import G
 from graphtool.kernels.record import Record, register, target_op
 from graphtool.kernels.tiles import TILE, panel_vectors, summed, sums, vectors_of
 from graphtool.kernels.use import Lowered, Use
-from graphtool.kernels.winograd_groups import (
+from graphtool.kernels.winograd import (
     GROUP,
     TILE_SIZE,
     WORK,
@@ -41,13 +41,10 @@ from graphtool.kernels.winograd_groups import (
     work_area,
     workspace,
 )
-from graphtool.loops.areas import Area, Numbers, Rows
-from graphtool.loops.contract import Contract, flags, literals, sizes
-from graphtool.loops.instance import Instance
+from graphtool.loops.contract import Area, Contract, Instance, Numbers, Rows, flags, literals, sizes
 from graphtool.loops.ir import MacroValue
 from graphtool.ops.common import need
-from graphtool.ops.costs import elements
-from graphtool.ops.plans import NV
+from graphtool.ops.costs import NV, elements
 from graphtool.symbolic import Dim, ceildiv, product
 from graphtool.target import Target, tile_rows
 

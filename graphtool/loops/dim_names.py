@@ -1,4 +1,4 @@
-"""The names of dims in a program: the author's, except for those that a kernel has itself.
+"""Names in a program and in its author's source: of dims, and of the line of a node.
 
 A kernel would mistake a dim `n` for its own iterator `n`. Every dim with such a name gets one more
 `_`, whether or not it ends in some already, so that the author's name can be told from it.
@@ -44,3 +44,12 @@ def equation_by_author(e: Equation) -> Equation:
 def author_text(d: Dim) -> str:
     """The text of a size of a program in the author's names."""
     return text(dim_by_author(d))
+
+
+_AT = re.compile(r"(?P<file>[^\s:]+\.\w+):(?P<line>\d{1,9})\b")
+
+
+def source_line(where: str) -> tuple[str, int] | None:
+    """The file and the line of `mlp.py:20 MLP.forward`; None for a text that begins otherwise."""
+    match = _AT.match(where)
+    return (match["file"], int(match["line"])) if match and int(match["line"]) else None

@@ -16,10 +16,8 @@ import numpy as np
 from graphtool.dtypes import DType, read_bits
 from graphtool.errors import InputError
 from graphtool.io.weights import Weight
-from graphtool.loops.areas import Area
-from graphtool.loops.contract import CONTRACTS, REQUIRED, Contract
+from graphtool.loops.contract import CONTRACTS, REQUIRED, Area, Contract, Instance
 from graphtool.loops.dim_names import author_text, by_author, equation_by_author, symbol_by_author
-from graphtool.loops.instance import Instance
 from graphtool.loops.ir import (
     Accumulate,
     Apply,

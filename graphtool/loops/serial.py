@@ -20,8 +20,7 @@ from graphtool.loops.encode import lines
 from graphtool.loops.program import Program
 from graphtool.loops.records import ProgramFile
 from graphtool.loops.verify import verify
-from graphtool.loops.verify_data import verify_constants
-from graphtool.loops.verify_reach import verify_reach
+from graphtool.loops.verify_memory import verify_constants, verify_memory
 
 
 def dumps(program: Program, weights_name: str = "") -> str:
@@ -79,7 +78,7 @@ def _program(file: ProgramFile, where: str) -> Program:
     try:
         program = program_of(file, where)
         verify(program, where)
-        verify_reach(program, where)
+        verify_memory(program, where)
         verify_constants(program)
         return program
     except RecursionError as error:

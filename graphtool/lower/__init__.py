@@ -18,18 +18,15 @@ from graphtool.loops.contract import HOME
 from graphtool.loops.dim_names import author_text, by_author
 from graphtool.loops.liveness import lifetimes
 from graphtool.loops.program import ENDLESS, Bind, Buffer, Port, Program, Run, Step, flags, runs
-from graphtool.lower.barriers import Barriers
 from graphtool.lower.buffer_assignment import Assigner
 from graphtool.lower.control import Around, control_steps
 from graphtool.lower.donation import Donation, donation
-from graphtool.lower.failures import decisive, early
-from graphtool.lower.index_checks import IndexChecks
+from graphtool.lower.index_checks import IndexChecks, decisive, early
 from graphtool.lower.kernel import KernelTable, Made, copy_kernel, fill_kernel, unit_kernel
-from graphtool.lower.memory_plan import plan_arena
+from graphtool.lower.memory_plan import Barriers, plan_arena
 from graphtool.lower.rename_dims import one_name, own_names
-from graphtool.lower.storage import Assignment, Copy, Edge, Storage
 from graphtool.lower.units import Unit, schedule, units
-from graphtool.lower.windows import windowable
+from graphtool.lower.views import Assignment, Copy, Edge, Storage, windowable
 from graphtool.symbolic import Dim, Symbol, symbols
 from graphtool.target import Target
 

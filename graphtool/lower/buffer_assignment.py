@@ -13,11 +13,19 @@ from graphtool.dtypes import DType
 from graphtool.ir.facets import Lowering, Trait
 from graphtool.ir.graph import Graph, Node, Value, is_constant, joined_names, readers_of
 from graphtool.kernels.record import serving
-from graphtool.loops.view import View, dense
-from graphtool.lower.storage import Assignment, Copy, Edge, Storage
+from graphtool.loops.pull import View, dense
 from graphtool.lower.units import Unit
-from graphtool.lower.views import reshape_view, scattered
-from graphtool.lower.windows import unview, view_of, windows_of
+from graphtool.lower.views import (
+    Assignment,
+    Copy,
+    Edge,
+    Storage,
+    reshape_view,
+    scattered,
+    unview,
+    view_of,
+    windows_of,
+)
 from graphtool.symbolic import Dim, product
 
 _BY_MOVEMENT = (Lowering.VIEW, Lowering.WINDOW)  # made by movement alone, without a kernel

@@ -14,10 +14,8 @@ from dataclasses import dataclass, field
 from graphtool import ops as o
 from graphtool.ir.graph import Graph, Node, TensorType, Value, joined_names
 from graphtool.loops.program import Branch, Repeat, Step, Times
-from graphtool.loops.pull import iterator
-from graphtool.loops.view import View, dense
-from graphtool.lower.storage import Assignment, Copy, Edge, Storage
-from graphtool.lower.views import slice_view
+from graphtool.loops.pull import View, dense, iterator
+from graphtool.lower.views import Assignment, Copy, Edge, Storage, slice_view
 from graphtool.symbolic import Dim, product, symbol_of
 
 

@@ -2,12 +2,14 @@
 
 An index that is known to be in range is not checked: a constant, a position along an axis, a
 clamped value. A check reads only the indices, which are few compared with the elements that they
-address. Reads still clamp their indices, so a check need not run before them.
+address. Reads still clamp their indices, so a check need not run before them. All that can make a
+run fail happens before the run overwrites a donated input: a run that fails leaves the state as it
+was.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,16 +19,16 @@ from graphtool import ops as o
 from graphtool.dtypes import DType
 from graphtool.ir.facets import Movement, Trait
 from graphtool.ir.graph import Graph, Node, Value, is_constant
+from graphtool.ir.run_sizes import all_nodes, defined
 from graphtool.loops.dim_names import author_text
 from graphtool.loops.ir import Const
-from graphtool.loops.pull import Names, PExpr, Pull, apply, cast, index
-from graphtool.loops.view import dense, pull_of
+from graphtool.loops.program import Bind, Kernel, Run, Step, runs
+from graphtool.loops.pull import Names, PExpr, Pull, apply, cast, dense, index, pull_of
 from graphtool.lower.exprs import cost
 from graphtool.lower.kernel import KernelTable, Made
-from graphtool.lower.members import pulls
 from graphtool.lower.nest import nest
-from graphtool.lower.storage import Assignment, Storage
-from graphtool.lower.units import Unit
+from graphtool.lower.units import Point, Unit, pulls
+from graphtool.lower.views import Assignment, Storage
 from graphtool.ops.reduce import lower_reduce
 from graphtool.symbolic import Dim, Poly, bounds, known, product
 from graphtool.symbolic.spans import OPEN, Bound, Span
@@ -193,3 +195,39 @@ def _arithmetic(kind: DType, extent: Dim) -> DType:
 
 def _number(d: Dim, kind: DType) -> PExpr:
     return Const(d, kind) if isinstance(d, int) else cast(index(d), kind)
+
+
+def decisive(graph: Graph, units: Sequence[Unit]) -> set[Point]:
+    """What must run before it is known whether the run fails: the producers of indices that are
+    checked, nodes that define sizes, and loops and branches with either inside."""
+    point: dict[Node, Point] = {n: n for n in graph.nodes}
+    point |= {n: u for u in units for n in u.nodes}
+    checks = IndexChecks(graph)
+    out = {point[n] for n in graph.nodes if defined(n) is not None or _fails_inside(n)}
+    out |= {point[checks.made[v]] for u in units for v in checks.read(u) if v in checks.made}
+    return out
+
+
+def _fails_inside(node: Node) -> bool:
+    return any(n.op in (o.gather, o.scatter) or defined(n) is not None
+               for a in node.attrs.values() if isinstance(a, Graph) for n in all_nodes(a))
+
+
+def early(steps: Sequence[Step], kernels: Sequence[Kernel],
+          buffers: Mapping[str, Storage]) -> list[Step]:
+    """The steps, with each check of indices right after the last step that writes what it reads."""
+    made = {k.name: k for k in kernels}
+
+    def written(s: Step) -> set[str]:
+        return {a for r in runs((s,)) for a, p in zip(r.args, made[r.kernel].params, strict=True)
+                if not p.const}
+    out: list[Step] = []
+    writes: list[set[str]] = []
+    for s in steps:
+        at = len(out)
+        if isinstance(s, Run) and any(buffers[a].space == "check" for a in s.args):
+            while at and not isinstance(out[at - 1], Bind) and writes[at - 1].isdisjoint(s.args):
+                at -= 1
+        out.insert(at, s)
+        writes.insert(at, written(s))
+    return out

@@ -12,23 +12,18 @@ from graphtool.kernels.use import Lowered
 from graphtool.loops.contract import CONTRACTS, HOME
 from graphtool.loops.ir import Accumulate, For, Stmt, Template
 from graphtool.loops.program import Kernel, Param
-from graphtool.loops.pull import Names, Pull, const
-from graphtool.loops.view import View, pull_of
+from graphtool.loops.pull import Names, Pull, View, const, pull_of
 from graphtool.loops.walk import accesses, bodies, renamed, statements, values
 from graphtool.lower.donation import stores_last
-from graphtool.lower.exprs import cost
-from graphtool.lower.members import pull_from, pulls, read_values
-from graphtool.lower.merge_axes import merged
+from graphtool.lower.exprs import cost, rounded
+from graphtool.lower.loop_axes import merged
 from graphtool.lower.nest import nest
-from graphtool.lower.pair_transposition import crossing_pairs
-from graphtool.lower.rounding import rounded
-from graphtool.lower.row_reuse import kept
+from graphtool.lower.row_loops import in_rows, kept
 from graphtool.lower.statements import lower_statements
-from graphtool.lower.storage import Assignment, Copy, Storage
-from graphtool.lower.sums_in_rows import in_rows
-from graphtool.lower.transposition import crossing
+from graphtool.lower.transposition import crossing, crossing_pairs
 from graphtool.lower.unit_use import UnitUse
-from graphtool.lower.units import Unit
+from graphtool.lower.units import Unit, pull_from, pulls, read_values
+from graphtool.lower.views import Assignment, Copy, Storage
 from graphtool.ops.shape import pad_value
 from graphtool.symbolic import Dim, bounds, product, symbols
 from graphtool.target import Target

@@ -23,8 +23,7 @@ from graphtool.loops.ir import (
     Stmt,
     Store,
 )
-from graphtool.loops.pull import Names, PExpr, Pull, Reduce, iterator
-from graphtool.loops.view import View
+from graphtool.loops.pull import Names, PExpr, Pull, Reduce, View, iterator
 from graphtool.loops.walk import dims_of, each, fold, use_counts
 from graphtool.lower.exprs import (
     below,
@@ -35,8 +34,7 @@ from graphtool.lower.exprs import (
     walk_as_one,
     whole,
 )
-from graphtool.lower.merge_axes import SHARED, one_outside
-from graphtool.lower.split_axes import Axis, by_stride, index_of, split
+from graphtool.lower.loop_axes import SHARED, Axis, by_stride, index_of, one_outside, split
 from graphtool.symbolic import (
     Dim,
     Symbol,

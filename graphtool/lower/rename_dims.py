@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from graphtool.ir.bind import bind
-from graphtool.ir.choices import carried
 from graphtool.ir.graph import Graph, Group, Module
+from graphtool.ir.replay import carried
 from graphtool.ir.run_sizes import bare, defined, definitions
 from graphtool.loops.dim_names import in_program
 from graphtool.symbolic import Dim, dim_of

@@ -14,9 +14,8 @@ from graphtool.ir.op import Op
 from graphtool.kernels.tiles import work_of
 from graphtool.kernels.use import Lowered
 from graphtool.loops.ir import Accumulate, Const, Expr, For, Let, Load, Name, Stmt, Store
-from graphtool.loops.pull import Names, apply, iterator
-from graphtool.loops.view import View
-from graphtool.lower.storage import Assignment
+from graphtool.loops.pull import Names, View, apply, iterator
+from graphtool.lower.views import Assignment
 from graphtool.ops.reduce import identity
 from graphtool.symbolic import Dim, Symbol, product, symbol_of
 

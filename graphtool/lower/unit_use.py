@@ -19,12 +19,10 @@ from graphtool.kernels.use import Macros, Pointers
 from graphtool.loops.contract import CONTRACTS
 from graphtool.loops.ir import Hook, Load, Stmt, Template
 from graphtool.loops.program import SCRATCH
-from graphtool.loops.pull import Names, Pull, iterator
-from graphtool.loops.view import View, row_stride
-from graphtool.lower.members import pull_from, pulls, read_values
+from graphtool.loops.pull import Names, Pull, View, iterator, row_stride
 from graphtool.lower.nest import hook_body
-from graphtool.lower.storage import Assignment, Storage
-from graphtool.lower.units import Unit
+from graphtool.lower.units import Unit, pull_from, pulls, read_values
+from graphtool.lower.views import Assignment, Storage
 from graphtool.symbolic import Dim, Symbol, symbol_of
 from graphtool.target import Target
 

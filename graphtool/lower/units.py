@@ -1,14 +1,21 @@
-"""Units: the nodes that one kernel computes. A fusion group is a unit, and so is every other node
-that needs a kernel."""
+"""Units: the nodes that one kernel computes, and each of their values as a pull.
+
+A fusion group is a unit, and so is every other node that needs a kernel.
+"""
 
 from __future__ import annotations
 
 import heapq
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from graphtool.ir.graph import Graph, Node, Value, first_computed, kernel_label
+from graphtool.dtypes import float32, int32, int64
+from graphtool.errors import InternalError
+from graphtool.ir.graph import Graph, Node, Operand, Value, first_computed, kernel_label
 from graphtool.ir.run_sizes import needs as symbol_needs
+from graphtool.loops.pull import Names, Pull, View, const, pull_of
+from graphtool.lower.views import Storage
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,3 +110,41 @@ def _ranked(graph: Graph, all_units: list[Unit]) -> tuple[
         before |= {point[made[x]] for x in n.inputs if isinstance(x, Value) and x in made} - {p}
         before |= {point[m] for m in sizes.get(n, ())} - {p}
     return rank, needs
+
+
+WRITTEN = (float32, int32, int64)  # of which a number in C is the same number
+
+
+def pulls(nodes: tuple[Node, ...], known: Mapping[Value, Pull], names: Names) -> dict[Value, Pull]:
+    """The pull of every value of the nodes, given the pulls of their inputs from outside."""
+    env = dict(known)
+
+    def operand(x: Operand) -> Any:
+        return env[x] if isinstance(x, Value) else x
+    for node in nodes:
+        if node.outputs[0] in env:
+            continue
+        if node.op.lower is None:
+            raise InternalError("GT7202", f"{node.op.name} has no lowering")
+        made = node.op.lower(names, *map(operand, node.inputs), **node.attrs)
+        made = made if isinstance(made, tuple) else (made,)
+        env.update(zip(node.outputs, made, strict=True))
+    return env
+
+
+def pull_from(buffers: Mapping[str, Storage], view: View) -> Pull:
+    """The elements of a view. The one number of a constant is written into the code, since a load
+    under a condition keeps compilers from vectorising."""
+    held = buffers[view.buffer].weight
+    if held is None or held.size != 1 or held.absent or (
+            view.dtype not in WRITTEN):
+        return pull_of(view)
+    number = const(held.stored.item(), view.dtype)
+    return Pull(view.dtype, view.shape, lambda _: number)
+
+
+def read_values(unit: Unit) -> list[Value]:
+    """The values that the unit reads from outside, in order of first use."""
+    own = {v for n in unit.nodes for v in n.outputs}
+    return list(dict.fromkeys(x for n in unit.nodes for x in n.inputs
+                              if isinstance(x, Value) and x not in own))

@@ -1,15 +1,23 @@
-"""Views of the results of movement ops (reshape, transpose, slice, broadcast), if strides can
-express them.
+"""Where values are in memory: views of the results of movement ops, and what buffers values get.
 
-Such a result is not copied.
+The result of a reshape, transpose, slice or broadcast is not copied if strides can express it. The
+operands of concat and pad are written into windows of the result.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Literal
 
-from graphtool.loops.view import View, dense_strides
-from graphtool.ops.indexing import reshape_blocks
+from graphtool import ops as o
+from graphtool.dtypes import DType
+from graphtool.io.weights import Weight
+from graphtool.ir.graph import Node, Value
+from graphtool.loops.program import packs
+from graphtool.loops.pull import View, dense_strides
+from graphtool.ops.indexing import inverse, reshape_blocks
 from graphtool.symbolic import Dim, bounds, product, typical_size
 
 SIDE = 16  # from this extent on, rows and columns are exchanged in square blocks
@@ -77,3 +85,118 @@ def long(dims: tuple[Dim, ...], least: int) -> bool:
     """Whether the number of elements can be `least` or more."""
     most = bounds(product(dims))[1]
     return most is None or most >= least
+
+
+def view_of(node: Node, v: View) -> View | None:
+    """The view of a movement op's result within its operand's buffer; None if a copy is needed."""
+    a = node.attrs
+    match node.op:
+        case o.transpose:
+            return transpose_view(v, a["perm"])
+        case o.slice:
+            return slice_view(v, a["start"], node.outputs[0].type.shape, a["strides"])
+        case o.broadcast:
+            return broadcast_view(v, a["shape"])
+        case o.size | o.barrier | o.checkpoint:
+            return v
+        case o.assume:
+            return View(v.buffer, v.dtype, a["shape"], v.strides, v.offset)
+        case _:
+            return reshape_view(v, a["shape"])
+
+
+def unview(node: Node, view: View, x: Value) -> View | None:
+    """The view in which x must be stored so that transpose or reshape gives `view`.
+
+    None for other ops, and where strides cannot express it.
+    """
+    match node.op:
+        case o.transpose:
+            return transpose_view(view, inverse(node.attrs["perm"]))
+        case o.reshape:
+            return reshape_view(view, x.type.shape)
+        case _:
+            return None
+
+
+def windows_of(node: Node, whole: View) -> Iterator[tuple[Value | float, View]]:
+    """The windows of a concat's operands, or of a pad's operand and its edges."""
+    rank = len(whole.shape)
+    ones = (1,) * rank
+    if node.op is o.concat:
+        axis = node.attrs["axis"] % rank
+        start: Dim = 0
+        for x in node.inputs:
+            assert isinstance(x, Value)
+            at = tuple(start if i == axis else 0 for i in range(rank))
+            yield x, slice_view(whole, at, x.type.shape, ones)
+            start = start + x.type.shape[axis]
+        return
+    (x,) = node.inputs
+    assert isinstance(x, Value)
+    lo, hi = node.attrs["lo"], node.attrs["hi"]
+    yield x, slice_view(whole, lo, x.type.shape, ones)
+    inner_lo: list[Dim] = [0] * rank
+    inner = list(whole.shape)
+    for axis in range(rank):  # slabs: each axis between the slabs of the axes before it
+        for edge, size in ((0, lo[axis]), (lo[axis] + x.type.shape[axis], hi[axis])):
+            if size != 0:
+                corner, shape = list(inner_lo), list(inner)
+                corner[axis], shape[axis] = edge, size
+                yield node.attrs["value"], slice_view(whole, tuple(corner), tuple(shape), ones)
+        inner_lo[axis], inner[axis] = lo[axis], x.type.shape[axis]
+
+
+def windowable(node: Node) -> bool:
+    """Whether windows suffice for a concat or pad: edges, no interior padding, nothing cropped."""
+    if node.op is o.concat:
+        return True
+    interior = node.attrs["interior"]
+    return (not interior or not any(interior)) and all(
+        isinstance(p, int) and p >= 0 for p in (*node.attrs["lo"], *node.attrs["hi"]))
+
+
+@dataclass
+class Storage:
+    """One buffer before the arena is planned."""
+
+    name: str
+    dtype: DType
+    size: Dim
+    space: Literal["input", "output", "weight", "arena", "check"]
+    slot: int = 0
+    weight: Weight | None = None
+    label: str = ""
+
+    @property
+    def packed(self) -> bool:
+        """Whether elements of less than a byte share bytes, so that only single loads read it."""
+        return packs(self.space, self.dtype)
+
+
+@dataclass
+class Copy:
+    """A window to fill from a value, from the result of a movement op, or with a number."""
+
+    source: Value | Node | float
+    target: View
+    label: str
+
+
+@dataclass
+class Assignment:
+    """The result: a view for each value, all buffers, and the copies to make before each node."""
+
+    views: dict[Value, View] = field(default_factory=dict)
+    buffers: dict[str, Storage] = field(default_factory=dict)
+    copies: dict[Node | None, list[Copy]] = field(default_factory=dict)  # None: at the very end
+
+
+@dataclass
+class Edge:
+    """The views of a region's inputs, and those required for its outputs, in the buffers outside
+    it."""
+
+    inputs: tuple[View, ...]
+    outputs: tuple[View | None, ...]
+    buffers: dict[str, Storage]

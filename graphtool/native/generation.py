@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from graphtool.errors import InputError
-from graphtool.io import entry_points
-from graphtool.io.manifest import read_manifest
+from graphtool.io.manifest import entry_names, read_manifest
 from graphtool.io.manifest_rows import LanguageRow, RolesRow
 from graphtool.language.sampling import Random, Sampling, draw
 from graphtool.language.tokenizer import Tokenizer
@@ -76,7 +75,7 @@ class Writer:
         m = read_manifest(build_dir)
         self.language = _language(m.language, build_dir)
         self.tokenizer: Tokenizer = load_tokenizer(build_dir / self.language.tokenizer)
-        models = {e: load(build_dir, threads, entry=e) for e in entry_points.names(m)}
+        models = {e: load(build_dir, threads, entry=e) for e in entry_names(m)}
         self.steps = [Step(model, _checked(model, self.language.roles.get(entry), build_dir))
                       for entry, model in models.items()]
         self.caches = self.steps[0].caches()

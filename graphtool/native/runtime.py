@@ -14,8 +14,7 @@ import numpy as np
 from graphtool.dtypes import dtype
 from graphtool.errors import InputError, UsageError, listed, near
 from graphtool.escaping import line
-from graphtool.io.entry_points import read_entry
-from graphtool.io.manifest import check_hashes, read_manifest
+from graphtool.io.manifest import check_hashes, read_entry, read_manifest
 from graphtool.io.manifest_rows import PortRow
 from graphtool.machines import cores
 from graphtool.native import memory_map

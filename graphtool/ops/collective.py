@@ -2,23 +2,103 @@
 
 They are composites over two primitives on flat arrays, so that other work can be done between the
 start of an exchange and its end. The gradients assume that the loss is the sum over all processes.
+Compiled code uses MPI (kernels/c/host/world.h); in the evaluator replicas in threads exchange
+arrays.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar, copy_context
+from dataclasses import dataclass, field
+from threading import Barrier, BrokenBarrierError, Thread
 from typing import Any
 
 import numpy as np
 
 from graphtool import dtypes
 from graphtool import ops as o
+from graphtool.errors import InputError
 from graphtool.ir.facets import Lowering, Precision, Trait
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import Op, register
 from graphtool.ir.trace import like
-from graphtool.ops import world
 from graphtool.ops.common import Array, check_axis, composite, filled, need
+
+TIMEOUT = 60.0  # how many seconds a replica waits for the others
+
+
+@dataclass(frozen=True)
+class World:
+    """One replica among `size`; a single one exchanges data with nobody."""
+
+    rank: int = 0
+    size: int = 1
+    meeting: Barrier | None = None
+    table: list[Any] = field(default_factory=lambda: [None])
+
+    def exchange(self, x: Any) -> list[Any]:
+        """The arrays that all replicas gave, by rank. Raises InputError GT0508 if one of them
+        never arrived."""
+        self.table[self.rank] = x
+        self.wait()
+        found = list(self.table)
+        self.wait()  # all must have read the table before it is used again
+        return found
+
+    def wait(self) -> None:
+        """Wait until all replicas have called this. Raises InputError GT0508 if one fails or
+        takes too long."""
+        if self.meeting is None:
+            return
+        try:
+            self.meeting.wait(TIMEOUT)
+        except BrokenBarrierError as error:
+            raise InputError("GT0508", "another replica failed, or never reached this "
+                                       "exchange") from error
+
+
+_CURRENT: ContextVar[World | None] = ContextVar("world", default=None)
+
+
+def current() -> World:
+    """The world in which the evaluator runs now."""
+    return _CURRENT.get() or World()
+
+
+@contextmanager
+def within(world: World) -> Iterator[None]:
+    """A context in which graphs are evaluated as this replica."""
+    token = _CURRENT.set(world)
+    try:
+        yield
+    finally:
+        _CURRENT.reset(token)
+
+
+def replicas(size: int, function: Callable[[int], Any]) -> list[Any]:
+    """Run function(rank) in `size` threads, each in a world of that size; raise the first error."""
+    meeting, table = Barrier(size), [None] * size
+    results: list[Any] = [None] * size
+    faults: list[BaseException] = []
+
+    def one(rank: int) -> None:
+        try:
+            with within(World(rank, size, meeting, table)):
+                results[rank] = function(rank)
+        except BaseException as error:
+            faults.append(error)
+            meeting.abort()
+    threads = [Thread(target=copy_context().run, args=(one, rank)) for rank in range(size)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    if faults:
+        raise faults[0]
+    return results
+
 
 KINDS = ("sum", "mean", "max", "min")
 _REDUCED = (dtypes.float64, dtypes.float32, dtypes.int64, dtypes.int32)
@@ -27,7 +107,7 @@ _NUMPY: dict[str, Any] = {"sum": np.add, "max": np.maximum, "min": np.minimum}
 
 def _all(x: Array, kind: str) -> Array:
     """The reduction over all processes, in the order of their ranks."""
-    parts = world.current().exchange(x)
+    parts = current().exchange(x)
     out = parts[0]
     for part in parts[1:]:
         out = _NUMPY[kind](out, part)
@@ -55,7 +135,7 @@ def _begin_infer(x: TensorType, *, kind: str, size: int = 1,
 
 
 def _begin_eval(x: Array, *, kind: str, size: int, now: bool) -> tuple[Array, Array]:
-    here, ticket = world.current(), np.zeros(1, np.int64)
+    here, ticket = current(), np.zeros(1, np.int64)
     if kind in _NUMPY:
         return _all(x, kind), ticket
     if kind == "broadcast":
@@ -111,7 +191,7 @@ def _rank_infer() -> TensorType:
     return TensorType(dtypes.int64, ())
 
 
-register(Op("process_rank", _rank_infer, lambda: np.array(world.current().rank, np.int64),
+register(Op("process_rank", _rank_infer, lambda: np.array(current().rank, np.int64),
             traits=Trait.DENSE | Trait.WORLD, lowering=Lowering.STATEMENTS, category="control",
             doc="the rank of this process, counted from 0"))
 
@@ -128,7 +208,7 @@ def _same(x: TensorType, *, kind: str = "sum") -> TensorType:
 def _whole_eval(x: Array, *, kind: str) -> Array:
     if kind != "mean":
         return _all(x, kind)
-    return np.asarray(_all(x, "sum") / x.dtype.type(world.current().size), x.dtype)
+    return np.asarray(_all(x, "sum") / x.dtype.type(current().size), x.dtype)
 
 
 @composite(types=_same, eval=_whole_eval, category="control", traits=Trait.WORLD)
@@ -142,7 +222,7 @@ def all_reduce(x: Any, *, kind: str = "sum") -> Any:
     return out if wide is x else o.cast(out, dtype=x.dtype)
 
 
-@composite(types=lambda x: x, eval=lambda x: np.array(world.current().exchange(x)[0]),
+@composite(types=lambda x: x, eval=lambda x: np.array(current().exchange(x)[0]),
            category="control", traits=Trait.WORLD)
 def broadcast_first(x: Any) -> Any:
     """The tensor of the first process; each process gets it."""

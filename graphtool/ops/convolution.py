@@ -25,7 +25,7 @@ from graphtool.loops.ir import Const
 from graphtool.loops.pull import Names, Pull, Reduce, apply, cast, iterator
 from graphtool.ops.common import Array, equal_dims, need
 from graphtool.ops.costs import elements
-from graphtool.ops.geometry import Pairs, conv_defaults, dilate, out_dim, under_windows
+from graphtool.ops.indexing import Pairs, conv_defaults, dilate, out_dim, under_windows
 from graphtool.ops.window import slide
 from graphtool.symbolic import Dim, product, symbol_of
 

@@ -1,7 +1,8 @@
-"""Costs that several ops share: functions of the result's type, the operands' types and attributes.
+"""Costs that several ops share, and the forms of the plans of composites that have kernels.
 
-A cost of computing counts floating-point operations, one of memory counts bytes. If an op has
-several results, `y` is the type of the first.
+A cost is a function of the result's type, the operands' types and attributes: of computing, it
+counts floating-point operations, of memory, bytes. If an op has several results, `y` is the type of
+the first. Kernels define the plans of their own ops.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from graphtool.ir.graph import TensorType
+from graphtool.ir.plan import Form, Parameter
 from graphtool.symbolic import Dim, product
 
 Cost = Callable[..., Dim]
@@ -54,3 +56,8 @@ def taken(y: TensorType, _x: TensorType, *rest: Any, **_: Any) -> Dim:
     """Bytes of an op that reads only as much of its first operand as it writes: these, read and
     written, and the other operands."""
     return 2 * nbytes(y) + sum((nbytes(t) for t in rest if isinstance(t, TensorType)), 0)
+
+
+NV = Parameter("nv", "vectors across a panel of packed weights", least=1, most=16)
+PANELS = Form("recurrence", (NV,))
+NBITS = Form("linear_nbits")

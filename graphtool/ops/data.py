@@ -9,8 +9,7 @@ import numpy as np
 from graphtool.dtypes import DType
 from graphtool.errors import Unsupported, UnsupportedError
 from graphtool.io.weights import Weight
-from graphtool.ir.axes import BROADCAST
-from graphtool.ir.facets import Lowering
+from graphtool.ir.facets import BROADCAST, Lowering
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import Op, register
 from graphtool.loops.pull import Pull, cast, index

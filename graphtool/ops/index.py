@@ -13,8 +13,7 @@ import numpy as np
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.errors import InputError
-from graphtool.ir.axes import Align, Axes
-from graphtool.ir.facets import Indexing, Lowering, Precision, Trait, Weighing
+from graphtool.ir.facets import Align, Axes, Indexing, Lowering, Precision, Trait, Weighing
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import Op, register
 from graphtool.loops.pull import Names, Pull, apply, inside

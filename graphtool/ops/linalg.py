@@ -10,8 +10,7 @@ import numpy as np
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.dtypes import DType
-from graphtool.ir.axes import Align, Axes
-from graphtool.ir.facets import Precision, Trait, Weighing
+from graphtool.ir.facets import Align, Axes, Precision, Trait, Weighing
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import Op, register
 from graphtool.loops.ir import Const

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from graphtool import ops as o
-from graphtool.ir.axes import ALONG, OVER
+from graphtool.ir.facets import ALONG, OVER
 from graphtool.ir.graph import TensorType
 from graphtool.ops.common import (
     broadcast_shapes,

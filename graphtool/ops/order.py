@@ -11,8 +11,7 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.ir.axes import ALONG
-from graphtool.ir.facets import Lowering, Precision, Trait
+from graphtool.ir.facets import ALONG, Lowering, Precision, Trait
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import Op, register
 from graphtool.ops.common import Array, check_axis, filled, need

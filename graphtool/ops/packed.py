@@ -10,7 +10,7 @@ from graphtool.ir.facets import Lowering
 from graphtool.ir.graph import TensorType
 from graphtool.ir.plan import Plan
 from graphtool.ops.common import composite, need
-from graphtool.ops.plans import NBITS
+from graphtool.ops.costs import NBITS
 from graphtool.symbolic import ceildiv, known
 
 STEPS = 127.0  # of the greatest magnitude of a block

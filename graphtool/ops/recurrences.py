@@ -13,7 +13,7 @@ from graphtool.ir.facets import Lowering
 from graphtool.ir.graph import TensorType
 from graphtool.ir.plan import Plan
 from graphtool.ops.common import composite, filled, need
-from graphtool.ops.plans import PANELS
+from graphtool.ops.costs import PANELS
 from graphtool.ops.recurrence_steps import (
     COUNT,
     GATES,

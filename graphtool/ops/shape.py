@@ -9,8 +9,7 @@ import numpy as np
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.dtypes import DType
-from graphtool.ir.axes import ALONG, OVER, Align, Axes
-from graphtool.ir.facets import Lowering, Movement, Precision
+from graphtool.ir.facets import ALONG, OVER, Align, Axes, Lowering, Movement, Precision
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import Op, register
 from graphtool.loops.pull import Names, PExpr, Pull, apply, const, index, inside

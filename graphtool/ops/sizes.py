@@ -14,8 +14,7 @@ import numpy as np
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.errors import InputError
-from graphtool.ir.axes import Axes
-from graphtool.ir.facets import Lowering, Movement, Precision, Trait
+from graphtool.ir.facets import Axes, Lowering, Movement, Precision, Trait
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import Op, register
 from graphtool.ir.run_sizes import bare

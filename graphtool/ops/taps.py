@@ -14,16 +14,14 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.ir.axes import Axes
-from graphtool.ir.facets import Precision, Trait
+from graphtool.ir.facets import Axes, Precision, Trait
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import Op, register
 from graphtool.loops.ir import Const
 from graphtool.loops.pull import Names, Pull, Reduce, apply, cast, index, inside, iterator
 from graphtool.ops.common import Array, need
 from graphtool.ops.costs import per_operand, per_tap
-from graphtool.ops.geometry import Pairs, conv_defaults
-from graphtool.ops.indexing import flatten_index
+from graphtool.ops.indexing import Pairs, conv_defaults, flatten_index
 from graphtool.ops.reduce import identity
 from graphtool.ops.window import sliding, window_infer
 from graphtool.symbolic import Dim, ceildiv, maximum, minimum, symbol_of

@@ -16,8 +16,8 @@ from typing import Any, get_type_hints
 
 from graphtool.assume import joined
 from graphtool.errors import GraphtoolError, InternalError, UsageError
-from graphtool.ir.choices import carried
 from graphtool.ir.graph import Graph, Module
+from graphtool.ir.replay import carried
 from graphtool.ir.run_sizes import all_nodes
 from graphtool.ir.verify import verify_module
 from graphtool.kernels.choice.rules import Rules

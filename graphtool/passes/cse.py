@@ -9,8 +9,7 @@ from graphtool import dtypes
 from graphtool.io.weights import Weight
 from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Graph, Node, Operand, Value, is_parameter
-from graphtool.ir.prune import prune
-from graphtool.ir.replay import rebuild
+from graphtool.ir.replay import prune, rebuild
 from graphtool.ir.trace import Builder
 
 

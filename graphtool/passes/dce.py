@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphtool.ir.graph import Graph
-from graphtool.ir.prune import prune
+from graphtool.ir.replay import prune
 
 
 def dce(graph: Graph) -> Graph:

@@ -10,8 +10,7 @@ from graphtool.errors import UsageError, near
 from graphtool.ir.facets import Lowering, Trait
 from graphtool.ir.graph import Graph, Node, Operand, TensorType
 from graphtool.ir.op import OPS, Op
-from graphtool.ir.prune import prune
-from graphtool.ir.replay import rebuild
+from graphtool.ir.replay import prune, rebuild
 from graphtool.ir.trace import Builder
 from graphtool.rewrite.engine import Emitter
 

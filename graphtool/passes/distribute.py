@@ -19,7 +19,7 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.analysis.gradients import need_gradients
+from graphtool.analysis.composites import need_gradients
 from graphtool.errors import InputError
 from graphtool.ir.graph import Graph, Module, Node, Operand, TensorType, Value
 from graphtool.ir.trace import Builder, Tracer

@@ -26,8 +26,7 @@ from graphtool.ir.graph import (
     producers,
     use_counts,
 )
-from graphtool.ir.prune import prune
-from graphtool.ir.replay import rebuild
+from graphtool.ir.replay import prune, rebuild
 from graphtool.ir.run_sizes import defined
 from graphtool.ir.trace import Builder
 from graphtool.symbolic import Poly, Symbol

@@ -11,8 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from graphtool import ops as o
-from graphtool.ir.axes import Align, permuted
-from graphtool.ir.facets import Movement, Trait
+from graphtool.ir.facets import Align, Movement, Trait, permuted
 from graphtool.ir.graph import Graph, Node, Operand, Value
 from graphtool.ir.op import Op
 from graphtool.ir.replay import rebuild

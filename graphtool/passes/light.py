@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Graph, Node, Value, is_constant, producers, readers_of
-from graphtool.ir.prune import prune
+from graphtool.ir.replay import prune
 from graphtool.passes.cse import widens
 from graphtool.symbolic import known, product
 

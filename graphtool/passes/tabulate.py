@@ -27,8 +27,7 @@ from graphtool.ir.graph import (
     is_parameter,
     producers,
 )
-from graphtool.ir.prune import prune
-from graphtool.ir.replay import rebuild
+from graphtool.ir.replay import prune, rebuild
 from graphtool.ir.trace import Builder, Tracer
 from graphtool.symbolic import known, product
 

@@ -8,8 +8,7 @@ from typing import Any
 
 from graphtool import ops as o
 from graphtool.ir.graph import Graph, Node, Operand, Value, is_constant
-from graphtool.ir.prune import prune
-from graphtool.ir.replay import inline, rebuild
+from graphtool.ir.replay import inline, prune, rebuild
 from graphtool.ir.run_sizes import definitions
 from graphtool.ir.trace import Builder, Tracer
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from graphtool.errors import InputError
 from graphtool.io import files
-from graphtool.io.entry_points import chosen, names
+from graphtool.io.manifest import entry_names, one_entry
 from graphtool.io.manifest_rows import DimRow, Manifest, PortRow, StepRow
 from graphtool.loops.liveness import lifetimes, places_of_runs
 from graphtool.loops.program import (
@@ -70,7 +70,7 @@ def build_lines(m: Manifest, build_dir: Path) -> list[str]:
 
 def interfaces(m: Manifest) -> list[Manifest]:
     """The manifest as each of the entry points has it; the manifest alone if there are none."""
-    return [chosen(m, entry) for entry in names(m)] or [m]
+    return [one_entry(m, entry) for entry in entry_names(m)] or [m]
 
 
 def _arena(m: Manifest) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from graphtool.analysis import costs, peak_memory
+from graphtool.analysis import costs
 from graphtool.errors import GraphtoolError
 from graphtool.ir.facets import Lowering
 from graphtool.ir.graph import Graph, Group, Module, Node, Value
@@ -69,7 +69,7 @@ def alone(module: Module) -> Totals:
     traffic = Traffic(module.graph)
     calls = len({traffic.kernel.get(n, n) for n in all_nodes(module.graph)
                  if n.op.lowering not in FREE})
-    peak = peak_memory.peak(module.graph, traffic.inner)
+    peak = costs.peak(module.graph, traffic.inner)
     return Totals(calls, calls, costs.total(traffic, module.graph), peak.bytes, 0)
 
 

@@ -28,7 +28,7 @@ from graphtool.escaping import (
 )
 from graphtool.escaping import markdown as plain
 from graphtool.escaping import sarif as sarif_text
-from graphtool.loops.places import source_line
+from graphtool.loops.dim_names import source_line
 
 Level = Literal["ok", "note", "warning", "error"]
 _ID = re.compile(r' \{"id": ("(?:[^"\\]|\\.)*")')

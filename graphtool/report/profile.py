@@ -20,7 +20,7 @@ import msgspec
 import numpy as np
 
 from graphtool.errors import InputError
-from graphtool.io.entry_points import base, read_entry
+from graphtool.io.manifest import entry_base, read_entry
 from graphtool.io.manifest_rows import Manifest
 from graphtool.native.arguments import dim_table
 from graphtool.native.compiler import Compiler, find
@@ -141,7 +141,7 @@ def _compile(work: Path, m: Manifest) -> Compiler:
     clocks = replace(compiler, flags=(*compiler.flags, "-DGT_PROFILE"))
     headers = "".join(p.read_text() for p in sorted(work.glob("*.h")))
     objects = []
-    name = base(m)
+    name = entry_base(m)
     programs = (f"{name}_main.c", f"{name}_example.c")
     for unit in (work / f for f in sorted(m.files) if f.endswith(".c")):
         if re.search(r"_weights\d+\.c$", unit.name):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from graphtool.analysis import costs, peak_memory
+from graphtool.analysis import costs
 from graphtool.ir.graph import Module, Node, is_constant
 from graphtool.ir.op import CATEGORIES
 from graphtool.ir.run_sizes import all_nodes
@@ -94,7 +94,7 @@ def stats(module: Module) -> Stats:
     runs = [(n, times) for n, times in costs.executions(graph) if not is_constant(n)]
     nodes = [n for n, _ in runs]
     names = value_names(graph)
-    top = peak_memory.peak(graph)
+    top = costs.peak(graph)
     lowered = program_totals(module)
     cost = lowered or alone(module)
     groups = [g.members for g in graph.groups] or structure.chains(graph)

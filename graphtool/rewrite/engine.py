@@ -37,8 +37,7 @@ from graphtool.ir.graph import (
     use_counts,
 )
 from graphtool.ir.op import OPS, Op, complete_attrs, named
-from graphtool.ir.prune import prune
-from graphtool.ir.replay import rebuild
+from graphtool.ir.replay import prune, rebuild
 from graphtool.ir.text import expression
 from graphtool.ir.trace import Builder, Tracer, infer
 from graphtool.plugins import broke

@@ -3,7 +3,6 @@
 from graphtool.symbolic.checks import bind, check_bounds, check_required, line, sample_sizes
 from graphtool.symbolic.conditions import Condition, Entry, compared
 from graphtool.symbolic.equations import Equation, equations, solved, with_steps
-from graphtool.symbolic.extremes import ceildiv, maximum, minimum
 from graphtool.symbolic.intervals import bounds
 from graphtool.symbolic.poly import (
     Atom,
@@ -20,13 +19,19 @@ from graphtool.symbolic.poly import (
     single_call,
     symbol_of,
 )
-from graphtool.symbolic.steps import at_least, dim_of, divides, symbol
 from graphtool.symbolic.terms import (
+    at_least,
     at_least_sizes,
+    ceildiv,
     coefficient,
+    dim_of,
+    divides,
     evaluate,
+    maximum,
+    minimum,
     product,
     substitute,
+    symbol,
     symbols,
     typical_size,
 )

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from graphtool.symbolic.extremes import maximum, minimum
 from graphtool.symbolic.poly import Dim, Poly, floordiv, known, mod, single_call
+from graphtool.symbolic.terms import maximum, minimum
 
 Sign = Literal["==", "!=", "<", "<="]
 

@@ -9,9 +9,9 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from graphtool.symbolic.extremes import maximum, minimum
 from graphtool.symbolic.intervals import bounds as limits
 from graphtool.symbolic.poly import Dim, Poly, floordiv
+from graphtool.symbolic.terms import maximum, minimum
 
 Bound = int | float | Poly | None
 Span = tuple[Bound, Bound]

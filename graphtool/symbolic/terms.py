@@ -1,23 +1,70 @@
-"""Queries of a polynomial: its symbols, a coefficient, substitution and evaluation."""
+"""Polynomials of sizes: extremes, rounded division, symbols, coefficients, substitution,
+evaluation.
+
+Some symbols take every step-th value only, such as multiples of 32. Their value is `step·atom +
+offset`, and polynomials are made of the atom: half of an even size is a polynomial without a
+division, and equal sizes have equal structure.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
-from graphtool.symbolic.extremes import maximum, minimum
+from graphtool.symbolic.intervals import bounds
 from graphtool.symbolic.poly import (
     Atom,
+    Call,
     Dim,
     Monomial,
     Symbol,
+    below,
     floordiv,
     from_terms,
     mod,
+    single_call,
     symbol_of,
     terms_of,
 )
+from graphtool.symbolic.text import name_text, text
+
+
+def ceildiv(a: Dim, b: Dim) -> Dim:
+    """⌈a / b⌉ for b > 0."""
+    return -floordiv(-a, b) if isinstance(a, int) else floordiv(a + b - 1, b)
+
+
+def minimum(a: Dim, b: Dim) -> Dim:
+    """min(a, b): a or b if their bounds decide, else an irreducible Call."""
+    return _extreme("min", a, b)
+
+
+def maximum(a: Dim, b: Dim) -> Dim:
+    """max(a, b): a or b if their bounds decide, else an irreducible Call."""
+    return _extreme("max", a, b)
+
+
+def _extreme(fn: Literal["min", "max"], a: Dim, b: Dim) -> Dim:
+    lo, hi = bounds(a - b)
+    if hi is not None and hi <= 0:
+        return a if fn == "min" else b
+    if lo is not None and lo >= 0:
+        return b if fn == "min" else a
+    for whole, part in ((a, b), (b, a)):  # max(max(a, b), b)
+        if part in _operands(fn, whole):
+            return whole
+    for least, most in ((a, b), (b, a)):
+        if least != 0 and below(least, most + 1):  # an iterator and the end of its own range
+            return least if fn == "min" else most
+    first, second = sorted((a, b), key=text)
+    return symbol_of(Call(fn, first, second))
+
+
+def _operands(fn: Literal["min", "max"], d: Dim) -> list[Dim]:
+    """What a minimum or a maximum is one of, those inside it too."""
+    call = None if isinstance(d, int) else single_call(d, fn)
+    return [] if call is None else [x for e in (call.a, call.b) for x in (e, *_operands(fn, e))]
 
 
 @lru_cache(maxsize=1 << 16)
@@ -133,3 +180,29 @@ def product(dims: Iterable[Dim]) -> Dim:
     for d in dims:
         total = total * d
     return total
+
+
+def symbol(name: str, lo: int | None = 0, hi: int | None = None, extent: Dim | None = None,
+           step: int = 1, offset: int = 0) -> Dim:
+    """The value of a new symbol; a plain int if its bounds allow only one value."""
+    return dim_of(Symbol(name, lo, hi, extent, step, offset))
+
+
+def dim_of(s: Symbol) -> Dim:
+    """The value of a symbol; a plain int if its bounds allow only one value."""
+    if s.lo is not None and s.hi is not None:
+        least = at_least(s, s.lo)
+        if least <= s.hi < least + s.step:
+            return least
+    return symbol_of(s) * s.step + s.offset
+
+
+def at_least(s: Symbol, n: int) -> int:
+    """The least value of the symbol that is n or more."""
+    n = n if s.lo is None else max(n, s.lo)
+    return n + (s.offset - n) % s.step
+
+
+def divides(s: Symbol) -> str:
+    """`H % 32 == 0`, what a symbol with a step requires; empty for any other."""
+    return f"{name_text(s.name)} % {s.step} == {s.offset}" if s.step > 1 else ""

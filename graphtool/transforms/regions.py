@@ -15,8 +15,7 @@ from graphtool import ops as o
 from graphtool.errors import Unsupported, UnsupportedError
 from graphtool.ir.bind import with_own_sizes
 from graphtool.ir.graph import Graph, Node, Operand, TensorType, Value, is_parameter
-from graphtool.ir.prune import ancestors
-from graphtool.ir.replay import inline, rebuild
+from graphtool.ir.replay import ancestors, inline, rebuild
 from graphtool.ir.run_sizes import sizes_of
 from graphtool.ir.trace import Builder, Tracer, trace
 

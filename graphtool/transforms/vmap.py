@@ -11,8 +11,7 @@ from typing import Any
 
 from graphtool import ops as o
 from graphtool.errors import Signal
-from graphtool.ir.axes import Align, with_leading
-from graphtool.ir.facets import Trait
+from graphtool.ir.facets import Align, Trait, with_leading
 from graphtool.ir.graph import Graph, Node, TensorType, Value, is_constant
 from graphtool.ir.op import Op
 from graphtool.ir.replay import replay

@@ -14,8 +14,8 @@ import numpy as np
 
 from graphtool import interp, passes
 from graphtool.assume import numerics_of
+from graphtool.ir.bind import uniquely_named
 from graphtool.ir.graph import Module
-from graphtool.ir.naming import uniquely_named
 from graphtool.passes.arguments import PassCall
 from graphtool.report.findings import Finding, Outcome, outcome
 from graphtool.rewrite.engine import Fired, Journal

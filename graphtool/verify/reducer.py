@@ -22,7 +22,7 @@ from graphtool.errors import GraphtoolError
 from graphtool.io import npz
 from graphtool.ir import serial
 from graphtool.ir.graph import Graph, Module, Node, Value, is_constant
-from graphtool.ir.prune import ancestors, prune
+from graphtool.ir.replay import ancestors, prune
 from graphtool.ir.text import value_names
 from graphtool.native import runtime
 from graphtool.target import Target

@@ -24,8 +24,7 @@ from graphtool.dtypes import dtype
 from graphtool.errors import InputError, UsageError, listed
 from graphtool.importers import Importer, import_source, kinds, what
 from graphtool.importers.limits import Limits
-from graphtool.io import entry_points
-from graphtool.io.manifest import read_manifest
+from graphtool.io.manifest import entry_names, read_manifest
 from graphtool.io.manifest_rows import Manifest
 from graphtool.ir import serial
 from graphtool.ir.graph import Module
@@ -70,7 +69,7 @@ def open_side(source: str, entry: str | None = None, capture: str = "") -> Side:
         case kinds.STDIN:
             return of_module(serial.loads(sys.stdin.buffer.read(), folder=path.parent))
         case kinds.BUILD | kinds.FOLDER:
-            return of_build(path, entry=entry if entry_points.names(read_manifest(path)) else None)
+            return of_build(path, entry=entry if entry_names(read_manifest(path)) else None)
         case kinds.PROGRAM:
             return of_program(path)
         case kinds.GRAPH | kinds.JSON:

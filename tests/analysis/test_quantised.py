@@ -8,7 +8,7 @@ import pytest
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.analysis.quantised import dequantising, quantising, rounding, to_bytes
+from graphtool.analysis.ranges import dequantising, quantising, rounding, to_bytes
 from graphtool.ir.graph import TensorType, producers
 from graphtool.ir.trace import trace
 

@@ -18,7 +18,7 @@ from graphtool import dtypes, interp
 from graphtool import ops as o
 from graphtool.compile.as_is import build
 from graphtool.emit.c import emit
-from graphtool.emit.ports import MacroPrinter
+from graphtool.emit.interface import MacroPrinter
 from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.trace import trace
 from graphtool.loops.program import Program

@@ -12,12 +12,12 @@ import pytest
 from graphtool import passes
 from graphtool.compile.as_is import build
 from graphtool.emit.c import emit
-from graphtool.emit.debug_lines import debug_lines
+from graphtool.emit.lines import debug_lines
 from graphtool.importers import import_source
 from graphtool.io.weights import Weight
 from graphtool.ir.graph import Module
-from graphtool.ir.node_texts import node_texts
 from graphtool.ir.serial import collect_all
+from graphtool.ir.text import node_texts
 from graphtool.loops.program import Program, Run, runs
 from graphtool.lower import lower
 from graphtool.native import runtime

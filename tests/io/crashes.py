@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from graphtool.errors import InputError
-from graphtool.io import directory, pairs, together
+from graphtool.io import directory, pairs
 
 STEPS = ("replace", "rename", "unlink", "remove", "rmdir", "mkdir", "fsync", "link", "write",
          "ftruncate", "chmod", "fchmod", "symlink")
@@ -87,8 +87,7 @@ def _kill_at(step: int, act: Callable[[], object] = lambda: os._exit(9)) -> None
         return call
     for name in STEPS:
         setattr(os, name, counted(getattr(os, name)))
-    for module in (directory, together):
-        module.exchange = counted(module.exchange)  # type: ignore[attr-defined]
+    directory.exchange = counted(directory.exchange)
     pairs.shutil.copyfileobj = counted(shutil.copyfileobj)  # type: ignore[attr-defined]
     os.fdopen = _halves(os.fdopen, left, act)
 

@@ -23,8 +23,7 @@ from graphtool.dtypes import float32
 from graphtool.errors import InputError
 from graphtool.exporters.onnx import export_onnx
 from graphtool.io import directory, files
-from graphtool.io.directory import replacing
-from graphtool.io.together import write_files
+from graphtool.io.directory import replacing, write_files
 from graphtool.ir import serial
 from graphtool.ir.graph import Module, TensorType, is_constant
 from graphtool.ir.trace import trace

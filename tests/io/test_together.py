@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from graphtool.errors import InputError
-from graphtool.io import together
-from graphtool.io.together import write_files
+from graphtool.io.directory import write_files
 from tests.io.crashes import kept, kill_points, leftovers
 
 
@@ -79,7 +78,7 @@ def test_nothing_is_lost_where_the_directory_is_moved_after_a_kill(out: Path) ->
 
 def test_without_an_exchange_they_are_written_one_by_one(
         out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(together, "exchange", lambda a, b: False)
+    monkeypatch.setattr("graphtool.io.directory.exchange", lambda a, b: False)
     write_files(out, texts(2))
     assert read(out)["m.c"] == "2" and read(out)["build/x.o"] == "mine"
     assert leftovers(out.parent) == []

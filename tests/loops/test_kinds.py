@@ -15,7 +15,7 @@ from graphtool.dtypes import bool_, float32, float64, int64
 from graphtool.emit.c import emit
 from graphtool.emit.expr import ExprPrinter
 from graphtool.errors import InputError, InternalError
-from graphtool.loops import interp, serial, traffic, walk
+from graphtool.loops import interp, serial, totals, walk
 from graphtool.loops.ir import (
     Accumulate,
     Apply,
@@ -34,7 +34,7 @@ from graphtool.loops.ir import (
 )
 from graphtool.loops.program import Buffer, Kernel, Param, Port, Program, Run
 from graphtool.loops.verify import verify
-from graphtool.loops.verify_reach import verify_reach
+from graphtool.loops.verify_memory import verify_memory
 from graphtool.native import runtime
 from graphtool.symbolic import Symbol, symbol_of
 from tests.loops.programs import TARGET
@@ -86,7 +86,7 @@ def test_every_kind_is_in_the_program() -> None:
 
 def test_every_kind_is_read_alike(tmp_path: Path) -> None:
     verify(ALL)
-    verify_reach(ALL)
+    verify_memory(ALL)
     text = serial.dumps(ALL)
     again = serial.loads(text)
     assert serial.dumps(again) == text and emit(again) == emit(ALL)
@@ -98,7 +98,7 @@ def test_every_kind_is_read_alike(tmp_path: Path) -> None:
 
 def test_every_access_is_counted() -> None:
     buffers = {b.name: b for b in ALL.buffers}
-    moved = [traffic.moved(r, k, buffers, frozenset())  # 6 numbers in and 6 out
+    moved = [totals.moved(r, k, buffers, frozenset())  # 6 numbers in and 6 out
              for r, k in zip(ALL.steps, ALL.kernels, strict=True) if isinstance(r, Run)]
     assert moved == [2 * 6 * 4, 2 * 6 * 4]
 

@@ -9,7 +9,7 @@ import pytest
 
 from graphtool import passes
 from graphtool.importers.onnx import import_model
-from graphtool.loops.sample_run import sample_run
+from graphtool.loops.sample_sizes import sample_run
 from graphtool.lower import lower
 from tests.importers.onnx.build import model, node
 from tests.loops.programs import TARGET

@@ -9,7 +9,7 @@ import pytest
 from graphtool import ops as o
 from graphtool.ir.graph import Module
 from graphtool.loops.program import runs
-from graphtool.loops.traffic import moved
+from graphtool.loops.totals import moved
 from graphtool.lower import lower
 from graphtool.passes import run
 from graphtool.symbolic import text

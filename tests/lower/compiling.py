@@ -75,7 +75,7 @@ def compiled(module: Module, path: Path, *, eager: bool = False, **options: Any)
         if eager:
             stack.enter_context(patch("graphtool.lower.kernel.SERIAL_BELOW", 1))
             stack.enter_context(patch("graphtool.emit.driver.parallel_work", lambda _: (1, 0)))
-            stack.enter_context(patch("graphtool.emit.pieces.LEAST_WORK", 1))
+            stack.enter_context(patch("graphtool.emit.kernels.LEAST_WORK", 1))
         return runtime.load(build(module, path, jobs=2, **options))
 
 

@@ -16,7 +16,7 @@ from graphtool.io.manifest import read_manifest
 from graphtool.loops.liveness import Life, most_at_once, most_live
 from graphtool.lower import lower
 from graphtool.lower.memory_plan import ALIGN, plan_arena
-from graphtool.lower.storage import Storage
+from graphtool.lower.views import Storage
 from graphtool.target import detect
 
 DIGITS = Path(__file__).parents[2] / "samples" / "digits.onnx"

@@ -16,8 +16,7 @@ from graphtool import interp
 from graphtool import ops as o
 from graphtool.analysis import made_up
 from graphtool.errors import UsageError
-from graphtool.io import entry_points
-from graphtool.io.manifest import read_manifest
+from graphtool.io.manifest import entry_names, read_manifest
 from graphtool.ir import serial
 from graphtool.ir.graph import Module
 from tests.cli.conftest import Cli, gt
@@ -128,7 +127,7 @@ def test_names_come_from_the_files(gt: Cli, tmp_path: Path) -> None:
     found = gt("build", tmp_path / "embed.graph.json", f"step={tmp_path / 'decode.graph.json'}",
                "-o", tmp_path / "b")
     assert found.code == 0 and "serve several entry points" in found.err
-    assert entry_points.names(read_manifest(tmp_path / "b")) == ("embed", "step")
+    assert entry_names(read_manifest(tmp_path / "b")) == ("embed", "step")
     assert json.loads((tmp_path / "b" / "build.json").read_text())["entries"].keys() == {"step"}
 
 

@@ -13,7 +13,7 @@ from graphtool import interp
 from graphtool.analysis import made_up
 from graphtool.compile.as_is import build
 from graphtool.compile.unit import MODES
-from graphtool.emit.embedded_weights import divided, part_of, whole
+from graphtool.emit.weights import divided, part_of, whole
 from graphtool.errors import UsageError
 from graphtool.native import compiler, runtime
 from tests.loops.programs import TARGET, optimised, program, store

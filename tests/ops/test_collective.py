@@ -12,7 +12,7 @@ from graphtool import ops as o
 from graphtool.errors import GraphtoolError
 from graphtool.ir.graph import Graph, Module, TensorType
 from graphtool.ir.trace import trace
-from graphtool.ops import world
+from graphtool.ops import collective
 
 SIZE = 3
 Array = np.ndarray[Any, Any]
@@ -24,7 +24,8 @@ def module(function: Any, *shape: int) -> Module:
 
 
 def everywhere(m: Module, xs: list[Array]) -> list[Array]:
-    return world.replicas(SIZE, lambda rank: next(iter(interp.run(m, {"x": xs[rank]}).values())))
+    return collective.replicas(
+        SIZE, lambda rank: next(iter(interp.run(m, {"x": xs[rank]}).values())))
 
 
 def operands(*shape: int) -> list[Array]:
@@ -90,9 +91,9 @@ def test_a_replica_that_fails_ends_all() -> None:
     def one(rank: int) -> None:
         if rank == 1:
             raise ZeroDivisionError
-        world.current().exchange(rank)
+        collective.current().exchange(rank)
     with pytest.raises((ZeroDivisionError, GraphtoolError)):
-        world.replicas(2, one)
+        collective.replicas(2, one)
     m = module(lambda x: o.all_gather(x, axis=0, size=2), 3)
     with pytest.raises(GraphtoolError, match="2 processes"):
         interp.run(m, {"x": np.zeros(3)})

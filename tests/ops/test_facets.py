@@ -10,8 +10,7 @@ import pytest
 
 import graphtool.kernels  # noqa: F401  (fills the registry)
 from graphtool.dtypes import of_numpy
-from graphtool.ir.axes import Align, Axes, with_leading
-from graphtool.ir.facets import Lowering, Movement, Trait, Weighing
+from graphtool.ir.facets import Align, Axes, Lowering, Movement, Trait, Weighing, with_leading
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import OPS, complete_attrs, evaluate
 from graphtool.ir.promises import broken

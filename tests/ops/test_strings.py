@@ -11,7 +11,7 @@ from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.errors import InputError, TypeMismatch, UnsupportedError
 from graphtool.ir.graph import TensorType
-from graphtool.ops import pictures
+from graphtool.ops import strings
 from tests.evaluated import picture, words
 
 
@@ -75,4 +75,4 @@ def test_without_pillow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "PIL", None)
     with pytest.raises(UnsupportedError, match=r"\[images\]") as caught:
         o.image_shape(np.zeros(3, np.uint8))
-    assert caught.value.code == "GT0509" and pictures.CHANNELS["RGB"] == 3
+    assert caught.value.code == "GT0509" and strings.CHANNELS["RGB"] == 3

@@ -13,7 +13,7 @@ import pytest
 import graphtool
 from graphtool import interp, passes
 from graphtool import ops as o
-from graphtool.analysis import made_up, peak_memory
+from graphtool.analysis import costs, made_up
 from graphtool.compile.as_is import build
 from graphtool.dtypes import float32
 from graphtool.errors import InputError, UsageError
@@ -50,7 +50,7 @@ GIVEN = made_up.random_inputs(STEP, 3)
 
 
 def peak(module: Module) -> Any:
-    return peak_memory.peak(module.graph, peak_memory.placeless(module.graph)).bytes
+    return costs.peak(module.graph, costs.placeless(module.graph)).bytes
 
 
 @pytest.mark.parametrize("budget", ["0.0", "0.5", "1.0"])

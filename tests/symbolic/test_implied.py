@@ -8,7 +8,7 @@ import pytest
 
 from graphtool.symbolic import Dim, Equation, Symbol, dim_of, floordiv, mod
 from graphtool.symbolic.checks import sample_sizes
-from graphtool.symbolic.implied import satisfying, simplified
+from graphtool.symbolic.equations import satisfying, simplified
 
 
 def levels(d: Dim, count: int) -> list[Equation]:

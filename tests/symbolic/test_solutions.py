@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from graphtool.symbolic import Equation, Symbol, dim_of, floordiv, mod
-from graphtool.symbolic.checks import sample_sizes
+from graphtool.symbolic.checks import sample_sizes, solutions
 from graphtool.symbolic.equations import equal_or_one
-from graphtool.symbolic.solutions import solutions
 
 SYMBOLS = {n: Symbol(n, 1) for n in "BHKMNW"}
 B, H, K, M, N, W = map(dim_of, SYMBOLS.values())

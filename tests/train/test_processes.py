@@ -21,7 +21,7 @@ from graphtool.compile.as_is import build
 from graphtool.errors import GraphtoolError
 from graphtool.ir.graph import Module
 from graphtool.lower import lower
-from graphtool.ops import world
+from graphtool.ops import collective
 from graphtool.target import named
 from graphtool.train import checkpoint
 from graphtool.transforms.training import Recipe, programs, training
@@ -155,7 +155,7 @@ def steps(module: Module, ranks: int, count: int = 3) -> list[dict[str, Any]]:
             out = interp.run(step, {**batch, **state, "lr": np.float32(0.01)})
             state = {n: out[n] for n in state}
         return {**state, "loss": out["loss"]}
-    found: list[dict[str, Any]] = world.replicas(ranks, one)
+    found: list[dict[str, Any]] = collective.replicas(ranks, one)
     return found
 
 
@@ -232,7 +232,7 @@ def test_each_process_drops_something_else() -> None:
     batch = {"x": np.ones((2, 64), np.float32), "y": np.zeros((2, 64), np.float32),
              "lr": np.float32(0.1)}
     alone = interp.run(step["one"], {**start, **batch})
-    first, second = world.replicas(2, lambda _: interp.run(step["many"], {**start, **batch}))
+    first, second = collective.replicas(2, lambda _: interp.run(step["many"], {**start, **batch}))
     for n in alone:
         np.testing.assert_array_equal(first[n], second[n], err_msg=n)
     np.testing.assert_array_equal(first["rng"], alone["rng"])

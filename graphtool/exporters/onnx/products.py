@@ -17,8 +17,8 @@ from graphtool.exporters.onnx.quantised import DEQUANTIZE
 from graphtool.io.weights import weight
 from graphtool.ir.graph import Graph, Node, TensorType, Value, is_constant, producers, use_counts
 from graphtool.ir.op import OPS, Op, evaluate
-from graphtool.ir.prune import prune
-from graphtool.ops.geometry import conv_defaults, dilate
+from graphtool.ir.replay import prune
+from graphtool.ops.indexing import conv_defaults, dilate
 
 
 def swap_last_axes(w: Writer, x: Ref) -> Any:

@@ -13,13 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from graphtool.analysis.quantised import Chain, dequantising, quantising, to_bytes
-from graphtool.analysis.ranges import BYTES, maker_in
+from graphtool.analysis.ranges import BYTES, Chain, dequantising, maker_in, quantising, to_bytes
 from graphtool.dtypes import DType
 from graphtool.exporters.onnx.kit import Ref, Writer, dtypes, form, takes
 from graphtool.ir.graph import Graph, Node, Operand, TensorType, Value, is_constant, producers
 from graphtool.ir.op import Op
-from graphtool.ir.prune import prune
+from graphtool.ir.replay import prune
 
 Array = np.ndarray[Any, Any]
 

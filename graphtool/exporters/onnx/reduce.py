@@ -11,7 +11,7 @@ from graphtool.exporters.definitions import filled, tap
 from graphtool.exporters.onnx.elementwise import cast, computed, wider
 from graphtool.exporters.onnx.kit import Node, Ref, Writer, dtypes, form, o, takes
 from graphtool.exporters.onnx.sizes import shape, size
-from graphtool.ops.geometry import conv_defaults
+from graphtool.ops.indexing import conv_defaults
 from graphtool.ops.reduce import identity
 
 _REDUCE = {"reduce_sum": "ReduceSum", "reduce_prod": "ReduceProd", "reduce_max": "ReduceMax",

@@ -26,7 +26,7 @@ from graphtool.exporters.stablehlo.registry import BODIES, DEFINITIONS, FORMS, R
 from graphtool.exporters.stablehlo.text import Places, attribute, dense, identifier, tensor
 from graphtool.exporters.stablehlo.writer import PARAMETER, Shared, Writer
 from graphtool.io import files, pairs
-from graphtool.io.named import save_named
+from graphtool.io.weights import save_named
 from graphtool.ir.graph import Module, Value
 from graphtool.ir.text import value_names
 from graphtool.symbolic import text

@@ -20,7 +20,7 @@ from graphtool.exporters.stablehlo.registry import (
 from graphtool.exporters.stablehlo.text import signature
 from graphtool.exporters.stablehlo.writer import Writer
 from graphtool.ir.graph import Graph, Node, Value, is_constant
-from graphtool.ir.prune import ancestors
+from graphtool.ir.replay import ancestors
 from graphtool.symbolic import symbol_of
 
 

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.analysis.gradients import need_gradients
+from graphtool.analysis.composites import need_gradients
 from graphtool.dtypes import DType
 from graphtool.errors import UsageError
 from graphtool.ir.facets import Movement, Precision, Trait

@@ -15,7 +15,7 @@ from graphtool import ops as o
 from graphtool.dtypes import DType
 from graphtool.ir.facets import Precision, Trait
 from graphtool.ir.graph import Graph, Node, Value, is_constant
-from graphtool.ir.prune import ancestors
+from graphtool.ir.replay import ancestors
 from graphtool.ir.trace import Builder, Tracer
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.analysis.gradients import need_gradients, seed
+from graphtool.analysis.composites import need_gradients, seed
 from graphtool.errors import InputError
 from graphtool.io.weights import weight
 from graphtool.ir.graph import Graph, Module, Node, TensorType, Value

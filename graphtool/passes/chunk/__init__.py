@@ -17,10 +17,9 @@ from graphtool import ops as o
 from graphtool.analysis.costs import flops
 from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Graph, Node, TensorType, Value, is_constant
-from graphtool.ir.prune import prune
-from graphtool.ir.replay import replay
+from graphtool.ir.replay import prune, replay
 from graphtool.ir.trace import Builder, Tracer, trace
-from graphtool.kernels.choice.gates_and_chunks import layer
+from graphtool.kernels.choice.machine import layer
 from graphtool.ops.costs import nbytes
 from graphtool.passes.chunk.examples import apart, for_fewer
 from graphtool.target import Target, named

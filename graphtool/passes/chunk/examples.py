@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from graphtool import ops as o
-from graphtool.ir.axes import Align, leaves_first
+from graphtool.ir.facets import Align, leaves_first
 from graphtool.ir.graph import Node, Operand, Value
 from graphtool.ir.op import Op
 

@@ -15,8 +15,7 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.analysis.quantised import dequantising
-from graphtool.analysis.ranges import is_single, maker, wrapped
+from graphtool.analysis.ranges import dequantising, is_single, maker, wrapped
 from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Graph, TensorType
 from graphtool.ir.op import Op

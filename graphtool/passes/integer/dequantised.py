@@ -9,8 +9,17 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.analysis.quantised import Chain, dequantising
-from graphtool.analysis.ranges import BYTES, Narrow, is_single, known_array, maker, narrow, wrapped
+from graphtool.analysis.ranges import (
+    BYTES,
+    Chain,
+    Narrow,
+    dequantising,
+    is_single,
+    known_array,
+    maker,
+    narrow,
+    wrapped,
+)
 from graphtool.ir.facets import Lowering, Movement, Trait
 from graphtool.ir.graph import Node, is_constant
 from graphtool.ir.trace import Tracer

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from graphtool import ops as o
-from graphtool.analysis.quantised import quantising
-from graphtool.analysis.ranges import BYTES, wrapped
+from graphtool.analysis.ranges import BYTES, quantising, wrapped
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import Op
 from graphtool.ir.trace import Tracer

@@ -15,8 +15,7 @@ import numpy as np
 
 from graphtool import ops as o
 from graphtool.ir.graph import Graph, Node, Operand, Value, is_constant, producers, use_counts
-from graphtool.ir.prune import prune
-from graphtool.ir.replay import rebuild
+from graphtool.ir.replay import prune, rebuild
 from graphtool.ir.trace import Builder, Tracer
 from graphtool.passes.freeze import freeze
 from graphtool.passes.quantise.calibrate import Calibration

@@ -18,8 +18,7 @@ import numpy as np
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.ir.graph import Graph, Node, Operand, Value, is_constant, names_of, producers
-from graphtool.ir.prune import prune
-from graphtool.ir.replay import rebuild
+from graphtool.ir.replay import prune, rebuild
 from graphtool.ir.trace import Builder, Tracer
 from graphtool.passes.quantise.grids import Grid, quantised, real
 from graphtool.passes.quantise.layers import Layer, moved, stays

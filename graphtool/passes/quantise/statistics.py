@@ -17,8 +17,7 @@ import numpy as np
 from graphtool import interp
 from graphtool import ops as o
 from graphtool.ir.graph import Graph, Module, Node, Operand, Value, is_constant, producers
-from graphtool.ir.prune import prune
-from graphtool.ir.replay import rebuild
+from graphtool.ir.replay import prune, rebuild
 from graphtool.ir.text import value_names
 from graphtool.ir.trace import Builder, Tracer
 from graphtool.passes.quantise.calibrate import Batch

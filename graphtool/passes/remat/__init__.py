@@ -15,10 +15,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from graphtool import ops as o
-from graphtool.analysis import costs, peak_memory
+from graphtool.analysis import costs
 from graphtool.errors import InputError, UsageError
 from graphtool.ir.graph import Graph, Module, Node, Operand, Value, is_constant, producers
-from graphtool.ir.prune import ancestors
+from graphtool.ir.replay import ancestors
 from graphtool.ir.run_sizes import sizes_of
 from graphtool.ir.trace import Builder, Tracer
 from graphtool.ops.costs import nbytes
@@ -118,7 +118,7 @@ def _measured(module: Module, arena: Arena) -> list[Plan]:
 
 def _judged(graph: Graph, again: frozenset[Node]) -> Plan:
     new = recomputed(graph, again)
-    peak = peak_memory.peak(new, peak_memory.placeless(new))
+    peak = costs.peak(new, costs.placeless(new))
     return Plan(again, at_least_sizes(peak.bytes), sum(_flops(n) for n in again))
 
 

@@ -17,8 +17,7 @@ from graphtool.io.manifest_rows import Choice
 from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Graph, Node, Operand, Value
 from graphtool.ir.op import Op
-from graphtool.ir.prune import prune
-from graphtool.ir.replay import rebuild
+from graphtool.ir.replay import prune, rebuild
 from graphtool.ir.run_sizes import all_nodes
 from graphtool.ir.trace import Builder, Tracer
 from graphtool.kernels.choice.rules import Activations, Rules

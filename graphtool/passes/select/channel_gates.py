@@ -15,7 +15,7 @@ from graphtool import ops as o
 from graphtool.ir.graph import Graph, Node, Operand, Value
 from graphtool.ir.replay import rebuild
 from graphtool.ir.trace import Builder, Tracer
-from graphtool.kernels.choice.gates_and_chunks import gate
+from graphtool.kernels.choice.machine import gate
 from graphtool.passes.select.goal import Goal, is_constant
 from graphtool.rewrite.patterns import bindings, pattern
 from graphtool.symbolic import product, typical_size

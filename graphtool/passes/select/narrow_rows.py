@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from graphtool import dtypes
-from graphtool.analysis.quantised import dequantising
-from graphtool.analysis.ranges import wrapped
+from graphtool.analysis.ranges import dequantising, wrapped
 from graphtool.ir.facets import Movement, Trait
 from graphtool.ir.graph import Node, Value
 from graphtool.ir.trace import Tracer

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from graphtool.analysis.gradients import gradients as marked
+from graphtool.analysis.composites import gradients as marked
 from graphtool.ir.graph import Module, Value, is_constant
 from graphtool.report.page.modules import Group, Path, calls, grouped
 from graphtool.transforms.training.phases import behind

@@ -12,8 +12,7 @@ from typing import Any
 from graphtool import ops as o
 from graphtool.errors import InputError
 from graphtool.ir.graph import Graph, Node, Operand, Value, is_constant, producers
-from graphtool.ir.prune import ancestors
-from graphtool.ir.replay import rebuild
+from graphtool.ir.replay import ancestors, rebuild
 from graphtool.ir.trace import Builder
 from graphtool.passes.remat import needed
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from graphtool.analysis.gradients import gradients
+from graphtool.analysis.composites import gradients
 from graphtool.ir.graph import Graph, Module, Value
 from graphtool.ir.text import value_names
 

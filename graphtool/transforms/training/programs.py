@@ -10,7 +10,7 @@ import numpy as np
 from graphtool import ops as o
 from graphtool.errors import InputError
 from graphtool.ir.graph import Graph, Module, Node, Value
-from graphtool.ir.prune import prune
+from graphtool.ir.replay import prune
 from graphtool.ir.run_sizes import mentioned
 from graphtool.ir.trace import Builder
 from graphtool.symbolic import symbols

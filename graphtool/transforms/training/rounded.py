@@ -15,8 +15,7 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.analysis.quantised import rounding, to_bytes
-from graphtool.analysis.ranges import BYTES, maker_in
+from graphtool.analysis.ranges import BYTES, maker_in, rounding, to_bytes
 from graphtool.ir.facets import Movement, Trait
 from graphtool.ir.graph import (
     Graph,
@@ -28,8 +27,7 @@ from graphtool.ir.graph import (
     producers,
     readers_of,
 )
-from graphtool.ir.prune import prune
-from graphtool.ir.replay import rebuild
+from graphtool.ir.replay import prune, rebuild
 from graphtool.ir.trace import Builder, Tracer
 
 Array = np.ndarray[Any, Any]

@@ -11,7 +11,7 @@ import numpy as np
 
 from graphtool.io.weights import Weight, weight
 from graphtool.ir.graph import Graph, Module, TensorType, Value, is_constant
-from graphtool.ir.prune import prune
+from graphtool.ir.replay import prune
 from graphtool.ir.text import value_names
 from graphtool.ir.trace import Builder, Tracer
 

@@ -11,8 +11,8 @@ import graphtool
 from graphtool import interp
 from graphtool.errors import UnsupportedError, UsageError
 from graphtool.importers.stablehlo import import_stablehlo, import_text
-from graphtool.ir.expected import unmet
 from graphtool.ir.graph import Module
+from graphtool.ir.requires import unmet
 from tests.cli.conftest import Cli, gt  # noqa: F401  (a fixture)
 
 Q = "!quant.uniform<i8:f32, 0.5:1>"

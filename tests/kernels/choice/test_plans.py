@@ -17,10 +17,10 @@ from graphtool import ops as o
 from graphtool.cli.faults import run
 from graphtool.errors import InputError, InternalError
 from graphtool.ir import listing, serial
-from graphtool.ir.choices import planned
 from graphtool.ir.graph import Graph, Module, Node, TensorType
 from graphtool.ir.op import OPS
 from graphtool.ir.plan import Plan, chosen_plan
+from graphtool.ir.replay import planned
 from graphtool.ir.trace import trace
 from graphtool.ir.verify import verify
 from graphtool.kernels.choice import machine

@@ -46,7 +46,7 @@ from graphtool.importers.onnx.driver.values import as_row
 from graphtool.importers.onnx.families.sequence_rows import Rows
 from graphtool.importers.onnx.validate import check_model
 from graphtool.ir.graph import Graph, Module, Value
-from graphtool.ir.prune import prune
+from graphtool.ir.replay import prune
 from graphtool.ir.rounded_once import settle
 from graphtool.ir.trace import Tracer
 from graphtool.symbolic import Poly, symbols

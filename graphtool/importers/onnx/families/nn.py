@@ -6,7 +6,7 @@ from typing import Any
 
 from graphtool.importers.least_sizes import fitting_conv
 from graphtool.importers.onnx.kit import Refused, axes_of, axis_of, dtypes, o, onnx_op
-from graphtool.ops.geometry import Pairs
+from graphtool.ops.indexing import Pairs
 from graphtool.symbolic import Dim, ceildiv, floordiv, known, maximum
 
 # ---- products ----------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import numpy as np
 
 from graphtool.importers.onnx.families.nn import spans_of, window_pads
 from graphtool.importers.onnx.kit import Refused, agreed_entries, array_of, dims, o, onnx_op
-from graphtool.ops.geometry import Pairs, overhang
+from graphtool.ops.indexing import Pairs, overhang
 from graphtool.symbolic import Dim, product
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from graphtool.importers.onnx.driver.computed import entry, fresh
 from graphtool.importers.onnx.kit import Refused, dtypes, o, onnx_op
 from graphtool.io.weights import Array
-from graphtool.ops.pictures import CHANNELS
+from graphtool.ops.strings import CHANNELS
 from graphtool.symbolic import known, maximum, minimum, product
 
 

@@ -35,7 +35,7 @@ from graphtool.importers.stablehlo.driver.session import Session, title
 from graphtool.importers.stablehlo.driver.values import element_type, shown
 from graphtool.importers.stablehlo.text.tree import Function, Kind, Operation, Region, Signature
 from graphtool.ir.graph import Graph, Module, TensorType
-from graphtool.ir.prune import prune
+from graphtool.ir.replay import prune
 from graphtool.ir.rounded_once import settle
 from graphtool.ir.trace import Tracer
 from graphtool.symbolic import known

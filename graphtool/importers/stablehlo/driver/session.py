@@ -17,8 +17,8 @@ from graphtool.front.assumptions import Bounds, Facts, Found
 from graphtool.importers.limits import Limits
 from graphtool.importers.stablehlo.text.reader import fault
 from graphtool.importers.stablehlo.text.tree import Operation, Origin, Program
-from graphtool.ir.expected import EXPECTED
 from graphtool.ir.graph import Location, Value
+from graphtool.ir.requires import EXPECTED
 from graphtool.symbolic import Condition, Dim, Poly, dim_of, maximum, symbols
 
 _PACKAGES = re.compile(r".*[/\\](?:site|dist)-packages[/\\]")

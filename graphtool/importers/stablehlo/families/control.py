@@ -12,8 +12,7 @@ from graphtool.front.regions import Closed, union
 from graphtool.importers.stablehlo.driver.parts import TOKEN, Group, flat, joined
 from graphtool.importers.stablehlo.kit import Array, Context, Refused, Region, o, stablehlo
 from graphtool.ir.graph import Graph, Node, TensorType, Value, is_constant
-from graphtool.ir.prune import prune
-from graphtool.ir.replay import inline, replay
+from graphtool.ir.replay import inline, prune, replay
 from graphtool.ir.trace import Builder, Tracer, trace
 
 

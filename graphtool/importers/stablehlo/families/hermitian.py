@@ -20,7 +20,7 @@ from graphtool.importers.stablehlo.families.reflections import (
 )
 from graphtool.ops.common import filled
 from graphtool.ops.matrices import axis_indices, identity, swap_last_axes
-from graphtool.ops.rotations import (
+from graphtool.ops.spectral import (
     behind,
     diagonal,
     even,

@@ -17,7 +17,7 @@ from graphtool.importers.stablehlo.families.movement import ints, padded
 from graphtool.importers.stablehlo.families.reduce import kind_of, simple_body
 from graphtool.importers.stablehlo.families.scatter import scatter
 from graphtool.importers.stablehlo.kit import Array, Context, Dense, Refused, Region, o, stablehlo
-from graphtool.ops.geometry import dilate, out_dim
+from graphtool.ops.indexing import dilate, out_dim
 from graphtool.ops.reduce import identity
 
 Pairs = tuple[tuple[int, int], ...]

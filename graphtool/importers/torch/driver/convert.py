@@ -40,7 +40,7 @@ from graphtool.importers.torch.driver.state_dict import state_dict
 from graphtool.importers.torch.driver.table import IGNORED, PROMISES, SIZED, handler
 from graphtool.io.weights import weight
 from graphtool.ir.graph import Graph, Module, TensorType, Value
-from graphtool.ir.prune import prune
+from graphtool.ir.replay import prune
 from graphtool.ir.rounded_once import settle
 from graphtool.ir.run_sizes import bare
 from graphtool.ops.random import state_of

@@ -1,14 +1,19 @@
 """Checks that kernels and ports stay inside their buffers, for sizes that the dims allow.
 
-Polynomials over open dims are not compared for all sizes: some are tried. For these, what cannot be
-shown to be inside is refused.
+Polynomials over open dims are not compared for all sizes: some are tried, and what cannot be shown
+to be inside is refused. If data decide what a template touches, those data must be constants, and
+the check reads them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
 
 from graphtool.errors import InputError
+from graphtool.io.weights import Weight
+from graphtool.loops.ir import Stmt
 from graphtool.loops.program import (
     Bind,
     Branch,
@@ -20,16 +25,64 @@ from graphtool.loops.program import (
     Step,
     Times,
     inner_steps,
+    runs,
 )
-from graphtool.loops.spans import WIDE, Spans
-from graphtool.loops.touched import touched
-from graphtool.loops.tried_sizes import tried
+from graphtool.loops.sample_sizes import tried
+from graphtool.loops.spans import WIDE, Intervals, Points, Spans, positions, touch
 from graphtool.loops.verify_kernel import fault
-from graphtool.loops.verify_template import ALIGN, Env, Machine
-from graphtool.symbolic import Poly, evaluate, product, symbols
+from graphtool.loops.verify_template import (
+    ALIGN,
+    Env,
+    Machine,
+    Use,
+    decisive,
+    starts,
+    table_spans,
+    template_spans,
+)
+from graphtool.symbolic import Poly, Symbol, evaluate, product, symbols
+
+ACC = "acc"  # the row that a hook is given
 
 
-def verify_reach(program: Program, where: str = "") -> None:
+def touched(kernel: Kernel, env: Env, machine: Machine, exact: bool = False) -> Spans:
+    """The range of each parameter that a kernel touches.
+
+    By default no condition is looked at, so it holds all that can happen; with `exact` the kernel
+    is followed at points of its iteration space. A hook that leaves its row touches element -1 of
+    a buffer that is no parameter. Raises InputError GT0375, GT0380 as `template_spans` does.
+    """
+    spans: Spans = {}
+    types = {p.name: p.dtype for p in kernel.params}
+    calls = template_spans(kernel.body, types, env, machine, spans)
+    _follow(kernel.body, env, (), (), spans, exact)
+    for hook, (*outer, last), here in calls:
+        for first in sorted({0, last // 2, last - 1}):  # the parts in which a row comes
+            found: Spans = {}
+            part = {**here, hook.indices[-1].name: first, "count": last - first}
+            _follow(hook.body, part, hook.indices, outer, found, exact)
+            low, high = found.pop(ACC, (0, 0))
+            if low < 0 or high >= last - first:
+                touch(spans, f"{hook.name} {ACC}", -1, -1)
+            for name, ends in found.items():
+                touch(spans, name, *ends)
+    return spans
+
+
+def _follow(body: Iterable[Stmt], env: Env, indices: Iterable[Symbol], extents: Sequence[int],
+            spans: Spans, exact: bool) -> None:
+    """Add what statements touch for all values of `indices` below their extents."""
+    names = [i.name for i, _ in zip(indices, extents, strict=False)]
+    if exact:
+        grid = positions(tuple(extents))
+        fixed = {n: np.full(grid.shape[1], v) for n, v in env.items()}
+        Points.at(fixed | dict(zip(names, grid, strict=True)), spans).body(body)
+    else:
+        given = {n: (0, e - 1) for n, e in zip(names, extents, strict=True)}
+        Intervals({n: (v, v) for n, v in env.items()} | given, spans).body(body)
+
+
+def verify_memory(program: Program, where: str = "") -> None:
     """Raises InputError GT0375 for an access outside a buffer, GT0376 for a buffer that is larger
     than what the caller gives, or than the arena, or where no size is found to try, GT0380 for a
     template with wrong sizes."""
@@ -143,3 +196,43 @@ class _Check:
 
 def _at(env: Env) -> str:
     return str(dict(env) or "")
+
+
+def verify_data(program: Program, held: Mapping[str, Weight]) -> None:
+    """Raises InputError GT0375, GT0380 for constants that lead out of a buffer."""
+    digests = dict(program.weights)
+    for env in tried(program):
+        for run, given, use, pointers in _uses(program, env):
+            tables = {}
+            for name, param in pointers.items():
+                data = held[digests[given[param].name]].stored.ravel()
+                tables[name] = data[int(starts(use, name).min()):]
+            types = {n: b.dtype for n, b in given.items()}
+            sizes = {n: evaluate(b.size, env) for n, b in given.items()}
+            if bad := misfit(table_spans(use, tables, types), sizes):
+                raise fault("GT0375", f"the constants lead to {bad[0]}[{bad[1]:.0f}], "
+                                      f"{given[bad[0]].name} has {sizes[bad[0]]} elements",
+                            run.label)
+
+
+def verify_constants(program: Program) -> None:
+    """Raises InputError GT0375 where data that decide what is touched are no constants."""
+    env = next(iter(tried(program)), None)
+    for run, given, use, pointers in () if env is None else _uses(program, env):
+        for name, param in pointers.items():
+            if given[param].space != "weight":
+                raise fault("GT0375", f"the data of {name} decide what {use.contract.name} "
+                                      f"touches, and {given[param].name} is no constant", run.label)
+
+
+def _uses(program: Program, env: Env) -> Iterator[
+        tuple[Run, dict[str, Buffer], Use, dict[str, str]]]:
+    """The runs of templates whose operands decide: what they are given, and the parameters of
+    these operands by the pointer's name."""
+    kernels = {k.name: k for k in program.kernels}
+    buffers = {b.name: b for b in program.buffers}
+    for run in runs(program.steps):
+        kernel = kernels[run.kernel]
+        for use, pointers in decisive(kernel.body, env, machine_of(program)):
+            given = {p.name: buffers[a] for p, a in zip(kernel.params, run.args, strict=True)}
+            yield run, given, use, pointers

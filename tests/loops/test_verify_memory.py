@@ -33,7 +33,7 @@ from graphtool.loops.program import (
     runs,
 )
 from graphtool.loops.serial import dumps, loads
-from graphtool.loops.verify_reach import verify_reach
+from graphtool.loops.verify_memory import verify_memory
 from graphtool.loops.walk import statements
 from graphtool.lower import lower
 from graphtool.native import runtime
@@ -93,9 +93,9 @@ def code(document: dict[str, Any]) -> str:
 
 def test_what_lowering_makes_is_accepted() -> None:
     for name in NAMES:
-        verify_reach(program(name))
+        verify_memory(program(name))
     for make in (samples.softmax, samples.layer, samples.moves):
-        verify_reach(lower(make(), TARGET))
+        verify_memory(lower(make(), TARGET))
     assert [code(json.loads(text)) for text in TEXTS] == [""] * len(TEXTS)
 
 
@@ -128,9 +128,9 @@ def test_a_size_that_a_run_computes(most: int, refused: bool) -> None:
         (Bind(size, "b0", 0, most), Run("k", ("b1",))))
     if refused:
         with pytest.raises(InputError, match="GT0375"):
-            verify_reach(made)
+            verify_memory(made)
     else:
-        verify_reach(made)
+        verify_memory(made)
 
 
 def conditioned(size: Dim, *requires: Equation) -> Program:
@@ -152,14 +152,14 @@ N, M = symbol_of(Symbol("N", 1)), symbol_of(Symbol("M", 1))
     (Equation(mod(floordiv(N + 1, 2), 8), 0),), (Equation(N, M),), (Equation(2 * N, 3 * M),),
     (Equation(mod(N, 7), 3), Equation(mod(M, 64), 63)), (Equation(mod(N * M, 6), 5),)])
 def test_sizes_that_conditions_allow_are_tried(rows: tuple[Equation, ...]) -> None:
-    verify_reach(conditioned(N * M, *rows))
+    verify_memory(conditioned(N * M, *rows))
     with pytest.raises(InputError, match="GT0375"):
-        verify_reach(conditioned(N * M - 1, *rows))
+        verify_memory(conditioned(N * M - 1, *rows))
 
 
 def test_conditions_that_no_sizes_satisfy() -> None:
     with pytest.raises(InputError, match=r"GT0376.*no sizes are found.*N%4"):
-        verify_reach(conditioned(N * M, Equation(mod(N, 4), 1), Equation(mod(N, 4), 2)))
+        verify_memory(conditioned(N * M, Equation(mod(N, 4), 1), Equation(mod(N, 4), 2)))
 
 
 def test_a_mutant_without_columns_is_refused() -> None:

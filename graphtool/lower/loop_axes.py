@@ -1,15 +1,31 @@
-"""Merges adjacent axes of purely elementwise units, so that their loops are few and long, and the
-outermost loops of others where one alone may be too short for the threads to share."""
+"""Other axes for a unit's loops: adjacent ones merged, and those split whose index is divided.
+
+Merged loops are few and long; outermost loops are merged where one alone may be too short for the
+threads to share. Of 4·i + j the quotient by 4 is i and the remainder is j, so that the loop does
+not divide, and compilers vectorise it. Packed operands have such axes.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Value
-from graphtool.loops.pull import Names, PExpr, iterator
-from graphtool.loops.view import View
-from graphtool.lower.exprs import substituted, walk_as_one
+from graphtool.loops.pull import Names, PExpr, View, iterator
+from graphtool.loops.walk import dims_of, each
+from graphtool.lower.exprs import below, substituted, walk_as_one
 from graphtool.lower.units import Unit
-from graphtool.symbolic import Dim, Symbol, bounds, coefficient, product, substitute, symbol_of
+from graphtool.symbolic import (
+    Dim,
+    Symbol,
+    bounds,
+    coefficient,
+    product,
+    substitute,
+    symbol_of,
+    typical_size,
+)
+from graphtool.symbolic.poly import Call, terms_of
 
 SHARED = 8  # iterations that are enough for threads to share
 Nest = tuple[list[tuple[Symbol, Dim]], list[tuple[View, PExpr]], tuple[Dim, ...]]
@@ -82,3 +98,62 @@ def one_outside(loops: list[tuple[Symbol, Dim]], exprs: list[tuple[View, PExpr]]
     return one_outside([(joined, n * m), *rest],
                        [(view, substituted(e, env, memo)) for view, e in exprs],
                        tuple(substitute(i, env) for i in idx), names)
+
+
+Axis = tuple[tuple[Symbol, Dim], ...]  # its loops, the outer one first; none for one element
+
+
+def split(axes: Sequence[Axis], exprs: Sequence[PExpr], names: Names) -> list[Axis]:
+    """The axes, in two loops where an index of the expressions is one of them divided by a number
+    that its extent is a multiple of."""
+    steps: dict[str, set[int]] = {}
+    for e in each(exprs, below(names)):
+        for d in dims_of(e):
+            for call in _calls(d):
+                if call.fn in ("//", "%") and isinstance(call.b, int):
+                    for mono, _ in terms_of(call.a):
+                        for atom, _ in mono:
+                            if isinstance(atom, Symbol):
+                                steps.setdefault(atom.name, set()).add(call.b)
+    return [_halved(axis, steps, names) for axis in axes]
+
+
+def _halved(axis: Axis, steps: dict[str, set[int]], names: Names) -> Axis:
+    if len(axis) != 1:
+        return axis
+    (it, extent), = axis
+    found = steps.get(it.name, set())
+    step = next(iter(found), 1)
+    if len(found) != 1 or step <= 1 or not isinstance(extent, int) or extent % step or (
+            extent == step):
+        return axis
+    return ((iterator(names.new("i"), extent // step), extent // step),
+            (iterator(names.new("i"), step), step))
+
+
+def index_of(axis: Axis) -> Dim:
+    """The index along the axis, in terms of its loops."""
+    at: Dim = 0
+    for it, extent in axis:
+        at = at * extent + symbol_of(it)
+    return at
+
+
+def by_stride(axes: Sequence[Axis], view: View) -> list[tuple[Symbol, Dim]]:
+    """The loops from outer to inner by falling stride of the store, so that the innermost walks
+    adjacent memory."""
+    pairs = []
+    for axis, stride in zip(axes, view.strides, strict=True):
+        for n, loop in enumerate(axis):
+            pairs.append((loop, stride * product(d for _, d in axis[n + 1:])))
+    pairs.sort(key=lambda pair: -typical_size(pair[1]))
+    return [loop for loop, _ in pairs]
+
+
+def _calls(d: Dim) -> Iterable[Call]:
+    for mono, _ in terms_of(d):
+        for atom, _ in mono:
+            if isinstance(atom, Call):
+                yield atom
+                yield from _calls(atom.a)
+                yield from _calls(atom.b)
