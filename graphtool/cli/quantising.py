@@ -80,7 +80,7 @@ def quantise(graph: options.Graph, out: options.Out = None, calibrate: Calibrate
     quantised. The exit code is 1 if --error, --size and --time cannot all be kept."""
     from graphtool.analysis import made_up
     from graphtool.passes.quantise.calibrate import batches
-    from graphtool.passes.quantise.ranges import METHODS
+    from graphtool.passes.quantise.grids import METHODS
     from graphtool.report import mix, quantised
     from graphtool.report.table import table
     from graphtool.transforms.quantising import ROUNDINGS, Quantisation, prepared

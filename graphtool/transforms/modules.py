@@ -11,8 +11,7 @@ from graphtool.ir.graph import Module
 from graphtool.ir.text import value_names
 from graphtool.symbolic import Dim, Symbol, symbol_of
 from graphtool.transforms import vmap as examples
-from graphtool.transforms.training.gradient_notes import check_hooks
-from graphtool.transforms.training.wrt import selected
+from graphtool.transforms.training.wrt import check_hooks, selected
 
 
 def jvp(module: Module, wrt: Sequence[str] = ("inputs",), bound: int | None = None) -> Module:

@@ -19,8 +19,8 @@ from graphtool.passes.quantise import check_block, why_not
 from graphtool.passes.quantise.balance import aware, balanced, smoothing
 from graphtool.passes.quantise.calibrate import Batch, Calibration, calibrated
 from graphtool.passes.quantise.compensate import compensated
+from graphtool.passes.quantise.grids import Method, chosen
 from graphtool.passes.quantise.layers import Layer, layers, named, pairs
-from graphtool.passes.quantise.ranges import Method, chosen
 from graphtool.passes.quantise.rewrite import Chosen, rewritten
 from graphtool.passes.quantise.statistics import Norms, corrected, norms
 from graphtool.passes.quantise.weights import BITS, Beside, Blocks, Form, Stored, stored

@@ -19,8 +19,15 @@ from graphtool.ir.serial import dumps
 from graphtool.ir.trace import trace
 from graphtool.loops.program import Run
 from graphtool.lower import lower
-from graphtool.passes.quantise.grids import channel_integers, channel_scales, grid_of
-from graphtool.passes.quantise.ranges import METHODS, Seen, chosen, histogram
+from graphtool.passes.quantise.grids import (
+    METHODS,
+    Seen,
+    channel_integers,
+    channel_scales,
+    chosen,
+    grid_of,
+    histogram,
+)
 from graphtool.passes.quantise.weights import blocks
 from graphtool.report.quantised import Effects
 from graphtool.target import named as target_named

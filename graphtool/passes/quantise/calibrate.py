@@ -18,8 +18,8 @@ from graphtool.errors import InputError, listed
 from graphtool.io import npz
 from graphtool.ir.graph import Graph, Module, TensorType, Value, producers
 from graphtool.ir.text import value_names
+from graphtool.passes.quantise.grids import Method, Seen, histogram
 from graphtool.passes.quantise.layers import Layer, origins
-from graphtool.passes.quantise.ranges import Method, Seen, histogram
 
 Array = np.ndarray[Any, Any]
 Batch = Mapping[str, Array]

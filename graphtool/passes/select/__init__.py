@@ -27,17 +27,13 @@ from graphtool.passes.select import integer_convolution, integer_product
 from graphtool.passes.select.attention import attention
 from graphtool.passes.select.channel_gates import gates
 from graphtool.passes.select.convolution import conv
-from graphtool.passes.select.elementwise_in_phases import in_phases
+from graphtool.passes.select.elementwise_in_kernels import follow, in_phases
 from graphtool.passes.select.goal import Goal, in_type
-from graphtool.passes.select.long_sums import long_sum
-from graphtool.passes.select.packed_product import packed
 from graphtool.passes.select.pooling import spaced, window
-from graphtool.passes.select.product import matmul
+from graphtool.passes.select.product import matmul, packed
 from graphtool.passes.select.recurrence import recurrence, recurrence_grad
-from graphtool.passes.select.rounded_windows import rounded_windows
-from graphtool.passes.select.row_means import row_sums
-from graphtool.passes.select.shared_roundings import shared_roundings
-from graphtool.passes.select.trailing_elementwise import follow
+from graphtool.passes.select.shared_roundings import rounded_windows, shared_roundings
+from graphtool.passes.select.sums_in_two_steps import long_sum, row_sums
 from graphtool.rewrite.engine import Journal
 from graphtool.target import Target, named
 

@@ -16,18 +16,20 @@ from graphtool.assume import Assumes
 from graphtool.ir.graph import Node
 from graphtool.ir.trace import Tracer
 from graphtool.kernels.choice.sites import Conv, Product
+from graphtool.passes.select.equivalent_convolutions import (
+    diagonal,
+    filters,
+    of_one_pixel,
+    pixels,
+    rows_of_one_pixel,
+    together,
+    trimmed,
+    volume,
+)
 from graphtool.passes.select.goal import Goal, if_finite, is_constant, is_finite
 from graphtool.passes.select.polyphase import polyphase, unfit
 from graphtool.passes.select.product import best_product
-from graphtool.passes.select.visible_taps import of_one_pixel, rows_of_one_pixel, trimmed
-from graphtool.passes.select.volumes import volume
 from graphtool.passes.select.weight_gradient import weight_gradient
-from graphtool.passes.select.wide_pixels import (
-    diagonal,
-    filters,
-    pixels,
-    together,
-)
 from graphtool.symbolic import Dim, product, typical_size
 
 _LEFT_OUT = "weights are not multiplied by the zeros"

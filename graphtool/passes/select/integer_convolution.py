@@ -16,6 +16,12 @@ from graphtool.analysis.ranges import Narrow, is_single, known_array, narrow, wi
 from graphtool.ir.graph import Node
 from graphtool.ir.trace import Tracer
 from graphtool.kernels.choice.sites import Conv
+from graphtool.passes.select.equivalent_convolutions import (
+    diagonal,
+    of_one_pixel,
+    rows_of_one_pixel,
+    together,
+)
 from graphtool.passes.select.goal import Goal
 from graphtool.passes.select.integer_product import (
     Array,
@@ -26,8 +32,6 @@ from graphtool.passes.select.integer_product import (
     unsigned,
 )
 from graphtool.passes.select.polyphase import polyphase, unfit
-from graphtool.passes.select.visible_taps import of_one_pixel, rows_of_one_pixel
-from graphtool.passes.select.wide_pixels import diagonal, together
 from graphtool.symbolic import typical_size
 
 

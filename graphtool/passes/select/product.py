@@ -1,17 +1,24 @@
-"""select's products: a matmul becomes the kernel that is best for its site, its weights packed."""
+"""select's products: a matmul becomes the kernel that is best for its site, its weights packed.
+
+Weights that the model packs in blocks are unpacked to float32, or read with activations of 8 bits
+where the model or the user asks for that.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.dtypes import DType
 from graphtool.ir.graph import Node
 from graphtool.ir.trace import Tracer
-from graphtool.kernels.choice.sites import Product
+from graphtool.kernels.choice.choose import plans
+from graphtool.kernels.choice.sites import Packed, Product
 from graphtool.kernels.gemm import worth_tiles
 from graphtool.passes.select.goal import Goal, is_constant
 from graphtool.rewrite.engine import array_of
@@ -63,3 +70,20 @@ def best_product(goal: Goal, site: Product, x: Any, w: Any, transpose: bool,
 
 def _swapped(rank: int) -> tuple[int, ...]:
     return (*range(rank - 2), rank - 1, rank - 2)
+
+
+def packed(goal: Goal, node: Node, operands: Sequence[Any]) -> Sequence[Any] | None:
+    """The product by the best kernel; its definition where no kernel may compute it."""
+    x, w, scales, *rest = operands
+    zeros = rest[0] if rest else None
+    tables = [v for v in (w, scales, zeros) if v is not None]
+    m, n, k = x.shape[0], w.shape[0], x.shape[1]
+    if x.dtype is dtypes.float32 and isinstance(n, int) and isinstance(k, int) and n and k:
+        asked = node.attrs["activations"] == "q8" and goal.rules.activations != "exact"
+        site = Packed(typical_size(m), n, k, node.attrs["bits"], node.attrs["block"],
+                      zeros is not None, all(map(is_constant, tables)), asked, isinstance(m, int))
+        if plans(site, goal.target, goal.rules):
+            return (goal.best(site, x, w, scales, zeros),)
+        goal.note(x, "in its parts: kernels assume finite numbers, or sum in another order")
+    assert node.op.decompose is not None
+    return (node.op.decompose(*operands, **node.attrs),)

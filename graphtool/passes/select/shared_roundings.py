@@ -1,24 +1,29 @@
 """Large values that products read rounded to bfloat16: what else reads them reads the rounded ones.
 
 The value is then stored once, in half the bytes. This is done only in `fast`, which rounds the
-operands of products in any case. The residual of a network is rounded once in each block.
+operands of products in any case. The residual of a network is rounded once in each block. Extremes
+of windows whose readers all round them take the rounded numbers: rounding keeps the order of
+numbers, so that the result is the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.ir.facets import Trait
+from graphtool.ir.facets import Movement, Trait
 from graphtool.ir.graph import Graph, Node, Operand, Value
 from graphtool.ir.replay import rebuild
 from graphtool.ir.trace import Builder, Tracer
+from graphtool.kernels.choice.operands import narrowed
 from graphtool.passes.select.goal import Goal
-from graphtool.symbolic import product, typical_size
+from graphtool.symbolic import known, product, typical_size
 
 PART = 4  # of the second-level cache: from this size on a value is worth it
+Readers = Mapping[Operand, Sequence[Node]]
+WIDE = 16  # channels, fewer of which cost more to convert than they save in bytes
 
 
 def shared_roundings(goal: Goal, graph: Graph) -> Graph:
@@ -60,3 +65,43 @@ def _bytes(node: Node) -> int:
     x = node.inputs[0]
     assert isinstance(x, Value)
     return x.type.dtype.bytes * typical_size(product(x.type.shape))
+
+
+def rounded_windows(goal: Goal, graph: Graph) -> Graph:
+    """The graph in which the extremes of windows are found in bfloat16, if everything else that
+    reads the numbers rounds them too."""
+    readers: dict[Operand, list[Node]] = {}
+    for node in graph.nodes:
+        for x in node.inputs:
+            readers.setdefault(x, []).append(node)
+    made = {v: n for n in graph.nodes for v in n.outputs}
+    ours = {n for n in graph.nodes if _of_extremes(n) and _rounded(graph, readers, made, n)}
+    if not goal.rules.bf16 or not ours:
+        return graph
+
+    def rewrite(node: Node, inputs: tuple[Operand, ...], b: Builder) -> Sequence[Any] | None:
+        if node not in ours:
+            return None
+        assert isinstance(inputs[0], Value)
+        y = node.op(narrowed(Tracer(inputs[0], b)), **node.attrs)
+        return (o.cast(y, dtype=dtypes.float32),)
+    return rebuild(graph, rewrite)
+
+
+def _of_extremes(node: Node) -> bool:
+    return ("window" in node.attrs and node.attrs.get("kind") in ("max", "min")
+            and node.outputs[0].type.dtype is dtypes.float32
+            and known(WIDE, "<=", node.outputs[0].type.shape[-1]) is True)
+
+
+def _rounded(graph: Graph, readers: Readers, made: Mapping[Value, Node], node: Node) -> bool:
+    """Whether all that read the result round it, and all others that read the operand, of a padded
+    one what is inside."""
+    y, x, own = node.outputs[0], node.inputs[0], node
+    assert isinstance(x, Value)
+    if x in made and Movement.FILLS in made[x].op.movement and len(readers[x]) == 1:
+        own = made[x]
+        x = own.inputs[0]
+    kept = {*graph.inputs, *graph.outputs}
+    return kept.isdisjoint((x, y)) and y in readers and all(map(rounds, readers[y])) and all(
+        r is own or rounds(r) for r in readers[x])

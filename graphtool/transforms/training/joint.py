@@ -26,9 +26,8 @@ from graphtool.passes.arguments import PassCall
 from graphtool.passes.remat import recomputed
 from graphtool.symbolic import symbols
 from graphtool.transforms.training import norms
-from graphtool.transforms.training.gradient_notes import check_hooks
-from graphtool.transforms.training.inference import inference
 from graphtool.transforms.training.marks import marked, segments, unmarked
+from graphtool.transforms.training.norms import inference
 from graphtool.transforms.training.optimizers import OPTIMIZERS, clipped, global_norm
 from graphtool.transforms.training.recipe import (
     LOSSES,
@@ -42,7 +41,7 @@ from graphtool.transforms.training.recipe import (
 from graphtool.transforms.training.rounded import as_reals
 from graphtool.transforms.training.state import State, holding, opened, renamed
 from graphtool.transforms.training.weights import state_dict
-from graphtool.transforms.training.wrt import selected
+from graphtool.transforms.training.wrt import check_hooks, selected
 
 GRAD_NORM = "grad_norm"  # the state that has the norm of the last step's gradients
 

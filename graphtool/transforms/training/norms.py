@@ -1,5 +1,5 @@
-"""Batch norms in training: which of them use the statistics of a batch, and how the running
-statistics move.
+"""Batch norms and dropout: which norms use the statistics of a batch, how the running statistics
+move, and the inference form of a model that was captured in training mode.
 
 What a model states is kept: in one captured in training mode, a norm in inference mode stays so.
 """
@@ -16,6 +16,7 @@ from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.errors import UsageError
 from graphtool.io.weights import Weight, weight
+from graphtool.ir.facets import Trait
 from graphtool.ir.graph import (
     Graph,
     Module,
@@ -30,11 +31,53 @@ from graphtool.ir.replay import rebuild
 from graphtool.ir.text import value_names
 from graphtool.ir.trace import Builder, Tracer
 from graphtool.ops.common import count
-from graphtool.transforms.training.inference import inference, moving
 from graphtool.transforms.training.recipe import Recipe
 from graphtool.transforms.training.state import closed
 
 COUNTER = "num_batches_tracked"  # beside the running statistics, in torch
+
+
+def inference(graph: Graph, donations: Sequence[tuple[int, int]], dropout: bool = False) -> Graph:
+    """The graph without randomness; `donations` show which input belongs to which batch norm.
+
+    Returns the same graph if there is nothing to change. With `dropout` that is kept.
+    """
+    norms = moving(graph, donations)
+    if not any((n.op is o.dropout and not dropout) or n in norms for n in graph.nodes):
+        return graph
+
+    def rewrite(node: Node, xs: tuple[Operand, ...], b: Builder) -> Sequence[Any] | None:
+        operands: list[Any] = [Tracer(x, b) if isinstance(x, Value) else x for x in xs]
+        if node.op is o.dropout and not dropout:
+            x, state = operands
+            kept = b.constant(np.ones((1,) * x.ndim, bool))
+            return x, o.broadcast(kept, shape=x.shape), state
+        if node not in norms:
+            return None
+        mean, var = (Tracer(norms[node][i], b) for i in (1, 2))
+        x, scale, bias = (*operands, None, None)[:3]
+        return o.batch_norm(x, scale, bias, mean, var, **node.attrs), mean, var
+    return rebuild(graph, rewrite)
+
+
+def moving(graph: Graph, donations: Sequence[tuple[int, int]]) -> dict[Node, dict[int, Value]]:
+    """For each batch norm with running statistics that move, the inputs whose new values are
+    computed from its mean (1) and its variance (2)."""
+    made = producers(graph)
+    out: dict[Node, dict[int, Value]] = {}
+    for new, old in donations:
+        pending, seen = [graph.outputs[new]], set[Value]()
+        while pending:
+            v = pending.pop()
+            node = made.get(v)
+            if node is None or v in seen:
+                continue
+            seen.add(v)
+            if node.op is o.batch_norm_training:
+                out.setdefault(node, {})[node.outputs.index(v)] = graph.inputs[old]
+            elif Trait.ELEMENTWISE in node.op.traits:
+                pending += [x for x in node.inputs if isinstance(x, Value)]
+    return {node: row for node, row in out.items() if len(row) == 2}
 
 
 def trained(module: Module, recipe: Recipe) -> list[Node]:

@@ -1,12 +1,17 @@
-"""The values that a list such as `params,inputs,fc1.weight,!head.*` selects."""
+"""The values that a list such as `params,inputs,fc1.weight,!head.*` selects, and notes on
+gradients of which a capture sees less than the author wrote.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 
-from graphtool.errors import InputError, near
-from graphtool.ir.graph import Graph, Value, is_constant
+from graphtool.errors import InputError, Unsupported, UnsupportedError, near
+from graphtool.ir.graph import Graph, Module, Value, is_constant
+
+DECOMPOSED = ("torch decomposed this program before it was saved: parts under no_grad cannot be "
+              "recognised in it, and gradients flow through them")
 
 
 def selected(graph: Graph, names: Mapping[Value, str], wrt: Sequence[str]) -> list[Value]:
@@ -51,3 +56,16 @@ def _nothing(name: str, by_name: Mapping[str, Value]) -> InputError:
     return InputError("GT0611", f"nothing to differentiate by: {name!r}",
                       hint=near(name, by_name, "params (those with requires_grad), inputs, "
                                                f"or one of {some}"))
+
+
+def check_hooks(module: Module) -> None:
+    """Raise UnsupportedError GT0612 if the model has hooks that change its gradients."""
+    if hooks := module.meta.get("hooks"):
+        raise UnsupportedError("GT0612", "a gradient that capture could not see", tuple(
+            Unsupported(name, "it has a backward hook, which capture does not see")
+            for name in hooks), hint="import the model without its hooks")
+
+
+def gradient_note(module: Module) -> str:
+    """A sentence on the gradients that this module lacks; empty if it lacks none."""
+    return DECOMPOSED if module.meta.get("decomposed") else ""
