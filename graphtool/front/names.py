@@ -76,6 +76,12 @@ class Word:
         return CLASSES[self.types](dtype)
 
     @property
+    def over(self) -> str:
+        """The attribute that says which axes the op runs over, "axes" or "axis"; "" without one."""
+        schema = OPS[self.op].schema if self.op in OPS else {}
+        return next((a for a in ("axes", "axis") if a in schema), "")
+
+    @property
     def compares(self) -> bool:
         """Whether it compares two operands."""
         return self.count == 2 and self.op in BY_NAME and BY_NAME[self.op].result == "bool"
@@ -139,12 +145,16 @@ def _attributes(op: str, text: str) -> Iterator[Attribute]:
 
 
 @cache
-def read(language: Language) -> dict[str, tuple[Word, ...]]:
-    """The names that an importer of the format reads, each with its meanings by element type."""
+def read(language: Language, over: str = "") -> dict[str, tuple[Word, ...]]:
+    """The names that an importer of the format reads, each with its meanings by element type.
+
+    Ops over axes are left out unless `over` asks for them ("axes", "axis"): how axes are stated is
+    a rule of the format.
+    """
     found: dict[str, tuple[Word, ...]] = {}
     for row in ROWS.values():
         for word in row.get(language, ()):
-            if word.reads:
+            if word.reads and word.over == over:
                 found[word.name] = (*found.get(word.name, ()), word)
     return found
 
@@ -154,9 +164,10 @@ def meaning(words: tuple[Word, ...], dtype: DType) -> Word | None:
     return next((word for word in words if word.takes(dtype)), None)
 
 
-def written(language: Language) -> tuple[str, ...]:
-    """The ops that an exporter writes by one of the format's words."""
-    return tuple(op for op, row in ROWS.items() if any(w.writes for w in row.get(language, ())))
+def written(language: Language, over: str = "") -> tuple[str, ...]:
+    """The ops that an exporter writes by one of the format's words; `over` as for `read`."""
+    return tuple(op for op, row in ROWS.items()
+                 if any(w.writes and w.over == over for w in row.get(language, ())))
 
 
 def word(op: str, language: Language, dtype: DType) -> Word | None:
@@ -239,7 +250,7 @@ names("erfc", hlo="chlo.erfc", aten="erfc")
 names("erf_inv", hlo="chlo.erf_inv", aten="erfinv | special_erfinv")
 names("lgamma", hlo="chlo.lgamma", aten="lgamma")
 names("digamma", hlo="chlo.digamma", aten="digamma")
-names("polygamma", hlo="chlo.polygamma")
+names("polygamma", hlo="chlo.polygamma", aten="polygamma")
 names("igamma", aten="igamma | special_gammainc")
 names("igammac", aten="igammac | special_gammaincc")
 names("i0e", aten="special_i0e")
@@ -263,6 +274,19 @@ names("mish", onnx="Mish", aten="mish")
 names("softsign", onnx="Softsign", aten="softsign")
 names("softplus", aten="softplus(beta, threshold)")
 names("log_sigmoid", aten="log_sigmoid")
+
+# ---- over axes: of several meanings the first that takes the type is read ------------------------
+
+names("reduce_and", onnx="ReduceMin of booleans", aten="all of booleans | prod of booleans")
+names("reduce_or", onnx="ReduceMax of booleans", aten="any of booleans | sum of booleans")
+names("reduce_sum", onnx="ReduceSum", aten="sum")
+names("reduce_prod", onnx="ReduceProd", aten="prod")
+names("reduce_max", onnx="ReduceMax", aten="amax")
+names("reduce_min", onnx="ReduceMin", aten="amin")
+names("reduce_mean", onnx="ReduceMean", aten="mean")
+names("logsumexp", onnx="ReduceLogSumExp", aten="logsumexp")
+names("softmax", onnx="Softmax@13", aten="softmax | _softmax | _safe_softmax")
+names("log_softmax", onnx="LogSoftmax@13", aten="log_softmax | _log_softmax")
 
 # ---- others ------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from graphtool.dtypes import DType
 from graphtool.exporters.onnx.kit import Node, Ref, Writer, dtypes, form, o, takes
+from graphtool.front.names import word, written
 from graphtool.symbolic import Dim
 
 
@@ -19,11 +20,13 @@ def vector(w: Writer, x: Ref | None, value: float, dims: tuple[Dim, ...], dtype:
     return w.array(np.full(dims, value, dtype.numpy))
 
 
-@form("softmax", "log_softmax")
+@form(*written("onnx", "axis"))
 def softmax(w: Writer, node: Node, x: Ref) -> Any:
     """Softmax or LogSoftmax along one axis."""
-    takes(bool(x.shape))
-    return w("Softmax" if node.op.name == "softmax" else "LogSoftmax", x, axis=node.attrs["axis"])
+    there = word(node.op.name, "onnx", x.type.dtype)
+    takes(bool(x.shape) and there is not None)
+    assert there is not None
+    return w(there.name, x, axis=node.attrs["axis"])
 
 
 # ---- normalisation -----------------------------------------------------------------------------

@@ -11,31 +11,23 @@ from graphtool.exporters.definitions import filled, tap
 from graphtool.exporters.onnx.elementwise import cast, computed, wider
 from graphtool.exporters.onnx.kit import Node, Ref, Writer, dtypes, form, o, takes
 from graphtool.exporters.onnx.sizes import shape, size
+from graphtool.front.names import word, written
 from graphtool.ops.indexing import conv_defaults
 from graphtool.ops.reduce import identity
 
-_REDUCE = {"reduce_sum": "ReduceSum", "reduce_prod": "ReduceProd", "reduce_max": "ReduceMax",
-           "reduce_min": "ReduceMin", "reduce_mean": "ReduceMean",
-           "logsumexp": "ReduceLogSumExp"}
 
-
-@form(*_REDUCE)
+@form(*written("onnx", "axes"))
 def reduce(w: Writer, node: Node, x: Ref) -> Any:
-    """ReduceSum, ReduceMax and so on with keepdims; x itself if there are no axes."""
-    axes = node.attrs["axes"]
+    """ReduceSum, ReduceMax and so on with keepdims; x itself if there are no axes. For bools
+    ReduceMin is `and`, ReduceMax `or`."""
+    axes, there = node.attrs["axes"], word(node.op.name, "onnx", x.type.dtype)
     if not axes and node.op.name != "logsumexp":
         return x
-    takes(bool(axes))
-    return computed(w, _REDUCE[node.op.name], x.type.dtype, [x], w.array(list(axes)), keepdims=1)
-
-
-@form("reduce_and", "reduce_or")
-def logical(w: Writer, node: Node, x: Ref) -> Any:
-    """ReduceMin (and) or ReduceMax (or) of bools with keepdims."""
-    if not node.attrs["axes"]:
-        return x
-    op = "ReduceMin" if node.op.name == "reduce_and" else "ReduceMax"
-    return w(op, x, w.array(list(node.attrs["axes"])), keepdims=1)
+    takes(bool(axes) and there is not None)
+    assert there is not None
+    if there.types == "booleans":
+        return w(there.name, x, w.array(list(axes)), keepdims=1)
+    return computed(w, there.name, x.type.dtype, [x], w.array(list(axes)), keepdims=1)
 
 
 @form("norm")

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from graphtool.front.names import Word, meaning, read
 from graphtool.importers.onnx.driver.claims import agreed
 from graphtool.importers.onnx.driver.values import (
     array_of,
@@ -18,7 +19,7 @@ from graphtool.importers.onnx.driver.values import (
 )
 from graphtool.importers.onnx.families import computed_axes
 from graphtool.importers.onnx.families.shape import iota
-from graphtool.importers.onnx.kit import OPS, Dim, Refused, add, dtypes, o, onnx_op, product
+from graphtool.importers.onnx.kit import Dim, Refused, add, dtypes, o, onnx_op, product
 
 # ---- reductions --------------------------------------------------------------------------------
 
@@ -27,12 +28,6 @@ Body = Callable[[Any, tuple[int, ...]], Any]
 
 def _sum(x: Any, axes: tuple[int, ...]) -> Any:
     return o.reduce_sum(x, axes=axes)
-
-
-def _extreme(op: str) -> Body:
-    """A maximum or minimum; for bool they are `reduce_or` and `reduce_and`."""
-    logical = {"reduce_max": "reduce_or", "reduce_min": "reduce_and"}[op]
-    return lambda x, axes: OPS[logical if x.dtype is dtypes.bool_ else op](x, axes=axes)
 
 
 def _mean(x: Any, axes: tuple[int, ...]) -> Any:
@@ -53,16 +48,20 @@ def _as_float(body: Body) -> Body:
     return run
 
 
-REDUCTIONS: dict[str, Body] = {"ReduceSum": _sum, "ReduceProd": lambda x,
-                               axes: o.reduce_prod(x, axes=axes),
-                               "ReduceMax": _extreme("reduce_max"),
-                               "ReduceMin": _extreme("reduce_min"), "ReduceMean": _mean,
-                               "ReduceL1": lambda x, axes: _sum(abs(x), axes),
-                               "ReduceL2": _as_float(lambda x, axes: o.sqrt(_sum(x * x, axes))),
-                               "ReduceSumSquare": lambda x, axes: _sum(x * x, axes),
-                               "ReduceLogSum": _as_float(lambda x, axes: o.log(_sum(x, axes))),
-                               "ReduceLogSumExp": _as_float(lambda x,
-        axes: o.logsumexp(x, axes=axes))}
+_OTHERS: dict[str, Body] = {
+    "ReduceL1": lambda x, axes: _sum(abs(x), axes),
+    "ReduceL2": _as_float(lambda x, axes: o.sqrt(_sum(x * x, axes))),
+    "ReduceSumSquare": lambda x, axes: _sum(x * x, axes),
+    "ReduceLogSum": _as_float(lambda x, axes: o.log(_sum(x, axes)))}
+_WITH_RULES = {"reduce_mean": _mean,
+               "logsumexp": _as_float(lambda x, axes: o.logsumexp(x, axes=axes))}
+
+
+def _named(words: tuple[Word, ...]) -> Body:
+    def body(x: Any, axes: tuple[int, ...]) -> Any:
+        word = meaning(words, x.dtype)
+        return None if word is None else word.fn(x, axes=axes)
+    return body
 
 
 def _reduction(body: Body) -> Callable[..., Any]:
@@ -74,7 +73,7 @@ def _reduction(body: Body) -> Callable[..., Any]:
         axes = ints(at, "the axes") if at is not None else axes
         if not axes:
             if noop_with_empty_axes:  # what is done to each element is done, nothing is reduced
-                return body(x, ()) if body is not REDUCTIONS["ReduceMean"] else x
+                return body(x, ()) if body is not _mean else x
             axes = range(x.ndim)
         over = axes_of(axes, x.ndim) if x.ndim else ()
         y = body(x, over)
@@ -87,7 +86,9 @@ def dropped(x: Any, axes: tuple[int, ...]) -> Any:
     return x.reshape(tuple(d for i, d in enumerate(x.shape) if i not in axes))
 
 
-for _name, _body in REDUCTIONS.items():
+for _name, _words in read("onnx", "axes").items():
+    add([_name], _reduction(_WITH_RULES.get(_words[0].op) or _named(_words)))
+for _name, _body in _OTHERS.items():
     add([_name], _reduction(_body))
 
 
@@ -120,21 +121,17 @@ add(["CumProd"], _cumulative("prod"))
 
 # ---- softmax -----------------------------------------------------------------------------------
 
-def _flattened(op: str) -> Callable[..., Any]:
+def _flattened(fn: Callable[..., Any]) -> Callable[..., Any]:
     """The form before opset 13: x as a matrix, in which all axes from `axis` on are one."""
     def handler(x: Any, *, axis: int = 1) -> Any:
         at = axis_of(axis, x.ndim) if axis != x.ndim else axis
         flat = x.reshape((product(x.shape[:at]), product(x.shape[at:])))
-        return _along(op, flat, 1).reshape(tuple(x.shape))
+        return fn(flat, axis=1).reshape(tuple(x.shape))
     return handler
 
 
-def _along(op: str, x: Any, axis: int) -> Any:
-    return _hardmax(x, axis) if op == "hardmax" else OPS[op](x, axis=axis)
-
-
-def _axiswise(op: str) -> Callable[..., Any]:
-    return lambda x, *, axis=-1: _along(op, x, axis_of(axis, x.ndim))
+def _axiswise(fn: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda x, *, axis=-1: fn(x, axis=axis_of(axis, x.ndim))
 
 
 def _hardmax(x: Any, axis: int) -> Any:
@@ -144,9 +141,10 @@ def _hardmax(x: Any, axis: int) -> Any:
     return o.eq(iota(x, shape, axis), best).cast(x.dtype)
 
 
-for _name, _op in (("Softmax", "softmax"), ("LogSoftmax", "log_softmax"), ("Hardmax", "hardmax")):
-    add([_name], _flattened(_op), since=1)
-    add([_name], _axiswise(_op), since=13)
+for _name, _fn in (("Hardmax", _hardmax), *(
+        (name, word.fn) for name, (word,) in read("onnx", "axis").items())):
+    add([_name], _flattened(_fn), since=1)
+    add([_name], _axiswise(_fn), since=13)
 
 
 # ---- top k -------------------------------------------------------------------------------------

@@ -271,17 +271,17 @@ def glu(c: Context, self: Array, dim: int = -1) -> Any:
     return self.take(axis, 0, n // 2) * o.sigmoid(self.take(axis, n // 2, n))
 
 
-def _normalised(ours: str) -> Any:
+def _normalised(word: Word) -> Handler:
     def handler(c: Context, self: Array, dim: int, dtype: Any = None) -> Any:
         """Along one axis, in the dtype of the result; a rank-0 tensor counts as one element."""
         x = self.cast(c.out.dtype)
         x = x if x.ndim else x.flat()
-        return getattr(o, ours)(x, axis=axis_of(dim, x.ndim)).reshape(self.shape)
+        return word.fn(x, axis=axis_of(dim, x.ndim)).reshape(self.shape)
     return handler
 
 
-aten("softmax", "_softmax", "_safe_softmax")(_normalised("softmax"))
-aten("log_softmax", "_log_softmax")(_normalised("log_softmax"))
+for _name, (_word, *_) in read("aten", "axis").items():
+    aten(_name)(_normalised(_word))
 
 
 @aten("div", "divide", "true_divide")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from graphtool.front.names import Word, meaning, read
 from graphtool.importers.torch.driver.context import Context, axes_of, axis_of
 from graphtool.importers.torch.families.special import log_of_sum
 from graphtool.importers.torch.kit import Array, aten, dtypes, o, product
@@ -18,32 +19,21 @@ def _reduce(c: Context, name: str, x: Array, dim: Any) -> Any:
     return y.reshape(c.out.shape)
 
 
-def _plain(ours: str, of_truths: str) -> Any:
+def _named(words: tuple[Word, ...]) -> Any:
     def handler(c: Context, self: Array, dim: Any = None, keepdim: bool = False, *,
                 dtype: Any = None) -> Any:
-        """The reduction over `dim`, in the dtype of the result; equal extremes share the
-        gradient."""
-        name = of_truths if c.out.dtype is dtypes.bool_ else ours
-        return _reduce(c, name, c.cast(self, c.out.dtype), dim)
+        """The reduction over `dim`, in the dtype of the result, or of x cast to bool; equal
+        extremes share the gradient."""
+        truths = all(w.types == "booleans" for w in words)
+        kind = dtypes.bool_ if truths else c.out.dtype
+        word = meaning(words, kind)
+        return None if word is None else _reduce(
+            c, word.op, c.cast(self, kind), dim).cast(c.out.dtype)
     return handler
 
 
-for _name, _ours, _of_truths in (
-        ("sum", "reduce_sum", "reduce_or"), ("prod", "reduce_prod", "reduce_and"),
-        ("mean", "reduce_mean", ""), ("logsumexp", "logsumexp", ""),
-        ("amax", "reduce_max", "reduce_max"), ("amin", "reduce_min", "reduce_min")):
-    aten(_name)(_plain(_ours, _of_truths))
-
-
-def _logical(ours: str) -> Any:
-    def handler(c: Context, self: Array, dim: Any = None, keepdim: bool = False) -> Any:
-        """The reduction over `dim` of x cast to bool; of uint8 in uint8."""
-        return _reduce(c, ours, self.cast(dtypes.bool_), dim).cast(c.out.dtype)
-    return handler
-
-
-aten("any")(_logical("reduce_or"))
-aten("all")(_logical("reduce_and"))
+for _name, _words in read("aten", "axes").items():
+    aten(_name)(_named(_words))
 
 
 @aten("nansum")

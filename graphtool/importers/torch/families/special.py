@@ -9,13 +9,6 @@ from typing import Any
 from graphtool.importers.torch.families.elementwise import operands
 from graphtool.importers.torch.kit import Array, Context, Refused, aten, o
 
-
-@aten("polygamma")
-def polygamma(c: Context, n: int, self: Array) -> Any:
-    """polygamma(n, x), the n-th derivative of digamma, in the float type of the result."""
-    return o.polygamma(n, c.cast(self, c.out.dtype))
-
-
 # ---- Bessel ------------------------------------------------------------------------------------
 
 def _bessel(scaled: Any) -> Any:
