@@ -9,47 +9,16 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.assume import Assumption
-from graphtool.errors import UnsupportedError
-from graphtool.ir.graph import Node, TensorType, Value
-from graphtool.ir.plan import Form, Parameter, Plan
-from graphtool.kernels.choice.alternatives import Alternative, Chosen, never
-from graphtool.kernels.choice.contractions import widths
-from graphtool.kernels.choice.machine import block_cycles, ceil, fetched, longest, overlapped
-from graphtool.kernels.choice.rules import Rules
 from graphtool.kernels.choice.sites import Attention
-from graphtool.kernels.record import Record, register, target_op
-from graphtool.kernels.tiles import (
-    HALF,
-    TILE,
-    batch_offset,
-    half_macros,
-    number,
-    round_up,
-    rows_of_tile,
-    vectors_of,
-)
-from graphtool.kernels.use import Lowered, Macros, Use
-from graphtool.loops.contract import (
-    Area,
-    Contract,
-    Instance,
-    Macro,
-    Numbers,
-    Pointer,
-    Rows,
-    flags,
-    literals,
-    mark,
-    sizes,
-)
-from graphtool.loops.ir import MacroValue
-from graphtool.loops.pull import View
-from graphtool.ops.common import need
-from graphtool.ops.costs import NV
-from graphtool.ops.indexing import unflatten_index
-from graphtool.symbolic import Dim, Symbol, bounds, product, symbol_of, symbols
-from graphtool.target import Target, tile_rows
+from graphtool.kernels.kit import (
+    HALF, NV, TILE, Alternative, Area, Assumption, Chosen, Contract, Dim, Form, Instance,
+    Lowered, Macro, MacroValue, Macros, Node, Numbers, Parameter, Plan, Pointer, Record, Rows,
+    Rules, Symbol, Target, TensorType, UnsupportedError, Use, Value, View, block_cycles, bounds,
+    ceil, fetched, flags, half_macros, literals, longest, mark, need, never, number, overlapped,
+    product, register, round_up, rows_of_tile, sizes, symbol_of, target_op, tile_rows,
+    unflatten_index, vectors_of, widths)
+from graphtool.kernels.tiles import batch_offset
+from graphtool.symbolic import symbols
 
 SIZES = sizes(HEADS="independent attentions", S="queries", T="keys",
               D="length of queries and keys", DV="length of values",

@@ -7,25 +7,16 @@ from typing import Any
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.ir.graph import TensorType
-from graphtool.ir.plan import Form, Plan
 from graphtool.kernels import attend
 from graphtool.kernels.attend import flops, most_keys, reads, seen_keys
-from graphtool.kernels.choice import rounding
-from graphtool.kernels.choice.alternatives import Alternative, Chosen, never
 from graphtool.kernels.choice.blocks import FINISH, SEGMENT
-from graphtool.kernels.choice.machine import ceil, fetched, longest
-from graphtool.kernels.choice.operands import narrowed
-from graphtool.kernels.choice.rules import Rules
 from graphtool.kernels.choice.sites import Attention
-from graphtool.kernels.record import Record, register, target_op
-from graphtool.kernels.tiles import round_up
-from graphtool.kernels.use import Lowered, Use
-from graphtool.loops.contract import Area, Contract, Instance, Numbers, Rows
-from graphtool.ops.common import need
+from graphtool.kernels.kit import (
+    Alternative, Area, Chosen, Contract, Dim, Form, Instance, Lowered, Numbers, Plan, Record,
+    Rows, Rules, Target, TensorType, Use, ceil, fetched, longest, narrowed, need, never,
+    register, round_up, rounding, target_op)
 from graphtool.ops.transformer import attention_scores, weighted_values
-from graphtool.symbolic import Dim, minimum
-from graphtool.target import Target
+from graphtool.symbolic import minimum
 
 MACROS = (*attend.SIZES, *attend.SCORES)
 POINTERS = (*attend.OPERANDS, *attend.MEMORY)

@@ -6,25 +6,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from graphtool import ops as o
-from graphtool.errors import UnsupportedError
-from graphtool.ir.graph import TensorType
-from graphtool.ir.plan import Form, Plan
-from graphtool.kernels.choice.alternatives import Alternative, Chosen, if_zeros, never
-from graphtool.kernels.choice.contractions import product_cost
-from graphtool.kernels.choice.machine import fetched
-from graphtool.kernels.choice.rules import Rules
-from graphtool.kernels.choice.sites import Product
 from graphtool.kernels.gemm import GEMM, plain
-from graphtool.kernels.record import Record, register, target_op
-from graphtool.kernels.tiles import round_up
-from graphtool.kernels.use import Lowered, Use
-from graphtool.loops.contract import Area, Contract, Instance, Numbers, Pointer, Rows, sizes
+from graphtool.kernels.kit import (
+    Alternative, Area, Chosen, Contract, Form, Instance, Lowered, Numbers, Plan, Pointer,
+    Product, Record, Rows, Rules, Symbol, Target, TensorType, UnsupportedError, Use, fetched,
+    if_zeros, need, never, product, product_cost, register, round_up, rows_by_columns, sizes,
+    symbol_of, target_op, unflatten_index)
 from graphtool.loops.pull import row_stride
-from graphtool.ops.common import need
-from graphtool.ops.costs import rows_by_columns
-from graphtool.ops.indexing import unflatten_index
-from graphtool.symbolic import Symbol, product, symbol_of
-from graphtool.target import Target
 
 MACROS = sizes(M="rows of A", N="columns of B", K="columns of A",
                LDA="elements between the starts of adjacent rows of A")

@@ -6,11 +6,9 @@ from collections.abc import Iterator
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.kernels.record import Record, anywhere, register
-from graphtool.kernels.tiles import work_of
-from graphtool.kernels.use import Lowered, Use
-from graphtool.loops.contract import Area, Contract, Instance, Macro, Numbers, Pointer, sizes
-from graphtool.symbolic import Symbol, symbol_of
+from graphtool.kernels.kit import (
+    Area, Contract, Instance, Lowered, Macro, Numbers, Pointer, Record, Symbol, Use, anywhere,
+    register, sizes, symbol_of, work_of)
 
 WIDE = 8  # columns of a panel
 MACROS = (Macro("T", "type", "the type of the elements, f32 or f64"),

@@ -7,21 +7,9 @@ from collections.abc import Iterator
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.kernels.record import Record, anywhere, register
-from graphtool.kernels.use import Lowered, Use
-from graphtool.loops.contract import (
-    Area,
-    Contract,
-    Instance,
-    Macro,
-    Numbers,
-    Pointer,
-    flags,
-    literals,
-    sizes,
-    word,
-)
-from graphtool.loops.ir import MacroValue
+from graphtool.kernels.kit import (
+    Area, Contract, Instance, Lowered, Macro, MacroValue, Numbers, Pointer, Record, Use,
+    anywhere, flags, literals, register, sizes, word)
 from graphtool.ops.collective import FLAT
 
 WAIT, RANK = len(FLAT), len(FLAT) + 1

@@ -10,54 +10,14 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.assume import Assumption
-from graphtool.dtypes import DType
-from graphtool.ir.graph import TensorType, Value
-from graphtool.ir.plan import Form, Parameter, Plan
 from graphtool.ir.trace import Tracer
-from graphtool.kernels.choice import blocks, rounding
-from graphtool.kernels.choice.alternatives import Alternative, Chosen, if_zeros
-from graphtool.kernels.choice.operands import narrowed
-from graphtool.kernels.choice.rules import Rules
-from graphtool.kernels.choice.sites import Conv
-from graphtool.kernels.images import (
-    HOOK,
-    OUTPUT,
-    POINTERS,
-    STRIDES,
-    image,
-    over_pixels,
-    space,
-)
-from graphtool.kernels.packing.blocks import (
-    GROUP,
-    LEFT,
-    TILE,
-    plain_filters,
-    rows_of_taps,
-    summed,
-)
-from graphtool.kernels.packing.integers import wrapped
-from graphtool.kernels.record import Record, register, target_op
-from graphtool.kernels.tiles import HALVES, half_macros
-from graphtool.kernels.use import Lowered, Use
-from graphtool.loops.contract import (
-    Area,
-    Array,
-    Contract,
-    Instance,
-    Numbers,
-    Rows,
-    Sizes,
-    mark,
-    sizes,
-    word,
-)
-from graphtool.loops.ir import MacroValue
-from graphtool.ops.common import need
-from graphtool.ops.costs import elements
-from graphtool.symbolic import Dim, ceildiv, product
-from graphtool.target import Target
+from graphtool.kernels.images import HOOK, OUTPUT, POINTERS, STRIDES, image, over_pixels, space
+from graphtool.kernels.kit import (
+    HALVES, Alternative, Area, Array, Assumption, Chosen, Contract, Conv, DType, Dim, Form,
+    Instance, Lowered, MacroValue, Numbers, Parameter, Plan, Record, Rows, Rules, Sizes, Target,
+    TensorType, Use, Value, blocks, ceildiv, elements, half_macros, if_zeros, mark, narrowed,
+    need, product, register, rounding, sizes, target_op, word, wrapped)
+from graphtool.kernels.packing.blocks import GROUP, LEFT, TILE, plain_filters, rows_of_taps, summed
 
 HALF = word("HALF", "the type of 16-bit operands, whose sums are float; without it they are u8 by "
                     "s8, and sums int32", HALVES, default=None)

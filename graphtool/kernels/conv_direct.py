@@ -7,54 +7,18 @@ from typing import Any
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.assume import Assumption
-from graphtool.ir.graph import Node, TensorType, Value
-from graphtool.ir.plan import Form, Parameter, Plan
-from graphtool.kernels.choice import rounding
-from graphtool.kernels.choice.alternatives import Alternative, Chosen, if_zeros, never
-from graphtool.kernels.choice.contractions import all_bfloat16, conv_cost, panel_bytes, widths
-from graphtool.kernels.choice.operands import narrowed
-from graphtool.kernels.choice.rules import Rules
-from graphtool.kernels.choice.sites import Conv
+from graphtool.kernels.choice.contractions import conv_cost
 from graphtool.kernels.images import (
-    HOOK,
-    OUTPUT,
-    POINTERS,
-    STRIDES,
-    WINDOW,
-    fits_tile,
-    image,
-    image_area,
-    over_pixels,
-    seen,
-    space,
-    tall,
-    window,
-    windows_of,
-)
+    HOOK, OUTPUT, POINTERS, STRIDES, WINDOW, fits_tile, image, image_area, over_pixels, seen,
+    space, tall, window, windows_of)
+from graphtool.kernels.kit import (
+    HALF, NV, TILE, Alternative, Area, Assumption, Chosen, Contract, Conv, Dim, Form, Instance,
+    Lowered, Macro, MacroValue, Node, Numbers, Parameter, Plan, Record, Rows, Rules, Target,
+    TensorType, Use, Value, View, all_bfloat16, elements, half_macros, if_zeros, narrowed, need,
+    never, number, panel_bytes, panel_vectors, product, register, rounding, rows_of_neighbours,
+    rows_of_tile, sizes, summed, sums, target_op, unpacked, vectors_of, widths)
 from graphtool.kernels.packing.pairs import row_pairs, whole_rows
-from graphtool.kernels.packing.panels import unpacked
-from graphtool.kernels.record import Record, register, rows_of_neighbours, target_op
-from graphtool.kernels.tiles import (
-    HALF,
-    PAIRS,
-    TILE,
-    half_macros,
-    number,
-    panel_vectors,
-    rows_of_tile,
-    summed,
-    sums,
-    vectors_of,
-)
-from graphtool.kernels.use import Lowered, Use
-from graphtool.loops.contract import Area, Contract, Instance, Macro, Numbers, Rows, sizes
-from graphtool.loops.ir import MacroValue
-from graphtool.loops.pull import View
-from graphtool.ops.common import need
-from graphtool.ops.costs import NV, elements
-from graphtool.symbolic import Dim, product
-from graphtool.target import Target
+from graphtool.kernels.tiles import PAIRS
 
 MACROS = (
     HALF, PAIRS, *TILE, Macro("TALL", "literal", "the greatest number of whole output rows in a "

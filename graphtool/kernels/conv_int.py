@@ -9,47 +9,16 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.dtypes import DType
-from graphtool.ir.graph import Node, TensorType, Value
-from graphtool.ir.plan import Form, Plan
-from graphtool.kernels.choice.alternatives import Alternative, Chosen
-from graphtool.kernels.choice.contractions import conv_cost, integers, panel_bytes, widths
-from graphtool.kernels.choice.rules import Rules
-from graphtool.kernels.choice.sites import Conv
+from graphtool.kernels.choice.contractions import conv_cost, integers
 from graphtool.kernels.images import (
-    HOOK,
-    OUTPUT,
-    POINTERS,
-    STRIDES,
-    fits_tile,
-    image,
-    over_pixels,
-    space,
-    tall,
-)
-from graphtool.kernels.packing.integers import GROUP, exact, group_of, wrapped
-from graphtool.kernels.packing.panels import unpacked
-from graphtool.kernels.record import Record, register, rows_of_neighbours, target_op
-from graphtool.kernels.tiles import TILE, panel_vectors, vectors_of
-from graphtool.kernels.use import Lowered, Use
-from graphtool.loops.contract import (
-    Area,
-    Array,
-    Contract,
-    Instance,
-    Numbers,
-    Rows,
-    Sizes,
-    flags,
-    literals,
-    sizes,
-)
-from graphtool.loops.ir import MacroValue
-from graphtool.loops.pull import View
-from graphtool.ops.common import need
-from graphtool.ops.costs import NV, elements
-from graphtool.symbolic import Dim, ceildiv, product
-from graphtool.target import Target
+    HOOK, OUTPUT, POINTERS, STRIDES, fits_tile, image, over_pixels, space, tall)
+from graphtool.kernels.kit import (
+    NV, TILE, Alternative, Area, Array, Chosen, Contract, Conv, DType, Dim, Form, Instance,
+    Lowered, MacroValue, Node, Numbers, Plan, Record, Rows, Rules, Sizes, Target, TensorType,
+    Use, Value, View, ceildiv, elements, exact, flags, group_of, literals, need, panel_bytes,
+    panel_vectors, product, register, rows_of_neighbours, sizes, target_op, unpacked,
+    vectors_of, widths, wrapped)
+from graphtool.kernels.packing.integers import GROUP
 
 KIND = flags(PAIRS="integers of 16 bits in pairs; else u8 by s8 in groups of four")
 MACROS = (

@@ -7,46 +7,16 @@ from collections.abc import Iterator
 from typing import Any
 
 from graphtool import ops as o
-from graphtool.ir.graph import Node, TensorType, Value
-from graphtool.ir.plan import Form, Parameter, Plan
-from graphtool.kernels import images
-from graphtool.kernels.choice import rounding
-from graphtool.kernels.choice.alternatives import Alternative, Chosen, if_zeros
-from graphtool.kernels.choice.machine import LATENCY, UNITS, ceil, fetched, longest, overlapped
-from graphtool.kernels.choice.operands import narrowed
-from graphtool.kernels.choice.rules import Rules
-from graphtool.kernels.choice.sites import BLOCK, Conv
+from graphtool.kernels.choice.machine import LATENCY, UNITS
+from graphtool.kernels.choice.sites import BLOCK
 from graphtool.kernels.images import (
-    HOOK,
-    OUTPUT,
-    PIXEL,
-    STRIDES,
-    WINDOW,
-    image,
-    over_pixels,
-    space,
-    window,
-)
-from graphtool.kernels.record import Record, register, rows_of_neighbours, target_op
-from graphtool.kernels.tiles import HALF, half_macros, number, summed, sums
-from graphtool.kernels.use import Lowered, Use
-from graphtool.loops.contract import (
-    Area,
-    Contract,
-    Instance,
-    Macro,
-    Numbers,
-    Pointer,
-    Rows,
-    literals,
-    sizes,
-)
-from graphtool.loops.ir import MacroValue
-from graphtool.loops.pull import View
-from graphtool.ops.common import need
-from graphtool.ops.costs import elements
-from graphtool.symbolic import Dim, product, symbol_of
-from graphtool.target import Target
+    HOOK, OUTPUT, PIXEL, STRIDES, WINDOW, image, over_pixels, space, window)
+from graphtool.kernels.kit import (
+    HALF, Alternative, Area, Chosen, Contract, Conv, Dim, Form, Instance, Lowered, Macro,
+    MacroValue, Node, Numbers, Parameter, Plan, Pointer, Record, Rows, Rules, Target,
+    TensorType, Use, Value, View, ceil, elements, fetched, half_macros, if_zeros, images,
+    literals, longest, narrowed, need, number, overlapped, product, register, rounding,
+    rows_of_neighbours, sizes, summed, sums, symbol_of, target_op)
 
 MACROS = (
     HALF, *literals(BH="rows of the register block", BW="the greatest number of pixels in a row "

@@ -8,36 +8,15 @@ from typing import Any
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.ir.graph import TensorType
-from graphtool.ir.plan import Form, Plan
 from graphtool.kernels import depthwise
-from graphtool.kernels.choice.alternatives import Alternative, Chosen
-from graphtool.kernels.choice.rules import Rules
-from graphtool.kernels.choice.sites import Conv
 from graphtool.kernels.images import (
-    HOOK,
-    OUTPUT,
-    POINTERS,
-    STRIDES,
-    WINDOW,
-    fits_block,
-    image,
-    image_area,
-    over_pixels,
-    seen,
-    space,
-    window,
-    windows_of,
-)
-from graphtool.kernels.packing.integers import exact, group_of, wrapped
-from graphtool.kernels.record import Record, register, target_op
-from graphtool.kernels.use import Lowered, Use
-from graphtool.loops.contract import Area, Contract, Instance, Numbers, Rows, literals, sizes
-from graphtool.loops.ir import MacroValue
-from graphtool.ops.common import need
+    HOOK, OUTPUT, POINTERS, STRIDES, WINDOW, fits_block, image, image_area, over_pixels, seen,
+    space, window, windows_of)
+from graphtool.kernels.kit import (
+    Alternative, Area, Chosen, Contract, Conv, Form, Instance, Lowered, MacroValue, Numbers,
+    Plan, Record, Rows, Rules, Target, TensorType, Use, exact, group_of, literals, need,
+    product, register, sizes, target_op, wrapped)
 from graphtool.ops.costs import per_tap
-from graphtool.symbolic import product
-from graphtool.target import Target
 
 MACROS = (*literals(BH="rows of the register block", BW="the greatest number of pixels in a row "
                                                         "of it"),

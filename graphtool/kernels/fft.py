@@ -7,15 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from graphtool import dtypes
-from graphtool.kernels.record import Record, anywhere, register
-from graphtool.kernels.tiles import work_of
-from graphtool.kernels.use import Lowered, Use
-from graphtool.loops.contract import Area, Contract, Instance, Macro, Numbers, Pointer, flags, sizes
-from graphtool.loops.ir import MacroValue
-from graphtool.loops.pull import View
-from graphtool.ops.indexing import unflatten_index
+from graphtool.kernels.kit import (
+    Area, Contract, Dim, Instance, Lowered, Macro, MacroValue, Numbers, Pointer, Record, Symbol,
+    Use, View, anywhere, flags, product, register, sizes, symbol_of, unflatten_index, work_of)
 from graphtool.ops.spectrum import is_smooth
-from graphtool.symbolic import Dim, Symbol, product, symbol_of
 
 SIDE_BY_SIDE = 16  # lines
 MACROS = (

@@ -8,58 +8,19 @@ from typing import Any
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.ir.graph import Node, TensorType, Value
-from graphtool.ir.plan import Form, Parameter, Plan
-from graphtool.kernels.choice import rounding
-from graphtool.kernels.choice.alternatives import Alternative, Chosen, if_zeros, never
-from graphtool.kernels.choice.contractions import (
-    all_bfloat16,
-    best_split,
-    few_rows,
-    product_cost,
-    product_widths,
-    widths,
-)
-from graphtool.kernels.choice.operands import narrowed, packed
-from graphtool.kernels.choice.rules import Rules
-from graphtool.kernels.choice.sites import Product
+from graphtool.kernels.choice.contractions import few_rows
+from graphtool.kernels.choice.operands import packed
 from graphtool.kernels.conv_direct import pointwise
-from graphtool.kernels.packing.panels import unpacked
-from graphtool.kernels.record import Record, register, rows_of_neighbours, target_op
-from graphtool.kernels.tiles import (
-    HALF,
-    PAIRS,
-    TILE,
-    Lines,
-    all_rows,
-    half_macros,
-    lowered_product,
-    number,
-    panel_vectors,
-    products,
-    rows_of_tile,
-    summed,
-    sums,
-    vectors_of,
-)
-from graphtool.kernels.use import Lowered, Use
-from graphtool.loops.contract import (
-    Area,
-    Contract,
-    Instance,
-    Macro,
-    Numbers,
-    Pointer,
-    Rows,
-    Sizes,
-    sizes,
-)
-from graphtool.loops.ir import MacroValue
-from graphtool.loops.pull import View, transposed
-from graphtool.ops.common import broadcast_shapes, need
-from graphtool.ops.costs import NV, rows_by_columns
-from graphtool.symbolic import bounds, ceildiv
-from graphtool.target import Target
+from graphtool.kernels.kit import (
+    HALF, NV, TILE, Alternative, Area, Chosen, Contract, Form, Instance, Lines, Lowered, Macro,
+    MacroValue, Node, Numbers, Parameter, Plan, Pointer, Product, Record, Rows, Rules, Sizes,
+    Target, TensorType, Use, Value, View, all_bfloat16, all_rows, best_split, bounds,
+    broadcast_shapes, ceildiv, half_macros, if_zeros, lowered_product, narrowed, need, never,
+    number, panel_vectors, product_cost, product_widths, products, register, rounding,
+    rows_by_columns, rows_of_neighbours, rows_of_tile, sizes, summed, sums, target_op, unpacked,
+    vectors_of, widths)
+from graphtool.kernels.tiles import PAIRS
+from graphtool.loops.pull import transposed
 
 RESIDENT = 640  # KB of rows of A that stay in the second-level cache
 ENDLESS = 1 << 30  # KB: all rows

@@ -7,32 +7,14 @@ from typing import Any
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.dtypes import DType
-from graphtool.ir.graph import TensorType
-from graphtool.ir.plan import Form, Plan
-from graphtool.kernels.choice import blocks, rounding
-from graphtool.kernels.choice.alternatives import Alternative, Chosen
-from graphtool.kernels.choice.operands import narrowed
-from graphtool.kernels.choice.rules import Rules
-from graphtool.kernels.choice.sites import Product
 from graphtool.kernels.conv_amx import HALF, convolved, operands
 from graphtool.kernels.gemm import plain
+from graphtool.kernels.kit import (
+    Alternative, Area, Chosen, Contract, DType, Form, Instance, Lines, Lowered, Macro, Numbers,
+    Plan, Pointer, Product, Record, Rows, Rules, Target, TensorType, Use, all_rows, blocks,
+    broadcast_shapes, ceildiv, half_macros, lowered_product, narrowed, need, products, register,
+    rounding, rows_by_columns, sizes, target_op, wrapped)
 from graphtool.kernels.packing import blocks as packing
-from graphtool.kernels.packing.integers import wrapped
-from graphtool.kernels.record import Record, register, target_op
-from graphtool.kernels.tiles import (
-    Lines,
-    all_rows,
-    half_macros,
-    lowered_product,
-    products,
-)
-from graphtool.kernels.use import Lowered, Use
-from graphtool.loops.contract import Area, Contract, Instance, Macro, Numbers, Pointer, Rows, sizes
-from graphtool.ops.common import broadcast_shapes, need
-from graphtool.ops.costs import rows_by_columns
-from graphtool.symbolic import ceildiv
-from graphtool.target import Target
 
 MACROS = (
     HALF, *sizes(M="rows of A", N="columns of B", K="columns of A",

@@ -9,28 +9,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from graphtool import ops as o
-from graphtool.ir.plan import Form, Parameter, Plan
-from graphtool.kernels.choice import blocks, rounding
-from graphtool.kernels.choice.alternatives import Alternative, Chosen
-from graphtool.kernels.choice.contractions import best_split
-from graphtool.kernels.choice.machine import ceil
-from graphtool.kernels.choice.operands import narrowed
-from graphtool.kernels.choice.rules import Rules
-from graphtool.kernels.choice.sites import Product
 from graphtool.kernels.conv_amx import operands
 from graphtool.kernels.gemm import plain, reads
 from graphtool.kernels.gemm_amx import decompose, infer, panels
 from graphtool.kernels.gemm_blocked import BLOCKS, POINTERS, Room, blocked, lines_of
-from graphtool.kernels.record import Record, register, target_op
-from graphtool.kernels.tiles import (
-    HALVES,
-    half_macros,
-    products,
-)
-from graphtool.kernels.use import Lowered, Use
-from graphtool.loops.contract import Area, Contract, Instance, Numbers, Rows, word
-from graphtool.ops.costs import rows_by_columns
-from graphtool.target import Target
+from graphtool.kernels.kit import (
+    HALVES, Alternative, Area, Chosen, Contract, Form, Instance, Lowered, Numbers, Parameter,
+    Plan, Product, Record, Rows, Rules, Target, Use, best_split, blocks, ceil, half_macros,
+    narrowed, products, register, rounding, rows_by_columns, target_op, word)
 
 MACROS = (word("HALF", "the type of the operands", HALVES), *BLOCKS)
 DEEP = 512  # of the depth at a time: a panel of so many rows stays in the first-level cache

@@ -12,37 +12,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from graphtool import dtypes
-from graphtool.ir.plan import Form, Parameter, Plan
-from graphtool.kernels.choice.alternatives import Alternative, Chosen
-from graphtool.kernels.choice.contractions import (
-    best_split,
-    beyond_first_cache,
-    product_cost,
-    product_widths,
-)
-from graphtool.kernels.choice.machine import ceil
+from graphtool.kernels.choice.contractions import beyond_first_cache
 from graphtool.kernels.choice.operands import packed
-from graphtool.kernels.choice.rules import Rules
-from graphtool.kernels.choice.sites import Product
 from graphtool.kernels.gemm import decompose, infer, reads
-from graphtool.kernels.record import Record, register, target_op
-from graphtool.kernels.tiles import (
-    TILE,
-    Lines,
-    all_rows,
-    lowered_product,
-    panel_vectors,
-    products,
-    rows_of_tile,
-    vectors_of,
-)
-from graphtool.kernels.use import Lowered, Macros, Use
-from graphtool.loops.contract import Area, Contract, Instance, Macro, Numbers, Pointer, Rows, sizes
-from graphtool.loops.ir import MacroValue
+from graphtool.kernels.kit import (
+    NV, TILE, Alternative, Area, Chosen, Contract, Form, Instance, Lines, Lowered, Macro,
+    MacroValue, Macros, Numbers, Parameter, Plan, Pointer, Product, Record, Rows, Rules, Symbol,
+    Target, Use, all_rows, best_split, bounds, ceil, ceildiv, lowered_product, panel_vectors,
+    product_cost, product_widths, products, register, rows_by_columns, rows_of_tile, sizes,
+    symbol_of, target_op, vectors_of)
 from graphtool.loops.pull import transposed
-from graphtool.ops.costs import NV, rows_by_columns
-from graphtool.symbolic import Symbol, bounds, ceildiv, symbol_of
-from graphtool.target import Target
 
 DEEP = 256  # of the depth at a time: a panel of so many rows stays in the first-level cache
 COPIES = 256  # KB of the left operand that are copied at a time

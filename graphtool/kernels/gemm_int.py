@@ -7,37 +7,16 @@ from typing import Any
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.ir.graph import TensorType
-from graphtool.ir.plan import Form, Plan
-from graphtool.kernels.choice.alternatives import Alternative, Chosen
-from graphtool.kernels.choice.contractions import (
-    integers,
-    moving,
-    product_cost,
-    product_widths,
-)
-from graphtool.kernels.choice.rules import Rules
-from graphtool.kernels.choice.sites import Product
+from graphtool.kernels.choice.contractions import integers, moving
 from graphtool.kernels.conv_int import KIND, convolved, integers_of, kind, panels
-from graphtool.kernels.packing.integers import GROUP, exact, group_of, wrapped
-from graphtool.kernels.packing.panels import unpacked
-from graphtool.kernels.record import Record, register, target_op
-from graphtool.kernels.tiles import (
-    TILE,
-    Lines,
-    all_rows,
-    lowered_product,
-    products,
-    rows_of_tile,
-    vectors_of,
-)
-from graphtool.kernels.use import Lowered, Use
-from graphtool.loops.contract import Area, Contract, Instance, Macro, Numbers, Pointer, Rows, sizes
-from graphtool.loops.pull import View, row_stride
-from graphtool.ops.common import broadcast_shapes, need
-from graphtool.ops.costs import NV, rows_by_columns
-from graphtool.symbolic import ceildiv
-from graphtool.target import Target
+from graphtool.kernels.kit import (
+    NV, TILE, Alternative, Area, Chosen, Contract, Form, Instance, Lines, Lowered, Macro,
+    Numbers, Plan, Pointer, Product, Record, Rows, Rules, Target, TensorType, Use, View,
+    all_rows, broadcast_shapes, ceildiv, exact, group_of, lowered_product, need, product_cost,
+    product_widths, products, register, rows_by_columns, rows_of_tile, sizes, target_op,
+    unpacked, vectors_of, wrapped)
+from graphtool.kernels.packing.integers import GROUP
+from graphtool.loops.pull import row_stride
 
 MACROS = (
     *KIND, *TILE, *sizes(M="rows of A", N="columns of B", K="columns of A",

@@ -9,29 +9,12 @@ from typing import Any
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.assume import Assumption
-from graphtool.ir.plan import Form, Plan
-from graphtool.kernels.choice import packed, rounding
-from graphtool.kernels.choice.alternatives import Alternative, never
-from graphtool.kernels.choice.rules import Rules
-from graphtool.kernels.choice.sites import Packed
+from graphtool.kernels.kit import (
+    Alternative, Area, Assumption, Contract, Form, Instance, Lowered, Numbers, Packed, Plan,
+    Pointer, Record, Rows, Rules, Target, Use, by_weights, literals, nbits, never, packed,
+    register, rounding, target_op)
 from graphtool.kernels.linear_q8 import (
-    HOOK,
-    OPERANDS,
-    SIZES,
-    areas,
-    depth_of,
-    infer,
-    lowered,
-    made,
-    meaning_of,
-)
-from graphtool.kernels.packing import nbits
-from graphtool.kernels.record import Record, register, target_op
-from graphtool.kernels.use import Lowered, Use
-from graphtool.loops.contract import Area, Contract, Instance, Numbers, Pointer, Rows, literals
-from graphtool.ops.packed import by_weights
-from graphtool.target import Target
+    HOOK, OPERANDS, SIZES, areas, depth_of, infer, lowered, made, meaning_of)
 
 MACROS = (*SIZES, *literals(DEPTH="rows of x that are rounded together"))
 POINTERS = (*OPERANDS, Pointer("WORK", "memory of thread t for DEPTH rows and for a panel, in "

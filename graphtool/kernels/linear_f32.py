@@ -6,39 +6,12 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from graphtool.assume import Assumption
-from graphtool.ir.plan import Form, Plan
-from graphtool.kernels.choice import packed
-from graphtool.kernels.choice.alternatives import Alternative, never
-from graphtool.kernels.choice.rules import Rules
-from graphtool.kernels.choice.sites import Packed
+from graphtool.kernels.kit import (
+    Alternative, Area, Assumption, Contract, Form, Instance, Lowered, Macro, Macros, Numbers,
+    Packed, Plan, Pointer, Record, Rows, Rules, Target, Use, bounds, by_weights, literals, mark,
+    nbits, never, packed, register, target_op)
 from graphtool.kernels.linear_q8 import (
-    HOOK,
-    OPERANDS,
-    SIZES,
-    areas,
-    infer,
-    lowered,
-    made,
-    meaning_of,
-)
-from graphtool.kernels.packing import nbits
-from graphtool.kernels.record import Record, register, target_op
-from graphtool.kernels.use import Lowered, Macros, Use
-from graphtool.loops.contract import (
-    Area,
-    Contract,
-    Instance,
-    Macro,
-    Numbers,
-    Pointer,
-    Rows,
-    literals,
-    mark,
-)
-from graphtool.ops.packed import by_weights
-from graphtool.symbolic import bounds
-from graphtool.target import Target
+    HOOK, OPERANDS, SIZES, areas, infer, lowered, made, meaning_of)
 
 MACROS = (
     *SIZES, Macro("MR", "literal", "the greatest number of rows that are summed together"),

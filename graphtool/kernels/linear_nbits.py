@@ -8,19 +8,12 @@ from typing import Any
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.assume import Assumption
-from graphtool.errors import UnsupportedError
-from graphtool.ir.plan import Plan
-from graphtool.kernels.choice import packed
-from graphtool.kernels.choice.alternatives import Alternative, Chosen, never
-from graphtool.kernels.choice.sites import Packed
-from graphtool.kernels.record import Record, anywhere, register
-from graphtool.kernels.tiles import TILE, start, vectors_of, work_of
-from graphtool.kernels.use import Lowered, Use
-from graphtool.loops.contract import Area, Contract, Instance, Numbers, Pointer, literals, sizes
+from graphtool.kernels.kit import (
+    TILE, Alternative, Area, Assumption, Chosen, Contract, Instance, Lowered, Numbers, Packed,
+    Plan, Pointer, Record, Symbol, UnsupportedError, Use, anywhere, literals, never, packed,
+    register, sizes, start, symbol_of, tile_rows, vectors_of, work_of)
 from graphtool.ops.costs import NBITS
-from graphtool.symbolic import Symbol, maximum, minimum, symbol_of
-from graphtool.target import tile_rows
+from graphtool.symbolic import maximum, minimum
 
 WIDENED = 2048  # columns of packed weights that are unpacked together: the panel stays in L2
 TABLES = ("W", "SCALES", "ZEROS")

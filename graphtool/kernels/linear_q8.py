@@ -8,34 +8,12 @@ from typing import Any
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.assume import Assumption
-from graphtool.ir.graph import TensorType
 from graphtool.ir.op import Op
-from graphtool.ir.plan import Form, Plan
-from graphtool.kernels.choice import packed, rounding
-from graphtool.kernels.choice.alternatives import Alternative, Chosen, never
-from graphtool.kernels.choice.rules import Rules
-from graphtool.kernels.choice.sites import Packed
-from graphtool.kernels.packing import nbits
-from graphtool.kernels.record import Record, register, target_op
-from graphtool.kernels.tiles import HALF, HALVES, start, work_of
-from graphtool.kernels.use import Lowered, Macros, Use
-from graphtool.loops.contract import (
-    Area,
-    Array,
-    Contract,
-    Instance,
-    Macro,
-    Numbers,
-    Pointer,
-    Rows,
-    literals,
-    sizes,
-)
-from graphtool.loops.ir import MacroValue
-from graphtool.ops.packed import by_weights
-from graphtool.symbolic import Dim, Symbol, bounds, symbol_of
-from graphtool.target import Target
+from graphtool.kernels.kit import (
+    HALF, HALVES, Alternative, Area, Array, Assumption, Chosen, Contract, Dim, Form, Instance,
+    Lowered, Macro, MacroValue, Macros, Numbers, Packed, Plan, Pointer, Record, Rows, Rules,
+    Symbol, Target, TensorType, Use, bounds, by_weights, literals, nbits, never, packed,
+    register, rounding, sizes, start, symbol_of, target_op, work_of)
 
 ROUNDED = 1 << 20  # bytes of rounded rows that stay in the second-level cache
 SIZES = (

@@ -7,36 +7,15 @@ from typing import Any
 
 from graphtool import ops as o
 from graphtool.ir.facets import Trait
-from graphtool.ir.graph import TensorType
-from graphtool.ir.plan import Form, Plan
-from graphtool.kernels.choice.alternatives import Alternative, Chosen, never
-from graphtool.kernels.choice.machine import ceil, fetched, longest, overlapped
-from graphtool.kernels.choice.rules import Rules
 from graphtool.kernels.choice.sites import BLOCK, Pool
 from graphtool.kernels.images import (
-    HOOK,
-    OUTPUT,
-    POINTERS,
-    STRIDES,
-    WINDOW,
-    fits_block,
-    image,
-    image_area,
-    over_pixels,
-    seen,
-    space,
-    window,
-    windows_of,
-)
-from graphtool.kernels.record import Record, register, target_op
-from graphtool.kernels.tiles import HALF, half_macros, number, summed, sums
-from graphtool.kernels.use import Lowered, Use
-from graphtool.loops.contract import Area, Contract, Instance, Numbers, Rows, literals, sizes
-from graphtool.loops.ir import MacroValue
-from graphtool.ops.common import need
+    HOOK, OUTPUT, POINTERS, STRIDES, WINDOW, fits_block, image, image_area, over_pixels, seen,
+    space, window, windows_of)
+from graphtool.kernels.kit import (
+    HALF, Alternative, Area, Chosen, Contract, Form, Instance, Lowered, MacroValue, Numbers,
+    Plan, Record, Rows, Rules, Target, TensorType, Use, ceil, fetched, half_macros, literals,
+    longest, need, never, number, overlapped, product, register, sizes, summed, sums, target_op)
 from graphtool.ops.costs import per_tap
-from graphtool.symbolic import product
-from graphtool.target import Target
 
 KINDS = ("sum", "max", "min")
 MACROS = (HALF, *literals(KIND=f"the place in {', '.join(KINDS)}", BW="pixels of a row at a time"),

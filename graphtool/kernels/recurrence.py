@@ -8,35 +8,16 @@ from typing import Any
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.errors import UnsupportedError
 from graphtool.ir.op import Op
-from graphtool.ir.plan import Plan
-from graphtool.kernels.choice.alternatives import Alternative, Chosen
-from graphtool.kernels.choice.machine import UNITS, ceil
-from graphtool.kernels.choice.rules import Rules
+from graphtool.kernels.choice.machine import UNITS
 from graphtool.kernels.choice.sites import Recurrence
-from graphtool.kernels.record import Record, anywhere, register
+from graphtool.kernels.kit import (
+    Alternative, Area, Array, Chosen, Contract, Dim, Instance, Lowered, Macro, MacroValue,
+    Numbers, Plan, Pointer, Record, Rules, Sizes, Symbol, Target, UnsupportedError, Use, View,
+    anywhere, ceil, flags, literals, register, sizes, symbol_of, tile_rows)
 from graphtool.kernels.tiles import PANEL
-from graphtool.kernels.use import Lowered, Use
-from graphtool.loops.contract import (
-    Area,
-    Array,
-    Contract,
-    Instance,
-    Macro,
-    Numbers,
-    Pointer,
-    Sizes,
-    flags,
-    literals,
-    sizes,
-)
-from graphtool.loops.ir import MacroValue
-from graphtool.loops.pull import View
 from graphtool.ops.costs import PANELS
 from graphtool.ops.recurrence_steps import COUNT, GATES, KEPT
-from graphtool.symbolic import Dim, Symbol, symbol_of
-from graphtool.target import Target, tile_rows
 
 KINDS = ("lstm", "gru", "gru_linear", "tanh", "relu")
 BLOCK = 8  # the greatest number of batch rows for which the weights are read once

@@ -6,26 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from graphtool import ops as o
-from graphtool.kernels.record import Record, anywhere, register
+from graphtool.kernels.kit import (
+    Area, Contract, Instance, Lowered, Numbers, Pointer, Record, Use, anywhere, register)
 from graphtool.kernels.recurrence import (
-    COMMON,
-    STATE,
-    STEP,
-    WEIGHTS,
-    WORK,
-    Arguments,
-    checked,
-    distances,
-    gathered,
-    part_area,
-    results,
-    spread,
-    ways,
-    weights_area,
-    work_area,
-)
-from graphtool.kernels.use import Lowered, Use
-from graphtool.loops.contract import Area, Contract, Instance, Numbers, Pointer
+    COMMON, STATE, STEP, WEIGHTS, WORK, Arguments, checked, distances, gathered, part_area,
+    results, spread, ways, weights_area, work_area)
 
 GIVEN = (Pointer("Y", "the states of all steps", STEP),
          Pointer("KEPT", "the values that the forward pass kept", STEP),

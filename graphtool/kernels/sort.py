@@ -7,15 +7,10 @@ from collections.abc import Iterator
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.errors import UnsupportedError
-from graphtool.kernels.record import Record, anywhere, register
-from graphtool.kernels.tiles import work_of
-from graphtool.kernels.use import Lowered, Use
-from graphtool.loops.contract import Area, Contract, Instance, Macro, Numbers, Pointer, sizes, word
-from graphtool.loops.ir import MacroValue
-from graphtool.loops.pull import View
-from graphtool.ops.indexing import unflatten_index
-from graphtool.symbolic import Dim, Symbol, product, symbol_of
+from graphtool.kernels.kit import (
+    Area, Contract, Dim, Instance, Lowered, Macro, MacroValue, Numbers, Pointer, Record, Symbol,
+    UnsupportedError, Use, View, anywhere, product, register, sizes, symbol_of, unflatten_index,
+    word, work_of)
 
 # NaN counts as the greatest element; types without NaN need no test for it
 ORDERS = {"rising": "((a) < (b))", "falling": "((a) > (b))",

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from graphtool import dtypes
-from graphtool.kernels.record import Record, register
-from graphtool.loops.contract import Area, Contract, Instance, Numbers, Pointer, Rows, mark, sizes
+from graphtool.kernels.kit import (
+    Area, Contract, Instance, Numbers, Pointer, Record, Rows, mark, register, sizes)
 
 MACROS = (*sizes(PLANES="planes", A="extent of the axis along which x is read",
                  B="extent of the axis along which results are stored",

@@ -8,23 +8,9 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.errors import UnsupportedError
-from graphtool.kernels.record import Record, anywhere, register
-from graphtool.kernels.tiles import start, work_of
-from graphtool.kernels.use import Lowered, Use
-from graphtool.loops.contract import (
-    Area,
-    Array,
-    Contract,
-    Instance,
-    Macro,
-    Numbers,
-    Pointer,
-    sizes,
-    word,
-)
-from graphtool.loops.ir import MacroValue
-from graphtool.symbolic import Symbol, symbol_of
+from graphtool.kernels.kit import (
+    Area, Array, Contract, Instance, Lowered, Macro, MacroValue, Numbers, Pointer, Record,
+    Symbol, UnsupportedError, Use, anywhere, register, sizes, start, symbol_of, word, work_of)
 
 SIGNS = {"le": "<=", "lt": "<", "ge": ">=", "gt": ">", "eq": "==", "ne": "!="}
 _GO = {name: f"((v) {sign} (s))" for name, sign in SIGNS.items()} | {

@@ -6,11 +6,9 @@ from collections.abc import Iterator
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.kernels.record import Record, anywhere, register
-from graphtool.kernels.tiles import work_of
-from graphtool.kernels.use import Lowered, Use
-from graphtool.loops.contract import Area, Contract, Instance, Macro, Numbers, Pointer, flags, sizes
-from graphtool.symbolic import Symbol, symbol_of
+from graphtool.kernels.kit import (
+    Area, Contract, Instance, Lowered, Macro, Numbers, Pointer, Record, Symbol, Use, anywhere,
+    flags, register, sizes, symbol_of, work_of)
 
 MACROS = (Macro("T", "type", "the type of the elements, f32 or f64"),
           *sizes(BATCH="systems", N="rows of X", M="columns of X"),

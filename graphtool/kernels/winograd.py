@@ -7,58 +7,17 @@ from typing import Any
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.assume import Assumption
-from graphtool.ir.graph import TensorType
-from graphtool.ir.plan import Form, Parameter, Plan
-from graphtool.kernels import images
-from graphtool.kernels.choice import rounding
-from graphtool.kernels.choice.alternatives import Alternative, Chosen
-from graphtool.kernels.choice.contractions import all_bfloat16, panel_bytes
-from graphtool.kernels.choice.machine import (
-    barrier,
-    block_cycles,
-    ceil,
-    cold,
-    fetched,
-    longest,
-    overlapped,
-    streamed,
-)
+from graphtool.kernels.choice.machine import barrier, cold, streamed
 from graphtool.kernels.choice.operands import widened
-from graphtool.kernels.choice.rules import Rules
-from graphtool.kernels.choice.sites import Conv
 from graphtool.kernels.images import HOOK, OUTPUT, STRIDES, image, over_pixels
-from graphtool.kernels.packing.integers import exact, wrapped
+from graphtool.kernels.kit import (
+    HALF, TILE, Alternative, Area, Assumption, Chosen, Contract, Conv, Dim, Form, Instance,
+    Lowered, Macro, MacroValue, Numbers, Parameter, Plan, Pointer, Record, Rows, Rules, Symbol,
+    Target, TensorType, Use, all_bfloat16, block_cycles, ceil, ceildiv, elements, exact,
+    fetched, half_macros, images, literals, longest, mark, need, number, overlapped,
+    panel_bytes, panel_vectors, product, register, rounding, sizes, summed, sums, symbol_of,
+    target_op, tile_rows, vectors_of, wrapped)
 from graphtool.kernels.packing.transformed import FRACTIONS, G, plain, transformed
-from graphtool.kernels.record import Record, register, target_op
-from graphtool.kernels.tiles import (
-    HALF,
-    TILE,
-    half_macros,
-    number,
-    panel_vectors,
-    summed,
-    sums,
-    vectors_of,
-)
-from graphtool.kernels.use import Lowered, Use
-from graphtool.loops.contract import (
-    Area,
-    Contract,
-    Instance,
-    Macro,
-    Numbers,
-    Pointer,
-    Rows,
-    literals,
-    mark,
-    sizes,
-)
-from graphtool.loops.ir import MacroValue
-from graphtool.ops.common import need
-from graphtool.ops.costs import elements
-from graphtool.symbolic import Dim, Symbol, ceildiv, product, symbol_of
-from graphtool.target import Target, tile_rows
 
 WORK = Pointer("WORK", "memory of thread t for transformed tiles", ("t",), writes=True)
 TILE_SIZE = Parameter("tile", "outputs along an axis of a tile", least=2, most=4)

@@ -9,44 +9,18 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.ir.graph import TensorType
-from graphtool.ir.plan import Form, Plan
-from graphtool.kernels import images, winograd
-from graphtool.kernels.choice import rounding
-from graphtool.kernels.choice.alternatives import Alternative, Chosen
-from graphtool.kernels.choice.contractions import panel_bytes, widths
-from graphtool.kernels.choice.machine import (
-    block_cycles,
-    ceil,
-    cold,
-    fetched,
-    longest,
-    overlapped,
-    streamed,
-)
-from graphtool.kernels.choice.rules import Rules
-from graphtool.kernels.choice.sites import Conv
+from graphtool.kernels import winograd
+from graphtool.kernels.choice.machine import cold, streamed
 from graphtool.kernels.conv_direct import of_floats
 from graphtool.kernels.images import HOOK, over_pixels, space
-from graphtool.kernels.packing.panels import unpacked
+from graphtool.kernels.kit import (
+    NV, TILE, Alternative, Area, Chosen, Contract, Conv, Dim, Form, Instance, Lowered,
+    MacroValue, Numbers, Plan, Record, Rows, Rules, Target, TensorType, Use, block_cycles, ceil,
+    ceildiv, elements, fetched, flags, images, literals, longest, need, overlapped, panel_bytes,
+    panel_vectors, product, register, rounding, sizes, summed, sums, target_op, tile_rows,
+    unpacked, vectors_of, widths)
 from graphtool.kernels.packing.transformed import G
-from graphtool.kernels.record import Record, register, target_op
-from graphtool.kernels.tiles import TILE, panel_vectors, summed, sums, vectors_of
-from graphtool.kernels.use import Lowered, Use
-from graphtool.kernels.winograd import (
-    GROUP,
-    TILE_SIZE,
-    WORK,
-    same_tile,
-    work_area,
-    workspace,
-)
-from graphtool.loops.contract import Area, Contract, Instance, Numbers, Rows, flags, literals, sizes
-from graphtool.loops.ir import MacroValue
-from graphtool.ops.common import need
-from graphtool.ops.costs import NV, elements
-from graphtool.symbolic import Dim, ceildiv, product
-from graphtool.target import Target, tile_rows
+from graphtool.kernels.winograd import GROUP, TILE_SIZE, WORK, same_tile, work_area, workspace
 
 MACROS = (
     *literals(TILE="m: a tile gives m outputs of a line"), *TILE,
