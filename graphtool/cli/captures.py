@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from graphtool.cli import formats, options
+from graphtool.cli import options, terminal
 from graphtool.errors import UsageError
 
 
@@ -27,7 +27,7 @@ def compare_captures(
     from graphtool.importers import Importer, what
     from graphtool.importers.torch import need_torch
     from graphtool.report.captures import captures_lines, captures_outcome, compare
-    form = formats.chosen(format, json)
+    form = terminal.chosen_format(format, json)
     kind = what(source)
     if not isinstance(kind, Importer) or "fx" not in kind.captures:
         raise UsageError("GT3099", f"{source!r} is captured already",
@@ -39,7 +39,7 @@ def compare_captures(
     found = {way: c.graph for way, c in captured.items()}
     own = {way: c.own for way, c in captured.items()}
     result = compare(source, found, own, arrays, reference(source, specs)(arrays, {})[0], rtol)
-    formats.tell(result, form, lambda: captures_lines(result),
+    terminal.tell(result, form, lambda: captures_lines(result),
                  lambda: captures_outcome(result, rtol))
     if all(isinstance(x, GraphtoolError) for x in found.values()):
         return 4

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from graphtool.cli import formats, options, saving, terminal
+from graphtool.cli import options, saving, terminal
 from graphtool.errors import UsageError, near, one_of
 
 PACKAGES = ("numpy", "onnx", "onnxruntime", "torch", "typer", "rich", "msgspec",
@@ -85,13 +85,13 @@ def support(model: Annotated[str, typer.Argument(metavar="MODEL", help="An .onnx
 
     from graphtool.importers import IMPORTERS, Importer, what
     from graphtool.report.support import Support, of_items, support_lines, support_outcome
-    form, kind = formats.chosen(format, json), what(model)
+    form, kind = terminal.chosen_format(format, json), what(model)
     if not isinstance(kind, Importer) or kind.support is None:
         known = " and ".join(s for r in IMPORTERS.values() if r.support for s in r.suffixes)
         raise UsageError("GT3018", f"support reads {known} files, this is {kind.title}",
                          where=model)
     found: Support = of_items(kind.support(Path(model)))
-    formats.tell(found, form, lambda: support_lines(found), lambda: support_outcome(found, model))
+    terminal.tell(found, form, lambda: support_lines(found), lambda: support_outcome(found, model))
     return 0 if found.supported else 4
 
 
@@ -101,9 +101,9 @@ def doctor(format: options.Format = None, json: options.Json = False) -> int:
     The exit code is 1 if C cannot be compiled here."""
     from graphtool.report.doctor import doctor as examine
     from graphtool.report.doctor import doctor_lines, doctor_outcome
-    form = formats.chosen(format, json)
+    form = terminal.chosen_format(format, json)
     found = examine(versions())
-    formats.tell(found, form, lambda: doctor_lines(found), lambda: doctor_outcome(found))
+    terminal.tell(found, form, lambda: doctor_lines(found), lambda: doctor_outcome(found))
     return 0 if found.ok else 1
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graphtool.cli import formats, options, terminal
+from graphtool.cli import options, terminal
 from graphtool.errors import InputError
 
 if TYPE_CHECKING:
@@ -86,9 +86,9 @@ def check(paths: Annotated[list[Path], typer.Argument(metavar="FILE", help="Grap
 
     The exit code is 1 if one is not."""
     from graphtool.integrations.git.drivers import check_files, hook_lines, hook_outcome
-    form = formats.chosen(format, json)
+    form = terminal.chosen_format(format, json)
     found = check_files(paths)
-    formats.tell(found, form, lambda: hook_lines(found), lambda: hook_outcome(found))
+    terminal.tell(found, form, lambda: hook_lines(found), lambda: hook_outcome(found))
     return 0 if found.ok else 1
 
 
@@ -104,12 +104,12 @@ def review(base: Annotated[str, typer.Argument(
     graph differs. No weights are read."""
     from graphtool.integrations.git import review as reviewing
     from graphtool.io import files
-    form = formats.chosen(format, json)
+    form = terminal.chosen_format(format, json)
     found, pairs = reviewing.review(Path.cwd(), base)
     if comment is not None:
         files.write_bytes(comment, "".join(f"{line}\n" for line in reviewing.comment(
             found, pairs)).encode())
-    formats.tell(found, form, lambda: reviewing.review_lines(found),
+    terminal.tell(found, form, lambda: reviewing.review_lines(found),
                  lambda: reviewing.review_outcome(found, pairs))
     return 0 if found.ok else 1
 

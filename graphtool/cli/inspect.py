@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphtool.cli import formats, options, saving, sources, terminal
+from graphtool.cli import options, saving, sources, terminal
 from graphtool.compile.source import is_model, is_program
 from graphtool.errors import UsageError, one_of
 
@@ -212,7 +212,7 @@ def diff(a: Annotated[str, typer.Argument(
     from graphtool.integrations.git.drivers import at_revision
     from graphtool.report.diff import diff as compare
     from graphtool.report.diff_text import diff_outcome, text
-    form = formats.chosen(format, json)
+    form = terminal.chosen_format(format, json)
     kinds = [kind_of(a), kind_of(b)]
     if kinds == ["build", "build"]:
         return _diff_builds(Path(a), Path(b), form)
@@ -227,7 +227,7 @@ def diff(a: Annotated[str, typer.Argument(
             paths.append(at_revision(source, place))
         found = compare(*(sources.load(s, sources.captured(sources.capture_of(s, capture)), True)
                           for s in paths))
-    formats.tell(found, form, lambda: text(found, Path(a).name, Path(b).name),
+    terminal.tell(found, form, lambda: text(found, Path(a).name, Path(b).name),
                  lambda: diff_outcome(found, a, b))
     return 0 if found.equal else 1
 
@@ -237,7 +237,7 @@ def _diff_builds(a: Path, b: Path, form: str) -> int:
     from graphtool.report.build_diff import build_diff, build_outcome, lines
     found = build_diff(read_manifest(a), read_manifest(b))
     told = lines(found, a.name, b.name)
-    formats.tell(found, form, lambda: told,
+    terminal.tell(found, form, lambda: told,
                  lambda: build_outcome(found, str(a), str(b), told))
     return 0 if found.equal else 1
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from graphtool import interp, passes
 from graphtool.analysis import made_up
-from graphtool.cli import formats, terminal
+from graphtool.cli import terminal
 from graphtool.errors import InputError, UsageError, one_of
 from graphtool.io import pairs
 from graphtool.io.weights import Weight
@@ -120,7 +120,7 @@ class Watch:
                  if (s := self.module.symbols.get(n))}
         found = bisect(self.module, self.calls, self._inputs(seed, sizes, named), atol, rtol,
                        {"target": self.goal})
-        formats.tell(found, form, lambda: bisect_lines(found),
+        terminal.tell(found, form, lambda: bisect_lines(found),
                      lambda: bisect_outcome(found, source))
         return 0 if found.ok else 1
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from graphtool.cli import formats, options, sources, terminal
+from graphtool.cli import options, sources, terminal
 from graphtool.cli.faultfinding import ReproDir, leave_repro_of
 from graphtool.cli.tuning import warn_of_load
 from graphtool.compile.source import is_stdin
@@ -71,7 +71,7 @@ def check(a: Annotated[str, typer.Argument(
     from graphtool.verify import sides
     from graphtool.verify.check import check as compare
     from graphtool.verify.check import check_lines, check_outcome
-    form = formats.chosen(format, json)
+    form = terminal.chosen_format(format, json)
     if is_stdin(a) and is_stdin(b):
         raise UsageError("GT3014", "stdin is given twice", hint="write one graph to a file")
     given = bool(inputs or input)
@@ -82,7 +82,7 @@ def check(a: Annotated[str, typer.Argument(
     arrays = sources.arrays(left.inputs, inputs, input, None if given else (
         lambda: sides.made_up((a, b), (left, right), seed, sizes)))
     found = compare(left, right, arrays, atol, rtol, divergence)
-    formats.tell(found, form, lambda: check_lines(found), lambda: check_outcome(found, a, b))
+    terminal.tell(found, form, lambda: check_lines(found), lambda: check_outcome(found, a, b))
     if repro is not None and not found.ok:
         leave_repro_of((a, left), (b, right), arrays, repro, capture, atol, rtol)
     return 0 if found.ok else 1
@@ -130,7 +130,7 @@ def bench(build: Build, inputs: options.Inputs = None, input: options.Input = No
     from graphtool.native import runtime
     from graphtool.report import bench as report
     from graphtool.verify.sides import build_inputs
-    form, allowed = formats.chosen(format, json), report.share(fail_slower)
+    form, allowed = terminal.chosen_format(format, json), report.share(fail_slower)
     if vs is not None and compare is not None:
         raise UsageError("GT3137", "--vs and --compare contradict each other",
                          hint="give one of them")
@@ -166,7 +166,7 @@ def bench(build: Build, inputs: options.Inputs = None, input: options.Input = No
     if save is not None and kept is not None:
         runs = report.save(kept, save, times["graphtool"])
         terminal.note(f"{save}: {runs} run{'s' if runs > 1 else ''}")
-    formats.tell(found, form, lambda: report.bench_lines(found),
+    terminal.tell(found, form, lambda: report.bench_lines(found),
                  lambda: report.bench_outcome(found, str(build)))
     return 1 if found.compared is not None and found.compared.failed else 0
 

@@ -1,22 +1,24 @@
-"""Prints rows, tables and JSON; with colour and progress bars only on a terminal.
+"""Prints rows, tables, JSON and findings; with colour and progress bars only on a terminal.
 
 All that a verb prints goes through here, and all that anybody else prints while it runs passes
 `Escaped`: a name of a model, or a word of the command line, cannot act on the terminal or on a CI
-service that reads the log.
+service that reads the log. `--format` of the verbs that find something is read here too.
 """
 
 from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from graphtool import escaping
+from graphtool.errors import UsageError, one_of
 
 if TYPE_CHECKING:
+    from graphtool.report.findings import Outcome
     from graphtool.report.table import Table
 
 
@@ -182,3 +184,27 @@ def console(stream: TextIO) -> Any:
 
 def _brief(names: Sequence[str], at: int) -> str:
     return escaping.line(names[at][:40]) if at < len(names) else ""
+
+
+def chosen_format(format: str | None, json: bool) -> str:
+    """The format that the options name. To be called before the work, which may take long.
+
+    Raises UsageError GT3017 for an unknown format, and for --json beside another one."""
+    from graphtool.report.findings import FORMATS
+    if format is not None and format not in FORMATS:
+        raise UsageError("GT3017", f"unknown format {format!r}", hint=one_of(format, FORMATS))
+    if json and format not in (None, "json"):
+        raise UsageError("GT3017", f"--json and --format {format} contradict each other",
+                         hint="give one of them")
+    return "json" if json else format or "text"
+
+
+def tell(struct: Any, form: str, rows: Callable[[], Iterable[str]],
+         found: Callable[[], Outcome]) -> None:
+    """Print a report in the chosen form: its own JSON, its own text, or its findings."""
+    if form in ("text", "json"):
+        report(struct, form == "json", () if form == "json" else rows())
+        return
+    from graphtool.io.release import release
+    from graphtool.report.findings import WRITERS
+    commands(WRITERS[form](found(), release().version))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphtool.cli import formats, options, saving, sources, terminal
+from graphtool.cli import options, saving, sources, terminal
 from graphtool.compile.options import Choosing, Importing
 from graphtool.errors import UsageError
 
@@ -168,7 +168,7 @@ def opt(graph: options.Graph, how: Choosing, out: options.Out = None, passes: op
     which form that is reported."""
     from graphtool.cli.pipeline import Watch
     from graphtool.verify.pipeline import opt_outcome
-    form = formats.chosen(format, json)
+    form = terminal.chosen_format(format, json)
     json = form == "json"
     if form not in ("text", "json") and not (check or bisect):
         raise UsageError("GT3017", f"--format {form} is for --check and --bisect",
@@ -192,7 +192,7 @@ def opt(graph: options.Graph, how: Choosing, out: options.Out = None, passes: op
     report = stages.report(result)
     with terminal.aside(out):
         if form != "text":
-            formats.tell(report, form, tuple, lambda: opt_outcome(report, graph))
+            terminal.tell(report, form, tuple, lambda: opt_outcome(report, graph))
         elif time or stats or check:
             stages.tell(report, time, stats)
     return 0 if ok else 1

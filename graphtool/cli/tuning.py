@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphtool.cli import formats, options, sources, terminal
+from graphtool.cli import options, sources, terminal
 from graphtool.compile.options import Choosing
 from graphtool.compile.source import is_program
 from graphtool.errors import InputError, UsageError
@@ -64,7 +64,7 @@ def tune(source: Source = None, out: File = None, check: Check = None, budget: B
     from graphtool.tune import search
     if (source is None) == (check is None):
         raise UsageError("GT3001", "tune takes an artifact, or --check and a tuning file")
-    until, form = _seconds(budget), formats.chosen(format, json)
+    until, form = _seconds(budget), terminal.chosen_format(format, json)
     path = check or out
     known = sources.tuning_of(path) if path is not None and (check or path.exists()) else Tuning()
     target = Choosing(machine=machine).on_machine(named(march, threads or 0))
@@ -114,7 +114,7 @@ def _tell(report: Any, form: str, subject: str) -> None:
     from graphtool.tune import search
     if form == "text":
         terminal.table(table(SITES, report.sites))
-    formats.tell(report, form, lambda: search.tune_lines(report),
+    terminal.tell(report, form, lambda: search.tune_lines(report),
                  lambda: tune_outcome(report, subject))
     if form == "text" and not report.ok:
         terminal.lines([f"no longer the best: {t.site}: {stale_line(t)}"

@@ -9,6 +9,7 @@ from graphtool.cli import (
     captures,
     catalog,
     compiling,
+    completion,
     demo,
     faultfinding,
     git,
@@ -22,7 +23,6 @@ from graphtool.cli import (
     tuning,
     viewing,
     why,
-    words,
     writing,
 )
 from graphtool.verbs import VERBS, Verb
@@ -36,7 +36,8 @@ for _row in (
     Verb("show", inspect.show, "look", (
         "graphtool show digits.graph.json",
         "graphtool show digits.graph.json --stats"),
-        {"--category": words.categories, "--as": words.languages, "--report": words.reports}),
+        {"--category": completion.categories, "--as": completion.languages,
+         "--report": completion.reports}),
     Verb("eval", transform.eval_, "check", (
         "graphtool eval digits.graph.json --random --dim batch=2",
         "graphtool eval digits.graph.json --input image=1x1x8x8xf32=0.5 -o out.npz")),
@@ -54,7 +55,7 @@ for _row in (
         "graphtool grad m.graph.json --loss mse -o gradients.graph.json",
         "graphtool grad m.graph.json --loss cross_entropy --optimizer adamw -o "
         "m.train.graph.json"),
-        {"--loss": words.losses, "--optimizer": words.optimizers}),
+        {"--loss": completion.losses, "--optimizer": completion.optimizers}),
     Verb("jvp", transform.jvp, "change", (
         "graphtool jvp m.graph.json -o tangents.graph.json",
         "graphtool jvp m.graph.json --wrt params -o tangents.graph.json")),
@@ -68,13 +69,13 @@ for _row in (
         "graphtool emit digits.program.json -o c",
         "graphtool emit samples/digits.onnx --march armv8-a -o arm",
         "graphtool emit samples/digits.onnx --debug-lines -o traced"),
-        {"--march": words.targets_and_fat}),
+        {"--march": completion.targets_and_fat}),
     Verb("build", compiling.build, "build and run", (
         "graphtool build samples/digits.onnx -o build",
         "graphtool build m.train.graph.json -o trainer --name digits",
         "graphtool build prefill.graph.json --tokenizer samples/language_tokens.json "
         "-o writer --name lm"),
-        {"--march": words.targets_and_fat}),
+        {"--march": completion.targets_and_fat}),
     Verb("run", running.run, "build and run", (
         "graphtool run build --random --dim batch=2",
         "graphtool run build --input image=1x1x8x8xf32=0.5 -o out.npz")),
@@ -95,7 +96,7 @@ for _row in (
         "--checkpoint run",
         "graphtool train trainer --data samples/digits_train.npz --epochs 2 "
         "--checkpoint run --resume"),
-        {"--schedule": words.schedules}),
+        {"--schedule": completion.schedules}),
     Verb("weights", training.weights, "change", (
         "graphtool weights m.graph.json --from run/model.safetensors -o "
         "trained.graph.json",
@@ -141,7 +142,7 @@ for _row in (
     Verb("draw", inspect.draw, "look", (
         "graphtool draw digits.graph.json -o digits.svg",
         "graphtool draw digits.opt.graph.json --groups --format mermaid"),
-        {"--format": words.pictures}),
+        {"--format": completion.pictures}),
     Verb("view", viewing.view, "look", (
         "graphtool view samples/digits.onnx --no-open",
         "graphtool view digits.opt.graph.json -o digits.html",
@@ -155,21 +156,21 @@ for _row in (
         "graphtool export trained.graph.json -o trained.onnx --external-data",
         "graphtool export digits.graph.json --format stablehlo --weights arguments -o "
         "digits.mlir"),
-        {"--format": words.exports, "--weights": words.placings}),
+        {"--format": completion.exports, "--weights": completion.placings}),
     Verb("simplify", simplifying.simplify, "change", (
         "graphtool simplify samples/digits.onnx simple.onnx",
         "graphtool simplify samples/digits.onnx simple.onnx --no-check --external-data")),
     Verb("ops", catalog.ops, "help", (
         "graphtool ops",
         "graphtool ops softmax"),
-        {"": words.ops}),
+        {"": completion.ops}),
     Verb("passes", catalog.passes, "help", (
         "graphtool passes",
         "graphtool passes --json")),
     Verb("schema", catalog.schema, "help", (
         "graphtool schema",
         "graphtool schema build"),
-        {"": words.schemas}),
+        {"": completion.schemas}),
     Verb("support", catalog.support, "check", (
         "graphtool support samples/digits.onnx",
         "graphtool support samples/digits.onnx --json")),
@@ -179,11 +180,11 @@ for _row in (
     Verb("explain", catalog.explain, "help", (
         "graphtool explain",
         "graphtool explain GT0412"),
-        {"": words.codes}),
+        {"": completion.codes}),
     Verb("completion", catalog.completion, "help", (
         "graphtool completion bash",
         "graphtool completion fish"),
-        {"": words.shells}),
+        {"": completion.shells}),
     Verb("demo", demo.demo, "help", (
         "graphtool demo --seconds 0.5",
         "graphtool demo -o tour --seconds 0.5")),
@@ -218,7 +219,7 @@ for _row in (
     Verb("cache clear", compiling.cache_clear, "build and run", (
         "graphtool cache clear",)),
     Verb("help", catalog.help_, "help", ("graphtool help", "graphtool help git check"),
-        {"": words.verbs}),
+        {"": completion.first_words}),
     Verb("version", catalog.version, "help", ("graphtool version",)),
 ):
     VERBS[_row.name] = _row
