@@ -21,6 +21,7 @@ SECONDS = 600  # for one test; the longest takes 60 on an idle core, so that a b
 MOST = 16  # quick cases of a function
 NOT_QUICK = {*kinds.KINDS, "slow", "long"}
 ACTS = set[str]()  # what the test that runs has done, of that which a quick one does not do
+QUICK: list[bool] = []  # whether none but quick tests run in this process
 # without it each of a thousand processes that tests start would compile the whole package again
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -35,6 +36,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     sys.addaudithook(_watch)
+    if config.option.markexpr == "quick":
+        QUICK.append(True)
     os.fsync = lambda fd: None  # no test cuts the power, and disks take long over it
     config.stash[ARMED] = -inf
     config.stash[STDERR] = os.fdopen(os.dup(2), "w")  # the real one: a test's own is captured
@@ -84,6 +87,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for item in quick:
             if item not in others:
                 item.add_marker("quick")
+    kinds.keep()
     if not config.option.markexpr:
         slow = [i for i in items if i.get_closest_marker("slow")]
         config.hook.pytest_deselected(items=slow)
@@ -119,6 +123,8 @@ def _watch(event: str, args: tuple[object, ...]) -> None:
         ACTS.add("it starts a process")
     elif event == "import" and args[0] == "torch":
         ACTS.add("it imports torch")
+        if QUICK:  # once imported, it would be there for all that come after, and not be noticed
+            raise ImportError("a quick test imports torch")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

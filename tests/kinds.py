@@ -8,11 +8,16 @@ it whatever its tests do.
 from __future__ import annotations
 
 import ast
+import os
+import pickle
+import tempfile
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+KEPT = ROOT / ".pytest_cache" / "sources.pickle"
 KINDS = ("compiled", "torch", "process")
 NEEDS = {
     "torch": "torch", "jax": "torch", "onnxruntime": "torch", "transformers": "torch",
@@ -54,6 +59,35 @@ class Source:
 
 @cache
 def source(path: Path) -> Source:
+    """What a file says, kept from run to run: to read 500 files takes some seconds."""
+    stamp = (path.stat().st_mtime_ns, Path(__file__).stat().st_mtime_ns)
+    if (kept := _kept().get(str(path))) and kept[0] == stamp:
+        return kept[1]
+    out = _read(path)
+    _kept()[str(path)] = stamp, out
+    return out
+
+
+@cache
+def _kept() -> dict[str, tuple[tuple[int, int], Source]]:
+    try:
+        kept: dict[str, tuple[tuple[int, int], Source]] = pickle.loads(KEPT.read_bytes())
+    except Exception:  # there is none, or it is of another version
+        return {}
+    return kept
+
+
+def keep() -> None:
+    """Write what is known of the files of this repository, for the next run."""
+    kept = {p: x for p, x in _kept().items() if ROOT in Path(p).parents}
+    with suppress(OSError):
+        KEPT.parent.mkdir(exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=KEPT.parent, delete=False) as file:
+            file.write(pickle.dumps(kept))
+        os.replace(file.name, KEPT)
+
+
+def _read(path: Path) -> Source:
     out = Source()
     for node in ast.parse(path.read_text()).body:
         uses = Uses()

@@ -18,6 +18,7 @@ from graphtool.io import npz
 SAMPLES = Path(__file__).parents[1] / "samples"
 
 
+@pytest.mark.torch
 def test_the_names_are_those_of_all() -> None:
     assert sorted(dir(graphtool)) == sorted(graphtool.__all__)
     assert all(getattr(graphtool, name) for name in graphtool.__all__)
@@ -156,6 +157,7 @@ def test_each_function_does_what_it_says(name: str, work: dict[str, Any]) -> Non
     assert CALLS[name](work)
 
 
+@pytest.mark.torch
 def test_no_function_is_left_out() -> None:
     functions = {n for n in graphtool.__all__ if n.islower() and n not in (  # tests of their own
         "generate", "load_plugin", "onnx_backend", "torch_backend", "view")}

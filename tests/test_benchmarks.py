@@ -148,6 +148,7 @@ def test_distance_and_verdict_of_curves() -> None:
     assert parity.verdict(1e-3, 1e-6, 1e-3) == "no"
 
 
+@pytest.mark.torch
 def test_every_command_parses() -> None:
     options = parser().parse_args(["zoo", "-m", "lenet,lstm", "-t", "1", "-c", "graphtool"])
     assert (options.models, options.threads) == (["lenet", "lstm"], [1])

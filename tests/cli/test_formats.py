@@ -53,6 +53,7 @@ def test_every_format_has_the_same_code(
             assert result.out.startswith("### ")
 
 
+@pytest.mark.torch
 def test_a_diff_points_into_the_source(gt: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
                                        ) -> None:
     (tmp_path / "samples").symlink_to(SAMPLES)

@@ -30,6 +30,7 @@ def test_build_opens_and_bounds_dims(source: str, gt: Cli, tmp_path: Path) -> No
     assert (dim["name"], dim["min"], dim["max"]) == ("batch", 2, 4)
 
 
+@pytest.mark.torch
 def test_emit_takes_specs_and_captures(gt: Cli, tmp_path: Path) -> None:
     """A graph of the same options gives the same header."""
     given = ("--inputs", "x:f32[3,784]", "--capture", "fx")
@@ -77,6 +78,7 @@ def test_a_directory_names_its_graphs(gt: Cli, folder: Path, tmp_path: Path) -> 
     assert "graphtool build --keep" in gt("draw", tmp_path / "b").err
 
 
+@pytest.mark.torch
 def test_a_kernel_is_called_the_same_with_a_file_or_without(gt: Cli, tmp_path: Path) -> None:
     """Two relus of one module: the second is relu#2 in the C, whether the graph was written."""
     source = f"{SAMPLES}/mlp.py:model"

@@ -42,7 +42,9 @@ CASES = [  # the command line, and what is suggested
 ]
 
 
-@pytest.mark.parametrize(("line", "meant"), CASES, ids=[c[0].replace("F/", "") for c in CASES])
+@pytest.mark.parametrize(("line", "meant"), [
+    pytest.param(*c, id=c[0].replace("F/", ""), marks=[pytest.mark.torch] if ".py:" in c[0] else ())
+    for c in CASES])
 def test_what_was_meant(line: str, meant: str, gt: Cli, folder: Path) -> None:
     result = gt(*line.replace("F/", f"{folder}/").replace("S/", f"{SAMPLES}/").split())
     assert result.code in (2, 3)

@@ -82,6 +82,7 @@ def test_eval_is_seeded_and_widens(g: Path, gt: Cli, tmp_path: Path) -> None:
     assert {"relu", "logits"} < set(npz.load(tmp_path / "v.npz"))
 
 
+@pytest.mark.long
 def test_opt_reports(g: Path, gt: Cli, tmp_path: Path) -> None:
     result = gt("opt", g, "-o", tmp_path / "o.graph.json", "--time", "--stats", "--check",
                 "--dump-dir", tmp_path / "dump")

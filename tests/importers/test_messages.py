@@ -30,12 +30,14 @@ def refusals() -> dict[str, str]:
     return found
 
 
+@pytest.mark.long
 def test_a_refusal_says_what_is_needed() -> None:
     texts = refusals()
     assert len(texts) > 130
     assert not {k: t for k, t in texts.items() if t and not any(w in t for w in SAYS)}
 
 
+@pytest.mark.long
 def test_a_computed_value_is_refused_in_one_place() -> None:
     """`values.computed` says what to do; no other refusal says the same without it."""
     assert not {k: t for k, t in refusals().items() if "is computed from the inputs" in t}

@@ -39,13 +39,15 @@ def test_the_c_names_layers_and_nothing_of_the_exporter() -> None:
     assert not re.findall("getitem|max_pool2d|conv2d", text)
 
 
+@pytest.mark.torch
 def test_kernels_of_a_torch_module_name_its_layers() -> None:
     labels = [r.label for r in runs(lower(optimised("transformer.py:model"), TARGET).steps)]
     assert "layers.0.up.linear + layers.0.gelu" in labels
     assert "layers.1.norm2.layer_norm" in labels
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", [
+    pytest.param(m, marks=[pytest.mark.torch] if ".py:" in m else ()) for m in MODELS])
 def test_no_name_is_made_up_and_none_of_a_survivor_changes(name: str) -> None:
     before, after = imported(name).graph, optimised(name).graph
     given = {x for n in all_nodes(before) for x in names_of(n)}

@@ -152,6 +152,7 @@ def test_a_listing_names_its_plug_in(gt: Cli, graph: Path, tmp_path: Path) -> No
     assert gt("show", path).code == 4 and gt("show", path, SNAKE).code == 0
 
 
+@pytest.mark.long
 def test_the_schema_knows_the_op(gt: Cli, graph: Path) -> None:
     """A graph with the op fits the schema with the plug-in, and no other."""
     raw, (mine, plain) = json.loads(graph.read_text()), (

@@ -26,6 +26,7 @@ def exported(module: Module, path: Path) -> tuple[Module, dict[str, Any]]:
     return import_text(path.read_text()), safetensors.numpy.load_file(f"{path}.safetensors")
 
 
+@pytest.mark.torch
 def test_a_model(tmp_path: Path) -> None:
     module = import_model("samples/mlp.py:model")
     again, held = exported(module, tmp_path / "m.mlir")

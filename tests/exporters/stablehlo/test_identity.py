@@ -57,6 +57,7 @@ def test_samples(name: str, capture: Any) -> None:
     with_passes(import_model(f"samples/{name}.py:model", capture=capture))
 
 
+@pytest.mark.torch
 def test_open_sizes() -> None:
     with_passes(import_model("samples/digits.py:model", dynamic={"batch": (1, 64)}))
 

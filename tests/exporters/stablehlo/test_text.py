@@ -62,7 +62,7 @@ def test_aliases_are_left_out_on_request() -> None:
     assert import_text(stablehlo_of(small(), aliases=False)).donations == ()
 
 
-@pytest.mark.parametrize("name", ["mlp", "digits"])
+@pytest.mark.parametrize("name", [pytest.param("mlp", marks=pytest.mark.torch), "digits"])
 def test_samples(name: str, request: pytest.FixtureRequest) -> None:
     module = import_onnx(Path("samples") / f"{name}.onnx") if name == "digits" else import_model(
         f"samples/{name}.py:model")
