@@ -124,12 +124,12 @@ def _word(text: str, op: str | Callable[..., Any]) -> Word:
     if match is None or (match[5] or "") not in CLASSES:
         raise InternalError("GT7001", f"{text!r} is no word of a row of names")
     only, name, since, inside, types = match.groups(default="")
-    fn, own = (OPS[op], op) if isinstance(op, str) else (op, op.__name__)
-    if own in BY_NAME:
-        count = BY_NAME[own].arity
+    fn, meant = (OPS[op], op) if isinstance(op, str) else (op, op.__name__)
+    if meant in BY_NAME:
+        count = BY_NAME[meant].arity
     else:
         count = len(OPS[op].operands if isinstance(op, str) else inspect.signature(op).parameters)
-    return Word(name, own, fn, count, tuple(_attributes(own, inside)), int(since or 1), types,
+    return Word(name, meant, fn, count, tuple(_attributes(meant, inside)), int(since or 1), types,
                 only != "write", only != "read" and isinstance(op, str))
 
 

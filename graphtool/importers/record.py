@@ -1,5 +1,4 @@
-"""The record of an importer, and that of any other kind of file: one row each, added at import.
-A suffix that several importers claim (`.pt`) says nothing of what is inside."""
+"""The record of an importer, and that of any other kind of file: one row each, added at import."""
 
 from __future__ import annotations
 
@@ -79,4 +78,5 @@ def register(row: Importer) -> Importer:
     return row
 
 
+# what torch saves under these suffixes, only the file's bytes say
 SAVED = (".pt", ".pth", ".ts", ".torchscript")

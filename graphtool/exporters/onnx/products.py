@@ -194,8 +194,7 @@ def conv_transposed(w: Writer, node: Node, x: Ref, k: Ref, bias: Ref | None = No
     return transposed(w, node, x, k, bias)
 
 
-# ---- finding such nodes
-# ---------------------------------------------------------------------------
+# ---- nodes that are joined ----------------------------------------------------------------------
 
 def join(graph: Graph) -> Graph:
     """The graph with a joined node for each conv that has a bias or is a transposed one."""

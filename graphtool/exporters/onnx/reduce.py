@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from graphtool.exporters import definitions as tap_definitions
+from graphtool.exporters import definitions
 from graphtool.exporters.definitions import filled, tap
 from graphtool.exporters.onnx.elementwise import cast, computed, wider
 from graphtool.exporters.onnx.kit import Node, Ref, Writer, dtypes, form, o, takes
@@ -166,7 +166,7 @@ def _windows(x: Any, kind: str, window: Any, strides: Any, padding: Any, base: A
 def by_taps(w: Writer, node: Node, x: Ref, *taps: Ref) -> Any:
     """What ONNX lacks of windows, by slices."""
     takes(all(isinstance(d, int) for d in x.shape))
-    fn = getattr(tap_definitions, node.op.name)
+    fn = getattr(definitions, node.op.name)
     return w.restate(lambda *xs: fn(*xs, **node.attrs), [x, *taps])
 
 

@@ -20,7 +20,7 @@ from graphtool.dtypes import float32
 from graphtool.errors import InputError, UnsupportedError
 from graphtool.importers.torch import import_torch, read_pt2
 from graphtool.importers.torch.driver.captured import Program, Source
-from graphtool.importers.torch.driver.guards import conditions
+from graphtool.importers.torch.driver.exprs import conditions
 from graphtool.io import npz
 from graphtool.ir.graph import Module, TensorType
 from graphtool.native import runtime

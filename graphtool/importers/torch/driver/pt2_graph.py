@@ -25,7 +25,7 @@ from graphtool.importers.torch.driver.captured import (
     least,
     output_name,
 )
-from graphtool.importers.torch.driver.guards import conditions
+from graphtool.importers.torch.driver.exprs import conditions
 from graphtool.importers.torch.driver.provenance import clean_path
 from graphtool.io.weights import Weight
 from graphtool.ir.graph import TensorType

@@ -22,7 +22,7 @@ from torch.export import ExportedProgram
 from graphtool.importers.torch.driver.capture import decomposed, quiet, renamed
 from graphtool.importers.torch.driver.captured import Complex, Program
 from graphtool.importers.torch.driver.exported import read as read_exported
-from graphtool.importers.torch.driver.guards import conditions
+from graphtool.importers.torch.driver.exprs import conditions
 from graphtool.importers.torch.driver.live import tensor
 from graphtool.importers.torch.driver.patches import fakes
 from graphtool.importers.torch.driver.provenance import clean_path

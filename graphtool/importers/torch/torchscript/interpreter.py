@@ -16,7 +16,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from graphtool.errors import GraphtoolError, Unsupported, UnsupportedError
 from graphtool.importers.torch.driver.captured import Place
 from graphtool.importers.torch.driver.provenance import describe, failure
-from graphtool.importers.torch.torchscript import calls, control
+from graphtool.importers.torch.torchscript import control, plain
 from graphtool.importers.torch.torchscript.control import Env
 from graphtool.importers.torch.torchscript.plain import NotSupported
 from graphtool.importers.torch.torchscript.supported import place_of, told
@@ -92,7 +92,7 @@ class Interpreter:
                                                       function.name))
             case "prim::SetAttr":
                 return self._set(args[0], node.s("name"), args[1], node, module, name)
-        return _as_tuple(node, calls.call(node, args))
+        return _as_tuple(node, plain.call(node, args))
 
     def _attribute(self, owner: Any, key: str, node: Any, module: Any, name: str) -> Any:
         if key in owner._modules:
