@@ -40,6 +40,8 @@ def defined(fn: Callable[..., Any], operands: Sequence[Any], names: Sequence[str
     return Graph(tuple(t.value for t in tracers), tuple(builder.nodes), tuple(results))
 
 
+# ---- windows by slices --------------------------------------------------------------------------
+
 _NOWHERE = 2**62  # the index of padding
 
 

@@ -131,6 +131,8 @@ def _cut(text: str) -> str:
     return f"{text[:half]}…{text[-half:]}"
 
 
+# ---- colours ------------------------------------------------------------------------------------
+
 FILL = {"input": "#e8f1fb", "output": "#e8f1fb", "constant": "#f2f2f2", "compute": "#fdebd0",
         "data": "#e5f5e0", "shape": "#f0e9f7", "control": "#fbe3e4", "memory": "#e0f3f3",
         "group": "#fff6cc"}
@@ -138,6 +140,8 @@ STROKE = {"input": "#3b75af", "output": "#3b75af", "constant": "#888888", "compu
           "data": "#4a9a3f", "shape": "#8457aa", "control": "#c0444a", "memory": "#2b8c8c",
           "group": "#b59a00"}
 
+
+# ---- Graphviz -----------------------------------------------------------------------------------
 
 def dot(p: Picture) -> str:
     """The dot text of a graph drawn from top to bottom; names are escaped, ids are generated."""
@@ -154,6 +158,8 @@ def _dot_box(b: Box) -> str:
     return (f"{b.id} [label={quoted(*b.lines)}, tooltip={quoted(b.tip)}, "
             f'fillcolor="{FILL[b.kind]}", color="{STROKE[b.kind]}"{shape}];')
 
+
+# ---- Mermaid ------------------------------------------------------------------------------------
 
 def mermaid(p: Picture) -> str:
     """A flowchart from top to bottom; text is escaped, ids are generated."""

@@ -11,6 +11,8 @@ from itertools import pairwise
 from graphtool.escaping import xml
 from graphtool.exporters.picture import FILL, STROKE, Box, Picture
 
+# ---- layout -------------------------------------------------------------------------------------
+
 SWEEPS = 12
 GAP_X, GAP_Y = 22.0, 34.0
 
@@ -229,6 +231,8 @@ def _place_y(layers: list[list[Point]]) -> float:
         y += height + GAP_Y
     return max(0.0, y - GAP_Y)
 
+
+# ---- SVG ----------------------------------------------------------------------------------------
 
 _CHAR, _LINE, _MARGIN = 6.7, 14.0, 16.0  # of an 11 px monospaced font
 _STYLE = ("text{font:11px ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace;"

@@ -109,6 +109,8 @@ def _as_entries(x: Any) -> Numbers | None:
     return flat.reshape(array.shape)
 
 
+# ---- single elements of traced values -----------------------------------------------------------
+
 _LOOKED = 16  # nodes that are looked through for a size
 _SPANNED = 24  # nodes that are looked through for a span
 _SCANNED = 1 << 20  # elements of a constant that are looked at

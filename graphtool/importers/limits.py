@@ -55,6 +55,8 @@ def read_limits(texts: Sequence[str], strict: bool | None = None) -> Limits:
     return Limits(**numbers, strict=strict)
 
 
+# ---- strictness ---------------------------------------------------------------------------------
+
 @dataclass
 class Strictness:
     """`strict` is True to refuse every violation, None to take those whose meaning is clear, False

@@ -33,6 +33,8 @@ def wrapped(x: Any, source: DType, to: DType) -> Any:
     return o.cast(o.cast(x, dtype=wide), dtype=to)
 
 
+# ---- indices ------------------------------------------------------------------------------------
+
 def from_end(i: Any, size: Any) -> Any:
     """i + size where −size ≤ i < 0, else i: an index out of range stays as the user gave it, which
     is what an error should name."""

@@ -156,6 +156,8 @@ def swapped(k: Any, groups: int) -> Any:
     return o.reverse(moved, axes=axes)
 
 
+# ---- several nodes that are one in ONNX ---------------------------------------------------------
+
 def _biased(y: Any, bias: Any) -> Any:
     return y if bias is None else y + o.reshape(
         bias, shape=(1, bias.shape[0], *(1,) * (y.ndim - 2)))

@@ -95,6 +95,8 @@ def sort(w: Writer, node: Node, x: Ref) -> Any:
     return (values if wide is None else cast(w, values, dtype)), indices
 
 
+# ---- windows, resizing --------------------------------------------------------------------------
+
 _POOLS = {"max_pool": "MaxPool", "avg_pool": "AveragePool", "lp_pool": "LpPool"}
 
 

@@ -24,6 +24,7 @@ from graphtool.ir.graph import Graph, Location, Node, TensorType, Value, is_cons
 from graphtool.ir.run_sizes import bare
 from graphtool.symbolic import Poly, symbols, text
 
+# ---- protos -------------------------------------------------------------------------------------
 
 def element_type(dtype: DType) -> int:
     """ONNX's number of an element type. Raises UnsupportedError GT1040 if ONNX does not have it."""
@@ -62,6 +63,8 @@ def external_tensor(name: str, w: Weight, location: str, offset: int, length: in
         t.external_data.add(key=key, value=str(value))
     return t
 
+
+# ---- the writer ---------------------------------------------------------------------------------
 
 _FEW = 16  # numbers up to which a constant is a node; initializers may be trained
 Source = tuple[str, int]  # a tensor and the axis whose size gives a symbol

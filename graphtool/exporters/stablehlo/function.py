@@ -99,6 +99,8 @@ class Function:
         return _MARK.sub(name, text)
 
 
+# ---- arguments ----------------------------------------------------------------------------------
+
 SIZES, BOUNDS, STEPS = "graphtool.sizes", "graphtool.bounds", "graphtool.steps"
 OWN_SIZE = "graphtool.size"  # the name of the size that is an argument
 

@@ -199,6 +199,8 @@ def updated(w: Writer, node: Node, x: Ref, update: Ref, *start: Any) -> Ref:
     return w("dynamic_update_slice", x, update, *_starts(w, start), to=x.type)
 
 
+# ---- gather and scatter -------------------------------------------------------------------------
+
 @body("gather")
 def gather(w: Writer, node: Node, x: Ref, indices: Ref) -> Ref:
     """Our gather; what it reads has size 1 on the indexed and batch axes, the whole of others."""
@@ -239,6 +241,8 @@ def scatter(w: Writer, node: Node, x: Ref, indices: Ref, updates: Ref) -> Ref:
                f"unique_indices = false")
     return w.generic("scatter", [x, indices, updates], [x.type], numbers, [region])[0]
 
+
+# ---- values handed on ---------------------------------------------------------------------------
 
 @definition("barrier")
 def _barrier(x: Any) -> Any:

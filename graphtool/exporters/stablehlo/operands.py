@@ -15,6 +15,7 @@ from graphtool.exporters.stablehlo.writer import Writer
 from graphtool.ir.graph import TensorType
 from graphtool.symbolic import Dim
 
+# ---- repetition, literals -----------------------------------------------------------------------
 
 def repeated(w: Writer, x: Any, dtype: DType, shape: Sequence[Dim]) -> Ref:
     """A tensor or a literal of this element type as a tensor of this shape, by NumPy's rule."""
@@ -56,6 +57,8 @@ def dtype_of(operands: Sequence[Any]) -> DType:
     """The element type of the first operand that is a tensor."""
     return next(x.dtype for x in operands if isinstance(x, Ref))
 
+
+# ---- comparisons of scalars ---------------------------------------------------------------------
 
 def compared(w: Writer, sign: str, a: Ref, b: Ref, wish: str = "test") -> Ref:
     """`a SIGN b` element by element: EQ, NE, LT, LE, GT or GE."""

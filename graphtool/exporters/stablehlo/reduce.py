@@ -104,6 +104,8 @@ definition("extreme_tap")(definitions.extreme_tap)
 definition("unpool")(definitions.unpool)
 
 
+# ---- sorting, extremes, running reductions ------------------------------------------------------
+
 def places(w: Writer, x: Ref, axis: int) -> Ref:
     """The index of each element of x along an axis."""
     to = TensorType(dtypes.int64, x.shape)

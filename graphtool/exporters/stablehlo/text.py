@@ -119,6 +119,8 @@ def attribute(x: Any) -> str:
             return f"[{', '.join(map(attribute, x))}]"
 
 
+# ---- locations ----------------------------------------------------------------------------------
+
 _LINE = re.compile(r"(?P<file>\S.*):(?P<line>\d+)(?: (?P<function>.*))?")
 
 

@@ -178,6 +178,8 @@ class Context:
         return self.importer.subgraph(graph, inputs, self.frame, label or self.node.output[0])
 
 
+# ---- subgraphs ----------------------------------------------------------------------------------
+
 class Captures(shared.Captures):
     """The names around a region, which may be sequences."""
 

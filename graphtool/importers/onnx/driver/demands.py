@@ -233,6 +233,8 @@ def _a_weight_for_each_class(call: Call) -> str:
     return f"{x[1]} classes need {x[1]} weights, their shape is {weight}" if wrong else ""
 
 
+# ---- element types ------------------------------------------------------------------------------
+
 @cache
 def _onnx_name(dtype: DType) -> str:
     """The dtype's name in ONNX, as in `float`, `int64`."""

@@ -163,6 +163,8 @@ def declared_dims(graph: Any) -> dict[str, tuple[int | None, ...]]:
     return out
 
 
+# ---- sequences and optionals --------------------------------------------------------------------
+
 _SPEC = re.compile(r"(?P<name>.+):(?P<parts>none|\w+\[[\d,\s]*\]|\(.*\))", re.DOTALL)
 _TENSOR = re.compile(r"\s*(?P<type>\w+)\s*\[(?P<dims>[\d,\s]*)\]\s*")
 _DEEPEST = 8

@@ -13,6 +13,8 @@ from graphtool.importers.onnx.kit import Refused, array_of, dtypes, known, o, on
 from graphtool.ir.trace import like
 from graphtool.ops.recurrence_steps import scan
 
+# ---- cells as scans -----------------------------------------------------------------------------
+
 State = tuple[Any, ...]
 Activation = Callable[[Any], Any]
 
@@ -168,6 +170,8 @@ def _direction(cell: Cell, f: list[Activation], x: Any, w: Any, r: Any, bias: An
                 o.select(alive, new[0], 0.0))
     return scan(step, start, [projected, numbers], [r, own, peephole, lengths], backwards)
 
+
+# ---- layers -------------------------------------------------------------------------------------
 
 def _lengths(x: Any, lengths: Any) -> Any:
     """The sequence lengths, or None if all of them equal the number of steps."""

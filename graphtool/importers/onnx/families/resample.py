@@ -196,6 +196,8 @@ def _by_sizes(x: Any, at: tuple[int, ...], sizes: Any, policy: str,
     return tuple(wanted), tuple(factors)
 
 
+# ---- grids --------------------------------------------------------------------------------------
+
 @onnx_op("AffineGrid", since=20)
 def affine_grid(theta: Any, size: Any, *, align_corners: int = 0, ctx: Any) -> Any:
     """theta [N, d, d + 1] applied to the points (x, y, …, 1) of an image whose sides run from −1 to

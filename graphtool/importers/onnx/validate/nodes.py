@@ -20,6 +20,8 @@ from graphtool.importers.onnx.driver.schemas import (
 )
 from graphtool.importers.onnx.validate.tensors import check_sparse, check_tensor
 
+# ---- values that attributes choose from ---------------------------------------------------------
+
 _AUTO_PAD = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
 _DIRECTIONS = ("forward", "reverse", "bidirectional")
 _REDUCTIONS = ("none", "mean", "sum")
@@ -80,6 +82,8 @@ def check_choice(op: str, a: Any, where: str) -> None:
         raise InputError("GT1018", f"{op}.{a.name} cannot be {value!r}", where=where,
                          hint=f"it can be {', '.join(map(str, allowed))}")
 
+
+# ---- one node -----------------------------------------------------------------------------------
 
 _KINDS = AttributeProto.AttributeType
 _FIELDS = {"f": _KINDS.FLOAT, "i": _KINDS.INT, "s": _KINDS.STRING, "t": _KINDS.TENSOR,

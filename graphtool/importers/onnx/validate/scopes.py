@@ -191,6 +191,8 @@ def _check_node(n: Any, rules: Rules, where: str) -> None:
         nodes.check_regions(n, where)
 
 
+# ---- versions -----------------------------------------------------------------------------------
+
 Used = tuple[str, str]  # the domain and the name of an operator
 
 _NEWEST = {"": onnx.defs.onnx_opset_version(), "ai.onnx.ml": helper.VERSION_TABLE[-1][3]}

@@ -13,6 +13,8 @@ from graphtool.importers.onnx.kit import Refused, dtypes, o, onnx_op, product, t
 from graphtool.importers.onnx.wing import texts
 from graphtool.ir.graph import TensorType
 
+# ---- probabilities of pairs of classes ----------------------------------------------------------
+
 SWEEPS, CLOSE, LEAST = 100, 0.005, 1e-7  # libsvm's, and onnxruntime's
 
 

@@ -163,6 +163,8 @@ def embed_layer_norm(ids: Any, segments: Any, words: Any, places: Any, kinds: An
     return [y, count, x][:ctx.outputs]
 
 
+# ---- images with channels last ------------------------------------------------------------------
+
 def _to_first(x: Any) -> Any:
     return x.transpose((0, x.ndim - 1, *range(1, x.ndim - 1)))
 

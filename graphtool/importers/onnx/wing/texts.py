@@ -14,6 +14,7 @@ from graphtool.io.weights import Array
 from graphtool.ops.strings import CHANNELS
 from graphtool.symbolic import known, maximum, minimum, product
 
+# ---- strings and encoded images -----------------------------------------------------------------
 
 @onnx_op("StringSplit", since=20, fold=False)
 def string_split(x: Any, *, delimiter: str = "", maxsplit: int | None = None) -> Any:
@@ -52,6 +53,8 @@ def image_decoder(x: Any, *, pixel_format: str = "RGB") -> Any:
     shape = (entry(size, 0), entry(size, 1), CHANNELS[pixel_format])
     return o.decode_image(x, shape=shape, pixels=pixel_format)
 
+
+# ---- names of classes ---------------------------------------------------------------------------
 
 DOMAIN = "ai.onnx.ml"
 _UNUSED = "_Unused"
@@ -156,6 +159,8 @@ def looked_up(x: Any, keys: Array, values: Array, default: Any) -> Any:
     fallback = np.full((1,) * x.ndim, np.asarray(default).reshape(-1)[0], values.dtype)
     return o.select(none, x.builder.constant(fallback), at(values, found, x))
 
+
+# ---- n-grams ------------------------------------------------------------------------------------
 
 @onnx_op("TfIdfVectorizer", since=9)
 def tfidf_vectorizer(x: Any, *, max_gram_length: int, max_skip_count: int, min_gram_length: int,

@@ -76,6 +76,8 @@ def adam(rate: Any, t: Any, *xs: Any, alpha: float = 0.9, beta: float = 0.999,
     return _rows(out)
 
 
+# ---- derivatives --------------------------------------------------------------------------------
+
 @onnx_op("Gradient", domain=DOMAIN, fold=False)
 def gradient(*inputs: Any, xs: Any, y: str, zs: Any = None, ctx: Any) -> Any:
     """dy/dx for each of `xs`. The inputs are the values for `xs`, then those for `zs`.

@@ -213,6 +213,8 @@ def _together(functions: Sequence[Function]) -> Function:
     return Function("", True, (), tuple(r for _, r in results), (*calls, last), 0)
 
 
+# ---- types from the command line ----------------------------------------------------------------
+
 _SPEC = re.compile(r"\s*(?:(?P<name>[^:\[\]]+):)?\s*(?P<type>\w+)\s*\[(?P<dims>[^\]]*)\]\s*")
 
 

@@ -21,6 +21,8 @@ from graphtool.ir.graph import Location, Value
 from graphtool.ir.requires import EXPECTED
 from graphtool.symbolic import Condition, Dim, Poly, dim_of, maximum, symbols
 
+# ---- places -------------------------------------------------------------------------------------
+
 _PACKAGES = re.compile(r".*[/\\](?:site|dist)-packages[/\\]")
 _MADE = re.compile(r"while|body|cond|scan|branch_\d+_fun|closed_call|checkpoint|jit|pjit|vmap"
                    r"|rematted_computation|custom_[jv]+p_call\w*")
@@ -93,6 +95,8 @@ def path_name(path: str) -> str:
     dotted = re.sub(r"\[(?:<flat index )?['\"]?([^\]'\">]*)['\"]?>?\]", r".\1", path)
     return dotted.strip(".").replace("..", ".")
 
+
+# ---- the state ----------------------------------------------------------------------------------
 
 @dataclass(frozen=True, slots=True)
 class Names:

@@ -44,6 +44,8 @@ def shown(types: Sequence[TensorType]) -> str:
     return ", ".join(f"{t.dtype.short}[{','.join(map(text, t.shape))}]" for t in types)
 
 
+# ---- arrays -------------------------------------------------------------------------------------
+
 def array_of(value: Dense, dtype: DType, shape: tuple[int, ...]) -> Array:
     """The array of `dense<…>`: nested lists, one number for all elements, or bytes of all.
 

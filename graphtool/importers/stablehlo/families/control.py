@@ -15,6 +15,7 @@ from graphtool.ir.graph import Graph, Node, TensorType, Value, is_constant
 from graphtool.ir.replay import inline, prune, replay
 from graphtool.ir.trace import Builder, Tracer, trace
 
+# ---- loops that count ---------------------------------------------------------------------------
 
 @dataclass
 class Counted:

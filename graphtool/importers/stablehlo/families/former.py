@@ -148,6 +148,8 @@ def dynamic_conv(ctx: Context, x: Array, w: Array, d_padding: Array, *, dim_numb
                        window_reversal=window_reversal)
 
 
+# ---- operations between devices -----------------------------------------------------------------
+
 def _rows(x: Any) -> list[list[int]]:
     """`dense<[[0, 1]]>` or nested lists, as rows of numbers; none for anything else."""
     rows = x.elements if isinstance(x, Dense) else x

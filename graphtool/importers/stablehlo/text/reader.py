@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 from graphtool.errors import InputError
 from graphtool.importers.stablehlo.text.tree import Kind, Origin, Signature, read_kind
 
+# ---- tokens -------------------------------------------------------------------------------------
+
 _NAME = r"[A-Za-z0-9_$.\-]+"
 _TOKEN = re.compile(rf"""
       (?P<space>(?:\s+|//[^\n]*)+)
@@ -114,6 +116,8 @@ def listed(kinds: Iterable[str]) -> str:
     """Words joined for a message: `'(' or '['`."""
     return " or ".join(f"'{k}'" for k in kinds)
 
+
+# ---- a position in the tokens -------------------------------------------------------------------
 
 _PAIRS = {"(": ")", "[": "]", "{": "}", "<": ">"}
 

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+# ---- types --------------------------------------------------------------------------------------
+
 _SIZES = re.compile(r"(?:(?:\d+|\?)\s*x\s*)*")
 
 
@@ -70,6 +72,8 @@ def _parts(text: str) -> Iterator[str]:
             start = i + 1
     yield text[start:].strip()
 
+
+# ---- operations, blocks, programs ---------------------------------------------------------------
 
 @dataclass(frozen=True, slots=True)
 class Origin:

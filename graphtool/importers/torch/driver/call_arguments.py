@@ -69,6 +69,8 @@ def as_called(model: nn.Module, shapes: list[Any], kwargs: Mapping[str, Any]) ->
     return named | {p.name: by_name[p.name] for p in parameters if p.name in by_name}
 
 
+# ---- samples ------------------------------------------------------------------------------------
+
 _SPEC = re.compile(r"\s*(?:(?P<name>[^:\[\]]+):)?\s*(?P<type>\w+)\s*\[(?P<dims>[\d,\s]*)\]\s*")
 _ELEMENTS = 1 << 31
 

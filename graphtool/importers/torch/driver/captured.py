@@ -142,6 +142,8 @@ def read_by(program: Program) -> set[str]:
         x for call in program.calls for x in (call.args, *call.kwargs.values())))
 
 
+# ---- names of outputs ---------------------------------------------------------------------------
+
 def output_name(path: tuple[str | int, ...]) -> str:
     """`output`, `output_0`, a dict's key or a field's name; deeper ones are joined by dots."""
     if not path:
@@ -150,6 +152,8 @@ def output_name(path: tuple[str | int, ...]) -> str:
     head = f"output_{first}" if isinstance(first, int) else first
     return ".".join([head, *map(str, rest)])
 
+
+# ---- agreement with torch's record --------------------------------------------------------------
 
 def parts_of(kind: Any) -> TensorType | None:
     """The type of a tensor, or of the parts of a complex one."""

@@ -19,6 +19,8 @@ from graphtool.ir.graph import Graph, TensorType, Value
 from graphtool.ir.run_sizes import bare
 from graphtool.symbolic import Dim, Poly, known
 
+# ---- promotion of types -------------------------------------------------------------------------
+
 _KINDS = {"bool": 0, "uint": 1, "int": 1, "float": 2}
 
 
@@ -67,6 +69,8 @@ def promote(a: DType, b: DType) -> DType:
         return signed
     return {8: dtypes.int16, 16: dtypes.int32}.get(unsigned.bits, dtypes.int64)
 
+
+# ---- the context --------------------------------------------------------------------------------
 
 RANDOM_STATE = TensorType(dtypes.uint64, (2,))
 

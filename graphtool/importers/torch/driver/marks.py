@@ -11,6 +11,7 @@ from graphtool.front import Array
 from graphtool.importers.torch.driver.captured import STOPPED
 from graphtool.ir.graph import Node, Value, is_constant
 
+# ---- regions of torch.utils.checkpoint ----------------------------------------------------------
 
 class Marks:
     """Adds a checkpoint op for each value that enters or leaves a region."""
@@ -49,6 +50,8 @@ class Marks:
         with x.builder.scope(hint):
             return o.checkpoint(x, region=region, edge=edge)  # type: ignore[no-any-return]
 
+
+# ---- where gradients end ------------------------------------------------------------------------
 
 class Stops:
     """Adds an op for each value that leaves such a stretch; inside it no op is needed.

@@ -46,6 +46,8 @@ class Missed:
                                     "of the model out of the export")
 
 
+# ---- reasons by family --------------------------------------------------------------------------
+
 _WHY = (
     (r"aten\.(_linalg_eigvals|linalg_eig)\b",
      "eigenvalues of general matrices are not built; those of symmetric ones are (eigh)"),

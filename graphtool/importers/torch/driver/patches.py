@@ -23,6 +23,7 @@ from graphtool.errors import Unsupported, UnsupportedError
 from graphtool.importers.torch.driver.live import CHECKPOINT
 from graphtool.importers.torch.families.norm import AVERAGE
 
+# ---- shape functions that torch lacks -----------------------------------------------------------
 
 def _lstsq(a: Any, b: Any, rcond: Any = None, *, driver: Any = None) -> Any:
     """(solution, residuals, ranks, singular values); all but the solution are empty."""
@@ -58,6 +59,8 @@ def fakes() -> Iterator[None]:
         library._destroy()
 
 
+# ---- batch norms with plain averages ------------------------------------------------------------
+
 _forward = _BatchNorm.forward
 
 
@@ -92,6 +95,8 @@ def _averaged(norm: _BatchNorm, input: torch.Tensor) -> torch.Tensor:
     return y
 
 
+# ---- regions of torch.utils.checkpoint ----------------------------------------------------------
+
 @contextmanager
 def annotated() -> Iterator[None]:
     """Within the block, nodes inside a checkpoint carry its number; of nested ones, the outer's."""
@@ -123,6 +128,8 @@ def annotated() -> Iterator[None]:
     finally:
         checkpoints._checkpoint_without_reentrant_generator, checkpoints.CheckpointFunction = own
 
+
+# ---- torch.autograd.grad inside a forward -------------------------------------------------------
 
 _LIBRARY = torch.library.Library("graphtool", "DEF")
 _LIBRARY.define("inner_gradient(Tensor[] outputs, Tensor[] inputs, Tensor[] seeds, bool kept) "

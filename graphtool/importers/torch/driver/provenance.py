@@ -87,6 +87,8 @@ class Locations:
         return seen
 
 
+# ---- lines of the user's model ------------------------------------------------------------------
+
 # a word of the exception's text or type → what went wrong, what to do about it
 _ADVICE = (
     ("TraceError", "control flow that depends on an input", "use --capture export"),

@@ -87,6 +87,8 @@ def _tensor(x: Array, like: torch.Tensor) -> torch.Tensor:
     return torch.from_numpy(data.astype(np.float32)).to(like.dtype)
 
 
+# ---- the same model imported in every way -------------------------------------------------------
+
 WAYS = ("fx", "export", "onnx")
 
 

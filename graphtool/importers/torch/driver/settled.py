@@ -26,6 +26,7 @@ from graphtool.symbolic import (
     with_steps,
 )
 
+# ---- sizes of masked_select ---------------------------------------------------------------------
 
 def bounded(program: Program) -> Program:
     """The program with the true bounds of such sizes, and without torch's assertion of its own."""
@@ -87,6 +88,8 @@ def with_sizes(x: Any, sizes: Mapping[str, Dim]) -> Any:
         case _:
             return x
 
+
+# ---- a module from a program --------------------------------------------------------------------
 
 def to_module(program: Program) -> Module:
     """The module that computes the program.

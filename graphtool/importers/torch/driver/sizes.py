@@ -18,6 +18,8 @@ from graphtool.ir.run_sizes import bare, defined
 from graphtool.ir.trace import Builder
 from graphtool.symbolic import Dim, Poly, coefficient, known, minimum, symbol, symbol_of, symbols
 
+# ---- promises -----------------------------------------------------------------------------------
+
 _GAPS: Mapping[str, Callable[[Dim, Dim], Dim]] = {  # not below 0 where the promise is kept
     "ge": lambda a, b: a - b, "gt": lambda a, b: a - b - 1, "le": lambda a, b: b - a,
     "lt": lambda a, b: b - a - 1, "eq": lambda a, b: a - b}
@@ -71,6 +73,8 @@ class Promises:
         most = most if given is None else minimum(most, given)
         return replace(node, attrs={**node.attrs, "most": most})
 
+
+# ---- quotients that are no integers -------------------------------------------------------------
 
 _TABLE: Mapping[str, Callable[..., Any]] = {
     "_operator.truediv": o.div, "_operator.mul": o.mul, "_operator.add": o.add,

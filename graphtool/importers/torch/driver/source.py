@@ -30,6 +30,7 @@ from graphtool.importers.torch.driver.call_arguments import (
 from graphtool.importers.torch.driver.live import tensor
 from graphtool.importers.torch.torchscript import modules
 
+# ---- functions as modules -----------------------------------------------------------------------
 
 class Function(nn.Module):  # type: ignore[misc]
     """A module whose `forward` is a function; it has no weights: they are arguments."""
@@ -49,6 +50,8 @@ def takes_tensors(made: Callable[..., Any]) -> bool:
     return any(p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
                for p in parameters)
 
+
+# ---- models in source ---------------------------------------------------------------------------
 
 _TORCH = root_of(torch.__file__)
 

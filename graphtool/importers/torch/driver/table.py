@@ -33,6 +33,8 @@ def handler(target: str) -> Handler | None:
     return HANDLERS.get(target) or HANDLERS.get(target.rpartition(".")[0])
 
 
+# ---- calls that are treated apart ---------------------------------------------------------------
+
 # calls that check or annotate, and compute nothing
 IGNORED = frozenset(f"aten.{name}" for name in (
     "_assert_tensor_metadata", "_assert_scalar", "_assert_async", "sym_constrain_range",

@@ -152,6 +152,8 @@ def multi_head_attention(c: Context, query: Array, key: Array, value: Array, emb
                            mask, mask_type), None
 
 
+# ---- flex_attention -----------------------------------------------------------------------------
+
 _PER_ELEMENT = frozenset(BY_NAME) | {"select", "clamp", "cast"}
 _MOVES = ("reshape", "broadcast")  # of one element: nothing
 

@@ -129,6 +129,8 @@ def one_hot(c: Context, self: Array, num_classes: int = -1) -> Any:
     return c.cast(o.eq(index, line), c.out.dtype)
 
 
+# ---- selection, casts ---------------------------------------------------------------------------
+
 @aten("where")
 def where(c: Context, condition: Array, self: Any = None, other: Any = None) -> Any:
     """select(condition, a, b); the form with a condition alone has a size that depends on data."""

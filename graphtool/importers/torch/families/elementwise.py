@@ -205,6 +205,8 @@ aten("addcmul")(_added(o.mul))
 aten("addcdiv")(_added(o.div))
 
 
+# ---- activations --------------------------------------------------------------------------------
+
 @aten("log_sigmoid_forward")
 def log_sigmoid_forward(c: Context, self: Array) -> Any:
     """log_sigmoid(x); the second result, a buffer for the gradient, is not needed."""
@@ -283,6 +285,8 @@ def _normalised(word: Word) -> Handler:
 for _name, (_word, *_) in read("aten", "axis").items():
     aten(_name)(_normalised(_word))
 
+
+# ---- divisions ----------------------------------------------------------------------------------
 
 @aten("div", "divide", "true_divide")
 def div(c: Context, self: Any, other: Any, *, rounding_mode: str | None = None) -> Any:

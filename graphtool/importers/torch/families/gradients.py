@@ -16,6 +16,7 @@ from graphtool.ir.op import OPS, complete_attrs
 from graphtool.ir.replay import inline, replay
 from graphtool.transforms import vjp
 
+# ---- gradient ops of ATen -----------------------------------------------------------------------
 
 @aten("embedding_dense_backward")
 def embedding_dense_backward(c: Context, grad_output: Array, indices: Array, num_weights: Any,
@@ -167,6 +168,8 @@ def _mask(x: Any) -> bool:
 for _name, (_forward, _count, _same) in _OF_FORWARD.items():
     aten(_name)(_of_forward(_forward, _count, _same))
 
+
+# ---- gradients inside a forward -----------------------------------------------------------------
 
 @aten("inner_gradient", namespace="graphtool")
 def inner_gradient(c: Context, outputs: Sequence[Array], inputs: Sequence[Array],

@@ -12,6 +12,7 @@ import numpy as np
 
 from graphtool.importers.torch.kit import Array, Context, Dim, Refused, aten, dtypes, o
 
+# ---- interpolation ------------------------------------------------------------------------------
 
 def _scales(x: Array, scales: tuple[Any, ...]) -> tuple[float, ...] | None:
     """The given scale factors, one for each axis; None if the ratio of sizes is to be used."""
@@ -81,6 +82,8 @@ for _name, _mode, _antialias in (
         ("_upsample_bilinear2d_aa", "linear", True), ("_upsample_bicubic2d_aa", "cubic", True)):
     _smooth_handlers(_name, _mode, _antialias)
 
+
+# ---- grid sampling ------------------------------------------------------------------------------
 
 @aten("grid_sampler_2d", "grid_sampler_3d", "grid_sampler")
 def grid_sampler(c: Context, input: Array, grid: Array, interpolation_mode: int,
@@ -170,6 +173,8 @@ def _read(c: Context, x: Array, spots: list[Any]) -> Any:
     return picked.transpose([0, n + 1, *space])
 
 
+# ---- padding ------------------------------------------------------------------------------------
+
 def _edges(pad: tuple[Dim, ...], rank: int) -> list[tuple[Dim, Dim]]:
     """torch's flat list, last axis first, as (lo, hi) for every axis."""
     out: list[tuple[Dim, Dim]] = [(0, 0)] * rank
@@ -233,6 +238,8 @@ def _source(at: Any, size: int, mode: str) -> Any:
         case _:
             raise Refused(f"padding of mode {mode!r} is not supported")
 
+
+# ---- blocks of pixels ---------------------------------------------------------------------------
 
 @aten("pixel_shuffle")
 def pixel_shuffle(c: Context, self: Array, upscale_factor: int) -> Any:

@@ -234,6 +234,8 @@ def index_fill(c: Context, self: Array, dim: int, index: Array, value: Any) -> A
     return _along(c, self, dim, index, c.full(shape, c.cast(value, self.dtype), self.dtype), "set")
 
 
+# ---- several tensors, or a mask -----------------------------------------------------------------
+
 def _advanced(c: Context, x: Array, indices: tuple[Any, ...]) -> tuple[tuple[int, ...], Array,
                                                                        list[int]]:
     """(indexed axes, joint index [..., n], order of the result's axes). Our gather puts the index

@@ -230,6 +230,8 @@ def bincount(c: Context, self: Array, weights: Array | None = None, minlength: A
                      kind="add")
 
 
+# ---- sorting, medians ---------------------------------------------------------------------------
+
 @aten("sort.default")
 def sort(c: Context, self: Array, dim: int = -1, descending: bool = False) -> Any:
     """(values, i64 indices) by our stable sort; a rank-0 tensor is its own result."""

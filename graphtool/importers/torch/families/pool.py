@@ -215,6 +215,8 @@ for _n in (1, 2, 3):
     aten(f"adaptive_max_pool{_n}d")(_adaptive_max(_n))
 
 
+# ---- windows at random places -------------------------------------------------------------------
+
 def _starts(c: Context, sample: Array, size: int, window: int, count: int) -> Array:
     """i64[N, C, count]: the start of each window along one axis. Steps are equal before each start
     is rounded down; the last window is at the end. `sample` is [N, C, 1] in the input's type."""

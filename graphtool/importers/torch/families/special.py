@@ -1,5 +1,5 @@
-"""Special functions: gamma and Bessel functions, orthogonal polynomials by recurrence, and
-functions of logarithms that are finite where their limit is, in values and in gradients."""
+"""Special functions: Bessel functions, orthogonal polynomials by recurrence, and functions of
+logarithms that are finite where their limit is, in values and in gradients."""
 
 from __future__ import annotations
 
@@ -85,6 +85,8 @@ def _line(x: Array, a: float, b: float) -> Any:
 for _name, (_first, _step) in _POLYNOMIALS.items():
     aten(f"special_{_name}")(_polynomial(_first, _step))
 
+
+# ---- functions of logarithms --------------------------------------------------------------------
 
 @aten("logaddexp")
 def logaddexp(c: Context, self: Any, other: Any) -> Any:

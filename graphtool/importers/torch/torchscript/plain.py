@@ -17,6 +17,8 @@ import torch
 
 from graphtool.errors import Signal
 
+# ---- element types ------------------------------------------------------------------------------
+
 # as c10/core/ScalarType.h counts them
 _KINDS: dict[int, torch.dtype] = {
     0: torch.uint8, 1: torch.int8, 2: torch.int16, 3: torch.int32, 4: torch.int64,
@@ -47,6 +49,8 @@ def typed(x: Any, kind: str) -> Any:
                 return table.get(x)
     return x
 
+
+# ---- plain Python -------------------------------------------------------------------------------
 
 Fn = Callable[..., Any]
 
@@ -246,6 +250,8 @@ _PRIM: dict[str, Fn] = {
 
 PLAIN |= {f"prim.{name}": fn for name, fn in _PRIM.items()}
 
+
+# ---- one node -----------------------------------------------------------------------------------
 
 def call(node: Any, args: Sequence[Any]) -> Any:
     """The result of a node that is neither control flow nor an attribute."""

@@ -14,6 +14,8 @@ from graphtool.errors import Unsupported, UnsupportedError
 from graphtool.importers.torch.driver.captured import Place
 from graphtool.importers.torch.driver.provenance import describe, user_frame
 
+# ---- places -------------------------------------------------------------------------------------
+
 _LINE = re.compile(r'File "([^"]*)", line (\d+)[^\n]*\n(.*?)(?:\nSerialized|\Z)', re.DOTALL)
 _MARK = re.compile(r"^ *~[ ~]*(<--- HERE)?$")
 
@@ -43,6 +45,8 @@ def _marked(excerpt: str) -> str:
             return above.strip()
     return lines[0].strip() if lines else ""
 
+
+# ---- what is supported --------------------------------------------------------------------------
 
 _REASONS = {
     "quantized": "its weights are packed for torch's own kernels, which is not supported; import "
