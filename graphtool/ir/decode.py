@@ -14,6 +14,7 @@ from graphtool.dtypes import DType, dtype
 from graphtool.errors import InputError
 from graphtool.io import files, versions, weights
 from graphtool.io.manifest_rows import Choice
+from graphtool.io.values import SPECIAL
 from graphtool.io.weights import Weight
 from graphtool.ir.decode_values import fits, plan_of, split_dims, values_of
 from graphtool.ir.graph import (
@@ -230,7 +231,7 @@ class _Reader:
                 raise InputError("GT0349", f"{x!r} is used before it is defined (or in a cycle)")
             return by_name[x]
         if isinstance(x, dict) and (
-                x.keys() != {"value"} or x["value"] not in ("nan", "inf", "-inf")):
+                x.keys() != {"value"} or x["value"] not in SPECIAL):
             raise InputError("GT0349", f"{x!r} is not an operand",
                              hint="an operand is a value's name, a number, or {\"value\": \"nan\"}")
         return float(x["value"]) if isinstance(x, dict) else x

@@ -9,6 +9,7 @@ import numpy as np
 
 from graphtool.dtypes import DType, as_strings, string
 from graphtool.io import weights
+from graphtool.io.values import SPECIAL
 from graphtool.ir.plan import Plan
 from graphtool.symbolic import Poly
 from graphtool.symbolic.parse import STRING
@@ -40,7 +41,7 @@ def fits(x: Any, annotation: Any) -> bool:
     if annotation is Plan:
         return isinstance(x, dict)
     if annotation is float:
-        return isinstance(x, (int, float)) or x in ("nan", "inf", "-inf")
+        return isinstance(x, (int, float)) or x in SPECIAL
     if isinstance(x, list):
         return origin is tuple
     return isinstance(origin, type) and isinstance(x, origin)

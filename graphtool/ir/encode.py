@@ -9,6 +9,7 @@ from typing import Any
 
 from graphtool.dtypes import DType, string
 from graphtool.io import files
+from graphtool.io.values import number, size_text, symbol_bounds, table
 from graphtool.io.versions import GRAPH
 from graphtool.io.weights import Weight
 from graphtool.ir.graph import (
@@ -26,7 +27,7 @@ from graphtool.ir.plan import Plan
 from graphtool.ir.requires import meta_with_plugins
 from graphtool.ir.run_sizes import defined, definitions
 from graphtool.ir.text import shown_attrs, value_names
-from graphtool.symbolic import Dim, Poly, Symbol, text
+from graphtool.symbolic import Poly, text
 
 INLINE = 16  # elements up to which a constant stands in the JSON itself
 
@@ -39,7 +40,7 @@ def inline(w: Weight) -> bool:
 def data_row(w: Weight, embed: bool) -> dict[str, Any]:
     """A constant's elements; for a large one its digest, or with `embed` its bytes as base64."""
     if inline(w):
-        return {"value": [_plain(x) for x in w.source.reshape(-1)]}
+        return {"value": [number(x) for x in w.source.reshape(-1)]}
     if embed:
         return {"data": "base64:" + base64.b64encode(w.stored.tobytes()).decode()}
     return {"data": w.digest}
@@ -58,7 +59,7 @@ def dumps(module: Module, weights_name: str = "", embed: bool = False) -> str:
         *(f'"{k}": {files.compact(v)}' for k, v in GRAPH.head.items()),
         f'"meta": {files.compact(meta_with_plugins(module))}',
         f'"weights": {files.compact(weights_name)}',
-        '"symbols": ' + files.compact({s.name: symbol_row(s) for s in module.symbols.values()}
+        '"symbols": ' + files.compact({s.name: symbol_bounds(s) for s in module.symbols.values()}
                                       | _sizes(module.graph)),
     ]
     initial = {i: data_row(w, embed) for i, w in module.initial.items()}
@@ -83,29 +84,14 @@ def dumps(module: Module, weights_name: str = "", embed: bool = False) -> str:
                                 | data_row(w, embed) for n, w in module.kept.items()]))
     if module.assumes:
         tables.append(("assumes", [*map(asdict, module.assumes)]))
-    head += [f'"{name}": {_table(rows)}' for name, rows in tables]
+    head += [f'"{name}": {table([*map(files.compact, rows)])}' for name, rows in tables]
     return "{" + ",\n".join(head) + "\n}\n"
-
-
-def symbol_row(s: Symbol) -> dict[str, Any]:
-    """A symbol's bounds, and its step if it has one."""
-    step = {"step": s.step, "offset": s.offset} if s.step > 1 else {}
-    return {"min": s.lo, "max": s.hi, **step}
-
-
-def size_text(d: Dim) -> int | str:
-    """A size as JSON has it: a number, or text."""
-    return d if isinstance(d, int) else text(d)
 
 
 def _sizes(graph: Graph) -> dict[str, Any]:
     """The symbols that nodes define."""
     found = [s for n in definitions(graph).values() if (s := defined(n)) is not None]
     return {s.name: {"min": s.lo, "max": s.hi, "defined": True} for s in found}
-
-
-def _table(rows: list[Any]) -> str:
-    return "[\n " + ",\n ".join(map(files.compact, rows)) + "\n]" if rows else "[]"
 
 
 def _input_row(v: Value, names: Mapping[Value, str]) -> dict[str, Any]:
@@ -162,21 +148,13 @@ class _Writer:
                 row["params"], row["nodes"] = self.body(x, names, f"{place}/")
                 row["outputs"] = [names[v] for v in x.outputs]
                 return place
-            case DType():
-                return x.short
-            case Poly():
-                return text(x)
-            case float():
-                return files.tagged_float(x)
-            case Plan():
-                return {"kind": x.kind, **dict(x.parameters)}
             case tuple():
                 return [self.attr(i, place) for i in x]
             case Weight():
                 return {"type": str(TensorType(x.dtype, x.shape)),
-                        "value": [_plain(i) for i in x.source.reshape(-1)]}
+                        "value": [number(i) for i in x.source.reshape(-1)]}
             case _:
-                return x
+                return plain(x)
 
 
 def plain_attrs(node: Node) -> dict[str, Any] | None:
@@ -208,13 +186,6 @@ def plain(x: Any) -> Any:
 def _origin(node: Node) -> dict[str, Any]:
     of = {"of": list(node.of)} if own_names(node) else {}
     return of | ({"at": node.where} if node.where else {})
-
-
-def _plain(x: Any) -> Any:
-    if isinstance(x, str):
-        return x
-    item = x.item() if x.dtype.kind in "biuf" else float(x)
-    return files.tagged_float(item) if isinstance(item, float) else item
 
 
 def _literal(x: Operand) -> Any:

@@ -14,6 +14,7 @@ from graphtool.dtypes import DType, dtype
 from graphtool.errors import InputError, InternalError, listed
 from graphtool.io import files, pairs, weights
 from graphtool.io.atomic import is_stream
+from graphtool.io.values import check_side_name
 from graphtool.io.weights import Weight
 from graphtool.ir import listing
 from graphtool.ir.decode import Place, module_of, parse, rows
@@ -95,18 +96,12 @@ def _within(folder: Path) -> str:
 def _pair(data: bytes, path: Path, check: bool, without: bool) -> tuple[Module, Path | None]:
     where = str(path)
     file, place = _rows(data, where, path.suffix == SUFFIX)
-    _beside(file.weights, where)
+    check_side_name(file.weights, "beside the graph", where)
     side = path.with_name(file.weights) if file.weights else None
     if without and side is not None and not side.exists():
         return of_rows(file, where), None
     module = module_of(file, weights.load(side) if side else {}, where, place)
     return _checked(module, where) if check else module, side
-
-
-def _beside(name: str, where: str) -> None:
-    if "/" in name or "\\" in name or name in (".", ".."):
-        raise InputError("GT0343", f"the weights file {name!r} is not beside the graph",
-                         where=where)
 
 
 def loads(data: bytes | str, where: str = "-", folder: Path | None = None) -> Module:
@@ -118,7 +113,7 @@ def loads(data: bytes | str, where: str = "-", folder: Path | None = None) -> Mo
     text = is_listing(data)
     file, place = _rows(data, where, text)
     if not text:  # `show` prints the way from the current folder, for people and pipes
-        _beside(file.weights, where)
+        check_side_name(file.weights, "beside the graph", where)
     store = _store(folder / file.weights) if folder is not None and file.weights else {}
     return _checked(module_of(file, store, where, place), where)
 

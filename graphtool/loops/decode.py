@@ -9,6 +9,7 @@ from typing import Any
 from graphtool.dtypes import dtype
 from graphtool.errors import InputError
 from graphtool.escaping import line
+from graphtool.io.values import SPECIAL
 from graphtool.loops.ir import (
     Accumulate,
     Apply,
@@ -254,7 +255,7 @@ class _Reader:
     def number(self, value: Any) -> int | float | bool:
         if not isinstance(value, str):
             return value  # type: ignore[no-any-return]
-        if value not in ("nan", "inf", "-inf"):
+        if value not in SPECIAL:
             raise self.fault("GT0365", f"{value!r} is not a number")
         return float(value)
 

@@ -3,13 +3,14 @@ give equal text."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
 from graphtool import dtypes
 from graphtool.dtypes import DType
-from graphtool.io.files import compact, tagged_float
+from graphtool.io.files import compact
+from graphtool.io.values import number, size_text, symbol_bounds, table
 from graphtool.loops.ir import (
     Accumulate,
     Apply,
@@ -42,7 +43,7 @@ from graphtool.loops.program import (
 )
 from graphtool.loops.requires import meta_with_plugins
 from graphtool.loops.walk import kernel_symbols, operands, statements, use_counts, values
-from graphtool.symbolic import Dim, Symbol, text
+from graphtool.symbolic import Symbol
 
 DEEPEST = 100  # a row nested deeper is split, because readers of JSON limit the depth
 
@@ -59,41 +60,33 @@ def lines(program: Program, weights_name: str) -> list[str]:
         ("kernels", [_KernelWriter(k, program).text() for k in program.kernels]),
         ("steps", [compact(_step(s)) for s in program.steps])]
     if program.requires:
-        tables.append(("requires", [compact([_dim(e.left), _dim(e.right)])
+        tables.append(("requires", [compact([size_text(e.left), size_text(e.right)])
                                     for e in program.requires]))
     if program.assumes:
         tables.append(("assumes", [compact(asdict(r)) for r in program.assumes]))
     head = [("name", program.name), ("meta", meta_with_plugins(program)), ("weights", weights_name),
-            ("threads", program.threads), ("arena", _dim(program.arena))]
+            ("threads", program.threads), ("arena", size_text(program.arena))]
     return [*(f'"{k}": {compact(v)}' for k, v in head),
-            *(f'"{k}": {_table(rows, " ")}' for k, rows in tables)]
-
-
-def _table(rows: Sequence[str], indent: str) -> str:
-    return f"[\n{indent}" + f",\n{indent}".join(rows) + f"\n{indent[1:]}]" if rows else "[]"
-
-
-def _dim(d: Dim) -> int | str:
-    return d if isinstance(d, int) else text(d)
+            *(f'"{k}": {table(rows)}' for k, rows in tables)]
 
 
 def _symbol(s: Symbol) -> dict[str, Any]:
-    row: dict[str, Any] = {"id": s.name, "min": s.lo, "max": s.hi}
-    row |= {"step": s.step, "offset": s.offset} if s.step > 1 else {}
-    return row if s.extent is None else row | {"extent": _dim(s.extent)}
+    row = {"id": s.name, **symbol_bounds(s)}
+    return row if s.extent is None else row | {"extent": size_text(s.extent)}
 
 
 def _port(p: Port, donor: int | None) -> dict[str, Any]:
-    row: dict[str, Any] = {"name": p.name, "type": p.dtype.short, "shape": [*map(_dim, p.shape)]}
-    row |= {"below": [*map(_dim, p.below)]} if p.below else {}
+    row: dict[str, Any] = {"name": p.name, "type": p.dtype.short,
+                           "shape": [*map(size_text, p.shape)]}
+    row |= {"below": [*map(size_text, p.below)]} if p.below else {}
     return row if donor is None else row | {"donates": donor}
 
 
 def _buffer(b: Buffer, digest: str) -> dict[str, Any]:
-    row: dict[str, Any] = {"id": b.name, "type": b.dtype.short, "size": _dim(b.size),
+    row: dict[str, Any] = {"id": b.name, "type": b.dtype.short, "size": size_text(b.size),
                            "space": b.space}
     if b.space in ("arena", "weight"):
-        row["offset"] = _dim(b.offset)
+        row["offset"] = size_text(b.offset)
     else:
         row["slot"] = b.slot
     more = {"label": b.label, "data": digest}
@@ -106,11 +99,11 @@ def _step(s: Step) -> dict[str, Any]:
     match s:
         case Run():
             row = {"do": "run", "kernel": s.kernel, "args": list(s.args)}
-            more |= {"where": s.where, "flops": _dim(s.flops), "barrier": s.barrier,
+            more |= {"where": s.where, "flops": size_text(s.flops), "barrier": s.barrier,
                      "choice": s.choice and asdict(s.choice)}
         case Bind():
             row = {"do": "bind", "size": _symbol(s.size), "buffer": s.buffer,
-                   "index": _dim(s.index), "most": _dim(s.most)}
+                   "index": size_text(s.index), "most": size_text(s.most)}
         case Branch():
             row = {"do": "branch", "pred": s.pred, "then": [*map(_step, s.then)],
                    "orelse": [*map(_step, s.orelse)]}
@@ -118,7 +111,7 @@ def _step(s: Step) -> dict[str, Any]:
             row = {"do": "repeat", "pred": s.pred, "cond": [*map(_step, s.cond)],
                    "body": [*map(_step, s.body)]}
         case Times():
-            row = {"do": "times", "counter": _symbol(s.counter), "extent": _dim(s.extent),
+            row = {"do": "times", "counter": _symbol(s.counter), "extent": size_text(s.extent),
                    "body": [*map(_step, s.body)]}
     return row | {k: v for k, v in more.items() if v}
 
@@ -152,18 +145,19 @@ class _KernelWriter:
             head += ', "serial": true'
         if self.symbols:
             rows = [compact(_symbol(s)) for s in self.symbols]
-            head += f',\n  "symbols": {_table(rows, "   ")}'
+            head += f',\n  "symbols": {table(rows, "   ")}'
         if self.shared:
-            head += f',\n  "shared": {_table(self.shared, "   ")}'
+            head += f',\n  "shared": {table(self.shared, "   ")}'
         return f'{head},\n  "body": {self.body(k.body, "   ")}}}'
 
     def body(self, body: Iterable[Stmt], indent: str) -> str:
-        return _table([self.stmt(s, indent) for s in body], indent)
+        return table([self.stmt(s, indent) for s in body], indent)
 
     def stmt(self, s: Stmt, indent: str) -> str:
         match s:
             case For():
-                row: dict[str, Any] = {"do": "for", "iter": s.iter.name, "extent": _dim(s.extent)}
+                row: dict[str, Any] = {"do": "for", "iter": s.iter.name,
+                                       "extent": size_text(s.extent)}
                 row |= {"mode": s.mode} if s.mode != "serial" else {}
                 row |= {"reduces": [list(r) for r in s.reduces]} if s.reduces else {}
                 return self.nested(row, {"body": s.body}, indent)
@@ -174,7 +168,7 @@ class _KernelWriter:
                 return compact({"do": "accumulate", "name": s.name, "fn": s.fn,
                                 "value": self.rows[s.value]})
             case Store():
-                return compact({"do": "store", "buffer": s.buffer, "index": _dim(s.index),
+                return compact({"do": "store", "buffer": s.buffer, "index": size_text(s.index),
                                 "value": self.rows[s.value]})
             case If():
                 bodies = {"then": s.then} | ({"orelse": s.orelse} if s.orelse else {})
@@ -189,10 +183,10 @@ class _KernelWriter:
 
     def template(self, t: Template, indent: str) -> str:
         macros = [{"name": k, **_macro(v)} for k, v in t.macros]
-        pointers = [{"name": k, "buffer": b, "offset": _dim(d)} for k, b, d in t.pointers]
+        pointers = [{"name": k, "buffer": b, "offset": size_text(d)} for k, b, d in t.pointers]
         row = compact({"do": "template", "kernel": t.kernel, "macros": macros,
                        "pointers": pointers, "reads": list(t.reads), "writes": list(t.writes)})
-        hooks = _table([self.hook(h, indent + " ") for h in t.hooks], indent + " ")
+        hooks = table([self.hook(h, indent + " ") for h in t.hooks], indent + " ")
         return f'{row[:-1]}, "hooks": {hooks}}}' if t.hooks else row
 
     def hook(self, h: Hook, indent: str) -> str:
@@ -206,13 +200,13 @@ def _expr(e: Expr, parts: list[list[Any]]) -> list[Any]:
     """The row of an expression, from the rows of its operands."""
     match e:
         case Const(value, dtype):
-            return ["const", dtype.short, _number(value)]
+            return ["const", dtype.short, number(value)]
         case Name(name, dtype):
             return ["name", dtype.short, name]
         case Index(value, dtype):
-            return ["index", dtype.short, _dim(value)]
+            return ["index", dtype.short, size_text(value)]
         case Load(buffer, index, dtype):
-            return ["load", dtype.short, buffer, _dim(index)]
+            return ["load", dtype.short, buffer, size_text(index)]
         case Apply(fn, _, dtype):
             return [fn, dtype.short, *parts]
 
@@ -228,9 +222,4 @@ def _macro(value: MacroValue) -> dict[str, Any]:
         case DType():
             return {"type": value.short}
         case _:
-            return {"size": _dim(value)}
-
-
-def _number(x: Any) -> Any:
-    item = x.item() if hasattr(x, "item") else x
-    return tagged_float(item) if isinstance(item, float) else item
+            return {"size": size_text(value)}

@@ -13,6 +13,7 @@ import msgspec
 
 from graphtool.errors import InputError
 from graphtool.io import files, pairs, weights
+from graphtool.io.values import check_side_name
 from graphtool.io.versions import PROGRAM, checked
 from graphtool.io.weights import Weight
 from graphtool.loops.decode import program_of
@@ -59,9 +60,7 @@ def load(path: Path) -> tuple[Program, Mapping[str, Weight]]:
     program = _program(file, str(path))
     if not file.weights:
         return program, {}
-    if "/" in file.weights or "\\" in file.weights or file.weights in (".", ".."):
-        raise InputError("GT0343", f"the weights file {file.weights!r} is not next to the program",
-                         where=str(path))
+    check_side_name(file.weights, "next to the program", str(path))
     return program, weights.load(path.with_name(file.weights))
 
 
