@@ -17,28 +17,6 @@ Words = Annotated[list[str] | None, typer.Argument(
     metavar="VERB", help="The verb, such as build, or git check. Without one, all are listed.")]
 
 
-def versions() -> dict[str, str]:
-    """Python's, the system's and the packages' versions, read without importing them."""
-    import platform
-    from importlib import metadata
-
-    from graphtool.io.release import release
-    found = {"python": platform.python_version(), "system": platform.platform(),
-             "graphtool": release().version}
-    for name in PACKAGES:
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    return found
-
-
-def own_version() -> str:
-    """The line that `graphtool --version` prints."""
-    from graphtool.io.release import release
-    return f"graphtool {release().version}"
-
-
 def ops(name: Annotated[str | None, typer.Argument(
         help="Print one op with its attributes.")] = None,
         json: options.Json = False) -> None:
@@ -151,3 +129,27 @@ def help_(context: typer.Context, verb: Words = None) -> None:
 def version() -> None:
     """Print the version."""
     terminal.lines([own_version()])
+
+
+# ---- versions ------------------------------------------------------------------------------------
+
+def versions() -> dict[str, str]:
+    """Python's, the system's and the packages' versions, read without importing them."""
+    import platform
+    from importlib import metadata
+
+    from graphtool.io.release import release
+    found = {"python": platform.python_version(), "system": platform.platform(),
+             "graphtool": release().version}
+    for name in PACKAGES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def own_version() -> str:
+    """The line that `graphtool --version` prints."""
+    from graphtool.io.release import release
+    return f"graphtool {release().version}"

@@ -29,57 +29,6 @@ from graphtool.symbolic import product, typical_size
 _LEAVES_ROWS = Movement.KEEPS | Movement.PERMUTES | Movement.REPEATS | Movement.TAKES
 
 
-@dataclass(frozen=True)
-class Narrow:
-    """Rows x of 16 or 8 bits; rows of int8 have `factors`, of the same shape but for a last size
-    of 1."""
-
-    x: Tracer
-    factors: Tracer | None = None
-
-
-def narrow_rows(x: Any) -> Narrow | None:
-    """The stored rows that x, f32, widens; x itself if it has 16 bits; None if there are none."""
-    if not isinstance(x, Tracer) or x.dtype in dtypes.HALVES:
-        return Narrow(x) if isinstance(x, Tracer) else None
-    node = x.builder.made.get(x.value)
-    if node is None or x.dtype is not dtypes.float32:
-        return None
-    operands = [Tracer(v, x.builder) for v in node.inputs if isinstance(v, Value)]
-    if Trait.CONVERTS in node.op.traits:
-        return Narrow(operands[0]) if operands[0].dtype in dtypes.HALVES else None
-    for found in dequantising(node, x.builder.made):
-        stored, factors = Tracer(found.x, x.builder), wrapped(x, found.scale)
-        if found.zero is None and stored.dtype is dtypes.int8 and (
-                isinstance(factors, Tracer) and factors.shape == (*stored.shape[:-1], 1)):
-            return Narrow(stored, factors)  # a factor for each row
-    if not node.op.movement & _LEAVES_ROWS:
-        return None
-    inner = narrow_rows(operands[0])
-    return None if inner is None else _moved(inner, node)
-
-
-def _moved(rows: Narrow, node: Node) -> Narrow | None:
-    """The rows where the node moves them; None if it does not leave them whole."""
-    old, new, a = rows.x.shape, node.outputs[0].type.shape, dict(node.attrs)
-    ones = dict(a)
-    if not old or not new or old[-1] != new[-1]:
-        return None
-    if Movement.PERMUTES in node.op.movement:
-        if a["perm"][-1] != len(old) - 1:
-            return None
-    elif Movement.TAKES in node.op.movement:
-        if a["start"][-1] != 0 or a["strides"][-1] != 1:
-            return None
-        ones["limit"] = (*a["limit"][:-1], 1)
-    else:
-        ones["shape"] = (*a["shape"][:-1], 1)
-    x = rows.x.builder.emit(node.op, (rows.x,), a)
-    factors = rows.factors and rows.x.builder.emit(node.op, (rows.factors,), ones)
-    assert isinstance(x, Tracer) and not isinstance(factors, tuple)
-    return Narrow(x, factors)
-
-
 def attention(goal: Goal, node: Node, operands: Sequence[Any]) -> Sequence[Any]:
     """The kernel if it can compute the node, else the ops of attention, computed in float32."""
     wide = [widened(x) if isinstance(x, Tracer) else x for x in operands]
@@ -146,3 +95,56 @@ def _added(mask: Any, dtype: DType) -> Any:
         mask = o.select(mask, o.cast(mask, dtype=dtype) * 0.0, -math.inf)
     return mask if mask.ndim >= 2 else o.reshape(mask, shape=(*(1,) * (2 - mask.ndim),
                                                               *mask.shape))
+
+
+# ---- keys and values as they are stored ----------------------------------------------------------
+
+@dataclass(frozen=True)
+class Narrow:
+    """Rows x of 16 or 8 bits; rows of int8 have `factors`, of the same shape but for a last size
+    of 1."""
+
+    x: Tracer
+    factors: Tracer | None = None
+
+
+def narrow_rows(x: Any) -> Narrow | None:
+    """The stored rows that x, f32, widens; x itself if it has 16 bits; None if there are none."""
+    if not isinstance(x, Tracer) or x.dtype in dtypes.HALVES:
+        return Narrow(x) if isinstance(x, Tracer) else None
+    node = x.builder.made.get(x.value)
+    if node is None or x.dtype is not dtypes.float32:
+        return None
+    operands = [Tracer(v, x.builder) for v in node.inputs if isinstance(v, Value)]
+    if Trait.CONVERTS in node.op.traits:
+        return Narrow(operands[0]) if operands[0].dtype in dtypes.HALVES else None
+    for found in dequantising(node, x.builder.made):
+        stored, factors = Tracer(found.x, x.builder), wrapped(x, found.scale)
+        if found.zero is None and stored.dtype is dtypes.int8 and (
+                isinstance(factors, Tracer) and factors.shape == (*stored.shape[:-1], 1)):
+            return Narrow(stored, factors)  # a factor for each row
+    if not node.op.movement & _LEAVES_ROWS:
+        return None
+    inner = narrow_rows(operands[0])
+    return None if inner is None else _moved(inner, node)
+
+
+def _moved(rows: Narrow, node: Node) -> Narrow | None:
+    """The rows where the node moves them; None if it does not leave them whole."""
+    old, new, a = rows.x.shape, node.outputs[0].type.shape, dict(node.attrs)
+    ones = dict(a)
+    if not old or not new or old[-1] != new[-1]:
+        return None
+    if Movement.PERMUTES in node.op.movement:
+        if a["perm"][-1] != len(old) - 1:
+            return None
+    elif Movement.TAKES in node.op.movement:
+        if a["start"][-1] != 0 or a["strides"][-1] != 1:
+            return None
+        ones["limit"] = (*a["limit"][:-1], 1)
+    else:
+        ones["shape"] = (*a["shape"][:-1], 1)
+    x = rows.x.builder.emit(node.op, (rows.x,), a)
+    factors = rows.factors and rows.x.builder.emit(node.op, (rows.factors,), ones)
+    assert isinstance(x, Tracer) and not isinstance(factors, tuple)
+    return Narrow(x, factors)
