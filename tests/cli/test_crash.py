@@ -13,7 +13,7 @@ import pytest
 from tests.cli.conftest import DIGITS, Cli
 
 CC = os.environ.get("CC", "cc")
-C_OPTIONS = ("-O1", "-Wno-unused-function", "-xc")
+C_OPTIONS = ("-O0", "-Wno-unused-function", "-xc")
 
 
 def broken(name: str, *args: object, gt: Cli, monkeypatch: pytest.MonkeyPatch,

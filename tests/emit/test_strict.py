@@ -46,15 +46,15 @@ def strict(module: Module, path: Path, cc: str, march: str, *flags: str) -> None
     assert done.returncode == 0, done.stderr[:3000]
 
 
-@pytest.mark.parametrize("each", [5, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("step", "each"), [(28, 5), pytest.param(14, 1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("cc", "march", "flags"), [
     ("gcc", "x86-64-v3", ("-fopenmp",)), ("gcc", "generic", ()),
     ("clang", "x86-64", ("-fopenmp-simd", "-DGT_OPENMP_SIMD")), ("clang", "x86-64-v3", ())])
-def test_no_warnings(cc: str, march: str, flags: tuple[str, ...], each: int,
-                     tmp_path: Path) -> None:
+def test_no_warnings(cc: str, march: str, flags: tuple[str, ...], step: int,
+                     each: int, tmp_path: Path) -> None:
     if shutil.which(cc) is None:  # before the modules are made
         pytest.skip(f"{cc} is not installed")
-    for n, module in enumerate((mixture(march, 14, each=each)[0], awkward(march),
+    for n, module in enumerate((mixture(march, step, each=each)[0], awkward(march),
                                 awkward(march, symbolic=True))):
         (tmp_path / str(n)).mkdir()
         strict(module, tmp_path / str(n), cc, march, *flags)
