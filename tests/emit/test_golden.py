@@ -1,8 +1,12 @@
-"""The C of small graphs as it stands in files: what a person who reads it would see."""
+"""The C of small graphs as it stands in files: what a person who reads it would see.
+
+Paragraphs that all of them share stand in `shared.c`, and with their first line in the others.
+"""
 
 from __future__ import annotations
 
 import difflib
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -13,14 +17,30 @@ from graphtool.target import named
 from tests.emit.samples import GOLDEN
 
 FOLDER = Path(__file__).parent / "golden"
+SHARED = "shared"
+MORE = "  /* … as in shared.c */"
 
 
-@pytest.mark.parametrize("name", GOLDEN)
-def test_emitted_c(name: str, request: pytest.FixtureRequest) -> None:
+@cache
+def paragraphs(name: str) -> list[str]:
     program = lower(GOLDEN[name](), named("x86-64-v3", threads=4))
     files = {f: t for f, t in emit(program).items() if f.startswith("model")}
-    text = "\n".join(f"/* ==== {f} ==== */\n{t}" for f, t in files.items())
-    path = FOLDER / f"{name}.c"
+    return "\n".join(f"/* ==== {f} ==== */\n{t}" for f, t in files.items()).split("\n\n")
+
+
+def texts() -> dict[str, str]:
+    """What each file should hold."""
+    of = {name: paragraphs(name) for name in GOLDEN}
+    common = {p for p in set[str].intersection(*map(set, of.values())) if p.count("\n") > 1}
+    out = {name: "\n\n".join(p.partition("\n")[0] + MORE if p in common else p for p in ps)
+           for name, ps in of.items()}
+    first = next(iter(of.values()))
+    return out | {SHARED: "\n\n".join(p for p in first if p in common) + "\n"}
+
+
+@pytest.mark.parametrize("name", [*GOLDEN, SHARED])
+def test_emitted_c(name: str, request: pytest.FixtureRequest) -> None:
+    text, path = texts()[name], FOLDER / f"{name}.c"
     if request.config.getoption("--update-golden"):
         path.write_text(text)
     old = path.read_text()

@@ -1,13 +1,4 @@
-/* ==== model.h ==== */
-/* model: the interface of a compiled model. Generated; do not edit.
-   model_example.c shows how to use it. */
-#ifndef MODEL_H
-#define MODEL_H
-#include <stddef.h>
-#include <stdint.h>
-#ifdef __cplusplus
-extern "C" {
-#endif
+/* ==== model.h ==== */  /* … as in shared.c */
 
 #define MODEL_INPUTS 1
 #define MODEL_OUTPUTS 1
@@ -26,27 +17,11 @@ extern "C" {
 #define MODEL_OUTPUT0_COUNT(dims) ((dims)[0] * 24)
 #define MODEL_OUTPUT0_BYTES(dims) ((size_t)((dims)[0] * 96))
 
-/* What the functions return. */
-enum {
-    MODEL_BAD_DIM = -1, /* a dim is out of its range, or sizes are too large */
-    MODEL_NULL_POINTER = -3, /* weights, arena, dims, an input or an output is NULL */
-    MODEL_MISALIGNED = -4, /* weights or arena does not start at a multiple of 64 bytes */
-    MODEL_NO_FILE = -5, /* the weights file cannot be read */
-    MODEL_BAD_FILE = -6, /* the weights file is cut short, or is another model's */
-    MODEL_NO_MEMORY = -7, /* there is not enough memory for the weights */
-    MODEL_OK = 0
-};
+/* What the functions return. */  /* … as in shared.c */
 
-#pragma GCC visibility push(default)
-/* A status in words; the text is constant. */
-const char *model_status_text(int status);
+#pragma GCC visibility push(default)  /* … as in shared.c */
 
-/* The weights in memory. */
-typedef struct {
-    const void *data; /* what model_run takes */
-    void *memory;     /* what model_free gives back */
-    size_t bytes;
-} model_weights;
+/* The weights in memory. */  /* … as in shared.c */
 
 /* Gets the weights and returns a status. `path` names the file model.safetensors, which the
    system maps: processes share it. */
@@ -55,9 +30,7 @@ int model_load(model_weights *weights, const char *path);
 /* Gives back what model_load got. */
 void model_free(model_weights *weights);
 
-/* Bytes of arena that a run with these dims needs, a multiple of 64; the arena starts at a
-   multiple of 64 too. 0 if a dim is out of its range, or if no arena can be so large. */
-size_t model_arena_bytes(const int64_t *dims);
+/* Bytes of arena that a run with these dims needs, a multiple of 64; the arena starts at a  /* … as in shared.c */
 
 /* Runs the model and returns a status; unless it is 0, the outputs hold nothing.
    `weights` is the data that model_load got.
@@ -74,18 +47,9 @@ int model_run(const void *weights, void *arena, const int64_t *dims,
 #endif
 #endif
 
-/* ==== model.c ==== */
-#include "model.h"
-#include "model_kernels.h"
-#include "runtime.h"
+/* ==== model.c ==== */  /* … as in shared.c */
 
-typedef struct {
-    const char *weights;
-    char *arena;
-    const int64_t *dims;
-    const void *const *inputs;
-    void *const *outputs;
-} run_state;
+typedef struct {  /* … as in shared.c */
 
 static void run_thread(const void *state, gt_worker *w)
 {
@@ -98,19 +62,7 @@ static void run_thread(const void *state, gt_worker *w)
 }
 GT_PROFILED(model)
 
-const char *model_status_text(int status)
-{
-    switch (status) {
-        case MODEL_OK: return "it succeeded";
-        case MODEL_BAD_DIM: return "a dim is out of its range, or sizes are too large";
-        case MODEL_NULL_POINTER: return "weights, arena, dims, an input or an output is NULL";
-        case MODEL_MISALIGNED: return "weights or arena does not start at a multiple of 64 bytes";
-        case MODEL_NO_FILE: return "the weights file cannot be read";
-        case MODEL_BAD_FILE: return "the weights file is cut short, or is another model's";
-        case MODEL_NO_MEMORY: return "there is not enough memory for the weights";
-        default: return "an unknown status";
-    }
-}
+const char *model_status_text(int status)  /* … as in shared.c */
 
 size_t model_arena_bytes(const int64_t *dims)
 {
@@ -167,28 +119,11 @@ void model_free(model_weights *weights)
     weights->data = NULL, weights->memory = NULL, weights->bytes = 0;
 }
 
-/* ==== model_example.c ==== */
-/* How to use model from C: load, run, free. Change it as you like. In this folder:
-       cc -O2 *.c -lm -o example && ./example */
-#define _ISOC11_SOURCE 1 /* aligned_alloc, in any -std */
-#include "model.h"
-#include <stdio.h>
-#include <stdlib.h>
+/* ==== model_example.c ==== */  /* … as in shared.c */
 
-/* Memory at a multiple of 64 bytes, filled with zeros. */
-static void *zeros(size_t bytes)
-{
-    const size_t size = bytes / 64 * 64 + 64;
-    char *p = (char *)aligned_alloc(64, size);
-    for (size_t i = 0; p && i < size; i++) p[i] = 0;
-    return p;
-}
+/* Memory at a multiple of 64 bytes, filled with zeros. */  /* … as in shared.c */
 
-static int failed(const char *what, const char *why)
-{
-    fprintf(stderr, "%s: %s\n", what, why);
-    return 1;
-}
+static int failed(const char *what, const char *why)  /* … as in shared.c */
 
 int main(int argc, char **argv)
 {
@@ -221,9 +156,7 @@ int main(int argc, char **argv)
     return 0;
 }
 
-/* ==== model_kernels0.c ==== */
-#include "model_kernels.h"
-#include "nest.h"
+/* ==== model_kernels0.c ==== */  /* … as in shared.c */
 
 /* linear + gelu */
 GT_INLINE void model_k0_0_epilogue(const float *restrict acc, int64_t b, int64_t m, int64_t n, int64_t count, const float *x0, const float *x1, const float *x2, float *y0, int64_t d0)
