@@ -240,6 +240,7 @@ def check_depthwise(library, name, case, threads):
     np.testing.assert_array_equal(y, convolve(x, w, case), err_msg=f"{name} {case}")
 
 
+@pytest.mark.part(2)
 @pytest.mark.parametrize("cc", ["gcc", "clang"])
 @width
 def test_depthwise(tmp_path: Path, flags: list[str], cc: str) -> None:

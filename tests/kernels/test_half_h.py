@@ -118,6 +118,7 @@ def check_conv(library: Any, name: str, nr: int, case: conv.Case, kind: str,
     np.testing.assert_array_equal(y, conv.convolve(x, w, case), err_msg=f"{name} {case}")
 
 
+@pytest.mark.part(2)
 @kinds
 @width
 def test_direct(tmp_path: Path, flags: list[str], kind: str) -> None:
