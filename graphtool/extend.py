@@ -165,8 +165,7 @@ def add_rule(new: Rule, to: RewritePass = "simplify", *, before: str = "") -> Ru
     return new
 
 
-def add_pass(new: Pass, *, before: str = "",
-             order: Sequence[tuple[str, str, str]] = ()) -> Pass:
+def add_pass(new: Pass, *, before: str = "", order: Sequence[tuple[str, str, str]] = ()) -> Pass:
     """Add a pass to the pipeline: as the last one, or `before` the first run of the pass of that
     name.
 
