@@ -30,6 +30,7 @@ from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.dtypes import DType
 from graphtool.errors import InternalError
+from graphtool.front.array import Refused
 from graphtool.ir.op import OPS
 from graphtool.scalars.table import BY_NAME
 
@@ -159,9 +160,12 @@ def read(language: Language, over: str = "") -> dict[str, tuple[Word, ...]]:
     return found
 
 
-def meaning(words: tuple[Word, ...], dtype: DType) -> Word | None:
-    """What a name means for operands of an element type; None if it means nothing."""
-    return next((word for word in words if word.takes(dtype)), None)
+def meaning(words: tuple[Word, ...], dtype: DType) -> Word:
+    """What a name means for operands of an element type. Raises Refused if it means nothing."""
+    for there in words:
+        if there.takes(dtype):
+            return there
+    raise Refused(f"it is not supported on {dtype.name}")
 
 
 def written(language: Language, over: str = "") -> tuple[str, ...]:

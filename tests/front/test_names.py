@@ -14,6 +14,7 @@ from graphtool.dtypes import DType
 from graphtool.errors import InternalError
 from graphtool.exporters.onnx import FORMS, model_of
 from graphtool.exporters.stablehlo import stablehlo_of
+from graphtool.front import Refused
 from graphtool.front import names as n
 from graphtool.importers.onnx import HANDLERS, import_model
 from graphtool.importers.stablehlo import import_text
@@ -70,7 +71,7 @@ def test_what_is_read_has_one_handler_and_what_is_written_one_form() -> None:
     for name, (word, *_) in n.read("onnx").items():
         domain, _, operator = name.rpartition(".")
         assert [h.since for h in HANDLERS[domain, operator]].count(word.since) == 1
-    assert {FORMS[op].__name__ for op in n.written("onnx")} == {"named"}
+    assert {FORMS[op].__name__ for op in n.written("onnx")} == {"by_name"}
 
 
 def registered() -> Iterator[tuple[str, str]]:
@@ -114,7 +115,9 @@ def test_a_word_has_our_defaults_and_its_own() -> None:
 def test_the_type_decides_between_meanings() -> None:
     add = n.read("hlo")["add"]
     found = {t: n.meaning(add, t) for t in (dtypes.float32, dtypes.bool_)}
-    assert [w and w.op for w in found.values()] == ["add", "or"]
+    assert [w.op for w in found.values()] == ["add", "or"]
+    with pytest.raises(Refused, match="not supported on bool"):
+        n.meaning(n.read("hlo")["sqrt"], dtypes.bool_)
 
     def onnx(t: DType) -> str | None:
         word = n.word("and", "onnx", t)

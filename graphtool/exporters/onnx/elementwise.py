@@ -12,8 +12,9 @@ import numpy as np
 
 from graphtool.dtypes import DType
 from graphtool.exporters.onnx.kit import Node, Ref, dtypes, form, o, takes
+from graphtool.exporters.onnx.registry import named
 from graphtool.exporters.onnx.writer import Writer, element_type
-from graphtool.front.names import word, written
+from graphtool.front.names import written
 
 # the integers that onnxruntime's kernels compute in, where they are not all
 _KERNELS = {op: frozenset(types.split()) for op, types in {
@@ -65,15 +66,14 @@ def operands(w: Writer, xs: tuple[Any, ...]) -> tuple[DType, list[str]]:
 
 
 @form(*written("onnx"))
-def named(w: Writer, node: Node, *xs: Any) -> str:
+def by_name(w: Writer, node: Node, *xs: Any) -> str:
     """The operator that the table of names has, with our attributes under ONNX's names.
 
     Declined in float64 for ops that can be decomposed. Bools are compared as int32.
     """
     dtype, names = operands(w, xs)
-    there = word(node.op.name, "onnx", dtype)
-    takes(there is not None and (dtype is not dtypes.float64 or node.op.decompose is None))
-    assert there is not None
+    there = named(node.op.name, dtype)
+    takes(dtype is not dtypes.float64 or node.op.decompose is None)
     op, attrs = there.name, there.theirs(node.attrs)
     takes(op != "Celu" or dtype is dtypes.float32)
     if dtype is dtypes.bool_ and op in _AS_INT32:  # false < true

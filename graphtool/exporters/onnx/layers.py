@@ -8,7 +8,8 @@ import numpy as np
 
 from graphtool.dtypes import DType
 from graphtool.exporters.onnx.kit import Node, Ref, Writer, dtypes, form, o, takes
-from graphtool.front.names import word, written
+from graphtool.exporters.onnx.registry import named
+from graphtool.front.names import written
 from graphtool.symbolic import Dim
 
 
@@ -23,10 +24,8 @@ def vector(w: Writer, x: Ref | None, value: float, dims: tuple[Dim, ...], dtype:
 @form(*written("onnx", "axis"))
 def softmax(w: Writer, node: Node, x: Ref) -> Any:
     """Softmax or LogSoftmax along one axis."""
-    there = word(node.op.name, "onnx", x.type.dtype)
-    takes(bool(x.shape) and there is not None)
-    assert there is not None
-    return w(there.name, x, axis=node.attrs["axis"])
+    takes(bool(x.shape))
+    return w(named(node.op.name, x.type.dtype).name, x, axis=node.attrs["axis"])
 
 
 # ---- normalisation -----------------------------------------------------------------------------

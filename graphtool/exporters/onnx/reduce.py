@@ -10,8 +10,9 @@ from graphtool.exporters import definitions
 from graphtool.exporters.definitions import filled, tap
 from graphtool.exporters.onnx.elementwise import cast, computed, wider
 from graphtool.exporters.onnx.kit import Node, Ref, Writer, dtypes, form, o, takes
+from graphtool.exporters.onnx.registry import named
 from graphtool.exporters.onnx.sizes import shape, size
-from graphtool.front.names import word, written
+from graphtool.front.names import written
 from graphtool.ops.indexing import conv_defaults
 from graphtool.ops.reduce import identity
 
@@ -20,11 +21,10 @@ from graphtool.ops.reduce import identity
 def reduce(w: Writer, node: Node, x: Ref) -> Any:
     """ReduceSum, ReduceMax and so on with keepdims; x itself if there are no axes. For bools
     ReduceMin is `and`, ReduceMax `or`."""
-    axes, there = node.attrs["axes"], word(node.op.name, "onnx", x.type.dtype)
+    axes, there = node.attrs["axes"], named(node.op.name, x.type.dtype)
     if not axes and node.op.name != "logsumexp":
         return x
-    takes(bool(axes) and there is not None)
-    assert there is not None
+    takes(bool(axes))
     if there.types == "booleans":
         return w(there.name, x, w.array(list(axes)), keepdims=1)
     return computed(w, there.name, x.type.dtype, [x], w.array(list(axes)), keepdims=1)

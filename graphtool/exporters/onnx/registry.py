@@ -11,7 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from graphtool.dtypes import DType
 from graphtool.errors import Signal
+from graphtool.front.names import Word, word
 from graphtool.ir.graph import TensorType
 from graphtool.symbolic import Dim
 
@@ -44,6 +46,14 @@ def form(*names: str) -> Callable[[Form], Form]:
             FORMS[name] = fn
         return fn
     return declare
+
+
+def named(op: str, dtype: DType) -> Word:
+    """The operator that the table of names has for an op. Declines without one."""
+    found = word(op, "onnx", dtype)
+    if found is None:
+        raise Declined
+    return found
 
 
 def takes(condition: bool) -> None:

@@ -8,8 +8,9 @@ from typing import Any
 from graphtool.dtypes import DType
 from graphtool.exporters.stablehlo.kit import Ref, Writer, body, definition, dtypes, form, o, takes
 from graphtool.exporters.stablehlo.operands import compared, dtype_of, logical, repeated, scalar
+from graphtool.exporters.stablehlo.registry import named
 from graphtool.exporters.stablehlo.text import tensor
-from graphtool.front.names import word, written
+from graphtool.front.names import written
 from graphtool.ir.graph import Node
 from graphtool.ops.elementwise import saturation
 
@@ -18,14 +19,12 @@ _NEUTRAL = {"max": -math.inf, "min": math.inf}
 
 
 @form(*written("hlo"))
-def named(w: Writer, node: Node, *xs: Any) -> Ref:
+def by_name(w: Writer, node: Node, *xs: Any) -> Ref:
     """The operation that the table of names has, on operands of the result's shape. Declined where
     an operand is neutral, which a reader leaves out."""
     to, dtype = node.outputs[0].type, dtype_of(xs)
     takes(_NEUTRAL.get(node.op.name) not in xs or not to.dtype.is_float)
-    there = word(node.op.name, "hlo", dtype)
-    takes(there is not None)
-    assert there is not None
+    there = named(node.op.name, dtype)
     operands = [repeated(w, x, dtype, to.shape) for x in xs]
     dialect, _, name = there.name.rpartition(".")
     if dialect == "compare":
@@ -42,8 +41,7 @@ def extreme(w: Writer, node: Node, *xs: Any) -> Ref:
     """The operation, also where an operand is neutral. The maximum of truth values is `or`, their
     minimum `and`."""
     to, op = node.outputs[0].type, node.op.name
-    there = word(_BOOLEAN[op] if to.dtype is dtypes.bool_ else op, "hlo", to.dtype)
-    assert there is not None
+    there = named(_BOOLEAN[op] if to.dtype is dtypes.bool_ else op, to.dtype)
     return w(there.name, *(repeated(w, x, to.dtype, to.shape) for x in xs), to=to)
 
 

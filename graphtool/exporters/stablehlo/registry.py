@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 
 from graphtool.dtypes import DType, string
 from graphtool.errors import Signal
+from graphtool.front.names import Word, word
 from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Node, TensorType, Value
 from graphtool.symbolic import Dim, Symbol
@@ -85,6 +86,14 @@ def _into(table: dict[str, Form], names: tuple[str, ...]) -> Callable[[F], F]:
             table[name] = fn
         return fn
     return declare
+
+
+def named(op: str, dtype: DType) -> Word:
+    """The operation that the table of names has for an op. Declines without one."""
+    found = word(op, "hlo", dtype)
+    if found is None:
+        raise Declined
+    return found
 
 
 def takes(condition: bool, reason: str = "") -> None:

@@ -58,10 +58,7 @@ _WITH_RULES = {"reduce_mean": _mean,
 
 
 def _named(words: tuple[Word, ...]) -> Body:
-    def body(x: Any, axes: tuple[int, ...]) -> Any:
-        word = meaning(words, x.dtype)
-        return None if word is None else word.fn(x, axes=axes)
-    return body
+    return lambda x, axes: meaning(words, x.dtype).fn(x, axes=axes)
 
 
 def _reduction(body: Body) -> Callable[..., Any]:

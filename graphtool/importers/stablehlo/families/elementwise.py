@@ -19,10 +19,12 @@ _NEUTRAL = {"max": -math.inf, "min": math.inf}
 
 def _named(name: str, words: tuple[Word, ...]) -> None:
     """Register what the table of names says of an operation."""
+    truths = any(word.takes(dtypes.bool_) for word in words)
+
     def handler(ctx: Context, *xs: Array) -> Any:
-        word = meaning(words, xs[0].dtype)
-        if word is None:
+        if xs[0].dtype is dtypes.bool_ and not truths:
             raise Refused("it is not supported on booleans")
+        word = meaning(words, xs[0].dtype)
         if word.op in _NEUTRAL and xs[0].dtype.is_float:  # JAX's softmax has max(−∞, x)
             for x, other in (xs, xs[::-1]):
                 if x.literal == _NEUTRAL[word.op] and x.shape == other.shape:
@@ -45,7 +47,6 @@ def _by_zero(op: str, found: Array, a: Array, b: Array) -> Any:
 for _name, _words in read("hlo").items():
     if not _name.startswith("compare."):
         _named(_name, _words)
-
 
 
 @stablehlo("compare", elementwise=True)

@@ -27,8 +27,7 @@ def _named(words: tuple[Word, ...]) -> Any:
         truths = all(w.types == "booleans" for w in words)
         kind = dtypes.bool_ if truths else c.out.dtype
         word = meaning(words, kind)
-        return None if word is None else _reduce(
-            c, word.op, c.cast(self, kind), dim).cast(c.out.dtype)
+        return _reduce(c, word.op, c.cast(self, kind), dim).cast(c.out.dtype)
     return handler
 
 
