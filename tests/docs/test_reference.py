@@ -10,7 +10,8 @@ from tests.docs.sessions import ROOT
 FOLDER = ROOT / "docs" / "reference"
 
 
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("name", [
+    pytest.param(p, marks=[pytest.mark.torch] if p == "api" else ()) for p in PAGES])
 def test_pages_are_up_to_date(name: str, request: pytest.FixtureRequest) -> None:
     path, text = FOLDER / f"{name}.md", PAGES[name]()
     if request.config.getoption("--update-golden"):
