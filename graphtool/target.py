@@ -52,7 +52,9 @@ class Target:
     The former do `dots` times as many products as float32. `amx`: it has a matrix unit for both,
     whose tiles have `lanes` columns, and with `amx_fp16` for float16 too.
     A row of a family `levels` is its `level`-th, from 1 on; each takes what the one below takes.
-    `language` names the language of the kernels, a row of emit/language.py.
+    `language` names the language of the kernels, a row of emit/language.py. `devices` are the
+    architectures for which a device's kernels are compiled, 10 · major + minor of what CUDA calls
+    the compute capability, in ascending order.
     """
 
     name: str
@@ -81,6 +83,7 @@ class Target:
     levels: Levels | None = None
     level: int = 0
     language: str = "c"
+    devices: tuple[int, ...] = ()
     threads: int = 1
     native: bool = False
     bf16: bool = False
@@ -151,6 +154,8 @@ _AMX_FACTS: dict[str, Any] = {
     "dot8": True, "amx": True}
 _AMX = _V4 | {"amx_tile", "amx_int8", "amx_bf16", "avx512_bf16", "avx512_vnni", "avx512_fp16"}
 
+_GPUS = {80: "A100", 87: "Jetson Orin", 90: "H100, H200", 120: "RTX 50"}
+
 for _row in (
     # compilers before gcc 13 and clang 16 do not know its name, and compile for the row below
     _x86(0, "graniterapids", "x86-64 with AVX-512 and AMX, of float16 too", 16, 14,
@@ -170,6 +175,10 @@ for _row in (
            cross="python -m ziglang cc -target aarch64-linux-musl",
            dot8_by=frozenset({"asimddp", "i8mm"})),
     Target("generic", "any machine, without vectors", 1, 4, 4),
+    *(Target(f"sm_{arch}", f"a GPU of NVIDIA: {title}", 1, 4, 4, language="cuda", devices=(arch,))
+      for arch, title in _GPUS.items()),
+    Target("cuda", "GPUs of NVIDIA, from Ampere on", 1, 4, 4, language="cuda",
+           devices=tuple(_GPUS)),
 ):
     register(_row)
 

@@ -28,7 +28,9 @@ from graphtool.io.directory import replacing, write_files
 from graphtool.io.manifest import read_manifest
 from graphtool.io.manifest_rows import Manifest
 from graphtool.io.rows import decode
+from graphtool.native import cuda
 from graphtool.native.compiler import Compiler, find
+from graphtool.native.cuda import compile_images
 from graphtool.native.objects import compile_all, linking
 from graphtool.target import Target
 
@@ -49,13 +51,17 @@ class Built:
 def build(unit: Unit, out: Path, how: Build) -> Built:
     """Compile a unit into the directory `out`.
 
-    Raises UsageError GT2106 for a target whose kernels are not C, CompilerError GT212x when the
-    compiler is missing or fails, InputError GT0330 when the directory cannot be written, and what
-    the passes, `lower` and the texts of a kind raise.
+    Raises UsageError GT2106 for a target whose kernels are compiled elsewhere, GT2107 for what is
+    not built for a device, CompilerError GT212x, GT2131 when a compiler is missing or fails,
+    InputError GT0330 when the directory cannot be written, and what the passes, `lower` and the
+    texts of a kind raise.
     """
     for target in unit.targets.values():
         language = named(target.language)
-        if language.ending != C.ending:
+        if language.device:
+            cuda.find()
+            check_device(unit, how)
+        elif language.ending != C.ending:
             raise UsageError("GT2106", f"kernels in {language.title} are not compiled here",
                              where=target.name, hint="`graphtool emit` writes them")
     with ThreadPoolExecutor(1) as beside:  # to ask a compiler what it can takes as long as a pass
@@ -81,6 +87,8 @@ def emit(unit: Unit, out: Path, how: Build) -> dict[str, str]:
 
     The weights are written too where they are part of the C. Raises as `build` does.
     """
+    if named(unit.target.language).device:
+        check_device(unit, how)
     made = functions(unit, how)
     texts = TEXTS[unit.kind](unit, made, how)
     with TemporaryDirectory(prefix="graphtool-emit-") as folder:
@@ -91,6 +99,16 @@ def emit(unit: Unit, out: Path, how: Build) -> dict[str, str]:
         data = {p.name: p.read_bytes() for p in sorted(work.iterdir())}
     write_files(out, {**texts.files, **data})
     return texts.files
+
+
+def check_device(unit: Unit, how: Build) -> None:
+    """Raises UsageError GT2107 for what kernels on a device cannot be."""
+    what = ("a training step" if unit.kind == TRAINING else
+            "a library of several entry points" if unit.kind == ENTRIES else
+            "--precision strict" if how.precision == "strict" else "")
+    if what:
+        raise UsageError("GT2107", f"{what} is not built for {unit.target.name}",
+                         hint="build it for a processor: --target native")
 
 
 def _compiler(how: Build, target: Target) -> Compiler:
@@ -113,6 +131,8 @@ def _write(work: Path, texts: Texts, common: Compiler, own: Mapping[str, Compile
     for file, text in texts.files.items():
         (work / file).write_text(text)
     offsets = {f"{side.name}.safetensors": side.write(work) for side in texts.sides}
+    if texts.devices:
+        compile_images(work, texts.name, texts.devices, how.jobs)
     rows: dict[str, Any] = {
         **texts.rows, **compile_all(work, texts.name, [s.name for s in texts.sides], common, own,
                                     how.jobs, static=how.static, exe=how.exe),
@@ -128,8 +148,9 @@ def _key(texts: Texts, common: Compiler, own: Mapping[str, Compiler], how: Build
     h = hashlib.sha256()
     held = sorted(w.digest for side in texts.sides for w in side.held)
     others = (x for c in own.values() for x in c.identity)
+    device = (cuda.find().version,) if texts.devices else ()
     for part in (*(x for kv in sorted(texts.files.items()) for x in kv), *held, *texts.told,
-                 *common.identity, *others,
+                 *device, *common.identity, *others,
                  repr((how.exe, how.static, [s.mode for s in texts.sides]))):
         h.update(part.encode() + b"\0")
     return h.hexdigest()

@@ -9,6 +9,7 @@ from typing import Any
 from graphtool.assume import of_numbers, strongest
 from graphtool.emit.driver import parallel_work
 from graphtool.emit.interface import open_sizes
+from graphtool.emit.language import language_of
 from graphtool.io.manifest_rows import ThreadsRow
 from graphtool.io.versions import BUILD
 from graphtool.io.weights import Weight, layout
@@ -62,6 +63,7 @@ def describe(program: Program, held: Sequence[Weight] = ()) -> dict[str, Any]:
         "assumes": "normal" if program.meta.get("assume") == "normal" else strongest(
             (*assumed, *of_numbers(program.assumes))),
         "assumed": [asdict(r) | {"values": [*r.values]} for r in program.assumes],
+        "device": language_of(program).name if language_of(program).device else "",
         "index_checks": program.meta.get("index_checks", "off") == "on"}
 
 

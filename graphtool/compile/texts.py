@@ -28,7 +28,8 @@ from graphtool.target import Target
 class Texts:
     """The C files of a build by name, its files of weights, and the `rows` of its build.json. Files
     whose names start with a key of `versions` are compiled for that target alone. `told` is in the
-    manifest and not in the C."""
+    manifest and not in the C. `devices` are the architectures that the kernels are compiled for, if
+    they run on a device."""
 
     name: str
     files: dict[str, str]
@@ -37,6 +38,7 @@ class Texts:
     told: tuple[str, ...]
     precision: str = "default"
     versions: Mapping[str, Target] = field(default_factory=dict)
+    devices: tuple[int, ...] = ()
 
 
 def nodes_of(unit: Unit, made: Mapping[str, Function], how: Build) -> Mapping[str, str] | None:
@@ -69,7 +71,8 @@ def model_texts(unit: Unit, made: Mapping[str, Function], how: Build) -> Texts:
     side = Side(unit.name, weights_of(program, function.store), how.weights)
     files = emit(program, side.parts, nodes=nodes_of(unit, made, how))
     return Texts(unit.name, with_main(files, program, side) if how.exe else files, (side,),
-                 describe(program, side.held), told([program]), precision(program))
+                 describe(program, side.held), told([program]), precision(program),
+                 devices=unit.target.devices)
 
 
 def level_texts(unit: Unit, made: Mapping[str, Function], how: Build) -> Texts:

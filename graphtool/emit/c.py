@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import graphtool.emit.cuda  # noqa: F401  a row of the table of languages
+from graphtool.emit.device import device_loader
 from graphtool.emit.driver import driver
 from graphtool.emit.example import example
 from graphtool.emit.headers import used_headers
+from graphtool.emit.images import images
 from graphtool.emit.interface import header
 from graphtool.emit.kernels import Kernels
-from graphtool.emit.language import named
+from graphtool.emit.language import language_of
 from graphtool.emit.lines import debug_lines
 from graphtool.emit.names import check_name
 from graphtool.emit.weights import Part, loader, weights_bytes
@@ -40,7 +43,7 @@ def emit(program: Program, parts: Sequence[Part] = (), *, owner: str = "",
     Raises UsageError GT2110 for a name that files and functions cannot have, GT2105 for a language
     that is not in the table, InputError GT0572 for a kernel that has no text in it.
     """
-    name, language = program.name, named(program.meta.get("language", HOME))
+    name, language = program.name, language_of(program)
     check_name(name)
     dims = {s.name: f"d{i}" for i, s in enumerate(program.dims)}
     dims |= {s.name: s.name for s in counters(program.steps)}
@@ -53,11 +56,23 @@ def emit(program: Program, parts: Sequence[Part] = (), *, owner: str = "",
     if not owner:
         size = 0 if parts else weights_bytes([program])
         files |= public_files(program, size)
-    for i, chunk in enumerate(divided(program.kernels, language.name)):
+    whole = [list(program.kernels)] if language.device else divided(program.kernels, language.name)
+    for i, chunk in enumerate(whole):
         file = f"{name}_kernels{i}{language.ending}"
         files[file] = printer.file(file, chunk)
+    if language.device:
+        files |= device_files(program, not parts)
     files |= used_headers(files.values())
     return files | ({debug.file: debug.text()} if debug else {})
+
+
+def device_files(program: Program, in_file: bool) -> dict[str, str]:
+    """What a build has whose kernels run on a device: their code, and a loader that copies the
+    weights there, from a file or from the library."""
+    name, size = program.name, weights_bytes([program])
+    devices = program.meta.get("devices", "80").split(",")
+    return {f"{name}_load.c": device_loader(name, size, bool(size) and in_file),
+            f"{name}_images.c": images(name, [*map(int, devices)])}
 
 
 def divided(kernels: Sequence[Kernel], language: str = HOME) -> list[list[Kernel]]:

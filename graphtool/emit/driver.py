@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from graphtool.emit.device import entry, upload
 from graphtool.emit.expr import ExprPrinter
 from graphtool.emit.headers import called
 from graphtool.emit.interface import ALIGN, arena_room, dims_type, maybe_zero
@@ -45,13 +46,17 @@ def driver(program: Program, dims: Mapping[str, str], parts: Sequence[Part] = ()
     w.line()
     for part in parts:
         w.line(f"extern const uint32_t {part.symbol}[];")
-    if parts:
+    if language.device:
+        w.line(f"extern const gt_image {name}_images[]; /* the code of the kernels */")
+        w.line()
+    elif parts:
         w.line("/* a weight in the caller's copy, else in the one that is built in */")
         w.line("#define WEIGHT(at, part, inner) \\")
         w.line("    (s->weights ? s->weights + (at) : (const char *)(part) + (inner))")
         w.line()
     printer = ExprPrinter(dims)
-    held = {b.name: weight_text(b, parts) for b in program.buffers if b.space == "weight"}
+    own = () if language.device else parts
+    held = {b.name: weight_text(b, own) for b in program.buffers if b.space == "weight"}
     with w.block(f"{how.body}\n{{"):
         if entered(program):
             w.line("/* a copy: a thread that is late may be here when the caller's is gone */")
@@ -71,6 +76,9 @@ def driver(program: Program, dims: Mapping[str, str], parts: Sequence[Part] = ()
         w.line(how.after.format(program=name))
     w.line()
     _entry(w, program, printer, bool(parts), language)
+    if language.device:
+        w.line()
+        upload(w, program, parts)
     head = [f"{name}.h", f"{name}_kernels.h", *called(w.text()), how.header]
     return "".join(f'#include "{header}"\n' for header in head) + placed(
         w.lines, w.places, f"{name}.c", len(head))
@@ -110,10 +118,12 @@ def out_of_range(program: Program) -> str:
     return " || ".join(tests)
 
 
-def pointer_checks(program: Program, built_in: bool) -> Iterator[str]:
-    """C that returns a status for a pointer that is missing or not aligned."""
+def pointer_checks(program: Program, built_in: bool, arena: bool = True) -> Iterator[str]:
+    """C that returns a status for a pointer that is missing or not aligned; without `arena` for
+    the others."""
     big = program.name.upper()
-    needed = ["arena"] if program.arena != 0 else []
+    arena = arena and program.arena != 0
+    needed = ["arena"] if arena else []
     needed += [] if built_in or not program.weights else ["weights"]
     missing = [f"!{p}" for p in needed]
     printer = ExprPrinter(atoms(program, "dims"))
@@ -129,7 +139,7 @@ def pointer_checks(program: Program, built_in: bool) -> Iterator[str]:
                 missing.append(f"(!{kind}s[{i}]{filled})" if filled else f"!{kind}s[{i}]")
     for i in range(0, len(missing), 6):
         yield f"if ({' || '.join(missing[i:i + 6])}) return {big}_NULL_POINTER;"
-    held = ["arena"] if program.arena != 0 else []
+    held = ["arena"] if arena else []
     held += ["weights"] if program.weights else []
     if held:
         address = " | ".join(f"(uintptr_t){p}" for p in held)
@@ -157,6 +167,18 @@ def _arena(w: Writer, program: Program, printer: ExprPrinter) -> None:
     w.line(f"return bytes > 0 ? ((size_t)bytes + {ALIGN - 1}) / {ALIGN} * {ALIGN} : {ALIGN};")
 
 
+def _conditions(program: Program, built_in: bool, arena: bool = True) -> Iterator[str]:
+    """C that returns a status for what the caller may not give."""
+    name = program.name
+    if program.dims or program.sizes:
+        yield f"if (!dims) return {name.upper()}_NULL_POINTER;"
+    if program.dims:
+        yield f"if (!{name}_arena_bytes(dims)) return {name.upper()}_BAD_DIM;"
+    yield from pointer_checks(program, built_in, arena)
+    for (holds, rule), status in zip(rules(program), rule_statuses(program), strict=True):
+        yield f"if (!({holds})) return {status.number}; /* {c_comment(rule)} */"
+
+
 def _entry(w: Writer, program: Program, printer: ExprPrinter, built_in: bool,
            language: Language) -> None:
     name, how = program.name, language.steps
@@ -165,16 +187,13 @@ def _entry(w: Writer, program: Program, printer: ExprPrinter, built_in: bool,
     with w.block(f"size_t {name}_arena_bytes(const int64_t *dims)\n{{"):
         _arena(w, program, printer)
     w.line()
+    if language.device:
+        entry(w, program, list(_conditions(program, False, arena=False)), how.start)
+        return
     with w.block(f"int {name}_run(const void *weights, void *arena, {dims_type(program)} *dims,\n"
                  "        const void *const *inputs, void *const *outputs, int threads)\n{"):
-        if program.dims or program.sizes:
-            w.line(f"if (!dims) return {name.upper()}_NULL_POINTER;")
-        if program.dims:
-            w.line(f"if (!{name}_arena_bytes(dims)) return {name.upper()}_BAD_DIM;")
-        for line in pointer_checks(program, built_in):
+        for line in _conditions(program, built_in):
             w.line(line)
-        for (holds, rule), status in zip(rules(program), rule_statuses(program), strict=True):
-            w.line(f"if (!({holds})) return {status.number}; /* {c_comment(rule)} */")
         more = ""
         checks = len(program.checks)
         if checks:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from graphtool.dtypes import DType, bool_, float32, int64
 from graphtool.emit.interface import MacroPrinter, arguments, open_sizes
+from graphtool.emit.language import language_of
 from graphtool.emit.lines import Writer
 from graphtool.errors import InputError
 from graphtool.escaping import c_comment, c_string
@@ -112,10 +113,14 @@ def _load(w: Writer, name: str, weights_file: str, running: bool) -> None:
 def _once(w: Writer, program: Program, weights: str) -> None:
     """Write one run on zeros, with `status`: memory for it, what it gives, the memory freed."""
     name, big = program.name, program.name.upper()
-    w.line(f"const size_t bytes = {name}_arena_bytes(dims);")
-    w.line(f"if (!bytes) return failed(\"arena\", "
-           f"{name}_status_text({big}_BAD_DIM));")
-    w.line("void *arena = zeros(bytes);")
+    device = language_of(program).device
+    if device:
+        w.line("void *const arena = NULL; /* the device has it */")
+    else:
+        w.line(f"const size_t bytes = {name}_arena_bytes(dims);")
+        w.line(f"if (!bytes) return failed(\"arena\", "
+               f"{name}_status_text({big}_BAD_DIM));")
+        w.line("void *arena = zeros(bytes);")
     for kind, ports in (("input", program.inputs), ("output", program.outputs)):
         for i, p in enumerate(ports):
             w.line(f"{p.dtype.c} *{kind}{i} = ({p.dtype.c} *)zeros("
@@ -133,7 +138,8 @@ def _once(w: Writer, program: Program, weights: str) -> None:
     for kind, ports in (("output", program.outputs), ("input", program.inputs)):
         for i in range(len(ports)):
             w.line(f"free({kind}{i});")
-    w.line("free(arena);")
+    if not device:
+        w.line("free(arena);")
 
 
 def _show(w: Writer, program: Program, i: int, p: Port) -> None:

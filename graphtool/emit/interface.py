@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from graphtool.emit.expr import ExprPrinter, Text, joined_terms
+from graphtool.emit.language import language_of
 from graphtool.emit.statuses import enumeration, statuses
 from graphtool.escaping import c_comment
 from graphtool.loops.dim_names import author_text, by_author, symbol_by_author
@@ -129,7 +130,14 @@ extern "C" {{
 /* A status in words; the text is constant. */
 const char *{name}_status_text(int status);
 
-{loading}/* Bytes of arena that a run with these dims needs, a multiple of 64; the arena starts at a
+{loading}{running}{levels}#pragma GCC visibility pop
+#ifdef __cplusplus
+}}
+#endif
+#endif
+"""
+_RUNNING = """\
+/* Bytes of arena that a run with these dims needs, a multiple of 64; the arena starts at a
    multiple of 64 too. 0 if a dim is out of its range, or if no arena can be so large. */
 size_t {name}_arena_bytes(const int64_t *dims);
 
@@ -142,11 +150,24 @@ size_t {name}_arena_bytes(const int64_t *dims);
    processors.{sizes} */
 int {name}_run(const void *weights, void *arena, {dims} *dims,
         const void *const *inputs, void *const *outputs, int threads);
-{levels}#pragma GCC visibility pop
-#ifdef __cplusplus
-}}
-#endif
-#endif
+"""
+_ON_DEVICE = """\
+/* Bytes of memory on the device that a run with these dims works in; 0 if a dim is out of its
+   range. */
+size_t {name}_arena_bytes(const int64_t *dims);
+
+/* Runs the model on the device and returns a status; unless it is 0, the outputs hold nothing.
+   `weights` is the data that {name}_load got.
+   Inputs and outputs are dense arrays of the caller's memory, aligned to their elements; they are
+   copied there and back, and one of no elements may be NULL. `arena` and `threads` are not used:
+   the library keeps memory on the device for the next run. Threads that call this at the same
+   time run one after the other.{sizes} */
+int {name}_run(const void *weights, void *arena, {dims} *dims,
+        const void *const *inputs, void *const *outputs, int threads);
+
+/* The same for inputs, outputs and an arena that are memory of the device; nothing is copied. */
+int {name}_run_device(const void *weights, void *arena, {dims} *dims,
+        const void *const *inputs, void *const *outputs);
 """
 _LOADING = """\
 /* The weights in memory. */
@@ -166,6 +187,9 @@ void {name}_free({name}_weights *weights);
 _IN_FILE = ("`path` names the file {name}.safetensors, which the\n"
             "   system maps: processes share it.")
 _NO_FILE = "No file is needed: `path` is not read and may be\n   NULL, and `data` becomes NULL."
+_TO_DEVICE = "`path` names the file {name}.safetensors,\n   which is copied to the device."
+_BUILT_IN = ("No file is needed: `path` is not read and may be\n   NULL, and the weights are "
+             "copied to the device.")
 _SIZES = """
    `dims` has room for the sizes that the run computes and leaves there; outputs are dense in
    their actual shape."""
@@ -184,27 +208,30 @@ def header(program: Program, *, levels: str = "", built_in: bool = False,
     `built_in`: the weights are in the library. `owner`: the larger build of which the program is a
     part, which loads the weights; with `state` it also owns the arrays that runs update.
     """
-    name, weighs = program.name, bool(program.weights) and not built_in
+    name, device = program.name, language_of(program).device
+    weighs = bool(program.weights) and not built_in
     updated = frozenset(i for _, i in program.donations) if state else frozenset[int]()
     return _HEADER.format(
-        name=name, upper=name.upper(), dims=dims_type(program),
-        loading="" if owner else loading(name, weighs),
+        name=name, upper=name.upper(),
+        loading="" if owner else loading(name, weighs, device=device),
         example="" if owner else f"\n   {name}_example.c shows how to use it.",
-        weights=(f"`weights` is the data that {owner or name}_load got." if weighs else
-                 "`weights` is NULL: the library has them."),
+        running=(_ON_DEVICE if device else _RUNNING).format(
+            name=name, dims=dims_type(program), sizes=_SIZES if program.sizes else "",
+            weights=(f"`weights` is the data that {owner or name}_load got." if weighs else
+                     "`weights` is NULL: the library has them.")),
         counts="\n".join(f"#define {name.upper()}_{k} {n}" for k, n in _counts(program)),
         ports="\n".join((*(f"/* {line} */" for line in _dims(program)),
                          *port_lines(program, updated))),
         statuses=enumeration(name, statuses(program)),
-        sizes=_SIZES if program.sizes else "",
         levels=_LEVELS.format(name=name, levels=levels) if levels else "")
 
 
-def loading(name: str, weighs: bool, takes: str = "") -> str:
+def loading(name: str, weighs: bool, takes: str = "", *, device: bool = False) -> str:
     """The declarations of NAME_load and NAME_free; `weighs`: there is a file to load. `takes` says
-    who takes its data, by default NAME_run."""
+    who takes its data, by default NAME_run. `device`: they are copied to a device."""
+    source = (_TO_DEVICE if weighs else _BUILT_IN) if device else _IN_FILE if weighs else _NO_FILE
     return _LOADING.format(name=name, takes=takes or f"{name}_run takes",
-                           builtin=(_IN_FILE if weighs else _NO_FILE).format(name=name))
+                           builtin=source.format(name=name))
 
 
 def dims_type(program: Program) -> str:

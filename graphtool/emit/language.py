@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from graphtool.dtypes import TABLE, DType
 from graphtool.errors import InternalError, UsageError, one_of
+from graphtool.loops.contract import HOME
 from graphtool.loops.forms import Rule, choose, over, steps
 from graphtool.loops.program import Program
 
@@ -49,7 +50,7 @@ class Workers:
 
     Where several workers are a team, which runs an iteration of an outer loop together, `single` is
     true in one of them: it stores what all of them computed between the inner loops, and `meet`
-    waits for the team.
+    waits for the team, which are `team` workers.
 
     A kernel with phases, or with memory for each worker, has the parameter `type` `name`, which
     `header` declares and in which the worker's number is `number`; `each` heads a block that runs
@@ -65,6 +66,7 @@ class Workers:
     row: Share = ALL
     single: str = ""
     meet: str = ""
+    team: int = 1
     header: str = ""
     type: str = ""
     name: str = "this_thread"
@@ -83,14 +85,15 @@ class Steps:
 
     `step` runs a kernel: `{call}` is the call, of `{name}` with `{args}`, each of them as
     `argument` hands it over; `{at}` is its number and how many there are, `{shares}` and `{pieces}`
-    its division, `{extent}` the iterations of the loop that is divided. Its first arguments are
-    `part`; `phased` and `whole` are the same for a kernel with phases, and `worker` is the argument
-    for its worker.
+    its division, `{extent}` the iterations of the loop that is divided and `{teams}` how many teams
+    have work in it. Its first arguments are `part`; `phased` and `whole` are the same for a kernel
+    with phases, and `worker` is the argument for its worker.
 
     `barrier` waits for the kernels so far, `meet` for all workers, `leader` is true for one of
     them; `loosen` lets a run end before each worker has seen every step. `shares` is how many
     workers there are, `pieces` how many pieces the share of one has at most, of which another that
-    is done early takes some.
+    is done early takes some. `read` is what kernels have left
+    behind `{pointer}` as the element `{place}`.
     """
 
     header: str
@@ -107,6 +110,7 @@ class Steps:
     barrier: str = ""
     meet: str = ""
     leader: str = ""
+    read: str = "{pointer}[{place}]"
     loosen: str = ""
     after: str = ""
     shares: str = "1"
@@ -125,6 +129,8 @@ class Language:
     type of one to elements of `{type}`, `{const}` being `const ` or nothing. `types` has the
     spelling of element types, and `scalars` that of scalar functions, where it is not C's; `forms`
     are the rules by which expressions take forms that this language's compilers prefer.
+
+    `device`: kernels run on a device with memory of its own, and all of them are in one file.
     """
 
     name: str
@@ -143,6 +149,7 @@ class Language:
     types: Mapping[str, str] = field(default_factory=dict)
     scalars: Mapping[str, str] = field(default_factory=dict)
     forms: tuple[Rule, ...] = ()
+    device: bool = False
 
     def type(self, dtype: DType) -> str:
         """The type of an element that has its own bytes."""
@@ -165,6 +172,11 @@ def named(name: str) -> Language:
     if name not in LANGUAGES:
         raise UsageError("GT2105", f"unknown language {name!r}", hint=one_of(name, LANGUAGES))
     return LANGUAGES[name]
+
+
+def language_of(program: Program) -> Language:
+    """The language of a program's kernels. Raises UsageError GT2105 if it is not in the table."""
+    return named(program.meta.get("language", HOME))
 
 
 # ---- C -------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from graphtool.emit.expr import ExprPrinter
 from graphtool.emit.kernels import kernel_dims, knows_thread, phased, pieces, pointer_type
 from graphtool.emit.language import C, Language
 from graphtool.emit.lines import DebugLines, Writer
+from graphtool.emit.statements import is_for_a_team
 from graphtool.escaping import c_comment
 from graphtool.loops.ir import For
 from graphtool.loops.program import (
@@ -90,7 +91,8 @@ class Steps:
         self.steps(program.steps[:first])
         self.say(self.how.barrier)
         for i in range(0, len(checked), 6):
-            failed = " || ".join(f"s->failed[{slot}]" for slot in checked[i:i + 6])
+            failed = " || ".join(self.how.read.format(pointer="s->failed", place=slot)
+                                 for slot in checked[i:i + 6])
             self.w.line(f"if ({failed}) return; /* nothing is overwritten yet */")
         self.steps(program.steps[first:])
 
@@ -140,8 +142,8 @@ class Steps:
         """Write a step that reads a size. All threads read the same number, so all go on or all
         stop."""
         b, at = self.buffers[step.buffer], self.sizes.index(step.size.name)
-        place, name = self.printer.index(step.index), self.dims[step.size.name]
-        self.w.line(f"{name} = ({self.pointer(b.name, Param(b.name, b.dtype, True))})[{place}];")
+        name = self.dims[step.size.name]
+        self.w.line(f"{name} = {self.value(b, self.printer.index(step.index))};")
         self.say(self.how.meet)
         first = f"if ({self.how.leader}) " if self.how.leader else ""
         self.w.line(f"{first}s->sizes[{at}] = {name};")
@@ -164,9 +166,13 @@ class Steps:
     def read_flag(self, name: str) -> None:
         """Write the read of a buffer's first element, which no thread may overwrite before all
         have read it."""
-        b = self.buffers[name]
-        self.w.line(f"const int on = *{self.pointer(name, Param(name, b.dtype, True))};")
+        self.w.line(f"const int on = {self.value(self.buffers[name], '0')};")
         self.say(self.how.meet)
+
+    def value(self, b: Buffer, place: str) -> str:
+        """The text of an element of a buffer that a kernel has computed."""
+        pointer = f"({self.pointer(b.name, Param(b.name, b.dtype, True))})"
+        return self.how.read.format(pointer=pointer, place=place)
 
     def run(self, step: Run) -> None:
         """Write the call of a kernel for each piece that a worker gets; a serial one has one."""
@@ -180,6 +186,7 @@ class Steps:
         given = ", ".join(how.argument.format(arg=a) for a in args)
         text = (how.phased if phases else how.step).format(
             at=at, call=f"{name}({given})", name=name, args=given, extent=self.extent(kernel),
+            teams=self.teams(kernel),
             shares="1" if kernel.serial else how.shares, pieces=self.pieces[kernel.name])
         self.w.line(f"/* {c_comment(step.label)} */")
         with self.w.standing_for(self.debug.place(step) if self.debug else None):
@@ -195,6 +202,13 @@ class Steps:
         if kernel.serial or not shared or any(s.name not in self.dims for s in symbols(shared[0])):
             return "1"
         return self.printer.index(shared[0])
+
+    def teams(self, kernel: Kernel) -> str:
+        """How many teams have work: an iteration each, or one for each of their workers."""
+        extent, team = self.extent(kernel), self.language.workers.team
+        if extent == "1" or any(map(is_for_a_team, statements(kernel.body))):
+            return extent
+        return f"({extent} + {team - 1}) / {team}"
 
     def pointer(self, name: str, p: Param) -> str:
         """The C text of a pointer to buffer `name` with the type of parameter `p`."""

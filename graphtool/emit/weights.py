@@ -59,14 +59,19 @@ def incbin(part: Part, file: str, offset: int, digest: str) -> str:
     The digest of the file is in the text, so other weights give another text.
     """
     size = part.end - part.start
-    return f"""/* {digest} */
-#ifdef __APPLE__
+    place = f'.incbin \\"{file}\\", {offset + part.start}, {size}'
+    return f"/* {digest} */\n{assembled(part.symbol, place)}"
+
+
+def assembled(symbol: str, directive: str) -> str:
+    """C code that defines a symbol for constant data, which directives of the assembler give."""
+    return f"""#ifdef __APPLE__
 #define GT_SECTION ".const_data"
-#define GT_SYMBOL "_{part.symbol}"
+#define GT_SYMBOL "_{symbol}"
 #define GT_HIDDEN ".private_extern "
 #else
 #define GT_SECTION ".section .rodata"
-#define GT_SYMBOL "{part.symbol}"
+#define GT_SYMBOL "{symbol}"
 #define GT_HIDDEN ".hidden "
 #endif
 __asm__(GT_SECTION "\\n"
@@ -74,7 +79,7 @@ __asm__(GT_SECTION "\\n"
         ".globl " GT_SYMBOL "\\n"
         GT_HIDDEN GT_SYMBOL "\\n"
         GT_SYMBOL ":\\n"
-        ".incbin \\"{file}\\", {offset + part.start}, {size}\\n"
+        "{directive}\\n"
         ".text\\n");
 """
 

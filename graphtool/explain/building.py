@@ -52,6 +52,12 @@ TABLE: dict[str, tuple[str, str]] = {
                "Packed weights fit one width of vectors; lower the graph for this target."),
     "GT2115": ("weights in other places",
                "The program and its weights do not belong together. Lower the graph again."),
+    "GT2107": ("what is not built for a device",
+               "Kernels in CUDA compute models. Training steps, libraries of several entry points "
+               "and `--precision strict` are built for processors."),
+    "GT2131": ("no compiler for CUDA",
+               "Kernels for NVIDIA's GPUs are compiled by nvcc, if it is in the path, or by NVRTC, "
+               "a library that the extra `cuda` installs. Neither needs a GPU."),
     "GT2120": ("no C compiler",
                "Install gcc or clang, or the extra zig; the error has the command. "
                "`graphtool doctor` shows what is found."),
@@ -122,6 +128,10 @@ TABLE: dict[str, tuple[str, str]] = {
                "or give other inputs."),
     "GT2219": ("a build that cannot be profiled",
                "It was made by an older version. Build it again."),
+    "GT2232": ("no device, or one that failed",
+               "The kernels of this build run on a GPU of NVIDIA. The library finds its driver, "
+               "`libcuda.so.1`, when the weights are loaded. After an error of the device a new "
+               "process may be needed."),
     "GT2231": ("sizes that must be equal and are not",
                "The model adds, joins or multiplies tensors whose sizes are equal only under "
                "this condition. Give inputs that satisfy it; the header and build.json list "

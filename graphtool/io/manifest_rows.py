@@ -211,6 +211,7 @@ class Manifest:
     requires: list[tuple[int | str, int | str]] = field(default_factory=list)  # equal sizes
     index_checks: bool = False  # whether a run finds indices out of range
     live: int | None = None  # bytes of the arena that live at once, at most; None: sizes are open
+    device: str = ""  # the language of kernels that run on a device, which has the weights
     machine: str = ""  # the row of the table of machines by which kernels were chosen
     assumed: list[AssumedRow] = field(default_factory=list)  # by rewrites and choices of kernels
     entry: str = ""  # the entry point that the rows above describe, where a build has several

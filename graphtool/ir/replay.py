@@ -81,6 +81,19 @@ def rebuild(graph: Graph, rewrite: Rewrite) -> Graph:
                  tuple(as_value(v) for v in outputs))
 
 
+def in_regions(graph: Graph, function: Callable[[Graph], Graph]) -> Graph:
+    """Apply the function to every region, innermost first, then to the graph itself."""
+    nodes, changed = [], False
+    for node in graph.nodes:
+        regions = {k: in_regions(a, function) for k, a in node.attrs.items()
+                   if isinstance(a, Graph)}
+        if any(node.attrs[k] is not g for k, g in regions.items()):
+            changed = True
+            node = replace(node, attrs={**node.attrs, **regions})
+        nodes.append(node)
+    return function(Graph(graph.inputs, tuple(nodes), graph.outputs) if changed else graph)
+
+
 def stem(node: Node) -> str:
     """The name that begins those of the nodes that replace this one.
 

@@ -70,7 +70,7 @@ class _Lowering:
                  places: Mapping[str, str], choices: Mapping[Value, Choice],
                  excess: bool, index_checks: bool) -> None:
         self.index_checks = index_checks
-        self.target, self.table = target, KernelTable(excess, target.language)
+        self.target, self.table = target, KernelTable(excess, target.language, bool(target.devices))
         self.around = Around(self.region, self.copy, dims)
         self.buffers: dict[str, Storage] = {}
         self.limits, self.places = limits, places  # entry of the locations: place in the source
@@ -210,6 +210,7 @@ def _program(module: Module, inputs: tuple[Value, ...], name: str, target: Targe
          "precision": str(module.meta.get("precision", "default")),
          **({"assume": "normal"} if module.meta.get("assume") == "normal" else {}),
          **({"language": target.language} if target.language != HOME else {}),
+         **({"devices": ",".join(map(str, target.devices))} if target.devices else {}),
          "index_checks": "on" if lowering.index_checks else "off"}, module.requires,
         module.assumes)
 

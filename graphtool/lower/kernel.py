@@ -36,11 +36,11 @@ class KernelTable:
     """The program's kernels so far, by their statements under canonical parameter names.
 
     With `excess`, narrow floats keep the digits of float32 within a kernel; `language` is that in
-    which they will be emitted.
+    which they will be emitted, and `grid` says that very many workers will run them.
     """
 
-    def __init__(self, excess: bool = False, language: str = HOME) -> None:
-        self.excess, self.language = excess, language
+    def __init__(self, excess: bool = False, language: str = HOME, grid: bool = False) -> None:
+        self.excess, self.language, self.grid = excess, language, grid
         self.made: dict[tuple[tuple[Param, ...], tuple[Stmt, ...], bool], Kernel] = {}
 
     @property
@@ -112,7 +112,8 @@ def unit_kernel(unit: Unit, assignment: Assignment, target: Target,
         env = pulls(unit.nodes, {v: pull_from(assignment.buffers, view) for v, view in views.items()
                                  if v not in unit.outputs}, names)
         outputs = [(views[v], env[v]) for v in alike]
-        body = _transposed(outputs, names, table) or kept(nest(names, outputs), assignment.buffers)
+        body = _transposed(outputs, names, table) or kept(
+            nest(names, outputs, table.grid), assignment.buffers)
         body = stores_last(body)
         per = sum(cost(p.at((0,) * len(p.shape))) for _, p in outputs)
         work = product(views[alike[0]].shape) * per
@@ -160,7 +161,7 @@ def copy_kernel(c: Copy, assignment: Assignment, table: KernelTable) -> Made:
         case number:
             source = _number(number, c.target)
     outputs = [(c.target, source)]
-    body = _transposed(outputs, names, table) or nest(names, outputs)
+    body = _transposed(outputs, names, table) or nest(names, outputs, table.grid)
     return *table.add(body, assignment.buffers, _at_most(product(c.target.shape))), 0
 
 
@@ -170,7 +171,7 @@ def fill_kernel(edges: list[Copy], assignment: Assignment, table: KernelTable) -
     body: tuple[Stmt, ...] = ()
     for c in edges:
         assert isinstance(c.source, float)
-        body += nest(names, [(c.target, _number(c.source, c.target))])
+        body += nest(names, [(c.target, _number(c.source, c.target))], table.grid)
     size: Dim = 0
     for c in edges:
         size = size + product(c.target.shape)

@@ -13,21 +13,25 @@ from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Value
 from graphtool.loops.pull import Names, PExpr, View, iterator
 from graphtool.loops.walk import dims_of, each
-from graphtool.lower.exprs import below, substituted, walk_as_one
+from graphtool.lower.exprs import below, reduces_in, substituted, walk_as_one
 from graphtool.lower.units import Unit
 from graphtool.symbolic import (
     Dim,
     Symbol,
     bounds,
     coefficient,
+    floordiv,
+    mod,
     product,
     substitute,
     symbol_of,
+    symbols,
     typical_size,
 )
 from graphtool.symbolic.poly import Call, terms_of
 
 SHARED = 8  # iterations that are enough for threads to share
+Joined = tuple[tuple[Symbol, Dim], list[tuple[Symbol, Dim]]]  # a loop, and indices made of it
 Nest = tuple[list[tuple[Symbol, Dim]], list[tuple[View, PExpr]], tuple[Dim, ...]]
 
 
@@ -98,6 +102,35 @@ def one_outside(loops: list[tuple[Symbol, Dim]], exprs: list[tuple[View, PExpr]]
     return one_outside([(joined, n * m), *rest],
                        [(view, substituted(e, env, memo)) for view, e in exprs],
                        tuple(substitute(i, env) for i in idx), names)
+
+
+def in_grid(loops: list[tuple[Symbol, Dim]], exprs: list[tuple[View, PExpr]], names: Names
+            ) -> list[Joined]:
+    """One loop in place of all of them. Where reductions belong to rows, it is one over the rows,
+    and one along a row; the loops stay as they are where reductions belong to several kinds of
+    rows, or where indices are read from data."""
+    place = {it.name: n for n, (it, _) in enumerate(loops)}
+    used = ({s.name for e in each([r], below(names)) for d in dims_of(e) for s in symbols(d)}
+            for r in reduces_in([e for _, e in exprs], names))
+    depths = {max((place[s] + 1 for s in u if s in place), default=0) for u in used}
+    depths -= {0, len(loops)}
+    if names.indices or len(depths) > 1:
+        return [(loop, []) for loop in loops]
+    cut = depths.pop() if depths else len(loops)
+    return [_joined(group, names) for group in (loops[:cut], loops[cut:]) if group]
+
+
+def _joined(loops: list[tuple[Symbol, Dim]], names: Names) -> Joined:
+    """One loop for several, and their iterators in terms of its own."""
+    if len(loops) == 1:
+        return loops[0], []
+    extent = product(d for _, d in loops)
+    it = iterator(names.new("i"), extent)
+    parts = []
+    for n, (old, size) in enumerate(loops):
+        at = floordiv(symbol_of(it), product(d for _, d in loops[n + 1:]))
+        parts.append((old, mod(at, size) if n else at))
+    return (it, extent), parts
 
 
 Axis = tuple[tuple[Symbol, Dim], ...]  # its loops, the outer one first; none for one element

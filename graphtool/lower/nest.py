@@ -34,7 +34,16 @@ from graphtool.lower.exprs import (
     walk_as_one,
     whole,
 )
-from graphtool.lower.loop_axes import SHARED, Axis, by_stride, index_of, one_outside, split
+from graphtool.lower.loop_axes import (
+    SHARED,
+    Axis,
+    Joined,
+    by_stride,
+    in_grid,
+    index_of,
+    one_outside,
+    split,
+)
 from graphtool.symbolic import (
     Dim,
     Symbol,
@@ -43,9 +52,11 @@ from graphtool.symbolic import (
     product,
     symbol_of,
     symbols,
+    typical_size,
 )
 
 UNROLL = 32  # a window of at most so many elements is unrolled
+WORKERS, TEAM = 1 << 14, 64  # results that keep a grid busy; terms that a team shares
 HOIST = 4  # from this number of flops on, a loop-invariant scalar gets its own name
 Mode = Literal["serial", "parallel", "simd", "parallel simd"]
 
@@ -62,6 +73,7 @@ class Scope:
     body: list[Stmt] = field(default_factory=list)
     named: dict[PExpr, Expr] = field(default_factory=dict)
     reduces: tuple[tuple[str, str], ...] = ()
+    over: frozenset[str] = frozenset()  # the names of its iterator and of indices made of it
 
     def close(self) -> None:
         """Append this scope's loop, with all its statements, to the parent scope."""
@@ -70,8 +82,9 @@ class Scope:
                                     self.reduces))
 
 
-def nest(names: Names, outputs: list[tuple[View, Pull]]) -> tuple[Stmt, ...]:
-    """Loops over the common shape of the outputs that store each of them."""
+def nest(names: Names, outputs: list[tuple[View, Pull]], grid: bool = False) -> tuple[Stmt, ...]:
+    """Loops over the common shape of the outputs that store each of them; with `grid` one loop for
+    very many workers, and one inside where a reduction belongs to a whole row."""
     shape = outputs[0][1].shape
     axes: list[Axis] = [((iterator(names.new("i"), d), d),) if d != 1 else () for d in shape]
     exprs, idx = _along(axes, outputs)
@@ -80,9 +93,13 @@ def nest(names: Names, outputs: list[tuple[View, Pull]]) -> tuple[Stmt, ...]:
         axes = halves
         exprs, idx = _along(axes, outputs)
     loops = _windows_along_memory(by_stride(axes, outputs[0][0]), exprs, idx, names)
-    loops, exprs, idx = one_outside(loops, exprs, idx, names)
-    writer = _Writer(names, [e for _, e in exprs])
-    scope = writer.open_loops(loops)
+    if grid:
+        joined = in_grid(loops, exprs, names)
+    else:
+        loops, exprs, idx = one_outside(loops, exprs, idx, names)
+        joined = [(loop, []) for loop in loops]
+    writer = _Writer(names, [e for _, e in exprs], grid)
+    scope = writer.open_loops(joined)
     for view, e in exprs:
         scope.body.append(Store(view.buffer, view.index(idx), writer.emit(e, scope)))
     while scope.parent is not None:
@@ -96,8 +113,8 @@ def hook_body(names: Names, stores: list[tuple[View, Dim, PExpr]], lane: Symbol,
     """The body of a template's hook: a simd loop over `lane` that stores each expression."""
     writer = _Writer(names, [e for _, _, e in stores])
     root = Scope()
-    inner = Scope(lane, count, "simd", root)
-    writer.inner = lane.name
+    inner = Scope(lane, count, "simd", root, over=frozenset({lane.name}))
+    writer.inner = inner.over
     for view, at, e in stores:
         inner.body.append(Store(view.buffer, at, writer.emit(e, inner)))
     inner.close()
@@ -134,26 +151,29 @@ def _windows_along_memory(loops: list[tuple[Symbol, Dim]], exprs: list[tuple[Vie
 
 
 class _Writer:
-    def __init__(self, names: Names, roots: list[PExpr]) -> None:
-        self.names = names
+    def __init__(self, names: Names, roots: list[PExpr], grid: bool = False) -> None:
+        self.names, self.grid = names, grid
         self.below = below(names)
         self.free_memo: dict[PExpr, frozenset[str]] = {}
         self.uses = use_counts(roots, self.below)
         self.roots = roots
-        self.inner: str | None = None
+        self.inner = frozenset[str]()  # the names that change with each iteration
         self.simd_reduce = False
 
     # ---- loops -----------------------------------------------------------------------------
 
-    def open_loops(self, loops: list[tuple[Symbol, Dim]]) -> Scope:
+    def open_loops(self, joined: list[Joined]) -> Scope:
         """Open the output loops: one parallel, the innermost simd unless its reductions are.
 
         If the innermost has few iterations, the loop around it is simd, because compilers unroll
         the inner one; but not around a reduction that is a loop.
         """
+        loops = [loop for loop, _ in joined]
+        over = [frozenset({it.name, *(s.name for s, _ in parts)}) for (it, _), parts in joined]
         if loops:
-            self.inner = loops[-1][0].name
-        self.simd_reduce = self._reductions_run_along_memory()
+            self.inner = over[-1]
+        self.simd_reduce = (self._reductions_are_shared(loops) if self.grid else
+                            self._reductions_run_along_memory())
         split = _parallel_loop(loops)
         lanes = len(loops) - 1 - (_is_short(loops) and all(
             _small(r) and not self._reads_indices(r)
@@ -163,20 +183,24 @@ class _Writer:
             mode: Mode = "parallel" if n == split else "serial"
             if n == lanes and not self.simd_reduce:
                 mode = "parallel simd" if n == split else "simd"
-            scope = Scope(it, extent, mode, scope)
+            scope = Scope(it, extent, mode, scope, over=over[n])
+            scope.body += [Let(s.name, Index(d, dtypes.int64)) for s, d in joined[n][1]]
         return scope
 
     def _reductions_run_along_memory(self) -> bool:
         """Whether the loops to vectorise are the reductions inside the innermost output loop."""
         inside = [r for r in reduces_in(self.roots, self.names)
-                  if self.inner in self.free(r) and not _small(r)]
-        if not inside or self.inner is None:
-            return bool(inside)
-        for r in inside:
-            strides = [coefficient(x.index, self.inner) for x in loads_in(r.body, self.names)]
-            if any(s not in (0, 1) for s in strides):
-                return True
-        return False
+                  if self.inner & self.free(r) and not _small(r)]
+        return any(coefficient(x.index, name) not in (0, 1) for r in inside for name in self.inner
+                   for x in loads_in(r.body, self.names))
+
+    def _reductions_are_shared(self, loops: list[tuple[Symbol, Dim]]) -> bool:
+        """Whether workers of a grid are a team for each result, because the results are fewer than
+        the workers and their reductions are long."""
+        sizes = [product(d for _, d in r.iters) for r in reduces_in(self.roots, self.names)
+                 if self.inner & self.free(r)]
+        return (typical_size(product(d for _, d in loops)) < WORKERS
+                and max(map(typical_size, sizes), default=0) >= TEAM)
 
     # ---- expressions -----------------------------------------------------------------------
 
@@ -192,7 +216,7 @@ class _Writer:
 
     def home(self, e: PExpr, scope: Scope) -> Scope:
         free = self.free(e)
-        while scope.parent is not None and (scope.iter is None or scope.iter.name not in free):
+        while scope.parent is not None and not scope.over & free:
             scope = scope.parent
         return scope
 
@@ -263,7 +287,8 @@ class _Writer:
             last = n == len(iters) - 1
             vector = last and self._vectorise(r, it)
             place = Scope(it, extent, "simd" if vector else "serial", place,
-                          reduces=((acc.name, r.fn),) if vector else ())
+                          reduces=((acc.name, r.fn),) if vector else (),
+                          over=frozenset({it.name}))
         inner = place
         inner.body.append(Accumulate(acc.name, r.fn, self.emit(r.body, inner)))
         home.body.append(pending)
@@ -308,7 +333,7 @@ class _Writer:
                    if not isinstance(e, Reduce) for d in dims_of(e) for s in symbols(d))
 
     def _vectorise(self, r: Reduce, it: Symbol) -> bool:
-        if self.inner is not None and self.inner in self.free(r) and not self.simd_reduce:
+        if self.inner & self.free(r) and not self.simd_reduce:
             return False
         return any(coefficient(x.index, it.name) == 1 for x in loads_in(r.body, self.names))
 

@@ -19,6 +19,7 @@ from graphtool.io.manifest_rows import PortRow
 from graphtool.machines import cores
 from graphtool.native import memory_map
 from graphtool.native.arguments import address, as_array, as_before, dim_table, numbers, require
+from graphtool.native.device import DeviceWeights
 from graphtool.native.session import Session, complaint
 from graphtool.symbolic import Dim, bind, substitute, symbol
 from graphtool.symbolic.parse import parse
@@ -88,9 +89,13 @@ class Model:
             raise InputError("GT2203", f"cannot load the library: {error}",
                              where=str(path)) from error
         self._run.restype, self._arena_bytes.restype = ctypes.c_int, ctypes.c_size_t
-        self._weights, self._mapping = memory_map.weights(
-            build_dir / m.weights, m.weights_offset,
-            m.weights_bytes if m.weights_mode == "file" else 0)
+        if m.device:
+            self._mapping: object = DeviceWeights(library, m.name, build_dir / m.weights)
+            self._weights = self._mapping.address
+        else:
+            self._weights, self._mapping = memory_map.weights(
+                build_dir / m.weights, m.weights_offset,
+                m.weights_bytes if m.weights_mode == "file" else 0)
         self._last = self._session()
         self._free = [self._last]  # those that no run has; append and pop are atomic
 
@@ -296,7 +301,8 @@ class Model:
         if not need:
             raise InputError("GT2215", "no arena can be as large as these inputs need",
                              hint=f"the sizes are {self._sizes(s)}")
-        s.grow(need)
+        if not self.manifest.device:  # which has the arena
+            s.grow(need)
 
     def _donate(self, arrays: list[Array], results: dict[str, Array]) -> None:
         """What a donated output starts from: its input's values, or the very array in `out`."""

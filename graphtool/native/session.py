@@ -16,6 +16,7 @@ from graphtool.native import memory_map
 from graphtool.native.arguments import Array, Seen, address
 
 ALIGN = 64
+DEVICE = (-8, -9, -10)  # what a device may say
 FIRST_CHECK = -1000  # this status and those below say which check of the model failed
 
 
@@ -28,6 +29,9 @@ def complaint(library: ctypes.CDLL, name: str, status: int) -> InputError:
         return InputError("GT2215", f"the model returned {status}")
     say.restype = ctypes.c_char_p
     text = (say(status) or b"").decode()
+    if status in DEVICE:
+        return InputError("GT2232", text, hint="run it on a machine with a GPU of NVIDIA and its "
+                                               "driver; graphtool doctor says what is there")
     if status > FIRST_CHECK:
         return InputError("GT2215", text)
     message, _, where = text.partition(", at ")

@@ -16,8 +16,8 @@ from typing import Any, get_type_hints
 
 from graphtool.assume import joined
 from graphtool.errors import GraphtoolError, InternalError, UsageError
-from graphtool.ir.graph import Graph, Module
-from graphtool.ir.replay import carried
+from graphtool.ir.graph import Module
+from graphtool.ir.replay import carried, in_regions
 from graphtool.ir.run_sizes import all_nodes
 from graphtool.ir.verify import verify_module
 from graphtool.kernels.choice.rules import Rules
@@ -260,19 +260,6 @@ def _signature(function: Callable[..., Any]) -> tuple[Mapping[str, inspect.Param
     """The parameters of a pass, and whether it takes a module, which its annotation says."""
     parameters = inspect.signature(function).parameters
     return parameters, get_type_hints(function).get(next(iter(parameters))) is Module
-
-
-def in_regions(graph: Graph, function: Callable[[Graph], Graph]) -> Graph:
-    """Apply the pass to every region, innermost first, then to the graph itself."""
-    nodes, changed = [], False
-    for node in graph.nodes:
-        regions = {k: in_regions(a, function) for k, a in node.attrs.items()
-                   if isinstance(a, Graph)}
-        if any(node.attrs[k] is not g for k, g in regions.items()):
-            changed = True
-            node = dataclasses.replace(node, attrs={**node.attrs, **regions})
-        nodes.append(node)
-    return function(Graph(graph.inputs, tuple(nodes), graph.outputs) if changed else graph)
 
 
 def _verify(call: PassCall, before: Module, module: Module, journal: Journal,

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import ctypes
 import platform
 from collections.abc import Mapping
 
 import msgspec
 
 from graphtool import target
+from graphtool.errors import CompilerError
 from graphtool.machines import cores, cpu_flags, model, tiles_allowed
-from graphtool.native import cache, compiler, probes
+from graphtool.native import cache, compiler, cuda, probes
 from graphtool.report import machine
 from graphtool.report.findings import Finding, Outcome, outcome
 
@@ -39,7 +41,7 @@ def doctor(versions: Mapping[str, str]) -> Doctor:
                             "the system refuses its tiles to this process: vectors stand in for "
                             "them", allowed))
     found = _compiler_checks()
-    checks += [*found, *([_machine()] if found[0].ok else []), _mpi(),
+    checks += [*found, *([_machine()] if found[0].ok else []), _mpi(), *_cuda(),
                Check("cache", str(cache.directory()))]
     return Doctor(all(c.ok is not False for c in checks if c.name == "compiler"), checks,
                   dict(versions))
@@ -56,6 +58,20 @@ def _machine() -> Check:
     known = machine.against(t)
     far = machine.distance(known, machine.measured())
     return Check("machine", f"{known.name}: kernels are chosen by this row; here {far} of it")
+
+
+def _cuda() -> list[Check]:
+    """What compiles kernels for GPUs here, and whether there is a driver to run them."""
+    try:
+        compiles = cuda.find().version
+    except CompilerError as error:
+        compiles = f"{error.message}; {error.hint}"
+    try:
+        ctypes.CDLL("libcuda.so.1")
+        runs = "libcuda.so.1"
+    except OSError:
+        runs = "no driver libcuda.so.1: builds for GPUs do not run here"
+    return [Check("CUDA compiler", compiles), Check("CUDA driver", runs)]
 
 
 def _features() -> str:

@@ -117,6 +117,9 @@ def _profiled(build_dir: Path, entry: str | None) -> Manifest:
     if manifest.training is not None and manifest.training.distributed:
         raise InputError("GT2228", "this step exchanges gradients with other processes",
                          where=str(build_dir), hint="profile a build without --mpi")
+    if manifest.device:
+        raise InputError("GT2219", "the kernels of this build run on a device",
+                         where=str(build_dir), hint="profile a build for a processor")
     driver = build_dir / f"{manifest.name}.c"
     if manifest.levels:
         raise InputError("GT2226", "this build holds several versions of the model",

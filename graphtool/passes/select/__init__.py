@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.assume import Assumes
 from graphtool.io.manifest_rows import Choice
-from graphtool.ir.facets import Trait
+from graphtool.ir.facets import Lowering, Trait
 from graphtool.ir.graph import Graph, Node, Operand, Value
-from graphtool.ir.op import Op
-from graphtool.ir.replay import prune, rebuild
+from graphtool.ir.op import OPS, Op
+from graphtool.ir.replay import in_regions, prune, rebuild
 from graphtool.ir.run_sizes import all_nodes
 from graphtool.ir.trace import Builder, Tracer
 from graphtool.kernels.choice.rules import Activations, Rules
@@ -124,7 +125,10 @@ def select(graph: Graph, *, target: Target | None = None, rules: Rules | None = 
 
 
 def _in_language(graph: Graph, language: str) -> Graph:
-    """The graph with the definition of each op whose kernel has no text in the language."""
+    """The graph with the definition of each op whose kernel has no text in the language, and of
+    the composites in these, which no kernel takes any more."""
+    lowered = tuple(op.name for op in OPS.values() if op.lowering is Lowering.STATEMENTS)
+
     def opens(op: Op) -> bool:
         return op.decompose is not None and not has_text(op, language)
 
@@ -135,6 +139,9 @@ def _in_language(graph: Graph, language: str) -> Graph:
         out = node.op.decompose(*operands, **node.attrs)  # type: ignore[misc]
         return out if isinstance(out, tuple) else (out,)
 
+    def opened(graph: Graph) -> Graph:
+        return in_regions(prune(rebuild(graph, rewrite)), partial(decompose, keep=lowered))
+
     while any(opens(n.op) for n in all_nodes(graph)):
-        graph = decompose(prune(rebuild(graph, rewrite)))
+        graph = in_regions(graph, opened)
     return graph

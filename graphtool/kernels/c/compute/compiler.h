@@ -1,8 +1,9 @@
 /* What this C needs from its compiler. If that is missing, compilation stops with an error that
-   says why. */
+   says why. CUDA's compilers read the scalar functions too; cuda.h says what they need. */
 #ifndef GT_COMPILER_H
 #define GT_COMPILER_H
 
+#ifndef __CUDACC__
 #ifdef __cplusplus
 #error "this is C: use cc, gcc or clang; C++ too are NAME.h, NAME_load.c and NAME_example.c only"
 #endif
@@ -20,12 +21,13 @@
 #error "float is computed in a wider type here: compile with -msse2 -mfpmath=sse"
 #endif
 
-#if !defined __clang__
+#ifndef __clang__
 /* Vectors wider than the machine's are never passed between files. */
 #pragma GCC diagnostic ignored "-Wpsabi"
 #endif
 
 /* For what is called more often than it is worth to repeat. */
 #define GT_NOINLINE static __attribute__((noinline, unused))
+#endif
 
 #endif

@@ -8,6 +8,7 @@
 GT_INLINE uint8_t gt_field4(const uint8_t *x, int64_t i) { return x[i >> 1] >> (i & 1) * 4 & 15; }
 GT_INLINE uint8_t gt_field2(const uint8_t *x, int64_t i) { return x[i >> 2] >> (i & 3) * 2 & 3; }
 
+#ifndef __CUDACC__
 typedef uint8_t gt_b16 __attribute__((vector_size(16), may_alias));
 typedef uint8_t gt_b16u __attribute__((vector_size(16), may_alias, aligned(1)));
 #define GT_LOW 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
@@ -42,16 +43,24 @@ GT_INLINE void gt_spread2(uint8_t *row, gt_b16 v, uint8_t middle)
     }
 }
 
+#endif
+
 /* `count` of them from element `at` on. */
+#ifdef __CUDACC__
+#define GT_WHOLE_BYTES(bits, middle)
+#else
+#define GT_WHOLE_BYTES(bits, middle)                                                             \
+    const uint8_t *p = x + (at + i) / (8 / bits);                                                \
+    for (; i + 128 / bits <= count; i += 128 / bits, p += 16)                                    \
+        gt_spread##bits((uint8_t *)row + i, *(const gt_b16u *)p, middle);
+#endif
 #define GT_FIELDS(name, T, bits, middle)                                                         \
     GT_INLINE void gt_fields_##name(T *row, const uint8_t *x, int64_t at, int64_t count)         \
     {                                                                                            \
         int64_t i = 0;                                                                           \
         for (; i < count && (at + i) % (8 / bits); i++)                                          \
             row[i] = (T)((gt_field##bits(x, at + i) ^ middle) - middle);                         \
-        const uint8_t *p = x + (at + i) / (8 / bits);                                            \
-        for (; i + 128 / bits <= count; i += 128 / bits, p += 16)                                \
-            gt_spread##bits((uint8_t *)row + i, *(const gt_b16u *)p, middle);                    \
+        GT_WHOLE_BYTES(bits, middle)                                                             \
         for (; i < count; i++) row[i] = (T)((gt_field##bits(x, at + i) ^ middle) - middle);      \
     }
 GT_FIELDS(i4, int8_t, 4, 8)
@@ -60,6 +69,7 @@ GT_FIELDS(f4e2m1, uint8_t, 4, 0)
 GT_FIELDS(i2, int8_t, 2, 2)
 GT_FIELDS(u2, uint8_t, 2, 0)
 #undef GT_FIELDS
+#undef GT_WHOLE_BYTES
 #undef GT_LOW
 #undef GT_HIGH
 

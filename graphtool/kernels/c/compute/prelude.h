@@ -24,7 +24,17 @@
 #endif
 #endif
 
+#ifdef __CUDACC__
+#define GT_INLINE static __device__ __forceinline__
+#define GT_INFINITY __int_as_float(0x7f800000)
+#define GT_NAN __int_as_float(0x7fc00000)
+#define GT_CONSTANT(x) 0 /* whether the compiler knows its value */
+#else
 #define GT_INLINE static inline __attribute__((always_inline, unused))
+#define GT_INFINITY __builtin_inff()
+#define GT_NAN __builtin_nanf("")
+#define GT_CONSTANT(x) __builtin_constant_p(x)
+#endif
 #define GT_ALIGNED __attribute__((aligned(64)))
 
 /* For loops of a small literal trip count, so that arrays of accumulators become registers; and for
@@ -158,7 +168,7 @@ GT_INLINE float gt_rounded_f16(float x)
     const float shift = gt_float_of_bits(power > 0x38800000 ? power : 0x38800000) * 12288.0f;
     const float near = copysignf(x + shift - shift, x);
     return gt_float_of_bits(gt_choose_bits(fabsf(x) >= 65520.0f,
-                                           gt_bits_of_float(x * __builtin_inff()),
+                                           gt_bits_of_float(x * GT_INFINITY),
                                            gt_bits_of_float(near)));
 }
 

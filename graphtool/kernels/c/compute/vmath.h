@@ -9,9 +9,6 @@
 
 #include "prelude.h"
 
-#define GT_INFINITY __builtin_inff()
-#define GT_NAN __builtin_nanf("")
-
 /* c ? a : b of a condition 0 or 1, in bits: with `?:` the compiler moves the arithmetic of one side
    under a branch, and then must not vectorise it, as it might raise an exception. */
 GT_INLINE float gt_choose_f32(int c, float a, float b)
@@ -259,7 +256,7 @@ GT_INLINE double gt_sigmoid_f64(double x)
 #define GT_FLOATS(t, T, f)                                                                        \
     GT_INLINE T gt_sign_##t(T x) /* zeros and NaN as they are */                                  \
     {                                                                                             \
-        return gt_choose_##t(fabs##f(x) > 0, copysign##f(1, x), x);                               \
+        return gt_choose_##t(fabs##f(x) > 0, copysign##f((T)1, x), x);                            \
     }                                                                                             \
     /* NaN wins on either side; against a literal this is one comparison */                       \
     GT_INLINE T gt_max_##t(T a, T b) { return !(a <= b) ? (b != b ? b : a) : b; }                 \
@@ -268,7 +265,7 @@ GT_INLINE double gt_sigmoid_f64(double x)
        that of -0 is -0, where C99 (F.10.4.4) says infinity and 0 */                              \
     GT_INLINE T gt_pow_##t(T a, T b)                                                              \
     {                                                                                             \
-        if (!__builtin_constant_p(b) || b != (T)0.5) return pow##f(a, b);                         \
+        if (!GT_CONSTANT(b) || b != (T)0.5) return pow##f(a, b);                                  \
         return a == -(T)GT_INFINITY ? (T)GT_INFINITY : sqrt##f(a) + 0;                            \
     }                                                                                             \
     GT_INLINE T gt_atan2_##t(T a, T b) { return atan2##f(a, b); }                                 \
@@ -277,7 +274,7 @@ GT_INLINE double gt_sigmoid_f64(double x)
     GT_INLINE T gt_mod_##t(T a, T b) /* the divisor's sign */                                     \
     {                                                                                             \
         const T r = fmod##f(a, b);                                                                \
-        if (r == 0) return copysign##f(0, b);                                                     \
+        if (r == 0) return copysign##f((T)0, b);                                                  \
         return (r < 0) != (b < 0) ? r + b : r;                                                    \
     }                                                                                             \
     GT_INLINE int gt_is_nan_##t(T x) { return x != x; }                                           \

@@ -1,0 +1,31 @@
+"""CUDA: a block of threads is a team, and the C around the kernels asks the driver for all else.
+
+An iteration of an outer loop belongs to a block and its inner loops to the block's threads; a loop
+without others inside is shared by all threads of all blocks. The scalar functions are C's.
+"""
+
+from __future__ import annotations
+
+from graphtool.emit.language import C, Language, Share, Steps, Workers, register
+
+TEAM = 128  # as cuda.h has it
+
+CUDA = register(Language(
+    name="cuda", title="CUDA", ending=".cu", device=True,
+    settings=lambda _: ['#include "cuda.h"'], includes=("nest.h", "cuda_team.h"),
+    library={header: call for header, call in C.library.items() if header != "rows.h"},
+    kernel="GT_KERNEL void {name}({params})", function="static __device__ void {name}({params})",
+    restrict="__restrict__",
+    workers=Workers(
+        outer=Share(first="blockIdx.x", step="gridDim.x"),
+        inner=Share(first="threadIdx.x", step="blockDim.x",
+                    before="__syncthreads();", after="__syncthreads();",
+                    reduce=("if (threadIdx.x) {acc} = {zero};",
+                            "{acc} = gt_team_{fn}_{t}({acc});")),
+        flat=Share(first="(int64_t)blockIdx.x * blockDim.x + threadIdx.x",
+                   step="(int64_t)gridDim.x * blockDim.x"),
+        single="threadIdx.x == 0", meet="__syncthreads();", team=TEAM),
+    steps=Steps(
+        header="cuda_host.h", body="static void run_steps(const void *state)",
+        start="run_steps(&s);", unused="(void)s;", argument="(int64_t)({arg})",
+        step="GT_LAUNCH({name}, {teams}, {args});", read="GT_DEVICE_VALUE({pointer}, {place})")))

@@ -1,0 +1,198 @@
+"""The functions of a model whose kernels run on a device: weights are brought there once, a run
+works on its memory, and the caller's arrays are copied there and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from graphtool.emit.expr import ExprPrinter
+from graphtool.emit.interface import dims_type
+from graphtool.emit.lines import Writer
+from graphtool.emit.statuses import FIRST_CHECK, atoms
+from graphtool.emit.steps import checks_before, only_runs
+from graphtool.emit.weights import Part, weights_bytes
+from graphtool.loops.program import Program
+
+
+def entry(w: Writer, program: Program, conditions: Sequence[str], start: str) -> None:
+    """Write NAME_run_device, for addresses of the device, and NAME_run, for arrays of the caller.
+
+    `conditions` are the lines that return a status for what the caller gives, and `start` runs the
+    steps.
+    """
+    name, dims = program.name, dims_type(program)
+    given = f"{dims} *dims,\n        const void *const *inputs, void *const *outputs"
+    _run_on_device(w, program, start)
+    w.line()
+    with w.block(f"static int wrong(const void *weights, {given})\n{{"):
+        w.line("(void)weights, (void)dims, (void)inputs, (void)outputs;")
+        for line in conditions:
+            w.line(line)
+        w.line("return 0;")
+    w.line()
+    with w.block(f"int {name}_run_device(const void *weights, void *arena, {given})\n{{"):
+        w.line("const int status = wrong(weights, dims, inputs, outputs);")
+        w.line("if (status) return status;")
+        if program.arena != 0:
+            w.line(f"if (!arena) return {name.upper()}_NULL_POINTER;")
+        w.line(f"const size_t bytes = {_checks(program)};")
+        w.line("gt_address checks;")
+        w.line(f"gt_device_take({name}_images);")
+        w.line("gt_device_rooms(&checks, &bytes, 1);")
+        w.line("return run_on_device(weights, arena, dims, inputs, outputs, checks, NULL, NULL);")
+    w.line()
+    with w.block(f"int {name}_run(const void *weights, void *arena, {given}, int threads)\n{{"):
+        w.line("(void)arena, (void)threads;")
+        w.line("const int status = wrong(weights, dims, inputs, outputs);")
+        w.line("if (status) return status;")
+        _copies(w, program)
+
+
+def _copies(w: Writer, program: Program) -> None:
+    """Write a run in memory of the device that the library keeps, with copies there and back."""
+    ins, outs = len(program.inputs), len(program.outputs)
+    printer, count = ExprPrinter(atoms(program, "dims")), ins + outs + 2
+    sizes = {(str(b.space), b.slot): printer.index(b.bytes_of(b.size)) for b in program.buffers
+             if b.space in ("input", "output")}
+    ports = [*(("input", i) for i in range(ins)), *(("output", i) for i in range(outs))]
+    w.line("/* the arena, the inputs, the outputs, the checks */")
+    w.line("const size_t bytes[] = {")
+    for text in (f"{program.name}_arena_bytes(dims)",
+                 *(f"(size_t)({sizes.get(p, '0')})" for p in ports), _checks(program)):
+        w.line(f"    {text},")
+    w.line("};")
+    w.line(f"gt_address at[{count}];")
+    w.line(f"gt_device_take({program.name}_images);")
+    w.line(f"gt_device_rooms(at, bytes, {count});")
+    for const, word, first, number in (("const void *", "ins", 1, ins),
+                                       ("void *", "outs", 1 + ins, outs)):
+        held = ", ".join(f"GT_ADDRESS(at[{first + i}])" for i in range(number)) or "NULL"
+        w.line(f"{const}const {word}[] = {{{held}}};")
+    for i in range(ins):
+        w.line(f"gt_device_write(at[{1 + i}], inputs[{i}], bytes[{1 + i}]);")
+    for o, _ in program.donations:
+        w.line(f"gt_device_write(at[{1 + ins + o}], outputs[{o}], bytes[{1 + ins + o}]);")
+    w.line("return run_on_device(weights, GT_ADDRESS(at[0]), dims, ins, outs, "
+           f"at[{count - 1}], outputs, bytes + {1 + ins});")
+
+
+def _checks(program: Program) -> str:
+    """The bytes of the marks that failed checks set."""
+    return f"{4 * len(program.checks)}"
+
+
+def upload(w: Writer, program: Program, parts: Sequence[Part]) -> None:
+    """Write NAME_upload and NAME_release, by which NAME_load and NAME_free move the weights."""
+    name, size = program.name, weights_bytes([program])
+    for line in prototypes(name):
+        w.line(line)
+    with w.block(f"int {name}_upload(void **to, const void *from)\n{{"):
+        w.line(f"gt_device_take({name}_images);")
+        w.line(f"const gt_address at = gt_device_alloc({size});")
+        if parts:
+            w.line("(void)from;")
+            for p in parts:
+                w.line(f"gt_device_write(at + {p.start}, {p.symbol}, {p.end - p.start});")
+        else:
+            w.line(f"gt_device_write(at, from, {size});")
+        w.line("const int status = gt_device_give();")
+        w.line("*to = status ? NULL : GT_ADDRESS(at);")
+        w.line("return status;")
+    w.line()
+    with w.block(f"void {name}_release(void *memory)\n{{"):
+        w.line("if (!memory) return;")
+        w.line(f"gt_device_take({name}_images);")
+        w.line("gt_device_free((gt_address)(uintptr_t)memory);")
+        w.line("(void)gt_device_give();")
+
+
+def recorded(program: Program) -> bool:
+    """Whether the launches of a run depend on the caller's arguments alone."""
+    waits = program.commit is not None and bool(checks_before(program, program.commit))
+    return only_runs(program.steps) and not waits
+
+
+def _run_on_device(w: Writer, program: Program, start: str) -> None:
+    """Write the function that runs the steps on addresses of the device, which the thread holds,
+    copies the outputs into `copies` of so many bytes, and gives the device back."""
+    checks = len(program.checks)
+    with w.block(f"static int run_on_device(const void *weights, void *arena, {dims_type(program)} "
+                 "*dims,\n        const void *const *inputs, void *const *outputs, gt_address "
+                 "checks,\n        void *const *copies, const size_t *bytes)\n{"):
+        more = ""
+        if checks:
+            w.line(f"int32_t failed[{checks}] = {{0}};")
+            w.line("gt_device_write(checks, failed, sizeof failed);")
+            more = ", (int32_t *)GT_ADDRESS(checks)"
+        if program.sizes:
+            w.line("int status = 0;")
+            more += f", dims + {len(program.dims)}, &status"
+        w.line(f"const run_state s = {{weights, arena, dims, inputs, outputs{more}}};")
+        if recorded(program):
+            key = [f"dims[{i}]" for i in range(len(program.dims))]
+            key += [f"(int64_t)(uintptr_t){p}" for p in (
+                "weights", "arena", *(f"inputs[{i}]" for i in range(len(program.inputs))),
+                *(f"outputs[{i}]" for i in range(len(program.outputs))))]
+            w.line("/* what the launches depend on: a run with the same is one launch */")
+            w.line(f"const int64_t key[] = {{{', '.join([*key, '(int64_t)checks'])}}};")
+            with w.block(f"if (!gt_device_replay(key, {len(key) + 1})) {{"):
+                w.line("gt_device_record();")
+                w.line(start)
+                w.line(f"gt_device_recorded(key, {len(key) + 1});")
+        else:
+            w.line("(void)checks;")
+            w.line(start)
+        w.line(f"for (int i = 0; copies && i < {len(program.outputs)}; i++)")
+        w.line("    gt_device_read(copies[i], (gt_address)(uintptr_t)outputs[i], bytes[i]);")
+        if checks:
+            w.line("gt_device_read(failed, checks, sizeof failed);")
+        w.line("const int given = gt_device_give();")
+        w.line("if (given) return given;")
+        if checks:
+            with w.block(f"for (int i = 0; i < {checks}; i++) {{"):
+                w.line(f"if (failed[i]) return {FIRST_CHECK} - i;")
+        w.line("return status;" if program.sizes else "return 0;")
+
+
+def device_loader(name: str, size: int, in_file: bool) -> str:
+    """The C of NAME_load and NAME_free for `size` bytes of weights that kernels read on a device;
+    they come from a file, or are built in."""
+    w = Writer()
+    if in_file:
+        w.line("#define _DEFAULT_SOURCE 1 /* pread, and memory that is no file's, in any -std */")
+    w.line(f'#include "{name}.h"')
+    if in_file:
+        w.line('#include "load.h"')
+    w.line()
+    for line in prototypes(name):
+        w.line(line)
+    w.line()
+    with w.block(f"int {name}_load({name}_weights *weights, const char *path)\n{{"):
+        w.line(f"if (!weights{' || !path' * in_file}) return {name.upper()}_NULL_POINTER;")
+        w.line("weights->data = NULL, weights->memory = NULL, weights->bytes = 0;")
+        if in_file:
+            w.line("const void *data;")
+            w.line("void *memory;")
+            w.line("size_t bytes;")
+            w.line(f"int status = gt_load_weights(path, {size}, &data, &memory, &bytes);")
+            w.line("if (status) return status;")
+            w.line(f"status = {name}_upload(&weights->memory, data);")
+            w.line("gt_free_weights(memory, bytes);")
+        else:
+            w.line("(void)path;")
+            w.line(f"const int status = {name}_upload(&weights->memory, NULL);")
+        w.line(f"weights->data = weights->memory, weights->bytes = status ? 0 : {size};")
+        w.line("return status;")
+    w.line()
+    with w.block(f"void {name}_free({name}_weights *weights)\n{{"):
+        w.line("if (!weights) return;")
+        w.line(f"{name}_release(weights->memory);")
+        w.line("weights->data = NULL, weights->memory = NULL, weights->bytes = 0;")
+    return w.text()
+
+
+def prototypes(name: str) -> Iterator[str]:
+    """The declarations of the functions that move weights to a device, which only the files of a
+    build call."""
+    yield f"int {name}_upload(void **to, const void *from);"
+    yield f"void {name}_release(void *memory);"

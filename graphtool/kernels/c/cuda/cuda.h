@@ -1,0 +1,14 @@
+/* How a kernel is declared in CUDA. The C program around the kernels reads the prototypes too. */
+#ifndef GT_CUDA_H
+#define GT_CUDA_H
+
+#ifdef __CUDACC__
+#define GT_KERNEL extern "C" __global__
+#else
+#define GT_KERNEL
+#endif
+
+#define GT_LANES 1   /* a thread computes one element at a time */
+#define GT_TEAM 128  /* threads of a block */
+
+#endif

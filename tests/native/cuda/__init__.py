@@ -1,0 +1,34 @@
+"""A device on the processor: libcuda in C, and gcc in place of the compiler of CUDA."""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+from pathlib import Path
+
+HERE = Path(__file__).parent
+FLAGS = ("-O1", "-fPIC", "-shared", "-ffp-contract=off", "-fno-strict-aliasing", "-w")
+
+
+class OnC:
+    """Compiles kernels in CUDA to a shared library, which is what the driver here loads."""
+
+    version = "gcc, which reads CUDA as C"
+
+    def compile(self, source: Path, arch: int, text: bool, to: Path) -> None:
+        """Compile the kernels, whatever the architecture. PTX is a text that no driver takes."""
+        if text:
+            to.write_text(f"// compute_{arch}\n")
+            return
+        subprocess.run(["gcc", *FLAGS, "-x", "c", f"-I{source.parent}", "-include",
+                        str(HERE / "on_c.h"), str(source), "-o", str(to), "-lm"], check=True,
+                       capture_output=True)
+
+
+def driver(folder: Path) -> ctypes.CDLL:
+    """The driver, compiled and loaded: a library that asks for libcuda.so.1 then gets it."""
+    path = folder / "libcuda.so.1"
+    subprocess.run(["gcc", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared",
+                    "-Wl,-soname,libcuda.so.1", str(HERE / "driver.c"), "-o", str(path)],
+                   check=True)
+    return ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
