@@ -20,6 +20,8 @@ COMMANDS = {
     "stablehlo": "every operation of StableHLO × types × shapes: evaluator and C beside XLA",
     "jaxprograms": "programs of JAX: forward, gradient, training step, and speed beside jax.jit",
     "architectures": "language models of transformers: logits, and decoding with a cache",
+    "stranger": "the C of models by other compilers, levels, sanitizers and processors",
+    "faults": "commands whose system calls fail, or that are killed, at many points",
     "hlo_out": "models and programs as StableHLO: read back, and run by others",
 }
 
