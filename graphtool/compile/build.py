@@ -30,7 +30,6 @@ from graphtool.io.manifest_rows import Manifest
 from graphtool.io.rows import decode
 from graphtool.native import cuda
 from graphtool.native.compiler import Compiler, find
-from graphtool.native.cuda import compile_images
 from graphtool.native.objects import compile_all, linking
 from graphtool.target import Target
 
@@ -132,7 +131,7 @@ def _write(work: Path, texts: Texts, common: Compiler, own: Mapping[str, Compile
         (work / file).write_text(text)
     offsets = {f"{side.name}.safetensors": side.write(work) for side in texts.sides}
     if texts.devices:
-        compile_images(work, texts.name, texts.devices, how.jobs)
+        cuda.compile_images(work, texts.name, texts.devices, how.jobs)
     rows: dict[str, Any] = {
         **texts.rows, **compile_all(work, texts.name, [s.name for s in texts.sides], common, own,
                                     how.jobs, static=how.static, exe=how.exe),

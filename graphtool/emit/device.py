@@ -86,6 +86,7 @@ def upload(w: Writer, program: Program, parts: Sequence[Part]) -> None:
     name, size = program.name, weights_bytes([program])
     for line in prototypes(name):
         w.line(line)
+    w.line()
     with w.block(f"int {name}_upload(void **to, const void *from)\n{{"):
         w.line(f"gt_device_take({name}_images);")
         w.line(f"const gt_address at = gt_device_alloc({size});")
