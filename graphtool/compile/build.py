@@ -21,6 +21,7 @@ from graphtool.compile.texts import Texts, level_texts, model_texts, nodes_of
 from graphtool.compile.training import training_texts
 from graphtool.compile.unit import Unit
 from graphtool.compile.weights import digest
+from graphtool.emit.images import image_files
 from graphtool.emit.language import C, named
 from graphtool.errors import InputError, UsageError
 from graphtool.io import files
@@ -28,6 +29,7 @@ from graphtool.io.directory import replacing, write_files
 from graphtool.io.manifest import read_manifest
 from graphtool.io.manifest_rows import Manifest
 from graphtool.io.rows import decode
+from graphtool.kernels import headers
 from graphtool.native import cuda
 from graphtool.native.compiler import Compiler, find
 from graphtool.native.objects import compile_all, linking
@@ -131,7 +133,9 @@ def _write(work: Path, texts: Texts, common: Compiler, own: Mapping[str, Compile
         (work / file).write_text(text)
     offsets = {f"{side.name}.safetensors": side.write(work) for side in texts.sides}
     if texts.devices:
-        cuda.compile_images(work, texts.name, texts.devices, how.jobs)
+        cuda.compile_images(work / f"{texts.name}_kernels0.cu",
+                            image_files(texts.name, texts.devices),
+                            headers.text("cuda_types.h") or "", how.jobs)
     rows: dict[str, Any] = {
         **texts.rows, **compile_all(work, texts.name, [s.name for s in texts.sides], common, own,
                                     how.jobs, static=how.static, exe=how.exe),

@@ -10,7 +10,7 @@ import hashlib
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from ctypes.util import find_library
 from dataclasses import dataclass
@@ -19,16 +19,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from graphtool.emit.images import image_files
 from graphtool.errors import CompilerError
 from graphtool.io import release
-from graphtool.kernels import headers
 from graphtool.native import cache
 from graphtool.native.probes import TEXT
 
 TIMEOUT = 600  # seconds for one image
 STANDARD = ("stdint.h", "math.h", "stddef.h", "string.h")  # headers that NVRTC has no files of
-TYPES = "cuda_types.h"
+Image = tuple[str, int, bool]  # a file, the architecture, and whether it is PTX
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +36,7 @@ class Nvcc:
     command: str
     version: str
 
-    def compile(self, source: Path, arch: int, text: bool, to: Path) -> None:
+    def compile(self, source: Path, arch: int, text: bool, to: Path, _: str = "") -> None:
         """Compile a .cu file in its folder, for one architecture or to PTX."""
         how = ["-ptx", f"-arch=compute_{arch}"] if text else ["-cubin", f"-arch=sm_{arch}"]
         done = subprocess.run([self.command, *how, source.name, "-o", str(to)], cwd=source.parent,
@@ -54,11 +52,11 @@ class Nvrtc:
     library: Any
     version: str
 
-    def compile(self, source: Path, arch: int, text: bool, to: Path) -> None:
-        """Compile a .cu file in its folder, for one architecture or to PTX."""
-        lacking = (headers.text(TYPES) or "").encode()
+    def compile(self, source: Path, arch: int, text: bool, to: Path, types: str = "") -> None:
+        """Compile a .cu file in its folder, for one architecture or to PTX; `types` stands in for
+        the standard headers."""
         names = (ctypes.c_char_p * len(STANDARD))(*(n.encode() for n in STANDARD))
-        texts = (ctypes.c_char_p * len(STANDARD))(*[lacking] * len(STANDARD))
+        texts = (ctypes.c_char_p * len(STANDARD))(*[types.encode()] * len(STANDARD))
         program = ctypes.c_void_p()
         self._must("CreateProgram", ctypes.byref(program), source.read_bytes(),
                    source.name.encode(), len(STANDARD), texts, names)
@@ -125,22 +123,23 @@ def _libraries() -> list[str]:
     return [*found, *filter(None, [find_library("nvrtc")])]
 
 
-def compile_images(work: Path, name: str, devices: Sequence[int], jobs: int | None) -> None:
-    """Compile the kernels of a build directory into the images that NAME_images.c includes.
+def compile_images(source: Path, images: Iterable[Image], types: str, jobs: int | None) -> None:
+    """Compile the kernels of a build directory into images beside them. `types` are those of the
+    standard headers, for a compiler without them.
 
     Raises CompilerError GT2121, GT2131.
     """
-    compiler, source = find(), work / f"{name}_kernels0.cu"
+    compiler, work = find(), source.parent
     texts = {p.name: p.read_text() for p in sorted([*work.glob("*.h"), source])}
 
-    def image(row: tuple[str, int, bool]) -> None:
+    def image(row: Image) -> None:
         file, arch, text = row
         key = _key(texts, compiler.version, arch, text)
         if not cache.get(key, work / file):
-            compiler.compile(source, arch, text, work / file)
+            compiler.compile(source, arch, text, work / file, types)
             cache.put(key, work / file)
     with ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
-        list(pool.map(image, image_files(name, devices)))
+        list(pool.map(image, images))
 
 
 def _key(texts: Mapping[str, str], version: str, arch: int, text: bool) -> str:

@@ -15,8 +15,9 @@ class OnC:
 
     version = "gcc, which reads CUDA as C"
 
-    def compile(self, source: Path, arch: int, text: bool, to: Path) -> None:
-        """Compile the kernels, whatever the architecture. PTX is a text that no driver takes."""
+    def compile(self, source: Path, arch: int, text: bool, to: Path, types: str) -> None:
+        """Compile the kernels, whatever the architecture; C has types of its own. PTX is a text
+        that no driver takes."""
         if text:
             to.write_text(f"// compute_{arch}\n")
             return
