@@ -83,9 +83,7 @@ COMPILERS = [
              refuses="lowest byte first"),
     Compiler(f"gcc {CLEAN} -fsanitize=address,undefined", environment={
         "ASAN_OPTIONS": "detect_leaks=0:strict_string_checks=1"}),  # it frees nothing when it ends
-    Compiler(f"clang {CLEAN} -fsanitize=address,undefined",
-             environment={"ASAN_OPTIONS": "detect_leaks=0"}),
-    Compiler(f"clang {CLEAN} -fsanitize=memory"),
+    Compiler("clang -g -O0 -fno-sanitize-recover=all -fsanitize=memory"),
     Compiler("gcc -g -O1 -fsanitize=thread", environment={"TSAN_OPTIONS": "halt_on_error=1"}),
     Compiler("gcc -g -O1", "valgrind -q --error-exitcode=9 --leak-check=no"),
 ]
