@@ -45,7 +45,7 @@ LACKING = {"sort", "top_k", "eigh", "svd", "all_reduce", "all_gather", "reduce_s
 LOOPS = [c for c in CASES if c.op.name not in LACKING]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")  # a process keeps the first libcuda.so.1 that it loads
 def libcuda(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     return driver(tmp_path_factory.mktemp("driver"))
 
