@@ -83,7 +83,7 @@ def _checks(program: Program) -> str:
 
 def upload(w: Writer, program: Program, parts: Sequence[Part]) -> None:
     """Write NAME_upload and NAME_release, by which NAME_load and NAME_free move the weights."""
-    name, size = program.name, weights_bytes([program])
+    name, size = program.name, max([weights_bytes([program]), *(p.end for p in parts)])
     for line in prototypes(name):
         w.line(line)
     w.line()

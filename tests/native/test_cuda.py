@@ -76,8 +76,13 @@ def elementwise(x: Any) -> Any:
 
 def network(x: Any) -> Any:
     """Products and a transposition, whose kernels have texts in C alone."""
-    y = o.relu(o.linear(x, weights(x, 96, 70), weights(x, 96)))
+    y = o.relu(o.linear(x, weights(x, 24, 70), weights(x, 24)))
     return o.transpose(o.layer_norm(y, None, None, axes=(1,)), perm=(1, 0))
+
+
+def dense(x: Any) -> Any:
+    """Little work, for tests of what is around it."""
+    return o.relu(o.linear(x, weights(x, 6, 8), weights(x, 6)))
 
 
 def convolution(x: Any) -> Any:
@@ -94,7 +99,8 @@ def running(x: Any) -> Any:
 MODELS: dict[str, tuple[Any, tuple[Dim, ...]]] = {
     "softmax": (softmax, (N, 300)), "elementwise": (elementwise, (N, 700)),
     "network": (network, (N, 70)), "convolution": (convolution, (2, 3, 12, 12)),
-    "running": (running, (50, 60))}
+    "running": (running, (50, 60)),
+    "dense": (dense, (N, 8))}
 
 
 def module(name: str) -> Module:
@@ -137,21 +143,21 @@ def test_ops(part: int, tmp_path: Path) -> None:
 
 def test_a_second_run_is_one_launch(device: ctypes.CDLL, tmp_path: Path) -> None:
     """A graph is recorded for the sizes and addresses of a run, and replayed while they stay."""
-    m = module("network")
+    m = module("dense")
     model = runtime.load(graphtool.build(m, tmp_path / "b", target="sm_90"))
     before = value(device, "cuda_captures").value
     for n, captures in ((40, 1), (40, 1), (40, 1), (7, 2), (40, 3), (40, 3)):
-        xs = inputs_of("network", n)
+        xs = inputs_of("dense", n)
         assert not faults(model(**xs), interp.run(m, xs))
         assert value(device, "cuda_captures").value - before == captures
 
 
 def test_weights_leave_the_device(device: ctypes.CDLL, tmp_path: Path) -> None:
-    built = graphtool.build(module("network"), tmp_path / "b", target="sm_90")
+    built = graphtool.build(module("dense"), tmp_path / "b", target="sm_90")
     gc.collect()
     before = value(device, "cuda_allocated").value
     model = runtime.load(built)
-    model(**inputs_of("network"))
+    model(**inputs_of("dense"))
     assert value(device, "cuda_allocated").value == before + 2  # the weights, and what a run needs
     del model
     gc.collect()
@@ -160,17 +166,17 @@ def test_weights_leave_the_device(device: ctypes.CDLL, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("mode", ["embed", "c"])
 def test_weights_inside_the_library(mode: str, tmp_path: Path) -> None:
-    m = module("network")
+    m = module("dense")
     model = runtime.load(graphtool.build(m, tmp_path / "b", target="sm_90", weights=mode))
-    xs = inputs_of("network")
+    xs = inputs_of("dense")
     assert not faults(model(**xs), interp.run(m, xs))
 
 
 def test_any_call_may_fail(device: ctypes.CDLL, tmp_path: Path) -> None:
     """Whichever call of the driver fails, there is one error, and the next run is right."""
-    m = module("network")
+    m = module("dense")
     built = graphtool.build(m, tmp_path / "b", target="sm_90")
-    xs = inputs_of("network")
+    xs = inputs_of("dense")
     want, failing, codes = interp.run(m, xs), value(device, "cuda_fail_in"), []
     for call in range(1, 99):
         library = shutil.copytree(built, tmp_path / f"b{call}")  # one that has no device yet
@@ -236,7 +242,7 @@ def test_code_for_the_device(device: ctypes.CDLL, arch: int, runs: bool, tmp_pat
 
 def test_a_stranger_compiles_it(tmp_path: Path) -> None:
     """The C around the kernels is C11 without a warning, and its example runs."""
-    built = graphtool.build(module("network"), tmp_path / "b", target="sm_90", name="net")
+    built = graphtool.build(module("dense"), tmp_path / "b", target="sm_90", name="net")
     flags = ["-std=c11", "-Wall", "-Wextra", "-Wconversion", "-pedantic", "-Werror", "-O1"]
     files = sorted(str(p) for p in built.glob("*.c"))
     subprocess.run(["gcc", *flags, *files, "-ldl", "-lm", "-o", "example"], cwd=built, check=True)
