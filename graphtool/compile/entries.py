@@ -19,8 +19,9 @@ from graphtool.compile.unit import Unit
 from graphtool.compile.weights import Side, common, placed
 from graphtool.emit.c import emit
 from graphtool.emit.entries import entries_sources
-from graphtool.emit.example import example_of_entries, roles, writer_program
+from graphtool.emit.example import example_of_entries
 from graphtool.emit.headers import used_headers
+from graphtool.emit.text_program import roles, writer_program
 from graphtool.emit.weights import loader
 from graphtool.errors import InputError
 from graphtool.io.manifest import FIELDS

@@ -135,7 +135,7 @@ class TrainingRow:
 
 @dataclass(eq=False, repr=False)
 class RolesRow:
-    """Which port of an entry point is what in a language model, as emit/example.py says."""
+    """Which port of an entry point is what in a language model, as emit/text_program.py says."""
 
     tokens: int
     position: int

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Sequence
 
 from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Value
-from graphtool.loops.pull import Names, PExpr, View, iterator
+from graphtool.loops.pull import Names, PExpr, Reduce, View, iterator
 from graphtool.loops.walk import dims_of, each
-from graphtool.lower.exprs import below, reduces_in, substituted, walk_as_one
+from graphtool.lower.exprs import below, loads_in, reduces_in, substituted, walk_as_one
 from graphtool.lower.units import Unit
 from graphtool.symbolic import (
     Dim,
@@ -30,6 +30,7 @@ from graphtool.symbolic import (
 )
 from graphtool.symbolic.poly import Call, terms_of
 
+UNROLL = 32  # a window of at most so many elements is unrolled
 SHARED = 8  # iterations that are enough for threads to share
 Joined = tuple[tuple[Symbol, Dim], list[tuple[Symbol, Dim]]]  # a loop, and indices made of it
 Nest = tuple[list[tuple[Symbol, Dim]], list[tuple[View, PExpr]], tuple[Dim, ...]]
@@ -190,3 +191,48 @@ def _calls(d: Dim) -> Iterable[Call]:
                 yield atom
                 yield from _calls(atom.a)
                 yield from _calls(atom.b)
+
+
+def windows_along_memory(loops: list[tuple[Symbol, Dim]], exprs: list[tuple[View, PExpr]],
+                          idx: tuple[Dim, ...], names: Names) -> list[tuple[Symbol, Dim]]:
+    """The loops, reordered if a small window is read along memory but stored across it.
+
+    The loop along which the window is read becomes the innermost, because an element is read
+    several times and stored once.
+    """
+    roots = [e for _, e in exprs]
+    windows = reduces_in(roots, names)
+    if not loops or not windows or not all(map(small, windows)):
+        return loops
+
+    def across(loop: tuple[Symbol, Dim]) -> int:
+        name = loop[0].name
+        reads = [product(d for _, d in r.iters) for r in windows for x in loads_in(r.body, names)
+                 if coefficient(x.index, name) not in (0, 1)]
+        stores = [coefficient(view.index(idx), name) not in (0, 1) for view, _ in exprs]
+        return sum(n for n in reads if isinstance(n, int)) + sum(stores)
+    best = min(reversed(loops), key=across)
+    return [*(x for x in loops if x is not best), best]
+
+
+def parallel_loop(loops: list[tuple[Symbol, Dim]]) -> int:
+    """The loop that the threads share: the outermost with enough iterations, else the longest."""
+    sizes = [bounds(d)[1] or (1 << 20) for _, d in loops]
+    for n, size in enumerate(sizes):
+        if size >= SHARED:
+            return n
+    return max(range(len(sizes)), key=lambda n: sizes[n], default=-1)
+
+
+def is_short(loops: list[tuple[Symbol, Dim]]) -> bool:
+    """Whether the innermost loop is too short for a vector and the one around it is not: colours of
+    pixels."""
+    if len(loops) < 2:
+        return False
+    around, own = (bounds(d)[0] or 0 for _, d in loops[-2:])
+    return own <= 4 and isinstance(loops[-1][1], int) and around >= 16
+
+
+def small(r: Reduce) -> bool:
+    size = product(d for _, d in r.iters)
+    return isinstance(size, int) and size <= UNROLL

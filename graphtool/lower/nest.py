@@ -35,19 +35,21 @@ from graphtool.lower.exprs import (
     whole,
 )
 from graphtool.lower.loop_axes import (
-    SHARED,
     Axis,
     Joined,
     by_stride,
     in_grid,
     index_of,
+    is_short,
     one_outside,
+    parallel_loop,
+    small,
     split,
+    windows_along_memory,
 )
 from graphtool.symbolic import (
     Dim,
     Symbol,
-    bounds,
     coefficient,
     product,
     symbol_of,
@@ -55,7 +57,6 @@ from graphtool.symbolic import (
     typical_size,
 )
 
-UNROLL = 32  # a window of at most so many elements is unrolled
 WORKERS, TEAM = 1 << 14, 64  # results that keep a grid busy; terms that a team shares
 HOIST = 4  # from this number of flops on, a loop-invariant scalar gets its own name
 Mode = Literal["serial", "parallel", "simd", "parallel simd"]
@@ -92,7 +93,7 @@ def nest(names: Names, outputs: list[tuple[View, Pull]], grid: bool = False) -> 
     if halves != axes:
         axes = halves
         exprs, idx = _along(axes, outputs)
-    loops = _windows_along_memory(by_stride(axes, outputs[0][0]), exprs, idx, names)
+    loops = windows_along_memory(by_stride(axes, outputs[0][0]), exprs, idx, names)
     if grid:
         joined = in_grid(loops, exprs, names)
     else:
@@ -128,28 +129,6 @@ def _along(axes: Sequence[Axis], outputs: list[tuple[View, Pull]]) -> tuple[
     return [(view, pull.at(idx)) for view, pull in outputs], idx
 
 
-def _windows_along_memory(loops: list[tuple[Symbol, Dim]], exprs: list[tuple[View, PExpr]],
-                          idx: tuple[Dim, ...], names: Names) -> list[tuple[Symbol, Dim]]:
-    """The loops, reordered if a small window is read along memory but stored across it.
-
-    The loop along which the window is read becomes the innermost, because an element is read
-    several times and stored once.
-    """
-    roots = [e for _, e in exprs]
-    windows = reduces_in(roots, names)
-    if not loops or not windows or not all(map(_small, windows)):
-        return loops
-
-    def across(loop: tuple[Symbol, Dim]) -> int:
-        name = loop[0].name
-        reads = [product(d for _, d in r.iters) for r in windows for x in loads_in(r.body, names)
-                 if coefficient(x.index, name) not in (0, 1)]
-        stores = [coefficient(view.index(idx), name) not in (0, 1) for view, _ in exprs]
-        return sum(n for n in reads if isinstance(n, int)) + sum(stores)
-    best = min(reversed(loops), key=across)
-    return [*(x for x in loops if x is not best), best]
-
-
 class _Writer:
     def __init__(self, names: Names, roots: list[PExpr], grid: bool = False) -> None:
         self.names, self.grid = names, grid
@@ -174,9 +153,9 @@ class _Writer:
             self.inner = over[-1]
         self.simd_reduce = (self._reductions_are_shared(loops) if self.grid else
                             self._reductions_run_along_memory())
-        split = _parallel_loop(loops)
-        lanes = len(loops) - 1 - (_is_short(loops) and all(
-            _small(r) and not self._reads_indices(r)
+        split = parallel_loop(loops)
+        lanes = len(loops) - 1 - (is_short(loops) and all(
+            small(r) and not self._reads_indices(r)
             for r in reduces_in(self.roots, self.names)))
         scope = Scope()
         for n, (it, extent) in enumerate(loops):
@@ -190,7 +169,7 @@ class _Writer:
     def _reductions_run_along_memory(self) -> bool:
         """Whether the loops to vectorise are the reductions inside the innermost output loop."""
         inside = [r for r in reduces_in(self.roots, self.names)
-                  if self.inner & self.free(r) and not _small(r)]
+                  if self.inner & self.free(r) and not small(r)]
         return any(coefficient(x.index, name) not in (0, 1) for r in inside for name in self.inner
                    for x in loads_in(r.body, self.names))
 
@@ -281,7 +260,7 @@ class _Writer:
         place: Scope = home
         pending = Let(acc.name, r.init, mutable=True)
         iters = self._reduce_order(r)
-        if _small(r) and not self._reads_indices(r):
+        if small(r) and not self._reads_indices(r):
             return self.written_out(r, acc, home)
         for n, (it, extent) in enumerate(iters):
             last = n == len(iters) - 1
@@ -343,26 +322,3 @@ class _Writer:
         unit = {it.name: sum(coefficient(x.index, it.name) == 1 for x in loads)
                 for it, _ in r.iters}
         return sorted(r.iters, key=lambda pair: unit[pair[0].name])
-
-
-def _parallel_loop(loops: list[tuple[Symbol, Dim]]) -> int:
-    """The loop that the threads share: the outermost with enough iterations, else the longest."""
-    sizes = [bounds(d)[1] or (1 << 20) for _, d in loops]
-    for n, size in enumerate(sizes):
-        if size >= SHARED:
-            return n
-    return max(range(len(sizes)), key=lambda n: sizes[n], default=-1)
-
-
-def _is_short(loops: list[tuple[Symbol, Dim]]) -> bool:
-    """Whether the innermost loop is too short for a vector and the one around it is not: colours of
-    pixels."""
-    if len(loops) < 2:
-        return False
-    around, own = (bounds(d)[0] or 0 for _, d in loops[-2:])
-    return own <= 4 and isinstance(loops[-1][1], int) and around >= 16
-
-
-def _small(r: Reduce) -> bool:
-    size = product(d for _, d in r.iters)
-    return isinstance(size, int) and size <= UNROLL

@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from graphtool.dtypes import dtype
 from graphtool.errors import InputError
-from graphtool.io.manifest_rows import DimRow
+from graphtool.io.manifest_rows import DimRow, PortRow
 from graphtool.symbolic import Dim, Equation, Symbol, dim_of, divides, substitute
 from graphtool.symbolic.checks import WHY
 from graphtool.symbolic.parse import parse
@@ -102,3 +103,24 @@ def symbol_of(r: DimRow) -> Symbol:
 
 def _broken(told: str) -> InputError:
     return InputError("GT2231", told, hint=WHY)
+
+
+class Spec:
+    """A port with its dims as polynomials."""
+
+    def __init__(self, row: PortRow, table: Mapping[str, Dim]) -> None:
+        self.name, self.dtype = row.name, dtype(row.type)
+        self.shape, self.below = _dims(row.shape, table), _dims(row.below, table)
+        self.room: Dim | None = None  # elements at most, where the run computes the shape
+        if row.room is not None:
+            self.room, = _dims([row.room], table)
+
+
+def _dims(rows: Iterable[int | str], table: Mapping[str, Dim]) -> tuple[Dim, ...]:
+    return tuple(d if isinstance(d, int) else parse(d, table) for d in rows)
+
+
+def extents(spec: Spec, sizes: Mapping[str, Dim]) -> tuple[int, ...]:
+    """The shape of an output's array; one line of its room where only the run tells."""
+    shape = spec.shape if spec.room is None else (spec.room,)
+    return numbers(shape, sizes)

@@ -4,25 +4,31 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from graphtool.dtypes import dtype
 from graphtool.errors import InputError, UsageError, listed, near
 from graphtool.escaping import line
 from graphtool.io.manifest import check_hashes, read_entry, read_manifest
-from graphtool.io.manifest_rows import PortRow
 from graphtool.machines import cores
 from graphtool.native import memory_map
-from graphtool.native.arguments import address, as_array, as_before, dim_table, numbers, require
+from graphtool.native.arguments import (
+    Spec,
+    address,
+    as_array,
+    as_before,
+    dim_table,
+    extents,
+    numbers,
+    require,
+)
 from graphtool.native.device import DeviceWeights
 from graphtool.native.session import Session, complaint
 from graphtool.symbolic import Dim, bind, substitute, symbol
-from graphtool.symbolic.parse import parse
 
 Array = np.ndarray[Any, Any]
 
@@ -39,21 +45,6 @@ def load(build_dir: Path | str, threads: int | None = None, verify: bool = False
     if verify:
         check_hashes(read_manifest(Path(build_dir)), Path(build_dir))
     return Model(Path(build_dir), threads, entry)
-
-
-class _Spec:
-    """A port with its dims as polynomials."""
-
-    def __init__(self, row: PortRow, table: Mapping[str, Dim]) -> None:
-        self.name, self.dtype = row.name, dtype(row.type)
-        self.shape, self.below = _dims(row.shape, table), _dims(row.below, table)
-        self.room: Dim | None = None  # elements at most, where the run computes the shape
-        if row.room is not None:
-            self.room, = _dims([row.room], table)
-
-
-def _dims(rows: Iterable[int | str], table: Mapping[str, Dim]) -> tuple[Dim, ...]:
-    return tuple(d if isinstance(d, int) else parse(d, table) for d in rows)
 
 
 class Model:
@@ -74,8 +65,8 @@ class Model:
                                        if not isinstance(d, int)}
         self._computed = {d.name: len(m.dims) + i for i, d in enumerate(m.sizes)}
         table = self._table | {d.name: symbol(d.name, d.min, d.max) for d in m.sizes}
-        self.inputs = tuple(_Spec(p, self._table) for p in m.inputs)
-        self.outputs = tuple(_Spec(p, table) for p in m.outputs)
+        self.inputs = tuple(Spec(p, self._table) for p in m.inputs)
+        self.outputs = tuple(Spec(p, table) for p in m.outputs)
         self._open = [s for s in self.outputs if s.room is not None]
         path = build_dir / m.library
         if m.library.endswith(".a"):
@@ -245,13 +236,13 @@ class Model:
                              hint=near(extra[0], names, f"the inputs are {listed(names)}"))
         arrays = [self._input(spec, inputs) for spec in self.inputs]
         sizes = self._bind(s, arrays)
-        s.made = [(p.name, _extents(p, sizes), p.dtype.numpy) for p in self.outputs]
+        s.made = [(p.name, extents(p, sizes), p.dtype.numpy) for p in self.outputs]
         s.arguments, s.threads = self._arguments(s), self._threads
         s.seen = [(p.name, p.dtype.numpy, a.shape)
                   for p, a in zip(self.inputs, arrays, strict=True)]
         return arrays
 
-    def _input(self, spec: _Spec, inputs: Mapping[str, Any]) -> Array:
+    def _input(self, spec: Spec, inputs: Mapping[str, Any]) -> Array:
         if spec.name not in inputs:
             raise InputError("GT2210", f"missing input {spec.name}",
                              hint=f"the inputs are {listed(s.name for s in self.inputs)}")
@@ -329,12 +320,6 @@ class Model:
                                            f"array of shape {list(shape)}")
             results[name] = r
         return results
-
-
-def _extents(spec: _Spec, sizes: Mapping[str, Dim]) -> tuple[int, ...]:
-    """The shape of an output's array; one line of its room where only the run tells."""
-    shape = spec.shape if spec.room is None else (spec.room,)
-    return numbers(shape, sizes)
 
 
 _loads = count()
