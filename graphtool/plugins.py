@@ -15,8 +15,9 @@ from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass, field, fields, replace
 from functools import partial, wraps
 from importlib import import_module, util
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from types import FunctionType, TracebackType
+from types import CodeType, FunctionType, ModuleType, TracebackType
 from typing import Any, TypeVar, cast
 
 from graphtool.errors import (
@@ -103,14 +104,26 @@ def load_plugin(file: str | Path) -> PlugIn:
         raise UsageError("GT3101", f"there is no plug-in {str(file)!r}",
                          hint="--plugin takes a Python file: FILE.py")
 
-    def run() -> object:
-        name = f"graphtool_plugin_{path.stem}"
-        spec = util.spec_from_file_location(name, path)
-        assert spec is not None and spec.loader is not None  # true of a .py file
-        module = sys.modules[name] = util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        return module
-    return _load(path.stem, str(path), run)
+    return _load(path.stem, str(path),
+                 partial(module_of_file, f"graphtool_plugin_{path.stem}", path))
+
+
+class _AsWritten(SourceFileLoader):
+    """Compiles the file as it is now and leaves nothing beside it. Python's own loader takes the
+    bytecode of an older text that has the same size and was written in the same second."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        return self.source_to_code(self.get_data(self.path), self.path)
+
+
+def module_of_file(name: str, path: Path) -> ModuleType:
+    """The module that the file makes when it is run anew, known to Python as `name`."""
+    loader = _AsWritten(name, str(path))
+    spec = util.spec_from_loader(name, loader)
+    assert spec is not None  # there is a loader
+    module = sys.modules[name] = util.module_from_spec(spec)  # dataclasses look their module up
+    loader.exec_module(module)
+    return module
 
 
 def load_installed() -> None:

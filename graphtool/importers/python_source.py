@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-import importlib.util
 import sys
 import traceback
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from types import ModuleType
 from typing import Any
 
 from graphtool.errors import GraphtoolError, InputError, listed, near
+from graphtool.plugins import module_of_file
 
 _ROOTS = ("site-packages/", "dist-packages/")
 
@@ -31,18 +31,12 @@ def module_of(place: str) -> ModuleType:
     if not path.is_file():
         raise InputError("GT1111", f"there is no file {place}")
     name = f"_graphtool_source_{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:12]}"
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise InputError("GT1111", f"{place} is not Python source")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # dataclasses and friends look their module up
     folder = str(path.resolve().parent)
     sys.path.insert(0, folder)  # so that the file finds its neighbours, as under `python FILE`
     try:
-        spec.loader.exec_module(module)
+        return module_of_file(name, path)
     finally:
         sys.path.remove(folder)
-    return module
 
 
 def attribute_of(module: ModuleType, place: str, attribute: str) -> Any:

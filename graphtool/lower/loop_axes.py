@@ -202,7 +202,7 @@ def windows_along_memory(loops: list[tuple[Symbol, Dim]], exprs: list[tuple[View
     """
     roots = [e for _, e in exprs]
     windows = reduces_in(roots, names)
-    if not loops or not windows or not all(map(small, windows)):
+    if not loops or not windows or not all(map(is_unrolled, windows)):
         return loops
 
     def across(loop: tuple[Symbol, Dim]) -> int:
@@ -233,6 +233,7 @@ def is_short(loops: list[tuple[Symbol, Dim]]) -> bool:
     return own <= 4 and isinstance(loops[-1][1], int) and around >= 16
 
 
-def small(r: Reduce) -> bool:
+def is_unrolled(r: Reduce) -> bool:
+    """Whether C has the reduction's steps one after the other, without a loop."""
     size = product(d for _, d in r.iters)
     return isinstance(size, int) and size <= UNROLL

@@ -41,9 +41,9 @@ from graphtool.lower.loop_axes import (
     in_grid,
     index_of,
     is_short,
+    is_unrolled,
     one_outside,
     parallel_loop,
-    small,
     split,
     windows_along_memory,
 )
@@ -155,7 +155,7 @@ class _Writer:
                             self._reductions_run_along_memory())
         split = parallel_loop(loops)
         lanes = len(loops) - 1 - (is_short(loops) and all(
-            small(r) and not self._reads_indices(r)
+            is_unrolled(r) and not self._reads_indices(r)
             for r in reduces_in(self.roots, self.names)))
         scope = Scope()
         for n, (it, extent) in enumerate(loops):
@@ -169,7 +169,7 @@ class _Writer:
     def _reductions_run_along_memory(self) -> bool:
         """Whether the loops to vectorise are the reductions inside the innermost output loop."""
         inside = [r for r in reduces_in(self.roots, self.names)
-                  if self.inner & self.free(r) and not small(r)]
+                  if self.inner & self.free(r) and not is_unrolled(r)]
         return any(coefficient(x.index, name) not in (0, 1) for r in inside for name in self.inner
                    for x in loads_in(r.body, self.names))
 
@@ -260,7 +260,7 @@ class _Writer:
         place: Scope = home
         pending = Let(acc.name, r.init, mutable=True)
         iters = self._reduce_order(r)
-        if small(r) and not self._reads_indices(r):
+        if is_unrolled(r) and not self._reads_indices(r):
             return self.written_out(r, acc, home)
         for n, (it, extent) in enumerate(iters):
             last = n == len(iters) - 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import textwrap
 
 import numpy as np
@@ -11,6 +12,7 @@ from graphtool import interp
 from graphtool.analysis import made_up
 from graphtool.errors import GraphtoolError
 from graphtool.importers import import_source, what
+from graphtool.importers.python_source import module_of
 from graphtool.importers.torch.driver.call_arguments import read_spec, sample
 from graphtool.importers.torch.driver.exprs import read
 from graphtool.io.release import install
@@ -76,6 +78,16 @@ def test_samples_of_the_repository():
     for name in ("mlp", "transformer"):
         module = import_source(f"samples/{name}.py:model")
         assert interp.run(module, made_up.random_inputs(module))
+
+
+def test_a_file_changed_within_a_second_is_read_anew(tmp_path):
+    path = written(tmp_path, GOOD + "    word = 1\n")
+    first = module_of(str(path))
+    when = path.stat().st_mtime_ns
+    written(tmp_path, GOOD + "    word = 2\n")
+    os.utime(path, ns=(when, when))
+    assert (first.word, module_of(str(path)).word) == (1, 2)
+    assert not list(tmp_path.glob("__pycache__"))
 
 
 FAULTS = {
