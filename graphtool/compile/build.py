@@ -9,7 +9,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -23,6 +23,7 @@ from graphtool.compile.unit import Unit
 from graphtool.compile.weights import digest
 from graphtool.emit.images import image_files
 from graphtool.emit.language import C, named
+from graphtool.emit.project import README, Project, config_files, readme
 from graphtool.errors import InputError, UsageError
 from graphtool.io import files
 from graphtool.io.directory import replacing, write_files
@@ -32,7 +33,7 @@ from graphtool.io.rows import decode
 from graphtool.kernels import headers
 from graphtool.native import cuda
 from graphtool.native.compiler import Compiler, find
-from graphtool.native.objects import compile_all, linking
+from graphtool.native.objects import compile_all, library_of, linking
 from graphtool.target import Target
 
 TEXTS: dict[str, Callable[[Unit, Mapping[str, Function], Build], Texts]] = {
@@ -74,6 +75,7 @@ def build(unit: Unit, out: Path, how: Build) -> Built:
             check_fits(one, unit.target)
     texts = TEXTS[unit.kind](unit, made, how)
     common, own = _compilers(unit, texts, how, nodes_of(unit, made, how) is not None)
+    texts = replace(texts, files={**texts.files, **_project_files(texts, common, how)})
     key = _key(texts, common, own, how)
     if how.keep or not unchanged(out, key):
         with replacing(out) as work:
@@ -110,6 +112,15 @@ def check_device(unit: Unit, how: Build) -> None:
     if what:
         raise UsageError("GT2107", f"{what} is not built for {unit.target.name}",
                          hint="build it for a processor: --target native")
+
+
+def _project_files(texts: Texts, common: Compiler, how: Build) -> dict[str, str]:
+    """What other build systems read of the build, and the README."""
+    weights = next((side.file for side in texts.sides if side.file), "")
+    project = Project(texts.name, library_of(texts.name, static=how.static), weights,
+                      links=("-pthread", *common.libraries, "-lm"))
+    return {**config_files(project),
+            README: readme(project, texts.files, trains="training" in texts.rows)}
 
 
 def _compiler(how: Build, target: Target) -> Compiler:

@@ -31,6 +31,7 @@ BASE: tuple[str, ...] = ("-std=gnu11", "-O3", "-fPIC", "-fwrapv", "-fno-math-err
 APART = "-fno-thread-jumps"
 DEBUG = "-g"
 USED = "-Wl,--as-needed"  # only libraries that something uses
+SONAME = "-Wl,-soname,libmodel.so"  # as a probe: a program links with it too, which has no effect
 GOMP = ("-l:libgomp.a", "-lpthread", "-ldl")  # gcc's OpenMP inside the program
 
 
@@ -113,10 +114,17 @@ class Compiler:
         return (*((USED,) if supports(self.command, USED) else ()), "-fopenmp")
 
     def link(self, objects: list[Path], target: Path) -> None:
-        """A shared library."""
-        self.run("-shared", *(o.name for o in objects), *self.implied, *self.libraries, "-lm", "-o",
-                 target.name, cwd=target.parent)
+        """Link a shared library. Programs look for it by its file name, in any folder."""
+        self.run("-shared", *self.soname(target.name), *(o.name for o in objects), *self.implied,
+                 *self.libraries, "-lm", "-o", target.name, cwd=target.parent)
         self.check(target)
+
+    def soname(self, name: str) -> tuple[str, ...]:
+        """The link flag by which a library states its name; none where the linker knows none."""
+        if supports(self.command, SONAME):
+            return (f"-Wl,-soname,{name}",)
+        apple = sys.platform == "darwin" and not crosses(self.command)
+        return (f"-Wl,-install_name,@rpath/{name}",) if apple else ()
 
     def link_program(self, objects: list[Path], target: Path, *, static: bool = False) -> None:
         """An executable that needs only libc at run time, if possible; `static`: no library at all.

@@ -46,7 +46,7 @@ def compile_all(work: Path, name: str, sides: Sequence[str], common: Compiler,
         pending = {p: pool.submit(compiled, p) for p in order}
     objects = [pending[p].result() for p in units]
     cache.prune_daily()
-    library = f"lib{name}.a" if static else f"lib{name}.so"
+    library = library_of(name, static=static)
     if static:
         common.archive(objects, work / library)
     else:
@@ -62,6 +62,11 @@ def compile_all(work: Path, name: str, sides: Sequence[str], common: Compiler,
     for o in work.glob("*.o"):
         o.unlink()
     return out
+
+
+def library_of(name: str, *, static: bool) -> str:
+    """The file name of a library."""
+    return f"lib{name}.a" if static else f"lib{name}.so"
 
 
 def _included_bytes(source: Path) -> int:
