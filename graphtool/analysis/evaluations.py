@@ -79,15 +79,15 @@ def _each(node: Node) -> int:
 
 def _from_root(inside: Collection[Node], root: Node) -> list[Node]:
     """The nodes, each after all its readers."""
-    made = {v: n for n in inside for v in n.outputs}
+    made_by = {v: n for n in inside for v in n.outputs}
     out: list[Node] = []
     seen: set[Node] = set()
 
     def visit(node: Node) -> None:
         seen.add(node)
         for x in node.inputs:
-            if isinstance(x, Value) and x in made and made[x] not in seen:
-                visit(made[x])
+            if isinstance(x, Value) and x in made_by and made_by[x] not in seen:
+                visit(made_by[x])
         out.append(node)
     visit(root)
     return out[::-1]
@@ -95,12 +95,12 @@ def _from_root(inside: Collection[Node], root: Node) -> list[Node]:
 
 def _only_for(node: Node, inside: Collection[Node]) -> set[Node]:
     """The node, and the members that nothing but it and these read."""
-    made = {v: n for n in inside for v in n.outputs}
+    made_by = {v: n for n in inside for v in n.outputs}
     readers: dict[Node, set[Node]] = {}
     for n in inside:
         for x in n.inputs:
-            if isinstance(x, Value) and x in made:
-                readers.setdefault(made[x], set()).add(n)
+            if isinstance(x, Value) and x in made_by:
+                readers.setdefault(made_by[x], set()).add(n)
     out, grown = {node}, True
     while grown:
         new = {n for n in inside if n not in out and readers.get(n) and readers[n] <= out}
@@ -112,7 +112,7 @@ def _only_for(node: Node, inside: Collection[Node]) -> set[Node]:
 def _times(order: list[Node], root: Node) -> dict[Node, int]:
     """How often each node is computed; nodes that are read in a way not known here are left
     out."""
-    made = {v: n for n in order for v in n.outputs}
+    made_by = {v: n for n in order for v in n.outputs}
     outer: Loop | None = None
     first: list[tuple[Loop, ...]] = []
     for i, d in enumerate(root.outputs[0].type.shape):
@@ -123,10 +123,10 @@ def _times(order: list[Node], root: Node) -> dict[Node, int]:
     for node in order:
         for along in places.get(node, ()):
             for x in node.inputs:
-                if isinstance(x, Value) and x in made:
+                if isinstance(x, Value) and x in made_by:
                     read = _read(node, x, along)
                     if read is not None:
-                        places.setdefault(made[x], set()).add(read)
+                        places.setdefault(made_by[x], set()).add(read)
     return {n: _total(found) for n, found in places.items()}
 
 

@@ -36,12 +36,12 @@ class Narrow:
 
 def maker(x: Any) -> Node | None:
     """The node that computes x; None for a graph input or a literal."""
-    return x.builder.made.get(x.value) if isinstance(x, Tracer) else None
+    return x.builder.made_by.get(x.value) if isinstance(x, Tracer) else None
 
 
-def maker_in(x: Operand, made: Mapping[Value, Node]) -> Node | None:
+def maker_in(x: Operand, made_by: Mapping[Value, Node]) -> Node | None:
     """The node that computes a node's operand, where `made` has the nodes by their values."""
-    return made.get(x) if isinstance(x, Value) else None
+    return made_by.get(x) if isinstance(x, Value) else None
 
 
 def narrow(x: Any) -> Narrow | None:
@@ -133,10 +133,10 @@ def to_bytes(node: Node) -> bool:
     return node.op is o.cast and node.outputs[0].type.dtype in BYTES
 
 
-def quantising(x: Operand, made: Mapping[Value, Node]) -> Chain | None:
+def quantising(x: Operand, made_by: Mapping[Value, Node]) -> Chain | None:
     """The chain that computes x, the operand of a cast to bytes; None if it is of another form."""
-    rounded, after = rounding(x, made)
-    divided = maker_in(rounded.inputs[0], made) if rounded is not None else None
+    rounded, after = rounding(x, made_by)
+    divided = maker_in(rounded.inputs[0], made_by) if rounded is not None else None
     terms = {n.op: n.inputs[1:] for n in after}
     if divided is None or divided.op is not o.div or tuple(n.op for n in after) not in _FORMS or (
             not isinstance(real := divided.inputs[0], Value)):
@@ -145,21 +145,21 @@ def quantising(x: Operand, made: Mapping[Value, Node]) -> Chain | None:
     return Chain(real, divided.inputs[1], zero, terms.get(o.clamp, ()))
 
 
-def rounding(x: Operand, made: Mapping[Value, Node]) -> tuple[Node | None, list[Node]]:
+def rounding(x: Operand, made_by: Mapping[Value, Node]) -> tuple[Node | None, list[Node]]:
     """The `round` that x is computed from, and the sums and clamps that follow it, last first."""
     after = []
-    while (node := maker_in(x, made)) is not None and node.op in (o.add, o.clamp):
+    while (node := maker_in(x, made_by)) is not None and node.op in (o.add, o.clamp):
         after.append(node)
         x = node.inputs[0]
     return node if node is not None and node.op is o.round else None, after
 
 
-def dequantising(node: Node, made: Mapping[Value, Node]) -> Iterator[Chain]:
+def dequantising(node: Node, made_by: Mapping[Value, Node]) -> Iterator[Chain]:
     """Each way to read the node as a product of a number that was cast and of its scale."""
     for steps, scale in (node.inputs, node.inputs[::-1]) if node.op is o.mul else ():
-        inner, zero = maker_in(steps, made), None
+        inner, zero = maker_in(steps, made_by), None
         if inner is not None and inner.op is o.sub:
             steps, zero = inner.inputs
-            inner = maker_in(steps, made)
+            inner = maker_in(steps, made_by)
         if inner is not None and inner.op is o.cast and isinstance(q := inner.inputs[0], Value):
             yield Chain(q, scale, zero)

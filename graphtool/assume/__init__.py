@@ -53,10 +53,10 @@ class Assumed:
 
 def joined(rows: Iterable[Assumed]) -> tuple[Assumed, ...]:
     """The rows with one for each class, origin and reason; each name once, in order."""
-    found: dict[tuple[Soundness, str, str], dict[str, None]] = {}
+    values_of: dict[tuple[Soundness, str, str], dict[str, None]] = {}
     for r in rows:
-        found.setdefault((r.needs, r.by, r.why), {}).update(dict.fromkeys(r.values))
-    return tuple(Assumed(*key, tuple(values)) for key, values in found.items())
+        values_of.setdefault((r.needs, r.by, r.why), {}).update(dict.fromkeys(r.values))
+    return tuple(Assumed(*key, tuple(values)) for key, values in values_of.items())
 
 
 def allowed(numerics: Numerics = "approximate", assume: Assumption = "finite",

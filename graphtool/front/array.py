@@ -84,7 +84,7 @@ class Array(Tracer):
     @property
     def maker(self) -> Node | None:
         """The node that makes the value; None of an input, and of what is no node yet."""
-        return None if self.made is None else self.builder.made.get(self.made)
+        return None if self.made is None else self.builder.made_by.get(self.made)
 
     def sibling(self, value: Value) -> Self:
         """Another value of the same builder."""

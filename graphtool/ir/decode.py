@@ -26,6 +26,7 @@ from graphtool.ir.graph import (
     Operand,
     TensorType,
     Value,
+    producers,
 )
 from graphtool.ir.op import Op, as_float, complete_attrs, named
 from graphtool.ir.plan import Plan
@@ -121,8 +122,8 @@ class _Reader:
                 self.symbols[name] = size
         graph, by_name = self.body(file.inputs, file.params, file.nodes,
                                    [o.value for o in file.outputs])
-        made = {v: n for n in graph.nodes for v in n.outputs}
-        groups = tuple(self.group(g, made, by_name) for g in file.groups)
+        made_by = producers(graph)
+        groups = tuple(self.group(g, made_by, by_name) for g in file.groups)
         initial = {}
         for i, r in enumerate(file.inputs):
             if r.data is not None or r.value is not None:
@@ -315,9 +316,9 @@ class _Reader:
             raise KeyError(digest)
         return found[0]
 
-    def group(self, row: GroupRow, made: Mapping[Value, Node],
+    def group(self, row: GroupRow, made_by: Mapping[Value, Node],
               by_name: Mapping[str, Value]) -> Group:
         with self.row(f"group {row.root}"):
-            if missing := [m for m in (row.root, *row.members) if by_name.get(m) not in made]:
+            if missing := [m for m in (row.root, *row.members) if by_name.get(m) not in made_by]:
                 raise InputError("GT0354", f"group {row.id}: {missing[0]!r} is not a node")
-        return Group(by_name[row.root], tuple(made[by_name[m]] for m in row.members), row.kind)
+        return Group(by_name[row.root], tuple(made_by[by_name[m]] for m in row.members), row.kind)

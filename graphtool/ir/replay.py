@@ -114,8 +114,8 @@ def stem(node: Node) -> str:
 def _settle(builder: Builder, result: Operand, old: Value, before: int) -> Operand:
     """Name a new replacement after the value it replaces, except a constant with a name of its
     own."""
-    if isinstance(result, Value) and result in builder.made and result.hint != old.hint:
-        node = builder.made[result]
+    if isinstance(result, Value) and result in builder.made_by and result.hint != old.hint:
+        node = builder.made_by[result]
         if is_constant(node) and not result.hint.startswith(f"{builder.prefix}."):
             return result
         fresh = any(n is node for n in builder.nodes[before:])

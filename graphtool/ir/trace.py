@@ -59,7 +59,7 @@ class Tracer(Operators):
     @property
     def maker(self) -> Node | None:
         """The node that makes the value; None of an input."""
-        return self.builder.made.get(self.value)
+        return self.builder.made_by.get(self.value)
 
     def sibling(self, value: Value) -> Self:
         """Another value of the same builder."""
@@ -154,7 +154,7 @@ class Builder:
 
     def __init__(self) -> None:
         self.nodes: list[Node] = []
-        self.made: dict[Value, Node] = {}
+        self.made_by: dict[Value, Node] = {}
         self.prefix = ""
         self.where = ""
         self.of: tuple[str, ...] = ()
@@ -193,7 +193,7 @@ class Builder:
         """Append a finished node and record which node computes each of its outputs."""
         self.nodes.append(node)
         for v in node.outputs:
-            self.made[v] = node
+            self.made_by[v] = node
 
     def operand(self, x: Any) -> Operand:
         """What a node may take as an input for `x`: a value, a literal or None.
@@ -237,7 +237,7 @@ class Builder:
 
     def rename(self, value: Value, hint: str) -> Value:
         """Give a value that this builder made another name, before anything else reads it."""
-        node = self.made.pop(value)
+        node = self.made_by.pop(value)
         renamed = self.renamed[value] = Value(value.type, hint)
         outputs = tuple(renamed if v is value else v for v in node.outputs)
         new = replace(node, outputs=outputs)
@@ -246,7 +246,7 @@ class Builder:
             at -= 1
         self.nodes[at] = new
         for v in outputs:
-            self.made[v] = new
+            self.made_by[v] = new
         for key, v in self.constants.items():
             if v is value:
                 self.constants[key] = renamed

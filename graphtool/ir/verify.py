@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphtool.errors import InputError, InternalError
-from graphtool.ir.graph import Graph, Group, Module, Node, Value
+from graphtool.ir.graph import Graph, Group, Module, Node, Value, producers
 from graphtool.ir.plan import Plan
 from graphtool.ir.run_sizes import all_nodes, defined, mentioned, needs
 from graphtool.ir.text import node_text, value_names
@@ -103,11 +103,11 @@ def _verify_convex(graph: Graph, owner: dict[Node, Group]) -> None:
     cycle."""
     point: dict[Node, object] = {n: owner.get(n, n) for n in graph.nodes}
     edges: dict[int, set[int]] = {}
-    made = {v: n for n in graph.nodes for v in n.outputs}
+    made_by = producers(graph)
     for n in graph.nodes:
         for x in n.inputs:
-            if isinstance(x, Value) and x in made:
-                a, b = id(point[made[x]]), id(point[n])
+            if isinstance(x, Value) and x in made_by:
+                a, b = id(point[made_by[x]]), id(point[n])
                 if a != b:
                     edges.setdefault(b, set()).add(a)
     for n, makers in needs(graph).items():

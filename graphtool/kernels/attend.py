@@ -103,7 +103,7 @@ def lower(use: Use) -> Lowered:
         **({"TOGETHER": together} if together > 1 else {})})
 
 
-def lowered(use: Use, kernel: str, room: Dim, own: Macros) -> Lowered:
+def lowered(use: Use, kernel: str, room: Dim, modes: Macros) -> Lowered:
     """The use of a template of attention with the macros of sizes, strides and scores beside its
     own, and with `room` floats for each thread."""
     q, k, v, a = use.view(0), use.view(1), use.view(2), use.node.attrs
@@ -114,7 +114,7 @@ def lowered(use: Use, kernel: str, room: Dim, own: Macros) -> Lowered:
     which = unflatten_index(symbol_of(at), tuple(lead)) if heads != 1 else (0,) * len(lead)
     shared, share = (*which[:-1], which[-1] // group), round_up(room, 16)
     macros: dict[str, MacroValue] = {
-        **own, "HEADS": heads, "S": s, "T": t,
+        **modes, "HEADS": heads, "S": s, "T": t,
         "D": d, "DV": dv, "LDQ": q.strides[-2], "LDK": k.strides[-2], "LDV": v.strides[-2],
         "SCALE": float(a["scale"]), "SOFTCAP": float(a["softcap"]), "CAUSAL": a["causal"]}
     pointers = {"Q": (q.buffer, batch_offset(q, which, 2)),
@@ -165,9 +165,9 @@ def most_keys(use: Use, t: Dim) -> int:
 
 def mask_of(mask: View, at: tuple[Dim, ...]) -> tuple[str, Dim]:
     """The mask of one query, broadcast to the scores."""
-    own = at[len(at) + 1 - len(mask.shape):]
+    rows = at[len(at) + 1 - len(mask.shape):]
     return mask.buffer, mask.index((*(0 if n == 1 else i for i, n in zip(
-        own, mask.shape[:-1], strict=True)), 0))
+        rows, mask.shape[:-1], strict=True)), 0))
 
 
 def reads(node: Node, x: Value, view: View) -> bool:
@@ -199,10 +199,10 @@ def _infer(q: TensorType, k: TensorType, v: TensorType, mask: TensorType | None 
          "the mask is added, so it must have the element type of q")
     need(k.dtype is v.dtype and k.dtype in (q.dtype, dtypes.int8, *dtypes.HALVES),
          f"{k} and {v} are not keys and values for {q}")
-    for x, own in ((k, key_factors), (v, factors)):
-        need((x.dtype is dtypes.int8) == (own is not None) and (own is None or (
-            own.dtype is q.dtype and own.shape == (*x.shape[:-1], 1))),
-            f"{own} are not the factors of {x}: int8 has one for each row")
+    for x, scales in ((k, key_factors), (v, factors)):
+        need((x.dtype is dtypes.int8) == (scales is not None) and (scales is None or (
+            scales.dtype is q.dtype and scales.shape == (*x.shape[:-1], 1))),
+            f"{scales} are not the factors of {x}: int8 has one for each row")
     return TensorType(q.dtype, (*q.shape[:-1], v.shape[-1]))
 
 

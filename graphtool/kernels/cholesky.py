@@ -41,14 +41,14 @@ def lower(use: Use) -> Lowered:
     assert y is not None
     batch, n = a.shape[:2]
     work = use.scratch(WIDE * n, dtype=a.dtype)
-    made = use.template(
+    call = use.template(
         "cholesky",
         {"T": a.dtype, "BATCH": batch, "N": n, "AI": a.strides[1], "AJ": a.strides[2],
          "YI": y.strides[1], "YJ": y.strides[2]},
         {"A": (a.buffer, a.index((b, 0, 0))), "Y": (y.buffer, y.index((b, 0, 0))),
          "WORK": (work, symbol_of(Symbol("t", 0, None)) * (WIDE * n))})
     flops = batch * n * n * n // 3
-    return Lowered(made, flops, work_of(flops))
+    return Lowered(call, flops, work_of(flops))
 
 
 register(Record(Contract("cholesky", "the Cholesky factors of matrices", MACROS, POINTERS, meaning,

@@ -52,12 +52,12 @@ def meaning(t: Instance) -> None:
     wide = (ow - 1) * sw * xw + (runs - 1) * hop + run
     x: Array = t.array("X", (n, oh, kh, wide), (xn, sh * xh, dh * xh, 1))
     deep = packed.shape[1] * packed.shape[2] // (2 * t.lanes)
-    found = np.zeros((n, oh, ow, kh, runs, deep // (kh * runs) if apart else run), x.dtype)
+    gathered = np.zeros((n, oh, ow, kh, runs, deep // (kh * runs) if apart else run), x.dtype)
     for j, r in np.ndindex(ow, runs):
         first = j * sw * xw + r * hop
-        found[:, :, j, :, r, :run] = x[..., first:first + run]
+        gathered[:, :, j, :, r, :run] = x[..., first:first + run]
     whole = np.zeros((n, oh, ow, deep), x.dtype)
-    whole[..., :kh * runs * found.shape[-1]] = found.reshape(n, oh, ow, -1)
+    whole[..., :kh * runs * gathered.shape[-1]] = gathered.reshape(n, oh, ow, -1)
     t.rows(o.gemm_amx(whole, packed, n=m))
 
 
@@ -161,7 +161,7 @@ def with_zeros(x: Any, w: Any, wide: Conv) -> tuple[Any, Any]:
     none."""
     channels, columns = wide.c - w.shape[1], wide.kw - w.shape[3]
     lo, hi = (0,) * 4, (0, 0, columns, channels)
-    node = x.builder.made.get(x.value)
+    node = x.builder.made_by.get(x.value)
     if node is not None and node.op is o.pad and isinstance(node.inputs[0], Value) and not any(
             node.attrs["interior"] or ()) and node.attrs["value"] == 0:
         x, lo = Tracer(node.inputs[0], x.builder), node.attrs["lo"]

@@ -176,12 +176,12 @@ def _decompose_bf16(x: Any, w: Any, *, channels: int, window: Any, strides: Any,
     """Plain ops that mean the same; they drop the padding of the last pair and of the last
     panel."""
     groups, panels, kh, pairs, wide = w.shape
-    kw, c, own, nr = window[1], x.shape[3] // groups, channels // groups, wide // 2
+    kw, c, outputs, nr = window[1], x.shape[3] // groups, channels // groups, wide // 2
     runs = 1 if whole_rows(groups, dilation) else kw
     split = o.reshape(o.cast(w, dtype=dtypes.float32), shape=(groups, panels, kh, pairs, nr, 2))
     rows = o.reshape(o.transpose(split, perm=(0, 1, 4, 2, 3, 5)),
                      shape=(groups, panels * nr, kh, runs, pairs * 2 // runs))
-    taps = o.slice(rows, start=(0,) * 5, limit=(groups, own, kh, runs, kw * c // runs),
+    taps = o.slice(rows, start=(0,) * 5, limit=(groups, outputs, kh, runs, kw * c // runs),
                    strides=(1,) * 5)
     plain = o.transpose(o.reshape(taps, shape=(channels, kh, kw, c)), perm=(0, 3, 1, 2))
     return o.conv(o.cast(x, dtype=dtypes.float32), plain, strides=strides,

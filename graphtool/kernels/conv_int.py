@@ -60,11 +60,11 @@ def meaning(t: Instance) -> None:
     wide = ((ow - 1) * sw * xw + (runs - 1) * hop + run) + (groups - 1) * step
     x: Array = t.array("X", (n, oh, kh, wide), (xn, sh * xh, dh * xh, 1))
     for g in range(groups):
-        found = np.zeros((n, oh, ow, kh, runs, whole), x.dtype)
+        gathered = np.zeros((n, oh, ow, kh, runs, whole), x.dtype)
         for j, r in np.ndindex(ow, runs):
             first = g * step + j * sw * xw + r * hop
-            found[:, :, j, :, r, :run] = x[..., first:first + run]
-        t.rows(o.gemm_int(found.reshape(n, oh, ow, -1), packed[g], n=m), first=g * m)
+            gathered[:, :, j, :, r, :run] = x[..., first:first + run]
+        t.rows(o.gemm_int(gathered.reshape(n, oh, ow, -1), packed[g], n=m), first=g * m)
 
 
 def touches(t: Numbers) -> Iterator[Area | Rows]:
@@ -93,14 +93,14 @@ def convolved(use: Use, groups: Dim, depth: Dim, a: Any = ONE) -> Lowered:
     """The convolution of the operands of a use, `depth` channels in a group, with this window."""
     x, w, (kh, kw), out = use.view(0), use.view(1), a["window"], use.out.type.shape
     (sh, sw), (dh, dw) = a["strides"], a["dilation"]
-    own = kind(use, w)
-    nv = own["NV"]
+    kinds = kind(use, w)
+    nv = kinds["NV"]
     assert isinstance(nv, int)
     # if a kernel row reads adjacent elements, its columns and channels are one run
     adjacent = dw == 1 and x.strides[2] == depth
     whole = a["joined"] or (adjacent and isinstance(depth, int) and depth % GROUP[w.dtype] == 0)
     macros = {
-        **own, **tall(use.target, nv, out, x.strides[2] * sw, x.dtype.bytes), **image(use),
+        **kinds, **tall(use.target, nv, out, x.strides[2] * sw, x.dtype.bytes), **image(use),
         "GROUPS": groups, "O": out[3] // groups, "STEP": depth, "KH": kh, "SH": sh, "SW": sw,
         "DH": dh, "RUNS": 1 if whole else kw, "RUN": kw * depth if whole else depth,
         "HOP": dw * x.strides[2]}
@@ -137,11 +137,13 @@ def _decompose(x: Any, w: Any, *, channels: int, depth: int, window: Any, stride
                dilation: Any, joined: bool, plan: Plan | None = None) -> Any:
     """The runs of a kernel row are unpacked, and are its taps and channels again."""
     groups, panels, kh, rows, wide = w.shape
-    own, kw = channels // groups, window[1]
+    outputs, kw = channels // groups, window[1]
     runs, run = (1, kw * depth) if joined else (kw, depth)
     split = o.reshape(exact(w), shape=(groups, panels, kh, runs, rows // runs, wide))
-    found = unpacked(o.transpose(split, perm=(0, 2, 3, 1, 4, 5)), own, run, GROUP[w.dtype])
-    taps = o.transpose(o.reshape(found, shape=(groups, kh, kw, depth, own)), perm=(0, 4, 3, 1, 2))
+    matrix = unpacked(o.transpose(split, perm=(0, 2, 3, 1, 4, 5)), outputs, run,
+                      GROUP[w.dtype])
+    taps = o.transpose(o.reshape(matrix, shape=(groups, kh, kw, depth, outputs)),
+                       perm=(0, 4, 3, 1, 2))
     plain = o.reshape(taps, shape=(channels, depth, kh, kw))
     return wrapped(o.conv(exact(x), plain, strides=strides, rhs_dilation=dilation, groups=groups,
                           channels_last=True))

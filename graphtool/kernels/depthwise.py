@@ -73,8 +73,8 @@ def lower(use: Use) -> Lowered:
     if c != x.shape[3]:  # adjacent pixels are taken as one
         macros["XW"], macros["XT"] = c, x.shape[3] * a["dilation"][1]
     pointers: dict[str, tuple[str, Dim]] = {}
-    if found := use.summed_rows():
-        y, sums = found
+    if pair := use.summed_rows():
+        y, sums = pair
         macros |= {"YW": y.strides[2], "YC": y.strides[3], "SUMC": sums.strides[3]}
         row = (*map(symbol_of, PIXEL[:2]), 0, 0)
         pointers = {"Y": (y.buffer, y.index(row)), "SUMS": (sums.buffer, sums.index(row))}
@@ -117,8 +117,8 @@ def _infer(x: TensorType, w: TensorType, *, strides: tuple[int, int],
 def _decompose(x: Any, w: Any, *, strides: Any, dilation: Any, plan: Plan | None = None) -> Any:
     x, w = summed(x, w)
     (kh, kw, wide), c = w.shape, x.shape[3]
-    own = o.slice(w, start=(0, 0, 0), limit=(kh, kw, c), strides=(1, 1, 1)) if c != wide else w
-    y = o.conv(x, o.reshape(o.transpose(own, perm=(2, 0, 1)), shape=(c, 1, kh, kw)),
+    filters = o.slice(w, start=(0, 0, 0), limit=(kh, kw, c), strides=(1, 1, 1)) if c != wide else w
+    y = o.conv(x, o.reshape(o.transpose(filters, perm=(2, 0, 1)), shape=(c, 1, kh, kw)),
                strides=strides, rhs_dilation=dilation, groups=c, channels_last=True)
     n, height, width, _ = y.shape
     return y if c == wide else o.reshape(y, shape=(n, height, width * c // wide, wide))
@@ -171,8 +171,8 @@ def cost(s: Conv, c: Plan, t: Target) -> float:
     if s.dtype.is_narrow or rounded:
         sums += loads * WIDENED
     work = blocks * (max(sums, loads) + begun)
-    own = overlapped(t, work, _swept(s, vectors, 2 if s.dtype.is_narrow or rounded else 4, t))
-    return max(own / 2, own + _rounding(s, t)) if rounded else own
+    time = overlapped(t, work, _swept(s, vectors, 2 if s.dtype.is_narrow or rounded else 4, t))
+    return max(time / 2, time + _rounding(s, t)) if rounded else time
 
 
 def _rounding(s: Conv, t: Target) -> float:

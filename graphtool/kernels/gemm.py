@@ -90,13 +90,13 @@ def _product(use: Use, a: View, b: View, lines: Lines) -> Lowered:
     few = bounds(lines.count)[1]
     if (wide := use.plan["beside"]) and not transposed(a) and few is not None and few <= FEW:
         more["LAID"], nv = nv, nv * wide
-    own: dict[str, MacroValue] = {**half_macros(a.dtype, pairs),
-                                  "MR": rows_of_tile(use.target, nv, lines.count), "NV": nv}
+    macros: dict[str, MacroValue] = {**half_macros(a.dtype, pairs),
+                                     "MR": rows_of_tile(use.target, nv, lines.count), "NV": nv}
     if kept := use.plan["resident"]:
         more["RESIDENT"] = kept * 1024
     if split := use.plan["split"]:
         more["BY_ROWS"] = split == 1
-    return lowered_product(use, "gemm", lines, own, more)
+    return lowered_product(use, "gemm", lines, macros, more)
 
 
 def reads(node: Node, x: Value, view: View) -> bool:

@@ -80,7 +80,7 @@ def lines_of(use: Use) -> Lines:
     return whole or Lines(tuple(lead), m, a.strides[-2], (m,))
 
 
-def blocked(use: Use, kernel: str, own: Macros, lines: Lines, room: Room) -> Lowered:
+def blocked(use: Use, kernel: str, macros: Macros, lines: Lines, room: Room) -> Lowered:
     """The use of a template that copies blocks; each thread has memory for copies and sums."""
     a, n = use.view(0), use.out.type.shape[-1]
     assert isinstance(n, int)
@@ -97,7 +97,7 @@ def blocked(use: Use, kernel: str, own: Macros, lines: Lines, room: Room) -> Low
     more: dict[str, MacroValue] = {"LDK": a.strides[-1]} if transposed(a) else {}
     more |= {"DEEP": deep, "CHUNK": chunk, "WIDTH": width, "BY_ROWS": use.plan["split"] == 1}
     work = (use.scratch(share), symbol_of(Symbol("t", 0, None)) * share)
-    return lowered_product(use, kernel, lines, own, more, {"WORK": work})
+    return lowered_product(use, kernel, lines, macros, more, {"WORK": work})
 
 
 def lower(use: Use) -> Lowered:

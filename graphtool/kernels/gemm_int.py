@@ -59,11 +59,11 @@ def lower(use: Use) -> Lowered:
 
 def _product(use: Use, b: View, lines: Lines) -> Lowered:
     """The products of these rows."""
-    own = kind(use, b)
-    nv = own["NV"]
+    macros = kind(use, b)
+    nv = macros["NV"]
     assert isinstance(nv, int)
     return lowered_product(use, "gemm_int", lines,
-                           {**own, "MR": rows_of_tile(use.target, nv, lines.count)})
+                           {**macros, "MR": rows_of_tile(use.target, nv, lines.count)})
 
 
 def _in_margins(use: Use) -> bool:

@@ -38,8 +38,8 @@ def text(name: str) -> str | None:
 @cache
 def _own_text(name: str) -> str | None:
     root = resources.files("graphtool.kernels") / "c"
-    found = next((root / part / name for part in FOLDERS if (root / part / name).is_file()), None)
-    return None if found is None else found.read_text()
+    path = next((root / part / name for part in FOLDERS if (root / part / name).is_file()), None)
+    return None if path is None else path.read_text()
 
 
 def template_end() -> str:
@@ -60,7 +60,7 @@ def _own_macros() -> frozenset[str]:
 
 def of_templates(text: str) -> frozenset[str]:
     """The macros GT_NAME that a header defines each time it is included."""
-    found, depth, once = set[str](), 0, 0  # once: the depth of a part that is included once
+    names, depth, once = set[str](), 0, 0  # once: the depth of a part that is included once
     for line in text.splitlines():
         word = re.match(r" *#(if|endif|define GT_(\w+))", line)
         if word is None:
@@ -72,5 +72,5 @@ def of_templates(text: str) -> frozenset[str]:
             once = 0 if once == depth else once
             depth -= 1
         elif not once:
-            found.add(word[2])
-    return frozenset(found)
+            names.add(word[2])
+    return frozenset(names)

@@ -14,7 +14,7 @@ from graphtool.kernels.kit import (
     Pointer, Record, Rows, Rules, Target, Use, by_weights, literals, nbits, never, packed,
     register, rounding, target_op)
 from graphtool.kernels.linear_q8 import (
-    HOOK, OPERANDS, SIZES, areas, depth_of, infer, lowered, made, meaning_of)
+    HOOK, OPERANDS, SIZES, areas, depth_of, emitted, infer, lowered, meaning_of)
 
 MACROS = (*SIZES, *literals(DEPTH="rows of x that are rounded together"))
 POINTERS = (*OPERANDS, Pointer("WORK", "memory of thread t for DEPTH rows and for a panel, in "
@@ -84,7 +84,7 @@ def if_rounded(site: Packed, _: Plan) -> Assumption:
 
 
 SERVES = (Alternative(
-    Packed, LINEAR_BF16, plans, packed.bf16_cost, partial(made, OP),
+    Packed, LINEAR_BF16, plans, packed.bf16_cost, partial(emitted, OP),
     error=lambda s, p: rounding.bf16(s.k), assumes=if_rounded, in_order=never),)
 
 register(Record(

@@ -11,7 +11,7 @@ from graphtool.kernels.kit import (
     Packed, Plan, Pointer, Record, Rows, Rules, Target, Use, bounds, by_weights, literals, mark,
     nbits, never, packed, register, target_op)
 from graphtool.kernels.linear_q8 import (
-    HOOK, OPERANDS, SIZES, areas, infer, lowered, made, meaning_of)
+    HOOK, OPERANDS, SIZES, areas, emitted, infer, lowered, meaning_of)
 
 MACROS = (
     *SIZES, Macro("MR", "literal", "the greatest number of rows that are summed together"),
@@ -55,9 +55,9 @@ def lower(use: Use) -> Lowered:
     elif most is not None:
         few = min(few, most)
     mode: Macros = {"WIDENS": True} if widens else {}
-    own: Macros = {"MR": tile, "FEW": few, **mode}
+    macros: Macros = {"MR": tile, "FEW": few, **mode}
     wide = 2 * use.target.lanes if widens else 0
-    return lowered(use, "linear_f32", own, _floats(few, parts, block, wide))
+    return lowered(use, "linear_f32", macros, _floats(few, parts, block, wide))
 
 
 # ---- the op ------------------------------------------------------------------------------------
@@ -89,7 +89,7 @@ def if_zero_points(site: Packed, _: Plan) -> Assumption:
 
 
 SERVES = (Alternative(
-    Packed, LINEAR_F32, plans, packed.f32_cost, partial(made, OP), assumes=if_zero_points,
+    Packed, LINEAR_F32, plans, packed.f32_cost, partial(emitted, OP), assumes=if_zero_points,
     in_order=never),)
 
 register(Record(

@@ -56,7 +56,7 @@ def areas(t: Numbers) -> Iterator[Area | Rows]:
         yield Area("ZEROS", (panels, parts, t.lanes), dtype=kind)
 
 
-def lowered(use: Use, kernel: str, own: Macros, share: int) -> Lowered:
+def lowered(use: Use, kernel: str, modes: Macros, share: int) -> Lowered:
     """The use of a template with these macros and `share` floats of memory a thread. Threads
     divide the panels; each rounds the rows for itself."""
     x, b, *rest = (v for v in use.given() if v is not None)
@@ -64,7 +64,7 @@ def lowered(use: Use, kernel: str, own: Macros, share: int) -> Lowered:
     half: dict[str, MacroValue] = (
         {"HALF": rest[0].dtype.name} if rest[0].dtype.name in HALVES else {})
     macros = {"M": m, "N": n, "K": x.shape[1], "LDA": x.strides[0] if m != 1 else x.shape[1],
-              "BITS": a["bits"], "BLOCK": a["block"], "PARTS": b.shape[1], **half, **own}
+              "BITS": a["bits"], "BLOCK": a["block"], "PARTS": b.shape[1], **half, **modes}
     pointers = {"A": start(x), "B": start(b),
                 **dict(zip(("SCALES", "ZEROS"), map(start, rest), strict=False)),
                 "WORK": (use.scratch(share), symbol_of(Symbol("t", 0, None)) * share)}
@@ -112,8 +112,8 @@ def lower(use: Use) -> Lowered:
     parts, block, m = use.view(1).shape[1], use.node.attrs["block"], use.out.type.shape[0]
     assert isinstance(parts, int)
     depth = depth_of(m, parts * block)
-    own: Macros = {"MR": packed.rows(use.target, bounds(m)[1]), "DEPTH": depth}
-    return lowered(use, "linear_q8", own, _floats(depth, parts, block))
+    macros: Macros = {"MR": packed.rows(use.target, bounds(m)[1]), "DEPTH": depth}
+    return lowered(use, "linear_q8", macros, _floats(depth, parts, block))
 
 
 # ---- the op ------------------------------------------------------------------------------------
@@ -147,7 +147,7 @@ def plans(s: Packed, target: Target, rules: Rules) -> list[Plan]:
     return [LINEAR_Q8.plan()] if allowed and s.constant and nbits.fits(s.bits, s.block) else []
 
 
-def made(op: Op, chosen: Chosen, x: Any, w: Any, scales: Any, zeros: Any) -> Any:
+def emitted(op: Op, chosen: Chosen, x: Any, w: Any, scales: Any, zeros: Any) -> Any:
     """The node of a product with weights in panels."""
     s = chosen.site
     return chosen.emit(op, x, *nbits.panels(w, scales, zeros, chosen.target.lanes, s.bits),
@@ -160,7 +160,7 @@ def if_exact(site: Packed, _: Plan) -> Assumption:
 
 
 SERVES = (Alternative(
-    Packed, LINEAR_Q8, plans, packed.q8_cost, partial(made, OP),
+    Packed, LINEAR_Q8, plans, packed.q8_cost, partial(emitted, OP),
     error=lambda s, p: 0.0 if s.q8 else rounding.q8(s.k, s.block), assumes=if_exact,
     in_order=never),)
 

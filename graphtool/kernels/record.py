@@ -128,11 +128,11 @@ def has_text(op: Op, language: str) -> bool:
     return record is None or language in record.contract.languages
 
 
-def assumption(made: Choice | None, kernel: Kernel) -> Assumption:
+def assumption(choice: Choice | None, kernel: Kernel) -> Assumption:
     """What a step assumes: by the choice of its kernel if there was one, else by the kernel."""
-    if made is not None and is_site(made.site):
-        found, plan = site(made.site), chosen_plan(made)
-        return alternative(found, plan).assumes(found, plan)
+    if choice is not None and is_site(choice.site):
+        chosen_site, plan = site(choice.site), chosen_plan(choice)
+        return alternative(chosen_site, plan).assumes(chosen_site, plan)
     used = [KERNELS[s.kernel] for s in statements(kernel.body)
             if isinstance(s, Template) and s.kernel in KERNELS]
     return "finite" if any(k.assumes == "finite" for k in used) else "nothing"

@@ -27,8 +27,8 @@ MADE = (Pointer("DP", "gradients of the projections", STEP, False, True),
 def meaning(t: Instance) -> None:
     """The op, from the last step to the first."""
     given: list[Any] = [gathered(t, x) for x in GIVEN]
-    made = o.recurrence_grad(t.read_all("R"), *given, **ways(t))
-    for pointer, values in zip(MADE, made, strict=False):
+    gradients = o.recurrence_grad(t.read_all("R"), *given, **ways(t))
+    for pointer, values in zip(MADE, gradients, strict=False):
         spread(t, pointer, values)
 
 

@@ -40,9 +40,9 @@ def meaning(t: Instance) -> None:
     rows, k, falling = *t.sizes("ROWS K"), t.get("BEFORE").startswith("falling")
     for row in range(rows):
         values, places = o.sort(t.read("X", row), axis=0, descending=falling)
-        for name, found in (("V", values), ("I", places)):
+        for name, sorted_values in (("V", values), ("I", places)):
             if t.has(name):
-                t.write(name, found[:k], row)
+                t.write(name, sorted_values[:k], row)
 
 
 def touches(t: Numbers) -> Iterator[Area]:
@@ -78,8 +78,8 @@ def lower(use: Use) -> Lowered:
         "LOAD": load, "BEFORE": order, "XS": x.strides[axis]}
     pointers = {"X": (x.buffer, _row_start(x, axis, row))}
     for i, letter in enumerate("VI"):
-        if (found := use.result(i)) is not None:
-            view = _row_of_one(found)
+        if (result := use.result(i)) is not None:
+            view = _row_of_one(result)
             macros[f"{letter}S"] = view.strides[axis]
             pointers[letter] = (view.buffer, _row_start(view, axis, row))
     pointers["WORK"] = (work, symbol_of(Symbol("t", 0, None)) * (2 * n))

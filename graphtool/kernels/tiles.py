@@ -66,12 +66,12 @@ def panel_vectors(target: Target, nr: int) -> int:
     return nr // target.lanes
 
 
-def batch_offset(v: View, which: tuple[Dim, ...], own: int) -> Dim:
+def batch_offset(v: View, which: tuple[Dim, ...], inner: int) -> Dim:
     """Where product `which` of a batch starts; leading dimensions broadcast."""
-    lead = len(v.shape) - own
+    lead = len(v.shape) - inner
     idx = tuple(0 if d == 1 else i for i, d in zip(
         which[len(which) - lead:], v.shape[:lead], strict=True))
-    return v.index((*idx, *(0,) * own))
+    return v.index((*idx, *(0,) * inner))
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ def all_rows(a: View) -> Lines | None:
     return None if step is None else Lines((), product(rows), step, axes, tuple(order))
 
 
-def lowered_product(use: Use, kernel: str, lines: Lines, own: Macros,
+def lowered_product(use: Use, kernel: str, lines: Lines, before: Macros,
                     more: Macros | None = None,
                     also: Mapping[str, tuple[str, Dim]] | None = None) -> Lowered:
     """The use of a template with the macros M, N, K, LDA and BATCH, the pointers A and B and a hook
@@ -116,7 +116,7 @@ def lowered_product(use: Use, kernel: str, lines: Lines, own: Macros,
     at, row, first = Symbol("b", 0, None, batch), Symbol("m", 0, None, m), Symbol("n", 0, None)
     which = unflatten_index(symbol_of(at), lines.lead) if batch != 1 else (0,) * len(lines.lead)
     inner = lines.index(symbol_of(row))
-    macros = {**own, "M": m, "N": n, "K": k, "LDA": lines.step if m != 1 else k, "BATCH": batch,
+    macros = {**before, "M": m, "N": n, "K": k, "LDA": lines.step if m != 1 else k, "BATCH": batch,
               **(more or {})}
     pointers = {"A": (a.buffer, batch_offset(a, which, len(lines.axes) + 1)),
                 "B": (b.buffer, batch_offset(b, which, 3)), **(also or {})}

@@ -45,14 +45,14 @@ def lower(use: Use) -> Lowered:
     assert y is not None
     batch, n, m = right.shape
     attrs = use.node.attrs
-    made = use.template(
+    call = use.template(
         "triangular",
         {"T": a.dtype, "BATCH": batch, "N": n, "M": m, "LOWER": bool(attrs["lower"]),
          "UNIT": bool(attrs["unit"]), "AI": a.strides[1], "AJ": a.strides[2],
          "RI": right.strides[1], "RJ": right.strides[2], "YI": y.strides[1], "YJ": y.strides[2]},
         {name: (v.buffer, v.index((b, 0, 0))) for name, v in (("A", a), ("R", right), ("Y", y))})
     flops = batch * n * n * m
-    return Lowered(made, flops, work_of(flops))
+    return Lowered(call, flops, work_of(flops))
 
 
 register(Record(Contract("triangular", "triangular systems", MACROS, POINTERS, meaning,

@@ -237,8 +237,8 @@ def cost(s: Conv, c: Plan, t: Target) -> float:
     if s.dtype.is_integer:  # integers are multiplied in pairs of 16 bits
         depth, slow = ceil(depth, 2), t.pair[t.dot8]
     panels, all_tiles = s.groups * ceil(columns, nr), s.n * ceil(s.h, m) * ceil(s.w, m)
-    own = longest(all_tiles, t.threads)
-    tiles, split = (all_tiles, t.threads) if shared else (own, 1)
+    busiest = longest(all_tiles, t.threads)
+    tiles, split = (all_tiles, t.threads) if shared else (busiest, 1)
     groups = ceil(tiles, group)
     last = tiles - (groups - 1) * group
     most = tile_rows(t, nv, group)
@@ -246,7 +246,7 @@ def cost(s: Conv, c: Plan, t: Target) -> float:
     weights = points * panels * depth * nr * 4 / split
     products = overlapped(t, points * panels * depth * step * slow / split,
                           streamed(t, weights, groups))
-    ends = own * (_INPUT[m] * ceil(depth * s.groups, t.lanes) + _OUTPUT[m] * ceil(s.o, t.lanes))
+    ends = busiest * (_INPUT[m] * ceil(depth * s.groups, t.lanes) + _OUTPUT[m] * ceil(s.o, t.lanes))
     planes = points * min(group, tiles) * (depth * s.groups + panels * nr + 32) * 4
     # threads that share the planes read in the second phase what the others wrote in the first
     moved = fetched(t, (4 if shared else 2) * planes * groups / split, max(planes, t.l2 * shared))

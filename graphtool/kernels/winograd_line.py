@@ -151,14 +151,14 @@ def cost(s: Conv, c: Plan, t: Target) -> float:
     nv, depth = c.get("nv", t.nv), threes(s) * s.c
     nr = nv * t.lanes
     panels, tiles = ceil(s.o, nr), s.n * across * ceil(along, m * apart) * apart
-    own = longest(tiles, t.threads)
-    groups = ceil(own, group)
-    most, last = tile_rows(t, nv, group), own - (groups - 1) * group
+    busiest = longest(tiles, t.threads)
+    groups = ceil(busiest, group)
+    most, last = tile_rows(t, nv, group), busiest - (groups - 1) * group
     step = (groups - 1) * block_cycles(group, most, nv) + block_cycles(last, most, nv)
     weights = (m + 2) * panels * depth * nr * 4
     products = overlapped(t, (m + 2) * panels * depth * step, streamed(t, weights, groups))
-    ends = own * (_INPUT[m] * threes(s) * ceil(s.c, t.lanes) + _OUTPUT[m] * ceil(s.o, t.lanes))
-    planes = (m + 2) * min(group, own) * (depth + panels * nr + 32) * 4
+    ends = busiest * (_INPUT[m] * threes(s) * ceil(s.c, t.lanes) + _OUTPUT[m] * ceil(s.o, t.lanes))
+    planes = (m + 2) * min(group, busiest) * (depth + panels * nr + 32) * 4
     return products + ends / t.mhz + fetched(t, 2 * planes * groups, planes) + cold(t, planes)
 
 

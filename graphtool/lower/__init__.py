@@ -93,10 +93,10 @@ class _Lowering:
                 steps += control_steps(item.nodes[0], assignment, self.around)
             else:
                 if self.index_checks:
-                    steps += [self.run(made, label, where) for made, label, where in
+                    steps += [self.run(entry, label, where) for entry, label, where in
                               checks.of_unit(item, assignment, self.table)]
-                steps += [self.run(made, item.label, item.where, self.choice(item))
-                          for made in unit_kernel(item, assignment, self.target, self.table)]
+                steps += [self.run(entry, item.label, item.where, self.choice(item))
+                          for entry in unit_kernel(item, assignment, self.target, self.table)]
         return (*early(steps, self.table.kernels, self.buffers), *self.copies(None, assignment))
 
     def bound(self, node: Node, assignment: Assignment) -> list[Step]:
@@ -112,10 +112,10 @@ class _Lowering:
 
     def located(self, label: str, check: str, steps: tuple[Step, ...]) -> str:
         """What a check says, with the place in the source that its step has."""
-        found = next((s for s in runs(steps) if check in s.args), None)
-        if found is None:
+        step = next((s for s in runs(steps) if check in s.args), None)
+        if step is None:
             return label
-        return f"{label}, at {found.where or 'node ' + found.label.removeprefix('indices of ')}"
+        return f"{label}, at {step.where or 'node ' + step.label.removeprefix('indices of ')}"
 
     def choice(self, unit: Unit) -> Choice | None:
         """The alternatives that the plan of the unit's kernel was chosen from, if they are
@@ -124,9 +124,9 @@ class _Lowering:
         return None if node is None else of_plan(self.choices.get(node.outputs[0]),
                                                  node.attrs["plan"])
 
-    def run(self, made: Made, label: str, where: str = "",
+    def run(self, entry: Made, label: str, where: str = "",
             choice: Choice | None = None) -> Run:
-        kernel, args, _, flops = made
+        kernel, args, _, flops = entry
         most = at_most(flops, self.limits)
         return Run(kernel.name, args, label, self.places.get(where, where),
                    0 if most is None else most, False, choice)
@@ -224,9 +224,9 @@ def _make_room(buffers: Mapping[str, Storage], graph: Graph, limits: Limits) -> 
     without = [b for b, room in rooms if room is None]
     if without:
         need = unbounded(graph)
-        found = {name: None for b in without for s in symbols(b.size)
-                 for name in sorted(need.get(s.name, ()))}
-        open_sizes = [*map(by_author, found)]
+        open_symbols = {name: None for b in without for s in symbols(b.size)
+                        for name in sorted(need.get(s.name, ()))}
+        open_sizes = [*map(by_author, open_symbols)]
         which = "size {} has" if len(open_sizes) == 1 else "sizes {} have"
         raise InputError("GT2005", f"the {which.format(' and '.join(open_sizes))} no upper bound, "
                          "and compiled code plans its memory by it",

@@ -11,7 +11,7 @@ from collections.abc import Container, Mapping
 from graphtool import ops as o
 from graphtool.dtypes import DType
 from graphtool.ir.facets import Lowering, Trait
-from graphtool.ir.graph import Graph, Node, Value, is_constant, joined_names, readers_of
+from graphtool.ir.graph import Graph, Node, Value, is_constant, joined_names, producers, readers_of
 from graphtool.kernels.record import serving
 from graphtool.loops.pull import View, dense
 from graphtool.lower.units import Unit
@@ -113,14 +113,15 @@ class Assigner:
     def made_here(self, v: Value) -> bool:
         """Whether a kernel, concat, pad or a view of such a result defines v, so that its view can
         be chosen."""
-        return v in self.stored or (v in self.made and self.made[v].op.lowering in _BY_MOVEMENT)
+        return v in self.stored or (
+            v in self.made_by and self.made_by[v].op.lowering in _BY_MOVEMENT)
 
     @property
-    def made(self) -> dict[Value, Node]:
+    def made_by(self) -> dict[Value, Node]:
         """The node that computes each value."""
-        if not hasattr(self, "_made"):
-            self._made = {v: n for n in self.graph.nodes for v in n.outputs}
-        return self._made
+        if not hasattr(self, "_made_by"):
+            self._made_by = producers(self.graph)
+        return self._made_by
 
     def copy(self, before: Node | None, source: Value | float, target: View) -> None:
         """Add a copy to `target` before a node, or at the end of the graph for None; an empty
@@ -128,7 +129,7 @@ class Assigner:
         if any(d == 0 for d in target.shape):
             return
         self.out.copies.setdefault(before, []).append(
-            Copy(source, target, _label(before, source, self.made)))
+            Copy(source, target, _label(before, source, self.made_by)))
 
     def windows(self, node: Node) -> None:
         """Request a window of the result for each operand of a concat or pad."""
@@ -176,7 +177,7 @@ class Assigner:
         """
         if view.buffer in self.reduced and len(self.readers.get(x, ())) > 1:
             return False
-        maker = self.made.get(x)
+        maker = self.made_by.get(x)
         if maker is not None and Trait.DENSE in maker.op.traits and not view.contiguous:
             return False
         unit = self.unit_of.get(maker) if maker is not None else None
@@ -262,10 +263,10 @@ class Assigner:
         there = {u for u, w in self.out.views.items() if w.buffer == view.buffer}
         used = {r for u in there for r in self.readers.get(u, ()) if not (
             r.op.lowering in _BY_MOVEMENT and r.outputs[0] in there)}
-        own = {node, *(r for r in self.readers.get(v, ()) if r.op is o.collective_end)}
+        allowed = {node, *(r for r in self.readers.get(v, ()) if r.op is o.collective_end)}
         free = self.out.buffers[view.buffer].space == "arena" and there.isdisjoint(
             self.graph.outputs)
-        return view if free and used <= own else None
+        return view if free and used <= allowed else None
 
     def overwrite(self) -> None:
         """Add copies of the outputs that could not be computed in their donor's buffer, at the end
@@ -299,9 +300,9 @@ class Assigner:
         return seen
 
 
-def _label(reader: Node | None, source: Value | float, made: Mapping[Value, Node]) -> str:
+def _label(reader: Node | None, source: Value | float, made_by: Mapping[Value, Node]) -> str:
     """The author's names of the nodes for which a copy is made."""
     if not isinstance(source, Value):
         return "" if reader is None else joined_names(reader)
-    node = reader or made.get(source)
+    node = reader or made_by.get(source)
     return source.hint if node is None else joined_names(node)

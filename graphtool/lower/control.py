@@ -82,9 +82,9 @@ class _Control:
             assert isinstance(x, Value)
             view = self.assignment.views[x]
             if not view.contiguous:
-                own = self.fresh(x)
-                self.steps += self.fill(x, own)
-                view = own
+                copy = self.fresh(x)
+                self.steps += self.fill(x, copy)
+                view = copy
             views.append(view)
         return views
 
@@ -110,9 +110,9 @@ class _Control:
         """The buffer whose first element is the predicate."""
         if pred.offset == 0:
             return pred.buffer
-        own = self.fresh(_value(pred, "flag"))
-        self.steps += self.fill(pred, own)
-        return own.buffer
+        copy = self.fresh(_value(pred, "flag"))
+        self.steps += self.fill(pred, copy)
+        return copy.buffer
 
     def carry(self, count: int) -> tuple[list[View], list[tuple[View, View]]]:
         """A filled buffer for each carried value, and the buffers to be copied out at the end."""
@@ -120,11 +120,11 @@ class _Control:
         for n, x in enumerate(self.node.inputs[:count]):
             assert isinstance(x, Value)
             wanted = self.result(n)
-            own = wanted if wanted is not None and wanted.contiguous else self.fresh(x)
-            if wanted is not None and wanted is not own:
-                late.append((own, wanted))
-            self.steps += self.fill(x, own)
-            held.append(own)
+            storage = wanted if wanted is not None and wanted.contiguous else self.fresh(x)
+            if wanted is not None and wanted is not storage:
+                late.append((storage, wanted))
+            self.steps += self.fill(x, storage)
+            held.append(storage)
         return held, late
 
     def iteration(self, body: Graph, held: Sequence[View], inputs: Sequence[View],

@@ -10,7 +10,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
 from graphtool.ir.facets import Lowering, Trait
-from graphtool.ir.graph import Graph, Module, Node, Value
+from graphtool.ir.graph import Graph, Module, Node, Value, producers
 from graphtool.ir.run_sizes import needs
 from graphtool.loops.ir import Let, Name, Stmt, Store
 from graphtool.loops.walk import accesses, map_bodies
@@ -76,14 +76,14 @@ class _Order:
         self.point |= {n: u for u in units for n in u.nodes}
         self.writer = {v: u for u in units for v in u.outputs}
         self.read_by: dict[Value, list[Node]] = {}
-        self.maker = made = {v: n for n in graph.nodes for v in n.outputs}
+        self.maker = made_by = producers(graph)
         self.next: dict[Point, set[Point]] = {}
         for n in graph.nodes:
             for x in n.inputs:
                 if isinstance(x, Value):
                     self.read_by.setdefault(x, []).append(n)
-                    if x in made and self.point[made[x]] is not self.point[n]:
-                        self.next.setdefault(self.point[made[x]], set()).add(self.point[n])
+                    if x in made_by and self.point[made_by[x]] is not self.point[n]:
+                        self.next.setdefault(self.point[made_by[x]], set()).add(self.point[n])
         for n, makers in needs(graph).items():
             for m in makers:
                 if self.point[m] is not self.point[n]:
@@ -94,7 +94,7 @@ class _Order:
         unit, outputs = self.writer.get(v), self.graph.outputs
         if unit is None or outputs.count(v) != 1:
             return None
-        pending, seen, found = [x], {x}, set[Point]()
+        pending, seen, points = [x], {x}, set[Point]()
         while pending:
             here = pending.pop()
             if here in outputs:
@@ -106,12 +106,12 @@ class _Order:
                                              or scattered_into(node, x)):
                         return None
                     continue
-                found.add(point)
+                points.add(point)
                 if point is node and node.op.lowering is Lowering.VIEW:
                     fresh = [y for y in node.outputs if y not in seen]
                     seen.update(fresh)
                     pending += fresh
-        return found
+        return points
 
     def windowed(self, v: Value, x: Value) -> bool:
         """Whether v consists of parts of donor x at their own places, and of new parts beside them.

@@ -18,7 +18,7 @@ from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.dtypes import DType
 from graphtool.ir.facets import Movement, Trait
-from graphtool.ir.graph import Graph, Node, Value, is_constant
+from graphtool.ir.graph import Graph, Node, Value, is_constant, producers
 from graphtool.ir.run_sizes import all_nodes, defined
 from graphtool.loops.dim_names import author_text
 from graphtool.loops.ir import Const
@@ -41,7 +41,7 @@ class IndexChecks:
     """The checks of a graph; an index that two nodes use alike is checked once."""
 
     def __init__(self, graph: Graph) -> None:
-        self.made = {v: n for n in graph.nodes for v in n.outputs}
+        self.made_by = producers(graph)
         self.done: set[tuple[Value, int, Dim]] = set()
 
     def of_unit(self, unit: Unit, assignment: Assignment, table: KernelTable) -> Iterator[Check]:
@@ -67,15 +67,15 @@ class IndexChecks:
 
     def read(self, unit: Unit) -> set[Value]:
         """What the unit's checks read of other units."""
-        own = {v: n for n in unit.nodes for v in n.outputs}
+        made_by = {v: n for n in unit.nodes for v in n.outputs}
         pending = [indices for _, indices, _, _ in self.unknown(unit)]
         seen: set[Value] = set()
         while pending:
             v = pending.pop()
-            if v in own and v not in seen:
-                pending += [x for x in own[v].inputs if isinstance(x, Value)]
+            if v in made_by and v not in seen:
+                pending += [x for x in made_by[v].inputs if isinstance(x, Value)]
             seen.add(v)
-        return seen - own.keys()
+        return seen - made_by.keys()
 
     def check(self, unit: Unit, node: Node, column: int, extent: Dim, assignment: Assignment,
               table: KernelTable) -> Check:
@@ -85,14 +85,14 @@ class IndexChecks:
         label = f"an index is out of range for axis {axis} of size {author_text(extent)}"
         assignment.buffers[name] = Storage(name, dtypes.int32, 1, "check", slot, label=label)
         names = Names()
-        found = self.pull(unit, node.inputs[1], assignment, names)
-        lead = found.shape[:-1]
-        kind = _arithmetic(found.dtype, extent)
+        indices = self.pull(unit, node.inputs[1], assignment, names)
+        lead = indices.shape[:-1]
+        kind = _arithmetic(indices.dtype, extent)
         below = _number(extent - 1, kind)
 
         def room(at: Any) -> PExpr:
             """How far an index is from the nearer end of the axis; negative if it is outside."""
-            value = cast(found.at((*at, column)), kind)
+            value = cast(indices.at((*at, column)), kind)
             return apply("min", value, apply("sub", below, value))
         start = int(np.iinfo(kind.numpy).max)
         least = lower_reduce(names, "min", start, Pull(kind, lead, room), (*range(len(lead)),))
@@ -104,25 +104,25 @@ class IndexChecks:
             bad = apply("lt", least.at(at), Const(0, kind), dtype=dtypes.bool_)
             return apply("or", old.at(at), cast(bad, dtypes.int32))
         body = nest(names, [(flag, Pull(dtypes.int32, flag.shape, failed))])
-        work = product(lead) * (cost(found.at((0,) * len(found.shape))) + 3)
+        work = product(lead) * (cost(indices.at((0,) * len(indices.shape))) + 3)
         most = bounds(work)[1]
-        made = (*table.add(body, assignment.buffers, 0 if most is None else most), work)
-        return made, f"indices of {node.outputs[0].hint or node.op.name}", node.where
+        call = (*table.add(body, assignment.buffers, 0 if most is None else most), work)
+        return call, f"indices of {node.outputs[0].hint or node.op.name}", node.where
 
     def pull(self, unit: Unit, indices: Any, assignment: Assignment, names: Names) -> Pull:
         """The indices as an expression of what the unit reads."""
-        own = {v: n for n in unit.nodes for v in n.outputs}
+        made_by = {v: n for n in unit.nodes for v in n.outputs}
         needed: dict[Node, None] = {}
         read: dict[Value, Pull] = {}
 
         def visit(v: Value) -> None:
-            if v not in own:
+            if v not in made_by:
                 read[v] = pull_of(assignment.views[v])
-            elif own[v] not in needed:
-                for x in own[v].inputs:
+            elif made_by[v] not in needed:
+                for x in made_by[v].inputs:
                     if isinstance(x, Value):
                         visit(x)
-                needed[own[v]] = None
+                needed[made_by[v]] = None
         visit(indices)
         return pulls(tuple(needed), read, names)[indices]
 
@@ -132,7 +132,7 @@ class IndexChecks:
         """Whether all numbers of that column are known to be in [0, extent)."""
         if any(d == 0 for d in v.type.shape):
             return True
-        node = self.made.get(v)
+        node = self.made_by.get(v)
         if node is not None and node.op is o.concat and v.type.rank - 1 == node.attrs["axis"]:
             parts = [x for x in node.inputs if isinstance(x, Value)]
             if all(p.type.shape[-1] == 1 for p in parts):
@@ -150,12 +150,12 @@ class IndexChecks:
             return 0, 1
         if not kind.is_integer:
             return OPEN  # a float may be NaN, which no span holds
-        found = self.computed(x, depth, column)
-        return (kind.low, kind.high) if kind.bits <= 16 and None in found else found
+        range_ = self.computed(x, depth, column)
+        return (kind.low, kind.high) if kind.bits <= 16 and None in range_ else range_
 
     def computed(self, x: Value, depth: int, column: int | None) -> Span:
         """The same by the node that makes the value."""
-        node = self.made.get(x)
+        node = self.made_by.get(x)
         if node is None or depth == 0:
             return OPEN
         if is_constant(node):
@@ -169,8 +169,8 @@ class IndexChecks:
         if node.op.span is None:
             return OPEN
         kinds = tuple(v.type if isinstance(v, Value) else v for v in node.inputs)
-        found = node.op.span(kinds, *(self.span(v, depth - 1) for v in node.inputs), **node.attrs)
-        return found if all(_fits(node, v) for v in found) else OPEN
+        range_ = node.op.span(kinds, *(self.span(v, depth - 1) for v in node.inputs), **node.attrs)
+        return range_ if all(_fits(node, v) for v in range_) else OPEN
 
 
 def _fits(node: Node, bound: Bound) -> bool:
@@ -204,7 +204,7 @@ def decisive(graph: Graph, units: Sequence[Unit]) -> set[Point]:
     point |= {n: u for u in units for n in u.nodes}
     checks = IndexChecks(graph)
     out = {point[n] for n in graph.nodes if defined(n) is not None or _fails_inside(n)}
-    out |= {point[checks.made[v]] for u in units for v in checks.read(u) if v in checks.made}
+    out |= {point[checks.made_by[v]] for u in units for v in checks.read(u) if v in checks.made_by}
     return out
 
 
@@ -216,10 +216,10 @@ def _fails_inside(node: Node) -> bool:
 def early(steps: Sequence[Step], kernels: Sequence[Kernel],
           buffers: Mapping[str, Storage]) -> list[Step]:
     """The steps, with each check of indices right after the last step that writes what it reads."""
-    made = {k.name: k for k in kernels}
+    by_name = {k.name: k for k in kernels}
 
     def written(s: Step) -> set[str]:
-        return {a for r in runs((s,)) for a, p in zip(r.args, made[r.kernel].params, strict=True)
+        return {a for r in runs((s,)) for a, p in zip(r.args, by_name[r.kernel].params, strict=True)
                 if not p.const}
     out: list[Step] = []
     writes: list[set[str]] = []

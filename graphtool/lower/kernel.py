@@ -61,13 +61,13 @@ class KernelTable:
                 names[b], reads = f"x{reads}", reads + 1
         params = tuple(Param(names[b], buffers[b].dtype, b not in written, buffers[b].packed)
                        for b in order)
-        own = renamed(body, lambda b: names.get(b, b))
+        statements = renamed(body, lambda b: names.get(b, b))
         serial = (work < SERIAL_BELOW or not _shared(body)) and not any(
             isinstance(s, Template) for s in body)
-        kernel = self.made.get((params, own, serial))
+        kernel = self.made.get((params, statements, serial))
         if kernel is None:
-            kernel = Kernel(f"k{len(self.made)}", params, own, serial)
-            self.made[params, own, serial] = kernel
+            kernel = Kernel(f"k{len(self.made)}", params, statements, serial)
+            self.made[params, statements, serial] = kernel
         return kernel, tuple(order), frozenset(written)
 
 
@@ -86,9 +86,9 @@ def touched(body: tuple[Stmt, ...]) -> tuple[list[str], set[str], set[str]]:
     """The buffers of the statements in order of appearance, those read, and those written."""
     whole = [(b, write) for s in body if isinstance(s, Template)
              for names, write in ((s.reads, False), (s.writes, True)) for b in names]
-    found = [(b, write) for b, write in (*whole, *accesses(body)) if b != "acc"]
-    return (list(dict.fromkeys(b for b, _ in found)), {b for b, write in found if not write},
-            {b for b, write in found if write})
+    accessed = [(b, write) for b, write in (*whole, *accesses(body)) if b != "acc"]
+    return (list(dict.fromkeys(b for b, _ in accessed)), {b for b, write in accessed if not write},
+            {b for b, write in accessed if write})
 
 
 def unit_kernel(unit: Unit, assignment: Assignment, target: Target,
@@ -138,8 +138,8 @@ def _by_kernel(unit: Unit, assignment: Assignment, target: Target) -> Lowered | 
     if kernel is None and node.op.lowering is not Lowering.STATEMENTS:
         return None
     if kernel is not None and kernel.fuses:
-        made = kernel.lower[node.op.name](UnitUse(unit, node, assignment, target))
-        return replace(made, body=stores_last(made.body))
+        lowered = kernel.lower[node.op.name](UnitUse(unit, node, assignment, target))
+        return replace(lowered, body=stores_last(lowered.body))
     if all(product(v.type.shape) == 0 for v in unit.outputs):
         return Lowered((), 0)
     if kernel is None:
@@ -196,9 +196,9 @@ def _flops(body: tuple[Stmt, ...], work: Dim) -> Dim:
         return work
     total: Dim = 0
     for s in body:
-        own = sum(map(cost, values(s))) + isinstance(s, Accumulate)
+        here = sum(map(cost, values(s))) + isinstance(s, Accumulate)
         parts = [_flops(inner, 0) for inner in bodies(s)]
-        total = total + own + (parts[0] * s.extent if isinstance(s, For) else sum(parts))
+        total = total + here + (parts[0] * s.extent if isinstance(s, For) else sum(parts))
     return total
 
 

@@ -156,9 +156,9 @@ def _halved(axis: Axis, steps: dict[str, set[int]], names: Names) -> Axis:
     if len(axis) != 1:
         return axis
     (it, extent), = axis
-    found = steps.get(it.name, set())
-    step = next(iter(found), 1)
-    if len(found) != 1 or step <= 1 or not isinstance(extent, int) or extent % step or (
+    divisors = steps.get(it.name, set())
+    step = next(iter(divisors), 1)
+    if len(divisors) != 1 or step <= 1 or not isinstance(extent, int) or extent % step or (
             extent == step):
         return axis
     return ((iterator(names.new("i"), extent // step), extent // step),
@@ -229,8 +229,8 @@ def is_short(loops: list[tuple[Symbol, Dim]]) -> bool:
     pixels."""
     if len(loops) < 2:
         return False
-    around, own = (bounds(d)[0] or 0 for _, d in loops[-2:])
-    return own <= 4 and isinstance(loops[-1][1], int) and around >= 16
+    around, inner = (bounds(d)[0] or 0 for _, d in loops[-2:])
+    return inner <= 4 and isinstance(loops[-1][1], int) and around >= 16
 
 
 def is_unrolled(r: Reduce) -> bool:

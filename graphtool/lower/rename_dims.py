@@ -23,17 +23,17 @@ def own_names(module: Module) -> Module:
         return module
     symbols = {renamed.get(n, n): replace(s, name=renamed.get(n, n))
                for n, s in module.symbols.items()}
-    made = {n: dim_of(replace(taken[n], name=new)) for n, new in renamed.items()}
-    module = replace(module, symbols=symbols, requires=tuple(e.under(made)
+    dims = {n: dim_of(replace(taken[n], name=new)) for n, new in renamed.items()}
+    module = replace(module, symbols=symbols, requires=tuple(e.under(dims)
                                                              for e in module.requires))
-    return _rebound(module, made)
+    return _rebound(module, dims)
 
 
 def one_name(module: Module) -> Module:
     """The module, in whose graph each size has one name: what must be equal to another size is
     written as that one."""
-    own = {s.name: e.right for e in module.requires if (s := bare(e.left)) is not None}
-    return _rebound(module, own) if own else module
+    equal = {s.name: e.right for e in module.requires if (s := bare(e.left)) is not None}
+    return _rebound(module, equal) if equal else module
 
 
 def _rebound(module: Module, sizes: Mapping[str, Dim]) -> Module:

@@ -152,7 +152,7 @@ def _rows(loop: For, free: Mapping[str, DType]) -> tuple[Stmt, ...] | None:
             return None
     if chain is None or lets is None or not _hidden([n for _, n in chain[0]]):
         return None
-    loops, own, sum_ = chain
+    loops, last, sum_ = chain
     if sum_.name != acc or sum_.fn is None or free.get(store.buffer) is not init.dtype or (
             coefficient(store.index, loop.iter.name) != 1) or (
             isinstance(columns, int) and columns < LEAST_COLUMNS):
@@ -161,7 +161,7 @@ def _rows(loop: For, free: Mapping[str, DType]) -> tuple[Stmt, ...] | None:
     if any(s.name in inner for _, n in loops for s in symbols(n)):
         return None  # the number of rows depends on the column
     here = Load(store.buffer, store.index, init.dtype)
-    row: Stmt = replace(loop, body=(*lets, *own, replace(
+    row: Stmt = replace(loop, body=(*lets, *last, replace(
         store, value=Apply(sum_.fn, (here, sum_.value), init.dtype))))
     for it, n in reversed(loops):
         row = For(it, n, "serial", (row,))

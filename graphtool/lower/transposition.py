@@ -52,8 +52,8 @@ def crossing(outputs: list[tuple[View, Pull]], of: Names) -> tuple[Stmt, ...] | 
     if of.indices or reduces_in([e for *_, e in stores], names):
         return None
     walk = _joined(Walk(loops, stores), names)
-    found = _sides(walk, names)
-    return None if found is None else (_square(walk, *found, names),)
+    sides = _sides(walk, names)
+    return None if sides is None else (_square(walk, *sides, names),)
 
 
 def _joined(walk: Walk, names: Names) -> Walk:

@@ -12,7 +12,7 @@ from typing import Any
 
 from graphtool.dtypes import float32, int32, int64
 from graphtool.errors import InternalError
-from graphtool.ir.graph import Graph, Node, Operand, Value, first_computed, kernel_label
+from graphtool.ir.graph import Graph, Node, Operand, Value, first_computed, kernel_label, producers
 from graphtool.ir.run_sizes import needs as symbol_needs
 from graphtool.loops.pull import Names, Pull, View, const, pull_of
 from graphtool.lower.views import Storage
@@ -52,8 +52,8 @@ def units(graph: Graph, free: frozenset[Node]) -> list[Unit]:
     label = kernel_label(graph)
 
     def unit(nodes: tuple[Node, ...], kind: str) -> Unit:
-        own = set(nodes)
-        outputs = tuple(v for n in nodes for v in n.outputs if read.get(v, set()) - own)
+        inside = set(nodes)
+        outputs = tuple(v for n in nodes for v in n.outputs if read.get(v, set()) - inside)
         return Unit(nodes, outputs, kind, label(nodes))
 
     position = {n: i for i, n in enumerate(graph.nodes)}
@@ -99,7 +99,7 @@ def _ranked(graph: Graph, all_units: list[Unit]) -> tuple[
     on."""
     point: dict[Node, Point] = {n: n for n in graph.nodes}
     point |= {n: u for u in all_units for n in u.nodes}
-    made = {v: n for n in graph.nodes for v in n.outputs}
+    made_by = producers(graph)
     sizes = symbol_needs(graph)
     rank: dict[Point, int] = {}
     needs: dict[Point, set[Point]] = {}
@@ -107,7 +107,8 @@ def _ranked(graph: Graph, all_units: list[Unit]) -> tuple[
         p = point[n]
         rank[p] = i
         before = needs.setdefault(p, set())
-        before |= {point[made[x]] for x in n.inputs if isinstance(x, Value) and x in made} - {p}
+        before |= {point[made_by[x]] for x in n.inputs
+                   if isinstance(x, Value) and x in made_by} - {p}
         before |= {point[m] for m in sizes.get(n, ())} - {p}
     return rank, needs
 
@@ -126,9 +127,9 @@ def pulls(nodes: tuple[Node, ...], known: Mapping[Value, Pull], names: Names) ->
             continue
         if node.op.lower is None:
             raise InternalError("GT7202", f"{node.op.name} has no lowering")
-        made = node.op.lower(names, *map(operand, node.inputs), **node.attrs)
-        made = made if isinstance(made, tuple) else (made,)
-        env.update(zip(node.outputs, made, strict=True))
+        expressions = node.op.lower(names, *map(operand, node.inputs), **node.attrs)
+        expressions = expressions if isinstance(expressions, tuple) else (expressions,)
+        env.update(zip(node.outputs, expressions, strict=True))
     return env
 
 

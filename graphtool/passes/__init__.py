@@ -190,11 +190,12 @@ def run(module: Module, passes: str | Sequence[str | PassCall] | None = None, *,
                                        **(supply or {})})
         report = PassReport(call, time.perf_counter() - start, len(module.graph.nodes),
                             len(result.graph.nodes), tuple(journal))
-        made = tuple(claims(call.name, journal))
-        if made:
-            result = dataclasses.replace(result, assumes=joined((*result.assumes, *made)))
+        assumed = tuple(claims(call.name, journal))
+        if assumed:
+            result = dataclasses.replace(result, assumes=joined((*result.assumes, *assumed)))
         if journal or notes:
-            result = dataclasses.replace(result, history=_told(result, call.name, journal, notes))
+            history = _history(result, call.name, journal, notes)
+            result = dataclasses.replace(result, history=history)
         if choices and result.graph is not module.graph:
             result = dataclasses.replace(result, choices=carried(result.graph, choices))
         if verify and result.graph is not module.graph:
@@ -205,8 +206,8 @@ def run(module: Module, passes: str | Sequence[str | PassCall] | None = None, *,
     return module
 
 
-def _told(module: Module, name: str, journal: Sequence[Fired],
-          notes: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+def _history(module: Module, name: str, journal: Sequence[Fired],
+             notes: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
     """For each value that still exists, the rules that made it, as `pass.rule`, and the notes on
     it, as `pass: words`. A value belongs to a name if it has the name's root, or a name that
     begins with it."""

@@ -60,17 +60,17 @@ def check_claims(before: Module, after: Module, rules: Rules) -> None:
 def derived(module: Module) -> Iterator[tuple[str, Soundness, str]]:
     """What the kernels of a module assume, as its nodes show it: node, class, kernel."""
     for node in all_nodes(module.graph):
-        if (found := _of_kernel(module, node)) is not None:
-            yield (node.outputs[0].hint, *found)
+        if (claim := _of_kernel(module, node)) is not None:
+            yield (node.outputs[0].hint, *claim)
 
 
 def _of_kernel(module: Module, node: Node) -> tuple[Soundness, str] | None:
     """What the kernel of a node assumes, and the kernel; None if it assumes nothing."""
-    made = module.choices.get(node.outputs[0]) if node.outputs else None
+    choice = module.choices.get(node.outputs[0]) if node.outputs else None
     plan = node.attrs.get("plan")
-    if made is not None and plan is not None and is_site(made.site):
-        chosen = chosen_plan(of_plan(made, plan) or made)
-        kind = alternative(site(made.site), chosen).assumes(site(made.site), chosen)
+    if choice is not None and plan is not None and is_site(choice.site):
+        chosen = chosen_plan(of_plan(choice, plan) or choice)
+        kind = alternative(site(choice.site), chosen).assumes(site(choice.site), chosen)
         return None if kind == "nothing" else (kind, chosen.kind)
     record = serving(node.op)
     return None if record is None or record.assumes == "nothing" else (record.assumes, record.name)

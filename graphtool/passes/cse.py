@@ -42,7 +42,7 @@ class _Merging:
         inputs = tuple(self.own(x, builder) for x in given)
         for x in inputs:
             if isinstance(x, Value):
-                self.number[x] = self.class_of(builder.made[x].inputs[0] if x in self.widened
+                self.number[x] = self.class_of(builder.made_by[x].inputs[0] if x in self.widened
                                                else x)
         if not (is_parameter(node) or widens(node)):
             earlier = self.first.setdefault(_key(node, inputs, self.number), node)
@@ -67,7 +67,7 @@ class _Merging:
     def own(self, x: Operand, builder: Builder) -> Operand:
         """x itself; but if x is a widened value that already has a reader, a new widening of the
         same numbers."""
-        maker = builder.made.get(x) if isinstance(x, Value) else None
+        maker = builder.made_by.get(x) if isinstance(x, Value) else None
         if maker is None or not isinstance(x, Value) or not widens(maker):
             return x
         if x in self.widened:

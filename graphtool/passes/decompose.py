@@ -27,7 +27,7 @@ def decompose(graph: Graph, *, keep: tuple[str, ...] | None = None,
         if name not in OPS:
             raise UsageError("GT0606", f"decompose: there is no op {name!r} to keep",
                              hint=near(name, OPS, "`graphtool ops` lists them"))
-    found = False
+    changed = False
 
     def expand(op: Op, inputs: tuple[Operand, ...], attrs: Mapping[str, Any], _: TensorType,
                emitter: Emitter) -> Any:
@@ -36,16 +36,16 @@ def decompose(graph: Graph, *, keep: tuple[str, ...] | None = None,
         return op.decompose(*map(emitter.wrap, inputs), **attrs)
 
     def visit(node: Node, inputs: tuple[Operand, ...], builder: Builder) -> Any:
-        nonlocal found
+        nonlocal changed
         if not _opens(node.op, node.attrs, keep, layout_dependent) or node.op.decompose is None:
             return None
-        found = True
+        changed = True
         emitter = Emitter(builder, expand)
         out = node.op.decompose(*map(emitter.wrap, inputs), **node.attrs)
         return out if isinstance(out, tuple) else (out,)
 
     new = rebuild(graph, visit)
-    return decompose(prune(new), keep=keep, layout_dependent=layout_dependent) if found else graph
+    return decompose(prune(new), keep=keep, layout_dependent=layout_dependent) if changed else graph
 
 
 def _opens(op: Op, attrs: Mapping[str, Any], keep: tuple[str, ...] | None,

@@ -57,10 +57,10 @@ class _Bucket:
 class _Distributor:
     def __init__(self, module: Module, grads: Sequence[Value], limit: int) -> None:
         self.module, self.graph, self.limit = module, module.graph, limit
-        self.made = {v: i for i, n in enumerate(self.graph.nodes) for v in n.outputs}
+        self.position = {v: i for i, n in enumerate(self.graph.nodes) for v in n.outputs}
         # the optimizer reads a mark after the whole backward pass; the marked value is ready
         # earlier
-        self.grads = {g: self.graph.nodes[self.made[g]].inputs[0] for g in grads}
+        self.grads = {g: self.graph.nodes[self.position[g]].inputs[0] for g in grads}
         self.builder = Builder()
         # a gradient → the value that its readers read instead
         self.swapped: dict[Value, Value] = {}
@@ -101,9 +101,9 @@ class _Distributor:
             key = o.reshape(o.cast(builder.emit(o.process_rank, (), {}),
                                    dtype=RANDOM.dtype), shape=(1,)) * _SPREAD
             fold = o.concat(key, builder.constant(np.zeros(1, np.uint64)), axis=0)
-            own = {inputs[i]: o.xor(Tracer(inputs[i], builder), fold).value for i in random}
+            keys = {inputs[i]: o.xor(Tracer(inputs[i], builder), fold).value for i in random}
         for node in self.graph.nodes:
-            xs = tuple(own.get(x, x) if isinstance(x, Value) else x for x in node.inputs)
+            xs = tuple(keys.get(x, x) if isinstance(x, Value) else x for x in node.inputs)
             builder.add(node if xs == node.inputs
                         else replace(node, inputs=xs))
         outputs = list(self.graph.outputs)
@@ -112,7 +112,7 @@ class _Distributor:
                 after = Tracer(outputs[state[i]], builder)
                 outputs[state[i]] = o.xor(after, fold).value
         self.graph = Graph(inputs, tuple(builder.nodes), tuple(outputs))
-        self.made = {v: i for i, n in enumerate(self.graph.nodes) for v in n.outputs}
+        self.position = {v: i for i, n in enumerate(self.graph.nodes) for v in n.outputs}
 
     def own_results(self) -> list[Value]:
         """The loss and those parts of the state that differ between processes: they depend on
@@ -132,7 +132,7 @@ class _Distributor:
         return x
 
     def ready(self, v: Value) -> int:
-        return self.made.get(self.source(v), 0)
+        return self.position.get(self.source(v), 0)
 
     def buckets(self, values: Sequence[Value]) -> list[_Bucket]:
         """The buckets in the order in which their values are made; each has one dtype, and all

@@ -57,13 +57,13 @@ def fold(graph: Graph, *, max_bytes: int = _MAX_BYTES) -> Graph:
         operands = _constants(node, inputs, builder)
         if operands is None:
             return None
-        freed = sum(builder.made[v].attrs["data"].nbytes
+        freed = sum(builder.made_by[v].attrs["data"].nbytes
                     for v, old in zip(inputs, node.inputs, strict=True)
                     if isinstance(v, Value) and isinstance(old, Value) and uses[old] == 1)
-        made = sum(_nbytes(v) for v in node.outputs)
+        size = sum(_nbytes(v) for v in node.outputs)
         if node.op.category == "shape":  # a part or another order of a constant is no larger
-            made -= max((x.nbytes for x in operands if isinstance(x, np.ndarray)), default=0)
-        grown = made - freed
+            size -= max((x.nbytes for x in operands if isinstance(x, np.ndarray)), default=0)
+        grown = size - freed
         packs = node in packing  # packed weights must not be computed at run time
         most = min(_TABLE, max_bytes) if drawn.issuperset(node.outputs) else max_bytes
         few = packs or grown <= most or (node in whole and drawn.isdisjoint(node.outputs))
@@ -92,8 +92,8 @@ def _packing(graph: Graph) -> set[Node]:
 def _sources(inputs: tuple[Operand, ...], builder: Builder) -> tuple[str, ...]:
     """The author's names of the constants that are operands; those of the largest constant come
     first."""
-    made = [builder.made[x] for x in inputs if isinstance(x, Value)]
-    return names_of(*sorted(made, key=lambda n: -_nbytes(n.outputs[0])))
+    nodes = [builder.made_by[x] for x in inputs if isinstance(x, Value)]
+    return names_of(*sorted(nodes, key=lambda n: -_nbytes(n.outputs[0])))
 
 
 def _drawn(graph: Graph) -> set[Value]:
@@ -125,7 +125,7 @@ def together(graph: Graph, max_bytes: int) -> set[Node]:
     at most `max_bytes` larger than the constants that nothing else reads. An example is a weight
     that is scaled to a norm: its square is an intermediate value.
     """
-    made = producers(graph)
+    made_by = producers(graph)
     readers: dict[Value, list[Node]] = {}
     constant: set[Node] = set()
     for node in graph.nodes:
@@ -135,13 +135,13 @@ def together(graph: Graph, max_bytes: int) -> set[Node]:
         if is_constant(node):
             if not node.attrs["param"]:
                 constant.add(node)
-        elif values and _timeless(node) and all(made.get(x) in constant for x in values):
+        elif values and _timeless(node) and all(made_by.get(x) in constant for x in values):
             constant.add(node)
     out: set[Node] = set()
-    for group in _joined(constant, made, readers):
+    for group in _joined(constant, made_by, readers):
         grown, freed, most = 0, 0, 0
         for v in (v for n in group for v in n.outputs):
-            data = is_constant(made[v])
+            data = is_constant(made_by[v])
             inside = v not in graph.outputs and constant.issuperset(readers.get(v, ()))
             grown += 0 if data or inside else _nbytes(v)
             freed += _nbytes(v) if data and inside else 0
@@ -151,7 +151,7 @@ def together(graph: Graph, max_bytes: int) -> set[Node]:
     return out
 
 
-def _joined(nodes: set[Node], made: Mapping[Value, Node],
+def _joined(nodes: set[Node], made_by: Mapping[Value, Node],
             readers: Mapping[Value, list[Node]]) -> list[set[Node]]:
     """The nodes in groups; two groups have no value in common except small constants."""
     groups: list[set[Node]] = []
@@ -162,8 +162,8 @@ def _joined(nodes: set[Node], made: Mapping[Value, Node],
             node = pending.pop()
             group.add(node)
             near = [v for v in (*node.inputs, *node.outputs) if isinstance(v, Value) and (
-                not is_constant(made[v]) or _nbytes(v) > _SHARED)]
-            beside = {made[v] for v in near} | {n for v in near for n in readers.get(v, ())}
+                not is_constant(made_by[v]) or _nbytes(v) > _SHARED)]
+            beside = {made_by[v] for v in near} | {n for v in near for n in readers.get(v, ())}
             new = beside & nodes - group
             left -= new
             pending += new
@@ -180,15 +180,15 @@ def _timeless(node: Node) -> bool:
 
 def _with_sizes(graph: Graph, max_bytes: int) -> Graph:
     """The graph with numbers in place of sizes that are now known to be constant."""
-    made, found = producers(graph), dict[str, int]()
+    made_by, counts = producers(graph), dict[str, int]()
     for node in graph.nodes:
         size = defined(node)
         if size is not None and node.op is o.size:
-            source = made.get(node.inputs[0]) if isinstance(node.inputs[0], Value) else None
+            source = made_by.get(node.inputs[0]) if isinstance(node.inputs[0], Value) else None
             if is_constant(source) and (
                     _fits(n := int(source.attrs["data"].source), size)):
-                found[size.name] = n
-    return fold(bind(graph, found), max_bytes=max_bytes) if found else graph
+                counts[size.name] = n
+    return fold(bind(graph, counts), max_bytes=max_bytes) if counts else graph
 
 
 def _fits(n: int, size: Symbol) -> bool:
@@ -202,10 +202,10 @@ def _constants(node: Node, inputs: tuple[Operand, ...], builder: Builder) -> lis
     out: list[Any] = []
     for x in inputs:
         if isinstance(x, Value):
-            made = builder.made.get(x)
-            if not is_constant(made) or made.attrs["param"]:
+            source = builder.made_by.get(x)
+            if not is_constant(source) or source.attrs["param"]:
                 return None
-            data: Weight = made.attrs["data"]
+            data: Weight = source.attrs["data"]
             out.append(data.source)
         else:
             out.append(x)

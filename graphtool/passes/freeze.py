@@ -76,8 +76,9 @@ def _like(x: Any, value: Array, *sources: Any) -> Any:
         narrow = value.astype(x.dtype.numpy)
     if not np.isfinite(narrow.astype(np.float64)).all():
         return None
-    made = [n for n in map(producer, sources) if n is not None and is_constant(n)]
-    return x.builder.constant(narrow, made[0].outputs[0].hint if made else "", of=names_of(*made))
+    constants = [n for n in map(producer, sources) if n is not None and is_constant(n)]
+    return x.builder.constant(narrow, constants[0].outputs[0].hint if constants else "",
+                              of=names_of(*constants))
 
 
 def _scaled(w: Any, c: Array | None, axis: int, source: Any) -> Any:
@@ -179,9 +180,9 @@ def linear_factor(x: Any, w: Any, b: Any, c: Any) -> Any:
 def linear_term(x: Any, w: Any, b: Any, c: Any) -> Any:
     """linear(x, w, b) + c = linear(x, w, b + c)"""
     term = _along(_wide(c), x.ndim, x.ndim - 1, w.shape[0])
-    own = np.asarray(0.0) if b is None else _wide(b)
-    shift = None if term is None or own is None else _like(
-        w if b is None else b, term + own, b, c)
+    bias = np.asarray(0.0) if b is None else _wide(b)
+    shift = None if term is None or bias is None else _like(
+        w if b is None else b, term + bias, b, c)
     return None if shift is None else o.linear(x, w, shift)
 
 
@@ -219,7 +220,7 @@ def _is_layer(y: Any, biased: bool = True) -> bool:
     weighing = node.op.weighing
     return (weighing is not None and weighing.kind != "table") or (biased and any(
         _is_layer(y.builder.wrap(env["x"]), False)
-        for env in bindings(_BIASED, y.value, y.builder.made.get)))
+        for env in bindings(_BIASED, y.value, y.builder.made_by.get)))
 
 
 @rule(lambda x, a, b: o.add(o.add(x, a), b), needs="reassociated", once=True)

@@ -39,7 +39,7 @@ class Fuser:
     def __init__(self, graph: Graph, copies: Collection[Node] = ()) -> None:
         self.graph = graph
         self.copies = copies
-        self.made = producers(graph)
+        self.made_by = producers(graph)
         self.position = {n: i for i, n in enumerate(graph.nodes)}
         self.readers = readers_of(graph)
         self.results = set(graph.outputs)
@@ -55,7 +55,7 @@ class Fuser:
         for node in reversed(self.graph.nodes):
             if node not in self.taken and _roots_nest(node):
                 self.nest(node)
-        order = sorted(self.groups, key=lambda g: self.position[self.made[g.root]])
+        order = sorted(self.groups, key=lambda g: self.position[self.made_by[g.root]])
         return Graph(self.graph.inputs, self.graph.nodes, self.graph.outputs, tuple(order))
 
     # ---- templates -------------------------------------------------------------------------
@@ -106,9 +106,9 @@ class Fuser:
                     f"template's finished rows")
         if node.outputs[0].type.shape != shape:
             return "it has another shape than the template's result"
-        if any(self.depends(self.made[x], inside, self.position[root])
-               for x in node.inputs if isinstance(x, Value) and x in self.made
-               and self.made[x] not in inside):
+        if any(self.depends(self.made_by[x], inside, self.position[root])
+               for x in node.inputs if isinstance(x, Value) and x in self.made_by
+               and self.made_by[x] not in inside):
             return ("it also reads a value that another kernel computes from the group, so the "
                     "group would not be convex")
         if self.widens(node):
@@ -139,7 +139,7 @@ class Fuser:
             for x in frontier.pop().inputs:
                 if not isinstance(x, Value) or x.type.shape != shape:
                     continue
-                maker = self.made.get(x)
+                maker = self.made_by.get(x)
                 if maker is None or maker in inside or maker in self.taken or (
                         Trait.ELEMENTWISE not in maker.op.traits or x in self.results
                         or any(r not in inside or r is root for r in self.readers[x])
@@ -154,14 +154,14 @@ class Fuser:
         wide = [x for x in node.inputs if isinstance(x, Value) and x.type.shape == v.type.shape]
         if not any(x.type.dtype.bytes > v.type.dtype.bytes for x in wide):
             return False
-        pending = [self.made[x] for x in wide if x in self.made]
+        pending = [self.made_by[x] for x in wide if x in self.made_by]
         while pending:
             maker = pending.pop()
             if maker.op.lowering is Lowering.TEMPLATE:
                 return True
             if Trait.ELEMENTWISE in maker.op.traits and maker not in self.taken:
-                pending += [self.made[x] for x in maker.inputs if isinstance(x, Value)
-                            and x.type.shape == v.type.shape and x in self.made]
+                pending += [self.made_by[x] for x in maker.inputs if isinstance(x, Value)
+                            and x.type.shape == v.type.shape and x in self.made_by]
         return False
 
     def sum_rows(self, inside: set[Node], root: Node) -> None:
@@ -173,10 +173,10 @@ class Fuser:
         shape = root.outputs[0].type.shape
         for v in (n.outputs[0] for n in inside):
             apart = [r for r in self.readers.get(v, ()) if r not in inside]
-            found = [r for r in apart if r.op is o.reduce_sum and tuple(
+            sums_ = [r for r in apart if r.op is o.reduce_sum and tuple(
                 a % len(shape) for a in r.attrs["axes"]) == axes and r not in self.taken]
-            if found and v.type == root.outputs[0].type and (len(apart) > 1 or v in self.results):
-                inside.add(found[0])
+            if sums_ and v.type == root.outputs[0].type and (len(apart) > 1 or v in self.results):
+                inside.add(sums_[0])
                 return
 
     def depends(self, node: Node, inside: set[Node], oldest: int) -> bool:
@@ -187,7 +187,7 @@ class Fuser:
             if here in inside:
                 return True
             for x in (x for n in self.kernel.get(here, (here,)) for x in n.inputs):
-                maker = self.made.get(x) if isinstance(x, Value) else None
+                maker = self.made_by.get(x) if isinstance(x, Value) else None
                 if maker is not None and maker not in seen and (
                         self.position[self.kernel.get(maker, (maker,))[-1]] >= oldest):
                     seen.add(maker)
@@ -217,7 +217,7 @@ class Fuser:
             node = max(frontier, key=self.position.__getitem__)
             frontier.remove(node)
             for x in node.inputs:
-                maker = self.made.get(x) if isinstance(x, Value) else None
+                maker = self.made_by.get(x) if isinstance(x, Value) else None
                 if maker is not None and maker not in inside and maker not in apart and (
                         maker not in self.taken) and not self.kept_apart(maker, node, inside):
                     inside.add(maker)
@@ -282,7 +282,7 @@ class Fuser:
                 if node is root or not node.op.movement or node.op.lowering is not Lowering.VIEW:
                     continue
                 x = node.inputs[0]
-                if isinstance(x, Value) and self.made.get(x) not in inside:
+                if isinstance(x, Value) and self.made_by.get(x) not in inside:
                     inside.discard(node)
                     changed = True
 

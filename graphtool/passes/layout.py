@@ -86,7 +86,7 @@ class Layout:
         if node.outputs[0] not in self.wanted:
             return None
         shape = node.outputs[0].type.shape
-        image, transposed = self.twin(b, inputs[0]), _made(b, inputs[0], o.transpose)
+        image, transposed = self.twin(b, inputs[0]), _maker(b, inputs[0], o.transpose)
         source: Operand
         if image is not None and len(shape) == 3:
             source, (n, *spatial, c) = image, image.type.shape
@@ -107,11 +107,11 @@ class Layout:
                   b: Builder) -> Sequence[Any] | None:
         """A product of an image's flattened features: its constant weights are reordered instead
         of the image."""
-        flat, w = _made(b, inputs[0], o.reshape), inputs[1]
+        flat, w = _maker(b, inputs[0], o.reshape), inputs[1]
         image = None if flat is None else flat.inputs[0]
         source = self.twin(b, image)
-        made = _made(b, w, o.constant)
-        if flat is None or source is None or made is None or made.attrs["param"] or (
+        constant = _maker(b, w, o.constant)
+        if flat is None or source is None or constant is None or constant.attrs["param"] or (
                 not isinstance(image, Value) or not isinstance(w, Value)):
             return None
         n, *features = image.type.shape
@@ -131,7 +131,7 @@ class Layout:
 
         With three axes the two permutations are the same, so only values that this run made count.
         """
-        node = builder.made.get(x) if isinstance(x, Value) else None
+        node = builder.made_by.get(x) if isinstance(x, Value) else None
         if node is None or Movement.PERMUTES not in node.op.movement:
             return None
         perm, source = node.attrs["perm"], node.inputs[0]
@@ -152,12 +152,12 @@ class Layout:
 def _wanted(graph: Graph) -> set[Value]:
     """The values that are read channels last, either directly or through ops that can run
     channels last."""
-    found: set[Value] = set()
+    wanted: set[Value] = set()
     for node in reversed(graph.nodes):
-        follows = any(y in found for y in node.outputs) and _handler(node.op) is not None
+        follows = any(y in wanted for y in node.outputs) and _handler(node.op) is not None
         if _reads_last(node) or follows:
-            found |= {x for x in node.inputs if isinstance(x, Value)}
-    return found
+            wanted |= {x for x in node.inputs if isinstance(x, Value)}
+    return wanted
 
 
 def _reads_last(node: Node) -> bool:
@@ -173,9 +173,9 @@ def _convolves(node: Node) -> bool:
     return node.op.weighing is not None and node.op.weighing.kind == "conv"
 
 
-def _made(b: Builder, x: Operand, op: Op) -> Node | None:
+def _maker(b: Builder, x: Operand, op: Op) -> Node | None:
     """The node that made x, if its op is this one; else None."""
-    node = b.made.get(x) if isinstance(x, Value) else None
+    node = b.made_by.get(x) if isinstance(x, Value) else None
     return node if node is not None and node.op is op else None
 
 

@@ -26,25 +26,25 @@ def computed_again(graph: Graph) -> tuple[Graph, set[Node]]:
     """
     copies, of = _Light(graph).copies(), producers(graph)
     nodes: list[Node] = []
-    made: set[Node] = set()
+    repeated: set[Node] = set()
     renamed: dict[Node, dict[Value, Value]] = {}
     for node in graph.nodes:
         for light, readers in copies.get(node, ()):
             again = _copied(light, of)
             nodes += again
-            made.update(again)
+            repeated.update(again)
             for r in readers:
                 renamed.setdefault(r, {})[light.outputs[0]] = again[-1].outputs[0]
         nodes.append(_reading(node, renamed.get(node, {})))
-    return prune(Graph(graph.inputs, tuple(nodes), graph.outputs)), made
+    return prune(Graph(graph.inputs, tuple(nodes), graph.outputs)), repeated
 
 
-def _copied(node: Node, made: Mapping[Value, Node]) -> list[Node]:
+def _copied(node: Node, made_by: Mapping[Value, Node]) -> list[Node]:
     """A copy of the node behind copies of the casts that widen its operands."""
     out: list[Node] = []
     renamed: dict[Value, Value] = {}
-    widenings = [made[x] for x in dict.fromkeys(node.inputs)
-                 if isinstance(x, Value) and x in made and widens(made[x])]
+    widenings = [made_by[x] for x in dict.fromkeys(node.inputs)
+                 if isinstance(x, Value) and x in made_by and widens(made_by[x])]
     for each in (*widenings, node):
         v = each.outputs[0]
         renamed[v] = Value(v.type, v.hint)
@@ -64,7 +64,7 @@ class _Light:
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self.made = producers(graph)
+        self.made_by = producers(graph)
         self.unit = {n: i for i, g in enumerate(graph.groups) for n in g.members}
         self.results = set(graph.outputs)
         self.readers = readers_of(graph)
@@ -95,16 +95,16 @@ class _Light:
 
     def outside(self, v: Value) -> list[Node]:
         """The readers of a value that other kernels compute."""
-        own = self.made.get(v)
-        unit = self.unit.get(own, own) if own is not None else None
+        node = self.made_by.get(v)
+        unit = self.unit.get(node, node) if node is not None else None
         return [r for r in self.readers.get(v, ()) if self.unit.get(r, r) != unit]
 
     def stored(self, x: Value, reader: Node) -> bool:
         """Whether a value is stored for others than this reader. Inputs do not count: a run may
         update them in place."""
         if (narrow := self.widened(x)) is not x:  # each reader widens for itself
-            return self.stored(narrow, self.made[x])
-        maker = self.made.get(x)
+            return self.stored(narrow, self.made_by[x])
+        maker = self.made_by.get(x)
         if maker is None:
             return False
         return is_constant(maker) or x in self.results or any(
@@ -112,7 +112,7 @@ class _Light:
 
     def widened(self, x: Value) -> Value:
         """The narrow value of which x is the widening, or x itself."""
-        maker = self.made.get(x)
+        maker = self.made_by.get(x)
         source = maker.inputs[0] if maker is not None and widens(maker) else x
         return source if isinstance(source, Value) else x
 

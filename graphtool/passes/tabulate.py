@@ -65,7 +65,7 @@ class _Functions:
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self.made = producers(graph)
+        self.made_by = producers(graph)
         self.source: dict[Value, Value] = {}
         for node in graph.nodes:
             if (x := self.byte(node)) is not None:
@@ -84,7 +84,7 @@ class _Functions:
 
     def number(self, x: Value) -> Array | None:
         """The constant, if it is one number that training does not change."""
-        maker = self.made.get(x)
+        maker = self.made_by.get(x)
         if not is_constant(maker) or is_parameter(maker) or product(x.type.shape) != 1:
             return None
         data: Array = maker.attrs["data"].source
@@ -125,14 +125,14 @@ class _Functions:
     def chain(self, last: Node) -> list[Node]:
         """The nodes between the byte and the result, in the order in which they are computed."""
         source = self.source[last.outputs[0]]
-        found, pending = {last}, [last]
+        nodes, pending = {last}, [last]
         while pending:
             for x in pending.pop().inputs:
                 if isinstance(x, Value) and x in self.source and x is not source and (
-                        self.made[x] not in found):
-                    found.add(self.made[x])
-                    pending.append(self.made[x])
-        return sorted(found, key=self.position.__getitem__)
+                        self.made_by[x] not in nodes):
+                    nodes.add(self.made_by[x])
+                    pending.append(self.made_by[x])
+        return sorted(nodes, key=self.position.__getitem__)
 
     @cached_property
     def position(self) -> dict[Node, int]:

@@ -21,10 +21,10 @@ def unroll(graph: Graph, *, max_nodes: int = _MAX_NODES) -> Graph:
     Straight code can be fused across iterations and need not copy the carries; long code takes long
     to compile and does not fit the instruction cache.
     """
-    found = False
+    changed = False
 
     def visit(node: Node, inputs: tuple[Operand, ...], builder: Builder) -> Sequence[Any] | None:
-        nonlocal found
+        nonlocal changed
         args = [Tracer(x, builder) if isinstance(x, Value) else x for x in inputs]
         match node.op:
             case o.scan if _small(node, max_nodes):
@@ -33,11 +33,11 @@ def unroll(graph: Graph, *, max_nodes: int = _MAX_NODES) -> Graph:
                 out = inline(builder, node.attrs["then" if side else "orelse"], args[1:])
             case _:
                 return None
-        found = True
+        changed = True
         return out
 
     new = rebuild(graph, visit)
-    return prune(new) if found else graph
+    return prune(new) if changed else graph
 
 
 def _small(node: Node, max_nodes: int) -> bool:
@@ -51,22 +51,22 @@ def _small(node: Node, max_nodes: int) -> bool:
 
 
 def _decided(pred: Operand, builder: Builder) -> bool | None:
-    made = builder.made.get(pred) if isinstance(pred, Value) else None
-    if not is_constant(made) or made.attrs["param"]:
+    node = builder.made_by.get(pred) if isinstance(pred, Value) else None
+    if not is_constant(node) or node.attrs["param"]:
         return None
-    return bool(made.attrs["data"].source)
+    return bool(node.attrs["data"].source)
 
 
 def _written_out(node: Node, args: list[Any], builder: Builder) -> list[Any]:
     a = node.attrs
     count, cut, length = a["carries"], a["carries"] + a["xs"], a["length"]
     held, rows, fixed = args[:count], args[count:cut], args[cut:]
-    made: list[list[Any]] = []
+    stacks: list[list[Any]] = []
     for t in reversed(range(length)) if a["reverse"] else range(length):
         out = inline(builder, a["body"], [*held, *(_row(x, t) for x in rows), *fixed])
         held = out[:count]
-        made.append([o.reshape(y, shape=(1, *y.shape)) for y in out[count:]])
-    ordered = made[::-1] if a["reverse"] else made
+        stacks.append([o.reshape(y, shape=(1, *y.shape)) for y in out[count:]])
+    ordered = stacks[::-1] if a["reverse"] else stacks
     stacked = [o.concat(*column, axis=0) if length > 1 else column[0]
                for column in zip(*ordered, strict=True)]
     return [*held, *stacked]

@@ -32,30 +32,30 @@ class Residual:
 def residuals(graph: Graph) -> list[Residual]:
     """The additions in which one operand, or the input of its projection, is also used to compute
     the other."""
-    made, order = producers(graph), {n: i for i, n in enumerate(graph.nodes)}
+    made_by, order = producers(graph), {n: i for i, n in enumerate(graph.nodes)}
     found = []
     for node in graph.nodes:
         match node.op, node.inputs:
             case o.add, (Value() as a, Value() as b) if a.type == b.type:
                 sources = [(skip, end) for x, end in ((a, b), (b, a))
-                           for skip in _projected(x, made)]
-                for skip, end in sorted(sources, key=lambda s: -_position(s[0], made, order)):
-                    length = _between(skip, end, made, order)
+                           for skip in _projected(x, made_by)]
+                for skip, end in sorted(sources, key=lambda s: -_position(s[0], made_by, order)):
+                    length = _between(skip, end, made_by, order)
                     if length:
                         found.append(Residual(node, skip, length))
                         break
     return found
 
 
-def _position(v: Value, made: dict[Value, Node], order: dict[Node, int]) -> int:
-    return order[made[v]] if v in made else -1
+def _position(v: Value, made_by: dict[Value, Node], order: dict[Node, int]) -> int:
+    return order[made_by[v]] if v in made_by else -1
 
 
-def _projected(v: Value, made: dict[Value, Node]) -> list[Value]:
+def _projected(v: Value, made_by: dict[Value, Node]) -> list[Value]:
     """The value and its ancestors along first operands, as far as a projection can reach."""
     out = [v]
     for _ in range(_PROJECTION):
-        node = made.get(out[-1])
+        node = made_by.get(out[-1])
         first = node.inputs[0] if node and node.inputs else None
         if not isinstance(first, Value):
             break
@@ -63,15 +63,15 @@ def _projected(v: Value, made: dict[Value, Node]) -> list[Value]:
     return out
 
 
-def _between(skip: Value, end: Value, made: dict[Value, Node], order: dict[Node, int]) -> int:
+def _between(skip: Value, end: Value, made_by: dict[Value, Node], order: dict[Node, int]) -> int:
     """The number of nodes from `skip` to `end`; 0 if none of them is a contraction."""
-    start = _position(skip, made, order)
+    start = _position(skip, made_by, order)
     depends: dict[Value, bool] = {skip: True}
     count: set[Node] = set()
     stack: list[tuple[Value, bool]] = [(end, False)]
     while stack:
         v, visited = stack.pop()
-        node = made.get(v)
+        node = made_by.get(v)
         if not visited and (v in depends or node is None or order[node] <= start):
             depends.setdefault(v, False)
             continue

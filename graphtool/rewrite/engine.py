@@ -135,7 +135,7 @@ class Journal(list[Fired]):
 
 def producer(x: Any) -> Node | None:
     """The node that made a tracer's value; None for inputs of the graph, and for literals."""
-    return x.builder.made.get(x.value) if isinstance(x, Tracer) else None
+    return x.builder.made_by.get(x.value) if isinstance(x, Tracer) else None
 
 
 def array_of(x: Any, params: bool = False) -> Array | None:
@@ -182,9 +182,9 @@ class Emitter:
     depth: int = 0
 
     @property
-    def made(self) -> dict[Value, Node]:
+    def made_by(self) -> dict[Value, Node]:
         """The node that made each value, as in the builder."""
-        return self.builder.made
+        return self.builder.made_by
 
     def operand(self, x: Any) -> Operand:
         """The operand for a tracer, a value or a literal, as in the builder."""
@@ -244,21 +244,21 @@ class _Engine:
             if self.journal.without == (r.name, emitter.builder.prefix):
                 continue
             for env in self.candidates(r, op, inputs, attrs, emitter):
-                own = emitter.builder.of  # with the names of what else the rule replaces
-                matched = [emitter.made[v] for v in env.get(MATCHED, ())]
+                names = emitter.builder.of  # with the names of what else the rule replaces
+                matched = [emitter.made_by[v] for v in env.get(MATCHED, ())]
                 start = len(emitter.builder.nodes)
-                emitter.builder.of = tuple(dict.fromkeys((*names_of(*matched), *own)))
+                emitter.builder.of = tuple(dict.fromkeys((*names_of(*matched), *names)))
                 try:
                     result = self.right_side(r, op, inputs, attrs, type, env, emitter)
                     if result is not None and self.allows(r, result):
-                        made = self.accept(r, env, result, type, emitter)
+                        accepted = self.accept(r, env, result, type, emitter)
                         if self.journal.texts:
-                            self.tell(op, inputs, attrs, matched, made, emitter.builder, start)
-                        return made
+                            self.tell(op, inputs, attrs, matched, accepted, emitter.builder, start)
+                        return accepted
                 except InputError:  # sizes that are not known well enough, mostly
                     pass
                 finally:
-                    emitter.builder.of = own
+                    emitter.builder.of = names
         return None
 
     def tell(self, op: Op, inputs: tuple[Operand, ...], attrs: Mapping[str, Any],
@@ -268,17 +268,17 @@ class _Engine:
         was = Node(op, inputs, attrs, ())
         inside = {v: n for n in matched for v in n.outputs}
         fresh = {v: n for n in builder.nodes[start:] for v in n.outputs}
-        made = fresh.get(result.value)
+        node = fresh.get(result.value)
         self.fired[-1] = replace(self.fired[-1], where=builder.where,
                                  was=expression(was, inside),
-                                 became=expression(made, fresh) if made else result.value.hint)
+                                 became=expression(node, fresh) if node else result.value.hint)
 
     def candidates(self, r: Rule, op: Op, inputs: tuple[Operand, ...], attrs: Mapping[str, Any],
                    emitter: Emitter) -> Iterator[Env]:
         if r.pattern is None:
             yield {}
             return
-        for env in match_node(r.pattern, op, inputs, attrs, {}, emitter.made.get):
+        for env in match_node(r.pattern, op, inputs, attrs, {}, emitter.made_by.get):
             # a value made in this round has no count yet: the next round knows it
             if not r.once or all(self.uses.get(v) == 1 for v in env.get(MATCHED, ())):
                 yield env
@@ -304,15 +304,15 @@ class _Engine:
             result, needs, why = result.value, (*needs, result.needs), result.why
         if isinstance(result, (bool, int, float)):  # 1 · x with a literal for x
             result = emitter.constant(np.full((1,) * type.rank, result, type.dtype.numpy))
-        made = result.type
+        inferred = result.type
         try:
-            if made.dtype is type.dtype and made.shape != type.shape:
+            if inferred.dtype is type.dtype and inferred.shape != type.shape:
                 result = o.broadcast(result, shape=type.shape)
         except InputError:
             pass
         if result.type != type:
             raise broke("rule", [r.name], InternalError(
-                "GT7604", f"rule {r.name} turned {type} into {made}"))
+                "GT7604", f"rule {r.name} turned {type} into {inferred}"))
         name = emitter.builder.prefix
         self.fired.append(Fired(r.name, needs, (
             name, *(v.hint for v in env.get(MATCHED, ()))), result.value.hint, why))

@@ -66,7 +66,7 @@ def _joint(graph: Graph, outputs: Sequence[int], wrt: Sequence[Value], seed: Any
         builder.add(node)
     seeds = [(graph.outputs[i], seed(builder, graph.outputs[i])) for i in outputs]
     grads = backward(builder, graph.nodes, seeds, wrt)
-    inputs = [t.value for _, t in seeds if t.value not in builder.made]
+    inputs = [t.value for _, t in seeds if t.value not in builder.made_by]
     results = tuple(t.value for t in grads)
     return Graph((*graph.inputs, *inputs), _live(builder.nodes, len(graph.nodes), results),
                  (*graph.outputs, *results))

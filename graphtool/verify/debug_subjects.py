@@ -11,7 +11,7 @@ import numpy as np
 
 from graphtool import interp, passes
 from graphtool.compile.as_is import build
-from graphtool.ir.graph import Graph, Module, Node, Value, is_constant, names_of
+from graphtool.ir.graph import Graph, Module, Node, Value, is_constant, names_of, producers
 from graphtool.ir.text import node_text, value_names
 from graphtool.kernels.choice.rules import Rules
 from graphtool.native import runtime
@@ -42,7 +42,7 @@ def compiled(module: Module, inputs: Mapping[str, Array], target: Target,
         module, supply={"target": target, "rules": rules})
     graph, names = fused.graph, value_names(fused.graph)
     every = with_steps(fused)
-    maker = {v: n for n in graph.nodes for v in n.outputs}
+    maker = producers(graph)
     members = {g.root: g.members for g in graph.groups}
     rows, hidden = [], dict[str, str]()
     for v in every.graph.outputs:

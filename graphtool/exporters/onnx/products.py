@@ -200,29 +200,29 @@ def conv_transposed(w: Writer, node: Node, x: Ref, k: Ref, bias: Ref | None = No
 
 def join(graph: Graph) -> Graph:
     """The graph with a joined node for each conv that has a bias or is a transposed one."""
-    made, uses, swapped = producers(graph), use_counts(graph), dict[Value, tuple[Node, Node]]()
+    made_by, uses, swapped = producers(graph), use_counts(graph), dict[Value, tuple[Node, Node]]()
     flat: dict[Value, Node] = {}
     nodes = list(graph.nodes)
     for i, node in enumerate(nodes):
         match node.op.name:
             case "conv":
-                nodes[i] = _transposed(node, made, swapped)
+                nodes[i] = _transposed(node, made_by, swapped)
             case "add":
-                nodes[i] = _with_bias(node, made, uses, swapped, flat)
+                nodes[i] = _with_bias(node, made_by, uses, swapped, flat)
     weights = [*(n for pair in swapped.values() for n in pair), *flat.values()]
     return prune(Graph(graph.inputs, (*weights, *nodes), graph.outputs))
 
 
-def _with_bias(add: Node, made: dict[Value, Node], uses: dict[Value, int],
+def _with_bias(add: Node, made_by: dict[Value, Node], uses: dict[Value, int],
                swapped: dict[Value, tuple[Node, Node]], flat: dict[Value, Node]) -> Node:
     for y, term in (add.inputs, add.inputs[::-1]):
-        conv, wide = (made.get(v) if isinstance(v, Value) else None for v in (y, term))
+        conv, wide = (made_by.get(v) if isinstance(v, Value) else None for v in (y, term))
         if conv is None or wide is None or conv.op.name != "conv" or uses[conv.outputs[0]] > 1 \
                 or conv.attrs["channels_last"]:
             continue
         bias = _bias(wide, conv, flat)
         if bias is not None:
-            inner = _transposed(conv, made, swapped)
+            inner = _transposed(conv, made_by, swapped)
             op = JOINED if inner is conv else TRANSPOSED
             return replace(conv, op=op, inputs=(*inner.inputs, bias), outputs=add.outputs)
     return add
@@ -247,20 +247,21 @@ def _bias(wide: Node, conv: Node, flat: dict[Value, Node]) -> Value | None:
     return bias if isinstance(bias, Value) and bias.type.shape == channels else None
 
 
-def _transposed(conv: Node, made: dict[Value, Node],
+def _transposed(conv: Node, made_by: dict[Value, Node],
                 swapped: dict[Value, tuple[Node, Node]]) -> Node:
     """A conv_transposed on the original weights, if the kernel is only a rearrangement of them; or
     on integers in ONNX's layout, which join `swapped` with the node that dequantises them."""
     kernel = conv.inputs[1]
     if not is_transposed(conv) or not isinstance(kernel, Value):
         return conv
-    pair = swapped.get(kernel) or _swapped(kernel, made, conv.attrs["groups"])
+    pair = swapped.get(kernel) or _swapped(kernel, made_by, conv.attrs["groups"])
     if pair is not None:
         swapped[kernel] = pair
         return replace(conv, op=TRANSPOSED, inputs=(conv.inputs[0], *pair[1].outputs))
     steps: list[Node] = []
     v = kernel
-    while (node := made.get(v)) is not None and node.op.name in ("reverse", "transpose", "reshape"):
+    while (node := made_by.get(v)) is not None and node.op.name in (
+            "reverse", "transpose", "reshape"):
         steps.append(node)
         (v,) = (x for x in node.inputs if isinstance(x, Value))
         if steps and v.type.rank == kernel.type.rank and _reorders(v, steps, conv.attrs["groups"]):
@@ -268,11 +269,11 @@ def _transposed(conv: Node, made: dict[Value, Node],
     return conv
 
 
-def _swapped(kernel: Value, made: dict[Value, Node], groups: int) -> tuple[Node, Node] | None:
+def _swapped(kernel: Value, made_by: dict[Value, Node], groups: int) -> tuple[Node, Node] | None:
     """Constant integers in ONNX's layout, and the node that dequantises them: runtimes look for a
     scale for each output channel right before the product. With groups there is no such axis."""
-    real = made.get(kernel)
-    held = made.get(real.inputs[0]) if real is not None and real.op is DEQUANTIZE else None  # type: ignore[arg-type]
+    real = made_by.get(kernel)
+    held = made_by.get(real.inputs[0]) if real is not None and real.op is DEQUANTIZE else None  # type: ignore[arg-type]
     if real is None or not is_constant(held) or (real.attrs["scale"].ndim and (
             groups > 1 or real.attrs["axis"])):
         return None

@@ -58,20 +58,20 @@ def linear_nbits(w: Writer, node: Node, x: Ref, packed: Ref, scales: Ref,
 
 def chains(graph: Graph) -> Graph:
     """The graph with one node for each chain that quantises, or the reverse."""
-    made = producers(graph)
-    nodes = [_quantizing(n, made) or _dequantizing(n, made) or n for n in graph.nodes]
+    made_by = producers(graph)
+    nodes = [_quantizing(n, made_by) or _dequantizing(n, made_by) or n for n in graph.nodes]
     if all(a is b for a, b in zip(nodes, graph.nodes, strict=True)):
         return graph
     return prune(Graph(graph.inputs, tuple(nodes), graph.outputs))
 
 
-def _quantizing(node: Node, made: Mapping[Value, Node]) -> Node | None:
+def _quantizing(node: Node, made_by: Mapping[Value, Node]) -> Node | None:
     """cast(clamp(round(x / scale) + zero)) to bytes, with or without the clamp and the zero."""
-    found = quantising(node.inputs[0], made) if to_bytes(node) else None
+    found = quantising(node.inputs[0], made_by) if to_bytes(node) else None
     if found is None:
         return None
-    x, y, bounds = found.x.type, node.outputs[0].type, [_number(b, made) for b in found.bounds]
-    zero, scale = _zero(found, y.dtype, made), _number(found.scale, made)
+    x, y, bounds = found.x.type, node.outputs[0].type, [_number(b, made_by) for b in found.bounds]
+    zero, scale = _zero(found, y.dtype, made_by), _number(found.scale, made_by)
     if bounds not in ([], [y.dtype.low, y.dtype.high]) or zero is None or scale is None or (
             x.dtype is not dtypes.float32 or x.shape != y.shape):
         return None
@@ -79,12 +79,12 @@ def _quantizing(node: Node, made: Mapping[Value, Node]) -> Node | None:
         "scale": np.asarray(scale, np.float32), "zero": zero, "axis": 0, "dtype": y.dtype})
 
 
-def _dequantizing(node: Node, made: Mapping[Value, Node]) -> Node | None:
+def _dequantizing(node: Node, made_by: Mapping[Value, Node]) -> Node | None:
     """(cast(q) − zero)·scale of bytes, or of a constant of int32 without a zero."""
-    for found in dequantising(node, made):
+    for found in dequantising(node, made_by):
         q, y = found.x.type, node.outputs[0].type
-        zero, scale = _zero(found, q.dtype, made), _scale(found.scale, q, made)
-        whole = q.dtype is dtypes.int32 and zero == 0 and is_constant(made.get(found.x))
+        zero, scale = _zero(found, q.dtype, made_by), _scale(found.scale, q, made_by)
+        whole = q.dtype is dtypes.int32 and zero == 0 and is_constant(made_by.get(found.x))
         if zero is not None and scale is not None and (whole or q.dtype in BYTES) and (
                 y.dtype is dtypes.float32 and q.shape == y.shape):
             return replace(node, op=DEQUANTIZE, inputs=(found.x,), attrs={
@@ -92,20 +92,20 @@ def _dequantizing(node: Node, made: Mapping[Value, Node]) -> Node | None:
     return None
 
 
-def _zero(found: Chain, kind: DType, made: Mapping[Value, Node]) -> int | None:
+def _zero(found: Chain, kind: DType, made_by: Mapping[Value, Node]) -> int | None:
     """The zero point as an integer of this type, 0 if it is left out; None if it is not one."""
-    term = 0.0 if found.zero is None else _number(found.zero, made)
+    term = 0.0 if found.zero is None else _number(found.zero, made_by)
     fits = term is not None and kind.low <= term <= kind.high and term == int(term)
     return int(term) if term is not None and fits else None
 
 
-def _scale(x: Operand, q: TensorType, made: Mapping[Value, Node]) -> tuple[Array, int] | None:
+def _scale(x: Operand, q: TensorType, made_by: Mapping[Value, Node]) -> tuple[Array, int] | None:
     """The scale of integers of type q in float32, and the axis along which it varies: one number,
     or one for each index of the axis."""
-    single = _number(x, made)
+    single = _number(x, made_by)
     if single is not None:
         return np.asarray(single, np.float32), 0
-    node = maker_in(x, made)
+    node = maker_in(x, made_by)
     if not is_constant(node):
         return None
     scale = np.asarray(node.attrs["data"].source)
@@ -117,11 +117,11 @@ def _scale(x: Operand, q: TensorType, made: Mapping[Value, Node]) -> tuple[Array
     return (scale.reshape(-1), axis) if shape[axis] == q.shape[axis] else None
 
 
-def _number(x: Operand, made: Mapping[Value, Node]) -> float | None:
+def _number(x: Operand, made_by: Mapping[Value, Node]) -> float | None:
     """The number of a literal, or of a constant of rank 0."""
     if isinstance(x, (int, float)):
         return float(x)
-    node = maker_in(x, made)
+    node = maker_in(x, made_by)
     if is_constant(node) and node.outputs[0].type.rank == 0 and (
             node.outputs[0].type.dtype.kind != "string"):
         return float(np.asarray(node.attrs["data"].source))

@@ -113,8 +113,8 @@ def has_text(a: Alternative, language: str) -> bool:
 
 def alternatives(site: Site) -> Iterator[Alternative]:
     """The alternatives for the site's class, the usual one first."""
-    found = (a for a in _ALTERNATIVES if isinstance(site, a.site) and a.takes(site))
-    return iter(sorted(found, key=lambda a: not a.usual))
+    able = (a for a in _ALTERNATIVES if isinstance(site, a.site) and a.takes(site))
+    return iter(sorted(able, key=lambda a: not a.usual))
 
 
 def alternative(site: Site, plan: Plan) -> Alternative:

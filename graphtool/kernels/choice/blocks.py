@@ -76,7 +76,7 @@ def filled(s: Conv) -> Conv:
     its rows fill whole tiles."""
     step = STEP // size(s)
     few = [(c, s.kw + (-s.kw % (step // gcd(c, step)))) for c in range(s.c, s.c + step)]
-    c, kw = min(few, key=lambda found: (found[0] * found[1], found[0]))
+    c, kw = min(few, key=lambda pair: (pair[0] * pair[1], pair[0]))
     return replace(s, c=c, kw=kw)
 
 

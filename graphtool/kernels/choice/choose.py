@@ -27,10 +27,10 @@ def plans(site: Site, target: Target, rules: Rules) -> list[Plan]:
     the op of the one that is chosen becomes its definition.
     """
     able = [a for a in alternatives(site) if a.in_order(site) or not rules.in_order]
-    found = [(a, p) for a in able for p in a.plans(site, target, rules)
-             if rules.allows(a.assumes(site, p))]
-    written = [p for a, p in found if has_text(a, target.language)]
-    return written or [p for _, p in found]
+    candidates = [(a, p) for a in able for p in a.plans(site, target, rules)
+                  if rules.allows(a.assumes(site, p))]
+    written = [p for a, p in candidates if has_text(a, target.language)]
+    return written or [p for _, p in candidates]
 
 
 def cost(site: Site, plan: Plan, target: Target) -> float:
@@ -44,12 +44,12 @@ def weight(site: Site, plan: Plan, us: float, target: Target) -> float:
     return us + BYTE * alternative(site, plan).weights(site, plan, target)
 
 
-def added_error(made: Choice | None) -> float:
+def added_error(choice: Choice | None) -> float:
     """The relative rounding error of the chosen kernel, to two digits; 0 for sums in float32."""
-    if made is None:
+    if choice is None:
         return 0.0
-    found, plan = site(made.site), chosen_plan(made)
-    return alternative(found, plan).error(found, plan)
+    chosen_site, plan = site(choice.site), chosen_plan(choice)
+    return alternative(chosen_site, plan).error(chosen_site, plan)
 
 
 def choose(site: Site, target: Target, rules: Rules) -> Choice:

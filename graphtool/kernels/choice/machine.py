@@ -105,7 +105,7 @@ def layer(target: Target, flops: int, moved: int, weights: int, chunks: int) -> 
     threads = max(1, target.threads)
     work = flops / (2 * UNITS * target.lanes * threads) / target.mhz
     resident = 2 * moved / chunks
-    own = resident / threads
-    traffic = fetched(target, moved / threads, own if own <= 0.75 * target.l2 else resident)
+    each = resident / threads
+    traffic = fetched(target, moved / threads, each if each <= 0.75 * target.l2 else resident)
     start = barrier(target) if threads > 1 else _START
     return work + traffic + streamed(target, weights, chunks) + chunks * start

@@ -18,7 +18,7 @@ def narrowed(x: Any, joins: int = 1) -> Any:
     """x in bfloat16. What only moves elements moves those that are converted, so that the kernels
     that compute them can do so: of a padded image, the image inside is converted, and the parts of
     a value that joins them, but of joined channels not the parts of parts."""
-    node = x.builder.made.get(x.value)
+    node = x.builder.made_by.get(x.value)
     if x.dtype is dtypes.bfloat16:
         return x
     if node is None or not node.inputs or not all(isinstance(v, Value) for v in node.inputs):
@@ -49,5 +49,5 @@ def packed(w: Any, nr: int, pairs: bool, transpose: bool = False) -> Any:
     """A right-hand side in panels of nr columns, with single rows or with pairs of rows."""
     if not pairs:
         return o.pack(w, nr=nr, transpose=transpose)
-    made = o.pack_pairs(w, nr=nr, transpose=transpose)
-    return o.reshape(made, shape=(*made.shape[:-2], nr * 2))
+    words = o.pack_pairs(w, nr=nr, transpose=transpose)
+    return o.reshape(words, shape=(*words.shape[:-2], nr * 2))

@@ -209,7 +209,7 @@ class OwnSite:
     `SITES`."""
 
     def __str__(self) -> str:
-        return _record(next(kind for kind, own in SITES.items() if own is type(self)), self)
+        return _record(next(kind for kind, cls in SITES.items() if cls is type(self)), self)
 
 
 Contraction = Conv | Product

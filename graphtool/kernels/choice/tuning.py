@@ -109,11 +109,11 @@ def load(path: Path) -> Tuning:
         if not line.strip():
             continue
         try:
-            found = msgspec.json.decode(line, type=dict[str, Any])
-            if "format" in found:
-                checked(TUNING, found, str(path))
+            record = msgspec.json.decode(line, type=dict[str, Any])
+            if "format" in record:
+                checked(TUNING, record, str(path))
                 continue
-            r = msgspec.convert(found, Row)
+            r = msgspec.convert(record, Row)
             if not r.us or not all(us > 0 for us in r.us.values()):
                 raise ValueError("no candidate has a time")
             for c in r.us:

@@ -113,5 +113,5 @@ def plain_filters(w: Any, channels: int, depth: int, window: tuple[int, int],
     (panels, deep, wide), (kh, kw) = w.shape, window
     runs = 1 if gathered else kh * kw
     split = o.reshape(w, shape=(panels, runs, deep // runs, wide))
-    found = plain(o.transpose(split, perm=(1, 0, 2, 3)), channels, kh * kw * depth // runs)
-    return o.transpose(o.reshape(found, shape=(kh, kw, depth, channels)), perm=(3, 2, 0, 1))
+    matrix = plain(o.transpose(split, perm=(1, 0, 2, 3)), channels, kh * kw * depth // runs)
+    return o.transpose(o.reshape(matrix, shape=(kh, kw, depth, channels)), perm=(3, 2, 0, 1))

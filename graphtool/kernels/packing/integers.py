@@ -87,10 +87,10 @@ def _pack_conv_infer(w: TensorType, *, nr: int, groups: int = 1,
 
 def _pack_conv_eval(w: Array, *, nr: int, groups: int, joined: bool) -> Array:
     out, c, kh, kw = w.shape
-    own, group = out // groups, GROUP[dtypes.of_numpy(w.dtype)]
+    outputs, group = out // groups, GROUP[dtypes.of_numpy(w.dtype)]
     count, run = (1, kw * c) if joined else (kw, c)
-    rows = w.reshape(groups, own, c, kh, kw).transpose(0, 3, 4, 2, 1)  # [g, kh, kw, c, o]
-    packed = _pack_eval(rows.reshape(groups, kh, count, run, own), nr=nr, transpose=False)
+    rows = w.reshape(groups, outputs, c, kh, kw).transpose(0, 3, 4, 2, 1)  # [g, kh, kw, c, o]
+    packed = _pack_eval(rows.reshape(groups, kh, count, run, outputs), nr=nr, transpose=False)
     moved = np.moveaxis(packed, 3, 1)  # [g, kh, runs, panels, quads, lanes], panels to the front
     return np.ascontiguousarray(moved).reshape(groups, packed.shape[3], kh, -1, nr * group)
 

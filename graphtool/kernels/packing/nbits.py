@@ -56,9 +56,9 @@ def panels(w: Any, scales: Any, zeros: Any, lanes: int, bits: int) -> list[Any]:
     holds all their numbers exactly."""
     tables = [v for v in (scales, zeros) if v is not None]
     half = all(_is_half(array_of(v)) for v in tables)
-    made = [o.pack(v, nr=lanes, transpose=True) for v in tables]
+    packed = [o.pack(v, nr=lanes, transpose=True) for v in tables]
     return [o.pack_nbits(w, lanes=lanes, bits=bits),
-            *(o.cast(v, dtype=dtypes.float16) if half else v for v in made)]
+            *(o.cast(v, dtype=dtypes.float16) if half else v for v in packed)]
 
 
 def _is_half(x: Array | None) -> bool:

@@ -89,7 +89,7 @@ def _pack_conv_lower(names: Names, w: Pull, *, nr: int, groups: int, whole: bool
         group, panel, row, pair, lane, half = idx
         tap, inner = (0, pair) if whole else (pair // -(-c // 2), pair % -(-c // 2))
         return padded(
-            lambda depth, own: w.at((group * size + own, depth % c, row, tap + depth // c)),
+            lambda depth, column: w.at((group * size + column, depth % c, row, tap + depth // c)),
             [(inner * 2 + half, kw * c if whole else c, 2), (panel * nr + lane, size, nr)])
     return Pull(w.dtype, shape, at)
 

@@ -126,7 +126,7 @@ def _pack_conv_lower(_: Names, w: Pull, *, nr: int, groups: int) -> Pull:
 
     def at(idx: Any) -> Any:
         group, panel, row, depth, lane = idx
-        return padded(lambda own: w.at((group * size + own, depth % c, row, depth // c)),
+        return padded(lambda column: w.at((group * size + column, depth % c, row, depth // c)),
                       [(panel * nr + lane, size, nr)])
     return Pull(w.dtype, shape, at)
 

@@ -73,14 +73,14 @@ def _mixed() -> tuple[str, ...]:
 def _casts(graph: Graph, low: DType, state: set[Value]) -> Graph:
     """The graph with every op in the type of its class; inputs and outputs keep their types."""
     fixed, parameters = _neutral(graph), _parameters(graph, state)
-    made = _Made(low)
+    casts = _Casts(low)
 
     def rewrite(node: Node, xs: tuple[Any, ...], b: Builder) -> Sequence[Any] | None:
         floats = [x for x in xs if isinstance(x, Value) and x.type.dtype in (low, dtypes.float32)]
         to = _type(node, xs, low, fixed | _biases(node, parameters))
         if not floats or (all(x.type.dtype is to for x in floats) and xs == node.inputs):
             return None
-        operands = [made.as_type(x, to, b) if isinstance(x, Value) else x for x in xs]
+        operands = [casts.as_type(x, to, b) if isinstance(x, Value) else x for x in xs]
         out = node.op(*(Tracer(x, b) if isinstance(x, Value) else x for x in operands),
                       **node.attrs)
         return out if isinstance(out, tuple) else (out,)
@@ -89,12 +89,12 @@ def _casts(graph: Graph, low: DType, state: set[Value]) -> Graph:
     end = Builder()
     for node in cast.nodes:
         end.add(node)
-    outputs = tuple(v if v.type == old.type else made.as_type(v, old.type.dtype, end)
+    outputs = tuple(v if v.type == old.type else casts.as_type(v, old.type.dtype, end)
                     for v, old in zip(cast.outputs, graph.outputs, strict=True))
     return Graph(cast.inputs, tuple(end.nodes), outputs)
 
 
-class _Made:
+class _Casts:
     """The casts made so far. Narrowed values are shared. Each reader widens a value for itself,
     because that costs less than storing the wide value."""
 
@@ -117,7 +117,7 @@ class _Made:
         return self.narrowed[x]
 
     def _narrow(self, x: Value, b: Builder) -> Value:
-        maker = b.made.get(x)
+        maker = b.made_by.get(x)
         if maker is None or not maker.op.movement & _MOVES:
             return self._cast(x, self.low, b)
         (source,) = maker.inputs  # round before the movement: less is moved
@@ -127,9 +127,9 @@ class _Made:
         return moved
 
     def _cast(self, x: Value, to: DType, b: Builder) -> Value:
-        made: Value = b.emit(o.cast, (Tracer(x, b),), {"dtype": to},
-                             hint=f"{x.hint.lstrip('@')}.{to.short}").value
-        return made
+        result: Value = b.emit(o.cast, (Tracer(x, b),), {"dtype": to},
+                               hint=f"{x.hint.lstrip('@')}.{to.short}").value
+        return result
 
 
 def _type(node: Node, xs: Sequence[Any], low: DType, fixed: set[Value]) -> DType:
@@ -185,9 +185,9 @@ def kept_low(graph: Graph, gradients: Collection[Value], low: DType) -> Graph:
     short: dict[Value, Value] = {}
 
     def cast(x: Value, to: DType) -> Value:
-        made: Value = b.emit(o.cast, (Tracer(x, b),), {"dtype": to},
-                             hint=f"{x.hint.lstrip('@')}.{to.short}").value
-        return made
+        result: Value = b.emit(o.cast, (Tracer(x, b),), {"dtype": to},
+                               hint=f"{x.hint.lstrip('@')}.{to.short}").value
+        return result
     sums = _cast(behind, low)
     wanted = {x for n in graph.nodes if n in behind for x in _residuals(n, rounded, sums)}
     for node in graph.nodes:

@@ -43,14 +43,14 @@ _APPENDED = pattern(lambda past, new, axis: o.concat(past, new, axis=axis))
 class Rows:
     """The form of one cache: the model's type, the type that is kept, the axis of positions."""
 
-    own: DType
+    dtype: DType
     kept: DType
     axis: int
 
     @property
     def scaled(self) -> bool:
         """Whether there is a factor for each row."""
-        return self.kept is dtypes.int8 and self.kept is not self.own
+        return self.kept is dtypes.int8 and self.kept is not self.dtype
 
     def across(self, rank: int) -> int:
         """The axis along which a row lies."""
@@ -68,7 +68,7 @@ class Rows:
         NaN or an infinity reads as NaN.
         """
         if not self.scaled:
-            return (x if self.kept is self.own else o.cast(x, dtype=self.kept),)
+            return (x if self.kept is self.dtype else o.cast(x, dtype=self.kept),)
         x = x if x.dtype is dtypes.float32 else o.cast(x, dtype=dtypes.float32)
         top = o.max(o.reduce_max(o.abs(x), axes=(self.across(x.ndim),)), LEAST)
         return o.cast(o.round(x * (STEPS / top)), dtype=dtypes.int8), top / STEPS
@@ -77,15 +77,15 @@ class Rows:
         """The numbers in the model's type."""
         if factors is not None:
             wide = o.cast(kept, dtype=dtypes.float32) * factors
-            return wide if self.own is dtypes.float32 else o.cast(wide, dtype=self.own)
-        return kept if self.kept is self.own else o.cast(kept, dtype=self.own)
+            return wide if self.dtype is dtypes.float32 else o.cast(wide, dtype=self.dtype)
+        return kept if self.kept is self.dtype else o.cast(kept, dtype=self.dtype)
 
 
-def rows_of(own: DType, kept: Kept, axis: int, rank: int) -> Rows:
+def rows_of(dtype: DType, kept: Kept, axis: int, rank: int) -> Rows:
     """The form of a cache; one that is not of floats, or has no axis beside that of positions,
     keeps the model's type."""
-    fits = own.is_float and rank >= 2 and kept != "own"
-    return Rows(own, _TYPES[kept] if fits else own, axis)
+    fits = dtype.is_float and rank >= 2 and kept != "own"
+    return Rows(dtype, _TYPES[kept] if fits else dtype, axis)
 
 
 @dataclass(frozen=True)
@@ -107,26 +107,26 @@ def cache(module: Module, *, max: int, position: str = POSITION, dtype: Kept = "
     own; own leaves the model's. Raises UsageError GT0626 where no output is an input of open size
     joined with new elements, or where several grow apart.
     """
-    found = list(_grown(module))
-    names = {g.size.name for g in found}
+    grown = list(_grown(module))
+    names = {g.size.name for g in grown}
     if len(names) != 1:
-        what = "no output is" if not found else f"{len(names)} sizes grow apart: "
+        what = "no output is" if not grown else f"{len(names)} sizes grow apart: "
         raise UsageError("GT0626", f"cache: {what}" + (
-            " an input of open size with new elements joined to it" if not found else
+            " an input of open size with new elements joined to it" if not grown else
             ", ".join(sorted(names))), hint="import the step of a decoder with its past as inputs, "
             "whose length is open: --dynamic 'P@past.2=1..4096'")
     if max < 1:
         raise UsageError("GT0626", f"cache: max is {max}, 1 or more expected")
-    return _Rewriting(module, found, max, position, dtype).module()
+    return _Rewriting(module, grown, max, position, dtype).module()
 
 
 def _grown(module: Module) -> Iterator[Grown]:
     """The outputs that are a cache and its new elements."""
-    graph, made = module.graph, producers(module.graph)
+    graph, made_by = module.graph, producers(module.graph)
     inputs = {v: i for i, v in enumerate(graph.inputs)}
     donated = {out for out, _ in module.donations}
     for out, v in enumerate(graph.outputs):
-        env = next(bindings(_APPENDED, v, made.get), None)
+        env = next(bindings(_APPENDED, v, made_by.get), None)
         if env is None or out in donated:
             continue
         past, axis = env["past"], env["axis"] % v.type.rank
@@ -152,18 +152,18 @@ class _Rewriting:
     """One module on its way. `past` is the size of the caches before a run, `new` what a run
     adds."""
 
-    def __init__(self, module: Module, found: Sequence[Grown], room: int, name: str,
+    def __init__(self, module: Module, grown: Sequence[Grown], room: int, name: str,
                  dtype: Kept) -> None:
         self.dtype = dtype
-        self.room, self.found, self.name, self.old = room, found, name, module
-        size = found[0].size
+        self.room, self.grown, self.name, self.old = room, grown, name, module
+        size = grown[0].size
         self.old_size = size.name
-        sizes = _told(module, size.name)
-        roomy = self.roomy(bind(module.graph, sizes), found[0])
+        sizes = _known_past(module, size.name)
+        roomy = self.roomy(bind(module.graph, sizes), grown[0])
         sizes = {n: substitute(d, roomy) for n, d in sizes.items()} | roomy
         self.requires = tuple(e for e in (e.under(sizes) for e in module.requires)
                               if e.holds is not True)
-        self.new = self.added(bind(module.graph, sizes), found[0])
+        self.new = self.added(bind(module.graph, sizes), grown[0])
         most = bounds(self.new)[0] or 0
         self.past = dim_of(Symbol(size.name, 0, room - most))
         kept = {n: bare(sizes.get(n, dim_of(s))) for n, s in module.symbols.items()}
@@ -191,7 +191,7 @@ class _Rewriting:
             last = self.room - self.new
             counted = o.size(position, size=self.past, most=last, checked=True)
         assert isinstance(counted, Tracer)
-        caches = {g.input: self.cache(g, given[g.input]) for g in self.found}
+        caches = {g.input: self.cache(g, given[g.input]) for g in self.grown}
         args = [caches[i].past if i in caches else
                 x if x.shape == v.type.shape else self.part(x, v.hint, 0, v.type.shape)
                 for i, (v, x) in enumerate(zip(self.graph.inputs, given, strict=True))]
@@ -211,7 +211,7 @@ class _Rewriting:
         graph = Graph((*(x.value for x in given), position.value,
                        *(c.room[1].value for c, _ in factors)),
                       tuple(self.builder.nodes), (*whole, *(y for _, y in factors)))
-        pairs = [(g.output, g.input) for g in self.found]
+        pairs = [(g.output, g.input) for g in self.grown]
         pairs += [(len(whole) + i, len(given) + 1 + i) for i in range(len(factors))]
         names = (f"{self.old.output_names[c.grown.output]}_factors" for c, _ in factors)
         return dataclasses.replace(
@@ -223,7 +223,7 @@ class _Rewriting:
         """An input, with room if its size depends on the past."""
         shape = tuple(self.room if self.old_size in {s.name for s in symbols(d)} else d
                       for d in v.type.shape)
-        kept = [g for g in self.found if self.graph.inputs[g.input] is v]
+        kept = [g for g in self.grown if self.graph.inputs[g.input] is v]
         dtype = self.rows(kept[0], v).kept if kept else v.type.dtype
         return self.builder.input(TensorType(dtype, shape), v.hint)
 
@@ -257,7 +257,7 @@ class _Rewriting:
                 whole.append(o.concat(past, added, rest, axis=axis))
         valid = node.outputs[0].type.shape
         shapes = (valid, c.rows.factors(valid))
-        if c.rows.kept is c.rows.own:
+        if c.rows.kept is c.rows.dtype:
             return tuple(whole), self.part(whole[0], hint, 0, valid, axis).value
         with self.builder.scope(hint, node.where, node.of):
             seen = c.rows.read(*(self.part(x, "", 0, s, axis) for x, s in zip(
@@ -269,15 +269,15 @@ class _Rewriting:
         """`shape` elements of x from `start` on, along the axis, if one is given."""
         at = tuple(start if i == axis else 0 for i in range(x.ndim))
         limit = tuple(a + d for a, d in zip(at, shape, strict=True))
-        made = self.builder.emit(o.slice, (x,), {
+        rows = self.builder.emit(o.slice, (x,), {
             "start": at, "limit": limit, "strides": (1,) * x.ndim}, hint)
-        if made.shape != shape:  # it cannot be seen that the new elements have room
-            made = self.builder.emit(o.assume, (made,), {"shape": shape}, hint)
-        assert isinstance(made, Tracer)
-        return made
+        if rows.shape != shape:  # it cannot be seen that the new elements have room
+            rows = self.builder.emit(o.assume, (rows,), {"shape": shape}, hint)
+        assert isinstance(rows, Tracer)
+        return rows
 
 
-def _told(module: Module, past: str) -> dict[str, Dim]:
+def _known_past(module: Module, past: str) -> dict[str, Dim]:
     """Symbols of which the module requires that they are the past and something: `M == P + 1`."""
     out: dict[str, Dim] = {}
     for e in module.requires:

@@ -128,17 +128,17 @@ def _leaving(graph: Graph, most: int, batched: set[Value], target: Target) -> di
     last |= dict.fromkeys(graph.outputs, len(graph.nodes))
     live = 0
     dying: dict[int, int] = {}
-    found: dict[int, float] = {}
+    costs: dict[int, float] = {}
     for i, node in enumerate(graph.nodes[:most]):
         if i and _anchor(node, batched):
-            found[i] = layer(target, 0, 2 * live, 0, 1)
+            costs[i] = layer(target, 0, 2 * live, 0, 1)
         for v in node.outputs:
             if v in batched:
                 live += _bytes(v)
                 dying[last.get(v, i)] = dying.get(last.get(v, i), 0) + _bytes(v)
         live -= dying.get(i, 0)
     at_end = most == len(graph.nodes)
-    return {**found, most: 0.0 if at_end else layer(target, 0, 2 * live, 0, 1)}
+    return {**costs, most: 0.0 if at_end else layer(target, 0, 2 * live, 0, 1)}
 
 
 def _anchor(node: Node, batched: set[Value]) -> bool:
@@ -172,10 +172,10 @@ def _looped(graph: Graph, front: Front, cut: list[Value], batched: set[Value],
     rows = [o.reshape(x, shape=(count, *_fewer(x.value, front.size, batch).shape)) for x in xs]
     with builder.scope(cut[0].hint):
         stacked = o.scan(*rows, body=body, carries=0, xs=len(rows), length=count)
-    made = [o.reshape(y, shape=v.type.shape) for y, v in zip(
+    wholes = [o.reshape(y, shape=v.type.shape) for y, v in zip(
         stacked if isinstance(stacked, tuple) else (stacked,), cut, strict=True)]
     shared = [n for n in head if not any(v in batched for v in n.outputs)]
-    outputs = _run((*graph.inputs, *cut), (*shared, *tail), [*xs, *made], graph.outputs, batched,
+    outputs = _run((*graph.inputs, *cut), (*shared, *tail), [*xs, *wholes], graph.outputs, batched,
                    batch, batch)
     return Graph(graph.inputs, tuple(builder.nodes), tuple(y.value for y in outputs))
 
@@ -202,8 +202,8 @@ def _run(inputs: Sequence[Value], nodes: Sequence[Node], xs: Sequence[Tracer],
         of = any(v in batched for v in node.outputs)
         attrs = for_fewer(node, size, batch) if of else node.attrs
         with builder.scope("", node.where):
-            made = builder.emit(node.op, operands, dict(attrs), name)
-        return made if isinstance(made, tuple) else (made,)
+            out = builder.emit(node.op, operands, dict(attrs), name)
+        return out if isinstance(out, tuple) else (out,)
     return replay(Graph(tuple(inputs), tuple(nodes), tuple(results)), xs, apply)
 
 

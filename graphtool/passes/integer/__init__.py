@@ -53,10 +53,10 @@ def quantised_again(_: Op, xs: tuple[Any, ...], attrs: Any, type: TensorType) ->
 
 def _quantised(x: Any) -> tuple[Any, Any, float | None]:
     """y, s and z of x = round(y / s) + z; all are None if x is of another form."""
-    found = quantising(x.value, x.builder.made) if isinstance(x, Tracer) else None
-    if found is None or found.bounds:
+    chain = quantising(x.value, x.builder.made_by) if isinstance(x, Tracer) else None
+    if chain is None or chain.bounds:
         return None, None, None
-    return wrapped(x, found.x), wrapped(x, found.scale), only(wrapped(x, found.zero))
+    return wrapped(x, chain.x), wrapped(x, chain.scale), only(wrapped(x, chain.zero))
 
 
 @family_rule(o.cast)
@@ -81,7 +81,7 @@ def _cut(y: Any) -> tuple[Any, tuple[float, float]] | None:
     """What a relu or a clamp reads that makes y, and its bounds; None if a bound is no number."""
     if not isinstance(y, Tracer):
         return None
-    look = y.builder.made.get
+    look = y.builder.made_by.get
     for env in bindings(_RELU, y.value, look):
         return wrapped(y, env["x"]), (0.0, float("inf"))
     for env in bindings(_CLAMP, y.value, look):
@@ -187,9 +187,9 @@ def _product_of(x: Any) -> tuple[Any, Any] | None:
     node = maker(x)
     if node is None or x.dtype is not dtypes.float32:
         return None
-    for found in dequantising(node, x.builder.made):
-        known, total = values(wrapped(x, found.scale)), wrapped(x, found.x)
-        if found.zero is None and known is not None and total.dtype is dtypes.int32 and (
+    for chain in dequantising(node, x.builder.made_by):
+        known, total = values(wrapped(x, chain.scale)), wrapped(x, chain.x)
+        if chain.zero is None and known is not None and total.dtype is dtypes.int32 and (
                 total.shape == x.shape):
             return total, known.astype(np.float32)
     return None
@@ -214,7 +214,7 @@ def joined_scales(op: Op, xs: tuple[Any, ...], attrs: Any, type: TensorType) -> 
     plain = _product_of(x)
     if plain is not None:
         return o.mul(_float(plain[0]), _number(x, plain[1] * scale))
-    for env in bindings(_SUM, x.value, x.builder.made.get):
+    for env in bindings(_SUM, x.value, x.builder.made_by.get):
         value = wrapped(x, env["value"])
         part, known = _product_of(value), values(wrapped(x, env["bias"]))
         if part is not None and known is not None and read_times(value) == 1:
@@ -232,11 +232,11 @@ def _number(beside: Any, x: Any) -> Any:
 def whole_bias(_: Op, xs: tuple[Any, ...], attrs: Any, type: TensorType) -> Any:
     """v·a + n·a = (v + n)·a: a bias that is an integer number of steps is added to the sums"""
     for x, b in (xs, xs[::-1]):
-        found = _product_of(x)
-        if found is None or read_times(x) != 1 or x.shape != type.shape or (
+        product = _product_of(x)
+        if product is None or read_times(x) != 1 or x.shape != type.shape or (
                 bias := values(b)) is None:
             continue
-        total, scale = found
+        total, scale = product
         with np.errstate(all="ignore"):
             steps = np.rint(bias.astype(np.float64) / scale)
         if not (np.abs(steps) < 2**30).all() or not np.array_equal(

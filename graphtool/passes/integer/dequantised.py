@@ -47,9 +47,9 @@ def dequantised(x: Any) -> Real | None:
     node = maker(x)
     if node is None or x.dtype is not dtypes.float32:
         return None
-    for found in dequantising(node, x.builder.made):
-        if (steps := _steps(x, found)) is not None:
-            return Real(steps, wrapped(x, found.scale))
+    for chain in dequantising(node, x.builder.made_by):
+        if (steps := _steps(x, chain)) is not None:
+            return Real(steps, wrapped(x, chain.scale))
     if node.op.lowering is Lowering.WINDOW and Movement.JOINS in node.op.movement:
         return _joined(x, [wrapped(x, v) for v in node.inputs], node.attrs["axis"])
     largest = bool(node.op.traits & Trait.LARGEST)
@@ -78,28 +78,28 @@ def _moved(node: Node, v: Any, rank: int) -> Any:
 
 def _joined(x: Any, parts: list[Any], axis: int) -> Real | None:
     """Parts that have one type, scale and zero point, side by side."""
-    found = [dequantised(p) for p in parts]
-    first = found[0] if found else None
+    reals = [dequantised(p) for p in parts]
+    first = reals[0] if reals else None
     if first is None or only(first.scale) is None or only(first.narrow.zero) is None:
         return None
-    for r in found:
+    for r in reals:
         if r is None or r.narrow.q.dtype is not first.narrow.q.dtype or (
                 only(r.scale) != only(first.scale)
                 or only(r.narrow.zero) != only(first.narrow.zero)):
             return None
-    joined = o.concat(*(r.narrow.q for r in found if r is not None), axis=axis)
+    joined = o.concat(*(r.narrow.q for r in reals if r is not None), axis=axis)
     return Real(Narrow(joined, first.narrow.zero), first.scale)
 
 
-def _steps(x: Any, found: Chain) -> Narrow | None:
+def _steps(x: Any, chain: Chain) -> Narrow | None:
     """q - zero, which has the shape of x; the zero was subtracted from integers or from floats."""
-    q = wrapped(x, found.x)
+    q = wrapped(x, chain.x)
     if q.shape != x.shape:
         return None
     steps = Narrow(q) if q.dtype in BYTES else narrow(q)
-    if steps is None or found.zero is None:
+    if steps is None or chain.zero is None:
         return steps
-    whole = _whole(wrapped(x, found.zero))
+    whole = _whole(wrapped(x, chain.zero))
     return Narrow(steps.q, whole) if steps.zero is None and whole is not None else None
 
 

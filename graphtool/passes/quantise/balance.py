@@ -96,13 +96,13 @@ def balanced(graph: Graph, factors: Factors) -> Graph:
 class _Balance:
     def __init__(self, graph: Graph, factors: Factors) -> None:
         self.layers = {m.node: (m, f) for m, f in factors.items()}
-        made, uses = producers(graph), use_counts(graph)
+        made_by, uses = producers(graph), use_counts(graph)
         self.divide: dict[Node, tuple[Array, int]] = {}  # behind these nodes
         self.free: set[Value] = set()  # activations that need no division of their own
         for members in _by_activation(list(factors)):
             x = members[0].x
             if uses[x] == len(members):
-                source = _maker(x, made, uses)
+                source = _maker(x, made_by, uses)
                 if source is not None:
                     self.divide[source] = factors[members[0]], members[0].input_axis
                     self.free.add(x)
@@ -110,9 +110,9 @@ class _Balance:
 
     def node(self, node: Node, xs: tuple[Operand, ...], b: Builder) -> Any:
         if node in self.divide:
-            made = self.layer(node, xs, b) if node in self.layers else node.op(
+            result = self.layer(node, xs, b) if node in self.layers else node.op(
                 *_wide(xs, b), **node.attrs)
-            return (self.over(made, *self.divide[node], node),)
+            return (self.over(result, *self.divide[node], node),)
         return (self.layer(node, xs, b),) if node in self.layers else None
 
     def layer(self, node: Node, xs: tuple[Operand, ...], b: Builder) -> Any:
@@ -132,13 +132,13 @@ class _Balance:
     @staticmethod
     def over(y: Any, factor: Array, axis: int, node: Node) -> Any:
         """y divided by the factors: a norm's scale and bias are, freeze does it for products."""
-        made = y.builder.made[y.value]
+        maker = y.builder.made_by[y.value]
         if not node.op.scaled_by:
             return _times(y, 1 / factor, axis)
-        x, *terms = _wide(made.inputs, y.builder)
+        x, *terms = _wide(maker.inputs, y.builder)
         fresh = [y.builder.constant(np.asarray(
-            y.builder.made[t.value].attrs["data"].source) / factor,
-            y.builder.made[t.value].outputs[0].hint, of=y.builder.made[t.value].of)
+            y.builder.made_by[t.value].attrs["data"].source) / factor,
+            y.builder.made_by[t.value].outputs[0].hint, of=y.builder.made_by[t.value].of)
             if t is not None else None for t in terms]
         return node.op(x, *fresh, **node.attrs)
 
@@ -152,29 +152,29 @@ def _times(x: Any, factor: Array, axis: int) -> Any:
     return o.mul(x, x.builder.constant(np.asarray(factor, np.float32).reshape(shape)))
 
 
-def _maker(x: Value, made: Mapping[Value, Node], uses: Mapping[Value, int]) -> Node | None:
+def _maker(x: Value, made_by: Mapping[Value, Node], uses: Mapping[Value, int]) -> Node | None:
     """The product, convolution or norm from which x comes through a relu at most, and whose result
     can be divided; None if there is none."""
-    node = made.get(x)
+    node = made_by.get(x)
     while node is not None and node.op.scaled_by == (0,):
         (v,) = node.inputs
         if not isinstance(v, Value) or uses[v] > 1:
             return None
-        node = made.get(v)
+        node = made_by.get(v)
     if node is None:
         return None
-    terms = [made.get(t) if isinstance(t, Value) else t for t in node.inputs[1:]]
+    terms = [made_by.get(t) if isinstance(t, Value) else t for t in node.inputs[1:]]
     if node.op.scaled_by:
         last = node.attrs.get("axes") in ((-1,), (x.type.rank - 1,))
         return node if last and terms and terms[0] is not None and all(
             t is None or (is_constant(t) and t.outputs[0].type.rank == 1) for t in terms
             if not isinstance(t, (int, float))) else None
     if node.op is o.add:
-        inner = [made.get(t) for t in node.inputs if isinstance(t, Value)]
+        inner = [made_by.get(t) for t in node.inputs if isinstance(t, Value)]
         pair = [n for n in inner if n is not None and _weighs(n)
                 and uses[n.outputs[0]] == 1]
         return node if len(pair) == 1 and any(is_constant(n) for n in inner) and is_constant(
-            made.get(pair[0].inputs[1])) else None  # type: ignore[arg-type]
+            made_by.get(pair[0].inputs[1])) else None  # type: ignore[arg-type]
     known = _weighs(node) and is_constant(terms[0])  # type: ignore[arg-type]
     return node if known else None
 

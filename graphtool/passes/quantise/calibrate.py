@@ -50,25 +50,25 @@ def from_arrays(arrays: Batch, module: Module, samples: int = SAMPLES) -> list[B
     return [batch for batch, _ in _cut(arrays, module, "", samples)]
 
 
-def _cut(found: Batch, module: Module, where: str, samples: int) -> Iterator[tuple[Batch, int]]:
+def _cut(arrays: Batch, module: Module, where: str, samples: int) -> Iterator[tuple[Batch, int]]:
     """Batches, and how many examples each has."""
     names = value_names(module.graph)
     kinds = {names[v]: v.type for v in module.graph.inputs}
-    if missing := [n for n in kinds if n not in found]:
+    if missing := [n for n in kinds if n not in arrays]:
         raise InputError("GT0641", f"the data have no array {missing[0]!r}", where=where,
-                         hint=f"the model needs {listed(kinds)}; the file has {listed(found)}")
-    own = {n: _typed(n, found[n], t, where) for n, t in kinds.items()}
-    if not own:
+                         hint=f"the model needs {listed(kinds)}; the file has {listed(arrays)}")
+    inputs = {n: _typed(n, arrays[n], t, where) for n, t in kinds.items()}
+    if not inputs:
         raise InputError("GT0641", "the model has no inputs to calibrate", where=where)
-    if empty := next((n for n, a in own.items() if not a.size), None):
-        raise InputError("GT0641", f"{empty} has the shape {list(own[empty].shape)}: no example",
+    if empty := next((n for n, a in inputs.items() if not a.size), None):
+        raise InputError("GT0641", f"{empty} has the shape {list(inputs[empty].shape)}: no example",
                          where=where)
-    stacked = {n: a.ndim == kinds[n].rank + 1 for n, a in own.items()}
+    stacked = {n: a.ndim == kinds[n].rank + 1 for n, a in inputs.items()}
     if all(stacked.values()):
-        for i in range(min([samples, *(len(a) for a in own.values())])):
-            yield {n: a[i] for n, a in own.items()}, 1
+        for i in range(min([samples, *(len(a) for a in inputs.values())])):
+            yield {n: a[i] for n, a in inputs.items()}, 1
         return
-    for n, a in own.items():
+    for n, a in inputs.items():
         if a.ndim != kinds[n].rank or not a.ndim:
             raise InputError("GT0641", f"{n} has the shape {list(a.shape)}, the input is "
                                        f"{kinds[n]}", where=where,
@@ -76,9 +76,9 @@ def _cut(found: Batch, module: Module, where: str, samples: int) -> Iterator[tup
                                   "or one axis more")
     sizes = {t.shape[0] for t in kinds.values()}
     fixed = [d for d in sizes if isinstance(d, int)]
-    count = min(len(a) for a in own.values())
-    if len({len(a) for a in own.values()}) > 1 or len(sizes) > 1:
-        yield own, count  # inputs without a common axis of examples: one run
+    count = min(len(a) for a in inputs.values())
+    if len({len(a) for a in inputs.values()}) > 1 or len(sizes) > 1:
+        yield inputs, count  # inputs without a common axis of examples: one run
         return
     step = fixed[0] if fixed else BATCH
     if count < (step if fixed else 1):
@@ -87,7 +87,7 @@ def _cut(found: Batch, module: Module, where: str, samples: int) -> Iterator[tup
     for i in range(0, min(count, samples), step):
         end = min(i + step, count) if fixed else min(i + step, count, samples)
         if not fixed or end - i == step:
-            yield {n: a[i:end] for n, a in own.items()}, end - i
+            yield {n: a[i:end] for n, a in inputs.items()}, end - i
 
 
 def _typed(name: str, a: Array, t: TensorType, where: str) -> Array:
@@ -198,18 +198,18 @@ class _Groups:
     joined. Each operand of a product of two activations has a grid of its own."""
 
     def __init__(self, graph: Graph, layers: Sequence[Layer]) -> None:
-        made = producers(graph)
+        made_by = producers(graph)
         self.readers: dict[Value, list[Layer]] = {}
         owner: dict[Value, int] = {}
         self.readings: dict[int, list[tuple[Layer, Value]]] = {}
         for i, layer in enumerate(m for m in layers if m.other is None):
             self.readers.setdefault(layer.x, []).append(layer)
-            found = origins(layer.x, made)
-            joined = {owner[v] for v in found if v in owner}
+            values = origins(layer.x, made_by)
+            joined = {owner[v] for v in values if v in owner}
             self.readings[i] = [m for g in sorted(joined) for m in self.readings.pop(g)] + [
                 (layer, layer.x)]
             owner = {v: i if g in joined else g for v, g in owner.items()}
-            owner.update(dict.fromkeys(found, i))
+            owner.update(dict.fromkeys(values, i))
         self.of = {v: (g,) for v, g in owner.items()}
         for layer in layers:
             for v in layer.read if layer.other is not None else ():
@@ -219,8 +219,8 @@ class _Groups:
 
     def layer(self, v: Value) -> Layer:
         """A layer that reads v, or a value with elements of v."""
-        found = self.readers.get(v) or [layer for layer, _ in self.readings[self.of[v][0]]]
-        return found[0]
+        readers = self.readers.get(v) or [layer for layer, _ in self.readings[self.of[v][0]]]
+        return readers[0]
 
 
 def _inputs(layer: Layer, grams: bool) -> Inputs:

@@ -98,35 +98,35 @@ class Layer:
 def layers(graph: Graph) -> list[Layer]:
     """The layers with a weight, in order. A weight that two layers read gives the second a name
     with #2."""
-    made, uses = producers(graph), use_counts(graph)
+    made_by, uses = producers(graph), use_counts(graph)
     readers = readers_of(graph)
     out: list[Layer] = []
     taken: dict[str, int] = {}
     for node in graph.nodes:
-        found = _operands(node, made)
-        if found is None:
+        operands = _operands(node, made_by)
+        if operands is None:
             continue
-        way, x, weight = found
+        way, x, weight = operands
         name = weight.outputs[0].hint.lstrip("@")
         taken[name] = taken.get(name, 0) + 1
         name = f"{name}#{taken[name]}" if taken[name] > 1 else name
         y = node.outputs[0]
         after = readers.get(y, [])
         bias = after[0] if len(after) == 1 and uses[y] == 1 and _adds(
-            after[0], y, made, way.kind, bool(node.attrs.get("channels_last"))) else None
+            after[0], y, made_by, way.kind, bool(node.attrs.get("channels_last"))) else None
         out.append(Layer(name, node, way.kind, x, weight, way.axis(node.attrs), bias))
     return out
 
 
-def _operands(node: Node, made: Mapping[Value, Node]) -> tuple[Weighing, Value, Node] | None:
+def _operands(node: Node, made_by: Mapping[Value, Node]) -> tuple[Weighing, Value, Node] | None:
     """How the node weighs, its data and its constant weight; None if it is no layer."""
     way = node.op.weighing
     if way is None or not way.holds(node.attrs) or (way.across and node.attrs[way.across]):
         return None
     x, w = node.inputs[way.data], node.inputs[way.weight]
-    weight = made.get(w) if isinstance(w, Value) else None
+    weight = made_by.get(w) if isinstance(w, Value) else None
     if not isinstance(x, Value) or weight is None or not _is_weight(weight) or is_constant(
-            made.get(x)):
+            made_by.get(x)):
         return None
     rank = weight.outputs[0].type.rank
     fits = rank in (3, 4) if way.kind == "conv" else rank == 2
@@ -140,17 +140,17 @@ def pairs(graph: Graph) -> list[Layer]:
     The kernel of attention keeps its scores in the nearest cache; in three parts, with products of
     bytes, it took longer wherever that was measured (1.07 to 1.5 times on a Xeon with AMX).
     """
-    made = producers(graph)
-    found = [n for n in graph.nodes if _multiplies(n, made)]
-    alone = {n.outputs[0].hint for n in (recognise(graph).nodes if found else ())
+    made_by = producers(graph)
+    products = [n for n in graph.nodes if _multiplies(n, made_by)]
+    alone = {n.outputs[0].hint for n in (recognise(graph).nodes if products else ())
              if n.op.weighing is not None}
-    return [Layer(n.outputs[0].hint, n, "activations", x, None, other=w) for n in found
+    return [Layer(n.outputs[0].hint, n, "activations", x, None, other=w) for n in products
             if n.outputs[0].hint in alone and not any(
-                isinstance(v, Value) and is_constant(made.get(v)) for v in n.inputs)
+                isinstance(v, Value) and is_constant(made_by.get(v)) for v in n.inputs)
             for x, w in [n.inputs[:2]] if isinstance(x, Value) and isinstance(w, Value)]
 
 
-def _multiplies(node: Node, made: Mapping[Value, Node]) -> bool:
+def _multiplies(node: Node, made_by: Mapping[Value, Node]) -> bool:
     """Whether the node multiplies two matrices of float32 for which there are integer kernels."""
     way = node.op.weighing
     if way is None or way.kind != "product" or not way.turned or not way.holds(node.attrs):
@@ -173,11 +173,11 @@ def _is_weight(node: Node) -> bool:
 _SUM = pattern(lambda y, term: o.add(y, term))
 
 
-def _adds(node: Node, y: Value, made: Mapping[Value, Node], kind: Kind, last: bool) -> bool:
+def _adds(node: Node, y: Value, made_by: Mapping[Value, Node], kind: Kind, last: bool) -> bool:
     """Whether the node adds a constant with one number for each channel."""
-    term = next((env["term"] for env in bindings(_SUM, node.outputs[0], made.get)
+    term = next((env["term"] for env in bindings(_SUM, node.outputs[0], made_by.get)
                  if env["y"] is y and node.outputs[0].type.shape == y.type.shape), None)
-    if not isinstance(term, Value) or not is_constant(made.get(term)):
+    if not isinstance(term, Value) or not is_constant(made_by.get(term)):
         return False
     axis = y.type.rank - 1 if kind == "product" or last else 1
     shape = (1,) * (y.type.rank - term.type.rank) + term.type.shape
@@ -185,17 +185,17 @@ def _adds(node: Node, y: Value, made: Mapping[Value, Node], kind: Kind, last: bo
         d == (y.type.shape[a] if a == axis else 1) for a, d in enumerate(shape))
 
 
-def named(found: Sequence[Layer], only: Sequence[str], skip: Sequence[str]) -> list[Layer]:
+def named(all_layers: Sequence[Layer], only: Sequence[str], skip: Sequence[str]) -> list[Layer]:
     """The layers whose names fit one of `only` (all if it is empty) and none of `skip`.
 
     Raises InputError GT0640 for a pattern that fits no layer, GT0642 if a weight is not finite.
     """
-    names = [layer.name for layer in found]
+    names = [layer.name for layer in all_layers]
     for wanted in (*only, *skip):
         if not any(fnmatchcase(n, wanted) for n in names):
             raise InputError("GT0640", f"no layer is called {wanted!r}", hint=near(
                 wanted, names, f"the layers are {', '.join(names[:12])}"))
-    chosen = [layer for layer in found
+    chosen = [layer for layer in all_layers
               if (not only or any(fnmatchcase(layer.name, p) for p in only))
               and not any(fnmatchcase(layer.name, p) for p in skip)]
     for layer in chosen:
@@ -211,17 +211,17 @@ def stays(node: Node) -> bool:
                 or node.op.traits & Trait.LARGEST)
 
 
-def moved(v: Value, made: Mapping[Value, Node]) -> list[Value]:
+def moved(v: Value, made_by: Mapping[Value, Node]) -> list[Value]:
     """v and the values that have its elements, or the largest of them, down to those that are
     computed: what is on their grid stays on it."""
-    node = made.get(v)
+    node = made_by.get(v)
     if node is None or v.type.dtype is not dtypes.float32:
         return [v]
     if stays(node) and all(isinstance(x, Value) for x in node.inputs):
-        return [v, *(u for x in node.inputs if isinstance(x, Value) for u in moved(x, made))]
+        return [v, *(u for x in node.inputs if isinstance(x, Value) for u in moved(x, made_by))]
     return [v]
 
 
-def origins(v: Value, made: Mapping[Value, Node]) -> list[Value]:
+def origins(v: Value, made_by: Mapping[Value, Node]) -> list[Value]:
     """Those of the values in `moved` that are computed."""
-    return [u for u in moved(v, made) if moved(u, made) == [u]]
+    return [u for u in moved(v, made_by) if moved(u, made_by) == [u]]

@@ -53,20 +53,20 @@ class _Rewrite:
     """One rebuilding of a graph."""
 
     def __init__(self, graph: Graph, chosen: Sequence[Chosen], trained: frozenset[str]) -> None:
-        self.made, self.trained = producers(graph), trained
+        self.made_by, self.trained = producers(graph), trained
         self.chosen = {c.layer.node: c for c in chosen}
         self.biases = {c.layer.bias: c for c in chosen if c.layer.bias is not None}
         self.grids: dict[Value, Grid] = {}
         self.shared: set[Value] = set()  # values of which readers that are no layers take the grid
         for c in chosen:
-            for v in moved(c.layer.x, self.made) if c.grid and c.layer.other is None else ():
+            for v in moved(c.layer.x, self.made_by) if c.grid and c.layer.other is None else ():
                 assert c.grid is not None
                 self.grids[v] = c.grid
                 if c.layer.kind == "conv":
                     self.shared.add(v)
         self.on_grid: dict[Value, Tracer] = {}
         self.rows: dict[Value, Tracer] = {}
-        self.own: dict[tuple[Value, bool, Grid], Tracer] = {}
+        self.rounded: dict[tuple[Value, bool, Grid], Tracer] = {}
 
     def node(self, node: Node, xs: tuple[Operand, ...], b: Builder) -> Any:
         """The results for a node, or None to keep it."""
@@ -125,9 +125,9 @@ class _Rewrite:
         elif isinstance(c.stored, Half):
             y = self.half(c, x, b)
         else:
-            own = [] if len(wide) < 3 or wide[2] is None else [self.bias(c, wide[2], b)]
-            y = node.op(x, self.weight(c, b), *own, **attrs)
-            return y if own or c.layer.bias is not None else self.shifted(c, y)
+            bias = [] if len(wide) < 3 or wide[2] is None else [self.bias(c, wide[2], b)]
+            y = node.op(x, self.weight(c, b), *bias, **attrs)
+            return y if bias or c.layer.bias is not None else self.shifted(c, y)
         if len(wide) > 2 and wide[2] is not None:
             return o.add(y, self.bias(c, wide[2], b))
         return y if c.layer.bias is not None else self.shifted(c, y)
@@ -159,12 +159,12 @@ class _Rewrite:
         if old in self.grids and not turned:
             return self.gridded(old, x.value, b)
         key = old, turned, grid
-        if key not in self.own:
+        if key not in self.rounded:
             with _of(x.value, b):
                 rank = x.ndim
                 x = o.transpose(x, perm=(*range(rank - 2), rank - 1, rank - 2)) if turned else x
-                self.own[key] = real(quantised(x, grid), grid.scale, grid.zero)
-        return self.own[key]
+                self.rounded[key] = real(quantised(x, grid), grid.scale, grid.zero)
+        return self.rounded[key]
 
     def by_rows(self, c: Chosen, x: Any) -> Any:
         """Integers by the range of each row when the model runs; of the whole for convolutions."""
@@ -243,7 +243,7 @@ class _Rewrite:
 
     def bias(self, c: Chosen, term: Any, b: Builder) -> Any:
         """A constant bias with the layer's shift, for a static layer in whole steps of its sums."""
-        node = b.made.get(term.value)
+        node = b.made_by.get(term.value)
         if not is_constant(node) or (c.grid is None and c.shift is None and c.gain is None):
             return term
         hint = node.outputs[0].hint
@@ -280,9 +280,9 @@ class _Rewrite:
 def _of(x: Value, b: Builder) -> AbstractContextManager[None]:
     """A scope for what is done to an activation: it has the names and the place of what computes
     it; of the layer that reads it, if x is an input of the model."""
-    made = b.made.get(x)
-    return b.scope(f"{x.hint}.quantised", made.where if made else b.where,
-                   names_of(made) if made else b.of)
+    node = b.made_by.get(x)
+    return b.scope(f"{x.hint}.quantised", node.where if node else b.where,
+                   names_of(node) if node else b.of)
 
 
 def _windows(layer: Layer, x: Any) -> Any:

@@ -78,9 +78,9 @@ def _moments(module: Module, axes: Mapping[str, int], data: Sequence[Batch]) -> 
         if name in axes:
             rows = np.moveaxis(x, axes[name], -1).reshape(-1, x.shape[axes[name]])
             wide = rows.astype(np.float64)
-            found = np.stack([np.full(wide.shape[1], float(len(wide))), wide.sum(0),
-                              (wide ** 2).sum(0)])
-            sums[name] = sums[name] + found if name in sums else found
+            part = np.stack([np.full(wide.shape[1], float(len(wide))), wide.sum(0),
+                             (wide ** 2).sum(0)])
+            sums[name] = sums[name] + part if name in sums else part
     for batch in data:
         interp.run(module, batch, on_value=seen)
     out = {}
@@ -91,7 +91,7 @@ def _moments(module: Module, axes: Mapping[str, int], data: Sequence[Batch]) -> 
 
 
 def corrected(module: Module, chosen: Sequence[Chosen], trained: frozenset[str],
-              found: Norms) -> Module:
+              norms: Norms) -> Module:
     """The module with these layers, where the results of batch norms have the moments of the float
     model."""
     names = value_names(module.graph)
@@ -99,10 +99,10 @@ def corrected(module: Module, chosen: Sequence[Chosen], trained: frozenset[str],
     changes: dict[str, Change] = {}
     for _ in range(_ROUNDS):
         now = _changed(module, chosen, trained, layers, changes)
-        seen = _moments(now, found.axes, found.data)
-        more = {name: _towards(got, found.wanted[name]) for name, got in seen.items()}
+        seen = _moments(now, norms.axes, norms.data)
+        more = {name: _towards(got, norms.wanted[name]) for name, got in seen.items()}
         changes = {n: changes[n].then(c) if n in changes else c for n, c in more.items()}
-        if all(_small(c, found.wanted[n]) for n, c in more.items()):
+        if all(_small(c, norms.wanted[n]) for n, c in more.items()):
             break
     return _changed(module, chosen, trained, layers, changes)
 
@@ -128,8 +128,8 @@ def _small(change: Change, want: Moments) -> bool:
 def _changed(module: Module, chosen: Sequence[Chosen], trained: frozenset[str],
              layers: Mapping[str, Chosen], changes: Mapping[str, Change]) -> Module:
     """The quantised module with these changes: in the layers, or in norms that stand alone."""
-    made = {id(layers[n]): _scaled(layers[n], c) for n, c in changes.items() if n in layers}
-    graph = rewritten(module.graph, [made.get(id(c), c) for c in chosen], trained)
+    scaled = {id(layers[n]): _scaled(layers[n], c) for n, c in changes.items() if n in layers}
+    graph = rewritten(module.graph, [scaled.get(id(c), c) for c in chosen], trained)
     alone = {n: c for n, c in changes.items() if n not in layers}
     return replace(module, graph=_affine(graph, alone) if alone else graph)
 
@@ -160,24 +160,24 @@ _AFFINE = pattern(lambda x, k, c: o.add(o.mul(x, k), c))
 
 def _affine(graph: Graph, changes: Mapping[str, Change]) -> Graph:
     """The graph with other constants in x·k + c, by the name of the sum."""
-    made, names = producers(graph), value_names(graph)
+    made_by, names = producers(graph), value_names(graph)
     inner: dict[Node, Change] = {}
     outer: dict[Node, Change] = {}
     for node in graph.nodes:
         change = changes.get(names[node.outputs[0]]) if node.outputs else None
-        env = next(bindings(_AFFINE, node.outputs[0], made.get), None) if change else None
-        factor = None if env is None else made[env[MATCHED][1]]
+        env = next(bindings(_AFFINE, node.outputs[0], made_by.get), None) if change else None
+        factor = None if env is None else made_by[env[MATCHED][1]]
         if change is not None and factor is not None and all(
-                _constant(n, made) is not None for n in (node, factor)):
+                _constant(n, made_by) is not None for n in (node, factor)):
             inner[factor], outer[node] = change, change
 
     def rewrite(node: Node, xs: tuple[Operand, ...], b: Builder) -> Any:
         change = inner.get(node) or outer.get(node)
         if change is None:
             return None
-        at = _constant(node, made)
+        at = _constant(node, made_by)
         assert at is not None
-        held = made[node.inputs[at]]  # type: ignore[index]
+        held = made_by[node.inputs[at]]  # type: ignore[index]
         old = np.asarray(held.attrs["data"].source).astype(np.float64)
         new = old * change.factor.reshape(old.shape)
         new = new + change.term.reshape(old.shape) if node in outer else new
@@ -188,7 +188,7 @@ def _affine(graph: Graph, changes: Mapping[str, Change]) -> Graph:
     return prune(rebuild(graph, rewrite))
 
 
-def _constant(node: Node, made: Mapping[Value, Node]) -> int | None:
+def _constant(node: Node, made_by: Mapping[Value, Node]) -> int | None:
     """Which operand is a constant with a number for each channel."""
     return next((i for i, v in enumerate(node.inputs) if isinstance(v, Value) and is_constant(
-        made.get(v)) and sum(d != 1 for d in v.type.shape) <= 1), None)
+        made_by.get(v)) and sum(d != 1 for d in v.type.shape) <= 1), None)

@@ -37,10 +37,10 @@ def attention(op: Any, xs: Any, attrs: Any, type: Any) -> Any:
     soft = _made_by(bare, o.softmax)
     if soft is None or readers(xs[0]) != 1 or soft.attrs["axis"] not in (-1, weights.ndim - 1):
         return None
-    found = _masked(_operand(weights, soft, 0), 6)
-    if found is None:
+    scores = _masked(_operand(weights, soft, 0), 6)
+    if scores is None:
         return None
-    (product, scale), mask = _without_factor(found[0]), _across(found[1], weights, xs[0])
+    (product, scale), mask = _without_factor(scores[0]), _across(scores[1], weights, xs[0])
     dot = _made_by(product, o.matmul)
     if dot is None or dot.attrs["transpose_a"] or dot.attrs["dtype"]:
         return None
@@ -149,7 +149,7 @@ _SCALED: tuple[tuple[Applied, Callable[[float], float | None]], ...] = (
 def _without_factor(x: Any) -> tuple[Any, float]:
     """y and c, if x is y·c or y / c for a number c; else x and 1."""
     for form, factor in _SCALED:
-        for env in bindings(form, x.value, x.builder.made.get) if isinstance(x, Tracer) else ():
+        for env in bindings(form, x.value, x.builder.made_by.get) if isinstance(x, Tracer) else ():
             a, c = x.builder.wrap(env["y"]), number_of(x.builder.wrap(env["c"]))
             if c is None or not isinstance(a, Tracer) or a.shape != x.shape or (
                     (by := factor(c)) is None):

@@ -71,10 +71,10 @@ _BUDGET = re.compile(r"(\d+)\s*([a-z]*)|(0?\.\d+|[01]\.0*)", re.IGNORECASE)
 
 
 def _limit(budget: str, plans: Sequence[Plan]) -> int:
-    found = _BUDGET.fullmatch(budget.strip())
-    if found and found[1] and found[2].lower() in UNITS and (found[2] or int(found[1]) > 1):
-        return int(found[1]) * UNITS[found[2].lower()]
-    if not found or found[2]:
+    match = _BUDGET.fullmatch(budget.strip())
+    if match and match[1] and match[2].lower() in UNITS and (match[2] or int(match[1]) > 1):
+        return int(match[1]) * UNITS[match[2].lower()]
+    if not match or match[2]:
         raise UsageError("GT0603", f"remat: budget cannot be {budget!r}",
                          hint="bytes as in 96MiB, or a fraction from 0 to 1")
     least, most = min(p.peak for p in plans), plans[0].peak
@@ -149,7 +149,7 @@ class _Work:
     work to compute them again."""
 
     def __init__(self, graph: Graph) -> None:
-        self.made = producers(graph)
+        self.made_by = producers(graph)
         forward = set(ancestors(graph, graph.outputs[:1]))
         self.nodes = [n for n in graph.nodes if n in forward and not is_constant(n)]
         self.values = [v for n in self.nodes for v in n.outputs]
@@ -166,19 +166,19 @@ class _Work:
         different sets, a price in the middle is tried."""
         ratios = [r for n, w in self.work.items()
                   if (r := sum(self.bytes[v] for v in n.outputs) / w)]
-        found: list[frozenset[Node]] = [frozenset()]
+        plans: list[frozenset[Node]] = [frozenset()]
         if not ratios or not self.wanted:
-            return found
+            return plans
         low, high = min(ratios) / 2**12, max(ratios) * 2**12
         pending = deque([(high, frozenset[Node](), low, self.chosen(low))])
-        while pending and len(found) < PLANS:
+        while pending and len(plans) < PLANS:
             dear, less, cheap, more = pending.popleft()
-            found += [more] if more not in found else []
+            plans += [more] if more not in plans else []
             if less != more and dear > cheap * 1.05:
                 middle = math.sqrt(dear * cheap)
                 again = self.chosen(middle)
                 pending += [(dear, less, middle, again), (middle, again, cheap, more)]
-        return found
+        return plans
 
     def chosen(self, price: float) -> frozenset[Node]:
         """The nodes to compute again if an operation costs so many bytes."""
@@ -203,13 +203,13 @@ class _Work:
     def needed(self, again: Collection[Node]) -> frozenset[Node]:
         """Of these, what leads to a value that the rest reads. A size is computed once."""
         again = {n for n in again if not sizes_of(n)}
-        pending, seen = [v for v in self.wanted if self.made[v] in again], set[Node]()
+        pending, seen = [v for v in self.wanted if self.made_by[v] in again], set[Node]()
         while pending:
-            node = self.made[pending.pop()]
+            node = self.made_by[pending.pop()]
             if node not in seen:
                 seen.add(node)
                 pending += [x for x in node.inputs if isinstance(x, Value)
-                            and self.made.get(x) in again]
+                            and self.made_by.get(x) in again]
         return frozenset(seen)
 
 
@@ -241,19 +241,20 @@ def recomputed(graph: Graph, again: Collection[Node]) -> Graph:
 class _Copies:
     """Copies of forward nodes, and the barriers in front of them."""
 
-    def __init__(self, builder: Builder, made: Mapping[Value, Node],
+    def __init__(self, builder: Builder, made_by: Mapping[Value, Node],
                  again: Collection[Node]) -> None:
-        self.builder, self.made, self.again = builder, made, again
+        self.builder, self.made_by, self.again = builder, made_by, again
         self.copies: dict[Value, Value] = {}
         self.held: dict[Value, Value] = {}  # behind a barrier
 
     def of(self, v: Operand) -> Operand:
         """What stands for the operand, once all that leads to it is copied."""
-        pending = [self.made[v]] if isinstance(v, Value) and v in self.made else []
+        pending = [self.made_by[v]] if isinstance(v, Value) and v in self.made_by else []
         while pending:
             node = pending[-1]
-            before = [self.made[x] for x in node.inputs if isinstance(x, Value) and x in self.made
-                      and self.made[x] in self.again and x not in self.copies]
+            before = [self.made_by[x] for x in node.inputs if isinstance(x, Value)
+                      and x in self.made_by and self.made_by[x] in self.again
+                      and x not in self.copies]
             if node not in self.again or node.outputs[0] in self.copies:
                 pending.pop()
             elif before:
@@ -271,7 +272,7 @@ class _Copies:
 
     def _barrier(self, x: Operand) -> Operand:
         if not isinstance(x, Value) or (
-                x in self.made and is_constant(self.made[x])):
+                x in self.made_by and is_constant(self.made_by[x])):
             return x
         if x not in self.held:
             with self.builder.scope(f"{x.hint}.again"):

@@ -49,8 +49,8 @@ def _contraction(floats: Callable[..., Any], integers: Callable[..., Any]) -> Se
         if out.dtype not in (dtypes.float32, dtypes.int32, *dtypes.HALVES) or not all(
                 isinstance(x, Tracer) for x in operands) or any(d == 0 for d in out.shape):
             return None
-        made = (integers if out.dtype.is_integer else floats)(goal, node, *operands)
-        return None if made is None else (in_type(node, made),)
+        result = (integers if out.dtype.is_integer else floats)(goal, node, *operands)
+        return None if result is None else (in_type(node, result),)
     return selector
 
 

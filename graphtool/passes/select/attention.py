@@ -82,7 +82,7 @@ def _unfit(q: Tracer, v: Tracer) -> str:
 
 
 def _hides_nothing(mask: Tracer) -> bool:
-    node = mask.builder.made.get(mask.value)
+    node = mask.builder.made_by.get(mask.value)
     if not is_constant(node):
         return False
     data = node.attrs["data"].source
@@ -112,15 +112,15 @@ def narrow_rows(x: Any) -> Narrow | None:
     """The stored rows that x, f32, widens; x itself if it has 16 bits; None if there are none."""
     if not isinstance(x, Tracer) or x.dtype in dtypes.HALVES:
         return Narrow(x) if isinstance(x, Tracer) else None
-    node = x.builder.made.get(x.value)
+    node = x.builder.made_by.get(x.value)
     if node is None or x.dtype is not dtypes.float32:
         return None
     operands = [Tracer(v, x.builder) for v in node.inputs if isinstance(v, Value)]
     if Trait.CONVERTS in node.op.traits:
         return Narrow(operands[0]) if operands[0].dtype in dtypes.HALVES else None
-    for found in dequantising(node, x.builder.made):
-        stored, factors = Tracer(found.x, x.builder), wrapped(x, found.scale)
-        if found.zero is None and stored.dtype is dtypes.int8 and (
+    for chain in dequantising(node, x.builder.made_by):
+        stored, factors = Tracer(chain.x, x.builder), wrapped(x, chain.scale)
+        if chain.zero is None and stored.dtype is dtypes.int8 and (
                 isinstance(factors, Tracer) and factors.shape == (*stored.shape[:-1], 1)):
             return Narrow(stored, factors)  # a factor for each row
     if not node.op.movement & _LEAVES_ROWS:

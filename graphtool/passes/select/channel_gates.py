@@ -39,32 +39,32 @@ def gates(goal: Goal, graph: Graph) -> Graph:
     def rewrite(node: Node, inputs: tuple[Operand, ...], b: Builder) -> Sequence[Any] | None:
         if node.op is not o.gemm or read[node.inputs[0]] != 1:
             return None
-        found, packed = _gated(inputs[0], b), inputs[1]
+        gated, packed = _gated(inputs[0], b), inputs[1]
         assert isinstance(packed, Value)
         # an image without other readers need not be stored before it is multiplied
-        if found is None or read[found.image] < 2 or not _constant(packed, b):
+        if gated is None or read[gated.image] < 2 or not _constant(packed, b):
             return None
-        sizes = [4 * typical_size(product(v.type.shape)) for v in (found.image, packed)]
+        sizes = [4 * typical_size(product(v.type.shape)) for v in (gated.image, packed)]
         alone, scaled = gate(goal.target, *sizes)
         if scaled >= alone:
             return None
-        goal.note(Tracer(found.image, b), f"its weights are scaled by {found.gate.hint}, "
+        goal.note(Tracer(gated.image, b), f"its weights are scaled by {gated.gate.hint}, "
                   f"{scaled:.3g} µs: {alone:.3g} for the image, by the cost model")
-        column = o.reshape(Tracer(found.gate, b), shape=(1, found.gate.type.shape[-1], 1))
-        return (o.gemm(Tracer(found.image, b), Tracer(packed, b) * column,
+        column = o.reshape(Tracer(gated.gate, b), shape=(1, gated.gate.type.shape[-1], 1))
+        return (o.gemm(Tracer(gated.image, b), Tracer(packed, b) * column,
                                 **node.attrs),)
     return rebuild(graph, rewrite)
 
 
 def _gated(x: Operand, b: Builder) -> Gated | None:
     """The image and the gate, if x is the product of an image and a computed gate."""
-    for env in bindings(_SCALED, x, b.made.get):
-        image, own = env["image"], env["gate"]
-        if isinstance(x, Value) and isinstance(image, Value) and isinstance(own, Value) and (
-                own.type.rank and image.type == x.type and _one_row(own)
-                and own.type.shape[-1] == image.type.shape[-1]
-                and not is_constant(Tracer(own, b))):
-            return Gated(image, own)
+    for env in bindings(_SCALED, x, b.made_by.get):
+        image, gate = env["image"], env["gate"]
+        if isinstance(x, Value) and isinstance(image, Value) and isinstance(gate, Value) and (
+                gate.type.rank and image.type == x.type and _one_row(gate)
+                and gate.type.shape[-1] == image.type.shape[-1]
+                and not is_constant(Tracer(gate, b))):
+            return Gated(image, gate)
     return None
 
 
@@ -73,6 +73,6 @@ def _one_row(v: Value) -> bool:
 
 
 def _constant(packed: Value, b: Builder) -> bool:
-    node = b.made.get(packed)
+    node = b.made_by.get(packed)
     return node is not None and node.op.category == "memory" and isinstance(
         node.inputs[0], Value) and is_constant(Tracer(node.inputs[0], b))

@@ -154,13 +154,13 @@ def _hidden(x: Tracer, window: Any, padding: Any, strides: Any, dilation: Any) -
     sizes = (*x.shape[1:3], *(p for pair in padding for p in pair))
     if min(dilation) == 1 or not all(isinstance(d, int) and d >= 0 for d in sizes):
         return {}
-    found = []
+    hidden = []
     for size, (lo, hi), k, step, apart in zip(x.shape[1:3], padding, window, strides, dilation,
                                               strict=True):
         reach = (k - 1) * apart + 1
         outputs = (size + lo + hi - reach) // step + 1
-        found.append((outputs, lo, max(0, (outputs - 1) * step + reach - size - lo)))
-    (h, above, below), (w, left, right) = found
+        hidden.append((outputs, lo, max(0, (outputs - 1) * step + reach - size - lo)))
+    (h, above, below), (w, left, right) = hidden
     edges = {"above": above, "below": below, "left": left, "right": right}
     s = Conv(1, h, w, 1, 1, *window, *strides, *dilation, **edges)
     seen = s.rows_seen * sum(len(s.columns_seen(i)) for i in range(w))
@@ -174,10 +174,10 @@ def _direct(goal: Goal, x: Any, w: Any, strides: Any, dilation: Any, groups: int
     n, height, width, channels = x.shape
     h, wide = (typical_size((d - (k - 1) * r - 1) // s + 1) for d, k, s, r in zip(
         (height, width), (kh, kw), strides, dilation, strict=True))
-    found = Conv(typical_size(n), h, wide, typical_size(channels), typical_size(m), kh, kw,
-                 strides[0], strides[1], dilation[0], dilation[1], groups, is_constant(w),
-                 x.dtype, zeros=zeros, **(hidden or {}))
-    y = goal.best(found, x, w, strides=strides, dilation=dilation, groups=groups)
+    site = Conv(typical_size(n), h, wide, typical_size(channels), typical_size(m), kh, kw,
+                strides[0], strides[1], dilation[0], dilation[1], groups, is_constant(w),
+                x.dtype, zeros=zeros, **(hidden or {}))
+    y = goal.best(site, x, w, strides=strides, dilation=dilation, groups=groups)
     return y if y.dtype is x.dtype else o.cast(y, dtype=x.dtype)
 
 

@@ -37,15 +37,15 @@ def follow(node: Node, inputs: tuple[Operand, ...], b: Builder) -> Any:
 
 def _source(x: Operand, shape: Shape, b: Builder) -> Value | None:
     """The operand of the reshape x, if a kernel or an op that follows one made it."""
-    node = b.made.get(x) if isinstance(x, Value) and x.type.shape == shape else None
+    node = b.made_by.get(x) if isinstance(x, Value) and x.type.shape == shape else None
     source = node.inputs[0] if node is not None and Movement.KEEPS in node.op.movement else None
-    maker = b.made.get(source) if isinstance(source, Value) else None
+    maker = b.made_by.get(source) if isinstance(source, Value) else None
     if not isinstance(source, Value) or maker is None or not (
             maker.op.lowering is Lowering.TEMPLATE or Trait.ELEMENTWISE in maker.op.traits):
         return None
-    told = (_joined(source.type.shape, shape) or _bare(source.type.shape) == _bare(shape)
+    same = (_joined(source.type.shape, shape) or _bare(source.type.shape) == _bare(shape)
             or _images(source.type.shape, shape))
-    return source if told else None
+    return source if same else None
 
 
 def _behind(x: Operand, source: Value, b: Builder) -> bool:
@@ -56,7 +56,7 @@ def _behind(x: Operand, source: Value, b: Builder) -> bool:
     pending, seen, kernels = [x], {source}, set[Value]()
     while pending:
         value = pending.pop()
-        node = b.made.get(value)
+        node = b.made_by.get(value)
         if node is None or value in seen:
             continue
         seen.add(value)
@@ -64,7 +64,7 @@ def _behind(x: Operand, source: Value, b: Builder) -> bool:
             kernels.add(value)
         elif Movement.KEEPS in node.op.movement or Trait.ELEMENTWISE in node.op.traits:
             pending += [v for v in node.inputs if isinstance(v, Value)]
-    last = next((v for v in reversed(b.made) if v in kernels or v is source), source)
+    last = next((v for v in reversed(b.made_by) if v in kernels or v is source), source)
     return last is not source
 
 
@@ -93,15 +93,15 @@ def _operand(x: Operand, shape: Shape, given: Shape, b: Builder) -> Any:
     source = _source(x, shape, b)
     if source is not None:
         return Tracer(source, b) if source.type.shape == given else None
-    own = (*(1,) * (len(shape) - x.type.rank), *x.type.shape)
-    if all(d == 1 for d in own):
+    padded = (*(1,) * (len(shape) - x.type.rank), *x.type.shape)
+    if all(d == 1 for d in padded):
         return o.reshape(Tracer(x, b), shape=())
     if _bare(given) == _bare(shape):
-        kept = iter([d for d, whole in zip(own, shape, strict=True) if whole != 1])
+        kept = iter([d for d, whole in zip(padded, shape, strict=True) if whole != 1])
         return o.reshape(Tracer(x, b), shape=tuple(
             1 if whole == 1 else next(kept) for whole in given))
     channels = shape[-1]
-    if own[-1] != channels or any(d != 1 for d in own[:-1]):
+    if padded[-1] != channels or any(d != 1 for d in padded[:-1]):
         return None
     return in_pixels(Tracer(x, b), channels, given[-1])
 
@@ -138,14 +138,14 @@ def _widens(node: Node) -> bool:
 
 
 def _interleaved(x: Value, shape: tuple[Dim, ...], b: Builder) -> bool:
-    node = b.made.get(x)
+    node = b.made_by.get(x)
     inner = node.inputs[0] if node is not None and Movement.KEEPS in node.op.movement else None
     return x.type.shape == shape and isinstance(inner, Value) and _side_by_side(inner, b)
 
 
 def _side_by_side(x: Value, b: Builder) -> bool:
     """Whether x consists of parts side by side along another axis than that of channels."""
-    node = b.made.get(x)
+    node = b.made_by.get(x)
     return node is not None and Movement.JOINS in node.op.movement and (
         node.attrs["axis"] < x.type.rank - 1)
 
@@ -161,14 +161,14 @@ def _channels(x: Value, channels: Dim, b: Builder) -> Value | None:
 
 def _moved(node: Node, inputs: Sequence[Operand], lead: Value, b: Builder) -> Any:
     """The op on these operands, each of the shape of `lead` or numbers for channels."""
-    maker = b.made.get(lead)
+    maker = b.made_by.get(lead)
     if maker is None:
         return None
     if _side_by_side(lead, b):
         rows = [_parts(x, lead, maker, b) for x in inputs]
         if any(row is None for row in rows):
             return None
-        parts = [_moved(node, own, part, b) for part, *own in zip(
+        parts = [_moved(node, slices, part, b) for part, *slices in zip(
             maker.inputs, *(row for row in rows if row is not None), strict=True)]
         return None if any(p is None for p in parts) else o.concat(*parts, **maker.attrs)
     if Movement.KEEPS in maker.op.movement:
@@ -189,11 +189,11 @@ def _parts(x: Operand, lead: Value, maker: Node, b: Builder) -> Sequence[Operand
     """The parts of an operand where `lead` has its own."""
     if not isinstance(x, Value) or x.type.shape != lead.type.shape:
         return [x] * len(maker.inputs)
-    own = b.made.get(x)
-    same = own is not None and own.op is maker.op and own.attrs == maker.attrs and [
-        v.type.shape for v in own.inputs if isinstance(v, Value)] == [
+    other = b.made_by.get(x)
+    same = other is not None and other.op is maker.op and other.attrs == maker.attrs and [
+        v.type.shape for v in other.inputs if isinstance(v, Value)] == [
         v.type.shape for v in maker.inputs if isinstance(v, Value)]
-    return own.inputs if own is not None and same else None
+    return other.inputs if other is not None and same else None
 
 
 def _before(x: Operand, lead: Value, source: Value, b: Builder) -> Operand:
@@ -201,8 +201,8 @@ def _before(x: Operand, lead: Value, source: Value, b: Builder) -> Operand:
     if not isinstance(x, Value):
         return x
     if x.type.shape == lead.type.shape:
-        own = b.made.get(x)
-        inner = own.inputs[0] if own is not None and Movement.KEEPS in own.op.movement else None
+        node = b.made_by.get(x)
+        inner = node.inputs[0] if node is not None and Movement.KEEPS in node.op.movement else None
         return inner if isinstance(inner, Value) and (
             inner.type.shape == source.type.shape) else None
     given, channels = source.type.shape[-1], lead.type.shape[-1]

@@ -64,9 +64,9 @@ def diagonal(w: Tracer, groups: int, count: int) -> Any:
     apart = o.reshape(w, shape=(groups // count, count, out // groups, c, *window))
     rows = []
     for i in range(count):
-        own = o.slice(apart, start=(0, i, *(0,) * 4), strides=(1,) * 6,
-                      limit=(groups // count, i + 1, *apart.shape[2:]))
-        rows.append(o.pad(own, lo=(0, 0, 0, i * c, 0, 0),
+        taps = o.slice(apart, start=(0, i, *(0,) * 4), strides=(1,) * 6,
+                       limit=(groups // count, i + 1, *apart.shape[2:]))
+        rows.append(o.pad(taps, lo=(0, 0, 0, i * c, 0, 0),
                           hi=(0, 0, 0, (count - 1 - i) * c, 0, 0)))
     return o.reshape(o.concat(*rows, axis=1), shape=(out, count * c, *window))
 

@@ -65,8 +65,8 @@ class Goal:
         name = operands[0].builder.prefix
         if self.narrowed:
             site = _assuming(site)
-        made = choose(site, self.target, rules or self.rules)
-        plan = chosen_plan(made)
+        choice = choose(site, self.target, rules or self.rules)
+        plan = chosen_plan(choice)
         kernel = alternative(site, plan)
         if (kind := kernel.assumes(site, plan)) != "nothing":
             why = " ".join((kernel.assumes.__doc__ or "").split())
@@ -74,7 +74,7 @@ class Goal:
 
         def emit(op: Op, *operands: Any, **attrs: Any) -> Any:
             out = op(*operands, **attrs, plan=plan)
-            self.made.append((out[0] if isinstance(out, tuple) else out, made))
+            self.made.append((out[0] if isinstance(out, tuple) else out, choice))
             return out
         chosen = Chosen(site, plan, self.target, emit)
         return kernel.make(chosen, *operands, **attrs)
@@ -82,7 +82,7 @@ class Goal:
     @property
     def choices(self) -> dict[Value, Choice]:
         """The alternatives to each chosen plan, by the final names of the nodes' first results."""
-        return {y.builder.renamed.get(y.value, y.value): made for y, made in self.made}
+        return {y.builder.renamed.get(y.value, y.value): choice for y, choice in self.made}
 
 
 def _assuming(site: Site) -> Site:
@@ -108,25 +108,25 @@ def is_finite(x: Tracer) -> bool:
                                     for n in held if n.outputs[0].type.dtype.is_float)
 
 
-def if_finite(w: Tracer, found: T, why: str) -> T | Assumes[T]:
+def if_finite(w: Tracer, value: T, why: str) -> T | Assumes[T]:
     """What is right if w has only finite numbers: it assumes that, unless it is known."""
-    return found if is_finite(w) else Assumes(found, "finite", why)
+    return value if is_finite(w) else Assumes(value, "finite", why)
 
 
 def _sources(x: Tracer) -> list[Node] | None:
     """The nodes whose data the value is moved from; None if something else takes part."""
-    made, pending, found = x.builder.made, [x.value], dict[Node, None]()
+    made, pending, nodes = x.builder.made_by, [x.value], dict[Node, None]()
     while pending:
         node = made.get(pending.pop())
         if node is None or not (node.op.lowering is Lowering.DATA or node.op.movement & _MOVES):
             return None
-        if node not in found:
-            found[node] = None
+        if node not in nodes:
+            nodes[node] = None
             pending += [v for v in node.inputs if isinstance(v, Value)]
-    return [n for n in found if n.op.lowering is Lowering.DATA]
+    return [n for n in nodes if n.op.lowering is Lowering.DATA]
 
 
 def in_type(node: Node, y: Any) -> Any:
     """y converted to the type of the node's result."""
-    own = node.outputs[0].type.dtype
-    return y if y.dtype is own else o.cast(y, dtype=own)
+    dtype = node.outputs[0].type.dtype
+    return y if y.dtype is dtype else o.cast(y, dtype=dtype)

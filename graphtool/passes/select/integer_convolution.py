@@ -173,11 +173,11 @@ class _Image:
         o, _, kh, kw = filters.shape
         h, wide = (typical_size((d - (k - 1) * r - 1) // s + 1) for d, k, s, r in zip(
             (height, width), (kh, kw), self.strides, self.dilation, strict=True))
-        found = Conv(typical_size(n), h, wide, typical_size(channels), o, kh, kw, *self.strides,
-                     *self.dilation, groups, dtype=x.dtype)
+        site = Conv(typical_size(n), h, wide, typical_size(channels), o, kh, kw, *self.strides,
+                    *self.dilation, groups, dtype=x.dtype)
         largest = _tile(w, x.dtype is dtypes.int16) if self.goal.rules.winograd and (
             x.dtype is dtypes.uint8 or self.is_difference()) else 0
-        return self.goal.best(found, x, filters, rules=replace(self.goal.rules, winograd=largest),
+        return self.goal.best(site, x, filters, rules=replace(self.goal.rules, winograd=largest),
                               strides=self.strides, dilation=self.dilation, groups=groups)
 
     def is_difference(self) -> bool:
@@ -185,8 +185,8 @@ class _Image:
         zero, kind = known_array(self.x.zero), self.x.q.dtype
         if self.x.zero is None or zero is not None:
             return zero is None or within(zero, kind.low, kind.high)
-        found = narrow(self.x.zero)
-        return found is not None and found.zero is None and found.q.dtype is kind
+        narrowed = narrow(self.x.zero)
+        return narrowed is not None and narrowed.zero is None and narrowed.q.dtype is kind
 
     def filters_together(self, x: Any, w: Array) -> Any:
         """The convolution with groups joined if they are narrow."""

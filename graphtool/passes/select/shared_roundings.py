@@ -14,7 +14,7 @@ from typing import Any
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.ir.facets import Movement, Trait
-from graphtool.ir.graph import Graph, Node, Operand, Value
+from graphtool.ir.graph import Graph, Node, Operand, Value, producers
 from graphtool.ir.replay import rebuild
 from graphtool.ir.trace import Builder, Tracer
 from graphtool.kernels.choice.operands import narrowed
@@ -74,8 +74,8 @@ def rounded_windows(goal: Goal, graph: Graph) -> Graph:
     for node in graph.nodes:
         for x in node.inputs:
             readers.setdefault(x, []).append(node)
-    made = {v: n for n in graph.nodes for v in n.outputs}
-    ours = {n for n in graph.nodes if _of_extremes(n) and _rounded(graph, readers, made, n)}
+    made_by = producers(graph)
+    ours = {n for n in graph.nodes if _of_extremes(n) and _rounded(graph, readers, made_by, n)}
     if not goal.rules.bf16 or not ours:
         return graph
 
@@ -94,14 +94,14 @@ def _of_extremes(node: Node) -> bool:
             and known(WIDE, "<=", node.outputs[0].type.shape[-1]) is True)
 
 
-def _rounded(graph: Graph, readers: Readers, made: Mapping[Value, Node], node: Node) -> bool:
+def _rounded(graph: Graph, readers: Readers, made_by: Mapping[Value, Node], node: Node) -> bool:
     """Whether all that read the result round it, and all others that read the operand, of a padded
     one what is inside."""
-    y, x, own = node.outputs[0], node.inputs[0], node
+    y, x, reader = node.outputs[0], node.inputs[0], node
     assert isinstance(x, Value)
-    if x in made and Movement.FILLS in made[x].op.movement and len(readers[x]) == 1:
-        own = made[x]
-        x = own.inputs[0]
+    if x in made_by and Movement.FILLS in made_by[x].op.movement and len(readers[x]) == 1:
+        reader = made_by[x]
+        x = reader.inputs[0]
     kept = {*graph.inputs, *graph.outputs}
     return kept.isdisjoint((x, y)) and y in readers and all(map(rounds, readers[y])) and all(
-        r is own or rounds(r) for r in readers[x])
+        r is reader or rounds(r) for r in readers[x])

@@ -60,7 +60,7 @@ def _from_kernel(x: Tracer) -> bool:
     """Whether x is computed elementwise, in the same shape, from a kernel that can sum rows."""
     pending, seen = [x.value], {x.value}
     while pending and len(seen) <= INLINE:
-        node = x.builder.made.get(pending.pop())
+        node = x.builder.made_by.get(pending.pop())
         if node is None:
             continue
         if sums(node.op) == ROWS:

@@ -162,8 +162,8 @@ def pad_pad(x: Any, a: Any, b: Any, c: Any, d: Any, v: Any) -> Any:
 @rule(lambda x, i, a: o.gather(x, i, axes=a, batch=0))
 def gather_of_run(x: Any, i: Any, a: Any) -> Any:
     """x[…, [n, n+s, n+2s …], …] = x[…, n : : s, …], if the indices are known and equally spaced"""
-    made = producer(i)
-    array = array_of(i.builder.wrap(made.inputs[0]) if made and made.op is o.reshape else i)
+    node = producer(i)
+    array = array_of(i.builder.wrap(node.inputs[0]) if node and node.op is o.reshape else i)
     if array is None or array.size == 0 or len(a) != 1 or i.ndim > 2:
         return None
     line = [int(n) for n in array.reshape(-1)]
@@ -265,8 +265,8 @@ def conv_of_pad(x: Any, w: Any, a: Any, b: Any, s: Any, p: Any, i: Any, j: Any, 
     if any(e != 0 for e in edges) or any(n != 1 for n in i or ()) or not all(
             known(0, "<=", n) is True for n in (*a, *b)):
         return None
-    own = p or ((0, 0),) * len(a[space])
-    padding = tuple((lo + m, hi + n) for (lo, hi), m, n in zip(own, a[space], b[space],
+    first = p or ((0, 0),) * len(a[space])
+    padding = tuple((lo + m, hi + n) for (lo, hi), m, n in zip(first, a[space], b[space],
                                                                strict=True))
     return o.conv(x, w, strides=s, padding=padding, lhs_dilation=i, rhs_dilation=j, groups=g,
                   channels_last=c, dtype=d)

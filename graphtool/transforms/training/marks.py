@@ -42,13 +42,13 @@ def marked(graph: Graph) -> frozenset[Node]:
 
     The values that leave a region are kept, because they enter the next one.
     """
-    made, found = producers(graph), set[Node]()
+    made_by, found = producers(graph), set[Node]()
     forward = set(ancestors(graph, graph.outputs[:1]))
     left = [n.inputs[0] for n in graph.nodes if _is_mark(n, "out") and n in forward]
-    pending = [x for v in left if isinstance(v, Value) and v in made and not _is_mark(made[v])
-               for x in made[v].inputs]
+    pending = [x for v in left if isinstance(v, Value) and v in made_by and not _is_mark(made_by[v])
+               for x in made_by[v].inputs]
     while pending:
-        node = made.get(x) if isinstance(x := pending.pop(), Value) else None
+        node = made_by.get(x) if isinstance(x := pending.pop(), Value) else None
         if node is None or node in found or _is_mark(node) or is_constant(node):
             continue
         found.add(node)

@@ -63,13 +63,13 @@ def inference(graph: Graph, donations: Sequence[tuple[int, int]], dropout: bool 
 def moving(graph: Graph, donations: Sequence[tuple[int, int]]) -> dict[Node, dict[int, Value]]:
     """For each batch norm with running statistics that move, the inputs whose new values are
     computed from its mean (1) and its variance (2)."""
-    made = producers(graph)
+    made_by = producers(graph)
     out: dict[Node, dict[int, Value]] = {}
     for new, old in donations:
         pending, seen = [graph.outputs[new]], set[Value]()
         while pending:
             v = pending.pop()
-            node = made.get(v)
+            node = made_by.get(v)
             if node is None or v in seen:
                 continue
             seen.add(v)
@@ -121,9 +121,9 @@ def in_training(module: Module) -> bool:
 
 def learning(graph: Graph) -> list[Node]:
     """The batch norms whose statistics are arrays of the model."""
-    made = producers(graph)
+    made_by = producers(graph)
     return [n for n in graph.nodes if n.op is o.batch_norm and all(
-        isinstance(v, Value) and is_constant(made.get(v)) for v in n.inputs[3:5])]
+        isinstance(v, Value) and is_constant(made_by.get(v)) for v in n.inputs[3:5])]
 
 
 def frozen(module: Module) -> Module:

@@ -46,45 +46,45 @@ class Held:
 
 def held(graph: Graph) -> dict[Node, Held]:
     """The parameters of integers by their nodes; one that is used otherwise too is left out."""
-    made = producers(graph)
+    made_by = producers(graph)
     readers = readers_of(graph)
     found: dict[Node, list[Held]] = {}
     for node in graph.nodes:
         if node.op is o.mul and node.outputs[0].type.dtype is dtypes.float32:
             for i, x in enumerate(node.inputs):
-                weight, scale = _parameter(x, made), _array(node.inputs[1 - i], made)
+                weight, scale = _parameter(x, made_by), _array(node.inputs[1 - i], made_by)
                 if weight is not None and scale is not None and (scale > 0).all():
                     found.setdefault(weight, []).append(Held(weight, node, 1 - i, scale))
     return {weight: uses[0] for weight, uses in found.items()
             if len(uses) == 1 and len(readers[weight.outputs[0]]) == 1}
 
 
-def _parameter(x: Operand, made: Mapping[Value, Node]) -> Node | None:
+def _parameter(x: Operand, made_by: Mapping[Value, Node]) -> Node | None:
     """The parameter of which x has the integers, as floats; its zero point must be 0."""
-    node = maker_in(x, made)
+    node = maker_in(x, made_by)
     while node is not None and not is_constant(node):
         if node.op is o.sub:
-            zero = _array(node.inputs[1], made)
+            zero = _array(node.inputs[1], made_by)
             if zero is None or zero.any():
                 return None
         elif Trait.CONVERTS not in node.op.traits:
             return None
-        node = maker_in(node.inputs[0], made)
+        node = maker_in(node.inputs[0], made_by)
     if not is_parameter(node) or node.outputs[0].type.dtype not in (*BYTES, dtypes.int32):
         return None
     return node
 
 
-def _array(x: Operand, made: Mapping[Value, Node]) -> Array | None:
+def _array(x: Operand, made_by: Mapping[Value, Node]) -> Array | None:
     """The values of a literal or a constant, which may have been cast or reshaped."""
     if not isinstance(x, Value):
         return None if x is None else np.asarray(x)
-    node = made.get(x)
+    node = made_by.get(x)
     if is_constant(node):
         return np.asarray(node.attrs["data"].source)
     if node is None or not (Trait.CONVERTS in node.op.traits or Movement.KEEPS in node.op.movement):
         return None
-    inner = _array(node.inputs[0], made)
+    inner = _array(node.inputs[0], made_by)
     if inner is None:
         return None
     return inner.astype(x.type.dtype.numpy).reshape(
@@ -101,9 +101,9 @@ def integers(h: Held, real: Array) -> Array:
 def as_reals(graph: Graph) -> Graph:
     """The graph in which quantisation has gradients; the same object if nothing is quantised."""
     weights = held(graph)
-    made = producers(graph)
+    made_by = producers(graph)
     casts = {n: rounded for n in graph.nodes if to_bytes(n)
-             and (rounded := rounding(n.inputs[0], made)[0]) is not None
+             and (rounded := rounding(n.inputs[0], made_by)[0]) is not None
              and rounded.outputs[0].type.dtype is dtypes.float32}
     if not weights and not casts:
         return graph

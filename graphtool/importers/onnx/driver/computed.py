@@ -39,7 +39,7 @@ class Recorder(Front):
     @property
     def elements(self) -> Elements:
         """What is known of the elements of values so far."""
-        return Elements(self.made.get, self.bound)
+        return Elements(self.made_by.get, self.bound)
 
     def add(self, node: Node) -> None:
         """Append a node. Raises InputError GT1022 if it is one too many."""

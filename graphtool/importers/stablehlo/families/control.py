@@ -51,12 +51,12 @@ def counted(cond: Graph, body: Graph, carries: int, starts: Sequence[Any]) -> Co
     return loop
 
 
-def _rows_and_stacks(loop: Counted, body: Graph, carries: int, made: dict[Value, Node]) -> None:
+def _rows_and_stacks(loop: Counted, body: Graph, carries: int, made_by: dict[Value, Node]) -> None:
     """Find what goes by the counter, or by the counter from behind, whichever occurs."""
     forward = body.inputs[loop.index]
-    left = {v for v, node in made.items()
+    left = {v for v, node in made_by.items()
             if node.op is o.sub and node.inputs == (loop.length, forward)}
-    backward = {v for v, node in made.items() if node.op is o.sub and (
+    backward = {v for v, node in made_by.items() if node.op is o.sub and (
         node.inputs == (loop.length - 1, forward)
         or (node.inputs[0] in left and node.inputs[1] == 1))}
     uses: dict[Value, int] = {}
@@ -70,7 +70,7 @@ def _rows_and_stacks(loop: Counted, body: Graph, carries: int, made: dict[Value,
                 and tuple(node.attrs["sizes"]) == (1, *_shape(node.inputs[0])[1:])}
         stacks = {}
         for j in range(carries):
-            node = made.get(body.outputs[j])
+            node = made_by.get(body.outputs[j])
             if node is not None and node.op is o.dynamic_update_slice and (
                     node.inputs[0] is body.inputs[j] and uses[body.inputs[j]] == 1
                     and body.outputs[j] not in uses

@@ -169,7 +169,7 @@ def _dims_in(near: Array, x: Any) -> tuple[Dim, ...] | None:
     """The sizes that a number or a tensor of the graph holds; None if it holds data."""
     if isinstance(x, int):
         return (x,)
-    node = near.builder.made.get(x) if isinstance(x, Value) else None
+    node = near.builder.made_by.get(x) if isinstance(x, Value) else None
     if node is None:
         return None
     if node.op is o.dim:

@@ -207,7 +207,7 @@ class Context(Front):
     def wrap(self, index: Array, size: Dim) -> Array:
         """i64 indices; a negative one counts from the end, so `size` is added to it."""
         index = index.cast(dtypes.int64)
-        least = Elements(self.made.get).span(index.value, None)[0]
+        least = Elements(self.made_by.get).span(index.value, None)[0]
         if isinstance(least, (int, Poly)) and known(least, "<", 0) is False:
             return index
         return from_end(index, self.number(size, dtypes.int64))  # type: ignore[no-any-return]

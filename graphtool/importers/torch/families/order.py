@@ -210,9 +210,9 @@ def _owners(c: Context, repeats: Array, total: Dim) -> Array:
     """i64[total]: the entry that each place belongs to; constant repeats bound the size."""
     counts = repeats.cast(dtypes.int64)
     if not isinstance(total, int):
-        made = c.made.get(repeats.value)
+        node = c.made_by.get(repeats.value)
         c.size_of(counts.reduce("sum", (0,)),
-                  int(made.attrs["data"].source.sum()) if is_constant(made) else None)
+                  int(node.attrs["data"].source.sum()) if is_constant(node) else None)
     passed: Array = o.cumulative(counts, kind="sum", axis=0) <= c.iota((total, 1), 0)
     return passed.cast(dtypes.int64).reduce("sum", (1,))
 
