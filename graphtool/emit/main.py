@@ -48,8 +48,13 @@ def main_program(program: Program, weights_file: str) -> str:
 
 
 def including(*files: str, text: str) -> str:
-    """The text behind includes of these files, and of what defines the functions that it calls."""
-    return "".join(f'#include "{file}"\n' for file in (*files, *called(text))) + f"\n{text}"
+    """The text after includes of these files and of the headers with the functions that it calls.
+
+    A compiler in a strict mode (`-std=c99`) declares the functions of POSIX only if it is asked to.
+    """
+    asked = ("#define _DEFAULT_SOURCE 1 /* readlink and clock_gettime, in any -std */\n"
+             "#define _DARWIN_C_SOURCE 1\n")
+    return asked + "".join(f'#include "{file}"\n' for file in (*files, *called(text))) + f"\n{text}"
 
 
 def shape_function(w: Writer, program: Program, name: str) -> None:

@@ -139,11 +139,12 @@ def test_damaged_files_never_crash(built: Path, tmp_path: Path) -> None:
         assert model(built, tmp_path / "bad.npz").returncode in (0, 3)
 
 
+@pytest.mark.parametrize("std", ["gnu11", "c99", "c17"])
 @pytest.mark.parametrize("cc", ["gcc", "clang"])
-def test_the_program_is_free_of_warnings(built: Path, cc: str, tmp_path: Path) -> None:
+def test_the_program_is_free_of_warnings(built: Path, cc: str, std: str, tmp_path: Path) -> None:
     if not shutil.which(cc):
         pytest.skip(f"{cc} is not installed")
-    subprocess.run([cc, "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-c", "model_main.c",
+    subprocess.run([cc, f"-std={std}", "-O1", "-Wall", "-Wextra", "-Werror", "-c", "model_main.c",
                     "-o", tmp_path / "main.o"], cwd=built, check=True)
 
 

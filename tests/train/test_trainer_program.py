@@ -325,12 +325,13 @@ def test_sanitized(builds: Any, tmp_path: Path) -> None:
         file.write_bytes(good)
 
 
+@pytest.mark.parametrize("std", ["gnu11", "c99", "c17"])
 @pytest.mark.parametrize("cc", ["gcc", "clang"])
-def test_free_of_warnings(builds: Any, cc: str, tmp_path: Path) -> None:
+def test_free_of_warnings(builds: Any, cc: str, std: str, tmp_path: Path) -> None:
     if not shutil.which(cc):
         pytest.skip(f"{cc} is not installed")
     for build in builds.values():
-        subprocess.run([cc, "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-c",
+        subprocess.run([cc, f"-std={std}", "-O1", "-Wall", "-Wextra", "-Werror", "-c",
                         "model_main.c", "-o", str(tmp_path / "main.o")], cwd=build, check=True)
 
 

@@ -301,6 +301,45 @@ def test_the_package_imports_without_torch():
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
+WRITES = ["view += 1", "view -= x", "view *= 3", "view /= 2", "view //= 2", "view %= 3",
+          "view **= 2", "y.T.mul_(2)", "view[1:] += 4", "y[0], y[1] = y[1], y[0]", "y[x > 3] = 0",
+          "y.T[0] = 7", "y.real[1] = 5", "y.real += 1", "y.real = x + 2",
+          "z = y; y = y + 1; z *= 2"]
+
+
+class Writing(nn.Module):
+    """What it returns was written through a view."""
+
+    def __init__(self, statement: str) -> None:
+        super().__init__()
+        self.text = compile(statement, "<written>", "exec")
+
+    def forward(self, x):
+        y = x.clone()
+        scope = {"x": x, "y": y, "view": y.t(), "torch": torch}
+        exec(self.text, scope)
+        return scope["y"], y
+
+
+@pytest.mark.parametrize("capture", ["export", "fx"])
+@pytest.mark.parametrize("statement", WRITES)
+def test_writes_through_views(statement: str, capture: str) -> None:
+    agree(Writing(statement), (torch.arange(9.0, dtype=torch.float64) + 1).reshape(3, 3),
+          capture=capture)
+
+
+@pytest.mark.parametrize("statement", ["view <<= 1", "view >>= 1", "view |= 1", "view &= 6",
+                                       "view ^= 5"])
+def test_writes_of_bits_through_views(statement: str) -> None:
+    agree(Writing(statement), torch.arange(9).reshape(3, 3), capture="fx")
+
+
+@pytest.mark.parametrize("capture", ["export", "fx"])
+def test_replaced_data_is_refused(capture: str) -> None:
+    with pytest.raises(UnsupportedError, match="data is replaced in forward"):
+        import_torch(Writing("y.data = x * 2"), (torch.ones(3, 3),), capture=capture)
+
+
 def test_colours_for_a_terminal_stay_out_of_errors() -> None:
     from graphtool.importers.torch.driver.provenance import failure
     error = failure(RuntimeError("\x1b[96mstep\x1b[0m 3"), "torch.onnx", "/nowhere/")

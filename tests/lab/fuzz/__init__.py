@@ -37,6 +37,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
                         help="torch modules, captured by torch.export or torch.fx, beside torch")
     parser.add_argument("--grad", action="store_true",
                         help="with --torch: gradients too, all floats being float64")
+    parser.add_argument("--edges", action="store_true",
+                        help="torch modules of whole numbers at the limits of their types, views, "
+                             "writes through views, casts and mixed types")
     parser.add_argument("--artifacts", action="store_true",
                         help="mutated graph, weights, listing, program, build, tuning and "
                              "checkpoint files: each is read, or refused by an error with a code; "
@@ -110,10 +113,11 @@ def chosen(options: argparse.Namespace) -> tuple[str, Run, int]:
         from tests.lab.fuzz import sanitized
         return f"onnx, {options.sanitize}", partial(
             sanitized.work, sanitizers=options.sanitize, only=only), CHUNK
-    if options.torch or options.grad:
+    if options.torch or options.grad or options.edges:
         from tests.lab.fuzz import module_checks
-        return "torch --grad" if options.grad else "torch", partial(
-            module_checks.work, share=share, only=only, grad=options.grad, keep=keep), CHUNK
+        name = "torch --grad" if options.grad else "edges" if options.edges else "torch"
+        return name, partial(module_checks.work, share=share, only=only, grad=options.grad,
+                             keep=keep, edges=options.edges), CHUNK
     from tests.lab.fuzz import graphs
     return "onnx", partial(graphs.work, share=share, only=only, keep=keep), CHUNK
 

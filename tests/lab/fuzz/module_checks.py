@@ -27,6 +27,7 @@ from tests.lab.fuzz.compare import amplified, assumed, difference, differing
 from tests.lab.fuzz.compiled import compiled
 from tests.lab.fuzz.growing import Unfit
 from tests.lab.fuzz.judged import SECONDS, Evaluated, after_passes, code, count, kept
+from tests.lab.fuzz.module_edges import EDGES, EdgeModule
 from tests.lab.fuzz.module_gradients import Undefined, gradients
 from tests.lab.fuzz.module_quirks import quirk
 from tests.lab.fuzz.module_rows import ROWS
@@ -40,12 +41,14 @@ Array = np.ndarray[Any, Any]
 LINES = 10
 
 
-def case(seed: int, only: Sequence[str] = (), wide: bool = False) -> ModuleCase:
-    """The module of a seed; `wide` makes every float a float64."""
+def case(seed: int, only: Sequence[str] = (), wide: bool = False,
+         edges: bool = False) -> ModuleCase:
+    """The module of a seed; `wide` makes every float a float64, `edges` is the other table."""
     rng = random.Random(seed)
     training = rng.random() < 0.25
-    g = GrowingModule(rng, training, special=rng.random() < 0.15 and not wide, wide=wide)
-    wanted, names = rng.randint(2, LINES), list(only or ROWS)
+    kind, rows = (EdgeModule, EDGES) if edges else (GrowingModule, ROWS)
+    g = kind(rng, training, special=rng.random() < 0.15 and not wide, wide=wide)
+    wanted, names = rng.randint(2, LINES), list(only or rows)
     for _ in range(8 * wanted):
         if len(g.lines) >= wanted:
             break
@@ -54,7 +57,7 @@ def case(seed: int, only: Sequence[str] = (), wide: bool = False) -> ModuleCase:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                ROWS[g.op](g)
+                rows[g.op](g)
         except Unfit:
             g.values, g.inputs, g.layers = before[0], before[1], before[3]
             del g.lines[before[2]:]
@@ -71,7 +74,7 @@ def case(seed: int, only: Sequence[str] = (), wide: bool = False) -> ModuleCase:
 
 
 def work(span: Span, tell: Tell, share: float = 0.0, only: tuple[str, ...] = (),
-         grad: bool = False, keep: bool = False) -> Outcome:
+         grad: bool = False, keep: bool = False, edges: bool = False) -> Outcome:
     """The outcome of a span; `keep` writes the texts of the modules to the work folder."""
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
@@ -79,7 +82,7 @@ def work(span: Span, tell: Tell, share: float = 0.0, only: tuple[str, ...] = (),
     found: list[Evaluated] = []
     for seed in range(*span):
         tell(seed)
-        made = case(seed, only, grad)
+        made = case(seed, only, grad, edges)
         if keep:
             kept(seed, ".py").write_text(made.source(made.lines, made.names, made.outputs))
         if made.lines:

@@ -118,9 +118,13 @@ class GrowingModule:
         """A small shape."""
         return tuple(self.pick(1, 2, 3, 3, 4, 5, 7, 8) for _ in range(self.rng.randint(low, high)))
 
+    def dtypes(self, kinds: str) -> Sequence[torch.dtype]:
+        """What a value of these kinds may be, the usual ones several times."""
+        return KINDS[kinds]
+
     def tensor(self, kinds: str, shape: Sequence[int]) -> torch.Tensor:
         """Random numbers of one of SIZES; in some modules the special ones as well."""
-        dtype = self.pick(*KINDS[kinds])
+        dtype = self.pick(*self.dtypes(kinds))
         rng = np.random.default_rng(self.rng.getrandbits(32))
         if dtype is torch.bool:
             return torch.from_numpy(np.asarray(rng.random(shape) < 0.5))
@@ -146,7 +150,7 @@ class GrowingModule:
     def take(self, kinds: str, low: int = 0, high: int = 4, shape: Sequence[int] | None = None,
              least: int = 0) -> str:
         """A value of one of these dtypes, ranks and least sizes, or a new input."""
-        allowed = {torch.float64} if self.wide and kinds in ("f", "F") else set(KINDS[kinds])
+        allowed = {torch.float64} if self.wide and kinds in ("f", "F") else set(self.dtypes(kinds))
         fits = [n for n, v in self.values.items() if v.dtype in allowed and v.numel() <= MOST
                 and low <= v.ndim <= high and (shape is None or tuple(v.shape) == tuple(shape))
                 and all(s >= least for s in v.shape)]

@@ -7,6 +7,7 @@ records therefore names the traced node, and so the module path and the line in 
 from __future__ import annotations
 
 import inspect
+import operator
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
@@ -16,15 +17,56 @@ import torch
 from torch import fx, nn
 from torch.fx import traceback
 
+from graphtool.errors import UnsupportedError
 from graphtool.importers.torch.driver.captured import Place
+from graphtool.importers.torch.driver.grad_modes import data_replaced
 from graphtool.importers.torch.driver.live import GRADIENT, place
 from graphtool.importers.torch.driver.provenance import failure
 
 _GRADIENTS = "graphtool.gradients"  # whether they were on when a node was traced
 
 
+class _Value(fx.Proxy):  # type: ignore[misc]
+    """A traced value that can be written to: fx has no `x[i] = y`, keeps `x.data = y` to itself,
+    and takes `x += y` for `x = x + y`, which leaves the memory alone that views of x share."""
+
+    def __getattr__(self, name: str) -> _Attribute:
+        return _Attribute(self, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "data":
+            raise data_replaced()
+        if name in ("real", "imag"):
+            self.tracer.create_proxy("call_function", setattr, (self, name, value), {})
+        else:
+            super().__setattr__(name, value)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self.tracer.create_proxy("call_function", operator.setitem, (self, key, value), {})
+
+
+def _in_place(function: Callable[[Any, Any], Any]) -> Callable[[_Value, Any], Any]:
+    def call(self: _Value, other: Any) -> Any:
+        return self.tracer.create_proxy("call_function", function, (self, other), {})
+    return call
+
+
+for _name in ("iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow", "imatmul", "iand",
+              "ior", "ixor", "ilshift", "irshift"):
+    setattr(_Value, f"__{_name}__", _in_place(getattr(operator, _name)))
+
+
+class _Attribute(fx.proxy.Attribute, _Value):  # type: ignore[misc]
+    """An attribute of a traced value, such as `x.T`."""
+
+    __getattr__ = _Value.__getattr__
+
+
 class _Tracer(fx.Tracer):  # type: ignore[misc]
     record_stack_traces = True
+
+    def proxy(self, node: fx.Node) -> _Value:
+        return _Value(node, self)
 
     def create_node(self, *args: Any, **kwargs: Any) -> fx.Node:
         """Creates the node with its module stack and its source line: fx keeps those only if
@@ -48,6 +90,8 @@ def traced(model: nn.Module, count: int, torch_dir: str) -> Replay:
     tracer = _Tracer()
     try:
         graph = tracer.trace(model, concrete_args=_defaults(model, count))
+    except UnsupportedError:
+        raise
     except Exception as error:  # whatever the user's model raises is reported with its line
         raise failure(error, "torch.fx", torch_dir) from error
     return Replay(fx.GraphModule(tracer.root, graph), type(model).__name__)

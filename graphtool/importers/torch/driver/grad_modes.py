@@ -91,11 +91,16 @@ def _data(tensor: torch.Tensor) -> torch.Tensor:
     return found
 
 
+def data_replaced() -> UnsupportedError:
+    """The error GT1102 of an assignment to `x.data`."""
+    return UnsupportedError("GT1102", "a tensor's data is replaced in forward", (
+        Unsupported("x.data = …", "capture does not see the new value"),),
+        hint="use a new variable, or x.copy_(…)")
+
+
 def _set_data(tensor: torch.Tensor, value: torch.Tensor) -> None:
     if _in_model():
-        raise UnsupportedError("GT1102", "a tensor's data is replaced in forward", (
-            Unsupported("x.data = …", "capture does not see the new value"),),
-            hint="use a new variable, or x.copy_(…)")
+        raise data_replaced()
     _DATA.__set__(tensor, value)
 
 

@@ -92,7 +92,11 @@ static void main_shape(char *out, size_t room, int rank, const int64_t *shape)
 static double main_seconds(void)
 {
     struct timespec now;
+#ifdef TIME_UTC
     timespec_get(&now, TIME_UTC);
+#else /* C99 */
+    clock_gettime(CLOCK_REALTIME, &now);
+#endif
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
