@@ -131,14 +131,14 @@ class DType:
 
 @cache
 def _narrow(name: str) -> np.dtype:
-    found: np.dtype = np.dtype(getattr(import_module("ml_dtypes"), name))
-    return found
+    dtype: np.dtype = np.dtype(getattr(import_module("ml_dtypes"), name))
+    return dtype
 
 
 def _row(name: str, short: str, source: object, c: str, bits: int, kind: Kind, onnx: int = 0,
          torch: str = "", torch_code: int = 0, safetensors: str = "", rank: int = 0) -> DType:
-    own = source if isinstance(source, str) else np.dtype(source)  # type: ignore[call-overload]
-    return DType(name, short, own, c, bits, kind, onnx, torch, torch_code, safetensors, rank)
+    numpy_type = source if isinstance(source, str) else np.dtype(source)  # type: ignore[call-overload]
+    return DType(name, short, numpy_type, c, bits, kind, onnx, torch, torch_code, safetensors, rank)
 
 
 TABLE: tuple[DType, ...] = (
@@ -204,8 +204,8 @@ def dtype(name: str) -> DType:
 
 def of_numpy(numpy_type: np.dtype) -> DType:
     """The row of a numpy type. Raises InputError GT0302 for types such as object or complex."""
-    own = np.dtype(numpy_type)
-    row = string if own.kind == "U" else _OF_NUMPY.get(own) or _by_numpy().get(own)
+    kind = np.dtype(numpy_type)
+    row = string if kind.kind == "U" else _OF_NUMPY.get(kind) or _by_numpy().get(kind)
     if row is None:
         raise InputError("GT0302", f"the numpy type {numpy_type} is not supported")
     return row

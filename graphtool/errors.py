@@ -129,26 +129,26 @@ class InternalError(GraphtoolError):
 SHORT = 4  # letters: of so few, one in the wrong place is much
 
 
-def near(found: object, known: Iterable[str], otherwise: str) -> str:
-    """A hint for an unknown name: the known one that is most like it, then `otherwise`. What was
-    found may be anything that a file holds in place of a name."""
+def near(given: object, known: Iterable[str], otherwise: str) -> str:
+    """A hint for an unknown name: the known name that is most like it, then `otherwise`. `given`
+    may be any value that a file holds in place of a name."""
     from difflib import get_close_matches
     names = {name.lower(): name for name in known}
-    word = str(found).lower()
+    word = str(given).lower()
     like = get_close_matches(word, names, 1, 0.7 if len(word) > SHORT else 0.6)
     return f"did you mean {names[like[0]]!r}?\n{otherwise}" if like else otherwise
 
 
-def one_of(found: object, known: Iterable[str], also: str = "") -> str:
-    """A hint for an unknown name: what is most like it, and all the names that exist."""
+def one_of(word: object, known: Iterable[str], also: str = "") -> str:
+    """A hint for an unknown name: the known name that is most like it, and all known names."""
     names = list(known)
-    return near(found, names, f"one of {', '.join(map(line, names))}{also}")
+    return near(word, names, f"one of {', '.join(map(line, names))}{also}")
 
 
 def listed(names: Iterable[str], most: int = 8) -> str:
     """Names separated by commas, escaped; if there are more than `most`, the first ones and the
     total number."""
-    found = [line(name) for name in names]
-    if len(found) <= most:
-        return ", ".join(found) or "none"
-    return f"{', '.join(found[:most])}, … ({len(found)} in all)"
+    lines = [line(name) for name in names]
+    if len(lines) <= most:
+        return ", ".join(lines) or "none"
+    return f"{', '.join(lines[:most])}, … ({len(lines)} in all)"

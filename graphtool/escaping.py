@@ -30,8 +30,8 @@ _ENTITIES = (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;"), ("'"
 _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
-def _escaped(found: re.Match[str]) -> str:
-    char = found[0]
+def _escaped(match: re.Match[str]) -> str:
+    char = match[0]
     units = char.encode("utf-16-be", "surrogatepass")
     return _SHORT.get(char) or "".join(
         f"\\u{units[i]:02x}{units[i + 1]:02x}" for i in range(0, len(units), 2))

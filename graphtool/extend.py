@@ -98,9 +98,10 @@ def add_op(op: Op) -> Op:
     if op.name in OPS:
         raise taken("op", op.name)
     _fits(f"the op {op.name}", broken(op))
-    made = register(guarded_fields(op, f"the op {op.name}", {"infer": _types, "vjp": _gradients}))
+    registered = register(
+        guarded_fields(op, f"the op {op.name}", {"infer": _types, "vjp": _gradients}))
     added("op", op.name, lambda: OPS.pop(op.name))
-    return made
+    return registered
 
 
 def _fits(what: str, faults: Sequence[str]) -> None:

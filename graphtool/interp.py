@@ -278,8 +278,8 @@ def _converted(name: str, x: Array, t: TensorType, setting: Setting) -> Array:
 def _check_shape(name: str, shape: tuple[int, ...], t: TensorType,
                  sizes: Mapping[str, Dim]) -> None:
     for d, n in zip(t.shape, shape, strict=True):
-        own = bare(d)  # of one with a step, the remainder is checked later
-        if (substitute(d, sizes) if own is None else sizes.get(own.name)) != n:
+        size = bare(d)  # of one with a step, the remainder is checked later
+        if (substitute(d, sizes) if size is None else sizes.get(size.name)) != n:
             raise _bad_shape(name, shape, t)
 
 

@@ -121,8 +121,8 @@ def cores(root: Path = Path("/")) -> int:
     """The processors that this process may use: those that it may run on, and no more than the
     quotas of its cgroups, rounded down. `root` has the files of a machine."""
     status = _read(root / "proc/self/status")
-    if found := re.search(r"^Cpus_allowed_list:\s*(\S+)", status, re.MULTILINE):
-        most = sum(int(b or a) - int(a) + 1 for a, b in re.findall(r"(\d+)(?:-(\d+))?", found[1]))
+    if match := re.search(r"^Cpus_allowed_list:\s*(\S+)", status, re.MULTILINE):
+        most = sum(int(b or a) - int(a) + 1 for a, b in re.findall(r"(\d+)(?:-(\d+))?", match[1]))
     else:
         most = os.cpu_count() or 1
     return max(1, min([most, *map(int, _quotas(root))]))
@@ -164,20 +164,20 @@ def cpu_flags() -> frozenset[str]:
 
 def _cpuinfo(root: Path) -> dict[str, str]:
     """What Linux says of the first processor."""
-    found: dict[str, str] = {}
+    fields: dict[str, str] = {}
     for line in _read(root / "proc/cpuinfo").splitlines():
         key, _, value = line.partition(":")
-        found.setdefault(key.strip(), value.strip())
-    return found
+        fields.setdefault(key.strip(), value.strip())
+    return fields
 
 
 def cpu(root: Path = Path("/")) -> str:
     """The processor as tables name it: `GenuineIntel/6/143` by vendor, family and model,
     `0x41/0xd0c` by implementer and part, `Apple M1`; empty if the system does not say."""
-    found = _cpuinfo(root)
+    info = _cpuinfo(root)
     for keys in (("vendor_id", "cpu family", "model"), ("CPU implementer", "CPU part")):
-        if all(key in found for key in keys):
-            return "/".join(found[key] for key in keys)
+        if all(key in info for key in keys):
+            return "/".join(info[key] for key in keys)
     return _apple() if sys.platform == "darwin" else ""
 
 
@@ -195,11 +195,11 @@ def _apple() -> str:
 def model(root: Path = Path("/")) -> str:
     """The processor's own name and its numbers, as Linux has them in /proc/cpuinfo: `Intel(R)
     Xeon(R) Processor, family 6, model 143, stepping 8`. Elsewhere what Python calls the machine."""
-    found = _cpuinfo(root)
-    name = found.get("model name") or found.get("Model") or platform.machine()
+    info = _cpuinfo(root)
+    name = info.get("model name") or info.get("Model") or platform.machine()
     numbers = (("family", "cpu family"), ("model", "model"), ("stepping", "stepping"),
                ("part", "CPU part"))
-    return ", ".join((name, *(f"{word} {found[key]}" for word, key in numbers if key in found)))
+    return ", ".join((name, *(f"{word} {info[key]}" for word, key in numbers if key in info)))
 
 
 def tiles_allowed() -> bool | None:

@@ -67,12 +67,12 @@ def taken(kind: str, name: str) -> UsageError:
 
 def needed(kind: str, names: Iterable[str]) -> dict[str, dict[str, Any]]:
     """The plug-ins that added any of `names`, with their versions and these names, all sorted."""
-    found: dict[str, dict[str, Any]] = {}
+    by_plugin: dict[str, dict[str, Any]] = {}
     for name in sorted(set(names)) if LOADED else ():
         if (owner := owner_of(kind, name)) is not None:
-            row = found.setdefault(owner.name, {"version": owner.version, kind + "s": []})
+            row = by_plugin.setdefault(owner.name, {"version": owner.version, kind + "s": []})
             row[kind + "s"].append(name)
-    return dict(sorted(found.items()))
+    return dict(sorted(by_plugin.items()))
 
 
 def missing(what: str, rows: Sequence[tuple[str, str, str, str]], where: str) -> UnsupportedError:
@@ -235,10 +235,10 @@ def guarded(what: str, fn: Function, check: Callable[..., str] | None = None) ->
 def guarded_fields(record: Row, what: str,
                    checks: Mapping[str, Callable[..., str]] | None = None) -> Row:
     """A record of the plug-in that is being loaded with all its functions guarded."""
-    own = {f.name: getattr(record, f.name) for f in fields(record)}
-    told = {name: what if name in ("fn", "function") else f"{name} of {what}" for name in own}
-    return replace(record, **{name: guarded(told[name], fn, (checks or {}).get(name))
-                              for name, fn in own.items() if isinstance(fn, FunctionType)})
+    values = {f.name: getattr(record, f.name) for f in fields(record)}
+    titles = {name: what if name in ("fn", "function") else f"{name} of {what}" for name in values}
+    return replace(record, **{name: guarded(titles[name], fn, (checks or {}).get(name))
+                              for name, fn in values.items() if isinstance(fn, FunctionType)})
 
 
 def blamed(error: BaseException) -> GraphtoolError | None:

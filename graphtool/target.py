@@ -121,8 +121,8 @@ TABLE: dict[str, Target] = {}
 def register(row: Target) -> Target:
     """Add a row to the table. Raises UsageError GT2102 if its name or an alias already exists."""
     taken = {"native", "fat", *(n for t in TABLE.values() for n in (t.name, *t.aliases))}
-    if found := taken.intersection((row.name, *row.aliases)):
-        raise UsageError("GT2102", f"the target {min(found)!r} already exists",
+    if double := taken.intersection((row.name, *row.aliases)):
+        raise UsageError("GT2102", f"the target {min(double)!r} already exists",
                          hint="give the new one another name")
     TABLE[row.name] = row
     return row
@@ -201,8 +201,8 @@ def usual_machine(target: Target) -> str:
 
 def _native() -> Target:
     row, flags = recognised_here(), cpu_flags()
-    l1, l2, l3 = (own or usual for own, usual in zip(caches(), (row.l1, row.l2, row.l3),
-                                                     strict=True))
+    l1, l2, l3 = (measured or usual for measured, usual in zip(caches(), (row.l1, row.l2, row.l3),
+                                                               strict=True))
     here = replace(row, l1=l1, l2=l2, l3=l3, bf16=bool(row.bf16_by & flags),
                    dot8=bool(row.dot8_by & flags))
     known = of_cpu(cpu())
@@ -227,10 +227,10 @@ def on_machine(target: Target, word: str) -> Target:
     """
     m = machine(word)
     if m is None:
-        own = _row_of(target.name)
-        return replace(target, machine=GENERIC, mhz=own.mhz, bandwidth=own.bandwidth,
-                       all_gbps=own.all_gbps, meet=own.meet, dots=own.dots, l1=own.l1, l2=own.l2,
-                       l3=own.l3)
+        row = _row_of(target.name)
+        return replace(target, machine=GENERIC, mhz=row.mhz, bandwidth=row.bandwidth,
+                       all_gbps=row.all_gbps, meet=row.meet, dots=row.dots, l1=row.l1, l2=row.l2,
+                       l3=row.l3)
     if not set(_row_of(m.isa).machines) & set(target.machines):
         raise UsageError("GT2103", f"the machine {m.name} is a {m.isa}, and the target is "
                                    f"{target.march}", hint="take a machine of the same kind")

@@ -35,8 +35,8 @@ FAMILIES = {  # verbs whose first word is that of a family, and what the family 
 
 def families() -> dict[str, dict[str, Verb]]:
     """The verbs by their first word, each then by the second, which is "" for most."""
-    found: dict[str, dict[str, Verb]] = {}
+    result: dict[str, dict[str, Verb]] = {}
     for verb in VERBS.values():
         first, _, second = verb.name.partition(" ")
-        found.setdefault(first, {})[second] = verb
-    return found
+        result.setdefault(first, {})[second] = verb
+    return result

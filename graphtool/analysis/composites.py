@@ -14,17 +14,17 @@ from graphtool.ir.text import name_text, value_names
 
 def relus(nodes: Iterable[Node]) -> dict[Node, Node]:
     """The selection that computes a relu, (x ≤ 0 ? 0 : x), with its comparison."""
-    found: dict[Node, Node] = {}
+    result: dict[Node, Node] = {}
     comparisons: dict[Value, Node] = {}
     for node in nodes:
         match node.op, node.inputs:
             case o.le, (Value(), bound) if _zero(bound):
                 comparisons[node.outputs[0]] = node
             case o.select, (Value() as mask, zero, Value() as x) if _zero(zero):
-                made = comparisons.get(mask)
-                if made is not None and made.inputs[0] is x:
-                    found[node] = made
-    return found
+                mask_node = comparisons.get(mask)
+                if mask_node is not None and mask_node.inputs[0] is x:
+                    result[node] = mask_node
+    return result
 
 
 def _zero(x: object) -> bool:
@@ -49,18 +49,18 @@ def _notes(graph: Graph) -> Iterator[tuple[Value, str]]:
 
 def gradients(graph: Graph) -> dict[str, Value]:
     """The gradients that the optimizer reads, by the names of the parameters."""
-    found = _marked(graph)
-    found.pop("", None)
-    return found
+    marked = _marked(graph)
+    marked.pop("", None)
+    return marked
 
 
 def need_gradients(graph: Graph) -> list[Value]:
     """Those gradients. Raises InputError GT0628 if a pass has dropped the marks."""
-    found = gradients(graph)
-    if not found:
+    losses = gradients(graph)
+    if not losses:
         raise InputError("GT0628", "the graph has no marked gradients",
                          hint="run this pass before freeze, on what `graphtool grad` wrote")
-    return list(found.values())
+    return list(losses.values())
 
 
 def seed(graph: Graph) -> Value | None:

@@ -57,11 +57,11 @@ def too_often(inside: Collection[Node], root: Node) -> Node | None:
     for node in order[1:]:
         if node.op.movement or node not in times or Trait.REDUCTION in node.op.traits:
             continue
-        own = _count(node)
-        extra = times[node] - own
+        once = _count(node)
+        extra = times[node] - once
         wasted = sum(_each(p) * max(times[p] - _count(p), 0)
                      for p in _only_for(node, inside) if p in times)
-        if extra > 0 and wasted >= max(DEAR * max(extra, own), LEAST):
+        if extra > 0 and wasted >= max(DEAR * max(extra, once), LEAST):
             return node
     return None
 
@@ -127,7 +127,7 @@ def _times(order: list[Node], root: Node) -> dict[Node, int]:
                     read = _read(node, x, along)
                     if read is not None:
                         places.setdefault(made_by[x], set()).add(read)
-    return {n: _total(found) for n, found in places.items()}
+    return {n: _total(counts) for n, counts in places.items()}
 
 
 def _total(places: set[Along]) -> int:

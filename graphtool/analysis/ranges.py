@@ -40,7 +40,7 @@ def maker(x: Any) -> Node | None:
 
 
 def maker_in(x: Operand, made_by: Mapping[Value, Node]) -> Node | None:
-    """The node that computes a node's operand, where `made` has the nodes by their values."""
+    """The node that computes a node's operand, where `made_by` has the nodes by their values."""
     return made_by.get(x) if isinstance(x, Value) else None
 
 
@@ -54,15 +54,15 @@ def narrow(x: Any) -> Narrow | None:
             return _cast(wrapped(x, node.inputs[0]))
         case o.sub:
             left, zero = (wrapped(x, v) for v in node.inputs)
-            found = narrow(left)
-            if found is None or found.zero is not None or left.shape != x.shape:
+            inner = narrow(left)
+            if inner is None or inner.zero is not None or left.shape != x.shape:
                 return None
-            return Narrow(found.q, zero)
+            return Narrow(inner.q, zero)
         case _ if node.op.movement & Movement.ONCE:
-            found = narrow(wrapped(x, node.inputs[0]))
-            if found is None or not is_single(found.zero):
+            inner = narrow(wrapped(x, node.inputs[0]))
+            if inner is None or not is_single(inner.zero):
                 return None
-            return Narrow(node.op(found.q, **node.attrs), found.zero)
+            return Narrow(node.op(inner.q, **node.attrs), inner.zero)
     return None
 
 

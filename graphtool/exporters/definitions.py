@@ -73,9 +73,9 @@ def _taps(window: Any, strides: Any, dilation: Any) -> Iterator[dict[int, Any]]:
 
 def _wins(kind: str, v: Any, best: Any) -> Any:
     """Where v is better than the best so far; NaN is better than numbers."""
-    found = (o.gt if kind == "max" else o.lt)(v, best)
-    return found if not v.dtype.is_float else o.or_(
-        found, o.and_(o.is_nan(v), o.not_(o.is_nan(best))))
+    better = (o.gt if kind == "max" else o.lt)(v, best)
+    return better if not v.dtype.is_float else o.or_(
+        better, o.and_(o.is_nan(v), o.not_(o.is_nan(best))))
 
 
 def arg_reduce_window(x: Any, *, kind: str, window: Any, strides: Any, padding: Any,

@@ -128,11 +128,11 @@ def _sort_by_neighbours(layer: list[Point], layers: list[list[Point]], down: boo
     if not 0 <= at < len(layers):
         return
     position = {id(p): float(i) for i, p in enumerate(layers[at])}
-    own = {id(p): float(i) for i, p in enumerate(layer)}
+    index = {id(p): float(i) for i, p in enumerate(layer)}
 
     def key(p: Point) -> float:
         near = [position[id(q)] for q in (p.above if down else p.below)]
-        return sum(near) / len(near) if near else own[id(p)]
+        return sum(near) / len(near) if near else index[id(p)]
     layer.sort(key=key)
 
 

@@ -45,13 +45,13 @@ class Array(Tracer):
     `value`. A `param` is a constant that training may change; `hint` is its name.
     """
 
-    __slots__ = ("base", "hint", "kind", "known", "made", "param")
+    __slots__ = ("base", "emitted", "hint", "kind", "known", "param")
     builder: Any  # a Front
 
-    def __init__(self, builder: Any, kind: TensorType, *, made: Value | None = None,
+    def __init__(self, builder: Any, kind: TensorType, *, value: Value | None = None,
                  known: Numbers | None = None, base: Array | None = None, hint: str = "",
                  param: bool = False) -> None:
-        self.builder, self.kind, self.made = builder, kind, made
+        self.builder, self.kind, self.emitted = builder, kind, value
         self.known, self.base, self.hint, self.param = known, base, hint, param
 
     @property
@@ -77,14 +77,14 @@ class Array(Tracer):
     @property
     def value(self) -> Value:  # type: ignore[override]
         """The value in the graph; the first call may add nodes that make it."""
-        if self.made is None:
-            self.made = self.builder.realised(self)
-        return self.made
+        if self.emitted is None:
+            self.emitted = self.builder.realised(self)
+        return self.emitted
 
     @property
     def maker(self) -> Node | None:
         """The node that makes the value; None of an input, and of what is no node yet."""
-        return None if self.made is None else self.builder.made_by.get(self.made)
+        return None if self.emitted is None else self.builder.made_by.get(self.emitted)
 
     def sibling(self, value: Value) -> Self:
         """Another value of the same builder."""
@@ -96,7 +96,7 @@ class Array(Tracer):
         return self.builder.filled(op, attrs) if known else super().nullary(op, attrs)
 
     def __repr__(self) -> str:
-        return f"{self.hint or (self.made.hint if self.made else 'constant')}: {self.kind}"
+        return f"{self.hint or (self.emitted.hint if self.emitted else 'constant')}: {self.kind}"
 
     # ---- what is known -------------------------------------------------------------------------
 

@@ -82,17 +82,17 @@ class Facts:
         hi = high if hi is None else hi if high is None else min(hi, high)
         return symbol(name, lo, hi, None, *self.steps.get(name, (1, 0)))
 
-    def also(self, found: Sequence[Equation], free: Mapping[str, Symbol]) -> Facts:
+    def also(self, equations: Sequence[Equation], free: Mapping[str, Symbol]) -> Facts:
         """These facts and what follows from the equations found in an import whose sizes, which
         the inputs tell, are `free`.
 
         Raises InputError GT0317 for equations that no size satisfies.
         """
-        steps = {n: (s.step, s.offset) for n, s in with_steps(found, free).items()}
-        made = solved(found, list(free))
-        equal = [(name, text(d)) for name, d in made.items()]
+        steps = {n: (s.step, s.offset) for n, s in with_steps(equations, free).items()}
+        solutions = solved(equations, list(free))
+        equal = [(name, text(d)) for name, d in solutions.items()]
         bounds = dict(self.bounds)
-        for name, d in made.items():
+        for name, d in solutions.items():
             if (same := bare(d)) is not None:
                 bounds[same.name] = _both(free[name], bounds.get(same.name, (None, None)))
         return Facts({**self.steps, **steps}, bounds,
@@ -113,11 +113,11 @@ def entered_as(module: Module, same: Sequence[Any]) -> Module:
         shapes.setdefault(row.input, {})[row.axis] = dim_of(row.symbol)
     graph, inputs, nodes = module.graph, [], []
     for v in module.graph.inputs:
-        own = shapes.get(v.hint, {})
-        shape = tuple(own.get(i, d) for i, d in enumerate(v.type.shape))
-        new = Value(replace(v.type, shape=shape), v.hint) if own else v
+        sizes = shapes.get(v.hint, {})
+        shape = tuple(sizes.get(i, d) for i, d in enumerate(v.type.shape))
+        new = Value(replace(v.type, shape=shape), v.hint) if sizes else v
         inputs.append(new)
-        if own:
+        if sizes:
             nodes.append(Node(o.assume, (new,), {"shape": v.type.shape}, (v,)))
     rows = {row.symbol.name: Equation(dim_of(row.symbol), row.other) for row in same}
     return replace(module, graph=replace(graph, inputs=tuple(inputs),
@@ -125,17 +125,17 @@ def entered_as(module: Module, same: Sequence[Any]) -> Module:
                    requires=(*module.requires, *rows.values()))
 
 
-class Found:
+class SizeKnowledge:
     """What one import knows and assumes of its sizes.
 
-    `free` has the symbols that the shapes of inputs tell, `same` those of them that are another
-    size, and `pairs` what had to be assumed.
+    `free` has the symbols that can be read from the shapes of inputs. `same` maps a symbol to the
+    size that it equals. `pairs` are sizes that the import had to assume equal.
     """
 
     def __init__(self, facts: Facts, broadcasts: bool = False) -> None:
         self.facts, self.broadcasts = facts, broadcasts
         self.untold: set[str] = set()  # symbols whose bounds nobody gave
-        self.not_zero: set[str] = set()  # those of them that were found to be 1 or more
+        self.not_zero: set[str] = set()  # symbols of `untold` that are known to be 1 or more
         self.free: Mapping[str, Symbol] = {}
         self.same: dict[str, Dim] = {}
         self.pairs: list[tuple[Dim, Dim]] = []
@@ -167,14 +167,14 @@ class Found:
 
         Raises `fault` if another import must know first that a size is not 0.
         """
-        found = common_shape(shapes, self.free if self.broadcasts else ())
-        if not found.not_zero <= self.untold:
-            return (None,) * len(found.shape)
-        if found.not_zero:
-            self.not_zero |= found.not_zero
+        common = common_shape(shapes, self.free if self.broadcasts else ())
+        if not common.not_zero <= self.untold:
+            return (None,) * len(common.shape)
+        if common.not_zero:
+            self.not_zero |= common.not_zero
             raise fault
-        self.pairs += found.pairs
-        return found.shape
+        self.pairs += common.pairs
+        return common.shape
 
     @property
     def assumed(self) -> list[Equation]:
@@ -197,8 +197,8 @@ class Found:
     @property
     def required(self) -> tuple[Equation, ...]:
         """What a run must check besides the steps of symbols."""
-        own = [Equation(dim_of(self.free[name]), d) for name, d in self.same.items()]
-        return (*own, *simplified(self.assumed, self.free))
+        equal = [Equation(dim_of(self.free[name]), d) for name, d in self.same.items()]
+        return (*equal, *simplified(self.assumed, self.free))
 
     def better(self) -> Facts:
         """What the next import of the model may know."""
@@ -213,9 +213,9 @@ class Assuming(Builder):
     there, so that a node checks it.
     """
 
-    def __init__(self, found: Found, inside: bool = False) -> None:
+    def __init__(self, facts: SizeKnowledge, inside: bool = False) -> None:
         super().__init__()
-        self.found, self.inside = found, inside
+        self.knowledge, self.inside = facts, inside
 
     def emit(self, op: Op, operands: Sequence[Any], attrs: dict[str, Any], hint: str = "") -> Any:
         """Record one node; its operands get equal sizes if these cannot be told from theirs."""
@@ -248,7 +248,7 @@ class Assuming(Builder):
             flat = super().emit(op, operands, {"shape": (have,)})
             renamed = [super().emit(o.assume, (flat,), {"shape": (want,)})]
         elif inside == attrs and all(x is y for x, y in zip(renamed, operands, strict=True)):
-            self.found.pairs += error.pairs
+            self.knowledge.pairs += error.pairs
             raise error
         for a, b in error.pairs:
             self._note(a, b)
@@ -256,11 +256,12 @@ class Assuming(Builder):
 
     def _spread(self, op: Op, operands: Sequence[Any], error: Undecided) -> list[Any] | None:
         """The operands with one size where theirs are equal or 1, if it is a run that tells."""
-        own = own_axes(op)
-        if own is None:
+        rank = own_axes(op)
+        if rank is None:
             return None
-        leads = {i: x.shape[:x.ndim - own] for i, x in enumerate(operands) if isinstance(x, Tracer)}
-        shape = self.found.common(leads.values(), error)
+        leads = {i: x.shape[:x.ndim - rank] for i, x in enumerate(operands)
+                 if isinstance(x, Tracer)}
+        shape = self.knowledge.common(leads.values(), error)
         wide = [self.spread(x, shape[len(shape) - len(leads[i]):]) if i in leads else x
                 for i, x in enumerate(operands)]
         return None if all(x is y for x, y in zip(wide, operands, strict=True)) else wide
@@ -281,8 +282,8 @@ class Assuming(Builder):
         """Note the equation, or have a node check it: if the run computes the sizes, or may not
         come here."""
         if not self.inside:
-            self.found.pairs.append((a, b))
-        if self.inside or not self.found.of_inputs(a, b):
+            self.knowledge.pairs.append((a, b))
+        if self.inside or not self.knowledge.of_inputs(a, b):
             n = super().emit(o.dim, (), {"of": a - b, "dtype": dtypes.int64})
-            size = symbol(f"equal{next(self.found.numbers)}", 0)
+            size = symbol(f"equal{next(self.knowledge.numbers)}", 0)
             super().emit(o.size, (n,), {"size": size, "most": 0, "checked": True})

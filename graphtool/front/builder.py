@@ -38,7 +38,7 @@ class Front(Assuming):
 
     def traced(self, value: Value) -> Array:
         """A value of the graph."""
-        return Array(self, value.type, made=value)
+        return Array(self, value.type, value=value)
 
     def input(self, type: TensorType, hint: str) -> Array:
         """A new value of this type that no node computes; `hint` is its name."""
@@ -106,9 +106,9 @@ class Front(Assuming):
         """One node, whatever is known of its operands; its results as Arrays."""
         if Trait.ELEMENTWISE in op.traits:
             operands = _as_floats(op, operands)
-        made = super().emit(op, operands, attrs, hint)
-        return tuple(self.traced(t.value) for t in made) if isinstance(made, tuple) else (
-            self.traced(made.value))
+        results = super().emit(op, operands, attrs, hint)
+        return tuple(self.traced(t.value) for t in results) if isinstance(results, tuple) else (
+            self.traced(results.value))
 
     def filled(self, op: Op, attrs: dict[str, Any]) -> Any:
         """The result of an op without operands, computed if it is small."""
@@ -128,9 +128,9 @@ class Front(Assuming):
         if xs and isinstance(xs[0], Array) and _unchanged(op, xs, attrs):
             return xs[0]
         if early or op is o.broadcast or not arrays:
-            found = self._early(op, xs, arrays, attrs, hint)
-            if found is not None:
-                return found
+            known = self._early(op, xs, arrays, attrs, hint)
+            if known is not None:
+                return known
         return self.record(op, xs, attrs, hint)
 
     def _early(self, op: Op, xs: list[Any], arrays: list[Array], attrs: dict[str, Any],
@@ -140,15 +140,15 @@ class Front(Assuming):
             types = infer(op, [_placeholder(x) for x in xs], attrs, self.where or self.prefix)
         except Undecided as error:
             if any(x.base is not None for x in arrays):
-                self.found.pairs += error.pairs
+                self.knowledge.pairs += error.pairs
                 raise
             return None
         if isinstance(types, TensorType) and self.folds and all(
                 x.known is not None for x in arrays) and (
                 op.known is not None if not xs else any(x.symbolic for x in arrays)):
-            found = of_entries(op, xs, arrays, attrs)
-            if found is not None:
-                return self.repeated(self.entries(found, types.dtype), types.shape)
+            entries = of_entries(op, xs, arrays, attrs)
+            if entries is not None:
+                return self.repeated(self.entries(entries, types.dtype), types.shape)
         if op is o.broadcast and isinstance(types, TensorType):
             return self.repeated(xs[0], types.shape)  # evaluated, 0 elements would be unknown
         if self.folds and arrays and all(x.fixed and not x.symbolic for x in arrays) and len(
@@ -169,11 +169,11 @@ class Front(Assuming):
         parts = [self._narrow(x) for x in xs]
         if all(p.fixed for p in parts if isinstance(p, Array)) and any(
                 isinstance(x, Array) and x.base is not None for x in xs):
-            made = self.emit(op, parts, attrs, hint)
+            result = self.emit(op, parts, attrs, hint)
         else:
-            made = self.record(op, _with_numbers(op, parts, None if self.repeats else kind.shape),
-                               attrs, hint)
-        return self.repeated(made, kind.shape)
+            result = self.record(op, _with_numbers(op, parts, None if self.repeats else kind.shape),
+                                 attrs, hint)
+        return self.repeated(result, kind.shape)
 
     def _narrow(self, x: Any) -> Any:
         """The smaller tensor that is repeated to x."""
@@ -230,7 +230,7 @@ class Front(Assuming):
 
 def _placeholder(x: Any) -> Any:
     if isinstance(x, Array):
-        return x.made or Value(x.type, x.hint or "constant")
+        return x.emitted or Value(x.type, x.hint or "constant")
     return x.value if isinstance(x, Tracer) else x
 
 

@@ -97,8 +97,8 @@ class Complex:
 
     def square(self) -> Any:
         """|x|², a real tensor."""
-        own = self.real * self.real
-        return own if self.imag is None else own + self.imag * self.imag
+        squared = self.real * self.real
+        return squared if self.imag is None else squared + self.imag * self.imag
 
     def adjoint(self) -> Complex:
         """The conjugate transpose of each matrix."""

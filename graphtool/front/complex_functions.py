@@ -87,12 +87,12 @@ def cbrt(x: Complex) -> Complex:
 
 def power(x: Complex, y: Complex) -> Complex:
     """exp(y · log x); 0 to a positive power is 0, to the power 0 it is 1."""
-    found = exp(y * log(x))
+    result = exp(y * log(x))
     zero = o.eq(x.real, 0.0) & o.eq(x.imag, 0.0)
     none = o.eq(y.real, 0.0) & o.eq(y.imag, 0.0)
     known = zero & (none | (y.real > 0.0))
-    return Complex(o.select(known, pick(none, 1.0, 0.0, x.real), found.real),
-                   o.select(known, 0.0, found.imag))
+    return Complex(o.select(known, pick(none, 1.0, 0.0, x.real), result.real),
+                   o.select(known, 0.0, result.imag))
 
 
 def sign(x: Complex) -> Complex:

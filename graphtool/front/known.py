@@ -151,8 +151,8 @@ class Elements:
         if is_constant(node):
             return node.attrs["data"].source.reshape(-1)[at].item()
         if op.movement or op.indexing:
-            found = self._source(node, at, depth)
-            return None if found is None else self.size(node.inputs[found[0]], found[1], depth)
+            source = self._source(node, at, depth)
+            return None if source is None else self.size(node.inputs[source[0]], source[1], depth)
         if op.known is None:
             return None
         first = next((x.type.dtype for x in node.inputs if isinstance(x, Value)), None)
@@ -160,8 +160,8 @@ class Elements:
             xs = [self.size(x, _place(x, at), depth) for x in node.inputs]
             return None if None in xs else op.known(first, *xs, **node.attrs)
         arrays = [self._all(x, depth) for x in node.inputs]
-        made = None if any(a is None for a in arrays) else op.known(first, *arrays, **node.attrs)
-        return None if made is None else made.reshape(-1)[at]
+        size = None if any(a is None for a in arrays) else op.known(first, *arrays, **node.attrs)
+        return None if size is None else size.reshape(-1)[at]
 
     def _all(self, x: Operand, depth: int) -> Any:
         """All elements of a small value as sizes."""
@@ -200,16 +200,16 @@ class Elements:
                 xs.append(places.astype(np.int64))
         if _is_open(node.attrs) or not _is_small(node.outputs[0].type):
             return None
-        found = int(np.asarray(op.eval(*xs, **node.attrs)).reshape(-1)[at])
-        which = max(i for i in moved if starts[i] <= found)
-        return which, found - starts[which]
+        index = int(np.asarray(op.eval(*xs, **node.attrs)).reshape(-1)[at])
+        which = max(i for i in moved if starts[i] <= index)
+        return which, index - starts[which]
 
     # ---- the least and the most ----------------------------------------------------------------
 
     def most(self, x: Value) -> Dim | None:
         """An upper bound of the elements of x, as a size of at least 0, or None."""
-        found = whole(self.span(x, 0 if product(x.type.shape) == 1 else None)[1], True)
-        return None if found is None else maximum(found, 0)
+        bound = whole(self.span(x, 0 if product(x.type.shape) == 1 else None)[1], True)
+        return None if bound is None else maximum(bound, 0)
 
     def span(self, x: Operand, at: int | None, depth: int = 0) -> Span:
         """The span of element `at` of x; of all its elements if `at` is None."""
@@ -225,20 +225,20 @@ class Elements:
         if isinstance(known, (int, Poly)) and not isinstance(known, bool):
             return known, known
         node = self.maker(x) if depth < _SPANNED else None
-        found = OPEN if node is None else self._of_node(node, at, depth + 1)
+        span = OPEN if node is None else self._of_node(node, at, depth + 1)
         low, high = _of_type(x)
-        inside = all(isinstance(v, (int, float)) and low <= v <= high for v in found) if (
+        inside = all(isinstance(v, (int, float)) and low <= v <= high for v in span) if (
             isinstance(low, int) and isinstance(high, int)) else True
-        return found if inside else (low, high)
+        return span if inside else (low, high)
 
     def _of_node(self, node: Node, at: int | None, depth: int) -> Span:
         op = node.op
         if is_constant(node):
             return _constant(node, at)
         if op.movement & _MOVED or (op.indexing and op.indexing.draws):
-            found = None if at is None else self._source(node, at, depth)
-            if found is not None:
-                return self.span(node.inputs[found[0]], found[1], depth)
+            source = None if at is None else self._source(node, at, depth)
+            if source is not None:
+                return self.span(node.inputs[source[0]], source[1], depth)
             into = node.inputs if op.indexing is None else [node.inputs[op.indexing.into]]
             return hull(*(self.span(x, None, depth) for x in into))
         if op.span is None:

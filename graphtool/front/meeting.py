@@ -39,7 +39,7 @@ def common_shape(shapes: Iterable[Sequence[Dim]], free: Collection[str]) -> Comm
     """The shape that these shapes broadcast to where sizes of `free` may be 1."""
     shapes = list(shapes)
     rank = max(map(len, shapes))
-    found = Common((), [], set())
+    common = Common((), [], set())
     for axis in range(-rank, 0):
         met = dict.fromkeys(s[axis] for s in shapes if len(s) >= -axis and s[axis] != 1)
         size: Dim | None = next(iter(met), 1)
@@ -48,10 +48,10 @@ def common_shape(shapes: Iterable[Sequence[Dim]], free: Collection[str]) -> Comm
             size = None
         elif len(met) > 1:
             size = reduce(maximum, met)
-            found.pairs.extend(equal_or_one(a, b) for a, b in combinations(parts.values(), 2))
-            found.not_zero.update(n for n, p in parts.items() if not p.lo)
-        found = found._replace(shape=(*found.shape, size))
-    return found
+            common.pairs.extend(equal_or_one(a, b) for a, b in combinations(parts.values(), 2))
+            common.not_zero.update(n for n, p in parts.items() if not p.lo)
+        common = common._replace(shape=(*common.shape, size))
+    return common
 
 
 def _parts(d: Dim) -> list[Symbol]:

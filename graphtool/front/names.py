@@ -152,12 +152,12 @@ def read(language: Language, over: str = "") -> dict[str, tuple[Word, ...]]:
     Ops over axes are left out unless `over` asks for them ("axes", "axis"): how axes are stated is
     a rule of the format.
     """
-    found: dict[str, tuple[Word, ...]] = {}
+    words: dict[str, tuple[Word, ...]] = {}
     for row in ROWS.values():
         for word in row.get(language, ()):
             if word.reads and word.over == over:
-                found[word.name] = (*found.get(word.name, ()), word)
-    return found
+                words[word.name] = (*words.get(word.name, ()), word)
+    return words
 
 
 def meaning(words: tuple[Word, ...], dtype: DType) -> Word:

@@ -23,8 +23,8 @@ class Captures(dict[str, Any]):
         self.taken: dict[Value, Tracer] = {}
 
     def __missing__(self, name: str) -> Any:
-        found = self[name] = self.bring(self.outer[name])
-        return found
+        value = self[name] = self.bring(self.outer[name])
+        return value
 
     def __contains__(self, name: object) -> bool:
         return super().__contains__(name) or name in self.outer
@@ -55,9 +55,10 @@ class Closed:
 
     def graph(self, outer: Sequence[Value]) -> Graph:
         """The closed graph: its own inputs, then one for each value in `outer`, in that order."""
-        own = [self.taken[v].value if v in self.taken else Value(v.type, v.hint) for v in outer]
+        captured = [self.taken[v].value if v in self.taken else Value(v.type, v.hint)
+                    for v in outer]
         outputs = tuple(x.value for x in self.results)
-        return prune(Graph((*(t.value for t in self.inputs), *own), tuple(self.builder.nodes),
+        return prune(Graph((*(t.value for t in self.inputs), *captured), tuple(self.builder.nodes),
                            outputs), self.wanted)
 
 

@@ -19,10 +19,10 @@ def dynamic_options(module: Module) -> list[str]:
         rows = alone.get(name, [])
         if not rows and s.step == 1:
             continue
-        found = satisfying(s, rows)
-        if found is not None:
+        sizes = satisfying(s, rows)
+        if sizes is not None:
             high = "" if s.hi is None else s.hi
-            out[name] = f"{name}={found[0]}..{high} step {found[1]}"
+            out[name] = f"{name}={sizes[0]}..{high} step {sizes[1]}"
     for e in module.requires:
         if (one := bare(e.left)) is not None and len(e.names) > 1:
             out[one.name] = f"{one.name}={text(e.right).replace(' ', '')}"

@@ -76,10 +76,10 @@ def _by_bytes(source: str, head: bytes) -> Kind | None:
     """The kind if the bytes tell it, whatever the name says."""
     if not head:
         return EMPTY
-    found = next((k for k in KINDS if k.begun(head)), None)
-    if found in (ARCHIVE, PICKLE):  # as torch's files are, or were
-        return _by_suffix(source) or (ARRAYS if _has_arrays(source) else found)
-    return found
+    kind = next((k for k in KINDS if k.begun(head)), None)
+    if kind in (ARCHIVE, PICKLE):  # as torch's files are, or were
+        return _by_suffix(source) or (ARRAYS if _has_arrays(source) else kind)
+    return kind
 
 
 def _by_suffix(source: str) -> Importer | None:
@@ -97,8 +97,8 @@ def _has_arrays(path: str) -> bool:
 
 def _by_name(source: str, capture: str, head: bytes) -> Kind | None:
     """The kind that the name says; of JSON of any name, the format that it states."""
-    if (found := next((k for k in (GRAPH, PROGRAM) if source.endswith(k.suffixes)), None)):
-        return found
+    if (kind := next((k for k in (GRAPH, PROGRAM) if source.endswith(k.suffixes)), None)):
+        return kind
     if source.endswith(JSON.suffixes):
         return _by_format(head)
     if source.endswith(LOG.suffixes):

@@ -42,10 +42,10 @@ def least_sizes(sizes: Iterable[Dim], free: Mapping[str, Symbol]) -> dict[str, i
     """
     out: dict[str, int] = {}
     for d in dict.fromkeys(sizes):
-        own = symbols(d)
-        if len(own) != 1 or own[0].name not in free or known(d, "<", 0) is not None:
+        names = symbols(d)
+        if len(names) != 1 or names[0].name not in free or known(d, "<", 0) is not None:
             continue
-        s = free[own[0].name]
+        s = free[names[0].name]
         n = _least(d, s)
         if n is not None:
             out[s.name] = max(n, out.get(s.name, n))

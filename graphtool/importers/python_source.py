@@ -42,15 +42,15 @@ def module_of(place: str) -> ModuleType:
 def attribute_of(module: ModuleType, place: str, attribute: str) -> Any:
     """What `attribute` (with dots) names in the module. Raises InputError GT1112 if it is not
     there."""
-    made: Any = module
+    value: Any = module
     for part in attribute.split("."):
-        if not hasattr(made, part):
+        if not hasattr(value, part):
             known = [n for n, x in vars(module).items() if not n.startswith("_")
                      and getattr(x, "__module__", "") == module.__name__]
             raise InputError("GT1112", f"{place} has no {attribute!r}",
                              hint=near(part, known, f"it has {listed(known, 20)}"))
-        made = getattr(made, part)
-    return made
+        value = getattr(value, part)
+    return value
 
 
 def guarded(doing: str, action: Callable[[], Any], library: str) -> Any:
@@ -77,17 +77,17 @@ def guarded(doing: str, action: Callable[[], Any], library: str) -> Any:
 def user_line(error: BaseException, library: str) -> tuple[str, str]:
     """(`file.py:12 forward`, source text) of the innermost frame that is not that of the library in
     `library`."""
-    found = ("", "")
+    place = ("", "")
     for link in chain(error):
         for frame in traceback.extract_tb(link.__traceback__):
             path = frame.filename.replace("\\", "/")
             ours = "/graphtool/importers/" in path
             if path.startswith(library) or path.startswith("<") or ours:
                 continue
-            found = f"{short_file(path)}:{frame.lineno} {frame.name}", frame.line or ""
-        if found[0]:
+            place = f"{short_file(path)}:{frame.lineno} {frame.name}", frame.line or ""
+        if place[0]:
             break
-    return found
+    return place
 
 
 def chain(error: BaseException | None) -> list[BaseException]:

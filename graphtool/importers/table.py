@@ -49,9 +49,9 @@ def _torch(source: str, how: Request) -> Module:
         kind_of(Path(source))
     need_torch()
     from graphtool.importers.torch.driver.source import load
-    made = load(source, how.inputs)
-    return import_torch(made.model, made.args, capture=how.capture, dynamic=how.dynamic,
-                        names=made.names, kwargs=made.kwargs)
+    loaded = load(source, how.inputs)
+    return import_torch(loaded.model, loaded.args, capture=how.capture, dynamic=how.dynamic,
+                        names=loaded.names, kwargs=loaded.kwargs)
 
 
 def _stablehlo(source: str, how: Request) -> Module:

@@ -305,8 +305,8 @@ def _finish_left(out: Path) -> None:
 
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:
-    with os.scandir(folder) as found:
-        return list(found)
+    with os.scandir(folder) as entries:
+        return list(entries)
 
 
 def _through(work: Path, name: str) -> str:

@@ -46,10 +46,10 @@ def tagged_float(x: float) -> float | str:
 def read_json(data: bytes | str, where: str) -> Any:
     """Parse JSON strictly: no duplicate keys, no NaN tokens. Raises InputError GT0331."""
     try:
-        found = json.loads(data, object_pairs_hook=_no_duplicates, parse_constant=_no_constant)
+        document = json.loads(data, object_pairs_hook=_no_duplicates, parse_constant=_no_constant)
         if (b"\\u" if isinstance(data, bytes) else "\\u") in data:  # type: ignore[operator]
-            json.dumps(found, ensure_ascii=False).encode()  # raises for half of a surrogate pair
-        return found
+            json.dumps(document, ensure_ascii=False).encode()  # raises for half of a surrogate pair
+        return document
     except (ValueError, UnicodeDecodeError, RecursionError) as error:
         if conflicted(data):
             raise InputError("GT0331", "git left a conflict in it", where=where, hint=(

@@ -151,8 +151,8 @@ def _product(where: str, shape: Sequence[int]) -> int:
 
 
 def _unique(where: str, names: Iterable[str]) -> None:
-    found = list(names)
-    _want(len(set(found)) == len(found), where, "not of different names")
+    seen = list(names)
+    _want(len(set(seen)) == len(seen), where, "not of different names")
 
 
 def _size(where: str, d: int | str) -> None:
@@ -208,10 +208,10 @@ def check_hashes(m: Manifest, build_dir: Path) -> None:
             continue
         try:
             with (build_dir / name).open("rb") as file:
-                found = hashlib.file_digest(file, "sha256").hexdigest()
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
         except OSError as error:
-            found = error.strerror or "unreadable"
-        if found != m.files[name]:
+            digest = error.strerror or "unreadable"
+        if digest != m.files[name]:
             raise InputError("GT2205", f"{name} is not as it was built",
                              where=str(build_dir / name), hint="build again")
 

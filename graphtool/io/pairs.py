@@ -144,21 +144,21 @@ def _store(side: Path) -> dict[str, Weight]:
     Raises InputError GT0337 for a valid file that graphtool did not write: it is not overwritten.
     """
     try:
-        found = dict(weights.load(side))
+        arrays = dict(weights.load(side))
     except InputError:
         return {}
-    if not found and side.stat().st_size > 0:
+    if not arrays and side.stat().st_size > 0:
         raise InputError("GT0337", f"{side.name} would be overwritten, and is not graphtool's",
                          where=str(side), hint="write the graph under another name")
-    return found
+    return arrays
 
 
 def _documents(path: Path) -> Iterator[tuple[Path, bytes]]:
     """The documents of this folder, with their contents."""
-    own = (path.name, files.next_to(path, ".json").name)
+    names = (path.name, files.next_to(path, ".json").name)
     for name in sorted(os.listdir(path.parent)):
         file = path.with_name(name)
-        if (name in own or (name.endswith(DOCUMENTS) and name[0] != ".")) and file.is_file():
+        if (name in names or (name.endswith(DOCUMENTS) and name[0] != ".")) and file.is_file():
             with suppress(OSError):
                 yield file, file.read_bytes()
 

@@ -32,9 +32,10 @@ def release() -> Release:
         project = tomllib.loads((_ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
         if project["scripts"]["graphtool"]:  # else it is that of a project that has a copy of ours
             return Release(project["name"], project["version"], _ROOT)
-    for found in metadata.distributions(path=[str(_ROOT)]):  # the metadata lie beside the package
-        if "graphtool" in (found.read_text("top_level.txt") or "").split():
-            return Release(found.metadata["Name"], found.version)
+    # the metadata lie beside the package
+    for distribution in metadata.distributions(path=[str(_ROOT)]):
+        if "graphtool" in (distribution.read_text("top_level.txt") or "").split():
+            return Release(distribution.metadata["Name"], distribution.version)
     return Release("graphtool", "unknown")
 
 

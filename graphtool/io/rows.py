@@ -107,13 +107,13 @@ def _list(item: Reader) -> Reader:
     def read(x: Any) -> list[Any]:
         if not isinstance(x, list):
             raise _Expected("list")
-        made: list[Any] = []
+        items: list[Any] = []
         try:
             for value in x:
-                made.append(item(value))
+                items.append(item(value))
         except RowError as error:
-            raise error.within(f"[{len(made)}]") from None
-        return made
+            raise error.within(f"[{len(items)}]") from None
+        return items
     return read
 
 
@@ -121,13 +121,13 @@ def _tuple(items: list[Reader]) -> Reader:
     def read(x: Any) -> tuple[Any, ...]:
         if not isinstance(x, (list, tuple)) or len(x) != len(items):
             raise _Expected(f"list of {len(items)}")
-        made: list[Any] = []
+        values: list[Any] = []
         try:
             for item, value in zip(items, x, strict=True):
-                made.append(item(value))
+                values.append(item(value))
         except RowError as error:
-            raise error.within(f"[{len(made)}]") from None
-        return tuple(made)
+            raise error.within(f"[{len(values)}]") from None
+        return tuple(values)
     return read
 
 
@@ -157,10 +157,10 @@ def _row(kind: Any) -> Reader:
 
 
 def _fields(readers: dict[str, Reader], x: dict[str, Any]) -> dict[str, Any]:
-    made: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for name, value in x.items():
         try:
-            made[name] = readers[name](value)
+            values[name] = readers[name](value)
         except RowError as error:
             raise error.within(f".{name}") from None
-    return made
+    return values

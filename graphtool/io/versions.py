@@ -61,10 +61,10 @@ def checked(form: Format, document: Any, where: str) -> Document:
     Raises InputError `form.alien` for another kind of file, GT0334 for a newer version,
     `form.malformed` where the version is none.
     """
-    found = document.get("format") if isinstance(document, dict) else None
-    if found != form.name:
+    format_ = document.get("format") if isinstance(document, dict) else None
+    if format_ != form.name:
         raise InputError(form.alien, f"expected a {form.name} artifact, got "
-                                     f"{found or 'something else'}", where=where, hint=form.hint)
+                                     f"{format_ or 'something else'}", where=where, hint=form.hint)
     version = document.get("version")
     if type(version) is not int or version < 1:
         raise InputError(form.malformed, f"{version!r} is no version of {form.name}", where=where)

@@ -34,11 +34,11 @@ def bind(graph: Graph, sizes: Mapping[str, Dim]) -> Graph:
 def with_own_sizes(graph: Graph, taken: Collection[str]) -> Graph:
     """The graph with new names for the sizes that it computes: a copy of a graph may stand beside
     it in a module, but each size has one definition. `taken` are names that others have."""
-    made = {s.name: s for n in graph.nodes for s in sizes_of(n)}
-    if not made:
+    defined_here = {s.name: s for n in graph.nodes for s in sizes_of(n)}
+    if not defined_here:
         return graph
-    used, names = {*taken, *made}, dict[str, Dim]()
-    for name, size in made.items():
+    used, names = {*taken, *defined_here}, dict[str, Dim]()
+    for name, size in defined_here.items():
         n = 2
         while f"{name}_{n}" in used:
             n += 1

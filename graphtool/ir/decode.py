@@ -178,7 +178,7 @@ class _Reader:
             by_name[name] = Value(type, name)
             return by_name[name]
 
-        ins, made = [], []
+        ins, body = [], []
         for r in inputs:
             with self.row(f"input {r.id}"):
                 ins.append(define(r.id, self.type(r.type)))
@@ -186,15 +186,15 @@ class _Reader:
             with self.row(f"param {p.id}"):
                 w = self.constant(p)
                 attrs = complete_attrs(named("constant"), {"data": w, "param": p.trainable})
-                made.append(Node(named("constant"), (), attrs,
+                body.append(Node(named("constant"), (), attrs,
                                  (define(p.id, TensorType(w.dtype, w.shape)),), p.at,
                                  tuple(p.of)))
         for row in nodes:
-            made.append(self.node(row, by_name, define))
+            body.append(self.node(row, by_name, define))
         with self.row("outputs"):
             if missing := [o for o in outputs if o not in by_name]:
                 raise InputError("GT0347", f"the output {missing[0]!r} is not defined")
-        return Graph(tuple(ins), tuple(made), tuple(by_name[o] for o in outputs)), by_name
+        return Graph(tuple(ins), tuple(body), tuple(by_name[o] for o in outputs)), by_name
 
     def node(self, row: NodeRow, by_name: dict[str, Value],
              define: Callable[[str, TensorType], Value]) -> Node:
@@ -207,11 +207,11 @@ class _Reader:
             inputs = tuple(self.operand(x, by_name) for x in row.inputs)
             attrs = complete_attrs(op, self.attrs(op, row.attrs))
             types = [self.type(t) if t else None for t in texts]
-            found = (self.infer(op, inputs, attrs, types) if self.inferred
+            kinds = (self.infer(op, inputs, attrs, types) if self.inferred
                      else [self.type(t) for t in texts])
-            outputs = tuple(define(i, t) for i, t in zip(ids, found, strict=True))
-        if made := self.known.get(f"{self.open[-1]}/{ids[0]}" if self.open else ids[0]):
-            self.choices[outputs[0]] = made
+            outputs = tuple(define(i, t) for i, t in zip(ids, kinds, strict=True))
+        if choice := self.known.get(f"{self.open[-1]}/{ids[0]}" if self.open else ids[0]):
+            self.choices[outputs[0]] = choice
         return Node(op, inputs, attrs, outputs, row.at, tuple(row.of))
 
     def infer(self, op: Op, inputs: tuple[Operand, ...], attrs: dict[str, Any],
@@ -311,10 +311,10 @@ class _Reader:
         """The weight of this digest; a listing may give only its start. Raises KeyError."""
         if digest in self.store:
             return self.store[digest]
-        found = [w for key, w in self.store.items() if key.startswith(digest)]
-        if len(found) != 1 or len(digest) < len("sha256:") + 8:
+        matches = [w for key, w in self.store.items() if key.startswith(digest)]
+        if len(matches) != 1 or len(digest) < len("sha256:") + 8:
             raise KeyError(digest)
-        return found[0]
+        return matches[0]
 
     def group(self, row: GroupRow, made_by: Mapping[Value, Node],
               by_name: Mapping[str, Value]) -> Group:

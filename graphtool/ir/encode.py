@@ -90,8 +90,8 @@ def dumps(module: Module, weights_name: str = "", embed: bool = False) -> str:
 
 def _sizes(graph: Graph) -> dict[str, Any]:
     """The symbols that nodes define."""
-    found = [s for n in definitions(graph).values() if (s := defined(n)) is not None]
-    return {s.name: {"min": s.lo, "max": s.hi, "defined": True} for s in found}
+    defined_sizes = [s for n in definitions(graph).values() if (s := defined(n)) is not None]
+    return {s.name: {"min": s.lo, "max": s.hi, "defined": True} for s in defined_sizes}
 
 
 def _input_row(v: Value, names: Mapping[Value, str]) -> dict[str, Any]:
@@ -125,9 +125,9 @@ class _Writer:
 
     def node(self, node: Node, names: Mapping[Value, str], region: str) -> dict[str, Any]:
         ids = [names[v] for v in node.outputs]
-        made = self.module.choices.get(node.outputs[0]) if node.outputs else None
-        if made is not None:
-            self.choices.append({"id": region + ids[0], **asdict(made)})
+        choice = self.module.choices.get(node.outputs[0]) if node.outputs else None
+        if choice is not None:
+            self.choices.append({"id": region + ids[0], **asdict(choice)})
         types = [str(v.type) for v in node.outputs]
         row: dict[str, Any] = {
             "id": ids[0] if len(ids) == 1 else ids, "op": node.op.name,

@@ -138,12 +138,12 @@ class Module:
 
         Raises UsageError GT3165 if there is none."""
         names = value_names(self.graph)
-        found = {names[v]: n for n in self.graph.nodes for v in n.outputs}
-        if name not in found:
+        by_name = {names[v]: n for n in self.graph.nodes for v in n.outputs}
+        if name not in by_name:
             what = "an input, no node" if name in self.inputs else "no node"
             raise UsageError("GT3165", f"{name!r} is {what} of this graph",
-                             hint=near(name, found, "graphtool.show lists the names"))
-        return found[name]
+                             hint=near(name, by_name, "graphtool.show lists the names"))
+        return by_name[name]
 
 
 def names_of(*nodes: Node) -> tuple[str, ...]:
@@ -188,12 +188,12 @@ def producers(graph: Graph) -> dict[Value, Node]:
 
 def readers_of(graph: Graph) -> dict[Value, list[Node]]:
     """The nodes that read each value, in order; a value that no node reads is absent."""
-    found: dict[Value, list[Node]] = {}
+    readers: dict[Value, list[Node]] = {}
     for node in graph.nodes:
         for x in node.inputs:
             if isinstance(x, Value):
-                found.setdefault(x, []).append(node)
-    return found
+                readers.setdefault(x, []).append(node)
+    return readers
 
 
 def is_constant(node: Node | None) -> TypeGuard[Node]:

@@ -133,16 +133,16 @@ def _body(module: Module, graph: Graph, names: Mapping[Value, str], form: Form,
                 inner = value_names(region)
                 yield f"{indent}  {key}:"
                 yield from _body(module, region, inner, form, indent + "    ")
-                found = ", ".join(name_text(inner[v]) for v in region.outputs)
-                yield f"{indent}    return {found}".rstrip()
-        made = module.choices.get(node.outputs[0]) if form.full and node.outputs else None
-        if made is not None:
-            yield indent + _choice(names[node.outputs[0]], made)
+                results = ", ".join(name_text(inner[v]) for v in region.outputs)
+                yield f"{indent}    return {results}".rstrip()
+        choice = module.choices.get(node.outputs[0]) if form.full and node.outputs else None
+        if choice is not None:
+            yield indent + _choice(names[node.outputs[0]], choice)
 
 
-def _choice(name: str, made: Choice) -> str:
-    plans = ", ".join(f"{quoted(plan)} {literal_text(us)}" for plan, us in made.us.items())
-    return f"choice {name_text(name)}: {quoted(made.site)} {name_text(made.by)} {plans}"
+def _choice(name: str, choice: Choice) -> str:
+    plans = ", ".join(f"{quoted(plan)} {literal_text(us)}" for plan, us in choice.us.items())
+    return f"choice {name_text(name)}: {quoted(choice.site)} {name_text(choice.by)} {plans}"
 
 
 def _origin(node: Node, form: Form) -> str:

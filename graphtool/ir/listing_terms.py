@@ -127,13 +127,13 @@ class Scanner:
         start = self.at
         match = self.match(_STRING)
         try:
-            found: str = json.loads(match[0]) if match else ""
-            found.encode()
+            string: str = json.loads(match[0]) if match else ""
+            string.encode()
         except ValueError as error:
             raise self.fault(f"not a string: {error}", start) from None
         if match is None:
             raise self.fault("a string without its end")
-        return found
+        return string
 
     def literal(self) -> tuple[Scalar] | None:
         """A number, `true`, `false` or `none`, in a tuple of one; None for anything else."""
@@ -181,11 +181,11 @@ def data(scan: Scanner, type: str) -> Row:
         return {"data": match[0]}
     start = scan.at
     if scan.take("["):
-        found = []
+        elements = []
         while not scan.take("]"):
-            found.append(element(scan))
+            elements.append(element(scan))
             scan.comma("]", "an element")
-        return {"value": found}
+        return {"value": elements}
     one = element(scan)
     sizes = [d.strip() for d in type.partition("[")[2][:-1].split(",") if d]
     if not all(d.isdecimal() and len(d) < 20 for d in sizes):
@@ -201,10 +201,10 @@ def element(scan: Scanner) -> Any:
     if scan.sees('"'):
         return scan.string()
     start = scan.at
-    found = scan.literal()
-    if found is None or found[0] is None:
+    literal = scan.literal()
+    if literal is None or literal[0] is None:
         raise scan.fault("expected a number, true, false or a string", start)
-    return _tagged(found[0])
+    return _tagged(literal[0])
 
 
 def origin(scan: Scanner) -> Row:
@@ -287,10 +287,10 @@ def choice(scan: Scanner) -> Row:
     row: Row = {"site": scan.name("what is computed"), "by": scan.name("cost or tuned"), "us": {}}
     while not row["us"] or scan.take(","):
         plan = scan.name("a plan")
-        found = scan.literal()
-        if found is None or type(found[0]) not in (int, float):
+        literal = scan.literal()
+        if literal is None or type(literal[0]) not in (int, float):
             raise scan.fault("expected microseconds")
-        row["us"][plan] = found[0]
+        row["us"][plan] = literal[0]
     return row
 
 
@@ -307,10 +307,10 @@ def expression(scan: Scanner, start: int) -> str:
             break
         level += (c == "(") - (c == ")")
         scan.at += 1
-    found = scan.source[start:scan.at].strip()
-    if not found or level:
+    text = scan.source[start:scan.at].strip()
+    if not text or level:
         raise scan.fault("expected a value: a number, a string, a tuple, a type or a size")
-    return found
+    return text
 
 
 def names(scan: Scanner) -> list[str]:
@@ -318,10 +318,10 @@ def names(scan: Scanner) -> list[str]:
     scan.skip()
     if scan.at == len(scan.source) or scan.source[scan.at] == "\n":
         return []
-    found = [scan.name("a value")]
+    result = [scan.name("a value")]
     while scan.take(","):
-        found.append(scan.name("a value"))
-    return found
+        result.append(scan.name("a value"))
+    return result
 
 
 def _tagged(x: Any) -> Any:

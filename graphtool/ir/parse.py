@@ -196,10 +196,10 @@ class _Parser:
     def version(self, into: Row) -> None:
         """`version 1 since 1.1.0`: the version of the file's format, and the release that first
         wrote it."""
-        found = self.scan.literal()
-        if found is None:
+        literal = self.scan.literal()
+        if literal is None:
             raise self.scan.fault("expected the number of a version")
-        into["version"] = found[0]
+        into["version"] = literal[0]
         if self.scan.word("since"):
             into["since"] = terms.key(self.scan)
 

@@ -87,17 +87,17 @@ def choice(site: str, by: str, ranking: Mapping[Plan, float]) -> Choice:
     return Choice(site, by, {str(p): float(f"{us:.3g}") for p, us in best})
 
 
-def of_plan(made: Choice | None, plan: Plan) -> Choice | None:
+def of_plan(choice: Choice | None, plan: Plan) -> Choice | None:
     """The choice with `plan` first: in a graph that was edited by hand, another plan may have
     been chosen."""
-    if made is None or next(iter(made.us)) == str(plan):
-        return made
-    return Choice(made.site, made.by, {str(plan): made.us.get(str(plan), 0.0)} | made.us)
+    if choice is None or next(iter(choice.us)) == str(plan):
+        return choice
+    return Choice(choice.site, choice.by, {str(plan): choice.us.get(str(plan), 0.0)} | choice.us)
 
 
-def chosen_plan(made: Choice) -> Plan:
+def chosen_plan(choice: Choice) -> Plan:
     """The plan that was chosen."""
-    return plan(next(iter(made.us)))
+    return plan(next(iter(choice.us)))
 
 
 def call(text: str) -> tuple[str, tuple[tuple[str, str], ...]]:

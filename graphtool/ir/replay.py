@@ -189,9 +189,9 @@ def carried(graph: Graph, choices: Mapping[Value, Choice]) -> dict[Value, Choice
     values = [n.outputs[0] for n in planned(graph)]
     there = set(values)
     gone: dict[str, list[Choice]] = {}
-    for v, made in choices.items():
+    for v, choice in choices.items():
         if v not in there:
-            gone.setdefault(v.hint, []).append(made)
+            gone.setdefault(v.hint, []).append(choice)
     out = {}
     for v in values:
         if v in choices:

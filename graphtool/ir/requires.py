@@ -21,8 +21,8 @@ KEY = "plugins"
 def meta_with_plugins(module: Module) -> dict[str, Any]:
     """The module's meta with the plug-ins it needs:
     `{"plugins": {NAME: {"version": …, "ops": […]}}}`."""
-    found = needed("op", (n.op.name for n in all_nodes(module.graph)))
-    return {**module.meta, KEY: found} if found else dict(module.meta)
+    plugins_ = needed("op", (n.op.name for n in all_nodes(module.graph)))
+    return {**module.meta, KEY: plugins_} if plugins_ else dict(module.meta)
 
 
 def satisfied(meta: Mapping[str, Any], where: str) -> dict[str, Any]:

@@ -40,7 +40,7 @@ def rounded_once(fn: Callable[..., Any]) -> Callable[..., Any]:
                             for x in operands), **attrs)
             return trace(placed, types)
         narrow = traced([x.type for x in given], attrs)
-        if not _loops(narrow) and not rounds_inside(narrow.nodes, own=True):
+        if not _loops(narrow) and not rounds_inside(narrow.nodes, in_definition=True):
             return fn(*operands, **attrs)
         wide = traced([TensorType(_widened(x.dtype), x.shape) for x in given],
                       {k: _widened(a) for k, a in attrs.items()})
@@ -60,30 +60,31 @@ def settle(builder: Builder, before: int, results: Sequence[Any]) -> list[Any]:
     if not rounds_inside(nodes):
         return list(results)
     again = _from_first_rounding(nodes)
-    own = {v for n in again for v in n.outputs}
+    inside = {v for n in again for v in n.outputs}
     several = [x for x in results if isinstance(x, Tracer) and x.maker is not None]
-    wanted = dict.fromkeys(x.value for x in several if x.value in own)
+    wanted = dict.fromkeys(x.value for x in several if x.value in inside)
     inputs = dict.fromkeys(x for n in again for x in n.inputs
-                           if isinstance(x, Value) and x not in own)
+                           if isinstance(x, Value) and x not in inside)
     graph = prune(Graph(tuple(inputs), tuple(again), tuple(wanted)))
-    made = _Wide(builder).run(graph, [builder.traced(v) for v in inputs],
-                              [v.type.dtype for v in wanted])
-    by_value = dict(zip(wanted, made, strict=True))
+    rounded = _Wide(builder).run(graph, [builder.traced(v) for v in inputs],
+                                 [v.type.dtype for v in wanted])
+    by_value = dict(zip(wanted, rounded, strict=True))
     return [by_value.get(x.value, x) if any(x is t for t in several) else x for x in results]
 
 
 # ---- whether it is necessary -------------------------------------------------------------------
 
-def rounds_inside(nodes: Sequence[Node], own: bool = False) -> bool:
+def rounds_inside(nodes: Sequence[Node], in_definition: bool = False) -> bool:
     """Whether one of the nodes reads a narrow value that another one has rounded, or a number that
     is beyond the range of its narrow type.
 
     A product that is rounded before a bias is added does not count: it overflows only if its sum
-    does. `own` says that arrays, such as sines, and casts are the definition's own: they round too.
+    does. `in_definition`: arrays, such as sines, and casts belong to the definition, so they round
+    too.
     """
     rounded: dict[Value, bool] = {}  # → whether only products have rounded it
     for node in nodes:
-        if own and (_has_digits(node) or _narrows(node)):
+        if in_definition and (_has_digits(node) or _narrows(node)):
             rounded[node.outputs[0]] = False
             continue
         before = [rounded[x] for x in node.inputs if isinstance(x, Value) and x in rounded]
@@ -189,18 +190,19 @@ class _Wide:
             self._cast(node, inputs[0], node.attrs["dtype"])
             return node.outputs
         if is_constant(node):
-            made: Any = self.builder.constant(node.attrs["data"])
+            result: Any = self.builder.constant(node.attrs["data"])
         elif _is_apart(node):
             narrow = exact and _is_product(op)
-            made = self._emit(op, map(self.as_read if narrow else self.as_stated, inputs),
-                              node.attrs)
+            result = self._emit(op, map(self.as_read if narrow else self.as_stated, inputs),
+                                node.attrs)
         elif not op.rounds and Trait.ELEMENTWISE not in op.traits and exact:
-            made = self._emit(op, map(self.as_read, inputs), node.attrs)
+            result = self._emit(op, map(self.as_read, inputs), node.attrs)
         elif op.traits & Trait.CONTRACTION and "dtype" in op.schema and exact:
-            made = self._emit(op, map(self.as_read, inputs), attrs | {"dtype": dtypes.float32})
+            result = self._emit(op, map(self.as_read, inputs), attrs | {"dtype": dtypes.float32})
         else:
-            made = self._emit(op, map(self.as_wide, inputs), attrs)
-        for v, x in zip(node.outputs, made if isinstance(made, tuple) else (made,), strict=True):
+            result = self._emit(op, map(self.as_wide, inputs), attrs)
+        results = result if isinstance(result, tuple) else (result,)
+        for v, x in zip(node.outputs, results, strict=True):
             self.keep(v, x)
         return node.outputs
 

@@ -54,9 +54,9 @@ def all_nodes(graph: Graph) -> Iterator[Node]:
 
 def sizes_of(node: Node) -> list[Symbol]:
     """The sizes that the node and the nodes of its regions define."""
-    own = [s] if (s := defined(node)) is not None else []
-    return own + [s for a in node.attrs.values() if isinstance(a, Graph)
-                  for n in all_nodes(a) if (s := defined(n)) is not None]
+    sizes = [s] if (s := defined(node)) is not None else []
+    return sizes + [s for a in node.attrs.values() if isinstance(a, Graph)
+                    for n in all_nodes(a) if (s := defined(n)) is not None]
 
 
 def definitions(graph: Graph) -> dict[str, Node]:
@@ -66,39 +66,39 @@ def definitions(graph: Graph) -> dict[str, Node]:
 
 def mentioned(node: Node) -> frozenset[str]:
     """The symbols in the node's types and attributes, without those that its regions define."""
-    found: set[str] = set()
+    result: set[str] = set()
     for v in node.outputs:
-        _see(v, found)
+        _see(v, result)
     for a in node.attrs.values():
-        _see(a, found)
-    return frozenset(found)
+        _see(a, result)
+    return frozenset(result)
 
 
-def _see(x: Any, found: set[str]) -> None:
+def _see(x: Any, result: set[str]) -> None:
     match x:
         case Poly():
-            found.update(s.name for s in symbols(x))
+            result.update(s.name for s in symbols(x))
         case tuple():
             for i in x:
-                _see(i, found)
+                _see(i, result)
         case Value(type=TensorType(shape=shape)):
-            _see(shape, found)
+            _see(shape, result)
         case Graph():
             inner: set[str] = set()
             _see(x.inputs, inner)
             for n in x.nodes:
                 inner |= mentioned(n)
-            found |= inner - {s.name for n in x.nodes if (s := defined(n)) is not None}
+            result |= inner - {s.name for n in x.nodes if (s := defined(n)) is not None}
 
 
 def needs(graph: Graph) -> dict[Node, tuple[Node, ...]]:
     """For each node, the nodes that define the sizes it mentions; empty where none does."""
-    made = {s.name: n for n in graph.nodes if (s := defined(n)) is not None}
-    if not made:
+    makers = {s.name: n for n in graph.nodes if (s := defined(n)) is not None}
+    if not makers:
         return {}
-    return {n: found for n in graph.nodes
-            if (found := tuple(made[name] for name in sorted(mentioned(n) & made.keys())
-                               if made[name] is not n))}
+    return {n: nodes for n in graph.nodes
+            if (nodes := tuple(makers[name] for name in sorted(mentioned(n) & makers.keys())
+                               if makers[name] is not n))}
 
 
 # ---- bounds ------------------------------------------------------------------------------------
@@ -111,8 +111,8 @@ def limits(graph: Graph) -> dict[str, Dim | None]:
         assert size is not None
         most: Dim | None = node.attrs.get("most")
         known_most = None if most is None else at_most(most, out)
-        found = [d for d in (known_most, size.hi) if d is not None]
-        out[name] = minimum(*found) if len(found) == 2 else found[0] if found else None
+        bounds = [d for d in (known_most, size.hi) if d is not None]
+        out[name] = minimum(*bounds) if len(bounds) == 2 else bounds[0] if bounds else None
     return out
 
 
@@ -191,8 +191,8 @@ def _most(d: Dim, most: Mapping[str, Dim | None]) -> Dim | None:
         case Symbol() as s:
             return most[s.name] if s.name in most else symbol_of(s)
         case Call("min", a, b):
-            found = [x for x in (at_most(a, most), at_most(b, most)) if x is not None]
-            return minimum(*found) if len(found) == 2 else found[0] if found else None
+            least = [x for x in (at_most(a, most), at_most(b, most)) if x is not None]
+            return minimum(*least) if len(least) == 2 else least[0] if least else None
         case Call("max", a, b):
             both = at_most(a, most), at_most(b, most)
             return None if both[0] is None or both[1] is None else maximum(both[0], both[1])

@@ -43,18 +43,18 @@ def save(module: Module, path: Path) -> None:
 
 def collect_weights(module: Module) -> list[Weight]:
     """The arrays of a module, including those of regions, that are too large for the text."""
-    found = [*collect_all(module.graph), *module.initial.values(), *module.kept.values()]
-    return [w for w in found if not inline(w)]
+    weights = [*collect_all(module.graph), *module.initial.values(), *module.kept.values()]
+    return [w for w in weights if not inline(w)]
 
 
 def collect_all(graph: Graph) -> list[Weight]:
     """Every constant of the graph and its regions."""
-    found = [n.attrs["data"] for n in graph.nodes if is_constant(n)]
+    weights = [n.attrs["data"] for n in graph.nodes if is_constant(n)]
     for node in graph.nodes:
         for a in node.attrs.values():
             if isinstance(a, Graph):
-                found += collect_all(a)
-    return found
+                weights += collect_all(a)
+    return weights
 
 
 def load(path: Path, check: bool = True) -> Module:
@@ -85,9 +85,9 @@ def load_pair(path: Path, check: bool = True, without: bool = False) -> tuple[Mo
 
 def _within(folder: Path) -> str:
     """What to give instead of a directory: a graph in it, or in its stages if it is a build."""
-    found = sorted(str(p) for d in (folder, folder / "stages") for p in d.glob("*.graph.json"))
-    if found:
-        return f"it contains {listed(found)}"
+    paths = sorted(str(p) for d in (folder, folder / "stages") for p in d.glob("*.graph.json"))
+    if paths:
+        return f"it contains {listed(paths)}"
     if (folder / "build.json").exists():
         return "it is a build, made without its graphs: `graphtool build --keep` writes them too"
     return "it contains no graph"

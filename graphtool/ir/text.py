@@ -49,8 +49,8 @@ def attr_text(x: Any) -> str:
         case None:
             return "none"
         case Poly():  # a string alone would be read as a string
-            found = text(x)
-            return f"({found})" if found.startswith('"') and found.endswith('"') else found
+            result = text(x)
+            return f"({result})" if result.startswith('"') and result.endswith('"') else result
         case DType():
             return x.short
         case tuple():
@@ -122,8 +122,8 @@ def _lines(module: Module, graph: Graph) -> Iterator[tuple[tuple[str, ...], str]
     for node in graph.nodes:
         if is_constant(node):
             continue
-        own = tuple(names[v] for v in node.outputs)
-        yield (*names_of(node), *own), f"{node_text(node, names)}{_where(module, node.where)}"
+        results = tuple(names[v] for v in node.outputs)
+        yield (*names_of(node), *results), f"{node_text(node, names)}{_where(module, node.where)}"
         for region in node.attrs.values():
             if isinstance(region, Graph):
                 yield from _lines(module, region)

@@ -110,7 +110,7 @@ def lowered_product(use: Use, kernel: str, lines: Lines, before: Macros,
                     more: Macros | None = None,
                     also: Mapping[str, tuple[str, Dim]] | None = None) -> Lowered:
     """The use of a template with the macros M, N, K, LDA and BATCH, the pointers A and B and a hook
-    for rows; `own` are the macros before these, `more` those behind, `also` further pointers."""
+    for rows; `before` are the macros before these, `more` those behind, `also` further pointers."""
     a, b, m = use.view(0), use.view(1), lines.count
     n, k, batch = use.out.type.shape[-1], a.shape[-1], product(lines.lead)
     at, row, first = Symbol("b", 0, None, batch), Symbol("m", 0, None, m), Symbol("n", 0, None)

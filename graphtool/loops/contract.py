@@ -102,11 +102,11 @@ class Instance:
 
     def get(self, macro: str) -> Any:
         """The value of a macro, or its default. Raises InputError GT0571 if it has neither."""
-        found = dict(self.template.macros).get(macro, self.defaults.get(macro))
-        if found is None:
+        value = dict(self.template.macros).get(macro, self.defaults.get(macro))
+        if value is None:
             raise InputError("GT0571", f"{self.template.kernel} is used without {macro}",
                              where=self.where)
-        return evaluate(found, self.env) if isinstance(found, Poly) else found
+        return evaluate(value, self.env) if isinstance(value, Poly) else value
 
     def sizes(self, macros: str) -> list[Any]:
         """The values of several macros, whose names are separated by blanks."""

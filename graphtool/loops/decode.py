@@ -179,11 +179,11 @@ class _Reader:
         self.parsed.clear()  # from here on the name stands for this symbol
         return self.named[row.id]
 
-    def word(self, kind: str, found: str, allowed: tuple[str, ...]) -> str:
-        if found not in allowed:
-            raise self.fault("GT0363", f"unknown {kind} {found!r}, expected one of "
+    def word(self, kind: str, word: str, allowed: tuple[str, ...]) -> str:
+        if word not in allowed:
+            raise self.fault("GT0363", f"unknown {kind} {word!r}, expected one of "
                                        f"{', '.join(allowed)}")
-        return found
+        return word
 
     def kernel(self, row: KernelRow) -> Kernel:
         inner = _Reader(self.named, f"{self.where}\n{line(f'kernel {row.id}')}")

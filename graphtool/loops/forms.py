@@ -53,8 +53,8 @@ Rule = Callable[[Expr, Around], Expr | None]
 def in_forms(e: Expr, rules: Sequence[Rule], around: Around = Around()) -> Expr:
     """The expression with the first form that a rule finds for each part of it, operands first."""
     def change(part: Expr) -> Expr:
-        found = (rule(part, around) for rule in rules)
-        return next((form for form in found if form is not None), part)
+        results = (rule(part, around) for rule in rules)
+        return next((form for form in results if form is not None), part)
     return mapped(e, change) if rules else e
 
 

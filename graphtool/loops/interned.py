@@ -38,12 +38,12 @@ class Interned(type):
     def __call__(cls: type[T], *args: Any, **fields: Any) -> T:
         names = cls.__match_args__  # type: ignore[attr-defined]
         if fields or len(args) < len(names):
-            made = type.__call__(cls, *args, **fields)
-            args = tuple([getattr(made, name) for name in names])
+            new = type.__call__(cls, *args, **fields)
+            args = tuple([getattr(new, name) for name in names])
         key = cls.key(args)  # type: ignore[attr-defined]
         held = _MADE.get(key)
-        found = None if held is None else held()
-        return _make(cls, key, args) if found is None else found  # type: ignore[no-any-return]
+        existing = None if held is None else held()
+        return _make(cls, key, args) if existing is None else existing  # type: ignore[no-any-return]
 
     def key(cls, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """A key that only equal records share."""
@@ -69,9 +69,9 @@ def _exact(x: Any) -> Any:
 def _make(cls: type, key: tuple[Any, ...], args: tuple[Any, ...]) -> Any:
     with _LOCK:
         held = _MADE.get(key)
-        made = None if held is None else held()  # another thread may have made it first
-        if made is None:
-            made = type.__call__(cls, *args)
-            entry = _MADE[key] = _Held(made, _drop)
+        new = None if held is None else held()  # another thread may have made it first
+        if new is None:
+            new = type.__call__(cls, *args)
+            entry = _MADE[key] = _Held(new, _drop)
             entry.key = key
-        return made
+        return new

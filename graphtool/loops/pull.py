@@ -46,10 +46,10 @@ class Pull:
     def at(self, idx: Idx) -> PExpr:
         """The scalar expression of the element at `idx`; the same object each time it is asked
         for."""
-        found = self.memo.get(idx)
-        if found is None:
-            found = self.memo[idx] = self.fn(idx)
-        return found
+        value = self.memo.get(idx)
+        if value is None:
+            value = self.memo[idx] = self.fn(idx)
+        return value
 
     def at_broadcast(self, idx: Idx) -> PExpr:
         """The element under NumPy's broadcasting to the rank of idx."""

@@ -21,10 +21,10 @@ def meta_with_plugins(program: Program) -> dict[str, str]:
     uses = {"kernel": [s.kernel for s in body if isinstance(s, Template)],
             "scalar": [e.fn for e in each(v for s in body for v in values(s))
                        if isinstance(e, Apply)]}
-    found = {KEYS[kind]: "; ".join(f"{name} {row['version']}: {' '.join(row[kind + 's'])}"
+    texts = {KEYS[kind]: "; ".join(f"{name} {row['version']}: {' '.join(row[kind + 's'])}"
                                    for name, row in needed(kind, names).items())
              for kind, names in uses.items()}
-    return program.meta | {key: text for key, text in found.items() if text}
+    return program.meta | {key: text for key, text in texts.items() if text}
 
 
 def satisfied(meta: Mapping[str, str], where: str) -> dict[str, str]:

@@ -110,17 +110,17 @@ def tried(program: Program) -> Iterator[dict[str, int]]:
 def _given(program: Program) -> Iterator[dict[str, int]]:
     """Sizes of the dims that satisfy all conditions."""
     dims = {s.name: s for s in program.dims}
-    made = solved(program.requires, list(dims))
+    equal = solved(program.requires, list(dims))
     lows = {n: s.lo or 0 for n, s in dims.items()}
     highs = {n: LARGE + 7 * i if s.hi is None else s.hi for i, (n, s) in enumerate(dims.items())}
     wanted = (lows, {n: lo + 1 for n, lo in lows.items()},
               {n: lo + 5 + i for i, (n, lo) in enumerate(lows.items())},
               {n: max(hi - dims[n].step + 1, lows[n]) for n, hi in highs.items()})
-    own = of_one(program.requires, dims)
-    near = ({n: next(_near(s, min(sizes[n], highs[n]), own.get(n, [])), 0)
+    conditions = of_one(program.requires, dims)
+    near = ({n: next(_near(s, min(sizes[n], highs[n]), conditions.get(n, [])), 0)
              for n, s in dims.items()} for sizes in wanted)
     for sizes in near:
-        env = sizes | {n: evaluate(d, sizes) for n, d in made.items()}
+        env = sizes | {n: evaluate(d, sizes) for n, d in equal.items()}
         if _allowed(env, dims, program.requires):
             yield env
     if any(len(e.names) > 1 for e in program.requires):

@@ -137,11 +137,11 @@ class Intervals:
     def value(self, e: Expr, parts: list[Interval]) -> Interval:
         """The interval of an expression, given those of its integer operands."""
         low, high = limits(e.dtype)
-        found = self.found(e, parts)
-        inside = None not in found and low <= found[0] and found[1] <= high  # type: ignore[operator]
-        return found if inside else (low, high)
+        interval = self.computed(e, parts)
+        inside = None not in interval and low <= interval[0] and interval[1] <= high  # type: ignore[operator]
+        return interval if inside else (low, high)
 
-    def found(self, e: Expr, parts: list[Interval]) -> Interval:
+    def computed(self, e: Expr, parts: list[Interval]) -> Interval:
         """As `value`, where the numbers fit the type."""
         match e:
             case Const(value):
@@ -208,8 +208,8 @@ class Points:
                 case For():
                     self.loop(s)
                 case Let(name, value, mutable):
-                    found = self.expr(value)
-                    self.names[name] = self.drawn(value.dtype) if mutable else found
+                    values = self.expr(value)
+                    self.names[name] = self.drawn(value.dtype) if mutable else values
                 case Accumulate(_, _, value):
                     self.expr(value)
                 case Store(buffer, index, value):
@@ -280,9 +280,9 @@ class Points:
     def expr(self, e: Expr) -> Array:
         """The value of an expression at all points; what it loads is touched where reached."""
         with np.errstate(all="ignore"):
-            return walk.fold(e, self.found, self.memo, walk.certain)
+            return walk.fold(e, self.computed, self.memo, walk.certain)
 
-    def found(self, e: Expr, parts: list[Array]) -> Array:
+    def computed(self, e: Expr, parts: list[Array]) -> Array:
         """As `expr`, from the values of the operands that are always evaluated."""
         match e:
             case Const(value, dtype):

@@ -115,8 +115,8 @@ def _executions(steps: Iterable[Step], dims: frozenset[str], times: Dim = 1
 def _workspace(program: Program) -> Dim:
     """The most bytes of scratch that are live at the same time, at the least sizes."""
     lives = lifetimes(program.steps)
-    own = [(lives[b.name], b.bytes_of(b.size)) for b in program.buffers
-           if b.label.startswith(SCRATCH) and b.name in lives]
-    sums: list[Dim] = [sum((size for (first, last), size in own if first <= at <= last), 0)
-                       for (at, _), _ in own]
+    rooms = [(lives[b.name], b.bytes_of(b.size)) for b in program.buffers
+             if b.label.startswith(SCRATCH) and b.name in lives]
+    sums: list[Dim] = [sum((size for (first, last), size in rooms if first <= at <= last), 0)
+                       for (at, _), _ in rooms]
     return max(sums, key=at_least_sizes, default=0)

@@ -98,7 +98,7 @@ class _Scope:
 
 def accesses(kernel: Kernel, dims: frozenset[str]) -> list[Access]:
     """Check a kernel, and return the elements that it touches. Raises InputError GT037x."""
-    found: list[Access] = []
+    result: list[Access] = []
     params: dict[str, Param] = {}
     for p in kernel.params:
         local(p.name, "parameter")
@@ -109,7 +109,7 @@ def accesses(kernel: Kernel, dims: frozenset[str]) -> list[Access]:
             raise fault("GT0372", f"{p.name} of type {p.dtype} cannot be packed",
                         f"kernel {kernel.name}")
         params[p.name] = p
-    checker = _Checker(found)
+    checker = _Checker(result)
     try:
         for s, scope in scoped(kernel.body, _Scope(indices=dims, params=params), checker.inner):
             for e in values(s):
@@ -118,12 +118,12 @@ def accesses(kernel: Kernel, dims: frozenset[str]) -> list[Access]:
     except InputError as error:
         error.where = "\n".join(s for s in (line(f"kernel {kernel.name}"), error.where) if s)
         raise
-    return found
+    return result
 
 
 class _Checker:
-    def __init__(self, found: list[Access]) -> None:
-        self.found = found
+    def __init__(self, all_accesses: list[Access]) -> None:
+        self.accesses = all_accesses
 
     def stmt(self, s: Stmt, scope: _Scope) -> None:
         match s:
@@ -231,7 +231,7 @@ class _Checker:
 
     def reached(self, buffer: str, index: Dim, scope: _Scope) -> None:
         if buffer != "acc" and scope.certain:
-            self.found.append(Access(buffer, index, _affine(index, scope.loops)))
+            self.accesses.append(Access(buffer, index, _affine(index, scope.loops)))
 
     def dim(self, d: Dim, scope: _Scope) -> None:
         for s in symbols(d):

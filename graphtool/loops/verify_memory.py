@@ -58,13 +58,13 @@ def touched(kernel: Kernel, env: Env, machine: Machine, exact: bool = False) -> 
     _follow(kernel.body, env, (), (), spans, exact)
     for hook, (*outer, last), here in calls:
         for first in sorted({0, last // 2, last - 1}):  # the parts in which a row comes
-            found: Spans = {}
+            result: Spans = {}
             part = {**here, hook.indices[-1].name: first, "count": last - first}
-            _follow(hook.body, part, hook.indices, outer, found, exact)
-            low, high = found.pop(ACC, (0, 0))
+            _follow(hook.body, part, hook.indices, outer, result, exact)
+            low, high = result.pop(ACC, (0, 0))
             if low < 0 or high >= last - first:
                 touch(spans, f"{hook.name} {ACC}", -1, -1)
-            for name, ends in found.items():
+            for name, ends in result.items():
                 touch(spans, name, *ends)
     return spans
 
@@ -116,7 +116,7 @@ class _Check:
         self.buffers = {b.name: b for b in program.buffers}
         self.sizes = {b.name: evaluate(b.size, env) for b in program.buffers}
         self.machine = machine_of(program)
-        self.found: dict[str, Spans] = {}
+        self.touched: dict[str, Spans] = {}
         self.followed: dict[str, Spans] = {}
 
     def check(self) -> None:
@@ -183,9 +183,9 @@ class _Check:
 
     def spans(self, kernel: Kernel) -> Spans:
         """All that a kernel can touch."""
-        if kernel.name not in self.found:
-            self.found[kernel.name] = touched(kernel, self.env, self.machine)
-        return self.found[kernel.name]
+        if kernel.name not in self.touched:
+            self.touched[kernel.name] = touched(kernel, self.env, self.machine)
+        return self.touched[kernel.name]
 
     def points(self, kernel: Kernel) -> Spans:
         """What a kernel touches where conditions decide."""

@@ -54,10 +54,10 @@ class Use:
         row = self.contract.macro(name)
         value: MacroValue | None = dict(self.template.macros).get(
             name, row.default if row is not None else None)
-        found = evaluate(value, self.env) if isinstance(value, Poly) else value
-        if row is not None and row.kind == "size" and isinstance(found, int):
-            self.need(-WIDE <= found <= WIDE, f"a {name} that fits 64 bits")
-        return found
+        number = evaluate(value, self.env) if isinstance(value, Poly) else value
+        if row is not None and row.kind == "size" and isinstance(number, int):
+            self.need(-WIDE <= number <= WIDE, f"a {name} that fits 64 bits")
+        return number
 
     def sizes(self, names: str) -> list[Any]:
         """The values of several macros, whose names stand with blanks between."""

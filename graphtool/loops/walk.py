@@ -236,18 +236,18 @@ def polynomials(body: Iterable[Stmt]) -> Iterator[Dim]:
 
 def accesses(body: Iterable[Stmt]) -> list[tuple[str, bool]]:
     """Each buffer that statements load from (False) or store to (True), in order of first use."""
-    found: dict[tuple[str, bool], None] = {}
+    result: dict[tuple[str, bool], None] = {}
 
     def see(e: PExpr, _: list[None]) -> None:
         if isinstance(e, Load):
-            found[e.buffer, False] = None
+            result[e.buffer, False] = None
     seen: dict[Any, None] = {}
     for s in statements(body):
         for e in values(s):
             fold(e, see, seen)
         if isinstance(s, Store):
-            found[s.buffer, True] = None
-    return list(found)
+            result[s.buffer, True] = None
+    return list(result)
 
 
 def renamed(body: tuple[Stmt, ...], rename: Callable[[str], str]) -> tuple[Stmt, ...]:
@@ -276,20 +276,20 @@ def renamed(body: tuple[Stmt, ...], rename: Callable[[str], str]) -> tuple[Stmt,
 
 def kernel_symbols(kernel: Kernel) -> tuple[Symbol, ...]:
     """The symbols that a kernel binds or reads, including those in extents, by name."""
-    found: dict[str, Symbol] = {}
+    by_name: dict[str, Symbol] = {}
 
     def add(s: Symbol) -> None:
-        if s.name not in found:
-            found[s.name] = s
+        if s.name not in by_name:
+            by_name[s.name] = s
             see(0 if s.extent is None else s.extent)
 
     def see(d: Dim) -> None:
         for s in symbols(d):
             add(s)
     for stmt in statements(kernel.body):
-        for own in (stmt.iter,) if isinstance(stmt, For) else (
+        for iterator in (stmt.iter,) if isinstance(stmt, For) else (
                 s for h in stmt.hooks for s in h.indices) if isinstance(stmt, Template) else ():
-            add(own)
+            add(iterator)
     for d in polynomials(kernel.body):
         see(d)
-    return tuple(found[name] for name in sorted(found))
+    return tuple(by_name[name] for name in sorted(by_name))

@@ -43,9 +43,9 @@ class World:
         never arrived."""
         self.table[self.rank] = x
         self.wait()
-        found = list(self.table)
+        values = list(self.table)
         self.wait()  # all must have read the table before it is used again
-        return found
+        return values
 
     def wait(self) -> None:
         """Wait until all replicas have called this. Raises InputError GT0508 if one fails or

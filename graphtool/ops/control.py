@@ -149,12 +149,12 @@ def _scan_eval(*operands: Array, body: Body, carries: int, xs: int, length: int,
     rows: list[list[Array]] = []
     for t in reversed(range(length)) if reverse else range(length):
         out = body(*held, *(x[t] for x in operands[carries:carries + xs]), *fixed)
-        held, made = out[:carries], out[carries:]
-        rows.append(made)
+        held, by_row = out[:carries], out[carries:]
+        rows.append(by_row)
     if not rows:  # only `infer` knows the body's types; run the body on zeros to learn them
         blank = [np.zeros(x.shape[1:], x.dtype) for x in operands[carries:carries + xs]]
-        made = body(*held, *blank, *fixed)[carries:]
-        return (*held, *(np.zeros((0, *y.shape), y.dtype) for y in made))
+        by_row = body(*held, *blank, *fixed)[carries:]
+        return (*held, *(np.zeros((0, *y.shape), y.dtype) for y in by_row))
     ordered = rows[::-1] if reverse else rows
     return (*held, *(np.stack(column) for column in zip(*ordered, strict=True)))
 

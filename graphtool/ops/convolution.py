@@ -103,8 +103,8 @@ def _present(views: Array, seen: Array, w: Array, groups: int) -> Array:
     y = np.zeros((batch, w.shape[0], *space), w.dtype)
     for tap in np.ndindex(*w.shape[2:]):
         part = views[(..., *tap)].reshape(batch, groups, channels // groups, -1)
-        own = w[(..., *tap)].reshape(groups, w.shape[0] // groups, w.shape[1])
-        y += np.where(seen[(..., *tap)], (own @ part).reshape(y.shape), w.dtype.type(0))
+        taps = w[(..., *tap)].reshape(groups, w.shape[0] // groups, w.shape[1])
+        y += np.where(seen[(..., *tap)], (taps @ part).reshape(y.shape), w.dtype.type(0))
     return y
 
 

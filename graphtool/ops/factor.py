@@ -71,8 +71,8 @@ def cholesky(a: Any) -> Any:
     """L with L·Lᵀ = a, zeros above its diagonal. Only the lower half of a is read."""
     if is_empty(a):
         return a
-    made = (o.cholesky_whole if a.dtype in _WITH_KERNEL else _by_columns)(flat(a))
-    return o.reshape(made, shape=a.shape)
+    factor = (o.cholesky_whole if a.dtype in _WITH_KERNEL else _by_columns)(flat(a))
+    return o.reshape(factor, shape=a.shape)
 
 
 def _whole_types(a: TensorType) -> TensorType:
@@ -239,8 +239,9 @@ def householder(a: Any) -> Any:
         v = o.select(o.eq(rows, j), 1.0, tail / (top - image))
         after = rest - tau * v * o.matmul(v, rest, transpose_a=True)
         inside = o.select(o.gt(columns, j), o.select(o.lt(rows, j), rest, after), rest)
-        own = o.select(below, v, o.select(o.and_(o.eq(rows, j), o.not_(flat)), image, column))
-        return (o.select(o.eq(columns, j), own, inside), o.reshape(tau, shape=(tau.shape[0],)))
+        reflected = o.select(below, v, o.select(o.and_(o.eq(rows, j), o.not_(flat)), image, column))
+        return (o.select(o.eq(columns, j), reflected, inside),
+                o.reshape(tau, shape=(tau.shape[0],)))
     out, taus = scanned(step, _short(a.type), (flat(a),))
     taus = o.transpose(taus, perm=(1, 0))
     return o.reshape(out, shape=a.shape), o.reshape(taus, shape=(*a.shape[:-2], taus.shape[1]))

@@ -80,9 +80,9 @@ def kl_div(x: Any, y: Any, *, log_target: bool = False, reduction: str = "mean")
 def _picked(x: Any, labels: Any, axis: int) -> Any:
     """The element of x at the label along an axis; the axis is removed."""
     last = o.transpose(x, perm=(*(a for a in range(x.ndim) if a != axis), axis))
-    found = o.gather(last, o.reshape(labels, shape=(*labels.shape, 1)), axes=(x.ndim - 1,),
-                     batch=x.ndim - 1)
-    return found
+    picked = o.gather(last, o.reshape(labels, shape=(*labels.shape, 1)), axes=(x.ndim - 1,),
+                      batch=x.ndim - 1)
+    return picked
 
 
 @composite(indexing=Indexing("axis"))

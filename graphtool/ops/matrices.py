@@ -42,8 +42,8 @@ def is_empty(x: Any) -> bool:
 
 def blank(x: Any, kinds: Any) -> Any:
     """Results of these types, which have no elements."""
-    made = tuple(filled(x, 0.0, t.shape, t.dtype) for t in as_tuple(kinds))
-    return made if isinstance(kinds, tuple) else made[0]
+    zeros = tuple(filled(x, 0.0, t.shape, t.dtype) for t in as_tuple(kinds))
+    return zeros if isinstance(kinds, tuple) else zeros[0]
 
 
 def scanned(step: Any, count: Dim, held: tuple[Any, ...], rows: tuple[Any, ...] = (),

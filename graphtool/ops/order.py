@@ -33,8 +33,8 @@ def _order(x: Array, axis: int, descending: bool) -> Array:
         x = x.astype(np.float32 if dtypes.of_numpy(x.dtype).is_float else np.int32)
     if not descending:
         return np.argsort(x, axis=axis, kind="stable")
-    found = np.argsort(np.flip(x, axis), axis=axis, kind="stable")
-    return np.flip(x.shape[axis] - 1 - found, axis)
+    indices = np.argsort(np.flip(x, axis), axis=axis, kind="stable")
+    return np.flip(x.shape[axis] - 1 - indices, axis)
 
 
 def _sort_eval(x: Array, *, axis: int, descending: bool) -> tuple[Array, Array]:

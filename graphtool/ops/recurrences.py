@@ -57,10 +57,10 @@ def _gru_step(q: Any, state: State, u: Any, bias: Any, linear: bool, clip: float
     z, reset, xn = parts(q, 3)
     hz, hr = parts(plus(o.matmul(h, u_gates), b_gates), 2)
     z, reset = o.sigmoid(_clip(z + hz, clip)), o.sigmoid(_clip(reset + hr, clip))
-    own = plus(o.matmul(h if linear else reset * h, u_new), b_new)
-    n = o.tanh(_clip(xn + (reset * own if linear else own), clip))
-    return (1.0 - z) * n + z * h, o.concat(*((z, reset, n, own) if linear else (z, reset, n)),
-                                           axis=1)
+    from_state = plus(o.matmul(h if linear else reset * h, u_new), b_new)
+    n = o.tanh(_clip(xn + (reset * from_state if linear else from_state), clip))
+    kept = (z, reset, n, from_state) if linear else (z, reset, n)
+    return (1.0 - z) * n + z * h, o.concat(*kept, axis=1)
 
 
 def _rnn_step(q: Any, state: State, u: Any, bias: Any, kind: str, clip: float) -> State:
@@ -75,21 +75,21 @@ def steps(p: Any, r: Any, bias: Any, states: State, kind: str, direction: str,
     hidden, count = r.shape[1], 2 if kind == "lstm" else 1
 
     def step(state: Any, rows: Any, fixed: Any) -> State:
-        u, own, peep = fixed
+        u, step_bias, peep = fixed
         if kind == "lstm":
-            new = _lstm_step(rows[0], tuple(state), u, own, peep, clip)
+            new = _lstm_step(rows[0], tuple(state), u, step_bias, peep, clip)
         elif kind.startswith("gru"):
-            new = _gru_step(rows[0], tuple(state), u, own, kind == "gru_linear", clip)
+            new = _gru_step(rows[0], tuple(state), u, step_bias, kind == "gru_linear", clip)
         else:
-            new = _rnn_step(rows[0], tuple(state), u, own, kind, clip)
+            new = _rnn_step(rows[0], tuple(state), u, step_bias, kind, clip)
         return (*new[:count], new[0], new[-1])
-    found = []
+    results = []
     for d, backwards in directions(direction):
         start = [filled(p, 0.0, (p.shape[2], hidden)) if s is None else at(s, d) for s in states]
         fixed = [at(r, d), *(None if x is None else at(x, d) for x in (bias, peephole))]
-        found.append(scan(step, start, [one_direction(p, d)], fixed, backwards))
-    ends = [o.stack(*(f[i] for f in found), axis=0) for i in range(count)]
-    y, kept = (o.stack(*(f[count + i] for f in found), axis=1) for i in range(2))
+        results.append(scan(step, start, [one_direction(p, d)], fixed, backwards))
+    ends = [o.stack(*(f[i] for f in results), axis=0) for i in range(count)]
+    y, kept = (o.stack(*(f[count + i] for f in results), axis=1) for i in range(2))
     return y, *ends, kept
 
 

@@ -51,17 +51,17 @@ def vjp(g: Any, y: Any, p: Any, r: Any, bias: Any = None, h0: Any = None, c0: An
     dq = dp
     if kind == "gru_linear":
         gates, new = halves(dp, 3)
-        own = new * parts(kept, 4)[1]
-        dq = o.concat(gates, own if gkept is None else own + parts(gkept, 4)[3], axis=3)
+        grad = new * parts(kept, 4)[1]
+        dq = o.concat(gates, grad if gkept is None else grad + parts(gkept, 4)[3], axis=3)
     before, count = _before(y[0], h0, direction), COUNT[direction]
     rows = [(_flat(one_direction(before[d], d)), _flat(one_direction(dq, d))) for d in range(count)]
     if kind == "gru":
         resets = [_flat(one_direction(parts(kept, 3)[1], d)) for d in range(count)]
         dr = [o.concat(o.matmul(x, q[0], transpose_a=True),
                        o.matmul(z * x, q[1], transpose_a=True), axis=1)
-              for (x, own), z in zip(rows, resets, strict=True) for q in [halves(own, 3)]]
+              for (x, grad), z in zip(rows, resets, strict=True) for q in [halves(grad, 3)]]
     else:
-        dr = [o.matmul(x, own, transpose_a=True) for x, own in rows]
+        dr = [o.matmul(x, grad, transpose_a=True) for x, grad in rows]
     grown = o.stack(*dr, axis=0)
     return (dp, o.pack(grown, nr=packed) if packed else grown,
             None if bias is None else o.reshape(o.reduce_sum(dq, axes=(0, 2)), shape=bias.shape),
@@ -129,15 +129,15 @@ def _steps_back(r: Any, y: Any, kept: Any, gy: Any = None, gh: Any = None, h0: A
     before = _before(y, h0, direction) if kind.startswith("gru") else None
     if kind == "lstm":
         before = _before(parts(kept, 5)[4], c0, direction)
-    found = []
+    results = []
     for d, backwards in directions(direction):
         start = [filled(y, 0.0, y.shape[2:]) if s is None else at(s, d)
                  for s in ((gh, gc) if kind == "lstm" else (gh,))]
         rows = [None if x is None else one_direction(x, d)
                 for x in (kept, before and before[d], gy, gkept)]
-        found.append(scan(_step_back(back, KEPT[kind]), start, rows, [at(r, d)], not backwards))
-    ends = [o.stack(*(f[i] for f in found), axis=0) for i in range(len(found[0]) - 1)]
-    return o.stack(*(f[-1] for f in found), axis=1), *ends
+        results.append(scan(_step_back(back, KEPT[kind]), start, rows, [at(r, d)], not backwards))
+    ends = [o.stack(*(f[i] for f in results), axis=0) for i in range(len(results[0]) - 1)]
+    return o.stack(*(f[-1] for f in results), axis=1), *ends
 
 
 def _step_back(back: Callable[..., State], count: int) -> Callable[..., State]:
@@ -181,10 +181,10 @@ def _gru_back(dh: Any, _: Any, kept: Any, before: Any, more: Any, u: Any) -> Sta
 
 
 def _gru_linear_back(dh: Any, _: Any, kept: Any, before: Any, more: Any, u: Any) -> State:
-    z, reset, n, own = kept
+    z, reset, n, from_state = kept
     dn = plus(dh * (1.0 - z), more[2]) * (1.0 - n * n)
     dz = plus(dh * (before - n), more[0]) * _slope(z)
-    gates = o.concat(dz, plus(dn * own, more[1]) * _slope(reset), axis=1)
+    gates = o.concat(dz, plus(dn * from_state, more[1]) * _slope(reset), axis=1)
     dq = o.concat(gates, plus(dn * reset, more[3]), axis=1)
     return dh * z + _product(dq, u), o.concat(gates, dn, axis=1)
 

@@ -52,10 +52,10 @@ def _layer(x: Any, w: Any, r: Any, first: Any, second: Any, states: tuple[Any, .
     turned = o.transpose(r, perm=(0, 2, 1))
     # in the form for which there is a kernel
     if x.dtype is dtypes.float32 and not clip and peephole is None:
-        found = o.recurrence(p, turned, second, *states, kind=kind, direction=direction)
+        result = o.recurrence(p, turned, second, *states, kind=kind, direction=direction)
     else:
-        found = steps(p, turned, second, states, kind, direction, peephole, clip)
-    return found[:-1]
+        result = steps(p, turned, second, states, kind, direction, peephole, clip)
+    return result[:-1]
 
 
 def _halves(bias: Any) -> tuple[Any, Any]:

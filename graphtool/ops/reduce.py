@@ -187,10 +187,10 @@ def _arg_infer(x: TensorType, *, kind: str, axis: int, last: bool = False) -> Te
 def _arg_eval(x: Array, *, kind: str, axis: int, last: bool) -> Array:
     find = np.argmax if kind == "max" else np.argmin
     if last:
-        found = x.shape[axis] - 1 - find(np.flip(x, axis), axis=axis, keepdims=True)
+        index = x.shape[axis] - 1 - find(np.flip(x, axis), axis=axis, keepdims=True)
     else:
-        found = find(x, axis=axis, keepdims=True)
-    return np.asarray(found).astype(np.int64)
+        index = find(x, axis=axis, keepdims=True)
+    return np.asarray(index).astype(np.int64)
 
 
 def _arg_lower(k: Names, x: Pull, *, kind: str, axis: int, last: bool) -> Pull:

@@ -113,8 +113,8 @@ def _nonzero_decompose(x: Any, *, size: Dim) -> Any:
     row = o.select(hit, rank, _number(x, count))
     places = like(x, o.iota, shape=(count,), axis=0, dtype=dtypes.int64)
     hole = filled(x, 0, (count + 1,), dtypes.int64)
-    found = o.scatter(hole, o.reshape(row, shape=(count, 1)), places, axes=(0,))
-    flat = o.slice(found, start=(0,), limit=(size,), strides=(1,))
+    indices = o.scatter(hole, o.reshape(row, shape=(count, 1)), places, axes=(0,))
+    flat = o.slice(indices, start=(0,), limit=(size,), strides=(1,))
     if x.ndim == 1:
         return o.reshape(flat, shape=(size, 1))
     if x.ndim == 0:

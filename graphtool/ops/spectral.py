@@ -107,8 +107,9 @@ def row_lengths(rows: Any) -> Any:
 
 def diagonal(x: Any) -> Any:
     """The diagonal, [b, n, 1]."""
-    own = o.eq(axis_indices(x, (1, x.shape[1], 1), 1), axis_indices(x, (1, 1, x.shape[2]), 2))
-    return o.reduce_sum(o.select(own, x, 0.0), axes=(2,))
+    on_diagonal = o.eq(axis_indices(x, (1, x.shape[1], 1), 1),
+                       axis_indices(x, (1, 1, x.shape[2]), 2))
+    return o.reduce_sum(o.select(on_diagonal, x, 0.0), axes=(2,))
 
 
 def behind(keys: Any, vectors: Any, n: int, last: float) -> Any:
@@ -151,8 +152,8 @@ def _eigh_vjp(g: Any, y: Any, a: Any) -> tuple[Any]:
 
 def _inverse(gaps: Any, n: int) -> Any:
     """1 divided by the gaps; 0 on the diagonal."""
-    own = o.gt(identity(gaps, n), 0.0)
-    return o.select(own, 0.0, 1.0 / o.select(own, 1.0, gaps))
+    on_diagonal = o.gt(identity(gaps, n), 0.0)
+    return o.select(on_diagonal, 0.0, 1.0 / o.select(on_diagonal, 1.0, gaps))
 
 
 @composite(types=_eigh_types, vjp=_eigh_vjp)
@@ -271,8 +272,8 @@ def _completed(x: Any, count: int) -> Any:
 
 
 def _first_columns(x: Any, rows: int, columns: int) -> Any:
-    own = o.eq(axis_indices(x, (rows, 1), 0), axis_indices(x, (1, columns), 1))
-    return o.broadcast(o.cast(own, dtype=x.dtype), shape=(x.shape[0], rows, columns))
+    on_diagonal = o.eq(axis_indices(x, (rows, 1), 0), axis_indices(x, (1, columns), 1))
+    return o.broadcast(o.cast(on_diagonal, dtype=x.dtype), shape=(x.shape[0], rows, columns))
 
 
 def _svd_of_nothing(a: Any, full: bool) -> Any:

@@ -74,8 +74,8 @@ def fourier(real: Any, imag: Any = None, *, inverse: bool = False, half: bool = 
     n = real.shape[-1]
     if _has_kernel(real):
         parts = np.stack(_circle(np.arange(n), n)).astype(real.dtype.numpy)
-        made = o.fft(real, imag, real.builder.constant(parts), inverse=inverse, half=half)
-        return tuple(made)
+        result = o.fft(real, imag, real.builder.constant(parts), inverse=inverse, half=half)
+        return tuple(result)
     return _by_products(real, imag, inverse, half)
 
 
@@ -148,8 +148,8 @@ def _table(x: Any, rows: Dim, columns: Dim, n: Dim, sign: int = 1, half: bool = 
 
 def _counts(k: Any, n: Any) -> Any:
     """How many terms of n, f64, term k of the first half stands for: one, or two conjugates."""
-    own = o.or_(o.eq(k, 0), o.eq(k * 2, n))
-    return 2.0 - o.cast(own, dtype=dtypes.float64)
+    unpaired = o.or_(o.eq(k, 0), o.eq(k * 2, n))
+    return 2.0 - o.cast(unpaired, dtype=dtypes.float64)
 
 
 def _line(x: Any, shape: tuple[Dim, ...], axis: int) -> Any:
@@ -217,8 +217,8 @@ def _by_mirror(real: Any, imag: Any, size: int) -> Any:
     order."""
     axis, m = real.ndim - 1, size // 2 + 1
     bins = np.arange(m)
-    own = (bins == 0) | (2 * bins == size)
-    imag = o.select(real.builder.constant(own), 0.0, imag)
+    unpaired = (bins == 0) | (2 * bins == size)
+    imag = o.select(real.builder.constant(unpaired), 0.0, imag)
 
     def rest(x: Any) -> Any:
         inner = o.slice(x, start=(*(0,) * axis, 1), limit=(*x.shape[:-1], size - m + 1),

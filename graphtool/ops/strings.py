@@ -98,10 +98,10 @@ def _tokens_infer(x: TensorType, *, size: Dim, tokens: str = "",
 def _tokens_eval(x: Array, *, size: int | None = None, tokens: str, separators: tuple[str, ...],
                  least: int, marks: bool, fill: str) -> Array:
     def cut(s: str) -> list[str]:
-        found = [m.group() for m in _pattern(tokens).finditer(s)] if tokens else [s]
+        pieces = [m.group() for m in _pattern(tokens).finditer(s)] if tokens else [s]
         for source in separators:
-            found = [p for piece in found for p in _between(_pattern(source), piece)]
-        kept = [t for t in found if len(t) >= max(least, 1)]
+            pieces = [p for piece in pieces for p in _between(_pattern(source), piece)]
+        kept = [t for t in pieces if len(t) >= max(least, 1)]
         return ["\x02", *kept, "\x03"] if marks else kept
     return _filled([cut(s) for s in x.reshape(-1).tolist()], fill, x.shape)
 

@@ -32,16 +32,16 @@ def solutions(rows: Mapping[str, Symbol], requires: Iterable[Equation], about: M
     Raises InputError GT0317 for equations that never hold.
     """
     requires = [e for e in requires if e.names <= rows.keys()]
-    made = solved(requires, list(rows))
-    left = [e for e in (e.under(made) for e in requires) if e.holds is None]
+    equal = solved(requires, list(rows))
+    left = [e for e in (e.under(equal) for e in requires) if e.holds is None]
     sizes = {n: _near(rows[n], k) for n, k in about.items()}
-    found = [list(islice(_of_group(names, own, rows, sizes), _EACH))
-             for names, own in _groups(left)]
-    for i in range(max(map(len, found), default=1) if all(found) else 0):
+    candidates = [list(islice(_of_group(names, conditions, rows, sizes), _EACH))
+                  for names, conditions in _groups(left)]
+    for i in range(max(map(len, candidates), default=1) if all(candidates) else 0):
         env = dict(sizes)
-        for group in found:
+        for group in candidates:
             env |= group[i % len(group)]
-        env |= {n: evaluate(d, env) for n, d in made.items()}
+        env |= {n: evaluate(d, env) for n, d in equal.items()}
         if not any(e.breach(env) for e in requires) and all(
                 _fits(s, env[n]) for n, s in rows.items()):
             yield env
@@ -51,12 +51,12 @@ def _groups(rows: Iterable[Equation]) -> list[tuple[list[str], list[Equation]]]:
     """The equations by the sizes that depend on each other."""
     groups: list[tuple[set[str], list[Equation]]] = []
     for e in rows:
-        names, own = set(e.names), [e]
+        names, equations = set(e.names), [e]
         for other in [g for g in groups if g[0] & names]:
             groups.remove(other)
-            names, own = names | other[0], [*other[1], *own]
-        groups.append((names, own))
-    return [(sorted(names), own) for names, own in groups]
+            names, equations = names | other[0], [*other[1], *equations]
+        groups.append((names, equations))
+    return [(sorted(names), equations) for names, equations in groups]
 
 
 def _of_group(names: Sequence[str], equations: Sequence[Equation], rows: Mapping[str, Symbol],
@@ -85,12 +85,12 @@ def _of_group(names: Sequence[str], equations: Sequence[Equation], rows: Mapping
 def _promising(s: Symbol, n: int, equations: Iterable[Equation]) -> Iterator[int]:
     """Values of a size: n, 1, its greatest, and multiples of what the numbers in the equations are
     products of."""
-    found = [*range(n, n + 4 * s.step, s.step), _near(s, 1), s.hi or n]
+    numbers = [*range(n, n + 4 * s.step, s.step), _near(s, 1), s.hi or n]
     for m in sorted({m for e in equations for m in (*_numbers(e.left), *_numbers(e.right))}):
         for f in (d for d in range(min(m, _SCANNED), 1, -1) if m % d == 0):
             line = range(at_least(s, f), f * s.step + f + 1, s.step)
-            found += [k for k in line if k % f == 0][:1]
-    return (k for k in found if _fits(s, k))
+            numbers += [k for k in line if k % f == 0][:1]
+    return (k for k in numbers if _fits(s, k))
 
 
 def _line(s: Symbol, n: int) -> Iterator[int]:
@@ -143,8 +143,8 @@ def check_required(requires: Iterable[Equation], sizes: Mapping[str, Dim]) -> No
     known = {name: n for name, n in sizes.items() if isinstance(n, int)}
     for e in requires:
         named = {s.name for d in (e.left, e.right) for s in symbols(d)}
-        if named <= known.keys() and (told := e.breach(known)):
-            raise InputError("GT0516", told, hint=WHY)
+        if named <= known.keys() and (breach := e.breach(known)):
+            raise InputError("GT0516", breach, hint=WHY)
 
 
 def sample_sizes(rows: Mapping[str, Symbol], requires: Iterable[Equation],
@@ -156,8 +156,8 @@ def sample_sizes(rows: Mapping[str, Symbol], requires: Iterable[Equation],
         size = size if row.hi is None or size <= row.hi else at_least(row, row.lo or 0)
         out[name] = given.get(name, size)
     requires = list(requires)
-    made = solved(requires, [n for n in rows if n not in given])
-    near = out | {name: substitute(d, out) for name, d in made.items()}
+    equal = solved(requires, [n for n in rows if n not in given])
+    near = out | {name: substitute(d, out) for name, d in equal.items()}
     numbers = {n: d for n, d in near.items() if isinstance(d, int)}
     if len(numbers) < len(near) or not any(e.breach(numbers) for e in requires
                                            if e.names <= numbers.keys()):
@@ -184,9 +184,9 @@ def solve(d: Dim, s: Symbol, n: int) -> int | None:
     """The value of s with d(s) = n where d is a·s + b; n where d is s, whatever its step."""
     if d == dim_of(s):
         return n
-    found = line(d, s)
-    steps = exact_quotient(n - found[0], found[1]) if found else None
-    return found[2] + steps * found[3] if found and isinstance(steps, int) else None
+    terms = line(d, s)
+    steps = exact_quotient(n - terms[0], terms[1]) if terms else None
+    return terms[2] + steps * terms[3] if terms and isinstance(steps, int) else None
 
 
 def line(d: Dim, s: Symbol) -> tuple[int, int, int, int] | None:
@@ -201,5 +201,5 @@ def line(d: Dim, s: Symbol) -> tuple[int, int, int, int] | None:
 
 
 def _is_plain(d: Dim) -> bool:
-    found = symbols(d)
-    return len(found) == 1 and d == dim_of(found[0])
+    names = symbols(d)
+    return len(names) == 1 and d == dim_of(names[0])

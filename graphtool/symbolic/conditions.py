@@ -38,9 +38,9 @@ def compared(sign: Sign, a: Entry, b: Entry) -> Truth | None:
     if sign == "!=":
         same = compared("==", a, b)
         return None if same is None else negated(same)
-    found = known(a, sign, b)
-    if found is not None:
-        return found
+    answer = known(a, sign, b)
+    if answer is not None:
+        return answer
     if sign == "==" and b == 1 and known(0, "<=", a) and known(a, "<=", 1):
         # a divisor has the sign 1, and a size has another sign only if it is 0
         return Condition("!=", _size_of_sign(a), 0)
@@ -83,9 +83,9 @@ def both(x: Entry, y: Entry) -> Truth | None:
         if isinstance(p, bool) and isinstance(q, (bool, Condition)):
             return q if p else False
         if isinstance(p, Condition) and isinstance(q, Condition):
-            found = _both(p, q)
-            if found is not None:
-                return found
+            answer = _both(p, q)
+            if answer is not None:
+                return answer
     return None
 
 
@@ -162,9 +162,9 @@ def chosen(condition: Entry, a: Entry, b: Entry) -> Entry | None:
     p, k = rest
     down = floordiv(p, k)
     left_over, exact = mod(p, k), p - k * down
-    found = b + (a - b) * (floordiv(p + k - 1, k) - down)
+    entry = b + (a - b) * (floordiv(p + k - 1, k) - down)
     sign = next((c for c in (1, -1) if b == left_over * c), 0)
-    return found + (exact - left_over) * sign
+    return entry + (exact - left_over) * sign
 
 
 def _remainder(asked: Condition) -> tuple[Poly, int] | None:

@@ -85,15 +85,15 @@ def _broadcast(e: Equation) -> tuple[Symbol, Symbol] | None:
 
 def equations(pairs: Iterable[tuple[Dim, Dim]]) -> list[Equation]:
     """The equations of these pairs that are not always true, each once."""
-    made = (Equation(a, b) for a, b in pairs)
-    return list(dict.fromkeys(e for e in made if e.holds is not True))
+    pairs_ = (Equation(a, b) for a, b in pairs)
+    return list(dict.fromkeys(e for e in pairs_ if e.holds is not True))
 
 
-def of_one(found: Iterable[Equation], free: Iterable[str]) -> dict[str, list[Equation]]:
+def of_one(conditions: Iterable[Equation], free: Iterable[str]) -> dict[str, list[Equation]]:
     """For each symbol of `free` the equations in it alone, if there are any."""
     out: dict[str, list[Equation]] = {}
     names = {frozenset((n,)): n for n in free}
-    for e in found:
+    for e in conditions:
         if (name := names.get(e.names)) is not None:
             out.setdefault(name, []).append(e)
     return out
@@ -101,17 +101,17 @@ def of_one(found: Iterable[Equation], free: Iterable[str]) -> dict[str, list[Equ
 
 # ---- remainders --------------------------------------------------------------------------------
 
-def with_steps(found: Iterable[Equation], free: Mapping[str, Symbol]) -> dict[str, Symbol]:
+def with_steps(conditions: Iterable[Equation], free: Mapping[str, Symbol]) -> dict[str, Symbol]:
     """The symbols of `free` whose step the equations determine, by name.
 
     For each symbol, the equations in it alone must hold for one remainder of some divisor, and for
     no other. Raises InputError GT0317 if they hold for none.
     """
     out = {}
-    for name, rows in of_one(found, free).items():
-        made = _stepped(free[name], [e.left - e.right for e in rows])
-        if made is not None and made != free[name]:
-            out[name] = made
+    for name, rows in of_one(conditions, free).items():
+        stepped = _stepped(free[name], [e.left - e.right for e in rows])
+        if stepped is not None and stepped != free[name]:
+            out[name] = stepped
     return out
 
 
@@ -155,7 +155,7 @@ def remainders(s: Symbol, gaps: Sequence[Dim], period: int) -> list[int] | None:
 def _period(d: Dim) -> int | None:
     """The period of d as a function of its atom, apart from a polynomial part; None if that is
     not known."""
-    found = 1
+    period = 1
     for mono, _ in terms_of(d):
         for atom, _ in mono:
             if isinstance(atom, Call):
@@ -163,15 +163,15 @@ def _period(d: Dim) -> int | None:
                 by = 1 if atom.fn in ("min", "max") else atom.b
                 if None in inner or not isinstance(by, int):
                     return None
-                found = math.lcm(found, math.lcm(inner[0] or 1, inner[1] or 1) * by)
-                if found > _LONGEST:
+                period = math.lcm(period, math.lcm(inner[0] or 1, inner[1] or 1) * by)
+                if period > _LONGEST:
                     return None
-    return found
+    return period
 
 
 # ---- names of one size -------------------------------------------------------------------------
 
-def solved(found: Iterable[Equation], free: Sequence[str]) -> dict[str, Dim]:
+def solved(conditions: Iterable[Equation], free: Sequence[str]) -> dict[str, Dim]:
     """The values of symbols of `free` that the equations determine, by name: of `N == M`, M is N.
 
     Of several symbols the last one in `free` whose bounds always hold is replaced (of `P == M - S`,
@@ -179,7 +179,7 @@ def solved(found: Iterable[Equation], free: Sequence[str]) -> dict[str, Dim]:
     Raises InputError GT0317 for equations that never hold.
     """
     out: dict[str, Dim] = {}
-    for e in found:
+    for e in conditions:
         now = e.under(out)
         if now.holds is False:
             raise InputError("GT0317", f"{e} never holds", hint="the sizes that the model gives to "
@@ -215,15 +215,15 @@ def _solved(gap: Dim, free: Sequence[str]) -> tuple[str, Dim] | None:
 _RANGE = 4096  # sizes of a bounded symbol that are tried one by one
 
 
-def simplified(found: Iterable[Equation], free: Mapping[str, Symbol]) -> list[Equation]:
-    """Conditions that hold for the same sizes as all of `found`, without those that others imply.
+def simplified(conditions: Iterable[Equation], free: Mapping[str, Symbol]) -> list[Equation]:
+    """Conditions that hold for the same sizes as `conditions`, without any that others imply.
 
     `free` are the open sizes. A condition on several of them is kept as it is.
     """
-    rows = equations((e.left, e.right) for e in found)
+    rows = equations((e.left, e.right) for e in conditions)
     alone = of_one(rows, free)
     of_several = [e for e in rows if len(e.names) != 1 or not e.names <= free.keys()]
-    return [e for name, own in alone.items() for e in _shortest(free[name], own)] + of_several
+    return [e for name, alone_ in alone.items() for e in _shortest(free[name], alone_)] + of_several
 
 
 def satisfying(s: Symbol, rows: Sequence[Equation]) -> tuple[int, int] | None:

@@ -70,18 +70,18 @@ def _operands(fn: Literal["min", "max"], d: Dim) -> list[Dim]:
 @lru_cache(maxsize=1 << 16)
 def symbols(d: Dim) -> tuple[Symbol, ...]:
     """The symbols in d, by name."""
-    found: dict[str, Symbol] = {}
+    by_name: dict[str, Symbol] = {}
 
     def walk(d: Dim) -> None:
         for mono, _ in terms_of(d):
             for atom, _ in mono:
                 if isinstance(atom, Symbol):
-                    found[atom.name] = atom
+                    by_name[atom.name] = atom
                 else:
                     walk(atom.a)
                     walk(atom.b)
     walk(d)
-    return tuple(found[name] for name in sorted(found))
+    return tuple(by_name[name] for name in sorted(by_name))
 
 
 def at_least_sizes(d: Dim) -> int:
@@ -156,20 +156,20 @@ def coefficient(d: Dim, name: str) -> Dim | None:
     total: dict[Monomial, int] = {}
     for mono, coeff in terms_of(d):
         rest: list[tuple[Atom, int]] = []
-        found = False
+        occurs = False
         for atom, power in mono:
             if isinstance(atom, Symbol):
                 if atom.name != name:
                     rest.append((atom, power))
                 elif power == 1:
-                    found = True
+                    occurs = True
                 else:
                     return None
             elif name in (s.name for s in symbols(from_terms({((atom, 1),): 1}))):
                 return None
             else:
                 rest.append((atom, power))
-        if found:
+        if occurs:
             total[tuple(rest)] = total.get(tuple(rest), 0) + coeff
     return from_terms(total)
 

@@ -25,8 +25,8 @@ def jvp(graph: Graph, wrt: Sequence[Value]) -> Graph:
     outputs the tangents of the float outputs. Raises the same errors as `vjp`."""
     floats = [i for i, v in enumerate(graph.outputs) if v.type.dtype.is_float]
     first = vjp(graph, wrt, floats)
-    own, cotangents = len(graph.outputs), first.inputs[len(graph.inputs):]
-    linear = Graph(first.inputs, first.nodes, (*first.outputs[own:], *first.outputs[:own]))
+    count, cotangents = len(graph.outputs), first.inputs[len(graph.inputs):]
+    linear = Graph(first.inputs, first.nodes, (*first.outputs[count:], *first.outputs[:count]))
     second = vjp(linear, cotangents, range(len(wrt)))
     outputs = second.outputs[len(wrt):]
     tangents = second.inputs[len(linear.inputs):]
@@ -42,9 +42,9 @@ def _without(graph: Graph, zeros: Sequence[Value]) -> Graph:
     if used.isdisjoint(zeros):
         return graph
     builder = Builder()
-    made = {v: o.broadcast(builder.constant(np.zeros((1,) * v.type.rank, v.type.dtype.numpy)),
-                           shape=v.type.shape).value for v in zeros if v in used}
-    inner = _with_inputs(graph, graph.inputs, made)
+    zero_of = {v: o.broadcast(builder.constant(np.zeros((1,) * v.type.rank, v.type.dtype.numpy)),
+                              shape=v.type.shape).value for v in zeros if v in used}
+    inner = _with_inputs(graph, graph.inputs, zero_of)
     return Graph(inner.inputs, (*builder.nodes, *inner.nodes), inner.outputs)
 
 
@@ -56,6 +56,6 @@ def _with_inputs(graph: Graph, inputs: Sequence[Value], other: dict[Value, Value
             return None
         builder.add(replace(node, inputs=xs))
         return node.outputs
-    found = rebuild(graph, swap)
-    return Graph(tuple(other.get(v, v) for v in inputs), found.nodes,
-                 tuple(other.get(v, v) for v in found.outputs))
+    swapped = rebuild(graph, swap)
+    return Graph(tuple(other.get(v, v) for v in inputs), swapped.nodes,
+                 tuple(other.get(v, v) for v in swapped.outputs))

@@ -102,12 +102,12 @@ def prepared(module: Module, settings: Quantisation, data: Sequence[Batch] = ())
                          "that needs none: --form dynamic, int8, int4, int2, bfloat16 or float16")
     trained = frozenset(n.outputs[0].hint for n in module.graph.nodes if is_parameter(n))
     folded = passes.run(module, _FOLDED)
-    found = _layers(folded, settings)
-    if not found:
+    layers = _layers(folded, settings)
+    if not layers:
         raise InputError("GT0645", "the model has no layer to quantise",
                          hint="a layer is a convolution, a product or a table with a constant "
                               "float32 weight")
-    wanted = named(found, settings.only, settings.skip)
+    wanted = named(layers, settings.only, settings.skip)
     seen = None
     if settings.needs_data:
         grams = settings.rounding == "gptq"
@@ -116,11 +116,11 @@ def prepared(module: Module, settings: Quantisation, data: Sequence[Batch] = ())
         if factors:
             names = {layer.name for layer in wanted}
             folded = replace(folded, graph=balanced(folded.graph, factors))
-            found = _layers(folded, settings)
-            wanted = [layer for layer in found if layer.name in names]
+            layers = _layers(folded, settings)
+            wanted = [layer for layer in layers if layer.name in names]
             seen = calibrated(folded, wanted, data, settings.method, grams)
     forms: dict[Layer, dict[Form, Chosen]] = {}
-    left = {layer: "not asked for" for layer in found if layer not in wanted}
+    left = {layer: "not asked for" for layer in layers if layer not in wanted}
     for layer in wanted:
         why = [why_not(layer, form) for form in settings.forms]
         forms[layer] = {form: _chosen(layer, form, settings, seen)

@@ -40,11 +40,11 @@ def pruned(graph: Graph, outputs: Sequence[Value]) -> Graph:
 def active_outputs(node: Node, given: Sequence[bool], active: Active) -> list[bool]:
     """Which results of a node with regions depend on the given operands through floats."""
     if node.op is o.cond:
-        found = [False] * len(node.outputs)
+        result = [False] * len(node.outputs)
         for graph in regions(node).values():
             inside = active(graph.nodes, _chosen(graph.inputs, given[1:]))
-            found = [a or v in inside for a, v in zip(found, graph.outputs, strict=True)]
-        return found
+            result = [a or v in inside for a, v in zip(result, graph.outputs, strict=True)]
+        return result
     body = node.attrs["body"]
     inside = active(body.nodes, _chosen(body.inputs, loop_inputs(node, given, active)))
     return [v in inside for v in body.outputs]
@@ -92,8 +92,8 @@ def _cond(node: Node, xs: Sequence[Any], gs: Sequence[Any], given: Sequence[bool
     then, orelse = (_backward(pred, tuple(back.inputs[i] for i in taken), short, short.outputs)
                     for back, short, _ in backs)
     values = [*operands, *(gs[n] for n in outs)]
-    found = _tuple(o.cond(pred, *(values[i] for i in taken), then=then, orelse=orelse))
-    by_operand = dict(zip(which, found, strict=True))
+    results = _tuple(o.cond(pred, *(values[i] for i in taken), then=then, orelse=orelse))
+    by_operand = dict(zip(which, results, strict=True))
     return [None, *(by_operand.get(i) for i in range(len(operands)))]
 
 
@@ -130,8 +130,8 @@ def _scan(node: Node, xs: Sequence[Any], ys: Sequence[Any], gs: Sequence[Any],
     out = _tuple(o.scan(*outer, body=step, carries=len(carried) + len(fixed),
                         xs=len(moving) + len(rows), length=node.attrs["length"],
                         reverse=not node.attrs["reverse"]))
-    found = dict(zip([*carried, *fixed, *by_row], out, strict=True))
-    return [found.get(i) for i in range(len(xs))]
+    by_input = dict(zip([*carried, *fixed, *by_row], out, strict=True))
+    return [by_input.get(i) for i in range(len(xs))]
 
 
 def _backward(near: Tracer, inputs: tuple[Value, ...], inner: Graph,

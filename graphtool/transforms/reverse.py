@@ -91,9 +91,10 @@ def backward(builder: Builder, nodes: Sequence[Node], seeds: Iterable[tuple[Valu
             continue
         with builder.scope(f"{node.outputs[0].hint}.grad", node.where):
             before = len(builder.nodes)
-            found = (_through_regions(builder, node, grads, active) if r.regions(node)
-                     else _apply_vjp(builder, node, grads))
-            reached = [(x, _fitted(builder, x, g)) for x, g in zip(node.inputs, found, strict=True)
+            gradients = (_through_regions(builder, node, grads, active) if r.regions(node)
+                         else _apply_vjp(builder, node, grads))
+            reached = [(x, _fitted(builder, x, g))
+                       for x, g in zip(node.inputs, gradients, strict=True)
                        if isinstance(x, Value) and x in active and g is not None]
             once = settle(builder, before, [g for _, g in reached])
             for (x, _), g in zip(reached, once, strict=True):

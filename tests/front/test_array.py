@@ -12,7 +12,7 @@ import pytest
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.front import Array, Front, Refused
-from graphtool.front.assumptions import Facts, Found
+from graphtool.front.assumptions import Facts, SizeKnowledge
 from graphtool.front.regions import Captures
 from graphtool.ir.facets import Trait
 from graphtool.ir.graph import TensorType
@@ -26,7 +26,7 @@ M = symbol("m", 1, None)
 
 
 def front() -> Front:
-    return Front(Found(Facts()))
+    return Front(SizeKnowledge(Facts()))
 
 
 def floats(f: Front, *shape: Any) -> Array:

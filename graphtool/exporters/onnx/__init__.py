@@ -135,9 +135,9 @@ def _model(module: Module) -> tuple[ModelProto, dict[str, Weight]]:
 
 def _renamed(graph: Graph, names: dict[Value, str]) -> dict[Value, str]:
     """The names of values that stand for others of the same hint, which the graph no longer has."""
-    made = [v for n in graph.nodes for v in n.outputs]
-    gone = {v.hint: name for v, name in names.items() if v not in {*made, *graph.inputs}}
-    return {v: gone.pop(v.hint) for v in made if v not in names}
+    values = [v for n in graph.nodes for v in n.outputs]
+    gone = {v.hint: name for v, name in names.items() if v not in {*values, *graph.inputs}}
+    return {v: gone.pop(v.hint) for v in values if v not in names}
 
 
 def _names(module: Module) -> dict[Value, str]:
@@ -161,11 +161,11 @@ def _names(module: Module) -> dict[Value, str]:
 
 def _outputs(w: Writer, module: Module, env: dict[Value, Ref]) -> None:
     """The outputs; one that is an input, a constant or another output too is copied."""
-    made = {n for node in w.nodes for n in node.output}
+    written = {n for node in w.nodes for n in node.output}
     for name, v in zip(module.output_names, module.graph.outputs, strict=True):
-        if env[v].name != name or name not in made:
+        if env[v].name != name or name not in written:
             w.nodes.append(helper.make_node("Identity", [env[v].name], [name], name=name))
-            made.add(name)
+            written.add(name)
 
 
 def _used(model: ModelProto, weights: dict[str, Weight]) -> dict[str, Weight]:

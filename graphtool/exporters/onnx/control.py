@@ -18,10 +18,10 @@ _FLAG, _STEP = TensorType(dtypes.bool_, ()), TensorType(dtypes.int64, ())
 
 def body(inner: Writer, name: str, inputs: Sequence[Ref], outputs: Sequence[Ref]) -> GraphProto:
     """The GraphProto of a region. Each output has its own name and is computed inside."""
-    made = {n for node in inner.nodes for n in node.output}
+    written = {n for node in inner.nodes for n in node.output}
     results: list[Ref] = []
     for x in outputs:
-        if x.name not in made or any(x.name == r.name for r in results):
+        if x.name not in written or any(x.name == r.name for r in results):
             x = Ref(inner("Identity", x), x.type)
         results.append(x)
     return helper.make_graph(inner.nodes, name, [value_info(x.name, x.type) for x in inputs],
@@ -48,8 +48,8 @@ def cond(w: Writer, node: Node, pred: Ref, *operands: Ref) -> Any:
     for name, key in (("then", "then_branch"), ("orelse", "else_branch")):
         inner = region(w, name)
         branches[key] = body(inner, inner.hint, (), inner.graph(node.attrs[name], operands))
-    made = w("If", pred, outputs=len(node.outputs), **branches)
-    return made if len(node.outputs) != 1 else (made,)
+    results = w("If", pred, outputs=len(node.outputs), **branches)
+    return results if len(node.outputs) != 1 else (results,)
 
 
 @form("while")
@@ -65,9 +65,9 @@ def while_(w: Writer, node: Node, *operands: Ref) -> Any:
     again, = inner.graph(check, [*new, *operands[count:]])
     bound = node.attrs["bound"]
     most = None if bound is None else w.array(bound)
-    made = w("Loop", most, first, *operands[:count], outputs=count,
-             body=body(inner, inner.hint, [step, flag, *held], [again, *new]))
-    return made if count != 1 else (made,)
+    results = w("Loop", most, first, *operands[:count], outputs=count,
+                body=body(inner, inner.hint, [step, flag, *held], [again, *new]))
+    return results if count != 1 else (results,)
 
 
 @form("scan")
@@ -82,11 +82,11 @@ def scan(w: Writer, node: Node, *operands: Ref) -> Any:
     results = inner.graph(graph, [*inputs, *operands[cut:]])
     rows = len(results) - carries
     way = int(reverse)
-    made = w("Scan", *operands[:cut], outputs=len(node.outputs), num_scan_inputs=xs,
-             body=body(inner, inner.hint, inputs, results),
-             scan_input_directions=[way] * xs if way else None,
-             scan_output_directions=[way] * rows if way and rows else None)
-    return made if len(node.outputs) != 1 else (made,)
+    out = w("Scan", *operands[:cut], outputs=len(node.outputs), num_scan_inputs=xs,
+            body=body(inner, inner.hint, inputs, results),
+            scan_input_directions=[way] * xs if way else None,
+            scan_output_directions=[way] * rows if way and rows else None)
+    return out if len(node.outputs) != 1 else (out,)
 
 
 def _counted(w: Writer, node: Node, operands: Sequence[Ref]) -> Any:
@@ -102,10 +102,10 @@ def _counted(w: Writer, node: Node, operands: Sequence[Ref]) -> Any:
     rows = [Ref(inner("Gather", x, at, axis=0), v.type)
             for x, v in zip(operands[carries:cut], graph.inputs[carries:cut], strict=True)]
     results = inner.graph(graph, [*held, *rows, *operands[cut:]])
-    made = w("Loop", trips, None, *operands[:carries], outputs=len(node.outputs),
-             body=body(inner, inner.hint, [step, flag, *held], [flag, *results]))
-    made = list(made) if len(node.outputs) != 1 else [made]
-    for i in range(carries, len(made)) if reverse else ():
-        made[i] = w("Slice", made[i], w.array([-1]), w.array([np.iinfo(np.int64).min]),
-                    w.array([0]), w.array([-1]))
-    return tuple(made)
+    out = w("Loop", trips, None, *operands[:carries], outputs=len(node.outputs),
+            body=body(inner, inner.hint, [step, flag, *held], [flag, *results]))
+    out = list(out) if len(node.outputs) != 1 else [out]
+    for i in range(carries, len(out)) if reverse else ():
+        out[i] = w("Slice", out[i], w.array([-1]), w.array([np.iinfo(np.int64).min]),
+                   w.array([0]), w.array([-1]))
+    return tuple(out)

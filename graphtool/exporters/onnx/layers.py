@@ -33,10 +33,10 @@ def softmax(w: Writer, node: Node, x: Ref) -> Any:
 def _last_axes(x: Ref, axes: tuple[int, ...], *affine: Ref | None) -> int:
     """The first of the axes; declined unless they run to the last axis and fit scale and bias."""
     rank = len(x.shape)
-    found = sorted(a % rank for a in axes)
-    takes(bool(found) and found == list(range(found[0], rank)))
-    takes(all(v is None or v.shape == x.shape[found[0]:] for v in affine))
-    return found[0]
+    positive = sorted(a % rank for a in axes)
+    takes(bool(positive) and positive == list(range(positive[0], rank)))
+    takes(all(v is None or v.shape == x.shape[positive[0]:] for v in affine))
+    return positive[0]
 
 
 @form("layer_norm")

@@ -146,13 +146,13 @@ def iota(w: Writer, node: Node) -> Any:
     n = to[axis]
     line: Any = tuple(n if a == axis else 1 for a in range(len(to)))
     if isinstance(n, int) and n <= _TABLE:
-        made = w.array(np.arange(n).astype(dtype.numpy).reshape(line))
+        row = w.array(np.arange(n).astype(dtype.numpy).reshape(line))
     else:
         count = w("Squeeze", size(w, n), w.array([0]))
         numbers = w("Range", w.array(0, dtypes.int64), count, w.array(1, dtypes.int64))
-        made = w("Reshape", numbers, shape(w, [-1 if a == axis else 1 for a in range(len(to))]))
-        made = made if dtype is dtypes.int64 else cast(w, made, dtype)
-    return made if line == to else w("Expand", made, shape(w, to))
+        row = w("Reshape", numbers, shape(w, [-1 if a == axis else 1 for a in range(len(to))]))
+        row = row if dtype is dtypes.int64 else cast(w, row, dtype)
+    return row if line == to else w("Expand", row, shape(w, to))
 
 
 @form("dim")

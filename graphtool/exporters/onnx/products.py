@@ -31,15 +31,15 @@ def swap_last_axes(w: Writer, x: Ref) -> Any:
 def matmul(w: Writer, node: Node, a: Ref, b: Ref) -> Any:
     """MatMul; Gemm for transposed float matrices, MatMulInteger for int8 to int32."""
     left, right, to = (node.attrs[k] for k in ("transpose_a", "transpose_b", "dtype"))
-    dtype, made = a.type.dtype, node.outputs[0].type.dtype
-    if (left or right) and dtype.is_float and dtype is made and len(a.shape) == len(b.shape) == 2:
+    dtype, result = a.type.dtype, node.outputs[0].type.dtype
+    if (left or right) and dtype.is_float and dtype is result and len(a.shape) == len(b.shape) == 2:
         return w("Gemm", a, b, transA=int(left) or None, transB=int(right) or None)
     x, y = swap_last_axes(w, a) if left else a.name, swap_last_axes(w, b) if right else b.name
     if to is dtypes.int32 and dtype.bits == 8:
         return w("MatMulInteger", x, y)
-    if made is not dtype:
-        x, y = cast(w, x, made), cast(w, y, made)
-    return computed(w, "MatMul", made, [x, y])
+    if result is not dtype:
+        x, y = cast(w, x, result), cast(w, y, result)
+    return computed(w, "MatMul", result, [x, y])
 
 
 @form("linear")
@@ -69,13 +69,13 @@ def conv(w: Writer, node: Node, x: Ref, k: Ref) -> Any:
     given = {"strides": strides, "dilations": rhs, "group": attrs["groups"],
              "kernel_shape": k.shape[2:],
              "pads": [p[0] for p in padding] + [p[1] for p in padding]}
-    dtype, made = x.type.dtype, node.outputs[0].type.dtype
-    if dtype.bits == 8 and made is dtypes.int32:
+    dtype, result = x.type.dtype, node.outputs[0].type.dtype
+    if dtype.bits == 8 and result is dtypes.int32:
         return w("ConvInteger", x, k, **given)
-    if made is not dtype or not dtype.is_float:
-        real = made if made.is_float else dtypes.float64
+    if result is not dtype or not dtype.is_float:
+        real = result if result.is_float else dtypes.float64
         y = w("Conv", cast(w, x, real), cast(w, k, real), **given)
-        return y if real is made else cast(w, y, made)
+        return y if real is result else cast(w, y, result)
     return w("Conv", x, k, **given)
 
 
@@ -184,9 +184,9 @@ def conv_joined(w: Writer, node: Node, x: Ref, k: Ref, bias: Ref) -> Any:
     """Conv or ConvTranspose with a bias; declined if the conv alone would need other nodes."""
     before = len(w.nodes)
     name = conv(w, node, x, k)
-    made = next((n for n in reversed(w.nodes[before:]) if name in n.output), None)
-    takes(made is not None and made.op_type in ("Conv", "ConvTranspose"))
-    made.input.append(bias.name)  # type: ignore[union-attr]
+    product = next((n for n in reversed(w.nodes[before:]) if name in n.output), None)
+    takes(product is not None and product.op_type in ("Conv", "ConvTranspose"))
+    product.input.append(bias.name)  # type: ignore[union-attr]
     return name
 
 
@@ -231,18 +231,18 @@ def _with_bias(add: Node, made_by: dict[Value, Node], uses: dict[Value, int],
 def _bias(wide: Node, conv: Node, flat: dict[Value, Node]) -> Value | None:
     """What the node makes [1, channels, 1, …] or [channels, 1, …] of: an operand, or a constant
     that joins `flat`."""
-    kernel, found = conv.inputs[1], wide.outputs[0]
+    kernel, vector_ = conv.inputs[1], wide.outputs[0]
     channels = kernel.type.shape[:1] if isinstance(kernel, Value) else ()
     shape = (*channels, *(1,) * (conv.outputs[0].type.rank - 2))
-    if found.type.shape not in (shape, (1, *shape)):
+    if vector_.type.shape not in (shape, (1, *shape)):
         return None
     if is_constant(wide):
-        if found not in flat:
-            vector = replace(found, type=TensorType(found.type.dtype, channels))
+        if vector_ not in flat:
+            vector = replace(vector_, type=TensorType(vector_.type.dtype, channels))
             held = wide.attrs["data"]
-            flat[found] = replace(wide, outputs=(vector,), attrs={
+            flat[vector_] = replace(wide, outputs=(vector,), attrs={
                 **wide.attrs, "data": weight(np.asarray(held.source).reshape(-1))})
-        return flat[found].outputs[0]
+        return flat[vector_].outputs[0]
     bias = wide.inputs[0] if wide.op.name == "reshape" else None
     return bias if isinstance(bias, Value) and bias.type.shape == channels else None
 

@@ -67,34 +67,34 @@ def chains(graph: Graph) -> Graph:
 
 def _quantizing(node: Node, made_by: Mapping[Value, Node]) -> Node | None:
     """cast(clamp(round(x / scale) + zero)) to bytes, with or without the clamp and the zero."""
-    found = quantising(node.inputs[0], made_by) if to_bytes(node) else None
-    if found is None:
+    chain = quantising(node.inputs[0], made_by) if to_bytes(node) else None
+    if chain is None:
         return None
-    x, y, bounds = found.x.type, node.outputs[0].type, [_number(b, made_by) for b in found.bounds]
-    zero, scale = _zero(found, y.dtype, made_by), _number(found.scale, made_by)
+    x, y, bounds = chain.x.type, node.outputs[0].type, [_number(b, made_by) for b in chain.bounds]
+    zero, scale = _zero(chain, y.dtype, made_by), _number(chain.scale, made_by)
     if bounds not in ([], [y.dtype.low, y.dtype.high]) or zero is None or scale is None or (
             x.dtype is not dtypes.float32 or x.shape != y.shape):
         return None
-    return replace(node, op=QUANTIZE, inputs=(found.x,), attrs={
+    return replace(node, op=QUANTIZE, inputs=(chain.x,), attrs={
         "scale": np.asarray(scale, np.float32), "zero": zero, "axis": 0, "dtype": y.dtype})
 
 
 def _dequantizing(node: Node, made_by: Mapping[Value, Node]) -> Node | None:
     """(cast(q) − zero)·scale of bytes, or of a constant of int32 without a zero."""
-    for found in dequantising(node, made_by):
-        q, y = found.x.type, node.outputs[0].type
-        zero, scale = _zero(found, q.dtype, made_by), _scale(found.scale, q, made_by)
-        whole = q.dtype is dtypes.int32 and zero == 0 and is_constant(made_by.get(found.x))
+    for chain in dequantising(node, made_by):
+        q, y = chain.x.type, node.outputs[0].type
+        zero, scale = _zero(chain, q.dtype, made_by), _scale(chain.scale, q, made_by)
+        whole = q.dtype is dtypes.int32 and zero == 0 and is_constant(made_by.get(chain.x))
         if zero is not None and scale is not None and (whole or q.dtype in BYTES) and (
                 y.dtype is dtypes.float32 and q.shape == y.shape):
-            return replace(node, op=DEQUANTIZE, inputs=(found.x,), attrs={
+            return replace(node, op=DEQUANTIZE, inputs=(chain.x,), attrs={
                 "scale": scale[0], "zero": zero, "axis": scale[1], "dtype": q.dtype})
     return None
 
 
-def _zero(found: Chain, kind: DType, made_by: Mapping[Value, Node]) -> int | None:
+def _zero(chain: Chain, kind: DType, made_by: Mapping[Value, Node]) -> int | None:
     """The zero point as an integer of this type, 0 if it is left out; None if it is not one."""
-    term = 0.0 if found.zero is None else _number(found.zero, made_by)
+    term = 0.0 if chain.zero is None else _number(chain.zero, made_by)
     fits = term is not None and kind.low <= term <= kind.high and term == int(term)
     return int(term) if term is not None and fits else None
 

@@ -50,10 +50,10 @@ def form(*names: str) -> Callable[[Form], Form]:
 
 def named(op: str, dtype: DType) -> Word:
     """The operator that the table of names has for an op. Declines without one."""
-    found = word(op, "onnx", dtype)
-    if found is None:
+    name = word(op, "onnx", dtype)
+    if name is None:
         raise Declined
-    return found
+    return name
 
 
 def takes(condition: bool) -> None:

@@ -69,10 +69,10 @@ def _symbol(w: Writer, s: Symbol) -> str:
     known = w.read(s.name)
     if known:
         return known
-    found = w.source(s.name)
-    if found is None:
+    source = w.source(s.name)
+    if source is None:
         raise Declined(f"no tensor before this node has the size {s.name}")
-    ((name, axis), d), home = found
+    ((name, axis), d), home = source
     n = home("Shape", name, start=axis, end=axis + 1)
     offset = substitute(d, {s.name: s.offset})
     slope = substitute(d, {s.name: s.offset + s.step}) - offset

@@ -140,14 +140,14 @@ class Writer:
         names = [x.name if isinstance(x, Ref) else x or "" for x in inputs]
         while names and not names[-1]:
             names.pop()
-        made = [self.shared.name(f"{self.hint}.{op}" if self.hint else op)
-                for _ in range(outputs)]
-        node = helper.make_node(op, names, made, domain=domain or None, **{
+        results = [self.shared.name(f"{self.hint}.{op}" if self.hint else op)
+                   for _ in range(outputs)]
+        node = helper.make_node(op, names, results, domain=domain or None, **{
             k: v for k, v in attrs.items() if v is not None})
         if domain:
             self.shared.domains[domain] = max(since, self.shared.domains.get(domain, 1))
         self.nodes.append(node)
-        return made[0] if outputs == 1 else tuple(made)
+        return results[0] if outputs == 1 else tuple(results)
 
     def graph(self, graph: Graph, given: Sequence[Ref]) -> list[Ref]:
         """Writes the nodes of a closed graph with the given inputs; returns its outputs."""
@@ -230,8 +230,8 @@ class Writer:
         return new
 
     def _place(self) -> str:
-        found = self.shared.locations.get(self.where)
-        return f"{found.at} {found.text}".strip() if found else ""
+        location = self.shared.locations.get(self.where)
+        return f"{location.at} {location.text}".strip() if location else ""
 
     # ---- symbols -------------------------------------------------------------------------------
 

@@ -45,11 +45,11 @@ def export_stablehlo(module: Module, path: Path, *, composites: bool = True,
     Raises UnsupportedError GT1050 with a list of all that cannot be written.
     """
     opened, weights = with_arguments(module) if arguments else (module, {})
-    told = stablehlo_of(opened, composites=composites, aliases=aliases, parameters=weights)
+    text = stablehlo_of(opened, composites=composites, aliases=aliases, parameters=weights)
     if not weights:
-        files.write_bytes(path, told.encode())
+        files.write_bytes(path, text.encode())
         return
-    first, _, rest = told.partition(" {\n")
+    first, _, rest = text.partition(" {\n")
     name, _, more = first.partition(" attributes {")
     side = path.with_name(f"{path.name}.safetensors")
     pairs.replace(path, side, lambda held: (
@@ -75,14 +75,14 @@ def stablehlo_of(module: Module, *, elide: bool = False, composites: bool = True
     donated = {i: out for out, i in module.donations if aliases}
     for i, v in enumerate(module.graph.inputs):
         env[v] = w.argument(v.type, names[v])
-        told = told_of(v.type)
+        attributes = told_of(v.type)
         if i in donated:
-            told["tf.aliasing_output"] = f"{donated[i]} : i32"
+            attributes["tf.aliasing_output"] = f"{donated[i]} : i32"
         if i in module.initial:
-            told[INITIAL] = f"{dense(module.initial[i], elide)} : {tensor(v.type)}"
+            attributes[INITIAL] = f"{dense(module.initial[i], elide)} : {tensor(v.type)}"
         if names[v] in parameters:
-            told[PARAMETER] = mlir_string(names[v])
-        main.argument(env[v], braced(told), names[v])
+            attributes[PARAMETER] = mlir_string(names[v])
+        main.argument(env[v], braced(attributes), names[v])
     nodes(w, module.graph, env, names)
     if shared.refused:
         items = shared.unsupported()

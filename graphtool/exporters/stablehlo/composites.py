@@ -33,21 +33,21 @@ def call(w: Writer, node: Node, operands: Sequence[Any], body: Body, region: Reg
     """The results of a node: by a composite, or by the body in place where its attributes do not
     fit in a composite. `region` writes the nodes of a graph."""
     given = [x for x in operands if isinstance(x, Ref)]
-    told = described(w, node, operands, region) if w.shared.composites and given else None
-    if told is None:
+    attributes = described(w, node, operands, region) if w.shared.composites and given else None
+    if attributes is None:
         return body(w, node, operands)
-    key = node.op.name, told, tuple(x.type for x in given)
+    key = node.op.name, attributes, tuple(x.type for x in given)
     if key not in w.shared.made:
         outputs = [v.type for v in node.outputs]
         w.shared.made[key] = _function(w, node.op.name, operands, lambda inner, xs: [
             Ref(x.name, t) for x, t in zip(body(inner, node, xs), outputs, strict=True)])
-    made = w.shared.made[key]
-    given += [size(w, symbol_of(s)) for s in made.sizes]
+    function = w.shared.made[key]
+    given += [size(w, symbol_of(s)) for s in function.sizes]
     names = "".join(f"{', ' if i else ' '}{x.name}" for i, x in enumerate(given))
-    types = signature([x.type for x in given], made.results)
-    more = f"composite_attributes = {told}, " if told != "{}" else ""
+    types = signature([x.type for x in given], function.results)
+    more = f"composite_attributes = {attributes}, " if attributes != "{}" else ""
     return w.several(f"stablehlo.composite {mlir_string(PREFIX + node.op.name)}{names} "
-                     f"{{{more}decomposition = @{made.name}}} : {types}", made.results,
+                     f"{{{more}decomposition = @{function.name}}} : {types}", function.results,
                      node.op.name)
 
 
@@ -59,16 +59,17 @@ def described(w: Writer, node: Node, operands: Sequence[Any], region: Region) ->
     plains = plain_attrs(node)
     if plains is None:
         return None
-    told = {k: attribute(v) for k, v in plains.items()}
+    attributes = {k: attribute(v) for k, v in plains.items()}
     for k, v in node.attrs.items():
         if isinstance(v, Graph):
-            told[k] = mlir_string(_part(w, f"{node.op.name}.{k}", v, region).name)
+            attributes[k] = mlir_string(_part(w, f"{node.op.name}.{k}", v, region).name)
     if (s := defined(node)) is not None:
-        told[LEAST], told[MOST] = (attribute("none" if n is None else n) for n in (s.lo, s.hi))
+        attributes[LEAST], attributes[MOST] = (
+            attribute("none" if n is None else n) for n in (s.lo, s.hi))
     for i, x in enumerate(operands):
         if not isinstance(x, Ref):
-            told[f"operand{i}"] = attribute("none" if x is None else plain(x))
-    return "{" + ", ".join(f"{k} = {v}" for k, v in told.items()) + "}"
+            attributes[f"operand{i}"] = attribute("none" if x is None else plain(x))
+    return "{" + ", ".join(f"{k} = {v}" for k, v in attributes.items()) + "}"
 
 
 def _part(w: Writer, wish: str, graph: Graph, region: Region) -> Made:

@@ -57,8 +57,8 @@ def loop(w: Writer, start: Sequence[Ref], goes_on: Any, step: Any) -> tuple[Ref,
     def region(fn: Any) -> list[str]:
         inner = w.region()
         held = [inner.argument(x.type, f"held{i}") for i, x in enumerate(start)]
-        found = fn(inner, held)
-        return inner.block(held, [found] if isinstance(found, Ref) else found)
+        results = fn(inner, held)
+        return inner.block(held, [results] if isinstance(results, Ref) else results)
     return w.generic("while", start, [x.type for x in start], "", [region(goes_on), region(step)])
 
 
@@ -84,9 +84,9 @@ def scan(w: Writer, node: Node, *operands: Ref) -> tuple[Ref, ...]:
             at = inner("subtract", last, at, to=_STEP)
         read = [_row(inner, x, at, zero) for x in operands[carries:cut]]
         out = part(inner, step_of, [*held[1:carries + 1], *read, *operands[cut:]])
-        made = [_put(inner, whole, new, at, zero)
-                for whole, new in zip(held[carries + 1:], out[carries:], strict=True)]
-        return [_next(inner, held[0]), *out[:carries], *made]
+        stacks = [_put(inner, whole, new, at, zero)
+                  for whole, new in zip(held[carries + 1:], out[carries:], strict=True)]
+        return [_next(inner, held[0]), *out[:carries], *stacks]
     return loop(w, [zero, *operands[:carries], *blank],
                 lambda inner, held: compared(inner, "LT", held[0], trips), step)[1:]
 
@@ -99,12 +99,12 @@ def _row(w: Writer, x: Ref, at: Ref, zero: Ref) -> Ref:
         ends: list[list[Dim | Ref]] = [
             [first, *[0] * (len(shape) - 1)],
             [w("add", first, w.number(1, SIZE.dtype), to=SIZE), *x.shape[1:]], [1] * len(shape)]
-        found = w("real_dynamic_slice", x, *(vector(w, e) for e in ends),
-                  to=TensorType(x.dtype, shape))
-        return reshaped(w, found, x.shape[1:])
-    found = w("dynamic_slice", x, at, *[zero] * (len(shape) - 1), to=TensorType(x.dtype, shape),
-              attrs=f", sizes = [{', '.join(map(str, shape))}]")
-    return reshaped(w, found, x.shape[1:])
+        row = w("real_dynamic_slice", x, *(vector(w, e) for e in ends),
+                to=TensorType(x.dtype, shape))
+        return reshaped(w, row, x.shape[1:])
+    row = w("dynamic_slice", x, at, *[zero] * (len(shape) - 1), to=TensorType(x.dtype, shape),
+            attrs=f", sizes = [{', '.join(map(str, shape))}]")
+    return reshaped(w, row, x.shape[1:])
 
 
 def _put(w: Writer, whole: Ref, row: Ref, at: Ref, zero: Ref) -> Ref:

@@ -86,16 +86,16 @@ class Function:
         taken: set[str] = set()
         counters: dict[str, int] = {}
 
-        def name(found: re.Match[str]) -> str:
-            if found[1] not in names:
-                wish = identifier(self.wishes[int(found[1])])
-                own = wish
-                while own in taken:
+        def name(match: re.Match[str]) -> str:
+            if match[1] not in names:
+                wish = identifier(self.wishes[int(match[1])])
+                unique = wish
+                while unique in taken:
                     counters[wish] = counters.get(wish, 1) + 1
-                    own = f"{wish}_{counters[wish]}"
-                taken.add(own)
-                names[found[1]] = own
-            return names[found[1]]
+                    unique = f"{wish}_{counters[wish]}"
+                taken.add(unique)
+                names[match[1]] = unique
+            return names[match[1]]
         return _MARK.sub(name, text)
 
 
@@ -136,6 +136,6 @@ def told_of(type: TensorType) -> dict[str, str]:
             **({STEPS: attribute(steps)} if steps else {})}
 
 
-def braced(told: Mapping[str, str]) -> str:
+def braced(attributes: Mapping[str, str]) -> str:
     """Attributes behind the type of an argument; "" for none."""
-    return f" {{{', '.join(f'{k} = {x}' for k, x in told.items())}}}" if told else ""
+    return f" {{{', '.join(f'{k} = {x}' for k, x in attributes.items())}}}" if attributes else ""

@@ -27,13 +27,13 @@ from graphtool.symbolic import symbol_of
 def part(w: Writer, g: Graph, given: Sequence[Ref]) -> list[Ref]:
     """Writes a region with the given inputs: the call of its function, if it has one; returns its
     outputs."""
-    made = w.shared.parts.get(g)
-    if made is None:
+    function = w.shared.parts.get(g)
+    if function is None:
         return graph(w, g, given)
-    xs = [*given, *(sizes.size(w, symbol_of(s)) for s in made.sizes)]
-    return list(w.several(f"func.call @{made.name}({', '.join(x.name for x in xs)}) : "
-                          f"{signature([x.type for x in xs], made.results)}", made.results,
-                          made.name))
+    xs = [*given, *(sizes.size(w, symbol_of(s)) for s in function.sizes)]
+    return list(w.several(f"func.call @{function.name}({', '.join(x.name for x in xs)}) : "
+                          f"{signature([x.type for x in xs], function.results)}", function.results,
+                          function.name))
 
 
 def graph(w: Writer, g: Graph, given: Sequence[Ref]) -> list[Ref]:
@@ -131,7 +131,7 @@ def _restated(fn: Callable[..., Any]) -> composites.Body:
                           [x.type if isinstance(x, Ref) else x for x in operands],
                           [f"x{i}" for i in range(len(given))], w.hint)
         saved, w.marks = w.marks, False
-        found = tuple(graph(w, meaning, given))
+        results = tuple(graph(w, meaning, given))
         w.marks = saved
-        return found
+        return results
     return write

@@ -75,18 +75,18 @@ def logical(w: Writer, op: str, *xs: Ref) -> Ref:
 
 def before(w: Writer, sign: str, a: Ref, b: Ref, nan_first: bool) -> Ref:
     """Whether a stands before b in an order by LT or GT, with NaN at one end of it."""
-    found = compared(w, sign, a, b)
+    answer = compared(w, sign, a, b)
     if not a.dtype.is_float:
-        return found
+        return answer
     nan, other = (a, b) if nan_first else (b, a)
     alone = logical(w, "and", compared(w, "NE", nan, nan), compared(w, "EQ", other, other))
-    return logical(w, "or", found, alone)
+    return logical(w, "or", answer, alone)
 
 
 def level(w: Writer, a: Ref, b: Ref) -> Ref:
     """Whether a and b are equal, or both NaN."""
-    found = compared(w, "EQ", a, b)
+    answer = compared(w, "EQ", a, b)
     if not a.dtype.is_float:
-        return found
+        return answer
     nans = [compared(w, "NE", x, x) for x in (a, b)]
-    return logical(w, "or", found, logical(w, "and", *nans))
+    return logical(w, "or", answer, logical(w, "and", *nans))

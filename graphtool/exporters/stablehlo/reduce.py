@@ -41,14 +41,14 @@ def reduced(w: Writer, node: Node, x: Ref) -> Ref:
     axes = sorted(a % len(x.shape) for a in node.attrs["axes"])
     start = w.number(identity(kind, x.dtype), x.dtype)
     to = TensorType(x.dtype, tuple(d for a, d in enumerate(x.shape) if a not in axes))
-    made: Ref = w.put(
+    result: Ref = w.put(
         f"stablehlo.reduce({x.name} init: {start.name}) applies stablehlo.{_APPLIED[kind]} across "
         f"dimensions = {ints(axes)} : {signature([x.type, start.type], [to])}", to, "reduce")
     shape = node.outputs[0].type.shape
     if not is_open(shape):
-        return reshaped(w, made, shape)
+        return reshaped(w, result, shape)
     kept = [a for a in range(len(shape)) if a not in axes]  # IREE has no dynamic_reshape
-    return placed(w, made, TensorType(x.dtype, shape), kept)
+    return placed(w, result, TensorType(x.dtype, shape), kept)
 
 
 @definition("reduce_sum")
@@ -143,10 +143,10 @@ def arg_reduce(w: Writer, node: Node, x: Ref) -> Ref:
     chosen = [inner("select", first, p, q, to=p.type) for p, q in ((a, b), (i, j))]
     region = inner.block([a, i, b, j], chosen)
     to = tuple(d for n, d in enumerate(x.shape) if n != axis)
-    found = w.generic("reduce", [x, places(w, x, axis), *starts],
+    index = w.generic("reduce", [x, places(w, x, axis), *starts],
                       [TensorType(x.dtype, to), TensorType(dtypes.int64, to)],
                       f"dimensions = {array([axis])}", [region])
-    return reshaped(w, found[1], node.outputs[0].type.shape)
+    return reshaped(w, index[1], node.outputs[0].type.shape)
 
 
 # ---- running reductions ------------------------------------------------------------------------

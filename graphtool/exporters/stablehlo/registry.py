@@ -90,10 +90,10 @@ def _into(table: dict[str, Form], names: tuple[str, ...]) -> Callable[[F], F]:
 
 def named(op: str, dtype: DType) -> Word:
     """The operation that the table of names has for an op. Declines without one."""
-    found = word(op, "hlo", dtype)
-    if found is None:
+    name = word(op, "hlo", dtype)
+    if name is None:
         raise Declined
-    return found
+    return name
 
 
 def takes(condition: bool, reason: str = "") -> None:

@@ -47,10 +47,10 @@ def size(w: Writer, d: Dim) -> Ref:
     """One size as a scalar of i32. Raises Unsized if nothing has it."""
     if isinstance(d, int):
         return w.number(d, dtypes.int32)
-    found = known(w, d)
-    if found is None:
-        found = w.sizes[d] = _of_argument(w, d) or _sum(w, d)
-    return found
+    ref = known(w, d)
+    if ref is None:
+        ref = w.sizes[d] = _of_argument(w, d) or _sum(w, d)
+    return ref
 
 
 def known(w: Writer, d: Dim) -> Ref | None:
@@ -113,10 +113,10 @@ def _divided(w: Writer, fn: str, a: Dim, b: Dim) -> Ref:
 
 def _symbol(w: Writer, s: Symbol) -> Ref:
     """A symbol's number of steps, from an argument's axis of size a·s + b."""
-    own = symbol_of(s)
-    found = known(w, own)
-    if found is not None:
-        return found
+    dim = symbol_of(s)
+    ref = known(w, dim)
+    if ref is not None:
+        return ref
     for x in w.function.sources:
         for axis, d in enumerate(x.shape):
             line = _line(d, s)
@@ -128,7 +128,7 @@ def _symbol(w: Writer, s: Symbol) -> Ref:
                 n = w("subtract", n, w.number(offset, dtypes.int32), to=SIZE)
             if slope != 1:
                 n = w("divide", n, w.number(slope, dtypes.int32), to=SIZE)
-            w.sizes[own] = n
+            w.sizes[dim] = n
             return n
     raise Unsized(s)
 

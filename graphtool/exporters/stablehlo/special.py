@@ -73,10 +73,10 @@ def _gamma(a: Any, x: Any, upper: bool) -> Any:
     lower = _series(a, o.min(x, a + 1.0))
     rest = _fraction(a, o.max(x, a + 1.0))
     near = o.lt(x, a + 1.0)
-    found = o.select(near, 1.0 - lower if upper else lower, rest if upper else 1.0 - rest)
+    result = o.select(near, 1.0 - lower if upper else lower, rest if upper else 1.0 - rest)
     ends = (0.0, 1.0) if upper else (1.0, 0.0)
-    found = o.select(full, ends[0], o.select(none, ends[1], found))
-    return o.cast(o.select(nan, math.nan, found), dtype=dtype)
+    result = o.select(full, ends[0], o.select(none, ends[1], result))
+    return o.cast(o.select(nan, math.nan, result), dtype=dtype)
 
 
 def _pair(a: Any, x: Any) -> tuple[Any, Any, Any]:

@@ -133,15 +133,15 @@ class Places:
 
     def text(self, key: str) -> str:
         """The place of a node for a message; "" if it has none."""
-        found = self.locations.get(key)
-        return f"{found.at} {found.text}".strip() if found else ""
+        location = self.locations.get(key)
+        return f"{location.at} {location.text}".strip() if location else ""
 
     def suffix(self, key: str) -> str:
         """` loc(#loc1)` behind an operation; "" for a node without a place."""
-        found = self.locations.get(key)
-        if found is None:
+        location = self.locations.get(key)
+        if location is None:
             return ""
-        text = _location(found.at)
+        text = _location(location.at)
         if text not in self.aliases:
             self.aliases[text] = f"#loc{len(self.aliases) + 1}"
         return f" loc({self.aliases[text]})"
@@ -153,8 +153,8 @@ class Places:
 
 def _location(at: str) -> str:
     """`"MLP.forward"("mlp.py":9:0)` for `mlp.py:9 MLP.forward`; anything else is a name."""
-    found = _LINE.fullmatch(at)
-    if found is None:
+    match = _LINE.fullmatch(at)
+    if match is None:
         return mlir_string(at)
-    line = f'{mlir_string(found["file"])}:{found["line"]}:0'
-    return f'{mlir_string(found["function"])}({line})' if found["function"] else line
+    line = f'{mlir_string(match["file"])}:{match["line"]}:0'
+    return f'{mlir_string(match["function"])}({line})' if match["function"] else line

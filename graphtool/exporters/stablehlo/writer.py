@@ -66,8 +66,9 @@ class Writer:
         names = ", ".join(x.name for x in operands)
         if node is not None and self.marks:
             free = any(map(symbols, node))
-            told = f"{NODE} = {mlir_string(', '.join(map(text, node))) if free else 'true'}"
-            attrs = f"{attrs[:-1]}, {told}}}" if attrs[-1:] == "}" else f"{attrs} {{{told}}}"
+            attribute = f"{NODE} = {mlir_string(', '.join(map(text, node))) if free else 'true'}"
+            attrs = (f"{attrs[:-1]}, {attribute}}}" if attrs[-1:] == "}"
+                     else f"{attrs} {{{attribute}}}")
         return self.put(f"stablehlo.{op} {names}{attrs} : {types}", to, op)
 
     def generic(self, op: str, operands: Sequence[Ref], results: Sequence[TensorType],
@@ -138,11 +139,11 @@ class Writer:
         its name."""
         if not self.marks:
             return self.array(w.source)
-        told = f"{{{f'{PARAMETER} = {mlir_string(wish)}' if parameter else f'{NODE} = true'}}}"
+        attribute = f"{PARAMETER} = {mlir_string(wish)}" if parameter else f"{NODE} = true"
         x = Ref(self.function.value(wish), TensorType(w.dtype, w.shape))
         head = self.lines if self.outer else self.function.head
-        head.append(f"{x.name} = stablehlo.constant {told} {dense(w, self.shared.elide)} : "
-                    f"{tensor(x.type)}")
+        head.append(f"{x.name} = stablehlo.constant {{{attribute}}} "
+                    f"{dense(w, self.shared.elide)} : {tensor(x.type)}")
         return x
 
     def _constant(self, content: str, type: TensorType, text: str, wish: str) -> Ref:

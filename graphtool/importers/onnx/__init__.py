@@ -128,17 +128,17 @@ def _settled(model: Any, base_dir: Path | None, dynamic: Mapping[str, Bounds],
 def _better(importer: Importer, module: Module | None, fault: InputError | None) -> Facts:
     """What the next import may know. Sizes of which nothing is said may be 0, unless the model
     cannot be imported so, or would be less simple."""
-    found = importer.found
-    untold = {n: s for n, s in found.free.items() if n in found.untold}
-    better = found.facts if fault is not None and not isinstance(fault, Undecided) else \
-        found.better()
-    if found.not_zero:
-        return better.at_least(dict.fromkeys(found.not_zero, 1))
+    knowledge = importer.knowledge
+    untold = {n: s for n, s in knowledge.free.items() if n in knowledge.untold}
+    better = knowledge.facts if fault is not None and not isinstance(fault, Undecided) else \
+        knowledge.better()
+    if knowledge.not_zero:
+        return better.at_least(dict.fromkeys(knowledge.not_zero, 1))
     if module is None:
         return better.at_least({n: 1 for n, s in untold.items() if s.lo == 0})
-    better = better.at_least(not_empty(module.graph, found.assumed, untold))
+    better = better.at_least(not_empty(module.graph, knowledge.assumed, untold))
     return better.at_least(least_sizes(
-        (d for n in module.graph.nodes for v in n.outputs for d in v.type.shape), found.free))
+        (d for n in module.graph.nodes for v in n.outputs for d in v.type.shape), knowledge.free))
 
 
 def support(path: Path) -> list[Unsupported]:

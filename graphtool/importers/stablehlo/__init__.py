@@ -97,7 +97,7 @@ def import_text(text: str, *, dynamic: Mapping[str, Bounds] | None = None,
                                + (" that is" if count == 1 else "s that are") + " not supported",
                                items)
     return replace(module, requires=tuple(dict.fromkeys(
-        (*module.requires, *importer.found.required))))
+        (*module.requires, *importer.knowledge.required))))
 
 
 def support(path: Path) -> list[Unsupported]:
@@ -119,11 +119,11 @@ def _settled(program: Program, dynamic: Mapping[str, Bounds], limits: Limits, na
             module = importer.run()
         except Undecided as error:
             fault = error
-        better = importer.promises.better(importer.found.better())
+        better = importer.promises.better(importer.knowledge.better())
         if module is not None:
             better = better.at_least(least_sizes(
                 (d for n in module.graph.nodes for v in n.outputs for d in v.type.shape),
-                importer.found.free))
+                importer.knowledge.free))
         if better == facts:
             break
         facts = better

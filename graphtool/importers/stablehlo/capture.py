@@ -64,30 +64,30 @@ def import_function(source: str, specs: Sequence[str] = (), *,
     arguments. `dynamic` bounds the open sizes, and opens `batch` (dim 0 of every input) or
     `seq@x.1`. Raises UnsupportedError GT1118 where JAX fails, InputError GT1111 to GT1119.
     """
-    made = load(source, specs)
-    types, scope = opened(made.fn, made.args, dynamic or {})
+    function = load(source, specs)
+    types, scope = opened(function.fn, function.args, dynamic or {})
     try:
-        found = export.export(_jitted(made.fn), platforms=["cpu"])(*types)
-        text = found.mlir_module()
+        exported = export.export(_jitted(function.fn), platforms=["cpu"])(*types)
+        text = exported.mlir_module()
     except GraphtoolError:
         raise
     except Exception as error:  # whatever the function's code raises
         raise failure(error) from error
     leaves = jax.tree_util.tree_leaves_with_path((types, {}))
-    kept = [leaves[i] for i in found.module_kept_var_idx]
-    names = Names([named(path, made.fn) for path, _ in kept], (),
+    kept = [leaves[i] for i in exported.module_kept_var_idx]
+    names = Names([named(path, function.fn) for path, _ in kept], (),
                   [[str(d) for d in leaf.shape] for _, leaf in kept])
-    own = {k: v for k, v in (dynamic or {}).items() if k in scope}
-    return import_text(text, dynamic=own, limits=limits, names=names)
+    bounds = {k: v for k, v in (dynamic or {}).items() if k in scope}
+    return import_text(text, dynamic=bounds, limits=limits, names=names)
 
 
 def reference(source: str, specs: Sequence[str] = ()) -> Reference:
     """The function that `FILE.py:NAME` names as JAX runs it, for `import_function`'s specs."""
-    made = load(source, specs)
-    types, _ = opened(made.fn, made.args, {})
+    function = load(source, specs)
+    types, _ = opened(function.fn, function.args, {})
     fixed = jax.tree.map(lambda t: jax.ShapeDtypeStruct([d if isinstance(d, int) else 2
                                                          for d in t.shape], t.dtype), types)
-    used = export.export(_jitted(made.fn), platforms=["cpu"])(*fixed).module_kept_var_idx
+    used = export.export(_jitted(function.fn), platforms=["cpu"])(*fixed).module_kept_var_idx
     leaves, tree = jax.tree_util.tree_flatten(fixed)
 
     def run(arrays: Sequence[Array]) -> list[Array]:
@@ -96,12 +96,12 @@ def reference(source: str, specs: Sequence[str] = ()) -> Reference:
         full = [given[i] if i in given else jax.numpy.empty(t.shape, t.dtype)
                 for i, t in enumerate(leaves)]
         try:
-            out = _jitted(made.fn)(*jax.tree_util.tree_unflatten(tree, full))
+            out = _jitted(function.fn)(*jax.tree_util.tree_unflatten(tree, full))
         except Exception as error:  # whatever the function's code raises
             raise InputError("GT1118", f"JAX fails on these inputs: {error}",
                              where=source) from error
         return [part for x in jax.tree.leaves(out) for part in _arrays(x)]
-    values = jax.tree.leaves(made.offered) if made.offered is not None else leaves
+    values = jax.tree.leaves(function.offered) if function.offered is not None else leaves
     return Reference(run, [part for i in used for part in _offered(values[i])])
 
 
@@ -147,8 +147,8 @@ def load(source: str, specs: Sequence[str]) -> Captured:
         raise InputError("GT1114", f"{place} offers no sample inputs",
                          hint="define inputs() in the file, returning a tuple of arrays or of "
                               f"trees of arrays; or {TAKE_INPUTS}")
-    found = guarded("calling inputs()", offered, _JAX)
-    args = tuple(found) if isinstance(found, (tuple, list)) else (found,)
+    inputs_ = guarded("calling inputs()", offered, _JAX)
+    args = tuple(inputs_) if isinstance(inputs_, (tuple, list)) else (inputs_,)
     return Captured(fn, jax.tree.map(_type, args), args)
 
 
@@ -199,7 +199,7 @@ def opened(fn: Any, args: tuple[Any, ...], dynamic: Mapping[str, Bounds]
     leaves = jax.tree_util.tree_leaves_with_path(args)
     shapes = [list(leaf.shape) for _, leaf in leaves]
     paths = [named((None, *path), fn) for path, _ in leaves]
-    told = {d for s in shapes for d in s if isinstance(d, str)}
+    names_in_shapes = {d for s in shapes for d in s if isinstance(d, str)}
     for key in dynamic:
         name, at, places = key.partition("@")
         if at:
@@ -210,7 +210,7 @@ def opened(fn: Any, args: tuple[Any, ...], dynamic: Mapping[str, Bounds]
                     raise UsageError("GT1104", f"there is no dim {place!r}", hint=near(
                         path, paths, f"the inputs are {listed(paths)}"))
                 shapes[i][int(axis)] = name
-        elif name not in told:
+        elif name not in names_in_shapes:
             for s in shapes:
                 if s:
                     s[0] = name
@@ -219,12 +219,12 @@ def opened(fn: Any, args: tuple[Any, ...], dynamic: Mapping[str, Bounds]
         return jax.tree.map(lambda t: jax.ShapeDtypeStruct(t.shape, t.dtype), args,
                             is_leaf=_is_type), names
     scope = export.SymbolicScope(constraints(dynamic, names))
-    made = [jax.ShapeDtypeStruct(export.symbolic_shape(
+    open_shapes = [jax.ShapeDtypeStruct(export.symbolic_shape(
         ", ".join(map(str, s)) + ("," if len(s) == 1 else ""), scope=scope) if any(
             isinstance(d, str) for d in s) else tuple(s), leaf.dtype)
         for s, (_, leaf) in zip(shapes, leaves, strict=True)]
     tree = jax.tree_util.tree_structure(args, is_leaf=_is_type)
-    return jax.tree_util.tree_unflatten(tree, made), names
+    return jax.tree_util.tree_unflatten(tree, open_shapes), names
 
 
 def _is_type(x: Any) -> bool:

@@ -116,12 +116,12 @@ class _Joint:
 
     def with_loss(self) -> tuple[Graph, Value | None]:
         """The graph with the loss before its own outputs; the target is a further input."""
-        own = {n: i for i, n in enumerate(self.module.output_names)}
+        position = {n: i for i, n in enumerate(self.module.output_names)}
         moved = tuple(v for _, v in self.statistics)
-        if self.recipe.loss in own and self.recipe.loss not in LOSSES:
-            loss = self.graph.outputs[own[self.recipe.loss]]
+        if self.recipe.loss in position and self.recipe.loss not in LOSSES:
+            loss = self.graph.outputs[position[self.recipe.loss]]
             return replace(self.graph, outputs=(loss, *moved, *self.graph.outputs)), None
-        call = loss_call(self.recipe.loss, own)
+        call = loss_call(self.recipe.loss, position)
         builder = holding(self.graph)
         x = Tracer(self.graph.outputs[self.results[0]], builder)
         if self.recipe.target in set(self.names[v] for v in self.graph.inputs):
@@ -199,9 +199,9 @@ class _Joint:
         if r.grad_norm:
             self.norm(state, apply, grads)
         names = {v: n for n, v in state.named.items()}
-        own = self.own_arguments(call, {v: names[v] for v in wrt})
+        arguments_of = self.own_arguments(call, {v: names[v] for v in wrt})
         for v, g in zip(wrt, clipped(grads, r.clip_value, r.clip_norm), strict=True):
-            arguments = own[v]
+            arguments = arguments_of[v]
             slots = {s: state.add(f"{names[v]}.{s}", v.type, start)
                      for s, start in row.slots(**arguments).items()}
             with builder.scope(f"{names[v]}.{call.name}"):
@@ -229,14 +229,14 @@ class _Joint:
         for v in names:
             if not self.recipe.decay_vectors and v.type.rank < 2:
                 usual[v]["weight_decay"] = 0.0
-        own = dict(usual)
+        arguments_of = dict(usual)
         for pattern, arguments in (group_call(g, call.name) for g in self.recipe.groups):
             members = [v for v, name in names.items() if fnmatchcase(name, pattern)]
             if not members:
                 raise UsageError("GT0623", f"no parameter is called {pattern!r}",
                                  hint=f"they are {listed(sorted(names.values()))}")
-            own.update({v: {**usual[v], **arguments} for v in members})
-        return own
+            arguments_of.update({v: {**usual[v], **arguments} for v in members})
+        return arguments_of
 
     def accumulated(self, state: State, wrt: list[Value],
                     grads: list[Tracer]) -> tuple[Any, list[Any]]:
@@ -261,8 +261,8 @@ class _Joint:
         """The model's outputs in inference, and their loss: those of the step's own forward pass
         if they are the same."""
         if calm is self.graph:
-            own = joint.outputs[1 + len(self.statistics):]
-            return [own[i] for i in self.results], loss
+            outputs = joint.outputs[1 + len(self.statistics):]
+            return [outputs[i] for i in self.results], loss
         with builder.scope("predict"):
             taken = {s.name for n in builder.nodes for s in sizes_of(n)}
             again = with_own_sizes(calm, taken)

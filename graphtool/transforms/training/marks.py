@@ -23,7 +23,7 @@ def segments(graph: Graph, names: Sequence[str]) -> frozenset[Node]:
     Raises InputError GT0621 for a name that no node has.
     """
     forward = ancestors(graph, graph.outputs[:1])
-    found: set[Node] = set()
+    result: set[Node] = set()
     for name in names:
         mine = {n for n in forward if not is_constant(n) and any(
             v.hint == name or v.hint.startswith(f"{name}.") for v in n.outputs)}
@@ -32,8 +32,8 @@ def segments(graph: Graph, names: Sequence[str]) -> frozenset[Node]:
                              hint="give names of modules as `graphtool show` prints them: "
                                   "--checkpoint h.0,h.1")
         read = {x for n in forward if n not in mine for x in n.inputs}
-        found |= {n for n in mine if read.isdisjoint(n.outputs)}
-    return needed(graph, found)
+        result |= {n for n in mine if read.isdisjoint(n.outputs)}
+    return needed(graph, result)
 
 
 def marked(graph: Graph) -> frozenset[Node]:
@@ -42,18 +42,18 @@ def marked(graph: Graph) -> frozenset[Node]:
 
     The values that leave a region are kept, because they enter the next one.
     """
-    made_by, found = producers(graph), set[Node]()
+    made_by, result = producers(graph), set[Node]()
     forward = set(ancestors(graph, graph.outputs[:1]))
     left = [n.inputs[0] for n in graph.nodes if _is_mark(n, "out") and n in forward]
     pending = [x for v in left if isinstance(v, Value) and v in made_by and not _is_mark(made_by[v])
                for x in made_by[v].inputs]
     while pending:
         node = made_by.get(x) if isinstance(x := pending.pop(), Value) else None
-        if node is None or node in found or _is_mark(node) or is_constant(node):
+        if node is None or node in result or _is_mark(node) or is_constant(node):
             continue
-        found.add(node)
+        result.add(node)
         pending += node.inputs
-    return needed(graph, found)
+    return needed(graph, result)
 
 
 def unmarked(graph: Graph) -> Graph:

@@ -86,26 +86,26 @@ def trained(module: Module, recipe: Recipe) -> list[Node]:
     Raises UsageError GT0624 for a momentum that nothing uses.
     """
     wanted = recipe.batch_norm if recipe.batch_norm is not None else not in_training(module)
-    found = learning(module.graph) if wanted else []
-    if recipe.batch_norm_momentum is not None and not found:
+    norms = learning(module.graph) if wanted else []
+    if recipe.batch_norm_momentum is not None and not norms:
         raise UsageError("GT0624", "no batch norm is changed to use statistics of the batch, so "
                                    "the momentum has no effect",
                          hint="a model that was captured in training mode has its own; "
                               "--batch-norm changes the norms that are in inference mode")
-    return found
+    return norms
 
 
 def norm_note(module: Module, recipe: Recipe) -> str:
     """What the default chose for batch norms of a model captured in inference mode; empty if it had
     no choice."""
-    found = trained(module, recipe) if recipe.batch_norm is None else []
-    if not found:
+    norms = trained(module, recipe) if recipe.batch_norm is None else []
+    if not norms:
         return ""
     shares = sorted({"the mean over all batches" if m is None else f"{m:g}" for m in (
         n.attrs["momentum"] if recipe.batch_norm_momentum is None else recipe.batch_norm_momentum
-        for n in found)})
-    return (f"the model is in inference mode, so without dropout; its {len(found)} batch "
-            f"norm{'s' * (len(found) != 1)} are trained with the statistics of each batch "
+        for n in norms)})
+    return (f"the model is in inference mode, so without dropout; its {len(norms)} batch "
+            f"norm{'s' * (len(norms) != 1)} are trained with the statistics of each batch "
             f"(momentum {', '.join(shares)}), as in training mode; --frozen-batch-norm keeps them")
 
 
@@ -143,15 +143,15 @@ def counters(module: Module, chosen: Sequence[Node]) -> dict[Value, tuple[Value,
     """By the mean of each norm the count of its batches, as an input, and where it starts: where
     the model has such a count, or the norm needs one."""
     names = value_names(module.graph)
-    found: dict[Value, tuple[Value, Weight]] = {}
+    result: dict[Value, tuple[Value, Weight]] = {}
     for node in chosen:
         mean = node.inputs[3]
         assert isinstance(mean, Value)
         name = names[mean].lstrip("@").removesuffix("running_mean") + COUNTER
         if name in module.kept or node.attrs["momentum"] is None:
             start = module.kept.get(name) or weight(np.zeros((), np.int64))
-            found.setdefault(mean, (Value(TensorType(dtypes.int64, ()), name), start))
-    return found
+            result.setdefault(mean, (Value(TensorType(dtypes.int64, ()), name), start))
+    return result
 
 
 def by_batches(graph: Graph, chosen: Collection[Node], recipe: Recipe,

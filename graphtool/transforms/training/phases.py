@@ -24,9 +24,9 @@ def phases(step: Module) -> dict[str, str]:
     """
     roles = step.meta["training"]
     marks = gradients(step.graph)
-    own = {p for parts in roles["model"].values() for p in parts}
+    inputs = {p for parts in roles["model"].values() for p in parts}
     kept = {v for v, n in zip(step.graph.outputs, step.output_names, strict=True)
-            if n == "loss" or (n in own and n not in marks)}
+            if n == "loss" or (n in inputs and n not in marks)}
     members = (behind(step.graph, kept), behind(step.graph, marks.values()),
                value_names(step.graph))
     out: dict[str, str] = {}
@@ -47,8 +47,8 @@ def behind(graph: Graph, wanted: Iterable[Value]) -> set[Value]:
 
 def phase_of(label: str, known: Mapping[str, str]) -> str:
     """The phases of a kernel's nodes, joined by +; empty for names of other origin."""
-    found = {_phase(word, known) for word in label.split(" + ")}
-    return "+".join(p for p in PHASES if p in found)
+    phases_ = {_phase(word, known) for word in label.split(" + ")}
+    return "+".join(p for p in PHASES if p in phases_)
 
 
 def _phase(name: str, known: Mapping[str, str]) -> str:

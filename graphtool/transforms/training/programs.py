@@ -62,8 +62,8 @@ def _sizes(values: Iterable[Value]) -> set[str]:
 def _telling(graph: Graph, nodes: Sequence[Node], needed: Collection[object]) -> set[Value]:
     """Further inputs that tell the sizes which the nodes mention: if the graph requires that N is
     M, the rows of an input of M rows can be called N."""
-    own = [v for v in graph.inputs if v in needed]
-    missing = {name for n in nodes for name in mentioned(n)} - _sizes(own)
+    inputs = [v for v in graph.inputs if v in needed]
+    missing = {name for n in nodes for name in mentioned(n)} - _sizes(inputs)
     return {next(v for v in graph.inputs if name in _sizes([v]))
             for name in missing & _sizes(graph.inputs)}
 

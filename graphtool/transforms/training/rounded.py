@@ -48,14 +48,14 @@ def held(graph: Graph) -> dict[Node, Held]:
     """The parameters of integers by their nodes; one that is used otherwise too is left out."""
     made_by = producers(graph)
     readers = readers_of(graph)
-    found: dict[Node, list[Held]] = {}
+    result: dict[Node, list[Held]] = {}
     for node in graph.nodes:
         if node.op is o.mul and node.outputs[0].type.dtype is dtypes.float32:
             for i, x in enumerate(node.inputs):
                 weight, scale = _parameter(x, made_by), _array(node.inputs[1 - i], made_by)
                 if weight is not None and scale is not None and (scale > 0).all():
-                    found.setdefault(weight, []).append(Held(weight, node, 1 - i, scale))
-    return {weight: uses[0] for weight, uses in found.items()
+                    result.setdefault(weight, []).append(Held(weight, node, 1 - i, scale))
+    return {weight: uses[0] for weight, uses in result.items()
             if len(uses) == 1 and len(readers[weight.outputs[0]]) == 1}
 
 

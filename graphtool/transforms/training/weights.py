@@ -98,8 +98,8 @@ def _by_arrays(module: Module, arrays: Mapping[str, Array], where: str) -> dict[
     """
     out = dict(arrays)
     for name, parts in map(parts_of, module.meta.get("state_dict", ())):
-        found = split(name, arrays[name], len(parts), "GT0618", where) if name in arrays else []
-        for part, x in zip(parts, found, strict=False):
+        pieces = split(name, arrays[name], len(parts), "GT0618", where) if name in arrays else []
+        for part, x in zip(parts, pieces, strict=False):
             if part in out and not np.array_equal(out[part], x, equal_nan=True):
                 raise InputError("GT0618", f"{name} has other numbers than {part}, to which it is "
                                            f"tied", where=where)
@@ -132,5 +132,5 @@ def state_dict(module: Module, constants: Mapping[Value, Weight], state: Mapping
     fixed = {n: w for n, w in every.items() if n not in state}
     model = {n: parts for n, parts in model.items() if all(p in state or p in fixed for p in parts)}
     held = {p for parts in model.values() for p in parts}
-    model |= {n: [n] for n, own in state.items() if own and n not in held}
+    model |= {n: [n] for n, trained in state.items() if trained and n not in held}
     return model, {p: fixed[p] for p in sorted(held) if p in fixed}

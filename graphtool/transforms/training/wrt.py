@@ -32,16 +32,16 @@ def selected(graph: Graph, names: Mapping[Value, str], wrt: Sequence[str]) -> li
     wanted = [n for n in wrt if not n.startswith("!")]
     out: dict[Value, None] = {}
     for name in wanted or ["params"]:
-        found = groups.get(name) or ([by_name[name]] if name in by_name else
+        group = groups.get(name) or ([by_name[name]] if name in by_name else
                                      _matching(floats, name))
-        if not found:
+        if not group:
             raise _nothing(name, by_name)
-        out.update(dict.fromkeys(found))
+        out.update(dict.fromkeys(group))
     for name in (n for n in wrt if n.startswith("!")):
-        found = groups.get(name[1:]) or _matching(by_name, name[1:])
-        if not found:
+        group = groups.get(name[1:]) or _matching(by_name, name[1:])
+        if not group:
             raise _nothing(name, by_name)
-        out = {v: None for v in out if v not in found}
+        out = {v: None for v in out if v not in group}
     if not out:
         raise _nothing(",".join(wrt), by_name)
     return list(out)

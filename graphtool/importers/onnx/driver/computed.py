@@ -31,7 +31,7 @@ class Recorder(Front):
     repeats = False
 
     def __init__(self, symbols: Inputs, inside: bool = False, most: int | None = None) -> None:
-        super().__init__(symbols.found, inside)
+        super().__init__(symbols.knowledge, inside)
         self.most = most
         self.symbols = symbols
         self.bound: dict[tuple[Value, int], Dim] = {}
@@ -111,15 +111,15 @@ def known_element(x: Tracer, at: int) -> Dim | None:
     assert isinstance(x, Array) and isinstance(x.builder, Recorder)
     if not x.dtype.is_integer:
         return None
-    found = x.builder.elements.size(x.value, at) if x.known is None else x.known.reshape(-1)[at]
-    return found if found is None or isinstance(found, Poly) else int(found)
+    element = x.builder.elements.size(x.value, at) if x.known is None else x.known.reshape(-1)[at]
+    return element if element is None or isinstance(element, Poly) else int(element)
 
 
 def truth_of(x: Tracer) -> Truth | None:
     """Whether a truth value holds for all sizes or for none, or its condition on them; None if it
     depends on data."""
     assert isinstance(x, Array) and isinstance(x.builder, Recorder)
-    found = x.builder.elements.size(x.value, 0) if x.known is None else x.known.reshape(-1)[0]
-    if isinstance(found, (int, Poly)) and not isinstance(found, bool):
-        found = compared("!=", found, 0)
-    return found if isinstance(found, (bool, Condition)) else None
+    element = x.builder.elements.size(x.value, 0) if x.known is None else x.known.reshape(-1)[0]
+    if isinstance(element, (int, Poly)) and not isinstance(element, bool):
+        element = compared("!=", element, 0)
+    return element if isinstance(element, (bool, Condition)) else None

@@ -15,7 +15,7 @@ from graphtool import dtypes
 from graphtool.errors import Unsupported
 from graphtool.front import Refused
 from graphtool.front import regions as shared
-from graphtool.front.assumptions import Bounds, Facts, Found
+from graphtool.front.assumptions import Bounds, Facts, SizeKnowledge
 from graphtool.front.regions import Closed
 from graphtool.importers.limits import Limits, Strictness
 from graphtool.importers.onnx.driver import reader
@@ -54,8 +54,8 @@ class Session(ABC):
         self.model, self.base_dir, self.fixed = model, base_dir, fixed
         self.made_of = made_of or {}
         self.places = Places()
-        self.found = Found(facts or Facts.given(dynamic), broadcasts=True)
-        self.inputs = Inputs(dynamic, self.found)
+        self.knowledge = SizeKnowledge(facts or Facts.given(dynamic), broadcasts=True)
+        self.inputs = Inputs(dynamic, self.knowledge)
         self.builder: Recorder = Recorder(self.inputs, most=EACH * self.limits.nodes)
         self.declared = declared_shapes(model.graph)
         self.dims = declared_dims(model.graph)

@@ -83,9 +83,9 @@ class Importer(Session):
         inputs = [v for v in graph.input if v.name not in given]
         boundary.check_parts(self, inputs)
         tracers = [t for v in inputs for t in boundary.entered(self, v, frame)]
-        self.found.settle(self.inputs.symbols)
+        self.knowledge.settle(self.inputs.symbols)
         for v in inputs:
-            frame.env[v.name] = self.found.entered(frame.env[v.name])
+            frame.env[v.name] = self.knowledge.entered(frame.env[v.name])
         self.nodes(graph.node, frame)
         results = [self._output(v.name, frame) for v in graph.output]
         if self.refusals:
@@ -103,14 +103,14 @@ class Importer(Session):
         nodes = bounded(self.builder.nodes, dict(outputs), self.declared)
         graph = prune(Graph(tuple(t.value for t in inputs), tuple(nodes), values))
         return Module(graph, tuple(name for name, _ in outputs), self.inputs.symbols,
-                      self.places.table, donations, self._meta(), requires=self.found.required)
+                      self.places.table, donations, self._meta(), requires=self.knowledge.required)
 
     def _meta(self) -> dict[str, Any]:
         m = self.model
-        told = next((p.value[:200] for p in m.metadata_props if p.key.lower() in _LICENCE), "")
+        licence = next((p.value[:200] for p in m.metadata_props if p.key.lower() in _LICENCE), "")
         return {"source": "onnx", "producer": f"{m.producer_name} {m.producer_version}".strip(),
                 "name": m.graph.name,
-                **({"licence": told} if told else {}),
+                **({"licence": licence} if licence else {}),
                 **({"warnings": rows} if (rows := self.strictness.warnings) else {})}
 
     def _initializers(self, graph: Any, frame: Frame) -> set[str]:
@@ -302,9 +302,9 @@ class Importer(Session):
             return x
         if x.known is not None:
             x.hint = x.hint or hint
-        elif x.value.hint != hint and (made := x.maker) is not None:
+        elif x.value.hint != hint and (maker := x.maker) is not None:
             fresh = self.builder.nodes[before:]
-            if any(n is made for n in fresh) and not any(x.value in n.inputs for n in fresh):
+            if any(n is maker for n in fresh) and not any(x.value in n.inputs for n in fresh):
                 return self.builder.traced(self.builder.rename(x.value, hint))
         return x
 

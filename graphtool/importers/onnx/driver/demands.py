@@ -88,9 +88,9 @@ def _all_axes(call: Call) -> str:
 def _a_size_for_each_output(call: Call) -> str:
     sizes, count = call.shape(1), call.attrs.get("num_outputs", call.outputs)
     listed = call.attrs.get("split")
-    found = len(listed) if listed else sizes[0] if sizes else count
-    return f"{found} parts are given for {call.outputs} outputs" if isinstance(found, int) and (
-        found != call.outputs) else ""
+    parts = len(listed) if listed else sizes[0] if sizes else count
+    return f"{parts} parts are given for {call.outputs} outputs" if isinstance(parts, int) and (
+        parts != call.outputs) else ""
 
 
 @demand("GatherElements", "ScatterElements", "Scatter")
@@ -260,37 +260,37 @@ def check_operands(node: Any, known: Operator, inputs: Sequence[Any],
     bound: dict[str, tuple[str, str]] = {}
     rows = known.inputs
     for i, x in enumerate(inputs):
-        found = type_name(x)
-        if not found or not rows:
+        type_ = type_name(x)
+        if not type_ or not rows:
             continue
         formal = rows[min(i, len(rows) - 1)]
         name = node.input[i] if i < len(node.input) else formal.name
-        if not _allows(formal, found):
+        if not _allows(formal, type_):
             newer = latest(plain_domain(node.domain), node.op_type)
-            _judge(strictness, newer.inputs if newer else (), i, found, InputError(
-                "GT1019", f"the input {formal.name} of {node.op_type} is {found} ({name!r})",
+            _judge(strictness, newer.inputs if newer else (), i, type_, InputError(
+                "GT1019", f"the input {formal.name} of {node.op_type} is {type_} ({name!r})",
                 where=title(node), hint=f"opset {known.since} allows "
                                         f"{listed(sorted(formal.types), 20)}"))
         if formal.varied:
             continue
-        other, first = bound.setdefault(formal.kind, (found, name))
-        if other != found:
+        other, first = bound.setdefault(formal.kind, (type_, name))
+        if other != type_:
             raise InputError("GT1019", f"{node.op_type} takes inputs of one type, {first!r} is "
-                                       f"{other} and {name!r} is {found}", where=title(node))
+                                       f"{other} and {name!r} is {type_}", where=title(node))
 
 
-def _allows(formal: Parameter, found: str) -> bool:
-    return found in formal.types or f"optional({found})" in formal.types
+def _allows(formal: Parameter, type_: str) -> bool:
+    return type_ in formal.types or f"optional({type_})" in formal.types
 
 
-def _judge(strictness: Strictness, newer: Sequence[Parameter], i: int, found: str,
+def _judge(strictness: Strictness, newer: Sequence[Parameter], i: int, type_: str,
            error: InputError) -> None:
     """Take a type that newer opsets allow in this place, and perhaps one of its kind. Raises the
     error for others."""
     formal = newer[min(i, len(newer) - 1)] if newer else None
-    if formal and _allows(formal, found):
+    if formal and _allows(formal, type_):
         strictness.clear(error, "read as in newer opsets, which allow it")
-    elif formal and _kind(found) in map(_kind, formal.types):
+    elif formal and _kind(type_) in map(_kind, formal.types):
         strictness.guessed(error, "computed in this type")
     else:
         raise error
@@ -319,12 +319,12 @@ def check_outputs(node: Any, known: Operator, results: Sequence[Any],
     Raises InputError GT1019, where `strictness` does not take it."""
     for i, x in enumerate(results[:len(node.output)]):
         formal = known.outputs[min(i, len(known.outputs) - 1)] if known.outputs else None
-        found = type_name(x)
-        if formal and found and not _allows(formal, found) and not all(
+        type_ = type_name(x)
+        if formal and type_ and not _allows(formal, type_) and not all(
                 "map(" in t for t in formal.types):
             newer = latest(plain_domain(node.domain), node.op_type)
-            _judge(strictness, newer.outputs if newer else (), i, found, InputError(
-                "GT1019", f"the output {formal.name} of {node.op_type} is {found}, which opset "
+            _judge(strictness, newer.outputs if newer else (), i, type_, InputError(
+                "GT1019", f"the output {formal.name} of {node.op_type} is {type_}, which opset "
                           f"{known.since} does not allow", where=title(node)))
 
 

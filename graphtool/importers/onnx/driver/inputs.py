@@ -12,7 +12,7 @@ from typing import Any
 from graphtool.dtypes import dtype
 from graphtool.errors import InputError, UsageError, listed, near
 from graphtool.front import Refused
-from graphtool.front.assumptions import Bounds, Found
+from graphtool.front.assumptions import Bounds, SizeKnowledge
 from graphtool.importers.onnx.driver.reader import element_type
 from graphtool.ir.graph import TensorType
 from graphtool.symbolic import Dim, Symbol, symbols
@@ -27,10 +27,10 @@ _SIGNS = re.compile(r"[-+*/%(),\s]+")
 class Inputs:
     """The symbols defined so far; `dynamic` gives bounds by name."""
 
-    def __init__(self, dynamic: Mapping[str, Bounds], found: Found) -> None:
+    def __init__(self, dynamic: Mapping[str, Bounds], knowledge: SizeKnowledge) -> None:
         self.dynamic: dict[str, Range] = {name: (row[0], row[1]) for name, row in dynamic.items()
                                           if not isinstance(row, str)}
-        self.found = found
+        self.knowledge = knowledge
         self.symbols: dict[str, Symbol] = {}
         self.named: dict[str, Dim] = {}
         self.computed: set[str] = set()  # sizes that nodes define
@@ -135,10 +135,10 @@ class Inputs:
         return dim
 
     def _declare(self, name: str, param: str = "") -> Dim:
-        told = self.dynamic.get(param or name, self.dynamic.get(name))
-        if told is None:
-            self.found.untold.add(name)
-        dim = self.found.facts.size(name, *(told or (0, None)))
+        bounds = self.dynamic.get(param or name, self.dynamic.get(name))
+        if bounds is None:
+            self.knowledge.untold.add(name)
+        dim = self.knowledge.facts.size(name, *(bounds or (0, None)))
         for s in symbols(dim):
             self.symbols[s.name] = s
         return dim
@@ -178,10 +178,10 @@ def read_parts(specs: Sequence[str]) -> dict[str, Parts]:
     """
     out: dict[str, Parts] = {}
     for text in specs:
-        found = _SPEC.fullmatch(text.strip())
-        if found is None:
+        match = _SPEC.fullmatch(text.strip())
+        if match is None:
             raise _unreadable(text)
-        out[found["name"]] = _parts(found["parts"], text, 0)
+        out[match["name"]] = _parts(match["parts"], text, 0)
     return out
 
 
@@ -191,11 +191,11 @@ def _parts(source: str, text: str, depth: int) -> Parts:
         return None
     if source.startswith("(") and source.endswith(")") and depth < _DEEPEST:
         return tuple(_parts(s, text, depth + 1) for s in _split(source[1:-1]))
-    found = _TENSOR.fullmatch(source)
-    dims = [d.strip() for d in found["dims"].split(",")] if found else []
-    if found is None or (dims != [""] and "" in dims):
+    match = _TENSOR.fullmatch(source)
+    dims = [d.strip() for d in match["dims"].split(",")] if match else []
+    if match is None or (dims != [""] and "" in dims):
         raise _unreadable(text)
-    return TensorType(dtype(found["type"]), tuple(int(d) for d in dims if d))
+    return TensorType(dtype(match["type"]), tuple(int(d) for d in dims if d))
 
 
 def _split(source: str) -> list[str]:

@@ -24,11 +24,11 @@ def reads(node: Any) -> list[str]:
 
 def free_names(graph: Any) -> list[str]:
     """The names that a graph reads but does not define."""
-    own = {v.name for v in graph.input} | {t.name for t in graph.initializer}
-    own |= {t.values.name for t in graph.sparse_initializer}
-    own |= {name for n in graph.node for name in n.output}
+    defined = {v.name for v in graph.input} | {t.name for t in graph.initializer}
+    defined |= {t.values.name for t in graph.sparse_initializer}
+    defined |= {name for n in graph.node for name in n.output}
     wanted = [name for n in graph.node for name in reads(n)] + [v.name for v in graph.output]
-    return [name for name in dict.fromkeys(wanted) if name not in own]
+    return [name for name in dict.fromkeys(wanted) if name not in defined]
 
 
 def title(node: Any) -> str:

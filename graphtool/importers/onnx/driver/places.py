@@ -26,9 +26,9 @@ class Places:
     def key(self, node: Any) -> str:
         """The key of the node's location; "" if only its output names are known."""
         trace = next((p.value for p in node.metadata_props if p.key == _TRACE), "")
-        found = _frame(trace)
-        if found is not None:
-            return self._line(*found)
+        frame = _frame(trace)
+        if frame is not None:
+            return self._line(*frame)
         scope, slash, _ = node.name.rpartition("/")
         if slash and scope.strip("/"):
             return self._add(scope.strip("/"), Location(scope.strip("/")))
@@ -55,8 +55,8 @@ def layer(node: Any) -> tuple[str, ...]:
     It is the path of a torch.nn module (`block1.conv`), or the path of another module with the
     function that it calls (`block1.relu`).
     """
-    told = {p.key: p.value for p in node.metadata_props}
-    scopes, classes = (re.findall(r"'([^']*)'", told.get(key, "")) for key in (_SCOPES, _CLASSES))
+    noted = {p.key: p.value for p in node.metadata_props}
+    scopes, classes = (re.findall(r"'([^']*)'", noted.get(key, "")) for key in (_SCOPES, _CLASSES))
     if len(scopes) < 2 or len(classes) != len(scopes):
         return ()
     *_, path, function = scopes

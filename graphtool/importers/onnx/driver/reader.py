@@ -115,11 +115,11 @@ def array(tensor: TensorProto, base_dir: Path | None) -> Array:
 
 
 def _strings(tensor: TensorProto, shape: tuple[int, ...]) -> Array:
-    found = list(tensor.string_data)
-    if len(found) != math.prod(shape):
+    strings = list(tensor.string_data)
+    if len(strings) != math.prod(shape):
         raise InputError("GT1005", f"initializer {tensor.name!r} of shape {list(shape)} has "
-                                   f"{len(found)} strings")
-    return dtypes.as_strings(np.array(found, object)).reshape(shape)
+                                   f"{len(strings)} strings")
+    return dtypes.as_strings(np.array(strings, object)).reshape(shape)
 
 
 def _need_size(tensor: TensorProto, row: DType, shape: tuple[int, ...], got: int) -> int:

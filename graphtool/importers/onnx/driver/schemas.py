@@ -76,10 +76,10 @@ def _parameter(p: Any) -> Parameter:
 def readable(domain: str, name: str, version: int) -> int:
     """The opset by which an operator is read in a model of this opset: its first one, if that is
     later, and the last one before it was removed."""
-    found = operator(domain, name, version)
-    if found is None:
+    known = operator(domain, name, version)
+    if known is None:
         return max(version, first_version(domain, name) or version)
-    return found.since - 1 if found.deprecated else version
+    return known.since - 1 if known.deprecated else version
 
 
 def version_of(node: Any, opsets: Mapping[str, int]) -> int:

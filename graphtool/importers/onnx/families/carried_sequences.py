@@ -26,11 +26,11 @@ def insertions(body: Any) -> int:
     total = 0
     for node in body.node:
         inner = [a.g for a in node.attribute if a.HasField("g")]
-        own = sum(map(insertions, inner))
-        if own and node.op_type in ("Loop", "Scan"):
+        here = sum(map(insertions, inner))
+        if here and node.op_type in ("Loop", "Scan"):
             raise Refused("a nested loop that inserts into a sequence of computed length is not "
                           "supported")
-        total += own + (node.op_type == "SequenceInsert")
+        total += here + (node.op_type == "SequenceInsert")
     return total
 
 
@@ -60,7 +60,7 @@ def _inserted(ctx: Any, body: Any, i: int, label: str, carried: Sequence[Any]) -
 
     To find it, one iteration is traced with the empty sequence and discarded.
     """
-    found: list[TensorType] = []
+    types: list[TensorType] = []
     known = [x for x in carried if isinstance(x, Tracer)]
 
     def pack(inputs: list[Any]) -> list[Any]:
@@ -68,17 +68,17 @@ def _inserted(ctx: Any, body: Any, i: int, label: str, carried: Sequence[Any]) -
         return [*inputs[:2], *(next(rest) if isinstance(x, Tracer) else x for x in carried)]
 
     def unpack(results: list[Any]) -> list[Any]:
-        made = results[1 + i]
-        found.extend(x.type for x in (made if isinstance(made, tuple) else ()))
+        result = results[1 + i]
+        types.extend(x.type for x in (result if isinstance(result, tuple) else ()))
         return [x for x in results if isinstance(x, Tracer)]
     inner = region(ctx, body, [_STEP, _FLAG, *(x.type for x in known)], label, pack, unpack)
-    if not found:
+    if not types:
         raise Refused("the element type of this sequence of computed length is not known; "
                       "declare it in the model")
-    if any(inner.own(d) for d in found[0].shape):
+    if any(inner.own(d) for d in types[0].shape):
         raise Refused("a sequence whose element size is computed in each iteration is not "
-                      f"supported: {found[0]}")
-    return found[0]
+                      f"supported: {types[0]}")
+    return types[0]
 
 
 def flattened(xs: Sequence[Any]) -> list[Any]:

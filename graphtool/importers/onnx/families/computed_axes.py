@@ -74,19 +74,19 @@ def reduced(x: Any, axes: Any, body: Callable[[Any, Axes], Any], keepdims: bool,
         raise Refused(f"for the axes that the run computes {len(chosen)} choices are possible, and "
                       f"1 to {_MOST} are supported, on a tensor that is not empty; declare the "
                       "shape of the result in the model, or make the axes a constant")
-    found = _members(axes, rank)
+    members = _members(axes, rank)
     if open_ and not none:
-        empty = ~some(list(found.values()))
-        found = {a: v | empty for a, v in found.items()}
+        empty = ~some(list(members.values()))
+        members = {a: v | empty for a, v in members.items()}
     if room is not None:
-        agreed_truth(_any(found, chosen), "that the axes make the declared shape")
+        agreed_truth(_any(members, chosen), "that the axes make the declared shape")
         y = body(x, chosen[0]).reshape(room)
         for s in chosen[1:]:
-            y = o.select(_all(found, s), body(x, s).reshape(room), y)
+            y = o.select(_all(members, s), body(x, s).reshape(room), y)
         return y
     if open_ and not keepdims:
-        agreed_truth(_any(found, chosen), "that the axes make a result of the declared rank")
-    return _cut(x, chosen, found, body, keepdims)
+        agreed_truth(_any(members, chosen), "that the axes make a result of the declared rank")
+    return _cut(x, chosen, members, body, keepdims)
 
 
 def _declared(shape: Sequence[Dim], room: Sequence[int] | None,
@@ -108,14 +108,14 @@ def agreed_axes(axes: Any, wide: Sequence[Dim], narrow: Sequence[Dim]) -> tuple[
     if not chosen or count_of(axes) != rank - len(narrow):
         raise ValueError(f"no axes make {tuple(narrow)} of {tuple(wide)}")
     if chosen != [()]:
-        found = _members(axes, rank)
-        agreed_truth(_any(found, chosen), "that the axes make the declared shape")
+        members = _members(axes, rank)
+        agreed_truth(_any(members, chosen), "that the axes make the declared shape")
     return tuple(narrow)
 
 
-def _any(found: dict[int, Any], chosen: Sequence[Axes]) -> Any:
+def _any(members: dict[int, Any], chosen: Sequence[Axes]) -> Any:
     """Whether the computed axes are one of the chosen sets."""
-    return some([_all(found, s) for s in chosen])
+    return some([_all(members, s) for s in chosen])
 
 
 def _shape(x: Any, s: Axes, keepdims: bool) -> tuple[Dim, ...]:
@@ -128,9 +128,9 @@ def _members(axes: Any, rank: int) -> dict[int, Any]:
     return {a: o.reduce_or(o.eq(axes, a), axes=(0,)).reshape(()) for a in range(rank)}
 
 
-def _all(found: dict[int, Any], s: Axes) -> Any:
+def _all(members: dict[int, Any], s: Axes) -> Any:
     """Whether the computed axes are exactly these."""
-    flags = [v if a in s else ~v for a, v in found.items()]
+    flags = [v if a in s else ~v for a, v in members.items()]
     out = flags[0]
     for v in flags[1:]:
         out = out & v
@@ -145,23 +145,23 @@ def some(flags: list[Any]) -> Any:
     return out
 
 
-def _cut(x: Any, chosen: list[Axes], found: dict[int, Any], body: Callable[[Any, Axes], Any],
+def _cut(x: Any, chosen: list[Axes], members: dict[int, Any], body: Callable[[Any, Axes], Any],
          keepdims: bool) -> Any:
     """Each result broadcast to x's shape, one selected, and one element of each reduced axis
     kept."""
     full = tuple(x.shape)
     y = o.broadcast(body(x, chosen[0]), shape=full)
     for s in chosen[1:]:
-        y = o.select(_all(found, s), body(x, s), y)
-    one = found[0].cast(dtypes.int64).number(1)
-    sizes = [bind(o.select(found[a], one, dim_value(d, x)), 0, maximum(d, 1))
+        y = o.select(_all(members, s), body(x, s), y)
+    one = members[0].cast(dtypes.int64).number(1)
+    sizes = [bind(o.select(members[a], one, dim_value(d, x)), 0, maximum(d, 1))
              for a, d in enumerate(full)]
     rank = x.ndim
     y = o.slice(y, start=(0,) * rank, limit=tuple(sizes), strides=(1,) * rank)
-    return y if keepdims else y.reshape(tuple(_kept(x, chosen, found, product(sizes), one)))
+    return y if keepdims else y.reshape(tuple(_kept(x, chosen, members, product(sizes), one)))
 
 
-def _kept(x: Any, chosen: list[Axes], found: dict[int, Any], total: Dim,
+def _kept(x: Any, chosen: list[Axes], members: dict[int, Any], total: Dim,
           one: Any) -> Iterator[Dim]:
     """The sizes of the axes that are not reduced; the last follows from the others."""
     kept = [tuple(d for i, d in enumerate(x.shape) if i not in s) for s in chosen]
@@ -169,7 +169,7 @@ def _kept(x: Any, chosen: list[Axes], found: dict[int, Any], total: Dim,
     for j in range(len(kept[0]) - 1):
         v = one * dim_value(kept[0][j], x)
         for s, dims in zip(chosen[1:], kept[1:], strict=True):
-            v = o.select(_all(found, s), dim_value(dims[j], x), v)
+            v = o.select(_all(members, s), dim_value(dims[j], x), v)
         size = bind(v, 0, _most([d[j] for d in kept]))
         rest = rest * size
         yield size

@@ -67,7 +67,7 @@ def _assumed(sizes: Condition, ctx: Any) -> bool:
     """Which branch is taken, if that is by sizes of the inputs: the one for equal sizes, which is
     then required of every run. Raises Refused where no equation says it."""
     builder = ctx.builder
-    if sizes.sign not in ("==", "!=") or builder.inside or not builder.found.of_inputs(
+    if sizes.sign not in ("==", "!=") or builder.inside or not builder.knowledge.of_inputs(
             sizes.a, sizes.b):
         said = f"{text(sizes.a)} {sizes.sign} {text(sizes.b)}"
         raise Refused(f"the branches give results of different ranks, and {said} decides between "

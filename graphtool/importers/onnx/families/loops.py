@@ -78,18 +78,18 @@ def _known_count(trips: Any) -> int | None:
 
 def attempt(ctx: Any, body: Any, types: list[TensorType], optional: bool) -> Region | None:
     """The body as a region. If that is refused: None if the loop may be unrolled, else Refused."""
-    def made() -> Region:
+    def build() -> Region:
         return _as_declared(region(ctx, body, types, label(ctx)), body)
-    found: Region | None = _tried(ctx, made) if optional else made()
-    return found
+    built: Region | None = _tried(ctx, build) if optional else build()
+    return built
 
 
-def _tried(ctx: Any, made: Callable[[], Any]) -> Any:
-    """What `made` returns, or None if it is refused. Then refusals recorded on the way are
+def _tried(ctx: Any, build: Callable[[], Any]) -> Any:
+    """What `build` returns, or None if it is refused. Then refusals recorded on the way are
     dropped."""
     before = {k: list(v) for k, v in ctx.importer.refusals.items()}
     try:
-        return made()
+        return build()
     except Refused:
         ctx.importer.refusals.clear()
         ctx.importer.refusals.update(before)
@@ -111,9 +111,9 @@ def _as_declared(inner: Region, body: Any) -> Region:
 def keeps_types(inner: Region, carried: Any, first: int = 1) -> bool:
     """Whether an iteration keeps the types of its carried values, and all collected rows have sizes
     that are valid outside."""
-    made = inner.results[first:first + len(carried)]
+    after = inner.results[first:first + len(carried)]
     rows = inner.results[first + len(carried):]
-    return all(x.type == y.type for x, y in zip(carried, made, strict=True)) and not any(
+    return all(x.type == y.type for x, y in zip(carried, after, strict=True)) and not any(
         inner.own(d) for y in rows for d in y.shape)
 
 
@@ -140,10 +140,10 @@ def _next(inner: Region) -> Tracer:
 def _repeated(trips: Any, count: int | None, flag: Any, carried: Any, inner: Region,
               ctx: Any) -> list[Any]:
     """A `while` that carries the step, the condition and the values."""
-    state, made = len(carried), inner.results
-    if made[1 + state:]:
+    state, results = len(carried), inner.results
+    if results[1 + state:]:
         return _collected(trips, count, flag, carried, inner, ctx)
-    inner.results = [_next(inner), made[0].reshape(()), *made[1:]]
+    inner.results = [_next(inner), results[0].reshape(()), *results[1:]]
     outer = union(inner)
     bound = count if count is not None and count <= UNROLL else None  # it has gradients then
     limit = [] if trips is None or bound is not None else [trips.reshape(())]
@@ -165,10 +165,10 @@ def _collected(trips: Any, count: int | None, flag: Any, carried: Any, inner: Re
 
     Each iteration writes its rows in place, while a `while` would have to carry the whole table.
     """
-    state, made = len(carried), inner.results
+    state, results = len(carried), inner.results
     most = _room(trips, count, ctx)
-    rows = [x.type for x in made[1 + state:]]
-    inner.results = [made[0].reshape(()), *made[1:]]
+    rows = [x.type for x in results[1 + state:]]
+    inner.results = [results[0].reshape(()), *results[1:]]
     outer = union(inner)
     operands = [_scalar(ctx, 0), flag, *carried, *tracers(outer, ctx)]
     types = [x.type for x in operands]
@@ -231,11 +231,11 @@ def _over_sequences(trips: Any, count: int | None, going: bool | None, cond: Any
         raise Refused("a loop whose trip count is computed must not change the types of its "
                       "values or sequences")
     out = _as_region(trips, count, going, flag, flat, inner, ctx)
-    made = sequences.rebuilt(slots, out[:len(flat)], False)
+    rebuilt = sequences.rebuilt(slots, out[:len(flat)], False)
     if trips is None:  # the condition may have let it go on for longer
-        for x in made:
+        for x in rebuilt:
             sequences.check_room(x)
-    return [*made, *out[len(flat):]]
+    return [*rebuilt, *out[len(flat):]]
 
 
 # ---- unrolled ----------------------------------------------------------------------------------

@@ -135,17 +135,17 @@ def layer(cell: Cell, x: Any, w: Any, r: Any, bias: Any, states: State, directio
     per = len(fs) // count if len(fs) >= 2 * count or count == 1 else len(fs)
     if lengths is not None:
         lengths = lengths.cast(dtypes.int64).reshape((lengths.shape[0], 1))
-    found = []
+    results = []
     for d in range(count):
         mine = fs[d * per:(d + 1) * per] or fs
         start = [o.broadcast(x.number(0).reshape((1, 1)), shape=(x.shape[1], r.shape[2]))
                  if s is None else _at(s, d) for s in states]
-        found.append(_direction(cell, mine, x, _at(w, d), _at(r, d),
-                                None if bias is None else _at(bias, d), start, lengths,
-                                None if peephole is None else _at(peephole, d),
-                                direction == "reverse" or d == 1))
-    y = o.stack(*(f[-1] for f in found), axis=1)
-    return y, *(o.stack(*(f[i] for f in found), axis=0) for i in range(len(states)))
+        results.append(_direction(cell, mine, x, _at(w, d), _at(r, d),
+                                  None if bias is None else _at(bias, d), start, lengths,
+                                  None if peephole is None else _at(peephole, d),
+                                  direction == "reverse" or d == 1))
+    y = o.stack(*(f[-1] for f in results), axis=1)
+    return y, *(o.stack(*(f[i] for f in results), axis=0) for i in range(len(states)))
 
 
 def _direction(cell: Cell, f: list[Activation], x: Any, w: Any, r: Any, bias: Any,
@@ -154,9 +154,9 @@ def _direction(cell: Cell, f: list[Activation], x: Any, w: Any, r: Any, bias: An
     rows = w.shape[0]
     projected = _times(x, w)
     if bias is not None:
-        projected, own = (projected + bias.take(0, 0, rows), bias.take(0, rows, 2 * rows))
+        projected, hidden_bias = (projected + bias.take(0, 0, rows), bias.take(0, rows, 2 * rows))
     else:
-        own = o.broadcast(x.number(0).reshape((1,)), shape=(rows,))
+        hidden_bias = o.broadcast(x.number(0).reshape((1,)), shape=(rows,))
     numbers = None if lengths is None else like(x, o.iota, shape=(x.shape[0],), axis=0,
                                                 dtype=dtypes.int64)
 
@@ -168,7 +168,7 @@ def _direction(cell: Cell, f: list[Activation], x: Any, w: Any, r: Any, bias: An
         alive = ends > t
         return (*(o.select(alive, a, old) for a, old in zip(new, state, strict=True)),
                 o.select(alive, new[0], 0.0))
-    return scan(step, start, [projected, numbers], [r, own, peephole, lengths], backwards)
+    return scan(step, start, [projected, numbers], [r, hidden_bias, peephole, lengths], backwards)
 
 
 # ---- layers -------------------------------------------------------------------------------------

@@ -66,8 +66,8 @@ def _computed_shape(x: Any, shape: Any, allowzero: int,
         if d == 0 and not allowzero:
             out[i] = x.shape[i]
     open_axes = [i for i, d in enumerate(out) if isinstance(d, int) and d == -1]
-    told = bool(open_axes)
-    if not told and total != 0:
+    known = bool(open_axes)
+    if not known and total != 0:
         open_axes = [i for i, d in enumerate(out) if d is None]
     filled = _filled(x, shape.cast(dtypes.int64), count, total, allowzero)
     # an empty tensor may have any sizes; one that may be empty, those that it has without 0
@@ -80,7 +80,7 @@ def _computed_shape(x: Any, shape: Any, allowzero: int,
     for i in open_axes[-1:]:
         out[i] = last = floordiv(total, maximum(rest, 1))
         rest *= last
-        if not told:
+        if not known:
             x.builder.require(entry(filled, i, 0, most), last)
     x.builder.require(total, rest)
     return tuple(d for d in out if d is not None)
@@ -89,8 +89,8 @@ def _computed_shape(x: Any, shape: Any, allowzero: int,
 def _filled(x: Any, shape: Any, count: int, total: Dim, allowzero: int) -> Any:
     """The vector of sizes, with 0 and −1 replaced by the sizes that they stand for."""
     if not allowzero:
-        own = x.builder.sizes([*x.shape[:count], *[0] * (count - x.ndim)])
-        shape = o.select(o.eq(shape, 0), own, shape)
+        present = x.builder.sizes([*x.shape[:count], *[0] * (count - x.ndim)])
+        shape = o.select(o.eq(shape, 0), present, shape)
     rest = o.eq(shape, -1)
     others = o.reduce_prod(o.select(rest, 1, shape), axes=(0,))
     left = dim_tensor(total, x.builder).reshape((1,)) / o.max(others, 1)
@@ -167,7 +167,7 @@ def _broadcast_to(x: Any, to: tuple[Dim, ...]) -> tuple[Dim, ...]:
     try:
         return broadcast_shapes(tuple(x.shape), to)
     except Undecided as error:
-        wanted = tuple(d for d in x.builder.found.common((x.shape, to), error) if d is not None)
+        wanted = tuple(d for d in x.builder.knowledge.common((x.shape, to), error) if d is not None)
         if len(wanted) < max(x.ndim, len(to)):
             raise
         return wanted
@@ -183,10 +183,10 @@ def _one_or(x: Any, axis: int, n: int) -> Any:
 def _agreed_spread(x: Any, shape: Any, room: tuple[int, ...]) -> tuple[int, ...]:
     """The declared shape, after a check that x's shape broadcast to a computed one is equal."""
     count = count_of(shape)
-    own = (1,) * (len(room) - x.ndim) + tuple(x.shape)
+    padded = (1,) * (len(room) - x.ndim) + tuple(x.shape)
     if len(room) != max(count, x.ndim):
         raise ValueError(f"the model declares rank {len(room)}, computed is {max(count, x.ndim)}")
-    kept = x.builder.sizes(own[len(room) - count:])
+    kept = x.builder.sizes(padded[len(room) - count:])
     wide = o.select(o.eq(shape.cast(dtypes.int64), 1), kept, shape.cast(dtypes.int64))
     agreed_entries(wide, room[len(room) - count:], "the shape")
     return room
@@ -195,17 +195,17 @@ def _agreed_spread(x: Any, shape: Any, room: tuple[int, ...]) -> tuple[int, ...]
 def _spread_shape(x: Any, shape: Any) -> tuple[Dim, ...]:
     """x's shape broadcast to a computed one: where x has size 1, the size is symbolic."""
     count = count_of(shape)
-    own = (1,) * (count - x.ndim) + tuple(x.shape)
-    out = list(own)
+    padded = (1,) * (count - x.ndim) + tuple(x.shape)
+    out = list(padded)
     for i in range(count):
-        at = i + len(own) - count
+        at = i + len(padded) - count
         d = known_element(shape, i)
         if d is not None:
-            (out[at],) = broadcast_shapes((own[at],), (d,))
-        elif own[at] == 1:
+            (out[at],) = broadcast_shapes((padded[at],), (d,))
+        elif padded[at] == 1:
             out[at] = entry(shape, i)
-        elif not isinstance(own[at], int):
-            raise Refused(f"the size {own[at]} is symbolic and cannot be broadcast to a size "
+        elif not isinstance(padded[at], int):
+            raise Refused(f"the size {padded[at]} is symbolic and cannot be broadcast to a size "
                           "that the run computes; it must be fixed with --dynamic NAME=SIZE")
     return tuple(out)
 

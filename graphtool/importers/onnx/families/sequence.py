@@ -115,9 +115,9 @@ def sequence_map(xs: Any, *more: Any, body: Any, ctx: Any) -> Any:
     if any(isinstance(m, Rows) for m in (xs, *more)):
         raise Refused("SequenceMap over a sequence of computed length is not supported; write it "
                       "as a Loop")
-    made = [ctx.subgraph(body, (x, *(m[i] if isinstance(m, tuple) else m for m in more)),
-                         f"{ctx.node.output[0]}.{i}") for i, x in enumerate(xs)]
-    return [tuple(column) for column in zip(*made, strict=True)]
+    mapped = [ctx.subgraph(body, (x, *(m[i] if isinstance(m, tuple) else m for m in more)),
+                           f"{ctx.node.output[0]}.{i}") for i, x in enumerate(xs)]
+    return [tuple(column) for column in zip(*mapped, strict=True)]
 
 
 # ---- optionals: a value or None ----------------------------------------------------------------

@@ -45,12 +45,13 @@ def slice_op(x: Any, starts: Any, ends: Any, axes: Any = None, steps: Any = None
         step = (1,) * count if steps is None else ints(steps, "the steps")
         return sliced(x, dims(starts, "the starts"), dims(ends, "the ends"), at, step)
     for k, axis in enumerate(at):
-        found = [1 if v is None else _number_at(v, k) for v in (starts, ends, steps)]
-        if all(isinstance(v, int) or _sign_known(v) for v in found) and isinstance(found[2], int):
-            x = sliced(x, found[:1], found[1:2], (axis,), found[2:])
+        numbers = [1 if v is None else _number_at(v, k) for v in (starts, ends, steps)]
+        if isinstance(numbers[2], int) and all(
+                isinstance(v, int) or _sign_known(v) for v in numbers):
+            x = sliced(x, numbers[:1], numbers[1:2], (axis,), numbers[2:])
         else:
             start, end, step = (_scalar_at(v, k, x) for v in (starts, ends, steps))
-            x = _computed_slice(x, axis, (start, end), step, found[2])
+            x = _computed_slice(x, axis, (start, end), step, numbers[2])
     return x
 
 

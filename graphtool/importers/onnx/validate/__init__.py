@@ -38,9 +38,9 @@ def check_model(model: Any, strictness: Strictness) -> dict[str, int]:
     versions = opsets(model.opset_import, used, where, strictness)
     local = functions.table(model)
     for f in model.functions:
-        own = opsets(f.opset_import, set(_operators(f.node)), f"function {f.name}",
-                     strictness) if f.opset_import else versions
-        check_function(f, Rules(own, local, strictness, function=f.name))
+        declared = opsets(f.opset_import, set(_operators(f.node)), f"function {f.name}",
+                          strictness) if f.opset_import else versions
+        check_function(f, Rules(declared, local, strictness, function=f.name))
     if not model.graph.output:
         raise InputError("GT1002", "the graph has no outputs", where=where)
     check_graph(model.graph, Rules(versions, local, strictness), where)

@@ -106,28 +106,28 @@ def operator_of(node: Any, version: int | None, where: str,
             raise InputError("GT1003", f"the model does not say which version of {shown} it uses",
                              where=where, hint=f"add opset_import for {shown}")
         return None
-    found = operator(domain, node.op_type, version)
+    newest = operator(domain, node.op_type, version)
     by = readable(domain, node.op_type, version)
     if by > version:
         strictness.clear(InputError(
             "GT1017", f"{node.op_type} is an operator since opset {by} of {shown}, the model uses "
                       f"opset {version}", where=where), f"read as in opset {by}")
-    if found is not None and found.deprecated:
+    if newest is not None and newest.deprecated:
         strictness.guessed(InputError(
-            "GT1017", f"{node.op_type} was removed in opset {found.since} of {shown}, the model "
+            "GT1017", f"{node.op_type} was removed in opset {newest.since} of {shown}, the model "
                       f"uses opset {version}", where=where), f"read as in opset {by}")
     return operator(domain, node.op_type, by)
 
 
-def check_arity(node: Any, found: Operator, where: str) -> None:
+def check_arity(node: Any, operator: Operator, where: str) -> None:
     """Check how many inputs and outputs the node has, and that no required one is left out.
 
     Raises InputError GT1014 for inputs, GT1016 for outputs.
     """
-    _check_count("GT1014", "input", node.op_type, node.input, found.inputs, found.input_counts,
-                 where)
-    _check_count("GT1016", "output", node.op_type, node.output, found.outputs,
-                 found.output_counts, where)
+    _check_count("GT1014", "input", node.op_type, node.input, operator.inputs,
+                 operator.input_counts, where)
+    _check_count("GT1016", "output", node.op_type, node.output, operator.outputs,
+                 operator.output_counts, where)
 
 
 def _check_count(code: str, what: str, op: str, names: Sequence[str],
@@ -204,28 +204,28 @@ def _check_value(a: Any, where: str) -> None:
         check_sparse(t, place)
 
 
-def check_against(node: Any, found: Operator, where: str, strictness: Strictness) -> None:
+def check_against(node: Any, operator: Operator, where: str, strictness: Strictness) -> None:
     """Check the node's attributes against the schema: known, of the right type, none missing.
 
     Raises InputError GT1018, where `strictness` does not take it.
     """
     for a in node.attribute:
-        wanted = found.attributes.get(a.name)
+        wanted = operator.attributes.get(a.name)
         if wanted is None:
             if a.name.startswith("__"):  # by convention a note of the tool that wrote the file
                 continue
             strictness.guessed(InputError(
-                "GT1018", f"{node.op_type} has no attribute {a.name!r} in opset {found.since}",
-                where=where, hint=near(a.name, found.attributes,
-                                       f"it has {listed(sorted(found.attributes), 20)}")),
+                "GT1018", f"{node.op_type} has no attribute {a.name!r} in opset {operator.since}",
+                where=where, hint=near(a.name, operator.attributes,
+                                       f"it has {listed(sorted(operator.attributes), 20)}")),
                 "it counts as in newer opsets, or for nothing")
             continue
         if a.type != wanted:
             raise InputError("GT1018", f"{node.op_type}.{a.name} must be {_KINDS.Name(wanted)}, "
                                        f"got {_KINDS.Name(a.type)}", where=where)
         check_choice(node.op_type, a, where)
-    given = {a.name for a in node.attribute} if found.needed else set()
-    missing = [name for name in found.needed if name not in given]
+    given = {a.name for a in node.attribute} if operator.needed else set()
+    missing = [name for name in operator.needed if name not in given]
     if missing:
         raise InputError("GT1018", f"{node.op_type} needs the attribute {missing[0]!r}",
                          where=where)

@@ -61,10 +61,10 @@ def check_graph(graph: Any, rules: Rules, where: str, around: _Around | None = N
         _check_defaults(graph, where)
     defined |= held
     _check_nodes(graph.node, defined, around, rules, where)
-    made = defined | {name for n in graph.node for name in n.output if name}
+    defined_later = defined | {name for n in graph.node for name in n.output if name}
     names = [v.name for v in graph.output]
     for i, name in enumerate(names):
-        if name not in made and name not in around.whole:
+        if name not in defined_later and name not in around.whole:
             raise InputError("GT1011", f"no node, input or initializer defines the output "
                                        f"{name!r}", where=where)
         if main and name in names[:i]:
@@ -81,9 +81,9 @@ def check_function(f: Any, rules: Rules) -> None:
     nodes.check_attributes(f.attribute_proto, where, ())
     inner = replace(rules, parameters=parameters)
     _check_nodes(f.node, defined, _Around(), inner, where)
-    made = defined | {name for n in f.node for name in n.output if name}
+    defined_later = defined | {name for n in f.node for name in n.output if name}
     for name in f.output:
-        if name not in made:
+        if name not in defined_later:
             raise InputError("GT1011", f"no node, input or initializer defines the output "
                                        f"{name!r}", where=where)
 
@@ -160,9 +160,9 @@ class _Names:
 
 
 def _labelled(node: Any) -> Iterator[tuple[str, Any]]:
-    found = subgraphs(node)
+    graphs = subgraphs(node)
     labels = [a.name for a in node.attribute for _ in ([a.g] if a.type == a.GRAPH else a.graphs)]
-    return zip(labels, found, strict=True)
+    return zip(labels, graphs, strict=True)
 
 
 def _check_node(n: Any, rules: Rules, where: str) -> None:
@@ -183,11 +183,11 @@ def _check_node(n: Any, rules: Rules, where: str) -> None:
             raise InputError("GT1016", f"{f.name} has {len(f.output)} outputs, the node names "
                                        f"{len(n.output)}", where=where)
         return
-    found = nodes.operator_of(n, rules.opsets.get(plain_domain(n.domain)), where,
-                              rules.strictness)
-    if found is not None:
-        nodes.check_arity(n, found, where)
-        nodes.check_against(n, found, where, rules.strictness)
+    operator = nodes.operator_of(n, rules.opsets.get(plain_domain(n.domain)), where,
+                                 rules.strictness)
+    if operator is not None:
+        nodes.check_arity(n, operator, where)
+        nodes.check_against(n, operator, where, rules.strictness)
         nodes.check_regions(n, where)
 
 

@@ -29,8 +29,8 @@ def coupled(shares: Any, classes: int) -> Any:
     r = r.reshape((rows, k, k))  # r[i, j]; the diagonal is 0
     back = r.transpose((0, 2, 1))
     eye = np.eye(k, dtype=np.float32)
-    own = held.builder.constant(eye) * o.reduce_sum(back * back, axes=(2,))
-    q = own - r * back
+    scaled = held.builder.constant(eye) * o.reduce_sum(back * back, axes=(2,))
+    q = scaled - r * back
     lines = q.transpose((1, 0, 2))  # [k, N, k]
     start = o.broadcast(held.builder.constant(np.full((1, 1), 1 / k, np.float32)), shape=(rows, k))
     moving = o.broadcast(held.builder.constant(np.ones((1, 1), np.bool_)), shape=(rows, 1))
@@ -78,11 +78,11 @@ def _sweep(p: Any, moving: Any, q: Any, lines: Any, units: Any) -> Any:
 
 def _step(p: Any, qp: Any, pqp: Any, line: Any, unit: Any) -> Any:
     """The update of one coordinate, where `line` is its row of Q; then p is divided by its sum."""
-    own = o.reduce_sum(line * unit, axes=(1,))
+    length = o.reduce_sum(line * unit, axes=(1,))
     there = o.reduce_sum(qp * unit, axes=(1,))
-    by = (pqp - there) / own
+    by = (pqp - there) / length
     whole = by + 1.0
-    pqp = (pqp + by * (by * own + there * 2.0)) / whole / whole
+    pqp = (pqp + by * (by * length + there * 2.0)) / whole / whole
     return ((p + unit * by) / whole, (qp + line * by) / whole, pqp)
 
 

@@ -138,10 +138,10 @@ def label_encoder(x: Any, *, default_float: float = -0.0, default_int64: int = -
 def _first(tensor_form: Any, rows: Any) -> Array:
     if tensor_form is not None:
         return np.asarray(tensor_form)
-    found = next(((row, kind) for row, kind in rows if row is not None), None)
-    if found is None:
+    first = next(((row, kind) for row, kind in rows if row is not None), None)
+    if first is None:
         raise Refused("an encoder without keys or values is not supported")
-    return np.asarray(found[0], found[1])
+    return np.asarray(first[0], first[1])
 
 
 def looked_up(x: Any, keys: Array, values: Array, default: Any) -> Any:
@@ -154,10 +154,10 @@ def looked_up(x: Any, keys: Array, values: Array, default: Any) -> Any:
     match = o.eq(wide, x.builder.constant(row))
     if x.dtype.is_float and np.isnan(row).any():
         match = match | o.is_nan(wide) & x.builder.constant(np.isnan(row))
-    found = o.arg_reduce(match.cast(dtypes.int8), kind="max", axis=x.ndim)
+    index = o.arg_reduce(match.cast(dtypes.int8), kind="max", axis=x.ndim)
     none = ~o.reduce_or(match, axes=(x.ndim,)).reshape(tuple(x.shape))
     fallback = np.full((1,) * x.ndim, np.asarray(default).reshape(-1)[0], values.dtype)
-    return o.select(none, x.builder.constant(fallback), at(values, found, x))
+    return o.select(none, x.builder.constant(fallback), at(values, index, x))
 
 
 # ---- n-grams ------------------------------------------------------------------------------------

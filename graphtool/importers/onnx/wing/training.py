@@ -92,8 +92,8 @@ def gradient(*inputs: Any, xs: Any, y: str, zs: Any = None, ctx: Any) -> Any:
     at = [env[n].value for n in names]
     graph = _between(ctx.builder.nodes, at, env[y].value)
     others = [Tracer(v, ctx.builder) for v in graph.inputs[len(at):]]
-    made = grad(graph, 0, at[:len(xs)])
-    results = inline(ctx.builder, made, [*inputs, *others])[1:]
+    derivative = grad(graph, 0, at[:len(xs)])
+    results = inline(ctx.builder, derivative, [*inputs, *others])[1:]
     same = {x.value: x for x in reversed(results)}
     return [same[x.value] for x in results]
 

@@ -23,10 +23,10 @@ def by_numbers(ctx: Context, fn: Callable[..., Any], xs: Sequence[Any], attrs: d
     plain = Signature(tuple(map(_expressed, ctx.op.signature.operands)),
                       tuple(map(_expressed, kinds)))
     numbers = [number(x) if isinstance(x, Quantised) else x for x in xs]
-    found = fn(replace(ctx, op=replace(ctx.op, signature=plain)), *numbers, **attrs)
-    made = list(found) if isinstance(found, (tuple, list)) else [found]
+    out = fn(replace(ctx, op=replace(ctx.op, signature=plain)), *numbers, **attrs)
+    results = list(out) if isinstance(out, (tuple, list)) else [out]
     scales = [read_quantised(k.element) for k in kinds]
-    return [x if s is None else quantise(x, s) for x, s in zip(made, scales, strict=True)]
+    return [x if s is None else quantise(x, s) for x, s in zip(results, scales, strict=True)]
 
 
 def _expressed(kind: Kind) -> Kind:

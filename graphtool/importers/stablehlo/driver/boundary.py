@@ -47,9 +47,10 @@ class Entry:
                 raise UsageError("GT1104", f"there is no open size {key!r}", hint=near(
                     key, self.named, f"they are {', '.join(self.named)}") if self.named else
                     "all sizes of the program are fixed; jax.export.symbolic_shape makes open ones")
-        importer.found.settle(self.free)
+        importer.knowledge.settle(self.free)
         self.inputs: tuple[Value, ...] = tuple(t.value for t in tracers if t is not REFUSED)
-        self.values = joined((a.kind for a in main.arguments), map(importer.found.entered, tracers))
+        self.values = joined((a.kind for a in main.arguments),
+                             map(importer.knowledge.entered, tracers))
 
     def _input(self, i: int, kind: Kind, name: str) -> Any:
         try:
@@ -74,11 +75,11 @@ class Entry:
     def _symbol(self, key: str) -> Dim:
         bounds = self.importer.dynamic.get(key, self.bounds.get(key))
         lo, hi = (bounds[0], bounds[1]) if isinstance(bounds, tuple) else (1, None)
-        made = self.importer.found.facts.size(key, lo, hi)
-        self.named[key] = made
-        for s in symbols(made):
+        size = self.importer.knowledge.facts.size(key, lo, hi)
+        self.named[key] = size
+        for s in symbols(size):
             self.free[s.name] = s
-        return made
+        return size
 
     def symbols(self, graph: Graph) -> dict[str, Symbol]:
         """The module's open sizes by name."""
@@ -94,10 +95,10 @@ def argument_names(importer: Session, main: Function) -> list[str]:
                      for i, a in enumerate(main.arguments)])
 
 
-def size_name(told: Sequence[Sequence[str | int]], i: int, axis: int, name: str) -> str:
+def size_name(names: Sequence[Sequence[str | int]], i: int, axis: int, name: str) -> str:
     """What an open size of input i is called: what the program says, such as `b` or `2*b`, else
     `x_0` for axis 0 of x."""
-    said = str(told[i][axis]) if i < len(told) and axis < len(told[i]) else ""
+    said = str(names[i][axis]) if i < len(names) and axis < len(names[i]) else ""
     return said if re.search(r"[A-Za-z_]", said) else f"{name}_{axis}"
 
 
@@ -121,17 +122,17 @@ def polymorphic(main: Function) -> list[list[str]]:
     """The sizes of each argument as `b`, `2*b` or `3`, which JAX writes into its assertions; empty
     where it wrote none, or not for all arguments of open sizes."""
     for op in main.body or ():
-        found = _SPECS.search(str(op.attrs.get("error_message") or ""))
-        if found is None:
+        match = _SPECS.search(str(op.attrs.get("error_message") or ""))
+        if match is None:
             continue
         rows = [[d.strip() for d in re.split(r",(?![^(]*\))", s) if d.strip()]
-                for s in _SHAPE.findall(found[1])]
+                for s in _SHAPE.findall(match[1])]
         wanted = [a for a in main.arguments if None in (a.kind.shape or ())]
         if len(rows) != len(wanted) or any(len(r) != len(a.kind.shape or ())
                                            for r, a in zip(rows, wanted, strict=True)):
             return []
-        told = iter(rows)
-        return [next(told) if a in wanted else [] for a in main.arguments]
+        shapes = iter(rows)
+        return [next(shapes) if a in wanted else [] for a in main.arguments]
     return []
 
 
@@ -139,11 +140,11 @@ def output_names(main: Function, names: Names) -> list[str]:
     """The outputs' names: the caller's, else those that JAX wrote, else `result.0`; behind it what
     a part of a complex number or of a tuple is called."""
     count = len(main.results)
-    told = list(names.outputs) or [path_name(str(a.attrs.get("jax.result_info") or ""))
+    listed = list(names.outputs) or [path_name(str(a.attrs.get("jax.result_info") or ""))
                                    for a in main.results]
-    made = [told[i] if i < len(told) and told[i] else f"result.{i}" if count > 1 else "result"
-            for i in range(count)]
-    return distinct([n for a, name in zip(main.results, distinct(made), strict=True)
+    all_names = [listed[i] if i < len(listed) and listed[i] else
+                 f"result.{i}" if count > 1 else "result" for i in range(count)]
+    return distinct([n for a, name in zip(main.results, distinct(all_names), strict=True)
                      for n, _ in leaves(a.kind, name)])
 
 
@@ -151,10 +152,10 @@ def distinct(names: list[str]) -> list[str]:
     """The names, of which a repeated one gets a number behind it."""
     out: list[str] = []
     for name in names:
-        n, own = 2, name
-        while own in out:
-            n, own = n + 1, f"{name}_{n}"
-        out.append(own)
+        n, unique = 2, name
+        while unique in out:
+            n, unique = n + 1, f"{name}_{n}"
+        out.append(unique)
     return out
 
 
@@ -170,11 +171,11 @@ def donations(main: Function, graph: Graph) -> tuple[tuple[int, int], ...]:
     for i, alias in sorted(enumerate(named), key=lambda pair: pair[1] is None):
         if alias is None and not main.arguments[inputs[i]].attrs.get("jax.buffer_donor"):
             continue
-        found = [o for o in free if graph.outputs[o].type == graph.inputs[i].type
+        candidates = [o for o in free if graph.outputs[o].type == graph.inputs[i].type
                  and alias in (None, results[o])]
-        if found:
-            free.remove(found[0])
-            out.append((found[0], i))
+        if candidates:
+            free.remove(candidates[0])
+            out.append((candidates[0], i))
     return tuple(sorted(out))
 
 
@@ -186,16 +187,16 @@ def main_function(program: Program, name: str) -> Function:
     functions = program.functions
     public = [f for f in functions.values() if f.public and f.body is not None]
     if name:
-        found = functions.get(name)
+        function = functions.get(name)
     elif len(public) > 1 and "main" not in functions and not any(f.arguments for f in public):
         return _together(public)
     else:
-        found = functions.get("main") or (public[0] if len(public) == 1 else None)
-    if found is None or found.body is None:
-        told = f"it has {', '.join('@' + n for n in list(functions)[:8])}"
+        function = functions.get("main") or (public[0] if len(public) == 1 else None)
+    if function is None or function.body is None:
+        hint = f"it has {', '.join('@' + n for n in list(functions)[:8])}"
         raise InputError("GT1305", f"the module has no function @{name or 'main'}",
-                         hint=told + ("" if name else "; FILE.mlir:NAME takes one"))
-    return found
+                         hint=hint + ("" if name else "; FILE.mlir:NAME takes one"))
+    return function
 
 
 def _together(functions: Sequence[Function]) -> Function:
@@ -228,13 +229,13 @@ class Spec(NamedTuple):
 
 def spec(text: str) -> Spec:
     """The input that a text says. Raises UsageError GT1115 if it says none."""
-    found = _SPEC.fullmatch(text)
-    dims = [d.strip() for d in found["dims"].split(",")] if found else []
-    if found is None or (dims != [""] and not all(
+    match = _SPEC.fullmatch(text)
+    dims = [d.strip() for d in match["dims"].split(",")] if match else []
+    if match is None or (dims != [""] and not all(
             d.isdecimal() or d.isidentifier() for d in dims)):
         raise UsageError("GT1115", f"cannot read the input {text!r}",
                          hint="NAME:TYPE[SIZES], such as x:f32[batch,3]; a scalar is f32[]")
-    return Spec((found["name"] or "").strip(), dtype(found["type"]),
+    return Spec((match["name"] or "").strip(), dtype(match["type"]),
                 tuple(int(d) if d.isdecimal() else d for d in dims if d))
 
 
@@ -244,7 +245,7 @@ def fixed(session: Session, main: Function, texts: Sequence[str]) -> Mapping[str
     Raises UsageError GT1115 for an input that the program has otherwise, or not at all.
     """
     names = argument_names(session, main)
-    told = session.names.sizes or polymorphic(main)
+    shapes = session.names.sizes or polymorphic(main)
     inputs = {leaf: (i, kind) for i, (a, name) in enumerate(zip(main.arguments, names, strict=True))
               if not is_token(a.kind) for leaf, kind in leaves(a.kind, name)}
     out: dict[str, Bounds] = {}
@@ -259,7 +260,7 @@ def fixed(session: Session, main: Function, texts: Sequence[str]) -> Mapping[str
             raise UsageError("GT1115", f"{text!r} does not fit the program's input", hint=(
                 f"{name} is {_shown(kind)}; open sizes, written ?, may be given numbers"))
         for axis, (there, size) in enumerate(zip(kind.shape or (), given.shape, strict=True)):
-            key = size_name(told, i, axis, name)
+            key = size_name(shapes, i, axis, name)
             if there is not None or key == size:
                 continue
             if not key.isidentifier() or isinstance(size, str):
@@ -274,7 +275,7 @@ def fixed(session: Session, main: Function, texts: Sequence[str]) -> Mapping[str
 def _fits(given: Spec, kind: Kind) -> bool:
     shape = kind.shape or ()
     return given.dtype is element_type(kind) and len(given.shape) == len(shape) and all(
-        own is None or own == size for own, size in zip(shape, given.shape, strict=True))
+        want is None or want == size for want, size in zip(shape, given.shape, strict=True))
 
 
 def _shown(kind: Kind) -> str:

@@ -91,9 +91,9 @@ class Context:
         given = joined([a.kind for a in body.arguments], xs)
         return flat(self.driver.inline(body, given, self.env, vector))
 
-    def kept(self, found: Any) -> Any:
+    def kept(self, results: Any) -> Any:
         """The results of a node of ours, which stays in the graph although nothing may read it."""
-        for x in found if isinstance(found, tuple) else (found,):
+        for x in results if isinstance(results, tuple) else (results,):
             if isinstance(x, Array) and x.known is None:
                 self.driver.wanted.add(x.value)
-        return found
+        return results

@@ -86,13 +86,13 @@ class Importer(Session):
 
     def function(self, name: str) -> Function:
         """The function called `name`. Raises InputError GT1305 if there is none."""
-        found = self.program.functions.get(name)
-        if found is None:
+        function = self.program.functions.get(name)
+        if function is None:
             raise InputError("GT1305", f"there is no function @{name}",
                              hint=near(name, self.program.functions, ""))
-        if found.body is None:
+        if function.body is None:
             raise Refused(f"the function @{name} has no body: it is only declared")
-        return found
+        return function
 
     def call(self, function: Function, xs: Sequence[Any], vector: bool = False) -> list[Any]:
         """The results of a function on these values, computed in the current graph."""
@@ -116,9 +116,9 @@ class Importer(Session):
             if size := own.size(a):
                 env[a.name] = self.builder.number(self.sizes[size], element_type(a.kind))
                 continue
-            told = [parse(d, self.sizes) for d in own.sizes(a)]
+            sizes = [parse(d, self.sizes) for d in own.sizes(a)]
             types.append(TensorType(element_type(a.kind), tuple(
-                told or [d or 0 for d in a.kind.shape or ()])))
+                sizes or [d or 0 for d in a.kind.shape or ()])))
             given.append(a)
         body = Region(tuple(given), tuple(function.body or ()))
         return self.closed(body, types, ChainMap(env)).graph([])
@@ -127,7 +127,7 @@ class Importer(Session):
                vector: bool = False) -> Closed:
         """A region traced alone on inputs of these types."""
         outer, where = self.builder, self.builder.where
-        builder = self.builder = Front(self.found)
+        builder = self.builder = Front(self.knowledge)
         captures = Captures(env, builder)
         names = [a.name for a in region.arguments]
         hints = [n for a in region.arguments for n, _ in leaves(
@@ -168,8 +168,8 @@ class Importer(Session):
 
     def apply(self, op: Operation, xs: Sequence[Any], env: Env, vector: bool) -> list[Any]:
         """The results of one operation on these values."""
-        found = self._handle(op, list(xs), env, vector)
-        return list(found) if isinstance(found, (tuple, list)) else [found]
+        results = self._handle(op, list(xs), env, vector)
+        return list(results) if isinstance(results, (tuple, list)) else [results]
 
     def _operation(self, op: Operation, env: Env, vector: bool) -> None:
         self.visited += 1
@@ -240,9 +240,9 @@ class Importer(Session):
         pairs = any(isinstance(x, Complex) for x in xs) or any(
             map(is_complex, op.signature.results))
         if pairs and op.name in PAIRED:
-            found = PAIRED[op.name](ctx, *xs, **attrs)
-            if found is not NotImplemented:
-                return found
+            out = PAIRED[op.name](ctx, *xs, **attrs)
+            if out is not NotImplemented:
+                return out
         if handler is None:
             raise Refused("it is not supported")
         if op.name not in FLAT:
@@ -252,9 +252,9 @@ class Importer(Session):
         inner = replace(ctx, op=replace(op, signature=Signature(
             tuple(k for o in op.signature.operands for _, k in leaves(o)),
             tuple(k for r in op.signature.results for _, k in leaves(r)))))
-        found = handler.fn(inner, *flat(xs), **attrs)
-        made = list(found) if isinstance(found, (tuple, list)) else [found]
-        return joined(op.signature.results, made)
+        out = handler.fn(inner, *flat(xs), **attrs)
+        results = list(out) if isinstance(out, (tuple, list)) else [out]
+        return joined(op.signature.results, results)
 
     def _attributes(self, op: Operation, handler: Handler) -> dict[str, Any]:
         out = {}
@@ -279,11 +279,11 @@ class Importer(Session):
         for x, kind in zip(results, op.signature.results, strict=True):
             if x is REFUSED or kind.shape is None:
                 continue
-            made, told = flat([x]), leaves(kind)
-            if len(made) != len(told) or not all(_fits(m, k) for m, (_, k) in zip(
-                    made, told, strict=True)):
+            tensors_, stated = flat([x]), leaves(kind)
+            if len(tensors_) != len(stated) or not all(_fits(m, k) for m, (_, k) in zip(
+                    tensors_, stated, strict=True)):
                 raise self.fault(op, "GT1307", f"{title(op)} gives "
-                                 f"{shown([m.type for m in made])}, the text says {kind}")
+                                 f"{shown([m.type for m in tensors_])}, the text says {kind}")
 
     # ---- outputs --------------------------------------------------------------------------------
 

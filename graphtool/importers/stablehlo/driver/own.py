@@ -63,19 +63,19 @@ def bounds(main: Function) -> dict[str, tuple[int, int | None]]:
 @_read("graphtool.steps")
 def steps(main: Function) -> dict[str, tuple[int, int]]:
     """The steps and offsets of open sizes: `{H = [32, 0]}`."""
-    found = {name: (int(row[0]), int(row[1])) for a in main.arguments
+    rows_ = {name: (int(row[0]), int(row[1])) for a in main.arguments
              for name, row in (a.attrs.get("graphtool.steps") or {}).items()}
-    if not all(0 <= offset < step for step, offset in found.values()):
+    if not all(0 <= offset < step for step, offset in rows_.values()):
         raise ValueError("an offset is not below its step")
-    return found
+    return rows_
 
 
 @_read("graphtool.initial")
 def initial(main: Function) -> dict[int, Weight]:
     """The first contents of inputs."""
-    found = {i: a.attrs.get("graphtool.initial") for i, a in enumerate(main.arguments)}
+    weights_ = {i: a.attrs.get("graphtool.initial") for i, a in enumerate(main.arguments)}
     return {i: weight(np.array(array_of(x, element_type(x.kind), tuple(
-        d or 0 for d in x.kind.shape or ())))) for i, x in found.items()
+        d or 0 for d in x.kind.shape or ())))) for i, x in weights_.items()
         if isinstance(x, Dense) and x.kind}
 
 

@@ -96,10 +96,10 @@ def _parts(x: Any) -> Sequence[Any]:
 def joined(kinds: Iterable[Kind], parts: Iterable[Any]) -> list[Any]:
     """The values of these types that have these tensors."""
     rest = iter(parts)
-    made = [_value(k, rest) for k in kinds]
+    values = [_value(k, rest) for k in kinds]
     if next(rest, None) is not None:
         raise ValueError("more values than types")
-    return made
+    return values
 
 
 def _value(kind: Kind, rest: Iterator[Any]) -> Any:
@@ -163,10 +163,10 @@ class Quantised:
 def read_quantised(element: str) -> Scale | None:
     """The quantised type that an element type is; None for another, and where the scales are those
     of blocks."""
-    found = _TYPE.fullmatch(element)
-    if found is None:
+    match = _TYPE.fullmatch(element)
+    if match is None:
         return None
-    head, *behind = split(found[1])
+    head, *behind = split(match[1])
     parts = _at_colons(head)
     storage = _STORAGE.fullmatch(parts[0])
     if storage is None or len(parts) not in (2, 3) or not behind or (

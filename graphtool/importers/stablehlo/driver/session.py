@@ -13,7 +13,7 @@ from typing import Any
 
 from graphtool.errors import InputError, Unsupported
 from graphtool.front import Front, Refused
-from graphtool.front.assumptions import Bounds, Facts, Found
+from graphtool.front.assumptions import Bounds, Facts, SizeKnowledge
 from graphtool.importers.limits import Limits
 from graphtool.importers.stablehlo.text.reader import fault
 from graphtool.importers.stablehlo.text.tree import Operation, Origin, Program
@@ -37,10 +37,10 @@ class Places:
 
     def key(self, origin: Origin | None) -> str:
         """The key of an origin's Python line, added to the table; "" if it has none."""
-        found = self._line(origin, "", 0)
-        if found is None:
+        location = self._line(origin, "", 0)
+        if location is None:
             return ""
-        path, line, function = found
+        path, line, function = location
         place = Location(f"{path}:{line} {function}".rstrip())
         key = f"{path}:{line}"
         if self.table.get(key, place) != place:
@@ -78,8 +78,8 @@ class Places:
             return below, o.line, function
         for inner in o.inner:
             name = o.text if o.kind == "name" and "/" not in o.text else function
-            if found := self._line(inner, name, depth + 1):
-                return found
+            if line := self._line(inner, name, depth + 1):
+                return line
         return None
 
 
@@ -172,8 +172,8 @@ class Session:
         self.program, self.limits, self.dynamic, self.names = program, limits, dynamic, names
         self.started, self.visited, self.depth = time.monotonic(), 0, 0
         self.places = Places(program.origins)
-        self.found = Found(facts)
-        self.builder = Front(self.found)
+        self.knowledge = SizeKnowledge(facts)
+        self.builder = Front(self.knowledge)
         self.outer = self.builder
         self.promises = Promises()
         self.sizes: dict[str, Dim] = {}  # the open sizes of inputs and of our own nodes by name

@@ -74,12 +74,12 @@ def _from_bytes(text: bytes, dtype: DType, shape: tuple[int, ...], count: int) -
             return np.not_equal(np.frombuffer(data, np.uint8), 0).reshape(shape)
         bits = np.unpackbits(np.frombuffer(data, np.uint8), bitorder="little")
         return bits[:count].astype(np.bool_).reshape(shape)
-    found = np.frombuffer(data, dtype.numpy if not dtype.is_packed else np.uint8)
+    array = np.frombuffer(data, dtype.numpy if not dtype.is_packed else np.uint8)
     if dtype.is_packed:
-        found = found.astype(dtype.numpy)
-    if len(found) == 1 != count:
-        return np.broadcast_to(found.reshape(()), shape)
-    return found.reshape(shape)
+        array = array.astype(dtype.numpy)
+    if len(array) == 1 != count:
+        return np.broadcast_to(array.reshape(()), shape)
+    return array.reshape(shape)
 
 
 def _flatten(x: Any, out: list[Any]) -> None:

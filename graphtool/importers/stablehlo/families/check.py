@@ -69,10 +69,10 @@ def _constant(ctx: Context, value: Any) -> Any:
 
 def _judged(ctx: Context, same: Same, a: Any, b: Any) -> list[Any]:
     """The verdict as the result if the operation has one, else as an output of the program."""
-    found = _all(ctx, same, a, b)
+    equal = _all(ctx, same, a, b)
     if ctx.op.results:
-        return [found]
-    ctx.driver.expect(ctx.op, found)
+        return [equal]
+    ctx.driver.expect(ctx.op, equal)
     return []
 
 

@@ -140,10 +140,10 @@ def ragged_dot(ctx: Context, x: Array, w: Array, sizes: Array, *, lhs_batching_d
                lhs_ragged_dimensions: Any = (), rhs_group_dimensions: Any = ()) -> Any:
     """x[m, k] · w[g, k, n], in which the next sizes[g] rows of x meet matrix g."""
     plain = ((), (), (1,), (1,), (0,), (0,))
-    told = tuple(map(ints, (lhs_batching_dimensions, rhs_batching_dimensions,
-                            lhs_contracting_dimensions, rhs_contracting_dimensions,
-                            lhs_ragged_dimensions, rhs_group_dimensions)))
-    if told != plain:
+    dimensions = tuple(map(ints, (lhs_batching_dimensions, rhs_batching_dimensions,
+                                  lhs_contracting_dimensions, rhs_contracting_dimensions,
+                                  lhs_ragged_dimensions, rhs_group_dimensions)))
+    if dimensions != plain:
         raise Refused("only x[m, k] with w[g, k, n] is supported, of which the rows of x are "
                       "divided")
     a, b = cast(x, ctx.dtype), cast(w, ctx.dtype)

@@ -60,10 +60,10 @@ def whole(x: Any) -> Complex:
 def _parts(ctx: Context, *xs: Any, **attrs: Any) -> Any:
     """The same operation on both parts."""
     handler, inner = HANDLERS[ctx.op.name], real_context(ctx)
-    made = [handler.fn(inner, *(part(x, i) for x in xs), **attrs) for i in (0, 1)]
-    if isinstance(made[0], list):
-        return [Complex(a, b) for a, b in zip(*made, strict=True)]
-    return Complex(*made)
+    pairs = [handler.fn(inner, *(part(x, i) for x in xs), **attrs) for i in (0, 1)]
+    if isinstance(pairs[0], list):
+        return [Complex(a, b) for a, b in zip(*pairs, strict=True)]
+    return Complex(*pairs)
 
 
 for _name in ("add", "subtract", "negate", "broadcast",
@@ -197,8 +197,8 @@ def cholesky(ctx: Context, x: Complex, *, lower: Any = False) -> Complex:
     operands = [ctx.builder.number(0, dtypes.int64), blank, blank, *full.parts]
     body = trace(step, [v.type for v in operands])
     _, *parts = o.scan(*operands, body=body, carries=3, xs=0, length=n)
-    made = Complex(*parts)
-    return made if lower else made.each(swap_last_axes).conj()
+    factor = Complex(*parts)
+    return factor if lower else factor.each(swap_last_axes).conj()
 
 
 @paired("triangular_solve")
@@ -224,8 +224,8 @@ def solved(a: Complex, b: Complex, left: bool, low: bool, unit: bool, turn: str)
     p, q = a.real * (1 - eye) + eye, a.imag * (1 - eye)
     x = o.triangular_solve(_woven([[p, -q], [q, p]]), _woven([[b.real], [b.imag]]), lower=low,
                            unit=True)
-    made = Complex(*(x.take(x.ndim - 2, i, x.shape[-2], 2) for i in (0, 1)))
-    return made if left else made.each(swap_last_axes)
+    solution = Complex(*(x.take(x.ndim - 2, i, x.shape[-2], 2) for i in (0, 1)))
+    return solution if left else solution.each(swap_last_axes)
 
 
 def _woven(blocks: list[list[Array]]) -> Any:
@@ -248,11 +248,11 @@ def _fft(ctx: Context, x: Any, *, fft_type: str, fft_length: Any) -> Any:
     if fft_type == "RFFT":
         return _along(Complex(*o.fourier(x, half=True)), axes[:-1], False)
     if fft_type == "IRFFT":
-        made = _along(whole(x), axes[:-1], True)
-        return o.fourier_real(made.real, made.imag, size=lengths[-1]) / total
+        transformed = _along(whole(x), axes[:-1], True)
+        return o.fourier_real(transformed.real, transformed.imag, size=lengths[-1]) / total
     inverse = fft_type == "IFFT"
-    made = _along(whole(x), axes, inverse)
-    return made / total if inverse else made
+    transformed = _along(whole(x), axes, inverse)
+    return transformed / total if inverse else transformed
 
 
 def _along(x: Complex, axes: list[int], inverse: bool) -> Complex:
@@ -260,6 +260,6 @@ def _along(x: Complex, axes: list[int], inverse: bool) -> Complex:
     for axis in axes:
         order = [*(i for i in range(x.ndim) if i != axis), axis]
         back = [order.index(i) for i in range(x.ndim)]
-        made = Complex(*o.fourier(*(v.transpose(order) for v in x.parts), inverse=inverse))
-        x = made.each(lambda v, back=back: v.transpose(back))
+        transformed = Complex(*o.fourier(*(v.transpose(order) for v in x.parts), inverse=inverse))
+        x = transformed.each(lambda v, back=back: v.transpose(back))
     return x

@@ -30,14 +30,14 @@ def composite(ctx: Context, *xs: Any, name: str, decomposition: Symbol,
         arguments = ctx.driver.function(decomposition).arguments
         tensors = [x for x, a in zip(xs, arguments, strict=True) if not written.size(a)]
         return own_op(ctx, name.removeprefix(OURS), tensors, composite_attributes or {})
-    own = name.removeprefix("chlo.") if name.startswith("chlo.") else ""
+    plain = name.removeprefix("chlo.") if name.startswith("chlo.") else ""
     pairs = any(isinstance(x, Complex) for x in xs)
     if pairs and name in PAIRED:
         return PAIRED[name](ctx, *xs)
     function = HANDLERS.get(name)
-    if own and function and function.elementwise and not function.attrs and not pairs:
+    if plain and function and function.elementwise and not function.attrs and not pairs:
         return function.fn(ctx, *xs)
-    if own == "top_k" and not ctx.vector:
+    if plain == "top_k" and not ctx.vector:
         given = composite_attributes or {}
         return top_k(ctx, *xs, k=given["k"], largest=given.get("largest", True))
     return ctx.driver.call(ctx.driver.function(decomposition), xs, ctx.vector)
@@ -49,27 +49,27 @@ def own_op(ctx: Context, name: str, xs: Sequence[Any], given: dict[str, Any]) ->
     op, rest = named(name), iter(xs)
     regions = {k: ctx.driver.graph(ctx.driver.function(v)) for k, v in given.items()
                if k in op.schema and op.schema[k].annotation is Graph}
-    told = {k: v for k, v in given.items() if not k.startswith(_OPERAND) and k not in regions}
-    lo, hi = (None if n == "none" else int(n) for n in (told.pop(k, "none") for k in _BOUNDS))
+    node_attrs = {k: v for k, v in given.items() if not k.startswith(_OPERAND) and k not in regions}
+    lo, hi = (None if n == "none" else int(n) for n in (node_attrs.pop(k, "none") for k in _BOUNDS))
     fixed = {int(k.removeprefix(_OPERAND)): None if v == "none" else float(v) if isinstance(
         v, str) else v for k, v in given.items() if k.startswith(_OPERAND)}
-    if Trait.SIZE in op.traits and isinstance(told["size"], str):
-        ctx.driver.sizes[told["size"]] = symbol(told["size"], lo, hi)
+    if Trait.SIZE in op.traits and isinstance(node_attrs["size"], str):
+        ctx.driver.sizes[node_attrs["size"]] = symbol(node_attrs["size"], lo, hi)
     operands = [fixed[i] if i in fixed else next(rest) for i in range(len(xs) + len(fixed))]
     return ctx.kept(ctx.builder.record(
-        op, operands, {**attributes(op, told, ctx.driver.sizes), **regions}))
+        op, operands, {**attributes(op, node_attrs, ctx.driver.sizes), **regions}))
 
 
 @stablehlo("custom_call")
 def custom_call(ctx: Context, *xs: Any, call_target_name: str,
                 indices_of_shape_operands: Any = None, **others: Any) -> Any:
     """Code outside of the program; only what marks a value, or is linear algebra, has a meaning."""
-    found = TARGETS.get(str(call_target_name))
-    if found is None:
+    target = TARGETS.get(str(call_target_name))
+    if target is None:
         raise Refused(REASONS.get(str(call_target_name), _OUTSIDE))
     if indices_of_shape_operands is not None:  # sizes of results, which follow the operands
         xs = xs[:len(xs) - len(ints(indices_of_shape_operands))]
-    return found(ctx, *xs)
+    return target(ctx, *xs)
 
 
 def _assertion(ctx: Context, pred: Array, *values: Array) -> list[Any]:
@@ -100,8 +100,8 @@ def _approx_top_k(ctx: Context, x: Array, places: Array, *_: Array) -> list[Arra
     front = [*(i for i in range(rank) if i != axis), axis]
     back = [front.index(i) for i in range(rank)]
     beside, at = (v.transpose(front) for v in (places, order))
-    found = o.gather(beside, at.reshape((*at.shape, 1)), axes=(rank - 1,), batch=rank - 1)
-    return [values, found.transpose(back)]
+    picked = o.gather(beside, at.reshape((*at.shape, 1)), axes=(rank - 1,), batch=rank - 1)
+    return [values, picked.transpose(back)]
 
 
 def _same(ctx: Context, *xs: Any) -> list[Any]:

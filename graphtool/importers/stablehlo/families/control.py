@@ -118,16 +118,16 @@ def as_scan(loop: Counted, body: Graph, carries: int, operands: Sequence[Tracer]
         if node.op is o.reshape:
             return (xs[0].reshape(node.attrs["shape"]),)
         with builder.scope("", node.where, node.of):
-            made = builder.emit(node.op, xs, dict(node.attrs), node.outputs[0].hint)
-        return made if isinstance(made, tuple) else (made,)
+            result = builder.emit(node.op, xs, dict(node.attrs), node.outputs[0].hint)
+        return result if isinstance(result, tuple) else (result,)
     every = {loop.index: index, **ins, **fixed, **blank}
     wanted = [*(body.outputs[j] for j in kept),
               *(node.inputs[1] for node in loop.stacks.values()), body.outputs[loop.index]]
     inner = Graph(body.inputs, tuple(n for n in body.nodes if n not in loop.stacks.values()),
                   tuple(v for v in wanted if isinstance(v, Value)))
-    *found, after = replay(inner, [every[j] for j in range(len(body.inputs))], apply)
-    lasts = found[:len(kept)]
-    stacked = [x.reshape(x.shape[1:]) for x in found[len(kept):]]
+    *after_step, after = replay(inner, [every[j] for j in range(len(body.inputs))], apply)
+    lasts = after_step[:len(kept)]
+    stacked = [x.reshape(x.shape[1:]) for x in after_step[len(kept):]]
     outputs = [x.value for x in (*lasts, *stacked)]
     pruned = prune(Graph((), tuple(builder.nodes), tuple(outputs)))
     read = {x for node in pruned.nodes for x in node.inputs} | set(outputs)
@@ -138,9 +138,9 @@ def as_scan(loop: Counted, body: Graph, carries: int, operands: Sequence[Tracer]
     graph = prune(Graph((*(x.value for x in carried), *(x.value for x in rows.values()),
                          *(fixed[j].value for j in used)), tuple(builder.nodes), tuple(outputs)))
     order = [*([loop.index] if counter else []), *kept, *sources, *used]
-    made = o.scan(*(operands[j] for j in order), body=graph, carries=len(carried),
-                  xs=len(sources), length=loop.length, reverse=loop.reverse)
-    results = list(made if isinstance(made, tuple) else (made,))[int(counter):]
+    result = o.scan(*(operands[j] for j in order), body=graph, carries=len(carried),
+                    xs=len(sources), length=loop.length, reverse=loop.reverse)
+    results = list(result if isinstance(result, tuple) else (result,))[int(counter):]
     out: list[Any] = [None] * carries
     for j, x in zip((*kept, *loop.stacks), results, strict=True):
         out[j] = x
@@ -228,12 +228,12 @@ def while_(ctx: Context, *xs: Any) -> list[Any]:
     loop = counted(cond, body, len(carried), known)
     if loop is not None and loop.length:
         last = carried[loop.index].number(loop.first + loop.length)
-        found = as_scan(loop, body, len(carried), operands)
-        made = [last if x is None else x for x in found]
+        scanned = as_scan(loop, body, len(carried), operands)
+        finals = [last if x is None else x for x in scanned]
     else:
         results = o.while_(*operands, cond=cond, body=body, carries=len(carried))
-        made = list(results if isinstance(results, tuple) else (results,))
-    after = dict(zip(held, joined((arguments[i].kind for i in held), made), strict=True))
+        finals = list(results if isinstance(results, tuple) else (results,))
+    after = dict(zip(held, joined((arguments[i].kind for i in held), finals), strict=True))
     return flat(after.get(i, x) for i, x in enumerate(given))
 
 
@@ -247,13 +247,13 @@ def _unchanged(body: Region) -> set[int]:
 def _part(ctx: Context, region: Region, xs: Sequence[Any], held: list[int],
           types: list[TensorType]) -> Closed:
     """The condition or the body on the carries in `held`; other arguments are outside values."""
-    own = tuple(region.arguments[i] for i in held)
+    arguments = tuple(region.arguments[i] for i in held)
     fixed = {a.name: xs[i] for i, a in enumerate(region.arguments) if i not in held}
     operations, last = region.operations, region.operations[-1]
     if region is ctx.op.regions[1]:  # the body: it returns the carries only
         returned = replace(last, operands=tuple(last.operands[i] for i in held))
         operations = (*operations[:-1], returned)
-    return ctx.driver.closed(Region(own, operations), types, ChainMap(fixed, ctx.env))
+    return ctx.driver.closed(Region(arguments, operations), types, ChainMap(fixed, ctx.env))
 
 
 # ---- branches ----------------------------------------------------------------------------------
@@ -282,8 +282,8 @@ def _chosen(branches: list[Graph], at: int, index: Any, operands: Sequence[Any])
         rest = trace(lambda *xs: _chosen(branches, at + 1, xs[-1], xs[:-1]),
                      [v.type for v in then.inputs], [v.hint for v in then.inputs])
         operands = [*operands, index]
-    found = o.cond(o.eq(index, at), *operands, then=then, orelse=rest)
-    return list(found) if isinstance(found, tuple) else [found]
+    chosen = o.cond(o.eq(index, at), *operands, then=then, orelse=rest)
+    return list(chosen) if isinstance(chosen, tuple) else [chosen]
 
 
 @stablehlo("if")
@@ -294,6 +294,6 @@ def if_(ctx: Context, pred: Array) -> list[Any]:
         return ctx.region(0 if known else 1, [])
     parts = [ctx.driver.closed(r, [], ctx.env) for r in ctx.op.regions]
     outer = union(*parts)
-    found = o.cond(pred, *map(ctx.builder.traced, outer), then=parts[0].graph(outer),
-                   orelse=parts[1].graph(outer))
-    return list(found) if isinstance(found, tuple) else [found]
+    chosen = o.cond(pred, *map(ctx.builder.traced, outer), then=parts[0].graph(outer),
+                    orelse=parts[1].graph(outer))
+    return list(chosen) if isinstance(chosen, tuple) else [chosen]

@@ -29,19 +29,19 @@ def _named(name: str, words: tuple[Word, ...]) -> None:
             for x, other in (xs, xs[::-1]):
                 if x.literal == _NEUTRAL[word.op] and x.shape == other.shape:
                     return other
-        found = word.fn(*xs)
+        result = word.fn(*xs)
         if word.op in ("div", "rem") and xs[0].dtype.is_integer and not (
-                found.symbolic or xs[1].literal):
-            return _by_zero(word.op, found, *xs)
-        return found
+                result.symbolic or xs[1].literal):
+            return _by_zero(word.op, result, *xs)
+        return result
     handler.__signature__ = words[0].signature("ctx")  # type: ignore[attr-defined]
     add(name, handler, elementwise=True)
 
 
-def _by_zero(op: str, found: Array, a: Array, b: Array) -> Any:
+def _by_zero(op: str, result: Array, a: Array, b: Array) -> Any:
     """What XLA gives where an integer is divided by 0: all bits 1, and the remainder a."""
     ones = -1 if a.dtype.kind == "int" else a.dtype.high
-    return o.select(o.eq(b, 0), ones if op == "div" else a, found)
+    return o.select(o.eq(b, 0), ones if op == "div" else a, result)
 
 
 for _name, _words in read("hlo").items():

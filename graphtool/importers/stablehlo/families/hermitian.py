@@ -90,8 +90,8 @@ def _orthogonal(a: Complex, n: int) -> tuple[Any, Complex, Complex]:
                                              for t in x.parts), strict=True))
         between = (q * p.conj()).each(lambda t: o.reduce_sum(t, axes=(2,)))
         phase, length = _phase(between)
-        own = [o.reduce_sum(t.square(), axes=(2,)) for t in (p, q)]
-        turn = rotation(own[0], own[1], length)
+        lengths = [o.reduce_sum(t.square(), axes=(2,)) for t in (p, q)]
+        turn = rotation(lengths[0], lengths[1], length)
         return (_turned(x, phase.conj(), 1).each(lambda t: rotated(t, turn, 1)),)
     both = rows.each(lambda t, e: o.concat(t, e, axis=2), _identity(rows, size))
     (both,) = looped(step, rounds(size), (both,))
@@ -112,8 +112,8 @@ def _completed(x: Complex, count: int) -> Complex:
     orthogonal, at length 1. Columns of x that are 0 are replaced by any that fit."""
     packed, tau = qr(x)
     b, (m, n) = x.shape[0], known_sizes(x)
-    own = o.eq(axis_indices(x.real, (m, 1), 0), axis_indices(x.real, (1, count), 1))
-    first = o.broadcast(own.cast(x.real.dtype), shape=(b, m, count))
+    on_diagonal = o.eq(axis_indices(x.real, (m, 1), 0), axis_indices(x.real, (1, count), 1))
+    first = o.broadcast(on_diagonal.cast(x.real.dtype), shape=(b, m, count))
     basis = reflected(packed, tau, Complex(first, filled(first, 0.0, first.shape)))
     heads = pieces(diagonal(packed.real).reshape((b, 1, packed.shape[1])), 2, (0, n))
     ones = filled(first, 1.0, (b, 1, n))

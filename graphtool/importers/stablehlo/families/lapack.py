@@ -92,8 +92,8 @@ def _gesdd(ctx: Context, a: Array) -> list[Array]:
 
 def _nothing(ctx: Context, x: Array, i: int) -> Array:
     """Zeros for result i, which LAPACK does not compute."""
-    own = [d for d in (ctx.op.signature.results[i].shape or ())[-2:] if d is not None]
-    return x.number(0).broadcast((*x.shape[:-2], *own))
+    shape = [d for d in (ctx.op.signature.results[i].shape or ())[-2:] if d is not None]
+    return x.number(0).broadcast((*x.shape[:-2], *shape))
 
 
 def _columns(x: Any) -> Any:
@@ -105,8 +105,8 @@ def _columns(x: Any) -> Any:
 # ---- complex matrices ---------------------------------------------------------------------------
 
 def _complex_potrf(ctx: Context, a: Array, b: Array) -> list[Array]:
-    made = complex_.cholesky(ctx, Complex(a, b), lower=_is(ctx, "uplo", "L"))
-    return [*made.parts, _fine(a, a.shape[:-2])]
+    factor = complex_.cholesky(ctx, Complex(a, b), lower=_is(ctx, "uplo", "L"))
+    return [*factor.parts, _fine(a, a.shape[:-2])]
 
 
 def _complex_trsm(ctx: Context, a: Array, b: Array, c: Array, d: Array) -> list[Array]:
@@ -126,8 +126,8 @@ def _batched(rank: int, paired: bool, algorithm: Algorithm) -> Callable[..., lis
         for x in rest:
             given.append(Complex(x, next(rest) if paired and x.dtype.is_float else None))
         lead = given[0].shape[:len(given[0].shape) - rank]
-        made = algorithm(ctx, *(_flat(x, len(lead)) for x in given))
-        whole = tensors(x.each(lambda p: p.reshape((*lead, *p.shape[1:]))) for x in made)
+        outputs = algorithm(ctx, *(_flat(x, len(lead)) for x in given))
+        whole = tensors(x.each(lambda p: p.reshape((*lead, *p.shape[1:]))) for x in outputs)
         coded = len(ctx.op.signature.results) > len(whole)
         return [*whole, _fine(whole[0], lead)] if coded else whole
     return handler

@@ -64,10 +64,10 @@ def line(ctx: Context, dtype: DType, shape: tuple[Dim, ...], axis: int) -> Array
     if not 0 <= axis < len(shape):
         raise ValueError(f"there is no axis {axis} of {len(shape)}")
     n, rest = shape[axis], (1,) * (len(shape) - axis - 1)
-    made = ctx.builder.constant(np.arange(n).astype(dtype.numpy).reshape((n, *rest))) if isinstance(
+    row = ctx.builder.constant(np.arange(n).astype(dtype.numpy).reshape((n, *rest))) if isinstance(
         n, int) and n <= FOLD_LIMIT else ctx.builder.emit(
             o.iota, (), {"shape": (n, *rest), "axis": 0, "dtype": dtype})
-    return made.broadcast(shape)
+    return row.broadcast(shape)
 
 
 @stablehlo("get_dimension_size")
@@ -231,38 +231,38 @@ def node_of_constant(ctx: Context, *, value: Any) -> Any:
     return ctx.builder.record(OPS["constant"], (), {"data": data, "param": False}, "constant")
 
 
-def _told(ctx: Context) -> tuple[Dim, ...]:
+def _noted_shape(ctx: Context) -> tuple[Dim, ...]:
     """The sizes that the mark names, if they are open; else those of the result."""
-    told = ctx.op.attrs[NODE]
-    if not isinstance(told, str):
+    node_attrs = ctx.op.attrs[NODE]
+    if not isinstance(node_attrs, str):
         return ctx.result().shape
-    return tuple(parse(d.strip(), ctx.driver.sizes) for d in split_dims(told))
+    return tuple(parse(d.strip(), ctx.driver.sizes) for d in split_dims(node_attrs))
 
 
 @node("broadcast_in_dim", "dynamic_broadcast_in_dim")
 def broadcast(ctx: Context, x: Array, *shape: Array, **_: Any) -> Any:
     """`broadcast`, even if the next op would repeat its operand itself."""
-    return ctx.builder.record(o.broadcast, (x,), {"shape": _told(ctx)})
+    return ctx.builder.record(o.broadcast, (x,), {"shape": _noted_shape(ctx)})
 
 
 @node("reshape", "dynamic_reshape")
 def node_of_reshape(ctx: Context, x: Array, *shape: Array) -> Any:
     """`reshape`, also of what is one itself."""
-    return ctx.builder.record(o.reshape, (x,), {"shape": _told(ctx)})
+    return ctx.builder.record(o.reshape, (x,), {"shape": _noted_shape(ctx)})
 
 
 @node("iota", "dynamic_iota")
 def node_of_iota(ctx: Context, *shape: Array, iota_dimension: int) -> Any:
     """`iota`, however few elements it has."""
-    return ctx.builder.record(o.iota, (), {"shape": _told(ctx), "axis": iota_dimension,
+    return ctx.builder.record(o.iota, (), {"shape": _noted_shape(ctx), "axis": iota_dimension,
                                            "dtype": ctx.dtype})
 
 
 @node("convert")
 def dim(ctx: Context, x: Array) -> Any:
     """`dim`: a size as a number, with which no further sizes are computed."""
-    told = ctx.op.attrs[NODE]
-    (of,) = _told(ctx) if isinstance(told, str) else x.sizes("the size")
+    node_attrs = ctx.op.attrs[NODE]
+    (of,) = _noted_shape(ctx) if isinstance(node_attrs, str) else x.sizes("the size")
     return ctx.builder.record(o.dim, (), {"of": of, "dtype": ctx.dtype})
 
 

@@ -100,8 +100,8 @@ class _Comparator:
 
     def _side(self, name: str) -> int | None:
         """0 if the value is made of left arguments only, 1 of right ones, None of both."""
-        found = set(self._sides(name))
-        return found.pop() if len(found) == 1 else None
+        sides = set(self._sides(name))
+        return sides.pop() if len(sides) == 1 else None
 
     def _sides(self, name: str) -> list[int]:
         if name in self.sides:
@@ -171,17 +171,17 @@ def _unifies(ctx: Context, name: str, rows: Sequence[Array], i: int) -> bool:
     trial = np.array(_TRIALS, row)
     given = [np.zeros(len(_TRIALS), r.dtype.numpy) for r in rows]
     given[i] = trial
-    made = _run(ctx, ctx.op.regions[0], name, [*map(ctx.builder.constant, given)]).numbers
+    answers = _run(ctx, ctx.op.regions[0], name, [*map(ctx.builder.constant, given)]).numbers
     plain = np.where(trial == 0, np.zeros((), row), trial)
-    return made is not None and made.dtype == trial.dtype and np.array_equal(
-        made, plain, equal_nan=True) and not np.signbit(made[[3, 6]]).any()
+    return answers is not None and answers.dtype == trial.dtype and np.array_equal(
+        answers, plain, equal_nan=True) and not np.signbit(answers[[3, 6]]).any()
 
 
 def _run(ctx: Context, region: Region, name: str, values: Sequence[Array]) -> Any:
     """The value called `name` in the comparator, on these as left and right arguments."""
     last = replace(region.operations[-1], operands=(name,))
-    made = Region(region.arguments, (*region.operations[:-1], last))
-    return ctx.driver.inline(made, [v for v in values for _ in (0, 1)], ctx.env, True)[0]
+    shortened = Region(region.arguments, (*region.operations[:-1], last))
+    return ctx.driver.inline(shortened, [v for v in values for _ in (0, 1)], ctx.env, True)[0]
 
 
 # ---- any comparator ----------------------------------------------------------------------------

@@ -65,11 +65,11 @@ def _from_philox(state: Array, shape: tuple[int, ...], bits: int) -> tuple[Any, 
     line = key.builder.constant(np.arange(blocks, dtype=np.uint64))
     counter = line + low
     carry = (counter < line).cast(dtypes.uint64)
-    made = _philox([*_halves(counter), *_halves(high.broadcast((blocks,)) + carry)],
-                   _halves(key))
+    words = _philox([*_halves(counter), *_halves(high.broadcast((blocks,)) + carry)],
+                    _halves(key))
     if each == 2:
-        made = [_whole(made[0], made[1]), _whole(made[2], made[3])]
-    columns = [w.reshape((blocks, 1)) for w in made]
+        words = [_whole(words[0], words[1]), _whole(words[2], words[3])]
+    columns = [w.reshape((blocks, 1)) for w in words]
     out = o.concat(*columns, axis=1).reshape((each * blocks,))
     after = low + blocks
     beyond = high + (after < low).cast(dtypes.uint64)

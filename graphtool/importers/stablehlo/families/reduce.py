@@ -50,8 +50,8 @@ def reduce(ctx: Context, *xs: Array, dimensions: Any) -> Any:
     kind = kind_of(body, values[0]) if count == 1 else ""
     if kind:
         return reduced(kind, values[0], starts[0], axes)
-    found = _arg_extreme(ctx, values, starts, axes)
-    return found if found is not None else _halved(ctx, values, starts, axes)
+    extremes = _arg_extreme(ctx, values, starts, axes)
+    return extremes if extremes is not None else _halved(ctx, values, starts, axes)
 
 
 def reduced(kind: str, x: Array, start: Array, axes: tuple[int, ...]) -> Array:
@@ -86,17 +86,17 @@ def _arg_extreme(ctx: Context, values: Sequence[Array], starts: Sequence[Array],
     places = values[1].dtype.numpy
     left, right = (v[grid[0]], grid[1].astype(places)), (v[grid[2]], grid[3].astype(places))
     try:
-        made = ctx.region(0, list(map(ctx.builder.constant, (*left, *right))), vector=True)
+        results = ctx.region(0, list(map(ctx.builder.constant, (*left, *right))), vector=True)
     except (Refused, ValueError, KeyError):
         return None
-    found = [x.numbers for x in made]
-    if any(f is None for f in found):
+    numbers = [x.numbers for x in results]
+    if any(f is None for f in numbers):
         return None
     for kind, worst in (("max", -np.inf), ("min", np.inf)):
         want = _wanted(kind, left, right)
         first = starts[0].literal
         if all(np.array_equal(f, w, equal_nan=f.dtype.kind == "f")
-               for f, w in zip(found, want, strict=True)) and first is not None and (
+               for f, w in zip(numbers, want, strict=True)) and first is not None and (
                 not row.is_float or first == worst):
             x, (axis,) = values[0], axes
             best = x.reduce(kind, axes)
@@ -161,6 +161,6 @@ def _in_turn(ctx: Context, values: Sequence[Array], starts: Sequence[Array],
     inner = [TensorType(x.dtype, lead) for x in (*held, *rows)]
     body = ctx.driver.closed(ctx.op.regions[0], inner, ctx.env, True)
     outer = union(body)
-    made = o.scan(*held, *rows, *map(ctx.builder.traced, outer), body=body.graph(outer),
-                  carries=len(held), xs=len(rows), length=n)
-    return list(made) if isinstance(made, tuple) else [made]
+    out = o.scan(*held, *rows, *map(ctx.builder.traced, outer), body=body.graph(outer),
+                 carries=len(held), xs=len(rows), length=n)
+    return list(out) if isinstance(out, tuple) else [out]

@@ -33,12 +33,12 @@ def looped(step: Callable[..., tuple[Complex, ...]], count: Dim, held: tuple[Com
     def run(*parts: Any) -> tuple[Any, ...]:
         rest = iter(parts)
         before, index = _joined(map(_is_complex, held), rest), next(rest)
-        found = step(*before, index, *_joined(map(_is_complex, (*rows, *fixed)), rest))
-        complex_results[:] = map(_is_complex, found)
-        return tuple(tensors(found))
+        after = step(*before, index, *_joined(map(_is_complex, (*rows, *fixed)), rest))
+        complex_results[:] = map(_is_complex, after)
+        return tuple(tensors(after))
     parts = [tuple(tensors(xs)) for xs in (held, rows, fixed)]
-    made = as_tuple(scanned(run, count, parts[0], parts[1], parts[2], reverse))
-    return tuple(_joined(complex_results, iter(made)))
+    out = as_tuple(scanned(run, count, parts[0], parts[1], parts[2], reverse))
+    return tuple(_joined(complex_results, iter(out)))
 
 
 def _is_complex(x: Complex) -> bool:
@@ -104,11 +104,11 @@ def _reflection(column: Complex, top: Any) -> tuple[Complex, Complex, Complex]:
     return Complex(v.real + one, v.imag), tau, beta.where(~none, first)
 
 
-def _packed(rest: Complex, after: Complex, column: Complex, own: Complex, v: Complex, j: Any,
+def _packed(rest: Complex, after: Complex, column: Complex, beta: Complex, v: Complex, j: Any,
             top: Any) -> Complex:
     """The matrix after a step: the changed columns behind j, and in column j β and v."""
     rows, columns = _numbers_of(rest, 1), _numbers_of(rest, 2)
-    packed = v.where(rows > top, own.where(o.eq(rows, top), column))
+    packed = v.where(rows > top, beta.where(o.eq(rows, top), column))
     return packed.where(o.eq(columns, j), after.where(columns > j, rest))
 
 
@@ -143,8 +143,8 @@ def reflected(packed: Complex, tau: Complex, x: Complex, adjoint: bool = False) 
         t = t.each(lambda p: p.reshape((p.shape[0], 1, 1)))
         return (y - (t.conj() if adjoint else t) * v * times(v.adjoint(), y),)
     by_step = tau.each(lambda p: o.transpose(p, perm=(1, 0)))
-    (made,) = looped(step, tau.shape[1], (x,), (by_step,), (packed,), reverse=not adjoint)
-    return made
+    (product,) = looped(step, tau.shape[1], (x,), (by_step,), (packed,), reverse=not adjoint)
+    return product
 
 
 def lu(a: Complex) -> tuple[Complex, Complex]:
@@ -164,8 +164,8 @@ def lu(a: Complex) -> tuple[Complex, Complex]:
         safe = Complex(o.select(none, 1.0, pivot.real), pivot.imag)
         factor = (picked(rest, j, 2) / safe).where((rows > j) & ~none, 0.0)
         inner = rest - factor * row.where(columns > j, 0.0)
-        own = (rows > j) & o.eq(columns, j)
-        return factor.where(own, inner), _line(Complex(best))
+        on_column = (rows > j) & o.eq(columns, j)
+        return factor.where(on_column, inner), _line(Complex(best))
     _, m, n = a.shape
     packed, swaps = looped(step, n if m == n else min(known_sizes(a)), (a,))
     return packed, _stacked(swaps)
@@ -191,12 +191,12 @@ def tridiagonal(a: Complex, lower: bool) -> tuple[Complex, Any, Any, Complex]:
         return x if lower else x.each(lambda p: o.reverse(p, axes=axes))
     half = turned(a, (1, 2))
     rows, columns = _numbers_of(half, 1), _numbers_of(half, 2)
-    own = half.where(rows >= columns, half.adjoint())
-    if own.imag is not None:
-        own = Complex(own.real, o.select(o.eq(rows, columns), 0.0, own.imag))
-    made, tau = hessenberg(own)
-    packed = made.where(rows >= columns, half)
-    d, e = (_diagonal(made.real, first) for first in (0, 1))
+    whole = half.where(rows >= columns, half.adjoint())
+    if whole.imag is not None:
+        whole = Complex(whole.real, o.select(o.eq(rows, columns), 0.0, whole.imag))
+    reduced, tau = hessenberg(whole)
+    packed = reduced.where(rows >= columns, half)
+    d, e = (_diagonal(reduced.real, first) for first in (0, 1))
     d, e, tau = turned(Complex(d), (1,)), turned(Complex(e), (1,)), turned(tau, (1,))
     return turned(packed, (1, 2)), d.real, e.real, tau
 
@@ -220,25 +220,25 @@ def tridiagonal_solved(below: Complex, main: Complex, above: Complex, b: Complex
     low, mid, high = (_cut(_rows(x), 1, n) for x in (below, main, above))
     given = b.each(lambda p: o.transpose(p, perm=(1, 0, 2)))
     start = [_cut(x, 0, 1).each(_inner) for x in (_rows(main), _rows(above), given)]
-    own, _, right, top, second, third, tops = looped(
+    diagonal, _, right, top, second, third, tops = looped(
         _eliminated, n - 1, tuple(start), (low, mid, high, _cut(given, 1, n)))
-    last = right / own.each(_wide)
+    last = right / diagonal.each(_wide)
     *_, rows = looped(_substituted, n - 1, (last, last * 0.0), (top, second, third, tops),
                       reverse=True)
     x = _with_last(rows, last).each(lambda p: o.transpose(p, perm=(1, 0, 2)))
     ends = [_cut(_rows(below), i, k) for i, k in ((0, 1), (n - 1, n))]
     two = ends[0] if n == 1 else ends[0].each(
         lambda p, q, r: o.concat(p, q, r, axis=0), _cut(third, 0, n - 2), ends[1])
-    return (_rows(two), _rows(_with_last(top, own)),
+    return (_rows(two), _rows(_with_last(top, diagonal)),
             _rows(_with_last(second, _cut(_rows(above), n - 1, n).each(_inner))), x)
 
 
-def _eliminated(own: Complex, side: Complex, right: Complex, _: Any, low: Complex, mid: Complex,
+def _eliminated(corner: Complex, side: Complex, right: Complex, _: Any, low: Complex, mid: Complex,
                 high: Complex, given: Complex) -> tuple[Complex, ...]:
-    """Row i is (own, side), and the next one (low, mid, high): that with the greater first element
-    stays, and leaves a row without it."""
-    swap = _size(low) > _size(own)
-    top, under = low.where(swap, own), own.where(swap, low)
+    """Row i is (corner, side), the next row is (low, mid, high). The row with the greater first
+    element stays; the other row loses its first element."""
+    swap = _size(low) > _size(corner)
+    top, under = low.where(swap, corner), corner.where(swap, low)
     factor = under / top
     second, rest = mid.where(swap, side), side.where(swap, mid)
     zero = high * 0.0

@@ -76,9 +76,9 @@ def scatter(ctx: Context, *xs: Array, update_window_dims: Any = (), inserted_win
     front = [*where, *(d for d in range(rank) if d not in where)]
     axes = [front.index(d) for d in taken]
     full = [v.transpose(front) for v in xs[:count]]
-    made = [_scattered(full[0], turned, us[0], valid, kind, batch, axes)] if kind else (
+    outputs = [_scattered(full[0], turned, us[0], valid, kind, batch, axes)] if kind else (
         _one_by_one(ctx, full, turned, us, valid, axes))
-    return [y.transpose([front.index(d) for d in range(rank)]) for y in made]
+    return [y.transpose([front.index(d) for d in range(rank)]) for y in outputs]
 
 
 def _with_batch(columns: Array, shared: Sequence[int]) -> Array:
@@ -153,19 +153,19 @@ def _one_by_one(ctx: Context, xs: Sequence[Array], spots: Array, updates: Sequen
         fits = rest[count] if valid is not None else None
         at = (spot if fits is None else o.select(fits, spot, 0)).reshape((1, *spot.shape))
         old = [o.gather(h, at, axes=tuple(axes)) for h in held]
-        made = inline(spot.builder, body, [*old, *(u.reshape(v.shape) for u, v in zip(
+        combined = inline(spot.builder, body, [*old, *(u.reshape(v.shape) for u, v in zip(
             new, old, strict=True)), *fixed])
         out = []
-        for h, was, m in zip(held, old, made, strict=True):
+        for h, was, m in zip(held, old, combined, strict=True):
             m = o.broadcast(m, shape=was.shape)
             out.append(o.scatter(h, at, m if fits is None else o.select(fits, m, was),
                                  axes=tuple(axes)))
         return tuple(out)
     types = [*(x.type for x in xs), *(TensorType(r.dtype, r.shape[1:]) for r in rows),
              *(v.type for v in outer)]
-    made = o.scan(*xs, *rows, *map(ctx.builder.traced, outer), body=trace(step, types),
-                  carries=count, xs=len(rows), length=n)
-    return list(made) if isinstance(made, tuple) else [made]
+    combined = o.scan(*xs, *rows, *map(ctx.builder.traced, outer), body=trace(step, types),
+                      carries=count, xs=len(rows), length=n)
+    return list(combined) if isinstance(combined, tuple) else [combined]
 
 
 def _kind_of(ctx: Context, x: Array, updates: Array) -> tuple[str, Array]:

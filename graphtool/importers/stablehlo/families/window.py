@@ -167,11 +167,11 @@ def _by_taps(ctx: Context, values: Sequence[Any], starts: Sequence[Any], *, wind
         limit = [a + (n - 1) * s + 1 for a, n, s in zip(at, shape, strides, strict=True)]
         inside = _inside(at, shape, values[0].shape, strides, padding, base_dilation)
         if inside is None or inside.any():
-            found = ctx.region(0, [*total, *(x.slice(at, limit, strides) for x in wide)],
-                               vector=True)
-            total = found if inside is None or inside.all() else [
+            combined = ctx.region(0, [*total, *(x.slice(at, limit, strides) for x in wide)],
+                                  vector=True)
+            total = combined if inside is None or inside.all() else [
                 o.select(ctx.builder.constant(inside), y, x)
-                for x, y in zip(total, found, strict=True)]
+                for x, y in zip(total, combined, strict=True)]
     return total
 
 
@@ -182,14 +182,14 @@ def _inside(at: Sequence[int], shape: Any, given: Any, strides: Any, padding: Pa
     values to start with, as the logarithm of a sum of complex powers does."""
     if not all(isinstance(d, int) for d in (*shape, *given)):
         return None
-    found: Any = np.ones((1,) * len(shape), bool)
+    inside: Any = np.ones((1,) * len(shape), bool)
     for axis, (n, d) in enumerate(zip(shape, given, strict=True)):
         place = np.arange(n) * strides[axis] + at[axis] - padding[axis][0]
         one = (place % base_dilation[axis] == 0) & (place >= 0) & (
             place < d * base_dilation[axis])
         if not one.all():
-            found = found & one.reshape([n if a == axis else 1 for a in range(len(shape))])
-    return found
+            inside = inside & one.reshape([n if a == axis else 1 for a in range(len(shape))])
+    return inside
 
 
 def dynamic_reduce_window(ctx: Context, x: Array, start: Array, *sizes: Array) -> Array:
@@ -203,10 +203,10 @@ def dynamic_reduce_window(ctx: Context, x: Array, start: Array, *sizes: Array) -
     how["padding"] = tuple(zip(lo_hi[::2], lo_hi[1::2], strict=True))
     if kind not in ("sum", "prod", "max", "min") or start.literal != identity(kind, x.dtype):
         raise Refused("windows of open sizes need one of the usual bodies")
-    found = _running(kind, x, **how)
-    if found is None and not all(isinstance(k, int) for k in how["window"]):
+    running = _running(kind, x, **how)
+    if running is None and not all(isinstance(k, int) for k in how["window"]):
         raise Refused("windows of open sizes are not supported, unless they are cumulative")
-    return found or o.reduce_window(x, kind=kind, **how)  # type: ignore[no-any-return]
+    return running or o.reduce_window(x, kind=kind, **how)  # type: ignore[no-any-return]
 
 
 TARGETS["stablehlo.dynamic_reduce_window"] = dynamic_reduce_window
@@ -237,10 +237,10 @@ def _direction(region: Any) -> str:
     """The comparison that is all of a body, in the order of its arguments."""
     if len(region.operations) != 2 or simple_body(region) != "compare":
         return ""
-    found = region.operations[0]
-    if found.operands != tuple(a.name for a in region.arguments):
+    compare = region.operations[0]
+    if compare.operands != tuple(a.name for a in region.arguments):
         return ""
-    return str(found.attrs.get("comparison_direction"))
+    return str(compare.attrs.get("comparison_direction"))
 
 
 def _selected(ctx: Context, x: Any, shape: tuple[int, ...], out: tuple[int, ...], *,

@@ -108,11 +108,11 @@ def _resource(r: Reader) -> Dense:
     r.expect("<")
     name = r.next()
     r.expect(">")
-    own = unquoted(name.text) if name.kind == "string" else name.text
-    if own not in r.resources:
-        raise r.fault(f"there is no resource {own!r} behind the program", name.at, "GT1304",
+    key = unquoted(name.text) if name.kind == "string" else name.text
+    if key not in r.resources:
+        raise r.fault(f"there is no resource {key!r} behind the program", name.at, "GT1304",
                       "the text was printed without its large arrays")
-    return Dense(r.resources[own])
+    return Dense(r.resources[key])
 
 
 def _array(r: Reader) -> list[Any]:

@@ -277,9 +277,9 @@ def _reduce(r: Reader, p: Parts, depth: int) -> None:
     scalars = [Kind(k.element, ()) for k in p.signature.operands[:len(starts)]]
     if applied:
         names = ("%a", "%b")
-        made = Operation(applied, names, {}, (), ("%c",), Signature((), (scalars[0],)), p.at)
+        inner = Operation(applied, names, {}, (), ("%c",), Signature((), (scalars[0],)), p.at)
         last = Operation("return", ("%c",), {}, (), (), Signature((), ()), p.at)
-        p.regions.append(Region(tuple(Argument(n, scalars[0]) for n in names), (made, last)))
+        p.regions.append(Region(tuple(Argument(n, scalars[0]) for n in names), (inner, last)))
         return
     r.expect("reducer")
     pairs = []

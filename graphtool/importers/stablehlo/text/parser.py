@@ -28,10 +28,10 @@ def parse(text: str) -> Program:
             r.expect("{")
             opened += 1
         elif r.take("func.func", "func"):
-            found = _function(r)
-            if found.name in functions:
-                raise r.fault(f"there are two functions @{found.name}", found.at, "GT1303")
-            functions[found.name] = found
+            function = _function(r)
+            if function.name in functions:
+                raise r.fault(f"there are two functions @{function.name}", function.at, "GT1303")
+            functions[function.name] = function
         elif r.take("sdy.mesh"):  # devices, which a program for one has no use for
             r.kind_expected("symbol", "the name of a mesh")
             r.expect("=")

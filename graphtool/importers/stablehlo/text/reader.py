@@ -50,10 +50,10 @@ def tokens(text: str) -> list[Token]:
     out: list[Token] = []
     at, match = 0, _TOKEN.match
     while at < len(text):
-        found = match(text, at)
-        if found is None:
+        m = match(text, at)
+        if m is None:
             raise fault(text, at, f"{text[at]!r} begins no token")
-        kind, end = str(found.lastgroup), found.end()
+        kind, end = str(m.lastgroup), m.end()
         if kind == "resources":
             kind, end = "space", text.find("#-}", at) + 3
             if end < 3:
@@ -76,8 +76,8 @@ _ALIGNMENT = 8  # digits of a number in front of the bytes, which says how they 
 def resources(text: str) -> dict[str, bytes]:
     """The arrays behind a program, by name: the digits of their bytes, with 0x in front."""
     start = text.rfind("{-#")
-    found = _RESOURCE.finditer(text, start) if start >= 0 else ()
-    return {m[1].strip('"'): b"0x" + m[2][_ALIGNMENT:].encode() for m in found}
+    matches = _RESOURCE.finditer(text, start) if start >= 0 else ()
+    return {m[1].strip('"'): b"0x" + m[2][_ALIGNMENT:].encode() for m in matches}
 
 
 def _closing(text: str, at: int) -> int:
@@ -160,9 +160,9 @@ class Reader:
 
     def take(self, *texts: str) -> bool:
         """`peek`, and go on if it is."""
-        found = self.peek(*texts)
-        self.at += found
-        return found
+        present = self.peek(*texts)
+        self.at += present
+        return present
 
     def expect(self, *texts: str) -> Token:
         """The next token, one of these. Raises InputError GT1302 for any other."""
@@ -180,8 +180,8 @@ class Reader:
               hint: str = "") -> InputError:
         """The error for a fault at a token or an offset, to be raised."""
         if isinstance(at, Token):
-            found = f", found {at.text[:40]!r}" if at.text else ", found the end of the text"
-            return fault(self.text, at.at, message + (found if "expected" in message else ""),
+            instead = f", found {at.text[:40]!r}" if at.text else ", found the end of the text"
+            return fault(self.text, at.at, message + (instead if "expected" in message else ""),
                          code, hint)
         return fault(self.text, at, message, code, hint)
 

@@ -44,10 +44,10 @@ def read_kind(text: str) -> Kind:
     if not text.startswith("tensor<"):
         return Kind(text, None)
     inside = text[7:-1].strip()
-    found = _SIZES.match(inside)
-    assert found is not None
-    sizes = [d.strip() for d in found[0].split("x")[:-1]]
-    element, *behind = split(inside[found.end():])
+    match = _SIZES.match(inside)
+    assert match is not None
+    sizes = [d.strip() for d in match[0].split("x")[:-1]]
+    element, *behind = split(inside[match.end():])
     return Kind(element, tuple(None if d == "?" else int(d) for d in sizes), ", ".join(behind))
 
 

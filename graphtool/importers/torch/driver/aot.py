@@ -90,8 +90,8 @@ def _need_sizes(module: Module, outputs: tuple[Output, ...], known: Container[st
     before the call. The backward graph has such sizes among its inputs."""
     graph = module.graph
     dims: list[Dim] = [d for v in (*graph.inputs, *graph.outputs) for d in v.type.shape]
-    for made in outputs:
-        dims += [*(made.strides or ()), *([] if made.size is None else [made.size])]
+    for group in outputs:
+        dims += [*(group.strides or ()), *([] if group.size is None else [group.size])]
     late = sorted({s.name for d in dims for s in symbols(d) if s.name not in known})
     if late:
         raise UnsupportedError("GT1101", "the size of a tensor depends on the data", tuple(
@@ -101,11 +101,11 @@ def _need_sizes(module: Module, outputs: tuple[Output, ...], known: Container[st
 
 def _ranges(holders: list[fx.Node]) -> dict[str, tuple[int | None, int | None]]:
     """The bounds of torch's symbols, from the environment that all sizes share."""
-    found = [d for n in holders if (v := n.meta.get("val")) is not None
-             for d in (v.shape if isinstance(v, torch.Tensor) else (v,))
-             if isinstance(d, torch.SymInt)]
+    dims = [d for n in holders if (v := n.meta.get("val")) is not None
+            for d in (v.shape if isinstance(v, torch.Tensor) else (v,))
+            if isinstance(d, torch.SymInt)]
     return {str(k): (least(str(k), bound(v.lower)), bound(v.upper))
-            for d in found[:1] for k, v in d.node.shape_env.var_to_range.items()}
+            for d in dims[:1] for k, v in d.node.shape_env.var_to_range.items()}
 
 
 def _results(gm: fx.GraphModule) -> tuple[Any, ...]:

@@ -86,9 +86,9 @@ class Spec:
 
 def read_spec(text: str) -> Spec:
     """Parses `name:type[sizes]`; raises UsageError GT1115 for a text that is no such spec."""
-    found = _SPEC.fullmatch(text)
-    dims = [d.strip() for d in found["dims"].split(",")] if found else []
-    if found is None or (dims != [""] and "" in dims):
+    match = _SPEC.fullmatch(text)
+    dims = [d.strip() for d in match["dims"].split(",")] if match else []
+    if match is None or (dims != [""] and "" in dims):
         raise UsageError("GT1115", f"cannot read the input {text!r}",
                          hint="NAME:TYPE[SIZES], such as x:f32[1,3,224,224]; a scalar is f32[]; "
                               "--dynamic gives the sizes that stay open")
@@ -96,7 +96,7 @@ def read_spec(text: str) -> Spec:
     if np.prod([float(d) for d in shape]) > _ELEMENTS:
         raise UsageError("GT1115", f"the input {text!r} is too large",
                          hint=f"{_ELEMENTS:,.0f} elements at most")
-    return Spec((found["name"] or "").strip(), dtype(found["type"]), shape)
+    return Spec((match["name"] or "").strip(), dtype(match["type"]), shape)
 
 
 def sample(specs: Sequence[Spec], seed: int = 0) -> list[Array]:

@@ -126,14 +126,14 @@ def least(name: str, lower: int | None) -> int | None:
 
 def names_in(*args: Any) -> set[str]:
     """The names of the values in arguments, also in nested tuples."""
-    found: set[str] = set()
+    names: set[str] = set()
     for x in args:
         match x:
             case Ref(name):
-                found.add(name)
+                names.add(name)
             case tuple():
-                found |= names_in(*x)
-    return found
+                names |= names_in(*x)
+    return names
 
 
 def read_by(program: Program) -> set[str]:

@@ -43,11 +43,11 @@ def paired(*names: str) -> Callable[[Handler], Handler]:
 
 def paired_handler(target: str) -> Handler | None:
     """The handler for complex operands, of the overload or else of the op; None without one."""
-    found = PAIRED.get(target) or PAIRED.get(target.rpartition(".")[0])
-    if found is None and target.rpartition(".")[0].removeprefix("aten.") in _ALIKE:
+    special = PAIRED.get(target) or PAIRED.get(target.rpartition(".")[0])
+    if special is None and target.rpartition(".")[0].removeprefix("aten.") in _ALIKE:
         plain = handler(target)
-        found = None if plain is None else _each(plain)
-    return found
+        special = None if plain is None else _each(plain)
+    return special
 
 
 # what does the same to the real and to the imaginary part
@@ -70,8 +70,8 @@ def _each(plain: Handler) -> Handler:
         parts = []
         for part in (0, 1):
             mine = [_part(c, a, part) for a in args]
-            found = plain(c, *mine, **{k: _part(c, v, part) for k, v in kwargs.items()})
-            parts.append(found if isinstance(found, (tuple, list)) else (found,))
+            result = plain(c, *mine, **{k: _part(c, v, part) for k, v in kwargs.items()})
+            parts.append(result if isinstance(result, (tuple, list)) else (result,))
         joined = tuple(None if a is None else Complex(a, b) for a, b in zip(*parts, strict=True))
         return joined if len(joined) > 1 else joined[0]
     return fn

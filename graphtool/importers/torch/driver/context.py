@@ -11,7 +11,7 @@ from graphtool import ops as o
 from graphtool.dtypes import DType
 from graphtool.errors import InternalError
 from graphtool.front import Array, Front, Refused
-from graphtool.front.assumptions import Found
+from graphtool.front.assumptions import SizeKnowledge
 from graphtool.front.known import Elements
 from graphtool.importers.torch.driver.captured import Program
 from graphtool.importers.wrapping import from_end, wrapped
@@ -82,9 +82,10 @@ class Context(Front):
 
     repeats = False
 
-    def __init__(self, found: Found, convert: Callable[[Program], Graph] | None = None) -> None:
+    def __init__(self, knowledge: SizeKnowledge,
+                 convert: Callable[[Program], Graph] | None = None) -> None:
         """`convert` makes a closed graph of a Program, for calls that take one."""
-        super().__init__(found)
+        super().__init__(knowledge)
         self.convert = convert
         self.outs: tuple[TensorType | None, ...] = ()
         self.first: TensorType | None = None

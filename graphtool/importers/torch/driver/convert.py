@@ -11,7 +11,7 @@ from graphtool import ops as o
 from graphtool.errors import InputError, InternalError
 from graphtool.front import Array, Refused
 from graphtool.front import complex as complex_
-from graphtool.front.assumptions import Facts, Found
+from graphtool.front.assumptions import Facts, SizeKnowledge
 from graphtool.importers.torch.driver import provenance
 from graphtool.importers.torch.driver.captured import (
     Call,
@@ -52,12 +52,12 @@ _SYMBOLIC = ("_operator.", "math.", "aten.sym_", "torch.sym_")
 
 
 class Converter:
-    """Converts one Program; `found` collects what it needs of the sizes of inputs."""
+    """Converts one Program; `knowledge` collects what it must know of sizes."""
 
-    def __init__(self, program: Program, found: Found | None = None) -> None:
+    def __init__(self, program: Program, knowledge: SizeKnowledge | None = None) -> None:
         self.program = program
-        self.found = found or Found(Facts())
-        self.context = Context(self.found, self._region)
+        self.knowledge = knowledge or SizeKnowledge(Facts())
+        self.context = Context(self.knowledge, self._region)
         self.locations = provenance.Locations()
         self.env: dict[str, Any] = {}
         self.marks = Marks()
@@ -67,9 +67,9 @@ class Converter:
         self.used = read_by(program)
         self.apart = names_in(*(c.args[1] for c in program.calls
                                 if c.target.startswith("graphtool.inner_gradient")))
-        if found is None:
-            self.found.settle(program.symbols)
-            self.found.pairs += [(e.left, e.right) for e in program.conditions]
+        if knowledge is None:
+            self.knowledge.settle(program.symbols)
+            self.knowledge.pairs += [(e.left, e.right) for e in program.conditions]
         self.sizes = set(program.symbols)  # those that something defines by now
         self.context.declared = frozenset(program.symbols)
         self.inside = False  # another graph, where complex numbers cross as their parts
@@ -102,7 +102,7 @@ class Converter:
 
     def _region(self, program: Program) -> Graph:
         """An inner graph, closed; what it cannot convert is added to the list."""
-        inner = Converter(program, self.found)
+        inner = Converter(program, self.knowledge)
         inner.locations = self.locations
         inner.sizes = set(self.sizes)
         inner.promises = Promises(inner.context, self.promises.declared, self.promises.checks)
@@ -196,7 +196,7 @@ class Converter:
         try:
             before = len(self.context.nodes)
             self._bind(call, self._apply(call, fn))
-            self.found.reshaped(self.context.nodes[before:])
+            self.knowledge.reshaped(self.context.nodes[before:])
         except Refused as refused:
             if str(refused):
                 self.missed.add(call, str(refused), refused.name)
@@ -270,12 +270,12 @@ class Converter:
                 raise InputError("GT1103", f"{call.target} has arguments that cannot be read: "
                                            f"{error}",
                                  where=provenance.describe(call.place)) from error
-            found = tuple(settle(self.context, before, results if isinstance(
+            settled = tuple(settle(self.context, before, results if isinstance(
                 results, (tuple, list)) else (results,)))
-        found = self.stops.made(found, call.gradient, self.context.nodes[before:])
-        for x in (*found, None if self.context.state is state else self.context.state):
+        settled = self.stops.made(settled, call.gradient, self.context.nodes[before:])
+        for x in (*settled, None if self.context.state is state else self.context.state):
             self.marks.made(x, call.checkpoint)
-        return found
+        return settled
 
     def _bind(self, call: Call, results: tuple[Any, ...]) -> None:
         for name, result, wanted in zip(call.outputs, results, self.context.outs, strict=False):
@@ -320,11 +320,11 @@ class Converter:
         for sink in sorted(self.program.sinks, key=lambda s: s.kind == "state"):
             if sink.kind == "state":
                 donations.append((len(outputs), position[sink.key]))
-            found = self.env.get(getattr(sink.value, "name", ""))
-            if isinstance(found, complex_.Complex) and self.inside:
-                outputs += [found.real.value, found.imag.value]
+            value = self.env.get(getattr(sink.value, "name", ""))
+            if isinstance(value, complex_.Complex) and self.inside:
+                outputs += [value.real.value, value.imag.value]
                 continue
-            if isinstance(found, complex_.Complex):
+            if isinstance(value, complex_.Complex):
                 self.missed.at_boundary(f"the output {sink.key}", _BOUNDARY)
                 continue
             outputs.append(self._output(sink))

@@ -70,11 +70,11 @@ def _sources(exported: ExportedProgram) -> tuple[Source, ...]:
 
 
 def _weight(program: ExportedProgram, name: str | None) -> Weight:
-    found = program.state_dict.get(name or "")
-    found = found if found is not None else program.constants.get(name or "")
-    if not isinstance(found, torch.Tensor):
+    tensor = program.state_dict.get(name or "")
+    tensor = tensor if tensor is not None else program.constants.get(name or "")
+    if not isinstance(tensor, torch.Tensor):
         raise InputError("GT1106", f"the constant {name!r} is not a tensor")
-    return held(found)
+    return held(tensor)
 
 
 def _sinks(exported: ExportedProgram) -> tuple[Sink, ...]:
@@ -112,10 +112,10 @@ def _output_names(exported: ExportedProgram) -> list[str]:
     if spec is None:
         return []
     tree = pytree.tree_unflatten(list(range(spec.num_leaves)), spec)
-    found = {}
+    names = {}
     for path, i in pytree.tree_flatten_with_path(tree)[0]:
-        found[i] = output_name(tuple(_step(key) for key in path))
-    return [found.get(i, f"output_{i}") for i in range(spec.num_leaves)]
+        names[i] = output_name(tuple(_step(key) for key in path))
+    return [names.get(i, f"output_{i}") for i in range(spec.num_leaves)]
 
 
 def _step(key: Any) -> str | int:

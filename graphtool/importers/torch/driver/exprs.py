@@ -134,7 +134,7 @@ _SIZE = re.compile(r"\bL((?:\[[^][]*\])+)\.size\(\)\[(\d+)\]")
 _KEY = re.compile(r"\[(?:'([^']*)'|\"([^\"]*)\"|(\d+))\]")
 
 
-def conditions(told: Iterable[Any], program: Program) -> tuple[Equation, ...]:
+def conditions(texts: Iterable[Any], program: Program) -> tuple[Equation, ...]:
     """The conditions on the sizes of a program's inputs that are not true for all sizes.
 
     Those on strides and values are left out: inputs are contiguous, and values that were fixed are
@@ -145,16 +145,16 @@ def conditions(told: Iterable[Any], program: Program) -> tuple[Equation, ...]:
     for i, name in enumerate(s.name for s in program.sources if s.kind == "user"):
         if name in shapes:  # where torch has lost the names of the arguments
             shapes.setdefault(f"flat_args_{i}", shapes[name])
-    found = []
-    for text in told:
+    equations = []
+    for text in texts:
         if isinstance(text, str) and ".size()" in text and ".stride()" not in text:
             try:
-                found += _equation(text, shapes)
+                equations += _equation(text, shapes)
             except (InputError, LookupError, ValueError, SyntaxError) as error:
                 raise UnsupportedError(
                     "GT1102", "torch recorded a condition on sizes that cannot be checked",
                     (Unsupported("size", text[:200]),)) from error
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(equations))
 
 
 def _equation(text: str, shapes: Mapping[str, tuple[Dim, ...]]) -> list[Equation]:
@@ -167,9 +167,9 @@ def _equation(text: str, shapes: Mapping[str, tuple[Dim, ...]]) -> list[Equation
     return list(_rows(ast.parse(_SIZE.sub(named, text), mode="eval").body, sizes))
 
 
-def _rows(told: ast.expr, sizes: Mapping[str, Dim]) -> Iterator[Equation]:
+def _rows(condition: ast.expr, sizes: Mapping[str, Dim]) -> Iterator[Equation]:
     """Comparisons that all hold, which may share sides: `1 <= a <= b and c == d`."""
-    match told:
+    match condition:
         case ast.BoolOp(op=ast.And(), values=parts):
             for part in parts:
                 yield from _rows(part, sizes)
@@ -182,7 +182,7 @@ def _rows(told: ast.expr, sizes: Mapping[str, Dim]) -> Iterator[Equation]:
             for op, left, right in zip(ops, sides, sides[1:], strict=False):
                 yield from _row(type(op), left, right)
         case _:
-            raise ValueError(ast.unparse(told))
+            raise ValueError(ast.unparse(condition))
 
 
 def _gap(rows: Sequence[Equation]) -> Dim:

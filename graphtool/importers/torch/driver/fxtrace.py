@@ -132,8 +132,8 @@ class Replay(nn.Module):  # type: ignore[misc]
 def places_of(model: nn.Module) -> dict[str, Place]:
     """File name of a replayed node → its place in the user's code; empty for models that run as
     they are."""
-    found: dict[str, Place] = getattr(model, "_graphtool_places", {})
-    return found
+    places: dict[str, Place] = getattr(model, "_graphtool_places", {})
+    return places
 
 
 def _within(place: Place, owner: str) -> Place:
@@ -162,5 +162,5 @@ def _frame(name: str) -> Callable[..., Any]:
     """forward(run, n) = run(n); a stack shows it as `forward` in a file of the given name."""
     scope: dict[str, Any] = {}
     exec(compile("def forward(run, n):\n    return run(n)\n", name, "exec"), scope)
-    made: Callable[..., Any] = scope["forward"]
-    return made
+    forward: Callable[..., Any] = scope["forward"]
+    return forward

@@ -51,15 +51,15 @@ def watched() -> Iterator[None]:
 @contextmanager
 def _replaced(owner: type, name: str, new: Any) -> Iterator[None]:
     missing = object()
-    own = owner.__dict__.get(name, missing)
+    original = owner.__dict__.get(name, missing)
     setattr(owner, name, new)
     try:
         yield
     finally:
-        if own is missing:
+        if original is missing:
             delattr(owner, name)
         else:
-            setattr(owner, name, own)
+            setattr(owner, name, original)
 
 
 _apply: Callable[..., Any] = torch.autograd.Function.__dict__["apply"].__func__
@@ -87,8 +87,8 @@ _DATA = torch._C.TensorBase.data
 
 def _data(tensor: torch.Tensor) -> torch.Tensor:
     """`x.data`; in the user's code `x.detach()`, since export cannot trace the former."""
-    found: torch.Tensor = tensor.detach() if _in_model() else _DATA.__get__(tensor)
-    return found
+    data: torch.Tensor = tensor.detach() if _in_model() else _DATA.__get__(tensor)
+    return data
 
 
 def data_replaced() -> UnsupportedError:
@@ -258,5 +258,5 @@ def _is_view(node: fx.Node) -> bool:
 
 
 def _trained(exported: ExportedProgram, name: str | None) -> bool:
-    found = exported.state_dict.get(name or "")
-    return isinstance(found, torch.Tensor) and found.requires_grad
+    weight = exported.state_dict.get(name or "")
+    return isinstance(weight, torch.Tensor) and weight.requires_grad

@@ -132,18 +132,18 @@ class Nodes:
             self.types[node.name] = self._value_type(node.meta["val"])
 
     def _attribute(self, node: fx.Node) -> None:
-        found = self._held(node)
-        if isinstance(found, torch.Tensor):
-            self.types[node.name] = self._value_type(found)
+        value = self._held(node)
+        if isinstance(value, torch.Tensor):
+            self.types[node.name] = self._value_type(value)
             self.constants.append(Source(node.name, "constant", str(node.target),
-                                         held(found)))
+                                         held(value)))
 
     def _held(self, node: fx.Node) -> Any:
         """What a get_attr node names."""
-        found: Any = self.owner
+        value: Any = self.owner
         for part in str(node.target).split("."):
-            found = getattr(found, part, None)
-        return found
+            value = getattr(value, part, None)
+        return value
 
     def _value_type(self, value: Any) -> Type:
         try:
@@ -211,8 +211,8 @@ class Nodes:
         return name
 
     def _place(self, node: fx.Node) -> Place:
-        found = re.findall(r"<fx [^>]*>", node.meta.get("stack_trace") or "")
-        return self.places.get(found[-1], Place()) if found else place(node)
+        frames_ = re.findall(r"<fx [^>]*>", node.meta.get("stack_trace") or "")
+        return self.places.get(frames_[-1], Place()) if frames_ else place(node)
 
     def _argument(self, x: Any) -> Any:
         match x:

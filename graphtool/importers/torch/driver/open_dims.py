@@ -88,20 +88,20 @@ class OpenDims:
 
     def learned(self, error: UnsupportedError) -> bool:
         """Whether torch's refusal says more of the open dims than is known."""
-        told, facts = str(error.__cause__ or error), self.facts
+        message, facts = str(error.__cause__ or error), self.facts
         order = list(self.bounds)
-        for name, step, sign, offset in _STEP.findall(told):
+        for name, step, sign, offset in _STEP.findall(message):
             if name in self.bounds:
                 rest = int(sign + offset) if offset else 0
                 facts = replace(facts, steps={**facts.steps, name: (int(step), rest % int(step))})
-        for pair in _EQUAL.findall(told):
+        for pair in _EQUAL.findall(message):
             if set(pair) <= self.bounds.keys():
                 first, second = sorted(pair, key=order.index)
                 facts = replace(facts, equal=tuple(dict.fromkeys((*facts.equal,
                                                                   (second, first)))))
-        found = facts != self.facts
+        changed = facts != self.facts
         self.facts = facts
-        return found
+        return changed
 
     def symbols(self) -> dict[str, Symbol]:
         """The symbols that the inputs' shapes tell, by name."""

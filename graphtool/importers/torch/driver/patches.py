@@ -77,8 +77,8 @@ def averaging() -> Iterator[None]:
 
 def _averaged(norm: _BatchNorm, input: torch.Tensor) -> torch.Tensor:
     if norm.momentum is not None or norm.running_mean is None:
-        found: torch.Tensor = _forward(norm, input)
-        return found
+        normed: torch.Tensor = _forward(norm, input)
+        return normed
     if not norm.training:
         norm._check_input_dim(input)
         return F.batch_norm(input, norm.running_mean, norm.running_var, norm.weight, norm.bias,
@@ -101,7 +101,7 @@ def _averaged(norm: _BatchNorm, input: torch.Tensor) -> torch.Tensor:
 def annotated() -> Iterator[None]:
     """Within the block, nodes inside a checkpoint carry its number; of nested ones, the outer's."""
     numbers = itertools.count(1)
-    own = checkpoints._checkpoint_without_reentrant_generator, checkpoints.CheckpointFunction
+    saved = checkpoints._checkpoint_without_reentrant_generator, checkpoints.CheckpointFunction
 
     @contextmanager
     def region() -> Iterator[None]:
@@ -126,7 +126,7 @@ def annotated() -> Iterator[None]:
         with traceback.preserve_node_meta():
             yield
     finally:
-        checkpoints._checkpoint_without_reentrant_generator, checkpoints.CheckpointFunction = own
+        checkpoints._checkpoint_without_reentrant_generator, checkpoints.CheckpointFunction = saved
 
 
 # ---- torch.autograd.grad inside a forward -------------------------------------------------------
@@ -152,13 +152,13 @@ def inner_gradients() -> Iterator[None]:
            (transforms, "grad_and_value_impl", _of_function),
            (transforms, "_vjp_with_argnums", _no_vjp),
            (transforms, "_jvp_with_argnums", partial(_jvp, transforms._jvp_with_argnums)))
-    own = [(owner, name, getattr(owner, name)) for owner, name, _ in new]
+    originals = [(owner, name, getattr(owner, name)) for owner, name, _ in new]
     try:
         for owner, name, function in new:
             setattr(owner, name, function)
         yield
     finally:
-        for owner, name, function in own:
+        for owner, name, function in originals:
             setattr(owner, name, function)
 
 
@@ -173,9 +173,9 @@ def _grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: boo
     ys, xs = _several(outputs), _several(inputs)
     proxies = [t for t in (*ys, *xs) if isinstance(t, fx.Proxy)]
     if proxies:
-        made = proxies[0].tracer.create_proxy("call_function", _grad, (ys, xs, grad_outputs),
+        gradients = proxies[0].tracer.create_proxy("call_function", _grad, (ys, xs, grad_outputs),
                                          {"create_graph": create_graph})
-        return tuple(made[i] for i in range(len(xs)))
+        return tuple(gradients[i] for i in range(len(xs)))
     given = [None] * len(ys) if grad_outputs is None else _several(grad_outputs)
     seeds = [torch.ones_like(y) if g is None else g for y, g in zip(ys, given, strict=True)]
     return tuple(torch.ops.graphtool.inner_gradient(ys, xs, seeds, create_graph))
@@ -197,9 +197,9 @@ def _of_function(function: Callable[..., Any], argnums: int | tuple[int, ...], h
     for i, copy in zip(at, pytree.tree_unflatten(copies, tree), strict=True):
         given[i] = copy
     out = function(*given, **kwargs)
-    found = pytree.tree_unflatten(_grad(out[0] if has_aux else out, copies, create_graph=True),
-                                  tree)
-    return found[0] if isinstance(argnums, int) else tuple(found), out
+    gradients = pytree.tree_unflatten(_grad(out[0] if has_aux else out, copies, create_graph=True),
+                                      tree)
+    return gradients[0] if isinstance(argnums, int) else tuple(gradients), out
 
 
 def _backward(*_: Any, **__: Any) -> None:

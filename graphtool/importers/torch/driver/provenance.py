@@ -38,9 +38,9 @@ def frames(stack: str) -> list[Frame]:
 @lru_cache(256)  # calls of one line have the same stack
 def user_frame(stack: str) -> Frame | None:
     """The innermost frame outside torch: the line that a person wrote."""
-    found = frames(stack)
-    ours = [f for f in found if not f.file.startswith(_LIBRARIES) and not f.file.startswith("<")]
-    return ours[-1] if ours else (found[-1] if found else None)
+    whole = frames(stack)
+    ours = [f for f in whole if not f.file.startswith(_LIBRARIES) and not f.file.startswith("<")]
+    return ours[-1] if ours else (whole[-1] if whole else None)
 
 
 def describe(place: Place) -> str:

@@ -139,12 +139,12 @@ class _Archive:
     def _weights(self, model: str) -> _Folders:
         stem = model.removeprefix("models/").removesuffix(".json")
         out: dict[str, dict[str, Weight]] = {"weights": {}, "constants": {}}
-        for folder, found in out.items():
+        for folder, tensors in out.items():
             name = f"data/{folder}/{stem}_{folder}_config.json"
             if name in self.members:
                 try:
                     for key, row in self.json(name)["config"].items():
-                        found[key] = self._weight(folder, key, row)
+                        tensors[key] = self._weight(folder, key, row)
                 except _FAULTS as error:
                     raise self.fault("GT1202", f"malformed {name}: {error}") from error
         return out

@@ -100,12 +100,12 @@ class _Reader:
 
     def _declared(self, sources: tuple[Source, ...]) -> dict[str, Symbol]:
         """The symbols in the shapes of the inputs; all others depend on data."""
-        found: dict[str, Symbol] = {}
+        by_name: dict[str, Symbol] = {}
         for s in sources:
             kind = self.types.get(s.name)
             for d in kind.shape if isinstance(kind, TensorType) else ():
-                found |= {x.name: x for x in symbols(d)}
-        return found
+                by_name |= {x.name: x for x in symbols(d)}
+        return by_name
 
     # ---- inputs and outputs --------------------------------------------------------------------
 

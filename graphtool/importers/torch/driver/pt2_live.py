@@ -70,7 +70,7 @@ def functional(raw: Mapping[str, Any], weights: Mapping[str, Mapping[str, Weight
 
 def _loaded(raw: Mapping[str, Any], weights: Mapping[str, Mapping[str, Weight]],
             plain: Program) -> ExportedProgram:
-    made: dict[Any, torch.Tensor] = {}  # tied weights stay tied
+    shared: dict[Any, torch.Tensor] = {}  # tied weights stay tied
     kinds: dict[str, str] = {}
     for spec in raw["graph_module"]["signature"]["input_specs"]:
         (kind, body), = spec.items()
@@ -79,7 +79,7 @@ def _loaded(raw: Mapping[str, Any], weights: Mapping[str, Mapping[str, Weight]],
             kinds[key] = "complex" if split else kind
     trained = {s.key for s in plain.sources if s.trained and s.data is not None
                and s.data.dtype.is_float}
-    state, constants = ({key: _tensor(w, kinds.get(key, ""), clean_path(key) in trained, made)
+    state, constants = ({key: _tensor(w, kinds.get(key, ""), clean_path(key) in trained, shared)
                          for key, w in weights[folder].items()}
                         for folder in ("weights", "constants"))
     text = json.dumps({**raw, "graph_module": _flat(raw["graph_module"]), "guards_code": []})
@@ -92,13 +92,13 @@ def _loaded(raw: Mapping[str, Any], weights: Mapping[str, Mapping[str, Weight]],
     return loaded
 
 
-def _tensor(w: Weight, kind: str, trained: bool, made: dict[Any, torch.Tensor]) -> torch.Tensor:
+def _tensor(w: Weight, kind: str, trained: bool, shared: dict[Any, torch.Tensor]) -> torch.Tensor:
     at = w.source.ctypes.data, w.dtype.name, w.shape
-    if at not in made:
+    if at not in shared:
         data = tensor(w.source)
-        made[at] = torch.view_as_complex(data) if kind == "complex" else (
+        shared[at] = torch.view_as_complex(data) if kind == "complex" else (
             torch.nn.Parameter(data, requires_grad=trained) if kind == "parameter" else data)
-    return made[at]
+    return shared[at]
 
 
 def _flat(module: Mapping[str, Any]) -> dict[str, Any]:

@@ -43,27 +43,27 @@ def reference(source: str, specs: Sequence[str] = (),
     Each call runs a fresh copy of the model. Raises InputError GT1116 where torch fails on the
     arrays.
     """
-    made = load(source, specs)
-    model = made.model if isinstance(made.model, nn.Module) else made.model.module()
-    leaves, tree = pytree.tree_flatten((made.args, made.kwargs))
+    loaded = load(source, specs)
+    model = loaded.model if isinstance(loaded.model, nn.Module) else loaded.model.module()
+    leaves, tree = pytree.tree_flatten((loaded.args, loaded.kwargs))
 
     def run(arrays: Sequence[Array], state: Mapping[str, Array]
             ) -> tuple[list[Array], dict[str, Array]]:
         given = iter(arrays)
         filled = [_tensor(next(given), x) if isinstance(x, torch.Tensor) else x for x in leaves]
         inputs = [x for x in filled if isinstance(x, torch.Tensor)]
-        own = copy.deepcopy(model)
+        copied = copy.deepcopy(model)
         try:
             with torch.no_grad(), redirect_stdout(sys.stderr):  # stdout is for the verb's result
                 for name, old in state.items():
-                    if (x := _attribute(own, name)) is not None:
+                    if (x := _attribute(copied, name)) is not None:
                         x.copy_(_tensor(old, x))
                 args, kwargs = pytree.tree_unflatten(filled, tree)
-                outputs = own(*args, **kwargs)
+                outputs = copied(*args, **kwargs)
         except Exception as error:  # whatever the model's code raises
             raise InputError("GT1116", f"torch fails on these inputs: {error}",
                              where=source) from error
-        after = {name: _attribute(own, name) if at is None else inputs[at]
+        after = {name: _attribute(copied, name) if at is None else inputs[at]
                  for name, at in (changed or {}).items()}
         return [array(x) if isinstance(x, torch.Tensor) else np.asarray(x)
                 for x in pytree.tree_leaves(outputs) if x is not None], {
@@ -73,10 +73,10 @@ def reference(source: str, specs: Sequence[str] = (),
 
 def _attribute(model: nn.Module, name: str) -> torch.Tensor | None:
     """The tensor of a name such as `blocks.0.bn.mean`, if the model has one."""
-    found: Any = model
+    value: Any = model
     for word in name.split("."):
-        found = getattr(found, word, None)
-    return found if isinstance(found, torch.Tensor) and found.dtype in DTYPES else None
+        value = getattr(value, word, None)
+    return value if isinstance(value, torch.Tensor) and value.dtype in DTYPES else None
 
 
 def _tensor(x: Array, like: torch.Tensor) -> torch.Tensor:
@@ -105,36 +105,37 @@ def captures(source: str, specs: Sequence[str] = ()) -> tuple[dict[str, Captured
 
     Raises the errors of `load` for a source that cannot be loaded.
     """
-    made = load(source, specs)
-    rest: dict[str, Any] = {"names": made.names, "kwargs": made.kwargs}
-    own: dict[str, dict[str, int]] = {way: {} for way in WAYS}
+    loaded = load(source, specs)
+    rest: dict[str, Any] = {"names": loaded.names, "kwargs": loaded.kwargs}
+    ops: dict[str, dict[str, int]] = {way: {} for way in WAYS}
     takes: dict[str, Callable[[], Module]] = {
-        "fx": lambda: import_torch(made.model, made.args, capture="fx", **rest),
-        "export": lambda: import_torch(made.model, made.args, **rest),
-        "onnx": lambda: _by_onnx(made, own["onnx"])}
-    arrays = [array(x) for x in pytree.tree_leaves((made.args, made.kwargs))
+        "fx": lambda: import_torch(loaded.model, loaded.args, capture="fx", **rest),
+        "export": lambda: import_torch(loaded.model, loaded.args, **rest),
+        "onnx": lambda: _by_onnx(loaded, ops["onnx"])}
+    arrays = [array(x) for x in pytree.tree_leaves((loaded.args, loaded.kwargs))
               if isinstance(x, torch.Tensor)]
     graphs = {way: _tried(takes[way]) for way in WAYS}
     for way, count in (("fx", _fx_ops), ("export", _export_ops)):
         if isinstance(graphs[way], Module):
-            own[way] = count(made)
-    return {way: Captured(graphs[way], own[way]) for way in WAYS}, arrays
+            ops[way] = count(loaded)
+    return {way: Captured(graphs[way], ops[way]) for way in WAYS}, arrays
 
 
-def _fx_ops(made: Loaded) -> dict[str, int]:
+def _fx_ops(loaded: Loaded) -> dict[str, int]:
     """The calls of torch.fx's own trace: functions, methods, and modules by their class."""
-    model: Any = made.model
+    model: Any = loaded.model
     with quiet():
-        graph = traced(model, len(made.args), root_of(torch.__file__)).traced_nodes
+        graph = traced(model, len(loaded.args), root_of(torch.__file__)).traced_nodes
     return _counted(type(model.get_submodule(str(n.target))).__name__ if n.op == "call_module"
                     else _short(n.target) for n in graph if n.op.startswith("call_"))
 
 
-def _export_ops(made: Loaded) -> dict[str, int]:
+def _export_ops(loaded: Loaded) -> dict[str, int]:
     """The calls of torch.export before any is decomposed."""
     with quiet():
-        program = made.model if isinstance(made.model, ExportedProgram) else torch.export.export(
-            made.model, made.args, made.kwargs, strict=False)
+        model = loaded.model
+        program = model if isinstance(model, ExportedProgram) else torch.export.export(
+            model, loaded.args, loaded.kwargs, strict=False)
     return _counted(_short(n.target) for n in program.graph.nodes if n.op == "call_function")
 
 
@@ -157,14 +158,15 @@ def _tried(take: Callable[[], Module]) -> Module | GraphtoolError:
         return error
 
 
-def _by_onnx(made: Loaded, own: dict[str, int]) -> Module:
+def _by_onnx(loaded: Loaded, ops: dict[str, int]) -> Module:
     with tempfile.TemporaryDirectory(prefix="graphtool-captures-") as folder:
         path = Path(folder) / "model.onnx"
         try:
             with quiet(), torch.no_grad():
-                program = torch.onnx.export(made.model, made.args, str(path), kwargs=made.kwargs,
-                                            dynamo=True, verbose=False)
-            own |= _counted(n.op_type for n in program.model.graph)
+                program = torch.onnx.export(
+                    loaded.model, loaded.args, str(path), kwargs=loaded.kwargs,
+                    dynamo=True, verbose=False)
+            ops |= _counted(n.op_type for n in program.model.graph)
         except ImportError as error:
             raise UnsupportedError("GT1121", f"torch cannot write ONNX: {error}",
                                    hint="pip install onnxscript") from error

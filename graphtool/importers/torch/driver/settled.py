@@ -40,26 +40,27 @@ def bounded(program: Program) -> Program:
         if not (isinstance(x, TensorType) and isinstance(mask, TensorType)
                 and isinstance(out, TensorType)):
             continue
-        size, own = bare(out.shape[0]), bounds(product(x.shape))[1]
+        size, most_here = bare(out.shape[0]), bounds(product(x.shape))[1]
         most = bounds(product(broadcast_shapes(x.shape, mask.shape)))[1]
-        if size is not None and own is not None and size.hi == own != most:
-            sizes[size.name], wrong[size.name] = symbol(size.name, size.lo, most), own
+        if size is not None and most_here is not None and size.hi == most_here != most:
+            sizes[size.name], wrong[size.name] = symbol(size.name, size.lo, most), most_here
     if not sizes:
         return program
-    made = {name: call for call in program.calls for name in call.outputs}
-    kept = tuple(c for c in program.calls if not _asserts(c, made, program, wrong))
-    found: Program = with_sizes(replace(program, calls=kept), sizes)
-    return found
+    by_name = {name: call for call in program.calls for name in call.outputs}
+    kept = tuple(c for c in program.calls if not _asserts(c, by_name, program, wrong))
+    result: Program = with_sizes(replace(program, calls=kept), sizes)
+    return result
 
 
 def _name(x: Any) -> str:
     return x.name if isinstance(x, Ref) else ""
 
 
-def _asserts(call: Call, made: Mapping[str, Call], program: Program,
+def _asserts(call: Call, calls: Mapping[str, Call], program: Program,
              wrong: Mapping[str, int]) -> bool:
     """Whether the call asserts one of these bounds."""
-    asked = made.get(_name(call.args[0])) if call.target.startswith("aten._assert_scalar") else None
+    asserts = call.target.startswith("aten._assert_scalar")
+    asked = calls.get(_name(call.args[0])) if asserts else None
     if asked is None or not asked.target.endswith(".le") or len(asked.args) != 2:
         return False
     left, right = asked.args
@@ -104,17 +105,17 @@ def to_module(program: Program) -> Module:
             module = converter.run()
         except Undecided as error:
             fault = error
-        better = with_steps(converter.found.assumed, program.symbols)
+        better = with_steps(converter.knowledge.assumed, program.symbols)
         if not better:
             break
         program = _stepped(program, better)
     if fault is not None:
         raise fault
-    return entered_as(replace(module, requires=converter.found.required), program.same)
+    return entered_as(replace(module, requires=converter.knowledge.required), program.same)
 
 
 def _stepped(program: Program, symbols: Mapping[str, Symbol]) -> Program:
     """The program in which the symbols of these names are replaced, in all types and arguments."""
     sizes = {name: dim_of(s) for name, s in symbols.items()}
-    found: Program = with_sizes(program, sizes)
-    return replace(found, symbols={**program.symbols, **symbols})
+    result: Program = with_sizes(program, sizes)
+    return replace(result, symbols={**program.symbols, **symbols})

@@ -53,9 +53,9 @@ class Promises:
         open_ = [s for s in symbols(gap) if s.name not in self.declared]
         if len(open_) != 1 or coefficient(gap, open_[0].name) != -1:
             return False
-        made = next((n for n in self.builder.nodes if n.op.name == "size"
+        node = next((n for n in self.builder.nodes if n.op.name == "size"
                      and bare(n.attrs["size"]) == open_[0]), None)
-        if made is None:
+        if node is None:
             return False
         name, room = open_[0].name, gap + symbol_of(open_[0])
         self.most[name] = minimum(self.most[name], room) if name in self.most else room

@@ -40,11 +40,11 @@ class Function(nn.Module):  # type: ignore[misc]
         object.__setattr__(self, "forward", function)
 
 
-def takes_tensors(made: Callable[..., Any]) -> bool:
+def takes_tensors(function: Callable[..., Any]) -> bool:
     """Whether a callable is such a function. One that can be called without arguments makes a
     model instead."""
     try:
-        parameters = inspect.signature(made).parameters.values()
+        parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
         return False
     return any(p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
@@ -79,8 +79,8 @@ def load(source: str, specs: Sequence[str] = ()) -> Loaded:
         return _archived(source, wanted)
     place, _, attribute = source.rpartition(":")
     module = guarded(f"loading {place}", lambda: module_of(place), _TORCH)
-    made = attribute_of(module, place, attribute)
-    model = guarded(f"calling {attribute}()", lambda: _model(made), _TORCH)
+    value = attribute_of(module, place, attribute)
+    model = guarded(f"calling {attribute}()", lambda: _model(value), _TORCH)
     if not isinstance(model, (nn.Module, ExportedProgram)):
         raise InputError("GT1113", f"{source} is {type(model).__name__}, an nn.Module or a "
                                    "function that returns one is expected")
@@ -104,13 +104,13 @@ def _names(specs: list[Spec]) -> list[str]:
         s.name for s in specs) else []
 
 
-def _model(made: Any) -> Any:
-    if isinstance(made, type) and issubclass(made, nn.Module):
-        return made().eval()
-    plain = callable(made) and not isinstance(made, (nn.Module, ExportedProgram))
-    if plain and takes_tensors(made):
-        return Function(made)
-    return made() if plain else made
+def _model(value: Any) -> Any:
+    if isinstance(value, type) and issubclass(value, nn.Module):
+        return value().eval()
+    plain = callable(value) and not isinstance(value, (nn.Module, ExportedProgram))
+    if plain and takes_tensors(value):
+        return Function(value)
+    return value() if plain else value
 
 
 def _inputs(module: ModuleType, place: str, model: nn.Module | ExportedProgram) -> Arguments:
@@ -123,8 +123,8 @@ def _inputs(module: ModuleType, place: str, model: nn.Module | ExportedProgram) 
         raise InputError("GT1114", f"{place} offers no sample inputs",
                          hint="define inputs() in the file, returning a tuple of tensors; or "
                               + TAKE_INPUTS)
-    found = function if given else guarded("calling inputs()", function, _TORCH)
-    if isinstance(found, dict) and isinstance(model, nn.Module) and (
-            found.keys() <= inspect.signature(model.forward).parameters.keys()):
-        return placed(model, (), found)
-    return tuple(found) if isinstance(found, (tuple, list)) else (found,), {}
+    value = function if given else guarded("calling inputs()", function, _TORCH)
+    if isinstance(value, dict) and isinstance(model, nn.Module) and (
+            value.keys() <= inspect.signature(model.forward).parameters.keys()):
+        return placed(model, (), value)
+    return tuple(value) if isinstance(value, (tuple, list)) else (value,), {}

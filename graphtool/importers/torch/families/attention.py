@@ -189,10 +189,10 @@ def flex_attention(c: Context, query: Array, key: Array, value: Array, score_mod
 
 def _for_heads(c: Context, x: Array, heads: Any) -> Array:
     """Keys and values once for each head of the queries."""
-    batch, own, *rest = x.shape
-    if own == heads:
+    batch, few, *rest = x.shape
+    if few == heads:
         return x
-    wide = x.reshape((batch, own, 1, *rest)).broadcast((batch, own, heads // own, *rest))
+    wide = x.reshape((batch, few, 1, *rest)).broadcast((batch, few, heads // few, *rest))
     return wide.reshape((batch, heads, *rest))
 
 

@@ -198,8 +198,8 @@ def where(c: Context, condition: Array, self: Any, other: Any) -> Any:
 def _last(x: Any, axis: int, f: Any) -> Complex:
     """f applied along one axis: the axis is moved last, f is called, the axis is moved back."""
     parts = (x, None) if isinstance(x, Array) else (x.real, x.imag)
-    found = f(*(p if p is None else p.moveaxis(axis, -1) for p in parts))
-    return Complex(*(y.moveaxis(-1, axis) for y in found))
+    result = f(*(p if p is None else p.moveaxis(axis, -1) for p in parts))
+    return Complex(*(y.moveaxis(-1, axis) for y in result))
 
 
 def _scaled(c: Context, x: Any, dims: list[Dim], mode: int) -> Any:

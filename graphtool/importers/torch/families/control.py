@@ -108,14 +108,14 @@ def associative_scan(c: Context, combine_fn: Program, xs: tuple[Any, ...],
     types = [*rows, *rows, *(x.type for x in _tensors(extra))]
 
     def step(*given: Array) -> Any:
-        made = inline(given[0].builder, graph, given)
-        return (*made, *made)
+        out = inline(given[0].builder, graph, given)
+        return (*out, *out)
     first = [x.take(0, 0, 1) for x in xs]
     init = [x.reshape(x.shape[1:]) for x in first]
     rest = [x.take(0, 1, x.shape[0]) for x in xs]
-    made = o.scan(*init, *rest, *_tensors(extra), body=trace(step, types), carries=n, xs=n,
-                  length=rest[0].shape[0])
-    return tuple(o.concat(a, b, axis=0) for a, b in zip(first, made[n:], strict=True))
+    out = o.scan(*init, *rest, *_tensors(extra), body=trace(step, types), carries=n, xs=n,
+                 length=rest[0].shape[0])
+    return tuple(o.concat(a, b, axis=0) for a, b in zip(first, out[n:], strict=True))
 
 
 # ---- graphs that are only set apart ------------------------------------------------------------
@@ -127,8 +127,8 @@ def _inlined(c: Context, graph: Program, operands: Any) -> Any:
 @region_op("wrap_with_set_grad_enabled", "invoke_subgraph")
 def wrapped(c: Context, first: Any, second: Any, *operands: Any) -> Any:
     """The graph inlined; called with gradients off (first is False), its results are detached."""
-    found = _inlined(c, first if isinstance(first, Program) else second, operands)
-    return tuple(o.stop_gradient(x) for x in found) if first is False else found
+    result = _inlined(c, first if isinstance(first, Program) else second, operands)
+    return tuple(o.stop_gradient(x) for x in result) if first is False else result
 
 
 @region_op("wrap_with_autocast")

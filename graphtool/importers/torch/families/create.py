@@ -83,9 +83,9 @@ def _window_handler(name: str, symmetric: Callable[..., Numbers]) -> None:
     def window(c: Context, window_length: int, periodic: bool = True, *more: float,
                **_: Any) -> Any:
         """A constant; a periodic window is a symmetric one of one more number, without its last."""
-        found = np.ones(window_length) if window_length < 2 else (
+        window = np.ones(window_length) if window_length < 2 else (
             symmetric(window_length + periodic, *more)[:window_length])
-        return c.constant(found.astype(c.out.dtype.numpy))
+        return c.constant(window.astype(c.out.dtype.numpy))
 
 
 for _name, _symmetric in (("hamming", _hamming), ("blackman", np.blackman),

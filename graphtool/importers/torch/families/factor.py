@@ -22,8 +22,8 @@ def _diagonal(c: Context, x: Array) -> Array:
     n = x.ndim - 2
     size = min(x.shape[-2:], key=str) if x.shape[-1] == x.shape[-2] else min(
         int(d) for d in x.shape[-2:])  # type: ignore[arg-type]
-    found: Array = o.gather(x, c.iota((size, 2), 0), axes=(n, n + 1))
-    return found.moveaxis(0, -1)
+    diagonal: Array = o.gather(x, c.iota((size, 2), 0), axes=(n, n + 1))
+    return diagonal.moveaxis(0, -1)
 
 
 def _first(c: Context, bad: Array) -> Array:
@@ -34,8 +34,8 @@ def _first(c: Context, bad: Array) -> Array:
     none = c.number(n, dtypes.int64)
     places = c.iota((*(1,) * (bad.ndim - 1), n), bad.ndim - 1) + 1
     least = o.select(bad, places, none + 1).reduce("min", (bad.ndim - 1,))
-    found: Array = o.select(least > none, 0, least)
-    return found.cast(dtypes.int32)
+    first: Array = o.select(least > none, 0, least)
+    return first.cast(dtypes.int32)
 
 
 # ---- Cholesky ----------------------------------------------------------------------------------

@@ -150,7 +150,7 @@ def _of_forward(name: str, count: int, same: bool) -> Any:
         xs = operands[:count]
         rest = [x for x in operands[count:] if not _mask(x)] if same else [None]
 
-        inner = Context(c.found)
+        inner = Context(c.knowledge)
         inner.outs, inner.first = (grad_output.type,), grad_output.type
         args = [inner.input(x.type, f"x{i}") for i, x in enumerate(xs)]
         y = HANDLERS[f"aten.{name}"](inner, *args, *rest)
@@ -180,29 +180,29 @@ def inner_gradient(c: Context, outputs: Sequence[Array], inputs: Sequence[Array]
     """
     if not all(x.dtype.is_float for x in (*outputs, *inputs)):
         raise Refused("a gradient is supported only of floats by floats, not of or by integers")
-    found = _gradients(c, [y.value for y in outputs], [x.value for x in inputs], seeds)
-    return tuple(found) if kept else tuple(o.stop_gradient(g) for g in found)
+    gradients = _gradients(c, [y.value for y in outputs], [x.value for x in inputs], seeds)
+    return tuple(gradients) if kept else tuple(o.stop_gradient(g) for g in gradients)
 
 
 def _gradients(b: Front, ys: list[Value], xs: list[Value],
                seeds: Sequence[Array]) -> list[Array]:
     nodes = _between(b.nodes, xs)
-    made = {v for n in nodes for v in n.outputs}
+    computed = {v for n in nodes for v in n.outputs}
     read = dict.fromkeys((*xs, *(v for n in nodes for v in n.inputs
-                                 if isinstance(v, Value) and v not in made), *ys))
-    free = [v for v in read if v not in made]
+                                 if isinstance(v, Value) and v not in computed), *ys))
+    free = [v for v in read if v not in computed]
     joint = vjp(Graph(tuple(free), nodes, tuple(ys)), xs)
     return _appended(b, joint, [*map(b.traced, free), *seeds], set(nodes))[len(ys):]
 
 
 def _between(nodes: Sequence[Node], xs: Sequence[Value]) -> tuple[Node, ...]:
     """The nodes that depend on xs, without those that compute xs."""
-    reached, found = set(xs), []
+    reached, between = set(xs), []
     for n in nodes:
         if any(v in reached for v in n.inputs) and not any(v in xs for v in n.outputs):
             reached.update(n.outputs)
-            found.append(n)
-    return tuple(found)
+            between.append(n)
+    return tuple(between)
 
 
 def _appended(b: Front, joint: Graph, args: Sequence[Array], there: set[Node]) -> list[Array]:

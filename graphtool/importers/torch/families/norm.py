@@ -62,8 +62,8 @@ def native_group_norm(c: Context, input: Array, weight: Array | None, bias: Arra
                       N: Any, C: Any, HxW: Any, group: int, eps: float) -> Any:
     """(group_norm, mean, 1 / √(var + ε)), the last two [batch, groups]."""
     grouped = input.reshape((N, group, C // group * HxW))
-    found = (x.reshape((N, group)) for x in _statistics(grouped, (2,), eps))
-    return group_norm(c, input, group, weight, bias, eps), *found
+    statistics = (x.reshape((N, group)) for x in _statistics(grouped, (2,), eps))
+    return group_norm(c, input, group, weight, bias, eps), *statistics
 
 
 @aten("instance_norm")

@@ -181,8 +181,8 @@ def dist(c: Context, self: Array, other: Array, p: Any = 2) -> Any:
 
 def _triangle(lower: bool) -> Any:
     def handler(c: Context, row: int, col: int, offset: int = 0, **_: Any) -> Any:
-        found = np.tril_indices(row, offset, col) if lower else np.triu_indices(row, offset, col)
-        return c.constant(np.stack(found).astype(c.out.dtype.numpy))
+        places = np.tril_indices(row, offset, col) if lower else np.triu_indices(row, offset, col)
+        return c.constant(np.stack(places).astype(c.out.dtype.numpy))
     return handler
 
 
@@ -286,9 +286,9 @@ def median_dim(c: Context, self: Array, dim: int, keepdim: bool = False) -> Any:
 def median(c: Context, self: Array) -> Any:
     """The lower median of all elements, rank 0; elements equal to it share the gradient."""
     line = self.flat()
-    found = middle(c, line, 0, False)[0]
+    value = middle(c, line, 0, False)[0]
     if not self.dtype.is_float:
-        return found
-    equal = o.eq(line, o.stop_gradient(found))
+        return value
+    equal = o.eq(line, o.stop_gradient(value))
     shared = o.select(equal, line, float("-inf")).reduce("max", (0,))
-    return o.select(o.is_nan(found), found, shared)
+    return o.select(o.is_nan(value), value, shared)

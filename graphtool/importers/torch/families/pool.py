@@ -204,9 +204,9 @@ def _places(c: Context, d: Dim, s: Dim) -> tuple[Array, Array]:
         return o.min(start.unsqueeze() + _line(c, (1, width), 1), last).unsqueeze(), counts
 
 
-def _instead_of(x: Array, axis: int, found: Any) -> Any:
+def _instead_of(x: Array, axis: int, value: Any) -> Any:
     """Results for the bins of an axis, which come first, where the axis was."""
-    flat = found.reshape((found.shape[0], *(d for i, d in enumerate(x.shape) if i != axis)))
+    flat = value.reshape((value.shape[0], *(d for i, d in enumerate(x.shape) if i != axis)))
     return flat.transpose([*range(1, axis + 1), 0, *range(axis + 1, x.ndim)])
 
 

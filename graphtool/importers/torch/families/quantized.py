@@ -128,8 +128,8 @@ def observed(c: Context, self: Array, observer_on: Array, fake_quant_on: Array,
     axes = tuple(i for i in range(self.ndim) if not per_row_fake_quant or i != keep)
     bounds = []
     for old, op in ((running_min, o.reduce_min), (running_max, o.reduce_max)):
-        found = op(self, axes=axes).reshape(old.shape)
-        moved = o.select(o.is_inf(old), found, old + (found - old) * float(averaging_const))
+        extremes = op(self, axes=axes).reshape(old.shape)
+        moved = o.select(o.is_inf(old), extremes, old + (extremes - old) * float(averaging_const))
         bounds.append(o.select(on, moved, old))
     low, high = bounds
     step, zero = _numbers(c, low, high, quant_min, quant_max, symmetric_quant)

@@ -12,17 +12,17 @@ def places(c: Context, mask: Array) -> Array:
     """i64[size, rank]: the indices where a tensor is not 0; one nonzero for each mask and size."""
     if 0 in mask.shape and all(isinstance(d, int) for d in c.out.shape):
         return o.nonzero(mask, size=0)  # type: ignore[no-any-return]
-    size, found = c.open_size(mask.value)
-    if found is None:
-        found = o.nonzero(mask, size=size)
-        c.counted[str(size)] = mask.value, found
-    return found
+    size, rows = c.open_size(mask.value)
+    if rows is None:
+        rows = o.nonzero(mask, size=size)
+        c.counted[str(size)] = mask.value, rows
+    return rows
 
 
 def columns(c: Context, mask: Array) -> list[Array]:
     """The indices of a mask's true places: one i64[size] for each axis."""
-    found = places(c, mask)
-    return [found.entry(1, i) for i in range(mask.ndim)]
+    rows = places(c, mask)
+    return [rows.entry(1, i) for i in range(mask.ndim)]
 
 
 @aten("nonzero")

@@ -25,8 +25,8 @@ def _sized(x: Array) -> tuple[int, int]:
 def _symmetric(x: Array, uplo: str = "L") -> Array:
     """A symmetric matrix made from the half that LAPACK would read."""
     lower = x if uplo.upper() == "L" else swap_last_axes(x)
-    made: Array = triangle(lower, True) + swap_last_axes(triangle(lower, True, -1))
-    return made
+    whole: Array = triangle(lower, True) + swap_last_axes(triangle(lower, True, -1))
+    return whole
 
 
 @aten("_linalg_eigh")

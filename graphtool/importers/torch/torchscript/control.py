@@ -48,8 +48,8 @@ def branch(run: Interpreter, node: Any, env: Env, module: Any, name: str) -> tup
     def side(block: Any) -> Callable[..., Any]:
         def region(*operands: Any) -> Any:
             with lift.entered(operands) as inner:
-                found = run.block(block, inner, module, name)
-            leaves, tree = pytree.tree_flatten(found)
+                returned = run.block(block, inner, module, name)
+            leaves, tree = pytree.tree_flatten(returned)
             shapes.append(tree)
             return _fresh(leaves)
         return region
@@ -93,8 +93,8 @@ def _while(run: Interpreter, node: Any, env: Env, module: Any, name: str, first:
         operands = rest[len(leaves) + len(limit):]
         with lift.entered(operands) as inner:
             inner.update(zip(names, (i, *values), strict=True))
-            on, *found = run.block(body, inner, module, name)
-        return (i + 1, _fresh([on])[0].reshape(()), *_fresh(pytree.tree_leaves(found)))
+            on, *after = run.block(body, inner, module, name)
+        return (i + 1, _fresh([on])[0].reshape(()), *_fresh(pytree.tree_leaves(after)))
     _, _, *results = while_loop_op(test, step, start, (*limit, *lift.operands))
     return tuple(pytree.tree_unflatten(list(results), tree))
 
@@ -130,8 +130,8 @@ class Lifted:
             yield inner
         finally:
             self.run.lifted = before
-        for found, old in lists.values():
-            now = pytree.tree_leaves(found)
+        for new, old in lists.values():
+            now = pytree.tree_leaves(new)
             if len(now) != len(old) or any(a is not b for a, b in zip(now, old, strict=True)):
                 raise NotSupported("a list or dict that a branch or a loop on data changes is not "
                                    "supported; give its elements as values of the branch")
@@ -153,8 +153,8 @@ def _weights(env: Env, node: Any) -> Iterator[torch.Tensor]:
 def _module(value: Any, env: Env) -> Any:
     """The module that a value stands for: one of the environment, or an attribute of one."""
     if value.debugName() in env:
-        found = env[value.debugName()]
-        return found if hasattr(found, "script") else None
+        receiver = env[value.debugName()]
+        return receiver if hasattr(receiver, "script") else None
     node = value.node()
     owner = _module(node.inputsAt(0), env) if node.kind() == "prim::GetAttr" else None
     return None if owner is None else owner._modules.get(node.s("name"))

@@ -34,9 +34,9 @@ class Interpreter:
 
     def method(self, module: Any, name: str, args: Sequence[Any]) -> Any:
         """The result of a method of a module; arguments left out take their defaults."""
-        found = module.script._get_method(name)
-        given = [a.default_value for a in found.schema.arguments[len(args) + 1:]]
-        return self.graph(found.graph, (module, *args, *given), module, name)
+        method = module.script._get_method(name)
+        given = [a.default_value for a in method.schema.arguments[len(args) + 1:]]
+        return self.graph(method.graph, (module, *args, *given), module, name)
 
     def graph(self, graph: Any, args: Sequence[Any], module: Any, name: str) -> Any:
         """The result of a graph, whose lines are told as those of the method `name`."""
@@ -100,11 +100,11 @@ class Interpreter:
         for table in (owner._parameters, owner._buffers):
             if key in table:
                 return self.tensor(table[key])
-        found = owner.script.getattr(key)
-        if isinstance(found, torch._C.ScriptObject):
+        value = owner.script.getattr(key)
+        if isinstance(value, torch._C.ScriptObject):
             raise self.refused(node, module, name, f"the attribute {key} is an object of a class, "
                                               "which is not supported")
-        return found
+        return value
 
     def _set(self, owner: Any, key: str, value: Any, node: Any, module: Any,
              name: str) -> tuple[Any, ...]:
@@ -165,11 +165,11 @@ def _constant(value: Any) -> Any:
     trace has such tensors where it computes with sizes."""
     if value.type().kind() == "FunctionType":
         return value.type().annotation_str
-    found = value.toIValue()
-    if isinstance(found, torch.Tensor) and found.ndim == 0 and found.dtype == torch.int64:
+    constant = value.toIValue()
+    if isinstance(constant, torch.Tensor) and constant.ndim == 0 and constant.dtype == torch.int64:
         with _disable_current_modes():  # or torch would record the reading
-            return found.item()
-    return found
+            return constant.item()
+    return constant
 
 
 def _as_tuple(node: Any, x: Any) -> tuple[Any, ...]:

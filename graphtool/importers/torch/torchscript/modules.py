@@ -26,8 +26,8 @@ def load(path: Path) -> torch.jit.ScriptModule:
     read it."""
     unit = torch._C.CompilationUnit()
     try:
-        found = torch._C.import_ir_module(unit, str(path), torch.device("cpu"), {}, False)
-        module = torch.jit._recursive.wrap_cpp_module(found)
+        scripted = torch._C.import_ir_module(unit, str(path), torch.device("cpu"), {}, False)
+        module = torch.jit._recursive.wrap_cpp_module(scripted)
     except Exception as error:  # of torch's reader, in C++
         said = next((s.strip() for s in str(error).splitlines() if s.strip()), "")
         raise InputError("GT1211", f"torch cannot read the archive: {said[:300]}",
@@ -46,8 +46,8 @@ class Scripted(nn.Module):  # type: ignore[misc]
         set_ = object.__setattr__  # past nn.Module, which would take the module for a child
         set_(self, "script", script._c)
         set_(self, "path", path)
-        own = str(script._c._type().qualified_name())  # those of torch are not the user's
-        owner = owner if own.startswith("__torch__.torch.") else own.rpartition(".")[2]
+        type_name = str(script._c._type().qualified_name())  # those of torch are not the user's
+        owner = owner if type_name.startswith("__torch__.torch.") else type_name.rpartition(".")[2]
         set_(self, "owner", owner)
         for name, child in script.named_children():
             self._modules[name] = Scripted(child, memo, f"{path}.{name}" if path else name,

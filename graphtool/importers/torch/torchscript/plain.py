@@ -292,11 +292,11 @@ _ALWAYS = frozenset({"size", "dim", "len", "numel", "device", "dtype", "is_float
 def _reads_tensors(node: Any, args: Sequence[Any]) -> bool:
     """Whether a call is one of torch's: an operand is a tensor, or the result is one that no
     operand could give (`zeros`)."""
-    made = any(v.type().kind() == "TensorType" for v in node.outputs())
+    gives_tensors = any(v.type().kind() == "TensorType" for v in node.outputs())
     expected = any(v.type().kind() == "TensorType" for v in node.inputs())
-    found = any(isinstance(x, torch.Tensor) or (isinstance(x, (list, tuple)) and any(
+    takes_tensors = any(isinstance(x, torch.Tensor) or (isinstance(x, (list, tuple)) and any(
         isinstance(i, torch.Tensor) for i in x)) for x in args)
-    return found or (made and not expected)
+    return takes_tensors or (gives_tensors and not expected)
 
 
 def _tensor_of(x: Any, kind: str) -> Any:

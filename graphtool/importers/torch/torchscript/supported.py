@@ -24,10 +24,10 @@ def place_of(node: Any, module: Any, method: str, callers: Sequence[str] = ()) -
     """The line of a node as a Place, with the frames of its callers, outermost first; without a
     line if the archive has none."""
     owner = module.owner
-    found = _LINE.search(node.sourceRange())
-    if found is None or found[1].startswith("<"):
+    match = _LINE.search(node.sourceRange())
+    if match is None or match[1].startswith("<"):
         return Place(module.path, owner, "\n".join(callers))
-    frame = f'File "{found[1]}", line {found[2]}, in {method}\n    {_marked(found[3])}'
+    frame = f'File "{match[1]}", line {match[2]}, in {method}\n    {_marked(match[3])}'
     return Place(module.path, owner, "\n".join((*callers, frame)))
 
 
@@ -65,7 +65,7 @@ _PRIM = {
 def check_calls(root: Any, unit: Any) -> None:
     """Raises UnsupportedError GT1101 with every call of another library that the `forward` of a
     `Scripted` reaches, and its lines."""
-    found: dict[str, tuple[str, list[str]]] = {}
+    refused: dict[str, tuple[str, list[str]]] = {}
     for module, node in _nodes(root, "forward", unit, set()):
         kind = node.kind()
         space = kind.partition("::")[0]
@@ -73,13 +73,13 @@ def check_calls(root: Any, unit: Any) -> None:
         if not reason and space not in ("prim", "aten") and not _known(kind):
             reason = "no such op is known to torch here"
         if reason:
-            found.setdefault(kind.replace("::", "."), (reason, []))[1].append(
+            refused.setdefault(kind.replace("::", "."), (reason, []))[1].append(
                 describe(place_of(node, module, "forward")))
-    if found:
+    if refused:
         raise UnsupportedError(
-            "GT1101", f"{len(found)} unsupported torch calls in the scripted module",
+            "GT1101", f"{len(refused)} unsupported torch calls in the scripted module",
             tuple(Unsupported(name, reason, tuple(places))
-                  for name, (reason, places) in sorted(found.items())))
+                  for name, (reason, places) in sorted(refused.items())))
 
 
 def _known(kind: str) -> bool:
