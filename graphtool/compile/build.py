@@ -24,6 +24,7 @@ from graphtool.compile.weights import digest
 from graphtool.emit.images import image_files
 from graphtool.emit.language import C, named
 from graphtool.emit.project import README, Project, config_files, readme
+from graphtool.emit.single import single
 from graphtool.errors import InputError, UsageError
 from graphtool.io import files
 from graphtool.io.directory import replacing, write_files
@@ -100,15 +101,20 @@ def emit(unit: Unit, out: Path, how: Build) -> dict[str, str]:
             if side.mode != "file":
                 side.write(work)
         data = {p.name: p.read_bytes() for p in sorted(work.iterdir())}
-    write_files(out, {**texts.files, **data})
-    return texts.files
+    if not how.single:
+        write_files(out, {**texts.files, **data})
+        return texts.files
+    files = single(unit.name, {**texts.files, **{f: b.decode() for f, b in data.items()}})
+    write_files(out, files)
+    return files
 
 
 def check_device(unit: Unit, how: Build) -> None:
     """Raises UsageError GT2107 for what kernels on a device cannot be."""
     what = ("a training step" if unit.kind == TRAINING else
             "a library of several entry points" if unit.kind == ENTRIES else
-            "--precision strict" if how.precision == "strict" else "")
+            "--precision strict" if how.precision == "strict" else
+            "--single" if how.single else "")
     if what:
         raise UsageError("GT2107", f"{what} is not built for {unit.target.name}",
                          hint="build it for a processor: --target native")
@@ -143,18 +149,30 @@ def _write(work: Path, texts: Texts, common: Compiler, own: Mapping[str, Compile
     for file, text in texts.files.items():
         (work / file).write_text(text)
     offsets = {f"{side.name}.safetensors": side.write(work) for side in texts.sides}
+    if how.single:
+        _fold(work, texts.name)
     if texts.devices:
         cuda.compile_images(work / f"{texts.name}_kernels0.cu",
                             image_files(texts.name, texts.devices),
                             headers.text("cuda_types.h") or "", how.jobs)
     rows: dict[str, Any] = {
         **texts.rows, **compile_all(work, texts.name, [s.name for s in texts.sides], common, own,
-                                    how.jobs, static=how.static, exe=how.exe),
+                                    how.jobs, static=how.static, exe=how.exe,
+                                    single=how.single),
         "key": key, "weights_offset": offsets[texts.rows["weights"]],
         "weights_mode": texts.sides[0].mode}
     rows["files"] = {p.name: digest(p) for p in sorted(work.iterdir())}
     text = json.dumps(asdict(decode(rows, Manifest)), indent=1) + "\n"
     files.write_bytes(work / "build.json", text.encode())
+
+
+def _fold(work: Path, name: str) -> None:
+    """Put one NAME.c and one NAME.h in the place of the C files and headers in `work`."""
+    texts = {p.name: p.read_text() for p in sorted(work.iterdir()) if p.suffix in (".c", ".h")}
+    for file in texts:
+        (work / file).unlink()
+    for file, text in single(name, texts).items():
+        (work / file).write_text(text)
 
 
 def _key(texts: Texts, common: Compiler, own: Mapping[str, Compiler], how: Build) -> str:
@@ -165,7 +183,7 @@ def _key(texts: Texts, common: Compiler, own: Mapping[str, Compiler], how: Build
     device = (cuda.find().version,) if texts.devices else ()
     for part in (*(x for kv in sorted(texts.files.items()) for x in kv), *held, *texts.told,
                  *device, *common.identity, *others,
-                 repr((how.exe, how.static, [s.mode for s in texts.sides]))):
+                 repr((how.exe, how.static, how.single, [s.mode for s in texts.sides]))):
         h.update(part.encode() + b"\0")
     return h.hexdigest()
 

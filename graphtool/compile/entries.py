@@ -39,7 +39,7 @@ def entry_texts(unit: Unit, made: Mapping[str, Function], how: Build) -> Texts:
     other tokens.
     """
     held = common((f.program for f in made.values()), store_of(made))
-    side = Side(unit.name, held, how.weights)
+    side = Side(unit.name, held, how.weights_in)
     programs = {entry: placed(f.program, held) for entry, f in zip(
         unit.entries, made.values(), strict=True)}
     files = _glue(unit.name, programs, side)

@@ -244,6 +244,10 @@ class Build(Lowering):
     static: bool = option(
         False, "--static", kind=bool, help="Make a static library (.a), and with --exe a program "
         "that needs no shared libraries.")
+    single: bool = option(
+        False, "--single", kind=bool, refused={LEVELS: ONE_LEVEL},
+        help="Write the C as two files, NAME.c and NAME.h, which one command compiles. With "
+        "--weights embed or c the weights are in NAME.c too.")
     openmp: bool = option(
         True, "--openmp/--no-openmp", kind=bool, help="Whether to use threads, by OpenMP.")
     weights: WeightsIn = option(
@@ -266,6 +270,11 @@ class Build(Lowering):
             TRAINING: _BUILT_IN, LEVELS: ONE_LEVEL},
         help="Write the artifact of each stage to OUT/stages.")
     nodes: Mapping[str, str] | None = None
+
+    @property
+    def weights_in(self) -> WeightsIn:
+        """Where the weights go; one file of C holds what is built in as arrays."""
+        return "c" if self.single and self.weights == "embed" else self.weights
 
 
 def refuse(how: Any, kind: str, where: str = "") -> None:

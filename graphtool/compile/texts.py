@@ -68,7 +68,7 @@ def model_texts(unit: Unit, made: Mapping[str, Function], how: Build) -> Texts:
     """The C of a single function."""
     (function,) = made.values()
     program = function.program
-    side = Side(unit.name, weights_of(program, function.store), how.weights)
+    side = Side(unit.name, weights_of(program, function.store), how.weights_in)
     files = emit(program, side.parts, nodes=nodes_of(unit, made, how))
     return Texts(unit.name, with_main(files, program, side) if how.exe else files, (side,),
                  describe(program, side.held), told([program]), precision(program),
@@ -82,7 +82,7 @@ def level_texts(unit: Unit, made: Mapping[str, Function], how: Build) -> Texts:
     The weights file has the packed weights of all levels; a machine maps only what it uses.
     """
     held = common((f.program for f in made.values()), store_of(made))
-    side = Side(unit.name, held, how.weights)
+    side = Side(unit.name, held, how.weights_in)
     levels = {level: placed(f.program, held) for level, f in zip(
         unit.targets, made.values(), strict=True)}
     best = next(iter(levels.values()))

@@ -33,7 +33,8 @@ def training_texts(unit: Unit, made: Mapping[str, Function], how: Build) -> Text
     that trains if `exe` is true."""
     assert unit.state is not None
     programs = {part: f.program for part, f in zip(unit.entries, made.values(), strict=True)}
-    sides = {part: Side(f.program.name, weights_of(f.program, f.store), "embed")
+    place = "c" if how.single else "embed"
+    sides = {part: Side(f.program.name, weights_of(f.program, f.store), place)
              for part, f in zip(unit.entries, made.values(), strict=True)}
     fixed = _fixed(unit.state)
     files = training_sources(unit.name, programs, how.mpi, bool(fixed))
@@ -53,7 +54,7 @@ def training_texts(unit: Unit, made: Mapping[str, Function], how: Build) -> Text
     rows = step | {"header": f"{unit.name}.h", "steps": _phased(step["steps"], cut),
                    "training": _roles(unit.name, unit.state, programs, fixed) | {
                        "distributed": how.mpi}}
-    kept = [Side(f"{unit.name}_fixed", list(unit.state.kept.values()), "embed")] if fixed else []
+    kept = [Side(f"{unit.name}_fixed", list(unit.state.kept.values()), place)] if fixed else []
     return Texts(unit.name, files, (*sides.values(), *kept), rows, told(programs.values()),
                  precision(programs["step"]))
 

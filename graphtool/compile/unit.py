@@ -80,10 +80,13 @@ def unit_of(given: Source | Mapping[str, Source], how: Build, name: str) -> Unit
 
 def check(how: Build, name: str, several: bool = False) -> None:
     """Raises the errors that can be known before the sources are read: UsageError GT2110 for a bad
-    name, GT2113 for an unknown mode of weights, GT3054 and GT3055."""
+    name, GT2113 for an unknown mode of weights, GT2116, GT3054 and GT3055."""
     check_name(name)
     if how.weights not in MODES:
         raise UsageError("GT2113", f"weights cannot be {how.weights!r}", hint=", ".join(MODES))
+    if how.single and (how.debug_lines or how.nodes is not None):
+        raise UsageError("GT2116", "--debug-lines cannot go with --single",
+                         hint="build without --single to debug")
     if several and how.target == FAT:
         raise UsageError(KINDS[ENTRIES][1], f"--march fat cannot go with {KINDS[ENTRIES][0]}",
                          hint=ONE_LEVEL)

@@ -52,6 +52,10 @@ TABLE: dict[str, tuple[str, str]] = {
                "Packed weights fit one width of vectors; lower the graph for this target."),
     "GT2115": ("weights in other places",
                "The program and its weights do not belong together. Lower the graph again."),
+    "GT2116": ("what cannot be one file of C",
+               "--single puts all kernels into one file, where they share their settings: the "
+               "width of vectors, the class of numerics. Lower all entry points in the same way. "
+               "It goes with no --debug-lines, which name the lines of several files."),
     "GT2107": ("what is not built for a device",
                "Kernels in CUDA compute models. Training steps, libraries of several entry points "
                "and `--precision strict` are built for processors."),

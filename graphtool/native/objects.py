@@ -21,13 +21,13 @@ from graphtool.native.probes import supports
 
 
 def compile_all(work: Path, name: str, sides: Sequence[str], common: Compiler,
-                own: Mapping[str, Compiler], jobs: int | None, *, static: bool, exe: bool
-                ) -> dict[str, Any]:
+                own: Mapping[str, Compiler], jobs: int | None, *, static: bool, exe: bool,
+                single: bool = False) -> dict[str, Any]:
     """Compile every C file (in parallel, the largest first, through the cache) and link; the rows
     of build.json that say how.
 
     Files whose names start with a key of `own` are compiled by that compiler; `sides` are the
-    names of the weights, whose files contain only data.
+    names of the weights, whose files contain only data. `single`: NAME.c has the kernels too.
     """
     data = tuple(f"{s}_weights" for s in sides)
     programs_of_their_own = {f"{name}_main.c", f"{name}_example.c"}
@@ -38,7 +38,8 @@ def compile_all(work: Path, name: str, sides: Sequence[str], common: Compiler,
         if p.name.startswith(data):
             return common.compile_data(p)
         with_ = next((c for start, c in own.items() if p.name.startswith(start)), common)
-        return with_.of_file(p.name).compile(p, headers)
+        whole = single and p.name == f"{name}.c"
+        return (with_ if whole else with_.of_file(p.name)).compile(p, headers)
     order = sorted(units, reverse=True, key=lambda p: p.stat().st_size + (
         0 if p.name.startswith(data) else _included_bytes(p)))
     with ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
