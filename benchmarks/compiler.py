@@ -19,7 +19,7 @@ from benchmarks.work import Row
 SIZES = (100, 1_000, 10_000, 100_000)
 MODELS = ("resnet50", "densenet121", "efficientnet_b0", "inception_v3", "swin_tiny",
           "bert_base_128", "whisper_tiny_enc")
-BESIDE = ("write", "read", "lower", "emit")
+BESIDE = ("import", "write", "read", "lower", "emit")
 STAGES = ("import", "opt", "lower", "emit", "compile", "total", "cached", "command", "again")
 
 
@@ -115,7 +115,18 @@ def graph(size: int) -> Row:
     ready = passes.run(module, supply=target)
     verified = time.perf_counter() - start
     return {"nodes": len(module.graph.nodes), "seconds": seconds, "passes": dict(by_pass),
-            "verify": max(verified - seconds, 0.0), "beside": _beside(ready)}
+            "verify": max(verified - seconds, 0.0), "beside": _import(size) | _beside(ready)}
+
+
+def _import(size: int) -> dict[str, float]:
+    """Seconds of the import of an ONNX model of that size."""
+    from benchmarks.graphs import onnx_chain
+    from graphtool.importers.onnx import import_model
+    import_model(onnx_chain(30))
+    model = onnx_chain(size)
+    start = time.perf_counter()
+    import_model(model)
+    return {"import": time.perf_counter() - start}
 
 
 def _beside(module: Any) -> dict[str, float]:
@@ -132,7 +143,7 @@ def _beside(module: Any) -> dict[str, float]:
     mark(serial.loads(text))
     mark(program := lower(module, detect(), name="model"))
     mark(emit(program))
-    return dict(zip(BESIDE, (b - a for a, b in itertools.pairwise(marks)), strict=True))
+    return dict(zip(BESIDE[1:], (b - a for a, b in itertools.pairwise(marks)), strict=True))
 
 
 # ---- stages of one model ------------------------------------------------------------------------

@@ -7,6 +7,7 @@ normalisation over the last axis, a residual, and shape changes that cancel.
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy as np
 
@@ -40,3 +41,35 @@ def _block(builder: Builder, x: Tracer, i: int, w: np.ndarray, bias: np.ndarray)
     y = o.reshape(o.reshape(y, shape=(ROWS * WIDTH,)), shape=(ROWS, WIDTH))
     total: Tracer = o.softmax(y, axis=1) * 1.0 + x
     return total
+
+
+def onnx_chain(nodes: int) -> Any:
+    """An ONNX model of the same blocks, whose constants are initializers and nodes."""
+    from onnx import TensorProto, helper, numpy_helper
+    weights = [np.full((WIDTH, WIDTH), i, np.float32) for i in range(DISTINCT)]
+    arrays = {"flat": np.array([ROWS * WIDTH]), "rows": np.array([ROWS, WIDTH])}
+    rows: list[Any] = []
+    x = "x"
+    for i in itertools.count():
+        if len(rows) >= nodes:
+            break
+        at = f"block{i}"
+        arrays |= {f"{at}.weight": weights[i % DISTINCT], f"{at}.bias": weights[i % DISTINCT][0]}
+        one = numpy_helper.from_array(np.float32(1), "one")
+        for op, *names in (("MatMul", x, f"{at}.weight", f"{at}.matmul"),
+                           ("Add", f"{at}.matmul", f"{at}.bias", f"{at}.add"),
+                           ("Relu", f"{at}.add", f"{at}.relu"),
+                           ("Reshape", f"{at}.relu", "flat", f"{at}.flat"),
+                           ("Reshape", f"{at}.flat", "rows", f"{at}.rows"),
+                           ("Softmax", f"{at}.rows", f"{at}.softmax"),
+                           ("Mul", f"{at}.softmax", f"{at}.one", f"{at}.mul"),
+                           ("Add", f"{at}.mul", x, f"{at}.y")):
+            if op == "Mul":
+                rows.append(helper.make_node("Constant", [], [f"{at}.one"], value=one))
+            rows.append(helper.make_node(op, names[:-1], names[-1:]))
+        x = f"{at}.y"
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [ROWS, WIDTH])
+            for name in ("x", x)]
+    graph = helper.make_graph(rows, "chain", ends[:1], ends[1:], [
+        numpy_helper.from_array(a, name) for name, a in arrays.items()])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Self
@@ -159,6 +159,7 @@ class Builder:
         self.where = ""
         self.of: tuple[str, ...] = ()
         self.constants: dict[tuple[str, str, Any], Value] = {}
+        self.keys: dict[Value, tuple[str, str, Any]] = {}  # of `constants`, by value
         self.renamed: dict[Value, Value] = {}
 
     def traced(self, value: Value) -> Tracer:
@@ -187,6 +188,7 @@ class Builder:
                 (Value(TensorType(w.dtype, w.shape), hint),), self.where, of)
             self.add(node)
             self.constants[key] = node.outputs[0]
+            self.keys[node.outputs[0]] = key
         return Tracer(self.constants[key], self)
 
     def add(self, node: Node) -> None:
@@ -237,20 +239,28 @@ class Builder:
 
     def rename(self, value: Value, hint: str) -> Value:
         """Give a value that this builder made another name, before anything else reads it."""
-        node = self.made_by.pop(value)
-        renamed = self.renamed[value] = Value(value.type, hint)
-        outputs = tuple(renamed if v is value else v for v in node.outputs)
-        new = replace(node, outputs=outputs)
-        at = len(self.nodes) - 1
-        while self.nodes[at] is not node:
+        self.rename_all({value: hint})
+        return self.renamed[value]
+
+    def rename_all(self, hints: Mapping[Value, str]) -> None:
+        """Give values that this builder made other names, before anything else reads them;
+        `renamed` has the new values."""
+        for value, hint in hints.items():
+            fresh = self.renamed[value] = Value(value.type, hint)
+            if (key := self.keys.pop(value, None)) is not None:
+                self.constants[key], self.keys[fresh] = fresh, key
+        makers = {self.made_by.pop(value) for value in hints}
+        at = len(self.nodes)
+        while makers:
             at -= 1
-        self.nodes[at] = new
-        for v in outputs:
-            self.made_by[v] = new
-        for key, v in self.constants.items():
-            if v is value:
-                self.constants[key] = renamed
-        return renamed
+            node = self.nodes[at]
+            if node not in makers:
+                continue
+            makers.remove(node)
+            outputs = tuple(self.renamed[v] if v in hints else v for v in node.outputs)
+            new = self.nodes[at] = replace(node, outputs=outputs)
+            for v in outputs:
+                self.made_by[v] = new
 
 
 def infer(op: Op, inputs: Sequence[Operand], attrs: dict[str, Any], where: str = "") -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,12 @@ from onnx import helper
 from graphtool import interp
 from graphtool.errors import GraphtoolError, InputError, UnsupportedError, UsageError
 from graphtool.importers.onnx import import_model, import_onnx, support
+from graphtool.importers.onnx.validate import scopes
 from graphtool.ir import serial
 from graphtool.ir.listing import required
 from graphtool.ir.text import value_names
-from tests.importers.onnx.build import checked, evaluate, model, node, ops, random
+from tests.growth import lines
+from tests.importers.onnx.build import checked, evaluate, model, node, ops, random, value
 
 SAMPLES = Path(__file__).parents[3] / "samples"
 
@@ -24,6 +27,53 @@ def code(proto: Any, **options: Any) -> str:
     with pytest.raises(GraphtoolError) as caught:
         import_model(proto, **options)
     return caught.value.code
+
+
+# ---- growth ------------------------------------------------------------------------------------
+
+def long_chain(n: int) -> Any:
+    """Constants, and nodes of the same names in other graphs, one after another."""
+    rows = []
+    for i in range(n):
+        x = f"y{i - 1}" if i else "x"
+        rows += [node(f"c{i} = Constant()", value_floats=[float(i % 7), 1.0]),
+                 f"a{i} = Add({x}, c{i})", f"y{i} = Relu(a{i})"]
+    return model(rows, ["x f32 2"], [f"y{n - 1} f32 2"])
+
+
+def many_outputs(n: int) -> Any:
+    return model([f"{', '.join(f's{i}' for i in range(n))} = Split(x)",
+                  node(f"y = Concat({', '.join(f's{i}' for i in reversed(range(n)))})", axis=0)],
+                 [f"x f32 {n}"], [f"y f32 {n}"], opset=11)
+
+
+def many_branches(n: int) -> Any:
+    rows = []
+    for i in range(n):
+        x = f"y{i - 1}" if i else "x"
+        branches = [helper.make_graph([node(f"{op}{i} = {op}({x})")], "branch", [],
+                                      [value(f"{op}{i} f32 2")]) for op in ("Relu", "Neg")]
+        rows.append(node(f"y{i} = If(c)", then_branch=branches[0], else_branch=branches[1]))
+    return model(rows, ["x f32 2", "c bool"], [f"y{n - 1} f32 2"])
+
+
+@pytest.mark.parametrize("make", [long_chain, many_outputs, many_branches])
+def test_work_grows_with_the_nodes(make: Callable[[int], Any]) -> None:
+    """Twice the nodes are twice the work, counted in calls and in elements of sets and lists."""
+    small, large = make(100), make(200)
+    import_model(small)  # what is imported and cached at first is not counted
+    assert lines(lambda: import_model(large)) < 2.1 * lines(lambda: import_model(small))
+
+
+def test_names_are_not_copied_for_a_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All branches are given the same collection of the names around them."""
+    around: list[Any] = []
+    check = scopes.check_graph
+    monkeypatch.setattr(scopes, "check_graph",
+                        lambda *given: (around.extend(given[3:]), check(*given)))
+    import_model(many_branches(10))
+    assert len(around) == 20
+    assert len({id(a.before) for a in around}) == len({id(a.whole) for a in around}) == 1
 
 
 # ---- names and symbols -------------------------------------------------------------------------

@@ -193,14 +193,19 @@ class Importer(Session):
                 results = self._results(node, inputs, frame)
             if not frame.prefix:
                 check_results(node, results, self.types, self.strictness)
+        self._record(node, results, frame, before)
+
+    def _record(self, node: Any, results: Sequence[Any], frame: Frame, before: int) -> None:
+        """Bind the node's outputs to its results, which get the names of the outputs."""
+        hints: dict[int, tuple[Any, str]] = {}  # of two outputs that are one value, the first's
         for i, name in enumerate(node.output):
             if name and i >= len(results):
                 raise InputError("GT1016", f"{node.op_type} has no output {i}", where=title(node))
-            if name:  # of two outputs that are one value, the first names it
-                twin = next((node.output[k] for k in range(i)
-                             if node.output[k] and results[k] is results[i]), None)
-                frame.env[name] = frame.env[twin] if twin else self._named(
-                    results[i], frame.prefix + name, before)
+            if name:
+                hints.setdefault(id(results[i]), (results[i], frame.prefix + name))
+        named = dict(zip(hints, self._named(list(hints.values()), before), strict=True))
+        frame.env.update((name, named[id(results[i])])
+                         for i, name in enumerate(node.output) if name)
 
     def _results(self, node: Any, inputs: list[Any], frame: Frame) -> Sequence[Any]:
         try:
@@ -296,17 +301,23 @@ class Importer(Session):
                 else self.builder.constant(x)
         return tuple(map(self._lift, x)) if isinstance(x, tuple) else x
 
-    def _named(self, x: Any, hint: str, before: int) -> Any:
-        """Give a value that this node made the ONNX name of its output."""
-        if not isinstance(x, Array):
-            return x
-        if x.known is not None:
-            x.hint = x.hint or hint
-        elif x.value.hint != hint and (maker := x.maker) is not None:
+    def _named(self, results: Sequence[tuple[Any, str]], before: int) -> list[Any]:
+        """The results; values that this node made have the ONNX names that are given with them."""
+        hints: dict[Value, str] = {}
+        for x, hint in results:
+            if isinstance(x, Array) and x.known is not None:
+                x.hint = x.hint or hint
+            elif isinstance(x, Array) and x.value.hint != hint:
+                hints.setdefault(x.value, hint)
+        if hints:
             fresh = self.builder.nodes[before:]
-            if any(n is maker for n in fresh) and not any(x.value in n.inputs for n in fresh):
-                return self.builder.traced(self.builder.rename(x.value, hint))
-        return x
+            read = {v for n in fresh for v in n.inputs}
+            unread = {v for n in fresh for v in n.outputs} - read
+            hints = {v: hint for v, hint in hints.items() if v in unread}
+            self.builder.rename_all(hints)
+        renamed = self.builder.renamed
+        return [self.builder.traced(renamed[x.value]) if isinstance(x, Array) and x.known is None
+                and x.value in hints else x for x, _ in results]
 
 
 def _untrained(node: Any) -> Sequence[str]:

@@ -3,7 +3,7 @@ names of graphs and functions, each defined once and before it is visible."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -38,8 +38,20 @@ class Rules:
 class _Around:
     """The names visible from outside: those defined before, and all of them."""
 
-    before: frozenset[str] | set[str] = frozenset()
-    whole: frozenset[str] | set[str] = frozenset()
+    before: Container[str] = frozenset()
+    whole: Container[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class _Scope:
+    """The names of one graph and those visible from outside it. Nothing is copied, so a graph
+    inside costs no more for the names around it."""
+
+    names: set[str]
+    outside: Container[str]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.names or name in self.outside
 
 
 def check_graph(graph: Any, rules: Rules, where: str, around: _Around | None = None) -> None:
@@ -62,13 +74,14 @@ def check_graph(graph: Any, rules: Rules, where: str, around: _Around | None = N
     defined |= held
     _check_nodes(graph.node, defined, around, rules, where)
     defined_later = defined | {name for n in graph.node for name in n.output if name}
-    names = [v.name for v in graph.output]
-    for i, name in enumerate(names):
+    listed: set[str] = set()
+    for name in (v.name for v in graph.output):
         if name not in defined_later and name not in around.whole:
             raise InputError("GT1011", f"no node, input or initializer defines the output "
                                        f"{name!r}", where=where)
-        if main and name in names[:i]:
+        if main and name in listed:
             raise InputError("GT1012", f"the output {name!r} is listed twice", where=where)
+        listed.add(name)
 
 
 def check_function(f: Any, rules: Rules) -> None:
@@ -131,10 +144,9 @@ def _check_defaults(graph: Any, where: str) -> None:
 
 def _check_nodes(rows: Sequence[Any], defined: set[str], around: _Around, rules: Rules,
                  where: str) -> None:
-    outside = _Names(defined, around.whole)
-    ordered(rows, outside)
-    whole = around.whole | defined | {name for n in rows for name in n.output if name}
-    before = around.before | defined
+    ordered(rows, _Scope(defined, around.whole))
+    whole = _Scope(defined | {name for n in rows for name in n.output if name}, around.whole)
+    before = _Scope(set(defined), around.before)
     for n in rows:
         place = f"{title(n)}\n{rules.function and f'function {rules.function}'}".rstrip()
         for name in n.output:
@@ -146,17 +158,8 @@ def _check_nodes(rows: Sequence[Any], defined: set[str], around: _Around, rules:
                 raise InputError("GT1013", f"graphs are nested more than {_DEPTH} deep",
                                  where=place)
             inner = replace(rules, depth=rules.depth + 1)
-            check_graph(g, inner, f"{label} of {place}", _Around(set(before), whole))
-        before |= {name for name in n.output if name}
-
-
-@dataclass(frozen=True)
-class _Names:
-    own: set[str]
-    outer: frozenset[str] | set[str]
-
-    def __contains__(self, name: object) -> bool:
-        return name in self.own or name in self.outer
+            check_graph(g, inner, f"{label} of {place}", _Around(before, whole))
+        before.names.update(name for name in n.output if name)
 
 
 def _labelled(node: Any) -> Iterator[tuple[str, Any]]:
