@@ -139,7 +139,7 @@ class _Reader:
                       tuple(self.donations(graph, by_name)), self.meta, initial,
                       {r.id: tuple(r.rules) for r in file.history}, self.choices,
                       tuple(Equation(*map(self.size, pair)) for pair in file.requires), kept,
-                      tuple(file.assumes))
+                      tuple(file.assumes), {r.id: r.kind for r in file.modules})
 
     def size(self, d: str | int) -> Dim:
         with self.row("requires"):

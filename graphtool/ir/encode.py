@@ -84,6 +84,8 @@ def dumps(module: Module, weights_name: str = "", embed: bool = False) -> str:
                                 | data_row(w, embed) for n, w in module.kept.items()]))
     if module.assumes:
         tables.append(("assumes", [*map(asdict, module.assumes)]))
+    if module.modules:
+        tables.append(("modules", [{"id": k, "class": v} for k, v in module.modules.items()]))
     head += [f'"{name}": {table([*map(files.compact, rows)])}' for name, rows in tables]
     return "{" + ",\n".join(head) + "\n}\n"
 

@@ -98,7 +98,8 @@ class Module:
     inputs may differ in them; what a symbol's step requires stands in the symbol. `kept` has arrays
     by name that no node reads, but that belong to the state of the source: a model that is written
     back needs them (`meta["state_dict"]` says what that state is). `assumes` has what the rewrites
-    assumed that made the graph.
+    assumed that made the graph. `modules` has the author's class by the path of a module of the
+    source, `{"layer1.0.conv1": "Conv2d"}`; it is for people only, and `diff` ignores it too.
     """
 
     graph: Graph
@@ -113,6 +114,7 @@ class Module:
     requires: tuple[Equation, ...] = ()
     kept: Mapping[str, Weight] = field(default_factory=dict)
     assumes: tuple[Assumed, ...] = ()
+    modules: Mapping[str, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return repr(self.graph).replace("<Graph", "<Module", 1)

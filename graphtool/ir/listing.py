@@ -33,7 +33,7 @@ class Form:
 
     data: Literal["short", "digest", "embed"] = "short"
     weights: str = ""  # the file that has them
-    where: bool = False  # the table of source locations
+    where: bool = False  # the tables of source locations and of the modules' classes
     full: bool = False  # all that a graph file holds: version, history, choices and meta too
     notes: Mapping[Value, str] = field(default_factory=dict)  # comments behind what makes a value
 
@@ -70,6 +70,8 @@ def listing(module: Module, form: Form | None = None) -> Iterator[str]:
         for key, place in module.locations.items():
             line = f", {quoted(place.text)}" if place.text else ""
             yield f"location {_place(key)} = {quoted(place.at)}{line}"
+        for key, kind in module.modules.items():
+            yield f"module {_place(key)} = {name_text(kind)}"
     if form.full:
         for name, w in module.kept.items():
             yield f"kept {name_text(name)}: {TensorType(w.dtype, w.shape)} = {data_text(w, form)}"

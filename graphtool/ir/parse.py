@@ -60,12 +60,12 @@ class _Parser:
             **GRAPH.head, "meta": {}, "weights": "", "symbols": {}, "inputs": [], "params": [],
             "nodes": [], "outputs": None, "regions": self.regions, "groups": [],
             "locations": [], "history": [], "choices": self.choices, "requires": [], "kept": [],
-            "assumes": []}
+            "assumes": [], "modules": []}
         rules: dict[str, Callable[[Row], None]] = {
             "version": self.version, "weights": self.weights, "dim": self.dim, "size": self.size,
             "require": self.require,
             "group": self.group, "location": self.location, "history": self.history,
-            "assumes": self.assumes,
+            "assumes": self.assumes, "module": self.owner,
             "choice": self.choice, "meta": self.meta, "return": self.returned}
         while self.more():
             self.statement(raw, "", rules)
@@ -273,6 +273,12 @@ class _Parser:
         if scan.take(","):
             row["text"] = scan.name("a string")
         into["locations"].append(row)
+
+    def owner(self, into: Row) -> None:
+        """`module layer1.0.conv1 = Conv2d`: the author's class of a module."""
+        row = {"id": terms.key(self.scan)}
+        self.scan.need("=", "the path of the module")
+        into["modules"].append(row | {"class": self.scan.name("the name of a class")})
 
     def history(self, into: Row) -> None:
         """`history VALUE: "simplify.add_zero"`: the rules that made a value."""

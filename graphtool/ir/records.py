@@ -91,6 +91,13 @@ class LocationRow(msgspec.Struct, forbid_unknown_fields=True):
     text: str = ""
 
 
+class ModuleRow(msgspec.Struct, forbid_unknown_fields=True):
+    """The class that the author gave a module of the source, by the module's path."""
+
+    id: str
+    kind: str = msgspec.field(name="class")
+
+
 class HistoryRow(msgspec.Struct, forbid_unknown_fields=True):
     """The rules that made a value, in order, as `pass.rule`."""
 
@@ -129,3 +136,4 @@ class GraphFile(msgspec.Struct, forbid_unknown_fields=True):
     requires: list[tuple[str | int, str | int]] = []  # pairs of sizes that must be equal
     kept: list[ParamRow] = []  # arrays of the source's state that no node reads
     assumes: list[Assumed] = []  # by the rewrites that made the graph
+    modules: list[ModuleRow] = []

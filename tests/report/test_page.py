@@ -23,7 +23,7 @@ from graphtool.report import page as pages
 from graphtool.report.page import need_view, page
 from graphtool.report.page.borders import FAR, MANY, at_borders, meeting, stubs
 from graphtool.report.page.facts import BINS, Facts, brief, figures
-from graphtool.report.page.modules import MOST, PART, Group, calls, class_at, classes, grouped
+from graphtool.report.page.modules import MOST, PART, Group, calls, classes, grouped
 from graphtool.report.page.tree import graph_data
 from tests.cli.conftest import DIGITS
 from tests.report.graphs import module
@@ -113,16 +113,16 @@ def test_what_a_window_is_and_how_it_moves(node: Any, said: str) -> None:
     assert brief(trace(node, [x, w]).nodes[-1]) == said
 
 
-def test_the_class_of_a_module_that_computes_itself() -> None:
-    """A method of the author's that calls a module of torch does not make that one of the class."""
-    paths = [("a", "0", "conv"), ("a", "0", "conv"), ("a", "0"), ("a", "1", "bn"), ("a", "1"), ()]
+def test_the_class_of_each_module() -> None:
+    """A module of one node is dissolved into it; one that is called twice has one class."""
+    paths = [("a", "0", "conv"), ("a", "0"), ("a", "1"), ("a", "1"), ("p#2",), ("p#2",), ("b", "x"),
+             ("b", "x"), ()]
     root = grouped(dict(enumerate(paths)))
-    classes(root, paths, [*["Block"] * 5, "Net"])
-    (a,) = root.groups
-    assert [(g.name, g.kind) for g in (root, a, *a.groups, a.groups[0].groups[0])] == [
-        ("", ""), ("a", ""), ("0", "Block"), ("1", "Block"), ("conv", "")]
-    assert [class_at(at) for at in ("mlp.py:9 MLP.forward", "m.py:3 forward", "conv (Conv)")] == [
-        "MLP", "", ""]
+    known = {"a": "Layers", "a.0": "Block", "a.0.conv": "Conv2d", "a.1": "Block", "p": "Pool",
+             "b": "Outer"}
+    assert classes(root, paths, known) == {0: "a.0.conv"}
+    assert [(g.name, g.kind) for g in root.all()] == [
+        ("", ""), ("a", "Layers"), ("0", "Block"), ("1", "Block"), ("p#2", "Pool"), ("b.x", "")]
 
 
 @pytest.mark.parametrize(("a", "b", "depth"), [

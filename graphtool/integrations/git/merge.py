@@ -87,6 +87,7 @@ class _Merger:
                 "requires": self.requires()}
         both = [*raw["assumes"], *msgspec.to_builtins(self.b.file.assumes)]
         raw["assumes"] = [r for i, r in enumerate(both) if r not in both[:i]]
+        raw["modules"] = [*{r.id: r for r in (*self.b.file.modules, *self.a.file.modules)}.values()]
         for table in _TABLES:
             if raw[table]:
                 self.dropped.append(table)

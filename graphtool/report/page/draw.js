@@ -162,7 +162,7 @@ function node(p, b) {
   const head = x?.brief ? pen.measureText(`${x.op} `).width : 0;
   pen.fillStyle = colours.faint;
   pen.font = "10px ui-monospace, monospace";
-  if (x) pen.fillText(x.name, b.x + 8, b.y + 27, b.w - 16);
+  if (x) pen.fillText(named(x), b.x + 8, b.y + 27, b.w - 16);
   if (x?.brief) pen.fillText(x.brief, b.x + 8 + head, b.y + 14, b.w - 16 - head);
   reads(p, b);
 }

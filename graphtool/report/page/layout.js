@@ -81,14 +81,19 @@ function label(g, item) {
 }
 
 function titled(x) { // a module: its name, and the author's class
-  return x.class ? `${x.name}: ${x.class}` : x.name;
+  return x.class ? `${x.name} · ${x.class}` : x.name;
+}
+
+function named(n) { // a node; one that is all of a module stands for it
+  if (!n.class) return n.name;
+  return `${n.name === `${n.module}.${n.op}` ? n.module : n.name} · ${n.class}`;
 }
 
 function sized(g, item) {
   if (thin(item) || hidden(g, item)) return {w: 8, h: 8};
   const x = typeof item === "string" ? g.byKey.get(item) : null;
   if (!x || !x.open) {
-    const name = label(g, item), n = x ? {op: ""} : g.nodes[item];
+    const name = x ? label(g, item) : named(g.nodes[item]), n = x ? {op: ""} : g.nodes[item];
     const head = n.op.length + (n.brief ? n.brief.length + 1 : 0);
     const w = Math.min(240, Math.max(70, 7.2 * Math.max(name.length, head) + 20));
     const type = x ? g.typed?.get(item) || 0

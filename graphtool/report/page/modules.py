@@ -58,24 +58,26 @@ def grouped(paths: Mapping[int, Path]) -> Group:
     return root
 
 
-def class_at(at: str) -> str:
-    """The class in a location of torch, `mlp.py:9 MLP.forward`."""
-    found = re.search(r" (\w+)\.\w+$", at)
-    return found[1] if found else ""
-
-
-def classes(group: Group, paths: Sequence[Path], owners: Sequence[str],
-            around: Set[str] = frozenset()) -> None:
-    """Find the class of each module that has nodes of its own beside modules: theirs is it, unless
-    a module around it has that class. A module without others in it may be one of torch, whose
-    nodes are of the class that calls it."""
+def classes(group: Group, paths: Sequence[Path], known: Mapping[str, str], above: Path = ()
+            ) -> dict[int, str]:
+    """Find the class of each module by its path in `known`, and return the paths of the other
+    known modules, which were dissolved into single nodes, by these nodes."""
     inside = [paths[i] for i in group.members()] or [()]
-    path = inside[0][:sum(len(set(words)) == 1 for words in zip(*inside, strict=False))]
-    own = {owners[i] for i in group.nodes if paths[i] == path} - around
-    if group.path and len(own) == 1 and any(inner != path for inner in inside):
-        (group.kind,) = own
+    shared = inside[0][:sum(len(set(words)) == 1 for words in zip(*inside, strict=False))]
+    own = _dotted(group.path).endswith(group.name.partition(" ")[0])  # it was not joined with one
+    found = next((path for path in (shared, *([group.path] if own else []))
+                  if path == shared[:len(path)] and path != above and _dotted(path) in known), ())
+    group.kind = known.get(_dotted(found), "")
+    alone = {i: _dotted(paths[i]) for i in group.nodes
+             if paths[i] not in (shared, found, above) and _dotted(paths[i]) in known}
     for g in group.groups:
-        classes(g, paths, owners, around | own)
+        alone |= classes(g, paths, known, found or above)
+    return alone
+
+
+def _dotted(path: Path) -> str:
+    """A path as the author writes it, without the number of the call."""
+    return ".".join(re.sub(r"#\d+$", "", word) for word in path)
 
 
 def _tidy(group: Group) -> None:

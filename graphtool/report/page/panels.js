@@ -32,7 +32,7 @@ function describe(item) {
   side.append(made("h2", label(g, item)));
   if (typeof item === "number") {
     const n = g.nodes[item];
-    row("op", n.op); row("type", n.type); row("operands", n.inputs); row("attributes", n.attrs);
+    row("op", n.op); row("module", around(g, item)); row("type", n.type); row("operands", n.inputs); row("attributes", n.attrs);
     row("source", [n.at, n.text].filter(Boolean)); row("kernel of", n.fused);
     row("kernel, and what it was chosen over", n.rivals); row("made by", n.history);
     row("change", now.changes && now.changes[n.name]);
@@ -46,6 +46,12 @@ function describe(item) {
   }
   elsewhere(now, item, list);
   side.append(list);
+}
+
+function around(g, item) { // the module that a node is in, with its path and its class
+  const n = g.nodes[item], modules = homes(g, item).slice(0, -1).map(key => g.byKey.get(key));
+  const path = n.module || modules.map(x => x.name).reverse().join(".");
+  return [path, n.class || modules[0]?.class].filter(Boolean).join(" · ");
 }
 
 function facts(lines) { // `name    value` in two columns, other lines over both
@@ -63,8 +69,8 @@ function tree() {
   const branch = key => g.byKey.get(key).children.filter(x => !hidden(g, x)).slice(0, MOST).map(item => {
     const group = typeof item === "string", li = made("li", undefined, {role: "treeitem",
       "data-item": item, "aria-selected": String(item === pane.chosen), tabindex: -1});
-    const line = made("span", group ? g.byKey.get(item).name
-      : g.nodes[item].name.split(".").at(-1));
+    const line = made("span", group ? titled(g.byKey.get(item))
+      : named(g.nodes[item]).split(g.nodes[item].class ? /\.(?=[^.]* · )/ : ".").at(-1));
     line.title = label(g, item);
     line.append(" ", made("small", group ? String(g.byKey.get(item).size) : g.nodes[item].op));
     line.onclick = () => choose(item);
@@ -161,7 +167,7 @@ function seek(text, at = -1) { // the nodes with all words, marked and listed; `
   if (!pane) return [];
   const g = pane.graph, words = text.toLowerCase().split(/\s+/).filter(Boolean);
   const hits = words.length ? [...g.nodes.keys()].filter(i => {
-    const n = g.nodes[i], all = `${n.name} ${n.op} ${n.type || ""} ${n.at || ""}`.toLowerCase();
+    const n = g.nodes[i], all = `${n.name} ${n.op} ${around(g, i)} ${n.type || ""} ${n.at || ""}`.toLowerCase();
     return words.every(w => all.includes(w));
   }) : [];
   pane.found = new Set(hits.map(i => visible(g, i)));

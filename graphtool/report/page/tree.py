@@ -16,7 +16,7 @@ from graphtool.ir.text import value_names
 from graphtool.report.page import training
 from graphtool.report.page.borders import at_borders, meeting, stubs
 from graphtool.report.page.facts import Facts
-from graphtool.report.page.modules import Group, calls, class_at, classes, grouped
+from graphtool.report.page.modules import Group, calls, classes, grouped
 
 Item = int | str  # a node's number, a module's "m3", a bend "b7", a port "pi5" or "po5"
 
@@ -40,7 +40,8 @@ def graph_data(module: Module) -> dict[str, Any]:
         root, grid = training.arranged(paths, [row["name"] for row in rows], ops, pairs, column)
     for number, g in enumerate(root.all()):
         g.key = f"m{number}"
-    classes(root, paths, [class_at(row.get("at", "")) for row in rows])
+    for i, path in classes(root, paths, module.modules).items():
+        rows[i] |= {"module": path, "class": module.modules[path]}
     chain = _chains(root)
     inner: dict[str, dict[tuple[Item, Item], None]] = defaultdict(dict)
     drawn: list[list[Any]] = []

@@ -85,4 +85,4 @@ def _initial(module: Module) -> Module:
     names = tuple(module.output_names[out] for out, _ in module.donations)
     return replace(module, graph=Graph((), tuple(builder.nodes), tuple(outputs)), symbols={},
                    requires=(),
-                   output_names=names, donations=(), initial={}, locations={})
+                   output_names=names, donations=(), initial={}, locations={}, modules={})

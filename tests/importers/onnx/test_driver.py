@@ -210,6 +210,16 @@ def test_locations(name: str, place: str | None) -> None:
     assert [p.at for p in module.locations.values()] == ([place] if place else [])
 
 
+def test_the_class_of_each_module_that_the_torch_exporter_recorded() -> None:
+    relu = node("y = Relu(x)")
+    for key, words in (("name_scopes", ["", "layer.0", "layer.0.act", "relu"]),
+                       ("class_hierarchy", ["net.Net", "net.Block", "torch.nn.modules.ReLU",
+                                            "aten.relu.default"])):
+        relu.metadata_props.add(key=f"pkg.torch.onnx.{key}", value=str(words))
+    module = checked(model([relu], ["x f32 2"], ["y f32 2"]))
+    assert module.modules == {"layer.0": "Block", "layer.0.act": "ReLU"}
+
+
 @pytest.mark.parametrize("path, at", [
     ("/somewhere/else/net.py", "net.py"), ("C:\\work\\net.py", "net.py"),
     ("src/net.py", "src/net.py"),

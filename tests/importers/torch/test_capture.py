@@ -12,10 +12,11 @@ import pytest
 import torch
 from torch import nn
 
-from graphtool import interp
+from graphtool import interp, optimize
 from graphtool.errors import UnsupportedError, UsageError
+from graphtool.importers import import_source
 from graphtool.importers.torch import import_torch
-from graphtool.ir import serial
+from graphtool.ir import listing, serial
 from graphtool.ir.verify import verify_module
 from tests.importers.torch.agreement import agree, evaluated, normal
 
@@ -344,3 +345,25 @@ def test_colours_for_a_terminal_stay_out_of_errors() -> None:
     from graphtool.importers.torch.driver.provenance import failure
     error = failure(RuntimeError("\x1b[96mstep\x1b[0m 3"), "torch.onnx", "/nowhere/")
     assert "RuntimeError: step 3" in error.message
+
+
+CLASSES = {"blocks.0": "Block", "blocks.0.lin": "Linear", "blocks.1": "Block",
+           "blocks.1.lin": "Linear", "head": "Linear"}
+
+
+@pytest.mark.filterwarnings("ignore")  # torch's own: TorchScript is deprecated
+@pytest.mark.parametrize("capture", ["export", "fx", "pt2", "script"])
+def test_the_class_of_each_module_is_kept(capture, tmp_path) -> None:
+    net, x, path = Net().eval(), torch.ones(2, 4), tmp_path / "net.pt2"
+    if capture == "pt2":
+        torch.export.save(torch.export.export(net, (x,)), path)
+        module = import_source(str(path))
+    elif capture == "script":
+        torch.jit.trace(net, (x,)).save(path.with_suffix(".pt"))
+        module = import_source(str(path.with_suffix(".pt")), inputs=["first:f32[2,4]"])
+    else:
+        module = import_torch(net, (x,), capture=capture)
+    assert {k: v for k, v in module.modules.items() if k in CLASSES} == CLASSES
+    for written in (serial.dumps(module, embed=True), listing.dumps(module, embed=True)):
+        assert serial.loads(written).modules == module.modules
+    assert optimize(module).modules == module.modules

@@ -39,7 +39,6 @@ from graphtool.importers.onnx.driver.demands import (
 )
 from graphtool.importers.onnx.driver.inputs import Parts
 from graphtool.importers.onnx.driver.node_order import graph_title, ordered, title
-from graphtool.importers.onnx.driver.places import layer
 from graphtool.importers.onnx.driver.registry import Handler, find
 from graphtool.importers.onnx.driver.schemas import Operator, operator, version_of
 from graphtool.importers.onnx.driver.values import as_row
@@ -103,7 +102,8 @@ class Importer(Session):
         nodes = bounded(self.builder.nodes, dict(outputs), self.declared)
         graph = prune(Graph(tuple(t.value for t in inputs), tuple(nodes), values))
         return Module(graph, tuple(name for name, _ in outputs), self.inputs.symbols,
-                      self.places.table, donations, self._meta(), requires=self.knowledge.required)
+                      self.places.table, donations, self._meta(), requires=self.knowledge.required,
+                      modules=self.places.modules)
 
     def _meta(self) -> dict[str, Any]:
         m = self.model
@@ -189,7 +189,7 @@ class Importer(Session):
         hint = frame.prefix + next((n for n in node.output if n), node.op_type)
         where = self.places.key(node) if not frame.prefix else self.builder.where
         if not any(x is REFUSED for x in inputs):
-            with self.builder.scope(hint, where, layer(node) or self.builder.of):
+            with self.builder.scope(hint, where, self.places.layer(node) or self.builder.of):
                 results = self._results(node, inputs, frame)
             if not frame.prefix:
                 check_results(node, results, self.types, self.strictness)

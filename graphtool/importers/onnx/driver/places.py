@@ -18,10 +18,12 @@ _CLASSES = "pkg.torch.onnx.class_hierarchy"
 
 
 class Places:
-    """The table of source locations; few rows serve many nodes."""
+    """The table of source locations, few rows of which serve many nodes, and the classes of the
+    modules of torch by their paths."""
 
     def __init__(self) -> None:
         self.table: dict[str, Location] = {}
+        self.modules: dict[str, str] = {}
 
     def key(self, node: Any) -> str:
         """The key of the node's location; "" if only its output names are known."""
@@ -37,6 +39,25 @@ class Places:
             return ""
         return self._add(node.name, Location(f"{node.name} ({node.op_type})"))
 
+    def layer(self, node: Any) -> tuple[str, ...]:
+        """The module path that the author gave the node's layer, if torch's exporter recorded it.
+
+        It is the path of a torch.nn module (`block1.conv`), or the path of another module with the
+        function that it calls (`block1.relu`).
+        """
+        noted = {p.key: p.value for p in node.metadata_props}
+        scopes, classes = (re.findall(r"'([^']*)'", noted.get(key, ""))
+                           for key in (_SCOPES, _CLASSES))
+        if len(scopes) < 2 or len(classes) != len(scopes):
+            return ()
+        self.modules.update((scope, kind.rpartition(".")[2]) for scope, kind in zip(
+            scopes[:-1], classes[:-1], strict=True) if scope)
+        *_, path, function = scopes
+        if path and classes[-2].startswith("torch.nn."):
+            return (path,)
+        function = re.sub(r"_\d+$", "", function)
+        return (f"{path}.{function}" if path else function,)
+
     def _line(self, path: str, line: str, function: str, text: str) -> str:
         place = Location(f"{path}:{line} {function}", text)
         key = f"{path.rpartition('/')[2]}:{line}"
@@ -47,23 +68,6 @@ class Places:
     def _add(self, key: str, place: Location) -> str:
         self.table.setdefault(key, place)
         return key
-
-
-def layer(node: Any) -> tuple[str, ...]:
-    """The module path that the author gave the node's layer, if torch's exporter recorded it.
-
-    It is the path of a torch.nn module (`block1.conv`), or the path of another module with the
-    function that it calls (`block1.relu`).
-    """
-    noted = {p.key: p.value for p in node.metadata_props}
-    scopes, classes = (re.findall(r"'([^']*)'", noted.get(key, "")) for key in (_SCOPES, _CLASSES))
-    if len(scopes) < 2 or len(classes) != len(scopes):
-        return ()
-    *_, path, function = scopes
-    if path and classes[-2].startswith("torch.nn."):
-        return (path,)
-    function = re.sub(r"_\d+$", "", function)
-    return (f"{path}.{function}" if path else function,)
 
 
 def _frame(trace: str) -> tuple[str, str, str, str] | None:

@@ -29,11 +29,13 @@ class Ref:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a call was made: the module's path, its class, and the stack, outermost frame first."""
+    """Where a call was made: the module's path, the innermost class that is not torch's, and the
+    stack, outermost frame first. `classes` has (path, class) of the modules around it."""
 
     module: str = ""
     owner: str = ""
     stack: str = ""
+    classes: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,7 +98,7 @@ class Converter:
         state, kept = state_dict(self.program, graph)
         meta = {**self.program.meta, **({"state_dict": state} if state else {})}
         return Module(graph, tuple(names), dict(self.program.symbols), self._locations(graph),
-                      tuple(donations), meta, initial, kept=kept)
+                      tuple(donations), meta, initial, kept=kept, modules=self.locations.modules)
 
     def _region(self, program: Program) -> Graph:
         """An inner graph, closed; what it cannot convert is added to the list."""

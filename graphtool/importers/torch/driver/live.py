@@ -29,7 +29,7 @@ from graphtool.importers.torch.driver.captured import (
     Source,
     Type,
 )
-from graphtool.importers.torch.driver.provenance import clean_path
+from graphtool.importers.torch.driver.provenance import module_place
 from graphtool.io.weights import Weight, weight
 from graphtool.ir.graph import TensorType
 from graphtool.symbolic import Dim, Symbol, dim_of, floordiv, symbol
@@ -253,12 +253,8 @@ def target_name(target: Any) -> str:
 
 
 def place(node: fx.Node) -> Place:
-    """The place of a node: the innermost module's path, the innermost class not of torch or us."""
-    stack = list((node.meta.get("nn_module_stack") or {}).values())
-    path = clean_path(str(stack[-1][0])) if stack else ""
-    owner = ""
-    for _, kind in stack:
-        name = kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__qualname__}"
-        if not name.startswith(("torch.", "graphtool.")):
-            owner = name.rpartition(".")[2]
-    return Place(path, owner, node.meta.get("stack_trace") or "")
+    """The place of a node, by the modules and the stack that torch recorded."""
+    return module_place([
+        (path, kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__qualname__}")
+        for path, kind in (node.meta.get("nn_module_stack") or {}).values()],
+        node.meta.get("stack_trace") or "")

@@ -7,8 +7,10 @@ traced to the line of the user's model.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Any
 
 from graphtool.errors import UnsupportedError
 from graphtool.importers.python_source import chain, short_file, user_line
@@ -56,6 +58,7 @@ def location(place: Place, frame: Frame) -> Location:
     return Location(f"{frame.file}:{frame.line} {function}", frame.text)
 
 
+@lru_cache(4096)
 def clean_path(path: str) -> str:
     """torch's module path as an attribute path of the model, without `L['self']` and `@n`."""
     path = re.sub(r"^L\['self'\]|^L__self__|^self(?=\.|$)", "", path)
@@ -64,16 +67,34 @@ def clean_path(path: str) -> str:
     return path.strip(".")
 
 
+def module_place(modules: Sequence[tuple[Any, str]], stack: str) -> Place:
+    """The place of a call in these modules, the outermost first: torch's path and the full name of
+    the class of each."""
+    found = [(clean_path(str(path)), kind) for path, kind in modules
+             if not kind.startswith("graphtool.")]
+    owner = next((kind for _, kind in reversed(found) if not kind.startswith("torch.")), "")
+    return Place(clean_path(str(modules[-1][0])) if modules else "", _last(owner), stack,
+                 tuple((path, _last(kind)) for path, kind in found if path))
+
+
+def _last(kind: str) -> str:
+    """A class without its Python module."""
+    return kind.rpartition(".")[2]
+
+
 @dataclass
 class Locations:
-    """The table of locations. A key is a module's path, with `#2`, `#3` for its further lines."""
+    """The table of locations. A key is a module's path, with `#2`, `#3` for its further lines.
+    `modules` has the classes of the modules around them by their paths."""
 
     table: dict[str, Location] = field(default_factory=dict)
+    modules: dict[str, str] = field(default_factory=dict)
     _keys: dict[tuple[str, str], str] = field(default_factory=dict)
     _counts: dict[str, int] = field(default_factory=dict)
 
     def key(self, place: Place) -> str:
         """The key of a place, added to the table if new; "" without a stack."""
+        self.modules.update(place.classes)
         frame = user_frame(place.stack)
         if frame is None:
             return ""

@@ -26,7 +26,7 @@ from graphtool.importers.torch.driver.captured import (
     output_name,
 )
 from graphtool.importers.torch.driver.exprs import conditions
-from graphtool.importers.torch.driver.provenance import clean_path
+from graphtool.importers.torch.driver.provenance import clean_path, module_place
 from graphtool.io.weights import Weight
 from graphtool.ir.graph import TensorType
 from graphtool.symbolic import Dim, Symbol, symbol, symbols
@@ -281,8 +281,5 @@ def _paths(tree: Any, path: tuple[str | int, ...], fields: Mapping[str, Any]) ->
 
 def _place(metadata: Mapping[str, Any]) -> Place:
     stack = [entry.split(",") for entry in str(metadata.get("nn_module_stack", "")).split(";")]
-    entries = [(e[1], e[-1]) for e in stack if len(e) >= 3]
-    owner = next((kind.rpartition(".")[2] for _, kind in reversed(entries)
-                  if not kind.startswith("torch.")), "")
-    return Place(clean_path(entries[-1][0]) if entries else "", owner,
-                 str(metadata.get("stack_trace") or ""))
+    return module_place([(e[1], e[-1]) for e in stack if len(e) >= 3],
+                        str(metadata.get("stack_trace") or ""))

@@ -40,7 +40,8 @@ class Scripted(nn.Module):  # type: ignore[misc]
     """A scripted module with its parameters, buffers and children as those of a plain module."""
 
     def __init__(self, script: torch.jit.ScriptModule, memo: _Memo | None = None,
-                 path: str = "", owner: str = "") -> None:
+                 path: str = "", owner: str = "",
+                 classes: tuple[tuple[str, str], ...] = ()) -> None:
         super().__init__()
         memo = {} if memo is None else memo
         set_ = object.__setattr__  # past nn.Module, which would take the module for a child
@@ -48,10 +49,12 @@ class Scripted(nn.Module):  # type: ignore[misc]
         set_(self, "path", path)
         type_name = str(script._c._type().qualified_name())  # those of torch are not the user's
         owner = owner if type_name.startswith("__torch__.torch.") else type_name.rpartition(".")[2]
+        classes = (*classes, (path, type_name.rpartition(".")[2])) if path else ()
         set_(self, "owner", owner)
+        set_(self, "classes", classes)
         for name, child in script.named_children():
             self._modules[name] = Scripted(child, memo, f"{path}.{name}" if path else name,
-                                           owner)
+                                           owner, classes)
         for name, p in script._parameters.items():
             self._parameters[name] = None if p is None else _once(p, memo, parameter=True)
         for name, b in script._buffers.items():

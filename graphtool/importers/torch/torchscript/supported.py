@@ -26,9 +26,9 @@ def place_of(node: Any, module: Any, method: str, callers: Sequence[str] = ()) -
     owner = module.owner
     match = _LINE.search(node.sourceRange())
     if match is None or match[1].startswith("<"):
-        return Place(module.path, owner, "\n".join(callers))
+        return Place(module.path, owner, "\n".join(callers), module.classes)
     frame = f'File "{match[1]}", line {match[2]}, in {method}\n    {_marked(match[3])}'
-    return Place(module.path, owner, "\n".join((*callers, frame)))
+    return Place(module.path, owner, "\n".join((*callers, frame)), module.classes)
 
 
 def told(place: Place) -> str:
