@@ -18,6 +18,7 @@ from graphtool.cli import (
     reporting,
     running,
     simplifying,
+    sizing,
     training,
     transform,
     tuning,
@@ -76,6 +77,9 @@ for _row in (
         "graphtool build prefill.graph.json --tokenizer samples/language_tokens.json "
         "-o writer --name lm"),
         {"--march": completion.targets_and_fat}),
+    Verb("size", sizing.size, "look", (
+        "graphtool size digits.opt.graph.json --dim batch=1",
+        "graphtool size samples/digits.onnx --max-ram 1M --max-flash 1M")),
     Verb("run", running.run, "build and run", (
         "graphtool run build --random --dim batch=2",
         "graphtool run build --input image=1x1x8x8xf32=0.5 -o out.npz")),

@@ -125,6 +125,10 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT3109": ("a graph by hand that is not a module yet",
                "`Graph` collects values and ops; `module()` checks them and gives what evaluates, "
                "prints and compiles."),
+    "GT3058": ("no sizes of this", "`size` measures one function: name the model or the graph, or "
+               "a build that was made with --keep, which has its program."),
+    "GT3059": ("an unreadable number of bytes", "Write a number and K, M or G, which count 1024, "
+               "1024² and 1024³: --max-ram 64K."),
     "GT3099": ("a source that is captured already",
                "compare-captures captures a model itself, so it needs Python code that makes "
                "an nn.Module. A model file is the result of one capture."),

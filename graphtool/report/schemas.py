@@ -35,6 +35,7 @@ from graphtool.report.lineage import Event, Lineage
 from graphtool.report.listing import FxListing, Listing
 from graphtool.report.profile import Profile
 from graphtool.report.quantised import QuantiseReport
+from graphtool.report.size import SizeReport
 from graphtool.report.stats import Stats
 from graphtool.report.summary import Summary
 from graphtool.report.support import Support
@@ -54,6 +55,7 @@ _PLAIN: dict[Any, Schema] = {
 _WIDTH = 120
 TYPES: dict[str, Any] = {
     "graph": GraphFile, "program": ProgramFile, "build": Manifest, "stats": Stats,
+    "size": SizeReport,
     "listing": Listing, "fx-listing": FxListing, "diff": Diff, "ops": Ops, "passes": Passes,
     "build-diff": BuildDiff, "support": Support,
     "doctor": Doctor, "bench": Bench, "profile": Profile, "tune": TuneReport,
