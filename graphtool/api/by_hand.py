@@ -114,30 +114,30 @@ class Graph:
         for a name given twice, GT0347 for an output that is not there, GT0351 for a graph inside
         itself, GT040x and GT0412 for ops whose operands do not fit.
         """
-        found = self._all_regions()
+        every = self._all_regions()
         names = {n for row in self._inputs for n in _DIM.findall(row.type.partition("[")[2])}
         symbols = {n: SymbolRow(*self._dims.get(n, (1, None))) for n in {**dict.fromkeys(
             sorted(names)), **self._dims}}
         regions = [RegionRow(key, g._inputs, g._params, g._sorted(), [
-            o.value for o in g._outputs]) for key, g in found.items()]
+            o.value for o in g._outputs]) for key, g in every.items()]
         file = GraphFile("graphtool/graph", GRAPH.version, GRAPH.since, {}, "", symbols,
                          self._inputs, self._params, self._sorted(), self._outputs, regions)
-        store = {k: w for g in (self, *found.values()) for k, w in g._weights.items()}
+        store = {k: w for g in (self, *every.values()) for k, w in g._weights.items()}
         return module_of(file, store, HERE, lambda region, label: f"{region} {label}".strip())
 
     def _all_regions(self) -> dict[str, Graph]:
         """The graphs that attributes take, and those that theirs take, by name."""
-        found: dict[str, Graph] = {}
+        regions: dict[str, Graph] = {}
         left = [self]
         while left:
-            new = {k: g for k, g in left.pop()._regions.items() if k not in found}
-            found |= new
+            new = {k: g for k, g in left.pop()._regions.items() if k not in regions}
+            regions |= new
             left += new.values()
-        return found
+        return regions
 
     def _sorted(self) -> list[NodeRow]:
         """The ops so that each follows those that it reads, otherwise as they were added."""
-        made = {i: row for row in self._nodes for i in _ids(row)}
+        maker = {i: row for row in self._nodes for i in _ids(row)}
         there = self._given()
         out: list[NodeRow] = []
         done: set[int] = set()
@@ -146,7 +146,7 @@ class Graph:
             while way:
                 row = way[-1][0]
                 left = [x for x in row.inputs if isinstance(x, str) and x not in there
-                        and id(made.get(x)) not in done]
+                        and id(maker.get(x)) not in done]
                 if not left or id(row) in done:
                     way.pop()
                     if id(row) not in done:
@@ -154,17 +154,17 @@ class Graph:
                         out.append(row)
                     continue
                 name = left[0]
-                if name not in made:
+                if name not in maker:
                     raise InputError(
                         "GT0349", f"there is no value {name!r}", where=f"node {_ids(row)[0]}",
-                        hint=near(name, (*there, *made), "values are read by their names"))
-                if any(made[name] is r for r, _ in way):
+                        hint=near(name, (*there, *maker), "values are read by their names"))
+                if any(maker[name] is r for r, _ in way):
                     turn = [_ids(r)[0] for r, _ in way]
-                    turn = [*turn[turn.index(_ids(made[name])[0]):], _ids(made[name])[0]]
+                    turn = [*turn[turn.index(_ids(maker[name])[0]):], _ids(maker[name])[0]]
                     raise InputError("GT0349", f"a cycle: {' reads '.join(turn)}",
                                      where=f"node {turn[0]}",
                                      hint="a loop is an op with a graph as its body: while, scan")
-                way.append((made[name], name))
+                way.append((maker[name], name))
         return out
 
     def _given(self) -> set[str]:

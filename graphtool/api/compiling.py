@@ -85,11 +85,11 @@ def train_model(build_dir: Pathlike, data: Pathlike | Mapping[str, Array], plan:
     if isinstance(data, Mapping):
         if isinstance(val, Path):
             raise UsageError("GT3001", "a file to validate by goes with a file of data")
-        found = examples.prepared(data, model, val, plan.seed, plan.shuffle)
+        prepared = examples.prepared(data, model, val, plan.seed, plan.shuffle)
     else:
-        found = examples.load(Path(data), model, val, plan.seed, plan.shuffle)
+        prepared = examples.load(Path(data), model, val, plan.seed, plan.shuffle)
     if start is not None:
         checkpoint.start(model, checkpoint.read(Path(start)), str(start))
-    done = Trainer(model, found, plan, on_epoch=on_epoch).run()
+    done = Trainer(model, prepared, plan, on_epoch=on_epoch).run()
     model.world.leave()
     return {name: a.copy() for name, a in model.state.items()}, done

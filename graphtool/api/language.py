@@ -25,9 +25,9 @@ def read_tokenizer(path: Pathlike) -> Tokenizer:
     return tokenizer.load(Path(path))
 
 
-def write_tokenizer(made: Tokenizer, path: Pathlike) -> None:
+def write_tokenizer(value: Tokenizer, path: Pathlike) -> None:
     """Write a tokenizer as JSON, a merge on a line. Raises InputError GT0330 where it cannot."""
-    tokenizer.save(made, Path(path))
+    tokenizer.save(value, Path(path))
 
 
 @overload
@@ -60,5 +60,5 @@ def generate(build_dir: Pathlike, prompt: str | Sequence[str] = "", *, tokens: i
     how = samplings(temperature, top_k, top_p, [seed] if isinstance(seed, int) else seed,
                     len(prompts))
     writer = Writer(Path(build_dir), threads)
-    found = [t.decode(errors="replace") for t in write_texts(writer, prompts, how, tokens, stop)]
-    return found[0] if isinstance(prompt, str) else found
+    texts = [t.decode(errors="replace") for t in write_texts(writer, prompts, how, tokens, stop)]
+    return texts[0] if isinstance(prompt, str) else texts

@@ -30,9 +30,9 @@ def diff(a: Module, b: Module) -> Diff:
 
     `.equal` says whether they are the same, `.changes` lists what is not.
     """
-    found = compare_graphs(a, b)
-    vars(found)["graphs"] = (a, b)
-    return found
+    difference = compare_graphs(a, b)
+    vars(difference)["graphs"] = (a, b)
+    return difference
 
 
 @checked
@@ -105,7 +105,7 @@ def tune_model(module: Module, out: Pathlike | None = None, *, target: str = "na
     path = Path(out) if out is not None else None
     known = load_tuning(path) if path is not None and path.exists() else Tuning()
     todo = search.sites(search.records(module, machine), how)
-    found = list(search.tune(todo, how, budget, lambda t: save(t, path) if path else None, known))
-    done = {t.site for t in found}
-    return search.TuneReport(machine.threads, found, [str(s) for s in todo if str(s) not in done],
+    results = list(search.tune(todo, how, budget, lambda t: save(t, path) if path else None, known))
+    done = {t.site for t in results}
+    return search.TuneReport(machine.threads, results, [str(s) for s in todo if str(s) not in done],
                              True)

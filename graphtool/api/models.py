@@ -118,8 +118,8 @@ def optimize(module: Module, passes: str | Sequence[str] | None = None, *, targe
     `verify` checks the graph after each pass. Raises UsageError GT060x for unknown passes,
     arguments or an illegal order.
     """
-    found, allowed = goal(target, machine), rules(precision, kernels, tuning, assume)
-    made = run_passes(module, passes, verify=verify, supply={
-        "target": found, "rules": allowed, "arena": arena_of(found, allowed)})
-    return made if machine is None else replace(made, meta={
-        **made.meta, "machine": found.machine})
+    target_, allowed = goal(target, machine), rules(precision, kernels, tuning, assume)
+    result = run_passes(module, passes, verify=verify, supply={
+        "target": target_, "rules": allowed, "arena": arena_of(target_, allowed)})
+    return result if machine is None else replace(result, meta={
+        **result.meta, "machine": target_.machine})

@@ -29,13 +29,13 @@ def view(artifact: Module | Program | Pathlike, out: Pathlike | None = None, *,
     path = Path(artifact) if isinstance(artifact, (str, PathLike)) else None
     name = path.name if path is not None else "graph"
     if path is not None and path.is_dir() and (path / "build.json").is_file():
-        made = sections.of_build(name, path)
+        section = sections.of_build(name, path)
     else:
-        found = source_of(artifact)
-        made = sections.of_program(name, found.program) if found.module is None and \
-            found.program is not None else sections.of_graph(name, _graph(found.module))
+        source = source_of(artifact)
+        section = sections.of_program(name, source.program) if source.module is None and \
+            source.program is not None else sections.of_graph(name, _graph(source.module))
     file = Path(out) if out is not None else desktop.own(name.split(".")[0].split(":")[0])
-    files.write_bytes(file, page(name, [made]).encode())
+    files.write_bytes(file, page(name, [section]).encode())
     if browser:
         desktop.opened(file)
     return file

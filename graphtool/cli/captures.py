@@ -36,11 +36,11 @@ def compare_captures(
     from graphtool.importers.torch.driver.reference import captures, reference
     specs = inputs or ()
     captured, arrays = captures(source, specs)
-    found = {way: c.graph for way, c in captured.items()}
-    own = {way: c.own for way, c in captured.items()}
-    result = compare(source, found, own, arrays, reference(source, specs)(arrays, {})[0], rtol)
+    graphs = {way: c.graph for way, c in captured.items()}
+    ops = {way: c.own for way, c in captured.items()}
+    result = compare(source, graphs, ops, arrays, reference(source, specs)(arrays, {})[0], rtol)
     terminal.tell(result, form, lambda: captures_lines(result),
                  lambda: captures_outcome(result, rtol))
-    if all(isinstance(x, GraphtoolError) for x in found.values()):
+    if all(isinstance(x, GraphtoolError) for x in graphs.values()):
         return 4
     return 0 if result.agree else 1

@@ -23,24 +23,24 @@ def ops(name: Annotated[str | None, typer.Argument(
     """List all ops, or describe one."""
     from graphtool.report.catalog import OPS_COLUMNS, op_lines, ops_report
     from graphtool.report.table import table
-    found = ops_report(name)
+    report = ops_report(name)
     if json:
-        terminal.report(found, True, ())
+        terminal.report(report, True, ())
     elif name is not None:
-        terminal.lines(op_lines(found.ops[0]))
+        terminal.lines(op_lines(report.ops[0]))
     else:
-        terminal.table(table(OPS_COLUMNS, found.ops))
+        terminal.table(table(OPS_COLUMNS, report.ops))
 
 
 def passes(json: options.Json = False) -> None:
     """List the passes in pipeline order, each with the reason for its place."""
     from graphtool.report.catalog import PASSES_COLUMNS, passes_report
     from graphtool.report.table import table
-    found = passes_report()
+    report = passes_report()
     if json:
-        terminal.report(found, True, ())
+        terminal.report(report, True, ())
     else:
-        terminal.table(table(PASSES_COLUMNS, found.passes))
+        terminal.table(table(PASSES_COLUMNS, report.passes))
 
 
 def schema(name: Annotated[str | None, typer.Argument(
@@ -68,9 +68,9 @@ def support(model: Annotated[str, typer.Argument(metavar="MODEL", help="An .onnx
         known = " and ".join(s for r in IMPORTERS.values() if r.support for s in r.suffixes)
         raise UsageError("GT3018", f"support reads {known} files, this is {kind.title}",
                          where=model)
-    found: Support = of_items(kind.support(Path(model)))
-    terminal.tell(found, form, lambda: support_lines(found), lambda: support_outcome(found, model))
-    return 0 if found.supported else 4
+    rows: Support = of_items(kind.support(Path(model)))
+    terminal.tell(rows, form, lambda: support_lines(rows), lambda: support_outcome(rows, model))
+    return 0 if rows.supported else 4
 
 
 def doctor(format: options.Format = None, json: options.Json = False) -> int:
@@ -80,9 +80,9 @@ def doctor(format: options.Format = None, json: options.Json = False) -> int:
     from graphtool.report.doctor import doctor as examine
     from graphtool.report.doctor import doctor_lines, doctor_outcome
     form = terminal.chosen_format(format, json)
-    found = examine(versions())
-    terminal.tell(found, form, lambda: doctor_lines(found), lambda: doctor_outcome(found))
-    return 0 if found.ok else 1
+    report = examine(versions())
+    terminal.tell(report, form, lambda: doctor_lines(report), lambda: doctor_outcome(report))
+    return 0 if report.ok else 1
 
 
 def explain(code: Annotated[str | None, typer.Argument(
@@ -114,16 +114,16 @@ def completion(context: typer.Context, shell: Annotated[str, typer.Argument(
 
 def help_(context: typer.Context, verb: Words = None) -> None:
     """Print the help of a verb, or the list of all verbs."""
-    found: Any = context.find_root().command
+    command: Any = context.find_root().command
     path = context.find_root()
     for word in verb or ():
-        known = getattr(found, "commands", {})
+        known = getattr(command, "commands", {})
         if word not in known:
             raise UsageError("GT3001", f"no such verb: {' '.join(verb or ())}",
                              hint=near(word, known, "`graphtool help` lists them"))
-        found = known[word]
-        path = type(context)(found, parent=path, info_name=word)
-    terminal.document(found.get_help(path) + "\n")
+        command = known[word]
+        path = type(context)(command, parent=path, info_name=word)
+    terminal.document(command.get_help(path) + "\n")
 
 
 def version() -> None:
@@ -139,14 +139,14 @@ def versions() -> dict[str, str]:
     from importlib import metadata
 
     from graphtool.io.release import release
-    found = {"python": platform.python_version(), "system": platform.platform(),
-             "graphtool": release().version}
+    result = {"python": platform.python_version(), "system": platform.platform(),
+              "graphtool": release().version}
     for name in PACKAGES:
         try:
-            found[name] = metadata.version(name)
+            result[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
             continue
-    return found
+    return result
 
 
 def own_version() -> str:

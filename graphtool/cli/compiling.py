@@ -35,12 +35,12 @@ def lower(graph: options.Graph, how: Lowering, importing: Importing, out: option
     name = how.name or c_name(graph)
     check_name(name)
     how = replace(sources.noted(how), as_is=True)
-    made = lowered(sources.warned(source_of(graph, importing)), name, how.goal, how)
+    result = lowered(sources.warned(source_of(graph, importing)), name, how.goal, how)
     path = saving.destination(out, graph, ".program.json")
     if path is None:
-        saving.write(None, serial.dumps(made.program))
+        saving.write(None, serial.dumps(result.program))
     else:
-        serial.save(made.program, path, made.store)
+        serial.save(result.program, path, result.store)
     saving.told(path, out)
 
 
@@ -65,11 +65,11 @@ def build(source: Models, out: options.OutDir, how: Build, importing: Importing,
     entry points of one library over one set of weights: `build prefill=p.graph.json
     decode=d.graph.json`."""
     from graphtool.compile import build as compiling
-    made = compiling.build(_unit(source, how, importing), out, how)
-    terminal.note(f"{made.path}: {', '.join(_facts(made))}")
+    result = compiling.build(_unit(source, how, importing), out, how)
+    terminal.note(f"{result.path}: {', '.join(_facts(result))}")
     if verbose:
-        terminal.note(*(f"  {p.name}" for p in sorted(made.path.iterdir())))
-    terminal.lines([str(made.path)])
+        terminal.note(*(f"  {p.name}" for p in sorted(result.path.iterdir())))
+    terminal.lines([str(result.path)])
 
 
 def _unit(given: Sequence[str], how: Build, importing: Importing) -> Unit:
@@ -86,8 +86,8 @@ def _unit(given: Sequence[str], how: Build, importing: Importing) -> Unit:
                         for entry, path in _named(given)}, how, name)
     name = how.name or c_name(given[0])
     check(how, name)
-    found = sources.warned(source_of(given[0], importing))
-    return unit_of(found, how, how.name or (found.program.name if found.program else name))
+    source_ = sources.warned(source_of(given[0], importing))
+    return unit_of(source_, how, how.name or (source_.program.name if source_.program else name))
 
 
 def _split(given: str) -> tuple[str, str]:
@@ -102,32 +102,32 @@ def _named(given: Sequence[str]) -> list[tuple[str, str]]:
     Raises UsageError GT2110 for two of the same name."""
     from graphtool.compile.unit import check_entries
     from graphtool.emit.names import c_name
-    found = [(entry or c_name(path.rpartition(":")[2] if ".py:" in path else path), path)
+    pairs = [(entry or c_name(path.rpartition(":")[2] if ".py:" in path else path), path)
              for entry, path in map(_split, given)]
-    check_entries("model", tuple(entry for entry, _ in found))
-    return found
+    check_entries("model", tuple(entry for entry, _ in pairs))
+    return pairs
 
 
-def _facts(made: Built) -> Iterator[str]:
+def _facts(built: Built) -> Iterator[str]:
     """The library, the weights and what entry points share of them, and what a run needs beside
     them where all sizes are known."""
     from graphtool.compile.weights import common, shared_bytes
     from graphtool.io.manifest import read_manifest
     from graphtool.loops.liveness import most_live
     from graphtool.report.table import human
-    known = read_manifest(made.path)
-    yield f"{known.library} {human((made.path / known.library).stat().st_size, 'B')}"
-    programs = [f.program for f in made.functions.values()]
+    known = read_manifest(built.path)
+    yield f"{known.library} {human((built.path / known.library).stat().st_size, 'B')}"
+    programs = [f.program for f in built.functions.values()]
     shared = ""
-    if made.unit.kind == ENTRIES:
-        held = common(programs, {d: w for f in made.functions.values()
+    if built.unit.kind == ENTRIES:
+        held = common(programs, {d: w for f in built.functions.values()
                                  for d, w in f.store.items()})
         count = shared_bytes(programs, held)
         shared = f", of which {human(count, 'B')} serve several entry points" if count else ""
     if known.weights_bytes:
         place = "" if known.weights_mode == "file" else " in the library"
         yield f"weights{place} {human(known.weights_bytes, 'B')}{shared}"
-    if made.unit.kind in (MODEL, PROGRAM) and isinstance(programs[0].arena, int) and (
+    if built.unit.kind in (MODEL, PROGRAM) and isinstance(programs[0].arena, int) and (
             live := most_live(programs[0])) is not None:
         yield f"arena {programs[0].arena} bytes, of which {live} live at once"
     yield f"{len(known.files) + 1} files"

@@ -162,15 +162,15 @@ def _words(verb: str, option: str) -> Iterable[str]:
 
 # ---- scripts -----------------------------------------------------------------------------------
 
-def bash(found: list[Completed]) -> list[str]:
+def bash(commands: list[Completed]) -> list[str]:
     """The lines for bash: `source <(graphtool completion bash)`."""
     values = [f"        '{v.name} {name}') words='{' '.join(o.words)}'"
               f"{'; several=1' * o.several} ;;"
-              for v in found for o in v.options if o.words for name in o.names]
-    files = [f"'{v.name} {name}'" for v in found for o in v.options if o.value and not o.words
+              for v in commands for o in v.options if o.words for name in o.names]
+    files = [f"'{v.name} {name}'" for v in commands for o in v.options if o.value and not o.words
              for name in o.names]
     options = [f"        {v.name}) options='{_names(v)}'; words='{' '.join(v.words)}' ;;"
-               for v in found]
+               for v in commands]
     return [
         "# bash completion of graphtool: source <(graphtool completion bash)",
         "_graphtool() {",
@@ -190,7 +190,7 @@ def bash(found: list[Completed]) -> list[str]:
         "        esac",
         "    done",
         "    [[ $prev == --plugin ]] && return", "    case $verb in",
-        f"        '') words='{' '.join(v.name for v in found)}' ;;",
+        f"        '') words='{' '.join(v.name for v in commands)}' ;;",
         *options, "    esac", "    case \"$verb $prev\" in", *values,
         *([f"        {'|'.join(files)}) return ;;"] if files else []),
         "        *) [[ $cur == -* ]] && words=$options ;;", "    esac",
@@ -202,10 +202,10 @@ def bash(found: list[Completed]) -> list[str]:
         "}", "complete -o default -F _graphtool graphtool"]
 
 
-def zsh(found: list[Completed]) -> list[str]:
+def zsh(commands: list[Completed]) -> list[str]:
     """The lines for zsh: a file `_graphtool` in a folder of `fpath`, or `source` after compinit."""
-    described = [f"        {_zsh_quoted(f'{v.name}:{v.help}')}" for v in found]
-    cases = [line for v in found for line in (
+    described = [f"        {_zsh_quoted(f'{v.name}:{v.help}')}" for v in commands]
+    cases = [line for v in commands for line in (
         f"        {v.name})", "            _arguments \\",
         *(f"                {spec} \\" for o in v.options for spec in _zsh_option(o)),
         f"                {_zsh_quoted('*:word:' + _zsh_words(v.words))} ;;")]
@@ -234,7 +234,7 @@ def _zsh_quoted(text: str) -> str:
     return "'" + text.replace("'", "'\\''") + "'"
 
 
-def fish(found: list[Completed]) -> list[str]:
+def fish(commands: list[Completed]) -> list[str]:
     """The lines for fish: `graphtool completion fish | source`."""
     out = ["# fish completion of graphtool: graphtool completion fish | source",
            "function __graphtool_list --description 'each word behind those before the last comma'",
@@ -242,7 +242,7 @@ def fish(found: list[Completed]) -> list[str]:
            "    string join \\n -- \"$before\"$argv",
            "end",
            "complete -c graphtool -n __fish_use_subcommand -f"]
-    for v in found:
+    for v in commands:
         out.append(f"complete -c graphtool -n __fish_use_subcommand -a {v.name} "
                    f"-d {_fish_quoted(v.help)}")
         inside = f"complete -c graphtool -n '__fish_seen_subcommand_from {v.name}'"

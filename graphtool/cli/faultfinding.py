@@ -92,10 +92,10 @@ def repro(graph: options.Graph, out: Annotated[Path, typer.Option(
     from graphtool.verify.repro import repro_lines, write_repro
     module = sources.load(graph)
     arrays = module_inputs(module, inputs, input, True, seed, dim)
-    found = write_repro(module, arrays, out, sources.goal(march), pipeline=passes,
-                        rules=sources.rules(precision, "generated", None, "finite"), atol=atol,
-                        rtol=rtol)
-    terminal.report(found, json, repro_lines(found))
+    folder = write_repro(module, arrays, out, sources.goal(march), pipeline=passes,
+                         rules=sources.rules(precision, "generated", None, "finite"), atol=atol,
+                         rtol=rtol)
+    terminal.report(folder, json, repro_lines(folder))
 
 
 def leave_repro_of(a: tuple[str, Side], b: tuple[str, Side], arrays: Mapping[str, Any], out: Path,
@@ -135,12 +135,12 @@ def leave_repro(module: Module, arrays: Mapping[str, Any], out: Path, passes: st
     elif expected is not None and expected.keys() >= set(module.output_names):
         expected = {name: expected[name] for name in module.output_names}
     try:
-        found = write_repro(module, arrays, out, target or detect(), pipeline=passes, rules=rules,
-                            expected=expected, atol=atol, rtol=rtol)
+        folder = write_repro(module, arrays, out, target or detect(), pipeline=passes, rules=rules,
+                             expected=expected, atol=atol, rtol=rtol)
     except UnsupportedError as error:
         terminal.note(*str(error).split("\n"))
         return
-    for line in repro_lines(found):
+    for line in repro_lines(folder):
         terminal.note(line)
 
 

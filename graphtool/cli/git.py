@@ -39,9 +39,9 @@ def uninstall() -> None:
 def status(json: options.Json = False) -> int:
     """Say whether the drivers are installed here. The exit code is 1 if they are not."""
     from graphtool.integrations.git import config
-    found = config.status(Path.cwd())
-    _tell(found, json)
-    return 0 if found.ok else 1
+    state = config.status(Path.cwd())
+    _tell(state, json)
+    return 0 if state.ok else 1
 
 
 def textconv(file: Annotated[Path, typer.Argument(metavar="FILE", help="A graph file.")]) -> None:
@@ -57,16 +57,16 @@ def merge(base: Base, ours: Ours, theirs: Theirs, path: Shown = "") -> int:
     from graphtool.integrations.git.drivers import merge_graphs
     name = path or str(ours)
     try:
-        found = merge_graphs(base, ours, theirs)
+        merged = merge_graphs(base, ours, theirs)
     except InputError as error:  # git takes higher codes for a failure of the whole merge
         terminal.note(f"{name}: not merged by structure", *str(error).split("\n"))
         return 1
-    for line in found.conflicts:
+    for line in merged.conflicts:
         terminal.note(f"{name}: conflict: {line}")
-    if found.dropped:
-        terminal.note(f"{name}: without {', '.join(found.dropped)}: `graphtool opt` makes them "
+    if merged.dropped:
+        terminal.note(f"{name}: without {', '.join(merged.dropped)}: `graphtool opt` makes them "
                       "anew")
-    return 1 if found.conflicts else 0
+    return 1 if merged.conflicts else 0
 
 
 def merge_weights(base: Base, ours: Ours, theirs: Theirs, path: Shown = "") -> int:
@@ -87,9 +87,9 @@ def check(paths: Annotated[list[Path], typer.Argument(metavar="FILE", help="Grap
     The exit code is 1 if one is not."""
     from graphtool.integrations.git.drivers import check_files, hook_lines, hook_outcome
     form = terminal.chosen_format(format, json)
-    found = check_files(paths)
-    terminal.tell(found, form, lambda: hook_lines(found), lambda: hook_outcome(found))
-    return 0 if found.ok else 1
+    findings = check_files(paths)
+    terminal.tell(findings, form, lambda: hook_lines(findings), lambda: hook_outcome(findings))
+    return 0 if findings.ok else 1
 
 
 def review(base: Annotated[str, typer.Argument(
@@ -105,15 +105,15 @@ def review(base: Annotated[str, typer.Argument(
     from graphtool.integrations.git import review as reviewing
     from graphtool.io import files
     form = terminal.chosen_format(format, json)
-    found, pairs = reviewing.review(Path.cwd(), base)
+    outcome, pairs = reviewing.review(Path.cwd(), base)
     if comment is not None:
         files.write_bytes(comment, "".join(f"{line}\n" for line in reviewing.comment(
-            found, pairs)).encode())
-    terminal.tell(found, form, lambda: reviewing.review_lines(found),
-                 lambda: reviewing.review_outcome(found, pairs))
-    return 0 if found.ok else 1
+            outcome, pairs)).encode())
+    terminal.tell(outcome, form, lambda: reviewing.review_lines(outcome),
+                 lambda: reviewing.review_outcome(outcome, pairs))
+    return 0 if outcome.ok else 1
 
 
-def _tell(found: GitStatus, json: bool) -> None:
+def _tell(state: GitStatus, json: bool) -> None:
     from graphtool.integrations.git.config import status_lines
-    terminal.report(found, json, status_lines(found))
+    terminal.report(state, json, status_lines(state))

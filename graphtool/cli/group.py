@@ -66,12 +66,12 @@ def _finite(_context: Any, _option: Any, value: float | None) -> float | None:
 
 def _app(name: str, rows: Mapping[str, Verb]) -> typer.Typer:
     """The app of one verb, or of a family of verbs."""
-    made = typer.Typer(cls=_Family, **SETTINGS, help=FAMILIES.get(name))
+    app = typer.Typer(cls=_Family, **SETTINGS, help=FAMILIES.get(name))
     for second, verb in rows.items():
-        made.command(second or name, epilog=_epilog(verb))(flat(verb.run))
+        app.command(second or name, epilog=_epilog(verb))(flat(verb.run))
     if name in FAMILIES:
-        made.callback()(lambda: None)
-    return made
+        app.callback()(lambda: None)
+    return app
 
 
 def _epilog(verb: Verb) -> str:
@@ -102,9 +102,9 @@ class Verbs(TyperGroup):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the verbs by group, without reading their options."""
-        found = families()
+        groups = families()
         for group in GROUPS:
-            rows = [(name, said(name, verbs)) for name, verbs in found.items()
+            rows = [(name, said(name, verbs)) for name, verbs in groups.items()
                     if next(iter(verbs.values())).group == group]
             if rows:
                 with formatter.section(group[0].upper() + group[1:]):

@@ -103,12 +103,12 @@ def _show_as(form: str, module: Any, json: bool) -> None:
     _show_rows(FxListing(fx_rows(module)), FX_ROWS, json)
 
 
-def _show_rows(found: Any, columns: Any, json: bool) -> None:
+def _show_rows(rows: Any, columns: Any, json: bool) -> None:
     from graphtool.report.table import table
     if json:
-        terminal.report(found, True, ())
+        terminal.report(rows, True, ())
     else:
-        terminal.table(table(columns, found.rows))
+        terminal.table(table(columns, rows.rows))
 
 
 def _show_report(name: str, module: Any, json: bool) -> None:
@@ -116,8 +116,8 @@ def _show_report(name: str, module: Any, json: bool) -> None:
     if name not in REPORTS:
         raise UsageError("GT3017", f"there is no report {name!r}", hint=one_of(
             name, REPORTS) if REPORTS else "plug-ins add reports: --plugin FILE.py")
-    found = REPORTS[name].of(module)
-    terminal.report(found, json, REPORTS[name].lines(found))
+    report = REPORTS[name].of(module)
+    terminal.report(report, json, REPORTS[name].lines(report))
 
 
 def _show_why(source: str, node: str | None, pair: tuple[str, str] | None, json: bool,
@@ -126,24 +126,24 @@ def _show_why(source: str, node: str | None, pair: tuple[str, str] | None, json:
     if Path(source).is_dir() and pair is None:
         from graphtool.io.manifest import read_entry
         m = read_entry(Path(source), entry)
-        found = why.why_steps(m.steps, m.precision, node, threads=m.threads,
-                              alone={s.kernel for s in m.steps if s.serial}, assumes=m.assumed)
+        report = why.why_steps(m.steps, m.precision, node, threads=m.threads,
+                               alone={s.kernel for s in m.steps if s.serial}, assumes=m.assumed)
     elif is_program(source) and pair is None:
         from graphtool.compile.rows import threads_of
         from graphtool.loops.program import runs
         program, _ = sources.program(source)
-        found = why.why_steps(runs(program.steps), program.meta.get("precision", "default"), node,
-                              threads=threads_of(program),
-                              alone={k.name for k in program.kernels if k.serial},
-                              assumes=program.assumes)
+        report = why.why_steps(runs(program.steps), program.meta.get("precision", "default"), node,
+                               threads=threads_of(program),
+                               alone={k.name for k in program.kernels if k.serial},
+                               assumes=program.assumes)
     else:
         module = _optimised(source, capture)
         if pair is not None:
             said = why.why_not_fused(module, *pair, _steps(source, entry))
             terminal.report(said, json, [said.reason])
             return
-        found = why.why_graph(module, node)
-    terminal.report(found, json, why.why_lines(found))
+        report = why.why_graph(module, node)
+    terminal.report(report, json, why.why_lines(report))
 
 
 def _steps(source: str, entry: str | None) -> list[StepRow]:
@@ -225,21 +225,22 @@ def diff(a: Annotated[str, typer.Argument(
         for side, source in (("a", a), ("b", b)):
             (place := Path(folder, side)).mkdir()
             paths.append(at_revision(source, place))
-        found = compare(*(sources.load(s, sources.captured(sources.capture_of(s, capture)), True)
-                          for s in paths))
-    terminal.tell(found, form, lambda: text(found, Path(a).name, Path(b).name),
-                 lambda: diff_outcome(found, a, b))
-    return 0 if found.equal else 1
+        difference = compare(*(
+            sources.load(s, sources.captured(sources.capture_of(s, capture)), True)
+            for s in paths))
+    terminal.tell(difference, form, lambda: text(difference, Path(a).name, Path(b).name),
+                 lambda: diff_outcome(difference, a, b))
+    return 0 if difference.equal else 1
 
 
 def _diff_builds(a: Path, b: Path, form: str) -> int:
     from graphtool.io.manifest import read_manifest
     from graphtool.report.build_diff import build_diff, build_outcome, lines
-    found = build_diff(read_manifest(a), read_manifest(b))
-    told = lines(found, a.name, b.name)
-    terminal.tell(found, form, lambda: told,
-                 lambda: build_outcome(found, str(a), str(b), told))
-    return 0 if found.equal else 1
+    difference = build_diff(read_manifest(a), read_manifest(b))
+    text = lines(difference, a.name, b.name)
+    terminal.tell(difference, form, lambda: text,
+                 lambda: build_outcome(difference, str(a), str(b), text))
+    return 0 if difference.equal else 1
 
 
 def kind_of(source: str) -> str:

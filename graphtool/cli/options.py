@@ -63,11 +63,11 @@ def flat(verb: Verb) -> Verb:
         return verb
 
     def call(**values: Any) -> object:
-        made = {name: record(**{
-            field: tuple(value or ()) if found.several else value
-            for field, _, found in options_of(record) for value in [values.pop(field)]})
+        built = {name: record(**{
+            field: tuple(value or ()) if option.several else value
+            for field, _, option in options_of(record) for value in [values.pop(field)]})
             for name, record in records.items()}
-        return verb(**values, **made)
+        return verb(**values, **built)
     parameters = [q for name, p in signature.parameters.items()
                   for q in (_parameters(records[name]) if name in records else
                             [p.replace(kind=p.KEYWORD_ONLY)])]
@@ -79,19 +79,19 @@ def flat(verb: Verb) -> Verb:
 
 def _parameters(record: Any) -> list[inspect.Parameter]:
     return [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY,
-                              default=None if found.several else default,
-                              annotation=Annotated[_type(default, found), _option(found)])
-            for name, default, found in options_of(record)]
+                              default=None if option.several else default,
+                              annotation=Annotated[_type(default, option), _option(option)])
+            for name, default, option in options_of(record)]
 
 
-def _type(default: Any, found: Option) -> Any:
-    if found.several:
-        return list[found.kind] | None  # type: ignore[name-defined]
-    return found.kind | None if default is None else found.kind
+def _type(default: Any, option: Option) -> Any:
+    if option.several:
+        return list[option.kind] | None  # type: ignore[name-defined]
+    return option.kind | None if default is None else option.kind
 
 
-def _option(found: Option) -> Any:
-    return typer.Option(*found.names, help=found.help, metavar=found.metavar, min=found.least)
+def _option(option: Option) -> Any:
+    return typer.Option(*option.names, help=option.help, metavar=option.metavar, min=option.least)
 
 
 def _watch(context: typer.Context, wanted: bool) -> None:

@@ -118,11 +118,11 @@ class Watch:
         from graphtool.verify.bisect import bisect, bisect_lines, bisect_outcome
         named = {n: s for c in self.calls if c.name == "specialize" for n in c.arguments
                  if (s := self.module.symbols.get(n))}
-        found = bisect(self.module, self.calls, self._inputs(seed, sizes, named), atol, rtol,
-                       {"target": self.goal})
-        terminal.tell(found, form, lambda: bisect_lines(found),
-                     lambda: bisect_outcome(found, source))
-        return 0 if found.ok else 1
+        result = bisect(self.module, self.calls, self._inputs(seed, sizes, named), atol, rtol,
+                        {"target": self.goal})
+        terminal.tell(result, form, lambda: bisect_lines(result),
+                     lambda: bisect_outcome(result, source))
+        return 0 if result.ok else 1
 
     def _inputs(self, seed: int, sizes: Mapping[str, int],
                 gone: Mapping[str, Symbol]) -> dict[str, Any]:

@@ -44,25 +44,25 @@ def report(build: Build, out: Folder, model: Reference = None, data: Data = None
     from graphtool.io.manifest import read_manifest
     from graphtool.report import summary_text
     manifest = read_manifest(build)
-    found = _summary(build, manifest, model, capture)
+    summary = _summary(build, manifest, model, capture)
     if manifest.training is not None:
-        found.notes.append("A training build: `graphtool train` and `graphtool profile` time it.")
+        summary.notes.append("A training build: `graphtool train` and `graphtool profile` time it.")
     elif manifest.library.endswith(".a"):
-        found.notes.append("A static library: it is linked into programs, and was not run here.")
+        summary.notes.append("A static library: it is linked into programs, and was not run here.")
     elif times or data is not None:
-        found.times, found.accuracy = _run(build, model, data, times, seconds, seed, dim, threads,
-                                           entry, capture)
+        summary.times, summary.accuracy = _run(build, model, data, times, seconds, seed, dim,
+                                               threads, entry, capture)
     given = (("--model", model), ("--data", data))
-    found.reproduce.append(shlex.join([
+    summary.reproduce.append(shlex.join([
         "graphtool", "report", "build", "-o", "report",
         *(str(w) for option in given if option[1] is not None for w in option)]))
     import msgspec
     write_files(out, {
-        "report.md": summary_text.markdown(found), "report.html": summary_text.html(found),
+        "report.md": summary_text.markdown(summary), "report.html": summary_text.html(summary),
         "report.json": escaping.visible(
-            msgspec.json.format(msgspec.json.encode(found), indent=1).decode() + "\n")})
-    wrong = [f.name for f in found.files if not f.ok]
-    terminal.report(found, json, [str(out / "report.html")])
+            msgspec.json.format(msgspec.json.encode(summary), indent=1).decode() + "\n")})
+    wrong = [f.name for f in summary.files if not f.ok]
+    terminal.report(summary, json, [str(out / "report.html")])
     if wrong:
         terminal.note(f"not as built: {', '.join(wrong)}")
     return 1 if wrong else 0
@@ -116,5 +116,5 @@ def _run(build: Path, model: str | None, data: Path | None, timed: bool, seconds
     sizes = sources.sizes(dim, [d.name for d in ours.manifest.dims])
     arrays = sides.build_inputs(ours, seed, sizes)
     outputs = ours.run(arrays)
-    found = bench.bench({"graphtool": lambda: ours.run(arrays, out=outputs)}, ours.threads, seconds)
-    return Times(processor(), ours.threads, ours.sizes, found.timings[0]), rows
+    times = bench.bench({"graphtool": lambda: ours.run(arrays, out=outputs)}, ours.threads, seconds)
+    return Times(processor(), ours.threads, ours.sizes, times.timings[0]), rows

@@ -81,11 +81,11 @@ def check(a: Annotated[str, typer.Argument(
     sizes = sources.sizes(dim)
     arrays = sources.arrays(left.inputs, inputs, input, None if given else (
         lambda: sides.made_up((a, b), (left, right), seed, sizes)))
-    found = compare(left, right, arrays, atol, rtol, divergence)
-    terminal.tell(found, form, lambda: check_lines(found), lambda: check_outcome(found, a, b))
-    if repro is not None and not found.ok:
+    report_ = compare(left, right, arrays, atol, rtol, divergence)
+    terminal.tell(report_, form, lambda: check_lines(report_), lambda: check_outcome(report_, a, b))
+    if repro is not None and not report_.ok:
         leave_repro_of((a, left), (b, right), arrays, repro, capture, atol, rtol)
-    return 0 if found.ok else 1
+    return 0 if report_.ok else 1
 
 
 def profile(build: Build, inputs: options.Inputs = None, input: options.Input = None,
@@ -110,12 +110,12 @@ def profile(build: Build, inputs: options.Inputs = None, input: options.Input = 
     state = training_state(build)
     arrays = sources.arrays([p.name for p in model.inputs if p.name not in state], inputs, input,
                             lambda: build_inputs(model, seed, sizes) | state)
-    found, marks = report.profile(build, arrays, threads, runs, entry)
+    measured, marks = report.profile(build, arrays, threads, runs, entry)
     if trace is not None:
-        files.write_bytes(trace, report.trace(found, marks).encode())
-    terminal.report(found, json, report.profile_lines(found))
+        files.write_bytes(trace, report.trace(measured, marks).encode())
+    terminal.report(measured, json, report.profile_lines(measured))
     if not json:
-        terminal.table(report.profile_table(found, most))
+        terminal.table(report.profile_table(measured, most))
 
 
 def bench(build: Build, inputs: options.Inputs = None, input: options.Input = None,
@@ -156,19 +156,19 @@ def bench(build: Build, inputs: options.Inputs = None, input: options.Input = No
         warn_of_load(ours.threads)
     times = report.race(contestants, seconds,
                         report.CALLS if save is not None or compare is not None else report.MOST)
-    found = report.compared(ours.threads, times)
+    times_ = report.compared(ours.threads, times)
     if compare is not None and before is not None:
-        found.compared = report.against_base(before, compare, times["graphtool"], allowed)
-    elif compare is not None and found.ratio is not None:
-        found.compared = report.in_turns(str(compare), times[str(compare)], times["graphtool"],
-                                         found.ratio, found.low, found.high, allowed)
-        found.ratio = None
+        times_.compared = report.against_base(before, compare, times["graphtool"], allowed)
+    elif compare is not None and times_.ratio is not None:
+        times_.compared = report.in_turns(str(compare), times[str(compare)], times["graphtool"],
+                                          times_.ratio, times_.low, times_.high, allowed)
+        times_.ratio = None
     if save is not None and kept is not None:
         runs = report.save(kept, save, times["graphtool"])
         terminal.note(f"{save}: {runs} run{'s' if runs > 1 else ''}")
-    terminal.tell(found, form, lambda: report.bench_lines(found),
-                 lambda: report.bench_outcome(found, str(build)))
-    return 1 if found.compared is not None and found.compared.failed else 0
+    terminal.tell(times_, form, lambda: report.bench_lines(times_),
+                 lambda: report.bench_outcome(times_, str(build)))
+    return 1 if times_.compared is not None and times_.compared.failed else 0
 
 
 def _before(folder: Path, arrays: dict[str, Any], threads: int,

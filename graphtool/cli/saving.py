@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 MOST = 4  # inputs and outputs in a summary
 
 
-def destination(out: Path | None, source: str, kind: str, made: str = "") -> Path | None:
+def destination(out: Path | None, source: str, kind: str, stage: str = "") -> Path | None:
     """The file to write, None for stdout.
 
     Without `out`, or with `-`, this is stdout, unless that is a terminal: then it is a new file
-    beside `source`, as m.opt.graph.json is beside m.onnx for the kind `.graph.json` and `opt` as
-    what was `made`. A name that is taken, also by weights, gets a number: m.opt.2.graph.json."""
+    beside `source`, as m.opt.graph.json is beside m.onnx for the kind `.graph.json` and the stage
+    `opt`. If that file or its weights exist, the name gets a number: m.opt.2.graph.json."""
     from graphtool.io import files
     if out is not None and str(out) != "-":
         return out
     if not sys.stdout.isatty():
         return None
     numbers = chain(("",), map(".{}".format, count(2)))
-    folder, name = Path(source.partition(":")[0]).parent, stem(source) + (made and f".{made}")
+    folder, name = Path(source.partition(":")[0]).parent, stem(source) + (stage and f".{stage}")
     return next(p for p in (folder / f"{name}{n}{kind}" for n in numbers) if not (
         p.exists() or files.next_to(p, ".safetensors").exists()))
 
@@ -42,12 +42,12 @@ def stem(source: str) -> str:
     return re.sub(r"(\.graph|\.program)?\.\w+$", "", name).strip("-") or "graph"
 
 
-def save(module: Module, out: Path | None, source: str, made: str = "", text: bool = False) -> None:
+def save(module: Module, out: Path | None, source: str, did: str = "", text: bool = False) -> None:
     """Write a graph file; to stdout the whole graph, as `text` or as JSON.
 
-    `source` is what the graph was made from, and `made` the word for what was done to it."""
+    `source` is what the graph was made from, and `did` the word for what was done to it."""
     from graphtool.ir import listing, serial
-    path = destination(out, source, serial.SUFFIX if text else ".graph.json", made)
+    path = destination(out, source, serial.SUFFIX if text else ".graph.json", did)
     if path is None:
         terminal.document((listing.dumps if text else serial.dumps)(module, embed=True))
         return
@@ -63,11 +63,11 @@ def told(path: Path | None, out: Path | None) -> None:
         terminal.lines([f"written to {path}"])
 
 
-def told_rules(module: Module, made: str) -> None:
+def told_rules(module: Module, stage: str) -> None:
     """Name the conditions on sizes that an exported model cannot have."""
     from graphtool.ir.listing import required
     if rules := required(module):
-        terminal.note(f"not in the {made}, which cannot state it of sizes: {', '.join(rules)}")
+        terminal.note(f"not in the {stage}, which cannot state it of sizes: {', '.join(rules)}")
 
 
 def _summary(module: Module) -> list[str]:

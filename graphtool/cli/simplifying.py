@@ -57,10 +57,10 @@ def simplify(model: Annotated[str, typer.Argument(
     from graphtool.verify.check import check_lines
     pair = sides.open_pair(model, str(to), None, (sources.capture_of(model, how.capture), ""))
     arrays = sides.made_up((model, str(to)), pair, seed, sources.sizes(dim))
-    found = compare(*pair, arrays, atol, rtol, False)
-    found.a, found.b = Path(model).name, to.name
-    terminal.note(*check_lines(found))
-    return 0 if found.ok else 1
+    check_ = compare(*pair, arrays, atol, rtol, False)
+    check_.a, check_.b = Path(model).name, to.name
+    terminal.note(*check_lines(check_))
+    return 0 if check_.ok else 1
 
 
 def _counts(before: Counter[str], after: Counter[str]) -> Table:

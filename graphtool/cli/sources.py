@@ -78,25 +78,25 @@ def load(source: str, how: Importing = AS_IS, without: bool = False) -> Module:
 def read(source: str, how: Importing = AS_IS, without: bool = False) -> Read:
     """`load`, and what is known of where it came from."""
     from graphtool.ir.graph import is_constant
-    found = warned(read_graph(source, how, without))
-    assert found.module is not None
-    if any(n.attrs["data"].absent for n in found.module.graph.nodes if is_constant(n)):
+    source_ = warned(read_graph(source, how, without))
+    assert source_.module is not None
+    if any(n.attrs["data"].absent for n in source_.module.graph.nodes if is_constant(n)):
         terminal.note(f"{source}: its weights file is not there, so their numbers are not shown")
-    return Read(found.module, found.side, found.text)
+    return Read(source_.module, source_.side, source_.text)
 
 
-def warned(found: Source) -> Source:
+def warned(source: Source) -> Source:
     """The source; what its import warns of is printed."""
-    for text in found.module.meta.get("warnings", ()) if found.imported and found.module else ():
+    for text in source.module.meta.get("warnings", ()) if source.imported and source.module else ():
         terminal.note(f"warning: {text}")
-    return found
+    return source
 
 
 def program(source: str) -> tuple[Program, Mapping[str, Weight]]:
     """The program of a file, and its weights."""
-    found = read_program(source)
-    assert found.program is not None
-    return found.program, found.store
+    program_ = read_program(source)
+    assert program_.program is not None
+    return program_.program, program_.store
 
 
 def sizes(dims: Sequence[str] | None, among: Collection[str] | None = None
@@ -166,11 +166,11 @@ def _array(name: str, value: str) -> np.ndarray[Any, Any]:
     from graphtool.dtypes import dtype
     from graphtool.io import npz
     if value.startswith("@"):
-        found = npz.load(Path(value[1:]))
-        if len(found) != 1 and name not in found:
-            raise InputError("GT3014", f"{len(found)} arrays in the file, none of them is {name!r}",
+        array = npz.load(Path(value[1:]))
+        if len(array) != 1 and name not in array:
+            raise InputError("GT3014", f"{len(array)} arrays in the file, none of them is {name!r}",
                              where=value[1:])
-        return found.get(name, next(iter(found.values())))
+        return array.get(name, next(iter(array.values())))
     match = _FILLED.fullmatch(value)
     if match is None:
         raise UsageError("GT3015", f"cannot read the value of input {name}: {value!r}",
@@ -202,7 +202,7 @@ def rules(precision: str, kernels: str, tuning: Path | None, assume: str) -> Rul
 def tuning_of(path: Path) -> Tuning:
     """A tuning file; a note names each line that a later one replaces."""
     from graphtool.kernels.choice.tuning import load as load_tuning
-    found = load_tuning(path)
-    for site in found.repeated:
+    tuning = load_tuning(path)
+    for site in tuning.repeated:
         terminal.note(f"{path}: {site} occurs twice, the later line counts")
-    return found
+    return tuning

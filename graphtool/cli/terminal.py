@@ -200,11 +200,11 @@ def chosen_format(format: str | None, json: bool) -> str:
 
 
 def tell(struct: Any, form: str, rows: Callable[[], Iterable[str]],
-         found: Callable[[], Outcome]) -> None:
+         outcome: Callable[[], Outcome]) -> None:
     """Print a report in the chosen form: its own JSON, its own text, or its findings."""
     if form in ("text", "json"):
         report(struct, form == "json", () if form == "json" else rows())
         return
     from graphtool.io.release import release
     from graphtool.report.findings import WRITERS
-    commands(WRITERS[form](found(), release().version))
+    commands(WRITERS[form](outcome(), release().version))

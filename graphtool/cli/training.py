@@ -127,9 +127,9 @@ def grad(graph: options.Graph, loss: Loss, out: options.Out = None, wrt: options
                               training.norm_note(module, recipe))):
         terminal.note(f"note: {note}")
     saving.save(result, out, graph, "grad", text)
-    found = sum(name.startswith("grad.") for name in result.output_names)
+    count = sum(name.startswith("grad.") for name in result.output_names)
     terminal.note(f"{len(result.graph.nodes)} nodes, loss and "
-                  + (f"{found} gradient{'s' * (found != 1)}" if optimizer is None
+                  + (f"{count} gradient{'s' * (count != 1)}" if optimizer is None
                      else f"{len(result.donations)} donated states")
                   + (f"; the backward pass computes {again} nodes of the forward pass again"
                      if (again := result.meta.get("recomputed")) else ""))

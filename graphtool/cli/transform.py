@@ -45,11 +45,11 @@ def import_(source: Annotated[str, typer.Argument(
     model = isinstance(kind, Importer)
     if not model and kind not in (kinds.STDIN, kinds.GRAPH, kinds.JSON):
         raise kinds.not_a_model(source, kind)
-    found = sources.warned(read_graph(source, how))
-    assert found.module is not None
-    module = found.module
+    imported = sources.warned(read_graph(source, how))
+    assert imported.module is not None
+    module = imported.module
     saving.save(module, out, source)
-    if found.imported and not model:
+    if imported.imported and not model:
         terminal.note("not compared: a model from stdin is no file that another runtime can read")
     elif not model:
         terminal.note("checked: all types follow from the ops, and the weights have their hashes")

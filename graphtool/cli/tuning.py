@@ -74,17 +74,17 @@ def tune(source: Source = None, out: File = None, check: Check = None, budget: B
     warn_of_load(target.threads)
     if source is None:
         names = [str(site) for site in search.due(known, how)]
-        found = list(terminal.progress(search.check(known, how), names))
-        report = search.TuneReport(target.threads, found, [], not any(t.refuted for t in found))
+        results = list(terminal.progress(search.check(known, how), names))
+        report = search.TuneReport(target.threads, results, [], not any(t.refuted for t in results))
     else:
         todo = search.sites(_records(source, target), how)
         if not todo:
             raise InputError("GT3091", "nothing here has alternatives to measure", where=source)
         measured = search.tune(todo, how, until,
                                lambda t: save(t, path) if path else None, known)
-        found = _measured(measured, [str(s) for s in todo], budget or "", path)
-        done = {t.site for t in found}
-        report = search.TuneReport(target.threads, found,
+        results = _measured(measured, [str(s) for s in todo], budget or "", path)
+        done = {t.site for t in results}
+        report = search.TuneReport(target.threads, results,
                                    [str(s) for s in todo if str(s) not in done], True)
     _tell(report, form, str(source or path))
     return 0 if report.ok else 1

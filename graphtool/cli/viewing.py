@@ -63,35 +63,35 @@ def page_sections(artifacts: Sequence[str], capture: str | None = None,
     from graphtool.report.page import need_view
     need_view()
     from graphtool.report.page import sections
-    made: list[dict[str, Any]] = []
+    page: list[dict[str, Any]] = []
     graphs: list[tuple[str, Any]] = []
     builds: list[tuple[str, Path]] = []
     profiles: list[Path] = []
     for source in _with_stages(artifacts):
         name, kind = _called(Path(source)), kind_of(source)
         if kind == "program":
-            made.append(sections.of_program(name, sources.program(source)[0]))
+            page.append(sections.of_program(name, sources.program(source)[0]))
         elif kind == "build":
             builds.append((name, Path(source)))
-            made.append(sections.of_build(*builds[-1]))
+            page.append(sections.of_build(*builds[-1]))
         elif what(source) is LOG:
-            made.append(sections.of_log(name, Path(source)))
+            page.append(sections.of_log(name, Path(source)))
         elif what(source) is JSON:
-            made.append(sections.of_measured(name, Path(source)))
-            profiles += [Path(source)] if made[-1]["kind"] == "profile" else []
+            page.append(sections.of_measured(name, Path(source)))
+            profiles += [Path(source)] if page[-1]["kind"] == "profile" else []
         else:
             graphs.append((name, sources.load(
                 source, sources.captured(sources.capture_of(source, capture)), True)))
-            made.append(sections.of_graph(*graphs[-1]))
+            page.append(sections.of_graph(*graphs[-1]))
     if len(graphs) > 1:
         from graphtool.report.page import sections
-        made.append(sections.compared(made, graphs[0], graphs[1]))
+        page.append(sections.compared(page, graphs[0], graphs[1]))
     if len(builds) > 1:
         from graphtool.report.page import sections
-        made.append(sections.compared_builds(builds[0], builds[1], profiles))
+        page.append(sections.compared_builds(builds[0], builds[1], profiles))
     if numbers is not None:
-        made += _numbers(graphs, [s for s in made if s["kind"] == "graph"], numbers)
-    return made
+        page += _numbers(graphs, [s for s in page if s["kind"] == "graph"], numbers)
+    return page
 
 
 @dataclass(frozen=True)
@@ -120,21 +120,21 @@ def _numbers(graphs: Sequence[tuple[str, Module]], drawn: Sequence[dict[str, Any
     if len(graphs) < 2 and not fused:
         raise UsageError("GT3148", "--numbers compares two runs, and there is one graph",
                          hint="give two graphs, or an optimised one, which is compared with its C")
-    made = []
+    result = []
     first, module = graphs[0]
     arrays = module_inputs(module, how.inputs, how.given, True, how.seed, how.dims)
     for i, (name, other) in enumerate(graphs[1:], 1):
         rows = along(module, other, arrays, how.atol, how.rtol)
-        made.append(of_numbers(f"{first} and {name}", rows))
+        result.append(of_numbers(f"{first} and {name}", rows))
         marked(drawn[0], rows, False)
         marked(drawn[i], rows, True)
     if fused:
         name, module = graphs[fused[-1]]
         arrays = module_inputs(module, how.inputs, how.given, True, how.seed, how.dims)
         rows = compiled(module, arrays, detect(), how.atol, how.rtol)
-        made.append(of_numbers(f"{name} and its C", rows))
+        result.append(of_numbers(f"{name} and its C", rows))
         marked(drawn[fused[-1]], rows, False)
-    return made
+    return result
 
 
 def _with_stages(artifacts: Sequence[str]) -> list[str]:

@@ -55,8 +55,8 @@ def why(graph: options.Graph, name: Name, passes: options.Passes = None,
     program = lower(last, target)
     steps = [(r.kernel, r.label, next(iter(r.choice.us)) if r.choice else "")
              for r in runs(program.steps)]
-    found = lineage(name, module, events, last, steps, emit(program), program.name)
-    terminal.report(found, json, lineage_lines(found))
+    report = lineage(name, module, events, last, steps, emit(program), program.name)
+    terminal.report(report, json, lineage_lines(report))
 
 
 
@@ -93,8 +93,8 @@ def _of_build(folder: Path, name: str, json: bool) -> None:
     texts = {n: (folder / n).read_text(errors="replace") for n in manifest.files
              if n.endswith(".c") and (folder / n).is_file()}
     if kept := [serial.load(p) for p in kept_graphs(folder)]:
-        found = lineage(name, kept[0], recorded(kept[-1]), kept[-1], steps, texts, manifest.name)
+        report = lineage(name, kept[0], recorded(kept[-1]), kept[-1], steps, texts, manifest.name)
     else:
         prefixes = [one.name for one in interfaces(manifest)]
-        found = of_steps(name, steps, texts, prefixes[0])
-    terminal.report(found, json, lineage_lines(found))
+        report = of_steps(name, steps, texts, prefixes[0])
+    terminal.report(report, json, lineage_lines(report))

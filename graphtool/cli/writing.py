@@ -47,8 +47,8 @@ def generate(build: Build, prompt: Prompt = None, temperature: Temperature = 0.8
     writer = Writer(build, threads)
     began = time.perf_counter()
     if others:
-        found = write_texts(writer, prompts, [how, *others], tokens, tuple(stop or ()))
-        for i, text in enumerate(found, 1):
+        texts = write_texts(writer, prompts, [how, *others], tokens, tuple(stop or ()))
+        for i, text in enumerate(texts, 1):
             terminal.prose(f"--- {i}\n{text.decode(errors='replace')}\n")
         terminal.note(f"{len(prompts)} texts, {writer.rows} at once, in "
                       f"{time.perf_counter() - began:.2f} s")
@@ -69,9 +69,9 @@ def train(text: Annotated[list[Path], typer.Argument(metavar="TEXT...", help="Fi
     """Make a byte-pair tokenizer from text: the most frequent pairs become tokens."""
     from graphtool.io import files
     from graphtool.language import tokenizer
-    made = tokenizer.train(b"\n".join(files.read_bytes(p) for p in text), size)
-    tokenizer.save(made, out)
-    terminal.note(f"{made.size} tokens, {len(made.merges)} of them merges")
+    tokenizer_ = tokenizer.train(b"\n".join(files.read_bytes(p) for p in text), size)
+    tokenizer.save(tokenizer_, out)
+    terminal.note(f"{tokenizer_.size} tokens, {len(tokenizer_.merges)} of them merges")
 
 
 def encode(source: Json, text: Annotated[str, typer.Argument(

@@ -70,20 +70,20 @@ def build(unit: Unit, out: Path, how: Build) -> Built:
     with ThreadPoolExecutor(1) as beside:  # to ask a compiler what it can takes as long as a pass
         for target in unit.targets.values():
             beside.submit(_compiler, how, target)
-        made = functions(unit, how)
-    for one in made.values():
+        lowered = functions(unit, how)
+    for one in lowered.values():
         if one.read is None:  # a program from a file, lowered for a machine of its own
             check_fits(one, unit.target)
-    texts = TEXTS[unit.kind](unit, made, how)
-    common, own = _compilers(unit, texts, how, nodes_of(unit, made, how) is not None)
+    texts = TEXTS[unit.kind](unit, lowered, how)
+    common, special = _compilers(unit, texts, how, nodes_of(unit, lowered, how) is not None)
     texts = replace(texts, files={**texts.files, **_project_files(texts, common, how)})
-    key = _key(texts, common, own, how)
+    key = _key(texts, common, special, how)
     if how.keep or not unchanged(out, key):
         with replacing(out) as work:
-            _write(work, texts, common, own, how, key)
+            _write(work, texts, common, special, how, key)
             if how.keep:
-                keep(next(iter(made.values())), work)
-    return Built(out, unit, made)
+                keep(next(iter(lowered.values())), work)
+    return Built(out, unit, lowered)
 
 
 def emit(unit: Unit, out: Path, how: Build) -> dict[str, str]:
@@ -93,8 +93,8 @@ def emit(unit: Unit, out: Path, how: Build) -> dict[str, str]:
     """
     if named(unit.target.language).device:
         check_device(unit, how)
-    made = functions(unit, how)
-    texts = TEXTS[unit.kind](unit, made, how)
+    lowered = functions(unit, how)
+    texts = TEXTS[unit.kind](unit, lowered, how)
     with TemporaryDirectory(prefix="graphtool-emit-") as folder:
         work = Path(folder)
         for side in texts.sides:
@@ -138,12 +138,12 @@ def _compilers(unit: Unit, texts: Texts, how: Build, debug: bool
     """The compiler of the files that all versions share, and that of each version's own files, by
     the start of their names."""
     common = linking(_compiler(how, unit.target), texts.files)
-    own = {start: linking(_compiler(how, target), texts.files).of_class(texts.precision, debug)
+    special = {start: linking(_compiler(how, target), texts.files).of_class(texts.precision, debug)
            for start, target in texts.versions.items()}
-    return common if own else common.of_class(texts.precision, debug), own
+    return common if special else common.of_class(texts.precision, debug), special
 
 
-def _write(work: Path, texts: Texts, common: Compiler, own: Mapping[str, Compiler], how: Build,
+def _write(work: Path, texts: Texts, common: Compiler, special: Mapping[str, Compiler], how: Build,
            key: str) -> None:
     """All files of a build directory; the manifest, which lists the others, last."""
     for file, text in texts.files.items():
@@ -156,7 +156,7 @@ def _write(work: Path, texts: Texts, common: Compiler, own: Mapping[str, Compile
                             image_files(texts.name, texts.devices),
                             headers.text("cuda_types.h") or "", how.jobs)
     rows: dict[str, Any] = {
-        **texts.rows, **compile_all(work, texts.name, [s.name for s in texts.sides], common, own,
+        **texts.rows, **compile_all(work, texts.name, [s.name for s in texts.sides], common, special,
                                     how.jobs, static=how.static, exe=how.exe,
                                     single=how.single),
         "key": key, "weights_offset": offsets[texts.rows["weights"]],
@@ -175,11 +175,11 @@ def _fold(work: Path, name: str) -> None:
         (work / file).write_text(text)
 
 
-def _key(texts: Texts, common: Compiler, own: Mapping[str, Compiler], how: Build) -> str:
+def _key(texts: Texts, common: Compiler, special: Mapping[str, Compiler], how: Build) -> str:
     """Equal for builds that give the same directory."""
     h = hashlib.sha256()
     held = sorted(w.digest for side in texts.sides for w in side.held)
-    others = (x for c in own.values() for x in c.identity)
+    others = (x for c in special.values() for x in c.identity)
     device = (cuda.find().version,) if texts.devices else ()
     for part in (*(x for kv in sorted(texts.files.items()) for x in kv), *held, *texts.told,
                  *device, *common.identity, *others,

@@ -32,19 +32,19 @@ from graphtool.loops.program import Program
 TOKENS = "tokens.json"
 
 
-def entry_texts(unit: Unit, made: Mapping[str, Function], how: Build) -> Texts:
+def entry_texts(unit: Unit, lowered: Mapping[str, Function], how: Build) -> Texts:
     """The C of the functions, one for each entry point.
 
     Raises InputError GT3154 for an entry point that is no step of a language model, GT3155 for
     other tokens.
     """
-    held = common((f.program for f in made.values()), store_of(made))
+    held = common((f.program for f in lowered.values()), store_of(lowered))
     side = Side(unit.name, held, how.weights_in)
     programs = {entry: placed(f.program, held) for entry, f in zip(
-        unit.entries, made.values(), strict=True)}
+        unit.entries, lowered.values(), strict=True)}
     files = _glue(unit.name, programs, side)
     for program in programs.values():
-        files |= emit(program, side.parts, owner=unit.name, nodes=nodes_of(unit, made, how))
+        files |= emit(program, side.parts, owner=unit.name, nodes=nodes_of(unit, lowered, how))
     rows = _rows(unit.name, programs, side)
     if how.tokenizer is not None:
         known = how.tokenizer
@@ -68,9 +68,9 @@ def _glue(name: str, programs: Mapping[str, Program], side: Side) -> dict[str, s
 def _language(name: str, programs: Mapping[str, Program], tokenizer: Tokenizer, side: Side
               ) -> tuple[dict[str, str], dict[str, Any]]:
     """The files of a language model, and what build.json says of it."""
-    found = {entry: roles(p) for entry, p in programs.items()}
-    rooms, sizes = {r.room for r in found.values()}, {r.size for r in found.values()}
-    texts = {r.texts for r in found.values()}
+    roles_ = {entry: roles(p) for entry, p in programs.items()}
+    rooms, sizes = {r.room for r in roles_.values()}, {r.size for r in roles_.values()}
+    texts = {r.texts for r in roles_.values()}
     if len(texts) > 1:
         raise InputError("GT3154", f"the entry points take {_joined(texts)} texts at once",
                          hint="give all of them the same batch")
@@ -82,9 +82,9 @@ def _language(name: str, programs: Mapping[str, Program], tokenizer: Tokenizer, 
     files = {TOKENS: tokens.dumps(tokenizer)}
     if texts == {1}:  # the program writes one text; else the example stays that of any build
         source = writer_program(name, list(programs.values()), {
-            p.name: found[e] for e, p in programs.items()}, tokenizer.merges, side.file)
+            p.name: roles_[e] for e, p in programs.items()}, tokenizer.merges, side.file)
         files |= {f"{name}_example.c": source, **used_headers([source])}
-    return files, {"tokenizer": TOKENS, "roles": {e: asdict(r) for e, r in found.items()}}
+    return files, {"tokenizer": TOKENS, "roles": {e: asdict(r) for e, r in roles_.items()}}
 
 
 def _joined(numbers: set[int]) -> str:

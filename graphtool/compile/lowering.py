@@ -73,10 +73,10 @@ def lowered(source: Source, name: str, target: Target, how: Lowering, verify: bo
                     source.module)
 
 
-def check_fits(made: Function, target: Target) -> None:
+def check_fits(function: Function, target: Target) -> None:
     """Raises UsageError GT2114 for a program whose packed weights have another width than the
     target's vectors."""
-    meta = made.program.meta
+    meta = function.program.meta
     if int(meta["lanes"]) != target.lanes:
         raise UsageError("GT2114", f"the program was lowered for vectors of {meta['lanes']} "
                                    f"floats, {target.march} has {target.lanes}",
@@ -95,17 +95,18 @@ def _refuse_choosing(how: Lowering, target: Target, where: str) -> None:
 _CHOOSING = "--precision, --assume, --kernels and --tuning"
 
 
-def texts_of_nodes(unit: Unit, made: Mapping[str, Function]) -> dict[str, str]:
+def texts_of_nodes(unit: Unit, lowered: Mapping[str, Function]) -> dict[str, str]:
     """The text of the node that makes each value, as far as there are graphs."""
-    modules = [f.read for f in made.values()] if unit.state is None else [unit.state]
+    modules = [f.read for f in lowered.values()] if unit.state is None else [unit.state]
     return {name: text for m in dict.fromkeys(modules) if m is not None
             for name, text in node_texts(m).items()}
 
 
-def keep(made: Function, path: Path) -> None:
+def keep(function: Function, path: Path) -> None:
     """Write every stage's artifact into a build, in the order they were made."""
     folder = path / "stages"
     folder.mkdir()
-    for i, (stage, module) in enumerate(made.stages.items()):
+    for i, (stage, module) in enumerate(function.stages.items()):
         serial.save(module, folder / f"{i}-{stage}.graph.json")
-    loops.save(made.program, folder / f"{len(made.stages)}-lower.program.json", made.store)
+    last = folder / f"{len(function.stages)}-lower.program.json"
+    loops.save(function.program, last, function.store)

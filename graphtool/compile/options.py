@@ -75,18 +75,18 @@ def option(default: Any, *names: str, help: str, kind: type = str, metavar: str 
 def options_of(record: type) -> Iterator[tuple[str, Any, Option]]:
     """The name, the default and the option of each field that has one."""
     for f in fields(record):
-        if (found := f.metadata.get("option")) is not None:
-            yield f.name, None if f.default is MISSING else f.default, found
+        if (option := f.metadata.get("option")) is not None:
+            yield f.name, None if f.default is MISSING else f.default, option
 
 
 def given(how: Any) -> Iterator[tuple[str, Option]]:
     """The options whose values are not the defaults, each as it is written on a command line."""
-    for name, default, found in options_of(type(how)):
+    for name, default, option in options_of(type(how)):
         value = getattr(how, name)
         if value is not default and value != default:
-            long = next(n for n in found.names if n.startswith("--"))
+            long = next(n for n in option.names if n.startswith("--"))
             on, _, off = long.partition("/")
-            yield (off if off and value is False else on), found
+            yield (off if off and value is False else on), option
 
 
 def takes(record: Callable[Options, Record]) -> Callable[
@@ -186,10 +186,10 @@ class Choosing:
     def goal(self) -> Target:
         """The machine. Raises UsageError GT2101, GT2103, InputError GT2104."""
         from graphtool import target as targets
-        found = self.target
-        if isinstance(found, str):
-            found = targets.named("native" if found == "cpu" else found)
-        return self.on_machine(found)
+        target = self.target
+        if isinstance(target, str):
+            target = targets.named("native" if target == "cpu" else target)
+        return self.on_machine(target)
 
     def on_machine(self, target: Target) -> Target:
         """The target with the figures of the machine that is named, if one is."""
@@ -280,7 +280,7 @@ class Build(Lowering):
 def refuse(how: Any, kind: str, where: str = "") -> None:
     """Raises UsageError GT3052, GT3054 or GT3055 if options are given that do not go with a kind
     of unit."""
-    wrong = {name: found.refused[kind] for name, found in given(how) if kind in found.refused}
+    wrong = {name: option.refused[kind] for name, option in given(how) if kind in option.refused}
     if wrong:
         what, code = KINDS[kind]
         raise UsageError(code, f"{', '.join(wrong)} cannot go with {what}", where=where,

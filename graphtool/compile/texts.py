@@ -41,9 +41,9 @@ class Texts:
     devices: tuple[int, ...] = ()
 
 
-def nodes_of(unit: Unit, made: Mapping[str, Function], how: Build) -> Mapping[str, str] | None:
+def nodes_of(unit: Unit, lowered: Mapping[str, Function], how: Build) -> Mapping[str, str] | None:
     """The texts that debuggers show, as `emit` takes them."""
-    return texts_of_nodes(unit, made) if how.debug_lines and how.nodes is None else how.nodes
+    return texts_of_nodes(unit, lowered) if how.debug_lines and how.nodes is None else how.nodes
 
 
 def told(programs: Iterable[Program]) -> tuple[str, ...]:
@@ -52,9 +52,9 @@ def told(programs: Iterable[Program]) -> tuple[str, ...]:
         p.meta.get("machine", ""), *(repr(s.choice) for s in runs(p.steps))))
 
 
-def store_of(made: Mapping[str, Function]) -> dict[str, Weight]:
+def store_of(lowered: Mapping[str, Function]) -> dict[str, Weight]:
     """The weights of all functions, by their hashes."""
-    return {d: w for f in made.values() for d, w in f.store.items()}
+    return {d: w for f in lowered.values() for d, w in f.store.items()}
 
 
 def with_main(files: dict[str, str], program: Program, side: Side) -> dict[str, str]:
@@ -64,27 +64,27 @@ def with_main(files: dict[str, str], program: Program, side: Side) -> dict[str, 
     return files | used_headers(files.values())
 
 
-def model_texts(unit: Unit, made: Mapping[str, Function], how: Build) -> Texts:
+def model_texts(unit: Unit, lowered: Mapping[str, Function], how: Build) -> Texts:
     """The C of a single function."""
-    (function,) = made.values()
+    (function,) = lowered.values()
     program = function.program
     side = Side(unit.name, weights_of(program, function.store), how.weights_in)
-    files = emit(program, side.parts, nodes=nodes_of(unit, made, how))
+    files = emit(program, side.parts, nodes=nodes_of(unit, lowered, how))
     return Texts(unit.name, with_main(files, program, side) if how.exe else files, (side,),
                  describe(program, side.held), told([program]), precision(program),
                  devices=unit.target.devices)
 
 
-def level_texts(unit: Unit, made: Mapping[str, Function], how: Build) -> Texts:
+def level_texts(unit: Unit, lowered: Mapping[str, Function], how: Build) -> Texts:
     """The C of a function in a version for each level of a family of targets; the one to run is
     chosen at load time.
 
     The weights file has the packed weights of all levels; a machine maps only what it uses.
     """
-    held = common((f.program for f in made.values()), store_of(made))
+    held = common((f.program for f in lowered.values()), store_of(lowered))
     side = Side(unit.name, held, how.weights_in)
     levels = {level: placed(f.program, held) for level, f in zip(
-        unit.targets, made.values(), strict=True)}
+        unit.targets, lowered.values(), strict=True)}
     best = next(iter(levels.values()))
     whole = replace(best, name=unit.name, meta={**best.meta, "target": "fat"},
                     arena=reduce(maximum, (p.arena for p in levels.values())))
@@ -95,7 +95,7 @@ def level_texts(unit: Unit, made: Mapping[str, Function], how: Build) -> Texts:
              f"{unit.name}.h": header(whole, levels=span, built_in=bool(side.parts))}
     files |= public_files(whole, 0 if side.parts else side.size)
     for p in levels.values():
-        files |= emit(p, side.parts, owner=unit.name, nodes=nodes_of(unit, made, how))
+        files |= emit(p, side.parts, owner=unit.name, nodes=nodes_of(unit, lowered, how))
     files |= used_headers(files.values())
     return Texts(unit.name, with_main(files, whole, side) if how.exe else files, (side,),
                  describe(whole, held) | {"levels": list(levels)}, told(levels.values()),

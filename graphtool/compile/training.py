@@ -28,19 +28,19 @@ MEASURES = {"cross_entropy": "classes", "bce": "probability", "mse": "distance",
             "huber": "distance"}
 
 
-def training_texts(unit: Unit, made: Mapping[str, Function], how: Build) -> Texts:
+def training_texts(unit: Unit, lowered: Mapping[str, Function], how: Build) -> Texts:
     """The C of the functions of a training graph; for several processes with `mpi`, with a program
     that trains if `exe` is true."""
     assert unit.state is not None
-    programs = {part: f.program for part, f in zip(unit.entries, made.values(), strict=True)}
+    programs = {part: f.program for part, f in zip(unit.entries, lowered.values(), strict=True)}
     place = "c" if how.single else "embed"
     sides = {part: Side(f.program.name, weights_of(f.program, f.store), place)
-             for part, f in zip(unit.entries, made.values(), strict=True)}
+             for part, f in zip(unit.entries, lowered.values(), strict=True)}
     fixed = _fixed(unit.state)
     files = training_sources(unit.name, programs, how.mpi, bool(fixed))
     for part, program in programs.items():
         files |= emit(program, sides[part].parts, owner=unit.name, state=True,
-                      nodes=nodes_of(unit, made, how))
+                      nodes=nodes_of(unit, lowered, how))
     if how.exe:
         files[f"{unit.name}_main.c"] = trainer_program(unit.name, programs, _judge(unit.state),
                                                        fixed)

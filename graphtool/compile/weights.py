@@ -77,20 +77,20 @@ def weights_of(program: Program, held: Mapping[str, Weight]) -> list[Weight]:
     if missing:
         raise InputError("GT2111", f"{len(missing)} weights of the program are not at hand",
                          hint="keep the program's .safetensors file beside it")
-    found = [held[d] for _, d in program.weights]
+    weights = [held[d] for _, d in program.weights]
     sizes = {b.name: b for b in program.buffers if b.space == "weight"}
-    small = [b for (b, _), w in zip(program.weights, found, strict=True) if b in sizes and (
+    small = [b for (b, _), w in zip(program.weights, weights, strict=True) if b in sizes and (
         known(sizes[b].bytes_of(sizes[b].size), "<=", w.nbytes) is not True)]
     if small:
         raise InputError("GT2115", f"the weight of {small[0]} has fewer bytes than the program "
                                    f"reads", hint="lower the graph again")
     verify_data(program, held)
-    at, _ = layout(found)
+    at, _ = layout(weights)
     offsets = {b.name: b.offset for b in program.buffers}
     if any(offsets[b] != at[d] for b, d in program.weights):
         raise InputError("GT2115", "the weights do not lie where the program expects them",
                          hint="lower the graph again")
-    return found
+    return weights
 
 
 def common(programs: Iterable[Program], store: Mapping[str, Weight]) -> list[Weight]:

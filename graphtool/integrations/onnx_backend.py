@@ -68,8 +68,8 @@ class PartedRep(BackendRep):  # type: ignore[misc]
             module = import_model(self.model, made_of=made_of)
             rep = self.made[repr(made_of)] = _prepared(module, self.mode)
         flat = {k: x for name, x in given.items() for k, x in flattened(name, x)}
-        found = rep.call(flat)
-        return tuple(_gathered(v, found) for v in self.model.graph.output)
+        outputs = rep.call(flat)
+        return tuple(_gathered(v, outputs) for v in self.model.graph.output)
 
 
 def parts_of(x: Any) -> Parts:
@@ -89,11 +89,11 @@ def flattened(name: str, x: Any) -> list[tuple[str, Array]]:
     return [] if parts_of(x) is None else [(name, np.asarray(x))]
 
 
-def _gathered(info: Any, found: dict[str, Array]) -> Any:
+def _gathered(info: Any, values: dict[str, Array]) -> Any:
     """An output of the model from the arrays that it consists of."""
-    if info.name in found:
-        return found[info.name]
-    rows = [x for k, x in found.items() if re.fullmatch(re.escape(info.name) + r"\.\d+", k)]
+    if info.name in values:
+        return values[info.name]
+    rows = [x for k, x in values.items() if re.fullmatch(re.escape(info.name) + r"\.\d+", k)]
     optional = info.type.WhichOneof("value") == "optional_type"
     return None if optional and not rows else rows
 

@@ -74,21 +74,22 @@ def variants(compiled: Any) -> Variants:
     UsageError GT1122 for what torch.compile did not return.
     """
     reasons = {m.compile_id: m.recompile_reason for m in get_compilation_metrics()}
-    found = []
+    result = []
     for code in _codes(compiled):
         for at, part in enumerate(_parts(code)):
             first = f"goes on after the graph break at line {part.co_firstlineno}" if at else ""
-            found += [_variant(entry, reasons.get(str(entry.compile_id)) or first)
-                      for entry in _debug_get_cache_entry_list(part)]
-    return Variants(sorted(found, key=lambda v: [int(n) for n in re.findall(r"\d+", v.name)]))
+            result += [_variant(entry, reasons.get(str(entry.compile_id)) or first)
+                       for entry in _debug_get_cache_entry_list(part)]
+    return Variants(sorted(result, key=lambda v: [int(n) for n in re.findall(r"\d+", v.name)]))
 
 
 def _codes(compiled: Any) -> list[Any]:
     """The code objects that Dynamo compiles; modules of torch itself run inside of a function."""
     if isinstance(compiled, torch.nn.Module) and hasattr(compiled, "_orig_mod"):
         outer = getattr(compiled.forward, "_torchdynamo_orig_callable", None)
-        found = [type(compiled._orig_mod).forward, outer]
-        return list({id(f.__code__): f.__code__ for f in found if hasattr(f, "__code__")}.values())
+        functions = [type(compiled._orig_mod).forward, outer]
+        codes = [f.__code__ for f in functions if hasattr(f, "__code__")]
+        return list({id(code): code for code in codes}.values())
     original = getattr(compiled, "_torchdynamo_orig_callable", None)
     if original is None or not hasattr(original, "__code__"):
         raise UsageError("GT1122", f"{compiled!r} was not compiled",
@@ -133,11 +134,11 @@ def _reasons(text: str) -> Iterable[str]:
             yield _plain(said).replace(".size()", ".shape")
 
 
-def _told(made: Made) -> str:
-    if made.error:
-        return f"{made.part}: eager, {made.error.splitlines()[0]}"
-    room = "" if made.arena is None else f", {made.weights + made.arena} bytes"
-    return f"{made.part}: {_count(made.nodes, 'node')}, {_count(made.kernels, 'kernel')}{room}"
+def _told(graph: Made) -> str:
+    if graph.error:
+        return f"{graph.part}: eager, {graph.error.splitlines()[0]}"
+    room = "" if graph.arena is None else f", {graph.weights + graph.arena} bytes"
+    return f"{graph.part}: {_count(graph.nodes, 'node')}, {_count(graph.kernels, 'kernel')}{room}"
 
 
 def _count(n: int, what: str) -> str:

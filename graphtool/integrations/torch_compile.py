@@ -74,8 +74,8 @@ def graphtool_backend(gm: fx.GraphModule, example_inputs: Sequence[Any], *,
         bw_compiler=functools.partial(_compiled, part="backward"),
         inference_compiler=functools.partial(_compiled, part="inference", frozen=fixed),
         decompositions=decompositions(), partition_fn=min_cut_rematerialization_partition)
-    made: Callable[..., Any] = compiler(gm, example_inputs)
-    return made
+    compiled: Callable[..., Any] = compiler(gm, example_inputs)
+    return compiled
 
 
 def _parameters(inputs: Sequence[Any]) -> list[tuple[int, torch.Tensor]]:
@@ -88,13 +88,13 @@ def _compiled(gm: fx.GraphModule, inputs: Sequence[Any], *, part: str,
     """A function that runs one graph: the library, or torch itself if it cannot be built."""
     try:
         compiled = Compiled(captured(gm, frozen or {}), _returned(part))
-        made: Callable[..., Any] = make_boxed_func(compiled)
-        _MADE[made] = CompileContext.current_compile_id(), compiled.told(part)
+        boxed: Callable[..., Any] = make_boxed_func(compiled)
+        _MADE[boxed] = CompileContext.current_compile_id(), compiled.told(part)
     except GraphtoolError as error:
         _say(f"graphtool runs this {part} graph eagerly: {_reason(error)}")
-        made = make_boxed_func(gm.forward)
-        _MADE[made] = CompileContext.current_compile_id(), Made(part, error=_reason(error))
-    return made
+        boxed = make_boxed_func(gm.forward)
+        _MADE[boxed] = CompileContext.current_compile_id(), Made(part, error=_reason(error))
+    return boxed
 
 
 def made_for(compile_id: Any) -> list[Made]:
@@ -154,14 +154,14 @@ class Compiled:
     def _run(self, args: Sequence[Any], sizes: Mapping[str, Dim]) -> list[torch.Tensor]:
         assert self.model is not None
         held = [args[i].contiguous() for i in self.what.tensors]
-        made = [torch.empty([_size(d, sizes) for d in kind.shape], dtype=_TORCH[kind.dtype.name])
-                for kind in self.kinds]
+        outputs = [torch.empty([_size(d, sizes) for d in kind.shape], dtype=_TORCH[kind.dtype.name])
+                   for kind in self.kinds]
         if self.seeded:  # the library's generator goes on from a draw of torch's
             held.append(torch.randint(-1 << 62, 1 << 62, (2,)))
-            made[-1] = held[-1]
+            outputs[-1] = held[-1]
         with self.lock:
-            self.model.launch(sizes, [x.data_ptr() for x in held], [y.data_ptr() for y in made])
-        return made
+            self.model.launch(sizes, [x.data_ptr() for x in held], [y.data_ptr() for y in outputs])
+        return outputs
 
     def _result(self, o: Output, args: Sequence[Any], results: list[torch.Tensor],
                 sizes: Mapping[str, Dim]) -> Any:
@@ -177,9 +177,9 @@ class Compiled:
 
 
 def _size(d: Dim, sizes: Mapping[str, Dim]) -> int:
-    found = d if isinstance(d, int) else substitute(d, sizes)
-    assert isinstance(found, int), f"{found} is open"
-    return found
+    size = d if isinstance(d, int) else substitute(d, sizes)
+    assert isinstance(size, int), f"{size} is open"
+    return size
 
 
 def _built(what: Captured, owner: Compiled) -> runtime.Model:

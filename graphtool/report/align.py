@@ -201,8 +201,8 @@ def _bridge(pairs: _Pairs) -> None:
         for p, q in zip(pairs.a[i].args, pairs.b[j].args, strict=False):
             if not isinstance(p, tuple) or not isinstance(q, tuple):
                 continue
-            while (found := _beyond(pairs, p[0], q[0])) is not None:
-                pairs.take(*found)
+            while (beyond := _beyond(pairs, p[0], q[0])) is not None:
+                pairs.take(*beyond)
                 _spread(pairs)
                 order += list(islice(pairs.forward, len(order), None))
 
@@ -211,9 +211,9 @@ def _beyond(pairs: _Pairs, x: int, y: int) -> tuple[int, int] | None:
     """Of the unpaired items that x and y need, themselves included, the two that are most alike,
     and of equals the nearest."""
     theirs = list(_unpaired(pairs.b, y, pairs.backward))
-    found = [(like, -m - n, i, j) for m, i in enumerate(_unpaired(pairs.a, x, pairs.forward))
+    match = [(like, -m - n, i, j) for m, i in enumerate(_unpaired(pairs.a, x, pairs.forward))
              for n, j in enumerate(theirs) if (like := _alike(pairs, i, j, _DEPTH))]
-    return max(found)[2:] if found else None
+    return max(match)[2:] if match else None
 
 
 def _alike(pairs: _Pairs, i: int, j: int, depth: int) -> int:
@@ -259,6 +259,6 @@ def _match_leftovers(pairs: _Pairs) -> None:
     for j in range(len(pairs.b)):
         if j not in pairs.backward:
             key = place(pairs.b, j, theirs)
-            found = places.pop(key, None) if key is not None else None
-            if found is not None:
-                pairs.take(found, j)
+            partner = places.pop(key, None) if key is not None else None
+            if partner is not None:
+                pairs.take(partner, j)

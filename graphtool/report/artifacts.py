@@ -60,8 +60,8 @@ def build_lines(m: Manifest, build_dir: Path) -> list[str]:
                    f"{m.training.lr:g}, {len(m.training.state)} arrays of state "
                    f"({human(m.training.state_bytes, 'B')})")
     headers = [f"{one.name}.h" for one in interfaces(m)] if m.entry else []
-    found = [f for h in (*headers, m.header) for f in functions(build_dir / h)]
-    out += [f"functions    {', '.join(found)}", *([] if m.entry else [_arena(m)]),
+    declarations = [f for h in (*headers, m.header) for f in functions(build_dir / h)]
+    out += [f"functions    {', '.join(declarations)}", *([] if m.entry else [_arena(m)]),
             f"weights      {human(m.weights_bytes, 'B')}, {_WEIGHTS[m.weights_mode]}"]
     if m.threads is not None:
         out.append(f"threads      at most {m.threads.most}")

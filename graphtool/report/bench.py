@@ -98,11 +98,11 @@ def compared(threads: int, samples: Mapping[str, Sequence[float]]) -> Bench:
     if len(timings) < 2:
         return Bench(threads, timings, None)
     ours, others = list(samples.values())[:2]
-    found = ratios(ours, others)
-    low, high = median_bounds(found) or (None, None)
+    result = ratios(ours, others)
+    low, high = median_bounds(result) or (None, None)
     clear = low is not None and high is not None and high <= NARROW * low and (
         low > 1 + LEAST_GAIN or high < 1 - LEAST_GAIN)
-    return Bench(threads, timings, statistics.median(found), low, high, clear)
+    return Bench(threads, timings, statistics.median(result), low, high, clear)
 
 
 def _timing(name: str, times: list[float]) -> Timing:
@@ -122,19 +122,19 @@ def bench_lines(b: Bench) -> list[str]:
 
 def bench_outcome(b: Bench, build: str) -> Outcome:
     """A finding for each contestant, and one for the comparison with a rival or a base."""
-    found = [Finding("bench/time", t.name, "ok", f"{t.median_ms:.3f} ms (spread "
-                     f"{100 * t.spread:.1f} %, {t.runs} runs)") for t in b.timings]
+    findings = [Finding("bench/time", t.name, "ok", f"{t.median_ms:.3f} ms (spread "
+                        f"{100 * t.spread:.1f} %, {t.runs} runs)") for t in b.timings]
     if b.ratio is not None:
-        found.append(Finding("bench/ratio", build, "ok" if b.clear else "note",
-                             _verdict(b, b.ratio)))
+        findings.append(Finding("bench/ratio", build, "ok" if b.clear else "note",
+                                _verdict(b, b.ratio)))
     if b.compared is not None:
         level = {"slower": "warning", "unclear": "note"}
-        found.append(Finding(
+        findings.append(Finding(
             f"bench/{b.compared.verdict}", build, "error" if b.compared.failed else
             level.get(b.compared.verdict, "ok"),  # type: ignore[arg-type]
             compared_lines(b.compared)[0], "", b.compared.base))
     lines = bench_lines(b)
-    return outcome("bench", build, lines[-1], found, lines)
+    return outcome("bench", build, lines[-1], findings, lines)
 
 
 def _verdict(b: Bench, ratio: float) -> str:
@@ -191,15 +191,15 @@ def read_base(path: Path) -> Base:
     document = files.read_json(files.read_bytes(path), str(path))
     checked(BENCH, document, str(path))
     try:
-        found = msgspec.convert(document, Base)
+        base = msgspec.convert(document, Base)
     except msgspec.ValidationError as error:
         raise InputError("GT3139", f"malformed base: {error}", where=str(path)) from error
-    if not found.runs or not all(found.runs):
+    if not base.runs or not all(base.runs):
         raise InputError("GT3139", "malformed base: a run without times", where=str(path))
-    if odd := [x for r in found.runs for x in r if not 0 < x < LONGEST]:
+    if odd := [x for r in base.runs for x in r if not 0 < x < LONGEST]:
         raise InputError("GT3139", f"malformed base: {odd[0]:g} ms is no time of a call",
                          where=str(path))
-    return found
+    return base
 
 
 def fresh(name: str, threads: int, sizes: Mapping[str, int]) -> Base:
@@ -280,9 +280,9 @@ def in_turns(base: str, before: Sequence[float], after: Sequence[float], ratio: 
     """The comparison of two builds that ran in turns: the bounds are those of their ratio, the
     base's time over ours."""
     bounds = (1 / high, 1 / low) if low is not None and high is not None else None
-    found = _compared(base, statistics.median(before), statistics.median(after), bounds, allowed,
-                      "" if bounds else "too few runs: give more --seconds")
-    return msgspec.structs.replace(found, ratio=1 / ratio)
+    comparison = _compared(base, statistics.median(before), statistics.median(after), bounds,
+                           allowed, "" if bounds else "too few runs: give more --seconds")
+    return msgspec.structs.replace(comparison, ratio=1 / ratio)
 
 
 def _compared(base: str, before: float, after: float, bounds: tuple[float, float] | None,
@@ -315,9 +315,9 @@ def compared_lines(c: Compared) -> list[str]:
     bounds = f"{_change(c.ratio)} ({_change(c.low)} to {_change(c.high)} with 95 % confidence)"
     if c.verdict == "unclear":
         return [f"no verdict against {c.base}: {c.note}; {times}, {bounds}"]
-    told = {"same": "as fast as", "slower": "slower than", "faster": "faster than"}[c.verdict]
+    words = {"same": "as fast as", "slower": "slower than", "faster": "faster than"}[c.verdict]
     word = f": more than the {100 * c.allowed:g} % that are allowed" if c.failed else ""
-    return [f"{told} {c.base}{word}; {times}, {bounds}"]
+    return [f"{words} {c.base}{word}; {times}, {bounds}"]
 
 
 def _change(ratio: float) -> str:

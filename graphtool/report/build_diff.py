@@ -149,8 +149,8 @@ def _weights(m: Manifest) -> str:
     if m.weights_mode == "file":
         return m.files.get(m.weights, "")
     parts = re.compile(rf"{re.escape(m.weights.removesuffix('.safetensors'))}_weights\d+\.c")
-    found = [h for name, h in sorted(m.files.items()) if parts.fullmatch(name)]
-    return hashlib.sha256("".join(found).encode()).hexdigest() if found else ""
+    hashes = [h for name, h in sorted(m.files.items()) if parts.fullmatch(name)]
+    return hashlib.sha256("".join(hashes).encode()).hexdigest() if hashes else ""
 
 
 def _totals(a: Manifest, b: Manifest) -> list[Delta]:
@@ -195,8 +195,8 @@ def summary(d: BuildDiff, a: str, b: str) -> str:
     parts = [(sum(r.before is None for r in rows), "added"),
              (sum(r.after is None for r in rows), "removed"),
              (sum(r.before is not None and r.after is not None for r in rows), "changed")]
-    told = ", ".join(f"{n} {word}" for n, word in parts if n) or "no kernel differs"
-    return f"{told}; {len(d.rows)} calls in all"
+    text = ", ".join(f"{n} {word}" for n, word in parts if n) or "no kernel differs"
+    return f"{text}; {len(d.rows)} calls in all"
 
 
 def lines(d: BuildDiff, a: str, b: str) -> list[str]:
@@ -211,17 +211,17 @@ def fact_lines(d: BuildDiff) -> list[str]:
     pairs = [*((name, f"{x} → {y}") for name, x, y in d.facts),
              *((x.name, numbers(x)) for x in d.totals)]
     wide = max((len(name) for name, _ in pairs), default=0)
-    return [*([""] if pairs else []), *(f"{name:<{wide}}  {told}" for name, told in pairs)]
+    return [*([""] if pairs else []), *(f"{name:<{wide}}  {text}" for name, text in pairs)]
 
 
 def build_outcome(d: BuildDiff, a: str, b: str, text: Sequence[str]) -> Outcome:
     """A finding for each call and each fact that differs."""
-    found = [Finding("diff/kernel", name, "error", ", ".join(filter(None, cells)), "", b)
-             for name, *cells in (map(str, row) for row in calls(d).rows)]
-    found += [Finding("diff/fact", name, "error", f"{x} → {y}", "", b) for name, x, y in d.facts]
+    findings = [Finding("diff/kernel", name, "error", ", ".join(filter(None, cells)), "", b)
+                for name, *cells in (map(str, row) for row in calls(d).rows)]
+    findings += [Finding("diff/fact", name, "error", f"{x} → {y}", "", b) for name, x, y in d.facts]
     names = Path(a).name, Path(b).name
-    told = summary(d, *names)
-    return outcome("diff", " → ".join(names), told, found, text, markdown(d, *names))
+    line = summary(d, *names)
+    return outcome("diff", " → ".join(names), line, findings, text, markdown(d, *names))
 
 
 def markdown(d: BuildDiff, a: str, b: str) -> list[str]:

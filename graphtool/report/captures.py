@@ -52,14 +52,14 @@ class Captures(msgspec.Struct):
     captures: list[CaptureRow]
 
 
-def compare(source: str, found: Mapping[str, Module | GraphtoolError],
-            own: Mapping[str, Mapping[str, int]], inputs: Sequence[Array],
+def compare(source: str, graphs: Mapping[str, Module | GraphtoolError],
+            ops: Mapping[str, Mapping[str, int]], inputs: Sequence[Array],
             wanted: Sequence[Array], rtol: float) -> Captures:
-    """The report for the graph, or the error, of each method, and its `own` ops. `inputs` and
-    `wanted` are the framework's arrays, in the model's order."""
-    rows = [_row(way, x, inputs, wanted) for way, x in found.items()]
+    """The report for the graph, or the error, of each method, with the ops that the method
+    captured. `inputs` and `wanted` are the framework's arrays, in the model's order."""
+    rows = [_row(way, x, inputs, wanted) for way, x in graphs.items()]
     for row in rows:
-        row.own = dict(own.get(row.way, {}))
+        row.own = dict(ops.get(row.way, {}))
     known = [r.difference for r in rows if r.difference is not None]
     return Captures(source, bool(known) and all(d <= rtol for d in known), rows)
 
@@ -110,9 +110,9 @@ def _difference(module: Module, inputs: Sequence[Array], wanted: Sequence[Array]
     return worst
 
 
-def captures_lines(found: Captures) -> list[str]:
+def captures_lines(report: Captures) -> list[str]:
     """A table with one column for each method: the totals, then every op that occurs."""
-    rows = found.captures
+    rows = report.captures
     ops = sorted({op for r in rows for op in r.ops})
     table = [["", *(r.way for r in rows)], ["nodes", *(_cell(r, r.nodes) for r in rows)]]
     table += [[name, *(_cell(r, getattr(r, name)) for r in rows)]
@@ -128,7 +128,7 @@ def captures_lines(found: Captures) -> list[str]:
         if r.error:
             lines += [f"{r.way}: {r.error}", *(f"  {part}" for part in (*r.where.splitlines(),
                                                                        r.hint) if part)]
-    verdict = "all that were captured compute the same" if found.agree else (
+    verdict = "all that were captured compute the same" if report.agree else (
         "they do not compute the same")
     return [*lines, verdict]
 
@@ -138,7 +138,7 @@ def _own_table(rows: Sequence[CaptureRow]) -> list[list[str]]:
     lists = [[f"{n} × {op}" for op, n in sorted(r.own.items(), key=lambda x: (-x[1], x[0]))]
              for r in rows]
     height = max(map(len, lists), default=0)
-    filled = [[*found, *[""] * (height - len(found))] for found in lists]
+    filled = [[*cells, *[""] * (height - len(cells))] for cells in lists]
     return [["own ops" if i == 0 else "", *line] for i, line in enumerate(zip(*filled,
                                                                              strict=True))]
 
@@ -147,16 +147,16 @@ def _cell(row: CaptureRow, count: int) -> str:
     return str(count) if count or not row.error else "–"
 
 
-def captures_outcome(found: Captures, rtol: float) -> Outcome:
+def captures_outcome(report: Captures, rtol: float) -> Outcome:
     """A finding for each method: an error where it differs by more than `rtol`, or no method
     captures the model; a warning where this one does not."""
-    missing: Level = "error" if all(r.error for r in found.captures) else "warning"
+    missing: Level = "error" if all(r.error for r in report.captures) else "warning"
 
     def level(r: CaptureRow) -> Level:
         far = r.difference is not None and r.difference > rtol
         return missing if r.error else "error" if far else "ok"
     rows = [Finding("compare-captures", r.way, level(r), r.error or (
         "draws its own random numbers" if r.difference is None else
-        f"largest error {r.difference:.1e}"), r.where) for r in found.captures]
-    lines = captures_lines(found)
-    return outcome("compare-captures", found.source, lines[-1], rows, lines)
+        f"largest error {r.difference:.1e}"), r.where) for r in report.captures]
+    lines = captures_lines(report)
+    return outcome("compare-captures", report.source, lines[-1], rows, lines)

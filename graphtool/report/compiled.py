@@ -58,9 +58,9 @@ def selected(module: Module) -> bool:
 
 
 def _targets() -> Iterator[Target]:
-    own = detect()
-    yield own
-    yield from (named(name, own.threads) for name, row in TABLE.items() if row.lanes != own.lanes)
+    here = detect()
+    yield here
+    yield from (named(name, here.threads) for name, row in TABLE.items() if row.lanes != here.lanes)
 
 
 def alone(module: Module) -> Totals:
@@ -81,13 +81,13 @@ class Traffic:
         self.made: dict[Value, Group] = {}
         self.inner: set[Value] = set()  # made and used in one kernel only
         for g in _graphs(graph):
-            own = {n: group for group in g.groups for n in group.members}
-            made = {v: group for n, group in own.items() for v in n.outputs}
+            groups = {n: group for group in g.groups for n in group.members}
+            group_of = {v: group for n, group in groups.items() for v in n.outputs}
             used = {x for n in g.nodes for x in n.inputs
-                    if isinstance(x, Value) and x in made and made[x] is not own.get(n)}
-            self.kernel |= own
-            self.made |= made
-            self.inner |= made.keys() - used - set(g.outputs)
+                    if isinstance(x, Value) and x in group_of and group_of[x] is not groups.get(n)}
+            self.kernel |= groups
+            self.made |= group_of
+            self.inner |= group_of.keys() - used - set(g.outputs)
 
     def __call__(self, node: Node) -> Dim:
         """The bytes, never negative at the least sizes."""

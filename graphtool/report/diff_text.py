@@ -56,8 +56,8 @@ def _line(c: Change) -> str:
 
 
 def _what(c: Change) -> str:
-    told = c.detail.partition(",")[0].endswith(f" → {c.op}")  # relu → tanh
-    return c.detail if told else f"{c.op} {c.detail}".rstrip()
+    in_detail = c.detail.partition(",")[0].endswith(f" → {c.op}")  # relu → tanh
+    return c.detail if in_detail else f"{c.op} {c.detail}".rstrip()
 
 
 def numbers(d: Delta) -> str:
@@ -74,11 +74,11 @@ def numbers(d: Delta) -> str:
 
 def diff_outcome(d: Diff, a: str, b: str) -> Outcome:
     """A finding for each change; what was removed is in the file `a`, all else in `b`."""
-    found = [Finding(f"diff/{c.kind}", c.name, "error", f"{c.kind}: {_what(c)}", c.where,
-                     a if c.kind == "removed" else b) for c in d.changes]
-    told = f"equal: {d.nodes[0]} nodes" if d.equal else summary(d)
+    findings = [Finding(f"diff/{c.kind}", c.name, "error", f"{c.kind}: {_what(c)}", c.where,
+                        a if c.kind == "removed" else b) for c in d.changes]
+    line = f"equal: {d.nodes[0]} nodes" if d.equal else summary(d)
     names = Path(a).name, Path(b).name
-    return outcome("diff", " → ".join(names), told, found, text(d, *names), markdown(d, *names))
+    return outcome("diff", " → ".join(names), line, findings, text(d, *names), markdown(d, *names))
 
 
 def markdown(d: Diff, a: str, b: str) -> list[str]:
@@ -142,9 +142,9 @@ class _Picture:
 
     def box(self, box: tuple[int, int], name: str) -> str:
         item = self.item(box)
-        told = [item.name] if item.op == "return" else [
+        lines = [item.name] if item.op == "return" else [
             item.op, item.name, *(f"{k}={v}" for k, v in item.attrs.items()),
             ", ".join(map(str, item.types))]
-        text = "<br/>".join(mermaid(t if len(t) <= 40 else f"{t[:39]}…") for t in told)
+        text = "<br/>".join(mermaid(t if len(t) <= 40 else f"{t[:39]}…") for t in lines)
         left, right = ("([", "])") if item.op in ("input", "return") else ("[", "]")
         return f'{name}{left}"{text}"{right}'

@@ -40,8 +40,8 @@ def doctor(versions: Mapping[str, str]) -> Doctor:
         checks.append(Check("matrix unit", "its tiles may be used" if allowed else
                             "the system refuses its tiles to this process: vectors stand in for "
                             "them", allowed))
-    found = _compiler_checks()
-    checks += [*found, *([_machine()] if found[0].ok else []), _mpi(), *_cuda(),
+    result = _compiler_checks()
+    checks += [*result, *([_machine()] if result[0].ok else []), _mpi(), *_cuda(),
                Check("cache", str(cache.directory()))]
     return Doctor(all(c.ok is not False for c in checks if c.name == "compiler"), checks,
                   dict(versions))
@@ -110,8 +110,8 @@ def doctor_lines(d: Doctor) -> list[str]:
 def doctor_outcome(d: Doctor) -> Outcome:
     """A finding for each check and each version; without a compiler it is an error, else a
     warning."""
-    found = [Finding("doctor", c.name, "ok" if c.ok is not False else "error" if
-                     c.name == "compiler" else "warning", c.value) for c in d.checks]
-    found += [Finding("doctor/version", n, "ok", version) for n, version in d.versions.items()]
+    findings = [Finding("doctor", c.name, "ok" if c.ok is not False else "error" if
+                        c.name == "compiler" else "warning", c.value) for c in d.checks]
+    findings += [Finding("doctor/version", n, "ok", version) for n, version in d.versions.items()]
     return outcome("doctor", "this machine", "C can be compiled" if d.ok else
-                   "C cannot be compiled", found, doctor_lines(d))
+                   "C cannot be compiled", findings, doctor_lines(d))

@@ -84,8 +84,8 @@ class Place:
 def outcome(verb: str, subject: str, summary: str, findings: Iterable[Finding],
             text: Sequence[str] = (), markdown: Sequence[str] = ()) -> Outcome:
     """The outcome of a verb; without findings, one that says that all is right."""
-    found = tuple(findings) or (Finding(verb, subject, "ok", summary),)
-    return Outcome(verb, subject, summary, found, tuple(text), tuple(markdown))
+    rows = tuple(findings) or (Finding(verb, subject, "ok", summary),)
+    return Outcome(verb, subject, summary, rows, tuple(text), tuple(markdown))
 
 
 class Places:
@@ -114,8 +114,8 @@ class Places:
             return relative(Path(name))
         if self.files is None:
             self.files = _files()
-        found = [p for p in self.files if p.endswith(f"/{name}")]
-        return found[0] if len(found) == 1 else None
+        matches = [p for p in self.files if p.endswith(f"/{name}")]
+        return matches[0] if len(matches) == 1 else None
 
 
 def relative(path: Path) -> str:
@@ -141,11 +141,11 @@ def _lines(path: Path) -> dict[str, int]:
     if path.suffix != ".json":
         return {}
     with path.open(encoding="utf-8", errors="replace") as lines:
-        found: dict[str, int] = {}
+        line_of: dict[str, int] = {}
         for i, line in enumerate(lines, 1):
             if match := _ID.match(line):
-                found.setdefault(json.loads(match[1]), i)
-        return found
+                line_of.setdefault(json.loads(match[1]), i)
+        return line_of
 
 
 def markdown(o: Outcome, version: str) -> list[str]:
@@ -164,12 +164,12 @@ def github(o: Outcome, version: str) -> list[str]:
     Of each level there are as many as GitHub shows; the last one says how many are left out."""
     out, places = list(map(line, o.text)), Places()
     for level, command in _COMMANDS.items():
-        found = o.of(level)
-        shown = found if len(found) <= MOST else found[:MOST - 1]
+        rows = o.of(level)
+        shown = rows if len(rows) <= MOST else rows[:MOST - 1]
         out += [_command(command, f, places) for f in shown]
-        if len(shown) < len(found):
+        if len(shown) < len(rows):
             out.append(f"::{command} title={workflow_property(f'graphtool {o.verb}')}::"
-                       f"and {len(found) - len(shown)} more: the log lists them")
+                       f"and {len(rows) - len(shown)} more: the log lists them")
     return out
 
 
@@ -177,14 +177,14 @@ def _command(command: str, f: Finding, places: Places) -> str:
     where = places.of(f)
     properties = {} if where is None else {"file": where.file, "line": str(where.line or 1)}
     properties["title"] = f"graphtool {f.rule.partition('/')[0]}"
-    told = ",".join(f"{k}={workflow_property(v)}" for k, v in properties.items())
-    return f"::{command} {told}::{workflow_data(f'{f.name}: {_message(f, where)}')}"
+    values = ",".join(f"{k}={workflow_property(v)}" for k, v in properties.items())
+    return f"::{command} {values}::{workflow_data(f'{f.name}: {_message(f, where)}')}"
 
 
 def _message(f: Finding, where: Place | None) -> str:
     """The message, with the place as the graph states it if no line of a file says it."""
-    told = f.at in ("", f.file) or (where and where.line)
-    return f.message if told else f"{f.message}, at {f.at}"
+    has_place = f.at in ("", f.file) or (where and where.line)
+    return f.message if has_place else f"{f.message}, at {f.at}"
 
 
 def annotation(message: str, at: str) -> str:
@@ -197,8 +197,8 @@ def annotation(message: str, at: str) -> str:
 def sarif(o: Outcome, version: str) -> list[str]:
     """A log of one run, as text; what is right is no result."""
     places = Places()
-    found = o.of("note", "warning", "error")
-    rules = list(dict.fromkeys(f.rule for f in found))
+    rows = o.of("note", "warning", "error")
+    rules = list(dict.fromkeys(f.rule for f in rows))
     driver: dict[str, Any] = {"name": "graphtool", "rules": [
         {"id": r, "shortDescription": {"text": r.replace("/", ": ")}} for r in rules]}
     if version:
@@ -206,7 +206,7 @@ def sarif(o: Outcome, version: str) -> list[str]:
     log = {"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0",
            "runs": [{"tool": {"driver": driver}, "columnKind": "unicodeCodePoints",
                      "results": [_result(f, rules.index(f.rule), places)
-                                 for f in found]}]}
+                                 for f in rows]}]}
     return visible(json.dumps(log, ensure_ascii=False, indent=1)).splitlines()
 
 

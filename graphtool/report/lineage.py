@@ -154,8 +154,8 @@ class Lineage(msgspec.Struct):
 
 def concerns(wanted: Iterable[str], names: Iterable[str]) -> bool:
     """Whether one of the names is a wanted one, or was derived from it."""
-    found = tuple(names)
-    return any(n == w or n.startswith(f"{w}.") for w in wanted for n in found)
+    given = tuple(names)
+    return any(n == w or n.startswith(f"{w}.") for w in wanted for n in given)
 
 
 def lineage(name: str, before: Module, events: Sequence[Event], after: Module,
@@ -168,13 +168,13 @@ def lineage(name: str, before: Module, events: Sequence[Event], after: Module,
     Raises InputError GT3093 if neither the graph, a pass nor the program has such a name."""
     names, rows = value_names(before.graph), list(steps)
     node = next((n for n in before.graph.nodes if any(names[v] == name for v in n.outputs)), None)
-    own = [row for row in rows if row[0] == name]  # it is the name of a kernel
+    of_kernel = [row for row in rows if row[0] == name]  # it is the name of a kernel
     wanted = {name, *(names_of(node) if node is not None else ()),
-              *(n for _, label, _ in own for n in label.split(" + "))}
-    found = [e for e in events if concerns(wanted, e.names)]
+              *(n for _, label, _ in of_kernel for n in label.split(" + "))}
+    matches = [e for e in events if concerns(wanted, e.names)]
     known = {*names.values(), *(n for e in events for n in e.names), *(row[0] for row in rows),
              *names_of(*(n for n in before.graph.nodes if not is_constant(n)))}
-    if name not in known and not found:
+    if name not in known and not matches:
         raise InputError("GT3093", f"there is no value {name!r}",
                          hint=near(name, sorted(known), "`graphtool show` lists them"))
     place = before.locations.get(node.where) if node is not None else None
@@ -183,14 +183,14 @@ def lineage(name: str, before: Module, events: Sequence[Event], after: Module,
             for n in all_nodes(after.graph) if not is_constant(n) and concerns(wanted, (
                 *names_of(n), *(v.hint for v in n.outputs)))]
     if not last:  # it became a part of others: those in the events, those that read it
-        wanted |= {e.value for e in found}
+        wanted |= {e.value for e in matches}
         wanted |= {n for r in before.graph.nodes if node is not None and set(r.inputs) & set(
             node.outputs) for n in names_of(r)}
-    kernels = [_place(k, label, plan, texts, prefix) for k, label, plan in own or rows
+    kernels = [_place(k, label, plan, texts, prefix) for k, label, plan in of_kernel or rows
                if concerns(wanted, label.split(" + "))]
     return Lineage(name, node_text(node, names) if node is not None else "",
                    place.at if place else node.where if node is not None else "",
-                   place.text if place else "", found, last, kernels)
+                   place.text if place else "", matches, last, kernels)
 
 
 def of_steps(name: str, steps: Iterable[tuple[str, str, str]], texts: Mapping[str, str],
@@ -199,22 +199,22 @@ def of_steps(name: str, steps: Iterable[tuple[str, str, str]], texts: Mapping[st
 
     Raises InputError GT3093 if none does."""
     rows = list(steps)
-    found = [(k, label, plan) for k, label, plan in rows if name == k or concerns(
+    matches = [(k, label, plan) for k, label, plan in rows if name == k or concerns(
         {name}, label.split(" + "))]
-    if not found:
+    if not matches:
         raise InputError("GT3093", f"there is no value {name!r}", hint=near(
             name, sorted({n for k, label, _ in rows for n in (k, *label.split(" + "))}),
             "`graphtool show` lists what the kernels compute"))
     return Lineage(name, "", "", "", [], [], [
-        _place(k, label, plan, texts, prefix) for k, label, plan in found], graph=False)
+        _place(k, label, plan, texts, prefix) for k, label, plan in matches], graph=False)
 
 
 def recorded(module: Module) -> list[Event]:
     """The events that a graph's own history tells of: rules and notes, by value. What a node was
     and became is only in a journal."""
     out: list[Event] = []
-    for value, told in module.history.items():
-        for one in told:
+    for value, lines in module.history.items():
+        for one in lines:
             step, colon, words = one.partition(": ")
             call, _, rule = ("", "", "") if colon else one.partition(".")
             out.append(Event(len(out) + 1, step if colon else call, rule, "", value, [value], "",

@@ -38,11 +38,11 @@ def rows(module: Module, category: str | None = None) -> list[Row]:
     """The table's rows; with a category, only its nodes."""
     graph = module.graph
     names = value_names(graph)
-    found = [Row("input", DATA, names[v], "", "", str(v.type), "") for v in graph.inputs]
-    found += list(_node_rows(graph, names, ""))
-    found += [Row("output", DATA, name, "", names[v], str(v.type), "")
-              for name, v in zip(module.output_names, graph.outputs, strict=True)]
-    return [r for r in found if category in (None, r.category)]
+    result = [Row("input", DATA, names[v], "", "", str(v.type), "") for v in graph.inputs]
+    result += list(_node_rows(graph, names, ""))
+    result += [Row("output", DATA, name, "", names[v], str(v.type), "")
+               for name, v in zip(module.output_names, graph.outputs, strict=True)]
+    return [r for r in result if category in (None, r.category)]
 
 
 class FxRow(msgspec.Struct):
@@ -70,19 +70,19 @@ def fx_rows(module: Module) -> list[FxRow]:
     names, ops are functions that are called, and one last row returns the results. Regions of
     control flow are arguments, as graphs."""
     graph, names = module.graph, value_names(module.graph)
-    found = [FxRow("placeholder", DATA, names[v], names[v], "()", "{}") for v in graph.inputs]
+    result = [FxRow("placeholder", DATA, names[v], names[v], "()", "{}") for v in graph.inputs]
     for node in graph.nodes:
         name = ", ".join(names[v] for v in node.outputs)
         if is_constant(node):
-            found.append(FxRow("get_attr", DATA, name, name.removeprefix("@"), "()", "{}"))
+            result.append(FxRow("get_attr", DATA, name, name.removeprefix("@"), "()", "{}"))
             continue
         args = [names[x] if isinstance(x, Value) else literal_text(x) for x in node.inputs]
         named = [f"{k}: {attr_text(v)}" for k, v in shown_attrs(node).items()]
-        found.append(FxRow("call_function", node.op.category, name, node.op.name, _tuple(args),
-                           f"{{{', '.join(named)}}}"))
-    found.append(FxRow("output", DATA, "output", "output", _tuple([
+        result.append(FxRow("call_function", node.op.category, name, node.op.name, _tuple(args),
+                            f"{{{', '.join(named)}}}"))
+    result.append(FxRow("output", DATA, "output", "output", _tuple([
         _tuple([names[v] for v in graph.outputs])]), "{}"))
-    return found
+    return result
 
 
 def _tuple(items: list[str]) -> str:

@@ -50,8 +50,8 @@ def loops(compiler: Compiler, folder: Path) -> ctypes.CDLL:
     source, headers = folder / "gt_rates.c", used_headers([SOURCE])
     for name, text in {source.name: SOURCE, **headers}.items():
         (folder / name).write_text(text)
-    made = compiler.compile(source, "".join(headers.values()))
-    compiler.link([made], folder / "gt_rates.so")
+    library = compiler.compile(source, "".join(headers.values()))
+    compiler.link([library], folder / "gt_rates.so")
     return ctypes.CDLL(str(folder / "gt_rates.so"))
 
 
@@ -125,9 +125,9 @@ def measured(name: str = "here", cc: str | None = None) -> Machine:
         gbps = [_digits(one.read(size)) for size in _sizes(l1, l2, l3)]
         together, meet = _together(library, gbps[3])
     f32 = rates.pop("f32")
-    found = {kind: _digits(rate / f32) for kind, rate in rates.items() if rate}
+    rates_ = {kind: _digits(rate / f32) for kind, rate in rates.items() if rate}
     return Machine(name, model(), [c for c in [cpu()] if c], target.name, target.lanes,
-                   _digits(f32), found, l1, l2, l3,
+                   _digits(f32), rates_, l1, l2, l3,
                    (gbps[0], gbps[1], gbps[2], gbps[3]),
                    f"measured {datetime.date.today()} on {cores()} of its cores",
                    _digits(together), _digits(meet))
@@ -222,9 +222,9 @@ def peaks(compiler: Compiler, threads: int, folder: Path, kinds: Iterable[str] =
     flops, rates = here.rate("f32"), [here.read(size) for size in SIZES]
     # a larger array that was read faster tells that the smaller one was disturbed
     rates = [max(rates[i:]) for i in range(len(rates))]
-    found = {kind: here.rate(kind) for kind in sorted({*kinds} - {"f32"})}
+    by_kind = {kind: here.rate(kind) for kind in sorted({*kinds} - {"f32"})}
     return Peaks(flops, [Bandwidth(threads * s, r) for s, r in zip(SIZES, rates, strict=True)],
-                 {kind: rate for kind, rate in found.items() if rate})
+                 {kind: rate for kind, rate in by_kind.items() if rate})
 
 
 def roof_of(choice: Choice | None) -> tuple[str, float]:

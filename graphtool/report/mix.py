@@ -57,9 +57,9 @@ def mixed(ready: Prepared, goals: Goals, target: Target, data: Sequence[Batch],
     single layers are left out where no goal needs them. The cost model takes `sizes` for the
     symbols that they name.
     """
-    found = _Mix(ready, target, _few(data, ready.module), measure, each or goals.any, sizes or {})
-    taken = found.by_goals(goals) if goals.any else found.that_pay()
-    return found.result(taken, goals)
+    search = _Mix(ready, target, _few(data, ready.module), measure, each or goals.any, sizes or {})
+    taken = search.by_goals(goals) if goals.any else search.that_pay()
+    return search.result(taken, goals)
 
 
 def _few(data: Sequence[Batch], module: Module) -> list[Batch]:
@@ -157,17 +157,17 @@ class _Mix:
         """The moves that gain something, those with the most gain for their error first. A later
         form of a layer saves more than the earlier ones."""
         by_size = goals.size is not None
-        made = []
+        moves = []
         for forms in self.ready.forms.values():
             for c in forms.values():
                 saved = c.layer.nbytes - c.stored.nbytes
                 move = Move(c, saved, self.gained(c), self.errors[c])
                 if _gain(move, by_size) > 0:
-                    made.append(move)
-        made.sort(key=lambda m: -_gain(m, by_size) / (m.error ** 2 + _LEAST))
+                    moves.append(move)
+        moves.sort(key=lambda m: -_gain(m, by_size) / (m.error ** 2 + _LEAST))
         out: list[Move] = []
         best: dict[Layer, float] = {}
-        for m in made:
+        for m in moves:
             gain = _gain(m, by_size)
             if gain > best.get(m.chosen.layer, 0.0):
                 best[m.chosen.layer] = gain
@@ -191,12 +191,12 @@ class _Mix:
         by_layer: Mapping[Layer, Chosen] = {c.layer: c for c in taken}
         error = self.effects.of(module) if self.data else None
         now = self.times(module)
-        made = []
+        rows = []
         for layer in self.layers:
             c = by_layer.get(layer)
             tried = c or next(iter(self.ready.forms.get(layer, {}).values()), None)
-            made.append(row(layer, c, self.before, now, self.errors.get(tried) if tried else None,
-                            "" if c else self.why.get(layer, "")))
+            rows.append(row(layer, c, self.before, now, self.errors.get(tried) if tried else None,
+                                 "" if c else self.why.get(layer, "")))
         size = float_bytes(module)
         spent = now.total if self.measure else self.time(taken)
         met = (goals.error is None or (error or 0.0) <= goals.error) and (
@@ -204,7 +204,7 @@ class _Mix:
             goals.time is None or spent <= goals.time)
         examples = sum(max((len(a) for a in b.values() if a.ndim), default=1) for b in self.data)
         return module, QuantiseReport(
-            made, size, float_bytes(self.ready.module), spent, self.before.total,
+            rows, size, float_bytes(self.ready.module), spent, self.before.total,
             "measured" if self.measure else "cost", error, examples, met)
 
 

@@ -42,10 +42,10 @@ def head(module: Module) -> str:
     return "\n".join([*lines, *([f"… {left} more lines: graphtool.show"] if left else [])])
 
 
-def told(found: Diff | Profile) -> str:
+def told(report: Diff | Profile) -> str:
     """The first lines of what `diff` or `profile` prints, then how many more."""
-    lines = [*map(line, profile_lines(found) if isinstance(found, Profile) else text(
-        found, "before", "after"))]
+    lines = [*map(line, profile_lines(report) if isinstance(report, Profile) else text(
+        report, "before", "after"))]
     left = len(lines) - LINES
     return "\n".join([*lines[:LINES], *([f"… {left} more lines"] if left > 0 else [])])
 
@@ -61,34 +61,34 @@ def of_module(module: Module) -> str:
     return _framed("a graph", sections, head(module), len(module.graph.nodes))
 
 
-def of_diff(found: Diff, graphs: tuple[Module, Module] | None) -> str:
+def of_diff(report: Diff, graphs: tuple[Module, Module] | None) -> str:
     """What changed: as a page if the two graphs are known, and as a table."""
-    table = _changes(found)
-    if graphs is None or found.equal:
+    table = _changes(report)
+    if graphs is None or report.equal:
         return table
 
     def sections() -> list[dict[str, Any]]:
         from graphtool.report.page.sections import compared
         from graphtool.report.page.tree import graph_data
-        made = [{"name": name, "kind": "graph", "lines": [], "graph": graph_data(m), "charts": []}
-                for name, m in zip(("before", "after"), graphs, strict=True)]
-        return [*made, compared(made, ("before", graphs[0]), ("after", graphs[1]))]
+        parts = [{"name": name, "kind": "graph", "lines": [], "graph": graph_data(m), "charts": []}
+                 for name, m in zip(("before", "after"), graphs, strict=True)]
+        return [*parts, compared(parts, ("before", graphs[0]), ("after", graphs[1]))]
     size = sum(len(m.graph.nodes) for m in graphs)
     frame = _framed("the difference of two graphs", sections, "", size)
-    return (f"{frame}<details><summary>{xml(summary(found))}</summary>{table}</details>"
+    return (f"{frame}<details><summary>{xml(summary(report))}</summary>{table}</details>"
             if frame else table)
 
 
-def _changes(found: Diff) -> str:
-    if found.equal:
-        return _pre(text(found, "before", "after"))
+def _changes(report: Diff) -> str:
+    if report.equal:
+        return _pre(text(report, "before", "after"))
     rows = "".join(
         f'<tr style="color:{COLOURS.get(c.kind, "#bf8700")}">'
         f'<td style="white-space:nowrap">{SIGNS[c.kind]} {c.kind}</td>'
         f"<td>{xml(c.name)}</td><td>{xml(c.op)}</td><td>{xml(c.detail)}</td>"
-        f"<td>{xml(c.where)}</td></tr>" for c in found.changes[:200])
-    left = len(found.changes) - 200
-    return (f"<p>{xml(summary(found))}</p><table><thead><tr><th>change</th><th>value</th>"
+        f"<td>{xml(c.where)}</td></tr>" for c in report.changes[:200])
+    left = len(report.changes) - 200
+    return (f"<p>{xml(summary(report))}</p><table><thead><tr><th>change</th><th>value</th>"
             f"<th>op</th><th>what</th><th>at</th></tr></thead><tbody>{rows}</tbody></table>"
             + (f"<p>and {left} more</p>" if left > 0 else ""))
 
@@ -112,12 +112,12 @@ def of_program(program: Program) -> str:
         *islice(artifacts.step_lines(program), LINES)]), len(program.steps))
 
 
-def of_profile(found: Profile) -> str:
+def of_profile(report: Profile) -> str:
     """A profile: times and roofline."""
     def sections() -> list[dict[str, Any]]:
         from graphtool.report.page.sections import profiled
-        return [profiled(found.name, found)]
-    return _framed("a profile", sections, "\n".join(map(line, profile_lines(found))))
+        return [profiled(report.name, report)]
+    return _framed("a profile", sections, "\n".join(map(line, profile_lines(report))))
 
 
 def _framed(what: str, sections: Sections, instead: str, size: int = 0) -> str:

@@ -150,8 +150,8 @@ def _compile(work: Path, m: Manifest) -> Compiler:
         if re.search(r"_weights\d+\.c$", unit.name):
             objects.append(compiler.compile_data(unit))
         elif unit.name not in programs:
-            own = clocks if unit.name == f"{m.name}.c" else compiler
-            objects.append(own.of_file(unit.name).compile(unit, headers))
+            with_clocks = clocks if unit.name == f"{m.name}.c" else compiler
+            objects.append(with_clocks.of_file(unit.name).compile(unit, headers))
     compiler.link(objects, work / m.library)
     return compiler
 
@@ -201,9 +201,9 @@ def kernel_lines(build_dir: Path, name: str) -> dict[str, str]:
     out = {}
     for path in sorted(build_dir.glob(f"{name}_kernels*.c")):
         for n, line in enumerate(path.read_text().splitlines(), 1):
-            found = re.match(rf"void {name}_(k\d+)\(", line)
-            if found:
-                out[found[1]] = f"{path.name}:{n}"
+            match = re.match(rf"void {name}_(k\d+)\(", line)
+            if match:
+                out[match[1]] = f"{path.name}:{n}"
     return out
 
 

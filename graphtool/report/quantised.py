@@ -101,15 +101,15 @@ def _by_layer(rows: Sequence[tuple[Sequence[str], float]], layers: Sequence[Laye
     """Each row counts for the layers that it names, or whose names its own begins with (inside of
     loops), in equal parts."""
     out: dict[str, float] = {}
-    own: dict[str, list[str]] = {}
+    kernels: dict[str, list[str]] = {}
     for layer in layers:
         for name in names_of(layer.node):
-            own.setdefault(name, []).append(layer.name)
+            kernels.setdefault(name, []).append(layer.name)
     for names, us in rows:
-        found = {layer for n in names for layer in next(
-            (own[root] for root in reversed(roots(n)) if root in own), ())}
-        for name in found:
-            out[name] = out.get(name, 0.0) + us / len(found)
+        own_layers = {layer for n in names for layer in next(
+            (kernels[root] for root in reversed(roots(n)) if root in kernels), ())}
+        for name in own_layers:
+            out[name] = out.get(name, 0.0) + us / len(own_layers)
     return Times(sum(us for _, us in rows), out)
 
 

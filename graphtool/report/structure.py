@@ -33,7 +33,7 @@ def residuals(graph: Graph) -> list[Residual]:
     """The additions in which one operand, or the input of its projection, is also used to compute
     the other."""
     made_by, order = producers(graph), {n: i for i, n in enumerate(graph.nodes)}
-    found = []
+    result = []
     for node in graph.nodes:
         match node.op, node.inputs:
             case o.add, (Value() as a, Value() as b) if a.type == b.type:
@@ -42,9 +42,9 @@ def residuals(graph: Graph) -> list[Residual]:
                 for skip, end in sorted(sources, key=lambda s: -_position(s[0], made_by, order)):
                     length = _between(skip, end, made_by, order)
                     if length:
-                        found.append(Residual(node, skip, length))
+                        result.append(Residual(node, skip, length))
                         break
-    return found
+    return result
 
 
 def _position(v: Value, made_by: dict[Value, Node], order: dict[Node, int]) -> int:
@@ -155,9 +155,9 @@ def patterns(groups: list[tuple[Node, ...]]) -> list[tuple[str, int]]:
 
 def _readable(group: tuple[Node, ...]) -> Iterator[str]:
     """The ops of a group; a relu that was taken apart is one again."""
-    found = relus(group)
+    relu_of = relus(group)
     for node in group:
-        if node in found:
+        if node in relu_of:
             yield "relu"
-        elif not is_constant(node) and node not in found.values():
+        elif not is_constant(node) and node not in relu_of.values():
             yield node.op.name

@@ -169,11 +169,11 @@ def files(m: Manifest, folder: Path) -> list[FileRow]:
     """The files that the manifest lists, each with the hash that it has now."""
     out = []
     for name, wanted in sorted(m.files.items()):
-        path, found = folder / name, ""
+        path, digest = folder / name, ""
         if path.is_file():
             with path.open("rb") as file:
-                found = hashlib.file_digest(file, "sha256").hexdigest()
-        out.append(FileRow(name, _size(path), found or wanted, found == wanted))
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+        out.append(FileRow(name, _size(path), digest or wanted, digest == wanted))
     return out
 
 
@@ -204,9 +204,9 @@ def inexact(m: Manifest) -> list[Inexact]:
 
 def requires(m: Manifest, module: Module | None) -> list[str]:
     """What must hold of the sizes of a run: a run that breaks it fails with an error."""
-    found = [str(e) for one in interfaces(m) for e in equations(one.dims, one.requires)]
-    found += [divides(symbol_of(d)) for one in interfaces(m) for d in one.dims if d.step > 1]
-    return list(dict.fromkeys([*found, *(required(module) if module else [])]))
+    conditions = [str(e) for one in interfaces(m) for e in equations(one.dims, one.requires)]
+    conditions += [divides(symbol_of(d)) for one in interfaces(m) for d in one.dims if d.step > 1]
+    return list(dict.fromkeys([*conditions, *(required(module) if module else [])]))
 
 
 def licences(m: Manifest, folder: Path, stated: str) -> list[Licence]:

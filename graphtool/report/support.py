@@ -46,8 +46,8 @@ def support_lines(s: Support) -> list[str]:
 
 def support_outcome(s: Support, model: str) -> Outcome:
     """A finding for each place of each operator that cannot be imported."""
-    found = [Finding("support/missing", row.name, "error", row.reason, place, model)
-             for row in s.missing for place in row.places or [""]]
-    told = "every node is supported" if s.supported else (
-        f"{len(s.missing)} operators are not supported, at {len(found)} places")
-    return outcome("support", model, told, found, support_lines(s))
+    findings = [Finding("support/missing", row.name, "error", row.reason, place, model)
+                for row in s.missing for place in row.places or [""]]
+    text = "every node is supported" if s.supported else (
+        f"{len(s.missing)} operators are not supported, at {len(findings)} places")
+    return outcome("support", model, text, findings, support_lines(s))

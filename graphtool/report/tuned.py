@@ -22,9 +22,9 @@ def stale_line(t: Tuned) -> str:
 
 def tune_outcome(report: TuneReport, source: str) -> Outcome:
     """A finding for each site: an error where the choice of a file is no longer the best."""
-    found = [Finding("tune/stale" if t.refuted else "tune/best", t.site,
-                     "error" if t.refuted else "ok",
-                     stale_line(t) if t.refuted else f"{t.usual}: {t.usual_us:g} µs", "", source)
-             for t in report.sites]
+    findings = [Finding("tune/stale" if t.refuted else "tune/best", t.site,
+                        "error" if t.refuted else "ok",
+                        stale_line(t) if t.refuted else f"{t.usual}: {t.usual_us:g} µs", "", source)
+                for t in report.sites]
     lines = tune_lines(report)
-    return outcome("tune", source, "; ".join(lines), found, lines)
+    return outcome("tune", source, "; ".join(lines), findings, lines)

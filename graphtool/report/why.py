@@ -75,16 +75,16 @@ class WhyNot(msgspec.Struct):
     reason: str
 
 
-def _why(name: str, op: str, made: Choice | None, fused: list[str], told: Iterable[str],
+def _why(name: str, op: str, choice: Choice | None, fused: list[str], history: Iterable[str],
          at: str, assumes: list[str]) -> Why:
-    """The reasons from a node's history `told`: rules are `pass.rule`, notes are `pass: words`."""
-    lines = list(told)
+    """The reasons from a node's history, where rules are `pass.rule` and notes `pass: words`."""
+    lines = list(history)
     rules = [one for one in lines if ": " not in one]
     notes = [one.partition(": ")[2] for one in lines if ": " in one]
-    if made is None:
+    if choice is None:
         return Why(name, op, "", "", "", 0.0, [], fused, rules, at, notes, assumes)
-    (best, us), *rest = made.us.items()
-    return Why(name, op, made.site, best, made.by, us, [Rival(c, t) for c, t in rest], fused,
+    (best, us), *rest = choice.us.items()
+    return Why(name, op, choice.site, best, choice.by, us, [Rival(c, t) for c, t in rest], fused,
                rules, at, notes, assumes)
 
 
@@ -96,22 +96,22 @@ def why_graph(module: Module, name: str | None = None) -> WhyReport:
     """
     names = value_names(module.graph)
     groups = {n: g for g in module.graph.groups for n in g.members}
-    found, noted = [], _noted(module)
+    rows, noted = [], _noted(module)
     wanted = _node(module.graph, name, ()) if name is not None else None
     for node in all_nodes(module.graph) if wanted is None else (wanted,):
-        made = _made(node, module)
-        if wanted is None and made is None and node not in noted:
+        choice = _made(node, module)
+        if wanted is None and choice is None and node not in noted:
             continue
         group = groups.get(node)
         fused = [_name(n, names) for n in group.members] if group else []
-        if group and made is None:  # what the group's template is
-            made = next(filter(None, (_made(n, module) for n in group.members)), None)
+        if group and choice is None:  # what the group's template is
+            choice = next(filter(None, (_made(n, module) for n in group.members)), None)
         at = module.locations.get(node.where)
         rules = [r for root in roots(node.outputs[0].hint) for r in module.history.get(root, ())]
-        found.append(_why(_name(node, names), node.op.name, made, fused, rules,
-                          at.at if at else node.where,
-                          _claims(module.assumes, [node.outputs[0].hint])))
-    return WhyReport(str(module.meta.get("precision", "default")), found)
+        rows.append(_why(_name(node, names), node.op.name, choice, fused, rules,
+                         at.at if at else node.where,
+                         _claims(module.assumes, [node.outputs[0].hint])))
+    return WhyReport(str(module.meta.get("precision", "default")), rows)
 
 
 def _made(node: Node, module: Module) -> Choice | None:
@@ -125,9 +125,9 @@ def _made(node: Node, module: Module) -> Choice | None:
 def _noted(module: Module) -> set[Node]:
     """The nodes with notes that belong to no kernel with a plan."""
     nodes = [n for n in all_nodes(module.graph) if n.outputs]
-    told = {root for n in nodes if n.attrs.get("plan") for root in roots(n.outputs[0].hint)}
-    own = {v for v, lines in module.history.items() if any(": " in one for one in lines)} - told
-    return {n for n in nodes if n.outputs[0].hint in own}
+    plans = {root for n in nodes if n.attrs.get("plan") for root in roots(n.outputs[0].hint)}
+    noted = {v for v, lines in module.history.items() if any(": " in one for one in lines)} - plans
+    return {n for n in nodes if n.outputs[0].hint in noted}
 
 
 def _claims(rows: Iterable[Assumed | AssumedRow], names: Sequence[str]) -> list[str]:
@@ -146,7 +146,7 @@ def why_steps(steps: Iterable[Run | StepRow], precision: str, name: str | None =
         chosen = [s for s in rows if s.choice is not None]
     else:
         chosen = [s for s in rows if name == s.kernel or any(
-            name == own or name.startswith(f"{own}.") for own in s.label.split(" + "))]
+            name == part or name.startswith(f"{part}.") for part in s.label.split(" + "))]
         if not chosen:
             raise _unknown(name, {w for s in rows for w in (s.kernel, *s.label.split(" + "))})
     return WhyReport(precision, [_why(s.label.split(" + ")[0], s.kernel, s.choice,
@@ -161,9 +161,9 @@ def _told_threads(row: ThreadsRow) -> str:
         return "1: no kernel has a loop that is worth sharing"
     if isinstance(row.work, str):
         return f"1 where {row.work} flops are less than {row.least:,}, else up to {row.most}"
-    told = (f"a second one pays from {row.least:,} flops on, and a run has {row.work:,}, bytes of "
+    text = (f"a second one pays from {row.least:,} flops on, and a run has {row.work:,}, bytes of "
             "weights counted in")
-    return f"{1 if row.work < row.least else f'up to {row.most}'}: {told}"
+    return f"{1 if row.work < row.least else f'up to {row.most}'}: {text}"
 
 
 def why_not_fused(module: Module, a: str, b: str, steps: Iterable[StepRow] = ()) -> WhyNot:
@@ -221,8 +221,8 @@ def _node(graph: Graph, name: str, steps: Sequence[StepRow]) -> Node:
         if any(names[v] == name for v in node.outputs):
             return node
     computing = [n for n in graph.nodes if not is_constant(n)]
-    if found := _of_kernel(graph, computing, name, steps) or _authored(graph, computing, name):
-        return found
+    if match := _of_kernel(graph, computing, name, steps) or _authored(graph, computing, name):
+        return match
     raise _unknown(name, {*names.values(), *names_of(*computing), *(s.kernel for s in steps)})
 
 
@@ -232,21 +232,21 @@ def _of_kernel(graph: Graph, nodes: Sequence[Node], kernel: str, steps: Sequence
     order."""
     label = next((s.label for s in steps if s.kernel == kernel), None)
     fused, label_of = {n: g for g in graph.groups for n in g.members}, kernel_label(graph)
-    found = [n for n in nodes if (
+    matches = [n for n in nodes if (
         n not in fused and label_of([n]) == label) or (
         n in fused and fused[n].root in n.outputs and label_of(fused[n].members) == label)]
     same = list(dict.fromkeys(s.kernel for s in steps if s.label == label))
-    return found[min(same.index(kernel), len(found) - 1)] if found else None
+    return matches[min(same.index(kernel), len(matches) - 1)] if matches else None
 
 
 def _authored(graph: Graph, nodes: Sequence[Node], name: str) -> Node | None:
     """Of the nodes that compute what the author named so, or that were made from a value of this
     name: the one with a plan, or else the last one, views left out if there are others."""
-    found = [n for n in nodes if name in n.of] or [
+    matches = [n for n in nodes if name in n.of] or [
         n for n in nodes if any(v.hint.startswith(f"{name}.") for v in n.outputs)]
-    found = [n for n in found if n.attrs.get("plan") is not None] or found
-    found = [n for n in found if n.op.lowering is not Lowering.VIEW] or found
-    return found[-1] if found else None
+    matches = [n for n in matches if n.attrs.get("plan") is not None] or matches
+    matches = [n for n in matches if n.op.lowering is not Lowering.VIEW] or matches
+    return matches[-1] if matches else None
 
 
 def _unknown(name: str, names: set[str]) -> InputError:
@@ -263,8 +263,8 @@ def why_lines(report: WhyReport) -> list[str]:
         if k.kernel and not k.site:
             out.append(f"  kernel    {k.kernel}: over what it was chosen is not recorded")
         elif k.kernel:
-            told = "measured by tune" if k.by == "tuned" else "expected by the cost model"
-            out += [f"  computes  {k.site}", f"  kernel    {k.kernel}: {k.us:g} µs, {told}"]
+            source = "measured by tune" if k.by == "tuned" else "expected by the cost model"
+            out += [f"  computes  {k.site}", f"  kernel    {k.kernel}: {k.us:g} µs, {source}"]
             out += [f"  against   {r.kernel}: {r.us:g} µs" for r in k.rivals]
         elif not k.notes:
             out.append("  kernel    had no alternatives")

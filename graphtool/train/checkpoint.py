@@ -83,12 +83,12 @@ def _progress(path: Path) -> dict[str, Any]:
     with safetensors.safe_open(path, "numpy") as file:
         text = (file.metadata() or {}).get("progress", "")
     try:
-        found = dict(json.loads(text))
+        fields = dict(json.loads(text))
     except (ValueError, TypeError, RecursionError) as error:
         raise InputError("GT3077", "not a checkpoint: it has no progress of a training run",
                          where=str(path)) from error
-    checked(CHECKPOINT, found, str(path))
-    return {k: v for k, v in found.items() if k not in CHECKPOINT.head}
+    checked(CHECKPOINT, fields, str(path))
+    return {k: v for k, v in fields.items() if k not in CHECKPOINT.head}
 
 
 def start(model: TrainModel, arrays: Mapping[str, Array], where: str) -> None:
@@ -108,13 +108,13 @@ def start(model: TrainModel, arrays: Mapping[str, Array], where: str) -> None:
             continue
         xs = split(name, arrays[name], len(parts), "GT3076", where)
         for part, x in zip(parts, xs, strict=True):
-            own = model.state.get(part, model.fixed.get(part))
-            assert own is not None
-            fit = fitted(x, own.shape, of_numpy(own.dtype))
+            tensor = model.state.get(part, model.fixed.get(part))
+            assert tensor is not None
+            fit = fitted(x, tensor.shape, of_numpy(tensor.dtype))
             if isinstance(fit, str):
                 raise InputError("GT3076", f"{name} {fit}", where=where)
             fixed = part in model.fixed
-            if not np.array_equal(given.setdefault(part, own if fixed else fit), fit) and not (
+            if not np.array_equal(given.setdefault(part, tensor if fixed else fit), fit) and not (
                     fixed and counts):
                 raise InputError("GT3076", f"{name} has other numbers than "
                                  + ("this build, in which it is fixed" if fixed else

@@ -46,16 +46,16 @@ def load(path: Path, model: TrainModel, val: float | Path, seed: int, shuffle: b
     data = prepared(npz.load(path), model, 0.0, seed, shuffle, str(path))
     held, n = _arrays(npz.load(val), model, str(val))
     for name, a in held.items():
-        if a.shape[1:] != (own := data.arrays[name].shape)[1:]:
+        if a.shape[1:] != (expected := data.arrays[name].shape)[1:]:
             raise InputError("GT2213", f"{name} has the shape {list(a.shape)}, but the training "
-                                       f"data have {list(own)}", where=str(val))
+                                       f"data have {list(expected)}", where=str(val))
     return replace(data, val=np.arange(n), held=held)
 
 
-def prepared(found: Mapping[str, Array], model: TrainModel, val: float, seed: int, shuffle: bool,
+def prepared(given: Mapping[str, Array], model: TrainModel, val: float, seed: int, shuffle: bool,
              where: str = "") -> Data:
     """The model's arrays in its types, split by the seed, or at the end without `shuffle`."""
-    arrays, n = _arrays(found, model, where)
+    arrays, n = _arrays(given, model, where)
     held = round(n * val)
     if n - held < 1:
         raise InputError("GT3073", f"{n} examples, {held} of them to validate", where=where)
@@ -63,14 +63,14 @@ def prepared(found: Mapping[str, Array], model: TrainModel, val: float, seed: in
     return Data(arrays, order[:n - held], order[n - held:])
 
 
-def _arrays(found: Mapping[str, Array], model: TrainModel, where: str) -> tuple[
+def _arrays(given: Mapping[str, Array], model: TrainModel, where: str) -> tuple[
         dict[str, Array], int]:
     """(the arrays that the model needs, in its dtypes; the number of examples)."""
-    missing = [n for n in model.data if n not in found]
+    missing = [n for n in model.data if n not in given]
     if missing:
         raise InputError("GT3071", f"the data have no array {missing[0]!r}", where=where,
-                         hint=f"the model needs {listed(model.data)}; the file has {listed(found)}")
-    arrays = {n: _typed(n, found[n], kind, where) for n, kind in model.types().items()}
+                         hint=f"the model needs {listed(model.data)}; the file has {listed(given)}")
+    arrays = {n: _typed(n, given[n], kind, where) for n, kind in model.types().items()}
     counts = {n: len(a) if a.ndim else 0 for n, a in arrays.items()}
     n = min(counts.values())
     if len(set(counts.values())) != 1:

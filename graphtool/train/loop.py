@@ -122,14 +122,14 @@ class Trainer:
         there = self.plan.resume and (run / checkpoint.STATE).exists()
         self.world.meet()  # wait before the first process writes a checkpoint
         if there:
-            found = Progress(**checkpoint.restore(self.model, run))
-            if found.order != self.progress.order:
-                raise InputError("GT3079", f"the run was started with {found.order}, not "
+            progress = Progress(**checkpoint.restore(self.model, run))
+            if progress.order != self.progress.order:
+                raise InputError("GT3079", f"the run was started with {progress.order}, not "
                                            f"{self.progress.order}", where=str(run))
-            self.progress = found
-            found.finished = 0 < self.plan.patience <= found.waited
+            self.progress = progress
+            progress.finished = 0 < self.plan.patience <= progress.waited
             if self.first:
-                checkpoint.cut_log(run / "log.jsonl", self.steps, found.epoch)
+                checkpoint.cut_log(run / "log.jsonl", self.steps, progress.epoch)
         elif self.first:
             self.save()  # before the log: resuming cuts the log to the checkpoint, not the reverse
             files.write_bytes(run / "log.jsonl", b"")

@@ -59,9 +59,9 @@ class TrainModel:
         except AttributeError as error:
             raise InputError("GT2203", f"cannot load the library: {error}") from error
         give.restype = ctypes.c_void_p
-        found = np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(give()))
-        found.flags.writeable = False
-        return found
+        array = np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(give()))
+        array.flags.writeable = False
+        return array
 
     @property
     def batch(self) -> int | None:
@@ -86,8 +86,8 @@ class TrainModel:
     @property
     def grad_norm(self) -> float | None:
         """The norm of the last step's gradients before clipping; None without `--grad-norm`."""
-        own = {p for parts in self.row.model.values() for p in parts}
-        if "grad_norm" in self.state and "grad_norm" not in own:
+        trained = {p for parts in self.row.model.values() for p in parts}
+        if "grad_norm" in self.state and "grad_norm" not in trained:
             return float(self.state["grad_norm"])
         return None
 
@@ -141,9 +141,9 @@ class _Function:
             s.name: symbol(s.name, s.min, s.max) for s in row.sizes}
         self.inputs = [(p, self.shape(p)) for p in row.inputs if p.name not in model.state]
         self.outputs = [(p, self.shape(p)) for p in row.outputs if p.name not in model.state]
-        told = {s.name for _, shape in self.outputs for d in shape for s in symbols(d)}
+        names = {s.name for _, shape in self.outputs for d in shape for s in symbols(d)}
         # the sizes that the function computes and its results have
-        self.told = [s.name for s in row.sizes if s.name in told]
+        self.told = [s.name for s in row.sizes if s.name in names]
         self.kinds = {p.name: np.dtype(dtype(p.type).numpy) for p, _ in self.inputs}
         # how C takes a scalar: 16-bit floats as their bits
         self.passed = {p.name: np.dtype(np.uint16) if dtype(p.type).bits == 16 and dtype(
@@ -170,27 +170,27 @@ class _Function:
         if arrays is None:
             arrays = self.checked(batch)
         results = [np.empty(shape, kind) for shape, kind in self.made]
-        told = np.zeros(len(self.told), np.int64)
+        counts = np.zeros(len(self.told), np.int64)
         at = iter(arrays)
         inputs = [address(next(at)) if shape else self.scalar(p, lr if p.name == "lr" else next(at))
                   for p, shape in self.inputs]
         model = self.model
         if status := self.call(model.block_at, model.arena_at, *self.sizes, *inputs,
                                *map(address, results),
-                               *(address(told) + i * told.itemsize for i in range(len(told))),
+                               *(address(counts) + i * counts.itemsize for i in range(len(counts))),
                                model.threads):
             raise complaint(model.library, self.own, status)
-        return self.cut(results, dict(zip(self.told, told.tolist(), strict=True)))
+        return self.cut(results, dict(zip(self.told, counts.tolist(), strict=True)))
 
     def scalar(self, p: PortRow, x: Any) -> Any:
         """A scalar operand as C takes it."""
         return np.asarray(x, self.kinds[p.name]).view(self.passed[p.name]).item()
 
-    def cut(self, results: list[Array], told: Mapping[str, int]) -> list[Array]:
+    def cut(self, results: list[Array], counts: Mapping[str, int]) -> list[Array]:
         """The results; those with computed sizes are cut to them."""
-        if not told:
+        if not counts:
             return results
-        sizes = dict(zip((d.name for d in self.row.dims), self.sizes, strict=True)) | dict(told)
+        sizes = dict(zip((d.name for d in self.row.dims), self.sizes, strict=True)) | dict(counts)
         out = []
         for (_, shape), a in zip(self.outputs, results, strict=True):
             extents = numbers(shape, sizes)
@@ -234,8 +234,8 @@ class _Function:
         bind(((d, n) for _, d, n in rows), bound)
         sizes = {name: n for name, n in bound.items() if isinstance(n, int)}
         for name in sizes:
-            if told := {n for _, d, n in rows if d == self.table[name]} - {sizes[name]}:
-                raise InputError("GT2214", f"{name} would be both {sizes[name]} and {min(told)}")
+            if others := {n for _, d, n in rows if d == self.table[name]} - {sizes[name]}:
+                raise InputError("GT2214", f"{name} would be both {sizes[name]} and {min(others)}")
         require(self.row.dims, self.row.requires, sizes)
         for p, d, n in rows:
             if substitute(d, sizes) != n:

@@ -137,8 +137,8 @@ MODELS: dict[type[Any], Callable[[Any], Module]] = {  # plug-ins add theirs
 def measure(site: Site, candidates: Sequence[Plan], target: Target, rules: Rules, *,
             seconds: float = 0.3, cc: str | None = None) -> dict[Plan, float]:
     """Microseconds of each candidate: the lower quartile of its calls."""
-    found = calls_of(site, candidates, target, rules, seconds=seconds, cc=cc)
-    return {plan: quartile(own) for plan, own in found.items()}
+    calls = calls_of(site, candidates, target, rules, seconds=seconds, cc=cc)
+    return {plan: quartile(times) for plan, times in calls.items()}
 
 
 def quartile(times: Sequence[float]) -> float:
@@ -171,13 +171,13 @@ def calls_of(site: Site, candidates: Sequence[Plan], target: Target, rules: Rule
     return dict(zip(candidates, times, strict=True))
 
 
-def _expect(site: Site, found: Collection[str]) -> None:
+def _expect(site: Site, present: Collection[str]) -> None:
     """Raises InputError GT3108 where kernels of a site's model were chosen for other sites."""
-    if str(site) not in found:
+    if str(site) not in present:
         owner = owner_of("site", str(site).partition("{")[0])
         raise InputError("GT3108", f"the model for {site} contains no such site",
                          where=owner.source if owner else "",
-                         hint="it has " + listed(sorted(found)))
+                         hint="it has " + listed(sorted(present)))
 
 
 def _call(path: Path, threads: int) -> Callable[[], None]:
@@ -204,11 +204,11 @@ def interleaved(calls: Sequence[Callable[[], None]], seconds: float,
     end = time.perf_counter() + seconds
     while len(samples[0]) < MOST and (
             len(samples[0]) < LEAST or time.perf_counter() < end):
-        for call, own in zip(calls, samples, strict=True):
+        for call, times in zip(calls, samples, strict=True):
             swept.sum()
             start = clock()
             call()
-            own.append(1e6 * (clock() - start))
+            times.append(1e6 * (clock() - start))
     return samples
 
 

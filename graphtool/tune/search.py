@@ -71,8 +71,8 @@ class Search:
 def records(module: Module, target: Target) -> list[Choice]:
     """The alternatives of a module's kernels; a module without choices runs through the passes
     first."""
-    made = module.choices or passes.run(module, supply={"target": target}).choices
-    return list(made.values())
+    choices = module.choices or passes.run(module, supply={"target": target}).choices
+    return list(choices.values())
 
 
 def sites(records: Iterable[Choice | None], search: Search) -> dict[Site, int]:
@@ -89,12 +89,12 @@ def sites(records: Iterable[Choice | None], search: Search) -> dict[Site, int]:
     return dict(sorted(open_.items(), key=lambda item: -expected(item[0])))
 
 
-def tune(found: Mapping[Site, int], search: Search, budget: float | None,
+def tune(sites: Mapping[Site, int], search: Search, budget: float | None,
          keep: Callable[[Tuning], None], known: Tuning) -> Iterator[Tuned]:
     """Measure the sites until the budget (in seconds) is spent; `keep` gets the rows so far."""
     end = time.perf_counter() + budget if budget is not None else None
     rows = list(known.rows.values())
-    for site, count in found.items():
+    for site, count in sites.items():
         if end is not None and time.perf_counter() >= end:
             return
         times = _measured(site, search)
@@ -107,16 +107,16 @@ def tune(found: Mapping[Site, int], search: Search, budget: float | None,
 def due(known: Tuning, search: Search) -> list[Site]:
     """The file's sites of this kind of machine and number of threads, as far as they are ones that
     can be measured."""
-    found = [read_site(r.site) for r in known.rows.values() if is_site(r.site)
+    sites = [read_site(r.site) for r in known.rows.values() if is_site(r.site)
              and key_of(r) == key(r.site, search.target, search.target.threads)]
-    return [site for site in found if is_measurable(site)]
+    return [site for site in sites if is_measurable(site)]
 
 
 def check(known: Tuning, search: Search) -> Iterator[Tuned]:
     """Measure the file's sites of this kind of machine again, and compare with what it chooses."""
-    for found in due(known, search):
-        usual = chosen_plan(choose(found, search.target, search.rules))
-        yield _tuned(found, 1, _measured(found, search), usual, search.target)
+    for sites in due(known, search):
+        usual = chosen_plan(choose(sites, search.target, search.rules))
+        yield _tuned(sites, 1, _measured(sites, search), usual, search.target)
 
 
 def _untuned(rules: Rules) -> Rules:
@@ -130,7 +130,7 @@ def _measured(site: Site, search: Search) -> dict[Plan, list[float]]:
 
 
 def _quartiles(calls: Mapping[Plan, Sequence[float]]) -> dict[Plan, float]:
-    return {plan: quartile(own) for plan, own in calls.items()}
+    return {plan: quartile(times) for plan, times in calls.items()}
 
 
 def _tuned(site: Site, count: int, calls: Mapping[Plan, Sequence[float]], usual: Plan,

@@ -31,15 +31,15 @@ def accuracy(model: Model, data: Mapping[str, Array], where: Path, reference: Si
         raise InputError("GT0641", f"the data have no array {missing[0]!r}", where=str(where),
                          hint=f"the build needs {listed(names)}; the file has {listed(data)}")
     kinds = {p.name: p.dtype.numpy for p in model.inputs}
-    own = {n: np.asarray(data[n]).astype(kinds[n], copy=False) for n in names}
+    inputs = {n: np.asarray(data[n]).astype(kinds[n], copy=False) for n in names}
     got: dict[str, list[Array]] = {}
     want: dict[str, list[Array]] = {}
-    for batch in _batches(model, own):
+    for batch in _batches(model, inputs):
         for name, x in model.run(batch).items():
             got.setdefault(name, []).append(x)
         if reference is not None:
-            told = reference.run(by_position(batch, tuple(names), reference.inputs))
-            for name, x in zip(got, told.values(), strict=False):
+            reference_ = reference.run(by_position(batch, tuple(names), reference.inputs))
+            for name, x in zip(got, reference_.values(), strict=False):
                 want.setdefault(name, []).append(x)
     whole = {n: np.concatenate(xs) if xs[0].ndim else np.stack(xs) for n, xs in got.items()}
     expected = {n: np.concatenate(xs) if xs[0].ndim else np.stack(xs) for n, xs in want.items()}
@@ -48,7 +48,8 @@ def accuracy(model: Model, data: Mapping[str, Array], where: Path, reference: Si
     out += [row for name, y in expected.items()
             for row in _close(name, y, whole[name], reference.kind if reference else "")]
     for name, labels in data.items():
-        if name not in own and name not in whole and labels.ndim == 1 and labels.dtype.kind in "iu":
+        unused = name not in inputs and name not in whole
+        if unused and labels.ndim == 1 and labels.dtype.kind in "iu":
             out += [_classes(n, name, y, labels) for n, y in whole.items()
                     if y.ndim == 2 and y.dtype.kind == "f" and len(labels) >= len(y)]
             out += [_classes(n, f"the reference and {name}", y, labels) for n, y in expected.items()

@@ -57,8 +57,8 @@ def compiled(fused: Module, inputs: Mapping[str, Array], target: Target, atol: f
     with tempfile.TemporaryDirectory(prefix="graphtool-") as folder:
         built = build(program, Path(folder) / "build", name="steps", target=target,
                       store={w.digest: w for w in collect_all(every.graph)})
-        found = runtime.load(built).run(inputs)
-    return [_apart(difference(name, x, found[name], atol, rtol), name, x, found[name])
+        outputs = runtime.load(built).run(inputs)
+    return [_apart(difference(name, x, outputs[name], atol, rtol), name, x, outputs[name])
             for name, x in wanted.items()]
 
 
@@ -74,10 +74,10 @@ def _pairs(a: Module, b: Module) -> dict[str, str]:
     aligned = {left[i].name: right[j].name for i, j in align(left, right).items()
                if left[i].op not in ("constant", "input", "return", "region")}
     names = value_names(a.graph)
-    own = [names[n.outputs[0]] for n in a.graph.nodes if n.outputs and not is_constant(n)]
-    ends, taken = _ends(own, b), set(aligned.values())
-    found = {name: aligned.get(name) or ends.get(name, "") for name in own}
-    return {name: other for name, other in found.items()
+    computed = [names[n.outputs[0]] for n in a.graph.nodes if n.outputs and not is_constant(n)]
+    ends, taken = _ends(computed, b), set(aligned.values())
+    partner = {name: aligned.get(name) or ends.get(name, "") for name in computed}
+    return {name: other for name, other in partner.items()
             if other and (name in aligned or other not in taken)}
 
 

@@ -43,8 +43,8 @@ class Apart:
 
     def run(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
         """The model's outputs by name. Raises as the constructor."""
-        found = npz.loads(self._answer(npz.dumps(arrays)), "answer")
-        return dict(zip(self.outputs, found.values(), strict=True))
+        outputs = npz.loads(self._answer(npz.dumps(arrays)), "answer")
+        return dict(zip(self.outputs, outputs.values(), strict=True))
 
     def _answer(self, request: bytes | None = None) -> bytes:
         """The body of the next answer, after a request if there is one."""

@@ -122,10 +122,10 @@ def _first(at: Bisector, module: Module, call: PassCall, count: int) -> dict[int
 def bisect_outcome(b: Bisection, source: str) -> Outcome:
     """A finding for the first pass that changes the outputs, at the place of the rule's node."""
     lines, g = bisect_lines(b), b.guilty
-    found = [] if g is None else [Finding(
+    findings = [] if g is None else [Finding(
         f"opt/{g.rule or g.call.partition('{')[0]}", next(iter(g.matched), g.call), "error",
         lines[0] + (f"; {g.was} → {g.became}" if g.rule else ""), g.where, source)]
-    return outcome("opt", source, lines[0], found, lines)
+    return outcome("opt", source, lines[0], findings, lines)
 
 
 def bisect_lines(b: Bisection) -> list[str]:

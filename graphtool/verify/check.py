@@ -53,8 +53,8 @@ def check(a: Side, b: Side, inputs: Mapping[str, Array], atol: float | None, rto
     rows = compare(want, got, atol, rtol)
     if atol is None and not all(r.ok for r in rows):
         rows = _without_halves(a, b, want, got, rows, rtol)
-    found = first_divergence(a, b, inputs, atol, rtol) if divergence else []
-    return CheckReport(all(r.ok for r in rows), a.kind, b.kind, atol, rtol, rows, found)
+    divergence_ = first_divergence(a, b, inputs, atol, rtol) if divergence else []
+    return CheckReport(all(r.ok for r in rows), a.kind, b.kind, atol, rtol, rows, divergence_)
 
 
 def both_have(want: Mapping[str, Array], got: Mapping[str, Array], state: Set[str]
@@ -128,11 +128,11 @@ def row_line(r: Difference) -> str:
 
 def check_outcome(r: CheckReport, a: str, b: str) -> Outcome:
     """A finding for each output, and one for the first inner value that differs."""
-    found = [Finding("check/output", row.name, "ok" if row.ok else "error", _told(row), "", b)
-             for row in r.outputs]
-    found += [Finding("check/first", row.name, "error", f"the first value that differs: "
-                      f"{_told(row)}", "", a) for row in r.divergence if not row.ok]
-    return outcome("check", f"{a} and {b}", check_lines(r)[0], found, check_lines(r))
+    findings = [Finding("check/output", row.name, "ok" if row.ok else "error", _told(row), "", b)
+                for row in r.outputs]
+    findings += [Finding("check/first", row.name, "error", f"the first value that differs: "
+                         f"{_told(row)}", "", a) for row in r.divergence if not row.ok]
+    return outcome("check", f"{a} and {b}", check_lines(r)[0], findings, check_lines(r))
 
 
 def _told(r: Difference) -> str:

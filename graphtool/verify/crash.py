@@ -97,13 +97,13 @@ def held(traceback: TracebackType | None) -> Held:
     while traceback is not None:
         frames.append(traceback.tb_frame)
         traceback = traceback.tb_next
-    found = Held()
+    state = Held()
     for frame in reversed(frames):
         for x in frame.f_locals.values():
             for one in _inside(x, 3):
-                found.take(one)
-    found.modules = [m for m in found.modules if _valid(m)]
-    return found
+                state.take(one)
+    state.modules = [m for m in state.modules if _valid(m)]
+    return state
 
 
 def _inside(x: object, depth: int) -> Iterator[object]:
@@ -134,86 +134,86 @@ def _valid(module: Module) -> bool:
 def leave(error: BaseException, folder: Path) -> list[str]:
     """Write what the traceback holds of the model into `folder`; returns lines that say what is
     there, and if there is no C, why; none if the traceback holds no model."""
-    found = held(error.__traceback__)
-    if not found.modules and not found.programs:
+    state = held(error.__traceback__)
+    if not state.modules and not state.programs:
         return []
-    weights = _bytes(found)
+    weights = _bytes(state)
     if weights > MOST:
         return [f"no C: the model's weights have {human(weights, 'B')}, and up to "
                 f"{human(MOST, 'B')} are copied"]
-    lines = _graph(found, folder) if found.modules else []
+    lines = _graph(state, folder) if state.modules else []
     failed: list[str] = []
-    for told, attempt in _attempts(found, folder):
+    for title, attempt in _attempts(state, folder):
         try:
             attempt()
         except Exception as fault:
             failed.append(f"{type(fault).__name__}: {str(fault).partition(chr(10))[0]}")
         else:
-            return [*lines, told]
+            return [*lines, title]
     return [*lines, f"no C, because making it fails: {failed[0]}", *(
-        [f"again: graphtool repro {GRAPH} --inputs {INPUTS} -o {REPRO}"] if found.modules else [])]
+        [f"again: graphtool repro {GRAPH} --inputs {INPUTS} -o {REPRO}"] if state.modules else [])]
 
 
-def _bytes(found: Held) -> int:
+def _bytes(state: Held) -> int:
     """Bytes of the weights of the last graph, or of the program."""
-    weights = [collect_all(m.graph) for m in found.modules[:1]] or [
-        list(store.values()) for store in found.stores[:1]]
+    weights = [collect_all(m.graph) for m in state.modules[:1]] or [
+        list(store.values()) for store in state.stores[:1]]
     return sum(w.nbytes for one in weights for w in one)
 
 
-def _graph(found: Held, folder: Path) -> list[str]:
+def _graph(state: Held, folder: Path) -> list[str]:
     """Write the graph of the last stage and its inputs, if they can be written."""
     try:
-        serial.save(found.modules[0], folder / GRAPH)
-        npz.save(found.inputs(found.modules[0]), folder / INPUTS)
+        serial.save(state.modules[0], folder / GRAPH)
+        npz.save(state.inputs(state.modules[0]), folder / INPUTS)
     except Exception as fault:
         return [f"the graph cannot be written: {type(fault).__name__}: {fault}"]
     return [f"{GRAPH}, {INPUTS}: the graph of the last stage that was finished, and inputs"]
 
 
-def _attempts(found: Held, folder: Path) -> Iterator[tuple[str, Callable[[], object]]]:
+def _attempts(state: Held, folder: Path) -> Iterator[tuple[str, Callable[[], object]]]:
     """Ways to C, the best first, each with what is then there: of the last graph and of the first
     one, with the passes and without; of the program; C without expected outputs."""
-    told = f"{REPRO}/: its C, inputs, expected outputs: make -C {REPRO}"
-    modules = list(dict.fromkeys((*found.modules[:1], *found.modules[-1:])))
+    title = f"{REPRO}/: its C, inputs, expected outputs: make -C {REPRO}"
+    modules = list(dict.fromkeys((*state.modules[:1], *state.modules[-1:])))
     for module in modules:
-        yield told, partial(_repro, found, module, folder, None)
+        yield title, partial(_repro, state, module, folder, None)
         for call in LEAST:
-            yield f"{told} (made without the passes, because they fail)", partial(
-                _repro, found, module, folder, call)
-    for program in found.programs[:1]:
-        yield told, partial(_program_repro, found, program, folder)
-    told = f"{SOURCES}/: its C and an example; no expected outputs, because the evaluator fails"
-    for program in found.programs[:1]:
-        yield told, partial(_sources, program, found.stores[:1], folder)
+            yield f"{title} (made without the passes, because they fail)", partial(
+                _repro, state, module, folder, call)
+    for program in state.programs[:1]:
+        yield title, partial(_program_repro, state, program, folder)
+    title = f"{SOURCES}/: its C and an example; no expected outputs, because the evaluator fails"
+    for program in state.programs[:1]:
+        yield title, partial(_sources, program, state.stores[:1], folder)
     for module in modules:
         for call in LEAST:
-            yield told, partial(_sources_of, found, module, folder, call)
+            yield title, partial(_sources_of, state, module, folder, call)
 
 
-def _repro(found: Held, module: Module, folder: Path, call: str | None) -> None:
-    write_repro(module, found.inputs(module), folder / REPRO, found.target, pipeline=call,
-                rules=found.rules[0] if found.rules else None)
+def _repro(state: Held, module: Module, folder: Path, call: str | None) -> None:
+    write_repro(module, state.inputs(module), folder / REPRO, state.target, pipeline=call,
+                rules=state.rules[0] if state.rules else None)
 
 
-def _program_repro(found: Held, program: Program, folder: Path) -> None:
+def _program_repro(state: Held, program: Program, folder: Path) -> None:
     names = {p.name for p in program.inputs}
-    given = next((a for a in found.arrays if names <= set(a)), None) or port_inputs(
+    given = next((a for a in state.arrays if names <= set(a)), None) or port_inputs(
         program.inputs, {s.name: s for s in program.dims}, program.requires)
-    write_program_repro(program, found.stores[0], given, folder / REPRO, found.target)
+    write_program_repro(program, state.stores[0], given, folder / REPRO, state.target)
 
 
-def _sources_of(found: Held, module: Module, folder: Path, call: str) -> None:
+def _sources_of(state: Held, module: Module, folder: Path, call: str) -> None:
     lowered = passes.run(module, call)
     store = {w.digest: w for w in collect_all(lowered.graph)}
-    _sources(lower(lowered, found.target), [store], folder)
+    _sources(lower(lowered, state.target), [store], folder)
 
 
 def _sources(program: Program, stores: Sequence[Mapping[str, Weight]], folder: Path) -> None:
     """The C alone: its example is the main program."""
     named = replace(program, name="model")
     texts, weights = emit(named), weights_of(named, stores[0])
-    (made := folder / SOURCES).mkdir()
+    (target_folder := folder / SOURCES).mkdir()
     for name, text in texts.items():
-        (made / name).write_text(text)
-    Side("model", weights).write(made)
+        (target_folder / name).write_text(text)
+    Side("model", weights).write(target_folder)

@@ -54,8 +54,8 @@ def compiled(module: Module, inputs: Mapping[str, Array], target: Target,
     def run(on: On) -> None:
         with tempfile.TemporaryDirectory(prefix="graphtool-debug-") as folder:
             model = runtime.load(build(every, Path(folder) / "build", target=target))
-            found = model.run(inputs)
-        for name, x in found.items():
+            outputs = model.run(inputs)
+        for name, x in outputs.items():
             on(name, x)
     return Subject("c", tuple(rows), run, {**_constants(graph), **inputs}, hidden)
 

@@ -61,12 +61,12 @@ def measured(x: Array) -> str:
     finite = wide[np.isfinite(wide)]
     counts = {"zero": int((wide == 0).sum()), "NaN": int(np.isnan(wide).sum()),
               "infinite": int(np.isinf(wide).sum())}
-    told = [f"{n} {what}" for what, n in counts.items() if n]
+    parts = [f"{n} {what}" for what, n in counts.items() if n]
     if not finite.size:
-        return ", ".join([kind(x), *told])
+        return ", ".join([kind(x), *parts])
     if x.dtype.kind == "c":
         finite = np.abs(finite)
-        told.append("figures of the magnitudes")
+        parts.append("figures of the magnitudes")
     return ", ".join([kind(x), f"min {finite.min():.6g}", f"max {finite.max():.6g}",
                       f"mean {finite.mean():.6g}", f"deviation {finite.std():.6g}",
-                      *told])
+                      *parts])

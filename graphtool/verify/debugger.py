@@ -165,10 +165,10 @@ class Debugger:
         elif name:
             self.stops[self.place(name)] = name
         if not name or self.at < 0:
-            told = [*self.watched, *(f"{n} ({self.subject.rows[i].name})"
-                                     if n != self.subject.rows[i].name else n
-                                     for i, n in sorted(self.stops.items()))]
-            self.tell(f"stops at: {', '.join(told) or 'nothing'}")
+            watched = [*self.watched, *(f"{n} ({self.subject.rows[i].name})"
+                                        if n != self.subject.rows[i].name else n
+                                        for i, n in sorted(self.stops.items()))]
+            self.tell(f"stops at: {', '.join(watched) or 'nothing'}")
 
     def cmd_delete(self, name: str) -> None:
         """`delete`."""
@@ -231,12 +231,12 @@ class Debugger:
         """The place in the order of the first value that this name stands for."""
         if name in self.index:
             return self.index[name]
-        found = [i for i, r in enumerate(self.subject.rows) if (
+        matches = [i for i, r in enumerate(self.subject.rows) if (
             name in r.names or r.name.startswith(f"{name}."))]
-        if not found:
+        if not matches:
             raise self.unknown(name, [*self.index, *WATCHES, *(
                 n for r in self.subject.rows for n in r.names)])
-        return found[0]
+        return matches[0]
 
     def here(self) -> Row:
         """The value at which the run stands."""
@@ -263,9 +263,9 @@ class Debugger:
     def meant(self, name: str) -> Row | None:
         """The value that the author calls so: a pass that computes it in another layout calls it
         `NAME.select`, and a kernel has the names of all that it computes, its result's last."""
-        found = [r for r in self.subject.rows if name in r.names[-1:]] or [
+        matches = [r for r in self.subject.rows if name in r.names[-1:]] or [
             r for r in self.subject.rows if r.name.startswith(f"{name}.")]
-        return found[0] if name and len(found) == 1 else None
+        return matches[0] if name and len(matches) == 1 else None
 
     def unknown(self, name: str, known: Iterable[str]) -> UsageError:
         """The error for a name that no value has."""

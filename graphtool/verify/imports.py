@@ -76,9 +76,9 @@ def check_import(source: str, module: Module, specs: Sequence[str] = (),
     try:
         check_sizes(module, limits)
         side = oracle.open(source, module, specs, limits)
-        runs = [found for seed, size in enumerate(_deviations(module))
-                if (found := _compare(side, module, seed, size, limits)) is not None]
-        rows = [row for found in runs for row in found]
+        runs = [differences for seed, size in enumerate(_deviations(module))
+                if (differences := _compare(side, module, seed, size, limits)) is not None]
+        rows = [row for differences in runs for row in differences]
     except GraphtoolError as error:
         return _unchecked(error.message)
     ok = all(r.ok for r in rows)
@@ -140,16 +140,16 @@ def _exceeds(module: Module, inputs: Mapping[str, Array]) -> bool:
     """Whether a value that the graph has in a narrow type is too large for it on these inputs."""
     names = {name: v.type.dtype for v, name in value_names(module.graph).items()
              if v.type.dtype.is_narrow}
-    found = []
+    reasons = []
 
     def seen(name: str, x: Array) -> None:
         if (d := names.get(name)) is not None and not all(
                 np.array_equal(f(x), f(x.astype(d.numpy).astype(x.dtype)))
                 for f in (np.isnan, np.isinf)):
-            found.append(name)
+            reasons.append(name)
     if names:
         interp.run(module, inputs, dtype=dtypes.float32, on_value=seen)
-    return bool(found)
+    return bool(reasons)
 
 
 def _state(module: Module) -> dict[str, Array]:

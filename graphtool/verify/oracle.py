@@ -51,19 +51,19 @@ def main(path: str, most: int) -> None:
         write_message(out, b"N", json.dumps(names).encode())
         while (message := read_message(sys.stdin.buffer)) is not None:
             given = npz.loads(message[1], "request")
-            found = session.run(names[1], {n: _objects(given[n]) for n in names[0] if n in given})
-            arrays = {str(i): _array(x) for i, x in enumerate(found)}
+            outputs = session.run(names[1], {n: _objects(given[n]) for n in names[0] if n in given})
+            arrays = {str(i): _array(x) for i, x in enumerate(outputs)}
             write_message(out, b"A", npz.dumps(arrays))
     except Exception as error:  # onnxruntime has no common base for its faults
         text = getattr(error, "message", "") or str(error).strip() or type(error).__name__
         write_message(out, b"E", text.splitlines()[0][:300].encode())
 
 
-def _array(found: Any) -> Array:
+def _array(value: Any) -> Array:
     """An output as an array; ZipMap's maps as the rows of their values."""
-    if isinstance(found, list) and found and isinstance(found[0], dict):
-        return np.asarray([list(row.values()) for row in found], np.float32)
-    array = np.asarray(found)
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        return np.asarray([list(row.values()) for row in value], np.float32)
+    array = np.asarray(value)
     return as_strings(array) if array.dtype == object else array
 
 

@@ -89,10 +89,10 @@ def opt_outcome(r: OptReport, source: str) -> Outcome:
     """A finding for each output that was compared before and after the passes."""
     rows = r.check or []
     verdict = "the same" if all(d.ok for d in rows) else "DIFFERENT"
-    told = f"{verdict} before and after: {worst(rows)}"
-    return outcome("opt", source, told, [
+    text = f"{verdict} before and after: {worst(rows)}"
+    return outcome("opt", source, text, [
         Finding("opt/output", d.name, "ok" if d.ok else "error",
-                row_line(d).partition(": ")[2], "", source) for d in rows], [told])
+                row_line(d).partition(": ")[2], "", source) for d in rows], [text])
 
 
 def _groups(s: Stats) -> str:

@@ -104,14 +104,14 @@ class Reducer:
             return False
         self.left, self.tried = self.left - 1, self.tried + 1
         try:
-            found = self.fault(*self.cut(candidate))
+            fault = self.fault(*self.cut(candidate))
         # a slice need not be a valid graph, for example if it lacks a symbol
         except GraphtoolError:
             return False
-        if found:
+        if fault:
             self.best = candidate
             self.tell(self.tried, nodes)
-        return found
+        return fault
 
     # ---- slices ------------------------------------------------------------------------------
 
@@ -131,10 +131,10 @@ class Reducer:
         """The slice as a module, and its inputs."""
         nodes = self.nodes(s)
         read = {x for n in nodes for x in n.inputs if isinstance(x, Value)}
-        made = {v for n in nodes for v in n.outputs if v not in s.given}
+        computed = {v for n in nodes for v in n.outputs if v not in s.given}
         order = [*self.module.graph.inputs, *(v for n in self.module.graph.nodes
                                               for v in n.outputs)]
-        inputs = tuple(v for v in order if v in read and v not in made)
+        inputs = tuple(v for v in order if v in read and v not in computed)
         graph = prune(Graph(inputs, tuple(nodes), s.wanted))
         now = value_names(graph)
         held = {now[v]: self.arrays[self.names[v]] for v in inputs}

@@ -142,14 +142,14 @@ def with_steps(module: Module) -> Module:
     graph, names = module.graph, value_names(module.graph)
     roots = {g.root: n for g in graph.groups for n in g.members}
     grouped = {n for g in graph.groups for n in g.members}
-    made: list[Value] = []
+    steps: list[Value] = []
     for node in graph.nodes:
         ends = [v for v in node.outputs if v in roots or node not in grouped]
-        made += [v for v in ends if not is_constant(node) and v.type.dtype.short in KINDS
-                 and (node.op.category in ("compute", "control") or v in roots
-                      or v in graph.outputs)]
-    every = Graph(graph.inputs, graph.nodes, tuple(made), graph.groups)
-    return replace(module, graph=every, output_names=tuple(names[v] for v in made), donations=(),
+        steps += [v for v in ends if not is_constant(node) and v.type.dtype.short in KINDS
+                  and (node.op.category in ("compute", "control") or v in roots
+                       or v in graph.outputs)]
+    every = Graph(graph.inputs, graph.nodes, tuple(steps), graph.groups)
+    return replace(module, graph=every, output_names=tuple(names[v] for v in steps), donations=(),
                    initial={})
 
 

@@ -156,7 +156,7 @@ def program_text(dims: Mapping[str, Sequence[int]], inputs: Sequence[Any],
                     for i, x in enumerate(inputs))
     parts.append(f"\nstatic void *const *inputs(void)\n{{\n    static void *p[{len(inputs) or 1}];"
                  f"\n{loads}    return p;\n}}\n")
-    calls = [_PART.format(name=n, told=told) for n, told in _TOLD.items() if n in tables]
+    calls = [_PART.format(name=n, told=text) for n, text in _TOLD.items() if n in tables]
     return "".join([*parts, _MAIN, *calls, _BOTH if "steps" in tables else "", _END])
 
 

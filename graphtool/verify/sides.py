@@ -169,19 +169,19 @@ def of_jax(source: str, module: Module, specs: Sequence[str] = ()) -> Side:
     from graphtool.importers.stablehlo.capture import reference
     names = value_names(module.graph)
     inputs = [names[v] for v in module.graph.inputs]
-    found = reference(source, specs)
+    answer = reference(source, specs)
     offered = {names[v]: x.astype(v.type.dtype.numpy, copy=False) for v, x in zip(
-        module.graph.inputs, found.offered, strict=True) if x is not None}
+        module.graph.inputs, answer.offered, strict=True) if x is not None}
 
     def make(seed: int, sizes: Mapping[str, int]) -> dict[str, Array]:
-        made = random_inputs(module, seed, sizes)
+        arrays = random_inputs(module, seed, sizes)
         if sizes or (module.symbols and len(offered) < len(inputs)):
-            return made  # the offered ones have sizes of their own
-        return made | {n: _near(x, seed) for n, x in offered.items()}
+            return arrays  # the offered ones have sizes of their own
+        return arrays | {n: _near(x, seed) for n, x in offered.items()}
 
     def run(xs: Mapping[str, Array]) -> dict[str, Array]:
         _need(inputs, xs)
-        return dict(zip(module.output_names, found.run([xs[n] for n in inputs]), strict=True))
+        return dict(zip(module.output_names, answer.run([xs[n] for n in inputs]), strict=True))
     return Side("jax", tuple(inputs), run, make)
 
 
@@ -224,21 +224,21 @@ ORACLES = {  # by the `oracle` of an importer
 
 # ---- inputs for both ---------------------------------------------------------------------------
 
-def made_up(sources: Sequence[str], found: tuple[Side, ...], seed: int,
+def made_up(sources: Sequence[str], sides: tuple[Side, ...], seed: int,
             sizes: Mapping[str, int]) -> dict[str, Array]:
     """Inputs from the side that knows most about them, under the names of the first side.
 
     `sources` are the origins of the sides without a module. Raises UsageError GT3044 if no side
     knows its inputs.
     """
-    for side in found:
+    for side in sides:
         if side.make is not None:
-            return by_position(side.make(seed, sizes), side.inputs, found[0].inputs)
+            return by_position(side.make(seed, sizes), side.inputs, sides[0].inputs)
     for name in sources:
         if isinstance(kind := what(name), Importer) and kind.samples:
             module = import_source(name)
-            made = random_inputs(module, seed, sizes)
-            return by_position(made, of_module(module).inputs, found[0].inputs)
+            inputs = random_inputs(module, seed, sizes)
+            return by_position(inputs, of_module(module).inputs, sides[0].inputs)
     raise UsageError("GT3044", "cannot make up inputs: neither side is a graph",
                      hint="give --inputs FILE.npz")
 

@@ -40,11 +40,11 @@ def git(*words: str, folder: Path | None = None) -> subprocess.CompletedProcess[
 
 def repository(folder: Path) -> Path:
     """The top of the working tree. Raises UsageError GT3130 outside of one."""
-    found = git("rev-parse", "--show-toplevel", folder=folder)
-    if found.returncode or not found.stdout.strip():
+    answer = git("rev-parse", "--show-toplevel", folder=folder)
+    if answer.returncode or not answer.stdout.strip():
         raise UsageError("GT3130", "this is not a working tree of git", where=str(folder),
                          hint="git init makes one; or change to one")
-    return Path(found.stdout.removesuffix("\n"))
+    return Path(answer.stdout.removesuffix("\n"))
 
 
 def status(folder: Path) -> GitStatus:
@@ -52,8 +52,8 @@ def status(folder: Path) -> GitStatus:
     top = repository(folder)
     rows = []
     for key, value in settings().items():
-        found = git("config", "--local", "--get", key, folder=top).stdout.removesuffix("\n")
-        rows.append(Setting(".git/config", key, found, found == value))
+        setting = git("config", "--local", "--get", key, folder=top).stdout.removesuffix("\n")
+        rows.append(Setting(".git/config", key, setting, setting == value))
     present = _lines(top / ".gitattributes")
     rows += [Setting(".gitattributes", line.partition(" ")[0], line, line in present)
              for line in ATTRIBUTES]

@@ -34,16 +34,16 @@ def textconv(path: Path) -> Iterable[str]:
 def merge_graphs(base: Path, ours: Path, theirs: Path) -> Merge:
     """Merge three graph files into `ours`. With conflicts, git's line merge with its markers is
     there if it has any, else our side stays."""
-    found = merge(*(files.read_bytes(p) for p in (base, ours, theirs)))
-    if not found.conflicts:
-        files.write_bytes(ours, found.text.encode())
-        return found
+    merged = merge(*(files.read_bytes(p) for p in (base, ours, theirs)))
+    if not merged.conflicts:
+        files.write_bytes(ours, merged.text.encode())
+        return merged
     lines = subprocess.run(["git", "merge-file", "-p", "--diff3", "-L", "ours", "-L", "base", "-L",
                             "theirs", str(ours), str(base), str(theirs)],
                            capture_output=True, check=False)
     if files.conflicted(lines.stdout):
         files.write_bytes(ours, lines.stdout)
-    return found
+    return merged
 
 
 def merge_weights(ours: Path, theirs: Path) -> None:
@@ -51,12 +51,12 @@ def merge_weights(ours: Path, theirs: Path) -> None:
     names. Raises InputError GT3133 for a file that graphtool did not write."""
     held: dict[str, Weight] = {}
     for path in (theirs, ours):
-        found = weights.load(path)
-        if not found:
+        tensors = weights.load(path)
+        if not tensors:
             raise InputError("GT3133", "only the weights of graph files can be merged",
                              where=str(path),
                              hint="take one side: git checkout --ours, or --theirs")
-        held |= found
+        held |= tensors
     arrays = list(held.values())
     with atomic(ours) as file:
         weights.save(arrays, file)
@@ -106,12 +106,12 @@ def at_revision(source: str, folder: Path) -> str:
     if not colon or source.startswith("-") or Path(source).exists():
         return source
     try:
-        found = subprocess.run(["git", "cat-file", "blob", source], capture_output=True,
-                               check=False)
+        answer = subprocess.run(["git", "cat-file", "blob", source], capture_output=True,
+                                check=False)
     except OSError:
         return source
-    if found.returncode:
+    if answer.returncode:
         return source
     out = folder / Path(path).name
-    files.write_bytes(out, found.stdout)
+    files.write_bytes(out, answer.stdout)
     return str(out)

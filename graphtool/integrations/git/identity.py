@@ -97,9 +97,9 @@ class Side:
                 out[raw["id"] if isinstance(raw["id"], str) else raw["id"][0]] = kind, raw
         return out
 
-    def define(self, key: Key, found: tuple[str, dict[str, Any]]) -> None:
+    def define(self, key: Key, definition: tuple[str, dict[str, Any]]) -> None:
         """Add the record of a row, and its names, under a key."""
-        kind, row = found
+        kind, row = definition
         ids = [row["id"]] if isinstance(row["id"], str) else row["id"]
         self.names[key], self.places[key] = ids, row.get("at", "")
         self.ports |= {name: (key, i) for i, name in enumerate(ids)}
@@ -145,8 +145,8 @@ def sides(base: bytes, ours: bytes, theirs: bytes) -> tuple[Side, Side, Side]:
 
 
 def _keys(base: list[Item], items: list[Item], name: str) -> list[Key]:
-    found = {j: i for i, j in align(base, items).items()}
-    return [("o", found[j]) if j in found else (name, j) for j in range(len(items))]
+    matches = {j: i for i, j in align(base, items).items()}
+    return [("o", matches[j]) if j in matches else (name, j) for j in range(len(items))]
 
 
 def _same(left: Side, i: Key, right: Side, j: Key) -> bool:

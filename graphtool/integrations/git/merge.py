@@ -41,9 +41,9 @@ def merge(base: bytes, ours: bytes, theirs: bytes) -> Merge:
     try:
         module = serial.of_rows(rows, "the merged graph")
     except InputError as error:
-        told = ", ".join(error.where.splitlines()[1:])
+        conflicts = ", ".join(error.where.splitlines()[1:])
         return Merge("", [f"together the changes make no graph: {error.message}"
-                          + (f" ({told})" if told else "")], [])
+                          + (f" ({conflicts})" if conflicts else "")], [])
     return Merge(_text(module, rows), [], merger.dropped)
 
 
@@ -62,9 +62,9 @@ class _Merger:
     def rows(self) -> GraphFile:
         """The merged rows, the types of nodes left open; not to be used if there are conflicts."""
         keys = dict.fromkeys((*self.order(), *self.o.records))  # removed ones may conflict too
-        found = {k: r for k in keys if (r := self.record(k)) is not None}
-        self.check(found)
-        records = {} if self.conflicts else _sorted(found)
+        merged = {k: r for k in keys if (r := self.record(k)) is not None}
+        self.check(merged)
+        records = {} if self.conflicts else _sorted(merged)
         names = self.names(records)
         self.merge_locations()
         raw = msgspec.to_builtins(self.a.file)
@@ -73,7 +73,7 @@ class _Merger:
                 "symbols": self.table("the dim", {})}
         if self.conflicts:
             return self.a.file
-        ports = {(k, i): n for k, found in names.items() for i, n in enumerate(found)}
+        ports = {(k, i): n for k, merged in names.items() for i, n in enumerate(merged)}
         regions: list[Any] = []
 
         def built(kind: str) -> list[Any]:
@@ -161,9 +161,9 @@ class _Merger:
         taken: set[str] = set()
         for key in records:
             o, a, b = (s.names.get(key) for s in (self.o, self.a, self.b))
-            found = (a if b is None or b == o or a != o else b) if a is not None else b
-            assert found is not None
-            out[key] = [_free(n, taken) for n in found]
+            merged = (a if b is None or b == o or a != o else b) if a is not None else b
+            assert merged is not None
+            out[key] = [_free(n, taken) for n in merged]
         return out
 
     def merge_locations(self) -> None:
@@ -234,11 +234,11 @@ def _sorted(records: Mapping[Key, Record]) -> dict[Key, Record]:
 
 def _free(name: str, taken: set[str]) -> str:
     """The name, or with a number that makes it new; it is taken from now on."""
-    found, i = name, 2
-    while found in taken:
-        found, i = f"{name}#{i}", i + 1
-    taken.add(found)
-    return found
+    unique, i = name, 2
+    while unique in taken:
+        unique, i = f"{name}#{i}", i + 1
+    taken.add(unique)
+    return unique
 
 
 def _short(x: Any) -> str:

@@ -69,9 +69,9 @@ def _pair(top: Path, start: str, path: str) -> Pair:
     if before is None:
         count = len(after.graph.nodes)
         return Pair(Reviewed(path, "added", f"a new graph of {count} nodes", None), None, after)
-    found = diff(before, after)
-    state = "equal" if found.equal else "changed"
-    return Pair(Reviewed(path, state, text(found, "base", path)[-1 if found.equal else 0], found),
+    d = diff(before, after)
+    state = "equal" if d.equal else "changed"
+    return Pair(Reviewed(path, state, text(d, "base", path)[-1 if d.equal else 0], d),
                 before, after)
 
 
@@ -82,17 +82,17 @@ def _module(data: bytes, where: str) -> Module:
 def review_outcome(r: Review, pairs: Iterable[Pair]) -> Outcome:
     """The changes of all graphs as warnings, as they may be intended; a file that cannot be read is
     an error."""
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for p in pairs:
         if p.row.diff is not None and not p.row.diff.equal:
-            found += [replace(f, level="warning") for f in diff_outcome(
+            findings += [replace(f, level="warning") for f in diff_outcome(
                 p.row.diff, p.row.path, p.row.path).findings]
         else:
             levels = {"equal": "ok", "broken": "error", "removed": "error"}
-            found.append(Finding(f"graph/{p.row.state}", p.row.path,
-                                 levels.get(p.row.state, "note"),  # type: ignore[arg-type]
-                                 p.row.message, "", p.row.path))
-    return outcome("git review", r.base, _summary(r), found, review_lines(r), comment(r, pairs))
+            findings.append(Finding(f"graph/{p.row.state}", p.row.path,
+                                    levels.get(p.row.state, "note"),  # type: ignore[arg-type]
+                                    p.row.message, "", p.row.path))
+    return outcome("git review", r.base, _summary(r), findings, review_lines(r), comment(r, pairs))
 
 
 def _summary(r: Review) -> str:

@@ -31,8 +31,8 @@ def need_view() -> None:
 
 def page(title: str, sections: Sequence[dict[str, Any]]) -> str:
     """The page's HTML. A section is what `sections.section_of` makes of an artifact."""
-    own = resources(__name__)
-    parts = {name: own.joinpath(name).read_text() for name in ("page.html", "page.css", *SCRIPTS)}
+    files = resources(__name__)
+    parts = {name: files.joinpath(name).read_text() for name in ("page.html", "page.css", *SCRIPTS)}
     data = json.dumps({"title": title, "sections": list(sections)}, separators=(",", ":"),
                       ensure_ascii=False)
     script = "\n".join(parts[name] for name in SCRIPTS)

@@ -40,14 +40,14 @@ def at_borders(layers: Layers, bends: Sequence[list[Any]], edges: Sequence[tuple
             side = _beside([at for number in way for _, at in rows[number]], x)
             rows[r].remove([item, x])
             rows[way[0]].append([item, side])
-            made = []
+            layers_ = []
             for row in (*way[1:], r):
-                made.append(next(names))
-                rows[row].append([made[-1], x if row == r else side])
+                layers_.append(next(names))
+                rows[row].append([layers_[-1], x if row == r else side])
             for edge in edges:
                 if edge[not enters] == item:
                     path = paths.get(edge, [])
-                    paths[edge] = [*made, *path] if enters else [*path, *reversed(made)]
+                    paths[edge] = [*layers_, *path] if enters else [*path, *reversed(layers_)]
     return [sorted(row, key=lambda one: one[1]) for row in rows if row], [
         [*edge, *path] for edge, path in paths.items()]
 
@@ -85,7 +85,7 @@ def stubs(edges: Sequence[Edge], chain: Mapping[int, Sequence[str]]) -> set[Edge
         joined[chain[a][depth - 1], _at(chain, a, depth), into[1]].add(a)
     out: set[Edge] = set()
     for (level, a), items in read.items():
-        high = {item: min(row[b] for _, b in found) for item, found in items.items()}
+        high = {item: min(row[b] for _, b in edges_) for item, edges_ in items.items()}
         nearest = min(high, key=high.__getitem__)
         far = [item for item in items if high[item] >= high[nearest] + FAR]
         if len(far) < MANY:

@@ -93,17 +93,17 @@ def times(profile: dict[str, Any]) -> str:
                      "x": {"field": "us", "type": "quantitative", "title": "time, µs"}}})
 
 
-def both(found: BuildDiff, a: str, b: str) -> str:
+def both(compared: BuildDiff, a: str, b: str) -> str:
     """The time of each kernel of two builds, as pairs of bars; an empty text without times."""
     rows: list[dict[str, Any]] = [
         {"kernel": f"{r.what[:48]}  {call.kernel}", "build": side, "us": call.us,
          "told": f"{side}: {call.us:.4g} µs, {call.plan or call.kernel}"}
-        for r in found.rows for side, call in ((a, r.before), (b, r.after))
+        for r in compared.rows for side, call in ((a, r.before), (b, r.after))
         if call is not None and call.us]
     rows = sorted(rows, key=lambda row: -row["us"])[:2 * KERNELS]
     if not rows:
         return ""
-    how = "measured" if found.measured else "as the builds record them"
+    how = "measured" if compared.measured else "as the builds record them"
     return plot({
         "width": 520, "height": {"step": 12}, "data": {"values": rows},
         "title": f"Times of kernels, {how}", "mark": {"type": "bar"},

@@ -46,8 +46,8 @@ def blocks(text: str, prefix: str) -> Iterator[tuple[str, int, str]]:
     nodes, and has its helper functions above the function itself."""
     lines = text.splitlines()
     starts = [i for i, line in enumerate(lines) if line.startswith("/* ")]
-    own = re.compile(rf"\b{re.escape(prefix)}_(k\d+)(?:_\w+)?\(")
+    kernel_name = re.compile(rf"\b{re.escape(prefix)}_(k\d+)(?:_\w+)?\(")
     for start, end in pairwise([*starts, len(lines)]):
-        found = own.search("\n".join(lines[start:end]))
-        if found:
-            yield found[1], start + 1, "\n".join(lines[start:end]).rstrip()
+        match = kernel_name.search("\n".join(lines[start:end]))
+        if match:
+            yield match[1], start + 1, "\n".join(lines[start:end]).rstrip()

@@ -54,8 +54,8 @@ class Facts:
 
     def carried(self, node: Node) -> list[str]:
         """The author's names of what it computes, if they say more than its own name does."""
-        found = list(names_of(node))
-        return [] if found == [self.names[v] for v in node.outputs[:1]] else found
+        names = list(names_of(node))
+        return [] if names == [self.names[v] for v in node.outputs[:1]] else names
 
     def operand(self, x: Any) -> list[str]:
         """An operand with its type; below a weight, its least, mean and greatest value and a
@@ -75,11 +75,11 @@ class Facts:
         plan = node.attrs.get("plan")
         if plan is None:
             return []
-        made = of_plan(self.module.choices.get(node.outputs[0]), plan)
-        if made is None:
+        choice = of_plan(self.module.choices.get(node.outputs[0]), plan)
+        if choice is None:
             return [str(plan)]
-        told = "measured" if made.by == "tuned" else "expected"
-        return [f"{name}: {us:g} µs {told}" for name, us in made.us.items()]
+        how = "measured" if choice.by == "tuned" else "expected"
+        return [f"{name}: {us:g} µs {how}" for name, us in choice.us.items()]
 
 
 def brief(node: Node) -> str:
@@ -141,10 +141,10 @@ def of_numbers(name: str, rows: Sequence[Apart]) -> dict[str, Any]:
     """The section of a comparison. A value is within the tolerance, the first one out of it, or a
     later one."""
     first = next((r.name for r in rows if not r.ok), "")
-    told = (f"The first value that parts is {first}, {_error(next(r for r in rows if not r.ok))}."
+    text = (f"The first value that parts is {first}, {_error(next(r for r in rows if not r.ok))}."
             if first else f"All {len(rows)} values match." if rows else
             "The two graphs have no value in common.")
-    return {"name": f"numbers: {name}", "kind": "numbers", "lines": [told],
+    return {"name": f"numbers: {name}", "kind": "numbers", "lines": [text],
             "charts": [_plot(name, rows, first)] if rows else [],
             "table": {"head": HEAD, "rows": [
                 (r.name, "" if r.other == r.name else r.other, f"{r.error:.3g}",

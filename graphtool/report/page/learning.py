@@ -33,13 +33,13 @@ def read_log(path: Path) -> list[Row]:
             row = json.loads(line)
             known = isinstance(row, dict) and ("loss" in row if "step" in row else
                                                "train_loss" in row and "steps" in row)
-            found = {k: float(v) for k, v in row.items()} if known else None
+            numbers = {k: float(v) for k, v in row.items()} if known else None
         except (ValueError, TypeError, UnicodeDecodeError, RecursionError):
-            found = None
-        if found is None:
+            numbers = None
+        if numbers is None:
             raise InputError("GT3147", "not the log of a training run", where=f"{path}:{number}",
                              hint="`graphtool train … --checkpoint DIR` writes DIR/log.jsonl")
-        rows.append(found)
+        rows.append(numbers)
     return rows
 
 
@@ -52,16 +52,16 @@ def curves(rows: Sequence[Row]) -> list[str]:
               *(p for key, name in _LOSSES.items() for p in _points(epochs, "steps", key, name))]
     plots = [_curve(losses, "loss", "Loss")] if losses else []
     for key in dict.fromkeys(k for r in rows for k in r if k not in _OWN):
-        own = [*_points(steps, "step", key, "step"), *_points(epochs, "steps", key, "epoch")]
+        lines = [*_points(steps, "step", key, "step"), *_points(epochs, "steps", key, "epoch")]
         title = _TITLES.get(key, key.replace("_", " "))
-        plots += [_curve(own, title, title[0].upper() + title[1:])] if own else []
+        plots += [_curve(lines, title, title[0].upper() + title[1:])] if lines else []
     return plots
 
 
 def _points(rows: Sequence[Row], x: str, y: str, line: str) -> list[Row]:
-    found = [(r[x], r[y]) for r in rows if y in r and math.isfinite(r[y])]
-    size = max(1, math.ceil(len(found) / POINTS))
-    parts = [found[i:i + size] for i in range(0, len(found), size)]
+    points = [(r[x], r[y]) for r in rows if y in r and math.isfinite(r[y])]
+    size = max(1, math.ceil(len(points) / POINTS))
+    parts = [points[i:i + size] for i in range(0, len(points), size)]
     return [{"step": sum(a for a, _ in p) / len(p), "value": sum(b for _, b in p) / len(p),
              "line": line} for p in parts]
 

@@ -46,14 +46,14 @@ class Group:
 def grouped(paths: Mapping[int, Path]) -> Group:
     """The tree of modules of some nodes, in the order of their first nodes."""
     root = Group((), "")
-    found: dict[Path, Group] = {(): root}
+    groups: dict[Path, Group] = {(): root}
     for i, path in paths.items():
         for depth in range(1, len(path) + 1):
             part = path[:depth]
-            if part not in found:
-                found[part] = Group(part, part[-1])
-                found[part[:-1]].groups.append(found[part])
-        found[path].nodes.append(i)
+            if part not in groups:
+                groups[part] = Group(part, part[-1])
+                groups[part[:-1]].groups.append(groups[part])
+        groups[path].nodes.append(i)
     _tidy(root)
     return root
 
@@ -64,8 +64,8 @@ def classes(group: Group, paths: Sequence[Path], known: Mapping[str, str], above
     known modules, which were dissolved into single nodes, by these nodes."""
     inside = [paths[i] for i in group.members()] or [()]
     shared = inside[0][:sum(len(set(words)) == 1 for words in zip(*inside, strict=False))]
-    own = _dotted(group.path).endswith(group.name.partition(" ")[0])  # it was not joined with one
-    found = next((path for path in (shared, *([group.path] if own else []))
+    here = _dotted(group.path).endswith(group.name.partition(" ")[0])  # it was not joined with one
+    found = next((path for path in (shared, *([group.path] if here else []))
                   if path == shared[:len(path)] and path != above and _dotted(path) in known), ())
     group.kind = known.get(_dotted(found), "")
     alone = {i: _dotted(paths[i]) for i in group.nodes
@@ -108,12 +108,12 @@ def _split(group: Group) -> None:
         if len(part) == 1 and isinstance(part[0][1], Group):
             group.groups.append(part[0][1])
             continue
-        made = Group(group.path, f"part {at // PART + 1}")
-        made.nodes = [x for _, x in part if isinstance(x, int)]
-        made.groups = [x for _, x in part if isinstance(x, Group)]
-        if len(made.groups) > 1 and not made.nodes:
-            made.name = f"{made.groups[0].name} … {made.groups[-1].name}"
-        group.groups.append(made)
+        chunk = Group(group.path, f"part {at // PART + 1}")
+        chunk.nodes = [x for _, x in part if isinstance(x, int)]
+        chunk.groups = [x for _, x in part if isinstance(x, Group)]
+        if len(chunk.groups) > 1 and not chunk.nodes:
+            chunk.name = f"{chunk.groups[0].name} … {chunk.groups[-1].name}"
+        group.groups.append(chunk)
     if len(group.groups) > MOST:
         _split(group)
 

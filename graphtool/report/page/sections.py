@@ -37,9 +37,9 @@ from graphtool.report.table import data, table
 
 def of_graph(name: str, module: Module) -> dict[str, Any]:
     """A graph: its figures, its modules, and of a fused one the memory plan of its program."""
-    found = stats(module)
+    counts = stats(module)
     program = program_of(module) if module.graph.groups else None
-    return {"name": name, "kind": "graph", "lines": stats_lines(found),
+    return {"name": name, "kind": "graph", "lines": stats_lines(counts),
             "graph": graph_data(module),
             "charts": [charts.memory(program)] if program is not None else []}
 
@@ -68,16 +68,16 @@ def of_measured(name: str, path: Path) -> dict[str, Any]:
     try:
         if b'"traceEvents"' in data[:1 << 10]:
             return _trace(name, msgspec.json.decode(data, type=timeline.Trace))
-        found = msgspec.json.decode(data, type=Profile)
+        measured = msgspec.json.decode(data, type=Profile)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError("GT3035", f"no profile and no trace: {error}", where=str(path),
                          hint="`graphtool profile BUILD --json` and --trace write them") from None
-    return profiled(name, found)
+    return profiled(name, measured)
 
 
-def profiled(name: str, found: Profile) -> dict[str, Any]:
+def profiled(name: str, measured: Profile) -> dict[str, Any]:
     """A profile: times of kernels and modules, and the roofline."""
-    raw = json.loads(msgspec.json.encode(found))
+    raw = json.loads(msgspec.json.encode(measured))
     return {"name": name, "kind": "profile", "lines": [], "charts": [
         chart for chart in (charts.times(raw), charts.layers(raw), charts.roofline(raw)) if chart]}
 
@@ -97,17 +97,17 @@ def of_log(name: str, path: Path) -> dict[str, Any]:
             "lines": learning.log_lines(rows)}
 
 
-def compared(made: list[dict[str, Any]], a: tuple[str, Module], b: tuple[str, Module]
+def compared(sections: list[dict[str, Any]], a: tuple[str, Module], b: tuple[str, Module]
              ) -> dict[str, Any]:
-    """The difference of two graphs as text; their sections in `made` learn how each node
+    """The difference of two graphs as text; their sections in `sections` learn how each node
     changed."""
-    found = diff(a[1], b[1])
-    graphs = [section for section in made if section["kind"] == "graph"]
+    difference = diff(a[1], b[1])
+    graphs = [section for section in sections if section["kind"] == "graph"]
     for section, gone in zip(graphs, (True, False), strict=False):  # of the first two
-        section["changes"] = {c.name: c.kind for c in found.changes
+        section["changes"] = {c.name: c.kind for c in difference.changes
                               if (c.kind == "removed") is gone}
     return {"name": "difference", "kind": "difference", "charts": [],
-            "lines": text(found, a[0], b[0])}
+            "lines": text(difference, a[0], b[0])}
 
 
 def compared_builds(a: tuple[str, Path], b: tuple[str, Path], profiles: Sequence[Path]
@@ -116,9 +116,9 @@ def compared_builds(a: tuple[str, Path], b: tuple[str, Path], profiles: Sequence
     times."""
     times = [{s.kernel: s.us for s in msgspec.json.decode(files.read_bytes(p), type=Profile).steps}
              for p in profiles[:2]]
-    found = build_diff(read_manifest(a[1]), read_manifest(b[1]),
-                       (times[0], times[1]) if len(times) == 2 else None)
+    difference = build_diff(read_manifest(a[1]), read_manifest(b[1]),
+                            (times[0], times[1]) if len(times) == 2 else None)
     return {"name": "difference of builds", "kind": "difference",
-            "charts": [chart for chart in (charts.both(found, a[0], b[0]),) if chart],
-            "lines": [summary(found, a[0], b[0]), *fact_lines(found)],
-            "table": data(calls(found, whole=True))}
+            "charts": [chart for chart in (charts.both(difference, a[0], b[0]),) if chart],
+            "lines": [summary(difference, a[0], b[0]), *fact_lines(difference)],
+            "table": data(calls(difference, whole=True))}

@@ -59,10 +59,10 @@ def called(paths: Sequence[Path], edges: Sequence[tuple[int, int]], ops: Sequenc
     word `grad` in front of the gradient of a parameter."""
     mine = [i for i, c in enumerate(column) if c == FORWARD]
     number = {i: n for n, i in enumerate(mine)}
-    found = calls([paths[i] for i in mine], [(number[a], number[b]) for a, b in edges
+    paths_ = calls([paths[i] for i in mine], [(number[a], number[b]) for a, b in edges
                   if a in number and b in number], [ops[i] for i in mine])
     out = [path[1:] if path[:1] == ("grad",) else path for path in paths]
-    for i, path in zip(mine, found, strict=True):
+    for i, path in zip(mine, paths_, strict=True):
         out[i] = path
     return out
 
@@ -157,7 +157,7 @@ def _members(item: int | Group) -> list[int]:
 def _cells(rows: Sequence[Row], paths: Sequence[Path]
            ) -> tuple[Group, list[list[tuple[int | Group, int]]]]:
     """The modules of the rows, each with its own in it."""
-    root, found = Group((), ""), []
+    root, result = Group((), ""), []
     for row in rows:
         cells: list[tuple[int | Group, int]] = []
         depth = len(row.path or ())
@@ -166,17 +166,17 @@ def _cells(rows: Sequence[Row], paths: Sequence[Path]
                 cells.append((nodes[0], number))
                 root.nodes += nodes
             elif nodes:
-                made = grouped({i: paths[i][depth:] if paths[i][:depth] == row.path else paths[i]
-                                for i in sorted(nodes)})
-                while not made.nodes and len(made.groups) == 1:
-                    (made,) = made.groups
-                made.path, made.name = row.path or (), row.name + TITLES[number]
+                group = grouped({i: paths[i][depth:] if paths[i][:depth] == row.path else paths[i]
+                                 for i in sorted(nodes)})
+                while not group.nodes and len(group.groups) == 1:
+                    (group,) = group.groups
+                group.path, group.name = row.path or (), row.name + TITLES[number]
                 if number == UPDATE and row.path is None:
-                    made.name = "update of all"
-                for g in made.all():
+                    group.name = "update of all"
+                for g in group.all():
                     g.rises = number == BACKWARD
-                root.groups.append(made)
-                cells.append((made, number))
+                root.groups.append(group)
+                cells.append((group, number))
         if cells:
-            found.append(cells)
-    return root, found
+            result.append(cells)
+    return root, result

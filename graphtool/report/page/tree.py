@@ -75,7 +75,7 @@ def _rows(module: Module, names: dict[Value, str]
     graph = module.graph
     rows: list[dict[str, Any]] = []
     paths: list[tuple[str, ...]] = []
-    made: dict[Value, int] = {}
+    number: dict[Value, int] = {}
     edges: list[tuple[int, int, str]] = []
     facts = Facts(module, names)
 
@@ -85,20 +85,20 @@ def _rows(module: Module, names: dict[Value, str]
         return len(rows) - 1
 
     for v in graph.inputs:
-        made[v] = add(names[v], "input", _within(names[v]), type=str(v.type), kind="input")
+        number[v] = add(names[v], "input", _within(names[v]), type=str(v.type), kind="input")
     for node in graph.nodes:
         if is_constant(node):
             continue
         i = add(names[node.outputs[0]] if node.outputs else node.op.name, node.op.name,
                 _path(node, names), **facts.of(node))
-        made |= dict.fromkeys(node.outputs, i)
+        number |= dict.fromkeys(node.outputs, i)
         for x in dict.fromkeys(node.inputs):
-            if isinstance(x, Value) and x in made:
-                edges.append((made[x], i, _shape(x)))
+            if isinstance(x, Value) and x in number:
+                edges.append((number[x], i, _shape(x)))
     for name, v in zip(module.output_names, graph.outputs, strict=True):
         i = add(name, "output", _within(name), type=str(v.type), kind="output")
-        if v in made:
-            edges.append((made[v], i, _shape(v)))
+        if v in number:
+            edges.append((number[v], i, _shape(v)))
     return rows, edges, paths
 
 
