@@ -31,7 +31,7 @@ from graphtool.importers.kinds import not_a_graph, what
 from graphtool.importers.limits import Limits
 from graphtool.ir import serial
 from graphtool.ir.graph import Module
-from graphtool.ir.listing import Form, listing
+from graphtool.ir.listing import ListingStyle, listing
 from graphtool.lower.arena import arena_of
 from graphtool.passes import run as run_passes
 
@@ -80,7 +80,7 @@ def write(module: Module, path: Pathlike) -> None:
 @checked
 def show(module: Module) -> str:
     """The listing of a graph, one node on a line; large constants are named by their digest."""
-    return "\n".join(listing(module, Form(notes=notes(module.graph))))
+    return "\n".join(listing(module, ListingStyle(notes=notes(module.graph))))
 
 
 @checked

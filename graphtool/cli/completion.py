@@ -113,7 +113,7 @@ COMMON: dict[str, Words] = {"--format": formats} | {
 """Words of options that several verbs have."""
 
 
-class Option(NamedTuple):
+class OptionWords(NamedTuple):
     """An option by all its names; `value`: it takes one, `words`: those that are known, of which
     it takes `several`, separated by commas."""
 
@@ -129,7 +129,7 @@ class Completed(NamedTuple):
 
     name: str
     help: str
-    options: tuple[Option, ...]
+    options: tuple[OptionWords, ...]
     words: tuple[str, ...] = ()
 
 
@@ -139,19 +139,20 @@ def verbs(program: Any) -> list[Completed]:
     return [_verb(program.commands[name], name, always) for name in program.commands]
 
 
-def _verb(command: Any, name: str, always: tuple[Option, ...]) -> Completed:
+def _verb(command: Any, name: str, always: tuple[OptionWords, ...]) -> Completed:
     inner = getattr(command, "commands", {})
     options = {o.names: o for one in (command, *inner.values()) for p in one.params
                if p.param_type_name == "option" and (o := _option(p, name))}
     words = tuple(inner) or tuple(_words(name, ""))
-    helped = Option(("--help",), "Show this message and exit.", False)
+    helped = OptionWords(("--help",), "Show this message and exit.", False)
     return Completed(name, line(command.help), (*options.values(), *always, helped), words)
 
 
-def _option(p: Any, verb: str = "") -> Option:
+def _option(p: Any, verb: str = "") -> OptionWords:
     names = (*p.opts, *p.secondary_opts)
     known = dict.fromkeys(w for n in names for w in _words(verb, n))
-    return Option(names, line(p.help), not p.is_flag, tuple(known), not _SEVERAL.isdisjoint(names))
+    return OptionWords(names, line(p.help), not p.is_flag, tuple(known),
+                       not _SEVERAL.isdisjoint(names))
 
 
 def _words(verb: str, option: str) -> Iterable[str]:
@@ -218,7 +219,7 @@ def zsh(commands: list[Completed]) -> list[str]:
             "    compdef _graphtool graphtool", "fi"]
 
 
-def _zsh_option(o: Option) -> Iterable[str]:
+def _zsh_option(o: OptionWords) -> Iterable[str]:
     text = re.sub(r"([\[\]:\\])", r"\\\1", o.help)
     words = f"_sequence -d compadd - {' '.join(o.words)}" if o.several else _zsh_words(o.words)
     value = f":value:{words}" if o.value else ""

@@ -86,9 +86,10 @@ def show(graph: Shown, stats: Stats = False, tabular: Tabular = False,
         _show_rows(Listing(rows(module, category)), ROWS, json)
     else:
         from graphtool.analysis.composites import notes
-        from graphtool.ir.listing import Form, listing
-        terminal.lines(listing(module, Form("embed", where=where, full=True) if full else Form(
-            weights=relpath(side) if side else "", where=where, notes=notes(module.graph))))
+        from graphtool.ir.listing import ListingStyle, listing
+        style = ListingStyle("embed", where=where, full=True) if full else ListingStyle(
+            weights=relpath(side) if side else "", where=where, notes=notes(module.graph))
+        terminal.lines(listing(module, style))
 
 
 def _show_as(form: str, module: Any, json: bool) -> None:

@@ -40,7 +40,7 @@ def view(artifacts: Annotated[list[str], typer.Argument(
     needs the extra `view`."""
     from graphtool.io import files
     from graphtool.report.page import opened, own, page
-    how = Numbers(inputs, input, seed, dim, atol, rtol) if numbers else None
+    how = NumbersOptions(inputs, input, seed, dim, atol, rtol) if numbers else None
     data = page(", ".join(Path(s).name for s in artifacts[:2]),
                 page_sections(artifacts, capture, how)).encode()
     path = out or own(saving.stem(artifacts[0]))
@@ -53,7 +53,7 @@ def view(artifacts: Annotated[list[str], typer.Argument(
 
 
 def page_sections(artifacts: Sequence[str], capture: str | None = None,
-                  numbers: Numbers | None = None) -> list[dict[str, Any]]:
+                  numbers: NumbersOptions | None = None) -> list[dict[str, Any]]:
     """What the page of `view` shows of each artifact, the difference of the first two graphs, and
     with `numbers` where runs part.
 
@@ -95,7 +95,7 @@ def page_sections(artifacts: Sequence[str], capture: str | None = None,
 
 
 @dataclass(frozen=True)
-class Numbers:
+class NumbersOptions:
     """What `view --numbers` runs on, and when values part."""
 
     inputs: Path | None
@@ -106,8 +106,8 @@ class Numbers:
     rtol: float
 
 
-def _numbers(graphs: Sequence[tuple[str, Module]], drawn: Sequence[dict[str, Any]], how: Numbers
-             ) -> list[dict[str, Any]]:
+def _numbers(graphs: Sequence[tuple[str, Module]], drawn: Sequence[dict[str, Any]],
+             how: NumbersOptions) -> list[dict[str, Any]]:
     """The first graph beside each other one, and the last fused one beside its C; their own
     sections learn the errors.
 

@@ -156,8 +156,8 @@ def _write(work: Path, texts: Texts, common: Compiler, special: Mapping[str, Com
                             image_files(texts.name, texts.devices),
                             headers.text("cuda_types.h") or "", how.jobs)
     rows: dict[str, Any] = {
-        **texts.rows, **compile_all(work, texts.name, [s.name for s in texts.sides], common, special,
-                                    how.jobs, static=how.static, exe=how.exe,
+        **texts.rows, **compile_all(work, texts.name, [s.name for s in texts.sides], common,
+                                    special, how.jobs, static=how.static, exe=how.exe,
                                     single=how.single),
         "key": key, "weights_offset": offsets[texts.rows["weights"]],
         "weights_mode": texts.sides[0].mode}

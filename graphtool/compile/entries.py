@@ -16,7 +16,7 @@ from graphtool.compile.options import Build
 from graphtool.compile.rows import describe
 from graphtool.compile.texts import Texts, nodes_of, precision, store_of, told
 from graphtool.compile.unit import Unit
-from graphtool.compile.weights import Side, common, placed
+from graphtool.compile.weights import WeightsSide, common, placed
 from graphtool.emit.c import emit
 from graphtool.emit.entries import entries_sources
 from graphtool.emit.example import example_of_entries
@@ -39,7 +39,7 @@ def entry_texts(unit: Unit, lowered: Mapping[str, Function], how: Build) -> Text
     other tokens.
     """
     held = common((f.program for f in lowered.values()), store_of(lowered))
-    side = Side(unit.name, held, how.weights_in)
+    side = WeightsSide(unit.name, held, how.weights_in)
     programs = {entry: placed(f.program, held) for entry, f in zip(
         unit.entries, lowered.values(), strict=True)}
     files = _glue(unit.name, programs, side)
@@ -56,7 +56,7 @@ def entry_texts(unit: Unit, lowered: Mapping[str, Function], how: Build) -> Text
                  precision(next(iter(programs.values()))))
 
 
-def _glue(name: str, programs: Mapping[str, Program], side: Side) -> dict[str, str]:
+def _glue(name: str, programs: Mapping[str, Program], side: WeightsSide) -> dict[str, str]:
     """What the entry points share: the header, the loader and the example."""
     size = 0 if side.parts else side.size
     files = entries_sources(name, programs, bool(size))
@@ -65,7 +65,7 @@ def _glue(name: str, programs: Mapping[str, Program], side: Side) -> dict[str, s
     return files | used_headers(files.values())
 
 
-def _language(name: str, programs: Mapping[str, Program], tokenizer: Tokenizer, side: Side
+def _language(name: str, programs: Mapping[str, Program], tokenizer: Tokenizer, side: WeightsSide
               ) -> tuple[dict[str, str], dict[str, Any]]:
     """The files of a language model, and what build.json says of it."""
     roles_ = {entry: roles(p) for entry, p in programs.items()}
@@ -91,7 +91,7 @@ def _joined(numbers: set[int]) -> str:
     return " and ".join(map(str, sorted(numbers)))
 
 
-def _rows(name: str, programs: Mapping[str, Program], side: Side) -> dict[str, Any]:
+def _rows(name: str, programs: Mapping[str, Program], side: WeightsSide) -> dict[str, Any]:
     """What build.json says: of the first entry point as of a model, of the others in `entries`."""
     first, *others = programs
     rows = {entry: describe(p, side.held) for entry, p in programs.items()}

@@ -12,7 +12,7 @@ from graphtool.compile.lowering import Function, texts_of_nodes
 from graphtool.compile.options import Build
 from graphtool.compile.rows import describe
 from graphtool.compile.unit import Unit
-from graphtool.compile.weights import Side, common, placed, weights_of
+from graphtool.compile.weights import WeightsSide, common, placed, weights_of
 from graphtool.emit.c import emit, public_files
 from graphtool.emit.entries import dispatcher
 from graphtool.emit.headers import used_headers
@@ -33,7 +33,7 @@ class Texts:
 
     name: str
     files: dict[str, str]
-    sides: tuple[Side, ...]
+    sides: tuple[WeightsSide, ...]
     rows: Mapping[str, Any]
     told: tuple[str, ...]
     precision: str = "default"
@@ -57,7 +57,7 @@ def store_of(lowered: Mapping[str, Function]) -> dict[str, Weight]:
     return {d: w for f in lowered.values() for d, w in f.store.items()}
 
 
-def with_main(files: dict[str, str], program: Program, side: Side) -> dict[str, str]:
+def with_main(files: dict[str, str], program: Program, side: WeightsSide) -> dict[str, str]:
     """The files with a main program in place of the example, so that *.c is one program."""
     files = {**files, f"{program.name}_main.c": main_program(program, side.file)}
     del files[f"{program.name}_example.c"]
@@ -68,7 +68,7 @@ def model_texts(unit: Unit, lowered: Mapping[str, Function], how: Build) -> Text
     """The C of a single function."""
     (function,) = lowered.values()
     program = function.program
-    side = Side(unit.name, weights_of(program, function.store), how.weights_in)
+    side = WeightsSide(unit.name, weights_of(program, function.store), how.weights_in)
     files = emit(program, side.parts, nodes=nodes_of(unit, lowered, how))
     return Texts(unit.name, with_main(files, program, side) if how.exe else files, (side,),
                  describe(program, side.held), told([program]), precision(program),
@@ -82,7 +82,7 @@ def level_texts(unit: Unit, lowered: Mapping[str, Function], how: Build) -> Text
     The weights file has the packed weights of all levels; a machine maps only what it uses.
     """
     held = common((f.program for f in lowered.values()), store_of(lowered))
-    side = Side(unit.name, held, how.weights_in)
+    side = WeightsSide(unit.name, held, how.weights_in)
     levels = {level: placed(f.program, held) for level, f in zip(
         unit.targets, lowered.values(), strict=True)}
     best = next(iter(levels.values()))

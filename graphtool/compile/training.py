@@ -13,7 +13,7 @@ from graphtool.compile.options import Build
 from graphtool.compile.rows import describe
 from graphtool.compile.texts import Texts, nodes_of, precision, told
 from graphtool.compile.unit import Unit
-from graphtool.compile.weights import Side, weights_of
+from graphtool.compile.weights import WeightsSide, weights_of
 from graphtool.emit.c import emit
 from graphtool.emit.headers import used_headers
 from graphtool.emit.main import Judge, trainer_program
@@ -34,7 +34,7 @@ def training_texts(unit: Unit, lowered: Mapping[str, Function], how: Build) -> T
     assert unit.state is not None
     programs = {part: f.program for part, f in zip(unit.entries, lowered.values(), strict=True)}
     place = "c" if how.single else "embed"
-    sides = {part: Side(f.program.name, weights_of(f.program, f.store), place)
+    sides = {part: WeightsSide(f.program.name, weights_of(f.program, f.store), place)
              for part, f in zip(unit.entries, lowered.values(), strict=True)}
     fixed = _fixed(unit.state)
     files = training_sources(unit.name, programs, how.mpi, bool(fixed))
@@ -54,7 +54,8 @@ def training_texts(unit: Unit, lowered: Mapping[str, Function], how: Build) -> T
     rows = step | {"header": f"{unit.name}.h", "steps": _phased(step["steps"], cut),
                    "training": _roles(unit.name, unit.state, programs, fixed) | {
                        "distributed": how.mpi}}
-    kept = [Side(f"{unit.name}_fixed", list(unit.state.kept.values()), place)] if fixed else []
+    side = WeightsSide(f"{unit.name}_fixed", list(unit.state.kept.values()), place)
+    kept = [side] if fixed else []
     return Texts(unit.name, files, (*sides.values(), *kept), rows, told(programs.values()),
                  precision(programs["step"]))
 

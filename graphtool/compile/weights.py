@@ -19,7 +19,7 @@ from graphtool.symbolic import known
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class WeightsSide:
     """The weights NAME. `mode` says whether a library reads them from NAME.safetensors (`file`),
     has them by `.incbin` (`embed`), or as arrays of C (`c`)."""
 

@@ -22,7 +22,7 @@ from graphtool.emit.lines import DebugLines, Place, Writer, placed
 from graphtool.emit.statements import Statements, is_for_a_team
 from graphtool.escaping import c_comment
 from graphtool.loops.contract import CONTRACTS, Macro
-from graphtool.loops.forms import Around
+from graphtool.loops.forms import KernelFacts
 from graphtool.loops.ir import For, Hook, MacroValue, Template
 from graphtool.loops.program import Kernel, Param, Program, runs
 from graphtool.loops.walk import polynomials
@@ -181,7 +181,7 @@ class Kernels:
         masks = any(not p.const and p.dtype is dtypes.bool_ for p in kernel.params)
         packed = frozenset(p.name for p in kernel.params if p.packed)
         return Statements(w, ExprPrinter(self.dims, packed, self.language),
-                          {p.name: p for p in kernel.params}, serial, Around(masks), hook,
+                          {p.name: p for p in kernel.params}, serial, KernelFacts(masks), hook,
                           any(map(is_for_a_team, walked(kernel.body))))
 
     def body(self, w: Writer, kernel: Kernel) -> None:

@@ -9,7 +9,7 @@ from graphtool.emit.expr import ExprPrinter, overflows
 from graphtool.emit.fields import WIDEST, Fields, along_fields
 from graphtool.emit.language import ALL, Share
 from graphtool.emit.lines import Writer
-from graphtool.loops.forms import Around, in_forms
+from graphtool.loops.forms import KernelFacts, in_forms
 from graphtool.loops.ir import Accumulate, Expr, For, If, Let, Stmt, Store
 from graphtool.loops.program import Param
 from graphtool.loops.walk import bodies
@@ -25,7 +25,7 @@ class Statements:
     iterations of a divided loop together."""
 
     def __init__(self, w: Writer, printer: ExprPrinter, params: Mapping[str, Param], serial: bool,
-                 around: Around, hook: bool = False, teams: bool = False) -> None:
+                 around: KernelFacts, hook: bool = False, teams: bool = False) -> None:
         self.w, self.p, self.params, self.serial = w, printer, params, serial
         self.around, self.language = around, printer.language
         who = self.language.workers

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from graphtool.ir.graph import Graph, Module, Node, Value, is_constant
-from graphtool.ir.listing import Form, data_text, required
+from graphtool.ir.listing import ListingStyle, data_text, required
 from graphtool.ir.text import attr_text, literal_text, name_text, shown_attrs, value_names
 
 INDENT = "  "
@@ -33,7 +33,7 @@ def _binding(node: Node, names: Mapping[Value, str], indent: str) -> Iterator[st
     """`let y: f32[3] = exp(x);`, with the functions of its regions below it."""
     bound = _tuple([f"{names[v]}: {v.type}" for v in node.outputs])
     if is_constant(node):
-        yield f"{indent}let {bound} = {data_text(node.attrs['data'], Form())};"
+        yield f"{indent}let {bound} = {data_text(node.attrs['data'], ListingStyle())};"
         return
     args = [names[x] if isinstance(x, Value) else literal_text(x) for x in node.inputs]
     args += [f"{k}={attr_text(v)}" for k, v in shown_attrs(node).items()

@@ -37,7 +37,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Layout:
+class LayeredDrawing:
     """The centre of each box, and the points through which each arrow goes."""
 
     places: Mapping[str, Point]
@@ -47,7 +47,7 @@ class Layout:
 
 
 def layout(sizes: Mapping[str, tuple[float, float]],
-           arrows: Sequence[tuple[str, str]]) -> Layout:
+           arrows: Sequence[tuple[str, str]]) -> LayeredDrawing:
     """The positions of boxes of the given sizes; the arrows must have no cycle."""
     points = {name: Point(name, w, h) for name, (w, h) in sizes.items()}
     _assign_layers(points, arrows)
@@ -68,7 +68,7 @@ def layout(sizes: Mapping[str, tuple[float, float]],
     for p in everything:
         p.x -= left
     right = max((p.x + p.width / 2 for p in everything), default=0.0)
-    return Layout(points, routes, right, height)
+    return LayeredDrawing(points, routes, right, height)
 
 
 def _assign_layers(points: Mapping[str, Point], arrows: Sequence[tuple[str, str]]) -> None:

@@ -149,7 +149,7 @@ class Compiled:
             return Made(part)
         m = self.model.manifest
         return Made(part, len(self.what.module.graph.nodes), len(m.steps),
-                    m.weights_bytes, m.arena if isinstance(m.arena, int) else None)
+                             m.weights_bytes, m.arena if isinstance(m.arena, int) else None)
 
     def _run(self, args: Sequence[Any], sizes: Mapping[str, Dim]) -> list[torch.Tensor]:
         assert self.model is not None

@@ -28,7 +28,7 @@ _WIDTH = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class ListingStyle:
     """How much is printed. Large constants: the start of their digest, all of it, or base64."""
 
     data: Literal["short", "digest", "embed"] = "short"
@@ -40,13 +40,13 @@ class Form:
 
 def dumps(module: Module, weights_name: str = "", embed: bool = False) -> str:
     """The whole module as text; with `embed`, large constants stand in it as base64."""
-    form = Form("embed" if embed else "digest", weights_name, full=True)
+    form = ListingStyle("embed" if embed else "digest", weights_name, full=True)
     return "\n".join(listing(module, form)) + "\n"
 
 
-def listing(module: Module, form: Form | None = None) -> Iterator[str]:
+def listing(module: Module, form: ListingStyle | None = None) -> Iterator[str]:
     """The lines. A short form can be read back too, if its weights file is available."""
-    form = form or Form()
+    form = form or ListingStyle()
     if form.full:
         yield f"version {GRAPH.version} since {GRAPH.since}"
     if form.weights:
@@ -113,7 +113,7 @@ def _returned(module: Module, names: Mapping[Value, str]) -> list[str]:
             for i, item in enumerate(items)]
 
 
-def _body(module: Module, graph: Graph, names: Mapping[Value, str], form: Form,
+def _body(module: Module, graph: Graph, names: Mapping[Value, str], form: ListingStyle,
           indent: str) -> Iterator[str]:
     """Inputs, constants and nodes; each region is indented below its node."""
     initial = module.initial if graph is module.graph else {}
@@ -147,12 +147,12 @@ def _choice(name: str, choice: Choice) -> str:
     return f"choice {name_text(name)}: {quoted(choice.site)} {name_text(choice.by)} {plans}"
 
 
-def _origin(node: Node, form: Form) -> str:
+def _origin(node: Node, form: ListingStyle) -> str:
     of = ", ".join(map(name_text, own_names(node))) if form.full else ""
     return (f"  of {of}" if of else "") + (f"  at {_place(node.where)}" if node.where else "")
 
 
-def data_text(w: Weight, form: Form) -> str:
+def data_text(w: Weight, form: ListingStyle) -> str:
     """`[1.0, 2.0]`; `0.5` if all elements are equal; `base64:…`, or `sha256:…`."""
     if not inline(w) and (one := _fill(w)) is not None:
         return _element(one, w.dtype)

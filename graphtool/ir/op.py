@@ -292,7 +292,7 @@ def apply_held(fn: Callable[..., Any], operands: Sequence[Any]) -> Any:
     return _released(fn(*map(_held, operands)))
 
 
-class Held(Operators):
+class ArrayOperand(Operators):
     """An array as an operand within a decomposition. It is its own builder."""
 
     __slots__ = ("array",)
@@ -321,13 +321,13 @@ class Held(Operators):
         return TensorType(self.dtype, self.array.shape)
 
     @property
-    def builder(self) -> Held:
+    def builder(self) -> ArrayOperand:
         """The array itself: an op on it runs at once."""
         return self
 
-    def constant(self, array: Array | Weight) -> Held:
+    def constant(self, array: Array | Weight) -> ArrayOperand:
         """An array or a weight as an operand."""
-        return Held(array.source if isinstance(array, Weight) else np.asarray(array))
+        return ArrayOperand(array.source if isinstance(array, Weight) else np.asarray(array))
 
     def emit(self, op: Op, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
         """Evaluate an op at once; `attrs` is completed with the defaults. Results are `Held`
@@ -340,7 +340,7 @@ class Held(Operators):
 def _held(x: Any) -> Any:
     if isinstance(x, tuple):
         return tuple(map(_held, x))
-    return Held(x) if isinstance(x, np.ndarray) else x
+    return ArrayOperand(x) if isinstance(x, np.ndarray) else x
 
 
 def _released(x: Any) -> Any:
@@ -348,4 +348,4 @@ def _released(x: Any) -> Any:
         return tuple(map(_released, x))
     if isinstance(x, np.generic) and x.dtype.kind in "fiub":
         return x.item()  # a literal, as in a Builder
-    return x.array if isinstance(x, Held) else x
+    return x.array if isinstance(x, ArrayOperand) else x

@@ -17,7 +17,7 @@ from graphtool import dtypes
 from graphtool.dtypes import DType
 from graphtool.ir.facets import Lowering, Precision, Trait
 from graphtool.ir.graph import Graph, Node, Operand, TensorType, Value, is_constant
-from graphtool.ir.op import OPS, Held, Op
+from graphtool.ir.op import OPS, ArrayOperand, Op
 from graphtool.ir.replay import prune, replay
 from graphtool.ir.trace import Builder, Tracer, trace
 
@@ -29,14 +29,14 @@ def rounded_once(fn: Callable[..., Any]) -> Callable[..., Any]:
     than one op rounds; operands of wider types leave it as it is."""
     @wraps(fn)
     def run(*operands: Any, **attrs: Any) -> Any:
-        given = [x for x in operands if isinstance(x, (Tracer, Held))]
+        given = [x for x in operands if isinstance(x, (Tracer, ArrayOperand))]
         if not any(x.dtype.is_narrow for x in given):
             return fn(*operands, **attrs)
 
         def traced(types: Sequence[TensorType], attrs: Mapping[str, Any]) -> Graph:
             def placed(*xs: Any) -> Any:
                 rest = iter(xs)
-                return fn(*(next(rest) if isinstance(x, (Tracer, Held)) else x
+                return fn(*(next(rest) if isinstance(x, (Tracer, ArrayOperand)) else x
                             for x in operands), **attrs)
             return trace(placed, types)
         narrow = traced([x.type for x in given], attrs)

@@ -14,7 +14,7 @@ from graphtool.errors import InputError, InternalError, TypeMismatch
 from graphtool.escaping import line
 from graphtool.io.weights import Array, Weight, weight
 from graphtool.ir.graph import Graph, Node, Operand, TensorType, Value
-from graphtool.ir.op import OPS, Held, Op, Operators, complete_attrs
+from graphtool.ir.op import OPS, ArrayOperand, Op, Operators, complete_attrs
 from graphtool.symbolic import Dim, product
 
 Literal = (int, float, bool)
@@ -146,7 +146,7 @@ def like(x: Any, op: Op, **attrs: Any) -> Any:
     """Call an op that has no operands in the mode of x: recorded for a Tracer, else evaluated."""
     if isinstance(x, Tracer):
         return x.nullary(op, attrs)
-    return x.builder.emit(op, (), attrs) if isinstance(x, Held) else op(**attrs)
+    return x.builder.emit(op, (), attrs) if isinstance(x, ArrayOperand) else op(**attrs)
 
 
 class Builder:

@@ -21,7 +21,7 @@ Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class PrintedFunction:
     """A function that only printed expressions have: the name of it in the library of a language,
     where `{t}` is the suffix of the result's type, and what it computes."""
 
@@ -29,28 +29,28 @@ class Form:
     numpy: Callable[..., Array]
 
 
-FORMS: Mapping[str, Form] = {
+FORMS: Mapping[str, PrintedFunction] = {
     # both arms are computed, and the choice is made by bit operations
-    "choose": Form("gt_choose_{t}", np.where),
+    "choose": PrintedFunction("gt_choose_{t}", np.where),
     # x / s, where r is 1 / s
-    "over": Form("gt_over_{t}", lambda x, s, r: x / s),
+    "over": PrintedFunction("gt_over_{t}", lambda x, s, r: x / s),
     # round(x), at least low and at most low + 255; NaN becomes low
-    "steps": Form("gt_steps_u8", lambda x, low: np.fmin(
+    "steps": PrintedFunction("gt_steps_u8", lambda x, low: np.fmin(
         np.fmax(np.rint(x), low), low + np.float32(255))),
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
+class KernelFacts:
     """What a rule may know of the kernel: whether it stores truth values."""
 
     masks: bool = False
 
 
-Rule = Callable[[Expr, Around], Expr | None]
+Rule = Callable[[Expr, KernelFacts], Expr | None]
 
 
-def in_forms(e: Expr, rules: Sequence[Rule], around: Around = Around()) -> Expr:
+def in_forms(e: Expr, rules: Sequence[Rule], around: KernelFacts = KernelFacts()) -> Expr:
     """The expression with the first form that a rule finds for each part of it, operands first."""
     def change(part: Expr) -> Expr:
         results = (rule(part, around) for rule in rules)
@@ -58,7 +58,7 @@ def in_forms(e: Expr, rules: Sequence[Rule], around: Around = Around()) -> Expr:
     return mapped(e, change) if rules else e
 
 
-def choose(e: Expr, around: Around) -> Expr | None:
+def choose(e: Expr, around: KernelFacts) -> Expr | None:
     """select(c, a, b) of floats → choose(c, a, b): for a compiler that would make a branch.
 
     gcc does not vectorise a ?: with arithmetic in an arm, be it that it moved some there (which it
@@ -77,7 +77,7 @@ def _plain(e: Expr) -> bool:
     return isinstance(e, (Const, Name)) or (isinstance(e, Load) and not e.dtype.is_narrow)
 
 
-def over(e: Expr, _: Around) -> Expr | None:
+def over(e: Expr, _: KernelFacts) -> Expr | None:
     """x / s → over(x, s, 1/s) in float32, where neither s nor 1/s is near the ends of the range and
     a multiplication by 1/s is not exact anyway."""
     match e:
@@ -88,7 +88,7 @@ def over(e: Expr, _: Around) -> Expr | None:
     return None
 
 
-def steps(e: Expr, _: Around) -> Expr | None:
+def steps(e: Expr, _: KernelFacts) -> Expr | None:
     """float32((int)uint8(round(x) + z) - z) → steps(x, -z): a quantised number in steps from its
     zero point z, which need not become an integer in between."""
     match e:

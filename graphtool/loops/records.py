@@ -19,11 +19,11 @@ DimText = int | str
 ExprRow = list[Any]
 
 
-class Row(msgspec.Struct, forbid_unknown_fields=True):
+class ProgramRow(msgspec.Struct, forbid_unknown_fields=True):
     """The base class of all rows."""
 
 
-class ForRow(Row, tag_field="do", tag="for"):
+class ForRow(ProgramRow, tag_field="do", tag="for"):
     """A loop over `iter` from 0 to `extent`; `reduces` lists its accumulators with their
     functions."""
 
@@ -34,21 +34,21 @@ class ForRow(Row, tag_field="do", tag="for"):
     reduces: list[tuple[str, str]] = []
 
 
-class LetRow(Row, tag_field="do", tag="let"):
+class LetRow(ProgramRow, tag_field="do", tag="let"):
     """The definition of a scalar."""
 
     name: str
     value: ExprRow
 
 
-class VarRow(Row, tag_field="do", tag="var"):
+class VarRow(ProgramRow, tag_field="do", tag="var"):
     """A Let that Accumulate may change."""
 
     name: str
     value: ExprRow
 
 
-class AccumulateRow(Row, tag_field="do", tag="accumulate"):
+class AccumulateRow(ProgramRow, tag_field="do", tag="accumulate"):
     """An update of a mutable scalar by function `fn`; null assigns the value."""
 
     name: str
@@ -56,7 +56,7 @@ class AccumulateRow(Row, tag_field="do", tag="accumulate"):
     value: ExprRow
 
 
-class StoreRow(Row, tag_field="do", tag="store"):
+class StoreRow(ProgramRow, tag_field="do", tag="store"):
     """A store of `value` to one element of a buffer."""
 
     buffer: str
@@ -64,7 +64,7 @@ class StoreRow(Row, tag_field="do", tag="store"):
     value: ExprRow
 
 
-class IfRow(Row, tag_field="do", tag="if"):
+class IfRow(ProgramRow, tag_field="do", tag="if"):
     """A branch on a condition."""
 
     cond: ExprRow
@@ -72,7 +72,7 @@ class IfRow(Row, tag_field="do", tag="if"):
     orelse: list[StmtRow] = []
 
 
-class PointerRow(Row):
+class PointerRow(ProgramRow):
     """A pointer of a template: a buffer and an offset in elements."""
 
     name: str
@@ -80,7 +80,7 @@ class PointerRow(Row):
     offset: DimText
 
 
-class HookRow(Row):
+class HookRow(ProgramRow):
     """Statements that a template runs on each finished row; `acc` is the type of the row."""
 
     name: str
@@ -89,7 +89,7 @@ class HookRow(Row):
     acc: str = "f32"
 
 
-class MacroRow(Row):
+class MacroRow(ProgramRow):
     """A macro of a template, with exactly one value: an index polynomial, a flag, a number, an
     element type, or a word of the kernel's table."""
 
@@ -101,7 +101,7 @@ class MacroRow(Row):
     word: str | None = None
 
 
-class TemplateRow(Row, tag_field="do", tag="template"):
+class TemplateRow(ProgramRow, tag_field="do", tag="template"):
     """A use of a kernel template, with its macros, pointers and hooks, and the buffers it reads and
     writes."""
 
@@ -116,7 +116,7 @@ class TemplateRow(Row, tag_field="do", tag="template"):
 StmtRow = ForRow | LetRow | VarRow | AccumulateRow | StoreRow | IfRow | TemplateRow
 
 
-class SymbolRow(Row):
+class SymbolRow(ProgramRow):
     """An integer of a kernel's index polynomials; `extent` says that it is less than that."""
 
     id: str
@@ -127,7 +127,7 @@ class SymbolRow(Row):
     offset: int = 0
 
 
-class ParamRow(Row):
+class ParamRow(ProgramRow):
     """A buffer that a kernel takes; `packed` means that its elements share bytes."""
 
     id: str
@@ -136,7 +136,7 @@ class ParamRow(Row):
     packed: bool = False
 
 
-class KernelRow(Row):
+class KernelRow(ProgramRow):
     """A kernel: its parameters, its statements and the sizes that it needs."""
 
     id: str
@@ -147,7 +147,7 @@ class KernelRow(Row):
     shared: list[ExprRow] = []
 
 
-class PortRow(Row):
+class PortRow(ProgramRow):
     """An input or output of the program; `donates` is the number of the input whose memory an
     output takes over, `below` what integers that are made up for it are less than."""
 
@@ -158,7 +158,7 @@ class PortRow(Row):
     below: list[DimText] = []
 
 
-class BufferRow(Row):
+class BufferRow(ProgramRow):
     """A buffer of `size` elements in `space`; `offset` is in bytes, `slot` numbers inputs and
     outputs."""
 
@@ -172,7 +172,7 @@ class BufferRow(Row):
     data: str = ""
 
 
-class RunRow(Row, tag_field="do", tag="run"):
+class RunRow(ProgramRow, tag_field="do", tag="run"):
     """A run of a kernel on buffers; `barrier` means that all threads wait after it."""
 
     kernel: str
@@ -184,7 +184,7 @@ class RunRow(Row, tag_field="do", tag="run"):
     choice: Choice | None = None
 
 
-class BranchRow(Row, tag_field="do", tag="branch"):
+class BranchRow(ProgramRow, tag_field="do", tag="branch"):
     """Steps that depend on the flag in buffer `pred`."""
 
     pred: str
@@ -193,7 +193,7 @@ class BranchRow(Row, tag_field="do", tag="branch"):
     label: str = ""
 
 
-class RepeatRow(Row, tag_field="do", tag="repeat"):
+class RepeatRow(ProgramRow, tag_field="do", tag="repeat"):
     """A while loop: `cond` computes the flag in `pred`, and `body` runs as long as it is true."""
 
     pred: str
@@ -202,7 +202,7 @@ class RepeatRow(Row, tag_field="do", tag="repeat"):
     label: str = ""
 
 
-class TimesRow(Row, tag_field="do", tag="times"):
+class TimesRow(ProgramRow, tag_field="do", tag="times"):
     """A counted loop of `extent` iterations."""
 
     counter: SymbolRow
@@ -211,7 +211,7 @@ class TimesRow(Row, tag_field="do", tag="times"):
     label: str = ""
 
 
-class BindRow(Row, tag_field="do", tag="bind"):
+class BindRow(ProgramRow, tag_field="do", tag="bind"):
     """A step that sets a size to an element of a buffer; the size is at most `most`."""
 
     size: SymbolRow
@@ -224,7 +224,7 @@ class BindRow(Row, tag_field="do", tag="bind"):
 StepRow = RunRow | BranchRow | RepeatRow | TimesRow | BindRow
 
 
-class ProgramFile(Row):
+class ProgramFile(ProgramRow):
     """The file's shape; schemas/program.schema.json is made from it."""
 
     format: str

@@ -33,8 +33,8 @@ from graphtool.loops.verify_kernel import fault
 from graphtool.loops.verify_template import (
     ALIGN,
     Env,
-    Machine,
-    Use,
+    MachineSizes,
+    TemplateUse,
     decisive,
     starts,
     table_spans,
@@ -45,7 +45,7 @@ from graphtool.symbolic import Poly, Symbol, evaluate, product, symbols
 ACC = "acc"  # the row that a hook is given
 
 
-def touched(kernel: Kernel, env: Env, machine: Machine, exact: bool = False) -> Spans:
+def touched(kernel: Kernel, env: Env, machine: MachineSizes, exact: bool = False) -> Spans:
     """The range of each parameter that a kernel touches.
 
     By default no condition is looked at, so it holds all that can happen; with `exact` the kernel
@@ -94,9 +94,9 @@ def verify_memory(program: Program, where: str = "") -> None:
         raise
 
 
-def machine_of(program: Program) -> Machine:
+def machine_of(program: Program) -> MachineSizes:
     """The vectors and threads for which a program is made."""
-    return Machine(int(program.meta.get("lanes", 1)), program.threads)
+    return MachineSizes(int(program.meta.get("lanes", 1)), program.threads)
 
 
 def misfit(spans: Spans, sizes: Mapping[str, int]) -> tuple[str, float] | None:
@@ -226,7 +226,7 @@ def verify_constants(program: Program) -> None:
 
 
 def _uses(program: Program, env: Env) -> Iterator[
-        tuple[Run, dict[str, Buffer], Use, dict[str, str]]]:
+        tuple[Run, dict[str, Buffer], TemplateUse, dict[str, str]]]:
     """The runs of templates whose operands decide: what they are given, and the parameters of
     these operands by the pointer's name."""
     kernels = {k.name: k for k in program.kernels}

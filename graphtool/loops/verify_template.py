@@ -23,7 +23,7 @@ UNDECLARED = ("give its Contract `touches=`: a function that yields an Area for 
 
 
 @dataclass(frozen=True)
-class Machine:
+class MachineSizes:
     """What of the machine a template depends on: floats of a vector, and threads of a run."""
 
     lanes: int
@@ -31,13 +31,13 @@ class Machine:
 
 
 @dataclass(frozen=True)
-class Use:
+class TemplateUse:
     """A template with numbers for its macros, as a contract's `touches` asks for them."""
 
     contract: Contract
     template: Template
     env: Env
-    machine: Machine
+    machine: MachineSizes
 
     @property
     def lanes(self) -> int:
@@ -77,7 +77,7 @@ Calls = list[tuple[Hook, tuple[int, ...], Env]]
 
 
 def template_spans(body: Iterable[Stmt], params: Mapping[str, DType], env: Env,
-                   machine: Machine, spans: Spans) -> Calls:
+                   machine: MachineSizes, spans: Spans) -> Calls:
     """Add what templates touch to `spans`; the result has the calls of their hooks.
 
     Raises InputError GT0375 and GT0380 for what is wrong whatever the buffers are, and for
@@ -90,7 +90,7 @@ def template_spans(body: Iterable[Stmt], params: Mapping[str, DType], env: Env,
             raise InputError("GT0380", f"the kernel {t.kernel} does not declare what it touches, "
                                        f"so nobody can check that it stays inside its buffers",
                              hint=UNDECLARED)
-        use = Use(contract, t, here, machine)
+        use = TemplateUse(contract, t, here, machine)
         try:
             for area in contract.touches(use):
                 if isinstance(area, Rows):
@@ -104,18 +104,19 @@ def template_spans(body: Iterable[Stmt], params: Mapping[str, DType], env: Env,
 
 
 def decisive(body: Iterable[Stmt], env: Env,
-             machine: Machine) -> Iterator[tuple[Use, dict[str, str]]]:
+             machine: MachineSizes) -> Iterator[tuple[TemplateUse, dict[str, str]]]:
     """The templates for which the data of operands decide what is touched, with the parameters of
     these operands by the pointer's name."""
     for t, here in _templates(tuple(body), env):
         contract = CONTRACTS[t.kernel]
         if contract.tables is not None and contract.touches is not None:
-            use = Use(contract, t, here, machine)
+            use = TemplateUse(contract, t, here, machine)
             names = {a.pointer for a in contract.touches(use) if isinstance(a, Area) and a.decides}
             yield use, {name: b for name, b, _ in t.pointers if name in names}
 
 
-def table_spans(use: Use, tables: Mapping[str, Array], params: Mapping[str, DType]) -> Spans:
+def table_spans(use: TemplateUse, tables: Mapping[str, Array],
+                params: Mapping[str, DType]) -> Spans:
     """What constant operands lead to, by their data."""
     spans: Spans = {}
     assert use.contract.tables is not None
@@ -139,7 +140,7 @@ def _templates(body: tuple[Stmt, ...], env: Env) -> Iterator[tuple[Template, Env
                 yield from _templates(inner, env)
 
 
-def _area(use: Use, area: Area, params: Mapping[str, DType], spans: Spans) -> None:
+def _area(use: TemplateUse, area: Area, params: Mapping[str, DType], spans: Spans) -> None:
     name = area.pointer
     buffer = next((p[1] for p in use.template.pointers if p[0] == name), None)
     if buffer is None or 0 in area.shape or 0 in area.at:
@@ -159,7 +160,7 @@ def _area(use: Use, area: Area, params: Mapping[str, DType], spans: Spans) -> No
           float(first.max()) + sum(max(0, f) for f in far))
 
 
-def starts(use: Use, pointer: str, extents: tuple[int, ...] = ()) -> Array:
+def starts(use: TemplateUse, pointer: str, extents: tuple[int, ...] = ()) -> Array:
     """Where a pointer leads for its arguments: all of them, or the ends and some between."""
     row = use.contract.pointer(pointer)
     assert row is not None

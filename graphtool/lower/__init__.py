@@ -19,7 +19,7 @@ from graphtool.loops.dim_names import author_text, by_author
 from graphtool.loops.liveness import lifetimes
 from graphtool.loops.program import ENDLESS, Bind, Buffer, Port, Program, Run, Step, flags, runs
 from graphtool.lower.buffer_assignment import Assigner
-from graphtool.lower.control import Around, control_steps
+from graphtool.lower.control import RegionLowering, control_steps
 from graphtool.lower.donation import Donation, donation
 from graphtool.lower.index_checks import IndexChecks, decisive, early
 from graphtool.lower.kernel import KernelTable, Made, copy_kernel, fill_kernel, unit_kernel
@@ -71,7 +71,7 @@ class _Lowering:
                  excess: bool, index_checks: bool) -> None:
         self.index_checks = index_checks
         self.target, self.table = target, KernelTable(excess, target.language, bool(target.devices))
-        self.around = Around(self.region, self.copy, dims)
+        self.around = RegionLowering(self.region, self.copy, dims)
         self.buffers: dict[str, Storage] = {}
         self.limits, self.places = limits, places  # entry of the locations: place in the source
         self.choices = choices

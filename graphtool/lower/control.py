@@ -20,7 +20,7 @@ from graphtool.symbolic import Dim, product, symbol_of
 
 
 @dataclass
-class Around:
+class RegionLowering:
     """What lowering a region needs: functions that lower a graph and a copy, and the counters so
     far."""
 
@@ -38,7 +38,7 @@ class Around:
         return name
 
 
-def control_steps(node: Node, assignment: Assignment, around: Around) -> list[Step]:
+def control_steps(node: Node, assignment: Assignment, around: RegionLowering) -> list[Step]:
     """The steps of a control node; they write its results to the views of the buffer assignment."""
     lowering = _Control(node, assignment, around)
     match node.op:
@@ -52,7 +52,7 @@ def control_steps(node: Node, assignment: Assignment, around: Around) -> list[St
 
 
 class _Control:
-    def __init__(self, node: Node, assignment: Assignment, around: Around) -> None:
+    def __init__(self, node: Node, assignment: Assignment, around: RegionLowering) -> None:
         self.node, self.assignment, self.around = node, assignment, around
         self.label = joined_names(node)
         self.steps: list[Step] = []

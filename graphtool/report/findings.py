@@ -74,7 +74,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Place:
+class FilePlace:
     """A file, relative to the current folder where it is in it, and a line; 0: unknown."""
 
     file: str
@@ -88,25 +88,25 @@ def outcome(verb: str, subject: str, summary: str, findings: Iterable[Finding],
     return Outcome(verb, subject, summary, rows, tuple(text), tuple(markdown))
 
 
-class Places:
+class FindingPlaces:
     """Where findings belong, in the current folder as it was when it was first looked at."""
 
     def __init__(self) -> None:
         self.files: list[str] | None = None
         self.lines: dict[str, dict[str, int]] = {}
 
-    def of(self, f: Finding) -> Place | None:
+    def of(self, f: Finding) -> FilePlace | None:
         """The line of the source that the finding's `at` names, if exactly one such file is in the
         current folder; else the line of the artifact that defines its name."""
         at = source_line(f.at)
         if at and (source := self.source(at[0])):
-            return Place(source, at[1])
+            return FilePlace(source, at[1])
         path = Path(f.file)
         if not f.file or not path.exists():
             return None
         if f.file not in self.lines:
             self.lines[f.file] = _lines(path)
-        return Place(relative(path), self.lines[f.file].get(f.name, 0))
+        return FilePlace(relative(path), self.lines[f.file].get(f.name, 0))
 
     def source(self, name: str) -> str | None:
         """The file that a location names, or the only one whose path ends in that name."""
@@ -162,7 +162,7 @@ def github(o: Outcome, version: str) -> list[str]:
     """The report's text, then a workflow command for each finding, which GitHub shows at its line.
 
     Of each level there are as many as GitHub shows; the last one says how many are left out."""
-    out, places = list(map(line, o.text)), Places()
+    out, places = list(map(line, o.text)), FindingPlaces()
     for level, command in _COMMANDS.items():
         rows = o.of(level)
         shown = rows if len(rows) <= MOST else rows[:MOST - 1]
@@ -173,7 +173,7 @@ def github(o: Outcome, version: str) -> list[str]:
     return out
 
 
-def _command(command: str, f: Finding, places: Places) -> str:
+def _command(command: str, f: Finding, places: FindingPlaces) -> str:
     where = places.of(f)
     properties = {} if where is None else {"file": where.file, "line": str(where.line or 1)}
     properties["title"] = f"graphtool {f.rule.partition('/')[0]}"
@@ -181,7 +181,7 @@ def _command(command: str, f: Finding, places: Places) -> str:
     return f"::{command} {values}::{workflow_data(f'{f.name}: {_message(f, where)}')}"
 
 
-def _message(f: Finding, where: Place | None) -> str:
+def _message(f: Finding, where: FilePlace | None) -> str:
     """The message, with the place as the graph states it if no line of a file says it."""
     has_place = f.at in ("", f.file) or (where and where.line)
     return f.message if has_place else f"{f.message}, at {f.at}"
@@ -191,12 +191,12 @@ def annotation(message: str, at: str) -> str:
     """The workflow command for an error that ended a verb; `at` may name a file."""
     first = (at.splitlines() or [""])[0]
     return _command("error", Finding("error", "graphtool", "error", message, first, first),
-                    Places())
+                    FindingPlaces())
 
 
 def sarif(o: Outcome, version: str) -> list[str]:
     """A log of one run, as text; what is right is no result."""
-    places = Places()
+    places = FindingPlaces()
     rows = o.of("note", "warning", "error")
     rules = list(dict.fromkeys(f.rule for f in rows))
     driver: dict[str, Any] = {"name": "graphtool", "rules": [
@@ -210,7 +210,7 @@ def sarif(o: Outcome, version: str) -> list[str]:
     return visible(json.dumps(log, ensure_ascii=False, indent=1)).splitlines()
 
 
-def _result(f: Finding, rule: int, places: Places) -> dict[str, Any]:
+def _result(f: Finding, rule: int, places: FindingPlaces) -> dict[str, Any]:
     where = places.of(f)
     out: dict[str, Any] = {"ruleId": f.rule, "ruleIndex": rule, "level": f.level,
                            "message": {"text": sarif_text(f"{f.name}: {_message(f, where)}")}}
@@ -232,7 +232,7 @@ def _uri(path: str) -> str:
 def junit(o: Outcome, version: str) -> list[str]:
     """A test suite as pytest writes one: a case for each finding; errors are failures. Cases of
     equal names have their places in them."""
-    failed, places = o.of("error"), Places()
+    failed, places = o.of("error"), FindingPlaces()
     count = Counter((f.rule, f.name) for f in o.findings)
     cases = [replace(f, name=f"{f.name} at {f.at}") if count[f.rule, f.name] > 1 and f.at else f
              for f in o.findings]
@@ -245,7 +245,7 @@ def junit(o: Outcome, version: str) -> list[str]:
             "</testsuite>", "</testsuites>"]
 
 
-def _case(o: Outcome, f: Finding, where: Place | None) -> list[str]:
+def _case(o: Outcome, f: Finding, where: FilePlace | None) -> list[str]:
     at = f" file={attribute(where.file)}" + (
         f' line="{where.line}"' if where.line else "") if where else ""
     head = (f"<testcase classname={attribute(f'{o.subject}.{f.rule}')} "

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from graphtool.ir.graph import Module
 from graphtool.passes.quantise.calibrate import Batch
 from graphtool.passes.quantise.layers import Layer
-from graphtool.passes.quantise.rewrite import Chosen
+from graphtool.passes.quantise.rewrite import LayerChoice
 from graphtool.passes.quantise.weights import BITS, HALVES, Form
-from graphtool.report.quantised import Effects, QuantiseReport, Times, expected, measured, row
+from graphtool.report.quantised import Effects, LayerTimes, QuantiseReport, expected, measured, row
 from graphtool.target import Target
 from graphtool.transforms.quantising import Prepared, float_bytes
 
@@ -42,7 +42,7 @@ class Goals:
 class Move:
     """One layer in one form, and what that gains: bytes, microseconds (None: unknown), error."""
 
-    chosen: Chosen
+    chosen: LayerChoice
     saved: int
     gained: float | None
     error: float
@@ -84,28 +84,28 @@ class _Mix:
         self.layers = [*ready.forms, *ready.left]
         self.effects = Effects(ready.module, data)
         self.before = self.times(ready.module)
-        self.after: dict[Form, Times] = {}
+        self.after: dict[Form, LayerTimes] = {}
         for form in dict.fromkeys(f for forms in ready.forms.values() for f in forms):
             every = [forms.get(form) or next(iter(forms.values()))
                      for forms in ready.forms.values()]
             self.after[form] = self.times(ready.with_layers(every))
-        self.errors: dict[Chosen, float] = {
+        self.errors: dict[LayerChoice, float] = {
             c: self.effects.of(ready.with_layers([c]))
             for forms in ready.forms.values() for c in forms.values()} if each else {}
         self.why: dict[Layer, str] = dict(ready.left)
 
-    def times(self, module: Module) -> Times:
+    def times(self, module: Module) -> LayerTimes:
         if self.measure:
             return measured(module, self.layers, self.target, self.data[0])
         return expected(module, self.layers, self.target, self.sizes)
 
-    def gained(self, c: Chosen) -> float | None:
+    def gained(self, c: LayerChoice) -> float | None:
         """Microseconds that the layer takes less; None if one of the times is unknown."""
         name = c.layer.name
         old, new = self.before.layers.get(name), self.after[c.form].layers.get(name)
         return None if old is None or new is None else old - new
 
-    def that_pay(self) -> list[Chosen]:
+    def that_pay(self) -> list[LayerChoice]:
         """Every layer in the first form in which it does not become slower."""
         out = []
         for layer, forms in self.ready.forms.items():
@@ -116,7 +116,7 @@ class _Mix:
                 self.why[layer] = why[0]
         return out
 
-    def slower(self, c: Chosen) -> str:
+    def slower(self, c: LayerChoice) -> str:
         """Why the layer should not have the form; empty if it may. Weights in blocks make products
         smaller, whatever their time is."""
         layer = c.layer
@@ -130,7 +130,7 @@ class _Mix:
 
     # ---- goals ---------------------------------------------------------------------------------
 
-    def by_goals(self, goals: Goals) -> list[Chosen]:
+    def by_goals(self, goals: Goals) -> list[LayerChoice]:
         """The first moves that reach the goals; all that the error allows if that is the only
         one."""
         moves = self.moves(goals)
@@ -138,7 +138,7 @@ class _Mix:
             self.why.setdefault(c.layer, "gains nothing" if not any(
                 m.chosen.layer is c.layer for m in moves) else "")
 
-        def kept(count: int) -> list[Chosen]:
+        def kept(count: int) -> list[LayerChoice]:
             return list({m.chosen.layer: m.chosen for m in moves[:count]}.values())
         if goals.size is None and goals.time is None:
             count = _most(len(moves), lambda n: self.effects.of(
@@ -174,21 +174,21 @@ class _Mix:
                 out.append(m)
         return out
 
-    def reached(self, taken: Sequence[Chosen], goals: Goals) -> bool:
+    def reached(self, taken: Sequence[LayerChoice], goals: Goals) -> bool:
         """Whether size and time are within the goals."""
         small = goals.size is None or self.size(taken) <= goals.size
         return small and (goals.time is None or self.time(taken) <= goals.time)
 
-    def size(self, taken: Sequence[Chosen]) -> int:
+    def size(self, taken: Sequence[LayerChoice]) -> int:
         return float_bytes(self.ready.with_layers(taken))
 
-    def time(self, taken: Sequence[Chosen]) -> float:
+    def time(self, taken: Sequence[LayerChoice]) -> float:
         """The original's time without what the layers gain, as far as that is known."""
         return self.before.total - sum(self.gained(c) or 0.0 for c in taken)
 
-    def result(self, taken: Sequence[Chosen], goals: Goals) -> tuple[Module, QuantiseReport]:
+    def result(self, taken: Sequence[LayerChoice], goals: Goals) -> tuple[Module, QuantiseReport]:
         module = self.ready.finished(taken)
-        by_layer: Mapping[Layer, Chosen] = {c.layer: c for c in taken}
+        by_layer: Mapping[Layer, LayerChoice] = {c.layer: c for c in taken}
         error = self.effects.of(module) if self.data else None
         now = self.times(module)
         rows = []

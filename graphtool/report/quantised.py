@@ -24,7 +24,7 @@ from graphtool.ir.graph import Module, names_of
 from graphtool.passes.claims import roots
 from graphtool.passes.quantise.calibrate import Batch
 from graphtool.passes.quantise.layers import Layer
-from graphtool.passes.quantise.rewrite import Chosen
+from graphtool.passes.quantise.rewrite import LayerChoice
 from graphtool.passes.specialize import specialize
 from graphtool.report.profile import profile
 from graphtool.report.table import Column, optional
@@ -68,7 +68,7 @@ class QuantiseReport(msgspec.Struct):
 
 
 @dataclass(frozen=True)
-class Times:
+class LayerTimes:
     """Microseconds of a module: the sum, and of each layer that has a kernel of its own."""
 
     total: float
@@ -76,7 +76,7 @@ class Times:
 
 
 def expected(module: Module, layers: Sequence[Layer], target: Target,
-             sizes: Mapping[str, int] | None = None) -> Times:
+             sizes: Mapping[str, int] | None = None) -> LayerTimes:
     """The times by the cost model: of the kernels with a choice among plans, as often as they run.
 
     A size that is not among `sizes` counts with its largest value, or as 128.
@@ -88,7 +88,7 @@ def expected(module: Module, layers: Sequence[Layer], target: Target,
     return _by_layer(rows, layers)
 
 
-def measured(module: Module, layers: Sequence[Layer], target: Target, arrays: Batch) -> Times:
+def measured(module: Module, layers: Sequence[Layer], target: Target, arrays: Batch) -> LayerTimes:
     """The times of a profiled build on this machine. Raises CompilerError as `build` does."""
     ready = passes.run(module, supply={"target": target})
     with tempfile.TemporaryDirectory(prefix="graphtool-") as folder:
@@ -97,7 +97,7 @@ def measured(module: Module, layers: Sequence[Layer], target: Target, arrays: Ba
     return _by_layer([(tuple(s.label.split(" + ")), s.us) for s in steps], layers)
 
 
-def _by_layer(rows: Sequence[tuple[Sequence[str], float]], layers: Sequence[Layer]) -> Times:
+def _by_layer(rows: Sequence[tuple[Sequence[str], float]], layers: Sequence[Layer]) -> LayerTimes:
     """Each row counts for the layers that it names, or whose names its own begins with (inside of
     loops), in equal parts."""
     out: dict[str, float] = {}
@@ -110,7 +110,7 @@ def _by_layer(rows: Sequence[tuple[Sequence[str], float]], layers: Sequence[Laye
             (kernels[root] for root in reversed(roots(n)) if root in kernels), ())}
         for name in own_layers:
             out[name] = out.get(name, 0.0) + us / len(own_layers)
-    return Times(sum(us for _, us in rows), out)
+    return LayerTimes(sum(us for _, us in rows), out)
 
 
 class Effects:
@@ -137,7 +137,7 @@ class Effects:
         return max((e if np.isfinite(e) else float("inf") for e in errors), default=0.0)
 
 
-def row(layer: Layer, chosen: Chosen | None, before: Times, after: Times | None,
+def row(layer: Layer, chosen: LayerChoice | None, before: LayerTimes, after: LayerTimes | None,
         error: float | None, why: str = "") -> QuantisedLayer:
     """The row of one layer; `chosen` is None where it stays in floats."""
     size = layer.nbytes

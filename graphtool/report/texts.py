@@ -11,7 +11,7 @@ from graphtool.emit.c import emit
 from graphtool.exporters.functional import functional
 from graphtool.exporters.stablehlo import stablehlo_of
 from graphtool.ir.graph import Module
-from graphtool.ir.listing import Form, listing
+from graphtool.ir.listing import ListingStyle, listing
 from graphtool.loops.program import Program
 from graphtool.lower import lower
 from graphtool.report.artifacts import kernel_lines
@@ -21,7 +21,7 @@ NAME = "model"  # of the C functions
 
 
 def _listing(module: Module) -> Iterator[str]:
-    return listing(module, Form(notes=notes(module.graph)))
+    return listing(module, ListingStyle(notes=notes(module.graph)))
 
 
 def _stablehlo(module: Module) -> Iterator[str]:

@@ -21,7 +21,7 @@ from graphtool.passes.quantise.calibrate import Batch, Calibration, calibrated
 from graphtool.passes.quantise.compensate import compensated
 from graphtool.passes.quantise.grids import Method, chosen
 from graphtool.passes.quantise.layers import Layer, layers, named, pairs
-from graphtool.passes.quantise.rewrite import Chosen, rewritten
+from graphtool.passes.quantise.rewrite import LayerChoice, rewritten
 from graphtool.passes.quantise.statistics import Norms, corrected, norms
 from graphtool.passes.quantise.weights import BITS, Beside, Blocks, Form, Stored, stored
 
@@ -71,18 +71,18 @@ class Prepared:
     """
 
     module: Module
-    forms: Mapping[Layer, Mapping[Form, Chosen]]
+    forms: Mapping[Layer, Mapping[Form, LayerChoice]]
     left: Mapping[Layer, str]
     trained: frozenset[str]
     seen: Calibration | None = None
     norms: Norms | None = None
 
-    def with_layers(self, chosen: Sequence[Chosen]) -> Module:
+    def with_layers(self, chosen: Sequence[LayerChoice]) -> Module:
         """The module with these layers quantised."""
         graph = rewritten(self.module.graph, chosen, self.trained)
         return replace(self.module, graph=graph)
 
-    def finished(self, chosen: Sequence[Chosen]) -> Module:
+    def finished(self, chosen: Sequence[LayerChoice]) -> Module:
         """The same, with batch norms corrected where that was wanted."""
         if self.norms is None or not self.norms.axes or not chosen:
             return self.with_layers(chosen)
@@ -119,7 +119,7 @@ def prepared(module: Module, settings: Quantisation, data: Sequence[Batch] = ())
             layers = _layers(folded, settings)
             wanted = [layer for layer in layers if layer.name in names]
             seen = calibrated(folded, wanted, data, settings.method, grams)
-    forms: dict[Layer, dict[Form, Chosen]] = {}
+    forms: dict[Layer, dict[Form, LayerChoice]] = {}
     left = {layer: "not asked for" for layer in layers if layer not in wanted}
     for layer in wanted:
         why = [why_not(layer, form) for form in settings.forms]
@@ -150,7 +150,8 @@ def _factors(settings: Quantisation, seen: Calibration, wanted: Sequence[Layer])
     return out
 
 
-def _chosen(layer: Layer, form: Form, settings: Quantisation, seen: Calibration | None) -> Chosen:
+def _chosen(layer: Layer, form: Form, settings: Quantisation,
+            seen: Calibration | None) -> LayerChoice:
     """The layer in one form."""
     grid = None
     if form == "static":
@@ -160,12 +161,12 @@ def _chosen(layer: Layer, form: Form, settings: Quantisation, seen: Calibration 
                         settings.percentile) for v in layer.read]
         grid = grids[0]
         if layer.other is not None:
-            return Chosen(layer, form, Beside(grids[1]), grid)
+            return LayerChoice(layer, form, Beside(grids[1]), grid)
     kept = _rounded(layer, form, settings, seen)
     shift = None
     if settings.correct_bias and seen is not None and layer.kind != "table":
         shift = _shift(layer, kept, seen)
-    return Chosen(layer, form, kept, grid, shift)
+    return LayerChoice(layer, form, kept, grid, shift)
 
 
 def _rounded(layer: Layer, form: Form, settings: Quantisation, seen: Calibration | None) -> Stored:
@@ -199,7 +200,7 @@ def _shift(layer: Layer, kept: Stored, seen: Calibration) -> Array:
     return np.asarray(np.einsum("goc,gc->go", each, per).reshape(-1))
 
 
-def all_layers(ready: Prepared) -> list[Chosen]:
+def all_layers(ready: Prepared) -> list[LayerChoice]:
     """Each layer in the first form that it can have."""
     return [next(iter(forms.values())) for forms in ready.forms.values()]
 

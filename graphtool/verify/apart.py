@@ -24,7 +24,7 @@ from graphtool.verify.oracle import read_message, write_message
 Array = np.ndarray[Any, Any]
 
 
-class Apart:
+class RuntimeProcess:
     """A model in the runtime's process; `inputs` and `outputs` are its names."""
 
     def __init__(self, path: Path, limits: Limits | None = None) -> None:

@@ -19,7 +19,7 @@ import numpy as np
 from graphtool import interp, passes
 from graphtool.analysis.made_up import port_inputs, random_inputs
 from graphtool.compile.options import Choosing
-from graphtool.compile.weights import Side, weights_of
+from graphtool.compile.weights import WeightsSide, weights_of
 from graphtool.emit.c import emit
 from graphtool.io import npz
 from graphtool.io.weights import Weight
@@ -44,7 +44,7 @@ GRAPH, INPUTS, REPRO, SOURCES = "stage.graph.json", "stage.npz", "repro", "c"
 
 
 @dataclass
-class Held:
+class FrameState:
     """What the frames of a traceback hold, the innermost first."""
 
     modules: list[Module] = field(default_factory=list)
@@ -90,14 +90,14 @@ class Held:
         return random_inputs(module)
 
 
-def held(traceback: TracebackType | None) -> Held:
+def held(traceback: TracebackType | None) -> FrameState:
     """What the frames hold: their variables, and what is in those, down to the graph of an entry
     of a unit."""
     frames = []
     while traceback is not None:
         frames.append(traceback.tb_frame)
         traceback = traceback.tb_next
-    state = Held()
+    state = FrameState()
     for frame in reversed(frames):
         for x in frame.f_locals.values():
             for one in _inside(x, 3):
@@ -154,14 +154,14 @@ def leave(error: BaseException, folder: Path) -> list[str]:
         [f"again: graphtool repro {GRAPH} --inputs {INPUTS} -o {REPRO}"] if state.modules else [])]
 
 
-def _bytes(state: Held) -> int:
+def _bytes(state: FrameState) -> int:
     """Bytes of the weights of the last graph, or of the program."""
     weights = [collect_all(m.graph) for m in state.modules[:1]] or [
         list(store.values()) for store in state.stores[:1]]
     return sum(w.nbytes for one in weights for w in one)
 
 
-def _graph(state: Held, folder: Path) -> list[str]:
+def _graph(state: FrameState, folder: Path) -> list[str]:
     """Write the graph of the last stage and its inputs, if they can be written."""
     try:
         serial.save(state.modules[0], folder / GRAPH)
@@ -171,7 +171,7 @@ def _graph(state: Held, folder: Path) -> list[str]:
     return [f"{GRAPH}, {INPUTS}: the graph of the last stage that was finished, and inputs"]
 
 
-def _attempts(state: Held, folder: Path) -> Iterator[tuple[str, Callable[[], object]]]:
+def _attempts(state: FrameState, folder: Path) -> Iterator[tuple[str, Callable[[], object]]]:
     """Ways to C, the best first, each with what is then there: of the last graph and of the first
     one, with the passes and without; of the program; C without expected outputs."""
     title = f"{REPRO}/: its C, inputs, expected outputs: make -C {REPRO}"
@@ -191,19 +191,19 @@ def _attempts(state: Held, folder: Path) -> Iterator[tuple[str, Callable[[], obj
             yield title, partial(_sources_of, state, module, folder, call)
 
 
-def _repro(state: Held, module: Module, folder: Path, call: str | None) -> None:
+def _repro(state: FrameState, module: Module, folder: Path, call: str | None) -> None:
     write_repro(module, state.inputs(module), folder / REPRO, state.target, pipeline=call,
                 rules=state.rules[0] if state.rules else None)
 
 
-def _program_repro(state: Held, program: Program, folder: Path) -> None:
+def _program_repro(state: FrameState, program: Program, folder: Path) -> None:
     names = {p.name for p in program.inputs}
     given = next((a for a in state.arrays if names <= set(a)), None) or port_inputs(
         program.inputs, {s.name: s for s in program.dims}, program.requires)
     write_program_repro(program, state.stores[0], given, folder / REPRO, state.target)
 
 
-def _sources_of(state: Held, module: Module, folder: Path, call: str) -> None:
+def _sources_of(state: FrameState, module: Module, folder: Path, call: str) -> None:
     lowered = passes.run(module, call)
     store = {w.digest: w for w in collect_all(lowered.graph)}
     _sources(lower(lowered, state.target), [store], folder)
@@ -216,4 +216,4 @@ def _sources(program: Program, stores: Sequence[Mapping[str, Weight]], folder: P
     (target_folder := folder / SOURCES).mkdir()
     for name, text in texts.items():
         (target_folder / name).write_text(text)
-    Side("model", weights).write(target_folder)
+    WeightsSide("model", weights).write(target_folder)

@@ -16,7 +16,7 @@ from graphtool.ir.text import node_text, value_names
 from graphtool.kernels.choice.rules import Rules
 from graphtool.native import runtime
 from graphtool.target import Target
-from graphtool.verify.debugger import On, Row, Subject
+from graphtool.verify.debugger import On, Subject, ValueRow
 from graphtool.verify.repro import with_steps
 
 Array = np.ndarray[Any, Any]
@@ -25,8 +25,8 @@ Array = np.ndarray[Any, Any]
 def evaluated(module: Module, inputs: Mapping[str, Array]) -> Subject:
     """The graph as it is, each value as the evaluator computes it."""
     graph, names = module.graph, value_names(module.graph)
-    rows = tuple(Row(names[v], _text(module, n, names), names_of(n),
-                     tuple(names[x] for x in n.inputs if isinstance(x, Value)))
+    rows = tuple(ValueRow(names[v], _text(module, n, names), names_of(n),
+                          tuple(names[x] for x in n.inputs if isinstance(x, Value)))
                  for n in graph.nodes if not is_constant(n) for v in n.outputs)
     return Subject("evaluator", rows, lambda on: interp.run(module, inputs, on_value=on),
                    {**_constants(graph), **inputs}, {})
@@ -47,7 +47,7 @@ def compiled(module: Module, inputs: Mapping[str, Array], target: Target,
     rows, hidden = [], dict[str, str]()
     for v in every.graph.outputs:
         inside = members.get(v, (maker[v],))
-        rows.append(Row(names[v], _text(fused, maker[v], names), names_of(*inside), tuple(
+        rows.append(ValueRow(names[v], _text(fused, maker[v], names), names_of(*inside), tuple(
             dict.fromkeys(names[x] for x in _read(inside, maker, every.graph.outputs)))))
         hidden |= {names[o]: names[v] for n in inside for o in n.outputs if o is not v}
 

@@ -35,7 +35,7 @@ help, quit          short forms: b, r, n, c, p, s, w, l, v, h, q"""
 
 
 @dataclass(frozen=True)
-class Row:
+class ValueRow:
     """A value that a run computes: the node as text, the names that stop there, its operands."""
 
     name: str
@@ -50,7 +50,7 @@ class Subject:
     those that are there before. `hidden`: names inside a kernel, and the value that it computes."""
 
     kind: str
-    rows: tuple[Row, ...]
+    rows: tuple[ValueRow, ...]
     run: Callable[[On], object]
     given: Mapping[str, Array]
     hidden: Mapping[str, str]
@@ -238,7 +238,7 @@ class Debugger:
                 n for r in self.subject.rows for n in r.names)])
         return matches[0]
 
-    def here(self) -> Row:
+    def here(self) -> ValueRow:
         """The value at which the run stands."""
         if self.at < 0:
             raise UsageError("GT3161", "nothing has been computed", hint="run, or next")
@@ -260,7 +260,7 @@ class Debugger:
                              hint=f"break {name}; continue" if self.running else "run")
         return name, text[len(name):], selected(self.values[name], text[len(name):])
 
-    def meant(self, name: str) -> Row | None:
+    def meant(self, name: str) -> ValueRow | None:
         """The value that the author calls so: a pass that computes it in another layout calls it
         `NAME.select`, and a kernel has the names of all that it computes, its result's last."""
         matches = [r for r in self.subject.rows if name in r.names[-1:]] or [

@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from graphtool import interp, passes
-from graphtool.compile.weights import Side, weights_of
+from graphtool.compile.weights import WeightsSide, weights_of
 from graphtool.emit.c import emit
 from graphtool.errors import UnsupportedError
 from graphtool.io.directory import replacing
@@ -104,7 +104,7 @@ def _write(out: Path, parts: Mapping[str, _Part], given: Sequence[Array], sizes:
             for file, text in emit(part.program).items():
                 if file != f"{name}_example.c":
                     (work / file).write_text(text)
-            Side(name, part.held).write(work)
+            WeightsSide(name, part.held).write(work)
             rows = list(zip(part.program.outputs, part.expected.values(), strict=True))
             tables[name] = [_row(port.name, port.dtype.short, x, atol, rtol) for port, x in rows]
             for i, (port, x) in enumerate(rows):

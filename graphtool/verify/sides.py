@@ -32,7 +32,7 @@ from graphtool.ir.text import value_names
 from graphtool.native import runtime
 from graphtool.native.arguments import equations, symbol_of
 from graphtool.train.model import TrainModel
-from graphtool.verify.apart import Apart
+from graphtool.verify.apart import RuntimeProcess
 
 Array = np.ndarray[Any, Any]
 Run = Callable[[Mapping[str, Array]], dict[str, Array]]
@@ -132,7 +132,7 @@ def of_onnx(path: Path, limits: Limits | None = None) -> Side:
     """
     if not importlib.util.find_spec("onnxruntime"):
         return of_module(import_source(str(path)))
-    model = Apart(path, limits)
+    model = RuntimeProcess(path, limits)
     return Side("onnxruntime", model.inputs, model.run, source=path)
 
 

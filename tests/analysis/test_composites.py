@@ -12,7 +12,7 @@ from graphtool.analysis.composites import notes, relus
 from graphtool.importers import import_source
 from graphtool.ir import serial
 from graphtool.ir.graph import TensorType
-from graphtool.ir.listing import Form, listing
+from graphtool.ir.listing import ListingStyle, listing
 from graphtool.ir.trace import trace
 from graphtool.report.stats import stats
 from tests.cli.conftest import DIGITS
@@ -34,10 +34,10 @@ def test_what_is_a_relu(body: Any, count: int) -> None:
 def test_an_optimised_graph_reads_as_it_was() -> None:
     """The notes are comments: the listing is read back as the same graph."""
     m = passes.run(import_source(DIGITS), "simplify,fold,freeze,cse,decompose,dce")
-    text = "\n".join(listing(m, Form("embed", notes=notes(m.graph))))
+    text = "\n".join(listing(m, ListingStyle("embed", notes=notes(m.graph))))
     assert text.count("  # relu(") == 3
     assert list(listing(serial.loads(text))) == list(listing(serial.loads(
-        "\n".join(listing(m, Form("embed"))))))
+        "\n".join(listing(m, ListingStyle("embed"))))))
 
 
 def test_regions_are_read_too() -> None:

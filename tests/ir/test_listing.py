@@ -18,7 +18,7 @@ from graphtool.importers import import_source
 from graphtool.io.weights import weight
 from graphtool.ir import listing, serial
 from graphtool.ir.graph import Graph, Location, Module, Node, Value
-from graphtool.ir.listing import Form
+from graphtool.ir.listing import ListingStyle
 from graphtool.ir.op import OPS, complete_attrs
 from graphtool.ir.trace import trace
 from graphtool.symbolic import Equation, Symbol, minimum, mod, symbol
@@ -108,7 +108,7 @@ def test_a_file_finds_its_weights(tmp_path: Path) -> None:
     m = SAMPLES["block"]
     serial.save(m, tmp_path / "m.gt")
     assert text(serial.load(tmp_path / "m.gt")) == text(m)
-    short = "\n".join(listing.listing(m, Form(weights="m.safetensors")))
+    short = "\n".join(listing.listing(m, ListingStyle(weights="m.safetensors")))
     assert "= sha256:" in short and max(map(len, short.split("\n"))) < 200
     assert text(serial.loads(short, folder=tmp_path)) == text(m)
 
@@ -244,7 +244,7 @@ def reads_back(names: list[str]) -> None:
     again = serial.loads(printed)
     assert text(serial.loads(text(m))) == text(again) == text(m)
     assert listing.dumps(again, embed=True) == printed
-    assert serial.loads("\n".join(listing.listing(m, Form("embed", where=True))))
+    assert serial.loads("\n".join(listing.listing(m, ListingStyle("embed", where=True))))
 
 
 @pytest.mark.parametrize("name", HOSTILE, ids=lambda name: repr(name)[:20])

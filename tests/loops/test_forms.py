@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from graphtool.dtypes import bool_, float32, float64, int32, uint8
-from graphtool.loops.forms import FORMS, Around, in_forms
+from graphtool.loops.forms import FORMS, KernelFacts, in_forms
 from graphtool.loops.forms import choose as choose_rule
 from graphtool.loops.forms import over as over_rule
 from graphtool.loops.forms import steps as steps_rule
@@ -50,7 +50,7 @@ def test_where_a_rule_fires(e: Expr, form: str | None) -> None:
 
 def test_a_mask_beside_makes_every_choice_one_of_bits() -> None:
     plain = Apply("select", (C, X, Y), float32)
-    assert in_forms(plain, RULES, Around(masks=True)) == Apply("choose", (C, X, Y), float32)
+    assert in_forms(plain, RULES, KernelFacts(masks=True)) == Apply("choose", (C, X, Y), float32)
 
 
 def test_forms_inside_others() -> None:

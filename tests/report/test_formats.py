@@ -12,9 +12,9 @@ from graphtool.report.findings import (
     MOST,
     WRITERS,
     Finding,
+    FindingPlaces,
     Level,
     Outcome,
-    Places,
     annotation,
     outcome,
 )
@@ -49,7 +49,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ("", "src", ("src", 0)),
     ("", "gone.json", None)])
 def test_places(at: str, file: str, expected: tuple[str, int] | None) -> None:
-    known = Places().of(Finding("r", "n0", "error", "m", at, file))
+    known = FindingPlaces().of(Finding("r", "n0", "error", "m", at, file))
     assert (known and (known.file, known.line)) == expected
 
 
@@ -58,8 +58,8 @@ def test_a_name_of_two_files_is_no_place(here: Path) -> None:
     (here / "src" / "twin.py").write_text("")
     (here / ".hidden").mkdir()
     (here / ".hidden" / "net.py").write_text("")
-    assert Places().of(Finding("r", "n", "error", "m", "nested/twin.py:1")) is None
-    assert Places().of(Finding("r", "n", "error", "m", "net.py:1")) is not None
+    assert FindingPlaces().of(Finding("r", "n", "error", "m", "nested/twin.py:1")) is None
+    assert FindingPlaces().of(Finding("r", "n", "error", "m", "net.py:1")) is not None
 
 
 def test_github_says_text_then_commands() -> None:

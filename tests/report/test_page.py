@@ -22,7 +22,7 @@ from graphtool.loops.program import runs
 from graphtool.report import page as pages
 from graphtool.report.page import need_view, page
 from graphtool.report.page.borders import FAR, MANY, at_borders, meeting, stubs
-from graphtool.report.page.facts import BINS, Facts, brief, figures
+from graphtool.report.page.facts import BINS, NodeFacts, brief, figures
 from graphtool.report.page.modules import MOST, PART, Group, calls, classes, grouped
 from graphtool.report.page.tree import graph_data
 from tests.cli.conftest import DIGITS
@@ -256,7 +256,7 @@ def test_ranges_at_the_ends_of_a_type(data: np.ndarray[Any, Any]) -> None:
 
 def test_kernels_and_what_they_were_chosen_over() -> None:
     m = passes.run(import_source(DIGITS))
-    facts = Facts(m, value_names(m.graph))
+    facts = NodeFacts(m, value_names(m.graph))
     rows = [facts.of(n) for n in m.graph.nodes if n.attrs.get("plan") is not None]
     assert len(rows) == 4 and all(" µs expected" in r["rivals"][0] for r in rows)
     assert any(len(r["rivals"]) > 1 for r in rows) and all(r["fused"] for r in rows)
@@ -306,8 +306,9 @@ def test_the_c_of_each_kernel() -> None:
 def test_a_node_carries_the_names_that_it_was_made_from() -> None:
     before = import_source(DIGITS)
     after = passes.run(before)
-    first, last = ({name for n in m.graph.nodes for name in Facts(m, value_names(m.graph)).of(n)[
-        "of"]} for m in (before, after))
+    first, last = ({name for n in m.graph.nodes
+                    for name in NodeFacts(m, value_names(m.graph)).of(n)["of"]}
+                   for m in (before, after))
     assert last <= first and {"block1.relu", "pool", "head"} <= last
 
 

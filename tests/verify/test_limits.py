@@ -14,7 +14,7 @@ from graphtool.errors import GraphtoolError, InputError, UsageError
 from graphtool.importers.limits import Limits, read_limits
 from graphtool.importers.onnx import import_model
 from graphtool.importers.onnx.driver.convert import Importer
-from graphtool.verify.apart import Apart
+from graphtool.verify.apart import RuntimeProcess
 from tests.importers.onnx.build import model, node, value
 
 
@@ -147,7 +147,7 @@ def test_a_check_that_does_not_end(tmp_path: Path, capsys: pytest.CaptureFixture
 @pytest.mark.process
 def test_an_oracle_that_does_not_end(tmp_path: Path) -> None:
     (tmp_path / "m.onnx").write_bytes(endless().SerializeToString())
-    side = Apart(tmp_path / "m.onnx", Limits(seconds=3))
+    side = RuntimeProcess(tmp_path / "m.onnx", Limits(seconds=3))
     with pytest.raises(GraphtoolError) as caught:
         side.run({"x": np.ones(2, np.float32)})
     assert caught.value.code == "GT3045"
@@ -157,7 +157,7 @@ def test_an_oracle_that_does_not_end(tmp_path: Path) -> None:
 def test_an_oracle_that_wants_all_memory(tmp_path: Path) -> None:
     (tmp_path / "m.onnx").write_bytes(large("Expand").SerializeToString())
     with pytest.raises(InputError) as caught:
-        Apart(tmp_path / "m.onnx").run({"x": np.ones((1, 1), np.float32)})
+        RuntimeProcess(tmp_path / "m.onnx").run({"x": np.ones((1, 1), np.float32)})
     assert caught.value.code in ("GT3043", "GT3045")
 
 

@@ -23,7 +23,7 @@ from graphtool.exporters.stablehlo import (  # noqa: F401  (each fills the regis
 from graphtool.exporters.stablehlo.function import INDENT, Function, braced, told_of, with_arguments
 from graphtool.exporters.stablehlo.nodes import nodes
 from graphtool.exporters.stablehlo.registry import BODIES, DEFINITIONS, FORMS, Ref
-from graphtool.exporters.stablehlo.text import Places, attribute, dense, identifier, tensor
+from graphtool.exporters.stablehlo.text import LocationAliases, attribute, dense, identifier, tensor
 from graphtool.exporters.stablehlo.writer import PARAMETER, Shared, Writer
 from graphtool.io import files, pairs
 from graphtool.io.weights import save_named
@@ -67,7 +67,7 @@ def stablehlo_of(module: Module, *, elide: bool = False, composites: bool = True
     which output takes the memory of a donated input. `parameters` names the inputs that are
     parameters of the model. Raises UnsupportedError GT1050.
     """
-    shared = Shared(Places(module.locations), elide, composites)
+    shared = Shared(LocationAliases(module.locations), elide, composites)
     main = Function("main", public=True)
     w = Writer(shared, main)
     names = {v: n.removeprefix("@") for v, n in value_names(module.graph).items()}

@@ -12,7 +12,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from graphtool.escaping import mlir_string
-from graphtool.exporters.stablehlo.function import OWN_SIZE, Function, Made, braced, sizes_of
+from graphtool.exporters.stablehlo.function import (
+    OWN_SIZE,
+    Function,
+    WrittenFunction,
+    braced,
+    sizes_of,
+)
 from graphtool.exporters.stablehlo.registry import Declined, Ref, Unsized
 from graphtool.exporters.stablehlo.sizes import SIZE, size
 from graphtool.exporters.stablehlo.text import attribute, identifier, signature
@@ -72,7 +78,7 @@ def described(w: Writer, node: Node, operands: Sequence[Any], region: Region) ->
     return "{" + ", ".join(f"{k} = {v}" for k, v in attributes.items()) + "}"
 
 
-def _part(w: Writer, wish: str, graph: Graph, region: Region) -> Made:
+def _part(w: Writer, wish: str, graph: Graph, region: Region) -> WrittenFunction:
     """The function of a region."""
     inputs = [Ref("", v.type) for v in graph.inputs]
     if graph not in w.shared.parts:
@@ -96,7 +102,7 @@ def _restorer(shared: Shared) -> Callable[[], None]:
 
 def _function(w: Writer, wish: str, operands: Sequence[Any],
               write: Callable[[Writer, Sequence[Any]], Sequence[Ref]],
-              named: Sequence[Value] = ()) -> Made:
+              named: Sequence[Value] = ()) -> WrittenFunction:
     """Write a private function; `named` are the inputs of a region, whose sizes are told. Open
     sizes that its arguments do not have are arguments, too."""
     shared, missing = w.shared, list[Symbol]()
@@ -136,4 +142,4 @@ def _function(w: Writer, wish: str, operands: Sequence[Any],
         for key, places in shared.refused.items():  # the place is that of the node itself
             places[refused.get(key, 0):] = [shared.places.text(w.where) or w.hint]
     shared.functions[at] = function.text(inner.lines, results, [""] * len(results))
-    return Made(name, tuple(x.type for x in results), tuple(missing))
+    return WrittenFunction(name, tuple(x.type for x in results), tuple(missing))

@@ -26,7 +26,7 @@ INDENT = "  "
 
 
 @dataclass(frozen=True)
-class Made:
+class WrittenFunction:
     """A function that has been written: its name, the types of its results, and the open sizes that
     it takes as its last arguments."""
 

@@ -124,7 +124,7 @@ def attribute(x: Any) -> str:
 _LINE = re.compile(r"(?P<file>\S.*):(?P<line>\d+)(?: (?P<function>.*))?")
 
 
-class Places:
+class LocationAliases:
     """The table of aliases `#loc1`, filled as lines refer to it."""
 
     def __init__(self, locations: Mapping[str, Location]) -> None:

@@ -12,9 +12,9 @@ import numpy as np
 from graphtool.dtypes import DType
 from graphtool.errors import Unsupported
 from graphtool.escaping import mlir_string
-from graphtool.exporters.stablehlo.function import INDENT, Function, Made
+from graphtool.exporters.stablehlo.function import INDENT, Function, WrittenFunction
 from graphtool.exporters.stablehlo.registry import Ref
-from graphtool.exporters.stablehlo.text import Places, dense, number, signature, tensor
+from graphtool.exporters.stablehlo.text import LocationAliases, dense, number, signature, tensor
 from graphtool.io.weights import Weight, weight
 from graphtool.ir.graph import Graph, TensorType
 from graphtool.symbolic import Dim, symbols, text
@@ -28,12 +28,12 @@ _LONG = ("select", "dynamic_update_slice")  # their types are written in full, e
 class Shared:
     """What all writers of one module share: options, places, functions, what is refused."""
 
-    places: Places
+    places: LocationAliases
     elide: bool = False
     composites: bool = True
     functions: list[str] = field(default_factory=list)
-    made: dict[object, Made] = field(default_factory=dict)
-    parts: dict[Graph, Made] = field(default_factory=dict)  # regions that are functions
+    made: dict[object, WrittenFunction] = field(default_factory=dict)
+    parts: dict[Graph, WrittenFunction] = field(default_factory=dict)  # regions that are functions
     names: dict[str, None] = field(default_factory=lambda: {"main": None})
     refused: dict[tuple[str, str], list[str]] = field(default_factory=dict)
 

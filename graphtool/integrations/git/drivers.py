@@ -15,7 +15,7 @@ from graphtool.io import files, weights
 from graphtool.io.atomic import atomic
 from graphtool.io.weights import Weight
 from graphtool.ir import serial
-from graphtool.ir.listing import Form, listing
+from graphtool.ir.listing import ListingStyle, listing
 from graphtool.report.findings import Finding, Outcome, outcome
 from graphtool.report.git import Checked, HookReport
 
@@ -28,7 +28,7 @@ def textconv(path: Path) -> Iterable[str]:
         module = serial.of_rows(serial.file_of(data, str(path)), str(path))
     except InputError:
         return data.decode(errors="replace").splitlines()
-    return listing(module, Form(notes=notes(module.graph)))
+    return listing(module, ListingStyle(notes=notes(module.graph)))
 
 
 def merge_graphs(base: Path, ours: Path, theirs: Path) -> Merge:

@@ -22,7 +22,7 @@ Key = tuple[str, int]
 Port = tuple[Key, int]
 
 
-class Record(msgspec.Struct, frozen=True):
+class MergeRecord(msgspec.Struct, frozen=True):
     """What one row of a graph file says, by keys. `what` is the op and its attributes as JSON, a
     region written out; `data` a constant's type and elements; an operand is a port or a literal as
     JSON."""
@@ -68,12 +68,12 @@ def _add(region: dict[str, Any], name: str, regions: list[Any]) -> str:
     return name
 
 
-class Side:
+class MergeSide:
     """One of the three files: its records by key, in order, and what else the merge compares."""
 
     def __init__(self, file: GraphFile, items: list[Item], keys: list[Key]) -> None:
         self.file, self.keys = file, keys
-        self.records: dict[Key, Record] = {}
+        self.records: dict[Key, MergeRecord] = {}
         self.names: dict[Key, list[str]] = {}
         self.places: dict[Key, str] = {}
         self.ports: dict[str, Port] = {}
@@ -107,11 +107,12 @@ class Side:
             what = files.compact({"op": row["op"], **self.split(row)})
             args = tuple(self.ports[x] if isinstance(x, str) else files.compact(x)
                          for x in row["in"])
-            self.records[key] = Record(kind, ids[0], what, "", args, tuple(row["of"]), len(ids))
+            self.records[key] = MergeRecord(
+                kind, ids[0], what, "", args, tuple(row["of"]), len(ids))
         else:
             kept = {k: v for k, v in row.items() if k not in ("id", "of", "at") and v is not None}
-            self.records[key] = Record(kind, ids[0], "", files.compact(kept), (),
-                                       tuple(row.get("of", ())), 1)
+            self.records[key] = MergeRecord(kind, ids[0], "", files.compact(kept), (),
+                                            tuple(row.get("of", ())), 1)
 
     def split(self, row: dict[str, Any]) -> dict[str, Any]:
         """A node's attributes, apart from those that are regions, and these written out."""
@@ -127,21 +128,21 @@ class Side:
             {k: v for k, v in n.items() if k != "at"} | self.split(n) for n in raw["nodes"]]}
 
 
-def sides(base: bytes, ours: bytes, theirs: bytes) -> tuple[Side, Side, Side]:
+def sides(base: bytes, ours: bytes, theirs: bytes) -> tuple[MergeSide, MergeSide, MergeSide]:
     """The three files under common keys. Raises InputError for one that cannot be read."""
     files_ = [serial.file_of(data, where) for data, where in (
         (base, "the base"), (ours, "our side"), (theirs, "their side"))]
     o, a, b = ([*flatten(serial.of_rows(f, "a side").graph)] for f in files_)
     o_keys: list[Key] = [("o", i) for i in range(len(o))]
     a_keys, b_keys = _keys(o, a, "a"), _keys(o, b, "b")
-    left = Side(files_[1], a, a_keys)
-    right = Side(files_[2], b, b_keys)
+    left = MergeSide(files_[1], a, a_keys)
+    right = MergeSide(files_[2], b, b_keys)
     both = {j: i for i, j in align(a, b).items() if a_keys[i][0] == "a" and b_keys[j][0] == "b"}
     for j, i in sorted(both.items()):  # a node that both sides added in the same way
         if _same(left, a_keys[i], right, b_keys[j]):
             b_keys[j] = a_keys[i]
-            right = Side(files_[2], b, b_keys)
-    return Side(files_[0], o, o_keys), left, right
+            right = MergeSide(files_[2], b, b_keys)
+    return MergeSide(files_[0], o, o_keys), left, right
 
 
 def _keys(base: list[Item], items: list[Item], name: str) -> list[Key]:
@@ -149,6 +150,6 @@ def _keys(base: list[Item], items: list[Item], name: str) -> list[Key]:
     return [("o", matches[j]) if j in matches else (name, j) for j in range(len(items))]
 
 
-def _same(left: Side, i: Key, right: Side, j: Key) -> bool:
+def _same(left: MergeSide, i: Key, right: MergeSide, j: Key) -> bool:
     ours, theirs = left.records.get(i), right.records.get(j)
     return ours is not None and theirs is not None and ours.content == theirs.content

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from graphtool.errors import InputError
-from graphtool.integrations.git.identity import Key, Record, Side, sides
+from graphtool.integrations.git.identity import Key, MergeRecord, MergeSide, sides
 from graphtool.io import files
 from graphtool.ir import serial
 from graphtool.ir.graph import Module
@@ -52,7 +52,7 @@ def _text(module: Module, rows: GraphFile) -> str:
 
 
 class _Merger:
-    def __init__(self, o: Side, a: Side, b: Side) -> None:
+    def __init__(self, o: MergeSide, a: MergeSide, b: MergeSide) -> None:
         self.o, self.a, self.b = o, a, b
         self.conflicts: list[str] = []
         self.dropped: list[str] = []
@@ -119,7 +119,7 @@ class _Merger:
                 at = out.index(key) + 1
         return out
 
-    def record(self, key: Key) -> Record | None:
+    def record(self, key: Key) -> MergeRecord | None:
         """The merged record of a node; None if a side removed it."""
         o, a, b = (s.records.get(key) for s in (self.o, self.a, self.b))
         if o is None:
@@ -140,7 +140,7 @@ class _Merger:
         origin = a if what == a.what else b
         return msgspec.structs.replace(origin, what=what, data=data, args=args)
 
-    def check(self, records: Mapping[Key, Record]) -> None:
+    def check(self, records: Mapping[Key, MergeRecord]) -> None:
         """What is read exists."""
         for r in records.values():
             for x in r.args:
@@ -155,7 +155,7 @@ class _Merger:
     def told(self, key: Hashable) -> str:
         return next(s.records[key].name for s in (self.o, self.a, self.b) if key in s.records)
 
-    def names(self, records: Mapping[Key, Record]) -> dict[Key, list[str]]:
+    def names(self, records: Mapping[Key, MergeRecord]) -> dict[Key, list[str]]:
         """The names of each record's values: what a side has renamed is renamed; all differ."""
         out: dict[Key, list[str]] = {}
         taken: set[str] = set()
@@ -212,10 +212,10 @@ class _Merger:
         return [*(r for r in a if r in b or r not in o), *(r for r in b if r not in (*a, *o))]
 
 
-def _sorted(records: Mapping[Key, Record]) -> dict[Key, Record]:
+def _sorted(records: Mapping[Key, MergeRecord]) -> dict[Key, MergeRecord]:
     """The records in the same order as far as each stands behind what it reads; without those of
     a cycle, which the reader then misses."""
-    out: dict[Key, Record] = {}
+    out: dict[Key, MergeRecord] = {}
     open_: set[Key] = set()
     for first in records:
         stack = [first]

@@ -40,7 +40,7 @@ _APPENDED = pattern(lambda past, new, axis: o.concat(past, new, axis=axis))
 
 
 @dataclass(frozen=True)
-class Rows:
+class CacheRows:
     """The form of one cache: the model's type, the type that is kept, the axis of positions."""
 
     dtype: DType
@@ -81,11 +81,11 @@ class Rows:
         return kept if self.kept is self.dtype else o.cast(kept, dtype=self.dtype)
 
 
-def rows_of(dtype: DType, kept: Kept, axis: int, rank: int) -> Rows:
+def rows_of(dtype: DType, kept: Kept, axis: int, rank: int) -> CacheRows:
     """The form of a cache; one that is not of floats, or has no axis beside that of positions,
     keeps the model's type."""
     fits = dtype.is_float and rank >= 2 and kept != "own"
-    return Rows(dtype, _TYPES[kept] if fits else dtype, axis)
+    return CacheRows(dtype, _TYPES[kept] if fits else dtype, axis)
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ class Cache:
     the parts with elements in them; `past` these as the model sees them."""
 
     grown: Grown
-    rows: Rows
+    rows: CacheRows
     room: tuple[Tracer, ...]
     valid: tuple[Tracer, ...]
     past: Tracer
@@ -227,7 +227,7 @@ class _Rewriting:
         dtype = self.rows(kept[0], v).kept if kept else v.type.dtype
         return self.builder.input(TensorType(dtype, shape), v.hint)
 
-    def rows(self, g: Grown, v: Value) -> Rows:
+    def rows(self, g: Grown, v: Value) -> CacheRows:
         """The form in which a cache is kept."""
         return rows_of(v.type.dtype, self.dtype, g.axis, v.type.rank)
 

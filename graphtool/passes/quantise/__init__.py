@@ -11,7 +11,7 @@ from typing import Literal
 from graphtool.errors import UsageError
 from graphtool.ir.graph import Graph
 from graphtool.passes.quantise.layers import Layer, layers, named
-from graphtool.passes.quantise.rewrite import Chosen, rewritten
+from graphtool.passes.quantise.rewrite import LayerChoice, rewritten
 from graphtool.passes.quantise.weights import BITS, Form, stored
 
 DataFree = Literal["dynamic", "int8", "int4", "int2", "bfloat16", "float16"]
@@ -28,7 +28,7 @@ def quantise(graph: Graph, *, form: DataFree = "dynamic", block: int = 32,
     InputError GT0640 for a pattern that fits no layer.
     """
     check_block(form, block)
-    chosen = [Chosen(layer, form, stored(layer, form, block))
+    chosen = [LayerChoice(layer, form, stored(layer, form, block))
               for layer in named(layers(graph), only, skip) if not why_not(layer, form)]
     return rewritten(graph, chosen)
 

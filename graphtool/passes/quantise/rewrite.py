@@ -30,7 +30,7 @@ _LEAST = 1e-30  # the least scale of an activation at run time: a row of zeros h
 
 
 @dataclass(frozen=True, eq=False)
-class Chosen:
+class LayerChoice:
     """What a layer becomes: its form, its rounded weight, the grid of its activation if it is
     static; what its bias is multiplied by for each channel, and what is then added to it."""
 
@@ -42,7 +42,7 @@ class Chosen:
     gain: Array | None = None
 
 
-def rewritten(graph: Graph, chosen: Sequence[Chosen], trained: frozenset[str] = frozenset()
+def rewritten(graph: Graph, chosen: Sequence[LayerChoice], trained: frozenset[str] = frozenset()
               ) -> Graph:
     """The graph with these layers. The names in `trained` are parameters again, whose constants
     `freeze` had made."""
@@ -52,7 +52,8 @@ def rewritten(graph: Graph, chosen: Sequence[Chosen], trained: frozenset[str] = 
 class _Rewrite:
     """One rebuilding of a graph."""
 
-    def __init__(self, graph: Graph, chosen: Sequence[Chosen], trained: frozenset[str]) -> None:
+    def __init__(self, graph: Graph, chosen: Sequence[LayerChoice],
+                 trained: frozenset[str]) -> None:
         self.made_by, self.trained = producers(graph), trained
         self.chosen = {c.layer.node: c for c in chosen}
         self.biases = {c.layer.bias: c for c in chosen if c.layer.bias is not None}
@@ -107,7 +108,7 @@ class _Rewrite:
 
     # ---- layers --------------------------------------------------------------------------------
 
-    def layer(self, c: Chosen, xs: tuple[Operand, ...], b: Builder) -> Any:
+    def layer(self, c: LayerChoice, xs: tuple[Operand, ...], b: Builder) -> Any:
         """The result of a quantised layer, with its own bias."""
         node, attrs = c.layer.node, c.layer.node.attrs
         wide = [Tracer(x, b) if isinstance(x, Value) else x for x in xs]
@@ -132,7 +133,7 @@ class _Rewrite:
             return o.add(y, self.bias(c, wide[2], b))
         return y if c.layer.bias is not None else self.shifted(c, y)
 
-    def activation(self, c: Chosen, x: Any, b: Builder) -> Any:
+    def activation(self, c: LayerChoice, x: Any, b: Builder) -> Any:
         """The activation as the layer reads it."""
         if c.form == "dynamic":
             return self.by_rows(c, x)
@@ -140,7 +141,7 @@ class _Rewrite:
             return x
         return self.gridded(c.layer.x, x.value, b)
 
-    def of_two(self, c: Chosen, grid: Grid, x: Any, w: Any, b: Builder) -> Any:
+    def of_two(self, c: LayerChoice, grid: Grid, x: Any, w: Any, b: Builder) -> Any:
         """The product of two activations on their grids.
 
         They are transposed before they are rounded: turning bytes, of which four are summed
@@ -166,7 +167,7 @@ class _Rewrite:
                 self.rounded[key] = real(quantised(x, grid), grid.scale, grid.zero)
         return self.rounded[key]
 
-    def by_rows(self, c: Chosen, x: Any) -> Any:
+    def by_rows(self, c: LayerChoice, x: Any) -> Any:
         """Integers by the range of each row when the model runs; of the whole for convolutions."""
         old = c.layer.x
         key = old if c.layer.kind == "product" else c.layer.node.outputs[0]
@@ -182,7 +183,7 @@ class _Rewrite:
             self.rows[key] = o.mul(o.sub(o.cast(q, dtype=dtypes.float32), whole), scale)
         return self.rows[key]
 
-    def half(self, c: Chosen, x: Any, b: Builder) -> Any:
+    def half(self, c: LayerChoice, x: Any, b: Builder) -> Any:
         """A product of 16-bit floats, the only one in which kernels read such weights; sums are
         float32, and results of convolutions are rounded once more."""
         assert isinstance(c.stored, Half)
@@ -192,13 +193,13 @@ class _Rewrite:
             return o.cast(op(narrow, w, **attrs), dtype=dtypes.float32)
         return o.matmul(narrow, w, transpose_b=c.layer.axis == 0, dtype=dtypes.float32)
 
-    def weight(self, c: Chosen, b: Builder) -> Any:
+    def weight(self, c: LayerChoice, b: Builder) -> Any:
         """The weight in float32, computed from what is stored."""
         assert isinstance(c.stored, Channels)
         scales = b.constant(c.stored.scales, f"{c.layer.hint}.scale")
         return real(self.kept_weight(c, c.stored.q, b), scales)
 
-    def kept_weight(self, c: Chosen, array: Array, b: Builder) -> Tracer:
+    def kept_weight(self, c: LayerChoice, array: Array, b: Builder) -> Tracer:
         weight = c.layer.weight
         assert weight is not None
         param = bool(weight.attrs["param"]) or c.layer.hint in self.trained
@@ -220,7 +221,7 @@ class _Rewrite:
         y = self.product(s, layer, _windows(layer, x), b)
         return y if last else o.transpose(y, perm=(0, rank - 1, *range(1, rank - 1)))
 
-    def table(self, c: Chosen, ids: Any, b: Builder) -> Any:
+    def table(self, c: LayerChoice, ids: Any, b: Builder) -> Any:
         """Rows of a table of narrow numbers, with their scales."""
         node = c.layer.node
         stored = c.stored
@@ -234,14 +235,14 @@ class _Rewrite:
 
     # ---- biases --------------------------------------------------------------------------------
 
-    def biased(self, c: Chosen, add: Node, xs: tuple[Operand, ...], b: Builder) -> Any:
+    def biased(self, c: LayerChoice, add: Node, xs: tuple[Operand, ...], b: Builder) -> Any:
         """The sum of a layer's result and its bias."""
         y = c.layer.node.outputs[0]
         at = next(i for i, v in enumerate(add.inputs) if v is y)
         total, term = Tracer(xs[at], b), Tracer(xs[1 - at], b)  # type: ignore[arg-type]
         return (o.add(total, self.bias(c, term, b)),)
 
-    def bias(self, c: Chosen, term: Any, b: Builder) -> Any:
+    def bias(self, c: LayerChoice, term: Any, b: Builder) -> Any:
         """A constant bias with the layer's shift, for a static layer in whole steps of its sums."""
         node = b.made_by.get(term.value)
         if not is_constant(node) or (c.grid is None and c.shift is None and c.gain is None):
@@ -254,7 +255,7 @@ class _Rewrite:
         shape = (*(1,) * (rank - term.ndim), *term.shape)
         return self.steps(c, flat, shape, hint, b, bool(node.attrs["param"]), node.of)
 
-    def shifted(self, c: Chosen, y: Any) -> Any:
+    def shifted(self, c: LayerChoice, y: Any) -> Any:
         """The result with the layer's shift, where there was no bias."""
         if c.shift is None:
             return y
@@ -262,7 +263,7 @@ class _Rewrite:
         shape = (c.layer.channels,) if last else (1, c.layer.channels, *(1,) * (y.ndim - 2))
         return o.add(y, self.steps(c, c.shift, shape, f"{c.layer.hint}.bias", y.builder))
 
-    def steps(self, c: Chosen, flat: Array, shape: Any, hint: str, b: Builder,
+    def steps(self, c: LayerChoice, flat: Array, shape: Any, hint: str, b: Builder,
               param: bool = False, of: tuple[str, ...] = ()) -> Any:
         """A bias as int32 times the scale of the layer's sums; as floats if it has no such scale,
         or has too many steps."""

@@ -22,7 +22,7 @@ from graphtool.ir.text import value_names
 from graphtool.ir.trace import Builder, Tracer
 from graphtool.passes.quantise.calibrate import Batch
 from graphtool.passes.quantise.layers import Layer
-from graphtool.passes.quantise.rewrite import Chosen, rewritten
+from graphtool.passes.quantise.rewrite import LayerChoice, rewritten
 from graphtool.passes.quantise.weights import Blocks, Channels, Half, Stored
 from graphtool.rewrite.patterns import MATCHED, bindings, pattern
 
@@ -90,7 +90,7 @@ def _moments(module: Module, axes: Mapping[str, int], data: Sequence[Batch]) -> 
     return out
 
 
-def corrected(module: Module, chosen: Sequence[Chosen], trained: frozenset[str],
+def corrected(module: Module, chosen: Sequence[LayerChoice], trained: frozenset[str],
               norms: Norms) -> Module:
     """The module with these layers, where the results of batch norms have the moments of the float
     model."""
@@ -125,8 +125,8 @@ def _small(change: Change, want: Moments) -> bool:
         <= _STILL * want.spread.mean()).all())
 
 
-def _changed(module: Module, chosen: Sequence[Chosen], trained: frozenset[str],
-             layers: Mapping[str, Chosen], changes: Mapping[str, Change]) -> Module:
+def _changed(module: Module, chosen: Sequence[LayerChoice], trained: frozenset[str],
+             layers: Mapping[str, LayerChoice], changes: Mapping[str, Change]) -> Module:
     """The quantised module with these changes: in the layers, or in norms that stand alone."""
     scaled = {id(layers[n]): _scaled(layers[n], c) for n, c in changes.items() if n in layers}
     graph = rewritten(module.graph, [scaled.get(id(c), c) for c in chosen], trained)
@@ -134,7 +134,7 @@ def _changed(module: Module, chosen: Sequence[Chosen], trained: frozenset[str],
     return replace(module, graph=_affine(graph, alone) if alone else graph)
 
 
-def _scaled(c: Chosen, change: Change) -> Chosen:
+def _scaled(c: LayerChoice, change: Change) -> LayerChoice:
     shift = change.term if c.shift is None else change.term + change.factor * c.shift
     return replace(c, stored=_times(c.layer, c.stored, change.factor), gain=change.factor,
                    shift=shift)

@@ -36,7 +36,7 @@ Arena = Callable[[Module], int]  # a function from a module to the bytes of its 
 
 
 @dataclass(frozen=True)
-class Plan:
+class RematPlan:
     """The nodes to compute again, the memory peak of the graph that does so, and its work in
     FLOPs."""
 
@@ -70,7 +70,7 @@ def remat(module: Module, *, budget: str, arena: Arena | None = None) -> Module:
 _BUDGET = re.compile(r"(\d+)\s*([a-z]*)|(0?\.\d+|[01]\.0*)", re.IGNORECASE)
 
 
-def _limit(budget: str, plans: Sequence[Plan]) -> int:
+def _limit(budget: str, plans: Sequence[RematPlan]) -> int:
     match = _BUDGET.fullmatch(budget.strip())
     if match and match[1] and match[2].lower() in UNITS and (match[2] or int(match[1]) > 1):
         return int(match[1]) * UNITS[match[2].lower()]
@@ -83,25 +83,25 @@ def _limit(budget: str, plans: Sequence[Plan]) -> int:
 
 # ---- plans -------------------------------------------------------------------------------------
 
-def curve(module: Module, arena: Arena | None = None) -> list[Plan]:
+def curve(module: Module, arena: Arena | None = None) -> list[RematPlan]:
     """Plans from keeping everything to computing the most again, each with a lower peak."""
     return _thinned(_estimated(module.graph)) if arena is None else _measured(module, arena)
 
 
-def _estimated(graph: Graph) -> list[Plan]:
+def _estimated(graph: Graph) -> list[RematPlan]:
     return [_judged(graph, again) for again in _Work(graph).choices()]
 
 
-def _thinned(plans: Sequence[Plan]) -> list[Plan]:
+def _thinned(plans: Sequence[RematPlan]) -> list[RematPlan]:
     """The plans for which no other plan needs both less memory and less work."""
-    best: list[Plan] = []
+    best: list[RematPlan] = []
     for plan in sorted(plans, key=lambda p: (p.flops, p.peak)):
         if not best or plan.peak < best[-1].peak:
             best.append(plan)
     return best
 
 
-def _measured(module: Module, arena: Arena) -> list[Plan]:
+def _measured(module: Module, arena: Arena) -> list[RematPlan]:
     """The estimated plans with the size of their arena.
 
     The arena also has the scratch memory of kernels, packed operands and gaps between buffers, so
@@ -116,13 +116,13 @@ def _measured(module: Module, arena: Arena) -> list[Plan]:
                      for p in tried.values()])
 
 
-def _judged(graph: Graph, again: frozenset[Node]) -> Plan:
+def _judged(graph: Graph, again: frozenset[Node]) -> RematPlan:
     new = recomputed(graph, again)
     peak = costs.peak(new, costs.placeless(new))
-    return Plan(again, at_least_sizes(peak.bytes), sum(_flops(n) for n in again))
+    return RematPlan(again, at_least_sizes(peak.bytes), sum(_flops(n) for n in again))
 
 
-def _fewer(graph: Graph, plan: Plan, limit: int) -> Plan:
+def _fewer(graph: Graph, plan: RematPlan, limit: int) -> RematPlan:
     """Compute fewer nodes again: keep those with the most work for their bytes, as long as the
     peak allows it."""
     def gain(node: Node) -> tuple[float, int]:

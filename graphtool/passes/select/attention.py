@@ -35,7 +35,7 @@ def attention(goal: Goal, node: Node, operands: Sequence[Any]) -> Sequence[Any]:
     return (in_type(node, _attention(goal, node, wide, [*map(narrow_rows, operands[1:3])])),)
 
 
-def _attention(goal: Goal, node: Node, operands: list[Any], stored: list[Narrow | None]) -> Any:
+def _attention(goal: Goal, node: Node, operands: list[Any], stored: list[NarrowRows | None]) -> Any:
     q, k, v, mask = (*operands, None)[:4]
     a = node.attrs
     given = () if mask is None or _hides_nothing(mask) else (_added(mask, q.dtype),)
@@ -100,7 +100,7 @@ def _added(mask: Any, dtype: DType) -> Any:
 # ---- keys and values as they are stored ----------------------------------------------------------
 
 @dataclass(frozen=True)
-class Narrow:
+class NarrowRows:
     """Rows x of 16 or 8 bits; rows of int8 have `factors`, of the same shape but for a last size
     of 1."""
 
@@ -108,28 +108,28 @@ class Narrow:
     factors: Tracer | None = None
 
 
-def narrow_rows(x: Any) -> Narrow | None:
+def narrow_rows(x: Any) -> NarrowRows | None:
     """The stored rows that x, f32, widens; x itself if it has 16 bits; None if there are none."""
     if not isinstance(x, Tracer) or x.dtype in dtypes.HALVES:
-        return Narrow(x) if isinstance(x, Tracer) else None
+        return NarrowRows(x) if isinstance(x, Tracer) else None
     node = x.builder.made_by.get(x.value)
     if node is None or x.dtype is not dtypes.float32:
         return None
     operands = [Tracer(v, x.builder) for v in node.inputs if isinstance(v, Value)]
     if Trait.CONVERTS in node.op.traits:
-        return Narrow(operands[0]) if operands[0].dtype in dtypes.HALVES else None
+        return NarrowRows(operands[0]) if operands[0].dtype in dtypes.HALVES else None
     for chain in dequantising(node, x.builder.made_by):
         stored, factors = Tracer(chain.x, x.builder), wrapped(x, chain.scale)
         if chain.zero is None and stored.dtype is dtypes.int8 and (
                 isinstance(factors, Tracer) and factors.shape == (*stored.shape[:-1], 1)):
-            return Narrow(stored, factors)  # a factor for each row
+            return NarrowRows(stored, factors)  # a factor for each row
     if not node.op.movement & _LEAVES_ROWS:
         return None
     inner = narrow_rows(operands[0])
     return None if inner is None else _moved(inner, node)
 
 
-def _moved(rows: Narrow, node: Node) -> Narrow | None:
+def _moved(rows: NarrowRows, node: Node) -> NarrowRows | None:
     """The rows where the node moves them; None if it does not leave them whole."""
     old, new, a = rows.x.shape, node.outputs[0].type.shape, dict(node.attrs)
     ones = dict(a)
@@ -147,4 +147,4 @@ def _moved(rows: Narrow, node: Node) -> Narrow | None:
     x = rows.x.builder.emit(node.op, (rows.x,), a)
     factors = rows.factors and rows.x.builder.emit(node.op, (rows.factors,), ones)
     assert isinstance(x, Tracer) and not isinstance(factors, tuple)
-    return Narrow(x, factors)
+    return NarrowRows(x, factors)

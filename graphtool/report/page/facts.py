@@ -27,7 +27,7 @@ _LABELS = (f"datum.value <= {1.5 * FLOOR} ? '≤ ' + format(datum.value, '~e') :
 _VERDICTS = {"match": "#4c78a8", "first to part": "#cf222e", "parts": "#f58518"}
 
 
-class Facts:
+class NodeFacts:
     """The rows of a module's nodes; the figures of each weight are found once."""
 
     def __init__(self, module: Module, names: dict[Value, str]) -> None:

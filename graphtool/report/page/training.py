@@ -22,7 +22,7 @@ LOOSE = 3  # nodes outside of modules that have a row of their own; of more, one
 
 
 @dataclass
-class Row:
+class ModuleRow:
     """What belongs to one module, or to nodes without one: the nodes of each column."""
 
     name: str
@@ -102,7 +102,7 @@ def arranged(paths: Sequence[Path], named: Sequence[str], ops: Sequence[str],
 
 
 def _forward_rows(paths: Sequence[Path], named: Sequence[str], ops: Sequence[str],
-                  near: Mapping[int, Sequence[int]], column: Sequence[int]) -> list[Row]:
+                  near: Mapping[int, Sequence[int]], column: Sequence[int]) -> list[ModuleRow]:
     """The rows in the order of a run: an input stands before its first reader, an output behind
     what it is."""
     mine = [i for i, c in enumerate(column) if c == FORWARD]
@@ -118,14 +118,14 @@ def _forward_rows(paths: Sequence[Path], named: Sequence[str], ops: Sequence[str
         for g in most.groups:
             g.name = f"{most.name}.{g.name}"
         items = [*(x for x in items if x is not most), *most.nodes, *most.groups]
-    rows: list[Row] = []
+    rows: list[ModuleRow] = []
     loose: list[int] = []
 
     def end() -> None:
         many = len(loose) > LOOSE
         for part in ([loose] if many else [[i] for i in loose]):
             name = named[part[0]] + (f" … {named[part[-1]]}" if many else "")
-            rows.append(Row(name, None, (list(part), [], [])))
+            rows.append(ModuleRow(name, None, (list(part), [], [])))
         loose.clear()
     begun: dict[int, float] = {}
     for item in items:
@@ -144,8 +144,8 @@ def _forward_rows(paths: Sequence[Path], named: Sequence[str], ops: Sequence[str
             loose.append(item)
             continue
         end()
-        rows.append(Row(named[item], None, ([item], [], [])) if isinstance(item, int) else
-                    Row(item.name, item.path, (item.members(), [], [])))
+        rows.append(ModuleRow(named[item], None, ([item], [], [])) if isinstance(item, int) else
+                    ModuleRow(item.name, item.path, (item.members(), [], [])))
     end()
     return rows
 
@@ -154,7 +154,7 @@ def _members(item: int | Group) -> list[int]:
     return [item] if isinstance(item, int) else item.members()
 
 
-def _cells(rows: Sequence[Row], paths: Sequence[Path]
+def _cells(rows: Sequence[ModuleRow], paths: Sequence[Path]
            ) -> tuple[Group, list[list[tuple[int | Group, int]]]]:
     """The modules of the rows, each with its own in it."""
     root, result = Group((), ""), []

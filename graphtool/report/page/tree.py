@@ -15,7 +15,7 @@ from graphtool.ir.graph import Module, Node, Value, is_constant
 from graphtool.ir.text import value_names
 from graphtool.report.page import training
 from graphtool.report.page.borders import at_borders, meeting, stubs
-from graphtool.report.page.facts import Facts
+from graphtool.report.page.facts import NodeFacts
 from graphtool.report.page.modules import Group, calls, classes, grouped
 
 Item = int | str  # a node's number, a module's "m3", a bend "b7", a port "pi5" or "po5"
@@ -77,7 +77,7 @@ def _rows(module: Module, names: dict[Value, str]
     paths: list[tuple[str, ...]] = []
     number: dict[Value, int] = {}
     edges: list[tuple[int, int, str]] = []
-    facts = Facts(module, names)
+    facts = NodeFacts(module, names)
 
     def add(name: str, op: str, path: tuple[str, ...], **more: Any) -> int:
         rows.append({"name": name, "op": op} | {k: v for k, v in more.items() if v})

@@ -34,7 +34,7 @@ Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)
-class Held:
+class IntWeight:
     """A parameter of integers q, which stand for q·scale: the node that multiplies, the operand
     that is the scale, and the scale's values."""
 
@@ -44,17 +44,17 @@ class Held:
     scale: Array
 
 
-def held(graph: Graph) -> dict[Node, Held]:
+def held(graph: Graph) -> dict[Node, IntWeight]:
     """The parameters of integers by their nodes; one that is used otherwise too is left out."""
     made_by = producers(graph)
     readers = readers_of(graph)
-    result: dict[Node, list[Held]] = {}
+    result: dict[Node, list[IntWeight]] = {}
     for node in graph.nodes:
         if node.op is o.mul and node.outputs[0].type.dtype is dtypes.float32:
             for i, x in enumerate(node.inputs):
                 weight, scale = _parameter(x, made_by), _array(node.inputs[1 - i], made_by)
                 if weight is not None and scale is not None and (scale > 0).all():
-                    result.setdefault(weight, []).append(Held(weight, node, 1 - i, scale))
+                    result.setdefault(weight, []).append(IntWeight(weight, node, 1 - i, scale))
     return {weight: uses[0] for weight, uses in result.items()
             if len(uses) == 1 and len(readers[weight.outputs[0]]) == 1}
 
@@ -91,7 +91,7 @@ def _array(x: Operand, made_by: Mapping[Value, Node]) -> Array | None:
         tuple(d for d in x.type.shape if isinstance(d, int)))
 
 
-def integers(h: Held, real: Array) -> Array:
+def integers(h: IntWeight, real: Array) -> Array:
     """The integers nearest to real numbers; numbers beyond the grid become its ends."""
     row = h.weight.outputs[0].type.dtype
     steps = np.rint(real.astype(np.float64) / h.scale)
@@ -113,7 +113,7 @@ def as_reals(graph: Graph) -> Graph:
 class _Reals:
     """One rebuilding: `reals` has the floats that stand for values of integers."""
 
-    def __init__(self, weights: Mapping[Node, Held], casts: Mapping[Node, Node]) -> None:
+    def __init__(self, weights: Mapping[Node, IntWeight], casts: Mapping[Node, Node]) -> None:
         self.scaled = {h.scaled: h for h in weights.values()}
         self.casts, self.rounds = casts, set(casts.values())
         self.reals: dict[Value, Any] = {}
@@ -143,7 +143,7 @@ class _Reals:
         return None
 
     @staticmethod
-    def weight(h: Held, wide: list[Any], b: Builder) -> Any:
+    def weight(h: IntWeight, wide: list[Any], b: Builder) -> Any:
         """The real parameter on its grid; one of int32 has so many steps that it is not rounded."""
         node, row = h.weight, h.weight.outputs[0].type.dtype
         real = np.asarray(node.attrs["data"].source.astype(np.float32) * h.scale, np.float32)

@@ -130,7 +130,7 @@ def test_a_listing_keeps_plans_and_choices() -> None:
     again = serial.loads(text)
     assert listing.dumps(again, embed=True) == text
     assert sorted(map(repr, again.choices.values())) == sorted(map(repr, one.choices.values()))
-    short = "\n".join(listing.listing(one, listing.Form("embed")))
+    short = "\n".join(listing.listing(one, listing.ListingStyle("embed")))
     assert f"plan={plan_of(one, 'winograd')}" in short and "cost" not in short
     assert diff(one, serial.loads(short)).equal
 

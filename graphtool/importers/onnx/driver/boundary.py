@@ -13,7 +13,7 @@ from graphtool.errors import InputError, Unsupported, UnsupportedError, UsageErr
 from graphtool.front import REFUSED, Refused
 from graphtool.importers.onnx.driver.context import Frame, Session
 from graphtool.importers.onnx.driver.inputs import Parts
-from graphtool.importers.onnx.families.sequence_rows import Rows
+from graphtool.importers.onnx.families.sequence_rows import SequenceRows
 from graphtool.io.weights import Array
 from graphtool.ir.graph import TensorType
 from graphtool.ir.trace import Tracer
@@ -76,7 +76,7 @@ def flat(name: str, x: Any) -> list[tuple[str, Any]]:
     empty optional."""
     if isinstance(x, tuple):
         return [row for i, item in enumerate(x) for row in flat(f"{name}.{i}", item)]
-    if isinstance(x, Rows):
+    if isinstance(x, SequenceRows):
         reason = "a sequence of computed length as an output is not supported"
         raise UnsupportedError("GT1020", "the model needs 1 thing that is not supported",
                                (Unsupported(name, reason, (name,)),),

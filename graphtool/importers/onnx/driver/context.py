@@ -21,9 +21,9 @@ from graphtool.importers.limits import Limits, Strictness
 from graphtool.importers.onnx.driver import reader
 from graphtool.importers.onnx.driver.computed import EACH, Recorder
 from graphtool.importers.onnx.driver.inputs import Inputs, Parts, declared_dims, declared_shapes
-from graphtool.importers.onnx.driver.places import Places
+from graphtool.importers.onnx.driver.places import SourceLocations
 from graphtool.importers.onnx.driver.schemas import version_of
-from graphtool.importers.onnx.families.sequence_rows import Rows
+from graphtool.importers.onnx.families.sequence_rows import SequenceRows
 from graphtool.ir.graph import Graph, TensorType
 from graphtool.ir.run_sizes import limits
 from graphtool.ir.trace import Tracer
@@ -53,7 +53,7 @@ class Session(ABC):
         self.started = time.monotonic()
         self.model, self.base_dir, self.fixed = model, base_dir, fixed
         self.made_of = made_of or {}
-        self.places = Places()
+        self.places = SourceLocations()
         self.knowledge = SizeKnowledge(facts or Facts.given(dynamic), broadcasts=True)
         self.inputs = Inputs(dynamic, self.knowledge)
         self.builder: Recorder = Recorder(self.inputs, most=EACH * self.limits.nodes)
@@ -180,7 +180,7 @@ class Context:
 
 # ---- subgraphs ----------------------------------------------------------------------------------
 
-class Captures(shared.Captures):
+class SequenceCaptures(shared.Captures):
     """The names around a region, which may be sequences."""
 
     def bring(self, x: Any) -> Any:
@@ -188,7 +188,7 @@ class Captures(shared.Captures):
         match x:
             case tuple():
                 return tuple(map(self.bring, x))
-            case Rows():
+            case SequenceRows():
                 return replace(x, table=self.bring(x.table), count=self.bring(x.count))
             case _:
                 return super().bring(x)
@@ -220,7 +220,7 @@ def region(ctx: Context, graph: Any, types: Sequence[TensorType], label: str,
     """
     importer = ctx.importer
     builder = Recorder(importer.inputs, True, EACH * importer.limits.nodes)
-    captures = Captures(ctx.frame.env, builder)
+    captures = SequenceCaptures(ctx.frame.env, builder)
     names = [v.name for v in graph.input] if len(types) == len(graph.input) else [""] * len(types)
     inputs = [builder.input(t, name) for t, name in zip(types, names, strict=True)]
     frame = replace(ctx.frame, env=ChainMap(captures))

@@ -30,7 +30,7 @@ from graphtool.importers.onnx.driver.claims import bounded
 from graphtool.importers.onnx.driver.context import Context, Frame, Session
 from graphtool.importers.onnx.driver.demands import (
     DEMANDS,
-    Call,
+    OperatorCall,
     check_demands,
     check_operands,
     check_outputs,
@@ -42,7 +42,7 @@ from graphtool.importers.onnx.driver.node_order import graph_title, ordered, tit
 from graphtool.importers.onnx.driver.registry import Handler, find
 from graphtool.importers.onnx.driver.schemas import Operator, operator, version_of
 from graphtool.importers.onnx.driver.values import as_row
-from graphtool.importers.onnx.families.sequence_rows import Rows
+from graphtool.importers.onnx.families.sequence_rows import SequenceRows
 from graphtool.importers.onnx.validate import check_model
 from graphtool.ir.graph import Graph, Module, Value
 from graphtool.ir.replay import prune
@@ -245,7 +245,7 @@ class Importer(Session):
         if known is not None:
             check_operands(node, known, inputs, self.strictness)
             if domain == "" and node.op_type in DEMANDS:
-                check_demands(node.op_type, Call(
+                check_demands(node.op_type, OperatorCall(
                     inputs, self.attributes(node, frame), len(node.output), version))
         handler = find(domain, node.op_type, version)
         before = len(self.builder.nodes)
@@ -281,7 +281,7 @@ class Importer(Session):
                 raise InputError("GT1014", f"{node.op_type} takes {handler.least} inputs at "
                                            f"least, {len(inputs)} given", where=title(node))
             raise Refused(f"{len(inputs)} inputs are not supported; the operator has fewer")
-        if not handler.sequences and any(isinstance(x, (tuple, Rows)) for x in inputs):
+        if not handler.sequences and any(isinstance(x, (tuple, SequenceRows)) for x in inputs):
             raise InputError("GT1015", f"{node.op_type} takes tensors, not a sequence",
                              where=title(node))
         if handler.context:

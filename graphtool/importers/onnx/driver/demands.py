@@ -19,14 +19,14 @@ from graphtool.errors import InputError, listed
 from graphtool.front import REFUSED
 from graphtool.importers.limits import Strictness
 from graphtool.importers.onnx.driver.node_order import title
-from graphtool.importers.onnx.driver.schemas import Operator, Parameter, latest, plain_domain
+from graphtool.importers.onnx.driver.schemas import FormalParameter, Operator, latest, plain_domain
 from graphtool.importers.onnx.driver.values import array_of
 from graphtool.io.weights import Array
 from graphtool.ir.trace import Tracer
 
 
 @dataclass(frozen=True)
-class Call:
+class OperatorCall:
     """A node's inputs, attributes, number of outputs, and the opset version of its domain."""
 
     inputs: Sequence[Any]
@@ -49,7 +49,7 @@ class Call:
         return int(self.attrs.get("axis", default)) % max(rank, 1)
 
 
-Demand = Callable[[Call], str]
+Demand = Callable[[OperatorCall], str]
 DEMANDS: dict[str, list[Demand]] = {}
 
 
@@ -62,14 +62,14 @@ def demand(*names: str) -> Callable[[Demand], Demand]:
     return enter
 
 
-def check_demands(name: str, call: Call) -> None:
+def check_demands(name: str, call: OperatorCall) -> None:
     """Check a call of a standard operator. Raises ValueError that says what is wrong."""
     for fn in DEMANDS.get(name, ()):
         if wrong := fn(call):
             raise ValueError(wrong)
 
 
-def _one(call: Call, i: int, what: str) -> str:
+def _one(call: OperatorCall, i: int, what: str) -> str:
     """That an input has one element."""
     shape = call.shape(i)
     known = shape is not None and all(isinstance(d, int) for d in shape)
@@ -78,14 +78,14 @@ def _one(call: Call, i: int, what: str) -> str:
 
 
 @demand("Transpose")
-def _all_axes(call: Call) -> str:
+def _all_axes(call: OperatorCall) -> str:
     perm, shape = call.attrs.get("perm"), call.shape(0)
     return f"perm {tuple(perm)} must name all {len(shape)} axes" if perm and shape is not None \
         and len(perm) != len(shape) else ""
 
 
 @demand("Split")
-def _a_size_for_each_output(call: Call) -> str:
+def _a_size_for_each_output(call: OperatorCall) -> str:
     sizes, count = call.shape(1), call.attrs.get("num_outputs", call.outputs)
     listed = call.attrs.get("split")
     parts = len(listed) if listed else sizes[0] if sizes else count
@@ -94,7 +94,7 @@ def _a_size_for_each_output(call: Call) -> str:
 
 
 @demand("GatherElements", "ScatterElements", "Scatter")
-def _indices_inside(call: Call) -> str:
+def _indices_inside(call: OperatorCall) -> str:
     x, index = call.shape(0), call.shape(1)
     if x is None or index is None or len(x) != len(index):
         return ""
@@ -105,25 +105,25 @@ def _indices_inside(call: Call) -> str:
 
 
 @demand("Gemm")
-def _a_bias_of_a_matrix(call: Call) -> str:
+def _a_bias_of_a_matrix(call: OperatorCall) -> str:
     bias = call.shape(2)
     return f"C must be a matrix, a row or a number, its shape is {bias}" if bias is not None and (
         len(bias) > 2) else ""
 
 
 @demand("Mod")
-def _a_float_needs_fmod(call: Call) -> str:
+def _a_float_needs_fmod(call: OperatorCall) -> str:
     floats = call.inputs[0].dtype.is_float
     return "floats need fmod=1" if floats and not call.attrs.get("fmod") and call.opset < 28 else ""
 
 
 @demand("Clip")
-def _bounds_are_numbers(call: Call) -> str:
+def _bounds_are_numbers(call: OperatorCall) -> str:
     return _one(call, 1, "min") or _one(call, 2, "max")
 
 
 @demand("OneHot")
-def _two_values(call: Call) -> str:
+def _two_values(call: OperatorCall) -> str:
     shape = call.shape(2)
     return f"values must be off and on, their shape is {shape}" if shape is not None and (
         len(shape) != 1 or (isinstance(shape[0], int) and shape[0] != 2)) else _one(
@@ -131,25 +131,25 @@ def _two_values(call: Call) -> str:
 
 
 @demand("TopK")
-def _one_k(call: Call) -> str:
+def _one_k(call: OperatorCall) -> str:
     return _one(call, 1, "k")
 
 
 @demand("EyeLike")
-def _a_matrix(call: Call) -> str:
+def _a_matrix(call: OperatorCall) -> str:
     shape = call.shape(0)
     return f"the input must be a matrix, its shape is {shape}" if shape and len(shape) != 2 else ""
 
 
 @demand("Einsum")
-def _letters(call: Call) -> str:
+def _letters(call: OperatorCall) -> str:
     text = call.attrs.get("equation", "")
     wrong = re.sub(r"[A-Za-z,\s]|\.\.\.|->", "", text)
     return f"the equation {text!r} has {wrong[0]!r}" if wrong else ""
 
 
 @demand("Pad")
-def _pads(call: Call) -> str:
+def _pads(call: OperatorCall) -> str:
     axes, pads, shape = call.numbers(3), call.numbers(1), call.shape(0)
     if axes is not None and shape is not None and len({int(a) % max(len(shape), 1)
                                                       for a in axes.ravel()}) < axes.size:
@@ -164,17 +164,17 @@ def _pads(call: Call) -> str:
 
 
 @demand("LRN")
-def _a_size(call: Call) -> str:
+def _a_size(call: OperatorCall) -> str:
     return "size must be 1 or more" if call.attrs.get("size", 1) < 1 else ""
 
 
 @demand("AveragePool", "MaxPool", "LpPool")
-def _pads_of_pools(call: Call) -> str:
+def _pads_of_pools(call: OperatorCall) -> str:
     return "pads cannot be negative" if any(p < 0 for p in call.attrs.get("pads") or ()) else ""
 
 
 @demand("ConvTranspose")
-def _output_padding(call: Call) -> str:
+def _output_padding(call: OperatorCall) -> str:
     extra = call.attrs.get("output_padding") or ()
     strides, dilations = (call.attrs.get(n) or (1,) * len(extra) for n in ("strides", "dilations"))
     wrong = any(e < 0 or e >= max(s, d) for e, s, d in zip(extra, strides, dilations, strict=False))
@@ -183,7 +183,7 @@ def _output_padding(call: Call) -> str:
 
 
 @demand("QuantizeLinear", "DequantizeLinear")
-def _blocks(call: Call) -> str:
+def _blocks(call: OperatorCall) -> str:
     block, x, scale = call.attrs.get("block_size", 0), call.shape(0), call.shape(1)
     if not block or x is None or scale is None:
         return ""
@@ -197,7 +197,7 @@ def _blocks(call: Call) -> str:
 
 
 @demand("Resize", "Upsample")
-def _positive_scales(call: Call) -> str:
+def _positive_scales(call: OperatorCall) -> str:
     at = 2 if len(call.inputs) > 2 else 1
     scales = call.numbers(at) if len(call.inputs) > 1 else np.asarray(
         call.attrs.get("scales", ()), np.float64)
@@ -206,7 +206,7 @@ def _positive_scales(call: Call) -> str:
 
 
 @demand("Scan")
-def _directions(call: Call) -> str:
+def _directions(call: OperatorCall) -> str:
     given = [d for n in ("scan_input_directions", "scan_output_directions", "directions")
              for d in call.attrs.get(n) or ()]
     wrong = [d for d in given if d not in (0, 1)]
@@ -214,7 +214,7 @@ def _directions(call: Call) -> str:
 
 
 @demand("DFT")
-def _real_or_complex(call: Call) -> str:
+def _real_or_complex(call: OperatorCall) -> str:
     shape = call.shape(0)
     last = shape[-1] if shape else None
     if isinstance(last, int) and last not in (1, 2):
@@ -224,7 +224,7 @@ def _real_or_complex(call: Call) -> str:
 
 
 @demand("NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss")
-def _a_weight_for_each_class(call: Call) -> str:
+def _a_weight_for_each_class(call: OperatorCall) -> str:
     x, weight = call.shape(0), call.shape(2)
     if x is None or weight is None or len(x) < 2:
         return ""
@@ -279,11 +279,11 @@ def check_operands(node: Any, known: Operator, inputs: Sequence[Any],
                                        f"{other} and {name!r} is {type_}", where=title(node))
 
 
-def _allows(formal: Parameter, type_: str) -> bool:
+def _allows(formal: FormalParameter, type_: str) -> bool:
     return type_ in formal.types or f"optional({type_})" in formal.types
 
 
-def _judge(strictness: Strictness, newer: Sequence[Parameter], i: int, type_: str,
+def _judge(strictness: Strictness, newer: Sequence[FormalParameter], i: int, type_: str,
            error: InputError) -> None:
     """Take a type that newer opsets allow in this place, and perhaps one of its kind. Raises the
     error for others."""

@@ -17,7 +17,7 @@ _SCOPES = "pkg.torch.onnx.name_scopes"
 _CLASSES = "pkg.torch.onnx.class_hierarchy"
 
 
-class Places:
+class SourceLocations:
     """The table of source locations, few rows of which serve many nodes, and the classes of the
     modules of torch by their paths."""
 

@@ -13,7 +13,7 @@ _OPTION = onnx.defs.OpSchema.FormalParameterOption
 
 
 @dataclass(frozen=True)
-class Parameter:
+class FormalParameter:
     """One formal input or output. `kind` names its type; the last may stand for `many`, which may
     be `varied` in type."""
 
@@ -31,8 +31,8 @@ class Operator:
 
     since: int
     deprecated: bool
-    inputs: tuple[Parameter, ...]
-    outputs: tuple[Parameter, ...]
+    inputs: tuple[FormalParameter, ...]
+    outputs: tuple[FormalParameter, ...]
     input_counts: tuple[int, int]
     output_counts: tuple[int, int]
     attributes: dict[str, int]
@@ -66,10 +66,10 @@ def operator(domain: str, name: str, version: int) -> Operator | None:
         tuple(k for k, a in attributes.items() if a.required))
 
 
-def _parameter(p: Any) -> Parameter:
+def _parameter(p: Any) -> FormalParameter:
     many = p.option == _OPTION.Variadic
-    return Parameter(p.name, p.option == _OPTION.Single, frozenset(p.types), p.type_str, many,
-                     many and not p.is_homogeneous)
+    return FormalParameter(p.name, p.option == _OPTION.Single, frozenset(p.types), p.type_str, many,
+                           many and not p.is_homogeneous)
 
 
 @cache

@@ -13,7 +13,7 @@ from graphtool.importers.onnx.driver.computed import Recorder
 from graphtool.importers.onnx.driver.context import region
 from graphtool.importers.onnx.driver.reader import element_type
 from graphtool.importers.onnx.families import sequence_rows
-from graphtool.importers.onnx.families.sequence_rows import Rows
+from graphtool.importers.onnx.families.sequence_rows import SequenceRows
 from graphtool.ir.graph import TensorType
 from graphtool.ir.trace import Tracer
 from graphtool.symbolic import Dim
@@ -37,7 +37,7 @@ def insertions(body: Any) -> int:
 def slot(ctx: Any, body: Any, i: int, x: Any, room: Dim, label: str, carried: Sequence[Any]) -> Any:
     """What the loop carries for its i-th value: a tensor as it is, a sequence with `room` more
     rows."""
-    if isinstance(x, Rows):
+    if isinstance(x, SequenceRows):
         return replace(sequence_rows.wider(x, room), carried=True)
     if not isinstance(x, tuple):
         if not isinstance(x, Tracer):
@@ -83,19 +83,20 @@ def _inserted(ctx: Any, body: Any, i: int, label: str, carried: Sequence[Any]) -
 
 def flattened(xs: Sequence[Any]) -> list[Any]:
     """The tensors that these values consist of."""
-    return [part for x in xs for part in ((x.table, x.count) if isinstance(x, Rows) else (x,))]
+    return [part for x in xs
+            for part in ((x.table, x.count) if isinstance(x, SequenceRows) else (x,))]
 
 
 def rebuilt(slots: Sequence[Any], parts: Sequence[Any], carried: bool) -> list[Any]:
     """The values of these slots, made from their tensors."""
     rest = iter(parts)
-    return [Rows(next(rest), next(rest), carried) if isinstance(s, Rows) else next(rest)
-            for s in slots]
+    return [SequenceRows(next(rest), next(rest), carried) if isinstance(s, SequenceRows)
+            else next(rest) for s in slots]
 
 
 def check_room(x: Any) -> None:
     """Add a check that fails at run time if a sequence holds more elements than its table."""
-    if isinstance(x, Rows):
+    if isinstance(x, SequenceRows):
         builder = x.count.builder
         assert isinstance(builder, Recorder)
         size, most = builder.fresh(0, x.room)

@@ -12,7 +12,7 @@ from graphtool.front.regions import union
 from graphtool.importers.onnx.driver.computed import bind, truth_of
 from graphtool.importers.onnx.driver.context import Region, region
 from graphtool.importers.onnx.driver.node_order import subgraphs
-from graphtool.importers.onnx.families.sequence_rows import Rows, chosen
+from graphtool.importers.onnx.families.sequence_rows import SequenceRows, chosen
 from graphtool.importers.onnx.kit import Refused, Tracer, array_of, dim_tensor, dtypes, o, onnx_op
 from graphtool.ir.facets import Lowering, Trait
 from graphtool.ir.graph import Graph, Value
@@ -92,7 +92,7 @@ def _may_fail(side: Region) -> bool:
 def _alike(a: Any, b: Any) -> bool:
     if isinstance(a, tuple) and isinstance(b, tuple):
         return len(a) == len(b) and all(map(_alike, a, b))
-    if isinstance(a, Rows) and isinstance(b, Rows):
+    if isinstance(a, SequenceRows) and isinstance(b, SequenceRows):
         return _alike(a.table, b.table)
     return isinstance(a, Tracer) and isinstance(b, Tracer) and a.type == b.type
 
@@ -101,7 +101,7 @@ def selected(cond: Any, a: Any, b: Any) -> Any:
     """a if the condition holds, else b, as `select`; sequences element by element."""
     if isinstance(a, tuple) and isinstance(b, tuple) and len(a) == len(b):
         return tuple(selected(cond, x, y) for x, y in zip(a, b, strict=True))
-    if isinstance(a, Rows) and isinstance(b, Rows) and _alike(a, b):
+    if isinstance(a, SequenceRows) and isinstance(b, SequenceRows) and _alike(a, b):
         return chosen(cond, a, b)
     if not (isinstance(a, Tracer) and isinstance(b, Tracer)):
         raise Refused("on a computed condition both branches must give tensors, or sequences of "

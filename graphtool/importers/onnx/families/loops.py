@@ -17,7 +17,7 @@ from graphtool.importers.onnx.driver.context import Region, region
 from graphtool.importers.onnx.driver.inputs import declared_shapes
 from graphtool.importers.onnx.families import carried_sequences as sequences
 from graphtool.importers.onnx.families.control import known_bool, selected, tracers
-from graphtool.importers.onnx.families.sequence_rows import Rows
+from graphtool.importers.onnx.families.sequence_rows import SequenceRows
 from graphtool.importers.onnx.kit import Dim, Refused, Tracer, array_of, dtypes, o, onnx_op, trace
 from graphtool.ir.graph import TensorType, Value
 
@@ -38,8 +38,9 @@ def loop(trips: Any = None, cond: Any = None, *carried: Any, body: Any, ctx: Any
     going = True if cond is None else known_bool(cond)
     count = 0 if going is False else _known_count(trips)
     plain = None if going else cond
-    if count != 0 and any(isinstance(x, (tuple, Rows)) for x in carried):
-        out = None if count is None or any(isinstance(x, Rows) for x in carried) else _tried(
+    if count != 0 and any(isinstance(x, (tuple, SequenceRows)) for x in carried):
+        grows = any(isinstance(x, SequenceRows) for x in carried)
+        out = None if count is None or grows else _tried(
             ctx, lambda: _unrolled(count, plain, carried, body, ctx))
         return _over_sequences(trips, count, going, cond, carried, body, ctx) if out is None \
             else out
@@ -221,7 +222,7 @@ def _over_sequences(trips: Any, count: int | None, going: bool | None, cond: Any
 
     def unpack(results: list[Any]) -> list[Any]:
         new = results[1:1 + len(slots)]
-        if any(x.inserted > most for x in new if isinstance(x, Rows)):
+        if any(x.inserted > most for x in new if isinstance(x, SequenceRows)):
             raise Refused("a loop that inserts into a sequence more often than can be counted at "
                           "import is not supported")
         return [results[0], *sequences.flattened(new), *results[1 + len(slots):]]

@@ -38,7 +38,7 @@ DEFAULTS = {"LSTM": ["sigmoid", "tanh", "tanh"], "GRU": ["sigmoid", "tanh"], "RN
 
 
 @dataclass(frozen=True)
-class Cell:
+class StepCell:
     """A step function with its activations and flags."""
 
     step: Callable[..., State]
@@ -89,7 +89,7 @@ def _times(x: Any, w: Any) -> Any:
 
 # ---- the steps: (cell, f, projected input, recurrent weights, recurrent bias, state, peephole) ---
 
-def _lstm(cell: Cell, f: list[Activation], xt: Any, r: Any, rb: Any, state: State,
+def _lstm(cell: StepCell, f: list[Activation], xt: Any, r: Any, rb: Any, state: State,
           p: Any) -> State:
     h, c = state
     i, out, forget, g = parts(xt + _times(h, r) + rb, 4)
@@ -103,7 +103,7 @@ def _lstm(cell: Cell, f: list[Activation], xt: Any, r: Any, rb: Any, state: Stat
     return f[0](_clip(out, cell.clip)) * f[2](c), c
 
 
-def _gru(cell: Cell, f: list[Activation], xt: Any, r: Any, rb: Any, state: State,
+def _gru(cell: StepCell, f: list[Activation], xt: Any, r: Any, rb: Any, state: State,
          _: Any) -> State:
     (h,) = state
     n = h.shape[-1]
@@ -120,7 +120,7 @@ def _gru(cell: Cell, f: list[Activation], xt: Any, r: Any, rb: Any, state: State
     return ((1.0 - z) * new + z * h,)
 
 
-def _rnn(cell: Cell, f: list[Activation], xt: Any, r: Any, rb: Any, state: State,
+def _rnn(cell: StepCell, f: list[Activation], xt: Any, r: Any, rb: Any, state: State,
          _: Any) -> State:
     return (f[0](_clip(xt + _times(state[0], r) + rb, cell.clip)),)
 
@@ -128,7 +128,7 @@ def _rnn(cell: Cell, f: list[Activation], xt: Any, r: Any, rb: Any, state: State
 CELLS: dict[str, Callable[..., State]] = {"LSTM": _lstm, "GRU": _gru, "RNN": _rnn}
 
 
-def layer(cell: Cell, x: Any, w: Any, r: Any, bias: Any, states: State, direction: str,
+def layer(cell: StepCell, x: Any, w: Any, r: Any, bias: Any, states: State, direction: str,
           lengths: Any, peephole: Any = None) -> tuple[Any, ...]:
     """y [T, D, B, H] and the final states [D, B, H], as one `scan` for each direction."""
     fs, count = cell.functions(), w.shape[0]
@@ -148,7 +148,7 @@ def layer(cell: Cell, x: Any, w: Any, r: Any, bias: Any, states: State, directio
     return y, *(o.stack(*(f[i] for f in results), axis=0) for i in range(len(states)))
 
 
-def _direction(cell: Cell, f: list[Activation], x: Any, w: Any, r: Any, bias: Any,
+def _direction(cell: StepCell, f: list[Activation], x: Any, w: Any, r: Any, bias: Any,
                start: list[Any], lengths: Any, peephole: Any, backwards: bool) -> State:
     """The final states of one direction, then its y [T, B, H]."""
     rows = w.shape[0]
@@ -221,8 +221,8 @@ def lstm(x: Any, w: Any, r: Any, bias: Any = None, sequence_lens: Any = None,
     if lengths is None and not input_forget and _plain("LSTM", activations, direction):
         return _laid_out(layout, *o.lstm(x, w, r, bias, h0, c0, peephole, direction=direction,
                                          clip=clip))
-    cell = Cell(CELLS["LSTM"], activations or DEFAULTS["LSTM"], activation_alpha, activation_beta,
-                clip, {"input_forget": input_forget})
+    cell = StepCell(CELLS["LSTM"], activations or DEFAULTS["LSTM"], activation_alpha,
+                    activation_beta, clip, {"input_forget": input_forget})
     return _laid_out(layout, *layer(cell, x, w, r, bias, (h0, c0), direction, lengths, peephole))
 
 
@@ -238,8 +238,8 @@ def gru(x: Any, w: Any, r: Any, bias: Any = None, sequence_lens: Any = None,
     if lengths is None and _plain("GRU", activations, direction):
         return _laid_out(layout, *o.gru(x, w, r, bias, h0, direction=direction, clip=clip,
                                         linear_before_reset=bool(linear_before_reset)))
-    cell = Cell(CELLS["GRU"], activations or DEFAULTS["GRU"], activation_alpha, activation_beta,
-                clip, {"linear_before_reset": linear_before_reset})
+    cell = StepCell(CELLS["GRU"], activations or DEFAULTS["GRU"], activation_alpha, activation_beta,
+                    clip, {"linear_before_reset": linear_before_reset})
     return _laid_out(layout, *layer(cell, x, w, r, bias, (h0,), direction, lengths))
 
 
@@ -257,6 +257,6 @@ def rnn(x: Any, w: Any, r: Any, bias: Any = None, sequence_lens: Any = None,
     if lengths is None and len(kinds) == 1 and kinds <= {"tanh", "relu"}:
         return _laid_out(layout, *o.rnn(x, w, r, bias, h0, direction=direction, clip=clip,
                                         activation=kinds.pop()))
-    cell = Cell(CELLS["RNN"], activations or DEFAULTS["RNN"], activation_alpha, activation_beta,
-                clip, {})
+    cell = StepCell(CELLS["RNN"], activations or DEFAULTS["RNN"], activation_alpha, activation_beta,
+                    clip, {})
     return _laid_out(layout, *layer(cell, x, w, r, bias, (h0,), direction, lengths))

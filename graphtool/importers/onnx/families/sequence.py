@@ -8,19 +8,19 @@ import numpy as np
 
 from graphtool.importers.onnx.driver.computed import known_element
 from graphtool.importers.onnx.families import sequence_rows
-from graphtool.importers.onnx.families.sequence_rows import Rows
+from graphtool.importers.onnx.families.sequence_rows import SequenceRows
 from graphtool.importers.onnx.families.slices import parts
 from graphtool.importers.onnx.kit import Refused, Tracer, array_of, axis_of, dims, ints, o, onnx_op
 
 
 def _open(xs: Any, i: Any) -> bool:
     """Whether the length or the position is computed at run time."""
-    return isinstance(xs, Rows) or (
+    return isinstance(xs, SequenceRows) or (
         isinstance(i, Tracer) and array_of(i) is None and known_element(i, 0) is None)
 
 
-def _rows(xs: Any, i: Any) -> Rows:
-    return xs if isinstance(xs, Rows) else sequence_rows.of_tuple(xs, None, 0, i.builder)
+def _rows(xs: Any, i: Any) -> SequenceRows:
+    return xs if isinstance(xs, SequenceRows) else sequence_rows.of_tuple(xs, None, 0, i.builder)
 
 
 def _position(i: Any, length: int) -> int:
@@ -45,7 +45,7 @@ def empty(*, dtype: int = 1) -> Any:
 @onnx_op("SequenceLength", sequences=True)
 def length(xs: Any) -> Any:
     """The length, as a constant for a tuple and as an int64 scalar for `Rows`."""
-    return xs.count if isinstance(xs, Rows) else np.asarray(len(xs), np.int64)
+    return xs.count if isinstance(xs, SequenceRows) else np.asarray(len(xs), np.int64)
 
 
 @onnx_op("SequenceAt", sequences=True)
@@ -75,7 +75,7 @@ def erase(xs: Any, i: Any = None) -> Any:
 @onnx_op("ConcatFromSequence", sequences=True)
 def concat(xs: Any, *, axis: int, new_axis: int = 0) -> Any:
     """All elements joined along an axis, as `concat`; for `Rows` as a view of the table."""
-    if isinstance(xs, Rows):
+    if isinstance(xs, SequenceRows):
         return sequence_rows.joined(xs, axis, new_axis)
     if not xs:
         raise Refused("joining an empty sequence is not supported, because its element type is "
@@ -112,7 +112,7 @@ def split(x: Any, sizes: Any = None, *, axis: int = 0, keepdims: int = 1) -> Any
 def sequence_map(xs: Any, *more: Any, body: Any, ctx: Any) -> Any:
     """The body applied to each element. Other sequences are traversed in parallel; tensors are
     passed to each call."""
-    if any(isinstance(m, Rows) for m in (xs, *more)):
+    if any(isinstance(m, SequenceRows) for m in (xs, *more)):
         raise Refused("SequenceMap over a sequence of computed length is not supported; write it "
                       "as a Loop")
     mapped = [ctx.subgraph(body, (x, *(m[i] if isinstance(m, tuple) else m for m in more)),

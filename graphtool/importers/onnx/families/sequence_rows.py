@@ -25,7 +25,7 @@ from graphtool.symbolic import Dim
 
 
 @dataclass(frozen=True)
-class Rows:
+class SequenceRows:
     """The first `count` rows of `table`. `inserted` counts the rows inserted by this iteration of a
     loop."""
 
@@ -45,12 +45,13 @@ class Rows:
         return self.table.shape[0]
 
 
-def of_tensor(x: Tracer) -> Rows:
+def of_tensor(x: Tracer) -> SequenceRows:
     """A sequence of the rows of a tensor, x[0], x[1] and so on."""
-    return Rows(x, dim_tensor(x.shape[0], x.builder))
+    return SequenceRows(x, dim_tensor(x.shape[0], x.builder))
 
 
-def of_tuple(xs: tuple[Any, ...], kind: TensorType | None, room: Dim, builder: Builder) -> Rows:
+def of_tuple(xs: tuple[Any, ...], kind: TensorType | None, room: Dim,
+             builder: Builder) -> SequenceRows:
     """A sequence of known length, with room for `room` more elements.
 
     Raises Refused if its elements are of several types, or of an unknown type.
@@ -65,38 +66,38 @@ def of_tuple(xs: tuple[Any, ...], kind: TensorType | None, room: Dim, builder: B
     space = o.broadcast(zero, shape=(room, *kind.shape))
     parts = [x.reshape((1, *kind.shape)) for x in xs]
     table = o.concat(*parts, space, axis=0) if parts else space
-    return Rows(table, dim_tensor(len(xs), builder))
+    return SequenceRows(table, dim_tensor(len(xs), builder))
 
 
 def _zero(kind: TensorType) -> Any:
     return np.zeros((), kind.dtype.numpy)
 
 
-def wider(xs: Rows, room: Dim) -> Rows:
+def wider(xs: SequenceRows, room: Dim) -> SequenceRows:
     """The same elements, with room for `room` more."""
     space = o.broadcast(xs.table.builder.constant(_zero(xs.kind)), shape=(room, *xs.kind.shape))
-    return Rows(o.concat(xs.table, space, axis=0), xs.count)
+    return SequenceRows(o.concat(xs.table, space, axis=0), xs.count)
 
 
-def chosen(cond: Any, a: Rows, b: Rows) -> Rows:
+def chosen(cond: Any, a: SequenceRows, b: SequenceRows) -> SequenceRows:
     """a if the condition holds, else b; their tables have one type."""
-    return Rows(o.select(cond, a.table, b.table), o.select(cond, a.count, b.count), a.carried,
-                max(a.inserted, b.inserted))
+    return SequenceRows(o.select(cond, a.table, b.table), o.select(cond, a.count, b.count),
+                        a.carried, max(a.inserted, b.inserted))
 
 
-def _place(xs: Rows, i: Any) -> Tracer:
+def _place(xs: SequenceRows, i: Any) -> Tracer:
     """A position as an int64 scalar; a negative one counts from the end."""
     at = i.reshape(()).cast(dtypes.int64)
     return from_end(at, xs.count)  # type: ignore[no-any-return]
 
 
-def at(xs: Rows, i: Any) -> Tracer:
+def at(xs: SequenceRows, i: Any) -> Tracer:
     """The element at a position, as a `gather` from the table."""
     where = _place(xs, i).reshape((1, 1))
     return o.gather(xs.table, where, axes=(0,)).reshape(xs.kind.shape)  # type: ignore[no-any-return]
 
 
-def insert(xs: Rows, x: Any, i: Any = None) -> Rows:
+def insert(xs: SequenceRows, x: Any, i: Any = None) -> SequenceRows:
     """The sequence with x at its end, or in front of a position. Raises Refused for another
     type."""
     if x.type != xs.kind:
@@ -110,21 +111,21 @@ def insert(xs: Rows, x: Any, i: Any = None) -> Rows:
         table = _moved(table, o.select(each > where, each - 1, each))
     row = x.reshape((1, *xs.kind.shape))
     table = o.scatter(table, where.reshape((1, 1)), row, axes=(0,))
-    return Rows(table, xs.count + 1, xs.carried, xs.inserted + 1)
+    return SequenceRows(table, xs.count + 1, xs.carried, xs.inserted + 1)
 
 
-def erase(xs: Rows, i: Any = None) -> Rows:
+def erase(xs: SequenceRows, i: Any = None) -> SequenceRows:
     """The sequence without the element at a position, or without its last one."""
     left = xs.count - 1
     if i is None:
-        return Rows(xs.table, left, xs.carried, xs.inserted)
+        return SequenceRows(xs.table, left, xs.carried, xs.inserted)
     each, where = _numbers(xs), _place(xs, i)
     later = o.min(each + 1, dim_tensor(xs.room, xs.table.builder) - 1)
     table = _moved(xs.table, o.select(each < where, each, later))
-    return Rows(table, left, xs.carried, xs.inserted)
+    return SequenceRows(table, left, xs.carried, xs.inserted)
 
 
-def _numbers(xs: Rows) -> Tracer:
+def _numbers(xs: SequenceRows) -> Tracer:
     return xs.table.builder.emit(  # type: ignore[no-any-return]
         o.iota, (), {"shape": (xs.room,), "axis": 0, "dtype": dtypes.int64})
 
@@ -134,7 +135,7 @@ def _moved(table: Tracer, source: Tracer) -> Tracer:
     return o.gather(table, source.reshape((*source.shape, 1)), axes=(0,))  # type: ignore[no-any-return]
 
 
-def joined(xs: Rows, axis: int, new_axis: int) -> Tracer:
+def joined(xs: SequenceRows, axis: int, new_axis: int) -> Tracer:
     """All elements joined along an axis (a new one with `new_axis`), as a view of the table."""
     n = bind(xs.count, 0, xs.room)
     rows = xs.table.take(0, 0, n)
@@ -146,7 +147,7 @@ def joined(xs: Rows, axis: int, new_axis: int) -> Tracer:
     return rows.reshape((*shape[:where], n * shape[where], *shape[where + 1:]))
 
 
-def cut(x: Any, axis: int, keepdims: int) -> Rows:
+def cut(x: Any, axis: int, keepdims: int) -> SequenceRows:
     """Slices of size 1 along an axis of symbolic size."""
     rows = x.transpose((axis, *(a for a in range(x.ndim) if a != axis)))
     shape = x.shape[:axis] + ((1,) if keepdims else ()) + x.shape[axis + 1:]

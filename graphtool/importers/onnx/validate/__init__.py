@@ -15,7 +15,7 @@ from graphtool.importers.onnx.driver import functions
 from graphtool.importers.onnx.driver.node_order import graph_title, subgraphs
 from graphtool.importers.onnx.driver.schemas import plain_domain
 from graphtool.importers.onnx.validate.scopes import (
-    Rules,
+    CheckRules,
     Used,
     check_function,
     check_graph,
@@ -40,10 +40,10 @@ def check_model(model: Any, strictness: Strictness) -> dict[str, int]:
     for f in model.functions:
         declared = opsets(f.opset_import, set(_operators(f.node)), f"function {f.name}",
                           strictness) if f.opset_import else versions
-        check_function(f, Rules(declared, local, strictness, function=f.name))
+        check_function(f, CheckRules(declared, local, strictness, function=f.name))
     if not model.graph.output:
         raise InputError("GT1002", "the graph has no outputs", where=where)
-    check_graph(model.graph, Rules(versions, local, strictness), where)
+    check_graph(model.graph, CheckRules(versions, local, strictness), where)
     return versions
 
 

@@ -11,8 +11,8 @@ from onnx import AttributeProto
 from graphtool.errors import InputError, listed, near
 from graphtool.importers.limits import Strictness
 from graphtool.importers.onnx.driver.schemas import (
+    FormalParameter,
     Operator,
-    Parameter,
     domains,
     operator,
     plain_domain,
@@ -131,7 +131,7 @@ def check_arity(node: Any, operator: Operator, where: str) -> None:
 
 
 def _check_count(code: str, what: str, op: str, names: Sequence[str],
-                 formal: Sequence[Parameter], counts: tuple[int, int], where: str) -> None:
+                 formal: Sequence[FormalParameter], counts: tuple[int, int], where: str) -> None:
     least, most = counts
     if not least <= len(names) <= most:
         bound = f"{least} {what}s at least" if len(names) < least else f"{most} {what}s at most"

@@ -23,7 +23,7 @@ _DEPTH = 64
 
 
 @dataclass(frozen=True)
-class Rules:
+class CheckRules:
     """What holds at one place: opset versions, local functions, the function's own attributes."""
 
     opsets: Mapping[str, int]
@@ -54,7 +54,7 @@ class _Scope:
         return name in self.names or name in self.outside
 
 
-def check_graph(graph: Any, rules: Rules, where: str, around: _Around | None = None) -> None:
+def check_graph(graph: Any, rules: CheckRules, where: str, around: _Around | None = None) -> None:
     """Check a graph, its nodes and the graphs inside them.
 
     Raises InputError GT1010 to GT1018 for names and nodes, GT1004 and GT1005 for tensors.
@@ -84,7 +84,7 @@ def check_graph(graph: Any, rules: Rules, where: str, around: _Around | None = N
         listed.add(name)
 
 
-def check_function(f: Any, rules: Rules) -> None:
+def check_function(f: Any, rules: CheckRules) -> None:
     """Check a model-local function: parameters, nodes, outputs. Raises as `check_graph`."""
     where = f"function {f.name}"
     defined: set[str] = set()
@@ -142,7 +142,7 @@ def _check_defaults(graph: Any, where: str) -> None:
                                        "input of its name", where=where)
 
 
-def _check_nodes(rows: Sequence[Any], defined: set[str], around: _Around, rules: Rules,
+def _check_nodes(rows: Sequence[Any], defined: set[str], around: _Around, rules: CheckRules,
                  where: str) -> None:
     ordered(rows, _Scope(defined, around.whole))
     whole = _Scope(defined | {name for n in rows for name in n.output if name}, around.whole)
@@ -168,7 +168,7 @@ def _labelled(node: Any) -> Iterator[tuple[str, Any]]:
     return zip(labels, graphs, strict=True)
 
 
-def _check_node(n: Any, rules: Rules, where: str) -> None:
+def _check_node(n: Any, rules: CheckRules, where: str) -> None:
     nodes.check_attributes(n.attribute, where, rules.parameters)
     key = (n.domain, n.op_type, getattr(n, "overload", ""))
     if not n.op_type:

@@ -21,7 +21,7 @@ from graphtool.importers.stablehlo.driver.context import Context, Env
 from graphtool.importers.stablehlo.driver.parts import (
     PAIRED,
     TOKEN,
-    Captures,
+    ComplexCaptures,
     Group,
     Quantised,
     flat,
@@ -128,7 +128,7 @@ class Importer(Session):
         """A region traced alone on inputs of these types."""
         outer, where = self.builder, self.builder.where
         builder = self.builder = Front(self.knowledge)
-        captures = Captures(env, builder)
+        captures = ComplexCaptures(env, builder)
         names = [a.name for a in region.arguments]
         hints = [n for a in region.arguments for n, _ in leaves(
             a.kind, a.name.removeprefix("%") or "x")]

@@ -32,7 +32,7 @@ PAIRED: dict[str, Callable[..., Any]] = {}
 """The handlers of operations with a complex operand or result, filled by their family."""
 
 
-class Captures(regions.Captures):
+class ComplexCaptures(regions.Captures):
     """The names around a region; the parts of a complex number or of a tuple are brought each."""
 
     def bring(self, x: Any) -> Any:

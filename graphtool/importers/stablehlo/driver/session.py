@@ -29,7 +29,7 @@ _MADE = re.compile(r"while|body|cond|scan|branch_\d+_fun|closed_call|checkpoint|
 _DEPTH = 200
 
 
-class Places:
+class OperationLocations:
     """The table of source locations, filled as operations refer to it."""
 
     def __init__(self, origins: Mapping[str, Origin]) -> None:
@@ -171,7 +171,7 @@ class Session:
                  dynamic: Mapping[str, Bounds], names: Names) -> None:
         self.program, self.limits, self.dynamic, self.names = program, limits, dynamic, names
         self.started, self.visited, self.depth = time.monotonic(), 0, 0
-        self.places = Places(program.origins)
+        self.places = OperationLocations(program.origins)
         self.knowledge = SizeKnowledge(facts)
         self.builder = Front(self.knowledge)
         self.outer = self.builder

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from graphtool.importers.stablehlo.families.index import Numbers, gathered
+from graphtool.importers.stablehlo.families.index import DimensionNumbers, gathered
 from graphtool.importers.stablehlo.families.movement import ints, placed
 from graphtool.importers.stablehlo.families.product import contracted
 from graphtool.importers.stablehlo.families.window import convolution
@@ -44,7 +44,8 @@ def torch_index_select(ctx: Context, x: Array, index: Array, *, dim: int, batch_
     sizes = tuple(1 if d == dim or d in shared else n for d, n in enumerate(shape))
     after = dim + rank - batch_dims
     offsets = (*range(batch_dims, dim), *range(after, after + len(shape) - dim - 1))
-    return gathered(x, index, Numbers(offsets, (dim,), shared, shared, (dim,), rank, sizes))
+    return gathered(x, index, DimensionNumbers(
+        offsets, (dim,), shared, shared, (dim,), rank, sizes))
 
 
 # ---- einsum ------------------------------------------------------------------------------------

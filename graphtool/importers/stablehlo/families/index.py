@@ -47,13 +47,13 @@ def gather(ctx: Context, x: Array, indices: Array, *, offset_dims: Any = (),
            start_indices_batching_dims: Any = (), start_index_map: Any = (),
            index_vector_dim: int = 0, slice_sizes: Any = ()) -> Any:
     """Windows of x from starts in the indices, which are clamped so that the windows fit."""
-    return gathered(x, indices, Numbers(
+    return gathered(x, indices, DimensionNumbers(
         ints(offset_dims), ints(collapsed_slice_dims), ints(operand_batching_dims),
         ints(start_indices_batching_dims), ints(start_index_map), index_vector_dim,
         ints(slice_sizes)))
 
 
-class Numbers(NamedTuple):
+class DimensionNumbers(NamedTuple):
     """Which axes of a gather are what, under StableHLO's names, and the sizes of its windows."""
 
     offset_dims: tuple[int, ...]
@@ -65,7 +65,7 @@ class Numbers(NamedTuple):
     sizes: tuple[Dim, ...]
 
 
-def gathered(x: Array, indices: Array, n: Numbers) -> Any:
+def gathered(x: Array, indices: Array, n: DimensionNumbers) -> Any:
     """`gather` at the places. An axis of which whole rows are taken stays an axis; of a longer
     window, each place gets an index of its own."""
     sizes, starts, where = n.sizes, n.start_index_map, n.batching
@@ -101,7 +101,7 @@ def gathered(x: Array, indices: Array, n: Numbers) -> Any:
     return y.reshape([dims.get(a, 1) for a in want])
 
 
-def _window(x: Array, start: Sequence[Dim], n: Numbers) -> Array:
+def _window(x: Array, start: Sequence[Dim], n: DimensionNumbers) -> Array:
     """The one window at a known place, as a slice."""
     shape = x.shape
     at: list[Dim] = [0] * len(shape)
@@ -125,7 +125,7 @@ def dynamic_gather(ctx: Context, x: Array, indices: Array, sizes: Array, *, offs
                    start_indices_batching_dims: Any = (), start_index_map: Any = (),
                    index_vector_dim: int = 0) -> Any:
     """`gather` with computed sizes of windows."""
-    return gathered(x, indices, Numbers(
+    return gathered(x, indices, DimensionNumbers(
         ints(offset_dims), ints(collapsed_slice_dims), ints(operand_batching_dims),
         ints(start_indices_batching_dims), ints(start_index_map), index_vector_dim,
         sizes.sizes("the size of a window")))

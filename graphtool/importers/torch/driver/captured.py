@@ -28,7 +28,7 @@ class Ref:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CallPlace:
     """Where a call was made: the module's path, the innermost class that is not torch's, and the
     stack, outermost frame first. `classes` has (path, class) of the modules around it."""
 
@@ -50,7 +50,7 @@ class Call:
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
     outputs: tuple[str, ...]
-    place: Place = Place()
+    place: CallPlace = CallPlace()
     checkpoint: int = 0
     gradient: str = ""
 

@@ -13,7 +13,7 @@ from torch.utils import _pytree as pytree
 
 from graphtool.errors import InputError
 from graphtool.importers.torch.driver.captured import (
-    Place,
+    CallPlace,
     Program,
     Ref,
     Sink,
@@ -30,7 +30,7 @@ from graphtool.symbolic import Symbol
 
 def read(exported: ExportedProgram, wanted: Mapping[str, Symbol],
          renamed: Mapping[str, str], meta: Mapping[str, Any],
-         places: Mapping[str, Place]) -> Program:
+         places: Mapping[str, CallPlace]) -> Program:
     """The Program of a torch.export program. `renamed` maps torch's symbol names to the user's,
     `wanted` has their symbols; `places` maps file names of an fx replay to source places.
     """

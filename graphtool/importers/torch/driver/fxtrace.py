@@ -18,7 +18,7 @@ from torch import fx, nn
 from torch.fx import traceback
 
 from graphtool.errors import UnsupportedError
-from graphtool.importers.torch.driver.captured import Place
+from graphtool.importers.torch.driver.captured import CallPlace
 from graphtool.importers.torch.driver.grad_modes import data_replaced
 from graphtool.importers.torch.driver.live import GRADIENT, place
 from graphtool.importers.torch.driver.provenance import failure
@@ -129,14 +129,14 @@ class Replay(nn.Module):  # type: ignore[misc]
         return self._graphtool_run(*args)
 
 
-def places_of(model: nn.Module) -> dict[str, Place]:
+def places_of(model: nn.Module) -> dict[str, CallPlace]:
     """File name of a replayed node → its place in the user's code; empty for models that run as
     they are."""
-    places: dict[str, Place] = getattr(model, "_graphtool_places", {})
+    places: dict[str, CallPlace] = getattr(model, "_graphtool_places", {})
     return places
 
 
-def _within(place: Place, owner: str) -> Place:
+def _within(place: CallPlace, owner: str) -> CallPlace:
     """The place with `owner` as its class if it has none: fx leaves out the root module."""
     return place if place.owner else replace(place, owner=owner)
 

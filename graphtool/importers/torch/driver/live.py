@@ -20,9 +20,9 @@ from graphtool.errors import InputError
 from graphtool.importers.torch.driver import exprs
 from graphtool.importers.torch.driver.captured import (
     Call,
+    CallPlace,
     Complex,
     Opaque,
-    Place,
     Program,
     Ref,
     Sink,
@@ -86,7 +86,7 @@ class Nodes:
                  ranges: Mapping[str, tuple[int | None, int | None]],
                  renamed: Mapping[str, str] | None = None,
                  wanted: Mapping[str, Symbol] | None = None,
-                 places: Mapping[str, Place] | None = None) -> None:
+                 places: Mapping[str, CallPlace] | None = None) -> None:
         self.owner, self.ranges = owner, ranges
         self.renamed, self.places = renamed or {}, places or {}
         self.symbols: dict[str, Symbol] = dict(wanted or {})
@@ -210,9 +210,9 @@ class Nodes:
             self.types[name] = self._value_type(node.meta["val"][i])
         return name
 
-    def _place(self, node: fx.Node) -> Place:
+    def _place(self, node: fx.Node) -> CallPlace:
         frames_ = re.findall(r"<fx [^>]*>", node.meta.get("stack_trace") or "")
-        return self.places.get(frames_[-1], Place()) if frames_ else place(node)
+        return self.places.get(frames_[-1], CallPlace()) if frames_ else place(node)
 
     def _argument(self, x: Any) -> Any:
         match x:
@@ -252,7 +252,7 @@ def target_name(target: Any) -> str:
             return f"{getattr(target, '__module__', '')}.{getattr(target, '__name__', target)}"
 
 
-def place(node: fx.Node) -> Place:
+def place(node: fx.Node) -> CallPlace:
     """The place of a node, by the modules and the stack that torch recorded."""
     return module_place([
         (path, kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__qualname__}")

@@ -14,7 +14,7 @@ from typing import Any
 
 from graphtool.errors import UnsupportedError
 from graphtool.importers.python_source import chain, short_file, user_line
-from graphtool.importers.torch.driver.captured import Place
+from graphtool.importers.torch.driver.captured import CallPlace
 from graphtool.ir.graph import Location
 
 _FRAME = re.compile(r'File "([^"]*)", line (\d+), in ([^\n]*)(?:\n {4}([^\n]*))?')
@@ -22,7 +22,7 @@ _LIBRARIES = ("torch/", "torchgen/")
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class StackFrame:
     """One call of a Python stack: shortened file, line, function, source text."""
 
     file: str
@@ -31,27 +31,27 @@ class Frame:
     text: str = ""
 
 
-def frames(stack: str) -> list[Frame]:
+def frames(stack: str) -> list[StackFrame]:
     """The frames of a formatted stack, outermost first."""
-    return [Frame(short_file(f), int(n), fn.strip(), (text or "").strip())
+    return [StackFrame(short_file(f), int(n), fn.strip(), (text or "").strip())
             for f, n, fn, text in _FRAME.findall(stack)]
 
 
 @lru_cache(256)  # calls of one line have the same stack
-def user_frame(stack: str) -> Frame | None:
+def user_frame(stack: str) -> StackFrame | None:
     """The innermost frame outside torch: the line that a person wrote."""
     whole = frames(stack)
     ours = [f for f in whole if not f.file.startswith(_LIBRARIES) and not f.file.startswith("<")]
     return ours[-1] if ours else (whole[-1] if whole else None)
 
 
-def describe(place: Place) -> str:
+def describe(place: CallPlace) -> str:
     """`mlp.py:9 MLP.forward`, for an error's list of places."""
     frame = user_frame(place.stack)
     return location(place, frame).at if frame else place.module or "forward"
 
 
-def location(place: Place, frame: Frame) -> Location:
+def location(place: CallPlace, frame: StackFrame) -> Location:
     """The table's entry for a place: `file:line Class.function` and the source text."""
     function = f"{place.owner}.{frame.function}" if place.owner and (
         frame.function == "forward") else frame.function
@@ -67,13 +67,13 @@ def clean_path(path: str) -> str:
     return path.strip(".")
 
 
-def module_place(modules: Sequence[tuple[Any, str]], stack: str) -> Place:
+def module_place(modules: Sequence[tuple[Any, str]], stack: str) -> CallPlace:
     """The place of a call in these modules, the outermost first: torch's path and the full name of
     the class of each."""
     found = [(clean_path(str(path)), kind) for path, kind in modules
              if not kind.startswith("graphtool.")]
     owner = next((kind for _, kind in reversed(found) if not kind.startswith("torch.")), "")
-    return Place(clean_path(str(modules[-1][0])) if modules else "", _last(owner), stack,
+    return CallPlace(clean_path(str(modules[-1][0])) if modules else "", _last(owner), stack,
                  tuple((path, _last(kind)) for path, kind in found if path))
 
 
@@ -92,7 +92,7 @@ class Locations:
     _keys: dict[tuple[str, str], str] = field(default_factory=dict)
     _counts: dict[str, int] = field(default_factory=dict)
 
-    def key(self, place: Place) -> str:
+    def key(self, place: CallPlace) -> str:
         """The key of a place, added to the table if new; "" without a stack."""
         self.modules.update(place.classes)
         frame = user_frame(place.stack)

@@ -14,9 +14,9 @@ from graphtool.importers.torch.driver.captured import (
     ALIAS,
     DECOMPOSED,
     Call,
+    CallPlace,
     Complex,
     Opaque,
-    Place,
     Program,
     Ref,
     Sink,
@@ -279,7 +279,7 @@ def _paths(tree: Any, path: tuple[str | int, ...], fields: Mapping[str, Any]) ->
         yield from _paths(child, (*path, key), fields)
 
 
-def _place(metadata: Mapping[str, Any]) -> Place:
+def _place(metadata: Mapping[str, Any]) -> CallPlace:
     stack = [entry.split(",") for entry in str(metadata.get("nn_module_stack", "")).split(";")]
     return module_place([(e[1], e[-1]) for e in stack if len(e) >= 3],
                         str(metadata.get("stack_trace") or ""))

@@ -14,7 +14,7 @@ import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
 from graphtool.errors import GraphtoolError, Unsupported, UnsupportedError
-from graphtool.importers.torch.driver.captured import Place
+from graphtool.importers.torch.driver.captured import CallPlace
 from graphtool.importers.torch.driver.provenance import describe, failure
 from graphtool.importers.torch.torchscript import control, plain
 from graphtool.importers.torch.torchscript.control import Env
@@ -26,7 +26,7 @@ class Interpreter:
     """Runs methods and functions of one compilation unit. `places` is filled with the place of
     each call, by the file name that its frame has in torch's stack."""
 
-    def __init__(self, unit: Any, places: dict[str, Place]) -> None:
+    def __init__(self, unit: Any, places: dict[str, CallPlace]) -> None:
         self.unit, self.places = unit, places
         self.lifted: Mapping[int, torch.Tensor] = {}  # inside a region: its own copies of weights
         self.callers: tuple[str, ...] = ()  # one frame of a stack for each call around
@@ -116,7 +116,7 @@ class Interpreter:
         self.tensor(old).copy_(value)
         return ()
 
-    def place(self, node: Any, module: Any, name: str) -> Place:
+    def place(self, node: Any, module: Any, name: str) -> CallPlace:
         """The place of a node of the method `name`, below its callers."""
         return place_of(node, module, name, self.callers)
 

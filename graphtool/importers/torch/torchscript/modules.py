@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from graphtool.errors import InputError
-from graphtool.importers.torch.driver.captured import Place
+from graphtool.importers.torch.driver.captured import CallPlace
 from graphtool.importers.torch.torchscript.interpreter import Interpreter
 from graphtool.importers.torch.torchscript.supported import check_calls
 
@@ -61,7 +61,7 @@ class Scripted(nn.Module):  # type: ignore[misc]
             self._buffers[name] = None if b is None else _once(b, memo)
 
 
-class Places(dict[str, Place]):
+class ModulePlaces(dict[str, CallPlace]):
     """A dict that torch.export leaves alone: plain ones are copied."""
 
 
@@ -79,7 +79,7 @@ class Replay(nn.Module):  # type: ignore[misc]
         for table in ("_modules", "_parameters", "_buffers"):
             getattr(self, table).update(getattr(root, table))
         self.training = getattr(script, "training", False)  # torch.jit.freeze drops it
-        places = Places()
+        places = ModulePlaces()
         object.__setattr__(self, "_graphtool_places", places)
         object.__setattr__(root, "_modules", self._modules)
         object.__setattr__(root, "_parameters", self._parameters)

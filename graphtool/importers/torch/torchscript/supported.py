@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from graphtool.errors import Unsupported, UnsupportedError
-from graphtool.importers.torch.driver.captured import Place
+from graphtool.importers.torch.driver.captured import CallPlace
 from graphtool.importers.torch.driver.provenance import describe, user_frame
 
 # ---- places -------------------------------------------------------------------------------------
@@ -20,18 +20,18 @@ _LINE = re.compile(r'File "([^"]*)", line (\d+)[^\n]*\n(.*?)(?:\nSerialized|\Z)'
 _MARK = re.compile(r"^ *~[ ~]*(<--- HERE)?$")
 
 
-def place_of(node: Any, module: Any, method: str, callers: Sequence[str] = ()) -> Place:
-    """The line of a node as a Place, with the frames of its callers, outermost first; without a
+def place_of(node: Any, module: Any, method: str, callers: Sequence[str] = ()) -> CallPlace:
+    """The line of a node as a CallPlace, with the frames of its callers, outermost first; without a
     line if the archive has none."""
     owner = module.owner
     match = _LINE.search(node.sourceRange())
     if match is None or match[1].startswith("<"):
-        return Place(module.path, owner, "\n".join(callers), module.classes)
+        return CallPlace(module.path, owner, "\n".join(callers), module.classes)
     frame = f'File "{match[1]}", line {match[2]}, in {method}\n    {_marked(match[3])}'
-    return Place(module.path, owner, "\n".join((*callers, frame)), module.classes)
+    return CallPlace(module.path, owner, "\n".join((*callers, frame)), module.classes)
 
 
-def told(place: Place) -> str:
+def told(place: CallPlace) -> str:
     """A place in two lines: file, line and function, then the text."""
     frame = user_frame(place.stack)
     return f"{describe(place)}\n{frame.text}".strip() if frame else describe(place)
