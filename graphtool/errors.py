@@ -34,6 +34,12 @@ class GraphtoolError(Exception):
         places = (where,) if isinstance(where, str) else where
         self.where = "\n".join(line(place) for place in places if place)
 
+    def within(self, *places: str) -> None:
+        """Say that the fault is also in these places, the outermost first. Each becomes one line,
+        whatever the name of a node has in it."""
+        lines = [*map(line, filter(None, places)), *filter(None, [self.where])]
+        self.where = "\n".join(lines)
+
     def __str__(self) -> str:
         lines = [f"error[{self.code}]: {self.message}"]
         lines += [f"  at {text}" for text in self.where.split("\n") if self.where]

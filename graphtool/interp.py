@@ -113,7 +113,8 @@ def evaluate_node(node: Node, operands: Sequence[Any], setting: Setting) -> list
                                for x in node.inputs])
         _check_results(node, results, setting)
     except GraphtoolError as error:
-        error.where = error.where or _place(node)
+        if not error.where:
+            error.within(_place(node))
         raise
     except _FAULTS as error:
         raise InputError("GT0503", f"{node.op.name} cannot be evaluated: {error}",
@@ -266,7 +267,7 @@ def _converted(name: str, x: Array, t: TensorType, setting: Setting) -> Array:
     try:
         have = dtypes.of_numpy(x.dtype)
     except InputError as error:
-        error.where = f"input {name}"
+        error.within(f"input {name}")
         raise
     if have is not t.dtype and have is not setting.widened(t.dtype):
         raise InputError("GT0513", f"the input {name} is {have.short}, expected {t.dtype.short}")

@@ -12,6 +12,7 @@ import numpy as np
 
 from graphtool.dtypes import DType, dtype
 from graphtool.errors import InputError
+from graphtool.escaping import line
 from graphtool.io import files, versions, weights
 from graphtool.io.manifest_rows import Choice
 from graphtool.io.values import SPECIAL
@@ -81,7 +82,7 @@ class _Reader:
     def __init__(self, file: GraphFile, store: Mapping[str, Weight], where: str,
                  place: Place | None) -> None:
         self.file, self.store, self.where = file, store, where
-        self.place = place or (lambda region, label: label)
+        self.place = place or (lambda region, label: line(label))
         self.inferred = place is not None
         self.symbols: dict[str, Symbol] = {}
         self.table: dict[str, Dim] = {}
@@ -103,7 +104,7 @@ class _Reader:
             if error is not self.located:
                 place = self.place(self.open[-1] if self.open else "", label)
                 file = [] if place.startswith(self.where) else [self.where]
-                error.where = "\n".join(s for s in (*file, place, error.where) if s)
+                error.within(*file, *place.split("\n"))
                 self.located = error
             raise
 

@@ -178,6 +178,6 @@ def _checked(module: Module, where: str) -> Module:
         raise InputError("GT0355", error.message,
                          where=(where, *error.where.split("\n"))) from error
     except InputError as error:
-        error.where = f"{where}\n{error.where}"
+        error.within(where)
         raise
     return module

@@ -271,7 +271,7 @@ def infer(op: Op, inputs: Sequence[Operand], attrs: dict[str, Any], where: str =
         return _no_less_than_0(op.infer(*types, **attrs))
     except InputError as error:
         rows = [line(f"{x.hint}: {x.type}") for x in inputs if isinstance(x, Value)]
-        error.where = "\n".join(s for s in (where, error.where, *rows) if s)
+        error.where = "\n".join(s for s in (line(where), error.where, *rows) if s)
         error.message = f"{op.name}: {error.message}"
         raise error from None
     except (TypeError, ValueError, ArithmeticError, LookupError, AttributeError) as error:

@@ -112,7 +112,8 @@ class _Reader:
             try:
                 self.parsed[d] = parse_dim(d, table)
             except InputError as error:
-                error.where = error.where or self.where
+                if not error.where:
+                    error.within(self.where)
                 raise
         return self.parsed[d]
 

@@ -42,7 +42,7 @@ def verify(program: Program, where: str = "") -> None:
     try:
         _Program(program).check()
     except InputError as error:
-        error.where = "\n".join(s for s in (where, error.where) if s)
+        error.within(where)
         raise
 
 

@@ -13,7 +13,6 @@ from typing import Any
 from graphtool import dtypes
 from graphtool.dtypes import DType
 from graphtool.errors import InputError
-from graphtool.escaping import line
 from graphtool.loops.contract import CONTRACTS, misfits
 from graphtool.loops.ir import (
     Accumulate,
@@ -116,7 +115,7 @@ def accesses(kernel: Kernel, dims: frozenset[str]) -> list[Access]:
                 checker.expr(e, scope)
             checker.stmt(s, scope)
     except InputError as error:
-        error.where = "\n".join(s for s in (line(f"kernel {kernel.name}"), error.where) if s)
+        error.within(f"kernel {kernel.name}")
         raise
     return result
 

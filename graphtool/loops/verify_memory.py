@@ -90,7 +90,7 @@ def verify_memory(program: Program, where: str = "") -> None:
         for env in tried(program):
             _Check(program, env).check()
     except InputError as error:
-        error.where = "\n".join(s for s in (where, error.where) if s)
+        error.within(where)
         raise
 
 
@@ -172,7 +172,8 @@ class _Check:
             raise fault("GT0375", f"{kernel.name} has sizes that cannot be computed: {error}",
                         place) from error
         except InputError as error:
-            error.where = error.where or place
+            if not error.where:
+                error.within(place)
             raise
         if bad:
             raise self.outside(bad[0], bad[1], given.get(bad[0]), place)

@@ -269,6 +269,6 @@ def _verify(call: PassCall, before: Module, module: Module, journal: Journal,
         verify_module(module)
         check_claims(before, module, rules or Rules())
     except GraphtoolError as error:
-        error.where = f"after the pass {call}" + (f"\n{error.where}" if error.where else "")
+        error.within(f"after the pass {call}")
         fault = broke("pass", [call.name], broke("rule", {f.rule for f in journal}, error))
         raise fault from error

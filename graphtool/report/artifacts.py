@@ -63,7 +63,7 @@ def build_lines(m: Manifest, build_dir: Path) -> list[str]:
     declarations = [f for h in (*headers, m.header) for f in functions(build_dir / h)]
     out += [f"functions    {', '.join(declarations)}", *([] if m.entry else [_arena(m)]),
             f"weights      {human(m.weights_bytes, 'B')}, {_WEIGHTS[m.weights_mode]}"]
-    if m.threads is not None:
+    if m.threads is not None and not m.device:  # kernels of a device have threads of its own
         out.append(f"threads      at most {m.threads.most}")
     return [*out, f"files        {', '.join(_files(m, build_dir))}"]
 

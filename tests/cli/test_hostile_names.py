@@ -23,7 +23,9 @@ from typer.main import get_command
 from graphtool import escaping
 from graphtool.cli.app import app
 from graphtool.cli.terminal import Escaped
+from graphtool.errors import GraphtoolError
 from graphtool.io import npz
+from graphtool.ir import serial
 from graphtool.report.findings import FORMATS
 from tests.cli.conftest import Cli, Result
 
@@ -278,6 +280,19 @@ def test_a_stream_of_parts(parts: tuple[str, ...]) -> None:
         stream.put(part, escaping.prose)
     stream.flush()
     assert not faults(out.getvalue()) and "".join(parts) != out.getvalue()
+
+
+@pytest.mark.parametrize("row", [
+    {"id": NAME, "op": "nag", "in": ["x"], "type": "f32[4]"},  # no op
+    {"id": NAME, "op": "relu", "in": [NAME], "type": "f32[4]"}])  # a cycle
+def test_a_place_is_one_line_each(row: dict[str, Any]) -> None:
+    """Whatever the name of the node is, `error.where` has a line for each place."""
+    text = json.dumps({"format": "graphtool/graph", "version": 1, "meta": {}, "weights": "",
+                       "symbols": {}, "inputs": [{"id": "x", "type": "f32[4]"}], "params": [],
+                       "nodes": [row], "outputs": []})
+    with pytest.raises(GraphtoolError) as caught:
+        serial.loads(text, "m.graph.json")
+    assert caught.value.where.split("\n") == ["m.graph.json", escaping.line(f"node {NAME}")]
 
 
 def test_prose_keeps_what_scripts_need() -> None:

@@ -15,7 +15,7 @@ from graphtool.errors import UsageError
 from graphtool.importers import import_source
 from graphtool.io.release import install
 from graphtool.io.weights import weight
-from graphtool.ir.graph import Module, TensorType
+from graphtool.ir.graph import Module, TensorType, is_constant
 from graphtool.ir.text import value_names
 from graphtool.ir.trace import trace
 from graphtool.loops.program import runs
@@ -24,6 +24,7 @@ from graphtool.report.page import need_view, page
 from graphtool.report.page.borders import FAR, MANY, at_borders, meeting, stubs
 from graphtool.report.page.facts import BINS, NodeFacts, brief, figures
 from graphtool.report.page.modules import MOST, PART, Group, calls, classes, grouped
+from graphtool.report.page.training import BACKWARD, FORWARD, UPDATE, columns
 from graphtool.report.page.tree import graph_data
 from tests.cli.conftest import DIGITS
 from tests.report.graphs import module
@@ -340,6 +341,22 @@ def test_a_training_step_has_three_columns(optimizer: str | None) -> None:
                                                                    "head"))] if optimizer else [])
     rising = {g["name"] for g in data["groups"] if g.get("rises")}
     assert "block1 gradient" in rising and not {"block1", "block1 update"} & rising
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adamw"])
+def test_an_optimised_training_step_has_its_columns_too(optimizer: str) -> None:
+    """Passes remove the marks of gradients; what they make of each node has its name."""
+    from graphtool.transforms.training import Recipe, training
+    step = training(import_source(DIGITS), Recipe("cross_entropy", ("params",), optimizer))
+    optimised = passes.run(step)
+    found = columns(optimised)
+    assert found is not None and found.count(UPDATE) < len(found) / 2
+    nodes = [n for n in optimised.graph.nodes if not is_constant(n)]
+    for node, column in zip(nodes, found[len(optimised.graph.inputs):], strict=False):
+        name = node.outputs[0].hint
+        assert f".{optimizer}." not in name or column == UPDATE, name
+        assert ".grad." not in name or column == BACKWARD, name
+        assert not name.startswith("predict") or column == FORWARD, name
 
 
 def test_gradients_are_read_upwards() -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import graphtool.ops  # noqa: F401  (fills the table of ops)
 from graphtool.errors import InputError, Undecided, Unsupported, UnsupportedError
+from graphtool.escaping import line
 from graphtool.front.assumptions import ROUNDS, Bounds, Facts
 from graphtool.importers.least_sizes import least_sizes, not_empty
 from graphtool.importers.limits import Limits
@@ -77,8 +78,8 @@ def import_onnx(path: Path, *, dynamic: Mapping[str, Bounds] | None = None,
         return import_model(read_model(path), path.parent, dynamic=dynamic, fixed=fixed,
                             made_of=made_of, limits=limits)
     except InputError as error:
-        error.where = "\n".join(s for s in (path.name, error.where) if s and s != path.name) \
-            if path.name not in error.where.splitlines() else error.where
+        if line(path.name) not in error.where.split("\n"):
+            error.within(path.name)
         raise
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import graphtool.ops  # noqa: F401  (fills the table of ops)
 from graphtool.errors import InputError, Undecided, Unsupported, UnsupportedError
+from graphtool.escaping import line
 from graphtool.front.assumptions import ROUNDS, Bounds, Facts
 from graphtool.importers.least_sizes import least_sizes
 from graphtool.importers.limits import Limits
@@ -60,8 +61,8 @@ def import_stablehlo(path: Path, *, dynamic: Mapping[str, Bounds] | None = None,
         return import_text(read(path), dynamic=dynamic, limits=limits,
                            names=Names(function=function), inputs=inputs)
     except (InputError, UnsupportedError) as error:
-        if path.name not in error.where:
-            error.where = "\n".join(s for s in (path.name, error.where) if s)
+        if line(path.name) not in error.where:
+            error.within(path.name)
         raise
 
 

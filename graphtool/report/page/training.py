@@ -6,11 +6,12 @@ Each row has what belongs to one module of the forward pass, or to a node outsid
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 from graphtool.analysis.composites import gradients as marked
-from graphtool.ir.graph import Module, Value, is_constant
+from graphtool.ir.facets import Trait
+from graphtool.ir.graph import Graph, Module, Node, Value, is_constant
 from graphtool.report.page.modules import Group, Path, calls, grouped
 from graphtool.transforms.training.phases import behind
 
@@ -40,10 +41,12 @@ def columns(module: Module) -> list[int] | None:
     graph, ends = module.graph, list(enumerate(module.output_names))
     gradients = {i for i, name in ends if name.startswith("grad.") and "loss" in module.meta}
     wanted = {*marked(graph).values(), *(graph.outputs[i] for i in gradients)}
-    if not wanted:
+    stepped = bool(state) and "training" in module.meta  # passes remove the marks of gradients
+    if not wanted and not stepped:
         return None
     forward = behind(graph, {graph.outputs[i] for i, _ in ends if i not in state | gradients})
-    backward = behind(graph, wanted)
+    backward = behind(graph, wanted) if wanted else _unmarked(
+        graph, forward, {graph.outputs[i] for i in state})
 
     def column(values: Sequence[Value]) -> int:
         return (FORWARD if forward & set(values) else BACKWARD if backward & set(values)
@@ -51,6 +54,31 @@ def columns(module: Module) -> list[int] | None:
     return [*(column([v]) for v in graph.inputs),
             *(column(n.outputs) for n in graph.nodes if not is_constant(n)),
             *(UPDATE if i in state else BACKWARD if i in gradients else FORWARD for i, _ in ends)]
+
+
+def _unmarked(graph: Graph, forward: Set[Value], state: Set[Value]) -> set[Value]:
+    """The values of the backward pass, where nothing marks the gradients: what is neither in the
+    forward pass nor new state, and reads no input of the update alone, as a learning rate or a
+    moment is one. Of what only the update reads, what scales or squares one gradient is part of the
+    update, and what reads no gradient."""
+    inputs = set(graph.inputs)
+    known = inputs | {v for n in graph.nodes if is_constant(n) for v in n.outputs}
+    update = (inputs - forward) | (set(state) - forward)
+    later = [n for n in graph.nodes if not is_constant(n) and not forward & set(n.outputs)]
+    read = {n: {x for x in n.inputs if isinstance(x, Value)} for n in later}
+    for n in later:
+        if update & {*n.outputs, *read[n]}:
+            update.update(n.outputs)
+    readers: dict[Value, list[Node]] = defaultdict(list)
+    for n in later:
+        for x in read[n]:
+            readers[x].append(n)
+    for n in reversed(later):
+        computed = read[n] - known
+        if Trait.ELEMENTWISE in n.op.traits and (len(computed) < 2 or computed <= forward) and all(
+                update & set(r.outputs) for v in n.outputs for r in readers[v]):
+            update.update(n.outputs)
+    return {v for n in later for v in n.outputs} - update
 
 
 def called(paths: Sequence[Path], edges: Sequence[tuple[int, int]], ops: Sequence[str],
@@ -92,7 +120,7 @@ def arranged(paths: Sequence[Path], named: Sequence[str], ops: Sequence[str],
             left.append(i)
         else:
             home[i] = row
-    for i in left:  # beside what they read, or what reads them
+    for i in reversed(left):  # beside what reads them, or what they read
         rows_near = [home[j] for j in near[i] if j in home and column[j] <= column[i]]
         home[i] = rows_near[0] if column[i] == BACKWARD and rows_near else rows[
             -1 if column[i] == BACKWARD else 0]

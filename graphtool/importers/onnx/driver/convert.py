@@ -22,6 +22,7 @@ from graphtool.errors import (
     Undecided,
     UndecidedOrder,
 )
+from graphtool.escaping import line
 from graphtool.front import REFUSED, Array, Refused
 from graphtool.front.assumptions import Bounds, Facts
 from graphtool.importers.limits import Limits
@@ -224,8 +225,8 @@ class Importer(Session):
                     self.refuse(functions.full_name(node), error.message, title(node))
                     return [REFUSED] * len(node.output)
                 error.hint = error.hint or "bound the sizes: --dynamic NAME=LOW..HIGH"
-            if title(node) not in error.where:
-                error.where = "\n".join(s for s in (title(node), error.where) if s)
+            if line(title(node)) not in error.where:
+                error.within(title(node))
             raise
         except _BAD_MODEL as error:
             raise InputError("GT1015", f"{node.op_type} cannot be read: {error}",

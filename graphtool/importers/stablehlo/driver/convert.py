@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from graphtool.errors import GraphtoolError, InputError, InternalError, near
+from graphtool.escaping import line
 from graphtool.front import REFUSED, Array, Front, Refused
 from graphtool.front.complex import Complex
 from graphtool.front.regions import Closed
@@ -200,8 +201,8 @@ class Importer(Session):
                               ) from error
         except GraphtoolError as error:
             place = self.place(op)
-            if place not in error.where:
-                error.where = "\n".join(s for s in (place, error.where) if s)
+            if line(place) not in error.where:
+                error.within(place)
             raise
         except _BAD as error:
             raise self.fault(op, "GT1306", f"{title(op)} cannot be read: {error}") from error

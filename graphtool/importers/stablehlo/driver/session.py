@@ -223,7 +223,7 @@ class Session:
         """The error for a fault in an operation, with its line and column, to be raised."""
         error = fault(self.program.text, op.at, message, code, hint)
         if key := self.places.key(op.origin):
-            error.where = f"{self.places.table[key].at}\n{error.where}"
+            error.within(self.places.table[key].at)
         return error
 
 

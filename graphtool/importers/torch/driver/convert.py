@@ -263,8 +263,7 @@ class Converter:
             try:
                 results = fn(self.context, *args, **kwargs)
             except InputError as error:
-                error.where = "\n".join(s for s in (provenance.describe(call.place), error.where)
-                                        if s)
+                error.within(provenance.describe(call.place))
                 raise
             except (TypeError, KeyError, IndexError, AttributeError, ValueError) as error:
                 raise InputError("GT1103", f"{call.target} has arguments that cannot be read: "
