@@ -74,7 +74,7 @@ def rules(precision: Precision, kernels: Kernels, tuning: Pathlike | None,
     return Choosing(precision=precision, kernels=kernels, tuning=tuning, assume=assume).rules
 
 
-def goal(name: str, machine: str | None = None) -> Target:
-    """The target called `name`, with the figures of a machine; `cpu` is this machine. Raises
-    UsageError GT2101, GT2103, InputError GT2104."""
-    return Choosing(target=name, machine=machine).goal
+def goal(name: str, machine: str | None = None, threads: int | None = None) -> Target:
+    """The target called `name`, with the figures of a machine, for at most so many threads; `cpu`
+    is this machine. Raises UsageError GT2101, GT2103, InputError GT2104."""
+    return Choosing(target=name, machine=machine, threads=threads).goal

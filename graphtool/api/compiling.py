@@ -52,17 +52,17 @@ def build(source: Module | Program | Pathlike | Torch | Mapping[str, Module], ou
     """Compile a model into a directory and return its path.
 
     A source that is not a graph is imported first; a module without fusion groups goes through the
-    passes, with `precision`, `kernels`, `tuning`, `assume` and `machine` as `optimize` takes them.
-    A training graph becomes a training build, with `mpi` one of several processes. The target `fat`
-    is one library for every level of x86-64. Modules by name become entry points of one library
-    over one set of weights, each of which `load(out_dir, entry=…)` loads; with a `tokenizer` they
-    write text. `cc` is the compiler's command, `jobs` how many files at a time, `exe` adds a
-    program, `static` makes a .a library, `weights` leaves them in a file, embeds them into the
-    library, or writes C arrays; `keep` writes the graph of each stage, `debug_lines` what debuggers
-    show. Without `index_checks` an index out of range goes unseen; a program has its checks
-    already. Raises CompilerError GT212x when the compiler is missing or fails, UsageError GT3052,
-    GT3054, GT3055 for options that do not go together, GT3090 for options that choose kernels where
-    no pass runs.
+    passes, with `precision`, `kernels`, `tuning`, `assume`, `machine` and `threads` as `optimize`
+    takes them. A training graph becomes a training build, with `mpi` one of several processes. The
+    target `fat` is one library for every level of x86-64. Modules by name become entry points of
+    one library over one set of weights, each of which `load(out_dir, entry=…)` loads; with a
+    `tokenizer` they write text. `cc` is the compiler's command, `jobs` how many files at a time,
+    `exe` adds a program, `static` makes a .a library, `weights` leaves them in a file, embeds them
+    into the library, or writes C arrays; `keep` writes the graph of each stage, `debug_lines` what
+    debuggers show. Without `index_checks` an index out of range goes unseen; a program has its
+    checks already. Raises CompilerError GT212x when the compiler is missing or fails, UsageError
+    GT3052, GT3054, GT3055 for options that do not go together, GT3090 for options that choose
+    kernels where no pass runs.
     """
     given = {n: source_of(m) for n, m in source.items()} if isinstance(source, Mapping) else (
         source_of(source))

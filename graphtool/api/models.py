@@ -108,17 +108,19 @@ def evaluate(module: Module, inputs: Mapping[str, Array], *,
 def optimize(module: Module, passes: str | Sequence[str] | None = None, *, target: str = "cpu",
              precision: Precision = "default", kernels: Kernels = "generated",
              tuning: Pathlike | None = None, assume: Assumption = "finite",
-             machine: str | None = None, verify: bool = True) -> Module:
+             machine: str | None = None, threads: int | None = None,
+             verify: bool = True) -> Module:
     """The module after the named passes (`fold{max_bytes=1048576},dce`), or the default ones.
 
     `target` is cpu (this machine) or a name such as x86-64-v3, `precision` the loosest class of
     numerics that a kernel may have, `tuning` a file of measurements made by `tune_model`,
-    `machine` a row of the table of machines, or a .json file of one, by which kernels are chosen.
+    `machine` a row of the table of machines, or a .json file of one, by which kernels are chosen,
+    `threads` the most that a run may use, by default as many as there are processors here.
     With `assume="nothing"` no kernel is chosen that can move or spread a NaN or an infinity.
     `verify` checks the graph after each pass. Raises UsageError GT060x for unknown passes,
     arguments or an illegal order.
     """
-    target_, allowed = goal(target, machine), rules(precision, kernels, tuning, assume)
+    target_, allowed = goal(target, machine, threads), rules(precision, kernels, tuning, assume)
     result = run_passes(module, passes, verify=verify, supply={
         "target": target_, "rules": allowed, "arena": arena_of(target_, allowed)})
     return result if machine is None else replace(result, meta={

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import partial, wraps
 from os import PathLike
 from pathlib import Path
@@ -164,6 +164,10 @@ class Choosing:
         None, "--machine", metavar="ROW", help="Choose kernels by the figures of another machine: "
         "a row that `graphtool machine --list` prints, generic, or a .json file that `graphtool "
         "machine -o` wrote. By default those of the processor at hand, where it is known.")
+    threads: int | None = option(
+        None, "--threads", kind=int, least=1, refused={PROGRAM: _LOWER},
+        help="The most threads that a run may use, by default as many as there are processors "
+        "here. State it for a library that runs elsewhere; each one takes some memory.")
     precision: Precision = option(
         "default", "--precision", words=partial(get_args, Precision),
         help="strict: the same bits on any machine, with any compiler and number of threads. "
@@ -192,9 +196,12 @@ class Choosing:
         return self.on_machine(target)
 
     def on_machine(self, target: Target) -> Target:
-        """The target with the figures of the machine that is named, if one is."""
+        """The target with the figures of the machine that is named, and with the number of threads
+        that is stated, if any are."""
         from graphtool import target as targets
-        return target if self.machine is None else targets.on_machine(target, self.machine)
+        if self.machine is not None:
+            target = targets.on_machine(target, self.machine)
+        return target if self.threads is None else replace(target, threads=self.threads)
 
     @property
     def rules(self) -> Rules:

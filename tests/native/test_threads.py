@@ -13,6 +13,7 @@ import pytest
 
 import graphtool
 from graphtool import ops as o
+from graphtool.cli.faults import run
 from graphtool.native import runtime
 from tests.passes.pass_samples import module, values
 
@@ -24,6 +25,13 @@ def busy(x: Any) -> Any:
     y = o.tanh(o.matmul(x, values(x, 24, 300)))
     z = o.matmul(o.reduce_sum(y, axes=(0,)) * y, values(x, 300, 24, seed=1))
     return o.softmax(z, axis=1), o.reduce_max(y, axes=(1,))
+
+
+def shared(x: Any) -> Any:
+    """Products, rows and sums whose work threads divide."""
+    y = o.tanh(o.matmul(x, values(x, 24, 300)))
+    return (o.softmax(o.matmul(y, values(x, 300, 24, seed=1)), axis=1), o.reduce_max(y, axes=(1,)),
+            o.reduce_sum(y * y, axes=(0,)))
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +55,32 @@ def test_a_model_runs_in_several_threads_at_once(built: Path, threads: int) -> N
         return count
     with ThreadPoolExecutor(THREADS) as pool:
         assert sum(pool.map(wrong, range(THREADS))) == 0
+
+
+@pytest.mark.parametrize("precision", ["default", "strict"])
+def test_more_threads_than_processors(tmp_path: Path, precision: str) -> None:
+    """A build is for the number of threads that is stated, whatever this machine has."""
+    m = module(shared, "f32[1000,24]")
+    path = graphtool.build(m, tmp_path / "b", threads=13, precision=precision)
+    x = np.random.default_rng(0).standard_normal((1000, 24)).astype(np.float32)
+    want = graphtool.evaluate(m, {"x0": x})
+    assert runtime.load(path).manifest.threads.most == 13
+    for threads in (1, 2, 7, 13, 40):
+        got = runtime.load(path, threads).run({"x0": x})
+        for k, v in want.items():
+            np.testing.assert_allclose(got[k], v, rtol=2e-4, atol=2e-5)
+
+
+def test_a_run_says_that_the_build_is_for_fewer_threads(
+        tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    few = graphtool.build(module(busy, "f32[B,24]"), tmp_path / "few", threads=1)
+    assert run(["run", str(few), "--random", "--dim", "B=8", "--threads", "3"]) == 0
+    assert "this build uses 1 of 3 threads: build it with --threads 3" in capsys.readouterr().err
+    assert run(["run", str(few), "--random", "--dim", "B=8", "--threads", "1"]) == 0
+    assert not capsys.readouterr().err
+    tiny = graphtool.build(module(o.relu, "f32[4]"), tmp_path / "tiny", threads=1)
+    assert run(["run", str(tiny), "--random", "--threads", "3"]) == 0
+    assert not capsys.readouterr().err
 
 
 def test_a_run_that_fails_gives_its_memory_back(built: Path) -> None:
