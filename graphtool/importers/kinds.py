@@ -91,7 +91,7 @@ def _has_arrays(path: str) -> bool:
     try:
         with zipfile.ZipFile(path) as archive:
             return all(n.endswith(".npy") for n in archive.namelist())
-    except (OSError, zipfile.BadZipFile):
+    except (OSError, zipfile.BadZipFile, NotImplementedError, UnicodeDecodeError):
         return path.endswith(ARRAYS.suffixes)
 
 

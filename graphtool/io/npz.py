@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -36,7 +37,7 @@ def loads(data: bytes, where: str, stem: str = "x") -> dict[str, Array]:
             return {name.removesuffix(".npy"): _read(io.BytesIO(archive.read(name)))
                     for name in archive.namelist()}
     except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error, KeyError,
-            NotImplementedError, MemoryError, SyntaxError) as error:
+            NotImplementedError, MemoryError, SyntaxError, tokenize.TokenError) as error:
         raise InputError("GT0335", f"not an .npy or .npz file of plain arrays, or cut short: "
                                    f"{error}", where=where) from error
 

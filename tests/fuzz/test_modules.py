@@ -14,9 +14,11 @@ import torch
 from graphtool import ops as o
 from graphtool import transforms
 from graphtool.ir.graph import Graph, Module
+from tests import torch_export
 from tests.lab.fuzz import module_gradients
 from tests.lab.fuzz.compiled import compiled
 from tests.lab.fuzz.module_checks import ROWS, case, evaluated
+from tests.lab.fuzz.module_edges import EDGES
 from tests.lab.fuzz.module_gradients import ONLY_NAN, OUR_NAN
 from tests.lab.fuzz.module_quirks import quirk
 
@@ -46,6 +48,20 @@ def test_slice(seed: int) -> None:
     found = evaluated(case(seed))
     assert found.module is not None and compiled([found]).total() == 1
     assert not found.findings
+
+
+def test_each_row_of_the_edges_grows() -> None:
+    assert [n for n in EDGES if not any(case(s, [n], edges=True).lines for s in range(20))] == []
+
+
+@pytest.mark.parametrize("first", [0, 200, 400])
+def test_modules_at_the_edges(first: int) -> None:
+    """Whole numbers at their limits, views, writes through them, casts and mixed types."""
+    torch_export.install()
+    found = [evaluated(case(s, edges=True)) for s in range(first, first + 8)]
+    compiled([e for e in found if e.case.inputs])
+    assert [f for e in found for f in e.findings] == []
+    assert sum(e.status == "right" for e in found) > 4
 
 
 def sinh_for_tanh(model: Any, *args: Any, **kwargs: Any) -> Module:

@@ -12,6 +12,7 @@ import pytest
 pytest.importorskip("onnx")
 
 from graphtool.errors import InputError
+from graphtool.importers.stablehlo.text.parser import parse
 from graphtool.ir import serial
 from graphtool.loops import serial as programs
 from tests.lab.fuzz.artifact_kinds import GOLDEN, KINDS, named
@@ -63,13 +64,24 @@ def test_what_a_program_says_of_lanes_is_a_number(text: str, tmp_path: Path) -> 
     assert found.value.code == "GT0379"
 
 
+LONG = {"trainer": 0, "torchscript": 0, "pt2": 30}  # a second for each file; 0: in the slow tests
+
+
 @pytest.mark.parametrize("kind", [
-    pytest.param(k, marks=pytest.mark.slow) if k == "trainer" else k for k in KINDS])
+    pytest.param(k, marks=pytest.mark.slow) if LONG.get(k) == 0 else k for k in KINDS])
 def test_a_mutated_file_is_read_or_refused(kind: str) -> None:
     read, samples = KINDS[kind]
-    found, bad = explore(read, samples(), 150)
+    found, bad = explore(read, samples(), LONG.get(kind) or 150)
     assert bad == []
-    assert found["refused"] > 20
+    assert found["refused"] > 15
+
+
+@pytest.mark.parametrize("text", ["1e9", "0x1", "9" * 5000])
+@pytest.mark.parametrize("before", ['loc("x.py":', "%0:"])
+def test_a_number_that_is_not_whole(before: str, text: str) -> None:
+    with pytest.raises(InputError) as found:
+        parse("#loc1 = " * before.startswith("loc") + f"{before}{text})")
+    assert found.value.code in ("GT1302", "GT1303")
 
 
 @pytest.mark.slow

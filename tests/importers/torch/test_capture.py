@@ -15,7 +15,7 @@ from torch import nn
 from graphtool import interp, optimize
 from graphtool.errors import UnsupportedError, UsageError
 from graphtool.importers import import_source
-from graphtool.importers.torch import import_torch
+from graphtool.importers.torch import import_torch, read_pt2
 from graphtool.ir import listing, serial
 from graphtool.ir.verify import verify_module
 from tests.importers.torch.agreement import agree, evaluated, normal
@@ -333,6 +333,37 @@ def test_writes_through_views(statement: str, capture: str) -> None:
                                        "view ^= 5"])
 def test_writes_of_bits_through_views(statement: str) -> None:
     agree(Writing(statement), torch.arange(9).reshape(3, 3), capture="fx")
+
+
+STRIDED = ["x.view(-1)[::3].as_strided((3,), (2,), 1)", "x.t().as_strided((3,), (2,))",
+           "x[1:].as_strided((3,), (2,))", "x[1:].as_strided((3,), (2,), 1)",
+           "x[1:, 1:].as_strided((2, 2), (6, 1))", "x[:2].as_strided((4, 2), (6, 1))",
+           "(x * 2)[2:].as_strided((2, 3), (3, 1), 13)", "x.expand(2, 4, 6).as_strided((3,), (2,))",
+           "torch.as_strided_scatter(x[1:], x[0, :3], (3,), (2,))"]
+
+
+class Strided(nn.Module):
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.code = compile(text, "<strided>", "eval")
+
+    def forward(self, x):
+        return eval(self.code, {"torch": torch, "x": x})
+
+
+@pytest.mark.parametrize("text", STRIDED)
+def test_as_strided_reads_the_memory_of_a_view(text: str, tmp_path: Path) -> None:
+    x = torch.arange(24.0, dtype=torch.float64).reshape(4, 6)
+    agree(Strided(text), x)
+    torch.export.save(torch.export.export(Strided(text), (x,)), tmp_path / "m.pt2")
+    module = read_pt2(tmp_path / "m.pt2")
+    (got,) = interp.run(module, {module.graph.inputs[0].hint: x.numpy()}).values()
+    np.testing.assert_array_equal(got, Strided(text)(x).numpy())
+
+
+def test_as_strided_in_another_order_is_refused() -> None:
+    with pytest.raises(UnsupportedError, match="memory in another order"):
+        import_torch(Strided("(x.t() + 1).as_strided((3,), (2,))"), (torch.ones(3, 4),))
 
 
 @pytest.mark.parametrize("capture", ["export", "fx"])

@@ -21,6 +21,7 @@ from graphtool.errors import GraphtoolError, InputError
 from graphtool.importers.torch import import_torch, read_pt2
 from graphtool.importers.torch.driver import pt2_live
 from graphtool.importers.torch.driver.live import array
+from graphtool.importers.torch.torchscript.archive import kind_of
 
 
 class Model(nn.Module):
@@ -322,6 +323,42 @@ def test_damaged_files(damage, archive, tmp_path):
     with pytest.raises(InputError) as caught:
         read_pt2(path)
     assert caught.value.code in ("GT1201", "GT1203")
+
+
+def _other_type(program):
+    graph = program["graph_module"]["graph"]
+    name = graph["nodes"][1]["outputs"][0]["as_tensor"]["name"]
+    graph["tensor_values"][name]["sizes"].insert(0, {"as_int": 2})
+
+
+def _no_name(program):
+    program["graph_module"]["graph"]["nodes"][1]["inputs"][0]["arg"]["as_tensor"]["name"] = ["x"]
+
+
+@pytest.mark.parametrize("change, code", [(_other_type, "GT1103"), (_no_name, "GT1202")])
+def test_programs_that_contradict_themselves(change, code, archive, tmp_path):
+    with zipfile.ZipFile(archive) as old, zipfile.ZipFile(tmp_path / "m.pt2", "w") as new:
+        for info in old.infolist():
+            data = old.read(info)
+            if info.filename.endswith(MODEL):
+                program = json.loads(data)
+                change(program)
+                data = json.dumps(program).encode()
+            new.writestr(info.filename, data)
+    with pytest.raises(InputError) as caught:
+        read_pt2(tmp_path / "m.pt2")
+    assert caught.value.code == code
+
+
+@pytest.mark.parametrize("read", [read_pt2, kind_of])
+def test_a_name_in_the_archive_that_is_no_text(read, tmp_path):
+    with zipfile.ZipFile(tmp_path / "m.pt2", "w") as z:
+        z.writestr("é/x", b"")
+    data = (tmp_path / "m.pt2").read_bytes().replace("é".encode(), b"\xed\x28")
+    (tmp_path / "m.pt2").write_bytes(data)
+    with pytest.raises(InputError) as caught:
+        read(tmp_path / "m.pt2")
+    assert caught.value.code in ("GT1201", "GT1211")
 
 
 def test_old_archives_are_refused_by_name(tmp_path):

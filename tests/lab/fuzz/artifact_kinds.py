@@ -27,6 +27,7 @@ from graphtool.train import checkpoint
 from graphtool.train.model import TrainModel
 from graphtool.transforms.training import training
 from graphtool.transforms.training.recipe import Recipe
+from tests.lab.fuzz.foreign_kinds import FOREIGN
 
 GOLDEN = PROJECT / "tests/io/golden"
 Read = Callable[[Path], object]
@@ -167,4 +168,4 @@ KINDS: dict[str, tuple[Read, Samples]] = {
     "tokenizer": (read_tokenizer, tokenizers),
     "machine": (read_machine, machine_files),
     "base": (read_base, base_files),
-    "journal": (lineage.read_journal, journals)}
+    "journal": (lineage.read_journal, journals), **FOREIGN}

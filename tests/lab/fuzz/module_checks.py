@@ -22,6 +22,7 @@ from graphtool.errors import GraphtoolError, UnsupportedError
 from graphtool.importers.torch import import_torch
 from graphtool.importers.torch.driver.live import array
 from graphtool.ir.graph import Module
+from tests import torch_export
 from tests.lab.fuzz import module_layers  # noqa: F401  (fills the table)
 from tests.lab.fuzz.compare import amplified, assumed, difference, differing
 from tests.lab.fuzz.compiled import compiled
@@ -78,6 +79,7 @@ def work(span: Span, tell: Tell, share: float = 0.0, only: tuple[str, ...] = (),
     """The outcome of a span; `keep` writes the texts of the modules to the work folder."""
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
+    torch_export.install()
     out, start = Outcome(), time.perf_counter()
     found: list[Evaluated] = []
     for seed in range(*span):

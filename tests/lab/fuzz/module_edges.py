@@ -80,7 +80,7 @@ MIXED = """{x} + {z}; {x} - {z}; {x} * {z}; {x} == {z}; {x} != {z}; {x} < {z}; {
 {x} > {z}; {x} >= {z}; torch.where({x} > 0, {x}, {z}); torch.where({z} > {x}, {z}, {x})
 torch.maximum({x}, {z}); torch.minimum({x}, {z}); torch.where({x} != {z}, {x}, {n})
 torch.cat([{x}, {z}], {a}); torch.stack([{x}, {z}]); torch.add({x}, {z}, alpha=2)
-{x}.masked_fill({z} > 0, 1); {x}.to({z}.dtype) - {z}; {x}.type_as({z}); torch.isin({x}, {z})
+{x}.masked_fill({z} > 0, 1); {z}.type_as({x} > 0); torch.isin({x}, {z})
 torch.bucketize({x}, {z}.flatten().sort()[0]); {x} / ({z} * 0 + 3); torch.logical_and({x}, {z})
 torch.clamp({x}, {z}, {z}); {x}.index_fill(0, {k}, 1); torch.where({x} > 0, {n}, {z})
 torch.where({z} == 0, 0, {x}); torch.addcmul({x}, {x}, {x}) + {z}"""
@@ -163,11 +163,17 @@ def written(g: GrowingModule, name: str) -> None:
         like = eval(view.replace("OUT", x), {**g.values})
     except Exception as error:  # whatever torch raises
         raise Unfit(view) from error
-    y = g.given(g.tensor("a", like.shape)) if g.coin(0.4) else g.like(x, like.shape)
+    if g.coin(0.4):
+        other = g.tensor("a", like.shape)
+        if other.is_floating_point() and not like.is_floating_point():
+            other = other.nan_to_num(0).clamp(-60000, 60000)  # what each integer type defines
+        y = g.given(other)
+    else:
+        y = g.like(x, like.shape)
     lines = [begin, f"V = {view}", g.pick(*WRITES).replace("{y}", y)]
     if g.coin(0.2):
         lines.append(g.pick("OUT = OUT + V.sum()", "OUT = V", "OUT = torch.cat([OUT.flatten(), "
-                            "V.flatten()])", "V.add_(OUT.flatten()[0])"))
+                            "V.flatten()])", "V.add_(OUT.flatten()[0].clone())"))
     elif g.coin(0.2):
         lines.insert(2, f"W = {g.pick(*VIEWS)}")
         lines.append("OUT = OUT.flatten()[0] + W")

@@ -6,14 +6,18 @@
 from __future__ import annotations
 
 import copy
+import io
 import json
 import os
 import random
+import re
 import resource
 import shutil
 import signal
 import tempfile
 import traceback
+import warnings
+import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -123,9 +127,81 @@ def byte_mutation(data: bytes, rng: random.Random) -> bytes:
     return bytes(out)
 
 
+def zip_mutation(data: bytes, rng: random.Random) -> bytes:
+    """The archive with one member changed, dropped, renamed, doubled or compressed; sums are right.
+    """
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        members = [(i.filename, archive.read(i)) for i in archive.infolist()]
+    at = rng.randrange(len(members))
+    named = [i for i, (name, _) in enumerate(members) if name.endswith((".json", ".py"))]
+    if named and rng.random() < 0.6:  # what says how the others are read
+        at = rng.choice(named)
+    name, held = members[at]
+    how = zipfile.ZIP_STORED
+    match rng.randrange(10):
+        case 0:
+            del members[at]
+        case 1:
+            members[at] = (rng.choice((name + "x", "../" + name, "/etc/x", " ", "a/\0",
+                                       name[::-1])), held)
+        case 2:
+            members.append((name, held[::-1]))
+        case 3:
+            members[at] = (name, rng.choice((b"", b"{}", b"[]", b"null", b"\x80\x02.", held[:-1])))
+        case 4:
+            how = zipfile.ZIP_DEFLATED
+        case _ if name.endswith(".json"):
+            members[at] = (name, json_mutation(held.decode(), rng).encode("utf-8",
+                                                                        "surrogatepass"))
+        case _ if name.endswith(".py"):
+            members[at] = (name, text_mutation(held.decode(), rng).encode())
+        case _:
+            members[at] = (name, byte_mutation(held, rng))
+    out = io.BytesIO()
+    with warnings.catch_warnings(), zipfile.ZipFile(out, "w", how) as archive:
+        warnings.simplefilter("ignore")  # about names that are there twice
+        for name, held in members:
+            archive.writestr(name, held)
+    return out.getvalue()
+
+
+def text_mutation(text: str, rng: random.Random) -> str:
+    """The text with one to three of its words, numbers or lines changed, dropped or moved."""
+    for _ in range(rng.choice((1, 1, 2, 3))):
+        lines = text.splitlines(keepends=True)
+        words = list(re.finditer(r"[A-Za-z_]\w*|-?\d+(\.\d+)?|[^\s\w]", text))
+        if not words:
+            break
+        word, other = rng.choice(words), rng.choice(words)[0]
+        at = rng.randrange(len(lines))
+        match rng.randrange(6):
+            case 0:
+                text = "".join(lines[:at] + lines[at + 1:])
+            case 1:
+                text = "".join(lines[:at] + lines[at:at + 1] * 2 + lines[at + 1:])
+            case 2:
+                text = text[:word.start()] + text[word.end():]
+            case 3 if (number := next((w for w in rng.sample(words, len(words))
+                                       if w[0].lstrip("-").isdigit()), None)) is not None:
+                text = text[:number.start()] + rng.choice((
+                    "0", "-1", "2", "7", "99999999999", "1" * 40, "?", "-0", "1e9", "0x1")) + (
+                    text[number.end():])
+            case 4:
+                text = text[:word.start()] + other + text[word.end():]
+            case _:
+                text = text[:word.start()] + rng.choice((
+                    "(" * 3000, "tensor<?xf32>", "tensor<1x99999999999xf32>", "%0", "é", '"', ">",
+                    "tensor<*xf32>", "func.func", "None", "{", "//")) + text[word.end():]
+    return text
+
+
 def mutation(path: Path, rng: random.Random) -> bytes:
     """A changed text of the file at `path`."""
     data = path.read_bytes()
+    if data[:2] == b"PK" and rng.random() < 0.8:
+        return zip_mutation(data, rng)
+    if path.suffix == ".mlir" and data[:2] != b"ML" and rng.random() < 0.8:
+        return text_mutation(data.decode(), rng).encode()
     if path.suffix == ".json" and rng.random() < 0.9:
         return json_mutation(data.decode(), rng).encode("utf-8", "surrogatepass")
     if path.suffix == ".jsonl" and rng.random() < 0.8:

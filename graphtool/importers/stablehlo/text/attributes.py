@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from graphtool.importers.stablehlo.text.reader import Reader, raw, unquoted
+from graphtool.importers.stablehlo.text.reader import Reader, Token, raw, unquoted
 from graphtool.importers.stablehlo.text.tree import Kind
 
 
@@ -48,13 +48,20 @@ def dictionary(r: Reader) -> dict[str, Any]:
     return out
 
 
+def _number(r: Reader, t: Token) -> int | float:
+    try:
+        return int(t.text, 0) if t.text.lstrip("-")[:2] == "0x" or not any(
+            c in t.text for c in ".eE") else float(t.text)
+    except ValueError:  # 007, or thousands of digits
+        raise r.fault("a number is expected", t) from None
+
+
 def value(r: Reader, typed: bool = True) -> Any:
     """One attribute. Where it is `typed`, the type of a number may follow behind a colon."""
     t = r.next()
     match t.kind:
         case "number":
-            out: Any = int(t.text, 0) if t.text.lstrip("-")[:2] == "0x" or not any(
-                c in t.text for c in ".eE") else float(t.text)
+            out: Any = _number(r, t)
         case "string":
             out = unquoted(t.text)
         case "symbol":

@@ -109,7 +109,7 @@ def _results(r: Reader) -> tuple[str, ...]:
     while r.token.kind == "value":
         name = r.next().text
         if r.take(":"):
-            count = int(r.kind_expected("number", "a number of results"))
+            count = r.whole("a number of results")
             names += [f"{name}#{i}" for i in range(min(count, 10_000))]
         else:
             names.append(name)
@@ -212,9 +212,9 @@ def _slice(r: Reader, p: Parts, depth: int) -> None:
     rows: list[list[int]] = []
     r.expect("[")
     while not r.take("]"):
-        row = [int(r.kind_expected("number", "a number"))]
+        row = [r.whole("a number")]
         while r.take(":"):
-            row.append(int(r.kind_expected("number", "a number")))
+            row.append(r.whole("a number"))
         rows.append(row)
         if not r.take(","):
             r.expect("]")

@@ -176,6 +176,14 @@ class Reader:
             raise self.fault(f"{what} is expected", self.token)
         return self.next().text
 
+    def whole(self, what: str) -> int:
+        """The whole number of the next token."""
+        at, text = self.token, self.kind_expected("number", what)
+        try:
+            return int(text)
+        except ValueError:  # 1e9, 0x1, or thousands of digits
+            raise self.fault(f"{what} is expected", at) from None
+
     def fault(self, message: str, at: Token | int, code: str = "GT1302",
               hint: str = "") -> InputError:
         """The error for a fault at a token or an offset, to be raised."""
@@ -263,7 +271,7 @@ class Reader:
             case "string", quoted:
                 name = unquoted(quoted)
                 if self.take(":"):
-                    line = int(self.kind_expected("number", "a line"))
+                    line = self.whole("a line")
                     while self.peek(":", "to") or self.token.kind == "number":
                         self.next()
                     return Origin("file", name, line)

@@ -8,7 +8,7 @@ from typing import Any
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.errors import InputError, InternalError
+from graphtool.errors import GraphtoolError, InputError, InternalError
 from graphtool.front import Array, Refused
 from graphtool.front import complex as complex_
 from graphtool.front.assumptions import Facts, SizeKnowledge
@@ -276,6 +276,15 @@ class Converter:
             self.marks.made(x, call.checkpoint)
         return settled
 
+    def _contradiction(self, call: Call, got: object, wanted: object) -> GraphtoolError:
+        """The error for a call of another type than was recorded: a file may say anything."""
+        where = provenance.describe(call.place)
+        if self.program.meta.get("source") == "pt2":
+            return InputError("GT1103", f"{call.target} gives {got}, the archive says {wanted}",
+                              where=where, hint="save the program again by torch.export.save")
+        return InternalError("GT7203", f"{call.target} gives {got}, torch says {wanted}",
+                             where=where)
+
     def _bind(self, call: Call, results: tuple[Any, ...]) -> None:
         for name, result, wanted in zip(call.outputs, results, self.context.outs, strict=False):
             if wanted is None:
@@ -285,9 +294,7 @@ class Converter:
                               "it unused")
             for part in result.parts if isinstance(result, complex_.Complex) else (result,):
                 if not fits(part.type, wanted):
-                    raise InternalError("GT7203", f"{call.target} gives {part.type}, torch says "
-                                                  f"{wanted}",
-                                        where=provenance.describe(call.place))
+                    raise self._contradiction(call, part.type, wanted)
             # a gradient by a copy is not one by what was copied
             self.env[name] = self.context.record(o.barrier, (result,), {}) if (
                 name in self.apart and isinstance(result, Array)) else result

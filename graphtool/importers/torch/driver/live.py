@@ -17,7 +17,7 @@ from torch import fx
 from graphtool import dtypes
 from graphtool.dtypes import DType
 from graphtool.errors import InputError
-from graphtool.importers.torch.driver import exprs
+from graphtool.importers.torch.driver import exprs, memory
 from graphtool.importers.torch.driver.captured import (
     Call,
     CallPlace,
@@ -197,9 +197,10 @@ class Nodes:
             outputs = tuple(self._item(node, i) for i in range(len(value)))
         else:
             outputs = (node.name,)
-        custom = node.meta.get("custom") or {}
-        return Call(target_name(target), tuple(self._argument(a) for a in args),
-                    {k: self._argument(v) for k, v in node.kwargs.items()}, outputs,
+        custom, name = node.meta.get("custom") or {}, target_name(target)
+        args, kwargs = memory.arguments(name, args, node.kwargs)
+        return Call(name, tuple(self._argument(a) for a in args),
+                    {k: self._argument(v) for k, v in kwargs.items()}, outputs,
                     self._place(node), custom.get(CHECKPOINT, 0), custom.get(GRADIENT, ""))
 
     def _item(self, node: fx.Node, i: int) -> str:
@@ -226,7 +227,7 @@ class Nodes:
                 return self.dim(x)
             case torch.dtype():
                 return DTYPES.get(x)
-            case bool() | int() | float() | complex() | str() | None:
+            case bool() | int() | float() | complex() | str() | Opaque() | None:
                 return x
             case _:
                 return None  # device, layout, memory format: nothing that we could honour

@@ -46,7 +46,8 @@ def read_pt2(path: Path | str) -> Module:
     except (FileNotFoundError, IsADirectoryError, PermissionError) as error:
         raise InputError("GT0332", f"cannot read: {error.strerror or error}",
                          where=str(path)) from error
-    except (OSError, zipfile.BadZipFile, NotImplementedError, EOFError) as error:
+    except (OSError, zipfile.BadZipFile, NotImplementedError, EOFError,
+            UnicodeDecodeError) as error:
         raise InputError("GT1201", f"not a .pt2 archive, or cut short: {error}",
                          where=str(path)) from error
 

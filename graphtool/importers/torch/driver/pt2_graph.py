@@ -122,7 +122,7 @@ class _Reader:
                 w = self.weights.get(key)
                 if w is None:
                     raise self.fault("GT1202", f"the archive has no data for {key!r}")
-                name = body["arg"]["name"]
+                name = _text(body["arg"]["name"])
                 if not _holds(w, self.types.get(name)):
                     raise self.fault("GT1202", f"{key!r} is {w.dtype.short}{list(w.shape)}, the "
                                                f"graph says {self.types.get(name)}")
@@ -148,9 +148,9 @@ class _Reader:
                         out.append(Sink(value, "user", name))
                 case "buffer_mutation" | "parameter_mutation":
                     key = clean_path(body[kind.replace("mutation", "name")])
-                    out.append(Sink(Ref(body["arg"]["name"]), "state", key))
+                    out.append(Sink(_ref(body["arg"]), "state", key))
                 case "user_input_mutation":
-                    out.append(Sink(Ref(body["arg"]["name"]), "state", body["user_input_name"]))
+                    out.append(Sink(_ref(body["arg"]), "state", _text(body["user_input_name"])))
                 case _:
                     raise self.fault("GT1206", f"outputs of the kind {kind!r} are not supported")
         keys = {s.key for s in sources}
@@ -180,6 +180,9 @@ class _Reader:
                 args.append(value)
         outputs = tuple(n for o in node["outputs"] for n in _result_names(o))
         target = str(node["target"]).removeprefix("torch.ops.")
+        if target.startswith("aten.as_strided") and isinstance(args[0], Ref) and not _in_order(
+                self.graph["tensor_values"][args[0].name], args[1:]):
+            args[0] = Opaque("as_strided of a view, which reads memory in another order")
         alias = self.decomposed and target.startswith("aten.alias.")
         return Call(target, tuple(args), kwargs, outputs, _place(node.get("metadata") or {}),
                     gradient=ALIAS if alias else "")
@@ -190,9 +193,9 @@ class _Reader:
             case "as_none" | "as_device" | "as_layout" | "as_memory_format":
                 return None
             case "as_tensor":
-                return Ref(x["name"])
+                return _ref(x)
             case "as_tensors":
-                return tuple(Ref(i["name"]) for i in x)
+                return tuple(_ref(i) for i in x)
             case "as_optional_tensors" | "as_nested_tensors" | "as_sym_ints" | "as_sym_floats":
                 return tuple(self._item(i) for i in x)
             case "as_optional_tensor" | "as_sym_int" | "as_sym_float" | "as_sym_bool":
@@ -212,10 +215,10 @@ class _Reader:
 
     def _item(self, x: Any) -> Any:
         if isinstance(x, list):
-            return tuple(Ref(i["name"]) for i in x)
+            return tuple(_ref(i) for i in x)
         (kind, value), = x.items()
         if kind == "as_name":
-            return Ref(value)
+            return Ref(_text(value))
         return self._argument(x)
 
 
@@ -226,10 +229,36 @@ def _holds(w: Weight, kind: Type) -> bool:
     return kind == TensorType(w.dtype, w.shape)
 
 
+def _in_order(meta: Mapping[str, Any], args: list[Any]) -> bool:
+    """Whether a tensor's elements lie in memory in their order, from 0, and (size, stride, offset)
+    of an as_strided reads no others. What open sizes decide is taken for true."""
+    sizes, strides = ([d.get("as_int") for d in meta[k]] for k in ("sizes", "strides"))
+    numbers = [x for x in args if isinstance(x, tuple)][:2]
+    if None in sizes or None in strides or not all(isinstance(n, int) for x in numbers for n in x):
+        return True
+    count = 1
+    for n, s in zip(reversed(sizes), reversed(strides), strict=True):
+        if n != 1 and s != count:
+            return False
+        count *= _integer(n)
+    last = sum((n - 1) * s for n, s in zip(*numbers, strict=True))
+    return bool(meta["storage_offset"].get("as_int", 0) == 0 and last < count)
+
+
 def _integer(x: Any) -> int:
     if type(x) is not int or abs(x) >= 1 << 63:
         raise ValueError("not an integer")
     return x
+
+
+def _text(x: Any) -> str:
+    if not isinstance(x, str):
+        raise TypeError("not a name")
+    return x
+
+
+def _ref(x: Mapping[str, Any]) -> Ref:
+    return Ref(_text(x["name"]))
 
 
 def _plain(x: Any) -> Any:

@@ -50,7 +50,8 @@ def kind_of(path: Path) -> Kind:
     except (FileNotFoundError, IsADirectoryError, PermissionError) as error:
         raise InputError("GT0332", f"cannot read: {error.strerror or error}",
                          where=where) from error
-    except (OSError, zipfile.BadZipFile, NotImplementedError, EOFError) as error:
+    except (OSError, zipfile.BadZipFile, NotImplementedError, EOFError,
+            UnicodeDecodeError) as error:
         with path.open("rb") as file:
             head = file.read(_MAX_PICKLE)
         if head[:1] == b"\x80":  # the protocol byte of a pickle: torch.save before 1.6
