@@ -17,6 +17,7 @@ from graphtool.io import files, versions, weights
 from graphtool.io.manifest_rows import Choice
 from graphtool.io.values import SPECIAL
 from graphtool.io.weights import Weight
+from graphtool.ir.attributes import as_float
 from graphtool.ir.decode_values import fits, plan_of, split_dims, values_of
 from graphtool.ir.graph import (
     Graph,
@@ -29,7 +30,7 @@ from graphtool.ir.graph import (
     Value,
     producers,
 )
-from graphtool.ir.op import Op, as_float, complete_attrs, named
+from graphtool.ir.op import Op, complete_attrs, named
 from graphtool.ir.plan import Plan
 from graphtool.ir.records import GraphFile, GroupRow, InputRow, NodeRow, ParamRow
 from graphtool.ir.requires import satisfied

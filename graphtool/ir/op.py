@@ -18,6 +18,7 @@ import numpy as np
 from graphtool.dtypes import DType, as_array, of_numpy
 from graphtool.errors import InputError, InternalError, near
 from graphtool.io.weights import Array, Weight
+from graphtool.ir.attributes import Attr, complete
 from graphtool.ir.facets import (
     BROADCAST,
     Axes,
@@ -35,20 +36,6 @@ from graphtool.symbolic.spans import Span
 
 Types = TensorType | tuple[TensorType, ...]
 CATEGORIES = ("compute", "data", "shape", "control", "memory")
-
-
-@dataclass(frozen=True)
-class Attr:
-    """One attribute of an op as its `infer` declares it."""
-
-    name: str
-    annotation: Any
-    default: Any = inspect.Parameter.empty
-
-    @property
-    def required(self) -> bool:
-        """Whether the attribute has no default, so that every node must give it."""
-        return self.default is inspect.Parameter.empty
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,38 +148,15 @@ def named(name: str) -> Op:
 
 
 def complete_attrs(op: Op, attrs: Mapping[str, Any]) -> dict[str, Any]:
-    """The attributes in declared order with defaults filled in, lists made tuples, and whole
-    numbers made floats where the op has floats."""
-    schema = op.schema
-    for name in attrs:
-        if name not in schema:
-            raise InputError("GT0402", f"{op.name} has no attribute {name!r}",
-                             hint=near(name, schema, f"it has {', '.join(schema) or 'none'}"))
-    out = {}
-    for name, a in schema.items():
-        if name in attrs:
-            out[name] = as_float(attrs[name]) if a.annotation is float else _frozen(attrs[name])
-        elif a.required:
-            raise InputError("GT0403", f"{op.name} needs the attribute {name!r}")
-        else:
-            out[name] = a.default
-    return out
-
-
-def as_float(x: Any) -> Any:
-    """A number as a float, in which a file has it too; an integer that no float has stays one."""
-    return float(x) if isinstance(x, int) and float(x) == x else x
-
-
-def _frozen(x: Any) -> Any:
-    return tuple(_frozen(i) for i in x) if isinstance(x, (list, tuple)) else x
+    """The attributes in declared order with defaults filled in; see `attributes.complete`."""
+    return complete(op.name, op.schema, attrs)
 
 
 # ---- what calling one does ---------------------------------------------------------------------
 
 class Operators:
     """Python's operators as ops, for every class that represents a tensor (Tracer, Pattern,
-    Held)."""
+    ArrayOperand)."""
 
     __slots__ = ()
     __hash__ = object.__hash__
@@ -330,8 +294,7 @@ class ArrayOperand(Operators):
         return ArrayOperand(array.source if isinstance(array, Weight) else np.asarray(array))
 
     def emit(self, op: Op, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
-        """Evaluate an op at once; `attrs` is completed with the defaults. Results are `Held`
-        again."""
+        """The results as operands; defaults complete `attrs`."""
         return _held(evaluate(op, _released(tuple(operands)), complete_attrs(op, attrs)))
 
     apply = emit

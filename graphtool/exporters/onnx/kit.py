@@ -2,7 +2,8 @@
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.exporters.onnx.registry import Ref, form, takes
+from graphtool.exporters.forms import takes
+from graphtool.exporters.onnx.registry import Ref, form
 from graphtool.exporters.onnx.writer import Writer
 from graphtool.ir.graph import Node
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from graphtool.dtypes import DType
-from graphtool.errors import Signal
+from graphtool.exporters.forms import Declined, F, Form, into
 from graphtool.front.names import Word, word
 from graphtool.ir.graph import TensorType
 from graphtool.symbolic import Dim
@@ -31,21 +30,12 @@ class Ref:
         return self.type.shape
 
 
-class Declined(Signal):
-    """Raised by a form for operands or attributes that the ONNX operator does not allow."""
-
-
-Form = Callable[..., Any]
 FORMS: dict[str, Form] = {}
 
 
-def form(*names: str) -> Callable[[Form], Form]:
+def form(*names: str) -> Callable[[F], F]:
     """Register a function as the form of the ops `names`."""
-    def declare(fn: Form) -> Form:
-        for name in names:
-            FORMS[name] = fn
-        return fn
-    return declare
+    return into(FORMS, names)
 
 
 def named(op: str, dtype: DType) -> Word:
@@ -54,9 +44,3 @@ def named(op: str, dtype: DType) -> Word:
     if name is None:
         raise Declined
     return name
-
-
-def takes(condition: bool) -> None:
-    """Decline unless the condition holds."""
-    if not condition:
-        raise Declined

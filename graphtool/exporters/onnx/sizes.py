@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from graphtool.exporters.onnx.registry import Declined
+from graphtool.exporters.forms import Declined
 from graphtool.exporters.onnx.writer import Writer
 from graphtool.symbolic import Atom, Call, Dim, Poly, Symbol, bounds, substitute
 

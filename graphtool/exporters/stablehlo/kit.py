@@ -2,7 +2,8 @@
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.exporters.stablehlo.registry import Ref, body, definition, form, takes
+from graphtool.exporters.forms import takes
+from graphtool.exporters.stablehlo.registry import Ref, body, definition, form
 from graphtool.exporters.stablehlo.writer import Writer
 from graphtool.ir.graph import Node
 

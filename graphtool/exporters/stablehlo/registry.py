@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
 
 from graphtool.dtypes import DType, string
 from graphtool.errors import Signal
+from graphtool.exporters.forms import Declined, F, Form, into
 from graphtool.front.names import Word, word
 from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Node, TensorType, Value
@@ -43,10 +43,6 @@ class Ref:
         return self.type.dtype
 
 
-class Declined(Signal):
-    """Raised by a form for what it cannot write; the text of it is the reason for the user."""
-
-
 class Unsized(Signal):
     """Raised where a size cannot be computed from what a function has; the text is the reason."""
 
@@ -55,8 +51,6 @@ class Unsized(Signal):
         self.symbol = symbol
 
 
-Form = Callable[..., Any]
-F = TypeVar("F", bound=Form)
 FORMS: dict[str, Form] = {}
 BODIES: dict[str, Form] = {}
 DEFINITIONS: dict[str, Form] = {}
@@ -64,12 +58,12 @@ DEFINITIONS: dict[str, Form] = {}
 
 def form(*names: str) -> Callable[[F], F]:
     """Register a function as the form of the ops `names`."""
-    return _into(FORMS, names)
+    return into(FORMS, names)
 
 
 def body(*names: str) -> Callable[[F], F]:
     """Register a function as the body of a composite for the ops `names`."""
-    return _into(BODIES, names)
+    return into(BODIES, names)
 
 
 def definition(*names: str) -> Callable[[F], F]:
@@ -77,15 +71,7 @@ def definition(*names: str) -> Callable[[F], F]:
 
     It may raise Declined, and is then passed over.
     """
-    return _into(DEFINITIONS, names)
-
-
-def _into(table: dict[str, Form], names: tuple[str, ...]) -> Callable[[F], F]:
-    def declare(fn: F) -> F:
-        for name in names:
-            table[name] = fn
-        return fn
-    return declare
+    return into(DEFINITIONS, names)
 
 
 def named(op: str, dtype: DType) -> Word:
@@ -94,12 +80,6 @@ def named(op: str, dtype: DType) -> Word:
     if name is None:
         raise Declined
     return name
-
-
-def takes(condition: bool, reason: str = "") -> None:
-    """Decline unless the condition holds."""
-    if not condition:
-        raise Declined(reason)
 
 
 def reason_against(node: Node) -> str:
