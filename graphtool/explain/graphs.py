@@ -52,7 +52,8 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT0572": ("a size beyond its bound",
                "A size that the program computed is outside its bounds."),
     "GT0571": ("a template without a meaning in the interpreter",
-               "Compile the program instead; graphtool/loops/meaning.py lists what is known."),
+               "The interpreter needs the kernel's contract: load the plug-in that declares it, or "
+               "compile the program instead."),
     "GT0601": ("unknown pass", "`graphtool passes` lists the passes."),
     "GT0602": ("unknown argument of a pass", "`graphtool passes` shows each pass's arguments."),
     "GT0603": ("an unfit argument of a pass",
