@@ -50,6 +50,10 @@ def tokens(text: str) -> list[Token]:
     out: list[Token] = []
     at, match = 0, _TOKEN.match
     while at < len(text):
+        if text[at] == '"' and (end := text.find('"', at + 1)) > 0 and text.find("\\", at, end) < 0:
+            out.append(Token("string", text[at:end + 1], at))  # it may be the bytes of a weight
+            at = end + 1
+            continue
         m = match(text, at)
         if m is None:
             raise fault(text, at, f"{text[at]!r} begins no token")
