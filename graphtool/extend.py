@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from graphtool import ops as _ops
-from graphtool.api.additions import add_importer, add_report, add_verb
+from graphtool.api.additions import add_importer, add_package_form, add_report, add_verb
 from graphtool.assume import Assumes
 from graphtool.compile.options import option
 from graphtool.dtypes import dtype
@@ -52,6 +52,7 @@ from graphtool.loops.pull import Names, Pull, apply, const
 from graphtool.ops import elementwise
 from graphtool.ops.common import composite as _composite
 from graphtool.ops.costs import per_result
+from graphtool.package.record import PackageForm
 from graphtool.passes import ORDER, PASSES, Pass
 from graphtool.passes.arguments import unusable
 from graphtool.passes.freeze import RULES as FREEZE
@@ -74,14 +75,15 @@ from graphtool.verbs import Verb
 __all__ = [
     "ALONG", "BROADCAST", "OVER", "Align", "Alternative", "Area", "Assumes", "Axes", "Chosen",
     "Contract", "Form", "Goal", "Graph", "Importer", "Indexing", "Instance", "Language", "Lowered",
-    "Lowering", "Macro", "Module", "Movement", "Names", "Node", "Numbers", "Op", "OwnSite", "Pass",
-    "Plan", "Pointer", "Precision", "Pull", "Record", "Report", "Request", "Rows", "Rule", "Rules",
-    "Scalar", "Selector", "Share", "Steps", "Symbol", "Target", "TensorType", "Tracer", "Trait",
-    "Use", "Value", "Verb", "Weighing", "Workers", "add_code", "add_importer", "add_kernel",
-    "add_language", "add_op", "add_pass", "add_report", "add_rule", "add_scalar", "add_selector",
-    "add_site", "add_target", "add_verb", "apply", "composite", "const", "cost_size", "dtype",
-    "family_rule", "load_plugin", "onnx_form", "onnx_op", "ops", "option", "per_result", "product",
-    "rebuild", "rule", "sizes", "spelled", "symbol_of", "torch_op", "trace"]
+    "Lowering", "Macro", "Module", "Movement", "Names", "Node", "Numbers", "Op", "OwnSite",
+    "PackageForm", "Pass", "Plan", "Pointer", "Precision", "Pull", "Record", "Report", "Request",
+    "Rows", "Rule", "Rules", "Scalar", "Selector", "Share", "Steps", "Symbol", "Target",
+    "TensorType", "Tracer", "Trait", "Use", "Value", "Verb", "Weighing", "Workers", "add_code",
+    "add_importer", "add_kernel", "add_language", "add_op", "add_package_form", "add_pass",
+    "add_report", "add_rule", "add_scalar", "add_selector", "add_site", "add_target", "add_verb",
+    "apply", "composite", "const", "cost_size", "dtype", "family_rule", "load_plugin", "onnx_form",
+    "onnx_op", "ops", "option", "per_result", "product", "rebuild", "rule", "sizes", "spelled",
+    "symbol_of", "torch_op", "trace"]
 
 ops: Any = _ops  # typed Any, because the types of graphtool.ops list only built-in ops
 Handler = TypeVar("Handler", bound=Callable[..., Any])

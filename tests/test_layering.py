@@ -13,7 +13,7 @@ LAYERS = (  # a name may import its own layer and those before it
     ("dtypes", "symbolic"), ("scalars", "io", "explain", "machines", "target"), ("language",),
     ("ir", "loops"), ("ops",), ("front",), ("interp",), ("analysis", "rewrite", "kernels"),
     ("passes", "transforms", "importers", "exporters"),
-    ("lower",), ("emit",), ("native",), ("compile",),
+    ("lower",), ("emit",), ("native",), ("compile",), ("package",),
     ("train", "tune", "report"), ("verify",),
     ("api", "extend", "verbs"), ("integrations",), ("cli",), ("__init__", "__main__"),
 )

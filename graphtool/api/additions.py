@@ -13,6 +13,7 @@ from graphtool.errors import UsageError, one_of
 from graphtool.importers.kinds import what
 from graphtool.importers.record import IMPORTERS, Importer
 from graphtool.importers.record import register as register_importer
+from graphtool.package.record import FORMS, PackageForm
 from graphtool.plugins import added, guarded, guarded_fields, taken
 from graphtool.report.added import REPORTS, Report
 from graphtool.verbs import FAMILIES, GROUPS, VERBS, Verb
@@ -73,6 +74,22 @@ def _add_oracle(name: str, make: Callable[[str], Run]) -> None:
     ORACLES[name] = Oracle(lambda source, module, specs, limits: of_model(
         name, source, module, specs, make(source)))
     added("oracle", name, partial(ORACLES.pop, name))
+
+
+def add_package_form(row: PackageForm) -> PackageForm:
+    """Add a form of packages: `graphtool package BUILD --as NAME`.
+
+    Raises UsageError GT3107 for a directory that no file marks.
+    """
+    import graphtool.package.forms  # noqa: F401  (adds its own to the table)
+    if row.name in FORMS:
+        raise taken("package form", row.name)
+    if row.archive is None and not row.marker:
+        raise UsageError("GT3107", f"the package form {row.name} has no marker",
+                         hint="marker= names a file of it, by which its directory is known")
+    FORMS[row.name] = guarded_fields(row, f"the package form {row.name}")
+    added("package form", row.name, partial(FORMS.pop, row.name))
+    return row
 
 
 def add_report(row: Report) -> Report:

@@ -86,6 +86,12 @@ def exports() -> Iterable[str]:
     return ("onnx", "stablehlo")
 
 
+def package_forms() -> Iterable[str]:
+    """The forms of `package`."""
+    from graphtool.package.forms import FORMS
+    return FORMS
+
+
 def placings() -> Iterable[str]:
     """Where `export` leaves the weights."""
     return ("constants", "arguments")

@@ -14,6 +14,7 @@ from graphtool.cli import (
     faultfinding,
     git,
     inspect,
+    packaging,
     quantising,
     reporting,
     running,
@@ -80,6 +81,11 @@ for _row in (
     Verb("size", sizing.size, "look", (
         "graphtool size digits.opt.graph.json --dim batch=1",
         "graphtool size samples/digits.onnx --max-ram 1M --max-flash 1M")),
+    Verb("package", packaging.package, "build and run", (
+        "graphtool package build --as wheel -o packages",
+        "graphtool package build --as cmake -o packages --version 1.2",
+        "graphtool package build --as cargo -o packages --json"),
+        {"--as": completion.package_forms}),
     Verb("run", running.run, "build and run", (
         "graphtool run build --random --dim batch=2",
         "graphtool run build --input image=1x1x8x8xf32=0.5 -o out.npz")),

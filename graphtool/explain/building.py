@@ -124,6 +124,18 @@ TABLE: dict[str, tuple[str, str]] = {
                "or graphtool.load(folder, entry=NAME). `graphtool show BUILD` lists them."),
     "GT2223": ("an entry point that the build does not have",
                "`graphtool show BUILD` lists the entry points of a build."),
+    "GT2240": ("an unknown form of package",
+               "`graphtool package --help` lists the forms; a plug-in adds its own by "
+               "add_package_form."),
+    "GT2241": ("a version that a package cannot have",
+               "Two or three numbers with dots between them, which every ecosystem takes."),
+    "GT2242": ("a build that a package cannot hold",
+               "Packages with a function in another language take a model of one function; those "
+               "in source need a build for one processor, a wheel a shared library. `--as cmake` "
+               "and `--as deb` take any build. The message says what to build otherwise."),
+    "GT2243": ("ports that a package cannot have",
+               "Strings and packed elements (int4) are no arrays in other languages, and a wheel "
+               "reads open sizes off the inputs: each must be an axis of one of them."),
     "GT2221": ("a computed size or number that breaks its bound",
                "For these inputs a computed size is larger than the memory of the build allows, "
                "or breaks a promise of the model. The bound comes from --dynamic NAME=0..MOST at "

@@ -24,6 +24,7 @@ from graphtool.ir.serial import GraphFile
 from graphtool.kernels.choice.tuning import Row
 from graphtool.loops.records import ProgramFile
 from graphtool.machines import Machine
+from graphtool.package.record import Packaged
 from graphtool.report.bench import Base, Bench
 from graphtool.report.build_diff import BuildDiff
 from graphtool.report.captures import Captures
@@ -61,7 +62,7 @@ TYPES: dict[str, Any] = {
     "doctor": Doctor, "bench": Bench, "profile": Profile, "tune": TuneReport,
     "tuning": Row, "machine": Machine, "why": WhyReport, "why-not-fused": WhyNot,
     "captures": Captures, "quantise": QuantiseReport, "git-status": GitStatus,
-    "git-check": HookReport, "review": Review, "bench-base": Base,
+    "git-check": HookReport, "review": Review, "bench-base": Base, "package": Packaged,
     "journal": Event, "lineage": Lineage, "report": Summary}
 
 

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+import graphtool
 from tests.cli.conftest import Cli
+from tests.passes.pass_samples import SAMPLES
 from tests.plugins.conftest import example
 
 CHAINS = example("chains")
@@ -45,6 +47,18 @@ def test_a_verb_is_listed_helped_and_completed(chain: Path, gt: Cli) -> None:
     assert "ops-of" not in gt("--help").out
 
 
+def test_a_form_of_packages(gt: Cli, tmp_path: Path) -> None:
+    (tmp_path / "p.py").write_text(
+        "from graphtool.extend import *\n"
+        "add_package_form(PackageForm('note', 'a note', "
+        "lambda s: {'a/n': s.name.encode()}, 'a'))\n")
+    graphtool.build(SAMPLES["convnet"], tmp_path / "b", name="m")
+    done = gt("package", tmp_path / "b", "--as", "note", "-o", tmp_path, "--plugin",
+              tmp_path / "p.py")
+    assert done.code == 0 and (tmp_path / "m-note" / "a" / "n").read_text() == "m"
+    assert "GT2240" in gt("package", tmp_path / "b", "--as", "note").err
+
+
 WRONG = {  # what a plug-in adds, and a word of the message
     "name": ("add_verb(Verb('Ops', f, 'look'))", "cannot name a verb"),
     "family": ("add_verb(Verb('no such', f, 'look'))", "cannot name a verb"),
@@ -55,6 +69,8 @@ WRONG = {  # what a plug-in adds, and a word of the message
     "suffix": ("add_importer(Importer('mine', 'a thing', ('.npz',), read=f))",
                ".npz is the suffix of a file of arrays"),
     "onnx": ("add_importer(Importer('onnx', 'a thing', ('.x',), read=f))", "already exists"),
+    "form": ("add_package_form(PackageForm('go', 'x', f, marker='m'))", "already exists"),
+    "unmarked": ("add_package_form(PackageForm('mine', 'x', f))", "has no marker"),
     "report": ("add_report(Report('stats', int, f, f))", "the report 'stats' already exists")}
 
 

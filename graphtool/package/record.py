@@ -1,0 +1,169 @@
+"""What is packaged, and the table of forms in which it can be; a plug-in adds its own.
+
+A form makes files from a build; they become a directory, or one archive of the ecosystem's own
+kind. Equal builds give equal bytes: archives have no times.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from graphtool.dtypes import dtype
+from graphtool.errors import InputError, Unsupported, UnsupportedError, UsageError, near
+from graphtool.io.directory import replacing, write_files
+from graphtool.io.manifest import entry_base, entry_names, read_manifest
+from graphtool.io.manifest_rows import Manifest, PortRow
+from graphtool.package.words import RESERVED
+
+Files = Mapping[str, bytes]
+Archive = tuple[str, bytes]  # the name of the file, and what is in it
+VERSION = re.compile(r"\d+(\.\d+){1,2}")
+HANDED = 16  # bits: elements of narrow floats are given as their bits
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A build: its directory, its manifest, and the version that the package gets."""
+
+    folder: Path
+    manifest: Manifest
+    version: str
+
+    @property
+    def name(self) -> str:
+        """The name of the library, an identifier of C."""
+        return entry_base(self.manifest)
+
+    @property
+    def weights(self) -> Path | None:
+        """The file that NAME_load takes; None if the library has the weights."""
+        m = self.manifest
+        return self.folder / m.weights if m.weights_mode == "file" and m.weights_bytes else None
+
+    @property
+    def library(self) -> Path:
+        """The compiled library."""
+        return self.folder / self.manifest.library
+
+    @property
+    def header(self) -> Path:
+        """The public header."""
+        return self.folder / self.manifest.header
+
+    @property
+    def machine(self) -> tuple[str, ...]:
+        """The compiler's flags that name the processor."""
+        return tuple(f for f in self.manifest.flags if f.startswith("-m"))
+
+    @property
+    def headers(self) -> list[Path]:
+        """The public headers: NAME.h, and those of entry points and of functions of training."""
+        known = [self.header]
+        for found in re.findall(r'#include "(\w+\.h)"', self.header.read_text()):
+            known += [self.folder / found] if (self.folder / found).is_file() else []
+        return known
+
+
+@dataclass(frozen=True, slots=True)
+class PackageForm:
+    """A form of package. `make` gives its files; `archive`, where it is not None, puts these into
+    one file, else they are written to the directory `NAME-FORM`, which `marker`, one of them, says
+    may be replaced. `calls`: it has code that calls NAME_run, so the build must be of one function.
+    """
+
+    name: str
+    title: str
+    make: Callable[[Subject], Files]
+    marker: str = ""
+    archive: Callable[[Subject, Files], Archive] | None = None
+    calls: bool = True
+
+
+FORMS: dict[str, PackageForm] = {}
+
+
+def register(form: PackageForm) -> PackageForm:
+    """Add a form to the table."""
+    FORMS[form.name] = form
+    return form
+
+
+@dataclass(frozen=True, slots=True)
+class Packaged:
+    """What was written: the file or directory, its form and version, the bytes of its files before
+    any compression by name."""
+
+    path: str
+    form: str
+    name: str
+    version: str
+    files: Mapping[str, int]
+
+
+def package(build: Path, form: str, out: Path, version: str = "1.0.0") -> Packaged:
+    """Write the package of a build into the directory `out`.
+
+    Raises UsageError GT2240 for an unknown form, GT2241 for a version, GT2242 for a build that the
+    form cannot hold, UnsupportedError GT2243 for ports that it cannot, InputError GT0330, GT2112.
+    """
+    if form not in FORMS:
+        raise UsageError("GT2240", f"there is no form {form!r}", hint=near(
+            form, FORMS, f"--as {', '.join(FORMS)}"))
+    if not VERSION.fullmatch(version):
+        raise UsageError("GT2241", f"{version[:40]!r} is no version", hint="as in 1.0.0")
+    subject = Subject(build, read_manifest(build), version)
+    known = FORMS[form]
+    _check(subject, known)
+    files = known.make(subject)
+    sizes = {file: len(data) for file, data in sorted(files.items())}
+    if known.archive is not None:
+        name, data = known.archive(subject, files)
+        write_files(out, {name: data})
+        return Packaged(str(out / name), form, subject.name, version, sizes)
+    target = out / f"{subject.name}-{form}"
+    with replacing(target, lambda names: known.marker in names or not names) as work:
+        for file, data in files.items():
+            (work / file).parent.mkdir(parents=True, exist_ok=True)
+            (work / file).write_bytes(data)
+    return Packaged(str(target), form, subject.name, version, sizes)
+
+
+def _check(subject: Subject, form: PackageForm) -> None:
+    m = subject.manifest
+    if form.calls and subject.name in RESERVED:
+        raise UsageError("GT2242", f"{subject.name} is a word of a language and names no package",
+                         hint="build with another --name")
+    for path in (subject.library, subject.header, *([subject.weights] if subject.weights else [])):
+        if not path.is_file():
+            raise InputError("GT2206", f"{path.name} is missing", where=str(subject.folder),
+                             hint="build again")
+    if not form.calls:
+        return
+    what = ("a training build" if m.training else "several entry points" if entry_names(m) else
+            f"kernels in {m.device}" if m.device else "")
+    if what:
+        raise UsageError("GT2242", f"--as {form.name} takes a model of one function, and this is "
+                                   f"of {what}", where=str(subject.folder),
+                         hint="--as cmake and --as deb take any build")
+    odd = [p for p in (*m.inputs, *m.outputs) if not is_plain(p)]
+    if odd:
+        raise UnsupportedError("GT2243", "ports have elements that no array of the language has",
+                               tuple(Unsupported(p.type, "is packed, or a string") for p in odd))
+
+
+def is_plain(port: PortRow) -> bool:
+    """Whether elements of the port have bytes of their own."""
+    known = dtype(port.type)
+    return known.kind != "string" and not known.is_packed and known.bits >= 8
+
+
+def elements(port: PortRow) -> str:
+    """How elements of the port are handed over: f32 or another type that all languages have, u8
+    and u16 for the bits of narrow floats, bool."""
+    known = dtype(port.type)
+    return f"u{known.bits}" if known.is_float and known.bits <= HANDED else known.short
+
+

@@ -1,0 +1,32 @@
+"""`single`: the C of a build as two files, with C++ and Fortran beside them."""
+
+from __future__ import annotations
+
+from graphtool.package.record import Files, PackageForm, Subject, register
+from graphtool.package.sources import sources
+
+_README = """\
+# {name} {version}
+
+Put `{name}.c` and `{name}.h` into your project.
+
+    cc -O3 {flags}-c {name}.c
+
+`{name}.c` needs the C library with its mathematics (`-lm`), and with `-fopenmp` it has threads.
+{weights}
+"""
+
+
+def make(s: Subject) -> Files:
+    """NAME.c, NAME.h, the example, and the weights unless they are in NAME.c."""
+    flags = "".join(f"{f} " for f in s.machine)
+    weights = "" if s.weights is None else (
+        f"The weights are in `{s.weights.name}`, whose path `{s.name}_load` takes.")
+    readme = _README.format(name=s.name, version=s.version, flags=flags, weights=weights)
+    return {**{f: t.encode() for f, t in sources(s).items()}, "README.md": readme.encode(),
+            **({} if s.weights is None else {s.weights.name: s.weights.read_bytes()})}
+
+
+register(PackageForm(
+    "single", "a directory with one file of C, its header and the weights", make,
+    marker="README.md", calls=False))

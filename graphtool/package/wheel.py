@@ -1,0 +1,224 @@
+"""`wheel`: a Python package that calls the library by ctypes and needs numpy alone.
+
+Its module has one typed function `run`. Shapes are computed by expressions of Python that come from
+parsed dimensions; open sizes are read off the arrays.
+"""
+
+from __future__ import annotations
+
+import base64
+from hashlib import sha256
+
+from graphtool.errors import Unsupported, UnsupportedError, UsageError
+from graphtool.io.manifest_rows import PortRow
+from graphtool.package.archives import zipped
+from graphtool.package.platform import platform_of
+from graphtool.package.record import Archive, Files, PackageForm, Subject, elements, register
+from graphtool.package.words import identifiers, listed, plain
+from graphtool.symbolic import Dim, Symbol, dim_of, symbol
+from graphtool.symbolic.parse import parse
+
+_NUMPY = {"bool": "bool_", "f32": "float32", "f64": "float64", "c64": "complex64",
+          "c128": "complex128"}
+
+_MODULE = '''\
+"""{title}
+
+`run` computes it. Several threads may call it at the same time.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Outputs", "run"]
+__version__ = "{version}"
+_HERE = Path(__file__).parent
+
+
+class Outputs(NamedTuple):
+    """The results of a run."""
+
+{outputs}
+
+
+def run({parameters}*, threads: int = 0) -> Outputs:
+    """Run the model, on at most `threads` threads; 0: as many as there are processors.
+
+{described}
+
+    Raises ValueError for arrays that do not fit, RuntimeError if the run fails.
+    """
+{body}
+
+
+class _Weights(ctypes.Structure):
+    _fields_ = (("data", ctypes.c_void_p), ("memory", ctypes.c_void_p), ("bytes", ctypes.c_size_t))
+
+
+_library = ctypes.CDLL(str(_HERE / "{library}"))
+_run, _arena_bytes, _status_text = (
+    _library.{name}_run, _library.{name}_arena_bytes, _library.{name}_status_text)
+_arena_bytes.restype, _status_text.restype = ctypes.c_size_t, ctypes.c_char_p
+_arena_bytes.argtypes = (ctypes.c_void_p,)
+_run.argtypes = (*[ctypes.c_void_p] * 5, ctypes.c_int)
+_weights = _Weights()
+_local = threading.local()
+
+
+def _check(status: int) -> None:
+    if status:
+        raise RuntimeError(f"{name}: {{_status_text(status).decode()}}")
+
+
+_check(_library.{name}_load(ctypes.byref(_weights), str(_HERE / "{weights}").encode()))
+
+
+def _array(name: str, given: Any, kind: Any, rank: int) -> NDArray[Any]:
+    array = np.asarray(given)
+    if array.dtype != kind or array.ndim != rank:
+        raise ValueError(f"{{name}} is {{array.dtype}} of rank {{array.ndim}}, expected "
+                         f"{{np.dtype(kind)}} of rank {{rank}}")
+    return np.require(array, requirements=("C", "A"))
+
+
+def _fits(name: str, array: NDArray[Any], shape: tuple[int, ...]) -> None:
+    if array.shape != shape:
+        raise ValueError(f"{{name}} has the shape {{array.shape}}, expected {{shape}}")
+
+
+def _arena(dims: Any) -> int:
+    """The address of memory of this thread that a run works in."""
+    size = _arena_bytes(dims)
+    if not size:
+        raise ValueError("a size is out of its range")
+    if getattr(_local, "size", -1) < size:
+        _local.size, _local.memory = size, np.empty(size + 64, np.uint8)
+    at = int(_local.memory.ctypes.data)
+    return at + -at % 64
+
+
+def _pointers(arrays: tuple[NDArray[Any], ...]) -> Any:
+    return (ctypes.c_void_p * max(1, len(arrays)))(*(a.ctypes.data for a in arrays))
+'''
+
+
+def numpy_type(port: PortRow) -> str:
+    """The name in numpy of the type by which elements are handed over."""
+    short = "f16" if port.type == "f16" else elements(port)
+    if short == "f16":
+        return "float16"
+    kind = {"i": "int", "u": "uint"}.get(short[0], "")
+    return _NUMPY.get(short) or f"{kind}{short[1:]}"
+
+
+class Sizes:
+    """The open sizes: d0, d1 … of the inputs, then s0, s1 … that a run computes."""
+
+    def __init__(self, s: Subject) -> None:
+        m = s.manifest
+        self.dims: dict[str, Dim] = {r.name: dim_of(Symbol(
+            f"d{i}", r.min, r.max, None, r.step, r.offset)) for i, r in enumerate(m.dims)}
+        self.computed: dict[str, Dim] = {
+            r.name: symbol(f"s{i}", r.min, r.max) for i, r in enumerate(m.sizes)}
+        self.words = [f"d{i}" for i in range(len(m.dims))]
+
+    def text(self, d: int | str) -> str:
+        """A dimension as an expression of Python."""
+        return str(d) if isinstance(d, int) else str(parse(d, self.dims | self.computed))
+
+    def shape(self, port: PortRow) -> str:
+        """The shape of a port as a tuple of Python."""
+        return "(" + "".join(f"{self.text(d)}, " for d in port.shape).rstrip() + ")"
+
+    def source(self, i: int, ports: list[PortRow], words: list[str]) -> str:
+        """Where a size is read off: the first axis that is just it. Raises UnsupportedError GT2243
+        where there is none."""
+        name, want = list(self.dims.items())[i]
+        for port, word in zip(ports, words, strict=True):
+            for axis, d in enumerate(port.shape):
+                if not isinstance(d, int) and parse(d, self.dims) == want:
+                    return f"{word}.shape[{axis}]"
+        raise UnsupportedError("GT2243", "a size cannot be read off the inputs", (
+            Unsupported(plain(name), "no axis of an input is just this size"),))
+
+
+def module(s: Subject) -> str:
+    """The text of NAME/__init__.py."""
+    m, sizes = s.manifest, Sizes(s)
+    inputs = identifiers((p.name for p in m.inputs), sizes.words)
+    outputs = identifiers((p.name for p in m.outputs), ("count", "index"))
+    body = [f'{w} = _array("{w}", {w}, np.{numpy_type(p)}, {len(p.shape)})'
+            for p, w in zip(m.inputs, inputs, strict=True)]
+    body += [f"{word} = {sizes.source(i, m.inputs, inputs)}" for i, word in enumerate(sizes.words)]
+    body += [f'_fits("{w}", {w}, {sizes.shape(p)})' for p, w in zip(m.inputs, inputs, strict=True)]
+    room = "".join(f"{w}, " for w in sizes.words) + "0, " * len(m.sizes)
+    count = max(1, len(m.dims) + len(m.sizes))
+    body += [f"dims = (ctypes.c_int64 * {count})({room.rstrip(', ')})", "results = ("]
+    body += [f"    np.empty({sizes.text(p.room) if p.room is not None else sizes.shape(p)}, "
+             f"np.{numpy_type(p)})," for p in m.outputs] + [")"]
+    body += [f"results[{o}][...] = {inputs[i]}" for o, i in m.donations]
+    given = "".join(f"{w}, " for w in inputs).rstrip()
+    body += ["_check(_run(_weights.data, _arena(dims), dims, "
+             f"_pointers(({given})), _pointers(results), threads))"]
+    body += [f"s{i} = dims[{len(m.dims) + i}]" for i in range(len(m.sizes))]
+    shaped = ", ".join(
+        f"results[{i}]" if p.room is None else
+        f"results[{i}][:{_product(sizes, p)}].reshape({sizes.shape(p)})"
+        for i, p in enumerate(m.outputs))
+    body.append(f"return Outputs({shaped})")
+    return _MODULE.format(
+        title=f"{s.name}: a compiled model.", version=s.version, name=s.name,
+        library=m.library, weights=s.weights.name if s.weights else "",
+        outputs="\n".join(f'    {w}: NDArray[np.{numpy_type(p)}]\n    """{line}"""'
+                          for p, w, line in zip(m.outputs, outputs, listed(m.outputs, outputs),
+                                                strict=True)),
+        parameters="".join(f"{w}: NDArray[np.{numpy_type(p)}], "
+                           for p, w in zip(m.inputs, inputs, strict=True)),
+        described="\n".join(f"    {line}" for line in listed(m.inputs, inputs)),
+        body="\n".join(f"    {line}" for line in body))
+
+
+def _product(sizes: Sizes, port: PortRow) -> str:
+    return " * ".join(f"({sizes.text(d)})" for d in port.shape) or "1"
+
+
+def make(s: Subject) -> Files:
+    """The files of the wheel but for RECORD. Raises UsageError GT2242 for a static library."""
+    if s.manifest.library.endswith(".a"):
+        raise UsageError("GT2242", "a wheel needs a shared library", where=str(s.folder),
+                         hint="build without --static")
+    info = f"{s.name}-{s.version}.dist-info"
+    metadata = (f"Metadata-Version: 2.1\nName: {s.name}\nVersion: {s.version}\n"
+                f"Summary: The compiled model {s.name}\nRequires-Python: >=3.9\n"
+                f"Requires-Dist: numpy>=1.22\n")
+    wheel = (f"Wheel-Version: 1.0\nGenerator: graphtool\nRoot-Is-Purelib: false\n"
+             f"Tag: py3-none-{platform_of(s.library).tag}\n")
+    files = {f"{s.name}/__init__.py": module(s).encode(), f"{s.name}/py.typed": b"",
+             f"{s.name}/{s.manifest.library}": s.library.read_bytes()}
+    if s.weights is not None:
+        files[f"{s.name}/{s.weights.name}"] = s.weights.read_bytes()
+    return files | {f"{info}/METADATA": metadata.encode(), f"{info}/WHEEL": wheel.encode(),
+                    f"{info}/top_level.txt": f"{s.name}\n".encode()}
+
+
+def _whl(s: Subject, files: Files) -> Archive:
+    record = f"{s.name}-{s.version}.dist-info/RECORD"
+    rows = "".join(f"{f},sha256={_digest(d)},{len(d)}\n" for f, d in files.items())
+    tag = platform_of(s.library).tag
+    return f"{s.name}-{s.version}-py3-none-{tag}.whl", zipped(
+        {**files, record: f"{rows}{record},,\n".encode()})
+
+
+def _digest(data: bytes) -> str:
+    return base64.urlsafe_b64encode(sha256(data).digest()).rstrip(b"=").decode()
+
+
+register(PackageForm(
+    "wheel", "a wheel for pip: numpy and ctypes, typed, without graphtool", make, archive=_whl))
