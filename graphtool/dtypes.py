@@ -222,7 +222,7 @@ def as_array(x: Any) -> np.ndarray[Any, Any]:
 
 
 def converted(x: np.ndarray[Any, Any], to: DType) -> np.ndarray[Any, Any] | None:
-    """x with elements of the type `to`; None where a number would become another one.
+    """x with elements of the type `to`; None where the value of a number would change.
 
     Floats are rounded to floats, but none that is finite becomes infinite. Integers stay exactly
     what they are; no float becomes an integer. Strings and complex numbers are not converted.
@@ -245,8 +245,8 @@ def converted(x: np.ndarray[Any, Any], to: DType) -> np.ndarray[Any, Any] | None
 
 
 def read_bits(x: Any, to: DType) -> Any:
-    """The bits of the elements of x as those of a type of the same size; a bool is one that is
-    not 0."""
+    """The bits of the elements of x as those of a type of the same size; a bool is whether the
+    number is not 0."""
     return x.view(np.uint8) != 0 if to is bool_ else x.view(to.numpy)
 
 

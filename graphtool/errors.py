@@ -73,7 +73,8 @@ class Undecided(TypeMismatch):
 
 
 class UndecidedOrder(InputError):
-    """Sizes of which one is larger for some inputs only, where an operation must know: `pairs`."""
+    """Two sizes, where the first is larger for some inputs only, where an operation must know:
+    `pairs`."""
 
     def __init__(self, code: str, message: str, pairs: Iterable[tuple[Any, Any]] = (), *,
                  where: str = "", hint: str = "") -> None:
@@ -82,7 +83,8 @@ class UndecidedOrder(InputError):
 
 
 class Signal(Exception):
-    """Base of what is raised to decline, or to be collected; its callers catch it. No fault."""
+    """Base of exceptions that decline or are collected. Their callers catch them; they are no
+    faults."""
 
 
 class PluginError(GraphtoolError):

@@ -297,7 +297,7 @@ def add_site(kind: str, site: type[OwnSite],
 
 
 def add_selector(op: str, selector: Selector) -> None:
-    """Add the function by which `select` rewrites an op.
+    """Add a function with which `select` rewrites an op.
 
     `selector(goal, node, operands)` returns the node's results, or None to leave the node
     unchanged. `goal.best` returns the result of the best kernel for a site. Raises InputError

@@ -1,8 +1,8 @@
 """The machine at hand, as its system describes it, and the table of known machines.
 
-The rows of the table are the lines of machines.jsonl: how fast a core computes and reads, by which
-kernels are chosen. `graphtool machine` measures a machine and prints its line. A row changes which
-kernels are chosen, never what C means; what a processor means for C is in target.py.
+The rows of the table are the lines of machines.jsonl: how fast a core computes and reads. Kernels
+are chosen by these figures. `graphtool machine` measures a machine and prints its line. A row
+changes which kernels are chosen, never what C means; what a processor means for C is in target.py.
 """
 
 from __future__ import annotations
@@ -118,8 +118,8 @@ def check(row: Machine, where: str) -> Machine:
 
 
 def cores(root: Path = Path("/")) -> int:
-    """The processors that this process may use: those that it may run on, and no more than the
-    quotas of its cgroups, rounded down. `root` has the files of a machine."""
+    """The number of processors that this process may use: at most its affinity mask and the quotas
+    of its cgroups, rounded down. `root` has the files of a machine."""
     status = _read(root / "proc/self/status")
     if match := re.search(r"^Cpus_allowed_list:\s*(\S+)", status, re.MULTILINE):
         most = sum(int(b or a) - int(a) + 1 for a, b in re.findall(r"(\d+)(?:-(\d+))?", match[1]))

@@ -47,7 +47,7 @@ class PlugIn:
 
 
 LOADED: dict[str, PlugIn] = {}
-_loading: list[PlugIn] = []  # the one that is being imported
+_loading: list[PlugIn] = []  # the plug-in that is being imported
 
 
 def added(kind: str, name: str, undo: Undo) -> None:
@@ -252,7 +252,7 @@ def blamed(error: BaseException) -> GraphtoolError | None:
 
 def broke(kind: str, names: Iterable[str], error: GraphtoolError) -> GraphtoolError:
     """The error for a graph that a pass or its rules left broken; where a plug-in added one of
-    them, one that names it and its file."""
+    them, an error that names it and its file."""
     for name in names:
         if (plugin := owner_of(kind, name)) is not None:
             return PluginError("GT3105", f"the {kind} {name}, of the plug-in {plugin.name}, left a "

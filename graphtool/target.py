@@ -42,9 +42,9 @@ class Target:
     is as fast; `meet` are microseconds until two threads have met. Only the costs of candidates
     depend on these. `machine` is the row of the table of machines from which they are.
 
-    Compiling: `flags` are spellings of the machine, of which the first that the compiler knows is
-    used; none stands for a compiler that needs no flag. `more` are flags besides. `cross` is a
-    compiler that makes code for this machine elsewhere.
+    Compiling: `flags` are spellings of the machine; the first that the compiler knows is used; none
+    stands for a compiler that needs no flag. `more` are flags besides. `cross` is a compiler that
+    makes code for this machine elsewhere.
 
     Recognising: this machine is the row with the most `needs` among those whose `machines` has
     what Python calls it and whose `needs` the CPU has all. Any of the CPU features `bf16_by` and
@@ -53,8 +53,8 @@ class Target:
     whose tiles have `lanes` columns, and with `amx_fp16` for float16 too.
     A row of a family `levels` is its `level`-th, from 1 on; each takes what the one below takes.
     `language` names the language of the kernels, a row of emit/language.py. `devices` are the
-    architectures for which a device's kernels are compiled, 10 · major + minor of what CUDA calls
-    the compute capability, in ascending order.
+    architectures for which a device's kernels are compiled, 10 · major + minor of CUDA's compute
+    capability, in ascending order.
     """
 
     name: str
@@ -244,8 +244,8 @@ def recognised(machine: str, flags: frozenset[str]) -> Target:
 
 
 def isa(target: Target) -> str:
-    """The name of the instruction set, by which tuning files and the cost model tell targets
-    apart."""
+    """The name of the instruction set; tuning files and the cost model distinguish targets by
+    it."""
     return f"{target.name}+bf16" if target.bf16 else target.name
 
 

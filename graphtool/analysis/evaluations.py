@@ -1,8 +1,8 @@
 """How often a loop nest computes each node of a fusion group, and what is computed too often.
 
-Loops are those that lowering makes: one for each axis of the result, and inside of them one for
-each axis of a sum, unless the sum is short and written out. A value is computed in the innermost
-loop of those along its axes, so once for each iteration of all loops around it.
+Loops are the ones of the lowered program: one for each axis of the result, and inside of them one
+for each axis of a sum, unless the sum is short and written out. A value is computed in the
+innermost loop of those along its axes, so once for each iteration of all loops around it.
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ def _read(node: Node, x: Value, along: Along) -> Along | None:
 
 
 def _summed(node: Node, x: Value, along: Along) -> Along | None:
-    """The same for a sum, which adds loops inside of those that its result needs."""
+    """The same for a sum: its loops stand inside the loops of its result."""
     named: Mapping[str, object] = node.attrs
     axes = named.get("axes", named.get("axis"))
     if axes is None:

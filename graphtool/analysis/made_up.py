@@ -82,7 +82,8 @@ def port_inputs(ports: Iterable[Port], symbols: Mapping[str, Symbol],
 
 
 def made_up_sizes(module: Module, sizes: Mapping[str, int] | None = None) -> dict[str, Dim]:
-    """The size of each symbol in `random_inputs`: from `sizes`, or one that the module allows."""
+    """The size of each symbol in `random_inputs`: from `sizes`, else a size that the module
+    allows."""
     return _sizes(module.symbols, module.requires, sizes)
 
 

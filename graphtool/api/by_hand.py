@@ -37,9 +37,9 @@ class Graph:
     """Values with names, and ops that read them by their names: in any order, since `module` sorts
     them.
 
-    `dims` are the bounds of open sizes, `Graph(batch=(1, 64))`; one that is not given is 1 or
-    more. A graph that an attribute takes (a loop's `body`) is another `Graph`, which reads nothing
-    but its own inputs.
+    `dims` are the bounds of open sizes, `Graph(batch=(1, 64))`; a size without bounds is 1 or more.
+    A graph that an attribute takes (a loop's `body`) is another `Graph`, which reads nothing but
+    its own inputs.
     """
 
     def __init__(self, **dims: tuple[int, int | None]) -> None:
@@ -126,7 +126,7 @@ class Graph:
         return module_of(file, store, HERE, lambda region, label: f"{region} {label}".strip())
 
     def _all_regions(self) -> dict[str, Graph]:
-        """The graphs that attributes take, and those that theirs take, by name."""
+        """The graphs in attributes, at any depth, by name."""
         regions: dict[str, Graph] = {}
         left = [self]
         while left:
@@ -136,7 +136,7 @@ class Graph:
         return regions
 
     def _sorted(self) -> list[NodeRow]:
-        """The ops so that each follows those that it reads, otherwise as they were added."""
+        """The ops in an order in which each follows its operands; otherwise as they were added."""
         maker = {i: row for row in self._nodes for i in _ids(row)}
         there = self._given()
         out: list[NodeRow] = []

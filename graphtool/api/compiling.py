@@ -31,8 +31,8 @@ def lower_model(module: Module, *, name: str = "model", target: str = "cpu",
                 index_checks: bool = True) -> Program:
     """The loops and the memory plan of a graph. No pass runs: run `optimize` before.
 
-    `name` is that of the C functions, `target` the one that the passes ran for. With
-    `index_checks` a run finds indices that are out of range.
+    `name` is the name of the C functions, `target` the target of the passes. With `index_checks`
+    a run finds indices that are out of range.
     """
     return lower(module, goal(target), name=name, index_checks=index_checks)
 

@@ -1,5 +1,5 @@
-"""Soundness as a value: what a rewrite assumes of the numbers that come in, and how far it may
-change those that come out.
+"""Soundness as a value: what a rewrite assumes of its inputs, and how far it may change its
+outputs.
 
 A rewrite returns `Assumes(value, "finite", why)`. Who applies it asks whether the class is in the
 set that `allowed` gives, which is the one filter, and adds an `Assumed` to the record of its pass.

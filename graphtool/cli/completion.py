@@ -120,8 +120,8 @@ COMMON: dict[str, Words] = {"--format": formats} | {
 
 
 class OptionWords(NamedTuple):
-    """An option by all its names; `value`: it takes one, `words`: those that are known, of which
-    it takes `several`, separated by commas."""
+    """An option by all its names; `value`: it takes a value. `words`: the known values. `several`:
+    it takes several of them, separated by commas."""
 
     names: tuple[str, ...]
     help: str

@@ -125,8 +125,9 @@ def leave_repro_of(a: tuple[str, Side], b: tuple[str, Side], arrays: Mapping[str
 def leave_repro(module: Module, arrays: Mapping[str, Any], out: Path, passes: str | None,
                 atol: float | None, rtol: float, expected: Mapping[str, Any] | None = None,
                 target: Target | None = None, rules: Rules | None = None) -> None:
-    """Write a repro of what another verb has found; a note says where it is, or why there is
-    none. `expected` are the model's outputs if another side computes them, by name or in order."""
+    """Write a repro of a fault that another verb has found; a note says where it is, or why there
+    is none. `expected` are the model's outputs if another side computes them, by name or in
+    order."""
     from graphtool.errors import UnsupportedError
     from graphtool.target import detect
     from graphtool.verify.repro import repro_lines, write_repro

@@ -155,7 +155,8 @@ def _steps(source: str, entry: str | None) -> list[StepRow]:
 
 
 def _optimised(source: str, capture: str | None) -> Any:
-    """A graph as it is, of a build the one that it kept; a model goes through the passes first."""
+    """A graph as it is; of a build the graph that it kept. A model goes through the passes
+    first."""
     from graphtool import passes
     from graphtool.cli.inspect import kind_of
     if kind_of(source) == "build":

@@ -1,5 +1,5 @@
-"""Options: those that several verbs share, with one name, one meaning and one help text; and
-records of options as typer takes them, a parameter for each field.
+"""Options that several verbs share, with one name, one meaning and one help text; and records of
+options as typer takes them, a parameter for each field.
 """
 
 from __future__ import annotations

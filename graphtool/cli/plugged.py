@@ -12,7 +12,8 @@ _LIGHT = {"--help", "-h", "--version", "-V"}  # lines that need no installed plu
 
 
 def load_plugins(argv: Sequence[str]) -> list[str]:
-    """Load the plug-ins that are installed and those that the line names; the line without them.
+    """Load the installed plug-ins and the plug-ins that the line names; returns the line without
+    these names.
 
     Raises UsageError GT3101 for `--plugin` without a file, and what `load_plugin` raises.
     """

@@ -37,7 +37,8 @@ def destination(out: Path | None, source: str, kind: str, stage: str = "") -> Pa
 
 
 def stem(source: str) -> str:
-    """The name of what is made of a source, a path or `FILE.py:NAME`, without an ending."""
+    """The name of a file that is made from a source, a path or `FILE.py:NAME`, without an
+    ending."""
     name = Path(source.partition(":")[0]).name
     return re.sub(r"(\.graph|\.program)?\.\w+$", "", name).strip("-") or "graph"
 

@@ -1,4 +1,4 @@
-"""simplify: an ONNX model as a smaller one that computes the same."""
+"""simplify: makes an ONNX model smaller; the result computes the same."""
 
 from __future__ import annotations
 

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 
 class Escaped(io.TextIOBase):
-    """A stream that hands texts on to another one, without what acts on a terminal or a CI service.
-    Its bytes, `buffer`, are for files; they are handed on as they are."""
+    """A stream that passes texts on to another stream and removes sequences that would control a
+    terminal or a CI service. Its bytes, `buffer`, are for files; they are handed on as they are."""
 
     def __init__(self, stream: TextIO) -> None:
         self.stream = stream
         self.fresh = True  # nothing but spaces stands in the line so far
-        self.held = ""  # the end of what was written, if it may begin a command
+        self.held = ""  # the end of the written text, if it may begin a command
 
     def write(self, text: str) -> int:
         """Write the text, its lines as they are."""
@@ -189,7 +189,7 @@ def _brief(names: Sequence[str], at: int) -> str:
 def chosen_format(format: str | None, json: bool) -> str:
     """The format that the options name. To be called before the work, which may take long.
 
-    Raises UsageError GT3017 for an unknown format, and for --json beside another one."""
+    Raises UsageError GT3017 for an unknown format, and for --json beside another format."""
     from graphtool.report.findings import FORMATS
     if format is not None and format not in FORMATS:
         raise UsageError("GT3017", f"unknown format {format!r}", hint=one_of(format, FORMATS))

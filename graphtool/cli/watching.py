@@ -17,8 +17,8 @@ _OUTPUTS = ("-o", "--out", "--dump-dir", "--journal")
 
 
 def watched(argv: Sequence[str]) -> list[Path]:
-    """The files that a command line names, but for those that it writes; with a Python file, the
-    others of its folder, which it may import."""
+    """The files that a command line reads; with a Python file, the others of its folder, which it
+    may import."""
     out: list[Path] = []
     for before, word in zip(("", *argv), argv, strict=False):
         path = Path(word if Path(word).exists() else word.rpartition(":")[0])

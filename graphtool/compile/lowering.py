@@ -28,7 +28,7 @@ from graphtool.target import Target, usual_machine
 @dataclass(frozen=True, slots=True)
 class Function:
     """One function of a unit for one target: its program, the weights that this may use, the
-    modules on the way to it, by stage, and the one that was read."""
+    modules on the way to it, by stage, and the module that was read."""
 
     program: Program
     store: Mapping[str, Weight]

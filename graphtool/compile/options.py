@@ -153,7 +153,7 @@ class Importing:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Choosing:
-    """For which machine, and by which rules, kernels are chosen."""
+    """The machine and the rules for the choice of kernels."""
 
     target: str | Target = option(
         "native", "--march", "--target", words=targets,

@@ -46,7 +46,7 @@ class Unit:
 
     @property
     def target(self) -> Target:
-        """The target of what all versions share: that of the lowest level."""
+        """The target of the code that all versions share: the lowest level."""
         return self.targets[min(self.targets)]
 
 

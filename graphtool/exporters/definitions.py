@@ -22,8 +22,8 @@ def defined(fn: Callable[..., Any], operands: Sequence[Any], names: Sequence[str
             where: str) -> Graph:
     """The graph of the nodes that `fn` builds on the operands.
 
-    A TensorType stands for a tensor, of which there are as many as `names`; literals and None are
-    handed on. Raises InternalError GT7004 where a result is a literal.
+    Each of `names` has a TensorType; literals and None are handed on. Raises InternalError GT7004
+    where a result is a literal.
     """
     builder = Builder()
     given = [x for x in operands if isinstance(x, TensorType)]

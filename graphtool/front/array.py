@@ -1,4 +1,5 @@
-"""`Array`, the value that handlers compute with: a traced tensor, of which import may know more.
+"""`Array`, the value that handlers compute with: a traced tensor; import may know more about it,
+such as its values.
 
 An op that is called on Arrays goes to their builder (see builder.py). It computes at import what
 is known there, and records a node for the rest, so a handler states mathematics once.
@@ -83,7 +84,7 @@ class Array(Tracer):
 
     @property
     def maker(self) -> Node | None:
-        """The node that makes the value; None of an input, and of what is no node yet."""
+        """The node that makes the value; None for an input, and for a value without a node yet."""
         return None if self.emitted is None else self.builder.made_by.get(self.emitted)
 
     def sibling(self, value: Value) -> Self:

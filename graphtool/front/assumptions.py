@@ -142,7 +142,7 @@ class SizeKnowledge:
         self.numbers = count()
 
     def settle(self, free: Mapping[str, Symbol]) -> None:
-        """Take over what is known of sizes, once all inputs are there."""
+        """Take over the known sizes, once all inputs are defined."""
         self.free, table = free, {n: dim_of(s) for n, s in free.items()}
         for name, other in self.facts.equal:
             if name in free:

@@ -28,8 +28,8 @@ _SIGNS = {"==": o.eq, "!=": o.ne, "<": o.lt, "<=": o.le}
 
 
 class Front(Assuming):
-    """A builder whose values are Arrays. It `folds` what is known; in one that `repeats`, what
-    only repeats a tensor is no node yet."""
+    """A builder whose values are Arrays. If it `folds`, ops on known values become values. If it
+    `repeats`, ops that only repeat a tensor become nodes only where they must."""
 
     folds = True
     repeats = True

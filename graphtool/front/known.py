@@ -122,8 +122,8 @@ Maker = Callable[[Value], Node | None]
 
 @dataclass(frozen=True)
 class Elements:
-    """The elements of values: `maker` gives the node that makes one, `bound` has those that are
-    known as sizes already."""
+    """The elements of values: `maker` gives the node of a value; `bound` has the values that are
+    already known as sizes."""
 
     maker: Maker
     bound: Mapping[tuple[Value, int], Dim] = field(default_factory=dict)

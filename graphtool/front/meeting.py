@@ -1,8 +1,8 @@
 """Open sizes that meet in an operation which broadcasts: in each run they are equal, or one is 1.
 
 N and M become max(N, M), which both are at most; the condition is an equation like any other. A
-size that is computed from others, and one that meets a number, is assumed to be equal instead: the
-parts of one image never are 1 beside N.
+size that is computed from others, or that meets a number, is assumed to be equal instead: the parts
+of one image never are 1 beside N.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What ops are called elsewhere: one row an op, which importers read and exporters write.
 
-A row says by which words ONNX, StableHLO with CHLO (`hlo`) and ATen mean the op. Where a format has
+A row says which words of ONNX, StableHLO with CHLO (`hlo`) and ATen mean the op. Where a format has
 further conditions, a handler or a form is written by hand, and the word says for which direction it
 serves nevertheless. The notation of a word is
 
@@ -175,7 +175,7 @@ def written(language: Language, over: str = "") -> tuple[str, ...]:
 
 
 def word(op: str, language: Language, dtype: DType) -> Word | None:
-    """The word by which an op on operands of an element type is written; None without one."""
+    """The word that is written for an op on operands of an element type; None without one."""
     return next((w for w in ROWS[op].get(language, ()) if w.writes and w.takes(dtype)), None)
 
 
@@ -300,7 +300,7 @@ names("householder", aten="geqrf")
 names("string_concat", onnx="StringConcat@20")
 names("regex_match", onnx="RegexFullMatch@20(pattern:'')")
 
-# ---- functions of which there is no op -----------------------------------------------------------
+# ---- functions without an op ---------------------------------------------------------------------
 
 
 def reciprocal(x: Any) -> Any:

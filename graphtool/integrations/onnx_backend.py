@@ -137,7 +137,7 @@ def _evaluated(module: Module) -> GraphtoolRep:
 
 
 def _without(results: dict[str, Array], state: dict[str, Array]) -> dict[str, Array]:
-    """The model's own outputs, without those that the import added."""
+    """The model's outputs; outputs that the import added are left out."""
     return {n: x for n, x in results.items() if n not in state}
 
 

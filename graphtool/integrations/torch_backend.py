@@ -98,7 +98,7 @@ def _codes(compiled: Any) -> list[Any]:
 
 
 def _parts(code: Any) -> Iterator[Any]:
-    """The code object, and those of what goes on after its graph breaks."""
+    """The code object, and the code objects that continue after its graph breaks."""
     yield code
     if code in ContinueExecutionCache.cache:
         for rest in ContinueExecutionCache.cache[code].values():

@@ -104,7 +104,7 @@ class replacing:
                     self.rename()
                 except OSError as failed:
                     error = failed
-            shutil.rmtree(self.work, ignore_errors=True)  # the old one, or one that has failed
+            shutil.rmtree(self.work, ignore_errors=True)  # of before, or after a failure
         finally:
             os.close(self.held)
         if isinstance(error, OSError):

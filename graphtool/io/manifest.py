@@ -201,7 +201,7 @@ def read_manifest(build_dir: Path) -> Manifest:
 
 
 def check_hashes(m: Manifest, build_dir: Path) -> None:
-    """Raises InputError GT2205 if the library or the weights are not those that were built."""
+    """Raises InputError GT2205 if the library or the weights have changed since the build."""
     import hashlib
     for name in (m.library, m.weights):
         if name not in m.files:

@@ -115,8 +115,8 @@ class ProgramRow:
 @dataclass(eq=False, repr=False)
 class TrainingRow:
     """What a trainer needs of a training build. `model` has by name what a checkpoint of the model
-    holds: an array, or the two parts of a complex one. `fixed` are those that no step changes:
-    bytes of what NAME_fixed returns."""
+    holds: an array, or the two parts of a complex one. `fixed` are the arrays that no step changes:
+    bytes of the memory that NAME_fixed returns."""
 
     name: str
     state_bytes: int
@@ -212,7 +212,7 @@ class Manifest:
     index_checks: bool = False  # whether a run finds indices out of range
     live: int | None = None  # bytes of the arena that live at once, at most; None: sizes are open
     device: str = ""  # the language of kernels that run on a device, which has the weights
-    machine: str = ""  # the row of the table of machines by which kernels were chosen
+    machine: str = ""  # the row of the table of machines for the choice of kernels
     assumed: list[AssumedRow] = field(default_factory=list)  # by rewrites and choices of kernels
     entry: str = ""  # the entry point that the rows above describe, where a build has several
     entries: dict[str, EntryRow] = field(default_factory=dict)  # the others

@@ -55,7 +55,7 @@ def save(path: Path, side: Path, held: Iterable[Weight], render: Callable[[str],
 
 
 def save_all(documents: Mapping[Path, bytes], side: Path, held: Iterable[Weight]) -> None:
-    """Write several documents that name one weights file, each of which is whole at any moment:
+    """Write several documents that name one weights file, so that each is complete at any moment:
     the file has the weights of the old documents until all the new ones are written."""
     wanted = {w.digest: w for w in held}
     with writing(side), locked(side.parent):

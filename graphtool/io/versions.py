@@ -25,7 +25,7 @@ Document = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """One kind of file: `version` is the one that is written, which the release `since` wrote
+    """One kind of file: `version` is the version that is written; the release `since` wrote it
     first.
 
     `alien` and `malformed` are the codes of errors for another file and for a damaged one.

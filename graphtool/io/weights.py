@@ -31,7 +31,7 @@ _MAX_HEADER = 100 << 20
 
 @dataclass(slots=True)
 class Mapped:
-    """Data in a mapped file; `as_written` are those that made the digest, where they differ."""
+    """Data in a mapped file; `as_written` are the bytes of the digest, where they differ."""
 
     data: Array
     path: Path
@@ -113,7 +113,8 @@ def weight(array: Array) -> Weight:
 
 
 def missing(digest: str, row: DType, shape: tuple[int, ...]) -> Weight:
-    """A weight of which only digest, type and shape are known; reading its data raises GT0320."""
+    """A weight with a digest, a type and a shape, but without data; reading its data raises
+    GT0320."""
     count = math.prod(shape)
     data = np.broadcast_to(np.zeros((), np.uint8), (-(-count * row.bits // 8),)) if (
         row.is_packed) else np.broadcast_to(np.zeros((), row.numpy), shape)

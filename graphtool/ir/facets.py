@@ -115,7 +115,7 @@ class Weighing:
         return 1 - self.outputs if self.turned and attrs[self.turned] else self.outputs
 
     def holds(self, attrs: Mapping[str, Any]) -> bool:
-        """Whether the attributes are among those of which this speaks."""
+        """Whether the facet holds for these attributes."""
         return all(attrs[name] == value for name, value in self.only.items())
 
 

@@ -39,8 +39,8 @@ Operand = Value | int | float | bool | None
 class Node:
     """One application of an op. `where` names an entry of the module's table of locations.
 
-    `of` has the author's names of what the node computes, entirely or in part; passes keep them. If
-    it is empty, the node has its own name only.
+    `of` has the author's names of the values that the node computes, entirely or in part; passes
+    keep them. If it is empty, the node has its own name only.
     """
 
     op: Op
@@ -149,7 +149,7 @@ class Module:
 
 
 def names_of(*nodes: Node) -> tuple[str, ...]:
-    """The author's names of what the nodes compute, each once, in order."""
+    """The author's names of the values that the nodes compute, each once, in order."""
     return tuple(dict.fromkeys(
         name for n in nodes for name in n.of or tuple(v.hint for v in n.outputs[:1])))
 

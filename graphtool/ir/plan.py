@@ -63,7 +63,7 @@ class Form:
                                      if p.name in given))
 
     def values(self, plan: Plan | None) -> dict[str, int]:
-        """The values of a plan by name, with defaults for those that are missing."""
+        """The values of a plan by name, with defaults for missing parameters."""
         usual = {p.name: p.default for p in self.parameters if p.default is not None}
         return usual | dict(plan.parameters if plan else ())
 

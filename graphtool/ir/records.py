@@ -38,7 +38,7 @@ class ParamRow(msgspec.Struct, forbid_unknown_fields=True):
     data: str | None = None
     value: list[Any] | None = None
     trainable: bool = False
-    of: list[str] = []  # the author's names of what it was made from, if they differ from its own
+    of: list[str] = []  # the author's names of its origins, if they differ from its name
     at: str = ""
 
 
@@ -51,7 +51,7 @@ class NodeRow(msgspec.Struct, forbid_unknown_fields=True):
     inputs: list[str | int | float | bool | dict[str, Any] | None] = msgspec.field(name="in")
     type: str | list[str]
     attrs: dict[str, Any] = {}
-    of: list[str] = []  # the author's names of what it computes, if they differ from its own
+    of: list[str] = []  # the author's names of its values, if they differ from its name
     at: str = ""
 
 

@@ -75,8 +75,8 @@ def settle(builder: Builder, before: int, results: Sequence[Any]) -> list[Any]:
 # ---- whether it is necessary -------------------------------------------------------------------
 
 def rounds_inside(nodes: Sequence[Node], in_definition: bool = False) -> bool:
-    """Whether one of the nodes reads a narrow value that another one has rounded, or a number that
-    is beyond the range of its narrow type.
+    """Whether a node reads a narrow value that another node has rounded, or a number that is beyond
+    the range of its narrow type.
 
     A product that is rounded before a bias is added does not count: it overflows only if its sum
     does. `in_definition`: arrays, such as sines, and casts belong to the definition, so they round
@@ -227,7 +227,7 @@ class _Wide:
     # ---- operands ------------------------------------------------------------------------------
 
     def as_type(self, x: Value, to: DType) -> Any:
-        """The value in this element type, which is the one that the graph states, or narrower."""
+        """The value in this element type: the type that the graph states, or a narrower one."""
         if not to.is_narrow:
             return self.as_wide(x)
         if x not in self.exact or self.exact[x].dtype is not to:

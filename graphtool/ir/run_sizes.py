@@ -1,5 +1,4 @@
-"""Sizes known only at run time: symbols defined by nodes, and the bounds by which memory is
-planned.
+"""Sizes known only at run time: symbols defined by nodes, and the bounds that the memory plan uses.
 
 A node whose op has the trait `size` defines the symbol in its attribute `size`. A node with the
 symbol in a type or an attribute depends on that node as on an operand.
@@ -65,7 +64,8 @@ def definitions(graph: Graph) -> dict[str, Node]:
 
 
 def mentioned(node: Node) -> frozenset[str]:
-    """The symbols in the node's types and attributes, without those that its regions define."""
+    """The symbols in the node's types and attributes; symbols that its regions define are left
+    out."""
     result: set[str] = set()
     for v in node.outputs:
         _see(v, result)
@@ -117,8 +117,8 @@ def limits(graph: Graph) -> dict[str, Dim | None]:
 
 
 def unbounded(graph: Graph) -> dict[str, frozenset[str]]:
-    """For each size without a bound: the sizes that would have to have one, itself or those that
-    bound it."""
+    """For each size without a bound: the sizes that need a bound: the size itself, or the sizes
+    that bound it."""
     most = limits(graph)
     out: dict[str, frozenset[str]] = {}
     for name, node in definitions(graph).items():

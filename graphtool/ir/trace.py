@@ -94,7 +94,7 @@ class Tracer(Operators):
             x, shape=shape)
 
     def before_reshape(self) -> Self | None:
-        """The tensor with the same elements, of which this one is a reshape or a broadcast."""
+        """The tensor with the same elements that this one reshapes or broadcasts."""
         node = self.maker
         if node is None or node.op not in (OPS["reshape"], OPS["broadcast"]):
             return None
@@ -172,8 +172,8 @@ class Builder:
 
     def constant(self, array: Array | Weight, hint: str = "", param: bool = False,
                  of: tuple[str, ...] = (), alone: bool = False) -> Tracer:
-        """A constant; equal contents give one node (of parameters, and of what stands `alone`,
-        only under equal names).
+        """A constant; equal contents give one node; parameters and constants that stand `alone`
+        must also have equal names.
 
         A constant with a name has the origin `of` that is given; one without has the origin of the
         current scope.

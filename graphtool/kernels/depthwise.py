@@ -176,8 +176,8 @@ def cost(s: Conv, c: Plan, t: Target) -> float:
 
 
 def _rounding(s: Conv, t: Target) -> float:
-    """Microseconds that the kernel before takes to round the image, less those that it saves as it
-    writes half of the bytes."""
+    """Microseconds that the kernel before takes to round the image, minus the time that it saves
+    because it writes half of the bytes."""
     image = s.n * s.h * s.sh * s.w * s.sw * s.c
     return image / t.lanes / t.threads / t.mhz - fetched(t, image * 2 / t.threads, image * 4)
 

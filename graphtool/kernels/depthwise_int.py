@@ -90,7 +90,7 @@ def plans(s: Conv, target: Target, rules: Rules) -> list[Plan]:
 
 
 def make(chosen: Chosen, x: Any, w: Any, *, strides: Any, dilation: Any, groups: int) -> Any:
-    """The convolution node with filters of which four rows are adjacent."""
+    """The convolution node; four rows of its filters are adjacent."""
     packed = o.pack_int_depthwise(w, high=chosen.plan.get("high", 1), stride=strides[0])
     return chosen.emit(OP, x, packed, window=w.shape[2:], strides=strides,
                        dilation=dilation)

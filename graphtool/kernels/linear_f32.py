@@ -84,7 +84,7 @@ def plans(s: Packed, target: Target, rules: Rules) -> list[Plan]:
 
 
 def if_zero_points(site: Packed, _: Plan) -> Assumption:
-    """Where there are zero points, by which the sums of x are multiplied."""
+    """Finite numbers, if there are zero points: these are multiplied by sums of x."""
     return "finite" if site.zeros else "nothing"
 
 

@@ -195,8 +195,8 @@ def results(use: Use) -> list[View | None]:
 
 
 def lower(use: Use) -> Lowered:
-    """y, the last states, and the values that the gradient reads: only those that something
-    reads."""
+    """y, the last states, and the values that the gradient reads; outputs without readers are left
+    out."""
     p, r, *rest = use.given()
     assert p is not None and r is not None
     given = Arguments(use, r, p)

@@ -42,7 +42,8 @@ def touches(t: Numbers) -> Iterator[Area]:
 
 
 def lower(use: Use) -> Lowered:
-    """The gradients of the projections and of the first states: only those that something reads."""
+    """The gradients of the projections and of the first states; outputs without readers are left
+    out."""
     r, y, *rest = use.given()
     assert r is not None and y is not None
     given = Arguments(use, r, y)

@@ -36,7 +36,7 @@ POINTERS = (
 
 
 def meaning(t: Instance) -> None:
-    """Each row sorted, of which the first K elements are stored."""
+    """Each row sorted; its first K elements are stored."""
     rows, k, falling = *t.sizes("ROWS K"), t.get("BEFORE").startswith("falling")
     for row in range(rows):
         values, places = o.sort(t.read("X", row), axis=0, descending=falling)

@@ -151,7 +151,7 @@ def work_of(size: Dim) -> int:
 # ---- for the checks ----------------------------------------------------------------------------
 
 def vectors_of(t: Numbers) -> int:
-    """The columns of a panel, where the register tile is one that tile.h supports."""
+    """The columns of a panel. The register tile must be one of tile.h."""
     t.need(1 <= t.get("MR") <= PANEL, f"MR from 1 to {PANEL}")
     t.need(1 <= t.get("NV") <= PANEL, f"NV from 1 to {PANEL}")
     return int(t.get("NV")) * t.lanes

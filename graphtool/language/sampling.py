@@ -41,7 +41,7 @@ class Sampling:
 
 def samplings(temperature: float, top_k: int, top_p: float, seeds: Sequence[int],
               count: int) -> list[Sampling]:
-    """How each of `count` texts is drawn: with its own seed, or all with the one that is given.
+    """How each of `count` texts is drawn: with its own seed, or all with the given seed.
 
     Raises UsageError GT3153 for another number of seeds.
     """

@@ -33,7 +33,8 @@ class Tokenizer:
 
     @property
     def size(self) -> int:
-        """The number of tokens: those of the bytes, the merges, and the one that ends a text."""
+        """The number of tokens: a token for each byte, for each merge, and for the end of a
+        text."""
         return BYTES + len(self.merges) + 1
 
     @property
@@ -48,14 +49,14 @@ class Tokenizer:
 
     @cached_property
     def spelt(self) -> list[bytes]:
-        """The bytes of each token; none of the one that ends a text."""
+        """The bytes of each token; the token that ends a text has none."""
         out = [bytes((i,)) for i in range(BYTES)]
         for a, b in self.merges:
             out.append(out[a] + out[b])
         return [*out, b""]
 
     def encode(self, text: str | bytes) -> list[int]:
-        """The tokens of a text, without one that ends it."""
+        """The tokens of a text, without the token that ends it."""
         data = text.encode() if isinstance(text, str) else text
         return [t for piece in pieces(data) for t in self._joined(piece)]
 

@@ -12,8 +12,8 @@ Life = tuple[int, int]  # the first and the last position that touches a buffer
 
 
 def lifetimes(steps: Iterable[Step]) -> dict[str, Life]:
-    """The first and last use of each buffer; one that is used both inside and outside of a loop
-    is live for the whole loop."""
+    """The first and last use of each buffer; a buffer that is used both inside and outside of a
+    loop is live for the whole loop."""
     walk = _Walk()
     walk.steps(steps)
     liveness = walk.liveness

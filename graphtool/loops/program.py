@@ -208,9 +208,9 @@ class Port:
 class Program:
     """The whole input of the C back end.
 
-    `dims` are the symbols that become parameters; `sizes` are those that a run computes, with the
-    greatest value of each. `requires` are dims that must be equal. `assumes` is
-    what the rewrites assumed that made the graph.
+    `dims` are the symbols that become parameters; `sizes` are the sizes that a run computes, with
+    the greatest value of each. `requires` are dims that must be equal. `assumes` is what the
+    rewrites assumed that made the graph.
     """
 
     name: str

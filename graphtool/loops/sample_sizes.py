@@ -83,7 +83,7 @@ NEAR = 4096  # sizes that are tried of a dim with a condition
 
 def tried(program: Program) -> Iterator[dict[str, int]]:
     """Some sizes of the dims that satisfy what the program requires of them: all small, all large,
-    and between; with those that a run computes, and the counters of its loops.
+    and between; with the sizes that a run computes, and the counters of its loops.
 
     Raises InputError GT0376 where no sizes are found that satisfy the conditions.
     """

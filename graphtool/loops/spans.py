@@ -43,7 +43,7 @@ Spans = dict[str, tuple[float, float]]  # of each buffer the least and the great
 
 
 def touch(spans: Spans, buffer: str, low: float, high: float) -> None:
-    """Add a range of elements to those that are touched."""
+    """Add a range of elements to the touched elements."""
     old = spans.get(buffer, (low, high))
     spans[buffer] = min(old[0], low), max(old[1], high)
 
@@ -67,7 +67,7 @@ class Intervals:
         self.seen: dict[PExpr, None] = {}
 
     def body(self, body: Iterable[Stmt]) -> None:
-        """Follow statements, also those that a condition may leave out."""
+        """Follow statements, also statements that a condition may skip."""
         for s, runs in walk.scoped(body, True, self.inner):
             if not runs:
                 continue

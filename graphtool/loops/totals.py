@@ -49,7 +49,7 @@ def moved(run: Run, kernel: Kernel, buffers: Mapping[str, Buffer], known: frozen
 
 
 def _count(body: tuple[Stmt, ...], known: frozenset[str], sides: tuple[Side, Side]) -> None:
-    """Add the accesses of the statements. A template touches whole buffers; those that its hooks
+    """Add the accesses of the statements. A template touches whole buffers; buffers that its hooks
     do not store are scratch, which each thread keeps in its cache."""
     def inner(s: Stmt, times: Dim | None) -> list[Dim | None]:
         if isinstance(s, For):

@@ -86,7 +86,7 @@ class _Scope:
     loops: dict[str, Symbol] = field(default_factory=dict)
     params: dict[str, Param] = field(default_factory=dict)
     certain: bool = True  # whether every run reaches this position
-    # expressions of the scope that were checked, and those that are certainly evaluated
+    # expressions of the scope that were checked, and expressions that are certainly evaluated
     checked: dict[Expr, None] = field(default_factory=dict)
     reached: dict[Expr, None] = field(default_factory=dict)
 

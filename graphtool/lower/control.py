@@ -67,7 +67,7 @@ class _Control:
         return dense(name, t.dtype, t.shape)
 
     def fill(self, source: Value | View, target: View) -> list[Step]:
-        """The copy of a value, or of what lies at a view."""
+        """The copy of a value, or of the elements at a view."""
         if any(d == 0 for d in target.shape):
             return []
         if isinstance(source, View):

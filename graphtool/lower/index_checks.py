@@ -110,7 +110,7 @@ class IndexChecks:
         return call, f"indices of {node.outputs[0].hint or node.op.name}", node.where
 
     def pull(self, unit: Unit, indices: Any, assignment: Assignment, names: Names) -> Pull:
-        """The indices as an expression of what the unit reads."""
+        """The indices as an expression of the unit's inputs."""
         made_by = {v: n for n in unit.nodes for v in n.outputs}
         needed: dict[Node, None] = {}
         read: dict[Value, Pull] = {}
@@ -188,7 +188,7 @@ def _fits(node: Node, bound: Bound) -> bool:
 
 
 def _arithmetic(kind: DType, extent: Dim) -> DType:
-    """The type to compare in: one that holds the indices and the extent."""
+    """The type of the comparison: it holds the indices and the extent."""
     small = kind.is_integer and (kind.bits < 32 or kind is dtypes.int32)
     return dtypes.int32 if small and isinstance(extent, int) and extent < 2**31 else dtypes.int64
 

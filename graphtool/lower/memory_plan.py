@@ -22,7 +22,7 @@ ALIGN = 64
 PAGE, SKEW = 4096, 9 * 64
 ROUNDS = 60  # the greatest number of orders that are tried
 WORK = 3_000_000  # the greatest number of pairs of buffers that all attempts compare
-STRETCH = 64  # number of program positions in a stretch, by which assigned buffers are looked up
+STRETCH = 64  # number of program positions in a stretch; assigned buffers are looked up by stretch
 
 
 def plan_arena(buffers: Mapping[str, Storage], liveness: Mapping[str, Life]) -> tuple[

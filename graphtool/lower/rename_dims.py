@@ -1,5 +1,5 @@
 """Renames the dims of a module: those called like the lowering's own iterators (`n`, `i0`), and
-those that must be equal to other ones."""
+dims that must be equal to other dims."""
 
 from __future__ import annotations
 

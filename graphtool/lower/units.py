@@ -25,11 +25,11 @@ class Unit:
     nodes: tuple[Node, ...]
     outputs: tuple[Value, ...]
     kind: str  # "nest" | "template"
-    label: str  # the author's names of what the kernel computes
+    label: str  # the author's names of the values that the kernel computes
 
     @property
     def where(self) -> str:
-        """The source location of what the kernel computes first, or of the next node that has one;
+        """The source location of the first node of the kernel, or of the next node that has one;
         empty if none has."""
         first = first_computed(self.nodes)
         return next((n.where for n in (first, *self.nodes) if n.where), "")
@@ -67,9 +67,9 @@ def schedule(graph: Graph, all_units: list[Unit],
              after: Mapping[Point, set[Point]]) -> list[Point]:
     """Units and the remaining nodes in an order in which everything is defined before its use.
 
-    Groups are convex, so such an order exists; among those that are ready, the graph's own order
-    decides. A unit that overwrites a donated input waits for those in `after` and then runs first,
-    because it frees memory.
+    Groups are convex, so such an order exists; among the units that are ready, the order of the
+    graph decides. A unit that overwrites a donated input waits for those in `after` and then runs
+    first, because it frees memory.
     """
     rank, needs = _ranked(graph, all_units)
     for p, before in after.items():
@@ -113,7 +113,7 @@ def _ranked(graph: Graph, all_units: list[Unit]) -> tuple[
     return rank, needs
 
 
-WRITTEN = (float32, int32, int64)  # of which a number in C is the same number
+WRITTEN = (float32, int32, int64)  # of these dtypes a number is written in C as it is
 
 
 def pulls(nodes: tuple[Node, ...], known: Mapping[Value, Pull], names: Names) -> dict[Value, Pull]:

@@ -1117,7 +1117,8 @@ class _lrn(Op):
         beta: float = ...,
         bias: float = ...,
     ) -> Any:
-        """x / (bias + α/size·Σ x²)^β. The sum is over `size` neighbouring channels (axis 1), of"""
+        """x / (bias + α/size·Σ x²)^β. The sum is over `size` neighbouring channels (axis 1); ⌊(size
+        −"""
 
 lrn: _lrn
 

@@ -30,8 +30,7 @@ def fail(message: str) -> TypeMismatch:
 
 
 def undecided(pairs: Sequence[tuple[Dim, Dim]]) -> Undecided:
-    """The error for sizes of which it is not known whether they are equal, for the caller to
-    raise."""
+    """The error for sizes that may be equal or not, for the caller to raise."""
     a, b = pairs[0]
     return Undecided("GT0412", f"cannot tell whether the dimensions {text(a)} and {text(b)} are "
                                "equal", pairs)

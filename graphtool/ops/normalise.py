@@ -244,8 +244,8 @@ def batch_norm_training(x: Any, scale: Any = None, bias: Any = None, *, epsilon:
 
 @composite(types=lambda x, **_: like_first(x))
 def lrn(x: Any, *, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0) -> Any:
-    """x / (bias + α/size·Σ x²)^β. The sum is over `size` neighbouring channels (axis 1), of
-    which ⌊(size − 1)/2⌋ lie before."""
+    """x / (bias + α/size·Σ x²)^β. The sum is over `size` neighbouring channels (axis 1); ⌊(size −
+    1)/2⌋ of them lie before."""
     window = (1, size, *(1,) * (x.ndim - 2))
     lo = (size - 1) // 2
     padding = ((0, 0), (lo, size - 1 - lo), *((0, 0),) * (x.ndim - 2))

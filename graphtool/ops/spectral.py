@@ -259,7 +259,7 @@ def _orthogonal(a: Any, n: int) -> tuple[Any, Any, Any]:
 
 
 def _completed(x: Any, count: int) -> Any:
-    """An orthonormal basis of `count` columns, the first of which are those of x at length 1.
+    """An orthonormal basis of `count` columns, beginning with the columns of x, scaled to length 1.
     Columns of x that are 0 are replaced by any that fit."""
     packed, tau = o.householder(x)
     b, m, n = x.shape

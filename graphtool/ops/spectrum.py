@@ -120,8 +120,8 @@ def _factor(n: int) -> int:
 
 
 def _circle(k: Any, n: Any) -> tuple[Any, Any]:
-    """Cosines and sines of 2πk/n, in float64; those that are 0 are exactly 0. Both are integers,
-    or tensors of int64."""
+    """Cosines and sines of 2πk/n, in float64; values that should be 0 are exactly 0. Both are
+    integers, or tensors of int64."""
     k, whole = o.mod(k, n), n if isinstance(n, int) else o.cast(n, dtype=dtypes.float64)
     angle = o.cast(k, dtype=dtypes.float64) * (2 * np.pi) / whole
     return (o.select(o.eq(o.mod(k * 4, n * 2), n), 0.0, o.cos(angle)),

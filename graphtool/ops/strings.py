@@ -72,7 +72,7 @@ def _split_eval(x: Array, *, size: int | None = None, delimiter: str,
 
 
 def _filled(rows: list[list[str]], fill: str, shape: tuple[int, ...]) -> Array:
-    """The rows, of which there are as many as `shape` has elements, filled up to the longest."""
+    """The rows, one for each element of `shape`, filled up to the longest."""
     width = max(map(len, rows), default=0)
     return _text([p for row in rows for p in (*row, *[fill] * (width - len(row)))], (*shape, width))
 

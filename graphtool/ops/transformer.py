@@ -65,7 +65,7 @@ def _masked(scores: Any, mask: Any, causal: bool) -> Any:
 
 
 def _safe_softmax(scores: Any) -> Any:
-    """Softmax over the last axis that gives 0 for a row of which all elements are −∞."""
+    """Softmax over the last axis that gives 0 for a row whose elements are all −∞."""
     top = o.stop_gradient(o.reduce_max(scores, axes=(-1,)))
     e = o.exp(scores - o.select(o.eq(top, float("-inf")), 0.0, top))
     total = o.reduce_sum(e, axes=(-1,))

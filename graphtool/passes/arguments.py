@@ -92,7 +92,7 @@ def parse(text: str, functions: Mapping[str, Callable[..., Any]],
     """The calls in a list of passes, or of other functions that are written in the same way.
 
     Raises UsageError GT060x for a name that is not in `functions`, or an argument that the function
-    does not have; the message lists those that exist.
+    does not have; the message lists the arguments that exist.
     """
     calls, at = [], 0
     while at < len(text):

@@ -1,7 +1,7 @@
 """What passes assumed: the rows that a module keeps of a journal, and their check.
 
 The check derives from the kernels that were chosen what must have been assumed. A pass that assumes
-something without a record is found, and so is one that assumes what it may not.
+something without a record is found, and so is a rewrite that makes a forbidden assumption.
 """
 
 from __future__ import annotations

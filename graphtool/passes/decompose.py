@@ -19,9 +19,9 @@ def decompose(graph: Graph, *, keep: tuple[str, ...] | None = None,
               layout_dependent: bool = True) -> Graph:
     """The graph with composites replaced by their definitions.
 
-    `keep` names the composites to keep; by default those that kernel selection or lowering can use
-    whole (`whole`). `layout_dependent` also replaces composites whose definition depends on the
-    order of the axes (the trait `layout`); before the pass layout they are kept.
+    `keep` names the composites to keep; by default the composites that kernel selection or lowering
+    can use whole (`whole`). `layout_dependent` also replaces composites whose definition depends on
+    the order of the axes (the trait `layout`); before the pass layout they are kept.
     """
     for name in keep or ():
         if name not in OPS:
@@ -50,7 +50,7 @@ def decompose(graph: Graph, *, keep: tuple[str, ...] | None = None,
 
 def _opens(op: Op, attrs: Mapping[str, Any], keep: tuple[str, ...] | None,
            layout_dependent: bool) -> bool:
-    """Whether a composite is replaced; a loop with a bound is replaced by one that counts
+    """Whether a composite is replaced; a loop with a bound becomes a loop that counts its
     iterations."""
     if Trait.LAYOUT in op.traits and not layout_dependent:
         return False

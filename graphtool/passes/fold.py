@@ -33,7 +33,7 @@ from graphtool.symbolic import Poly, Symbol
 
 _MAX_BYTES = 1 << 20
 _MOVES = Movement.KEEPS | Movement.TAKES | Movement.REPEATS
-# the greatest number of bytes by which a table may grow if a run reads only rows of it
+# a table may grow by this number of bytes if a run reads only rows of it
 _TABLE = 1 << 12
 # constants of at most so many bytes do not join nodes to groups: 0.5 is read everywhere
 _SHARED = 1 << 12
@@ -45,8 +45,8 @@ def fold(graph: Graph, *, max_bytes: int = _MAX_BYTES) -> Graph:
     `max_bytes` limits how much larger the constants may become by one node: the bytes of its
     results, minus those of the constants that only it reads, and of a constant that it only moves.
     Nodes that compute one weight from others count together. Packing weights for a kernel is folded
-    at any size, and so is rounding them for that. A table of which a run reads single rows keeps
-    its narrow type, because widening those rows at run time is little work.
+    at any size, and so is rounding them for that. A table keeps its narrow type if a run reads
+    single rows of it, because widening those rows at run time is little work.
     """
     uses, drawn, whole = use_counts(graph), _drawn(graph), together(graph, max_bytes)
     packing = _packing(graph)
@@ -97,8 +97,8 @@ def _sources(inputs: tuple[Operand, ...], builder: Builder) -> tuple[str, ...]:
 
 
 def _drawn(graph: Graph) -> set[Value]:
-    """Widened tables of which all readers read rows, by indices computed at run time, or pass
-    the table to such readers."""
+    """Widened tables whose readers all read rows, by indices computed at run time, or pass the
+    table to such readers."""
     fixed: set[Operand] = set()
     for node in graph.nodes:
         if (node.inputs or is_constant(node)) and all(

@@ -127,7 +127,7 @@ class Layout:
                         **{**node.attrs, "transpose_b": False}),)
 
     def twin(self, builder: Builder, x: Operand) -> Value | None:
-        """The channels-last value of which x is the channels-first transpose.
+        """The channels-last value whose channels-first transpose is x.
 
         With three axes the two permutations are the same, so only values that this run made count.
         """

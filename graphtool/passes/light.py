@@ -111,7 +111,7 @@ class _Light:
             r is not reader for r in self.outside(x))
 
     def widened(self, x: Value) -> Value:
-        """The narrow value of which x is the widening, or x itself."""
+        """The narrow value that x widens, or x itself."""
         maker = self.made_by.get(x)
         source = maker.inputs[0] if maker is not None and widens(maker) else x
         return source if isinstance(source, Value) else x

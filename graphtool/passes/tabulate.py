@@ -92,7 +92,7 @@ class _Functions:
 
     @cached_property
     def read(self) -> set[Value]:
-        """Values that are outputs, or of which a reader depends on more than their byte."""
+        """Values that are outputs, or that have a reader which depends on more than their byte."""
         return {*self.graph.outputs, *(
             x for n in self.graph.nodes for x in n.inputs if isinstance(x, Value)
             and x in self.source and not any(self.source.get(y) is self.source[x]

@@ -22,7 +22,7 @@ def align(a: Sequence[Item], b: Sequence[Item], bridged: bool = False) -> dict[i
     """The pairs of indices (in a, in b) of corresponding items; each item is in one pair at most.
 
     `bridged`: with phase 4, for readers. What it pairs is alike, but need not be equal in value: a
-    convolution and the one that a batch norm was folded into."""
+    convolution, and the same convolution with a batch norm folded into it."""
     ids: dict[object, int] = {}
     pairs = _Pairs(a, b, _cones(a, ids), _cones(b, ids))
     pairs.take(len(a) - 1, len(b) - 1)  # the outputs are each other's counterpart

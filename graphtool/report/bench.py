@@ -270,7 +270,7 @@ def against_base(base: Base, path: Path, times: Sequence[float], allowed: float)
 
 
 def _drift(medians: Sequence[float]) -> float:
-    """The factor by which runs of one build differ at different moments."""
+    """How much runs of one build differ at different moments, as a factor."""
     seen = max(medians) / min(medians)
     return seen if len(medians) >= ENOUGH else max(seen, DRIFT)
 

@@ -1,7 +1,7 @@
 """The difference of two builds: their kernels side by side, with plans, bytes and times.
 
-Kernels belong together by the author's names of what they compute. Times are the expected or tuned
-ones that the builds record, unless profiles of both are given.
+Kernels are paired by the author's names of the values that they compute. Times are the expected or
+tuned times in the builds, unless profiles of both are given.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Call(msgspec.Struct):
 
 
 class Row(msgspec.Struct):
-    """What two calls compute, or one of them: null is a side that has none. `entry`: of which
+    """Two calls that compute the same values. A side without such a call is null. `entry`: the
     function, in a build that has several."""
 
     what: str
@@ -88,8 +88,8 @@ def _rows(a: Manifest | None, b: Manifest | None, entry: str,
 
 def _paired(left: Sequence[StepRow], right: Sequence[StepRow]
             ) -> list[tuple[StepRow | None, StepRow | None]]:
-    """The calls in order: those of equal labels together, and between them those that share a
-    name. One side at most is None."""
+    """The calls in order: calls with equal labels are paired, and between these pairs calls that
+    share a name. One side at most is None."""
     out: list[tuple[StepRow | None, StepRow | None]] = []
     ours, theirs = ([(s.label, s.choice is not None) for s in side] for side in (left, right))
     for tag, i0, i1, j0, j1 in SequenceMatcher(None, ours, theirs, False).get_opcodes():
@@ -145,7 +145,7 @@ def _contents(a: Manifest, b: Manifest) -> list[tuple[str, str, str]]:
 
 
 def _weights(m: Manifest) -> str:
-    """The hash of the weights' file, or, if the library has them, of what it was compiled from."""
+    """The hash of the weights' file, or, if the library has them, of its source."""
     if m.weights_mode == "file":
         return m.files.get(m.weights, "")
     parts = re.compile(rf"{re.escape(m.weights.removesuffix('.safetensors'))}_weights\d+\.c")

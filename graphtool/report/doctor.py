@@ -53,7 +53,7 @@ def _target() -> str:
 
 
 def _machine() -> Check:
-    """The row by which kernels are chosen, and how far the machine at hand is from it."""
+    """The row for the choice of kernels, and how far the machine at hand is from it."""
     t = target.detect()
     known = machine.against(t)
     far = machine.distance(known, machine.measured())

@@ -83,7 +83,7 @@ class FilePlace:
 
 def outcome(verb: str, subject: str, summary: str, findings: Iterable[Finding],
             text: Sequence[str] = (), markdown: Sequence[str] = ()) -> Outcome:
-    """The outcome of a verb; without findings, one that says that all is right."""
+    """The outcome of a verb; without findings, a single finding that says that all is right."""
     rows = tuple(findings) or (Finding(verb, subject, "ok", summary),)
     return Outcome(verb, subject, summary, rows, tuple(text), tuple(markdown))
 

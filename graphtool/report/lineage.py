@@ -149,7 +149,7 @@ class Lineage(msgspec.Struct):
     events: list[Event]
     last: list[str]
     kernels: list[Place]
-    graph: bool = True  # false: of a build without its graphs, of which only the kernels are known
+    graph: bool = True  # false: of a build without its graphs; only its kernels are known
 
 
 def concerns(wanted: Iterable[str], names: Iterable[str]) -> bool:

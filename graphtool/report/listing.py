@@ -10,7 +10,7 @@ from graphtool.ir.graph import Graph, Module, Node, Value, is_constant
 from graphtool.ir.text import attr_text, literal_text, shown_attrs, value_names
 from graphtool.report.table import Column
 
-DATA = "data"  # the category of what holds values and computes none
+DATA = "data"  # the category of rows that hold values and compute none
 
 
 class Row(msgspec.Struct):

@@ -77,8 +77,7 @@ class Rates:
         return self.threads * done / SHORT * steps / self._fastest(lambda _: loop(steps)) / 1e9
 
     def read(self, size: int) -> float:
-        """GB/s of all threads together, of which each reads `size` bytes of its own again and
-        again."""
+        """GB/s of all threads together; each reads its own `size` bytes again and again."""
         loop = self.library.gt_rate_read
         loop.restype = ctypes.c_int64
         loop.argtypes = [ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64]
@@ -163,7 +162,7 @@ def figures(m: Machine) -> Iterator[tuple[str, float]]:
 
 
 def against(target: Target) -> Machine:
-    """The row by which kernels for this machine are chosen: its own, or one of the target's generic
+    """The row for the choice of kernels on this machine: its own, or one of the target's generic
     figures."""
     if target.machine in table():
         return table()[target.machine]

@@ -43,7 +43,7 @@ def head(module: Module) -> str:
 
 
 def told(report: Diff | Profile) -> str:
-    """The first lines of what `diff` or `profile` prints, then how many more."""
+    """The first lines that `diff` or `profile` prints, then how many more there are."""
     lines = [*map(line, profile_lines(report) if isinstance(report, Profile) else text(
         report, "before", "after"))]
     left = len(lines) - LINES

@@ -45,8 +45,8 @@ class Accuracy(msgspec.Struct):
 
 
 class Interface(msgspec.Struct):
-    """A function of the build: its inputs, outputs and open dims as text; bytes of its arena, of
-    which `live` at once if that is known; its kernels and their FLOPs."""
+    """A function of the build: its inputs, outputs and open dims as text; bytes of its arena, and
+    `live` of them at once if that is known; its kernels and their FLOPs."""
 
     name: str
     inputs: list[str]
@@ -70,8 +70,8 @@ class Sizes(msgspec.Struct):
 
 
 class Inexact(msgspec.Struct):
-    """Something by which results may differ from the model's: its kind (the numerics class, or what
-    is assumed), what it is, where, and the relative error it adds, if that is known."""
+    """A reason why results may differ from the model's: its kind (the numerics class, or what is
+    assumed), what it is, where, and the relative error it adds, if that is known."""
 
     kind: str
     what: str
@@ -144,7 +144,7 @@ def functions(m: Manifest) -> list[Interface]:
 
 
 def summed(m: Manifest, rows: Iterable[Size]) -> Size:
-    """The sum of sizes over the open dims of a build, and over those that its runs compute."""
+    """The sum of sizes over the open dims of a build, and over the dims that its runs compute."""
     table = {**dim_table(m.dims), **{d.name: symbol(d.name, d.min, d.max) for d in m.sizes}}
     total: Dim = 0
     for x in rows:
@@ -210,7 +210,7 @@ def requires(m: Manifest, module: Module | None) -> list[str]:
 
 
 def licences(m: Manifest, folder: Path, stated: str) -> list[Licence]:
-    """The licences of what is inside; `stated` is the model's, as its file says it."""
+    """The licences of the parts; `stated` is the model's licence, as its file says it."""
     copied = sorted(n for n in m.files if n.endswith(".h") and not n.startswith(m.name))
     written = sorted(n for n in m.files if n.endswith((".c", ".h")) and n not in copied)
     out = [Licence("weights and structure of the model", stated or "not stated by the model",

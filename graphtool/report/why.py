@@ -168,7 +168,7 @@ def _told_threads(row: ThreadsRow) -> str:
 
 def why_not_fused(module: Module, a: str, b: str, steps: Iterable[StepRow] = ()) -> WhyNot:
     """The reasons why two nodes are in two kernels, by the rules of the pass `fuse`. A name is a
-    node's, one that the author gave, or a kernel's among the `steps` of a build.
+    node's, an author's, or a kernel's among the `steps` of a build.
 
     Raises InputError GT3093 for a name that no value has.
     """

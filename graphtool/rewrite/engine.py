@@ -5,10 +5,10 @@
         "(xᵖ)ᑫ = x^(p∘q)"
         return transpose(x, perm=tuple(p[i] for i in q))
 
-The left side is written in the op language. A parameter matches any operand or attribute; one
-that occurs twice must match equal ones. A literal matches an equal literal; an attribute that is
-left out must have its default; commutative ops match in both orders. A right side that returns
-None declines.
+The left side is written in the op language. A parameter matches any operand or attribute; a
+parameter that occurs twice must match equal operands. A literal matches an equal literal; an
+attribute that is left out must have its default; commutative ops match in both orders. A right side
+that returns None declines.
 """
 
 from __future__ import annotations
@@ -54,8 +54,7 @@ _ROUNDS = 16
 class Rule:
     """One equation, or one function over several ops, in which case `pattern` is None.
 
-    It `needs` all of these classes; where it also needs one of those that it `may`, it returns an
-    `Assumes`.
+    It `needs` all of these classes; where it also needs a class of `may`, it returns an `Assumes`.
     """
 
     name: str
@@ -244,7 +243,7 @@ class _Engine:
             if self.journal.without == (r.name, emitter.builder.prefix):
                 continue
             for env in self.candidates(r, op, inputs, attrs, emitter):
-                names = emitter.builder.of  # with the names of what else the rule replaces
+                names = emitter.builder.of  # of the other nodes that the rule replaces too
                 matched = [emitter.made_by[v] for v in env.get(MATCHED, ())]
                 start = len(emitter.builder.nodes)
                 emitter.builder.of = tuple(dict.fromkeys((*names_of(*matched), *names)))

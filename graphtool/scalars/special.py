@@ -18,7 +18,7 @@ _LGAMMA = 2.55e305  # above, the logarithm of Γ has no double
 
 
 def elementwise(f: Callable[..., float]) -> Callable[..., Array]:
-    """A numpy function from a scalar one, for those that numpy lacks."""
+    """A numpy function from a function of one number, where numpy lacks it."""
     vector = np.vectorize(f, otypes=[np.float64])
 
     def apply(*xs: Any) -> Array:

@@ -83,8 +83,8 @@ def _of_group(names: Sequence[str], equations: Sequence[Equation], rows: Mapping
 
 
 def _promising(s: Symbol, n: int, equations: Iterable[Equation]) -> Iterator[int]:
-    """Values of a size: n, 1, its greatest, and multiples of what the numbers in the equations are
-    products of."""
+    """Values of a size: n, 1, its greatest, and multiples of the factors of the numbers in the
+    equations."""
     numbers = [*range(n, n + 4 * s.step, s.step), _near(s, 1), s.hi or n]
     for m in sorted({m for e in equations for m in (*_numbers(e.left), *_numbers(e.right))}):
         for f in (d for d in range(min(m, _SCANNED), 1, -1) if m % d == 0):
@@ -111,7 +111,7 @@ def _fits(s: Symbol, n: int) -> bool:
 
 
 def _numbers(d: Dim) -> Iterator[int]:
-    """The numbers by which parts of a size are divided."""
+    """The divisors in a size."""
     for mono, _ in terms_of(d):
         for atom, _ in mono:
             if isinstance(atom, Call):

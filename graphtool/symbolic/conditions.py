@@ -31,8 +31,8 @@ Entry = Dim | Truth
 # ---- comparisons -------------------------------------------------------------------------------
 
 def compared(sign: Sign, a: Entry, b: Entry) -> Truth | None:
-    """Whether `a sign b` holds, or the condition under which it does. Of two truth values, one of
-    which is known, it is the other one or its opposite."""
+    """Whether `a sign b` holds, or the condition under which it does. If one of two truth values is
+    known, the result is the other value or its opposite."""
     if isinstance(a, (bool, Condition)) or isinstance(b, (bool, Condition)):
         return _equal_truths(sign, a, b)
     if sign == "!=":
@@ -114,7 +114,7 @@ def either(x: Entry, y: Entry) -> Truth | None:
 # ---- arithmetic --------------------------------------------------------------------------------
 
 def sign_of(a: Dim) -> Dim | None:
-    """min(a, 1) of a size that is not negative, max(a, −1) of one that is not positive."""
+    """min(a, 1) of a size that is not negative, max(a, −1) of a size that is not positive."""
     if known(0, "<=", a) is True:
         return minimum(a, 1)
     return maximum(a, -1) if known(a, "<=", 0) is True else None

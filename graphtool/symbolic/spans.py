@@ -40,7 +40,7 @@ def _most(a: Any, b: Any) -> Any:
 
 
 def hull(*spans: Span) -> Span:
-    """The span of what is in one of these spans."""
+    """The smallest span around these spans."""
     low, high = spans[0]
     for a, b in spans[1:]:
         low, high = _join(_least, low, a, False), _join(_most, high, b, True)

@@ -95,8 +95,8 @@ def start(model: TrainModel, arrays: Mapping[str, Array], where: str) -> None:
     """Set the state from a model's weights. Other names are ignored; a count of batches may be
     missing.
 
-    Raises InputError GT3076 if an array is missing, does not fit, or has other numbers than another
-    one that it is tied to, or than one that the build has fixed.
+    Raises InputError GT3076 if an array is missing, does not fit, or differs from an array that it
+    is tied to, or from an array that the build has fixed.
     """
     given: dict[str, Array] = {}
     for name, parts in model.row.model.items():

@@ -32,7 +32,8 @@ def _thinned(points: Sequence[Point]) -> list[Point]:
 
 
 def step_of(span: float, most: int) -> float:
-    """The smallest 1, 2 or 5 times a power of ten of which at most `most` make up the span."""
+    """The smallest step of 1, 2 or 5 times a power of ten that divides the span into at most `most`
+    steps."""
     steps = (float(f"{m}e{k}") for k in range(-307, 308) for m in (1, 2, 5))
     return next((s for s in steps if span <= s * most), 5e307)
 

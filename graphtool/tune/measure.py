@@ -213,6 +213,7 @@ def interleaved(calls: Sequence[Callable[[], None]], seconds: float,
 
 
 def _clock(threads: int) -> Callable[[], float]:
-    """Seconds; of one thread those that it has run, as other programs may take its processor."""
+    """Seconds; of one thread its time on the processor, because other programs may take the
+    processor."""
     fine = time.get_clock_info("thread_time").resolution <= 1e-6
     return time.thread_time if threads == 1 and fine else time.perf_counter

@@ -1,6 +1,6 @@
 """tune: measures the alternatives of every site of an artifact; or checks what was measured before.
 
-A site that occurs many times is measured once; those that should cost most come first.
+A site that occurs many times is measured once; sites that should cost most come first.
 """
 
 from __future__ import annotations
@@ -105,8 +105,7 @@ def tune(sites: Mapping[Site, int], search: Search, budget: float | None,
 
 
 def due(known: Tuning, search: Search) -> list[Site]:
-    """The file's sites of this kind of machine and number of threads, as far as they are ones that
-    can be measured."""
+    """The file's sites of this kind of machine and number of threads, if they can be measured."""
     sites = [read_site(r.site) for r in known.rows.values() if is_site(r.site)
              and key_of(r) == key(r.site, search.target, search.target.threads)]
     return [site for site in sites if is_measurable(site)]

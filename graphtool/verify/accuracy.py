@@ -73,7 +73,7 @@ def _batches(model: Model, data: Mapping[str, Array]) -> Iterator[dict[str, Arra
 
 
 def _close(name: str, expected: Array, got: Array, by: str) -> Iterator[Accuracy]:
-    """The error of a float output, the share of equal elements of another one."""
+    """The error of a float output, the share of equal elements of any other output."""
     if expected.shape != got.shape:
         raise InputError("GT0641", f"{by} has {name} of the shape {list(expected.shape)}, the "
                                    f"build computes {list(got.shape)}")

@@ -70,7 +70,7 @@ class Bisector:
 
     def after(self, module: Module, call: PassCall, limit: int | None = None,
               without: tuple[str, str] | None = None) -> tuple[Module, Journal]:
-        """(the module after a pass of which only the first `limit` rules fire, and the rule and
+        """(the module after a pass in which only the first `limit` rules fire, and the rule and
         value of `without` never; the pass's journal)."""
         journal = Journal(limit, without, texts=True)
         return passes.run(module, [call], supply={**self.supply, "journal": journal}), journal
@@ -80,7 +80,7 @@ def bisect(module: Module, calls: Sequence[PassCall], inputs: Mapping[str, Array
            atol: float | None, rtol: float, supply: Mapping[str, Any]) -> Bisection:
     """Run the passes one by one, and stop at the first after which the outputs differ.
 
-    Before each, all values get names of their own, by which an application is known."""
+    Before each, all values get unique names, which identify an application."""
     at = Bisector(module, inputs, atol, rtol, supply)
     for number, call in enumerate(calls, 1):
         module = uniquely_named(module)

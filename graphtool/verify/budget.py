@@ -21,7 +21,7 @@ from graphtool.symbolic import substitute
 def deadline(seconds: int, what: str) -> Iterator[None]:
     """Stop the block after some seconds, with InputError GT3045.
 
-    Only the main thread can be stopped; in another one the block runs to its end.
+    Only the main thread can be stopped; in another thread the block runs to its end.
     """
     if threading.current_thread() is not threading.main_thread() or not seconds:
         yield

@@ -1,8 +1,8 @@
 """What an internal error leaves beside the traceback: the graph of the last finished stage, and a
 repro of it, or the reason why there is none.
 
-The graph, the program and the inputs are those that the frames of the traceback still hold, so no
-verb has to keep them for this. Everything here may fail too: the fault may be anywhere.
+The graph, the program and the inputs come from the frames of the traceback, so no verb has to keep
+them for this. Everything here may fail too: the fault may be anywhere.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Array = np.ndarray[Any, Any]
 MOST = 64 << 20
 """Bytes of weights up to which a graph and its C are written."""
 LEAST = ("decompose", "")
-"""Passes that are enough for a graph to be lowered: of one that the author wrote, of any other."""
+"""Passes that are enough for a graph to be lowered: for a graph as written, for any other."""
 GRAPH, INPUTS, REPRO, SOURCES = "stage.graph.json", "stage.npz", "repro", "c"
 
 

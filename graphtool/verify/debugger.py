@@ -46,8 +46,9 @@ class ValueRow:
 
 @dataclass(frozen=True)
 class Subject:
-    """What is debugged: its values in order, a run that hands each to a function as it has it, and
-    those that are there before. `hidden`: names inside a kernel, and the value that it computes."""
+    """What is debugged: its values in order, a run that hands each value to a function once it is
+    computed, and the values that exist before. `hidden`: names inside a kernel, and the value that
+    it computes."""
 
     kind: str
     rows: tuple[ValueRow, ...]

@@ -1,5 +1,5 @@
 """The check after an import: the evaluator against the source, on random inputs of several sizes,
-or near those that a file for JAX offers."""
+or near the inputs that a file for JAX offers."""
 
 from __future__ import annotations
 
@@ -91,8 +91,8 @@ def check_import(source: str, module: Module, specs: Sequence[str] = (),
 
 
 def _deviations(module: Module) -> tuple[float, ...]:
-    """The sizes to be checked: all where narrow floats may overflow or vanish, else that of most
-    inputs and one that the names of the outputs choose."""
+    """The sizes to be checked: all where narrow floats may overflow or vanish, else the
+    deviation of most inputs and a second one, which the names of the outputs choose."""
     values = (v for n in all_nodes(module.graph) for v in (*n.inputs, *n.outputs))
     if any(isinstance(v, Value) and v.type.dtype.is_narrow for v in values):
         return DEVIATIONS

@@ -1,4 +1,4 @@
-"""Shrinks a graph that shows a fault to a small one that still shows it.
+"""Shrinks a graph that shows a fault to a small graph that still shows it.
 
 Candidates are slices: one value is the output, and some values become inputs with the data that
 they had in the whole graph. A fault is a function of a module and its inputs: passes that change

@@ -144,7 +144,7 @@ _TOLD = {"steps": "each kernel, with its result as an output", "model": "the mod
 def program_text(dims: Mapping[str, Sequence[int]], inputs: Sequence[Any],
                  tables: Mapping[str, Sequence[Row]]) -> str:
     """The main program for the programs `model` and, if there is one, `steps`: the sizes of their
-    open dims, the input arrays, and the rows of what each returns."""
+    open dims, the input arrays, and the rows that each returns."""
     headers = (f'#include "{name}.h"\n' for name in tables)
     parts = [_OPENING, *headers, _HEAD, _element(), _COMPARE]
     for name, rows in tables.items():

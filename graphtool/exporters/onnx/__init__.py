@@ -160,7 +160,7 @@ def _names(module: Module) -> dict[Value, str]:
 
 
 def _outputs(w: Writer, module: Module, env: dict[Value, Ref]) -> None:
-    """The outputs; one that is an input, a constant or another output too is copied."""
+    """The outputs. An output that is also an input, a constant or another output is copied."""
     written = {n for node in w.nodes for n in node.output}
     for name, v in zip(module.output_names, module.graph.outputs, strict=True):
         if env[v].name != name or name not in written:

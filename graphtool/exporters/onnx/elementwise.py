@@ -1,4 +1,4 @@
-"""Elementwise ops and activations: by the table of names, and forms of those that are not in it.
+"""Elementwise ops and activations: by the table of names; forms for the ops that it lacks.
 
 onnxruntime computes some operators in a few element types only. Integers of other types are cast
 to a wider type and back; the cast back wraps, as arithmetic in the narrow type does.

@@ -127,7 +127,7 @@ def _function(w: Writer, wish: str, operands: Sequence[Any],
             function.argument(inner.sizes[symbol_of(s)], braced({OWN_SIZE: mlir_string(s.name)}))
         at = len(shared.functions)
         shared.names[name] = None
-        shared.functions.append("")  # its place is before those that it calls
+        shared.functions.append("")  # it stands before the functions that it calls
         try:
             results = list(write(inner, arguments))
             break

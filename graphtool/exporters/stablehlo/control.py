@@ -64,8 +64,8 @@ def loop(w: Writer, start: Sequence[Ref], goes_on: Any, step: Any) -> tuple[Ref,
 
 @body("scan")
 def scan(w: Writer, node: Node, *operands: Ref) -> tuple[Ref, ...]:
-    """A `while` with a counter: it reads the rows of what is scanned, and writes rows of what is
-    stacked."""
+    """A `while` with a counter: each iteration reads a row of the scanned inputs and writes a row
+    of the stacked outputs."""
     carries, xs, reverse, length = (node.attrs[k] for k in ("carries", "xs", "reverse", "length"))
     step_of: Graph = node.attrs["body"]
     cut = carries + xs

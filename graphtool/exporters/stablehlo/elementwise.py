@@ -1,4 +1,5 @@
-"""Elementwise ops: by the table of names; forms, bodies and definitions of those that it lacks."""
+"""Elementwise ops: by the table of names; forms, bodies and definitions for the ops that it
+lacks."""
 
 from __future__ import annotations
 

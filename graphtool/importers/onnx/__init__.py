@@ -127,8 +127,8 @@ def _settled(model: Any, base_dir: Path | None, dynamic: Mapping[str, Bounds],
 
 
 def _better(importer: Importer, module: Module | None, fault: InputError | None) -> Facts:
-    """What the next import may know. Sizes of which nothing is said may be 0, unless the model
-    cannot be imported so, or would be less simple."""
+    """What the next import may know. Sizes without bounds may be 0, unless the model cannot be
+    imported so, or would be less simple."""
     knowledge = importer.knowledge
     untold = {n: s for n, s in knowledge.free.items() if n in knowledge.untold}
     better = knowledge.facts if fault is not None and not isinstance(fault, Undecided) else \

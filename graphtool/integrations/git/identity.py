@@ -115,7 +115,7 @@ class MergeSide:
                                             tuple(row.get("of", ())), 1)
 
     def split(self, row: dict[str, Any]) -> dict[str, Any]:
-        """A node's attributes, apart from those that are regions, and these written out."""
+        """A node's attributes without its regions, and the regions written out."""
         schema = OPS[row["op"]].schema
         inner = {k for k in row["attrs"] if k in schema and schema[k].annotation is Graph}
         return {"attrs": {k: v for k, v in row["attrs"].items() if k not in inner},
@@ -129,7 +129,7 @@ class MergeSide:
 
 
 def sides(base: bytes, ours: bytes, theirs: bytes) -> tuple[MergeSide, MergeSide, MergeSide]:
-    """The three files under common keys. Raises InputError for one that cannot be read."""
+    """The three files under common keys. Raises InputError for a file that cannot be read."""
     files_ = [serial.file_of(data, where) for data, where in (
         (base, "the base"), (ours, "our side"), (theirs, "their side"))]
     o, a, b = ([*flatten(serial.of_rows(f, "a side").graph)] for f in files_)

@@ -1,6 +1,6 @@
 """What a branch does to the graph files of a repository: for a pull request's checks and comment.
 
-Graphs are compared without their weights, of which the files have the hashes.
+Graphs are compared without their weights; the files have hashes of these.
 """
 
 from __future__ import annotations

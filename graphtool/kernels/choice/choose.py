@@ -21,7 +21,7 @@ MARGIN = 0.03
 
 
 def plans(site: Site, target: Target, rules: Rules) -> list[Plan]:
-    """All plans by which a site can be computed; if costs are equal, the first is chosen.
+    """All plans that compute a site; if costs are equal, the first is chosen.
 
     Where no kernel of the site has a text in the target's language, the plans are those of all:
     the op of the one that is chosen becomes its definition.
@@ -39,8 +39,7 @@ def cost(site: Site, plan: Plan, target: Target) -> float:
 
 
 def weight(site: Site, plan: Plan, us: float, target: Target) -> float:
-    """The number by which plans are compared: microseconds, plus the price of the bytes of their
-    weights."""
+    """The number that ranks plans: microseconds, plus the price of the bytes of their weights."""
     return us + BYTE * alternative(site, plan).weights(site, plan, target)
 
 

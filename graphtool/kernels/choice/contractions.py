@@ -28,8 +28,8 @@ _GROUP = {dtypes.uint8: 4, dtypes.int16: 2}
 
 
 def widths(columns: int, target: Target) -> list[int]:
-    """Numbers of vectors for a panel: the usual one, and those that leave less of the last panel
-    empty."""
+    """Numbers of vectors for a panel: the usual number, and numbers that leave less of the last
+    panel empty."""
     usual = 1 if columns <= target.lanes else target.nv
 
     def filled(nv: int) -> int:
@@ -95,8 +95,8 @@ def conv_cost(s: Conv, c: Plan, t: Target, speed: float = 1.0, width: int = 4) -
 
 
 def _row_cycles(s: Conv, most: int, nv: int) -> float:
-    """Cycles for one channel in a row of outputs, in the mean: for all taps of the window, or those
-    that see more than padding."""
+    """Cycles for one channel in a row of outputs, in the mean: for all taps of the window, or for
+    the taps that see more than padding."""
     if not s.hidden:
         return s.kh * s.kw * block_cycles(s.w, most, nv)
     alike = Counter(map(s.columns_seen, range(s.w)))

@@ -15,7 +15,7 @@ PART = 4  # what takes a smaller part of a value is converted after that, not be
 
 
 def narrowed(x: Any, joins: int = 1) -> Any:
-    """x in bfloat16. What only moves elements moves those that are converted, so that the kernels
+    """x in bfloat16. Ops that only move elements move the converted elements, so that the kernels
     that compute them can do so: of a padded image, the image inside is converted, and the parts of
     a value that joins them, but of joined channels not the parts of parts."""
     node = x.builder.made_by.get(x.value)

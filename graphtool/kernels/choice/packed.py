@@ -7,7 +7,7 @@ from graphtool.kernels.choice.machine import UNITS, ceil, overlapped, streamed
 from graphtool.kernels.choice.sites import Packed
 from graphtool.target import Target
 
-FEW = 2  # tiles of rows, for each of which weights in panels are unpacked again
+FEW = 2  # tiles of rows; weights in panels are unpacked again for each tile
 UNPACK = 1  # cycles to make a vector of floats of weights in panels, in a register
 STORE = 2  # further cycles to make it once for all rows, in memory
 GATHER = 7  # cycles for a vector of weights that lie row by row

@@ -17,11 +17,10 @@ class Rules:
     """What may be chosen. `winograd` is the largest output tile, 0 for none.
 
     `precision` is the name of the class of numerics; `rules_of` has the classes. `assume` says what
-    a kernel may assume of the numbers: one that assumes finite numbers can spread a NaN or an
+    a kernel may assume of the numbers: a kernel that assumes finite numbers can spread a NaN or an
     infinity to places where the model has none, or lose it; `normal` lets the CPU take subnormal
-    numbers for 0 too. `activations` says in which products
-    with packed weights the left operand is rounded to 8 bits: `asked` where the model says so,
-    `q8` in all, `exact` in none.
+    numbers for 0 too. `activations` says in which products with packed weights the left operand is
+    rounded to 8 bits: `asked` where the model says so, `q8` in all, `exact` in none.
     """
 
     precision: str = "default"

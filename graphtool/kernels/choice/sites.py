@@ -39,7 +39,7 @@ class Conv:
     # of the operands: a float; or for sums of int32, uint8 (by int8) or int16
     dtype: DType = dtypes.float32
     # filters hold zeros for channels or pixels that an output does not see, or taps that read only
-    # padding are left out of those that may be infinite
+    # padding are not among the products that may be infinite
     zeros: bool = False
     # padding of zeros that a kernel can leave out, where windows mostly see padding
     above: int = 0

@@ -65,7 +65,7 @@ def _nearest(tuning: Tuning, threads: int) -> list[int]:
 
 
 def measured(site: Site) -> str:
-    """The text of what a site's times are measured on: numbers that are 0 take as long as others.
+    """The key of the site whose times are measured: numbers that are 0 take as long as others.
     """
     if isinstance(site, Attention):
         return str(replace(site, hidden=False))

@@ -177,7 +177,7 @@ class _Rewriting:
         return total - dim_of(g.size)
 
     def roomy(self, graph: Graph, g: Grown) -> dict[str, Dim]:
-        """The number of new elements, if it is an open size, as one that has room."""
+        """The number of new elements; an open size becomes a size that has room."""
         s = bare(self.added(graph, g))
         if s is None or (s.hi is not None and s.hi <= self.room):
             return {}
@@ -278,7 +278,7 @@ class _Rewriting:
 
 
 def _known_past(module: Module, past: str) -> dict[str, Dim]:
-    """Symbols of which the module requires that they are the past and something: `M == P + 1`."""
+    """Symbols that the module requires to be the past plus a number: `M == P + 1`."""
     out: dict[str, Dim] = {}
     for e in module.requires:
         for one, other in ((e.left, e.right), (e.right, e.left)):

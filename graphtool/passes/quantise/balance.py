@@ -1,5 +1,5 @@
-"""Balances activations against weights: a channel's activation is divided by a factor, by which its
-weights are multiplied.
+"""Balances activations against weights: a channel's activation is divided by a factor, and its
+weights are multiplied by it.
 
 The result is the same; but large activations become easier to round (smoothing, Xiao et al. 2023),
 or weights that matter become larger than the rounding (activation-aware, Lin et al. 2024). The

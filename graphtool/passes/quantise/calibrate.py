@@ -194,7 +194,7 @@ def _run(module: Module, data: Sequence[Batch], seen: Callable[[Value, Array], N
 
 
 class _Groups:
-    """Layers whose activations have one grid: those that read a common value, or parts that are
+    """Layers whose activations have one grid: layers that read a common value, or parts that are
     joined. Each operand of a product of two activations has a grid of its own."""
 
     def __init__(self, graph: Graph, layers: Sequence[Layer]) -> None:

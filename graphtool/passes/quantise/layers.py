@@ -212,8 +212,8 @@ def stays(node: Node) -> bool:
 
 
 def moved(v: Value, made_by: Mapping[Value, Node]) -> list[Value]:
-    """v and the values that have its elements, or the largest of them, down to those that are
-    computed: what is on their grid stays on it."""
+    """v and the values that have its elements, or the largest of them, down to the values that are
+    computed: an element on their grid stays on it."""
     node = made_by.get(v)
     if node is None or v.type.dtype is not dtypes.float32:
         return [v]

@@ -58,7 +58,7 @@ class _Rewrite:
         self.chosen = {c.layer.node: c for c in chosen}
         self.biases = {c.layer.bias: c for c in chosen if c.layer.bias is not None}
         self.grids: dict[Value, Grid] = {}
-        self.shared: set[Value] = set()  # values of which readers that are no layers take the grid
+        self.shared: set[Value] = set()  # values whose other readers too take the grid
         for c in chosen:
             for v in moved(c.layer.x, self.made_by) if c.grid and c.layer.other is None else ():
                 assert c.grid is not None
@@ -144,8 +144,8 @@ class _Rewrite:
     def of_two(self, c: LayerChoice, grid: Grid, x: Any, w: Any, b: Builder) -> Any:
         """The product of two activations on their grids.
 
-        They are transposed before they are rounded: turning bytes, of which four are summed
-        together, takes longer.
+        They are transposed before they are rounded: transposing bytes takes longer, because four
+        are summed together.
         """
         node, way = c.layer.node, c.layer.node.op.weighing
         assert way is not None and c.grid is not None and c.layer.other is not None

@@ -1,5 +1,5 @@
-"""Convolutions by the kernels of other ones: volumes, images of few channels, and windows of which
-most reads padding.
+"""Convolutions by the kernels of other ones: volumes, images of few channels, and windows that
+mostly read padding.
 
 A volume: y[d] = Σₖ x[d·s + k·e] ∗ w[k], with ∗ over height and width. Without groups the slices
 that a depth reads become its channels, k after k, and the sum is one convolution; with groups it

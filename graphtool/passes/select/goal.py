@@ -1,4 +1,4 @@
-"""The goal of kernel selection: the machine, the rules, and the record of what was chosen."""
+"""The goal of kernel selection: the machine, the rules, and the record of the choices."""
 
 from __future__ import annotations
 

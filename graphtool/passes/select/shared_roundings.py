@@ -23,7 +23,7 @@ from graphtool.symbolic import known, product, typical_size
 
 PART = 4  # of the second-level cache: from this size on a value is worth it
 Readers = Mapping[Operand, Sequence[Node]]
-WIDE = 16  # channels, fewer of which cost more to convert than they save in bytes
+WIDE = 16  # channels: converting fewer costs more than the saved bytes
 
 
 def shared_roundings(goal: Goal, graph: Graph) -> Graph:

@@ -129,7 +129,7 @@ class _Taps:
         return packed(g, self.nr, self.pairs)
 
     def among_zeros(self, x: Any, g: Any) -> Any:
-        """The product with rows of g, of which those between the image's rows are 0."""
+        """The product with rows of g; rows between the image's rows are 0."""
         site = Product(typical_size(self.n), x.shape[2], self.o, typical_size(x.shape[1]),
                        False, True, isinstance(self.n, int), g.dtype, zeros=True)
         return self.summed(self.goal.best(site, o.transpose(x, perm=(0, 2, 1)), g,

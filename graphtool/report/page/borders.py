@@ -1,9 +1,9 @@
 """Edges at the border of a module, and edges that are not drawn.
 
-An edge that enters a module starts in its first layer, one that leaves ends in the last, with bends
-on the way to the node at its other end. A value with many readers down a chain, such as a mask,
-would hold the chain apart: each layer of a transformer would stand one column further. So each of
-these readers has a line with the name of the value instead.
+An edge that enters a module starts in its first layer; an edge that leaves it ends in the last
+layer, with bends on the way to the node at its other end. A value with many readers down a chain,
+such as a mask, would hold the chain apart: each layer of a transformer would stand one column
+further. So each of these readers has a line with the name of the value instead.
 """
 
 from __future__ import annotations

@@ -116,7 +116,7 @@ def both(compared: BuildDiff, a: str, b: str) -> str:
 
 
 def layers(profile: dict[str, Any]) -> str:
-    """The time of each module of the model, by the names of what its kernels compute, as SVG. As
+    """The time of each module of the model, by the names of the values of its kernels, as SVG. As
     deep as KERNELS bars allow; an empty text for a model without modules."""
     paths = [(tuple(s["label"].split(" + ")[0].replace("/", ".").split(".")[:-1]), s["us"])
              for s in profile["steps"]]

@@ -1,4 +1,4 @@
-"""The C of each kernel, with the model's own names of what it computes, for the page to show."""
+"""The C of each kernel, with the model's names of the values that it computes, for the page."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class NodeFacts:
                             for line in self.module.history.get(v.hint, ())]}
 
     def carried(self, node: Node) -> list[str]:
-        """The author's names of what it computes, if they say more than its own name does."""
+        """The author's names of the node's values, if they say more than the node's name."""
         names = list(names_of(node))
         return [] if names == [self.names[v] for v in node.outputs[:1]] else names
 
@@ -71,7 +71,7 @@ class NodeFacts:
         return [line, *self.figures[weight.digest]]
 
     def rivals(self, node: Node) -> list[str]:
-        """The kernel that was chosen and those that were not, with their µs."""
+        """The chosen kernel and the kernels that were not chosen, with their µs."""
         plan = node.attrs.get("plan")
         if plan is None:
             return []

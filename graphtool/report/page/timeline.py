@@ -85,7 +85,7 @@ def _row(e: Span) -> dict[str, Any]:
 
 
 def busy(trace: Trace) -> Table:
-    """For each thread: the µs that it works, those that it waits, and its kernels."""
+    """For each thread: its microseconds of work, its microseconds of waiting, and its kernels."""
     threads: dict[int, list[Span]] = defaultdict(list)
     for e in trace.events:
         if e.ph == "X":

@@ -107,7 +107,7 @@ def _shape(v: Value) -> str:
 
 
 def _path(node: Node, names: dict[Value, str]) -> tuple[str, ...]:
-    """The module of a node: the author's name of it, or of what it was made from, without its last
+    """The module of a node: the author's name of the node, or of its origin, without the last
     word."""
     return _within(node.of[0] if node.of else names[node.outputs[0]] if node.outputs else "")
 

@@ -38,7 +38,7 @@ def segments(graph: Graph, names: Sequence[str]) -> frozenset[Node]:
 
 def marked(graph: Graph) -> frozenset[Node]:
     """The nodes inside the regions of the forward pass, from the values that leave a region back to
-    those that enter it.
+    the values that enter it.
 
     The values that leave a region are kept, because they enter the next one.
     """

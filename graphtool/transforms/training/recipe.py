@@ -28,8 +28,8 @@ class Recipe:
     grad_norm: bool = False  # the norm of all gradients before clipping is kept in the state
     accumulate: int = 1
     decay_vectors: bool = True  # whether weight decay also applies to biases and norms
-    # whether batch norms use the statistics of the batch, or those that the model has; None: as the
-    # model was captured in training mode, or all of the batch if it was captured in inference
+    # whether batch norms use the statistics of the batch, or the statistics of the model; None: as
+    # the model was captured in training mode, or all of the batch if it was captured in inference
     batch_norm: bool | None = None
     batch_norm_momentum: float | None = None  # None: each norm's own
     # modules whose inner values are computed again in the backward pass

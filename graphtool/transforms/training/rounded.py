@@ -45,7 +45,7 @@ class IntWeight:
 
 
 def held(graph: Graph) -> dict[Node, IntWeight]:
-    """The parameters of integers by their nodes; one that is used otherwise too is left out."""
+    """The parameters of integers by their nodes; a parameter with other uses is left out."""
     made_by = producers(graph)
     readers = readers_of(graph)
     result: dict[Node, list[IntWeight]] = {}
@@ -60,7 +60,7 @@ def held(graph: Graph) -> dict[Node, IntWeight]:
 
 
 def _parameter(x: Operand, made_by: Mapping[Value, Node]) -> Node | None:
-    """The parameter of which x has the integers, as floats; its zero point must be 0."""
+    """The parameter whose integers x has, as floats; its zero point must be 0."""
     node = maker_in(x, made_by)
     while node is not None and not is_constant(node):
         if node.op is o.sub:

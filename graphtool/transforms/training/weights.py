@@ -41,7 +41,7 @@ def joined(parts: Sequence[Array]) -> Array:
 
 
 def split(name: str, x: Array, parts: int, code: str, where: str) -> list[Array]:
-    """The parts of which `joined` makes x. Raises InputError with the code if x is not complex, and
+    """The parts that `joined` joins to x. Raises InputError with the code if x is not complex, and
     has two."""
     if parts == 1:
         return [x]
@@ -114,8 +114,8 @@ def parts_of(entry: str | Sequence[str]) -> tuple[str, tuple[str, ...]]:
 
 def state_dict(module: Module, constants: Mapping[Value, Weight], state: Mapping[str, bool]) -> (
         tuple[dict[str, list[str]], dict[str, Weight]]):
-    """What a checkpoint of the model has: by torch's names the arrays that hold each, of which
-    there are two for a complex one; and those of them that training does not change.
+    """What a checkpoint of the model has: by torch's names the arrays that hold each, two for a
+    complex array; and the arrays that training does not change.
 
     `state` has the names of the training's state, and whether each is the model's. A source that
     is not torch has the latter alone. Of complex128, which safetensors lacks, each part is one.

@@ -1,5 +1,5 @@
-"""The values that a list such as `params,inputs,fc1.weight,!head.*` selects, and notes on
-gradients of which a capture sees less than the author wrote.
+"""The values that a list such as `params,inputs,fc1.weight,!head.*` selects, and notes on gradients
+where a capture sees less than the author wrote.
 """
 
 from __future__ import annotations

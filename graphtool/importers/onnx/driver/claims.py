@@ -25,7 +25,7 @@ from graphtool.symbolic import Dim, product, symbol
 def agreed(scalar: Tracer, declared: int, what: str) -> int:
     """`declared`, after a check that a computed integer has this value at run time.
 
-    Raises ValueError if it is known to have another one.
+    Raises ValueError if its value is known to differ.
     """
     builder = scalar.builder
     assert isinstance(builder, Recorder)

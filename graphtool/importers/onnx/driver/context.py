@@ -126,7 +126,7 @@ class Context:
 
     @property
     def opset(self) -> int:
-        """The opset version by which the node is read; 1 if the model gives none."""
+        """The opset version of the node's domain; 1 if the model gives none."""
         return version_of(self.node, self.frame.opsets)
 
     def declared(self, what: str) -> tuple[int, ...]:

@@ -115,7 +115,7 @@ class Importer(Session):
                 **({"warnings": rows} if (rows := self.strictness.warnings) else {})}
 
     def _initializers(self, graph: Any, frame: Frame) -> set[str]:
-        """Define the initializers of the graph; those that no node reads are not decoded."""
+        """Define the initializers of the graph; unused initializers are not decoded."""
         read = {name for n in graph.node for name in functions.all_reads(n)}
         read |= {v.name for v in graph.output}
         untrained = {name for n in graph.node for name in _untrained(n)}

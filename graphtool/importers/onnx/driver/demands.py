@@ -330,7 +330,7 @@ def check_outputs(node: Any, known: Operator, results: Sequence[Any],
 
 def check_results(node: Any, results: Sequence[Any], declared: Mapping[str, DType],
                   strictness: Strictness) -> None:
-    """Check the types of the outputs against those that the model declares.
+    """Check the types of the outputs against the declared types.
 
     Raises InputError GT1019, where `strictness` does not take it.
     """

@@ -1,4 +1,5 @@
-"""Function expansion: model-local functions, and the bodies by which onnx defines operators.
+"""Function expansion: model-local functions, and the function bodies of operators that onnx defines
+by others.
 
 A function is expanded at its call; the names inside it are prefixed by the call's output name.
 """
@@ -46,7 +47,7 @@ def full_name(node: Any) -> str:
 
 
 def all_reads(node: Any) -> list[str]:
-    """The names that a node needs, including those that its subgraphs read from outside."""
+    """The names that a node reads, in its subgraphs too."""
     return reads(node)
 
 
@@ -64,7 +65,7 @@ def _expanded(nodes: Sequence[Any], local: Mapping[Key, Any], known: dict[Key, i
     total = len(nodes)
     for n in nodes:
         key = (n.domain, n.op_type, getattr(n, "overload", ""))
-        if key in local and key not in known:  # one that calls itself never gets known
+        if key in local and key not in known:  # a function that calls itself is never known
             _check_depth(depth, local[key], n)
             known[key] = _expanded(local[key].node, local, known, depth + 1)
         inner = [_expanded(g.node, local, known, depth) for g in subgraphs(n)]
@@ -163,7 +164,7 @@ def _why(domain: str, name: str, version: int) -> str:
 # ---- expansion ---------------------------------------------------------------------------------
 
 def standard_body(node: Any, inputs: Sequence[Any], opsets: Mapping[str, int]) -> Any:
-    """The FunctionProto by which onnx defines the node's operator, or None."""
+    """onnx's FunctionProto that defines the node's operator, or None."""
     domain = "" if node.domain == "ai.onnx" else node.domain
     version = version_of(node, opsets)
     s = schema(domain, node.op_type, version)

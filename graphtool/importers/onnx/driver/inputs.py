@@ -151,7 +151,7 @@ def declared_shapes(graph: Any) -> dict[str, tuple[int, ...]]:
 
 
 def declared_dims(graph: Any) -> dict[str, tuple[int | None, ...]]:
-    """The dimensions of each value whose rank the model declares; None for one that is no
+    """The dimensions of each value whose rank the model declares; None for a dimension that is no
     number."""
     out = {}
     for info in (*graph.value_info, *graph.output):

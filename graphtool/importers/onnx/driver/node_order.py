@@ -44,7 +44,7 @@ def graph_title(graph: Any) -> str:
 def ordered(nodes: Sequence[Any], defined: Container[str]) -> list[Any]:
     """The nodes, each behind those it reads; a valid order is kept.
 
-    Raises InputError GT1010 for a cycle, GT1011 for a name that nothing defines, GT1012 for one
+    Raises InputError GT1010 for a cycle, GT1011 for a name that nothing defines, GT1012 for a name
     that is defined twice.
     """
     maker: dict[str, int] = {}

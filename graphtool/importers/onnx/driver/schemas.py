@@ -83,7 +83,8 @@ def readable(domain: str, name: str, version: int) -> int:
 
 
 def version_of(node: Any, opsets: Mapping[str, int]) -> int:
-    """The opset by which a node is read, given the model's versions by domain; 1 if it has none."""
+    """The opset version for reading a node, given the model's versions by domain; 1 if it has
+    none."""
     domain = plain_domain(node.domain)
     return readable(domain, node.op_type, opsets.get(domain, 1))
 

@@ -56,7 +56,7 @@ def _declared(info: Any) -> TensorType | None:
 
 
 def _inserted(ctx: Any, body: Any, i: int, label: str, carried: Sequence[Any]) -> TensorType:
-    """The type of what an iteration inserts into a sequence that is empty at first.
+    """The type of the tensors that an iteration inserts into a sequence that is empty at first.
 
     To find it, one iteration is traced with the empty sequence and discarded.
     """

@@ -1,5 +1,5 @@
 """Elementwise operators and activations that `front.names` has no row for, and the registration of
-those that it has."""
+the operators that it has."""
 
 from __future__ import annotations
 

@@ -175,7 +175,7 @@ def one_hot(indices: Any, depth: Any, values: Any, *, axis: int = -1, ctx: Any) 
 def reverse_sequence(x: Any, lengths: Any, *, batch_axis: int = 1, time_axis: int = 0) -> Any:
     """A `gather` in which position t of row b reads length[b] − 1 − t if t is below that length.
 
-    A negative length makes an index that is out of range, as one that is too great does.
+    A negative length makes an index that is out of range, as a length that is too great does.
     """
     shape = tuple(x.shape)
     t = iota(x, tuple(d if k == time_axis else 1 for k, d in enumerate(shape)), time_axis)

@@ -70,7 +70,8 @@ def _computed_shape(x: Any, shape: Any, allowzero: int,
     if not known and total != 0:
         open_axes = [i for i, d in enumerate(out) if d is None]
     filled = _filled(x, shape.cast(dtypes.int64), count, total, allowzero)
-    # an empty tensor may have any sizes; one that may be empty, those that it has without 0
+    # an empty tensor may have any sizes; if it is open whether x is empty, the sizes are those
+    # without 0
     most = None if total == 0 else product(maximum(d, 1) for d in x.shape)
     rest: Dim = 1
     for i, d in enumerate(out):

@@ -89,8 +89,8 @@ def non_max_suppression(boxes: Any, scores: Any, most: Any = None, overlap: Any 
                         least: Any = None, *, center_point_box: int = 0) -> Any:
     """One row [image, class, box] for each box that is kept, i64.
 
-    In each class of each image the boxes are visited by falling score; one that overlaps a kept box
-    too much is dropped. It is a `scan` over the ranks.
+    In each class of each image the boxes are visited by falling score; a box that overlaps a kept
+    box too much is dropped. It is a `scan` over the ranks.
     """
     batch, classes, n = scores.shape
     ranked, order = o.sort(scores, axis=2, descending=True)

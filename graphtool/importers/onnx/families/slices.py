@@ -164,7 +164,7 @@ def split_op(x: Any, sizes: Any = None, *, axis: int = 0, num_outputs: int | Non
 
 
 def _split_sizes(x: Any, sizes: Any, axis: int, ctx: Any) -> Any:
-    """The given sizes; if the run computes them, those that the model declares."""
+    """The given sizes; if the run computes them, the declared sizes."""
     if sizes is None:
         return None
     at = axis_of(axis, x.ndim)

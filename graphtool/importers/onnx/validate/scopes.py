@@ -214,7 +214,7 @@ def check_ir_version(model: Any, where: str, strictness: Strictness) -> None:
 
 def opsets(rows: Iterable[Any], used: Collection[Used], where: str,
            strictness: Strictness) -> dict[str, int]:
-    """The opset version by domain, of which the operators in `used` are read.
+    """The opset version of each domain that the operators in `used` need.
 
     Raises InputError GT1003 if there is none, and, where `strictness` does not take it, for a
     domain with two versions and for a version that does not exist.

@@ -99,7 +99,7 @@ def gradient(*inputs: Any, xs: Any, y: str, zs: Any = None, ctx: Any) -> Any:
 
 
 def _between(nodes: Sequence[Node], inputs: Sequence[Value], output: Value) -> Graph:
-    """The nodes by which the output depends on the inputs, as a closed graph.
+    """The nodes between the inputs and the output, as a closed graph.
 
     Any other value that they read becomes an input behind the given ones.
     """

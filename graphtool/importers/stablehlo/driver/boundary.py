@@ -35,7 +35,7 @@ class Entry:
     def __init__(self, importer: Session, main: Function) -> None:
         self.importer = importer
         self.free: dict[str, Symbol] = {}
-        self.named = importer.sizes  # every open size, also one that is a number by now
+        self.named = importer.sizes  # every open size, also if it is a number by now
         self.told = importer.names.sizes or own.written(main) or polymorphic(main)
         self.bounds = own.bounds(main)
         names = argument_names(importer, main)
@@ -149,7 +149,7 @@ def output_names(main: Function, names: Names) -> list[str]:
 
 
 def distinct(names: list[str]) -> list[str]:
-    """The names, of which a repeated one gets a number behind it."""
+    """The names; a repeated name gets a number behind it."""
     out: list[str] = []
     for name in names:
         n, unique = 2, name

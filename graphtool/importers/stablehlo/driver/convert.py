@@ -110,7 +110,7 @@ class Importer(Session):
         return self._block(region.operations, ChainMap(inner, env), vector)
 
     def graph(self, function: Function) -> Graph:
-        """A function as a closed graph. The sizes of its arguments are those that the text names.
+        """A function as a closed graph. The text names the sizes of its arguments.
         """
         types, env, given = [], dict[str, Any](), []
         for a in function.arguments:

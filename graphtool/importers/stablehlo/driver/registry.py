@@ -39,7 +39,8 @@ _MANY = 1 << 30
 HANDLERS: dict[str, Handler] = {}
 NODE = "graphtool.node"
 NODES: dict[str, Callable[..., Any]] = {}
-"""Handlers of what our own exporter marks as a node: it is read as one, and not simplified."""
+"""Handlers for operations that our exporter marks as a node: the mark is read as that node, and not
+simplified."""
 
 
 def stablehlo(*names: str, elementwise: bool = False) -> Callable[..., Any]:

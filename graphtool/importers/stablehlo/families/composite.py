@@ -44,7 +44,7 @@ def composite(ctx: Context, *xs: Any, name: str, decomposition: Symbol,
 
 
 def own_op(ctx: Context, name: str, xs: Sequence[Any], given: dict[str, Any]) -> Any:
-    """The op of which graphtool wrote a composite. Its operands that are no tensors stand among the
+    """The op that graphtool wrote as a composite. Its operands that are no tensors stand among the
     attributes, as `operand1 = 2.0`; its regions are functions."""
     op, rest = named(name), iter(xs)
     regions = {k: ctx.driver.graph(ctx.driver.function(v)) for k, v in given.items()

@@ -1,4 +1,4 @@
-"""Elementwise operations: those that `front.names` has a row for, and functions for the others."""
+"""Elementwise operations: rows of `front.names`, and functions for the others."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def popcnt(ctx: Context, x: Array) -> Array:
 
 @stablehlo("count_leading_zeros", elementwise=True)
 def count_leading_zeros(ctx: Context, x: Array) -> Any:
-    """The number of bits above the highest 1: the bits of what is filled below it, inverted."""
+    """The number of bits above the highest 1: fill all bits below it, invert, and count."""
     bits, width = _as_kind(x, "uint"), 1
     while width < x.dtype.bits:
         bits, width = bits | (bits >> width), 2 * width

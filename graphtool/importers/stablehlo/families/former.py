@@ -1,5 +1,5 @@
-"""Operations of other times and places: those that StableHLO keeps for older programs, and those
-between devices, which in a program for one device hand their operands on."""
+"""Operations of other times and places: operations that StableHLO keeps for older programs, and
+those between devices, which in a program for one device hand their operands on."""
 
 from __future__ import annotations
 

@@ -34,8 +34,8 @@ from graphtool.ops.spectral import (
 
 
 def eigh(a: Complex, lower: bool) -> tuple[Any, Complex]:
-    """(w, V) with a·V = V·diag(w), w ascending, of a [batch, n, n] of which one half is read. The
-    first components of V are real, or the last ones unless `lower`."""
+    """(w, V) with a·V = V·diag(w), w ascending, of a [batch, n, n]; one half of each matrix is
+    read. The first components of V are real, or the last ones unless `lower`."""
     n, _ = known_sizes(a)
     x = _whole(a, lower).each(lambda p: even(p, (1, 2)))
     b, (size, _) = x.shape[0], known_sizes(x)
@@ -108,8 +108,8 @@ def _split(x: Complex, m: int, n: int) -> tuple[Complex, Complex]:
 
 
 def _completed(x: Complex, count: int) -> Complex:
-    """An orthonormal basis of `count` columns, the first of which are those of x, which are
-    orthogonal, at length 1. Columns of x that are 0 are replaced by any that fit."""
+    """An orthonormal basis of `count` columns, beginning with the columns of x, which are
+    orthogonal, scaled to length 1. Columns of x that are 0 are replaced by any that fit."""
     packed, tau = qr(x)
     b, (m, n) = x.shape[0], known_sizes(x)
     on_diagonal = o.eq(axis_indices(x.real, (m, 1), 0), axis_indices(x.real, (1, count), 1))

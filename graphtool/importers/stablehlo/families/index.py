@@ -66,8 +66,8 @@ class DimensionNumbers(NamedTuple):
 
 
 def gathered(x: Array, indices: Array, n: DimensionNumbers) -> Any:
-    """`gather` at the places. An axis of which whole rows are taken stays an axis; of a longer
-    window, each place gets an index of its own."""
+    """`gather` at the places. An axis that is taken whole stays an axis; of a longer window, each
+    place gets an index of its own."""
     sizes, starts, where = n.sizes, n.start_index_map, n.batching
     shared = without_vector(n.indices_batching, n.index_vector_dim)
     rank, shape = x.ndim, x.shape

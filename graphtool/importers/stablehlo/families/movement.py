@@ -247,7 +247,7 @@ def broadcast(ctx: Context, x: Array, *shape: Array, **_: Any) -> Any:
 
 @node("reshape", "dynamic_reshape")
 def node_of_reshape(ctx: Context, x: Array, *shape: Array) -> Any:
-    """`reshape`, also of what is one itself."""
+    """`reshape`; a reshape of a reshape becomes one."""
     return ctx.builder.record(o.reshape, (x,), {"shape": _noted_shape(ctx)})
 
 

@@ -113,8 +113,8 @@ def _packed(rest: Complex, after: Complex, column: Complex, beta: Complex, v: Co
 
 
 def qr(a: Complex, pivoting: bool = False) -> tuple[Complex, ...]:
-    """(packed, τ) of Q·R = a, as geqrf; with `pivoting` also the order of the columns, of which
-    each step takes the longest that is left, as geqp3."""
+    """(packed, τ) of Q·R = a, as geqrf; with `pivoting` also the order of the columns, as geqp3:
+    each step takes the longest column that is left."""
     def step(rest: Complex, order: Complex, j: Any) -> tuple[Complex, ...]:
         if pivoting:
             below = rest.where(_numbers_of(rest, 1) >= j, 0.0)
@@ -185,7 +185,7 @@ def hessenberg(a: Complex) -> tuple[Complex, Complex]:
 
 
 def tridiagonal(a: Complex, lower: bool) -> tuple[Complex, Any, Any, Complex]:
-    """(packed, d, e, τ) of Q·T·Q̄ᵀ = a for the Hermitian matrix of which one half is read, as hetrd.
+    """(packed, d, e, τ) of Q·T·Q̄ᵀ = a for a Hermitian matrix, as hetrd; one half of it is read.
     The upper half is the lower one of the matrix with its rows and columns in reverse."""
     def turned(x: Complex, axes: tuple[int, ...]) -> Complex:
         return x if lower else x.each(lambda p: o.reverse(p, axes=axes))

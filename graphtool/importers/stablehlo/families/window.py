@@ -193,7 +193,7 @@ def _inside(at: Sequence[int], shape: Any, given: Any, strides: Any, padding: Pa
 
 
 def dynamic_reduce_window(ctx: Context, x: Array, start: Array, *sizes: Array) -> Array:
-    """The call by which JAX writes a reduction over windows of open sizes."""
+    """The call that JAX writes for a reduction over windows of open sizes."""
     (callee,) = ctx.op.attrs["called_computations"]
     function = ctx.driver.function(callee)
     kind = kind_of(Region(function.arguments, function.body or ()), x)

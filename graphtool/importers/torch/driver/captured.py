@@ -88,7 +88,7 @@ class Opaque:
 
 @dataclass(frozen=True, slots=True)
 class Complex:
-    """A tensor of complex numbers, of which this is the type of each part."""
+    """The type of a complex tensor: `TensorType` of its real and of its imaginary part."""
 
     parts: TensorType
 
@@ -164,7 +164,8 @@ def parts_of(kind: Any) -> TensorType | None:
 
 
 def fits(kind: TensorType, wanted: TensorType) -> bool:
-    """Whether the type of a result can be the one that torch declares; symbolic sizes may agree."""
+    """Whether the type of a result agrees with the type that torch declares; symbolic sizes may be
+    equal."""
     return kind == wanted or (kind.dtype is wanted.dtype and kind.rank == wanted.rank and all(
         known(a, "==", b) is not False for a, b in zip(kind.shape, wanted.shape, strict=True)))
 

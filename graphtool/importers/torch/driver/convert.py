@@ -70,7 +70,7 @@ class Converter:
         if knowledge is None:
             self.knowledge.settle(program.symbols)
             self.knowledge.pairs += [(e.left, e.right) for e in program.conditions]
-        self.sizes = set(program.symbols)  # those that something defines by now
+        self.sizes = set(program.symbols)  # the sizes that a node has defined by now
         self.context.declared = frozenset(program.symbols)
         self.inside = False  # another graph, where complex numbers cross as their parts
         self.promises = Promises(self.context, program.symbols)

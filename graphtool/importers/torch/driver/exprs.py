@@ -138,7 +138,7 @@ def conditions(texts: Iterable[Any], program: Program) -> tuple[Equation, ...]:
     """The conditions on the sizes of a program's inputs that are not true for all sizes.
 
     Those on strides and values are left out: inputs are contiguous, and values that were fixed are
-    no inputs. Raises UnsupportedError GT1102 for one that cannot be read.
+    no inputs. Raises UnsupportedError GT1102 for a condition that cannot be read.
     """
     shapes = {s.name: kind.shape for s in program.sources if s.kind == "user"
               and (kind := parts_of(program.types.get(s.name))) is not None}

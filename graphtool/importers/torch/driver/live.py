@@ -204,7 +204,7 @@ class Nodes:
                     self._place(node), custom.get(CHECKPOINT, 0), custom.get(GRADIENT, ""))
 
     def _item(self, node: fx.Node, i: int) -> str:
-        """The name of result i of a call; one that nothing reads gets a name and a type too."""
+        """The name of result i of a call; an unused result gets a name and a type too."""
         name = self.items.get(node, {}).get(i)
         if name is None:
             name = f"{node.name}[{i}]"

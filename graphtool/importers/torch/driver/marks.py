@@ -65,7 +65,7 @@ class Stops:
 
     def made(self, results: tuple[Any, ...], stretch: str,
              nodes: Sequence[Node]) -> tuple[Any, ...]:
-        """The results of a call in the stretch; `nodes` are those that the call has added.
+        """The results of a call in the stretch; `nodes` are the nodes of the call.
 
         A result that is an operand of the call gets the op at once: others read it too.
         """

@@ -45,8 +45,8 @@ class OpenDims:
 
     @property
     def equal(self) -> dict[str, Dim]:
-        """The sizes that are another one, in terms of that. Raises UsageError GT1104 for any that
-        torch cannot express."""
+        """The sizes that follow from another size, as expressions of it. Raises UsageError GT1104
+        for any that torch cannot express."""
         table: dict[str, Dim] = {n: dim_of(s) for n, s in self.free.items()}
         out: dict[str, Dim] = {}
         for name, other in self.facts.equal:
@@ -110,7 +110,7 @@ class OpenDims:
                 if free[name].lo != free[name].hi}
 
     def same(self) -> tuple[Same, ...]:
-        """The axes whose size is another one."""
+        """The axes whose size follows from another size."""
         free, equal = self.free, self.equal
         return tuple(Same(self.inputs[i], axis, free[name], equal[name])
                      for (i, axis), name in self.marks.items() if name in equal)

@@ -39,9 +39,8 @@ def reference(source: str, specs: Sequence[str] = (),
     arrays, in order, and the new state of the names in `changed`.
 
     These are inputs that the model writes to, with their place, and buffers, with None; a buffer
-    that is not given has the model's own value, and one that the model lacks is left out.
-    Each call runs a fresh copy of the model. Raises InputError GT1116 where torch fails on the
-    arrays.
+    that is not given has the model's value; a buffer that the model lacks is left out. Each call
+    runs a fresh copy of the model. Raises InputError GT1116 where torch fails on the arrays.
     """
     loaded = load(source, specs)
     model = loaded.model if isinstance(loaded.model, nn.Module) else loaded.model.module()

@@ -62,7 +62,7 @@ class Promises:
         return True
 
     def nodes(self) -> tuple[Node, ...]:
-        """The builder's nodes; those that define sizes have their bounds."""
+        """The builder's nodes; nodes that define sizes have their bounds."""
         return tuple(map(self._limited, self.builder.nodes))
 
     def _limited(self, node: Node) -> Node:

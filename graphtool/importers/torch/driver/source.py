@@ -69,7 +69,8 @@ class Loaded:
 
 def load(source: str, specs: Sequence[str] = ()) -> Loaded:
     """The model and its sample inputs: those of the specs, else what inputs() in the file returns,
-    or `inputs` is: a tensor, a tuple of them, or a dict of those that forward takes by name.
+    or `inputs` is: a tensor, a tuple of them, or a dict of the arguments that forward takes by
+    name.
 
     Raises InputError GT1111 to GT1114 where the source fails, lacks the name, gives something
     else than an nn.Module, or offers no inputs.

@@ -1,5 +1,5 @@
-"""Elementwise ATen ops and activations: those that `front.names` has a row for, and those that
-follow rules of torch, such as its three divisions."""
+"""Elementwise ATen ops and activations: rows of `front.names`, and ops that follow rules of torch,
+such as its three divisions."""
 
 from __future__ import annotations
 

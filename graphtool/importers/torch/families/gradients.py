@@ -196,7 +196,7 @@ def _gradients(b: Front, ys: list[Value], xs: list[Value],
 
 
 def _between(nodes: Sequence[Node], xs: Sequence[Value]) -> tuple[Node, ...]:
-    """The nodes that depend on xs, without those that compute xs."""
+    """The nodes that depend on xs; the nodes that compute xs are left out."""
     reached, between = set(xs), []
     for n in nodes:
         if any(v in reached for v in n.inputs) and not any(v in xs for v in n.outputs):

@@ -150,7 +150,8 @@ def scatter_reduce(c: Context, self: Array, dim: int, index: Array, src: Array, 
 
 def _reduced(write: Write, c: Context, x: Array, dim: int, index: Array, src: Array,
              shape: tuple[Dim, ...], reduce: str, include_self: bool) -> Any:
-    """x with elements of `src` reduced into it by `write`; `shape` is that of what is written."""
+    """x with elements of `src` reduced into it by `write`; `shape` is the shape of the written
+    values."""
     kind, start = _REDUCE[reduce], x
     if not include_self:  # what will be hit starts from the neutral element
         neutral = c.full(shape, identity(_NEUTRAL[kind], x.dtype), x.dtype)

@@ -68,7 +68,8 @@ def dequantize_per_channel(c: Context, input: Array, scales: Array, zero_points:
 # ---- training with quantisation in mind --------------------------------------------------------
 
 def _faked(c: Context, x: Array, scale: Any, zero: Any, low: int, high: int) -> tuple[Any, Any]:
-    """(x quantised to low..high and back to float, bool mask of what was not clamped).
+    """(x quantised to low..high and back to float, bool mask of the elements that were not
+    clamped).
 
     The gradient passes straight through the rounding, to x alone, where x was not clamped.
     """
@@ -84,7 +85,7 @@ def _faked(c: Context, x: Array, scale: Any, zero: Any, low: int, high: int) -> 
 @aten("fake_quantize_per_tensor_affine_cachemask", "fake_quantize_per_tensor_affine")
 def fake_quantize(c: Context, self: Array, scale: Any, zero_point: Any, quant_min: int,
                   quant_max: int) -> Any:
-    """(x quantised and back, bool mask of what was not clamped)."""
+    """(x quantised and back, bool mask of the elements that were not clamped)."""
     return _faked(c, self, _scalar(c, scale), _scalar(c, zero_point), quant_min, quant_max)
 
 

@@ -105,7 +105,7 @@ def dropout(c: Context, input: Array, p: float, train: bool) -> Any:
 
 @aten("native_dropout")
 def native_dropout(c: Context, input: Array, p: float, train: bool | None = None) -> Any:
-    """(x / (1 − p) where kept, else 0; the bool mask of what is kept), by our dropout op."""
+    """(x / (1 − p) where kept, else 0; the bool mask of the kept elements), by our dropout op."""
     if train is False or p == 0:
         return input, c.full(input.shape, True, dtypes.bool_) if c.used(1) else None
     y, mask, c.state = o.dropout(input, c.random_state(), p=float(p))

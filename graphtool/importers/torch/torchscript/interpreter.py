@@ -136,7 +136,7 @@ class Interpreter:
             Unsupported(node.kind().replace("::", "."), reason, (place,)),))
 
     def _frame(self, node: Any, module: Any, name: str) -> Callable[..., Any]:
-        """A function that calls another one, in a file that stands for the node's place: torch
+        """A function that calls another function, in a file that stands for the node's place: torch
         records the stack, and the place is found by the file's name."""
         if node.kind() in ("prim::Constant", "prim::GetAttr", "prim::CallMethod",
                            "prim::CallFunction"):

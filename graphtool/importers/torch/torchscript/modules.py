@@ -1,4 +1,5 @@
-"""A scripted module as a plain one that torch.export captures: the same tree, the same names.
+"""A scripted module as a plain module, which torch.export can capture: the same tree, the same
+names.
 
 torch itself loads the archive: its reader of TorchScript parses the code as text, and knows no
 Python objects. `forward` then interprets that code, so that sizes stay symbolic.
@@ -108,7 +109,7 @@ def described(script: torch.jit.ScriptModule) -> str:
 
 
 def _once(t: torch.Tensor, memo: _Memo, parameter: bool = False) -> torch.Tensor:
-    """The tensor, or the one that was made of the same memory before: tied weights stay tied."""
+    """The tensor, or the earlier tensor on the same memory: tied weights stay tied."""
     key = (t.data_ptr(), t.storage_offset(), t.shape, t.stride(), t.dtype, parameter) if (
         t.layout is torch.strided and t.numel()) else id(t)
     if key not in memo:

@@ -290,8 +290,8 @@ _ALWAYS = frozenset({"size", "dim", "len", "numel", "device", "dtype", "is_float
 
 
 def _reads_tensors(node: Any, args: Sequence[Any]) -> bool:
-    """Whether a call is one of torch's: an operand is a tensor, or the result is one that no
-    operand could give (`zeros`)."""
+    """Whether a call is one of torch's: an operand is a tensor, or the result is a tensor without
+    an operand (`zeros`)."""
     gives_tensors = any(v.type().kind() == "TensorType" for v in node.outputs())
     expected = any(v.type().kind() == "TensorType" for v in node.inputs())
     takes_tensors = any(isinstance(x, torch.Tensor) or (isinstance(x, (list, tuple)) and any(
