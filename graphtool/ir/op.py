@@ -46,7 +46,7 @@ class Op:
     eval(*arrays, **attrs) → array or arrays, in numpy; the reference meaning.
     vjp(g, y, *xs, **attrs) → a gradient (or None) per operand; tuples for several outputs. Made of
     ops, so that it differentiates again; un-broadcasting is done once, in transforms/reverse.
-    lower(*pulls, **attrs) → Pull or Pulls (graphtool.lower.pull); absent where a template serves.
+    lower(*pulls, **attrs) → Pull or Pulls (graphtool.loops.pull); absent where a template serves.
     decompose(*xs, **attrs) → the same values from other ops.
     cost(y, *types, **attrs) → floating-point operations; unless given, those of the decomposition.
     traffic(y, *types, **attrs) → bytes read and written, if not those of operands and results.
@@ -63,7 +63,7 @@ class Op:
     scaled_by: operands which, multiplied by one positive factor for each channel, multiply the
     result by it; the first of them must be given.
 
-    What the other fields say is told in graphtool.ir.facets and graphtool.ir.facets.
+    graphtool.ir.facets explains the other fields.
     """
 
     name: str

@@ -79,6 +79,9 @@ def declare(row: Scalar) -> Op:
     def vjp(g: Any, y: Any, *xs: Any) -> tuple[Any, ...]:
         return row.derivative(o, g, y, *xs)  # type: ignore[misc]
 
+    def decompose(*xs: Any) -> Any:
+        return row.decompose(o, *xs)  # type: ignore[misc]
+
     def span(kinds: tuple[Any, ...], *xs: Span) -> Span:
         integers = any(t.dtype.is_integer for t in tensors(kinds))
         return row.span(*xs, integers) if row.arity > 1 else row.span(*xs)  # type: ignore[misc]
@@ -87,6 +90,7 @@ def declare(row: Scalar) -> Op:
                        traits=Trait.ELEMENTWISE | _traits(row),
                        cost=per_result(row.flops), doc=row.doc, known=row.known,
                        span=span if row.span else None,
+                       decompose=decompose if row.decompose else None,
                        precision=Precision.HIGH if row.wide else Precision.FOLLOW))
 
 

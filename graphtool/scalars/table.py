@@ -50,6 +50,7 @@ class Scalar:
     None where the result is neither.
     `span` gives the least and the most of the result from those of the operands; with two
     operands, whether they are integers comes last.
+    `decompose(o, *x)` is the same by other ops, for formats that lack the function.
     """
 
     name: str
@@ -68,6 +69,7 @@ class Scalar:
     adds: bool = False
     known: Callable[..., Entry | None] | None = None
     span: Callable[..., Span] | None = None
+    decompose: Callable[..., Any] | None = None
     doc: str = ""
 
 
@@ -202,8 +204,7 @@ TABLE: tuple[Scalar, ...] = (
            span=lambda a, b, _: spans.added(a, spans.negative(b)), adds=True, doc="a − b"),
     Scalar("mul", np.multiply, "{0} * {1}", 2, kinds=NUMERIC, prec=13, commutative=True,
            derivative=lambda o, g, y, a, b: (g * b, g * a), known=_sizes(lambda a, b: a * b),
-           span=spans.multiplied,
-           doc="a·b"),
+           span=spans.multiplied, doc="a·b"),
     Scalar("div", _truncating_div, "{0} / {1}", 2, kinds=NUMERIC, prec=13, flops=4,
            derivative=lambda o, g, y, a, b: (g / b, o.neg(g * y / b)),
            known=_sizes(conditions.quotient, of_floats=False), span=spans.divided,
@@ -218,12 +219,10 @@ TABLE: tuple[Scalar, ...] = (
         wide=True, doc="aᵇ; of integers cut towards 0 where b is negative"),
     _fn("max", np.maximum, lambda o, g, y, a, b: _share_tie(o, g, y, a, b, o.gt), arity=2,
         kinds=ANY, commutative=True, flops=1, exact=True, known=_sizes(maximum),
-        span=spans.larger,
-        doc="the greater of a and b; NaN if one is NaN"),
+        span=spans.larger, doc="the greater of a and b; NaN if one is NaN"),
     _fn("min", np.minimum, lambda o, g, y, a, b: _share_tie(o, g, y, a, b, o.lt), arity=2,
         kinds=ANY, commutative=True, flops=1, exact=True, known=_sizes(minimum),
-        span=spans.smaller,
-        doc="the lesser of a and b; NaN if one is NaN"),
+        span=spans.smaller, doc="the lesser of a and b; NaN if one is NaN"),
     _fn("atan2", np.arctan2, _atan2_derivative, arity=2, flops=20,
         doc="the angle of the point (b, a) in radians, in [−π, π]"),
     Scalar("neg", np.negative, "-{0}", kinds=NUMERIC, prec=14, exact=True,
@@ -235,16 +234,13 @@ TABLE: tuple[Scalar, ...] = (
         known=_sizes(conditions.sign_of), doc="−1, 0 or 1, by the sign of x"),
     # ---- rounding ---------------------------------------------------------------------------
     _fn("floor", np.floor, lambda o, g, y, x: (None,), flops=1, exact=True, known=_same,
-        span=spans.rounded,
-        doc="⌊x⌋: the greatest whole number that is at most x"),
+        span=spans.rounded, doc="⌊x⌋: the greatest whole number that is at most x"),
     _fn("ceil", np.ceil, lambda o, g, y, x: (None,), flops=1, exact=True, known=_same,
-        span=spans.rounded,
-        doc="⌈x⌉: the least whole number that is at least x"),
+        span=spans.rounded, doc="⌈x⌉: the least whole number that is at least x"),
     _fn("round", np.rint, lambda o, g, y, x: (None,), flops=1, exact=True, known=_same,
-        span=spans.rounded,
-        doc="the nearest whole number; of two equally near ones the even one"),
+        span=spans.rounded, doc="the nearest whole number; of two equally near ones the even one"),
     _fn("trunc", np.trunc, lambda o, g, y, x: (None,), flops=1, exact=True, known=_same,
-        span=spans.rounded,
+        span=spans.rounded, decompose=lambda o, x: o.select(o.lt(x, 0.0), o.ceil(x), o.floor(x)),
         doc="the whole part of x, cut towards 0"),
     # ---- exponentials and powers ------------------------------------------------------------
     _fn("exp", np.exp, lambda o, g, y, x: (g * y,), wide=True, doc="eˣ"),
@@ -256,7 +252,7 @@ TABLE: tuple[Scalar, ...] = (
     _fn("sqrt", np.sqrt, lambda o, g, y, x: (g * 0.5 / y,), flops=4,
         doc="√x; its gradient at 0 is ∞"),
     _fn("rsqrt", lambda x: 1 / np.sqrt(x), lambda o, g, y, x: (g * -0.5 * y * y * y,), flops=5,
-        wide=True, doc="1 / √x"),
+        wide=True, decompose=lambda o, x: o.div(1.0, o.sqrt(x)), doc="1 / √x"),
     _fn("sigmoid", _sigmoid, lambda o, g, y, x: (g * y * (1.0 - y),), span=lambda _: (0, 1),
         doc="1 / (1 + e⁻ˣ)"),
     # ---- trigonometry -----------------------------------------------------------------------
@@ -332,7 +328,9 @@ TABLE: tuple[Scalar, ...] = (
     Scalar("is_inf", np.isinf, "gt_is_inf_{t}({0})", result="bool",
            derivative=lambda o, g, y, x: (None,), doc="whether x is +∞ or −∞"),
     Scalar("is_finite", np.isfinite, "gt_is_finite_{t}({0})", result="bool",
-           derivative=lambda o, g, y, x: (None,), doc="whether x is neither NaN nor infinite"),
+           derivative=lambda o, g, y, x: (None,),
+           decompose=lambda o, x: o.not_(o.or_(o.is_nan(x), o.is_inf(x))),
+           doc="whether x is neither NaN nor infinite"),
     # ---- bits and logic (on bool: logical) --------------------------------------------------
     Scalar("and", np.bitwise_and, "{0} & {1}", 2, kinds=(INT, BOOL), prec=8, commutative=True,
            known=_truths(conditions.both), doc="a and b, bit by bit"),

@@ -210,19 +210,6 @@ def bitcast(w: Writer, node: Node, x: Ref) -> Any:
 
 # ---- what ONNX lacks, in its other operators ----------------------------------------------------
 
-_RESTATED = {
-    "rsqrt": lambda x: o.div(1.0, o.sqrt(x)),
-    "is_finite": lambda x: o.not_(o.or_(o.is_nan(x), o.is_inf(x))),
-    "trunc": lambda x: o.select(o.lt(x, 0.0), o.ceil(x), o.floor(x)),
-}
-
-
-@form(*_RESTATED)
-def restated(w: Writer, node: Node, x: Ref) -> Any:
-    """rsqrt, is_finite or trunc in terms of other ops, from _RESTATED."""
-    return w.restate(_RESTATED[node.op.name], [x])
-
-
 @form("log1p")
 def log1p(w: Writer, node: Node, x: Ref) -> Any:
     """log(u)·x/(u − 1) with u = 1 + x: the rounding of u cancels (Kahan)."""

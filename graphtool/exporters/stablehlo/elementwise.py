@@ -66,11 +66,6 @@ def _is_inf(x: Any) -> Any:
     return o.eq(o.abs(x), float("inf"))
 
 
-@definition("trunc")
-def _trunc(x: Any) -> Any:
-    return o.select(o.lt(x, 0.0), o.ceil(x), o.floor(x))
-
-
 # ---- division, powers, shifts ------------------------------------------------------------------
 
 _DIVISION = {"div": "divide", "rem": "remainder"}
