@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,14 @@ def test_onnx_reads_what_it_writes(word: n.Word) -> None:
     nodes = [node.op_type for node in model.graph.node if node.op_type != "Constant"]
     assert nodes == [word.name]
     assert diff(made, import_model(model, Path())).equal
+
+
+def test_a_word_of_another_domain_is_written_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = replace(words("onnx")[0], name="com.example.Own")
+    monkeypatch.setitem(n.ROWS, own.op, {"onnx": (own,)})
+    model = model_of(module(own))
+    assert [(node.domain, node.op_type) for node in model.graph.node] == [("com.example", "Own")]
+    assert "com.example" in {row.domain for row in model.opset_import}
 
 
 @pytest.mark.parametrize("word", words("hlo"), ids=lambda w: w.name)

@@ -136,8 +136,11 @@ class Writer:
                  since: int = 1, **attrs: Any) -> Any:
         """Write one node; returns the name of its output, or a tuple of them.
 
-        `domain` is that of the operator where it is not ONNX's own, `since` the opset of it.
+        `domain` is that of the operator where it is not ONNX's own; it may also stand before the
+        name, as in `com.microsoft.Gelu`. `since` is the opset of it.
         """
+        before, _, op = op.rpartition(".")
+        domain = domain or before
         names = [x.name if isinstance(x, Ref) else x or "" for x in inputs]
         while names and not names[-1]:
             names.pop()
