@@ -54,7 +54,8 @@ class Target:
     A row of a family `levels` is its `level`-th, from 1 on; each takes what the one below takes.
     `language` names the language of the kernels, a row of emit/language.py. `devices` are the
     architectures for which a device's kernels are compiled, 10 · major + minor of CUDA's compute
-    capability, in ascending order.
+    capability, in ascending order; such a device has so many `multiprocessors`, and its lanes are
+    the threads that go in step.
     """
 
     name: str
@@ -84,6 +85,7 @@ class Target:
     level: int = 0
     language: str = "c"
     devices: tuple[int, ...] = ()
+    multiprocessors: int = 0
     threads: int = 1
     native: bool = False
     bf16: bool = False
@@ -154,7 +156,9 @@ _AMX_FACTS: dict[str, Any] = {
     "dot8": True, "amx": True}
 _AMX = _V4 | {"amx_tile", "amx_int8", "amx_bf16", "avx512_bf16", "avx512_vnni", "avx512_fp16"}
 
-_GPUS = {80: "A100", 87: "Jetson Orin", 90: "H100, H200", 120: "RTX 50"}
+# architecture: its devices, and the multiprocessors of one
+_GPUS = {80: ("A100", 108), 87: ("Jetson Orin", 16), 90: ("H100, H200", 132), 120: ("RTX 50", 170)}
+_GPU_FACTS: dict[str, Any] = {"language": "cuda", "bf16": True, "mhz": 1500}
 
 for _row in (
     # compilers before gcc 13 and clang 16 do not know its name, and compile for the row below
@@ -175,10 +179,10 @@ for _row in (
            cross="python -m ziglang cc -target aarch64-linux-musl",
            dot8_by=frozenset({"asimddp", "i8mm"})),
     Target("generic", "any machine, without vectors", 1, 4, 4),
-    *(Target(f"sm_{arch}", f"a GPU of NVIDIA: {title}", 1, 4, 4, language="cuda", devices=(arch,))
-      for arch, title in _GPUS.items()),
-    Target("cuda", "GPUs of NVIDIA, from Ampere on", 1, 4, 4, language="cuda",
-           devices=tuple(_GPUS)),
+    *(Target(f"sm_{arch}", f"a GPU of NVIDIA: {title}", 32, 4, 2, devices=(arch,),
+             multiprocessors=count, **_GPU_FACTS) for arch, (title, count) in _GPUS.items()),
+    Target("cuda", "GPUs of NVIDIA, from Ampere on", 32, 4, 2, devices=tuple(_GPUS),
+           multiprocessors=_GPUS[80][1], **_GPU_FACTS),
 ):
     register(_row)
 

@@ -1,5 +1,6 @@
 """CUDA: a block of threads is a team, and the C around the kernels asks the driver for all else.
 
+The function of a template gets the number of its block and how many there are.
 An iteration of an outer loop belongs to a block and its inner loops to the block's threads; a loop
 without others inside is shared by all threads of all blocks. The scalar functions are C's.
 """
@@ -17,6 +18,7 @@ CUDA = register(Language(
     kernel="GT_KERNEL void {name}({params})", function="static __device__ void {name}({params})",
     restrict="__restrict__",
     workers=Workers(
+        args=("blockIdx.x", "gridDim.x"),
         outer=Share(first="blockIdx.x", step="gridDim.x"),
         inner=Share(first="threadIdx.x", step="blockDim.x",
                     before="__syncthreads();", after="__syncthreads();",

@@ -14,7 +14,8 @@ from graphtool.emit.language import C, Language
 from graphtool.emit.lines import DebugLines, Writer
 from graphtool.emit.statements import is_for_a_team
 from graphtool.escaping import c_comment
-from graphtool.loops.ir import For
+from graphtool.loops.contract import CONTRACTS
+from graphtool.loops.ir import For, Template
 from graphtool.loops.program import (
     Bind,
     Branch,
@@ -29,7 +30,7 @@ from graphtool.loops.program import (
     runs,
 )
 from graphtool.loops.walk import statements
-from graphtool.symbolic import symbols
+from graphtool.symbolic import Dim, maximum, symbols
 
 
 def only_runs(steps: Sequence[Step]) -> bool:
@@ -74,6 +75,7 @@ class Steps:
         self.kernels = {k.name: k for k in program.kernels}
         self.sizes = [s.name for s in program.sizes]
         self.pieces = pieces(program, self.how.pieces)
+        self.lanes = int(program.meta.get("lanes", "1"))
         self.total, self.at = sum(1 for _ in runs(program.steps)), 0
         self.kept: dict[str, str] = {}  # what variables hold of the caller's addresses
 
@@ -194,6 +196,17 @@ class Steps:
         if step.barrier:
             self.say(self.how.barrier)
 
+    def teams_of_templates(self, kernel: Kernel) -> Dim:
+        """How many teams have work in the templates of a kernel."""
+        most: Dim = 0
+        for s in statements(kernel.body):
+            if isinstance(s, Template):
+                contract = CONTRACTS[s.kernel]
+                usual = {m.name: m.default for m in contract.macros}
+                if contract.teams is not None:
+                    most = maximum(most, contract.teams(usual | dict(s.macros), self.lanes))
+        return most
+
     def extent(self, kernel: Kernel) -> str:
         """The iterations of the first loop that is divided; 1 if one worker does all, or if only
         the kernel knows how many there are."""
@@ -206,6 +219,8 @@ class Steps:
     def teams(self, kernel: Kernel) -> str:
         """How many teams have work: an iteration each, or one for each of their workers."""
         extent, team = self.extent(kernel), self.language.workers.team
+        if team > 1 and (most := self.teams_of_templates(kernel)) != 0:
+            return self.printer.index(most)
         if extent == "1" or any(map(is_for_a_team, statements(kernel.body))):
             return extent
         return f"({extent} + {team - 1}) / {team}"

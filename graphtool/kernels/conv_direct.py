@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from graphtool import dtypes
 from graphtool import ops as o
+from graphtool.kernels.choice import device
 from graphtool.kernels.choice.contractions import conv_cost
 from graphtool.kernels.images import (
     HOOK, OUTPUT, POINTERS, STRIDES, WINDOW, fits_tile, image, image_area, over_pixels, seen,
@@ -14,7 +15,7 @@ from graphtool.kernels.images import (
 from graphtool.kernels.kit import (
     HALF, NV, TILE, Alternative, Area, Assumption, Chosen, Contract, Conv, Dim, Form, Instance,
     Lowered, Macro, MacroValue, Node, Numbers, Parameter, Plan, Record, Rows, Rules, Target,
-    TensorType, Use, Value, View, all_bfloat16, elements, half_macros, if_zeros, narrowed, need,
+    TensorType, Use, Value, View, all_bfloat16, elements, half_macros, narrowed, need,
     never, number, panel_bytes, panel_vectors, product, register, rounding, rows_of_neighbours,
     rows_of_tile, sizes, summed, sums, target_op, unpacked, vectors_of, widths)
 from graphtool.kernels.packing.pairs import row_pairs, whole_rows
@@ -31,7 +32,8 @@ MACROS = (
         ("RIGHT", "from this column on"))),
     Macro("ROWS_FIRST", "flag",
                    "1: each row is multiplied by all panels before the next row; 0: each panel by "
-                   "as many rows as stay in the cache", None))
+                   "as many rows as stay in the cache", None),
+    *device.MACROS)
 
 
 def meaning(t: Instance) -> None:
@@ -76,6 +78,7 @@ def lower(use: Use) -> Lowered:
     macros: dict[str, MacroValue] = {
         **half_macros(x.dtype, pairs), **tile, "NV": nv, **image(use), "GROUPS": groups,
         "C": x.shape[3] // groups, "O": a["channels"] // groups, **window((kh, kw), a)}
+    macros |= on_device(use, macros)
     if (rows_first := use.plan.get("rows")) is not None:
         macros["ROWS_FIRST"] = rows_first == 1
     flops = product(out) * kh * kw * (x.shape[3] // groups) * 2
@@ -92,7 +95,21 @@ def pointwise(use: Use, x: View, w: View, pairs: bool) -> Lowered:
         **half_macros(x.dtype, pairs), **tall(use.target, nv, out, x.strides[2]), "NV": nv,
         **image(use), "C": c, "O": out[3],
         **dict.fromkeys(("GROUPS", "KH", "KW", "SH", "SW", "DH", "DW"), 1)}
+    macros |= on_device(use, macros)
     return over_pixels(use, "conv_direct", macros, product(out) * c * 2)
+
+
+def on_device(use: Use, macros: Mapping[str, Any]) -> dict[str, MacroValue]:
+    """The macros of a device's tile."""
+    rows = macros["BATCH"] * macros["OH"] * macros["OW"]
+    return device.tile(use.target, rows, macros["O"], macros["GROUPS"], macros["NV"],
+                       use.view(0).dtype in dtypes.HALVES, use.plan["unit"], 0)
+
+
+def teams(macros: Mapping[str, Any], lanes: int) -> Dim:
+    """The tiles of a device."""
+    rows = macros["BATCH"] * macros["OH"] * macros["OW"]
+    return device.tiles(macros, lanes, macros["GROUPS"], rows, macros["O"])
 
 
 def reads(node: Node, x: Value, view: View) -> bool:
@@ -112,7 +129,8 @@ def _odd_rows(node: Node) -> bool:
 # ---- the ops -----------------------------------------------------------------------------------
 
 DIRECT = Form("conv_direct", (
-    NV, Parameter("rows", "1: rows of the image in the outer loop, 0: panels of weights", most=1)))
+    NV, Parameter("rows", "1: rows of the image in the outer loop, 0: panels of weights", most=1),
+    device.UNIT))
 BF16_CONV = Form("conv_bf16", DIRECT.parameters)
 
 
@@ -203,6 +221,8 @@ def of_floats(s: Conv) -> bool:
 
 def direct_plans(s: Conv, target: Target, rules: Rules) -> list[Plan]:
     """The widths of panels, and which loop is the outer one."""
+    if target.devices and not all_bfloat16(s, target):
+        return [DIRECT.plan(nv=device.columns(s, target), **device.unit(rules))]
     pairs = bf16_plans(s, target, rules) if all_bfloat16(s, target) else []
     pairs = [p for p in pairs if rules.allows(assumed_by_pairs(s, p)) and not rules.in_order]
     return [] if pairs else _plans(DIRECT, s, target)
@@ -210,9 +230,12 @@ def direct_plans(s: Conv, target: Target, rules: Rules) -> list[Plan]:
 
 def bf16_plans(s: Conv, target: Target, rules: Rules) -> list[Plan]:
     """The same plans with dot products of bfloat16, if these are exact or the rules allow them."""
+    allowed = rules.bf16 and target.bf16 and s.constant and not s.dtype.is_narrow
+    if target.devices:
+        wanted = allowed or all_bfloat16(s, target)
+        return [BF16_CONV.plan(nv=device.columns(s, target))] if wanted else []
     if all_bfloat16(s, target):
         return _plans(BF16_CONV, s, target)[:2]
-    allowed = rules.bf16 and target.bf16 and s.constant and not s.dtype.is_narrow
     return _plans(BF16_CONV, s, target) if allowed else []
 
 
@@ -262,12 +285,12 @@ def assumed_by_pairs(s: Conv, _: Plan) -> Assumption:
 SERVES = (
     Alternative(Conv, DIRECT, direct_plans, conv_cost, direct, takes=of_floats, usual=True,
                 weights=lambda s, p, t: panel_bytes(s, s.kh * s.kw, p.get("nv", t.nv), 4, t),
-                assumes=if_zeros),
+                error=lambda s, p: device.error(s.kh * s.kw * s.c, p), assumes=device.assumed),
     Alternative(Conv, BF16_CONV, bf16_plans, bf16_cost, by_pairs, takes=of_floats,
                 weights=lambda s, p, t: panel_bytes(s, s.kh * s.kw, p.get("nv", t.nv), 2, t),
                 error=bf16_error, assumes=assumed_by_pairs, in_order=never))
 
 register(Record(
     Contract("conv_direct", "a direct convolution, channels last", MACROS, POINTERS, meaning, HOOK,
-             touches, grain="shares"),
+             touches, grain="shares", languages={"c": ".h", "cuda": "_cuda.h"}, teams=teams),
     {"conv_direct": lower, "conv_bf16": lower}, reads, serves=SERVES))

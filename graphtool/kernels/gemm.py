@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from graphtool import dtypes
 from graphtool import ops as o
+from graphtool.kernels.choice import device
 from graphtool.kernels.choice.contractions import few_rows
 from graphtool.kernels.choice.operands import packed
 from graphtool.kernels.conv_direct import pointwise
 from graphtool.kernels.kit import (
-    HALF, NV, TILE, Alternative, Area, Chosen, Contract, Form, Instance, Lines, Lowered, Macro,
+    HALF, NV, TILE, Alternative, Area, Chosen, Contract, Dim, Form, Instance, Lines, Lowered, Macro,
     MacroValue, Node, Numbers, Parameter, Plan, Pointer, Product, Record, Rows, Rules, Sizes,
     Target, TensorType, Use, Value, View, all_bfloat16, all_rows, best_split, bounds,
     broadcast_shapes, ceildiv, half_macros, if_zeros, lowered_product, narrowed, need, never,
-    number, panel_vectors, product_cost, product_widths, products, register, rounding,
+    number, panel_vectors, product, product_cost, product_widths, products, register, rounding,
     rows_by_columns, rows_of_neighbours, rows_of_tile, sizes, summed, sums, target_op, unpacked,
     vectors_of, widths)
 from graphtool.kernels.tiles import PAIRS
@@ -35,7 +36,8 @@ MACROS = (
           None),
     Macro("RESIDENT", "size", "bytes of rows of A that go through all panels together", None),
     Macro("BY_ROWS", "flag", "1: each thread takes whole rows; 0: the whole sequence of tiles is "
-                             "divided evenly", None))
+                             "divided evenly", None),
+    *device.MACROS)
 POINTERS = (Pointer("A", "A of product b", ("b",)), Pointer("B", "packed B of product b", ("b",)))
 
 
@@ -56,6 +58,11 @@ def touches(t: Numbers) -> Iterator[Area | Rows]:
     yield Rows((batch, m, n))
     yield Area("A", (m, k), (lda, ldk), (batch,), kind)
     yield Area("B", panel, None, (batch,), kind, True)
+
+
+def teams(macros: Mapping[str, Any], lanes: int) -> Dim:
+    """The tiles of a device."""
+    return device.tiles(macros, lanes, macros["BATCH"], macros["M"], macros["N"])
 
 
 def _panel_width(t: Sizes) -> int:
@@ -96,6 +103,8 @@ def _product(use: Use, a: View, b: View, lines: Lines) -> Lowered:
         more["RESIDENT"] = kept * 1024
     if split := use.plan["split"]:
         more["BY_ROWS"] = split == 1
+    macros |= device.tile(use.target, lines.count, use.out.type.shape[-1], product(lines.lead),
+                          nv, a.dtype in dtypes.HALVES, use.plan["unit"])
     return lowered_product(use, "gemm", lines, macros, more)
 
 
@@ -113,7 +122,7 @@ GEMM = Form("gemm", (
     Parameter("resident", "KB of the left operand that go through all panels together, "
                           "0: as its size asks for", 0, most=ENDLESS),
     Parameter("beside", "panels that a few rows are multiplied with side by side, 0: one", 0,
-              most=8)))
+              most=8), device.UNIT, device.SLICES))
 BF16_PRODUCT = Form("gemm_bf16", GEMM.parameters)
 
 
@@ -165,6 +174,8 @@ def plans(s: Product, target: Target, rules: Rules) -> list[Plan]:
     left operand is kept in a cache."""
     if all_bfloat16(s, target) and not rules.in_order:
         return []
+    if target.devices:
+        return [_on_device(GEMM, s, target, device.unit(rules))]
     if s.zeros:  # the panels are shared by several products
         return [GEMM.plan(nv=1 if s.n <= target.lanes else target.nv)]
     kept: list[dict[str, int]] = [{}]
@@ -176,6 +187,13 @@ def plans(s: Product, target: Target, rules: Rules) -> list[Plan]:
         splits = [{"split": first}, {"split": 3 - first}]
     return [GEMM.plan(nv=nv, **beside, **split, **resident) for nv, beside in _tiles(s, target)
             for split in splits for resident in kept]
+
+
+def _on_device(form: Form, s: Product, target: Target, unit: Mapping[str, int]) -> Plan:
+    """The plan of a device, which has one for each site."""
+    nv = device.columns(s, target)
+    count = device.slices(s, nv, target)
+    return form.plan(nv=nv, **unit, **({"slices": count} if count else {}))
 
 
 def _tiles(s: Product, target: Target) -> list[tuple[int, dict[str, int]]]:
@@ -192,6 +210,9 @@ def _tiles(s: Product, target: Target) -> list[tuple[int, dict[str, int]]]:
 def bf16_plans(s: Product, target: Target, rules: Rules) -> list[Plan]:
     """The same plans with dot products of bfloat16, if these are exact or the rules allow them."""
     allowed = rules.bf16 and target.bf16 and plain(s)
+    if target.devices:
+        wanted = allowed or all_bfloat16(s, target)
+        return [_on_device(BF16_PRODUCT, s, target, {})] if wanted else []
     return [BF16_PRODUCT.plan(nv=1 if s.n <= target.lanes else target.nv)
             ] if allowed or all_bfloat16(s, target) else []
 
@@ -224,19 +245,37 @@ def worth_tiles(s: Product, target: Target, adjacent: bool) -> bool:
 
 def make(chosen: Chosen, x: Any, w: Any, *, transpose: bool) -> Any:
     """The product node with a right-hand side in panels."""
+    if count := chosen.plan.get("slices", 0):
+        return _in_slices(chosen, x, w, transpose, count, make)
     return chosen.emit(OP, x, packed(w, chosen.columns(), False, transpose),
                        n=chosen.site.n)
 
 
 def by_pairs(chosen: Chosen, x: Any, w: Any, *, transpose: bool) -> Any:
     """The bfloat16 product node with a right-hand side in pairs of rows."""
+    if count := chosen.plan.get("slices", 0):
+        return _in_slices(chosen, x, w, transpose, count, by_pairs)
     left, right = narrowed(x), packed(narrowed(w), chosen.columns(), True, transpose)
     return chosen.emit(OP_BF16, left, right, n=chosen.site.n)
 
 
+def _in_slices(chosen: Chosen, x: Any, w: Any, transpose: bool, count: int,
+               whole: Callable[..., Any]) -> Any:
+    """The sum of `count` products, each of a slice of the depth, in their order."""
+    k, n = (w.shape[-1], w.shape[-2]) if transpose else w.shape[-2:]
+    rows = product(x.shape[:-1])
+    left = o.transpose(o.reshape(x, shape=(rows, count, k // count)), perm=(1, 0, 2))
+    right = o.transpose(w, perm=(*range(w.ndim - 2), w.ndim - 1, w.ndim - 2)) if transpose else w
+    right = o.reshape(right, shape=(count, k // count, n))
+    form = GEMM if chosen.plan.kind == GEMM.kind else BF16_PRODUCT
+    plan = form.plan(**{name: v for name, v in chosen.plan.parameters if name != "slices"})
+    y = whole(replace(chosen, plan=plan), left, right, transpose=False)
+    return o.reshape(o.reduce_sum(y, axes=(0,)), shape=(*x.shape[:-1], n))
+
+
 SERVES = (
     Alternative(Product, GEMM, plans, product_cost, make, takes=lambda s: not s.dtype.is_integer,
-                usual=True, assumes=if_zeros),
+                usual=True, error=lambda s, p: device.error(s.k, p), assumes=device.assumed),
     Alternative(Product, BF16_PRODUCT, bf16_plans, bf16_cost, by_pairs,
                 takes=lambda s: not s.dtype.is_integer,
                 error=lambda s, p: 0.0 if s.dtype.is_narrow else rounding.bf16(s.k),
@@ -244,5 +283,6 @@ SERVES = (
 
 register(Record(
     Contract("gemm", "a product with a packed right-hand side", MACROS, POINTERS, meaning,
-             ("b", "m", "n"), touches, grain="shares"),
+             ("b", "m", "n"), touches, grain="shares",
+             languages={"c": ".h", "cuda": "_cuda.h"}, teams=teams),
     {"gemm": lower, "gemm_bf16": lower}, reads, serves=SERVES))

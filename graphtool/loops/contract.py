@@ -19,7 +19,7 @@ from numpy.lib.stride_tricks import as_strided
 from graphtool.dtypes import DType, float32
 from graphtool.errors import InputError, InternalError
 from graphtool.loops.ir import MacroValue, Template
-from graphtool.symbolic import Poly, evaluate
+from graphtool.symbolic import Dim, Poly, evaluate
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +79,7 @@ class Numbers(Sizes, Protocol):
 
 
 Touches = Callable[[Numbers], Iterable[Area | Rows]]
+Teams = Callable[[Mapping[str, Any], int], Dim]
 Tables = Callable[[Numbers, Mapping[str, np.ndarray[Any, Any]]], Iterable[Area]]
 
 
@@ -242,7 +243,9 @@ class Contract:
     asked for; or in pieces whose number in a thread's share, GT_PIECES, the C also wants to know.
     `phases`: the work has phases: threads take the shares of each by GT_PHASE, and wait for its end
     by GT_WAIT; always, or where this mark is set. `languages`: the languages in which it has a
-    text, and how the names of these files end; in others it is its op's definition.
+    text, and how the names of these files end; in others it is its op's definition. `teams` gives,
+    for its macros and the lanes, how many teams of workers have work, where such a language has
+    them.
     """
 
     name: str
@@ -256,6 +259,7 @@ class Contract:
     grain: Grain = "whole"
     phases: bool | str = False
     languages: Mapping[str, str] = field(default_factory=lambda: {HOME: ".h"})
+    teams: Teams | None = None
 
     @property
     def header(self) -> str:

@@ -29,7 +29,8 @@ def compile_all(work: Path, name: str, sides: Sequence[str], common: Compiler,
     Files whose names start with a key of `own` are compiled by that compiler; `sides` are the
     names of the weights, whose files contain only data. `single`: NAME.c has the kernels too.
     """
-    data = tuple(f"{s}_weights" for s in sides)
+    # what they include is in no cache key: weights, and kernels that are compiled for devices
+    data = (f"{name}_images", *(f"{s}_weights" for s in sides))
     programs_of_their_own = {f"{name}_main.c", f"{name}_example.c"}
     units = sorted(p for p in work.glob("*.c") if p.name not in programs_of_their_own)
     headers = "".join(p.read_text() for p in sorted(work.glob("*.h")))

@@ -18,12 +18,14 @@ from graphtool.emit.c import emit
 from graphtool.emit.language import LANGUAGES, named
 from graphtool.errors import InputError, UsageError
 from graphtool.ir.graph import Module
+from graphtool.loops.contract import CONTRACTS
 from graphtool.loops.ir import Template
 from graphtool.loops.walk import statements
 from graphtool.lower import lower
 from graphtool.target import named as target
 from tests.native.test_cuda import MODELS, module
 
+USED = {"network": {"gemm"}, "convolution": {"conv_direct"}, "dense": {"gemm"}}
 PLUGIN = """
 from dataclasses import replace
 from graphtool.emit.cuda import CUDA
@@ -50,7 +52,7 @@ def test_rows_belong_to_teams_and_their_elements_to_workers() -> None:
     assert "acc0 = gt_team_max_f32(acc0);" in text and "GT_LAUNCH(model_k0, d0, " in text
 
 
-@pytest.mark.parametrize("name", ["elementwise", "convolution"])
+@pytest.mark.parametrize("name", ["elementwise", "pool"])
 def test_elements_without_rows_are_shared_by_all_workers(name: str) -> None:
     text = text_of(name)
     assert "= (int64_t)blockIdx.x * blockDim.x + threadIdx.x; " in text
@@ -59,14 +61,16 @@ def test_elements_without_rows_are_shared_by_all_workers(name: str) -> None:
 
 
 def test_indices_of_a_shared_loop_have_names() -> None:
-    assert re.search(r"const int64_t i\d = \(\(i\d / \d+\) % 12\);", text_of("convolution"))
+    assert re.search(r"const int64_t i\d = \(\(i\d / \d+\) % 23\);", text_of("pool"))
 
 
 def test_no_kernel_is_used_that_has_no_text() -> None:
     for name in MODELS:
         program = lower(optimised(name), target("sm_90", threads=4))
-        assert not [s for k in program.kernels for s in statements(k.body)
-                    if isinstance(s, Template)]
+        used = {s.kernel for k in program.kernels for s in statements(k.body)
+                if isinstance(s, Template)}
+        assert used == USED.get(name, set())
+        assert all("cuda" in CONTRACTS[kernel].languages for kernel in used)
     in_c = lower(optimised("network", "x86-64-v3"), target("x86-64-v3", threads=4))
     assert [s for k in in_c.kernels for s in statements(k.body) if isinstance(s, Template)]
 

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from graphtool.emit.headers import used_headers
 from graphtool.ir.facets import Lowering
 from graphtool.ir.op import OPS
 from graphtool.kernels import headers
 from graphtool.kernels.record import KERNELS, serving
-from graphtool.loops.contract import REQUIRED
+from graphtool.loops.contract import HOME, REQUIRED
 from graphtool.lower.statements import STATEMENTS
 from tests.kernels.harness import KERNELS as FOLDER
 from tests.kernels.harness import compile_c, width
@@ -55,6 +56,13 @@ def without(text: str, opening: str) -> str:
     return "".join(lines)
 
 
+def elsewhere(name: str) -> str:
+    """The code of a kernel's texts in other languages than C, with the parts that they include."""
+    contract = KERNELS[name].contract
+    texts = [headers.text(contract.text(x)) or "" for x in contract.languages if x != HOME]
+    return code("".join((*texts, *used_headers(texts).values())))
+
+
 def defined(text: str) -> set[str]:
     """The macros that a text defines."""
     return set(re.findall(r"^ *#define GT_(\w+)", text, re.M))
@@ -84,7 +92,10 @@ def test_plain_headers_compile_alone(tmp_path: Path, flags: list[str], cc: str) 
 
 @pytest.mark.parametrize("name", sorted(KERNELS))
 def test_the_comment_names_what_the_table_has(name: str) -> None:
-    words = set(re.findall(r"\bGT_([A-Z0-9_]+)\b", text(name)[0]))
+    contract = KERNELS[name].contract
+    texts = [headers.text(contract.text(language)) or "" for language in contract.languages]
+    comments = "".join(t.partition("*/")[0] for t in texts)
+    words = set(re.findall(r"\bGT_([A-Z0-9_]+)\b", comments))
     assert words - OF_TARGET - (OWN - given(name)) - shared() == given(name) - shared()
 
 
@@ -119,7 +130,7 @@ def test_a_part_reads_only_what_each_of_its_templates_has(part: str) -> None:
 @pytest.mark.parametrize("name", sorted(KERNELS))
 def test_the_header_reads_every_macro_and_has_the_default_of_the_table(name: str) -> None:
     c, body = KERNELS[name].contract, code(text(name)[1])
-    read = set(re.findall(r"\bGT_(\w+)\b", body))
+    read = set(re.findall(r"\bGT_(\w+)\b", body + elsewhere(name)))
     assert not given(name) - {"ARGS"} - read
     defaults = dict(re.findall(r"#ifndef GT_(\w+)\n#define GT_\w+ (\d+)\n", body))
     for m in c.macros:

@@ -90,6 +90,11 @@ def convolution(x: Any) -> Any:
                         axes=(2, 3))
 
 
+def pool(x: Any) -> Any:
+    """A loop over windows, whose elements all workers share."""
+    return o.reduce_window(x, kind="max", window=(1, 1, 2, 2), strides=(1, 1, 1, 1))
+
+
 def running(x: Any) -> Any:
     """A scan along rows, which one worker does at a time, and sums over columns."""
     return o.cumulative(x, axis=1, kind="sum", exclusive=False, reverse=False), o.reduce_sum(
@@ -99,7 +104,7 @@ def running(x: Any) -> Any:
 MODELS: dict[str, tuple[Any, tuple[Dim, ...]]] = {
     "softmax": (softmax, (N, 300)), "elementwise": (elementwise, (N, 700)),
     "network": (network, (N, 70)), "convolution": (convolution, (2, 3, 12, 12)),
-    "running": (running, (50, 60)),
+    "running": (running, (50, 60)), "pool": (pool, (4, 8, 24, 24)),
     "dense": (dense, (N, 8))}
 
 

@@ -71,6 +71,18 @@ def bf16(depth: int) -> float:
 
 
 @cache
+def tf32(depth: int) -> float:
+    """The error of float32 operands rounded to the 19 bits of tf32, in sums of up to 4096
+    products."""
+    depth = min(depth, 4096)
+    rng = np.random.default_rng(0)
+    a, b = (rng.standard_normal(s).astype(np.float32) for s in ((16, depth), (depth, _OUTPUTS)))
+    bits = ((x.view(np.uint32) + 0x1000) & 0xffffe000 for x in (a, b))
+    left, right = (x.astype(np.uint32).view(np.float32).astype(np.float64) for x in bits)
+    return _relative(left @ right, a.astype(np.float64) @ b.astype(np.float64))
+
+
+@cache
 def q8(depth: int, block: int) -> float:
     """The error of a float32 operand rounded to 8 bits in blocks, in sums of up to 4096 products;
     the other operand is exact."""

@@ -2,6 +2,9 @@
 #ifndef ON_C_H
 #define ON_C_H
 
+#include <stddef.h>
+#include <stdint.h>
+
 typedef struct {
     unsigned x;
 } on_c_place;
@@ -12,5 +15,26 @@ extern on_c_place threadIdx, blockIdx, blockDim, gridDim;
 void __syncthreads(void);
 
 #define __device__ __attribute__((unused))
-#define __shared__ static
+#define __shared__ static __attribute__((section("on_c_memory")))
+#define GT_SHARED_ARRAY(type, name, count) __shared__ __attribute__((aligned(16))) type name[count]
+
+/* What cuda_unit.h has of a GPU's own instructions. */
+void gt_multiply_tf32(float *d, const uint32_t *a, const uint32_t *b);
+void gt_multiply_bf16(float *d, const uint32_t *a, const uint32_t *b);
+void gt_multiply_f16(float *d, const uint32_t *a, const uint32_t *b);
+void gt_squares(uint32_t *r, const void *row);
+void gt_squares_across(uint32_t *r, const void *row);
+void gt_copy_16(void *to, const void *from, int bytes);
+void gt_copy_4(void *to, const void *from, int bytes);
+void gt_copy_group(void);
+void gt_copy_wait(int groups);
+float gt_other_lane(float x, int bits);
+
+/* Where a module's shared memory is, which the driver fills before each block. */
+extern char __start_on_c_memory[] __attribute__((weak)), __stop_on_c_memory[] __attribute__((weak));
+__attribute__((used)) char *on_c_shared(size_t *bytes)
+{
+    *bytes = (size_t)(__stop_on_c_memory - __start_on_c_memory);
+    return __start_on_c_memory;
+}
 #endif

@@ -8,7 +8,9 @@
 #define GT_KERNEL
 #endif
 
-#define GT_LANES 1   /* a thread computes one element at a time */
-#define GT_TEAM 128  /* threads of a block */
+#define GT_LANES 1  /* a thread computes one element at a time */
+#define GT_TEAM 128 /* threads of a block */
+#define GT_WARP 32  /* threads in step; packed weights are in panels of so many columns, or more */
+#define GT_WARPS (GT_TEAM / GT_WARP)
 
 #endif

@@ -1,0 +1,103 @@
+"""Products and convolutions on a device with a matrix unit: tiles, slices of the depth, and how
+numbers of float32 are multiplied.
+
+A block of threads computes a tile. Tiles are large where there are many, as each number that a
+block reads then takes part in more products; and small, or of a slice of the depth, where there
+would be fewer of them than the device has multiprocessors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from graphtool.assume import Assumption
+from graphtool.dtypes import HALVES
+from graphtool.errors import InputError
+from graphtool.ir.plan import Parameter, Plan
+from graphtool.kernels.choice import rounding
+from graphtool.kernels.choice.alternatives import if_zeros
+from graphtool.kernels.choice.rules import Rules
+from graphtool.kernels.choice.sites import Conv, Product
+from graphtool.loops.contract import Macro, word
+from graphtool.loops.ir import MacroValue
+from graphtool.symbolic import Dim, bounds, ceildiv
+from graphtool.target import Target
+
+PARTS, TF32, FMA = 1, 2, 3
+UNIT = Parameter("unit", "how a device multiplies float32: 1: each number as two of 19 bits, "
+                         "2: rounded to 19 bits, 3: one multiply-add after the other", 0, most=FMA)
+SLICES = Parameter("slices", "slices of the depth, whose sums are added afterwards; 0: it is whole",
+                   0, most=64)
+_SLICE = 128  # no slice of the depth is shorter
+FEW = 4  # up to so many rows are multiplied without tiles
+_UNITS = {PARTS: "parts", TF32: "tf32", FMA: "fma"}
+MACROS = (
+    Macro("ROWS", "literal", "rows of a block's tile, on a device", None),
+    word("UNIT", "how a device multiplies float32",
+         {name: f"GT_UNIT_{name.upper()}" for name in _UNITS.values()}, default=None))
+
+
+def unit(rules: Rules) -> dict[str, int]:
+    """The parameter by which float32 is multiplied: numbers in parts lose infinities."""
+    if rules.precision == "high":
+        return {"unit": TF32}
+    return {"unit": PARTS if rules.allows("finite") else FMA}
+
+
+def assumed(site: Conv | Product, plan: Plan) -> Assumption:
+    """Where a matrix unit multiplies each number in parts, as infinity has none; and where filters
+    hold zeros that the model does not have, as 0 times NaN is NaN, or where zeros that it has are
+    not multiplied by weights that may be infinite."""
+    parts = plan.get("unit", 0) == PARTS and site.dtype not in HALVES
+    return "finite" if parts else if_zeros(site, plan)
+
+
+def error(depth: int, plan: Plan) -> float:
+    """The rounding error of the plan for sums of so many products."""
+    return rounding.tf32(depth) if plan.get("unit", 0) == TF32 else 0.0
+
+
+def columns(s: Conv | Product, target: Target) -> int:
+    """The width of a panel in warps."""
+    rows, wide = (s.m, s.n) if isinstance(s, Product) else (s.n * s.h * s.w, s.o // s.groups)
+    few = s.batch if isinstance(s, Product) else s.groups
+    few *= -(-rows // 64) * -(-wide // 64)
+    return 1 if wide <= target.lanes or few < target.multiprocessors else 2
+
+
+def slices(s: Product, nv: int, target: Target) -> int:
+    """Slices of the depth, so that each multiprocessor has a tile; 0 if it is whole."""
+    if s.batch != 1 or s.across:
+        return 0
+    tiles = -(-s.n // (nv * target.lanes)) * (1 if s.m <= FEW else -(-s.m // 32))
+    wanted = target.multiprocessors * (4 if s.m <= FEW else 1) // tiles
+    fit = [n for n in (16, 8, 6, 4, 3, 2) if n <= wanted and s.k % n == 0 and s.k // n >= _SLICE]
+    return fit[0] if fit else 0
+
+
+def tile(target: Target, rows: Dim, columns: Dim, groups: Dim, nv: int, half: bool,
+         how: int, few: int = FEW) -> dict[str, MacroValue]:
+    """The macros of a tile for so many rows and columns; none for targets without a device. Up to
+    `few` rows there is no tile."""
+    if not target.devices:
+        return {}
+    most = bounds(rows)[1]
+    own: dict[str, MacroValue] = {} if half else {"UNIT": _UNITS[how or PARTS]}
+    if most is not None and most <= 32:
+        return {"ROWS": most if most <= few else 16 if most <= 16 else 32, **own}
+    tiles = groups * ceildiv(rows, 64) * ceildiv(columns, nv * target.lanes)
+    count = bounds(tiles)[1]
+    if count is not None and count < target.multiprocessors:
+        return {"ROWS": 32, **own}
+    large = count is not None and count >= 4 * target.multiprocessors
+    return {"ROWS": 128 if large and (half or how == TF32) else 64, **own}
+
+
+def tiles(macros: Mapping[str, Any], lanes: int, groups: Dim, rows: Dim, columns: Dim) -> Dim:
+    """The tiles of a template with these macros. Raises InputError GT0572 where it was lowered for
+    a target without a device."""
+    if macros["ROWS"] is None:
+        raise InputError("GT0572", "a product has no text in cuda when it was lowered for another "
+                                   "language", hint="lower the graph again for this target")
+    return groups * ceildiv(rows, macros["ROWS"]) * ceildiv(columns, macros["NV"] * lanes)

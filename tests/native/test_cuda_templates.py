@@ -1,0 +1,159 @@
+"""Kernels with a text in CUDA: what they compute on the processor, against float64; and what CUDA's
+own compiler makes of the same text for each architecture."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import graphtool
+from graphtool import dtypes, interp
+from graphtool import ops as o
+from graphtool.dtypes import DType
+from graphtool.ir.graph import Module, TensorType
+from graphtool.ir.trace import trace
+from graphtool.native import cuda, runtime
+from graphtool.symbolic import Dim, Symbol, symbol
+from tests.native.cuda import OnC, driver
+
+pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
+RNG = np.random.default_rng(11)
+ARCHITECTURES = (80, 87, 90, 120)
+EXACT, ROUNDED = 6e-7, 4e-3  # relative rms errors
+F32, F16, BF16 = dtypes.float32, dtypes.float16, dtypes.bfloat16
+
+
+@pytest.fixture(scope="session")
+def libcuda(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+    return driver(tmp_path_factory.mktemp("driver"))
+
+
+@pytest.fixture
+def device(libcuda: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(cuda, "find", OnC)
+    ctypes.c_int.in_dll(libcuda, "cuda_arch").value = 90
+    return
+
+
+def constant(x: Any, *shape: int) -> Any:
+    values = RNG.standard_normal(shape).astype(np.float32)
+    return x.builder.constant(values.astype(x.dtype.numpy))
+
+
+def dense(n: int, k: int) -> Any:
+    """A product with a bias and a relu in its hook."""
+    return lambda x: o.relu(o.linear(x, constant(x, n, k), constant(x, n)))
+
+
+def conv(channels: int, filters: int, window: int, **how: Any) -> Any:
+    pad = how.pop("pad", 0)
+    groups = how.get("groups", 1)
+    return lambda x: o.relu(o.conv(x, constant(x, filters, channels // groups, window, window),
+                                   padding=((pad, pad), (pad, pad)), **how))
+
+
+def module(fn: Any, shape: tuple[Dim, ...], dtype: DType = F32) -> Module:
+    graph = trace(fn, [TensorType(dtype, shape)], ["x"])
+    return Module(graph, ("y",), {"N": Symbol("N", 0, 200)} if symbol("N", 0, 200) in shape else {})
+
+
+def error(m: Module, folder: Path, n: int | None = None, **options: Any) -> float:
+    """The relative rms error of a build for a device."""
+    model = runtime.load(graphtool.build(m, folder, target="sm_90", **options))
+    given = m.graph.inputs[0].type
+    shape = [d if isinstance(d, int) else n for d in given.shape]
+    xs = {"x": RNG.standard_normal(shape).astype(np.float32).astype(given.dtype.numpy)}
+    got, want = (np.asarray(r["y"], np.float64) for r in (model(**xs), interp.run(m, xs)))
+    return float(np.sqrt(np.mean((got - want) ** 2) / np.mean(want ** 2)))
+
+
+@pytest.mark.parametrize(("rows", "columns", "depth", "dtype", "options", "most"), [
+    (70, 100, 90, F32, {}, EXACT), (33, 24, 70, F32, {}, EXACT), (300, 600, 20, F32, {}, EXACT),
+    (100, 40, 1024, F32, {}, EXACT), (70, 100, 90, F32, {"assume": "nothing"}, EXACT),
+    (3, 100, 300, F32, {}, EXACT), (1, 64, 1030, F32, {}, EXACT),
+    (70, 100, 96, F32, {"precision": "fast"}, ROUNDED),
+    (17, 30, 91, F32, {"precision": "fast"}, ROUNDED),
+    (70, 100, 91, F16, {}, ROUNDED), (10, 30, 96, F16, {}, ROUNDED),
+    (600, 600, 33, BF16, {}, ROUNDED), (2, 100, 97, BF16, {}, ROUNDED)])
+@pytest.mark.usefixtures("device")
+def test_products(rows: int, columns: int, depth: int, dtype: DType, options: dict[str, str],
+                  most: float, tmp_path: Path) -> None:
+    m = module(dense(columns, depth), (rows, depth), dtype)
+    assert error(m, tmp_path / "b", **options) < most
+
+
+@pytest.mark.usefixtures("device")
+def test_products_of_open_size(tmp_path: Path) -> None:
+    m = module(dense(70, 40), (symbol("N", 0, 200), 40))
+    for n in (1, 5, 200):
+        assert error(m, tmp_path / "b", n) < EXACT
+
+
+@pytest.mark.parametrize(("shape", "fn", "dtype", "options", "most"), [
+    ((2, 16, 9, 9), conv(16, 40, 3, pad=1), F32, {}, EXACT),
+    ((1, 3, 20, 20), conv(3, 24, 3, pad=1, strides=(2, 2)), F32, {}, EXACT),
+    ((1, 8, 12, 12), conv(8, 70, 3, pad=2, rhs_dilation=(2, 2)), F32, {}, EXACT),
+    ((1, 64, 9, 9), conv(64, 64, 3, pad=1, groups=4), F32, {}, EXACT),
+    ((1, 16, 5, 5), conv(16, 16, 3, pad=4, rhs_dilation=(4, 4)), F32, {"assume": "nothing"}, EXACT),
+    ((1, 5, 12, 12), conv(5, 70, 3, rhs_dilation=(2, 2)), F32, {"precision": "fast"}, ROUNDED),
+    ((1, 3, 20, 20), conv(3, 24, 3, strides=(2, 2)), F32, {"precision": "fast"}, ROUNDED),
+    ((1, 6, 10, 10), conv(6, 20, 3), F16, {}, ROUNDED)])
+@pytest.mark.usefixtures("device")
+def test_convolutions(shape: tuple[int, ...], fn: Any, dtype: DType, options: dict[str, str],
+                      most: float, tmp_path: Path) -> None:
+    assert error(module(fn, shape, dtype), tmp_path / "b", **options) < most
+    assert "conv_direct_cuda.h" in (tmp_path / "b" / "model_kernels0.cu").read_text()
+
+
+@pytest.mark.usefixtures("device")
+def test_a_run_gives_the_same_bits_each_time(tmp_path: Path) -> None:
+    """Threads run in another order each time."""
+    m = module(dense(100, 512), (60, 512))
+    model = runtime.load(graphtool.build(m, tmp_path / "b", target="sm_90"))
+    x = RNG.standard_normal((60, 512)).astype(np.float32)
+    first = model(x=x)["y"].copy()
+    np.testing.assert_array_equal(first, model(x=x)["y"])
+
+
+# the instructions of each kind of product, as PTX calls them
+COMPILED = {
+    "parts": (dense(1024, 256), (2048, 256), F32, {}, ("mma.sync.aligned.m16n8k8", "ldmatrix",
+                                                       "cp.async.cg")),
+    "fma": (dense(1024, 256), (2048, 256), F32, {"assume": "nothing"}, ("fma.rn.f32",
+                                                                        "cp.async.cg")),
+    "bf16": (dense(1024, 256), (2048, 256), BF16, {}, ("m16n8k16.row.col.f32.bf16", "ldmatrix",
+                                                       "cp.async.cg")),
+    "f16": (dense(1024, 256), (2048, 256), F16, {}, ("m16n8k16.row.col.f32.f16",
+                                                     "x4.trans", "cp.async.cg")),
+    "few": (dense(1024, 256), (1, 256), F32, {}, ("fma.rn.f32",)),
+    "conv": (conv(64, 64, 3), (8, 64, 28, 28), F32, {}, ("mma.sync.aligned.m16n8k8", "ldmatrix",
+                                                         "cp.async.cg"))}
+
+
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not installed")
+@pytest.mark.parametrize("name", COMPILED)
+def test_nothing_is_spilled(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No registers go to memory, four blocks fit a multiprocessor, and the instructions are those
+    that were meant."""
+    fn, shape, dtype, options, instructions = COMPILED[name]
+    monkeypatch.setattr(cuda, "find", OnC)
+    work = graphtool.build(module(fn, shape, dtype), tmp_path / "b", target="sm_90", **options)
+    source = work / "model_kernels0.cu"
+    subprocess.run(["nvcc", "-ptx", "-arch=compute_80", source.name, "-o", "m.ptx"], cwd=work,
+                   check=True, capture_output=True)
+    text = (work / "m.ptx").read_text()
+    assert all(word in text for word in instructions)
+    for arch in ARCHITECTURES:
+        said = subprocess.run(["nvcc", "-cubin", f"-arch=sm_{arch}", "-Xptxas", "-v", source.name,
+                               "-o", "m.cubin"], cwd=work, check=True, capture_output=True,
+                              text=True).stderr
+        assert {int(n) for n in re.findall(r"(\d+) bytes spill", said)} == {0}
+        assert max(int(n) for n in re.findall(r"Used (\d+) registers", said)) <= 128
