@@ -55,8 +55,8 @@ def driver(program: Program, dims: Mapping[str, str], parts: Sequence[Part] = ()
         w.line("    (s->weights ? s->weights + (at) : (const char *)(part) + (inner))")
         w.line()
     printer = ExprPrinter(dims)
-    own = () if language.device else parts
-    held = {b.name: weight_text(b, own) for b in program.buffers if b.space == "weight"}
+    prefix = () if language.device else parts
+    held = {b.name: weight_text(b, prefix) for b in program.buffers if b.space == "weight"}
     with w.block(f"{how.body}\n{{"):
         if entered(program):
             w.line("/* a copy: a thread that is late may be here when the caller's is gone */")

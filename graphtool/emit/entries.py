@@ -89,8 +89,8 @@ def dispatcher(name: str, levels: Mapping[int, Program], header: str, call: str)
     w.line()
     with w.block("static const variant variants[] = {", "};"):
         for level in sorted(levels, reverse=True):
-            own = levels[level].name
-            w.line(f"{{{level}, {own}_status_text, {own}_arena_bytes, {own}_run}},")
+            prefix = levels[level].name
+            w.line(f"{{{level}, {prefix}_status_text, {prefix}_arena_bytes, {prefix}_run}},")
     w.line("static const variant *chosen;")
     w.line()
     w.line("/* When the library is loaded: the first that the processor can run. */")

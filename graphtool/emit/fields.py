@@ -94,9 +94,9 @@ def along_fields(loop: For, packed: Container[str], stem: str) -> tuple[For, Fie
         return None
     short = isinstance(extent, int) and extent <= WIDEST and not loop.mode.startswith("parallel")
     first = None if short else Symbol(f"{loop.iter.name}_first", 0, None)
-    found = Fields(loop, first, packed, stem)
-    new = found.rewritten()
-    return (new, found) if found.rows else None
+    fields_ = Fields(loop, first, packed, stem)
+    new = fields_.rewritten()
+    return (new, fields_) if fields_.rows else None
 
 
 TILE = 256  # sums of a row of a tile at most: 16 vectors of 16

@@ -24,21 +24,21 @@ def used_headers(texts: Iterable[str]) -> dict[str, str]:
 
     An include that depends on a macro counts only if one of the files defines the macro.
     """
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     pending = list(texts)
     given = {macro for text in pending for macro in re.findall(r"#define (GT_\w+)", text)}
     while pending:
         for header_name in _included(pending.pop(), given):
             text = headers.text(header_name)
-            if text is not None and header_name not in found:
-                found[header_name] = text
+            if text is not None and header_name not in result:
+                result[header_name] = text
                 pending.append(text)
-    return dict(sorted(found.items()))
+    return dict(sorted(result.items()))
 
 
 def _included(text: str, given: Collection[str]) -> list[str]:
     """The files that a text includes when these macros are defined; other conditions may hold."""
-    found, open_ = [], list[bool]()
+    names, open_ = [], list[bool]()
     for word, rest in re.findall(r"^#(\w+)(?: (.*))?$", text, re.MULTILINE):
         if word in ("if", "ifdef", "ifndef"):
             open_.append(word != "ifdef" or not rest.startswith("GT_") or rest in given)
@@ -47,5 +47,5 @@ def _included(text: str, given: Collection[str]) -> list[str]:
         elif word == "endif" and open_:
             open_.pop()
         elif word == "include" and rest.startswith('"') and all(open_):
-            found.append(rest.strip('"'))
-    return found
+            names.append(rest.strip('"'))
+    return names

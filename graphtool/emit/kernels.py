@@ -202,18 +202,18 @@ class Kernels:
 
     def names(self, kernel: Kernel) -> list[str]:
         """What a kernel hands on to its templates besides the piece."""
-        own = [self.language.workers.name] if knows_thread(kernel) else []
-        return own + [p.name for p in kernel.params] + kernel_dims(kernel, self.dims)
+        worker = [self.language.workers.name] if knows_thread(kernel) else []
+        return worker + [p.name for p in kernel.params] + kernel_dims(kernel, self.dims)
 
     def template(self, w: Writer, kernel: Kernel, t: Template, at: int) -> None:
         """Write the hooks and macros of one template, and the include of its header."""
-        own, who = f"{self.program.name}_{kernel.name}_{at}", self.language.workers
+        c_name, who = f"{self.program.name}_{kernel.name}_{at}", self.language.workers
         params = "".join(f", {p}" for p in parameters(kernel, self.dims, self.language))
         args = "".join(f", {n}" for n in self.names(kernel))
         with w.standing_for(self.places.get(kernel.name)):
             for hook in t.hooks:
-                self.hook(w, own, kernel, hook, params, self.names(kernel))
-        w.line(f"#define GT_NAME {own}")
+                self.hook(w, c_name, kernel, hook, params, self.names(kernel))
+        w.line(f"#define GT_NAME {c_name}")
         w.line(f"#define GT_PARAMS {params}")
         w.line(f"#define GT_ARGS {args}")
         if self.pieces[kernel.name] > 1 and CONTRACTS[t.kernel].grain == "shares":
@@ -227,7 +227,7 @@ class Kernels:
             assert macro is not None
             w.line(f"#define {called_with(name, macro.arguments)} {self.macro(macro, value)}")
         for hook in t.hooks:
-            w.line(f"#define GT_{hook.name.upper()} {own}_{hook.name}")
+            w.line(f"#define GT_{hook.name.upper()} {c_name}_{hook.name}")
         for name, buffer, offset in t.pointers:
             pointer = contract.pointer(name)
             assert pointer is not None
@@ -253,16 +253,16 @@ class Kernels:
             case _:
                 return self.printer.index(value, 15)
 
-    def hook(self, w: Writer, own: str, kernel: Kernel, hook: Hook, params: str,
+    def hook(self, w: Writer, stem: str, kernel: Kernel, hook: Hook, params: str,
              names: list[str]) -> None:
         """Write the function that a template calls for a finished row of `count` elements in `acc`.
 
-        `own` is the prefix of its C name and `names` are the parameters that it may leave unused.
+        `stem` begins its C name and `names` are the parameters that it may leave unused.
         """
         it = self.language
         indices = "".join(f", {it.size} {s.name}" for s in hook.indices)
         acc = it.pointer.format(const="const ", type=it.type(hook.dtype)) + f"{it.restrict} acc"
-        head = it.function.format(name=f"{own}_{hook.name}",
+        head = it.function.format(name=f"{stem}_{hook.name}",
                                   params=f"{acc}{indices}, {it.size} count{params}")
         with w.block(f"{head}\n{{"):
             text = Writer()
@@ -288,8 +288,8 @@ class Kernels:
         for words in (dtypes.int32, dtypes.float32):
             if named := [f"{r.name}[{TILE}]" for r in rows if r.words is words]:
                 w.line(f"{statements.language.type(words)} {', '.join(named)};")
-        own = {r.name: Param(r.name, r.words, False) for r in rows}
-        inner = Statements(w, statements.p, {**statements.params, **own}, True, statements.around,
+        mine = {r.name: Param(r.name, r.words, False) for r in rows}
+        inner = Statements(w, statements.p, {**statements.params, **mine}, True, statements.around,
                            True)
         for r in stages.reads:
             w.line(f"gt_row_of_{r.kind.short}({r.name}, {r.buffer} + "

@@ -111,7 +111,7 @@ def dim_rows(program: Program) -> list[str]:
     axes = [(d, n, axis) for n, p in enumerate(program.inputs) for axis, d in enumerate(p.shape)]
     rows = []
     for s in program.dims:
-        lines = ((n, axis, found) for d, n, axis in axes if (found := line(d, s)))
+        lines = ((n, axis, text) for d, n, axis in axes if (text := line(d, s)))
         plain = ((n, axis, (0, 1, 0, 1)) for d, n, axis in axes if d == dim_of(s))
         n, axis, how = next(chain(plain, lines), (-1, -1, (0, 1, 0, 1)))
         most = -1 if s.hi is None else s.hi
@@ -146,8 +146,8 @@ def trainer_program(name: str, programs: Mapping[str, Program], judge: Judge,
     w = Writer()
     for part in PARTS:
         _part(w, part, programs[part], at)
-    own = {p for parts in judge.model.values() for p in parts}
-    norm = -1 if "grad_norm" in own else at.get("grad_norm", -1)
+    trained = {p for parts in judge.model.values() for p in parts}
+    norm = -1 if "grad_norm" in trained else at.get("grad_norm", -1)
     rows = {"cells": [_cell(c.name, [c]) for c in sorted(cells, key=_file_order)],
             "kept": _kept(cells, fixed, judge)}
     for kind, lines in rows.items():

@@ -37,11 +37,11 @@ class Folding:
         for line in text.splitlines():
             word = line.split(" ", 1)[0]
             depth += (word in _OPEN) - (word == _CLOSED)
-            found = _INCLUDE.match(line)
-            if found is None or found[1] not in self.texts or found[1] == file:
+            match = _INCLUDE.match(line)
+            if match is None or match[1] not in self.texts or match[1] == file:
                 yield line
-            elif found[1] not in self.present:
-                yield from self.header(found[1], depth > 0)
+            elif match[1] not in self.present:
+                yield from self.header(match[1], depth > 0)
 
     def header(self, name: str, conditional: bool) -> Iterator[str]:
         """The lines of a header; one that a condition may leave out comes again elsewhere."""
@@ -119,8 +119,8 @@ def _program(file: str, name: str, text: str, private: Mapping[str, str], public
 
 def _of(line: str, headers: set[str]) -> bool:
     """Whether the line includes one of these headers."""
-    found = _INCLUDE.match(line)
-    return found is not None and found[1] in headers
+    match = _INCLUDE.match(line)
+    return match is not None and match[1] in headers
 
 
 def _apart(sources: Mapping[str, str]) -> dict[str, str]:
@@ -142,6 +142,6 @@ def _check(headers: Mapping[str, str]) -> None:
     settings = {f: {m[1]: m[2] for m in _SETTING.finditer(t)} for f, t in headers.items()
                 if f.endswith("_kernels.h")}
     first = next(iter(settings.values()), {})
-    if wrong := [f for f, found in settings.items() if found != first]:
+    if wrong := [f for f, value in settings.items() if value != first]:
         raise UsageError("GT2116", "these programs cannot be one file of C", where=wrong[0],
                          hint="lower them for one machine and in one class of numerics")

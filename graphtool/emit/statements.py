@@ -100,12 +100,12 @@ class Statements:
         if share.end != ALL.end:
             self.w.line(f"const {size} {i}_end = {hi};")
             hi = f"{i}_end"
-        found = along_fields(s, self.p.packed, f"row{self.rows}_") if self.p.packed else None
-        if found is None:
+        fields = along_fields(s, self.p.packed, f"row{self.rows}_") if self.p.packed else None
+        if fields is None:
             self.iterations(s, share, lo, hi)
         else:
             self.rows += 1
-            self.by_rows(*found, share, lo, hi)
+            self.by_rows(*fields, share, lo, hi)
 
     def share(self, s: For) -> Share:
         """How the iterations of a loop are divided among the workers."""

@@ -83,7 +83,7 @@ def _unfit(p: Program, why: str, hint: str) -> InputError:
     return InputError("GT3154", f"{p.name} is no step of a language model: {why}", hint=hint)
 
 
-def writer_program(name: str, programs: Sequence[Program], found: Mapping[str, Roles],
+def writer_program(name: str, programs: Sequence[Program], all_roles: Mapping[str, Roles],
                    merges: Sequence[tuple[int, int]], weights_file: str) -> str:
     """C with a `main` that writes text. The first program reads the prompt, the last one writes."""
     w = Writer()
@@ -104,21 +104,21 @@ def writer_program(name: str, programs: Sequence[Program], found: Mapping[str, R
     w.line("static void *arena;")
     w.line(f"static void *caches[{len(caches)}];")
     w.line("static float *scores;")
-    masked = [(p, r) for p in programs if (r := found[p.name]).mask >= 0]
+    masked = [(p, r) for p in programs if (r := all_roles[p.name]).mask >= 0]
     if masked:
         p, r = masked[0]
         w.line(f"static {p.inputs[r.mask].dtype.c} mask[{r.room}];")
     w.line()
     for p in programs:
-        _entry(w, p, found[p.name])
+        _entry(w, p, all_roles[p.name])
     first, last = programs[0], programs[-1]
     with w.block("static const float *run(const int64_t *tokens, int64_t count, int64_t at)\n{"):
-        _choice(w, first, last, found)
+        _choice(w, first, last, all_roles)
     w.line()
     zeros(w)
     w.line()
     with w.block("int main(int argc, char **argv)\n{"):
-        _main(w, name, programs, found, len(merges), weights_file, bool(masked))
+        _main(w, name, programs, all_roles, len(merges), weights_file, bool(masked))
     return w.text()
 
 
@@ -132,8 +132,8 @@ def _entry(w: Writer, p: Program, r: Roles) -> None:
             w.line(f"int64_t places[{r.most}];")
             w.line("for (int64_t i = 0; i < count; i++) places[i] = at + i;")
         state = {i: n for n, (_, i) in enumerate(p.donations)}
-        own = {r.tokens: "tokens", r.position: "&at", r.places: "places", r.mask: "mask"}
-        ins = [f"caches[{state[i]}]" if i in state else own[i] for i in range(len(p.inputs))]
+        pointers = {r.tokens: "tokens", r.position: "&at", r.places: "places", r.mask: "mask"}
+        ins = [f"caches[{state[i]}]" if i in state else pointers[i] for i in range(len(p.inputs))]
         back = {o: n for n, (o, _) in enumerate(p.donations)}
         outs = [f"caches[{back[o]}]" if o in back else "scores" for o in range(len(p.outputs))]
         w.line(f"const void *const inputs[] = {{{', '.join(ins)}}};")
@@ -148,19 +148,19 @@ def _entry(w: Writer, p: Program, r: Roles) -> None:
     w.line()
 
 
-def _choice(w: Writer, first: Program, last: Program, found: Mapping[str, Roles]) -> None:
+def _choice(w: Writer, first: Program, last: Program, all_roles: Mapping[str, Roles]) -> None:
     """Write which entry point runs: the last one for what it can take, else the first one."""
     if first is last:
         w.line(f"return {first.name}(tokens, count, at);")
         return
-    r = found[last.name]
+    r = all_roles[last.name]
     w.line(f"return count <= {r.most} ? {last.name}(tokens, count, at)")
     w.line(f"                  : {first.name}(tokens, count, at);")
 
 
-def _main(w: Writer, name: str, programs: Sequence[Program], found: Mapping[str, Roles],
+def _main(w: Writer, name: str, programs: Sequence[Program], all_roles: Mapping[str, Roles],
           merges: int, weights_file: str, masked: bool) -> None:
-    r = found[programs[0].name]
+    r = all_roles[programs[0].name]
     file = c_string(weights_file) if weights_file else "NULL"
     w.line(f"language_options options = {{0.8, 1.0, 0, 64, 0, \"\", NULL, {file}}};")
     with w.block("if (!language_read(argc, argv, &options)) {"):
@@ -174,13 +174,13 @@ def _main(w: Writer, name: str, programs: Sequence[Program], found: Mapping[str,
         w.line("return 1;")
     w.line("size_t bytes = 0;")
     for p in programs:
-        most = ", ".join(str(found[p.name].most) for _ in p.dims) or "0"
+        most = ", ".join(str(all_roles[p.name].most) for _ in p.dims) or "0"
         with w.block("{"):
             w.line(f"const int64_t dims[] = {{{most}}}; /* the most tokens */")
             w.line(f"const size_t need = {p.name}_arena_bytes(dims);")
             w.line("if (need > bytes) bytes = need;")
     w.line("arena = zeros(bytes);")
-    rows = max(found[p.name].most if found[p.name].last else 1 for p in programs)
+    rows = max(all_roles[p.name].most if all_roles[p.name].last else 1 for p in programs)
     w.line(f"scores = (float *)zeros((size_t){rows} * {r.size} * sizeof *scores);")
     for n, (_, i) in enumerate(programs[0].donations):
         w.line(f"caches[{n}] = zeros({_bytes_of_size(programs[0], programs[0].inputs[i])});")

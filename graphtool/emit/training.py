@@ -142,8 +142,8 @@ def _given(program: Program, state: set[str]) -> list[tuple[int, Port]]:
 
 def _computed_sizes(program: Program, state: set[str]) -> list[tuple[int, Symbol]]:
     """The sizes that the run computes and its results have, each with its place in `dims`."""
-    found = {s.name for _, p in _given(program, state) for d in p.shape for s in symbols(d)}
-    return [(i, s) for i, s in enumerate(program.sizes, len(program.dims)) if s.name in found]
+    computed = {s.name for _, p in _given(program, state) for d in p.shape for s in symbols(d)}
+    return [(i, s) for i, s in enumerate(program.sizes, len(program.dims)) if s.name in computed]
 
 
 def _room(name: str, part: str, program: Program, state: set[str]) -> str:

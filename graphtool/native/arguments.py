@@ -80,8 +80,8 @@ def require(rows: Sequence[DimRow], equal: Pairs, sizes: Mapping[str, Dim]) -> N
             raise _broken(f"{divides(symbol_of(r))} does not hold: {name_text(r.name)} is "
                           f"{known[r.name]}")
     for e in equations(rows, equal):
-        if told := e.breach(known):
-            raise _broken(told)
+        if breach := e.breach(known):
+            raise _broken(breach)
 
 
 def equations(rows: Sequence[DimRow], equal: Pairs) -> tuple[Equation, ...]:
@@ -101,8 +101,8 @@ def symbol_of(r: DimRow) -> Symbol:
     return Symbol(r.name, r.min, r.max, None, r.step, r.offset)
 
 
-def _broken(told: str) -> InputError:
-    return InputError("GT2231", told, hint=WHY)
+def _broken(breach: str) -> InputError:
+    return InputError("GT2231", breach, hint=WHY)
 
 
 class Spec:

@@ -77,23 +77,23 @@ def _hash(data: bytes) -> bytes:
 
 def entries() -> list[tuple[float, int, Path]]:
     """(last use, bytes, path) of each entry, oldest first."""
-    found = []
+    rows = []
     for path in directory().glob("??/*"):
         try:
             stat = path.stat()
         except OSError:
             continue
-        found.append((stat.st_mtime, stat.st_size, path))
-    return sorted(found)
+        rows.append((stat.st_mtime, stat.st_size, path))
+    return sorted(rows)
 
 
 def prune(limit: int = LIMIT, max_age_days: float = 30) -> int:
     """Delete entries unused for long, then the oldest until the rest fits; returns the bytes
     freed."""
-    found = entries()
-    total, freed = sum(size for _, size, _ in found), 0
+    rows = entries()
+    total, freed = sum(size for _, size, _ in rows), 0
     oldest = time.time() - max_age_days * 86400
-    for used, size, path in found:
+    for used, size, path in rows:
         if used < oldest or total - freed > limit:
             path.unlink(missing_ok=True)
             freed += size

@@ -143,16 +143,16 @@ class Compiler:
                  cwd=target.parent)
         self.check(target)
 
-    def check(self, made: Path) -> None:
-        """Raises CompilerError GT2121 unless the compiler has written code to file `made`."""
+    def check(self, path: Path) -> None:
+        """Raises CompilerError GT2121 unless the compiler has written code to `path`."""
         begin = None
-        if made.is_file():
-            with made.open("rb") as file:
+        if path.is_file():
+            with path.open("rb") as file:
                 begin = file.read(8)
         if begin is None or not begin.startswith(MADE):
+            kind = "" if begin is None else " of machine code"
             raise CompilerError("GT2121", f"{self.command[0]} reported success but wrote no "
-                                          f"{made.name}" + (" of machine code" if begin is not None
-                                                            else ""), hint="name another: --cc gcc")
+                                          f"{path.name}{kind}", hint="name another: --cc gcc")
 
     def archive(self, objects: list[Path], target: Path) -> None:
         """Write a static library of these objects with the same bytes each time. Raises
@@ -195,8 +195,8 @@ def find(cc: str | None, target: Target, *, openmp: bool = True, mpi: bool = Fal
 def mpi_candidates() -> Iterator[tuple[str, ...]]:
     """mpicc of the path, and the one that a package has put beside this Python."""
     for folder in (None, str(Path(sys.executable).parent)):
-        if found := shutil.which("mpicc", path=folder):
-            yield (found,)
+        if wrapper := shutil.which("mpicc", path=folder):
+            yield (wrapper,)
 
 
 def _no_mpi(message: str) -> CompilerError:
@@ -210,8 +210,8 @@ def archiver(command: tuple[str, ...]) -> tuple[str, ...]:
     if "cc" in command[1:]:  # `zig cc`, `python -m ziglang cc`
         return (*command[:command.index("cc", 1)], "ar")
     prefix, dash, tool = command[0].rpartition("-")
-    own = f"{prefix}-ar"
-    return (own,) if dash and tool in ("gcc", "cc", "clang") and shutil.which(own) else ("ar",)
+    cross = f"{prefix}-ar"
+    return (cross,) if dash and tool in ("gcc", "cc", "clang") and shutil.which(cross) else ("ar",)
 
 
 def march_flags(target: Target, command: tuple[str, ...] = ()) -> tuple[str, ...]:

@@ -88,8 +88,8 @@ def _failed(command: str, said: str) -> CompilerError:
 @once
 def find() -> Nvcc | Nvrtc:
     """nvcc of the path, else NVRTC. Raises CompilerError GT2131 where there is neither."""
-    if found := _nvcc():
-        return found
+    if nvcc := _nvcc():
+        return nvcc
     for name in _libraries():
         try:
             library = ctypes.CDLL(name)
@@ -119,8 +119,8 @@ def _libraries() -> list[str]:
     """Where NVRTC may be: in a package of PyPI, or where the system looks."""
     spec = find_spec("nvidia")
     places = list(spec.submodule_search_locations or ()) if spec else []
-    found = [str(p) for place in places for p in sorted(Path(place).glob("*/lib/libnvrtc.so.*"))]
-    return [*found, *filter(None, [find_library("nvrtc")])]
+    paths = [str(p) for place in places for p in sorted(Path(place).glob("*/lib/libnvrtc.so.*"))]
+    return [*paths, *filter(None, [find_library("nvrtc")])]
 
 
 def compile_images(source: Path, images: Iterable[Image], types: str, jobs: int | None) -> None:

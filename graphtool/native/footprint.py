@@ -77,13 +77,13 @@ def footprint(texts: Mapping[str, str], compiler: Compiler, start: str,
             one = compiler.of_file(name)
             one.run(*one.flags, *([CALLS] if calls else ()), "-c", name, "-o", f"{name[:-2]}.o",
                     cwd=work)
-            found = read_object(work / f"{name[:-2]}.o")
-            if found is None:
+            obj = read_object(work / f"{name[:-2]}.o")
+            if obj is None:
                 read = False
                 continue
-            code, constants = code + found.code, constants + found.constants
-            data += found.data + found.zeros
-            functions |= found.functions
+            code, constants = code + obj.code, constants + obj.constants
+            data += obj.data + obj.zeros
+            functions |= obj.functions
             written = work / f"{name[:-2]}.ci"
             graphs += [written.read_text(errors="replace")] if written.is_file() else []
     stack = deepest(read_calls(graphs), start) if graphs else Stack(
@@ -112,11 +112,11 @@ def deepest(calls: Calls, start: str) -> Stack:
 
     A call through a pointer counts as the deepest of the functions that nobody calls by name.
     """
-    named = {to for found in calls.callees.values() for to in found}
+    named = {to for callees in calls.callees.values() for to in callees}
     indirect = frozenset(calls.frames) - named - {start}
     calls = replace(calls, callees={
-        f: (found - {_INDIRECT}) | indirect if _INDIRECT in found else found
-        for f, found in calls.callees.items()})
+        f: (callees - {_INDIRECT}) | indirect if _INDIRECT in callees else callees
+        for f, callees in calls.callees.items()})
     depths: dict[str, tuple[int, tuple[str, ...]]] = {}
     outside: set[str] = set()
 

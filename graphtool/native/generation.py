@@ -59,8 +59,8 @@ class Step:
         if self.places:
             places = np.arange(at, at + tokens.shape[1]) - begins[:, None]
             given[self.places] = np.maximum(places, 0)
-        found = self.model.run(given, out={o: caches[i] for o, i in self.pairs})
-        last: Array = found[self.logits].reshape(len(tokens), -1, self.row.size)[:, -1]
+        outputs = self.model.run(given, out={o: caches[i] for o, i in self.pairs})
+        last: Array = outputs[self.logits].reshape(len(tokens), -1, self.row.size)[:, -1]
         return last
 
 
@@ -132,9 +132,9 @@ class Writer:
         held, longest = b"", max((len(s) for s in ends), default=1)
         for token in self.write(prompt, how, most):
             held += self.tokenizer.spelt[token]
-            found = [at for s in ends if (at := held.find(s)) >= 0]
-            if found:
-                yield held[:min(found)]
+            ends_at = [at for s in ends if (at := held.find(s)) >= 0]
+            if ends_at:
+                yield held[:min(ends_at)]
                 return
             sure = max(len(held) - (longest - 1), 0)
             yield held[:sure]

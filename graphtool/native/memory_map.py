@@ -48,11 +48,11 @@ def weights(path: Path, offset: int, size: int) -> tuple[int, Array | None]:
         return 0, None
     try:
         with path.open("rb") as file:
-            found = os.fstat(file.fileno()).st_size
+            stored = os.fstat(file.fileno()).st_size
             head = int.from_bytes(file.read(8), "little") + 8  # of safetensors: the header's length
-            if found != head + size:
-                what = "cut short" if found < head + size else "too long"
-                raise InputError("GT2204", f"the weights file is {what}: {found} bytes, "
+            if stored != head + size:
+                what = "cut short" if stored < head + size else "too long"
+                raise InputError("GT2204", f"the weights file is {what}: {stored} bytes, "
                                            f"{head + size} expected", where=str(path))
             if head != offset:
                 raise InputError("GT2204", f"the weights begin at byte {head}, not at {offset} as "

@@ -21,12 +21,12 @@ from graphtool.native.probes import supports
 
 
 def compile_all(work: Path, name: str, sides: Sequence[str], common: Compiler,
-                own: Mapping[str, Compiler], jobs: int | None, *, static: bool, exe: bool,
+                special: Mapping[str, Compiler], jobs: int | None, *, static: bool, exe: bool,
                 single: bool = False) -> dict[str, Any]:
     """Compile every C file (in parallel, the largest first, through the cache) and link; the rows
     of build.json that say how.
 
-    Files whose names start with a key of `own` are compiled by that compiler; `sides` are the
+    Files whose names start with a key of `special` are compiled by that compiler; `sides` are the
     names of the weights, whose files contain only data. `single`: NAME.c has the kernels too.
     """
     # what they include is in no cache key: weights, and kernels that are compiled for devices
@@ -38,7 +38,7 @@ def compile_all(work: Path, name: str, sides: Sequence[str], common: Compiler,
     def compiled(p: Path) -> Path:
         if p.name.startswith(data):
             return common.compile_data(p)
-        with_ = next((c for start, c in own.items() if p.name.startswith(start)), common)
+        with_ = next((c for start, c in special.items() if p.name.startswith(start)), common)
         whole = single and p.name == f"{name}.c"
         return (with_ if whole else with_.of_file(p.name)).compile(p, headers)
     order = sorted(units, reverse=True, key=lambda p: p.stat().st_size + (
@@ -87,8 +87,8 @@ def linking(compiler: Compiler, sources: Container[str]) -> Compiler:
         return compiler
     if supports(compiler.command, libraries=("-lopenblas",)):
         return replace(compiler, libraries=("-lopenblas",))
-    found = find_spec("scipy_openblas32")
-    folder = Path(found.origin).parent / "lib" if found and found.origin else None
+    blas = find_spec("scipy_openblas32")
+    folder = Path(blas.origin).parent / "lib" if blas and blas.origin else None
     if folder is None or not folder.is_dir():
         raise CompilerError("GT2130", "--kernels blas needs a CBLAS library, and there is none",
                             hint=f"apt install libopenblas-dev, or {release.install('blas')}")

@@ -55,11 +55,11 @@ def supports(command: tuple[str, ...], *flags: str, libraries: tuple[str, ...] =
         mark = Path(folder) / "supported"
         if cache.get(key, mark):
             return True
-        found = compiles(command, *flags)
-        if found:
+        works = compiles(command, *flags)
+        if works:
             mark.write_bytes(b"")
             cache.put(key, mark)
-        return found
+        return works
 
 
 def compiles(command: tuple[str, ...], *flags: str, libraries: tuple[str, ...] = ()) -> bool:
@@ -68,13 +68,13 @@ def compiles(command: tuple[str, ...], *flags: str, libraries: tuple[str, ...] =
     With `libraries` it is linked with these only, not with the libraries that the flags imply.
     """
     with tempfile.TemporaryDirectory(prefix="graphtool-") as folder:
-        made = f"{folder}/probe"
+        output = f"{folder}/probe"
         try:
             done = subprocess.run([*command, *flags, *(("-c",) if libraries else ()), "-x", "c",
-                                   "-", "-o", made], input=_PROGRAM, capture_output=True,
+                                   "-", "-o", output], input=_PROGRAM, capture_output=True,
                                   timeout=120, **TEXT)
             if libraries and done.returncode == 0:
-                done = subprocess.run([*command, made, *libraries, "-o", f"{made}.exe"],
+                done = subprocess.run([*command, output, *libraries, "-o", f"{output}.exe"],
                                       capture_output=True, timeout=120, **TEXT)
         except (OSError, subprocess.TimeoutExpired):
             return False

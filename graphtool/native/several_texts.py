@@ -45,10 +45,10 @@ class Text:
             self.done = True
             return token
         self.written += writer.tokenizer.spelt[token]
-        found = [at for s in self.ends if (at := self.written.find(s)) >= 0]
-        if found:
-            self.written = self.written[:min(found)]
-        self.done = bool(found) or self.left == 0
+        ends_at = [at for s in self.ends if (at := self.written.find(s)) >= 0]
+        if ends_at:
+            self.written = self.written[:min(ends_at)]
+        self.done = bool(ends_at) or self.left == 0
         return token
 
 
@@ -60,8 +60,8 @@ def write_texts(writer: Writer, prompts: Sequence[str], how: Sequence[Sampling],
     Raises InputError GT3157 where the longest prompt of a group has no room.
     """
     if writer.rows == 1:
-        for prompt, own in zip(prompts, how, strict=True):
-            yield b"".join(writer.text(prompt, own, most, stop))
+        for prompt, settings in zip(prompts, how, strict=True):
+            yield b"".join(writer.text(prompt, settings, most, stop))
         return
     ends = tuple(s.encode() for s in stop if s)
     for first in range(0, len(prompts), writer.rows):

@@ -226,9 +226,9 @@ def library(s: Subject) -> str:
                  f"let shape{i}: Vec<usize> = "
                  f"shape[..{rank}].iter().map(|&n| n as usize).collect();",
                  f"y{i}.truncate(shape{i}.iter().product());"]
-    made = ", ".join(f"{w}: Tensor {{ data: y{i}, shape: shape{i} }}"
-                     for i, w in enumerate(outputs))
-    body.append(f"Ok(Outputs {{ {made} }})")
+    tensors = ", ".join(f"{w}: Tensor {{ data: y{i}, shape: shape{i} }}"
+                        for i, w in enumerate(outputs))
+    body.append(f"Ok(Outputs {{ {tensors} }})")
     known = [f"dims.{d}" for d in dims] + ["0"] * len(m.sizes)
     return _LIB.format(
         name=s.name, weights=weights, life="<'a>" if inputs else "",

@@ -62,8 +62,8 @@ class Subject:
     def headers(self) -> list[Path]:
         """The public headers: NAME.h, and those of entry points and of functions of training."""
         known = [self.header]
-        for found in re.findall(r'#include "(\w+\.h)"', self.header.read_text()):
-            known += [self.folder / found] if (self.folder / found).is_file() else []
+        for name in re.findall(r'#include "(\w+\.h)"', self.header.read_text()):
+            known += [self.folder / name] if (self.folder / name).is_file() else []
         return known
 
 

@@ -34,11 +34,11 @@ def sources(subject: Subject) -> dict[str, str]:
 def _spelled(path: Path) -> str:
     """The text of a C file; weights that an assembler would include become an array."""
     text = path.read_text()
-    found = _INCBIN.search(text)
-    if found is None:
+    match = _INCBIN.search(text)
+    if match is None:
         return text
-    start, size = int(found[2]), int(found[3])
-    with (path.parent / found[1]).open("rb") as data:
+    start, size = int(match[2]), int(match[3])
+    with (path.parent / match[1]).open("rb") as data:
         data.seek(start)
         name, _, index = path.stem.rpartition("_weights")
         return array(Part(name, int(index), 0, size), data.read(size))
