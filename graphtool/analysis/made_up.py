@@ -12,7 +12,6 @@ from typing import Any, Protocol
 import numpy as np
 
 from graphtool import dtypes
-from graphtool import ops as o
 from graphtool.dtypes import DType
 from graphtool.errors import InputError, InternalError
 from graphtool.ir.facets import Indexing, Trait
@@ -140,11 +139,11 @@ def index_limits(graph: Graph) -> dict[Value, Below]:
     for node in reversed(graph.nodes):
         if (indexing := node.op.indexing) is not None:
             lower(node.inputs[indexing.indices], *_indexed(node, indexing))
-        elif node.op is o.cast and node.attrs["dtype"] is dtypes.bool_:
+        elif Trait.CONVERTS in node.op.traits and node.attrs["dtype"] is dtypes.bool_:
             lower(node.inputs[0], 2)
         elif node.outputs and node.outputs[0] in limits and _passes_on(node.op):
-            for x in node.inputs[1:] if node.op is o.select else node.inputs:
-                lower(x, *limits[node.outputs[0]])
+            for i in node.op.alike or range(len(node.inputs)):
+                lower(node.inputs[i], *limits[node.outputs[0]])
     return limits
 
 
@@ -159,4 +158,4 @@ def _indexed(node: Node, indexing: Indexing) -> list[Dim]:
 
 def _passes_on(op: Op) -> bool:
     """Whether the elements of the result are elements of the operands."""
-    return bool(op.movement) or Trait.PICKS in op.traits or op is o.cast
+    return bool(op.movement) or bool(op.traits & (Trait.PICKS | Trait.CONVERTS))

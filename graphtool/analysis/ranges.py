@@ -130,7 +130,7 @@ class Chain:
 
 def to_bytes(node: Node) -> bool:
     """Whether the node is a cast to bytes: the last op of a chain that quantises."""
-    return node.op is o.cast and node.outputs[0].type.dtype in BYTES
+    return Trait.CONVERTS in node.op.traits and node.outputs[0].type.dtype in BYTES
 
 
 def quantising(x: Operand, made_by: Mapping[Value, Node]) -> Chain | None:
@@ -161,5 +161,6 @@ def dequantising(node: Node, made_by: Mapping[Value, Node]) -> Iterator[Chain]:
         if inner is not None and inner.op is o.sub:
             steps, zero = inner.inputs
             inner = maker_in(steps, made_by)
-        if inner is not None and inner.op is o.cast and isinstance(q := inner.inputs[0], Value):
+        if inner is not None and Trait.CONVERTS in inner.op.traits and isinstance(
+                q := inner.inputs[0], Value):
             yield Chain(q, scale, zero)

@@ -10,6 +10,7 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool import ops as o
+from graphtool.ir.facets import Movement
 from graphtool.ir.trace import Tracer
 from graphtool.kernels.images import HOOK, OUTPUT, POINTERS, STRIDES, image, over_pixels, space
 from graphtool.kernels.kit import (
@@ -162,7 +163,8 @@ def with_zeros(x: Any, w: Any, wide: Conv) -> tuple[Any, Any]:
     channels, columns = wide.c - w.shape[1], wide.kw - w.shape[3]
     lo, hi = (0,) * 4, (0, 0, columns, channels)
     node = x.builder.made_by.get(x.value)
-    if node is not None and node.op is o.pad and isinstance(node.inputs[0], Value) and not any(
+    fills = node is not None and Movement.FILLS in node.op.movement
+    if node is not None and fills and isinstance(node.inputs[0], Value) and not any(
             node.attrs["interior"] or ()) and node.attrs["value"] == 0:
         x, lo = Tracer(node.inputs[0], x.builder), node.attrs["lo"]
         hi = tuple(map(add, node.attrs["hi"], hi))

@@ -83,15 +83,20 @@ def lower(use: Use) -> Lowered:
     if whole is not None:
         return _product(use, a, b, whole)
     if shared and len(lead) == 2:
-        return pointwise(use, a, b, use.node.op is o.gemm_bf16)
+        return pointwise(use, a, b, _in_pairs(use))
     return _product(use, a, b, Lines(tuple(lead), m, a.strides[-2], (m,)))
+
+
+def _in_pairs(use: Use) -> bool:
+    """Whether two rows of the panel are stored as one."""
+    return use.node.op is o.gemm_bf16
 
 
 def _product(use: Use, a: View, b: View, lines: Lines) -> Lowered:
     """The products of these rows."""
     nr = b.shape[-1]
     assert isinstance(nr, int)
-    pairs = use.node.op is o.gemm_bf16  # two rows of the panel are stored as one
+    pairs = _in_pairs(use)
     nv = panel_vectors(use.target, nr // 2 if pairs else nr)
     more: dict[str, MacroValue] = {"LDK": a.strides[-1]} if transposed(a) else {}
     few = bounds(lines.count)[1]

@@ -10,7 +10,7 @@ from collections.abc import Container, Mapping
 
 from graphtool import ops as o
 from graphtool.dtypes import DType
-from graphtool.ir.facets import Lowering, Trait
+from graphtool.ir.facets import Lowering, Movement, Trait
 from graphtool.ir.graph import Graph, Node, Value, is_constant, joined_names, producers, readers_of
 from graphtool.kernels.record import serving
 from graphtool.loops.pull import View, dense
@@ -135,7 +135,7 @@ class Assigner:
         """Request a window of the result for each operand of a concat or pad."""
         out = node.outputs[0]
         whole = self.wanted.get(out)
-        if whole is None and node.op is o.concat:
+        if whole is None and Movement.JOINS in node.op.movement:
             whole = self.already_side_by_side(node)
             if whole is not None and self.readable(out, whole):
                 self.wanted[out] = whole
@@ -251,11 +251,12 @@ class Assigner:
     def over(self, node: Node, v: Value) -> View | None:
         """The view of a collective's operand for its result, if nothing else uses that buffer; the
         matching wait op finds the result in the same buffer."""
-        if node.op not in (o.collective_begin, o.collective_end) or v is not node.outputs[0]:
+        waits = node.op is o.collective_end
+        if not (waits or node.op is o.collective_begin) or v is not node.outputs[0]:
             return None
-        x = node.inputs[node.op is o.collective_end]
+        x = node.inputs[waits]
         assert isinstance(x, Value)
-        if node.op is o.collective_end:
+        if waits:
             return self.out.views[x]
         if node.attrs["kind"] not in ("sum", "max", "min"):
             return None

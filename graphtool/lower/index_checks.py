@@ -55,9 +55,9 @@ class IndexChecks:
         """The unit's reads and writes by indices that may be out of range: the node, its indices,
         the column of them, and the size of the axis."""
         for node in unit.nodes:
-            if node.op not in (o.gather, o.scatter):
+            if (indexing := node.op.indexing) is None:
                 continue
-            x, indices = node.inputs[0], node.inputs[1]
+            x, indices = node.inputs[indexing.into], node.inputs[indexing.indices]
             if not isinstance(x, Value) or not isinstance(indices, Value):
                 continue
             for column, axis in enumerate(node.attrs["axes"]):
@@ -133,7 +133,8 @@ class IndexChecks:
         if any(d == 0 for d in v.type.shape):
             return True
         node = self.made_by.get(v)
-        if node is not None and node.op is o.concat and v.type.rank - 1 == node.attrs["axis"]:
+        if node is not None and Movement.JOINS in node.op.movement and (
+                v.type.rank - 1 == node.attrs["axis"]):
             parts = [x for x in node.inputs if isinstance(x, Value)]
             if all(p.type.shape[-1] == 1 for p in parts):
                 v, column = parts[column], 0
@@ -209,7 +210,7 @@ def decisive(graph: Graph, units: Sequence[Unit]) -> set[Point]:
 
 
 def _fails_inside(node: Node) -> bool:
-    return any(n.op in (o.gather, o.scatter) or defined(n) is not None
+    return any(n.op.indexing is not None or defined(n) is not None
                for a in node.attrs.values() if isinstance(a, Graph) for n in all_nodes(a))
 
 

@@ -14,6 +14,7 @@ from typing import Literal
 from graphtool import ops as o
 from graphtool.dtypes import DType
 from graphtool.io.weights import Weight
+from graphtool.ir.facets import Movement
 from graphtool.ir.graph import Node, Value
 from graphtool.loops.program import packs
 from graphtool.loops.pull import View, dense_strides
@@ -123,7 +124,7 @@ def windows_of(node: Node, whole: View) -> Iterator[tuple[Value | float, View]]:
     """The windows of a concat's operands, or of a pad's operand and its edges."""
     rank = len(whole.shape)
     ones = (1,) * rank
-    if node.op is o.concat:
+    if Movement.JOINS in node.op.movement:
         axis = node.attrs["axis"] % rank
         start: Dim = 0
         for x in node.inputs:
@@ -149,7 +150,7 @@ def windows_of(node: Node, whole: View) -> Iterator[tuple[Value | float, View]]:
 
 def windowable(node: Node) -> bool:
     """Whether windows suffice for a concat or pad: edges, no interior padding, nothing cropped."""
-    if node.op is o.concat:
+    if Movement.JOINS in node.op.movement:
         return True
     interior = node.attrs["interior"]
     return (not interior or not any(interior)) and all(

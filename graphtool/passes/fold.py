@@ -106,7 +106,8 @@ def _drawn(graph: Graph) -> set[Value]:
             fixed.update(node.outputs)
     held, drawn = set(graph.outputs), set[Value]()
     for node in reversed(graph.nodes):
-        widening = bool(node.op.movement & _MOVES) or node.op in (o.cast, o.sub, o.mul)
+        widening = bool(node.op.movement & _MOVES) or (
+            Trait.CONVERTS in node.op.traits or node.op in (o.sub, o.mul))
         if widening:
             drawn.update(v for v in node.outputs if v not in held and v in fixed)
         passes = widening and drawn.issuperset(node.outputs)

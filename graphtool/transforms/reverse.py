@@ -14,7 +14,7 @@ import numpy as np
 
 from graphtool import ops as o
 from graphtool.errors import InputError, Unsupported, UnsupportedError
-from graphtool.ir.facets import Lowering
+from graphtool.ir.facets import Lowering, Movement
 from graphtool.ir.graph import Graph, Node, Operand, TensorType, Value, is_constant
 from graphtool.ir.op import Op, complete_attrs, named
 from graphtool.ir.replay import rebuild
@@ -86,7 +86,7 @@ def backward(builder: Builder, nodes: Sequence[Node], seeds: Iterable[tuple[Valu
             _join_slices(builder, grads, v, slices.pop(v, []))
         if not any(v in grads for v in node.outputs) or not _differentiates(node, active):
             continue
-        if node.op is o.slice and isinstance(node.inputs[0], Value):
+        if Movement.TAKES in node.op.movement and isinstance(node.inputs[0], Value):
             slices.setdefault(node.inputs[0], []).append((node, grads[node.outputs[0]]))
             continue
         with builder.scope(f"{node.outputs[0].hint}.grad", node.where):

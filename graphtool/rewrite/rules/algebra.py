@@ -34,7 +34,7 @@ def constant_to_literal(op: Any, xs: Any, attrs: Any, type: Any) -> Any:
         numbers[0] = None
     for i, number in enumerate(numbers):
         rest = [x for j, x in enumerate(xs) if j != i and hasattr(x, "shape")]
-        typed = rest[1:] if op is o.select else rest  # one tensor must give the type
+        typed = rest[op.alike[0]:] if op.alike else rest  # one tensor must give the type
         if number is None or not typed or broadcast_shapes(*(x.shape for x in rest)) != type.shape:
             continue
         return op(*xs[:i], number, *xs[i + 1:], **attrs)

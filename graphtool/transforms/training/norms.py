@@ -43,7 +43,7 @@ def inference(graph: Graph, donations: Sequence[tuple[int, int]], dropout: bool 
     Returns the same graph if there is nothing to change. With `dropout` that is kept.
     """
     norms = moving(graph, donations)
-    if not any((n.op is o.dropout and not dropout) or n in norms for n in graph.nodes):
+    if not (norms or (drops(graph) and not dropout)):
         return graph
 
     def rewrite(node: Node, xs: tuple[Operand, ...], b: Builder) -> Sequence[Any] | None:
@@ -115,8 +115,12 @@ def in_training(module: Module) -> bool:
     mode = module.meta.get("mode")
     if mode is not None:
         return bool(mode == "training")
-    return any(n.op is o.dropout for n in module.graph.nodes) or bool(
-        moving(module.graph, module.donations))
+    return drops(module.graph) or bool(moving(module.graph, module.donations))
+
+
+def drops(graph: Graph) -> bool:
+    """Whether the graph has dropout."""
+    return any(n.op is o.dropout for n in graph.nodes)
 
 
 def learning(graph: Graph) -> list[Node]:
