@@ -10,6 +10,7 @@ from graphtool.errors import UsageError
 from graphtool.package.archives import ar, tar_gz
 from graphtool.package.platform import platform_of
 from graphtool.package.record import Archive, Files, PackageForm, Subject, register
+from graphtool.package.wrappers import wrappers
 
 _MAINTAINER = "nobody <nobody@localhost>"  # an archive that publishes it has its own
 
@@ -19,7 +20,8 @@ def layout(s: Subject, library_at: str, share_at: str) -> dict[str, bytes]:
     weights = s.weights
     include = f"include/{s.name}"
     files = {f"{library_at}/{s.manifest.library}": s.library.read_bytes(),
-             **{f"{include}/{h.name}": h.read_bytes() for h in s.headers}}
+             **{f"{include}/{h.name}": h.read_bytes() for h in s.headers},
+             **{f"{include}/{file}": text.encode() for file, text in wrappers(s).items()}}
     if weights is not None:
         files[f"{share_at}/{weights.name}"] = weights.read_bytes()
     for folder in (f"{library_at}/cmake/{s.name}", f"{library_at}/pkgconfig"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from graphtool.package.record import Files, PackageForm, Subject, register
 from graphtool.package.sources import sources
+from graphtool.package.wrappers import wrappers
 
 _README = """\
 # {name} {version}
@@ -12,18 +13,20 @@ Put `{name}.c` and `{name}.h` into your project.
 
     cc -O3 {flags}-c {name}.c
 
+`{name}.hpp` is the model in C++17, `{name}.f90` its interface in Fortran.
 `{name}.c` needs the C library with its mathematics (`-lm`), and with `-fopenmp` it has threads.
 {weights}
 """
 
 
 def make(s: Subject) -> Files:
-    """NAME.c, NAME.h, the example, and the weights unless they are in NAME.c."""
+    """The C, its wrappers, the example, and the weights unless they are in NAME.c."""
     flags = "".join(f"{f} " for f in s.machine)
     weights = "" if s.weights is None else (
         f"The weights are in `{s.weights.name}`, whose path `{s.name}_load` takes.")
     readme = _README.format(name=s.name, version=s.version, flags=flags, weights=weights)
-    return {**{f: t.encode() for f, t in sources(s).items()}, "README.md": readme.encode(),
+    texts = {**sources(s), **wrappers(s)}
+    return {**{f: t.encode() for f, t in texts.items()}, "README.md": readme.encode(),
             **({} if s.weights is None else {s.weights.name: s.weights.read_bytes()})}
 
 

@@ -21,7 +21,7 @@ _WORDS = """
     public raise range ref register restrict return run select self Self short signed sizeof
     static struct super switch this threads throw trait True true try type typedef typeof union
     unsafe unsigned unsized use var virtual void volatile weights where while with yield ctypes
-    false
+    false std results Outputs
     """
 RESERVED = frozenset(_WORDS.split())  # of all languages, and of the templates
 

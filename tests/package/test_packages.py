@@ -259,3 +259,78 @@ def test_no_name_of_the_model_is_written_as_it_is(sample: Sample, tmp_path: Path
     for path in (tmp_path / "small-go" / "small.go", tmp_path / "small-cargo" / "src" / "lib.rs"):
         assert not {"${", '"""', "<script>"} & {w for w in ("${", '"""', "<script>")
                                                 if w in path.read_text()}
+
+
+# ---- C++ and Fortran ---------------------------------------------------------------------------
+
+CPP = """
+#include <array>
+#include <cstdio>
+#include <type_traits>
+#include "small.hpp"
+static_assert(!std::is_copy_constructible_v<small::model>);
+int main(int, char **argv)
+{{
+    const std::vector<float> x = {{{x}}};
+    const std::array<float, 5> scale = {{{scale}}};
+    small::model first(argv[1]), model(std::move(first));
+    const small::inputs in = {{x, scale}};
+    const small::outputs out = model.run({{{n}}}, in, 1);
+    if (out.return_.shape != std::vector<std::int64_t>{{{n}, 5}}) return 1;
+    for (float v : out.return_.data) std::printf("%.9g ", v);
+    for (float v : out.class_x_x_script_2.data) std::printf("%.9g ", v);
+    int caught = 0;
+    try {{ model.run({{2}}, in, 1); }} catch (const std::invalid_argument &) {{ caught++; }}
+    try {{ model.run({{-1}}, in, 1); }} catch (const small::error &e) {{
+        caught += e.status == SMALL_BAD_DIM;
+    }}
+    try {{ small::model("/no/file"); }} catch (const small::error &e) {{
+        caught += e.status == SMALL_NO_FILE;
+    }}
+    return caught != 3;
+}}
+"""
+FORTRAN = """
+program main
+  use small
+  implicit none
+  type(small_weights) :: weights
+  real(c_float), target :: x(4, {n}), scale(5), y(5, {n}), sums({n})
+  integer(c_int64_t) :: dims(1)
+  integer(c_int) :: status
+  character(len=512) :: path
+  integer :: i
+  call get_command_argument(1, path)
+  status = small_load(weights, trim(path) // c_null_char)
+  if (status /= 0) stop 1
+  x = reshape([(real(i, c_float) / 8, i = 0, 4 * {n} - 1)], [4, {n}])
+  scale = [(real(i, c_float), i = 0, 4)]
+  dims(1) = {n}
+  status = small_run(weights%data, small_aligned(64_c_size_t, small_arena_bytes(dims)), dims, &
+                     [c_loc(x), c_loc(scale)], [c_loc(y), c_loc(sums)], 1_c_int)
+  if (status /= 0) stop 2
+  print '(*(g0, " "))', y, sums
+  call small_free(weights)
+end program
+"""
+
+
+@pytest.mark.parametrize("std", ["c++17", "c++20"])
+def test_cpp(std: str, sample: Sample, tmp_path: Path) -> None:
+    need("g++")
+    path = Path(package(sample.build, "single", tmp_path).path)
+    (path / "app.cpp").write_text(CPP.format(n=N, x=flat(sample.x), scale=flat(sample.scale)))
+    run("g++", f"-std={std}", "-Wall", "-Wextra", "-Werror", "-pedantic", "app.cpp",
+        sample.build / "libsmall.so", "-o", "app", cwd=path)
+    agrees(run(path / "app", "small.safetensors", cwd=path, LD_LIBRARY_PATH=str(sample.build)),
+           sample)
+
+
+def test_fortran(sample: Sample, tmp_path: Path) -> None:
+    need("gfortran")
+    path = Path(package(sample.build, "single", tmp_path).path)
+    (path / "app.f90").write_text(FORTRAN.format(n=N))
+    run("gfortran", "-Wall", "small.f90", "app.f90", sample.build / "libsmall.so", "-o", "app",
+        cwd=path)
+    agrees(run(path / "app", "small.safetensors", cwd=path, LD_LIBRARY_PATH=str(sample.build)),
+           sample)
