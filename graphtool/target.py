@@ -56,6 +56,11 @@ class Target:
     architectures for which a device's kernels are compiled, 10 · major + minor of CUDA's compute
     capability, in ascending order; such a device has so many `multiprocessors`, and its lanes are
     the threads that go in step.
+
+    A `freestanding` machine has no operating system: its C is for one thread and reads no file, the
+    weights are constants of the C, and of two kernels the smaller one is taken. Buffers in its
+    arena start at multiples of `align` bytes. A multiply-add of float32 takes `soft` times as long
+    as it would with a unit for it.
     """
 
     name: str
@@ -86,6 +91,9 @@ class Target:
     language: str = "c"
     devices: tuple[int, ...] = ()
     multiprocessors: int = 0
+    align: int = 64
+    freestanding: bool = False
+    soft: float = 1.0
     threads: int = 1
     native: bool = False
     bf16: bool = False
@@ -160,6 +168,19 @@ _AMX = _V4 | {"amx_tile", "amx_int8", "amx_bf16", "avx512_bf16", "avx512_vnni", 
 _GPUS = {80: ("A100", 108), 87: ("Jetson Orin", 16), 90: ("H100, H200", 132), 120: ("RTX 50", 170)}
 _GPU_FACTS: dict[str, Any] = {"language": "cuda", "bf16": True, "mhz": 1500}
 
+def _small(name: str, title: str, flags: Flags, cc: str, *, dsp: bool = False,
+           soft: float = 1.0, mhz: int = 100, **facts: Any) -> Target:
+    """A row of a microcontroller. It keeps integers of 8 bits as they are: four products of bytes
+    are one step of its kernels, with `dsp` in two instructions for pairs. All its memory is near:
+    caches and bandwidth are those of a core that waits for none of it."""
+    return Target(name, title, 1, 2, 2 if dsp else 4, registers=14,
+                  pair=(2, 2) if dsp else (4, 4), dot8=True, flags=(flags,), cross=cc,
+                  machines=(name,), mhz=mhz, align=8, freestanding=True, soft=soft,
+                  bandwidth=(0.4, 0.4, 0.4, 0.2), **facts)
+
+
+_ARM, _RISCV = "arm-none-eabi-gcc", "riscv64-unknown-elf-gcc"
+
 for _row in (
     # compilers before gcc 13 and clang 16 do not know its name, and compile for the row below
     _x86(0, "graniterapids", "x86-64 with AVX-512 and AMX, of float16 too", 16, 14,
@@ -179,6 +200,19 @@ for _row in (
            cross="python -m ziglang cc -target aarch64-linux-musl",
            dot8_by=frozenset({"asimddp", "i8mm"})),
     Target("generic", "any machine, without vectors", 1, 4, 4),
+    _small("cortex-m0plus", "Arm Cortex-M0+, without floating point",
+           ("-mcpu=cortex-m0plus", "-mthumb"), _ARM, soft=40.0, mhz=48),
+    _small("cortex-m4", "Arm Cortex-M4 and M33, with DSP and float32",
+           ("-mcpu=cortex-m4", "-mthumb", "-mfloat-abi=hard", "-mfpu=fpv4-sp-d16"), _ARM, dsp=True),
+    _small("cortex-m7", "Arm Cortex-M7, with DSP and float64",
+           ("-mcpu=cortex-m7", "-mthumb", "-mfloat-abi=hard", "-mfpu=fpv5-d16"), _ARM, dsp=True,
+           mhz=400),
+    _small("cortex-m55", "Arm Cortex-M55, with DSP and float32",
+           ("-mcpu=cortex-m55", "-mthumb", "-mfloat-abi=hard"), _ARM, dsp=True, mhz=250),
+    _small("rv32imc", "32-bit RISC-V, without floating point",
+           ("-march=rv32imc", "-mabi=ilp32"), _RISCV, soft=40.0),
+    _small("rv32imafc", "32-bit RISC-V with float32", ("-march=rv32imafc", "-mabi=ilp32f"),
+           _RISCV),
     *(Target(f"sm_{arch}", f"a GPU of NVIDIA: {title}", 32, 4, 2, devices=(arch,),
              multiprocessors=count, **_GPU_FACTS) for arch, (title, count) in _GPUS.items()),
     Target("cuda", "GPUs of NVIDIA, from Ampere on", 32, 4, 2, devices=tuple(_GPUS),
@@ -271,7 +305,8 @@ def named(march: str, threads: int = 0) -> Target:
 
     Raises UsageError GT2101 for an unknown one.
     """
-    return replace(_row_of(march), threads=threads or cores())
+    row = _row_of(march)
+    return replace(row, threads=1 if row.freestanding else threads or cores())
 
 
 def _row_of(march: str) -> Target:

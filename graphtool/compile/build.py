@@ -59,6 +59,7 @@ def build(unit: Unit, out: Path, how: Build) -> Built:
     InputError GT0330 when the directory cannot be written, and what the passes, `lower` and the
     texts of a kind raise.
     """
+    how = how.fitted(unit.target)
     for target in unit.targets.values():
         language = named(target.language)
         if language.device:
@@ -91,6 +92,7 @@ def emit(unit: Unit, out: Path, how: Build) -> dict[str, str]:
 
     The weights are written too where they are part of the C. Raises as `build` does.
     """
+    how = how.fitted(unit.target)
     if named(unit.target.language).device:
         check_device(unit, how)
     lowered = functions(unit, how)

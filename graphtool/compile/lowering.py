@@ -92,7 +92,7 @@ def _refuse_choosing(how: Lowering, target: Target, where: str) -> None:
                               "to build with a model")
 
 
-_CHOOSING = "--precision, --assume, --kernels and --tuning"
+_CHOOSING = "--precision, --assume, --objective, --kernels and --tuning"
 
 
 def texts_of_nodes(unit: Unit, lowered: Mapping[str, Function]) -> dict[str, str]:

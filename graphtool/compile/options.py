@@ -33,6 +33,7 @@ Pathlike = str | PathLike[str]
 Precision = Literal["strict", "default", "fast"]
 Kernels = Literal["generated", "blas", "auto"]
 WeightsIn = Literal["file", "embed", "c"]
+Objective = Literal["usual", "size", "speed"]
 Capture = Literal["export", "fx", "jax"]
 MODEL, PROGRAM, ENTRIES, TRAINING, LEVELS = "model", "program", "entries", "training", "levels"
 KINDS = {  # kind of a unit: what it is called, and the code of a refusal
@@ -185,6 +186,10 @@ class Choosing:
         help="finite: a kernel may spread or move a NaN or an infinity, as Winograd's do. nothing: "
         "they stay where the model makes them; so it always is in strict. normal: as finite, and "
         "subnormal numbers, below 1.2e-38 in float32, count as 0.")
+    objective: Objective = option(
+        "usual", "--objective", words=partial(get_args, Objective),
+        help="size: of two kernels the one with fewer bytes of weights and workspace; Winograd's "
+        "are left out. speed: the faster one. usual: size for a microcontroller, else speed.")
 
     @property
     def goal(self) -> Target:
@@ -205,14 +210,14 @@ class Choosing:
 
     @property
     def rules(self) -> Rules:
-        """Which kernels may be chosen. Raises UsageError GT0633, GT0634, GT0635, InputError
-        GT0332."""
+        """Which kernels may be chosen. Raises UsageError GT0633, GT0634, GT0635, GT0637,
+        InputError GT0332."""
         from graphtool.kernels.choice import tuning
         from graphtool.kernels.choice.rules import rules_of
         known = self.tuning
         if isinstance(known, (str, PathLike)):
             known = tuning.load(Path(known))
-        return rules_of(self.precision, self.kernels, known, self.assume)
+        return rules_of(self.precision, self.kernels, known, self.assume, self.objective)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -277,6 +282,20 @@ class Build(Lowering):
             TRAINING: _BUILT_IN, LEVELS: ONE_LEVEL},
         help="Write the artifact of each stage to OUT/stages.")
     nodes: Mapping[str, str] | None = None
+
+    def fitted(self, target: Target) -> Build:
+        """The options for a target without an operating system: the weights are constants of the
+        C, and the library is static, of one thread. Others keep theirs.
+
+        Raises UsageError GT2108 for what needs a system.
+        """
+        if not target.freestanding:
+            return self
+        if self.exe or self.mpi or self.weights == "embed":
+            raise UsageError("GT2108", f"{target.name} has no operating system, which --exe, --mpi "
+                                       "and --weights embed need", hint="leave them out: a library "
+                             "and its header are made, and a board's project links them")
+        return replace(self, static=True, openmp=False, weights="c")
 
     @property
     def weights_in(self) -> WeightsIn:

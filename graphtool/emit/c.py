@@ -18,7 +18,8 @@ from graphtool.emit.kernels import Kernels
 from graphtool.emit.language import language_of
 from graphtool.emit.lines import debug_lines
 from graphtool.emit.names import check_name
-from graphtool.emit.weights import Part, loader, weights_bytes
+from graphtool.emit.small_indices import small_indices
+from graphtool.emit.weights import ALIGN, Part, loader, weights_bytes
 from graphtool.kernels import headers
 from graphtool.loops.contract import CONTRACTS, HOME
 from graphtool.loops.ir import Template
@@ -63,6 +64,8 @@ def emit(program: Program, parts: Sequence[Part] = (), *, owner: str = "",
     if language.device:
         files |= device_files(program, not parts)
     files |= used_headers(files.values())
+    if program.align < ALIGN:
+        files = small_indices(program, files)
     return files | ({debug.file: debug.text()} if debug else {})
 
 

@@ -38,6 +38,10 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT2106": ("a language that is not compiled here",
                "The C compiler of this machine compiles C. `graphtool emit` writes the kernels of "
                "another language, for its own compiler, and the C around them."),
+    "GT2108": ("a target without an operating system",
+               "A program that reads files, MPI and weights by .incbin need one. The library has "
+               "the weights as constants; the start of the board and its script for the linker "
+               "are the board's."),
     "GT2110": ("a name that C does not allow",
                "The function's name must consist of letters, digits and underscores; give it "
                "with --name."),

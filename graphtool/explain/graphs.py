@@ -136,6 +136,9 @@ TABLE: dict[str, tuple[str, str]] = {
                "The graph was optimised for finite numbers, which a rule or a kernel assumed; "
                "`--assume nothing` and `--precision strict` cannot take that back. Begin with the "
                "model."),
+    "GT0637": ("unknown objective of a build",
+               "size: kernels of few bytes; speed: of little time; usual: size for a "
+               "microcontroller, else speed."),
     "GT0634": ("unknown kind of kernels",
                "generated: the compiler's own; blas: a CBLAS library for large products; auto: "
                "whichever the tuning file says is faster."),

@@ -24,6 +24,12 @@ def names() -> frozenset[str]:
     return _own_names() | ADDED.keys() | {END}
 
 
+def is_kernel(name: str) -> bool:
+    """Whether a header holds code of kernels, and not of what runs them."""
+    return name in ADDED or (resources.files("graphtool.kernels") / "c" / "compute" / name
+                             ).is_file()
+
+
 @cache
 def _own_names() -> frozenset[str]:
     root = resources.files("graphtool.kernels") / "c"

@@ -233,6 +233,11 @@ class Program:
                 f"{self.arena} bytes of arena>")
 
     @property
+    def align(self) -> int:
+        """The bytes of which the arena, the weights and each buffer start at a multiple."""
+        return int(self.meta.get("align", "64"))
+
+    @property
     def checks(self) -> tuple[Buffer, ...]:
         """What a run checks, by number."""
         return tuple(sorted((b for b in self.buffers if b.space == "check"), key=lambda b: b.slot))

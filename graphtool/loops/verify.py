@@ -32,7 +32,7 @@ from graphtool.symbolic import Dim, bounds, known, mod, symbols
 ALIGN = 64
 META = {  # what the C depends on
     "lanes": r"[1-9][0-9]{0,2}", "precision": r"strict|default|fast",
-    "assume": r"nothing|finite|normal", "machine": r"[\w.-]{1,60}",
+    "align": r"[1-9][0-9]{0,2}", "assume": r"nothing|finite|normal", "machine": r"[\w.-]{1,60}",
     "language": r"[a-z][a-z0-9_-]{0,30}"}
 T = TypeVar("T")
 
@@ -125,9 +125,9 @@ class _Program:
                                   f"weight")
         if (known(b.offset, "<", 0), known(b.size, "<", 0)) != (False, False):
             raise fault("GT0376", f"{b.name} has a negative size or offset")
-        if isinstance(b.offset, int) and mod(b.offset, ALIGN):
+        if isinstance(b.offset, int) and mod(b.offset, self.p.align):
             raise fault("GT0376", f"{b.name} starts at {b.offset}, which is not a multiple of "
-                                  f"{ALIGN}")
+                                  f"{self.p.align}")
 
     # ---- steps -----------------------------------------------------------------------------
 

@@ -31,7 +31,6 @@ from graphtool.loops.sample_sizes import tried
 from graphtool.loops.spans import WIDE, Intervals, Points, Spans, positions, touch
 from graphtool.loops.verify_kernel import fault
 from graphtool.loops.verify_template import (
-    ALIGN,
     Env,
     MachineSizes,
     TemplateUse,
@@ -146,7 +145,7 @@ class _Check:
         program, env, size = self.program, self.env, self.sizes[b.name]
         ports = {"input": program.inputs, "output": program.outputs}.get(b.space)
         offset, last = evaluate(b.offset, env), evaluate(b.offset + b.bytes_of(b.size), env)
-        if size < 0 or offset < 0 or offset % ALIGN or last > WIDE:
+        if size < 0 or offset < 0 or offset % program.align or last > WIDE:
             raise fault("GT0376", f"{b.name} has {size} elements from byte {offset} on", _at(env))
         if ports is not None:
             most = product(ports[b.slot].shape)

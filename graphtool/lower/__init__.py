@@ -23,7 +23,7 @@ from graphtool.lower.control import RegionLowering, control_steps
 from graphtool.lower.donation import Donation, donation
 from graphtool.lower.index_checks import IndexChecks, decisive, early
 from graphtool.lower.kernel import KernelTable, Made, copy_kernel, fill_kernel, unit_kernel
-from graphtool.lower.memory_plan import Barriers, plan_arena
+from graphtool.lower.memory_plan import ALIGN, Barriers, plan_arena
 from graphtool.lower.rename_dims import one_name, own_names
 from graphtool.lower.units import Unit, schedule, units
 from graphtool.lower.views import Assignment, Copy, Edge, Storage, windowable
@@ -186,7 +186,7 @@ def _no_text(node: Node, language: str) -> str:
 def _program(module: Module, inputs: tuple[Value, ...], name: str, target: Target,
              lowering: _Lowering, steps: tuple[Step, ...], donors: Mapping[int, int]) -> Program:
     _make_room(lowering.buffers, module.graph, lowering.limits)
-    offsets, arena = plan_arena(lowering.buffers, lifetimes(steps))
+    offsets, arena = plan_arena(lowering.buffers, lifetimes(steps), target.align)
     used = {a for s in runs(steps) for a in s.args} | set(flags(steps))
     held = {n: b for n, b in lowering.buffers.items() if b.weight is not None and n in used}
     at, _ = layout([b.weight for b in held.values() if b.weight is not None])
@@ -209,6 +209,7 @@ def _program(module: Module, inputs: tuple[Value, ...], name: str, target: Targe
          "machine": str(module.meta.get("machine", target.machine)),
          "precision": str(module.meta.get("precision", "default")),
          **({"assume": "normal"} if module.meta.get("assume") == "normal" else {}),
+         **({"align": str(target.align)} if target.align != ALIGN else {}),
          **({"language": target.language} if target.language != HOME else {}),
          **({"devices": ",".join(map(str, target.devices))} if target.devices else {}),
          "index_checks": "on" if lowering.index_checks else "off"}, module.requires,

@@ -25,9 +25,9 @@ WORK = 3_000_000  # the greatest number of pairs of buffers that all attempts co
 STRETCH = 64  # number of program positions in a stretch; assigned buffers are looked up by stretch
 
 
-def plan_arena(buffers: Mapping[str, Storage], liveness: Mapping[str, Life]) -> tuple[
-        dict[str, Dim], Dim]:
-    """The offset of each buffer, and the arena's size, both in bytes.
+def plan_arena(buffers: Mapping[str, Storage], liveness: Mapping[str, Life], align: int = ALIGN
+               ) -> tuple[dict[str, Dim], Dim]:
+    """The offset of each buffer, and the arena's size, both in bytes and multiples of `align`.
 
     Sizes that are multiples of one symbolic factor share a region, which is planned in units of
     that factor. The regions follow each other; the one with the fixed sizes is first.
@@ -36,7 +36,7 @@ def plan_arena(buffers: Mapping[str, Storage], liveness: Mapping[str, Life]) -> 
     for name, b in buffers.items():
         if b.space == "arena" and name in liveness:
             factor, count = _in_units(b.size * b.dtype.bytes)
-            regions.setdefault(factor, {})[name] = _room(count)
+            regions.setdefault(factor, {})[name] = _room(count, align)
     offsets: dict[str, Dim] = {}
     base: Dim = 0
     for factor in sorted(regions, key=lambda d: (d != 1, text(d))):
@@ -46,9 +46,10 @@ def plan_arena(buffers: Mapping[str, Storage], liveness: Mapping[str, Life]) -> 
     return offsets, base
 
 
-def _room(count: int) -> int:
-    size = -(-count // ALIGN) * ALIGN
-    return size + SKEW if size >= 4 * PAGE and size % PAGE == 0 else size
+def _room(count: int, align: int) -> int:
+    """The bytes that a buffer takes; without a cache, pages need not be told apart."""
+    size = -(-count // align) * align
+    return size + SKEW if align == ALIGN and size >= 4 * PAGE and size % PAGE == 0 else size
 
 
 def _in_units(size: Dim) -> tuple[Dim, int]:

@@ -27,6 +27,9 @@ MADE = (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xce\xfa\xed\xfe", b"\xca\xfe\xba\xbe
         b"d\x86", b"d\xaa", b"\0asm", b"BC\xc0\xde", b"!<arch>")
 BASE: tuple[str, ...] = ("-std=gnu11", "-O3", "-fPIC", "-fwrapv", "-fno-math-errno",
                          "-fvisibility=hidden", "-Wall", "-Wextra", "-Wno-psabi")
+SMALL: tuple[str, ...] = ("-std=c99", "-O2", "-fwrapv", "-fno-math-errno", "-ffunction-sections",
+                          "-fdata-sections", "-fno-unwind-tables",
+                          "-fno-asynchronous-unwind-tables", "-Wall", "-Wextra")
 # gcc joins the two comparisons of a clamp into branches that it then undoes by eleven masks
 APART = "-fno-thread-jumps"
 DEBUG = "-g"
@@ -169,6 +172,8 @@ def find(cc: str | None, target: Target, *, openmp: bool = True, mpi: bool = Fal
     Raises CompilerError GT2120 where there is none, GT2124 where it does not know the machine,
     GT2126 where it does not know MPI.
     """
+    if target.freestanding:
+        cc, openmp = cc or target.cross, False
     for command in candidates(cc) if cc or not mpi else mpi_candidates():
         version = version_of(command)
         if version is None:
@@ -178,9 +183,11 @@ def find(cc: str | None, target: Target, *, openmp: bool = True, mpi: bool = Fal
         spelled = march_flags(target, command)
         with_openmp = openmp and supports(command, "-fopenmp", *spelled)
         extra = "-fopenmp" if with_openmp else (
-            "-fopenmp-simd" if supports(command, "-fopenmp-simd") else "")
-        plain = (APART,) if supports(command, "-Werror", APART) else ()
-        flags = (*BASE, *plain, *spelled, *((extra,) if extra else ()),
+            "-fopenmp-simd" if not target.freestanding and supports(command, "-fopenmp-simd")
+            else "")
+        base, linked = (SMALL, ("-c",)) if target.freestanding else (BASE, ())
+        plain = (APART,) if supports(command, "-Werror", *linked, APART) else ()
+        flags = (*base, *plain, *spelled, *((extra,) if extra else ()),
                  *(("-DGT_OPENMP_SIMD",) if extra == "-fopenmp-simd" else ()),
                  *(("-DGT_MPI",) if mpi else ()))
         machine = " ".join(sorted(cpu_flags())) if target.native else ""
@@ -225,7 +232,10 @@ def march_flags(target: Target, command: tuple[str, ...] = ()) -> tuple[str, ...
     for flags in target.flags:
         given = (*flags, *target.more)
         # most compilers have OpenMP: `find` then asks the same question
-        if (not flags and not foreign) or (flags and (
+        if target.freestanding:
+            if supports(command, "-c", *given):  # linking takes a board's own script
+                return given
+        elif (not flags and not foreign) or (flags and (
                 supports(command, "-fopenmp", *given) or supports(command, *given))):
             return given
     if foreign:

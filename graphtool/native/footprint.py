@@ -62,7 +62,7 @@ def footprint(texts: Mapping[str, str], compiler: Compiler, start: str,
               leave: Iterable[str] = ()) -> Footprint:
     """The footprint of C files, of which `leave` are not compiled; the stack is that of a call of
     the function `start`. Raises CompilerError GT2121."""
-    calls = supports(compiler.command, CALLS)
+    calls = supports(compiler.command, "-c", CALLS)
     code = constants = data = 0
     functions: dict[str, int] = {}
     graphs: list[str] = []

@@ -114,6 +114,7 @@ def measured(unit: Unit, how: Build, dims: Mapping[str, int], limits: Limits) ->
     """
     if unit.kind not in (MODEL, PROGRAM):
         raise UsageError("GT3058", "sizes are of one function", hint="name the graph of a model")
+    how = how.fitted(unit.target)
     made = functions(unit, how)
     (function,) = made.values()
     program = function.program

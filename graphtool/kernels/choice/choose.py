@@ -34,8 +34,11 @@ def plans(site: Site, target: Target, rules: Rules) -> list[Plan]:
 
 
 def cost(site: Site, plan: Plan, target: Target) -> float:
-    """Expected microseconds of the plan with all the target's threads."""
-    return alternative(site, plan).cost(site, plan, target)
+    """Expected microseconds of the plan with all the target's threads. Without a unit for floats
+    these are computed by functions."""
+    us = alternative(site, plan).cost(site, plan, target)
+    floats = isinstance(site, Contraction) and site.dtype.is_float
+    return us * target.soft if floats else us
 
 
 def weight(site: Site, plan: Plan, us: float, target: Target) -> float:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal, cast
+from typing import Literal, cast, get_args
 
 from graphtool.assume import ASSUMPTIONS, Assumption, Soundness, allowed, numerics_class
 from graphtool.errors import UsageError, one_of
 from graphtool.kernels.choice.tuning import Tuning
+from graphtool.target import Target
 
 Activations = Literal["asked", "q8", "exact"]
+Objective = Literal["usual", "size", "speed"]
 
 
 @dataclass(frozen=True)
@@ -21,6 +23,8 @@ class Rules:
     infinity to places where the model has none, or lose it; `normal` lets the CPU take subnormal
     numbers for 0 too. `activations` says in which products with packed weights the left operand is
     rounded to 8 bits: `asked` where the model says so, `q8` in all, `exact` in none.
+    `objective`: kernels of few bytes (size) or of little time (speed) are preferred; usual: size
+    on a target without an operating system, else speed.
     """
 
     precision: str = "default"
@@ -30,6 +34,11 @@ class Rules:
     tuning: Tuning = field(default_factory=Tuning)
     assume: Assumption = "finite"
     activations: Activations = "asked"
+    objective: Objective = "usual"
+
+    def small(self, target: Target) -> bool:
+        """Whether of two kernels the one with fewer bytes is taken."""
+        return self.objective == "size" or (self.objective == "usual" and target.freestanding)
 
     @property
     def in_order(self) -> bool:
@@ -61,20 +70,23 @@ def permitted(rules: Rules | None, numerics: str, where: str) -> frozenset[Sound
 PRECISIONS = {  # class: (largest Winograd tile, bfloat16 products)
     "strict": (2, False), "default": (4, False), "fast": (4, True)}
 KERNELS = ("generated", "blas", "auto")
+OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
 
 
 def rules_of(precision: str = "default", kernels: str = "generated",
-             tuning: Tuning | None = None, assume: str = "finite") -> Rules:
+             tuning: Tuning | None = None, assume: str = "finite",
+             objective: str = "usual") -> Rules:
     """The rules of a class of numerics; in `strict` nothing is assumed, whatever `assume` says.
 
-    Raises UsageError GT0633, GT0634, GT0635 for unknown names.
+    Raises UsageError GT0633, GT0634, GT0635, GT0637 for unknown names.
     """
     for code, what, name, known in (("GT0633", "precision", precision, PRECISIONS),
                                     ("GT0634", "kernels", kernels, KERNELS),
-                                    ("GT0635", "assumption", assume, ASSUMPTIONS)):
+                                    ("GT0635", "assumption", assume, ASSUMPTIONS),
+                                    ("GT0637", "objective", objective, OBJECTIVES)):
         if name not in known:
             raise UsageError(code, f"unknown {what} {name!r}", hint=one_of(name, known))
     winograd, bf16 = PRECISIONS[precision]
     return Rules(precision, winograd, bf16, kernels, tuning or Tuning(),
                  "nothing" if precision == "strict" else cast(Assumption, assume),
-                 "q8" if precision == "fast" else "asked")
+                 "q8" if precision == "fast" else "asked", cast(Objective, objective))

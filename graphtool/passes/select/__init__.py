@@ -98,7 +98,8 @@ def select(graph: Graph, *, target: Target | None = None, rules: Rules | None = 
     """
     aim = named(march or "native") if march or target is None else target
     allowed = rules or Rules()
-    goal = Goal(aim, replace(allowed, winograd=min(winograd, allowed.winograd),
+    largest = 0 if allowed.small(aim) else min(winograd, allowed.winograd)
+    goal = Goal(aim, replace(allowed, winograd=largest,
                              activations=activations or allowed.activations),
                 {} if notes is None else notes)
 

@@ -185,13 +185,13 @@ GT_INLINE void GT_JOIN(GT_NAME, _block)(const int rows, int64_t b, int64_t s,
     }
 }
 
-#define GT_INSTANCE(rows)                                                                         \
+#define GT_INSTANCE(rows, ...)                                                                    \
     GT_NOINLINE void GT_JOIN(GT_NAME, _block##rows)(int64_t b, int64_t s, const float *keys,      \
                                                     const float *values, float *scores GT_PARAMS) \
     {                                                                                             \
         GT_JOIN(GT_NAME, _block)(rows, b, s, keys, values, scores GT_ARGS);                       \
     }
-GT_UPTO(GT_MR, GT_INSTANCE)
+GT_UPTO(GT_MR, GT_INSTANCE, )
 #undef GT_INSTANCE
 
 /* The products of row s of GT_TOGETHER heads with the first `seen` keys: a few keys at a time,

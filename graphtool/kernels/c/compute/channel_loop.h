@@ -26,7 +26,7 @@ GT_INLINE void GT_JOIN(GT_NAME, _vector)(const int height, const int width, int6
         }
 }
 
-#define GT_INSTANCE(width)                                                                        \
+#define GT_INSTANCE(width, ...)                                                                   \
     GT_INLINE void GT_JOIN(GT_NAME, _sweep##width)(const int height, int64_t n, int64_t oh,       \
                                                    int64_t ow, int64_t first,                     \
                                                    int64_t last GT_PARAMS)                        \
@@ -59,7 +59,7 @@ GT_INLINE void GT_JOIN(GT_NAME, _vector)(const int height, const int width, int6
         else                                                                                      \
             GT_JOIN(GT_NAME, _low##width)(n, oh, ow, first, last GT_ARGS);                        \
     }
-GT_UPTO(GT_BW, GT_INSTANCE)
+GT_UPTO(GT_BW, GT_INSTANCE, )
 #undef GT_INSTANCE
 
 GT_INLINE void GT_JOIN(GT_NAME, _pixels)(int64_t width, int64_t high, int64_t n, int64_t oh,

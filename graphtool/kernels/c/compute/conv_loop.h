@@ -50,7 +50,7 @@ GT_INLINE void GT_JOIN(GT_NAME, _tile)(const int pixels, int64_t n, int64_t oh, 
         GT_EPILOGUE(tile + i * GT_NR, n, oh + GT_DOWN(i), ow + GT_ALONG(i), channel, GT_NR GT_ARGS);
 }
 
-#define GT_INSTANCE(pixels)                                                                       \
+#define GT_INSTANCE(pixels, ...)                                                                  \
     GT_NOINLINE void GT_JOIN(GT_NAME, _tile##pixels)(                                             \
         int64_t n, int64_t oh, int64_t ow, int64_t group, int64_t panel, const char *w,           \
         const char *ahead, int64_t step GT_PARAMS)                                                \
@@ -59,7 +59,7 @@ GT_INLINE void GT_JOIN(GT_NAME, _tile)(const int pixels, int64_t n, int64_t oh, 
                         : GT_APART || GT_OCCURS(pixels, GT_OW, GT_MR))                            \
             GT_JOIN(GT_NAME, _tile)(pixels, n, oh, ow, group, panel, w, ahead, step GT_ARGS);     \
     }
-GT_UPTO(GT_MR, GT_INSTANCE)
+GT_UPTO(GT_MR, GT_INSTANCE, )
 #undef GT_INSTANCE
 
 static void GT_NAME(int t, int threads GT_PARAMS)

@@ -83,7 +83,7 @@ GT_INLINE void GT_JOIN(GT_NAME, _tile)(const int rows, int64_t b, int64_t m, int
     GT_JOIN(GT_NAME, _hand)(tile, rows, b, m, panel GT_ARGS);
 }
 
-#define GT_INSTANCE(rows)                                                                         \
+#define GT_INSTANCE(rows, ...)                                                                    \
     GT_NOINLINE void GT_JOIN(GT_NAME, _copy##rows)(int64_t b, int64_t m, int64_t k,               \
                                                    int64_t depth, int64_t count,                  \
                                                    float *restrict to GT_PARAMS)                  \
@@ -100,7 +100,7 @@ GT_INLINE void GT_JOIN(GT_NAME, _tile)(const int rows, int64_t b, int64_t m, int
             GT_JOIN(GT_NAME, _tile)(rows, b, m, panel, left, right, depth, ahead, step, aside,    \
                                     begun, ends GT_ARGS);                                         \
     }
-GT_UPTO(GT_MR, GT_INSTANCE)
+GT_UPTO(GT_MR, GT_INSTANCE, )
 #undef GT_INSTANCE
 
 #include "blocked_loop.h"

@@ -16,14 +16,14 @@ GT_INLINE void GT_JOIN(GT_NAME, _tile)(const int rows, int64_t b, int64_t m, int
     GT_JOIN(GT_NAME, _hand)(tile, rows, b, m, panel GT_ARGS);
 }
 
-#define GT_INSTANCE(rows)                                                                         \
+#define GT_INSTANCE(rows, ...)                                                                    \
     GT_NOINLINE void GT_JOIN(GT_NAME, _tile##rows)(int64_t b, int64_t m, int64_t panel,           \
                                                    const char *ahead, int64_t step GT_PARAMS)     \
     {                                                                                             \
         if (GT_OCCURS(rows, GT_M, GT_MR))                                                         \
             GT_JOIN(GT_NAME, _tile)(rows, b, m, panel, ahead, step GT_ARGS);                      \
     }
-GT_UPTO(GT_MR, GT_INSTANCE)
+GT_UPTO(GT_MR, GT_INSTANCE, )
 #undef GT_INSTANCE
 
 #ifndef GT_BATCH

@@ -11,6 +11,8 @@
 #include <immintrin.h>
 #elif defined __ARM_NEON
 #include <arm_neon.h>
+#elif defined __ARM_FEATURE_SIMD32
+#include <arm_acle.h>
 #endif
 
 #if GT_LANES > 1
@@ -31,6 +33,8 @@ GT_INLINE gt_vi gt_dot_pair(gt_vi sum, gt_vi a, gt_vi b)
     return sum + (gt_vi)_mm256_madd_epi16((__m256i)a, (__m256i)b);
 #elif defined __SSE2__ && GT_LANES == 4
     return sum + (gt_vi)_mm_madd_epi16((__m128i)a, (__m128i)b);
+#elif defined __ARM_FEATURE_SIMD32 && GT_LANES == 1
+    return __smlad(a, b, sum);
 #else
     return sum + ((a << 16) >> 16) * ((b << 16) >> 16) + (a >> 16) * (b >> 16);
 #endif
@@ -56,6 +60,13 @@ GT_INLINE gt_vi gt_dot_quad(gt_vi sum, gt_vi a, gt_vi b)
     const gt_vq even = (gt_vq)a & 255, odd = (gt_vq)((gt_vuq)a >> 8);
     sum = gt_dot_pair(sum, (gt_vi)even, (gt_vi)((gt_vq)((gt_vuq)b << 8) >> 8));
     return gt_dot_pair(sum, (gt_vi)odd, (gt_vi)((gt_vq)b >> 8));
+#elif defined __ARM_FEATURE_SIMD32 && GT_LANES == 1
+    /* the even bytes and the odd ones, as halves: where an operand meets several, its halves stay
+       in registers */
+    const uint32_t ua = (uint32_t)a, ub = (uint32_t)b;
+    const int32_t even = __smlad((int32_t)__uxtb16(ua), (int32_t)__sxtb16((int32_t)ub), sum);
+    return __smlad((int32_t)__uxtb16(ua >> 8 | ua << 24),
+                   (int32_t)__sxtb16((int32_t)(ub >> 8 | ub << 24)), even);
 #else
     for (int i = 0; i < 4; i++) sum += ((a >> 8 * i) & 255) * ((b << (24 - 8 * i)) >> 24);
     return sum;

@@ -85,13 +85,13 @@ GT_INLINE void GT_JOIN(GT_NAME, _tile)(const int rows, const float *x, const flo
     GT_JOIN(GT_NAME, _hand)(tile, rows, m, panel GT_ARGS);
 }
 
-#define GT_INSTANCE(rows)                                                                         \
+#define GT_INSTANCE(rows, ...)                                                                    \
     GT_NOINLINE void GT_JOIN(GT_NAME, _tile##rows)(const float *x, const float *sums, int64_t m,  \
                                                    int64_t panel GT_PARAMS)                       \
     {                                                                                             \
         GT_JOIN(GT_NAME, _tile)(rows, x, sums, m, panel GT_ARGS);                                 \
     }
-GT_UPTO(GT_MR, GT_INSTANCE)
+GT_UPTO(GT_MR, GT_INSTANCE, )
 #undef GT_INSTANCE
 
 /* Few rows by the panels from `panel` to `end`. */
@@ -138,7 +138,7 @@ GT_NOINLINE void GT_JOIN(GT_NAME, _widen)(int64_t panel, float *to GT_PARAMS)
     }
 }
 
-#define GT_INSTANCE(rows)                                                                         \
+#define GT_INSTANCE(rows, ...)                                                                    \
     GT_NOINLINE void GT_JOIN(GT_NAME, _rows##rows)(int64_t m, int64_t panel, const float *wide    \
                                                    GT_PARAMS)                                     \
     {                                                                                             \
@@ -152,7 +152,7 @@ GT_NOINLINE void GT_JOIN(GT_NAME, _widen)(int64_t panel, float *to GT_PARAMS)
             GT_JOIN(GT_NAME, _hand)(tile, rows, m, panel + j GT_ARGS);                            \
         }                                                                                         \
     }
-GT_UPTO(GT_MR, GT_INSTANCE)
+GT_UPTO(GT_MR, GT_INSTANCE, )
 #undef GT_INSTANCE
 
 /* All rows by the panels from `panel` to `end`, two by two. */

@@ -218,7 +218,7 @@ GT_NOINLINE void GT_JOIN(GT_NAME, _widen)(int64_t n, int64_t k, int64_t depth,
     }
 }
 
-#define GT_INSTANCE(rows)                                                                         \
+#define GT_INSTANCE(rows, ...)                                                                    \
     GT_NOINLINE void GT_JOIN(GT_NAME, _rows##rows)(const float *x, const float *panel,            \
                                                    int64_t depth, float *out GT_PARAMS)           \
     {                                                                                             \
@@ -228,7 +228,7 @@ GT_NOINLINE void GT_JOIN(GT_NAME, _widen)(int64_t n, int64_t k, int64_t depth,
                     (const char *)panel, 0, 0);                                                   \
         gt_tile_store(acc, rows, GT_NV, out);                                                     \
     }
-GT_UPTO(GT_MR, GT_INSTANCE)
+GT_UPTO(GT_MR, GT_INSTANCE, )
 #undef GT_INSTANCE
 
 /* Many rows: a panel of weights is widened once for all of them, DEEP columns at a time. */

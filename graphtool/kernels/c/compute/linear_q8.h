@@ -109,13 +109,13 @@ GT_INLINE void GT_JOIN(GT_NAME, _tile)(const int rows, int64_t first, int64_t m,
     GT_JOIN(GT_NAME, _hand)(tile, rows, m, panel GT_ARGS);
 }
 
-#define GT_INSTANCE(rows)                                                                         \
+#define GT_INSTANCE(rows, ...)                                                                    \
     GT_NOINLINE void GT_JOIN(GT_NAME, _tile##rows)(int64_t first, int64_t m, int64_t panel,       \
                                                    const char *work GT_PARAMS)                    \
     {                                                                                             \
         GT_JOIN(GT_NAME, _tile)(rows, first, m, panel, work GT_ARGS);                             \
     }
-GT_UPTO(GT_MR, GT_INSTANCE)
+GT_UPTO(GT_MR, GT_INSTANCE, )
 #undef GT_INSTANCE
 
 /* All `count` rows in memory by one panel; row 0 is row m of all. */

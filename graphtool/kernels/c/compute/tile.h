@@ -10,24 +10,25 @@
 
 #define GT_NR (GT_NV * GT_LANES) /* columns of a panel, of a template with NV */
 
-/* X(1, …) X(2, …) ... X(n, …): one instance for every count of rows up to a literal n <= 16. */
-#define GT_UPTO_1(X, ...) X(1, ##__VA_ARGS__)
-#define GT_UPTO_2(X, ...) GT_UPTO_1(X, ##__VA_ARGS__) X(2, ##__VA_ARGS__)
-#define GT_UPTO_3(X, ...) GT_UPTO_2(X, ##__VA_ARGS__) X(3, ##__VA_ARGS__)
-#define GT_UPTO_4(X, ...) GT_UPTO_3(X, ##__VA_ARGS__) X(4, ##__VA_ARGS__)
-#define GT_UPTO_5(X, ...) GT_UPTO_4(X, ##__VA_ARGS__) X(5, ##__VA_ARGS__)
-#define GT_UPTO_6(X, ...) GT_UPTO_5(X, ##__VA_ARGS__) X(6, ##__VA_ARGS__)
-#define GT_UPTO_7(X, ...) GT_UPTO_6(X, ##__VA_ARGS__) X(7, ##__VA_ARGS__)
-#define GT_UPTO_8(X, ...) GT_UPTO_7(X, ##__VA_ARGS__) X(8, ##__VA_ARGS__)
-#define GT_UPTO_9(X, ...) GT_UPTO_8(X, ##__VA_ARGS__) X(9, ##__VA_ARGS__)
-#define GT_UPTO_10(X, ...) GT_UPTO_9(X, ##__VA_ARGS__) X(10, ##__VA_ARGS__)
-#define GT_UPTO_11(X, ...) GT_UPTO_10(X, ##__VA_ARGS__) X(11, ##__VA_ARGS__)
-#define GT_UPTO_12(X, ...) GT_UPTO_11(X, ##__VA_ARGS__) X(12, ##__VA_ARGS__)
-#define GT_UPTO_13(X, ...) GT_UPTO_12(X, ##__VA_ARGS__) X(13, ##__VA_ARGS__)
-#define GT_UPTO_14(X, ...) GT_UPTO_13(X, ##__VA_ARGS__) X(14, ##__VA_ARGS__)
-#define GT_UPTO_15(X, ...) GT_UPTO_14(X, ##__VA_ARGS__) X(15, ##__VA_ARGS__)
-#define GT_UPTO_16(X, ...) GT_UPTO_15(X, ##__VA_ARGS__) X(16, ##__VA_ARGS__)
-#define GT_UPTO(n, X, ...) GT_JOIN(GT_UPTO_, n)(X, ##__VA_ARGS__)
+/* X(1, …) X(2, …) ... X(n, …): one instance for every count of rows up to a literal n <= 16. An X
+   of one parameter takes a second one, which is empty: C99 wants an argument for the dots. */
+#define GT_UPTO_1(X, ...) X(1, __VA_ARGS__)
+#define GT_UPTO_2(X, ...) GT_UPTO_1(X, __VA_ARGS__) X(2, __VA_ARGS__)
+#define GT_UPTO_3(X, ...) GT_UPTO_2(X, __VA_ARGS__) X(3, __VA_ARGS__)
+#define GT_UPTO_4(X, ...) GT_UPTO_3(X, __VA_ARGS__) X(4, __VA_ARGS__)
+#define GT_UPTO_5(X, ...) GT_UPTO_4(X, __VA_ARGS__) X(5, __VA_ARGS__)
+#define GT_UPTO_6(X, ...) GT_UPTO_5(X, __VA_ARGS__) X(6, __VA_ARGS__)
+#define GT_UPTO_7(X, ...) GT_UPTO_6(X, __VA_ARGS__) X(7, __VA_ARGS__)
+#define GT_UPTO_8(X, ...) GT_UPTO_7(X, __VA_ARGS__) X(8, __VA_ARGS__)
+#define GT_UPTO_9(X, ...) GT_UPTO_8(X, __VA_ARGS__) X(9, __VA_ARGS__)
+#define GT_UPTO_10(X, ...) GT_UPTO_9(X, __VA_ARGS__) X(10, __VA_ARGS__)
+#define GT_UPTO_11(X, ...) GT_UPTO_10(X, __VA_ARGS__) X(11, __VA_ARGS__)
+#define GT_UPTO_12(X, ...) GT_UPTO_11(X, __VA_ARGS__) X(12, __VA_ARGS__)
+#define GT_UPTO_13(X, ...) GT_UPTO_12(X, __VA_ARGS__) X(13, __VA_ARGS__)
+#define GT_UPTO_14(X, ...) GT_UPTO_13(X, __VA_ARGS__) X(14, __VA_ARGS__)
+#define GT_UPTO_15(X, ...) GT_UPTO_14(X, __VA_ARGS__) X(15, __VA_ARGS__)
+#define GT_UPTO_16(X, ...) GT_UPTO_15(X, __VA_ARGS__) X(16, __VA_ARGS__)
+#define GT_UPTO(n, X, ...) GT_JOIN(GT_UPTO_, n)(X, __VA_ARGS__)
 
 /* Calls the instance of a template's function for `rows` <= most rows: GT_CALL(_f, 3, 8, x) is
    NAME_f3(x). */

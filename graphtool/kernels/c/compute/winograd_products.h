@@ -48,14 +48,14 @@ GT_INLINE void GT_JOIN(GT_NAME, _tile)(const int rows, const GT_PLACED *v, const
 #endif
 }
 
-#define GT_INSTANCE(rows)                                                                         \
+#define GT_INSTANCE(rows, ...)                                                                    \
     GT_NOINLINE void GT_JOIN(GT_NAME, _tile##rows)(const GT_PLACED *v, const GT_PLACED *w,        \
                                                    GT_SUM *out, const char *ahead,                \
                                                    int64_t step GT_PARAMS)                        \
     {                                                                                             \
         GT_JOIN(GT_NAME, _tile)(rows, v, w, out, ahead, step GT_ARGS);                            \
     }
-GT_UPTO(GT_MR, GT_INSTANCE)
+GT_UPTO(GT_MR, GT_INSTANCE, )
 #undef GT_INSTANCE
 
 /* M = V·U for `count` tiles: units first to last of the panels of the weights. */

@@ -149,13 +149,13 @@ static inline void gt_run(void (*body)(const void *state, gt_worker *w), const v
 #else
 static inline int gt_processors(void) { return 1; }
 
-static inline void gt_run(void (*body)(const void *state, gt_worker *w), const void *state,
-                          int threads)
-{
-    gt_worker alone = {.threads = 1};
-    (void)threads;
-    GT_BODY(body, state, &alone);
-}
+/* a macro, so that the body is called by its name and not through a pointer */
+#define gt_run(body, state, threads)                                                 \
+    do {                                                                             \
+        gt_worker alone = {.threads = 1};                                            \
+        (void)(threads);                                                             \
+        GT_BODY(body, state, &alone);                                                \
+    } while (0)
 #endif
 
 #ifdef GT_PROFILE
