@@ -25,7 +25,7 @@ from graphtool.report.page.borders import FAR, MANY, at_borders, meeting, stubs
 from graphtool.report.page.facts import BINS, NodeFacts, brief, figures
 from graphtool.report.page.modules import MOST, PART, Group, calls, classes, grouped
 from graphtool.report.page.training import BACKWARD, FORWARD, UPDATE, columns
-from graphtool.report.page.tree import graph_data
+from graphtool.report.page.tree import graph_data, within
 from tests.cli.conftest import DIGITS
 from tests.report.graphs import module
 
@@ -95,6 +95,13 @@ def test_parts_are_called_by_what_is_in_them() -> None:
     root = grouped({i: ("layer", str(i // 2)) for i in range(2 * (MOST + 1))})
     (layer,) = root.groups
     assert [g.name for g in layer.groups] == ["0 … 59", "60 … 119", "120"]
+
+
+@pytest.mark.parametrize(("name", "path"), [
+    ("layer1.0.conv.out", ("layer1", "0", "conv")), ("/layer1/layer1.0/Add_out", ("layer1", "0")),
+    ("/d/down/down.0/y", ("d", "down", "0")), ("x", ())])
+def test_the_module_of_a_name(name: str, path: tuple[str, ...]) -> None:
+    assert within(name) == path
 
 
 def test_inputs_and_outputs_are_no_nodes_of_a_module() -> None:

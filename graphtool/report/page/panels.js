@@ -70,7 +70,7 @@ function tree() {
     const group = typeof item === "string", li = made("li", undefined, {role: "treeitem",
       "data-item": item, "aria-selected": String(item === pane.chosen), tabindex: -1});
     const line = made("span", group ? titled(g.byKey.get(item))
-      : named(g.nodes[item]).split(g.nodes[item].class ? /\.(?=[^.]* · )/ : ".").at(-1));
+      : named(g.nodes[item]).split(g.nodes[item].class ? /\.(?=[^.]* · )/ : /[./]/).at(-1));
     line.title = label(g, item);
     line.append(" ", made("small", group ? String(g.byKey.get(item).size) : g.nodes[item].op));
     line.onclick = () => choose(item);

@@ -85,7 +85,7 @@ def _rows(module: Module, names: dict[Value, str]
         return len(rows) - 1
 
     for v in graph.inputs:
-        number[v] = add(names[v], "input", _within(names[v]), type=str(v.type), kind="input")
+        number[v] = add(names[v], "input", within(names[v]), type=str(v.type), kind="input")
     for node in graph.nodes:
         if is_constant(node):
             continue
@@ -96,7 +96,7 @@ def _rows(module: Module, names: dict[Value, str]
             if isinstance(x, Value) and x in number:
                 edges.append((number[x], i, _shape(x)))
     for name, v in zip(module.output_names, graph.outputs, strict=True):
-        i = add(name, "output", _within(name), type=str(v.type), kind="output")
+        i = add(name, "output", within(name), type=str(v.type), kind="output")
         if v in number:
             edges.append((number[v], i, _shape(v)))
     return rows, edges, paths
@@ -109,12 +109,15 @@ def _shape(v: Value) -> str:
 def _path(node: Node, names: dict[Value, str]) -> tuple[str, ...]:
     """The module of a node: the author's name of the node, or of its origin, without the last
     word."""
-    return _within(node.of[0] if node.of else names[node.outputs[0]] if node.outputs else "")
+    return within(node.of[0] if node.of else names[node.outputs[0]] if node.outputs else "")
 
 
-def _within(name: str) -> tuple[str, ...]:
-    """A name without its last word; the state of a training step is beside what it belongs to."""
-    return tuple(w for w in name.replace("/", ".").split(".") if w)[:-1]
+def within(name: str) -> tuple[str, ...]:
+    """A name without its last word; the state of a training step is beside what it belongs to.
+    Exporters of ONNX repeat a path in its parts: `/layer1/layer1.0/Add` is in `layer1.0`."""
+    parts = [p for p in name.split("/") if p]
+    words = [p.removeprefix(f"{before}.") for before, p in pairwise(["", *parts])]
+    return tuple(w for p in words for w in p.split(".") if w)[:-1]
 
 
 def _chains(root: Group) -> dict[int, list[str]]:
