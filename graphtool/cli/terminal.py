@@ -145,18 +145,22 @@ def report(struct: Any, as_json: bool, rows: Iterable[str]) -> None:
 
 def table(t: Table) -> None:
     """Print a table: drawn by rich on a terminal, aligned rows in a pipe."""
-    from graphtool.report.table import aligned, numeric
+    from graphtool.report.table import aligned, numeric, stacked
     if not sys.stdout.isatty():
         lines(aligned(t))
+        return
+    pen = console(sys.stdout)
+    if rows := stacked(t, pen.width):
+        lines(rows)
         return
     from rich.table import Table as Drawn
     from rich.text import Text
     drawn = Drawn(box=None, pad_edge=False, header_style="bold")
     for i, head in enumerate(t.head):
-        drawn.add_column(head, justify="right" if numeric(t, i) else "left")
+        drawn.add_column(head, justify="right" if numeric(t, i) else "left", overflow="fold")
     for row in t.rows:
         drawn.add_row(*(Text(escaping.line(str(cell))) for cell in row))
-    console(sys.stdout).print(drawn)
+    pen.print(drawn)
 
 
 def progress(items: Iterator[Any], names: Sequence[str], limit: str = "") -> Iterator[Any]:

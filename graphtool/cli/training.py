@@ -162,7 +162,7 @@ def train(build: Build, data: Data, epochs: Epochs = 10, batch: Batch = 64, lr: 
     if not trainer.first:
         return
     best = f", best loss {done.best:.6g}" if done.epoch else ""
-    terminal.note(f"{done.epoch} epochs{best}"
+    terminal.note(f"{done.epoch} epoch{'s' * (done.epoch != 1)}{best}"
                   + (f"; weights in {checkpoint / checkpoints.MODEL}" if checkpoint else ""))
 
 

@@ -65,7 +65,9 @@ def build_lines(m: Manifest, build_dir: Path) -> list[str]:
             f"weights      {human(m.weights_bytes, 'B')}, {_WEIGHTS[m.weights_mode]}"]
     if m.threads is not None and not m.device:  # kernels of a device have threads of its own
         out.append(f"threads      at most {m.threads.most}")
-    return [*out, f"files        {', '.join(_files(m, build_dir))}"]
+    files, others = _files(m, build_dir)
+    more = f", and {others} more, C and what builds it" if others else ""
+    return [*out, f"files        {', '.join(files)}{more}"]
 
 
 def interfaces(m: Manifest) -> list[Manifest]:
@@ -100,9 +102,13 @@ def functions(header: Path) -> list[str]:
     return _FUNCTION.findall(text)
 
 
-def _files(m: Manifest, build_dir: Path) -> list[str]:
+def _files(m: Manifest, build_dir: Path) -> tuple[list[str], int]:
+    """The files that a program needs, and the missing ones, with their sizes; how many others there
+    are."""
     named = dict.fromkeys(("build.json", *sorted(m.files)))
-    return [f"{name} ({_size(build_dir / name)})" for name in named]
+    needed = [name for name in named if not name.endswith((".c", ".cu", ".h", ".cmake", ".pc"))
+              or name in (f"{m.name}.h", m.header) or not (build_dir / name).exists()]
+    return [f"{name} ({_size(build_dir / name)})" for name in needed], len(named) - len(needed)
 
 
 def _size(path: Path) -> str:

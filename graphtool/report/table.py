@@ -7,6 +7,7 @@ schema is made from them. A column that shows a field names it, and says how.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
@@ -16,6 +17,7 @@ from graphtool import escaping
 from graphtool.symbolic import Dim, text
 
 R = TypeVar("R")
+FOLDED = 20  # a cell of text with fewer characters on a line is hard to read
 Size = int | str
 """A number, or a polynomial over the open dims as text."""
 
@@ -59,6 +61,27 @@ def aligned(t: Table, left: bool = False) -> list[str]:
     sides = [str.rjust if not left and numeric(t, i) else str.ljust for i in range(len(t.head))]
     return ["  ".join(side(c, w) for c, w, side in zip(line, widths, sides, strict=True)).rstrip()
             for line in lines]
+
+
+def stacked(t: Table, width: int) -> list[str]:
+    """The lines of a table that is too wide for a terminal: the long columns of text stand below
+    the others of their row. None if it fits, or can be drawn with these columns folded."""
+    wide = [max(map(len, column)) for column in zip(
+        t.head, *([escaping.line(str(c)) for c in row] for row in t.rows), strict=True)]
+    long = [i for i, w in enumerate(wide) if w > FOLDED and not numeric(t, i)]
+    short = [i for i in range(len(wide)) if i not in long]
+    room = width - sum(wide[i] + 2 for i in short)
+    if sum(wide) + 2 * len(wide) - 2 <= width or not long or 0 in long or room >= (
+            FOLDED + 2) * len(long):
+        return []
+    above = aligned(Table(tuple(t.head[i] for i in short), [
+        [row[i] for i in short] for row in t.rows]))
+    out = []
+    for line, row in zip(above, (t.head, *t.rows), strict=True):
+        cells = [escaping.line(str(row[i])) for i in long]
+        out += [line, *textwrap.wrap("  ".join(filter(None, cells)), width, initial_indent="    ",
+                                     subsequent_indent="    ", break_on_hyphens=False)]
+    return out
 
 
 def numeric(t: Table, column: int) -> bool:

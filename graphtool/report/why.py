@@ -258,6 +258,8 @@ def why_lines(report: WhyReport) -> list[str]:
     """One paragraph for each kernel."""
     out = [f"precision: {report.precision}"]
     out += [f"threads: {report.threads}"] if report.threads else []
+    if not report.kernels:
+        out += ["nothing was chosen among kernels here; of a graph, `graphtool opt` chooses them"]
     for k in report.kernels:
         out += ["", f"{k.name}  ({k.op}{', ' + k.at if k.at else ''})"]
         if k.kernel and not k.site:

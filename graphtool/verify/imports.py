@@ -16,6 +16,7 @@ from graphtool.analysis import made_up
 from graphtool.errors import GraphtoolError
 from graphtool.importers import Importer, what
 from graphtool.importers.limits import Limits
+from graphtool.io import release
 from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Module, Value
 from graphtool.ir.run_sizes import all_nodes
@@ -72,7 +73,7 @@ def check_import(source: str, module: Module, specs: Sequence[str] = (),
         return ImportCheck(True, "nothing to check against: the model draws random numbers")
     oracle = ORACLES[kind.oracle]
     if oracle.package and not importlib.util.find_spec(oracle.package):
-        return _unchecked(f"{oracle.package} is not installed")
+        return _unchecked(f"{oracle.package} is not installed", release.install(oracle.package))
     try:
         check_sizes(module, limits)
         side = oracle.open(source, module, specs, limits)
@@ -100,9 +101,10 @@ def _deviations(module: Module) -> tuple[float, ...]:
     return DEVIATIONS[0], DEVIATIONS[1 + choice]
 
 
-def _unchecked(reason: str) -> ImportCheck:
+def _unchecked(reason: str, remedy: str = "") -> ImportCheck:
     return ImportCheck(False, f"NOT CHECKED: {escaping.line(reason)}\n  help: the graph was "
-                              "written; --no-check imports without a check")
+                              "written; --no-check imports without a check"
+                       + (f"\n  help: {remedy}" if remedy else ""))
 
 
 def _allowed(side: Side, module: Module) -> float:

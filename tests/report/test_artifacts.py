@@ -11,6 +11,7 @@ from graphtool.ir.trace import trace
 from graphtool.loops.program import Bind, Branch, Buffer, Port, Program, Repeat, Run, Times
 from graphtool.lower import lower
 from graphtool.report.artifacts import functions, head_lines, kernel_lines, memory, step_lines
+from graphtool.report.table import Table, stacked
 from graphtool.symbolic import Symbol
 from graphtool.target import named
 from tests.loops.test_totals import INNER, OTHER, RUN, N, program
@@ -78,3 +79,16 @@ def test_functions_of_a_header(tmp_path: Path) -> None:
 def test_a_run_names_its_kernel() -> None:
     assert step_lines(program(Run("k0", ("a",), "exp", "m.py:3", barrier=False))) == [
         "   0  k0(a)  exp  at m.py:3"]
+
+
+def test_a_table_on_a_narrow_terminal() -> None:
+    """Long texts stand below their row; numbers and short words stay in columns."""
+    t = Table(("µs", "kernel", "nodes", "source"), [
+        (7.5, "k7", "block3.conv + block3.bn", "samples/digits.py:33"),
+        (12, "k10", "head", "samples/digits.py:52 forward")])
+    assert stacked(t, 100) == []
+    assert stacked(t, 50) == [
+        " µs  kernel", "    nodes  source", "7.5  k7",
+        "    block3.conv + block3.bn  samples/digits.py:33", " 12  k10",
+        "    head  samples/digits.py:52 forward"]
+    assert not stacked(Table(("name of a row that is long", "n"), [("x" * 60, 1)]), 40)

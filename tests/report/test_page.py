@@ -15,7 +15,7 @@ from graphtool.errors import UsageError
 from graphtool.importers import import_source
 from graphtool.io.release import install
 from graphtool.io.weights import weight
-from graphtool.ir.graph import Module, TensorType, is_constant
+from graphtool.ir.graph import Module, TensorType, Value, is_constant
 from graphtool.ir.text import value_names
 from graphtool.ir.trace import trace
 from graphtool.loops.program import runs
@@ -119,6 +119,16 @@ def test_inputs_and_outputs_are_no_nodes_of_a_module() -> None:
 def test_what_a_window_is_and_how_it_moves(node: Any, said: str) -> None:
     x, w = (TensorType(dtypes.float32, shape) for shape in ((1, 4, 32, 32), (8, 4, 3, 5)))
     assert brief(trace(node, [x, w]).nodes[-1]) == said
+
+
+@pytest.mark.parametrize(("node", "said"), [
+    (lambda x, w: o.conv(x, w, strides=(2, 1), groups=2), "4→8, 3×5, stride 2×1, groups 2"),
+    (lambda x, w: o.linear(o.reshape(x, shape=(2, 30)), o.reshape(w, shape=(8, 30))), "8×30"),
+    (lambda x, w: o.mul(x, 0.5), "0.5")])
+def test_the_sizes_of_a_weight_and_a_number(node: Any, said: str) -> None:
+    x, w = (TensorType(dtypes.float32, shape) for shape in ((1, 4, 3, 5), (8, 2, 3, 5)))
+    last = trace(node, [x, w]).nodes[-1]
+    assert brief(last, {v for v in last.inputs[1:] if isinstance(v, Value)}) == said
 
 
 def test_the_class_of_each_module() -> None:

@@ -4,13 +4,14 @@ the errors of two runs along the graph.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import msgspec
 import numpy as np
 
 from graphtool.io.weights import Weight
+from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Group, Module, Node, Value, is_constant, names_of
 from graphtool.ir.plan import of_plan
 from graphtool.ir.text import attr_text, literal_text, shown_attrs
@@ -42,7 +43,7 @@ class NodeFacts:
         at = self.module.locations.get(node.where)
         group = self.fused.get(node)
         return {"type": ", ".join(str(v.type) for v in node.outputs), "kind": node.op.category,
-                "brief": brief(node),
+                "brief": brief(node, self.weights),
                 "inputs": [line for x in node.inputs for line in self.operand(x)],
                 "attrs": ", ".join(f"{k}={attr_text(x)}" for k, x in shown_attrs(node).items()
                                    if k != "plan"),
@@ -82,18 +83,33 @@ class NodeFacts:
         return [f"{name}: {us:g} µs {how}" for name, us in choice.us.items()]
 
 
-def brief(node: Node) -> str:
-    """The window of a convolution or a pooling, and how it moves: `3×3, stride 2, groups 32`."""
+def brief(node: Node, weights: Collection[Value] = ()) -> str:
+    """What a reader wants to see of a layer: `3→64, 7×7, stride 2` of a convolution, the window of
+    a pooling, the sizes of a weight, a number that is added or multiplied."""
+    held = [x for x in node.inputs if isinstance(x, Value) and x in weights]
+    if "strides" in node.attrs:
+        return _windowed(node, held)
+    if Trait.ELEMENTWISE in node.op.traits:
+        return ", ".join(literal_text(x) for x in node.inputs
+                         if isinstance(x, int | float) and not isinstance(x, bool))
+    shape = next((v.type.shape for v in held if len(v.type.shape) > 1), ())
+    return "×".join(map(str, shape))
+
+
+def _windowed(node: Node, held: Sequence[Value]) -> str:
+    """The channels and the window of a convolution or a pooling, and how it moves."""
     attrs = node.attrs
-    if "strides" not in attrs:
-        return ""
     strides, window = attrs["strides"] or (), attrs.get("window")
+    words = []
     if window is None:  # a filter is [outputs, inputs per group, *window]
-        filters = [x.type.shape for x in node.inputs[1:2] if isinstance(x, Value)]
-        window = filters[0][2:] if filters else ()
+        filters = [x for x in node.inputs[1:2] if isinstance(x, Value)]
+        shape = filters[0].type.shape if filters else ()
+        window = shape[2:]
+        if filters and filters[0] in held and "groups" in attrs:
+            words.append(f"{shape[1] * (attrs['groups'] or 1)}→{shape[0]}")
     if len(window) > 2 and window[:2] == (1, 1):  # of all axes
         window, strides = window[2:], strides[2:]
-    words = ["×".join(map(str, window))] if window else []
+    words += ["×".join(map(str, window))] if window else []
     dilation = attrs.get("rhs_dilation") or attrs.get("dilation") or ()
     for name, sides in (("stride", strides), ("dilation", dilation),
                         ("groups", (attrs.get("groups") or 1,))):
