@@ -30,7 +30,7 @@ Record = TypeVar("Record")
 Result = TypeVar("Result")
 Options = ParamSpec("Options")
 Pathlike = str | PathLike[str]
-Precision = Literal["strict", "default", "fast"]
+Precision = Literal["strict", "default", "high", "fast"]
 Kernels = Literal["generated", "blas", "auto"]
 WeightsIn = Literal["file", "embed", "c"]
 Objective = Literal["usual", "size", "speed"]
@@ -172,7 +172,8 @@ class Choosing:
     precision: Precision = option(
         "default", "--precision", words=partial(get_args, Precision),
         help="strict: the same bits on any machine, with any compiler and number of threads. "
-        "default. fast: products in bfloat16 where the CPU has them.")
+        "default. high: products in tf32 on a GPU. fast: products in bfloat16 where the CPU has "
+        "them.")
     kernels: Kernels = option(
         "generated", "--kernels", words=partial(get_args, Kernels),
         help="generated: graphtool's own. blas: a CBLAS library for large products. auto: "

@@ -68,7 +68,7 @@ def permitted(rules: Rules | None, numerics: str, where: str) -> frozenset[Sound
 
 
 PRECISIONS = {  # class: (largest Winograd tile, bfloat16 products)
-    "strict": (2, False), "default": (4, False), "fast": (4, True)}
+    "strict": (2, False), "default": (4, False), "high": (4, False), "fast": (4, True)}
 KERNELS = ("generated", "blas", "auto")
 OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
 
