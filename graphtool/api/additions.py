@@ -77,16 +77,10 @@ def _add_oracle(name: str, make: Callable[[str], Run]) -> None:
 
 
 def add_package_form(row: PackageForm) -> PackageForm:
-    """Add a form of packages: `graphtool package BUILD --as NAME`.
-
-    Raises UsageError GT3107 for a directory that no file marks.
-    """
+    """Add a form of packages: `graphtool package BUILD --as NAME`."""
     import graphtool.package.forms  # noqa: F401  (adds its own to the table)
     if row.name in FORMS:
         raise taken("package form", row.name)
-    if row.archive is None and not row.marker:
-        raise UsageError("GT3107", f"the package form {row.name} has no marker",
-                         hint="marker= names a file of it, by which its directory is known")
     FORMS[row.name] = guarded_fields(row, f"the package form {row.name}")
     added("package form", row.name, partial(FORMS.pop, row.name))
     return row

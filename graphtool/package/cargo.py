@@ -281,5 +281,4 @@ def _three(version: str) -> str:
 
 
 register(PackageForm(
-    "cargo", "a crate for Rust: safe, without other crates, compiled by its build.rs", make,
-    marker="Cargo.toml"))
+    "cargo", "a crate for Rust: safe, without other crates, compiled by its build.rs", make))

@@ -203,5 +203,4 @@ def make(s: Subject) -> Files:
     return {**{f: t.encode() for f, t in files.items()}, **data}
 
 
-register(PackageForm(
-    "go", "a module for Go, compiled by cgo", make, marker="go.mod"))
+register(PackageForm("go", "a module for Go, compiled by cgo", make))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from json import dumps
 from pathlib import Path
 
 from graphtool.dtypes import dtype
@@ -20,6 +21,7 @@ from graphtool.package.words import RESERVED
 
 Files = Mapping[str, bytes]
 Archive = tuple[str, bytes]  # the name of the file, and what is in it
+MARK = "graphtool-package.json"  # in a directory that a later package of the same may replace
 VERSION = re.compile(r"\d+(\.\d+){1,2}")
 HANDED = 16  # bits: elements of narrow floats are given as their bits
 
@@ -70,14 +72,12 @@ class Subject:
 @dataclass(frozen=True, slots=True)
 class PackageForm:
     """A form of package. `make` gives its files; `archive`, where it is not None, puts these into
-    one file, else they are written to the directory `NAME-FORM`, which `marker`, one of them, says
-    may be replaced. `calls`: it has code that calls NAME_run, so the build must be of one function.
-    """
+    one file, else they are written to the directory `NAME-FORM`. `calls`: it has code that calls
+    NAME_run, so the build must be of one function."""
 
     name: str
     title: str
     make: Callable[[Subject], Files]
-    marker: str = ""
     archive: Callable[[Subject, Files], Archive] | None = None
     calls: bool = True
 
@@ -124,8 +124,9 @@ def package(build: Path, form: str, out: Path, version: str = "1.0.0") -> Packag
         write_files(out, {name: data})
         return Packaged(str(out / name), form, subject.name, version, sizes)
     target = out / f"{subject.name}-{form}"
-    with replacing(target, lambda names: known.marker in names or not names) as work:
-        for file, data in files.items():
+    about = {"form": form, "name": subject.name, "version": version, "files": sizes}
+    with replacing(target, lambda names: MARK in names) as work:
+        for file, data in {**files, MARK: (dumps(about, indent=1) + "\n").encode()}.items():
             (work / file).parent.mkdir(parents=True, exist_ok=True)
             (work / file).write_bytes(data)
     return Packaged(str(target), form, subject.name, version, sizes)

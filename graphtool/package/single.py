@@ -31,5 +31,4 @@ def make(s: Subject) -> Files:
 
 
 register(PackageForm(
-    "single", "a directory with one file of C, its header and the weights", make,
-    marker="README.md", calls=False))
+    "single", "a directory with one file of C, its header and the weights", make, calls=False))

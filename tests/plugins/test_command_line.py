@@ -51,7 +51,7 @@ def test_a_form_of_packages(gt: Cli, tmp_path: Path) -> None:
     (tmp_path / "p.py").write_text(
         "from graphtool.extend import *\n"
         "add_package_form(PackageForm('note', 'a note', "
-        "lambda s: {'a/n': s.name.encode()}, 'a'))\n")
+        "lambda s: {'a/n': s.name.encode()}))\n")
     graphtool.build(SAMPLES["convnet"], tmp_path / "b", name="m")
     done = gt("package", tmp_path / "b", "--as", "note", "-o", tmp_path, "--plugin",
               tmp_path / "p.py")
@@ -69,8 +69,7 @@ WRONG = {  # what a plug-in adds, and a word of the message
     "suffix": ("add_importer(Importer('mine', 'a thing', ('.npz',), read=f))",
                ".npz is the suffix of a file of arrays"),
     "onnx": ("add_importer(Importer('onnx', 'a thing', ('.x',), read=f))", "already exists"),
-    "form": ("add_package_form(PackageForm('go', 'x', f, marker='m'))", "already exists"),
-    "unmarked": ("add_package_form(PackageForm('mine', 'x', f))", "has no marker"),
+    "form": ("add_package_form(PackageForm('go', 'x', f))", "already exists"),
     "report": ("add_report(Report('stats', int, f, f))", "the report 'stats' already exists")}
 
 
