@@ -158,11 +158,6 @@ class Array(Tracer):
         """All elements along one axis, the last axis of this tensor fastest."""
         return self.reshape((product(self.shape),))
 
-    def unsqueeze(self, axis: int = -1) -> Self:
-        """The same elements with one more axis, of size 1, which is axis `axis` of the result."""
-        at = axis % (self.ndim + 1)
-        return self.reshape((*self.shape[:at], 1, *self.shape[at:]))
-
     def moveaxis(self, axis: int, to: int) -> Self:
         """The tensor with one axis at another place; the others keep their order."""
         axes = [i for i in range(self.ndim) if i != axis % self.ndim]

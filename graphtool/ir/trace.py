@@ -93,6 +93,11 @@ class Tracer(Operators):
         return x if x.shape == shape else OPS["reshape"](
             x, shape=shape)
 
+    def unsqueeze(self, axis: int = -1) -> Self:
+        """The same elements with one more axis, of size 1, which is axis `axis` of the result."""
+        at = axis % (self.ndim + 1)
+        return self.reshape((*self.shape[:at], 1, *self.shape[at:]))
+
     def before_reshape(self) -> Self | None:
         """The tensor with the same elements that this one reshapes or broadcasts."""
         node = self.maker

@@ -134,7 +134,7 @@ def rotated(x: Any, cos: Any, sin: Any, positions: Any, interleaved: bool) -> An
     positions.
     """
     if positions is not None:
-        at = positions.reshape((*positions.shape, 1))
+        at = positions.unsqueeze()
         cos, sin = o.gather(cos, at, axes=(0,)), o.gather(sin, at, axes=(0,))
     batch, steps, half = cos.shape
     return o.rotary_embedding(x, cos.reshape((batch, 1, steps, half)),

@@ -26,7 +26,7 @@ def from_zero(axes: Any, rank: int) -> Any:
     """Computed axes with negative ones counted from the end, read from the list of all axes, so
     that a run fails if one is out of range."""
     at = wrapped(axes, rank)
-    return o.gather(axes.builder.constant(np.arange(rank)), at.reshape((*at.shape, 1)), axes=(0,))
+    return o.gather(axes.builder.constant(np.arange(rank)), at.unsqueeze(), axes=(0,))
 
 
 def along_computed(axis: Any, rank: int, fn: Callable[[int], Any]) -> Any:

@@ -56,7 +56,7 @@ def per_element(x: Any, i: Any, axis: int) -> tuple[Any, tuple[int, ...]]:
     columns = []
     for a in range(x.ndim):
         if a == axis:
-            columns.append(i.reshape((*i.shape, 1)))
+            columns.append(i.unsqueeze())
         else:
             shape = tuple(d if k == a else 1 for k, d in enumerate(i.shape))
             line = o.broadcast(iota(i, shape, a, i.dtype), shape=tuple(i.shape))
@@ -75,7 +75,7 @@ def gather_elements(x: Any, indices: Any, *, axis: int = 0) -> Any:
     i = wrapped(indices, x.shape[axis])
     same = all(a == b for k, (a, b) in enumerate(zip(x.shape, i.shape, strict=True)) if k != axis)
     if same and axis == x.ndim - 1:
-        return o.gather(x, i.reshape((*i.shape, 1)), axes=(axis,), batch=axis)
+        return o.gather(x, i.unsqueeze(), axes=(axis,), batch=axis)
     coordinates, axes = per_element(x, i, axis)
     return o.gather(x, coordinates, axes=axes)
 

@@ -289,7 +289,7 @@ def _stacked(seen: list[list[Any]], body: Any, first: int, ctx: Any) -> list[Any
 
 def joined(rows: list[Any]) -> Any:
     """Tensors of one type stacked along a new first axis, as `concat`."""
-    wide = [r.reshape((1, *r.shape)) for r in rows]
+    wide = [r.unsqueeze(0) for r in rows]
     return o.concat(*wide, axis=0) if len(wide) > 1 else wide[0]
 
 

@@ -19,8 +19,8 @@ def matmul(a: Any, b: Any) -> Any:
     left, right = a.ndim == 1, b.ndim == 1
     if not (left or right):
         return o.matmul(a, b)
-    a = a.reshape((1, *a.shape)) if left else a
-    b = b.reshape((*b.shape, 1)) if right else b
+    a = a.unsqueeze(0) if left else a
+    b = b.unsqueeze() if right else b
     y = o.matmul(a, b)
     lead, (m, n) = tuple(y.shape[:-2]), y.shape[-2:]
     return y.reshape((*lead, *([] if left else [m]), *([] if right else [n])))

@@ -198,7 +198,7 @@ def _nll(x: Any, target: Any, weight: Any, ignore: int | None, reduction: str) -
     picked = _pick_class(x, index)
     scale: Any = None
     if weight is not None:
-        scale = o.gather(weight, index.reshape((*index.shape, 1)), axes=(0,))
+        scale = o.gather(weight, index.unsqueeze(), axes=(0,))
     if used is not None:
         scale = used.cast(x.dtype) if scale is None else o.select(used, scale, 0.0)
     loss = -(picked if scale is None else picked * scale)
@@ -223,7 +223,7 @@ def _reduced(loss: Any, scale: Any, reduction: str) -> Any:
 def _pick_class(x: Any, index: Any) -> Any:
     """x[n, index[n, …], …]: axis 1 is moved to the end, and a batched `gather` reads it."""
     last = x.transpose((0, *range(2, x.ndim), 1))
-    return o.gather(last, index.reshape((*index.shape, 1)), axes=(x.ndim - 1,), batch=x.ndim - 1)
+    return o.gather(last, index.unsqueeze(), axes=(x.ndim - 1,), batch=x.ndim - 1)
 
 
 # ---- norms of vectors --------------------------------------------------------------------------

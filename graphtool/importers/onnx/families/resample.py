@@ -223,7 +223,7 @@ def affine_grid(theta: Any, size: Any, *, align_corners: int = 0, ctx: Any) -> A
         for k, p in enumerate(points):
             y = y + entry(k) * p
         whole = o.broadcast(y, shape=(theta.shape[0], *sides))
-        columns.append(whole.reshape((*whole.shape, 1)))
+        columns.append(whole.unsqueeze())
     return o.concat(*columns, axis=rank + 1)
 
 

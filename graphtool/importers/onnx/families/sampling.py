@@ -58,8 +58,8 @@ def sample(x: Any, at: list[Any], mode: str = "linear", zeros: bool = True,
         for _, w in corner:
             weight = w if weight is None else weight if w is None else weight * w
         if inside is not None:
-            value = o.select(inside.reshape((*inside.shape, 1)), value, 0.0)
-        part = value if weight is None else value * weight.reshape((*weight.shape, 1))
+            value = o.select(inside.unsqueeze(), value, 0.0)
+        part = value if weight is None else value * weight.unsqueeze()
         total = part if total is None else total + part
     return total
 
@@ -181,7 +181,7 @@ def _binned(images: Any, at: list[Any], inside: Any, shape: tuple[Any, ...], mod
             value = part if value is None else o.max(value, part)
     else:
         value = sample(images, at, "linear", False)
-    value = o.select(inside.reshape((*inside.shape, 1)), value, 0.0)
+    value = o.select(inside.unsqueeze(), value, 0.0)
     bins = value.reshape((*shape, channels))
     best = o.reduce_max(bins, axes=(2, 4)) if mode == "max" else o.reduce_mean(bins, axes=(2, 4))
     n, height, _, width, _ = shape

@@ -42,7 +42,7 @@ def unique(x: Any, *, axis: int | None = None, sorted: int = 1) -> Any:
 
 def _rows(x: Any, at: Any) -> Any:
     """x[at] along the first axis."""
-    return o.gather(x, at.reshape((*at.shape, 1)), axes=(0,))
+    return o.gather(x, at.unsqueeze(), axes=(0,))
 
 
 def _distinct(rows: Any) -> tuple[Any, Any, Any, Any]:

@@ -132,7 +132,7 @@ def _numbers(xs: SequenceRows) -> Tracer:
 
 def _moved(table: Tracer, source: Tracer) -> Tracer:
     """The table with row i read from row source[i]."""
-    return o.gather(table, source.reshape((*source.shape, 1)), axes=(0,))  # type: ignore[no-any-return]
+    return o.gather(table, source.unsqueeze(), axes=(0,))  # type: ignore[no-any-return]
 
 
 def joined(xs: SequenceRows, axis: int, new_axis: int) -> Tracer:

@@ -104,7 +104,7 @@ def dft(x: Any, axis: int, n: Dim, inverse: bool, onesided: bool) -> Any:
     else:
         out = o.fourier(*parts, inverse=inverse, half=onesided)
     out = [y / x.number(n) for y in out] if inverse else out
-    joined = o.concat(*(p.reshape((*p.shape, 1)) for p in out), axis=out[0].ndim)
+    joined = o.concat(*(p.unsqueeze() for p in out), axis=out[0].ndim)
     perm = list(range(len(order)))
     perm.insert(axis, len(order))
     return joined.transpose((*perm, len(order) + 1))

@@ -288,7 +288,7 @@ def read_axis(x: Any, axis: int, i: Any) -> Any:
     """x at positions along one axis, constant or computed, as a `gather`."""
     rest = [a for a in range(x.ndim) if a != axis]
     at = x.builder.constant(i.astype(np.int64)[:, None]) if isinstance(i,
-        np.ndarray) else i.reshape((*i.shape, 1))
+        np.ndarray) else i.unsqueeze()
     y = o.gather(x, at, axes=(axis,))
     back = [1 + rest.index(a) if a != axis else 0 for a in range(x.ndim)]
     return y.transpose(back)

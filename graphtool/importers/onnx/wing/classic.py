@@ -104,7 +104,7 @@ def binarizer(x: Any, *, threshold: float = 0.0) -> Any:
 def array_feature_extractor(x: Any, indices: Any) -> Any:
     """The named columns of the last axis, as a `gather`; a vector counts as one row."""
     at = indices.reshape((product(indices.shape), 1))
-    x = x if x.ndim > 1 else x.reshape((1, *x.shape))
+    x = x if x.ndim > 1 else x.unsqueeze(0)
     y = o.gather(x, at, axes=(x.ndim - 1,))
     return y.transpose((*range(1, x.ndim), 0))
 

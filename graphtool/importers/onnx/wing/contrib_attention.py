@@ -43,7 +43,7 @@ def projected(y: Any, mask: Any, past: Any, extra: Any, heads: int, sizes: Any, 
     bias = key_bias(mask, q, k, hidden)
     out = [whole.heads_last(attended(q, k, v, bias, extra, causal, scale))]
     if outputs > 1:
-        out.append(o.concat(*(x.reshape((1, *x.shape)) for x in (k, v)), axis=0))
+        out.append(o.concat(*(x.unsqueeze(0) for x in (k, v)), axis=0))
     return out
 
 

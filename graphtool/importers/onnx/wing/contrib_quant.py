@@ -93,7 +93,7 @@ def unpacked(x: Any, bits: int) -> Any:
     if bits == 8:
         return x
     parts = [x >> s & 2 ** bits - 1 if s else x & 2 ** bits - 1 for s in range(0, 8, bits)]
-    wide = o.concat(*(p.reshape((*p.shape, 1)) for p in parts), axis=x.ndim)
+    wide = o.concat(*(p.unsqueeze() for p in parts), axis=x.ndim)
     return wide.reshape((*x.shape[:-1], x.shape[-1] * len(parts)))
 
 

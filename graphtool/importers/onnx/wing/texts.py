@@ -150,7 +150,7 @@ def looked_up(x: Any, keys: Array, values: Array, default: Any) -> Any:
     A NaN equals a NaN here.
     """
     row = keys if keys.dtype == x.dtype.numpy else keys.astype(x.dtype.numpy)
-    wide = x.reshape((*x.shape, 1))
+    wide = x.unsqueeze()
     match = o.eq(wide, x.builder.constant(row))
     if x.dtype.is_float and np.isnan(row).any():
         match = match | o.is_nan(wide) & x.builder.constant(np.isnan(row))

@@ -100,7 +100,7 @@ def _approx_top_k(ctx: Context, x: Array, places: Array, *_: Array) -> list[Arra
     front = [*(i for i in range(rank) if i != axis), axis]
     back = [front.index(i) for i in range(rank)]
     beside, at = (v.transpose(front) for v in (places, order))
-    picked = o.gather(beside, at.reshape((*at.shape, 1)), axes=(rank - 1,), batch=rank - 1)
+    picked = o.gather(beside, at.unsqueeze(), axes=(rank - 1,), batch=rank - 1)
     return [values, picked.transpose(back)]
 
 

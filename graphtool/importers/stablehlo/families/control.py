@@ -111,7 +111,7 @@ def as_scan(loop: Counted, body: Graph, carries: int, operands: Sequence[Tracer]
     def apply(node: Node, *xs: Any) -> Sequence[Any]:
         if node in loop.rows:
             row = rows[loop.rows[node]]
-            return (row.reshape((1, *row.shape)),)
+            return (row.unsqueeze(0),)
         if is_constant(node):
             return (builder.constant(node.attrs["data"], node.outputs[0].hint,
                                      node.attrs["param"], node.of),)

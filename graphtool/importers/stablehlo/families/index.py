@@ -148,7 +148,7 @@ def _taken(x: Array, spots: Array, order: Sequence[int], where: Sequence[int],
 def with_vector_last(indices: Array, axis: int) -> Array:
     """The indices with the coordinates of one place in the last axis."""
     if axis == indices.ndim:
-        return indices.reshape((*indices.shape, 1))
+        return indices.unsqueeze()
     return indices.transpose([*(i for i in range(indices.ndim) if i != axis), axis])
 
 

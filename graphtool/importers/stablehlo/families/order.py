@@ -39,7 +39,7 @@ def sort(ctx: Context, *xs: Array, dimension: int = -1) -> list[Array]:
 
 def taken_along(x: Array, order: Array) -> Any:
     """The elements of the last axis in this order."""
-    places = order.reshape((*order.shape, 1))
+    places = order.unsqueeze()
     return o.gather(x, places, axes=(x.ndim - 1,), batch=x.ndim - 1)
 
 

@@ -263,7 +263,7 @@ def _size(x: Complex) -> Any:
 
 
 def _wide(x: Any) -> Any:
-    return x.reshape((*x.shape, 1))
+    return x.unsqueeze()
 
 
 def _inner(x: Any) -> Any:
@@ -282,4 +282,4 @@ def _cut(x: Complex, start: Any, limit: Any) -> Complex:
 
 def _with_last(x: Complex, last: Complex) -> Complex:
     """The rows, and one more."""
-    return x.each(lambda p, q: o.concat(p, q.reshape((1, *q.shape)), axis=0), last)
+    return x.each(lambda p, q: o.concat(p, q.unsqueeze(0), axis=0), last)

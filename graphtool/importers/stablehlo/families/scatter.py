@@ -120,7 +120,7 @@ def _scattered(x: Array, spots: Array, updates: Array, valid: Array | None, kind
         return whole if kind == "set" else getattr(o, kind)(x, whole)
     if valid is None:
         return o.scatter(x, spots, updates, **how)
-    column = valid.reshape((*valid.shape, 1))
+    column = valid.unsqueeze()
     if kind != "set":
         neutral = identity(_NEUTRAL[kind], updates.dtype)
         shown = valid.reshape((*valid.shape, *[1] * (updates.ndim - valid.ndim)))

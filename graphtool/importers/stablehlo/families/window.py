@@ -83,7 +83,7 @@ def _given(x: Any) -> tuple[int, ...] | None:
 def _without_window(ctx: Context, x: Any, w: Any, dim_numbers: Any, groups: int, batches: int
                     ) -> Any:
     """A convolution without axes of space: one with an axis of size 1, which is left out again."""
-    x, w = (v.reshape((*v.shape, 1)) for v in (x, w))
+    x, w = (v.unsqueeze() for v in (x, w))
     numbers = tuple([*part, "0"] for part in dim_numbers)
     y = convolution(ctx, x, w, dim_numbers=numbers, feature_group_count=groups,
                     batch_group_count=batches)

@@ -1,4 +1,4 @@
-/* Special functions of one number, computed in double: what graphtool/scalars/special.py says, in C. */
+/* Special functions of one number, in double: graphtool/scalars/special.py in C. */
 #ifndef GT_SPECIAL_H
 #define GT_SPECIAL_H
 #include "vmath.h"
