@@ -15,7 +15,8 @@ UNARY = ["exp", "expm1", "log", "log1p", "sqrt", "rsqrt", "sin", "cos", "tan", "
          "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc", "erf_inv",
          "lgamma", "digamma", "i0e", "i1e", "sigmoid", "floor", "ceil", "round", "trunc", "sign",
          "abs"]
-OWN = ["exp", "expm1", "log", "log1p", "sin", "cos", "atan", "tanh", "erf", "sigmoid"]
+OWN = ["exp", "expm1", "log", "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh",
+       "tanh", "asinh", "acosh", "atanh", "erf", "sigmoid"]
 BINARY = ["max", "min", "pow", "atan2", "rem", "mod", "polygamma", "igamma", "igammac",
           "next_after"]
 TESTS = ["is_nan", "is_inf", "is_finite"]
@@ -108,15 +109,15 @@ ACCURACY = [
     ("sigmoid", 3, np.concatenate([np.linspace(-87, 40, 100000), spread(1e-30, 80)])),
     ("sqrt", 0.6, np.geomspace(1e-37, 3e38, 20000)),
     ("rsqrt", 1.6, np.geomspace(1e-37, 3e38, 20000)),
-    ("tan", 1.5, np.linspace(-100, 100, 5000)),
-    ("asin", 1.5, np.linspace(-1, 1, 5000)),
-    ("acos", 1.5, np.linspace(-1, 1, 5000)),
+    ("tan", 0.6, np.concatenate([np.linspace(-1e4, 1e4, 200000), spread(1e-30, 1e6)])),
+    ("asin", 0.6, np.concatenate([np.linspace(-1, 1, 50000), spread(1e-30, 1)])),
+    ("acos", 0.6, np.concatenate([np.linspace(-1, 1, 50000), spread(1e-30, 1)])),
     ("atan", 1.5, spread(1e-10, 1e10)),
-    ("sinh", 3, spread(1e-10, 80)),
-    ("cosh", 3, spread(1e-10, 80)),
-    ("asinh", 3, spread(1e-10, 1e30)),
-    ("acosh", 3, np.geomspace(1, 1e30, 5000)),
-    ("atanh", 3, spread(1e-10, 0.9999)),
+    ("sinh", 2, np.concatenate([np.linspace(-89.4, 89.4, 100000), spread(1e-30, 80)])),
+    ("cosh", 2, np.concatenate([np.linspace(-89.4, 89.4, 100000), spread(1e-30, 80)])),
+    ("asinh", 0.6, np.concatenate([np.linspace(-4, 4, 50000), spread(1e-30, 3e38)])),
+    ("acosh", 0.6, np.concatenate([np.linspace(1, 4, 50000), np.geomspace(1, 3e38, 50000)])),
+    ("atanh", 0.6, np.concatenate([np.linspace(-0.999, 0.999, 50000), spread(1e-30, 0.9999)])),
     ("lgamma", 8, np.geomspace(3, 1e10, 5000)),
     *((f, 0, np.concatenate([np.linspace(-9, 9, 145), spread(1e-30, 1e30)]))
       for f in ("floor", "ceil", "round", "trunc", "sign", "abs")),

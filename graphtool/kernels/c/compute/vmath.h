@@ -1,8 +1,8 @@
 /* Scalar functions, one per element type, that compilers vectorise when a loop calls them: no
-   branches, no tables. The float versions of exp, expm1, log, log1p, sin, cos, tanh, erf and
-   sigmoid are our own; their polynomials are minimax fits (Lawson's iteration), errors are in units
-   in the last place against the exact result. The rest is libm's. NaN and Inf keep their IEEE
-   meaning; results below the smallest normal float may be flushed to zero.
+   branches, no tables. The float versions are our own, but for those of lgamma, erfc, pow, atan2,
+   nextafter and the remainders, which are libm's as all double ones are. Polynomials are minimax
+   fits (Lawson's iteration), errors are in units in the last place against the exact result. NaN
+   and Inf keep their IEEE meaning; results below the smallest normal float may be flushed to zero.
    sqrt vectorises only under -fno-math-errno; never compile this with -ffast-math. */
 #ifndef GT_VMATH_H
 #define GT_VMATH_H
@@ -70,6 +70,39 @@ GT_INLINE float gt_expm1_f32(float x)
     /* 2ⁿ·(p + 1) - 1 = 2·(s·p + (s - ½)) with s = 2ⁿ⁻¹, which is finite for every n */
     const float s = gt_float_of_bits((gt_bits_of_float(z) << 23) + 0x3f000000);
     return gt_choose_f32(x <= 88.7228317f, 2.0f * (s * p + (s - 0.5f)), x * GT_INFINITY);
+}
+
+/* ½·exp(x) for x >= 0, 1 ULP: finite up to 89.41, where exp(x) is not, and Inf beyond */
+GT_INLINE float gt_half_exp_f32(float x)
+{
+    const float z = x * 1.44269504f + GT_ROUNDER, n = z - GT_ROUNDER;
+    const float r = x - n * GT_LN2_HIGH - n * GT_LN2_LOW;
+    float p = 1.380896338e-3f;
+    p = p * r + 8.368701483e-3f;
+    p = p * r + 4.166848389e-2f;
+    p = p * r + 1.666652072e-1f;
+    p = p * r + 4.99999931e-1f;
+    p = p * (r * r) + r + 1.0f;
+    const float y = gt_float_of_bits(gt_bits_of_float(p) + (gt_bits_of_float(z) << 23) - 0x800000);
+    return gt_choose_f32(x < 89.4159927f, y, x * GT_INFINITY);
+}
+
+/* 2 ULP */
+GT_INLINE float gt_cosh_f32(float x)
+{
+    const float h = gt_half_exp_f32(fabsf(x));
+    return h + 0.25f / h;
+}
+
+/* 2 ULP: the series up to 1 */
+GT_INLINE float gt_sinh_f32(float x)
+{
+    const float h = gt_half_exp_f32(fabsf(x)), t = x * x;
+    float p = 2.75573192e-6f;
+    p = p * t + 1.98412698e-4f;
+    p = p * t + 8.33333333e-3f;
+    p = p * t + 1.66666667e-1f;
+    return gt_choose_f32(fabsf(x) < 1.0f, p * t * x + x, copysignf(h - 0.25f / h, x));
 }
 
 /* 2.5 ULP */
@@ -177,6 +210,29 @@ GT_INLINE float gt_sine_f32(float x, int32_t quarter)
 GT_INLINE float gt_sin_f32(float x) { return gt_sine_f32(x, 0); }
 GT_INLINE float gt_cos_f32(float x) { return gt_sine_f32(x, 1); }
 
+/* 0.6 ULP for |x| <= 1e6, and beyond no better than the sine: in double, as float loses the digits
+   near the zeros and the poles */
+GT_INLINE float gt_tan_f32(float x)
+{
+    const double rounder = 6755399441055744.0; /* 1.5·2⁵² */
+    const double d = x, z = d * 0.63661977236758134 + rounder, n = z - rounder;
+    uint64_t bits;
+    memcpy(&bits, &z, sizeof bits);
+    const double high = 1.57079632673412561417, low = 6.07710050650619224932e-11; /* π/2 */
+    const double reduced = d - n * high - n * low;
+    const double r = gt_choose_f64(fabs(reduced) > 1.0, 0.5, reduced), t = r * r;
+    double p = 2.0576922681944934e-3;
+    p = p * t - 6.3640386124831909e-4;
+    p = p * t + 5.0330418541714543e-3;
+    p = p * t + 8.3106332000864227e-3;
+    p = p * t + 2.1990544241559305e-2;
+    p = p * t + 5.3953742574355493e-2;
+    p = p * t + 1.3333416940641854e-1;
+    p = p * t + 3.3333331692123447e-1;
+    const double y = p * t * r + r;
+    return (float)gt_choose_f64((int)(bits & 1), -1.0 / y, y);
+}
+
 /* 1.5 ULP: x + x·t·P(t) with t = x² up to 1, beyond that π/2 - atan(1/x) */
 GT_INLINE float gt_atan_f32(float x)
 {
@@ -194,6 +250,83 @@ GT_INLINE float gt_atan_f32(float x)
     return copysignf(gt_choose_f32(far, y - 4.371138829e-8f + 1.570796371f, y), x);
 }
 
+/* ---- in double, rounded once: 0.6 ULP ---- */
+
+/* log(1 + y) for y >= 0, to 2e-9 of itself: 1 + y = m·2ᵉ with m in [√½, √2), log m by s = (m - 1) /
+   (m + 1), and what rounding 1 + y has lost. Infinity and NaN are the caller's. */
+GT_INLINE double gt_log1p_wide(double y)
+{
+    const double u = 1.0 + y, lost = (y - (u - 1.0)) / u, magic = 4503599627370496.0; /* 2⁵² */
+    const uint64_t root = 0x3fe6a09e667f3bcd, one = 0x3ff0000000000000;
+    uint64_t bits, whole;
+    memcpy(&bits, &u, sizeof bits);
+    bits += one - root;
+    /* the exponent, from 1023 on, becomes a double in the low bits of 2⁵² */
+    memcpy(&whole, &magic, sizeof whole);
+    whole |= bits >> 52;
+    bits = (bits & 0x000fffffffffffff) + root;
+    double e, m;
+    memcpy(&e, &whole, sizeof e);
+    memcpy(&m, &bits, sizeof m);
+    const double s = (m - 1.0) / (m + 1.0), t = s * s;
+    const double p = (((t / 9.0 + 1.0 / 7.0) * t + 1.0 / 5.0) * t + 1.0 / 3.0) * t;
+    return (e - magic - 1023.0) * 0.69314718055994531 + 2.0 * (p * s + s) + lost;
+}
+
+GT_INLINE float gt_asinh_f32(float x)
+{
+    const double a = fabsf(x);
+    const float y = (float)gt_log1p_wide(a + a * a / (1.0 + sqrt(a * a + 1.0)));
+    return gt_choose_f32(fabsf(x) < GT_INFINITY, copysignf(y, x), x);
+}
+
+GT_INLINE float gt_acosh_f32(float x)
+{
+    const double a = gt_choose_f32((x >= 1.0f) & (x < GT_INFINITY), x, 1.0f) - 1.0;
+    const float y = (float)gt_log1p_wide(a + sqrt(a * (a + 2.0)));
+    return gt_choose_f32(x < GT_INFINITY, gt_choose_f32(x >= 1.0f, y, GT_NAN), x);
+}
+
+GT_INLINE float gt_atanh_f32(float x)
+{
+    const double a = gt_choose_f32(fabsf(x) < 1.0f, fabsf(x), 0.0f);
+    const float y = (float)(0.5 * gt_log1p_wide(2.0 * a / (1.0 - a)));
+    const float edge = gt_choose_f32(fabsf(x) == 1.0f, x * GT_INFINITY, GT_NAN);
+    return gt_choose_f32(fabsf(x) < 1.0f, copysignf(y, x), edge);
+}
+
+/* asin(r) for r in [0, ½], to 3e-10 of itself */
+GT_INLINE double gt_asin_wide(double r)
+{
+    const double t = r * r;
+    double p = 0.037565260984034683;
+    p = p * t + 0.014402565757622962;
+    p = p * t + 0.031817621479332758;
+    p = p * t + 0.044515719181882109;
+    p = p * t + 0.075005109226737324;
+    p = p * t + 0.16666659871824155;
+    return p * t * r + r;
+}
+
+/* Beyond ½, asin(x) = π/2 - 2·asin(√((1 - x) / 2)). */
+GT_INLINE float gt_asin_f32(float x)
+{
+    const int far = fabsf(x) > 0.5f;
+    const double a = fabsf(x);
+    const double y = gt_asin_wide(gt_choose_f64(far, sqrt(0.5 - 0.5 * a), a));
+    return copysignf((float)gt_choose_f64(far, 1.5707963267948966 - 2.0 * y, y), x);
+}
+
+GT_INLINE float gt_acos_f32(float x)
+{
+    const int far = fabsf(x) > 0.5f;
+    const double a = fabsf(x);
+    const double y = gt_asin_wide(gt_choose_f64(far, sqrt(0.5 - 0.5 * a), a));
+    /* of -x the result is π less that of x */
+    const double z = gt_choose_f64(far, 2.0 * y, 1.5707963267948966 - y);
+    return (float)gt_choose_f64(x < 0.0f, 3.1415926535897932 - z, z);
+}
+
 /* ---- what libm does well enough ---- */
 
 #define GT_LIBM(name, fn)                                                                         \
@@ -202,15 +335,15 @@ GT_INLINE float gt_atan_f32(float x)
 #define GT_LIBM_F64(name, fn)                                                                     \
     GT_INLINE double gt_##name##_f64(double x) { return fn(x); }
 GT_LIBM(sqrt, sqrt)
-GT_LIBM(tan, tan)
-GT_LIBM(asin, asin)
-GT_LIBM(acos, acos)
+GT_LIBM_F64(tan, tan)
+GT_LIBM_F64(asin, asin)
+GT_LIBM_F64(acos, acos)
 GT_LIBM_F64(atan, atan)
-GT_LIBM(sinh, sinh)
-GT_LIBM(cosh, cosh)
-GT_LIBM(asinh, asinh)
-GT_LIBM(acosh, acosh)
-GT_LIBM(atanh, atanh)
+GT_LIBM_F64(sinh, sinh)
+GT_LIBM_F64(cosh, cosh)
+GT_LIBM_F64(asinh, asinh)
+GT_LIBM_F64(acosh, acosh)
+GT_LIBM_F64(atanh, atanh)
 GT_LIBM(lgamma, lgamma)
 GT_LIBM(erfc, erfc)
 GT_LIBM(round, rint) /* half to even */
