@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from graphtool.dtypes import TABLE, DType
 from graphtool.errors import InternalError, UsageError, one_of
 from graphtool.loops.contract import HOME
-from graphtool.loops.forms import Rule, choose, over, steps
+from graphtool.loops.forms import Rule, choose, limited, over, steps
 from graphtool.loops.program import Program
 
 
@@ -217,7 +217,7 @@ C = register(Language(
         "special.h": re.compile(r"\bgt_(digamma|polygamma|erf_inv|igammac?|i[01]e)_f(32|64)\("),
     },
     function="GT_INLINE void {name}({params})",
-    forms=(choose, over, steps),
+    forms=(choose, limited, over, steps),
     workers=Workers(
         params=("int t", "int threads"), args=("t", "threads"), alone="(void)t, (void)threads;",
         outer=Share(first=_PART, end=_NEXT), inner=_VECTORS,

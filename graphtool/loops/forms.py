@@ -77,6 +77,29 @@ def _plain(e: Expr) -> bool:
     return isinstance(e, (Const, Name)) or (isinstance(e, Load) and not e.dtype.is_narrow)
 
 
+def limited(e: Expr, _: KernelFacts) -> Expr | None:
+    """exp(min(x, c)) → exp(choose(x >= c, c, x)), and the same of expm1, max, and a min that is
+    scaled: gcc makes a branch around the exponential, with the result for c computed before."""
+    match e:
+        case Apply("exp" | "expm1" as fn, (x,)) if e.dtype.is_float:
+            chosen = _chosen(x)
+            return None if chosen is x else Apply(fn, (chosen,), e.dtype)
+    return None
+
+
+def _chosen(e: Expr) -> Expr:
+    """The expression, with a choice in place of the minimum or maximum that it scales."""
+    match e:
+        case Apply("min" | "max" as fn, (x, Const() as c)) if e.dtype.is_float:
+            beyond = Apply("ge" if fn == "min" else "le", (x, c), dtypes.bool_)
+            return Apply("choose", (beyond, c, x), e.dtype)
+        case Apply("mul" | "div" as fn, (x, Const() as c)) if (scaled := _chosen(x)) is not x:
+            return Apply(fn, (scaled, c), e.dtype)
+        case Apply("over", (x, s, r)) if (scaled := _chosen(x)) is not x:
+            return Apply("over", (scaled, s, r), e.dtype)
+    return e
+
+
 def over(e: Expr, _: KernelFacts) -> Expr | None:
     """x / s → over(x, s, 1/s) in float32, where neither s nor 1/s is near the ends of the range and
     a multiplication by 1/s is not exact anyway."""

@@ -8,13 +8,14 @@ import pytest
 from graphtool.dtypes import bool_, float32, float64, int32, uint8
 from graphtool.loops.forms import FORMS, KernelFacts, in_forms
 from graphtool.loops.forms import choose as choose_rule
+from graphtool.loops.forms import limited as limited_rule
 from graphtool.loops.forms import over as over_rule
 from graphtool.loops.forms import steps as steps_rule
 from graphtool.loops.ir import Apply, Const, Expr, Load, Name
 
 X, Y, C = Name("x", float32), Name("y", float32), Name("c", bool_)
 SUM = Apply("add", (X, Y), float32)
-RULES = (choose_rule, over_rule, steps_rule)
+RULES = (choose_rule, limited_rule, over_rule, steps_rule)
 
 
 def number(value: float) -> Const:
@@ -58,6 +59,18 @@ def test_forms_inside_others() -> None:
     found = in_forms(Apply("select", (C, inner, Y), float32), RULES)
     assert isinstance(found, Apply) and found.fn == "choose"
     assert isinstance(found.args[1], Apply) and found.args[1].fn == "over"
+
+
+def test_a_limit_of_an_exponential_is_a_choice() -> None:
+    below = Apply("min", (X, number(0.0)), float32)
+    chosen = Apply("choose", (Apply("ge", (X, number(0.0)), bool_), number(0.0), X), float32)
+    assert in_forms(Apply("expm1", (below,), float32), RULES) == Apply("expm1", (chosen,), float32)
+    half = Apply("exp", (Apply("mul", (below, number(0.5)), float32),), float32)
+    assert in_forms(half, RULES) == Apply(
+        "exp", (Apply("mul", (chosen, number(0.5)), float32),), float32)
+    for other in (Apply("tanh", (below,), float32), below,
+                  Apply("exp", (Apply("min", (X, Y), float32),), float32)):
+        assert in_forms(other, RULES) is other
 
 
 def test_no_rules_change_nothing() -> None:
