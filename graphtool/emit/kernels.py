@@ -20,6 +20,7 @@ from graphtool.emit.headers import called
 from graphtool.emit.language import C, Language
 from graphtool.emit.lines import DebugLines, Place, Writer, placed
 from graphtool.emit.statements import Statements, is_for_a_team
+from graphtool.emit.weights import ALIGN
 from graphtool.escaping import c_comment
 from graphtool.loops.contract import CONTRACTS, Macro
 from graphtool.loops.forms import KernelFacts
@@ -212,7 +213,7 @@ class Kernels:
         args = "".join(f", {n}" for n in self.names(kernel))
         with w.standing_for(self.places.get(kernel.name)):
             for hook in t.hooks:
-                self.hook(w, c_name, kernel, hook, params, self.names(kernel))
+                self.hook(w, c_name, kernel, hook, params, self.names(kernel), self.row(t))
         w.line(f"#define GT_NAME {c_name}")
         w.line(f"#define GT_PARAMS {params}")
         w.line(f"#define GT_ARGS {args}")
@@ -253,9 +254,16 @@ class Kernels:
             case _:
                 return self.printer.index(value, 15)
 
+    def row(self, t: Template) -> int:
+        """The most elements of a finished row. Of integers it is a row of a tile, which is at most
+        16 vectors: without vectors the stack need not hold more."""
+        small = self.program.align < ALIGN and t.kernel in ("conv_int", "gemm_int", "depthwise_int")
+        return min(TILE, 16 * int(self.program.meta["lanes"])) if small else TILE
+
     def hook(self, w: Writer, stem: str, kernel: Kernel, hook: Hook, params: str,
-             names: list[str]) -> None:
-        """Write the function that a template calls for a finished row of `count` elements in `acc`.
+             names: list[str], most: int = TILE) -> None:
+        """Write the function that a template calls for a finished row of `count` elements in `acc`,
+        `most` at most.
 
         `stem` begins its C name and `names` are the parameters that it may leave unused.
         """
@@ -272,7 +280,7 @@ class Kernels:
                 if stages is None:
                     statements.stmt(stmt)
                 else:
-                    self.rows(text, statements, stages)
+                    self.rows(text, statements, stages, most)
             body = text.text()
             for name in ["acc", "count", *(s.name for s in hook.indices), *names]:
                 if not re.search(rf"\b{name}\b", body):
@@ -282,11 +290,11 @@ class Kernels:
 
 
     @staticmethod
-    def rows(w: Writer, statements: Statements, stages: Stages) -> None:
-        """Write a staged loop between the conversions of its rows."""
+    def rows(w: Writer, statements: Statements, stages: Stages, most: int) -> None:
+        """Write a staged loop between the conversions of its rows, of `most` elements at most."""
         rows = [*stages.reads, *stages.writes]
         for words in (dtypes.int32, dtypes.float32):
-            if named := [f"{r.name}[{TILE}]" for r in rows if r.words is words]:
+            if named := [f"{r.name}[{most}]" for r in rows if r.words is words]:
                 w.line(f"{statements.language.type(words)} {', '.join(named)};")
         mine = {r.name: Param(r.name, r.words, False) for r in rows}
         inner = Statements(w, statements.p, {**statements.params, **mine}, True, statements.around,

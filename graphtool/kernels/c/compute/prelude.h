@@ -35,7 +35,11 @@
 #define GT_NAN __builtin_nanf("")
 #define GT_CONSTANT(x) __builtin_constant_p(x)
 #endif
+#if GT_LANES == 1
+#define GT_ALIGNED __attribute__((aligned(8))) /* more would only cost stack */
+#else
 #define GT_ALIGNED __attribute__((aligned(64)))
+#endif
 
 /* For loops of a small literal trip count, so that arrays of accumulators become registers; and for
    those that would take registers from the ones beside them. */
