@@ -7,7 +7,6 @@ import ctypes
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -37,10 +36,10 @@ def libcuda(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
 
 
 @pytest.fixture
-def device(libcuda: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def device(libcuda: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cuda, "find", OnC)
-    ctypes.c_int.in_dll(libcuda, "cuda_arch").value = 90
-    return
+    for name, value in (("cuda_arch", 90), ("cuda_fail_in", 0)):
+        ctypes.c_int.in_dll(libcuda, name).value = value
 
 
 def constant(x: Any, *shape: int) -> Any:

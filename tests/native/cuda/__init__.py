@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import subprocess
+from hashlib import sha256
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -13,7 +14,7 @@ FLAGS = ("-O1", "-fPIC", "-shared", "-ffp-contract=off", "-fno-strict-aliasing",
 class OnC:
     """Compiles kernels in CUDA to a shared library, which is what the driver here loads."""
 
-    version = "gcc, which reads CUDA as C"
+    version = "gcc, which reads CUDA as C by " + sha256((HERE / "on_c.h").read_bytes()).hexdigest()
 
     def compile(self, source: Path, arch: int, text: bool, to: Path, types: str) -> None:
         """Compile the kernels, whatever the architecture; C has types of its own. PTX is a text
@@ -26,10 +27,17 @@ class OnC:
                        capture_output=True)
 
 
+_LOADED: list[ctypes.CDLL] = []
+
+
 def driver(folder: Path) -> ctypes.CDLL:
-    """The driver, compiled and loaded: a library that asks for libcuda.so.1 then gets it."""
+    """The driver, compiled and loaded: a library that asks for libcuda.so.1 then gets it. A process
+    has one, whose state each test sets."""
+    if _LOADED:
+        return _LOADED[0]
     path = folder / "libcuda.so.1"
     subprocess.run(["gcc", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared",
                     "-Wl,-soname,libcuda.so.1", str(HERE / "driver.c"), "-o", str(path)],
                    check=True)
-    return ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
+    _LOADED.append(ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL))
+    return _LOADED[0]
