@@ -111,6 +111,11 @@ def readme(p: Project, files: Collection[str], *, trains: bool) -> str:
             ("CMake", f"`find_package({name} REQUIRED)`, then `target_link_libraries(app "
                       f"{name}::{name})`; `cmake -D{name}_DIR=DIR`"),
             ("pkg-config", f"`cc app.c $(PKG_CONFIG_PATH=DIR pkg-config --cflags --libs {name})`")]
+    rows.append(("Go", f"`// #cgo pkg-config: {name}` and `// #include \"{name}.h\"` above "
+                       "`import \"C\"`"))
+    if not p.static:
+        rows.append(("Rust", "the header as an `extern \"C\"` block; "
+                             f"`rustc app.rs -L DIR -l {name} -C link-arg=-Wl,-rpath,DIR`"))
     if {example, f"{name}_main.c"} & {*files} and not any(f.endswith(".cu") for f in files):
         rows.append(("the sources alone", "`cc -O3 *.c -lm -o program` in this folder"))
     if trains:
