@@ -16,9 +16,8 @@ from graphtool.compile.options import Build, Choosing, Importing, Lowering, Opti
 
 Verb = Callable[..., object]
 Graph = Annotated[str, typer.Argument(
-    metavar="IN", help="A graph (.graph.json or .gt), a model to import (.onnx, .pt2, .mlir, "
-        "file.py:callable), or - "
-    "for a graph or an ONNX model from stdin (DIR/- if a graph's weights are in DIR).")]
+    metavar="IN", help="A graph (.graph.json or .gt), a model to import (as `import` takes it), or "
+    "- for a graph or an ONNX model from stdin (DIR/- if a graph's weights are in DIR).")]
 Out = Annotated[Path | None, typer.Option("-o", "--out", help="The file to write; - for stdout.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the report as JSON.")]
 Format = Annotated[str | None, typer.Option(

@@ -80,8 +80,7 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT1106": ("an unsupported part of an exported program",
                "Objects and tokens as inputs or outputs cannot be imported; tensors can."),
     "GT1110": ("a source of an unknown form",
-               "A model is given as MODEL.onnx, MODEL.pt2, MODEL.pt, MODEL.mlir, MODEL.graph.json, "
-               "FILE.py:NAME or PACKAGE.MODULE:NAME."),
+               "The error lists the forms in which a model can be given; plug-ins add some."),
     "GT1111": ("the Python source fails",
                "The error names the line of your file and what it raised."),
     "GT1112": ("no such name in the source", "The help line lists what the file defines."),
