@@ -50,7 +50,7 @@ class Scalar:
     None where the result is neither.
     `span` gives the least and the most of the result from those of the operands; with two
     operands, whether they are integers comes last.
-    `decompose(o, *x)` is the same by other ops, for formats that lack the function.
+    `decompose(o, *x)`: the same bits by other ops, for formats that lack the function.
     """
 
     name: str
