@@ -25,8 +25,8 @@ KINDS = (  # what is tested, and the folders and files of tests/ that do
     ("graphs, sizes and rules", ("ir", "front", "symbolic", "rewrite", "analysis")),
     ("passes", ("passes",)),
     ("importers and exporters", ("importers", "exporters", "integrations")),
-    ("kernels, loops, C, builds", ("kernels", "loops", "lower", "emit", "compile", "native", "tune",
-                                   "language", "test_target.py")),
+    ("kernels, loops, C, builds", ("kernels", "loops", "lower", "emit", "compile", "native",
+                                   "package", "tune", "language", "test_target.py")),
     ("training", ("train",)),
     ("files, reports, comparisons", ("io", "report", "verify")),
     ("command line, errors, API, plug-ins", (
