@@ -21,6 +21,8 @@ COMMANDS = {
     "jaxprograms": "programs of JAX: forward, gradient, training step, and speed beside jax.jit",
     "architectures": "language models of transformers: logits, and decoding with a cache",
     "stranger": "the C of models by other compilers, levels, sanitizers and processors",
+    "huge": "tensors of more than 2³¹ elements: evaluator and C beside numpy",
+    "quota": "a team of threads on one processor, and on half of one",
     "faults": "commands whose system calls fail, or that are killed, at many points",
     "hlo_out": "models and programs as StableHLO: read back, and run by others",
 }

@@ -33,6 +33,9 @@ from tests.passes.pass_samples import SAMPLES
 DIGITS = Path(__file__).parents[2] / "samples"
 SECONDS = 900
 EXACT = 2e-5  # of the largest number of an output; programs differ in the order of sums
+# Adam divides a gradient by its own size: one that is nearly 0 moves a weight by a share of the
+# rate, in a direction that one fused multiplication decides
+STEPS = 2e-4
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,8 @@ COMPILERS = [
     *(Compiler(f"gcc -O{level}") for level in "0123s"),
     *(Compiler(f"gcc -O2 -march={m}", target=m) for m in ("x86-64-v2", "x86-64-v3", "x86-64-v4")),
     *(Compiler(f"gcc -O1 -std={std}") for std in ("c99", "c11", "c17", "gnu2x -pedantic")),
-    Compiler("gcc -O2 -fopenmp"), Compiler("gcc -O2 -flto"), Compiler("gcc -O2 -funsigned-char"),
+    Compiler("gcc -O2 -fopenmp"), Compiler("gcc -O2 -flto=auto"),
+    Compiler("gcc -O2 -funsigned-char"),
     Compiler("gcc -O2 -fno-strict-aliasing -fwrapv"), Compiler("gcc -O2 -fPIE -pie -static-pie"),
     Compiler("gcc -m32 -O2 -msse2 -mfpmath=sse", target="generic"),
     Compiler("gcc -m32 -O0 -msse2 -mfpmath=sse", target="generic"),
@@ -138,7 +142,7 @@ def _each(journal: Journal, name: str, model: Module, folder: Path, only: str) -
                 got = (_trained if trains(folder) else _ran)(folder, compiler)
                 known = known or got
                 error = work.error_of([got[k] for k in known], list(known.values()))
-                outcome = "right" if error <= EXACT else "wrong"
+                outcome = "right" if error <= (STEPS if trains(folder) else EXACT) else "wrong"
             except Stopped as stopped:
                 outcome = str(stopped)
         journal.add({"model": name, "compiler": compiler.name, "outcome": outcome,

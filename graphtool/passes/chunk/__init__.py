@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from math import isqrt
 from typing import Any
 
 from graphtool import ops as o
@@ -86,7 +87,7 @@ def _best(graph: Graph, most: int, batched: set[Value], batch: int, target: Targ
     whole = _sums(_costs(graph, most, batched, 1, target))
     leaving = _leaving(graph, most, batched, target)
     best, least = None, WORTH * whole[-1]
-    for size in [fixed] if fixed else range(1, batch):
+    for size in [fixed] if fixed else _divisors(batch):
         if batch % size or size >= batch:
             continue
         now = _sums(_costs(graph, most, batched, batch // size, target))
@@ -95,6 +96,12 @@ def _best(graph: Graph, most: int, batched: set[Value], batch: int, target: Targ
             if cost < least or (fixed and end == most):
                 best, least = Front(end, size), cost
     return best
+
+
+def _divisors(n: int) -> list[int]:
+    """The divisors of n but n itself, in order; a batch may have billions of examples."""
+    small = [d for d in range(1, isqrt(n) + 1) if n % d == 0]
+    return sorted({*small, *(n // d for d in small)} - {n})
 
 
 def _sums(costs: list[float]) -> list[float]:

@@ -122,11 +122,14 @@ def pattern(g: GrowingModule, name: str) -> None:
     narrow = name == "narrowed" or (name == "arithmetic" and g.coin(0.8))
     x = g.take("i" if narrow else "a", 1, least=1)
     y = g.along(x)
+    # a number that a type of 16 bits rounds to 0 or ∞ is so in torch's sums, not in our float32
+    numbers = [n for n in NUMBERS if "0000" not in n and "*" not in n] if g.values[x].dtype in (
+        torch.float16, torch.bfloat16) else NUMBERS
     bits = torch.iinfo(g.values[x].dtype).bits if not g.values[x].is_floating_point() and (
         g.values[x].dtype is not torch.bool) else 8
     g.add(text.format(
         x=x, y=y, z=g.fresh("a", g.sizes(x)) if "{z}" in text else "", a=g.axis(x),
-        d=f"({y} % 5 + 2)", s=f"({y} % {bits})", n=f"({g.pick(*NUMBERS)})",
+        d=f"({y} % 5 + 2)", s=f"({y} % {bits})", n=f"({g.pick(*numbers)})",
         k="torch.tensor([0])"))
 
 
@@ -155,7 +158,9 @@ def viewed(g: GrowingModule, name: str) -> None:
 def written(g: GrowingModule, name: str) -> None:
     """A write through a view: of a copy, or of a value that other lines read as well."""
     x = g.take("a", 1, least=1)
-    begin = f"OUT = {x}.clone()" if x in g.inputs or g.coin(0.3) else f"OUT = {x}"
+    # elements that may share memory have no order in which they are written
+    shared = torch._debug_has_internal_overlap(g.values[x]) != 0
+    begin = f"OUT = {x}.clone()" if x in g.inputs or shared or g.coin(0.3) else f"OUT = {x}"
     view = g.pick(*VIEWS)
     if g.coin(0.3):
         view = view.replace("OUT", g.pick(*VIEWS))
