@@ -150,10 +150,10 @@ static inline void gt_run(void (*body)(const void *state, gt_worker *w), const v
 static inline int gt_processors(void) { return 1; }
 
 /* a macro, so that the body is called by its name and not through a pointer */
-#define gt_run(body, state, threads)                                                 \
+#define gt_run(body, state, wanted)                                                  \
     do {                                                                             \
         gt_worker alone = {.threads = 1};                                            \
-        (void)(threads);                                                             \
+        (void)(wanted);                                                              \
         GT_BODY(body, state, &alone);                                                \
     } while (0)
 #endif
