@@ -33,7 +33,8 @@ class Statements:
         if who.single:
             # all loops of a kernel alike: an iteration may read what one of an earlier loop stored
             self.outer = self.flat = who.outer if teams else who.flat
-        self.divided = hook  # whether the workers of a team share a loop around the statements
+        # whether the workers of a team share a loop around the statements; one alone runs a hook
+        self.divided = hook and bool(who.single)
         self.zeros = dict[str, str]()  # where each sum starts
         self.rows = 0  # loops that read rows, so far
 

@@ -58,6 +58,7 @@ LINES: dict[str, tuple[str, ...]] = {  # by verb, in the order in which they are
     "package": ("package build --as wheel -o packages", "package build --as go -o packages",
                 "package build --as cargo -o packages --json", "package build --as {y}",
                 "package build --as deb --version {y}"),
+    "size": ("size {g}", "size {o} --max-ram 1", "size build --json", "size {y}"),
     "run": ("run build --random", "run build --input {y}=1"),
     "generate": ("generate build",),
     "tokenizer train": ("tokenizer train {t} -o tokens.json --size 300",),
