@@ -84,7 +84,7 @@ def plans(s: Packed, target: Target, rules: Rules) -> list[Plan]:
 
 
 def if_zero_points(site: Packed, _: Plan) -> Assumption:
-    """Finite numbers, if there are zero points: these are multiplied by sums of x."""
+    """Where there are zero points: the sums of x are multiplied by them."""
     return "finite" if site.zeros else "nothing"
 
 

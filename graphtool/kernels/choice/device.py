@@ -46,9 +46,7 @@ def unit(rules: Rules) -> dict[str, int]:
 
 
 def assumed(site: Conv | Product, plan: Plan) -> Assumption:
-    """Where a matrix unit multiplies each number in parts, as infinity has none; and where filters
-    hold zeros that the model does not have, as 0 times NaN is NaN, or where zeros that it has are
-    not multiplied by weights that may be infinite."""
+    """Where a device multiplies each number in parts, as infinity has none; else as on a CPU."""
     parts = plan.get("unit", 0) == PARTS and site.dtype not in HALVES
     return "finite" if parts else if_zeros(site, plan)
 
