@@ -172,7 +172,7 @@ static int train_all(train_run *t)
     t->p.finished = 1;
     code = train_save(t);
     if (code || t->rank) return code;
-    fprintf(stderr, "%" PRId64 " epochs", t->p.epoch);
+    fprintf(stderr, "%" PRId64 " epoch%s", t->p.epoch, t->p.epoch == 1 ? "" : "s");
     if (t->p.epoch) fprintf(stderr, ", best loss %.6g", t->p.best);
     if (t->o.run) fprintf(stderr, "; weights in %s/model.safetensors", t->o.run);
     fprintf(stderr, "\n");
