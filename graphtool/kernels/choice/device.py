@@ -46,7 +46,9 @@ def unit(rules: Rules) -> dict[str, int]:
 
 
 def assumed(site: Conv | Product, plan: Plan) -> Assumption:
-    """Where a device multiplies each number in parts, as infinity has none; else as on a CPU."""
+    """Where filters hold zeros that the model does not have, as 0 times NaN is NaN, or where zeros
+    that it has are not multiplied by weights that may be infinite; and where a device multiplies
+    each number in parts, as infinity has none."""
     parts = plan.get("unit", 0) == PARTS and site.dtype not in HALVES
     return "finite" if parts else if_zeros(site, plan)
 
