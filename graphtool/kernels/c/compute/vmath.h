@@ -37,8 +37,8 @@ GT_INLINE double gt_choose_f64(int c, double a, double b)
 #define GT_LN2_HIGH 0.693359375f
 #define GT_LN2_LOW -2.12194440e-4f
 
-/* 1 ULP; 0 below -87.34, where the result would be subnormal */
-GT_INLINE float gt_exp_f32(float x)
+/* exp(x), 1 ULP, where it is a normal number; `less` is taken from its bits */
+GT_INLINE float gt_scaled_exp_f32(float x, uint32_t less)
 {
     const float z = x * 1.44269504f + GT_ROUNDER, n = z - GT_ROUNDER;
     const float r = x - n * GT_LN2_HIGH - n * GT_LN2_LOW;
@@ -49,8 +49,13 @@ GT_INLINE float gt_exp_f32(float x)
     p = p * r + 4.99999931e-1f;
     p = p * (r * r) + r + 1.0f;
     /* times 2ⁿ: n goes straight into the exponent */
-    float y = gt_float_of_bits(gt_bits_of_float(p) + (gt_bits_of_float(z) << 23));
-    y = gt_choose_f32(x < -87.3365402f, 0.0f, y);
+    return gt_float_of_bits(gt_bits_of_float(p) + (gt_bits_of_float(z) << 23) - less);
+}
+
+/* 1 ULP; 0 below -87.34, where the result would be subnormal */
+GT_INLINE float gt_exp_f32(float x)
+{
+    const float y = gt_choose_f32(x < -87.3365402f, 0.0f, gt_scaled_exp_f32(x, 0));
     return gt_choose_f32(x <= 88.7228317f, y, x * GT_INFINITY); /* Inf beyond, and NaN stays NaN */
 }
 
@@ -75,16 +80,7 @@ GT_INLINE float gt_expm1_f32(float x)
 /* ½·exp(x) for x >= 0, 1 ULP: finite up to 89.41, where exp(x) is not, and Inf beyond */
 GT_INLINE float gt_half_exp_f32(float x)
 {
-    const float z = x * 1.44269504f + GT_ROUNDER, n = z - GT_ROUNDER;
-    const float r = x - n * GT_LN2_HIGH - n * GT_LN2_LOW;
-    float p = 1.380896338e-3f;
-    p = p * r + 8.368701483e-3f;
-    p = p * r + 4.166848389e-2f;
-    p = p * r + 1.666652072e-1f;
-    p = p * r + 4.99999931e-1f;
-    p = p * (r * r) + r + 1.0f;
-    const float y = gt_float_of_bits(gt_bits_of_float(p) + (gt_bits_of_float(z) << 23) - 0x800000);
-    return gt_choose_f32(x < 89.4159927f, y, x * GT_INFINITY);
+    return gt_choose_f32(x < 89.4159927f, gt_scaled_exp_f32(x, 1u << 23), x * GT_INFINITY);
 }
 
 /* 2 ULP */

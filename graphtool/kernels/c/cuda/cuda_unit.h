@@ -80,20 +80,6 @@ GT_INLINE void gt_copy_group(void) { asm volatile("cp.async.commit_group;" ::: "
 GT_INLINE float gt_other_lane(float x, int bits) { return __shfl_xor_sync(0xffffffffu, x, bits); }
 #endif
 
-GT_INLINE uint32_t gt_word_f32(float x)
-{
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-
-GT_INLINE float gt_f32_of_word(uint32_t bits)
-{
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
 /* The bits of a float rounded to the 19 that the unit reads; a NaN and an infinity stay. */
 GT_INLINE uint32_t gt_tf32(uint32_t bits)
 {
@@ -103,7 +89,7 @@ GT_INLINE uint32_t gt_tf32(uint32_t bits)
 /* What a float has besides: both parts together have 22 bits and more. */
 GT_INLINE uint32_t gt_tf32_rest(uint32_t bits)
 {
-    return gt_word_f32(gt_f32_of_word(bits) - gt_f32_of_word(gt_tf32(bits)));
+    return gt_bits_of_float(gt_float_of_bits(bits) - gt_float_of_bits(gt_tf32(bits)));
 }
 
 #endif

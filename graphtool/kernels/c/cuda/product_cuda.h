@@ -225,10 +225,10 @@ GT_INLINE void GT_JOIN(GT_NAME, _add)(float (*acc)[4], const uint32_t *a, const 
     for (int k = 0; k < GT_CHUNK; k++) {
         float right[4];
         GT_UNROLL
-        for (int s = 0; s < 4; s++) right[s] = gt_f32_of_word(b[k * GT_PITCH_B + column + s]);
+        for (int s = 0; s < 4; s++) right[s] = gt_float_of_bits(b[k * GT_PITCH_B + column + s]);
         GT_UNROLL
         for (int i = 0; i < GT_MI * GT_NI; i++) {
-            const float left = gt_f32_of_word(a[(row + i * GT_APART) * GT_PITCH_A + k]);
+            const float left = gt_float_of_bits(a[(row + i * GT_APART) * GT_PITCH_A + k]);
             GT_UNROLL
             for (int s = 0; s < 4; s++) acc[i][s] += left * right[s];
         }
