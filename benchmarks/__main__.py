@@ -32,6 +32,7 @@ COMMANDS = {
     "narrow": "time models in 16-bit floats beside other runtimes and float32",
     "llm": "time a language model with weights of 4 bits beside onnxruntime and llama.cpp",
     "kernels": "time single kernels of the zoo beside other runtimes",
+    "ops": "time single operators beside onnxruntime and torch on one thread",
     "scaling": "time models as batch, sequence, width and depth grow",
     "load": "time models beside processes that use the same processors",
     "memory": "arenas beside what lives at once, weights, peaks of processes",

@@ -18,6 +18,7 @@ from benchmarks import (
     jobs,
     load,
     memory,
+    ops,
     page,
     plot,
     scaling,
@@ -28,7 +29,7 @@ from benchmarks import (
     zoo,
 )
 from benchmarks.__main__ import parser
-from benchmarks.models import EXTRA, ZOO, named
+from benchmarks.models import EXTRA, ZOO, named, operators
 from benchmarks.work import Journal, Row
 from graphtool.analysis.costs import flops, total
 from graphtool.cli.faults import run as gt_run
@@ -318,3 +319,24 @@ def test_the_page_in_a_browser(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert "| closed |" in page.report([row], "51 nodes", 0.0, "page")
     options = SimpleNamespace(picture=(str(file), "theme=dark", str(tmp_path / "x.png")))
     assert page.main(options) == 0 and (tmp_path / "x.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_the_table_of_operators_begins_with_the_worst() -> None:
+    rows: list[Row] = [
+        {"name": name, "rounds": 3, "seconds": 0.1, **work.stamp(), "errors": errors,
+         "difference": 1e-6, "times": {n: {"median": t, "spread": 0.1} for n, t in times.items()}}
+        for name, times, errors in (
+            ("Add", {"graphtool": 1.0, "torch": 2.0}, {}),
+            ("Mod", {"graphtool": 4.0, "torch": 1.0, "onnxruntime": 2.0}, {}),
+            ("Odd", {"torch": 1.0}, {"graphtool": "no such operator"}))]
+    text = ops.report(rows)
+    assert [row["operator"] for row in tables.read(text)] == ["Odd", "Mod", "Add"]
+    assert "least 0.25; below 1: 1 of 2." in text
+    assert "Odd: graphtool: no such operator." in text
+
+
+@pytest.mark.skipif(find_spec("torch") is None, reason="torch is missing")
+def test_operators_have_names_of_their_own_and_onnx_models() -> None:
+    rows = operators.operators()
+    assert len({o.name for o in rows}) == len(rows) > 110
+    assert all(ops.onnx_model(o) for o in rows if o.op)
