@@ -79,7 +79,8 @@ class For(metaclass=Interned):
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Let(metaclass=Interned):
-    """A scalar constant of the block; with `symbol`, index polynomials can use it too."""
+    """A scalar of the block. Index polynomials may use an integer by its name, and Accumulate may
+    change a mutable one."""
 
     name: str
     value: Expr

@@ -1,78 +1,43 @@
-"""The rows of `NAME.program.json` as typed records; schemas/program.schema.json is made from them.
+"""How `NAME.program.json` writes the IR, from the fields of its dataclasses: each class is a row,
+and the annotation of a field says how its values are written. FORMS has the exceptions.
 
-They define only the form of rows: serial.py defines what a row means, and verify.py whether it is
+The rows are types of msgspec, so that schemas/program.schema.json is made from the same fields.
+They define only the form of a file: decode.py defines what a row means, verify.py whether it is
 sound.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from functools import reduce
+from operator import or_
+from types import GenericAlias
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 
 from graphtool.assume import Assumed
+from graphtool.dtypes import DType
 from graphtool.io.manifest_rows import Choice
+from graphtool.loops import ir, program
+from graphtool.symbolic import Dim, Symbol
 
 DimText = int | str
-# ["const", type, value]  ["name", type, name]  ["index", type, dim]  ["load", type, buffer, dim]
-# ["ref", row of `shared`]  [function, type, operand, ...]
-ExprRow = list[Any]
 
 
-class ProgramRow(msgspec.Struct, forbid_unknown_fields=True):
-    """The base class of all rows."""
+class SymbolRow(msgspec.Struct, forbid_unknown_fields=True):
+    """An integer of a kernel's index polynomials; `extent` says that it is less than that."""
+
+    id: str
+    min: int | None = None
+    max: int | None = None
+    extent: DimText | None = None
+    step: int = 1  # its values are offset, offset + step and so on
+    offset: int = 0
 
 
-class ForRow(ProgramRow, tag_field="do", tag="for"):
-    """A loop over `iter` from 0 to `extent`; `reduces` lists its accumulators with their
-    functions."""
-
-    iter: str
-    extent: DimText
-    body: list[StmtRow]
-    mode: str = "serial"
-    reduces: list[tuple[str, str]] = []
-
-
-class LetRow(ProgramRow, tag_field="do", tag="let"):
-    """The definition of a scalar."""
-
-    name: str
-    value: ExprRow
-
-
-class VarRow(ProgramRow, tag_field="do", tag="var"):
-    """A Let that Accumulate may change."""
-
-    name: str
-    value: ExprRow
-
-
-class AccumulateRow(ProgramRow, tag_field="do", tag="accumulate"):
-    """An update of a mutable scalar by function `fn`; null assigns the value."""
-
-    name: str
-    fn: str | None
-    value: ExprRow
-
-
-class StoreRow(ProgramRow, tag_field="do", tag="store"):
-    """A store of `value` to one element of a buffer."""
-
-    buffer: str
-    index: DimText
-    value: ExprRow
-
-
-class IfRow(ProgramRow, tag_field="do", tag="if"):
-    """A branch on a condition."""
-
-    cond: ExprRow
-    then: list[StmtRow]
-    orelse: list[StmtRow] = []
-
-
-class PointerRow(ProgramRow):
+class PointerRow(msgspec.Struct, forbid_unknown_fields=True):
     """A pointer of a template: a buffer and an offset in elements."""
 
     name: str
@@ -80,16 +45,7 @@ class PointerRow(ProgramRow):
     offset: DimText
 
 
-class HookRow(ProgramRow):
-    """Statements that a template runs on each finished row; `acc` is the type of the row."""
-
-    name: str
-    indices: list[str]
-    body: list[StmtRow]
-    acc: str = "f32"
-
-
-class MacroRow(ProgramRow):
+class MacroRow(msgspec.Struct, forbid_unknown_fields=True):
     """A macro of a template, with exactly one value: an index polynomial, a flag, a number, an
     element type, or a word of the kernel's table."""
 
@@ -101,145 +57,158 @@ class MacroRow(ProgramRow):
     word: str | None = None
 
 
-class TemplateRow(ProgramRow, tag_field="do", tag="template"):
-    """A use of a kernel template, with its macros, pointers and hooks, and the buffers it reads and
-    writes."""
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of values: the type of their JSON, and the method of the writer and of the reader
+    that convert one; without a method the value is JSON already."""
 
-    kernel: str
-    macros: list[MacroRow]
-    pointers: list[PointerRow]
-    reads: list[str]
-    writes: list[str]
-    hooks: list[HookRow] = []
+    row: Any
+    method: str = ""
+    many: bool = False  # a tuple of such values, a list in the file
+    words: tuple[str, ...] = ()  # the texts that are allowed
 
-
-StmtRow = ForRow | LetRow | VarRow | AccumulateRow | StoreRow | IfRow | TemplateRow
-
-
-class SymbolRow(ProgramRow):
-    """An integer of a kernel's index polynomials; `extent` says that it is less than that."""
-
-    id: str
-    min: int | None = None
-    max: int | None = None
-    extent: DimText | None = None
-    step: int = 1  # its values are offset, offset + step and so on
-    offset: int = 0
+    def list(self) -> Kind:
+        """The kind of tuples of these values."""
+        return Kind(GenericAlias(list, (self.row,)), self.method, True)
 
 
-class ParamRow(ProgramRow):
-    """A buffer that a kernel takes; `packed` means that its elements share bytes."""
-
-    id: str
-    type: str
-    writes: bool = False
-    packed: bool = False
-
-
-class KernelRow(ProgramRow):
-    """A kernel: its parameters, its statements and the sizes that it needs."""
-
-    id: str
-    params: list[ParamRow]
-    body: list[StmtRow]
-    serial: bool = False
-    symbols: list[SymbolRow] = []
-    shared: list[ExprRow] = []
+DECLARED = Kind(SymbolRow, "declared")
+_KINDS: dict[Any, Kind] = {
+    Dim: Kind(DimText, "dim"), DType: Kind(str, "dtype"), ir.Expr: Kind(list[Any], "expr"),
+    ir.Stmt: Kind("StmtRow", "stmt"), ir.Hook: Kind("HookRow", "hook"),
+    program.Step: Kind("StepRow", "row"), program.Param: Kind("ParamRow", "row"),
+    Choice | None: Kind(Choice | None, "choice"), Symbol: Kind(str, "named")}
 
 
-class PortRow(ProgramRow):
-    """An input or output of the program; `donates` is the number of the input whose memory an
-    output takes over, `below` what integers that are made up for it are less than."""
-
-    name: str
-    type: str
-    shape: list[DimText]
-    donates: int | None = None
-    below: list[DimText] = []
-
-
-class BufferRow(ProgramRow):
-    """A buffer of `size` elements in `space`; `offset` is in bytes, `slot` numbers inputs and
-    outputs."""
-
-    id: str
-    type: str
-    size: DimText
-    space: str
-    offset: DimText = 0
-    slot: int = 0
-    label: str = ""
-    data: str = ""
+def kind_of(annotation: Any) -> Kind:
+    """The kind of the values of a field with this annotation."""
+    if annotation in _KINDS:
+        return _KINDS[annotation]
+    args = get_args(annotation)
+    if get_origin(annotation) is Literal:
+        return Kind(str, "word", words=args)
+    if get_origin(annotation) is tuple and args[1:] == (...,):
+        return kind_of(args[0]).list()
+    return Kind(annotation)
 
 
-class RunRow(ProgramRow, tag_field="do", tag="run"):
-    """A run of a kernel on buffers; `barrier` means that all threads wait after it."""
+@dataclass(frozen=True, slots=True)
+class Form:
+    """The row of a dataclass: its tag (the value of `do`), and where it differs from the fields.
 
-    kernel: str
-    args: list[str]
-    label: str = ""
-    where: str = ""
-    flops: DimText = 0
-    barrier: bool = False
-    choice: Choice | None = None
+    `fixed`: fields that the tag gives; `always`: fields that are written also if they have their
+    default; `more`: keys of the file that are no fields of the class.
+    """
 
-
-class BranchRow(ProgramRow, tag_field="do", tag="branch"):
-    """Steps that depend on the flag in buffer `pred`."""
-
-    pred: str
-    then: list[StepRow]
-    orelse: list[StepRow]
-    label: str = ""
+    of: type
+    tag: str = ""
+    keys: Mapping[str, str] = field(default_factory=dict)
+    kinds: Mapping[str, Kind] = field(default_factory=dict)
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    always: tuple[str, ...] = ()
+    more: tuple[tuple[str, Any, Any], ...] = ()
+    doc: str = ""
 
 
-class RepeatRow(ProgramRow, tag_field="do", tag="repeat"):
-    """A while loop: `cond` computes the flag in `pred`, and `body` runs as long as it is true."""
-
-    pred: str
-    cond: list[StepRow]
-    body: list[StepRow]
-    label: str = ""
-
-
-class TimesRow(ProgramRow, tag_field="do", tag="times"):
-    """A counted loop of `extent` iterations."""
-
-    counter: SymbolRow
-    extent: DimText
-    body: list[StepRow]
-    label: str = ""
-
-
-class BindRow(ProgramRow, tag_field="do", tag="bind"):
-    """A step that sets a size to an element of a buffer; the size is at most `most`."""
-
-    size: SymbolRow
-    buffer: str
-    index: DimText
-    most: DimText
-    label: str = ""
-
-
-StepRow = RunRow | BranchRow | RepeatRow | TimesRow | BindRow
+_ID = {"name": "id"}
+FORMS = (
+    Form(ir.For, "for", defaults={"mode": "serial"}),
+    Form(ir.Let, "let", fixed={"mutable": False}),
+    Form(ir.Let, "var", fixed={"mutable": True}, doc="A scalar that Accumulate may change."),
+    Form(ir.Accumulate, "accumulate", doc="name = fn(name, value); without `fn`, name = value."),
+    Form(ir.Store, "store"),
+    Form(ir.If, "if"),
+    Form(ir.Template, "template", doc="A use of a kernel's header, with its macros, pointers and "
+         "hooks, and the buffers that it reads and writes.", kinds={
+             "macros": Kind(MacroRow, "macro").list(),
+             "pointers": Kind(PointerRow, "pointer").list()}),
+    Form(ir.Hook, keys={"dtype": "acc"}),
+    Form(program.Run, "run", defaults={"barrier": False}),
+    Form(program.Branch, "branch"),
+    Form(program.Repeat, "repeat"),
+    Form(program.Times, "times", kinds={"counter": DECLARED}),
+    Form(program.Bind, "bind", kinds={"size": DECLARED}),
+    Form(program.Param, keys={**_ID, "const": "writes"}, kinds={"const": Kind(bool, "opposite")},
+         defaults={"const": True}),
+    Form(program.Kernel, keys=_ID, doc="A C function that every thread runs on its share; "
+         "`serial`: only thread 0 runs it. Expressions refer to the rows of `shared`.",
+         more=(("symbols", list[SymbolRow], []), ("shared", list[list[Any]], []))),
+    Form(program.Port, doc="An input or output of the program. `donates` is the number of the "
+         "input whose memory an output takes over; made-up integers are less than `below`.",
+         more=(("donates", int | None, None),)),
+    Form(program.Buffer, keys=_ID, always=("offset", "slot"), more=(("data", str, ""),)))
 
 
-class ProgramFile(ProgramRow):
-    """The file's shape; schemas/program.schema.json is made from it."""
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A field of a class, and its key and default in the file."""
 
-    format: str
-    version: int
-    since: str
-    name: str
-    meta: dict[str, str]
-    weights: str
-    threads: int
-    arena: DimText
-    dims: list[SymbolRow]
-    inputs: list[PortRow]
-    outputs: list[PortRow]
-    buffers: list[BufferRow]
-    kernels: list[KernelRow]
-    steps: list[StepRow]
-    requires: list[tuple[DimText, DimText]] = []  # pairs of sizes that must be equal
-    assumes: list[Assumed] = []  # of values of the graph, by its rewrites
+    field: str
+    key: str
+    kind: Kind
+    default: Any
+    written: bool  # also if the value is the default
+
+    def row(self) -> tuple[Any, ...]:
+        """The key, its type and its default, if it has one, as JSON has them."""
+        match self.default:
+            case DType(short=short):
+                return self.key, self.kind.row, short
+            case ():
+                return self.key, self.kind.row, []
+        if self.default is MISSING:
+            return self.key, self.kind.row
+        opposite = self.kind.method == "opposite"
+        return self.key, self.kind.row, not self.default if opposite else self.default
+
+
+def _columns(form: Form) -> tuple[Column, ...]:
+    hints = get_type_hints(form.of)
+    usual = {"dtype": "type"} | dict(form.keys)
+    return tuple(Column(f.name, usual.get(f.name, f.name),
+                        form.kinds.get(f.name) or kind_of(hints[f.name]),
+                        form.defaults.get(f.name, f.default), f.name in form.always)
+                 for f in fields(form.of) if f.name not in form.fixed)
+
+
+def _row(form: Form, columns: Iterable[Column]) -> Any:
+    return msgspec.defstruct(
+        f"{form.tag.capitalize() or form.of.__name__}Row",
+        [*(c.row() for c in columns), *form.more], module=__name__, kw_only=True,
+        forbid_unknown_fields=True, namespace={"__doc__": form.doc or form.of.__doc__},
+        tag_field="do" if form.tag else None, tag=form.tag or None)
+
+
+def _union(of: Any) -> Any:
+    return reduce(or_, [row for row, (form, _) in READING.items() if form.of in get_args(of)])
+
+
+WRITING: dict[type, list[tuple[Form, tuple[Column, ...]]]] = {}  # by class
+READING: dict[type, tuple[Form, tuple[Column, ...]]] = {}  # by row
+for form in FORMS:
+    columns = _columns(form)
+    WRITING.setdefault(form.of, []).append((form, columns))
+    READING[_row(form, columns)] = form, columns
+
+# the names by which rows refer to each other
+globals().update({row.__name__: row for row in READING})
+StmtRow, StepRow = _union(ir.Stmt), _union(program.Step)
+
+LEAVES = {"const": ir.Const, "name": ir.Name, "index": ir.Index, "load": ir.Load}
+"""The expressions without operands: [word, type, value of each other field]. `["ref", n]` is row n
+of the kernel's `shared`; every other row is an Apply: [function, type, operand, ...]."""
+LEAF_KINDS = {word: {name: Kind(int | float | str, "number") if hint == int | float | bool
+                     else kind_of(hint) for name, hint in get_type_hints(leaf).items()
+                     if name != "dtype"} for word, leaf in LEAVES.items()}
+
+ProgramFile: Any = msgspec.defstruct(
+    "ProgramFile", [
+        ("format", str), ("version", int), ("since", str), ("name", str), ("meta", dict[str, str]),
+        ("weights", str), ("threads", int), ("arena", DimText), ("dims", list[SymbolRow]),
+        ("inputs", "list[PortRow]"), ("outputs", "list[PortRow]"), ("buffers", "list[BufferRow]"),
+        ("kernels", "list[KernelRow]"), ("steps", "list[StepRow]"),
+        ("requires", list[tuple[DimText, DimText]], []), ("assumes", list[Assumed], [])],
+    module=__name__, forbid_unknown_fields=True, namespace={"__doc__": """
+    The whole file. `requires` has pairs of sizes that must be equal; `assumes` is what the rewrites
+    of the graph assumed of its values."""})

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -64,7 +65,7 @@ def load(path: Path) -> tuple[Program, Mapping[str, Weight]]:
     return program, weights.load(path.with_name(file.weights))
 
 
-def parse(data: bytes | str, where: str) -> ProgramFile:
+def parse(data: bytes | str, where: str) -> Any:
     """The rows of a file; form and version are checked, the meaning is not."""
     raw = files.read_json(data, where)
     try:
@@ -73,7 +74,7 @@ def parse(data: bytes | str, where: str) -> ProgramFile:
         raise InputError("GT0362", f"malformed program: {error}", where=where) from error
 
 
-def _program(file: ProgramFile, where: str) -> Program:
+def _program(file: Any, where: str) -> Program:
     try:
         program = program_of(file, where)
         verify(program, where)
