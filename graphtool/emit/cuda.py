@@ -7,16 +7,19 @@ without others inside is shared by all threads of all blocks. The scalar functio
 
 from __future__ import annotations
 
-from graphtool.emit.language import C, Language, Share, Steps, Workers, register
+from graphtool.emit.language import C, Language, Pieces, Share, Steps, Workers, register
 
 TEAM = 128  # as cuda.h has it
 
 CUDA = register(Language(
     name="cuda", title="CUDA", ending=".cu", device=True,
-    settings=lambda _: ['#include "cuda.h"'], includes=("nest.h", "cuda_team.h"),
+    settings=lambda _: ['#include "cuda.h"'], includes=("nest.h", "cuda_team.h", "cuda_pieces.h"),
     library={header: call for header, call in C.library.items() if header != "rows.h"},
     kernel="GT_KERNEL void {name}({params})", function="static __device__ void {name}({params})",
-    restrict="__restrict__",
+    restrict="__restrict__", small="int32_t",
+    pieces=Pieces(array="GT_PIECE {type} {name}[{width}];",
+                  read="gt_read_{bytes}({name}, {place});",
+                  write="gt_write_{bytes}({place}, {name});", each="GT_UNROLL"),
     workers=Workers(
         args=("blockIdx.x", "gridDim.x"),
         outer=Share(first="blockIdx.x", step="gridDim.x"),
@@ -24,8 +27,8 @@ CUDA = register(Language(
                     before="__syncthreads();", after="__syncthreads();",
                     reduce=("if (threadIdx.x) {acc} = {zero};",
                             "{acc} = gt_team_{fn}_{t}({acc});")),
-        flat=Share(first="(int64_t)blockIdx.x * blockDim.x + threadIdx.x",
-                   step="(int64_t)gridDim.x * blockDim.x"),
+        flat=Share(first="({size})blockIdx.x * blockDim.x + threadIdx.x",
+                   step="({size})gridDim.x * blockDim.x"),
         single="threadIdx.x == 0", meet="__syncthreads();", team=TEAM),
     steps=Steps(
         header="cuda_host.h", body="static void run_steps(const void *state)",

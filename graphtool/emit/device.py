@@ -10,6 +10,7 @@ from graphtool.emit.interface import dims_type
 from graphtool.emit.lines import Writer
 from graphtool.emit.statuses import FIRST_CHECK, atoms
 from graphtool.emit.steps import checks_before, only_runs
+from graphtool.emit.vectors import BYTES
 from graphtool.emit.weights import Part, weights_bytes
 from graphtool.loops.program import Program
 
@@ -35,6 +36,9 @@ def entry(w: Writer, program: Program, conditions: Sequence[str], start: str) ->
         w.line("if (status) return status;")
         if program.arena != 0:
             w.line(f"if (!arena) return {name.upper()}_NULL_POINTER;")
+        for kind, count in (("inputs", len(program.inputs)), ("outputs", len(program.outputs))):
+            w.line(f"for (int i = 0; i < {count}; i++)")
+            w.line(f"    if ((uintptr_t){kind}[i] % {BYTES}) return {name.upper()}_MISALIGNED;")
         w.line(f"const size_t bytes = {_checks(program)};")
         w.line("gt_address checks;")
         w.line(f"gt_device_take({name}_images);")

@@ -56,7 +56,11 @@ class ExprPrinter:
             case Name(name):
                 return name, PRIMARY
             case Index(value):
-                return self.dim(value)
+                text, prec = self.dim(value)
+                if self.language.size != self.language.small:
+                    return text, prec
+                wide = self.language.type(dtypes.int64)
+                return f"({wide}){text if prec >= UNARY else f'({text})'}", UNARY
             case Load(buffer, index, dtype):
                 read = self.read(buffer, index, dtype)
                 if dtype.is_narrow:

@@ -165,7 +165,8 @@ size_t {name}_arena_bytes(const int64_t *dims);
 int {name}_run(const void *weights, void *arena, {dims} *dims,
         const void *const *inputs, void *const *outputs, int threads);
 
-/* The same for inputs, outputs and an arena that are memory of the device; nothing is copied. */
+/* The same for inputs, outputs and an arena that are memory of the device; nothing is copied. Each
+   array starts at a multiple of 16 bytes. */
 int {name}_run_device(const void *weights, void *arena, {dims} *dims,
         const void *const *inputs, void *const *outputs);
 """

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from graphtool.emit.fields import TILE, Stages, staged
 from graphtool.emit.headers import called
 from graphtool.emit.language import C, Language
 from graphtool.emit.lines import DebugLines, Place, Writer, placed
+from graphtool.emit.small_indices import fits_kernel
 from graphtool.emit.statements import Statements, is_for_a_team
 from graphtool.emit.weights import ALIGN
 from graphtool.escaping import c_comment
@@ -142,7 +144,13 @@ class Kernels:
 
     def head(self, kernel: Kernel) -> str:
         """The prototype of a kernel without `;`."""
-        return signature(self.program.name, kernel, self.dims, self.language)
+        return signature(self.program.name, kernel, self.dims, self.of(kernel))
+
+    def of(self, kernel: Kernel) -> Language:
+        """The language, with the type of this kernel's indices."""
+        language = self.language
+        fits = language.small and fits_kernel(kernel)
+        return replace(language, size=language.small) if fits else language
 
     def file(self, name: str, kernels: Sequence[Kernel]) -> str:
         """The text of the file `name` with these kernels and the includes that they need."""
@@ -181,7 +189,7 @@ class Kernels:
         """
         masks = any(not p.const and p.dtype is dtypes.bool_ for p in kernel.params)
         packed = frozenset(p.name for p in kernel.params if p.packed)
-        return Statements(w, ExprPrinter(self.dims, packed, self.language),
+        return Statements(w, ExprPrinter(self.dims, packed, self.of(kernel)),
                           {p.name: p for p in kernel.params}, serial, KernelFacts(masks), hook,
                           any(map(is_for_a_team, walked(kernel.body))))
 

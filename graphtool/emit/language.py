@@ -22,9 +22,10 @@ from graphtool.loops.program import Program
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Share:
     """The iterations of a loop that one worker runs: `first`, every `step`-th from there, below
-    `end`; `{n}` is the extent. `before` and `after` are lines around the loop, and `reduce` those
-    around one that reduces: `{acc}` the scalar, `{fn}` the function, `{op}` the operator or else
-    the function, `{t}` the suffix of its type, `{zero}` where it starts, which changes no result.
+    `end`; `{n}` is the extent, `{size}` the type of indices. `before` and `after` are lines around
+    the loop, and `reduce` those around one that reduces: `{acc}` the scalar, `{fn}` the function,
+    `{op}` the operator or else the function, `{t}` the suffix of its type, `{zero}` where it
+    starts, which changes no result.
     """
 
     first: str = "0"
@@ -73,6 +74,20 @@ class Workers:
     number: str = "0"
     each: str = ""
     wait: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pieces:
+    """How a worker computes neighbouring elements that are one piece of memory.
+
+    `array` declares `{name}`, of `{width}` elements of `{type}`; `read` fills it from `{place}`,
+    and `write` stores it there, `{bytes}` in all. `each` is the line before a loop over them.
+    """
+
+    array: str
+    read: str
+    write: str
+    each: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,9 +141,11 @@ class Language:
     needs: those whose pattern occurs in it. `settings` are the lines before all else.
 
     `kernel` and `function` head a kernel and a function that only kernels call, `pointer` is the
-    type of one to elements of `{type}`, `{const}` being `const ` or nothing. `types` has the
-    spelling of element types, and `scalars` that of scalar functions, where it is not C's; `forms`
-    are the rules by which expressions take forms that this language's compilers prefer.
+    type of one to elements of `{type}`, `{const}` being `const ` or nothing. `size` is the type of
+    indices, and `small` that of kernels whose indices fit 32 bits; `pieces` says how a worker takes
+    several elements at once. `types` has the spelling of element types, and `scalars` that of
+    scalar functions, where it is not C's; `forms` are the rules by which expressions take forms
+    that this language's compilers prefer.
 
     `device`: kernels run on a device with memory of its own, and all of them are in one file.
     """
@@ -146,6 +163,8 @@ class Language:
     pointer: str = "{const}{type} *"
     restrict: str = "restrict"
     size: str = "int64_t"
+    small: str = ""
+    pieces: Pieces | None = None
     types: Mapping[str, str] = field(default_factory=dict)
     scalars: Mapping[str, str] = field(default_factory=dict)
     forms: tuple[Rule, ...] = ()

@@ -1,4 +1,5 @@
-"""Indices of 32 bits, in the C for machines that compute with such numbers."""
+"""Indices of 32 bits: in kernels of a device, and in all the C for machines that compute with such
+numbers."""
 
 from __future__ import annotations
 
@@ -7,12 +8,25 @@ from collections.abc import Mapping
 
 from graphtool.dtypes import DType
 from graphtool.kernels import headers
-from graphtool.loops.program import Program, every_step
+from graphtool.loops.ir import Template
+from graphtool.loops.program import Kernel, Program, every_step
+from graphtool.loops.walk import polynomials, statements
+from graphtool.symbolic import bounds
 
 _WIDE = re.compile(r"\bint64_t\b")
 _NUMBERS = re.compile(r"\buint64_t\b|\bdouble\b")  # a header with these computes with 64 bits
 _OF_64 = re.compile(r"\buint64_t\b|\bdouble\b|\(int64_t\)|_[iu]64\b|INT64")
 _MOST = 1 << 31
+
+
+def fits_kernel(kernel: Kernel) -> bool:
+    """Whether 32 bits hold all indices of a kernel that is a loop nest, and the number behind the
+    last one, whatever the stride of a worker is."""
+    if any(isinstance(s, Template) for s in statements(kernel.body)):
+        return False
+    ranges = (bounds(d) for d in polynomials(kernel.body))
+    return all(lo is not None and hi is not None and -_MOST // 2 < lo <= hi < _MOST // 2
+               for lo, hi in ranges)
 
 
 def fits(program: Program) -> bool:

@@ -9,8 +9,9 @@ from graphtool.emit.expr import ExprPrinter, overflows
 from graphtool.emit.fields import WIDEST, Fields, along_fields
 from graphtool.emit.language import ALL, Share
 from graphtool.emit.lines import Writer
+from graphtool.emit.vectors import Piece, Vectors, vectors
 from graphtool.loops.forms import KernelFacts, in_forms
-from graphtool.loops.ir import Accumulate, Expr, For, If, Let, Stmt, Store
+from graphtool.loops.ir import Accumulate, Expr, For, If, Index, Let, Stmt, Store
 from graphtool.loops.program import Param
 from graphtool.loops.walk import bodies
 from graphtool.loops.walk import statements as walked
@@ -45,6 +46,8 @@ class Statements:
     def stmt(self, s: Stmt) -> None:
         """Write one statement of the loop IR."""
         match s:
+            case Let(name, Index(value), False):
+                self.w.line(f"const {self.language.size} {name} = {self.p.index(value)};")
             case Let(name, value, mutable):
                 const = "" if mutable else "const "
                 kind = self.language.type(value.dtype.computes)
@@ -97,7 +100,7 @@ class Statements:
         """
         share, i, size = self.share(s), s.iter.name, self.language.size
         n = self.p.index(s.extent)
-        lo, hi = share.first.format(n=n), share.end.format(n=n)
+        lo, hi = (text.format(n=n, size=size) for text in (share.first, share.end))
         if share.end != ALL.end:
             self.w.line(f"const {size} {i}_end = {hi};")
             hi = f"{i}_end"
@@ -121,15 +124,53 @@ class Statements:
         if s.reduces:
             acc, fn = s.reduces[0]
             before, after = (line.format(**self.reduction(s, acc, fn)) for line in share.reduce)
-        step = f"{i} += {share.step}" if share.step else f"{i}++"
+        each = share.step.format(size=self.language.size)
         if before:
             self.w.line(before)
         who, outer = self.language.workers, self.divided
         self.divided = outer or (bool(who.single) and share in (who.inner, who.flat))
-        self.block(f"for ({self.language.size} {i} = {lo}; {i} < {hi}; {step}) {{", s.body)
+        pieces = self.pieces(s) if share in (who.inner, who.flat) else None
+        if pieces:
+            lo, each = (f"({x}) * {pieces.width}" if " " in x else f"{x} * {pieces.width}"
+                        for x in (lo, each or "1"))
+        step = f"{i} += {each}" if each else f"{i}++"
+        with self.w.block(f"for ({self.language.size} {i} = {lo}; {i} < {hi}; {step}) {{"):
+            if pieces:
+                self.at_once(pieces)
+            for inner in () if pieces else s.body:
+                self.stmt(inner)
         self.divided = outer
         if after:
             self.w.line(after)
+
+    def pieces(self, s: For) -> Vectors | None:
+        """The loop with iterations that a worker computes together; None if it takes each alone."""
+        return vectors(s, self.params) if self.language.pieces else None
+
+    def at_once(self, v: Vectors) -> None:
+        """Write the iterations of a piece: what is read, a loop over its elements, what is
+        stored."""
+        how = self.language.pieces
+        assert how is not None
+
+        def line(text: str, p: Piece) -> str:
+            kind = self.language.type(p.param.dtype)
+            return text.format(name=p.name, width=v.width, type=kind,
+                               bytes=v.width * p.param.dtype.bytes,
+                               place=f"{p.buffer} + {self.p.index(p.first, 13)}")
+        for s in v.before:
+            self.stmt(s)
+        for p in (*v.reads, *v.writes):
+            self.w.line(line(how.array, p))
+        for p in v.reads:
+            self.w.line(line(how.read, p))
+        self.w.line(how.each)
+        outside, self.params = self.params, {**self.params, **{
+            p.name: p.param for p in (*v.reads, *v.writes)}}
+        self.block(f"for (int {v.lane} = 0; {v.lane} < {v.width}; {v.lane}++) {{", v.body)
+        self.params = outside
+        for p in v.writes:
+            self.w.line(line(how.write, p))
 
     def by_rows(self, s: For, fields: Fields, share: Share, lo: str, hi: str) -> None:
         """Write the iterations in pieces; before each piece its rows are filled."""

@@ -51,6 +51,7 @@ BAD_DIM = Status(-1, "BAD_DIM", "a dim is out of its range, or sizes are too lar
 BAD_SIZE = Status(-2, "BAD_SIZE", "a size that the run computed is out of its bounds")
 NULL_POINTER = Status(-3, "NULL_POINTER", "weights, arena, dims, an input or an output is NULL")
 MISALIGNED = Status(-4, "MISALIGNED", "weights or arena does not start at a multiple of 64 bytes")
+ON_DEVICE = Status(-4, "MISALIGNED", f"{MISALIGNED.text}, or an array of the device at one of 16")
 NO_FILE = Status(-5, "NO_FILE", "the weights file cannot be read")
 BAD_FILE = Status(-6, "BAD_FILE", "the weights file is cut short, or is another model's")
 NO_MEMORY = Status(-7, "NO_MEMORY", "there is not enough memory for the weights")
@@ -68,7 +69,8 @@ FIXED = (BAD_DIM, BAD_SIZE, NULL_POINTER, MISALIGNED, NO_FILE, BAD_FILE, NO_MEMO
 def statuses(program: Program) -> tuple[Status, ...]:
     """All that the functions of this program may return, besides 0."""
     fixed = tuple(s for s in FIXED if s is not BAD_SIZE or program.sizes)
-    fixed += DEVICE if language_of(program).device else ()
+    if language_of(program).device:
+        fixed = tuple(ON_DEVICE if s is MISALIGNED else s for s in fixed) + DEVICE
     checks = (Status(FIRST_CHECK - b.slot, "", b.label) for b in program.checks)
     return (*fixed, *rule_statuses(program), *checks)
 

@@ -13,6 +13,7 @@ from graphtool.emit.kernels import kernel_dims, knows_thread, phased, pieces, po
 from graphtool.emit.language import C, Language
 from graphtool.emit.lines import DebugLines, Writer
 from graphtool.emit.statements import is_for_a_team
+from graphtool.emit.vectors import vectors
 from graphtool.escaping import c_comment
 from graphtool.loops.contract import CONTRACTS
 from graphtool.loops.ir import For, Template
@@ -223,6 +224,10 @@ class Steps:
             return self.printer.index(most)
         if extent == "1" or any(map(is_for_a_team, statements(kernel.body))):
             return extent
+        first = kernel.body[0]
+        if self.language.pieces and len(kernel.body) == 1 and isinstance(first, For) and (
+                found := vectors(first, {p.name: p for p in kernel.params})):
+            team *= found.width
         return f"({extent} + {team - 1}) / {team}"
 
     def pointer(self, name: str, p: Param) -> str:

@@ -47,21 +47,21 @@ def text_of(name: str) -> str:
 
 def test_rows_belong_to_teams_and_their_elements_to_workers() -> None:
     text = text_of("softmax")
-    assert "for (int64_t i0 = blockIdx.x; i0 < d0; i0 += gridDim.x) {" in text
-    assert "for (int64_t r0 = threadIdx.x; r0 < 300; r0 += blockDim.x) {" in text
+    assert "for (int32_t i0 = blockIdx.x; i0 < d0; i0 += gridDim.x) {" in text
+    assert "for (int32_t r0 = threadIdx.x * 4; r0 < 300; r0 += blockDim.x * 4) {" in text
     assert "acc0 = gt_team_max_f32(acc0);" in text and "GT_LAUNCH(model_k0, d0, " in text
 
 
 @pytest.mark.parametrize("name", ["elementwise", "pool"])
 def test_elements_without_rows_are_shared_by_all_workers(name: str) -> None:
     text = text_of(name)
-    assert "= (int64_t)blockIdx.x * blockDim.x + threadIdx.x; " in text
-    assert re.search(r"GT_LAUNCH\(model_k0, \(.+ \+ 127\) / 128, ", text)
+    assert re.search(r"= \(?\(int32_t\)blockIdx.x \* blockDim.x \+ threadIdx.x\b", text)
+    assert re.search(r"GT_LAUNCH\(model_k0, \(.+ \+ (127|511)\) / (128|512), ", text)
     assert not re.search(r"\bt\b|gt_barrier|GT_SIMD|gt_worker|gt_choose", text)
 
 
 def test_indices_of_a_shared_loop_have_names() -> None:
-    assert re.search(r"const int64_t i\d = \(\(i\d / \d+\) % 23\);", text_of("pool"))
+    assert re.search(r"const int32_t i\d = \(\(i\d / \d+\) % 23\);", text_of("pool"))
 
 
 def test_no_kernel_is_used_that_has_no_text() -> None:

@@ -75,6 +75,11 @@ static void wrong(const char *what)
     abort();
 }
 
+void on_c_must_align(const void *at, unsigned bytes)
+{
+    if ((uintptr_t)at % bytes) wrong("a piece of memory that is not aligned");
+}
+
 static int fails(void) { return cuda_fail_in && !--cuda_fail_in; }
 
 static void enter(void)

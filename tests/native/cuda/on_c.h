@@ -18,6 +18,10 @@ void __syncthreads(void);
 #define __shared__ static __attribute__((section("on_c_memory")))
 #define GT_SHARED_ARRAY(type, name, count) __shared__ __attribute__((aligned(16))) type name[count]
 
+/* Stops the program unless a piece of memory starts at a multiple of its bytes. */
+void on_c_must_align(const void *at, unsigned bytes);
+#define GT_MUST_ALIGN(at, bytes) on_c_must_align(at, bytes)
+
 /* What cuda_unit.h has of a GPU's own instructions. */
 void gt_multiply_tf32(float *d, const uint32_t *a, const uint32_t *b);
 void gt_multiply_bf16(float *d, const uint32_t *a, const uint32_t *b);

@@ -1,0 +1,134 @@
+"""Loop nests in CUDA: what the text says, what CUDA's own compiler makes of it for each
+architecture, and what it computes where pieces of memory do not fit."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import graphtool
+from graphtool import dtypes, interp
+from graphtool import ops as o
+from graphtool.dtypes import DType
+from graphtool.ir.graph import Module, TensorType
+from graphtool.ir.trace import trace
+from graphtool.native import cuda, runtime
+from graphtool.symbolic import Dim, Symbol, evaluate, symbol
+from tests.lower.compiling import faults
+from tests.native.cuda import OnC, driver
+
+pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
+RNG = np.random.default_rng(13)
+ARCHITECTURES = (80, 87, 90, 120)
+F32, F16, I8 = dtypes.float32, dtypes.float16, dtypes.int8
+N, MANY = symbol("N", 0, 64), symbol("M", 0, None)
+
+
+@pytest.fixture(scope="session")
+def libcuda(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+    return driver(tmp_path_factory.mktemp("driver"))
+
+
+@pytest.fixture(autouse=True)
+def device(libcuda: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cuda, "find", OnC)
+    for name, value in (("cuda_arch", 90), ("cuda_fail_in", 0)):
+        ctypes.c_int.in_dll(libcuda, name).value = value
+
+
+def constant(x: Any, n: int) -> Any:
+    values = RNG.standard_normal(n).astype(np.float32).astype(x.dtype.numpy)
+    return x.builder.constant(values)
+
+
+def chain(n: int) -> Any:
+    return lambda x: o.relu(x + constant(x, n)) * 2.0 + o.tanh(x)
+
+
+def norm(n: int) -> Any:
+    return lambda x: o.layer_norm(x, constant(x, n), constant(x, n), axes=(1,))
+
+
+def module(fn: Any, shape: tuple[Dim, ...], dtype: DType = F32) -> Module:
+    graph = trace(fn, [TensorType(dtype, shape)], ["x"])
+    sizes = {"N": Symbol("N", 0, 64)} if N in shape else {}
+    return Module(graph, ("y",), sizes | ({"M": Symbol("M", 0, None)} if MANY in shape else {}))
+
+
+def built(m: Module, folder: Path) -> tuple[Path, str]:
+    work = graphtool.build(m, folder, target="sm_90")
+    return work, (work / "model_kernels0.cu").read_text()
+
+
+# what is computed, and what is in the text: elements of a piece, the type of indices
+NESTS = {
+    "chain": (chain(24), (70, 24), F32, "x0_4[4]"),
+    "open": (chain(24), (N, 24), F32, "x0_4[4]"),
+    "unbounded": (chain(24), (MANY, 24), F32, "int64_t i0"),
+    "halves": (chain(24), (70, 24), F16, "x0_8[8]"),
+    "halves_of_12": (chain(12), (70, 12), F16, "x0_4[4]"),
+    "odd": (chain(7), (70, 7), F32, "int32_t i0"),
+    "bytes": (lambda x: o.max(x, -x), (33, 32), I8, "x0_16[16]"),
+    "to_floats": (lambda x: o.cast(x, dtype=F32) * 0.5, (33, 32), I8, "gt_read_4(x0_4, x0 + i0)"),
+    "shifted": (lambda x: o.slice(x, start=(0, 1), limit=(70, 30), strides=(1, 1)) * 2.0,
+                (70, 32), F32, "int32_t i0"),
+    "softmax": (lambda x: o.softmax(x, axis=1), (9, 300), F32, "x0_4[4]"),
+    "norm": (norm(768), (9, 768), F32, "x0_4[4]"),
+}
+
+
+@pytest.mark.parametrize("name", NESTS)
+def test_nests(name: str, tmp_path: Path) -> None:
+    fn, shape, dtype, words = NESTS[name]
+    m = module(fn, shape, dtype)
+    work, text = built(m, tmp_path / "b")
+    assert words in text
+    x = (RNG.standard_normal([evaluate(d, {"N": 33, "M": 33}) for d in shape]) * 3)
+    xs = {"x": x.astype(np.float32).astype(dtype.numpy)}
+    rounding = 4e-3 if dtype is F16 else 1e-5
+    assert not faults(runtime.load(work)(**xs), interp.run(m, xs), rounding, rounding)
+
+
+def test_arrays_of_the_device_are_aligned(tmp_path: Path) -> None:
+    work, _ = built(module(chain(24), (70, 24)), tmp_path / "b")
+    library = runtime.open_library(work / "libmodel.so")
+    x = np.zeros(70 * 24 + 64, np.float32)
+    at = x.ctypes.data + 63 & ~63
+    ins, outs = (ctypes.c_void_p * 1)(at + 4), (ctypes.c_void_p * 1)(at)
+    for one, other in ((ins, outs), (outs, ins)):
+        assert library.model_run_device(ctypes.c_void_p(at), ctypes.c_void_p(at), None, one,
+                                        other) == -4
+
+
+# what CUDA's compiler must make of it
+COMPILED = {
+    "chain": (chain(1024), (512, 1024), F32, ("ld.global.v4", "st.global.v4")),
+    "halves": (chain(1024), (512, 1024), F16, ("ld.global.v4", "st.global.v4")),
+    "softmax": (lambda x: o.softmax(x, axis=1), (512, 1000), F32, ("ld.global.v4",
+                                                                   "st.global.v4")),
+    "norm": (norm(768), (512, 768), F32, ("ld.global.v4", "st.global.v4"))}
+
+
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not installed")
+@pytest.mark.parametrize("name", COMPILED)
+def test_instructions(name: str, tmp_path: Path) -> None:
+    """Elements go in pieces of 16 bytes, and all of a thread's numbers are in registers."""
+    fn, shape, dtype, instructions = COMPILED[name]
+    work, _ = built(module(fn, shape, dtype), tmp_path / "b")
+    subprocess.run(["nvcc", "-ptx", "-arch=compute_80", "model_kernels0.cu", "-o", "m.ptx"],
+                   cwd=work, check=True, capture_output=True)
+    ptx = (work / "m.ptx").read_text()
+    assert all(word in ptx for word in instructions) and ".local" not in ptx
+    for arch in ARCHITECTURES if name == "softmax" else (90,):
+        said = subprocess.run(["nvcc", "-cubin", f"-arch=sm_{arch}", "-Xptxas", "-v",
+                               "model_kernels0.cu", "-o", "m.cubin"], cwd=work, check=True,
+                              capture_output=True, text=True).stderr
+        assert {int(n) for n in re.findall(r"(\d+) bytes (?:spill|stack)", said)} == {0}
+        assert max(int(n) for n in re.findall(r"Used (\d+) registers", said)) <= 64
