@@ -105,7 +105,7 @@ def _body(body: tuple[Stmt, ...], free: Mapping[str, DType]) -> tuple[Stmt, ...]
             out += rows
         elif isinstance(s, For) and s.mode == "parallel simd" and (parts := _divided(s)) and (
                 rows := _rows(parts, free)):
-            block = _columns_of_block(s)
+            block = columns_of_block(s.extent)
             outer = iterator(f"o{s.iter.name[1:]}", s.extent // block)
             out.append(For(outer, s.extent // block, "parallel", rows))
         else:
@@ -113,17 +113,16 @@ def _body(body: tuple[Stmt, ...], free: Mapping[str, DType]) -> tuple[Stmt, ...]
     return tuple(out)
 
 
-def _columns_of_block(s: For) -> int:
-    """The greatest number of columns, up to BLOCK, that the extent is a multiple of; 0 if there is
-    none that is worth it."""
-    n = s.extent
+def columns_of_block(n: Dim) -> int:
+    """The greatest number of columns, up to BLOCK, that n is a multiple of; 0 if there is none
+    that is worth it."""
     return next((b for b in range(BLOCK, LEAST_COLUMNS - 1, -1) if n % b == 0), 0) if isinstance(
         n, int) else 0
 
 
 def _divided(s: For) -> For | None:
     """One block of the loop, in terms of the loop over blocks around it."""
-    block = _columns_of_block(s)
+    block = columns_of_block(s.extent)
     if not block:
         return None
     outer = iterator(f"o{s.iter.name[1:]}", s.extent // block)

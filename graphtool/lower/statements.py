@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.ir.graph import Node, Value
 from graphtool.ir.op import Op
@@ -15,9 +16,11 @@ from graphtool.kernels.tiles import work_of
 from graphtool.kernels.use import Lowered
 from graphtool.loops.ir import Accumulate, Const, Expr, For, Let, Load, Name, Stmt, Store
 from graphtool.loops.pull import Names, View, apply, iterator
+from graphtool.lower.loop_axes import SHARED
+from graphtool.lower.row_loops import LEAST_COLUMNS, columns_of_block
 from graphtool.lower.views import Assignment
 from graphtool.ops.reduce import identity
-from graphtool.symbolic import Dim, Symbol, product, symbol_of
+from graphtool.symbolic import Dim, Symbol, bounds, product, symbol_of, typical_size
 
 
 def lower_statements(node: Node, assignment: Assignment) -> Lowered:
@@ -41,6 +44,8 @@ def _cumulative(node: Node, assignment: Assignment) -> Lowered:
     x, out, a = _operand(node, 0, assignment), assignment.views[node.outputs[0]], node.attrs
     axis = a["axis"] % len(x.shape)
     n, start = x.shape[axis], identity(a["kind"], x.dtype)
+    if (body := _cumulative_rows(node, x, out, axis)) is not None:
+        return Lowered(body, product(x.shape), work_of(product(x.shape)))
     names = Names()
     at = [iterator(names.new("i"), d) for d in x.shape]
     idx = [0 if d == 1 else symbol_of(s) for s, d in zip(at, x.shape, strict=True)]
@@ -57,6 +62,49 @@ def _cumulative(node: Node, assignment: Assignment) -> Lowered:
     body = _loops([(at[i], x.shape[i], i == shared) for i in others], body)
     size = product(x.shape)
     return Lowered(body, size, 0 if shared is None else work_of(size))
+
+
+def _cumulative_rows(node: Node, x: View, out: View, axis: int) -> tuple[Stmt, ...] | None:
+    """Loops in which each row is the one before and a row of x, so that columns are adjacent in
+    memory; None where the axis itself is, or rows would be rounded more often than a scalar.
+
+    The threads share the columns in blocks, or an outer axis that is long enough.
+    """
+    a, n, dtype = node.attrs, x.shape[axis], x.dtype
+    along = [i for i, d in enumerate(x.shape) if i != axis and d != 1 and out.strides[i] == 1]
+    if not along or dtype not in (dtypes.float32, dtypes.float64, dtypes.int32, dtypes.int64) or (
+            bounds(n)[0] or 0) < 1:
+        return None
+    column, = along[-1:]
+    others = [i for i, d in enumerate(x.shape) if i not in (axis, column) and d != 1]
+    shared = next((i for i in others if typical_size(x.shape[i]) >= SHARED), column)
+    block = columns_of_block(x.shape[column]) if shared == column else x.shape[column]
+    if not block or (isinstance(block, int) and block < LEAST_COLUMNS):
+        return None
+    names = Names()
+    at = {i: iterator(names.new("i"), x.shape[i]) for i in others}
+    outer, inner = iterator(names.new("i"), x.shape[column] // block), iterator(names.new("i"),
+                                                                                block)
+    row = iterator(names.new("i"), n - 1)
+    idx: list[Dim] = [symbol_of(at[i]) if i in at else 0 for i in range(len(x.shape))]
+    idx[column] = symbol_of(inner) + (symbol_of(outer) * block if shared == column else 0)
+
+    def place(k: Dim) -> tuple[Dim, ...]:
+        return (*idx[:axis], n - 1 - k if a["reverse"] else k, *idx[axis + 1:])
+
+    def load(view: View, k: Dim) -> Load:
+        return Load(view.buffer, view.index(place(k)), dtype)
+
+    step, start, k = _STEP[a["kind"]], Const(identity(a["kind"], dtype), dtype), symbol_of(row)
+    first = start if a["exclusive"] else apply(step, start, load(x, 0))
+    later = apply(step, load(out, k), load(x, k if a["exclusive"] else k + 1))
+    body: tuple[Stmt, ...] = (
+        For(inner, block, "simd", (Store(out.buffer, out.index(place(0)), first),)),
+        For(row, n - 1, "serial", (For(inner, block, "simd", (
+            Store(out.buffer, out.index(place(k + 1)), later),)),)))
+    if shared == column:
+        body = (For(outer, x.shape[column] // block, "parallel", body),)
+    return _loops([(at[i], x.shape[i], i == shared) for i in others], body)
 
 
 # ---- scatter -----------------------------------------------------------------------------------

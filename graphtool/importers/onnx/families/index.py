@@ -48,13 +48,13 @@ def gather(x: Any, indices: Any, *, axis: int = 0) -> Any:
     return x.at(i, axis)
 
 
-def per_element(x: Any, i: Any, axis: int) -> tuple[Any, tuple[int, ...]]:
+def per_element(i: Any, axis: int) -> tuple[Any, tuple[int, ...]]:
     """Full coordinates [*i.shape, rank] and their axes.
 
     The indices i apply to one axis; on all other axes each element keeps its own position.
     """
     columns = []
-    for a in range(x.ndim):
+    for a in range(i.ndim):
         if a == axis:
             columns.append(i.unsqueeze())
         else:
@@ -62,7 +62,7 @@ def per_element(x: Any, i: Any, axis: int) -> tuple[Any, tuple[int, ...]]:
             line = o.broadcast(iota(i, shape, a, i.dtype), shape=tuple(i.shape))
             columns.append(line.reshape((*i.shape, 1)))
     joined = o.concat(*columns, axis=i.ndim) if len(columns) > 1 else columns[0]
-    return joined, tuple(range(x.ndim))
+    return joined, tuple(range(i.ndim))
 
 
 @onnx_op("GatherElements")
@@ -76,7 +76,7 @@ def gather_elements(x: Any, indices: Any, *, axis: int = 0) -> Any:
     same = all(a == b for k, (a, b) in enumerate(zip(x.shape, i.shape, strict=True)) if k != axis)
     if same and axis == x.ndim - 1:
         return o.gather(x, i.unsqueeze(), axes=(axis,), batch=axis)
-    coordinates, axes = per_element(x, i, axis)
+    coordinates, axes = per_element(i, axis)
     return o.gather(x, coordinates, axes=axes)
 
 
@@ -115,7 +115,7 @@ def scatter_elements(x: Any, indices: Any, updates: Any, *, axis: int = 0,
     """x with the updates written or reduced at `indices` along one axis, as a `scatter` with full
     coordinates."""
     axis = axis_of(axis, x.ndim)
-    coordinates, axes = per_element(x, wrapped(indices, x.shape[axis]), axis)
+    coordinates, axes = per_element(wrapped(indices, x.shape[axis]), axis)
     return o.scatter(x, coordinates, updates, axes=axes, kind=_KINDS[reduction])
 
 
@@ -140,7 +140,7 @@ def tensor_scatter(past: Any, update: Any, start: Any = None, *, axis: int = -2,
             raise Refused("a circular cache of symbolic size is not supported; fix that size "
                           "with --dynamic NAME=SIZE")
         at = o.mod(at, past.shape[axis])
-    coordinates, axes = per_element(past, o.broadcast(at, shape=shape), axis)
+    coordinates, axes = per_element(o.broadcast(at, shape=shape), axis)
     return o.scatter(past, coordinates, update, axes=axes)
 
 
@@ -178,11 +178,13 @@ def reverse_sequence(x: Any, lengths: Any, *, batch_axis: int = 1, time_axis: in
     A negative length makes an index that is out of range, as a length that is too great does.
     """
     shape = tuple(x.shape)
+    if {batch_axis, time_axis} == {0, 1}:
+        shape = shape[:2]  # the axes behind are moved as they are
     t = iota(x, tuple(d if k == time_axis else 1 for k, d in enumerate(shape)), time_axis)
     n = lengths.cast(dtypes.int64).reshape(tuple(d if k == batch_axis else 1 for k,
                                                  d in enumerate(shape)))
     at = o.select(t < n, n - 1 - t, o.select(n < 0, -1, t))
-    coordinates, axes = per_element(x, o.broadcast(at, shape=shape), time_axis)
+    coordinates, axes = per_element(o.broadcast(at, shape=shape), time_axis)
     return o.gather(x, coordinates, axes=axes)
 
 

@@ -18,18 +18,47 @@ GT_INLINE int GT_JOIN(GT_NAME, _before)(int64_t row, int64_t a, int64_t b GT_PAR
     return GT_BEFORE(left, right);
 }
 
-/* A few of many: a sorted list of the best so far; most elements never enter it. */
+/* Puts i into the sorted list of the best so far, behind those that it equals; returns the length
+   of the list. */
+GT_INLINE int64_t GT_JOIN(GT_NAME, _insert)(int64_t row, int64_t i, int64_t *best,
+                                            int64_t length GT_PARAMS)
+{
+    int64_t lo = 0, hi = length;
+    while (lo < hi) {
+        const int64_t mid = (lo + hi) / 2;
+        if (GT_JOIN(GT_NAME, _before)(row, i, best[mid] GT_ARGS))
+            hi = mid;
+        else
+            lo = mid + 1;
+    }
+    if (lo >= GT_K) return length;
+    length = gt_min(length + 1, GT_K);
+    memmove(best + lo + 1, best + lo, (size_t)(length - 1 - lo) * sizeof *best);
+    best[lo] = i;
+    return length;
+}
+
+/* A few of many: a sorted list of the best so far. Most elements never enter it, so blocks of them
+   are compared with its last element at once. */
 GT_INLINE void GT_JOIN(GT_NAME, _select)(int64_t row, int64_t *best GT_PARAMS)
 {
-    int64_t held = 0;
-    for (int64_t i = 0; i < GT_N; i++) {
-        int64_t at = held;
-        while (at > 0 && GT_JOIN(GT_NAME, _before)(row, i, best[at - 1] GT_ARGS)) at--;
-        if (at >= GT_K) continue;
-        held = gt_min(held + 1, GT_K);
-        for (int64_t j = held - 1; j > at; j--) best[j] = best[j - 1];
-        best[at] = i;
+    enum { BLOCK = 32 };
+    int64_t length = 0, i = 0;
+    for (; i < GT_K; i++) length = GT_JOIN(GT_NAME, _insert)(row, i, best, length GT_ARGS);
+    for (; i + BLOCK <= GT_N; i += BLOCK) {
+        const GT_KEY last = GT_LOAD((GT_X(row))[best[(GT_K) - 1] * (GT_XS)]);
+        int enters = 0;
+        GT_SIMD_REDUCE(|, enters)
+        for (int64_t j = 0; j < BLOCK; j++) {
+            const GT_KEY key = GT_LOAD((GT_X(row))[(i + j) * (GT_XS)]);
+            enters |= GT_BEFORE(key, last);
+        }
+        if (enters)
+            for (int64_t j = i; j < i + BLOCK; j++)
+                if (GT_JOIN(GT_NAME, _before)(row, j, best[(GT_K) - 1] GT_ARGS))
+                    GT_JOIN(GT_NAME, _insert)(row, j, best, length GT_ARGS);
     }
+    for (; i < GT_N; i++) GT_JOIN(GT_NAME, _insert)(row, i, best, length GT_ARGS);
 }
 
 /* Merges runs of growing length between the halves of the scratch; returns the sorted half. */
@@ -60,7 +89,7 @@ GT_NOINLINE void GT_NAME(int t, int threads GT_PARAMS)
     for (int64_t row = gt_part(GT_ROWS, t, threads); row < gt_part(GT_ROWS, t + 1, threads);
          row++) {
         const int64_t *order = work;
-        if (GT_K <= 32 && 4 * (GT_K) <= GT_N)
+        if (GT_K > 0 && GT_K <= 256 && 4 * (GT_K) <= GT_N)
             GT_JOIN(GT_NAME, _select)(row, work GT_ARGS);
         else
             order = GT_JOIN(GT_NAME, _merge)(row, work GT_ARGS);

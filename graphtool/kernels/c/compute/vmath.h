@@ -1,8 +1,9 @@
 /* Scalar functions, one per element type, that compilers vectorise when a loop calls them: no
    branches, no tables. The float versions are our own, but for those of lgamma, erfc, pow, atan2,
-   nextafter and the remainders, which are libm's as all double ones are. Polynomials are minimax
-   fits (Lawson's iteration), errors are in units in the last place against the exact result. NaN
-   and Inf keep their IEEE meaning; results below the smallest normal float may be flushed to zero.
+   nextafter and remainders of large quotients, which are libm's as all double ones are. Polynomials
+   are minimax fits (Lawson's iteration), errors are in units in the last place against the exact
+   result. NaN and Inf keep their IEEE meaning; results below the smallest normal float may be
+   flushed to zero.
    sqrt vectorises only under -fno-math-errno; never compile this with -ffast-math. */
 #ifndef GT_VMATH_H
 #define GT_VMATH_H
@@ -382,6 +383,20 @@ GT_INLINE double gt_sigmoid_f64(double x)
 
 /* ---- the same text for float and double ---- */
 
+GT_INLINE double gt_rem_f64(double a, double b) { return fmod(a, b); }
+
+/* The remainder with the dividend's sign. A quotient below 2^28 is never rounded up to an integer
+   by a division of doubles, since it lies 2^-24 or more below, and its integer times b is exact. */
+GT_INLINE float gt_rem_f32(float a, float b)
+{
+#if defined(__SSE2__) || defined(__aarch64__)
+    const double q = (double)a / (double)b;
+    if (fabs(q) < 0x1p28 && fabsf(b) < GT_INFINITY)
+        return copysignf((float)((double)a - (double)(int32_t)q * (double)b), a);
+#endif
+    return fmodf(a, b);
+}
+
 #define GT_FLOATS(t, T, f)                                                                        \
     GT_INLINE T gt_sign_##t(T x) /* zeros and NaN as they are */                                  \
     {                                                                                             \
@@ -399,10 +414,9 @@ GT_INLINE double gt_sigmoid_f64(double x)
     }                                                                                             \
     GT_INLINE T gt_atan2_##t(T a, T b) { return atan2##f(a, b); }                                 \
     GT_INLINE T gt_next_after_##t(T a, T b) { return nextafter##f(a, b); }                        \
-    GT_INLINE T gt_rem_##t(T a, T b) { return fmod##f(a, b); } /* the dividend's sign */          \
     GT_INLINE T gt_mod_##t(T a, T b) /* the divisor's sign */                                     \
     {                                                                                             \
-        const T r = fmod##f(a, b);                                                                \
+        const T r = gt_rem_##t(a, b);                                                             \
         if (r == 0) return copysign##f((T)0, b);                                                  \
         return (r < 0) != (b < 0) ? r + b : r;                                                    \
     }                                                                                             \
