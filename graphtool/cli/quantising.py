@@ -86,15 +86,16 @@ def quantise(graph: options.Graph, out: options.Out = None, calibrate: Calibrate
     from graphtool.transforms.quantising import ROUNDINGS, Quantisation, prepared
     module, _, text = sources.read(graph, sources.captured(capture))
     goals = mix.Goals(error, _bytes(size), _micros(time))
+    machine = sources.goal(target)
     settings = Quantisation(
         _forms(form, calibrate is not None), _word("--range", range, METHODS), percentile,
         symmetric, block, _word("--rounding", rounding, ROUNDINGS), smooth, correct_bias,
-        tuple(only or ()), tuple(skip or ()), correct_norms)
+        tuple(only or ()), tuple(skip or ()), correct_norms,
+        machine.freestanding and calibrate is not None)
     dims = sources.sizes(dim, module.symbols)
     data = batches(calibrate, module, samples) if calibrate else []
     ready = prepared(module, settings, data)
     tried = data or [made_up.random_inputs(module, seed, dims)]
-    machine = sources.goal(target)
     result, report = mix.mixed(ready, goals, machine, tried, measure, each, dims)
     saving.save(result, out, graph, "quantised", text)
     with terminal.aside(out if out is not None else Path("-")):

@@ -8,7 +8,7 @@ to compute in place.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from graphtool import ops as o
 from graphtool.analysis.evaluations import too_often
@@ -85,13 +85,36 @@ class Fuser:
 
     def leave(self, inside: set[Node], members: list[Node]) -> None:
         """Keep a widening cast out of the group if its reader outside can widen the numbers
-        itself."""
+        itself; and with it what makes real numbers of bytes, so that the bytes are stored."""
+        for node in self.dequantised(inside, members):
+            inside.discard(node)
+            members.remove(node)
         for node in members[:0:-1]:
             v = node.outputs[0]
             if widens(node) and v not in self.results and inside.isdisjoint(
                     self.readers.get(v, ())):
                 inside.discard(node)
                 members.remove(node)
+
+    def dequantised(self, inside: set[Node], members: Sequence[Node]) -> list[Node]:
+        """The last members, if they compute (q - zero)·scale of bytes q for one node outside of the
+        group that can compute it from the bytes just as well; empty if there are none."""
+        chain: list[Node] = []
+        node, reader = members[-1], self.readers.get(members[-1].outputs[0], ())
+        if len(reader) != 1 or reader[0] in inside or node.outputs[0] in self.results or not (
+                reader[0].op.traits & (Trait.ELEMENTWISE | Trait.REDUCTION)):
+            return []
+        while node in inside and len(chain) < 3:
+            chain.append(node)
+            x = node.inputs[0]
+            if not isinstance(x, Value) or x in self.results or len(self.readers[x]) != 1:
+                return []
+            if Trait.CONVERTS in node.op.traits:
+                return chain if x.type.dtype.bytes == 1 < node.outputs[0].type.dtype.bytes else []
+            if node.op not in (o.sub, o.mul) or isinstance(node.inputs[1], Value):
+                return []
+            node = self.made_by[x]
+        return []
 
     def left_out(self, node: Node, inside: set[Node], root: Node, shape: object) -> str:
         """Why the node cannot run on the template's finished rows; empty if it can."""

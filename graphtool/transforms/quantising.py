@@ -7,19 +7,20 @@ What a layer may become is one `Chosen` for each form; which of them are taken i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 
 from graphtool import passes
 from graphtool.errors import InputError, UsageError
-from graphtool.ir.graph import Module, Node, is_constant, is_parameter
+from graphtool.ir.graph import Module, Node, Value, is_constant, is_parameter, producers
 from graphtool.passes.quantise import check_block, why_not
+from graphtool.passes.quantise.activations import stored_activations
 from graphtool.passes.quantise.balance import aware, balanced, smoothing
 from graphtool.passes.quantise.calibrate import Batch, Calibration, calibrated
 from graphtool.passes.quantise.compensate import compensated
-from graphtool.passes.quantise.grids import Method, chosen
+from graphtool.passes.quantise.grids import Grid, Method, chosen
 from graphtool.passes.quantise.layers import Layer, layers, named, pairs
 from graphtool.passes.quantise.rewrite import LayerChoice, rewritten
 from graphtool.passes.quantise.statistics import Norms, corrected, norms
@@ -40,7 +41,8 @@ class Quantisation:
     scale, for weights in blocks. `rounding`: of the weights of products. `smooth`: the strength of
     the balance between activations and weights, 0 for none. `correct_bias`: biases make up for what
     the mean of a layer's result loses. `correct_norms`: the results of batch norms keep the mean
-    and the variance of each channel.
+    and the variance of each channel. `stored`: static layers put every activation that is stored
+    between kernels into 8 bits, also if no layer reads it.
     """
 
     forms: tuple[Form, ...] = ("static",)
@@ -54,11 +56,12 @@ class Quantisation:
     only: tuple[str, ...] = ()
     skip: tuple[str, ...] = ()
     correct_norms: bool = False
+    stored: bool = False
 
     @property
     def needs_data(self) -> bool:
         """Whether there must be examples."""
-        return "static" in self.forms or self.rounding != "nearest" or bool(
+        return "static" in self.forms or self.stored or self.rounding != "nearest" or bool(
             self.smooth) or self.correct_bias or self.correct_norms
 
 
@@ -76,6 +79,7 @@ class Prepared:
     trained: frozenset[str]
     seen: Calibration | None = None
     norms: Norms | None = None
+    stored: Mapping[Value, Grid] = field(default_factory=dict)
 
     def with_layers(self, chosen: Sequence[LayerChoice]) -> Module:
         """The module with these layers quantised."""
@@ -83,10 +87,12 @@ class Prepared:
         return replace(self.module, graph=graph)
 
     def finished(self, chosen: Sequence[LayerChoice]) -> Module:
-        """The same, with batch norms corrected where that was wanted."""
-        if self.norms is None or not self.norms.axes or not chosen:
-            return self.with_layers(chosen)
-        return corrected(self.module, chosen, self.trained, self.norms)
+        """The same, with all stored activations on grids and with batch norms corrected, where that
+        was wanted."""
+        if self.norms is not None and self.norms.axes and chosen:
+            return corrected(self.module, chosen, self.trained, self.norms, self.stored)
+        graph = rewritten(self.module.graph, chosen, self.trained, self.stored)
+        return replace(self.module, graph=graph)
 
 
 def prepared(module: Module, settings: Quantisation, data: Sequence[Batch] = ()) -> Prepared:
@@ -119,6 +125,7 @@ def prepared(module: Module, settings: Quantisation, data: Sequence[Batch] = ())
             layers = _layers(folded, settings)
             wanted = [layer for layer in layers if layer.name in names]
             seen = calibrated(folded, wanted, data, settings.method, grams)
+    more = _on_grids(folded, wanted, settings, data)
     forms: dict[Layer, dict[Form, LayerChoice]] = {}
     left = {layer: "not asked for" for layer in layers if layer not in wanted}
     for layer in wanted:
@@ -129,13 +136,26 @@ def prepared(module: Module, settings: Quantisation, data: Sequence[Batch] = ())
             left[layer] = why[0]
             del forms[layer]
     found_norms = norms(module, folded, data) if settings.correct_norms else None
-    return Prepared(folded, forms, left, trained, seen, found_norms)
+    return Prepared(folded, forms, left, trained, seen, found_norms, more)
 
 
 def _layers(module: Module, settings: Quantisation) -> list[Layer]:
     """The layers of the module; products of two activations only where they can be static."""
     more = pairs(module.graph) if "static" in settings.forms else []
     return [*layers(module.graph), *more]
+
+
+def _on_grids(module: Module, wanted: Sequence[Layer], settings: Quantisation,
+              data: Sequence[Batch]) -> dict[Value, Grid]:
+    """The grids of the activations that are stored although none of the layers reads them."""
+    if not settings.stored or "static" not in settings.forms:
+        return {}
+    values = stored_activations(module.graph, wanted)
+    made_by = producers(module.graph)
+    readings = [Layer(v.hint, made_by[v], "activations", v, None, other=v) for v in values]
+    seen = calibrated(module, readings, data, settings.method)
+    return {r.x: chosen(seen.activations[r, r.x], settings.method, settings.symmetric,
+                        settings.percentile) for r in readings}
 
 
 def _factors(settings: Quantisation, seen: Calibration, wanted: Sequence[Layer]) -> dict[

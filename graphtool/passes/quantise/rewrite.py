@@ -8,7 +8,7 @@ says so: runtimes look no further than one node.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
@@ -26,6 +26,7 @@ from graphtool.passes.quantise.weights import Beside, Blocks, Channels, Form, Ha
 from graphtool.symbolic import product
 
 Array = np.ndarray[Any, Any]
+NO_GRIDS: Mapping[Value, Grid] = {}
 _LEAST = 1e-30  # the least scale of an activation at run time: a row of zeros has none of its own
 
 
@@ -42,18 +43,18 @@ class LayerChoice:
     gain: Array | None = None
 
 
-def rewritten(graph: Graph, chosen: Sequence[LayerChoice], trained: frozenset[str] = frozenset()
-              ) -> Graph:
-    """The graph with these layers. The names in `trained` are parameters again, whose constants
-    `freeze` had made."""
-    return prune(rebuild(graph, _Rewrite(graph, chosen, trained).node)) if chosen else graph
+def rewritten(graph: Graph, chosen: Sequence[LayerChoice], trained: frozenset[str] = frozenset(),
+              stored: Mapping[Value, Grid] = NO_GRIDS) -> Graph:
+    """The graph with these layers, and with the `stored` activations on their grids. The names in
+    `trained` are parameters again, whose constants `freeze` had made."""
+    return prune(rebuild(graph, _Rewrite(graph, chosen, trained, stored).node)) if chosen else graph
 
 
 class _Rewrite:
     """One rebuilding of a graph."""
 
-    def __init__(self, graph: Graph, chosen: Sequence[LayerChoice],
-                 trained: frozenset[str]) -> None:
+    def __init__(self, graph: Graph, chosen: Sequence[LayerChoice], trained: frozenset[str],
+                 stored: Mapping[Value, Grid]) -> None:
         self.made_by, self.trained = producers(graph), trained
         self.chosen = {c.layer.node: c for c in chosen}
         self.biases = {c.layer.bias: c for c in chosen if c.layer.bias is not None}
@@ -65,6 +66,10 @@ class _Rewrite:
                 self.grids[v] = c.grid
                 if c.layer.kind == "conv":
                     self.shared.add(v)
+        for v, grid in stored.items():
+            for u in moved(v, self.made_by):
+                self.grids.setdefault(u, grid)
+                self.shared.add(u)
         self.on_grid: dict[Value, Tracer] = {}
         self.rows: dict[Value, Tracer] = {}
         self.rounded: dict[tuple[Value, bool, Grid], Tracer] = {}

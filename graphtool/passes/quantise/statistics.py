@@ -21,8 +21,9 @@ from graphtool.ir.replay import prune, rebuild
 from graphtool.ir.text import value_names
 from graphtool.ir.trace import Builder, Tracer
 from graphtool.passes.quantise.calibrate import Batch
+from graphtool.passes.quantise.grids import Grid
 from graphtool.passes.quantise.layers import Layer
-from graphtool.passes.quantise.rewrite import LayerChoice, rewritten
+from graphtool.passes.quantise.rewrite import NO_GRIDS, LayerChoice, rewritten
 from graphtool.passes.quantise.weights import Blocks, Channels, Half, Stored
 from graphtool.rewrite.patterns import MATCHED, bindings, pattern
 
@@ -91,20 +92,20 @@ def _moments(module: Module, axes: Mapping[str, int], data: Sequence[Batch]) -> 
 
 
 def corrected(module: Module, chosen: Sequence[LayerChoice], trained: frozenset[str],
-              norms: Norms) -> Module:
-    """The module with these layers, where the results of batch norms have the moments of the float
-    model."""
+              norms: Norms, stored: Mapping[Value, Grid] = NO_GRIDS) -> Module:
+    """The module with these layers and `stored` activations, where the results of batch norms have
+    the moments of the float model."""
     names = value_names(module.graph)
     layers = {names[_result(c.layer)]: c for c in chosen if c.layer.weight is not None}
     changes: dict[str, Change] = {}
     for _ in range(_ROUNDS):
-        now = _changed(module, chosen, trained, layers, changes)
+        now = _changed(module, chosen, trained, layers, changes, stored)
         seen = _moments(now, norms.axes, norms.data)
         more = {name: _towards(got, norms.wanted[name]) for name, got in seen.items()}
         changes = {n: changes[n].then(c) if n in changes else c for n, c in more.items()}
         if all(_small(c, norms.wanted[n]) for n, c in more.items()):
             break
-    return _changed(module, chosen, trained, layers, changes)
+    return _changed(module, chosen, trained, layers, changes, stored)
 
 
 def _result(layer: Layer) -> Value:
@@ -126,10 +127,12 @@ def _small(change: Change, want: Moments) -> bool:
 
 
 def _changed(module: Module, chosen: Sequence[LayerChoice], trained: frozenset[str],
-             layers: Mapping[str, LayerChoice], changes: Mapping[str, Change]) -> Module:
+             layers: Mapping[str, LayerChoice], changes: Mapping[str, Change],
+             stored: Mapping[Value, Grid]) -> Module:
     """The quantised module with these changes: in the layers, or in norms that stand alone."""
     scaled = {id(layers[n]): _scaled(layers[n], c) for n, c in changes.items() if n in layers}
-    graph = rewritten(module.graph, [scaled.get(id(c), c) for c in chosen], trained)
+    graph = rewritten(module.graph, [scaled.get(id(c), c) for c in chosen], trained,
+                      stored)
     alone = {n: c for n, c in changes.items() if n not in layers}
     return replace(module, graph=_affine(graph, alone) if alone else graph)
 
