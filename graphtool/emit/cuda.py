@@ -1,8 +1,9 @@
 """CUDA: a block of threads is a team, and the C around the kernels asks the driver for all else.
 
 The function of a template gets the number of its block and how many there are.
-An iteration of an outer loop belongs to a block and its inner loops to the block's threads; a loop
-without others inside is shared by all threads of all blocks. The scalar functions are C's.
+An iteration of an outer loop belongs to a block, or to a warp if the loops inside are short, and
+these to its threads; a loop without others inside is shared by all threads of all blocks. The
+scalar functions are C's.
 """
 
 from __future__ import annotations
@@ -10,6 +11,19 @@ from __future__ import annotations
 from graphtool.emit.language import C, Language, Pieces, Share, Steps, Workers, register
 
 TEAM = 128  # as cuda.h has it
+
+WARP = 32
+FLAT = Share(first="({size})blockIdx.x * blockDim.x + threadIdx.x",
+             step="({size})gridDim.x * blockDim.x")
+WARPS = Workers(
+    outer=Share(first="({size})blockIdx.x * GT_WARPS + threadIdx.x / GT_WARP",
+                step="({size})gridDim.x * GT_WARPS"),
+    inner=Share(first="threadIdx.x % GT_WARP", step="GT_WARP",
+                before="__syncwarp();", after="__syncwarp();",
+                reduce=("if (threadIdx.x % GT_WARP) {acc} = {zero};",
+                        "{acc} = gt_warp_{fn}_{t}({acc});")),
+    flat=FLAT,
+    single="threadIdx.x % GT_WARP == 0", meet="__syncwarp();", team=WARP, teams=TEAM // WARP)
 
 CUDA = register(Language(
     name="cuda", title="CUDA", ending=".cu", device=True,
@@ -27,9 +41,8 @@ CUDA = register(Language(
                     before="__syncthreads();", after="__syncthreads();",
                     reduce=("if (threadIdx.x) {acc} = {zero};",
                             "{acc} = gt_team_{fn}_{t}({acc});")),
-        flat=Share(first="({size})blockIdx.x * blockDim.x + threadIdx.x",
-                   step="({size})gridDim.x * blockDim.x"),
-        single="threadIdx.x == 0", meet="__syncthreads();", team=TEAM),
+        flat=FLAT,
+        single="threadIdx.x == 0", meet="__syncthreads();", team=TEAM, narrow=WARPS),
     steps=Steps(
         header="cuda_host.h", body="static void run_steps(const void *state)",
         start="run_steps(&s);", unused="(void)s;", argument="(int64_t)({arg})",

@@ -51,7 +51,8 @@ class Workers:
 
     Where several workers are a team, which runs an iteration of an outer loop together, `single` is
     true in one of them: it stores what all of them computed between the inner loops, and `meet`
-    waits for the team, which are `team` workers.
+    waits for the team, which are `team` workers. `narrow` is for kernels whose rows are short:
+    there a team is smaller, and `teams` of them are launched as one.
 
     A kernel with phases, or with memory for each worker, has the parameter `type` `name`, which
     `header` declares and in which the worker's number is `number`; `each` heads a block that runs
@@ -68,6 +69,8 @@ class Workers:
     single: str = ""
     meet: str = ""
     team: int = 1
+    teams: int = 1
+    narrow: Workers | None = None
     header: str = ""
     type: str = ""
     name: str = "this_thread"

@@ -37,6 +37,7 @@ class Statements:
         # whether the workers of a team share a loop around the statements; one alone runs a hook
         self.divided = hook and bool(who.single)
         self.zeros = dict[str, str]()  # where each sum starts
+        self.joined = set[Stmt]()  # sums of a team whose parts are joined outside a loop
         self.rows = 0  # loops that read rows, so far
 
     def expr(self, e: Expr) -> str:
@@ -104,12 +105,33 @@ class Statements:
         if share.end != ALL.end:
             self.w.line(f"const {size} {i}_end = {hi};")
             hi = f"{i}_end"
+        around = self.around_sum(s)
+        if around:
+            self.w.line(around[0])
         fields = along_fields(s, self.p.packed, f"row{self.rows}_") if self.p.packed else None
         if fields is None:
             self.iterations(s, share, lo, hi)
         else:
             self.rows += 1
             self.by_rows(*fields, share, lo, hi)
+        if around:
+            self.w.line(around[1])
+
+    def around_sum(self, s: For) -> tuple[str, str] | None:
+        """The lines around a loop that does nothing but a sum of a team in each iteration: its
+        parts are joined once, behind it."""
+        inside: Stmt = s
+        while isinstance(inside, For) and not inside.reduces and len(inside.body) == 1:
+            inside = inside.body[0]
+        if inside is s or not isinstance(inside, For) or inside in self.joined:
+            return None
+        if not (inside.reduces and self.language.workers.single) or self.divided or (
+                s.mode != "serial"):
+            return None
+        self.joined.add(inside)
+        reduction = self.reduction(inside, *inside.reduces[0])
+        before, after = self.inner.reduce
+        return before.format(**reduction), after.format(**reduction)
 
     def share(self, s: For) -> Share:
         """How the iterations of a loop are divided among the workers."""
@@ -121,7 +143,9 @@ class Statements:
     def iterations(self, s: For, share: Share, lo: str, hi: str) -> None:
         """Write the `for` statement from `lo` to `hi`, the lines around it and its body."""
         i, before, after = s.iter.name, share.before, share.after
-        if s.reduces:
+        if s in self.joined:
+            before = after = ""
+        elif s.reduces:
             acc, fn = s.reduces[0]
             before, after = (line.format(**self.reduction(s, acc, fn)) for line in share.reduce)
         each = share.step.format(size=self.language.size)

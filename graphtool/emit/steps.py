@@ -9,7 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from graphtool.emit.expr import ExprPrinter
-from graphtool.emit.kernels import kernel_dims, knows_thread, phased, pieces, pointer_type
+from graphtool.emit.kernels import (
+    kernel_dims,
+    knows_thread,
+    language_of_kernel,
+    phased,
+    pieces,
+    pointer_type,
+)
 from graphtool.emit.language import C, Language
 from graphtool.emit.lines import DebugLines, Writer
 from graphtool.emit.statements import is_for_a_team
@@ -220,6 +227,9 @@ class Steps:
     def teams(self, kernel: Kernel) -> str:
         """How many teams have work: an iteration each, or one for each of their workers."""
         extent, team = self.extent(kernel), self.language.workers.team
+        together = language_of_kernel(self.language, kernel).workers.teams
+        if together > 1:
+            return f"({extent} + {together - 1}) / {together}"
         if team > 1 and (most := self.teams_of_templates(kernel)) != 0:
             return self.printer.index(most)
         if extent == "1" or any(map(is_for_a_team, statements(kernel.body))):

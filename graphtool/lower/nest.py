@@ -175,11 +175,12 @@ class _Writer:
 
     def _reductions_are_shared(self, loops: list[tuple[Symbol, Dim]]) -> bool:
         """Whether workers of a grid are a team for each result, because the results are fewer than
-        the workers and their reductions are long."""
+        the workers and their reductions are long, or because a reduction reads a row of memory."""
         sizes = [product(d for _, d in r.iters) for r in reduces_in(self.roots, self.names)
                  if self.inner & self.free(r)]
-        return (typical_size(product(d for _, d in loops)) < WORKERS
-                and max(map(typical_size, sizes), default=0) >= TEAM)
+        few = typical_size(product(d for _, d in loops)) < WORKERS
+        return (few or self._reductions_run_along_memory()) and max(
+            map(typical_size, sizes), default=0) >= TEAM
 
     # ---- expressions -----------------------------------------------------------------------
 

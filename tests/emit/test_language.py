@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from graphtool import ops as o
 from graphtool import passes, plugins
 from graphtool.compile.as_is import build
 from graphtool.emit.c import emit
@@ -24,6 +25,7 @@ from graphtool.loops.walk import statements
 from graphtool.lower import lower
 from graphtool.target import named as target
 from tests.native.test_cuda import MODELS, module
+from tests.passes.pass_samples import module as traced
 
 USED = {"network": {"gemm"}, "convolution": {"conv_direct"}, "dense": {"gemm"}}
 PLUGIN = """
@@ -47,9 +49,20 @@ def text_of(name: str) -> str:
 
 def test_rows_belong_to_teams_and_their_elements_to_workers() -> None:
     text = text_of("softmax")
-    assert "for (int32_t i0 = blockIdx.x; i0 < d0; i0 += gridDim.x) {" in text
-    assert "for (int32_t r0 = threadIdx.x * 4; r0 < 300; r0 += blockDim.x * 4) {" in text
-    assert "acc0 = gt_team_max_f32(acc0);" in text and "GT_LAUNCH(model_k0, d0, " in text
+    assert "= (int32_t)blockIdx.x * GT_WARPS + threadIdx.x / GT_WARP; i0 < d0; " in text
+    assert "for (int32_t r0 = (threadIdx.x % GT_WARP) * 4; r0 < 300; r0 += GT_WARP * 4) {" in text
+    assert "acc0 = gt_warp_max_f32(acc0);" in text
+    assert "GT_LAUNCH(model_k0, (d0 + 3) / 4, " in text
+    text = text_of("network")
+    assert "for (int32_t i0 = (int32_t)blockIdx.x" in text
+
+
+def test_long_rows_belong_to_blocks() -> None:
+    program = lower(passes.run(traced(lambda x: o.softmax(x, axis=1), "f32[8,3000]"), None,
+                               supply={"march": "sm_90"}), target("sm_90", threads=4))
+    text = "".join(emit(program).values())
+    assert "for (int32_t i0 = blockIdx.x; i0 < 8; i0 += gridDim.x) {" in text
+    assert "acc0 = gt_team_max_f32(acc0);" in text and "GT_LAUNCH(model_k0, 8, " in text
 
 
 @pytest.mark.parametrize("name", ["elementwise", "pool"])
@@ -89,7 +102,7 @@ def test_a_language_of_a_plug_in(tmp_path: Path) -> None:
     try:
         m = optimised("softmax", "metal")
         files = emit(lower(m, target("metal", threads=4)))
-        assert "gt_team_max_f32" in files["model_kernels0.metal"]
+        assert "gt_warp_max_f32" in files["model_kernels0.metal"]
         with pytest.raises(UsageError, match="kernels in Metal are not compiled here") as told:
             build(m, tmp_path / "b", target="metal")
         assert told.value.code == "GT2106"

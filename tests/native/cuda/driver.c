@@ -265,6 +265,18 @@ void gt_squares_across(uint32_t *r, const void *row)
     taken();
 }
 
+void __syncwarp(void) { stop(AT_WARP); }
+
+void on_c_lane_xor(void *to, const void *from, unsigned bytes, unsigned by)
+{
+    const unsigned me = threadIdx.x;
+    char own[16];
+    memcpy(own, from, bytes);
+    give(own);
+    memcpy(to, lane(me % WARP ^ by), bytes);
+    taken();
+}
+
 float gt_other_lane(float x, int bits)
 {
     const float own = x;

@@ -18,6 +18,13 @@ void __syncthreads(void);
 #define __shared__ static __attribute__((section("on_c_memory")))
 #define GT_SHARED_ARRAY(type, name, count) __shared__ __attribute__((aligned(16))) type name[count]
 
+/* Waits for all threads of the warp. */
+void __syncwarp(void);
+
+/* The bytes that another lane of the warp gives. */
+void on_c_lane_xor(void *to, const void *from, unsigned bytes, unsigned by);
+#define GT_LANE_XOR(T, to, from, by) on_c_lane_xor(&(to), &(from), sizeof(T), by)
+
 /* Stops the program unless a piece of memory starts at a multiple of its bytes. */
 void on_c_must_align(const void *at, unsigned bytes);
 #define GT_MUST_ALIGN(at, bytes) on_c_must_align(at, bytes)
