@@ -164,7 +164,7 @@ def _read(node: Node, x: Value, along: Along) -> Along | None:
         return tuple(along[order.index(i)] for i in range(len(shape)))
     if axes is None or axes.align is Align.NONE or axes.align is Align.MATRICES:
         return None
-    if len(shape) > len(along) or op.movement & Movement.JOINS:
+    if len(shape) > len(along) or op.movement & Movement.SEVERAL:
         return None
     last = along[len(along) - len(shape):]
     return tuple(() if d == 1 else loops for d, loops in zip(shape, last, strict=True))

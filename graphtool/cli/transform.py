@@ -23,9 +23,9 @@ _FORMATS = {"onnx": "ONNX model", "stablehlo": "StableHLO text"}
 
 
 def import_(source: Annotated[str, typer.Argument(
-        metavar="SOURCE", help="model.onnx, program.pt2, torchscript.pt, program.mlir, "
-        "file.py:callable or module:callable. The last two run Python code. A graph is checked and "
-        "written again.")],
+        metavar="SOURCE", help="MODEL.onnx, MODEL.pt2, MODEL.pt, MODEL.mlir, FILE.py:NAME or "
+        "PACKAGE.MODULE:NAME. The last two run Python code. A graph is checked and written "
+        "again.")],
             how: Importing, out: options.Out = None,
             check: Annotated[bool, typer.Option(
                 "--check/--no-check",

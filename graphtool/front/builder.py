@@ -245,7 +245,7 @@ def _unchanged(op: Op, xs: Sequence[Any], attrs: dict[str, Any]) -> bool:
             return attrs.get("shape") == x.shape
         case Movement.PERMUTES:
             return op.axes is not None and attrs.get(op.axes.order) == tuple(range(x.ndim))
-        case Movement.JOINS | Movement.TAKES:  # a stack of one has one axis more
+        case Movement.JOINS | Movement.TAKES:
             return len(xs) == 1 and infer(op, [_placeholder(x)], attrs) == x.type
     return False
 

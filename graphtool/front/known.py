@@ -25,7 +25,7 @@ _GROWN = 1 << 12  # elements of a result that has more than its operands
 _ENTRIES = 1 << 10  # sizes in one array that is computed at import
 _NEVER = Trait.RANDOM | Trait.WORLD | Trait.SIZE
 _VIEWS = Movement.PERMUTES | Movement.TAKES | Movement.REVERSES | Movement.REPEATS
-_MOVES = _VIEWS | Movement.KEEPS | Movement.JOINS
+_MOVES = _VIEWS | Movement.KEEPS | Movement.SEVERAL
 
 
 def evaluated(op: Op, xs: Sequence[Any], attrs: dict[str, Any], types: Any
@@ -116,7 +116,7 @@ _SPANNED = 24  # nodes that are looked through for a span
 _SCANNED = 1 << 20  # elements of a constant that are looked at
 _SMALL = 1 << 10  # elements of a tensor that is moved
 _EXACT = ("int", "uint", "bool")
-_MOVED = Movement.ONCE | Movement.REPEATS | Movement.JOINS
+_MOVED = Movement.ONCE | Movement.REPEATS | Movement.SEVERAL
 Maker = Callable[[Value], Node | None]
 
 

@@ -65,8 +65,10 @@ class Movement(enum.Flag):
     TAKES = enum.auto()     # some of the elements
     REPEATS = enum.auto()   # elements several times
     FILLS = enum.auto()     # a number around the elements
-    JOINS = enum.auto()     # the elements of several operands
+    JOINS = enum.auto()     # the operands one after the other, along an axis that they have
+    STACKS = enum.auto()    # the operands side by side, along a new axis
     ONCE = KEEPS | PERMUTES | REVERSES | TAKES  # each element once at most, and no new ones
+    SEVERAL = JOINS | STACKS  # the elements of several operands
 
 
 class Precision(enum.Enum):

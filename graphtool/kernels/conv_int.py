@@ -25,8 +25,9 @@ MACROS = (
     *KIND, *TILE, *literals(TALL="the greatest number of whole output rows in a "
                                  "tile"), *OUTPUT, *STRIDES,
     *sizes(GROUPS="groups", O="output channels of a group",
-           STEP="elements between the input channels of adjacent groups", KH="rows of the window",
-           SH="stride of rows", SW="stride of columns", DH="dilation of rows",
+           GROUP_STEP="elements between the input channels of adjacent groups",
+           KH="rows of the window", SH="stride of rows", SW="stride of columns",
+           DH="dilation of rows",
            RUNS="number of runs in a row of the window", RUN="adjacent elements of a run",
            HOP="elements between the starts of adjacent runs"))
 
@@ -52,7 +53,7 @@ def panels(t: Sizes, columns: int, rows: int) -> tuple[int, int, int]:
 
 def meaning(t: Instance) -> None:
     """The elements that each output reads, run by run, times the packed weights."""
-    n, oh, ow, groups, m, step, kh = t.sizes("BATCH OH OW GROUPS O STEP KH")
+    n, oh, ow, groups, m, step, kh = t.sizes("BATCH OH OW GROUPS O GROUP_STEP KH")
     xn, xh, xw, sh, sw, dh, runs, run, hop = t.sizes("XN XH XW SH SW DH RUNS RUN HOP")
     group = 2 if t.get("PAIRS") else 4
     whole = -(-run // group) * group  # the weights of a run are padded with zeros
@@ -69,7 +70,7 @@ def meaning(t: Instance) -> None:
 
 def touches(t: Numbers) -> Iterator[Area | Rows]:
     """What the C touches."""
-    n, oh, ow, groups, m, step, kh = t.sizes("BATCH OH OW GROUPS O STEP KH")
+    n, oh, ow, groups, m, step, kh = t.sizes("BATCH OH OW GROUPS O GROUP_STEP KH")
     xn, xh, xw, sh, sw, dh, runs, run, hop = t.sizes("XN XH XW SH SW DH RUNS RUN HOP")
     (left, right), group = integers_of(t), 2 if t.get("PAIRS") else 4
     vectors_of(t)
@@ -101,7 +102,7 @@ def convolved(use: Use, groups: Dim, depth: Dim, a: Any = ONE) -> Lowered:
     whole = a["joined"] or (adjacent and isinstance(depth, int) and depth % GROUP[w.dtype] == 0)
     macros = {
         **kinds, **tall(use.target, nv, out, x.strides[2] * sw, x.dtype.bytes), **image(use),
-        "GROUPS": groups, "O": out[3] // groups, "STEP": depth, "KH": kh, "SH": sh, "SW": sw,
+        "GROUPS": groups, "O": out[3] // groups, "GROUP_STEP": depth, "KH": kh, "SH": sh, "SW": sw,
         "DH": dh, "RUNS": 1 if whole else kw, "RUN": kw * depth if whole else depth,
         "HOP": dw * x.strides[2]}
     return over_pixels(use, "conv_int", macros, product(out) * kh * kw * depth * 2)

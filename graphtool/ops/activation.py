@@ -240,7 +240,7 @@ def embedding(table: Any, ids: Any) -> Any:
     return o.gather(table, o.reshape(ids, shape=(*ids.shape, 1)), axes=(0,))
 
 
-@composite(precision=Precision.FOLLOW, movement=Movement.JOINS)
+@composite(precision=Precision.FOLLOW, movement=Movement.STACKS)
 def stack(*xs: Any, axis: int) -> Any:
     """The operands joined along a new axis."""
     axis = check_axis(axis, xs[0].ndim + 1)

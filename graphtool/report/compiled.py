@@ -14,7 +14,6 @@ from graphtool.ir.graph import Graph, Group, Module, Node, Value
 from graphtool.ir.run_sizes import all_nodes
 from graphtool.loops.program import Program
 from graphtool.loops.totals import Totals, totals
-from graphtool.lower import lower
 from graphtool.ops.costs import nbytes
 from graphtool.symbolic import Dim, at_least_sizes
 from graphtool.target import TABLE, Target, detect, named
@@ -45,6 +44,7 @@ def program_of(module: Module) -> Program | None:
     """
     for target in _targets():
         try:
+            from graphtool.lower import lower  # late: a graph without groups does not need it
             return lower(module, target)
         except GraphtoolError as error:
             if error.code != "GT2004":

@@ -14,6 +14,7 @@ import pytest
 from typer.main import get_command
 
 from graphtool.cli.app import app
+from graphtool.importers import IMPORTERS
 from graphtool.verbs import VERBS as ROWS
 from tests.cli.conftest import SAMPLES, Cli
 
@@ -51,6 +52,11 @@ def test_numbers_are_finite() -> None:
         for text in ("nan", "inf"):
             with pytest.raises(Exception, match=f"{text} is not finite|not in the range"):
                 verb.make_context("verb", [p.opts[-1], text])
+
+
+def test_import_names_every_form() -> None:
+    source = get_command(app).commands["import"].params[0]  # type: ignore[attr-defined]
+    assert [r.written for r in IMPORTERS.values() if r.written not in source.help] == []
 
 
 def test_examples_run(gt: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

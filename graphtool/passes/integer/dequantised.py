@@ -20,7 +20,7 @@ from graphtool.analysis.ranges import (
     narrow,
     wrapped,
 )
-from graphtool.ir.facets import Lowering, Movement, Trait
+from graphtool.ir.facets import Movement, Trait
 from graphtool.ir.graph import Node, is_constant
 from graphtool.ir.trace import Tracer
 
@@ -50,7 +50,7 @@ def dequantised(x: Any) -> Real | None:
     for chain in dequantising(node, x.builder.made_by):
         if (steps := _steps(x, chain)) is not None:
             return Real(steps, wrapped(x, chain.scale))
-    if node.op.lowering is Lowering.WINDOW and Movement.JOINS in node.op.movement:
+    if Movement.JOINS in node.op.movement:
         return _joined(x, [wrapped(x, v) for v in node.inputs], node.attrs["axis"])
     largest = bool(node.op.traits & Trait.LARGEST)
     if node.op.movement & Movement.ONCE or largest:

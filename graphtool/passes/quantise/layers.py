@@ -207,7 +207,7 @@ def named(all_layers: Sequence[Layer], only: Sequence[str], skip: Sequence[str])
 
 def stays(node: Node) -> bool:
     """Whether the results are elements of the operands, or the largest of them."""
-    return bool(node.op.movement & (Movement.ONCE | Movement.JOINS)
+    return bool(node.op.movement & (Movement.ONCE | Movement.SEVERAL)
                 or node.op.traits & Trait.LARGEST)
 
 

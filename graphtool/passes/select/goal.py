@@ -22,7 +22,7 @@ from graphtool.kernels.choice.sites import Conv, Product, Site
 from graphtool.target import Target
 
 T = TypeVar("T")
-_MOVES = Movement.ONCE | Movement.FILLS | Movement.JOINS
+_MOVES = Movement.ONCE | Movement.FILLS | Movement.SEVERAL
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from graphtool.emit.c import emit
 from graphtool.io import files
 from graphtool.io.manifest_rows import Manifest, StepRow
 from graphtool.loops.program import Program, Run, runs
@@ -23,6 +22,7 @@ def of_build(manifest: Manifest, folder: Path) -> dict[str, Any]:
 
 def of_program(program: Program) -> dict[str, Any]:
     """The same of a program, as `emit` prints it."""
+    from graphtool.emit.c import emit  # late: graphs alone do not need it
     texts = {name: text for name, text in emit(program).items()
              if name.startswith(f"{program.name}_kernels") and name.endswith(".c")}
     return of_texts(texts, program.name, runs(program.steps))

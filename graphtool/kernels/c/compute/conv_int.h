@@ -8,7 +8,7 @@
                   that TALL·OW <= MR; OW is then a constant
    GT_BATCH GT_OH GT_OW  images, output rows, output columns
    GT_GROUPS GT_O  groups, and output channels of one group
-   GT_STEP        elements from one group's input channels to the next one's
+   GT_GROUP_STEP  elements from one group's input channels to the next one's
    GT_KH GT_SH GT_SW GT_DH  rows of the kernel, strides, dilation of rows
    GT_RUNS GT_RUN GT_HOP  a kernel row is RUNS runs of RUN adjacent elements, HOP apart
    GT_X           the input, its padding included
@@ -39,7 +39,7 @@ GT_INLINE void GT_JOIN(GT_NAME, _sums)(const int pixels, int64_t n, int64_t oh, 
 {
     gt_vi acc[GT_MR * GT_NV];
     const char *x = (const char *)(GT_X + n * (GT_XN) + oh * (GT_SH) * (GT_XH)
-                                   + ow * (GT_SW) * (GT_XW) + group * (GT_STEP));
+                                   + ow * (GT_SW) * (GT_XW) + group * (GT_GROUP_STEP));
     gt_ints_zero(acc, pixels * GT_NV);
     for (int64_t r = 0; r < (GT_KH); r++)
         for (int64_t s = 0; s < (GT_RUNS); s++) {
