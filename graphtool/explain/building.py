@@ -118,7 +118,8 @@ TABLE: dict[str, tuple[str, str]] = {
                "The dim was declared with bounds, and the memory plan relies on them."),
     "GT2216": ("an unfit output buffer",
                "Arrays given as out= are written in place. They need the right shape and type, "
-               "and must be contiguous and writable."),
+               "and must be contiguous and writable. The inputs of model.bind must be contiguous "
+               "too, as each call reads their memory again."),
     "GT2217": ("an input that is not an array",
                "An input must be a numpy array, or an object on the CPU that supports DLPack."),
     "GT2218": ("an output that the model does not have",

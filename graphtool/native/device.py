@@ -6,7 +6,7 @@ import ctypes
 import weakref
 from pathlib import Path
 
-from graphtool.native.session import complaint
+from graphtool.native.library import complaint
 
 
 class _Weights(ctypes.Structure):

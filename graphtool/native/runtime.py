@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Mapping, Sequence
-from itertools import count
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +26,10 @@ from graphtool.native.arguments import (
     numbers,
     require,
 )
+from graphtool.native.bound import Bound
 from graphtool.native.device import DeviceWeights
-from graphtool.native.session import Session, complaint
+from graphtool.native.library import complaint, open_library
+from graphtool.native.session import Session
 from graphtool.symbolic import Dim, bind, substitute, symbol
 
 Array = np.ndarray[Any, Any]
@@ -54,7 +56,8 @@ class Model:
     else it is a new one, and the input is left alone.
 
     `model(**inputs)` takes arrays by the model's own names (numpy or DLPack) and gives a dict of
-    arrays in the order of the outputs; `run(inputs, out=)` writes into given arrays.
+    arrays in the order of the outputs; `run(inputs, out=)` writes into given arrays, and
+    `bind(inputs, out=)` gives a call with fixed arrays, for models that run for microseconds.
     """
 
     def __init__(self, build_dir: Path, threads: int | None, entry: str | None = None) -> None:
@@ -168,6 +171,28 @@ class Model:
             shape = numbers(spec.shape, sizes)
             results[spec.name] = results[spec.name][:math.prod(shape)].reshape(shape)
         return results
+
+    def bind(self, inputs: Mapping[str, Any], out: Mapping[str, Array] | None = None) -> Bound:
+        """A call with these arrays fixed, which checks nothing: `call()` reads the inputs as they
+        are then, and writes the arrays of `out`, or ones of its own. It takes under 0.5 µs more
+        than the C function.
+
+        Raises InputError as `run` does, and GT2216 for an input that `run` would copy.
+        """
+        s = self._session()
+        arrays = self._checked(s, inputs)
+        for spec, a in zip(self.inputs, arrays, strict=True):
+            if isinstance(inputs[spec.name], np.ndarray) and a is not inputs[spec.name]:
+                raise InputError("GT2216", f"{spec.name} must be a contiguous array: a bound call "
+                                           "reads its memory again",
+                                 hint="numpy.ascontiguousarray makes one")
+        results = self._given(s, out or {})
+        s.ins[:len(arrays)] = [address(a) for a in arrays]
+        s.outs[:len(results)] = [address(r) for r in results.values()]
+        s.held = (arrays, results)
+        copies = [(r, arrays[i]) for r, i in self._starts(arrays, results)]
+        return Bound(partial(self._run, *s.arguments), results, copies, partial(self._failed, s),
+                     (lambda: self._shaped(s, dict(results))) if self._open else None)
 
     def call(self) -> None:
         """Run again on the arrays of the last `run`, without any checks, while no other thread
@@ -297,10 +322,13 @@ class Model:
 
     def _donate(self, arrays: list[Array], results: dict[str, Array]) -> None:
         """What a donated output starts from: its input's values, or the very array in `out`."""
-        for o, i in self.manifest.donations:
-            result = results[self.outputs[o].name]
-            if not np.may_share_memory(result, arrays[i]):
-                result[...] = arrays[i]
+        for result, i in self._starts(arrays, results):
+            result[...] = arrays[i]
+
+    def _starts(self, arrays: list[Array], results: dict[str, Array]) -> list[tuple[Array, int]]:
+        """The donated outputs that do not share memory with their inputs, and these."""
+        rows = [(results[self.outputs[o].name], i) for o, i in self.manifest.donations]
+        return [(r, i) for r, i in rows if not np.may_share_memory(r, arrays[i])]
 
     def _given(self, s: Session, out: Mapping[str, Array]) -> dict[str, Array]:
         """The results' arrays: those of the caller, and new ones for the rest."""
@@ -320,18 +348,3 @@ class Model:
                                            f"array of shape {list(shape)}")
             results[name] = r
         return results
-
-
-_loads = count()
-
-
-def open_library(path: Path, shared: bool = False) -> ctypes.CDLL:
-    """The library, opened by a name that no earlier load had. For a known name the loader would
-    return the library that it has, even if a rebuilt one replaced the file.
-
-    `shared`: its dependencies are visible to further libraries, as MPI's parts want it.
-    """
-    n = next(_loads)  # its binary digits as / and /. leave the path the same
-    same = "".join("/." if n >> i & 1 else "/" for i in range(n.bit_length()))
-    return ctypes.CDLL(f"{path.resolve().parent}{same}/{path.name}",
-                       mode=ctypes.RTLD_GLOBAL if shared else ctypes.DEFAULT_MODE)

@@ -11,32 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from graphtool.errors import InputError
 from graphtool.native import memory_map
 from graphtool.native.arguments import Array, Seen, address
 
 ALIGN = 64
-DEVICE = (-8, -9, -10)  # what a device may say
-FIRST_CHECK = -1000  # this status and those below say which check of the model failed
-
-
-def complaint(library: ctypes.CDLL, name: str, status: int) -> InputError:
-    """The error for what a C function of the model `name` returned, in the library's own words."""
-    if status == -1:
-        return InputError("GT2215", "a dimension is out of its range")
-    say = getattr(library, f"{name}_status_text", None)
-    if say is None:  # a build of release 1.0
-        return InputError("GT2215", f"the model returned {status}")
-    say.restype = ctypes.c_char_p
-    text = (say(status) or b"").decode()
-    if status in DEVICE:
-        return InputError("GT2232", text, hint="run it on a machine with a GPU of NVIDIA and its "
-                                               "driver; graphtool doctor says what is there")
-    if status > FIRST_CHECK:
-        return InputError("GT2215", text)
-    message, _, where = text.partition(", at ")
-    return InputError("GT0501", message, where=where,
-                      hint="the evaluator says which: graphtool eval")
 
 
 class Session:

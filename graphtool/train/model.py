@@ -16,8 +16,7 @@ from graphtool.io.manifest import read_manifest
 from graphtool.io.manifest_rows import CellRow, PortRow, ProgramRow, TrainingRow
 from graphtool.machines import cores
 from graphtool.native.arguments import Seen, address, as_before, dim_table, numbers, require
-from graphtool.native.runtime import open_library
-from graphtool.native.session import complaint
+from graphtool.native.library import complaint, open_library
 from graphtool.symbolic import Dim, bind, substitute, symbol, symbols
 from graphtool.symbolic.parse import parse
 from graphtool.train.processes import join

@@ -27,6 +27,7 @@ from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.trace import trace
 from graphtool.lower import lower
 from graphtool.native import cuda, runtime
+from graphtool.native.library import open_library
 from graphtool.symbolic import Dim, Symbol, evaluate, symbol
 from graphtool.target import named
 from graphtool.transforms.training import Recipe, training
@@ -216,7 +217,7 @@ def test_memory_of_the_device_is_used_as_it_is(device: ctypes.CDLL, tmp_path: Pa
     """NAME_run_device takes addresses of the device; the driver's are the processor's."""
     m = module("softmax")
     built = graphtool.build(m, tmp_path / "b", target="sm_90", name="soft")
-    library = runtime.open_library(built / "libsoft.so")
+    library = open_library(built / "libsoft.so")
     library.soft_arena_bytes.restype = ctypes.c_size_t
     x = inputs_of("softmax", 9)["x"]
     y = np.full_like(x, np.nan)

@@ -20,6 +20,7 @@ from graphtool.dtypes import DType
 from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.trace import trace
 from graphtool.native import cuda, runtime
+from graphtool.native.library import open_library
 from graphtool.symbolic import Dim, Symbol, evaluate, symbol
 from tests.lower.compiling import faults
 from tests.native.cuda import OnC, driver
@@ -101,7 +102,7 @@ def test_nests(name: str, tmp_path: Path) -> None:
 
 def test_arrays_of_the_device_are_aligned(tmp_path: Path) -> None:
     work, _ = built(module(chain(24), (70, 24)), tmp_path / "b")
-    library = runtime.open_library(work / "libmodel.so")
+    library = open_library(work / "libmodel.so")
     x = np.zeros(70 * 24 + 64, np.float32)
     at = x.ctypes.data + 63 & ~63
     ins, outs = (ctypes.c_void_p * 1)(at + 4), (ctypes.c_void_p * 1)(at)

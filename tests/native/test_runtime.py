@@ -97,6 +97,35 @@ def test_a_call_repeats_the_run(model: runtime.Model) -> None:
     assert_right(out, inputs)
 
 
+def test_a_bound_call_reads_and_writes_fixed_arrays(model: runtime.Model) -> None:
+    inputs = given()
+    rows = np.empty((2, 5), np.float32)
+    call = model.bind(inputs, {"rows": rows})
+    other = model.bind(given(5, 2))
+    inputs["x"] += 1
+    out = call()
+    assert out["rows"] is rows and call() is out is call.outputs
+    assert_right(out, inputs)
+    assert_right(other(), given(5, 2))  # it has sizes and an arena of its own
+    inputs["ids"][0] = 10**12
+    with pytest.raises(InputError, match="GT0501"):
+        call()
+    with pytest.raises(InputError, match="x must be a contiguous array"):
+        model.bind({**inputs, "x": np.ones((2, 6), np.float32)[:, ::2]})
+    with pytest.raises(InputError, match="GT2210"):
+        model.bind({"x": inputs["x"]})
+
+
+def test_a_bound_call_starts_a_donated_output_from_its_input(tmp_path: Path) -> None:
+    graph = trace(lambda x: x + 1, [TensorType(F32, (4,))], ["x"])
+    module = Module(graph, ("y",), donations=((0, 0),))
+    model = runtime.load(build(module, tmp_path / "m", target=named("generic")))
+    x = np.zeros(4, np.float32)
+    apart, same = model.bind({"x": x}), model.bind({"x": x}, {"y": x})
+    assert (apart()["y"] == 1).all() and (apart()["y"] == 1).all() and (x == 0).all()
+    assert same()["y"] is x and (same()["y"] == 2).all() and (apart()["y"] == 3).all()
+
+
 def test_each_thread_with_its_own_model(built: Path) -> None:
     faults: list[str] = []
 
