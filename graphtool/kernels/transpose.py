@@ -5,11 +5,14 @@ It computes no op. Lowering uses it for loops that read along one axis and store
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from graphtool import dtypes
 from graphtool.kernels.kit import (
-    Area, Contract, Instance, Numbers, Pointer, Record, Rows, mark, register, sizes)
+    Area, Contract, Dim, Instance, Numbers, Pointer, Record, Rows, ceildiv, mark, register, sizes)
+
+SIDE = 32  # elements of a square of a device: the threads of a warp
 
 MACROS = (*sizes(PLANES="planes", A="extent of the axis along which x is read",
                  B="extent of the axis along which results are stored",
@@ -35,6 +38,13 @@ def touches(t: Numbers) -> Iterator[Area | Rows]:
     yield Area("X", (a, b, 2), (2, 2 * step, 1), (planes,), dtypes.bfloat16)
 
 
+def teams(macros: Mapping[str, Any], _: int) -> Dim:
+    """The squares of a device, of 32 by 32 elements."""
+    planes: Dim = macros["PLANES"]
+    return planes * ceildiv(macros["A"], SIDE) * ceildiv(macros["B"], SIDE)
+
+
 register(Record(Contract("transpose", "elementwise work that changes the order of "
                                       "axes", MACROS, POINTERS,
-                         meaning, ("b", "m", "n"), touches, grain="pieces")))
+                         meaning, ("b", "m", "n"), touches, grain="pieces",
+                         languages={"c": ".h", "cuda": "_cuda.h"}, teams=teams)))

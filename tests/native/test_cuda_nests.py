@@ -111,13 +111,27 @@ def test_arrays_of_the_device_are_aligned(tmp_path: Path) -> None:
                                         other) == -4
 
 
+@pytest.mark.parametrize(("shape", "perm", "dtype"), [
+    ((70, 100), (1, 0), F32), ((3, 40, 33, 2), (0, 2, 1, 3), F32), ((2, 5, 64, 40), (0, 3, 1, 2),
+                                                                    F32), ((90, 80), (1, 0), F16)])
+def test_transpositions(shape: tuple[int, ...], perm: tuple[int, ...], dtype: DType,
+                        tmp_path: Path) -> None:
+    m = module(lambda x: o.transpose(x, perm=perm) * 2.0, shape, dtype)
+    work, text = built(m, tmp_path / "b")
+    assert ("transpose_cuda.h" in text) == (dtype is F32 and perm[-1] != 3)
+    xs = {"x": RNG.standard_normal(shape).astype(dtype.numpy)}
+    assert not faults(runtime.load(work)(**xs), interp.run(m, xs))
+
+
 # what CUDA's compiler must make of it
 COMPILED = {
     "chain": (chain(1024), (512, 1024), F32, ("ld.global.v4", "st.global.v4")),
     "halves": (chain(1024), (512, 1024), F16, ("ld.global.v4", "st.global.v4")),
     "softmax": (lambda x: o.softmax(x, axis=1), (512, 1000), F32, ("ld.global.v4",
                                                                    "st.global.v4")),
-    "norm": (norm(768), (512, 768), F32, ("ld.global.v4", "st.global.v4"))}
+    "norm": (norm(768), (512, 768), F32, ("ld.global.v4", "st.global.v4", "shfl.sync")),
+    "transpose": (lambda x: o.transpose(x, perm=(1, 0)), (512, 768), F32, ("st.shared",
+                                                                           "ld.shared"))}
 
 
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not installed")
