@@ -26,14 +26,14 @@ class _Commands(Mapping[str, Any]):
     """The commands by name; each is made when it is first asked for."""
 
     def __init__(self) -> None:
-        self.made: dict[str, Any] = {}
+        self.loaded: dict[str, Any] = {}
 
     def __getitem__(self, name: str) -> Any:
-        if name not in self.made:
-            self.made[name] = get_command(_app(name, families()[name]))
-            self.made[name].name = name
-            _finish(self.made[name])
-        return self.made[name]
+        if name not in self.loaded:
+            self.loaded[name] = get_command(_app(name, families()[name]))
+            self.loaded[name].name = name
+            _finish(self.loaded[name])
+        return self.loaded[name]
 
     def __iter__(self) -> Iterator[str]:
         return iter(families())

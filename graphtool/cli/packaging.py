@@ -28,8 +28,8 @@ def package(build: Annotated[Path, typer.Argument(
     with --march fat."""
     from graphtool.package.forms import package as write
     from graphtool.report.table import human
-    made = write(build, form, out, version)
-    size = human(sum(made.files.values()), "B")
+    package = write(build, form, out, version)
+    size = human(sum(package.files.values()), "B")
     if not json:
-        terminal.note(f"{made.path}: {len(made.files)} files, {size}")
-    terminal.report(made, json, [made.path])
+        terminal.note(f"{package.path}: {len(package.files)} files, {size}")
+    terminal.report(package, json, [package.path])

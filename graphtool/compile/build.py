@@ -183,7 +183,7 @@ def _key(texts: Texts, common: Compiler, special: Mapping[str, Compiler], how: B
     held = sorted(w.digest for side in texts.sides for w in side.held)
     others = (x for c in special.values() for x in c.identity)
     device = (cuda.find().version,) if texts.devices else ()
-    for part in (*(x for kv in sorted(texts.files.items()) for x in kv), *held, *texts.told,
+    for part in (*(x for kv in sorted(texts.files.items()) for x in kv), *held, *texts.beyond_c,
                  *device, *common.identity, *others,
                  repr((how.exe, how.static, how.single, [s.mode for s in texts.sides]))):
         h.update(part.encode() + b"\0")

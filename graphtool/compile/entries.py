@@ -14,7 +14,7 @@ from typing import Any
 from graphtool.compile.lowering import Function
 from graphtool.compile.options import Build
 from graphtool.compile.rows import describe
-from graphtool.compile.texts import Texts, nodes_of, precision, store_of, told
+from graphtool.compile.texts import Texts, beyond_c, nodes_of, precision, store_of
 from graphtool.compile.unit import Unit
 from graphtool.compile.weights import WeightsSide, common, placed
 from graphtool.emit.c import emit
@@ -52,7 +52,7 @@ def entry_texts(unit: Unit, lowered: Mapping[str, Function], how: Build) -> Text
             known = tokens.load(Path(known))
         more, rows["language"] = _language(unit.name, programs, known, side)
         files |= more
-    return Texts(unit.name, files, (side,), rows, told(programs.values()),
+    return Texts(unit.name, files, (side,), rows, beyond_c(programs.values()),
                  precision(next(iter(programs.values()))))
 
 

@@ -27,15 +27,15 @@ from graphtool.target import Target
 @dataclass(frozen=True, slots=True)
 class Texts:
     """The C files of a build by name, its files of weights, and the `rows` of its build.json. Files
-    whose names start with a key of `versions` are compiled for that target alone. `told` is in the
-    manifest and not in the C. `devices` are the architectures that the kernels are compiled for, if
-    they run on a device."""
+    whose names start with a key of `versions` are compiled for that target alone. `beyond_c` is in
+    the manifest and not in the C. `devices` are the architectures that the kernels are compiled
+    for, if they run on a device."""
 
     name: str
     files: dict[str, str]
     sides: tuple[WeightsSide, ...]
     rows: Mapping[str, Any]
-    told: tuple[str, ...]
+    beyond_c: tuple[str, ...]
     precision: str = "default"
     versions: Mapping[str, Target] = field(default_factory=dict)
     devices: tuple[int, ...] = ()
@@ -46,7 +46,7 @@ def nodes_of(unit: Unit, lowered: Mapping[str, Function], how: Build) -> Mapping
     return texts_of_nodes(unit, lowered) if how.debug_lines and how.nodes is None else how.nodes
 
 
-def told(programs: Iterable[Program]) -> tuple[str, ...]:
+def beyond_c(programs: Iterable[Program]) -> tuple[str, ...]:
     """What the manifest says beyond the C: the machine, and the choices of kernels."""
     return tuple(x for p in programs for x in (
         p.meta.get("machine", ""), *(repr(s.choice) for s in runs(p.steps))))
@@ -71,7 +71,7 @@ def model_texts(unit: Unit, lowered: Mapping[str, Function], how: Build) -> Text
     side = WeightsSide(unit.name, weights_of(program, function.store), how.weights_in)
     files = emit(program, side.parts, nodes=nodes_of(unit, lowered, how))
     return Texts(unit.name, with_main(files, program, side) if how.exe else files, (side,),
-                 describe(program, side.held), told([program]), precision(program),
+                 describe(program, side.held), beyond_c([program]), precision(program),
                  devices=unit.target.devices)
 
 
@@ -98,7 +98,7 @@ def level_texts(unit: Unit, lowered: Mapping[str, Function], how: Build) -> Text
         files |= emit(p, side.parts, owner=unit.name, nodes=nodes_of(unit, lowered, how))
     files |= used_headers(files.values())
     return Texts(unit.name, with_main(files, whole, side) if how.exe else files, (side,),
-                 describe(whole, held) | {"levels": list(levels)}, told(levels.values()),
+                 describe(whole, held) | {"levels": list(levels)}, beyond_c(levels.values()),
                  precision(best), {p.name: unit.targets[level] for level, p in levels.items()})
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from graphtool.compile.lowering import Function
 from graphtool.compile.options import Build
 from graphtool.compile.rows import describe
-from graphtool.compile.texts import Texts, nodes_of, precision, told
+from graphtool.compile.texts import Texts, beyond_c, nodes_of, precision
 from graphtool.compile.unit import Unit
 from graphtool.compile.weights import WeightsSide, weights_of
 from graphtool.emit.c import emit
@@ -56,7 +56,7 @@ def training_texts(unit: Unit, lowered: Mapping[str, Function], how: Build) -> T
                        "distributed": how.mpi}}
     side = WeightsSide(f"{unit.name}_fixed", list(unit.state.kept.values()), place)
     kept = [side] if fixed else []
-    return Texts(unit.name, files, (*sides.values(), *kept), rows, told(programs.values()),
+    return Texts(unit.name, files, (*sides.values(), *kept), rows, beyond_c(programs.values()),
                  precision(programs["step"]))
 
 

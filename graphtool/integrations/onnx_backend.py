@@ -55,7 +55,7 @@ class PartedRep(BackendRep):  # type: ignore[misc]
         self.model, self.mode = model, mode
         held = {t.name for t in model.graph.initializer}
         self.inputs = tuple(v.name for v in model.graph.input if v.name not in held)
-        self.made: dict[str, GraphtoolRep] = {}
+        self.prepared: dict[str, GraphtoolRep] = {}
 
     def run(self, inputs: Any, **_: Any) -> tuple[Any, ...]:
         """The outputs as a tuple; `inputs` are values in the model's order or a mapping by name."""
@@ -63,10 +63,10 @@ class PartedRep(BackendRep):  # type: ignore[misc]
             zip(self.inputs, inputs, strict=True))
         kinds = {v.name: v.type.WhichOneof("value") for v in self.model.graph.input}
         made_of = {k: parts_of(x) for k, x in given.items() if kinds[k] != "tensor_type"}
-        rep = self.made.get(repr(made_of))
+        rep = self.prepared.get(repr(made_of))
         if rep is None:
             module = import_model(self.model, made_of=made_of)
-            rep = self.made[repr(made_of)] = _prepared(module, self.mode)
+            rep = self.prepared[repr(made_of)] = _prepared(module, self.mode)
         flat = {k: x for name, x in given.items() for k, x in flattened(name, x)}
         outputs = rep.call(flat)
         return tuple(_gathered(v, outputs) for v in self.model.graph.output)

@@ -34,8 +34,7 @@ from graphtool.loops.ir import (
     Template,
 )
 from graphtool.loops.program import Bind, Branch, Buffer, Kernel, Program, Repeat, Run, Step, Times
-from graphtool.loops.verify_template import MachineSizes as Limits
-from graphtool.loops.verify_template import TemplateUse
+from graphtool.loops.verify_template import MachineSizes, TemplateUse
 from graphtool.loops.walk import certain, fold
 from graphtool.scalars.table import BY_NAME
 from graphtool.symbolic import Dim, at_least, check_bounds, check_required, dim_of, evaluate
@@ -58,7 +57,7 @@ def run(program: Program, inputs: Mapping[str, Array], store: Mapping[str, Weigh
                     kernel = kernels[step.kernel]
                     given = {p.name: memory.arrays[a] for p, a in zip(kernel.params, step.args,
                                                                       strict=True)}
-                    MachineSizes(kernel, given, dims, lanes).run()
+                    KernelRun(kernel, given, dims, lanes).run()
                 case Branch():
                     take(step.then if memory.arrays[step.pred][0] else step.orelse)
                 case Repeat():
@@ -142,7 +141,7 @@ def _view(arena: Array, b: Buffer, dims: Mapping[str, int]) -> Array:
     return arena[start:start + count * b.dtype.bytes].view(b.dtype.numpy)
 
 
-class MachineSizes:
+class KernelRun:
     """One kernel on its arrays. `env` holds dims, iterators and scalars, which share no names."""
 
     def __init__(self, kernel: Kernel, arrays: Mapping[str, Array], env: Mapping[str, int],
@@ -240,16 +239,16 @@ def cast(x: Any, to: DType) -> Any:
     return np.asarray(x).astype(to.numpy).astype(compute_type(to))[()]
 
 
-def _instance(machine: MachineSizes, t: Template, contract: Contract) -> Instance:
+def _instance(machine: KernelRun, t: Template, contract: Contract) -> Instance:
     """The template's use in the form that its meaning takes."""
     def finish(sums: Array, indices: tuple[int, ...]) -> None:
         (hook,) = t.hooks
-        inner = MachineSizes(machine.kernel, machine.arrays, machine.env, machine.lanes)
+        inner = KernelRun(machine.kernel, machine.arrays, machine.env, machine.lanes)
         inner.arrays["acc"] = np.asarray(sums).astype(hook.dtype.numpy)
         inner.env |= {s.name: i for s, i in zip(hook.indices, indices, strict=True)}
         inner.env["count"] = sums.size
         inner.body(hook.body)
-    use = TemplateUse(contract, t, machine.env, Limits(machine.lanes, 1))
+    use = TemplateUse(contract, t, machine.env, MachineSizes(machine.lanes, 1))
     areas = contract.touches(use) if contract.touches is not None else ()
     return Instance(t, machine.arrays, machine.env, machine.lanes,
                     {m.name: m.default for m in contract.macros if m.default is not REQUIRED},

@@ -41,12 +41,12 @@ class KernelTable:
 
     def __init__(self, excess: bool = False, language: str = HOME, grid: bool = False) -> None:
         self.excess, self.language, self.grid = excess, language, grid
-        self.made: dict[tuple[tuple[Param, ...], tuple[Stmt, ...], bool], Kernel] = {}
+        self.kernels_by_text: dict[tuple[tuple[Param, ...], tuple[Stmt, ...], bool], Kernel] = {}
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:
         """The kernels, in the order in which they were added."""
-        return tuple(self.made.values())
+        return tuple(self.kernels_by_text.values())
 
     def add(self, body: tuple[Stmt, ...], buffers: Mapping[str, Storage], work: int) -> tuple[
             Kernel, tuple[str, ...], frozenset[str]]:
@@ -64,10 +64,10 @@ class KernelTable:
         statements = renamed(body, lambda b: names.get(b, b))
         serial = (work < SERIAL_BELOW or not _shared(body)) and not any(
             isinstance(s, Template) for s in body)
-        kernel = self.made.get((params, statements, serial))
+        kernel = self.kernels_by_text.get((params, statements, serial))
         if kernel is None:
-            kernel = Kernel(f"k{len(self.made)}", params, statements, serial)
-            self.made[params, statements, serial] = kernel
+            kernel = Kernel(f"k{len(self.kernels_by_text)}", params, statements, serial)
+            self.kernels_by_text[params, statements, serial] = kernel
         return kernel, tuple(order), frozenset(written)
 
 

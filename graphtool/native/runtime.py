@@ -150,7 +150,7 @@ class Model:
         if arrays is None:
             arrays = self._checked(s, inputs)
         if out is None:
-            results = {name: np.empty(shape, kind) for name, shape, kind in s.made}
+            results = {name: np.empty(shape, kind) for name, shape, kind in s.results}
         else:
             results = self._given(s, out)
         if self.manifest.donations:
@@ -261,7 +261,7 @@ class Model:
                              hint=near(extra[0], names, f"the inputs are {listed(names)}"))
         arrays = [self._input(spec, inputs) for spec in self.inputs]
         sizes = self._bind(s, arrays)
-        s.made = [(p.name, extents(p, sizes), p.dtype.numpy) for p in self.outputs]
+        s.results = [(p.name, extents(p, sizes), p.dtype.numpy) for p in self.outputs]
         s.arguments, s.threads = self._arguments(s), self._threads
         s.seen = [(p.name, p.dtype.numpy, a.shape)
                   for p, a in zip(self.inputs, arrays, strict=True)]
@@ -338,7 +338,7 @@ class Model:
             raise InputError("GT2218", f"unknown output {unknown[0]!r}",
                              hint=near(unknown[0], known, f"the model gives {listed(known)}"))
         results = {}
-        for name, shape, kind in s.made:
+        for name, shape, kind in s.results:
             r = out.get(name)
             if r is None:
                 r = np.empty(shape, kind)

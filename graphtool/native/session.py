@@ -18,11 +18,11 @@ ALIGN = 64
 
 
 class Session:
-    """Memory and tables of a run. `seen` and `made` say what the last inputs looked like and which
-    results they gave: a run with inputs of the same kind is quick."""
+    """Memory and tables of a run. `seen` and `results` say what the last inputs looked like and
+    which results they gave: a run with inputs of the same kind is quick."""
 
-    __slots__ = ("arena", "arena_at", "arguments", "dims", "held", "ins", "made", "outs", "seen",
-                 "threads")
+    __slots__ = ("arena", "arena_at", "arguments", "dims", "held", "ins", "outs", "results",
+                 "seen", "threads")
 
     def __init__(self, inputs: int, outputs: int, sizes: int) -> None:
         self.dims = (ctypes.c_int64 * max(sizes, 1))()
@@ -34,7 +34,7 @@ class Session:
         self.held: tuple[Any, ...] = ()
         self.arguments: tuple[Any, ...] = ()
         self.seen: Seen | None = None
-        self.made: list[tuple[str, tuple[int, ...], np.dtype[Any]]] = []
+        self.results: list[tuple[str, tuple[int, ...], np.dtype[Any]]] = []
 
     def grow(self, need: int) -> None:
         """Make the arena as large as a run needs."""

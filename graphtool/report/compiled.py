@@ -78,7 +78,7 @@ class Traffic:
 
     def __init__(self, graph: Graph) -> None:
         self.kernel: dict[Node, Group] = {}
-        self.made: dict[Value, Group] = {}
+        self.group_of: dict[Value, Group] = {}
         self.inner: set[Value] = set()  # made and used in one kernel only
         for g in _graphs(graph):
             groups = {n: group for group in g.groups for n in group.members}
@@ -86,7 +86,7 @@ class Traffic:
             used = {x for n in g.nodes for x in n.inputs
                     if isinstance(x, Value) and x in group_of and group_of[x] is not groups.get(n)}
             self.kernel |= groups
-            self.made |= group_of
+            self.group_of |= group_of
             self.inner |= group_of.keys() - used - set(g.outputs)
 
     def __call__(self, node: Node) -> Dim:
@@ -97,7 +97,7 @@ class Traffic:
             return whole
         inner = [v for v in node.outputs if v in self.inner] + [
             x for x in dict.fromkeys(node.inputs)
-            if isinstance(x, Value) and self.made.get(x) is group]
+            if isinstance(x, Value) and self.group_of.get(x) is group]
         rest = whole - sum((nbytes(v.type) for v in inner), 0)
         return rest if at_least_sizes(rest) > 0 else 0
 

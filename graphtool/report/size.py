@@ -115,46 +115,46 @@ def measured(unit: Unit, how: Build, dims: Mapping[str, int], limits: Limits) ->
     if unit.kind not in (MODEL, PROGRAM):
         raise UsageError("GT3058", "sizes are of one function", hint="name the graph of a model")
     how = how.fitted(unit.target)
-    made = functions(unit, how)
-    (function,) = made.values()
+    function_of = functions(unit, how)
+    (function,) = function_of.values()
     program = function.program
     compiler = find(how.cc, unit.target, openmp=False).of_class(precision(program))
-    texts = TEXTS[unit.kind](unit, made, how).files
-    found = footprint(texts, compiler, f"{program.name}_run", leave=(
+    texts = TEXTS[unit.kind](unit, function_of, how).files
+    foot = footprint(texts, compiler, f"{program.name}_run", leave=(
         f"{program.name}_example.c", f"{program.name}_load.c"))
-    return sized(program, found, compiler.version, dims, limits)
+    return sized(program, foot, compiler.version, dims, limits)
 
 
-def sized(program: Program, found: Footprint, compiler: str, dims: Mapping[str, int],
+def sized(program: Program, foot: Footprint, compiler: str, dims: Mapping[str, int],
           limits: Limits) -> SizeReport:
-    """The report of a program whose C has the footprint `found`. Open dims that are not given have
+    """The report of a program whose C has the footprint `foot`. Open dims that are not given have
     their least sizes, those that a run computes their greatest."""
     sizes = _sizes(program, dims)
     count = _Count(program, sizes)
-    rows = count.rows(found.functions, f"{program.name}_")
+    rows = count.rows(foot.functions, f"{program.name}_")
     weights = count.total("weight")
     ports = (count.total("input"), count.total("output"))
     arena = count.of(program.arena)
-    flash = None if found.code is None else found.code + found.constants + weights
-    ram = arena + sum(ports) + found.data
+    flash = None if foot.code is None else foot.code + foot.constants + weights
+    ram = arena + sum(ports) + foot.data
     top = max(rows, key=lambda r: r.live, default=None)
     bounds = [Limit(of, most, got, got is not None and got <= most) for of, most, got in (
         ("flash", limits.flash, flash), ("ram", limits.ram, ram),
-        ("stack", limits.stack, found.stack.bytes)) if most is not None]
+        ("stack", limits.stack, foot.stack.bytes)) if most is not None]
     return SizeReport(
         program.name, program.meta.get("target", ""), compiler,
-        {s.name: sizes[s.name] for s in program.dims}, flash, found.code, found.constants, weights,
-        ram, arena, top.live if top else 0, *ports, found.data, found.stack.bytes, found.stack.why,
-        list(found.stack.path), list(found.stack.outside), sum(r.operations for r in rows), rows,
+        {s.name: sizes[s.name] for s in program.dims}, flash, foot.code, foot.constants, weights,
+        ram, arena, top.live if top else 0, *ports, foot.data, foot.stack.bytes, foot.stack.why,
+        list(foot.stack.path), list(foot.stack.outside), sum(r.operations for r in rows), rows,
         top.kernel if top else "", count.held(rows.index(top)) if top else [], bounds,
         all(b.ok for b in bounds))
 
 
 def _sizes(program: Program, dims: Mapping[str, int]) -> dict[str, int]:
     """A value for every symbol of the program."""
-    found = {s.name: max(s.lo or 0, 1, s.offset) for s in program.dims}
-    found |= {s.name: s.hi if s.hi is not None else 1 for s in program.sizes}
-    return found | dict(dims)
+    least = {s.name: max(s.lo or 0, 1, s.offset) for s in program.dims}
+    least |= {s.name: s.hi if s.hi is not None else 1 for s in program.sizes}
+    return least | dict(dims)
 
 
 class _Count:
@@ -181,9 +181,9 @@ class _Count:
 
     def live(self, at: int) -> list[Buffer]:
         """The buffers of the arena that are live at a place, the largest first."""
-        found = [b for b in self.buffers.values() if b.space == "arena" and b.name in self.lives
+        buffers = [b for b in self.buffers.values() if b.space == "arena" and b.name in self.lives
                  and self.lives[b.name][0] <= at <= self.lives[b.name][1]]
-        return sorted(found, key=self.bytes, reverse=True)
+        return sorted(buffers, key=self.bytes, reverse=True)
 
     def rows(self, functions: Mapping[str, int], start: str) -> list[KernelSize]:
         """A row for each call of a kernel, whose function in C is called so after `start`."""
@@ -202,9 +202,9 @@ class _Count:
 
 def _code_of(kernel: str, functions: Mapping[str, int]) -> int | None:
     """The bytes of a kernel's function and of those that only it has: KERNEL_0, KERNEL_0_tile."""
-    own = [size for name, size in functions.items()
+    sizes = [size for name, size in functions.items()
            if name == kernel or name.startswith((f"{kernel}_", f"{kernel}."))]
-    return sum(own) if own else None
+    return sum(sizes) if sizes else None
 
 
 COLUMNS: tuple[Column[KernelSize], ...] = (

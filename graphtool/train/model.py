@@ -129,7 +129,7 @@ class _Function:
 
     def __init__(self, model: TrainModel, part: str, row: ProgramRow) -> None:
         self.model, self.row = model, row
-        name, self.own = model.row.name, f"{model.row.name}_{part}"
+        name, self.function = model.row.name, f"{model.row.name}_{part}"
         try:
             self.call = getattr(model.library, f"{name}_{part}")
             self.size = getattr(model.library, f"{name}_{part}_arena_bytes")
@@ -142,7 +142,7 @@ class _Function:
         self.outputs = [(p, self.shape(p)) for p in row.outputs if p.name not in model.state]
         names = {s.name for _, shape in self.outputs for d in shape for s in symbols(d)}
         # the sizes that the function computes and its results have
-        self.told = [s.name for s in row.sizes if s.name in names]
+        self.computed_sizes = [s.name for s in row.sizes if s.name in names]
         self.kinds = {p.name: np.dtype(dtype(p.type).numpy) for p, _ in self.inputs}
         # how C takes a scalar: 16-bit floats as their bits
         self.passed = {p.name: np.dtype(np.uint16) if dtype(p.type).bits == 16 and dtype(
@@ -152,10 +152,10 @@ class _Function:
             pointer, pointer, *[ctypes.c_int64] * len(row.dims),
             *(pointer if shape else np.ctypeslib.as_ctypes_type(self.passed[p.name])
               for p, shape in self.inputs),
-            *[pointer] * (len(self.outputs) + len(self.told)), ctypes.c_int]
+            *[pointer] * (len(self.outputs) + len(self.computed_sizes)), ctypes.c_int]
         self.seen: Seen | None = None
         self.sizes: tuple[int, ...] = ()
-        self.made: list[tuple[tuple[int, ...], np.dtype[Any]]] = []
+        self.result_types: list[tuple[tuple[int, ...], np.dtype[Any]]] = []
 
     def shape(self, p: PortRow) -> tuple[Dim, ...]:
         return self.sized(p.shape)
@@ -168,8 +168,8 @@ class _Function:
         arrays = self.quick(batch)
         if arrays is None:
             arrays = self.checked(batch)
-        results = [np.empty(shape, kind) for shape, kind in self.made]
-        counts = np.zeros(len(self.told), np.int64)
+        results = [np.empty(shape, kind) for shape, kind in self.result_types]
+        counts = np.zeros(len(self.computed_sizes), np.int64)
         at = iter(arrays)
         inputs = [address(next(at)) if shape else self.scalar(p, lr if p.name == "lr" else next(at))
                   for p, shape in self.inputs]
@@ -178,8 +178,8 @@ class _Function:
                                *map(address, results),
                                *(address(counts) + i * counts.itemsize for i in range(len(counts))),
                                model.threads):
-            raise complaint(model.library, self.own, status)
-        return self.cut(results, dict(zip(self.told, counts.tolist(), strict=True)))
+            raise complaint(model.library, self.function, status)
+        return self.cut(results, dict(zip(self.computed_sizes, counts.tolist(), strict=True)))
 
     def scalar(self, p: PortRow, x: Any) -> Any:
         """A scalar operand as C takes it."""
@@ -207,7 +207,7 @@ class _Function:
                   if p.name != "lr"}
         sizes = self.bound(arrays)
         self.sizes = tuple(sizes[d.name] for d in self.row.dims)
-        self.made = [(numbers(shape if p.room is None else self.sized((p.room,)), sizes),
+        self.result_types = [(numbers(shape if p.room is None else self.sized((p.room,)), sizes),
                       dtype(p.type).numpy) for p, shape in self.outputs]
         self.seen = [(n, a.dtype, a.shape) for n, a in arrays.items()]
         return list(arrays.values())

@@ -25,7 +25,7 @@ def test_only_what_is_used(args: list[str], made: list[str], program: Any,
                            capsys: pytest.CaptureFixture[str]) -> None:
     program(args, prog_name="graphtool", standalone_mode=False)
     assert capsys.readouterr().out.startswith("Usage: graphtool")
-    assert list(program.commands.made) == made
+    assert list(program.commands.loaded) == made
 
 
 def test_the_list_has_every_verb_in_its_group(program: Any,

@@ -139,6 +139,8 @@ def test_movement_computes_nothing(case: Case) -> None:
     if case.op.movement & Movement.FILLS:
         known |= {repr(v) for v in y.ravel() if v == case.attrs.get("value", 0)}
     assert {repr(v) for v in y.ravel()} <= known
+    if case.op.movement & Movement.SEVERAL:
+        assert y.ndim == xs[0].ndim + (Movement.STACKS in case.op.movement)
     if case.op.movement & Movement.ONCE:
         assert y.size <= xs[0].size
     if case.op.movement & (Movement.KEEPS | Movement.PERMUTES | Movement.REVERSES):

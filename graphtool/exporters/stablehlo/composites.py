@@ -44,11 +44,11 @@ def call(w: Writer, node: Node, operands: Sequence[Any], body: Body, region: Reg
     if attributes is None:
         return body(w, node, operands)
     key = node.op.name, attributes, tuple(x.type for x in given)
-    if key not in w.shared.made:
+    if key not in w.shared.by_call:
         outputs = [v.type for v in node.outputs]
-        w.shared.made[key] = _function(w, node.op.name, operands, lambda inner, xs: [
+        w.shared.by_call[key] = _function(w, node.op.name, operands, lambda inner, xs: [
             Ref(x.name, t) for x, t in zip(body(inner, node, xs), outputs, strict=True)])
-    function = w.shared.made[key]
+    function = w.shared.by_call[key]
     given += [size(w, symbol_of(s)) for s in function.sizes]
     names = "".join(f"{', ' if i else ' '}{x.name}" for i, x in enumerate(given))
     types = signature([x.type for x in given], function.results)
@@ -90,7 +90,7 @@ def _part(w: Writer, wish: str, graph: Graph, region: Region) -> WrittenFunction
 
 def _restorer(shared: Shared) -> Callable[[], None]:
     """What takes back all functions that are written from here on."""
-    kept = [(held, len(held)) for held in (shared.names, shared.made, shared.parts)]
+    kept = [(held, len(held)) for held in (shared.names, shared.by_call, shared.parts)]
     count = len(shared.functions)
 
     def back() -> None:

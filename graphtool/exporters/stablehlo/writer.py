@@ -32,7 +32,7 @@ class Shared:
     elide: bool = False
     composites: bool = True
     functions: list[str] = field(default_factory=list)
-    made: dict[object, WrittenFunction] = field(default_factory=dict)
+    by_call: dict[object, WrittenFunction] = field(default_factory=dict)
     parts: dict[Graph, WrittenFunction] = field(default_factory=dict)  # regions that are functions
     names: dict[str, None] = field(default_factory=lambda: {"main": None})
     refused: dict[tuple[str, str], list[str]] = field(default_factory=dict)

@@ -29,15 +29,15 @@ _MOVES = Movement.ONCE | Movement.FILLS | Movement.SEVERAL
 class Goal:
     """The goal of kernel selection: the machine, and the kernels that may be chosen.
 
-    `notes` say, by the name of a node, what became of it if no costs were compared; `made` lists
-    the first results of nodes with a plan, and the alternatives to it; `assumed` has what was
+    `notes` say, by the name of a node, what became of it if no costs were compared; `compared`
+    lists the first results of nodes with a plan, and the alternatives; `assumed` has what was
     assumed on the way.
     """
 
     target: Target
     rules: Rules
     notes: dict[str, str] = field(default_factory=dict)
-    made: list[tuple[Tracer, Choice]] = field(default_factory=list)
+    compared: list[tuple[Tracer, Choice]] = field(default_factory=list)
     assumed: list[Assumed] = field(default_factory=list)
     narrowed: list[Soundness] = field(default_factory=list)  # what `take` took for this node
 
@@ -74,7 +74,7 @@ class Goal:
 
         def emit(op: Op, *operands: Any, **attrs: Any) -> Any:
             out = op(*operands, **attrs, plan=plan)
-            self.made.append((out[0] if isinstance(out, tuple) else out, choice))
+            self.compared.append((out[0] if isinstance(out, tuple) else out, choice))
             return out
         chosen = Chosen(site, plan, self.target, emit)
         return kernel.make(chosen, *operands, **attrs)
@@ -82,7 +82,7 @@ class Goal:
     @property
     def choices(self) -> dict[Value, Choice]:
         """The alternatives to each chosen plan, by the final names of the nodes' first results."""
-        return {y.builder.renamed.get(y.value, y.value): choice for y, choice in self.made}
+        return {y.builder.renamed.get(y.value, y.value): choice for y, choice in self.compared}
 
 
 def _assuming(site: Site) -> Site:

@@ -36,7 +36,7 @@ class Entry:
         self.importer = importer
         self.free: dict[str, Symbol] = {}
         self.named = importer.sizes  # every open size, also if it is a number by now
-        self.told = importer.names.sizes or own.written(main) or polymorphic(main)
+        self.size_names = importer.names.sizes or own.written(main) or polymorphic(main)
         self.bounds = own.bounds(main)
         names = argument_names(importer, main)
         parts = [[self._input(i, k, n) for n, k in leaves(a.kind, name)] for i, (a, name) in
@@ -65,7 +65,7 @@ class Entry:
     def _size(self, i: int, axis: int, name: str) -> Dim:
         """An open size of an input: the caller's or JAX's expression for it, else `x_0` for axis 0
         of x."""
-        said = size_name(self.told, i, axis, name)
+        said = size_name(self.size_names, i, axis, name)
         parts = re.findall(r"[A-Za-z_]\w*", said)
         if parts != [said]:
             with suppress(InputError):

@@ -38,8 +38,8 @@ def counted(cond: Graph, body: Graph, carries: int, starts: Sequence[Any]) -> Co
     if i not in cond.inputs[:carries] or not isinstance(n, int):
         return None
     k = cond.inputs.index(i)
-    made = {v: node for node in body.nodes for v in node.outputs}
-    step = made.get(body.outputs[k])
+    node_of = {v: node for node in body.nodes for v in node.outputs}
+    step = node_of.get(body.outputs[k])
     if step is None or step.op is not o.add or step.inputs != (body.inputs[k], 1):
         return None
     first = starts[k]
@@ -47,7 +47,7 @@ def counted(cond: Graph, body: Graph, carries: int, starts: Sequence[Any]) -> Co
         return None
     loop = Counted(k, first, max(n - first, 0))
     if first == 0:
-        _rows_and_stacks(loop, body, carries, made)
+        _rows_and_stacks(loop, body, carries, node_of)
     return loop
 
 

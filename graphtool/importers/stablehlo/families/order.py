@@ -54,7 +54,7 @@ class _Comparator:
 
     def __init__(self, region: Region) -> None:
         self.region = region
-        self.made = {r: op for op in region.operations for r in op.results}
+        self.operation_of = {r: op for op in region.operations for r in op.results}
         self.sides = {a.name: divmod(i, 2) for i, a in enumerate(region.arguments)}
 
     def keys(self) -> list[Key] | None:
@@ -63,14 +63,14 @@ class _Comparator:
         return self._less(last.operands[0]) if len(last.operands) == 1 else None
 
     def _less(self, name: str) -> list[Key] | None:
-        op = self.made.get(name)
+        op = self.operation_of.get(name)
         if op is None:
             return None
         if op.name == "stablehlo.compare":
             return self._compared(op)
         if op.name == "stablehlo.or":
             for first, rest in (op.operands, op.operands[::-1]):
-                tail = self.made.get(rest)
+                tail = self.operation_of.get(rest)
                 head = self._less(first)
                 if head is None or tail is None or tail.name != "stablehlo.and":
                     continue
@@ -93,7 +93,7 @@ class _Comparator:
                  op.attrs.get("compare_type") == "TOTALORDER")]
 
     def _equal(self, name: str, key: str) -> bool:
-        op = self.made.get(name)
+        op = self.operation_of.get(name)
         return op is not None and op.name == "stablehlo.compare" and op.attrs.get(
             "comparison_direction") == "EQ" and self._twins(op.operands[0], op.operands[1]) and any(
             self._same(x, key) for x in op.operands)
@@ -106,14 +106,14 @@ class _Comparator:
     def _sides(self, name: str) -> list[int]:
         if name in self.sides:
             return [self.sides[name][1]]
-        op = self.made.get(name)
+        op = self.operation_of.get(name)
         return [] if op is None else [s for x in op.operands for s in self._sides(x)]
 
     def arguments(self, name: str) -> set[int]:
         """The operands of the sort that a value of the comparator is made of."""
         if name in self.sides:
             return {self.sides[name][0]}
-        op = self.made.get(name)
+        op = self.operation_of.get(name)
         return set() if op is None else {i for x in op.operands for i in self.arguments(x)}
 
     def _twins(self, a: str, b: str, other: bool = True) -> bool:
@@ -121,7 +121,7 @@ class _Comparator:
         if a in self.sides and b in self.sides:
             (i, left), (j, right) = self.sides[a], self.sides[b]
             return i == j and (left != right) is other
-        p, q = self.made.get(a), self.made.get(b)
+        p, q = self.operation_of.get(a), self.operation_of.get(b)
         if p is None or q is None:
             return a == b
         return p.name == q.name and p.attrs == q.attrs and not p.regions and len(

@@ -70,11 +70,11 @@ def clean_path(path: str) -> str:
 def module_place(modules: Sequence[tuple[Any, str]], stack: str) -> CallPlace:
     """The place of a call in these modules, the outermost first: torch's path and the full name of
     the class of each."""
-    found = [(clean_path(str(path)), kind) for path, kind in modules
+    named = [(clean_path(str(path)), kind) for path, kind in modules
              if not kind.startswith("graphtool.")]
-    owner = next((kind for _, kind in reversed(found) if not kind.startswith("torch.")), "")
+    owner = next((kind for _, kind in reversed(named) if not kind.startswith("torch.")), "")
     return CallPlace(clean_path(str(modules[-1][0])) if modules else "", _last(owner), stack,
-                 tuple((path, _last(kind)) for path, kind in found if path))
+                 tuple((path, _last(kind)) for path, kind in named if path))
 
 
 def _last(kind: str) -> str:
