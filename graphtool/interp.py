@@ -17,6 +17,7 @@ from graphtool import ops as o
 from graphtool.dtypes import DType
 from graphtool.errors import GraphtoolError, InputError, InternalError, listed, near
 from graphtool.escaping import line
+from graphtool.io.grids import as_bytes, as_reals, of_meta
 from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Graph, Module, Node, TensorType, Value, is_constant
 from graphtool.ir.op import Op, evaluate, evaluate_quiet
@@ -287,3 +288,12 @@ def _check_shape(name: str, shape: tuple[int, ...], t: TensorType,
 def _bad_shape(name: str, shape: tuple[int, ...], t: TensorType) -> InputError:
     wanted = f"[{','.join(map(text, t.shape))}]"
     return InputError("GT0514", f"input {name} has the shape {list(shape)}, {wanted} expected")
+
+
+def run_on_reals(module: Module, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    """`run`, where inputs that are bytes by a grid may be given as floats, and the outputs that
+    are bytes by a grid come as floats."""
+    grids, types = of_meta(module.meta, "inputs"), module.inputs
+    given = {n: as_bytes(np.asarray(x), *grids[n], types[n].dtype.numpy) if n in grids else x
+             for n, x in inputs.items()}
+    return as_reals(run(module, given), of_meta(module.meta, "outputs"))

@@ -46,6 +46,9 @@ Correct = Annotated[bool, typer.Option(
 Norms = Annotated[bool, typer.Option(
     "--correct-norms", help="Give the results of batch norms the mean and the variance again that "
     "each channel has in the float model.")]
+Io_ = Annotated[str, typer.Option(
+    "--io", help="The type of the inputs and outputs that the model has in float32: float, int8 or "
+    "uint8. The header of the C has the scale and the zero point of each.")]
 Only = Annotated[list[str] | None, typer.Option(
     "--only", metavar="PATTERN", help="Quantise only layers with such names. May be repeated.")]
 Skip = Annotated[list[str] | None, typer.Option(
@@ -68,7 +71,7 @@ def quantise(graph: options.Graph, out: options.Out = None, calibrate: Calibrate
              samples: Samples = 128, form: Forms = None, range: Range = "minmax",
              percentile: Percentile = 99.99, symmetric: Symmetric = False, block: Block = 32,
              rounding: Rounding = "nearest", smooth: Smooth = 0.0, correct_bias: Correct = False,
-             correct_norms: Norms = False,
+             correct_norms: Norms = False, io: Io_ = "float",
              only: Only = None, skip: Skip = None, error: Error = None, size: Size = None,
              time: Time = None, measure: Measure = False, each: Each = True,
              target: options.March = "native", seed: options.Seed = 0, dim: options.Dim = None,
@@ -83,7 +86,7 @@ def quantise(graph: options.Graph, out: options.Out = None, calibrate: Calibrate
     from graphtool.passes.quantise.grids import METHODS
     from graphtool.report import mix, quantised
     from graphtool.report.table import table
-    from graphtool.transforms.quantising import ROUNDINGS, Quantisation, prepared
+    from graphtool.transforms.quantising import IO, ROUNDINGS, Quantisation, prepared
     module, _, text = sources.read(graph, sources.captured(capture))
     goals = mix.Goals(error, _bytes(size), _micros(time))
     machine = sources.goal(target)
@@ -91,7 +94,7 @@ def quantise(graph: options.Graph, out: options.Out = None, calibrate: Calibrate
         _forms(form, calibrate is not None), _word("--range", range, METHODS), percentile,
         symmetric, block, _word("--rounding", rounding, ROUNDINGS), smooth, correct_bias,
         tuple(only or ()), tuple(skip or ()), correct_norms,
-        machine.freestanding and calibrate is not None)
+        machine.freestanding and calibrate is not None, _word("--io", io, IO))
     dims = sources.sizes(dim, module.symbols)
     data = batches(calibrate, module, samples) if calibrate else []
     ready = prepared(module, settings, data)

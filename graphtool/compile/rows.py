@@ -27,13 +27,18 @@ def describe(program: Program, held: Sequence[Weight] = ()) -> dict[str, Any]:
         return d if isinstance(d, int) else author_text(d)
 
     room = {program.outputs[b.slot]: b.size for b in program.buffers if b.space == "output"}
+    grids = {p: program.grids[f"{kind}{i}"] for kind, ports in (
+        ("input", program.inputs), ("output", program.outputs))
+        for i, p in enumerate(ports) if f"{kind}{i}" in program.grids}
     kernels = {k.name: k for k in program.kernels}
     buffers = {b.name: b for b in program.buffers}
     dims = frozenset(s.name for s in program.dims)
 
     def port(p: Port) -> dict[str, Any]:
-        row = {"name": p.name, "type": p.dtype.short, "shape": [dim(d) for d in p.shape]}
+        row: dict[str, Any] = {"name": p.name, "type": p.dtype.short,
+                               "shape": [dim(d) for d in p.shape]}
         row |= {"below": [dim(d) for d in p.below]} if p.below else {}
+        row |= {"scale": grids[p][0], "zero": grids[p][1]} if p in grids else {}
         return row | {"room": dim(room[p])} if p in room and open_sizes(program, p) else row
     assumed = [assumption(s.choice, kernels[s.kernel]) for s in runs(program.steps)]
     return {

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from graphtool.emit.expr import ExprPrinter, Text, joined_terms
 from graphtool.emit.language import language_of
 from graphtool.emit.statuses import enumeration, statuses
@@ -87,6 +89,11 @@ def port_lines(program: Program, left_out: frozenset[int] = frozenset()) -> Iter
             yield f"/* {kind}s[{i}]: {p.dtype.c} {c_comment(p.name)}[{shape}]{more} */"
             if i not in skipped:
                 yield from _macros(printer, f"{name}_{kind.upper()}{i}", p, room)
+            if (grid := program.grids.get(f"{kind}{i}")) is not None:
+                stem = f"{name}_{kind.upper()}{i}"
+                yield f"/* its byte q is the real number (q - {stem}_ZERO) * {stem}_SCALE */"
+                yield f"#define {stem}_SCALE {np.float32(grid[0])!s}f"
+                yield f"#define {stem}_ZERO ({grid[1]})"
 
 
 def _macros(printer: ExprPrinter, stem: str, p: Port, room: Dim | None) -> Iterator[str]:

@@ -92,6 +92,8 @@ def _ports(where: str, e: Manifest | EntryRow | ProgramRow) -> None:
 def _port(where: str, p: PortRow) -> None:
     for d in (*p.shape, *p.below, *([] if p.room is None else [p.room])):
         _size(where, d)
+    _want(isfinite(p.scale) and p.scale >= 0, f"{where}.scale", "no scale")
+    _range(f"{where}.zero", p.zero, -128, 255)
     _product(where, [d for d in p.shape if isinstance(d, int)])
     dtype(p.type)
 

@@ -28,6 +28,8 @@ class PortRow:
     shape: list[int | str]
     room: int | str | None = None  # elements at most, where the shape is computed by the run
     below: list[int | str] = field(default_factory=list)  # made-up integers are less than these
+    scale: float = 0.0  # of a port whose bytes q are real numbers (q - zero)·scale; 0: of no such
+    zero: int = 0
 
 
 @dataclass(eq=False, repr=False)

@@ -238,6 +238,13 @@ class Program:
         return int(self.meta.get("align", "64"))
 
     @property
+    def grids(self) -> dict[str, tuple[float, int]]:
+        """The scale s and zero point q0 of the ports whose bytes q stand for (q - q0)*s, by
+        `input0` and so on."""
+        rows = (row.split() for row in self.meta.get("grids", "").split(",") if row)
+        return {name: (float(scale), int(zero)) for name, scale, zero in rows}
+
+    @property
     def checks(self) -> tuple[Buffer, ...]:
         """What a run checks, by number."""
         return tuple(sorted((b for b in self.buffers if b.space == "check"), key=lambda b: b.slot))

@@ -33,6 +33,8 @@ ALIGN = 64
 META = {  # what the C depends on
     "lanes": r"[1-9][0-9]{0,2}", "precision": r"strict|default|fast",
     "align": r"[1-9][0-9]{0,2}", "assume": r"nothing|finite|normal", "machine": r"[\w.-]{1,60}",
+    "grids": r"[a-z]{5,6}\d{1,6} [\d.e+-]{1,30} -?\d{1,3}(, ?[a-z]{5,6}\d{1,6} [\d.e+-]{1,30} "
+             r"-?\d{1,3})*",
     "language": r"[a-z][a-z0-9_-]{0,30}"}
 T = TypeVar("T")
 

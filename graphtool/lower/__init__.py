@@ -209,6 +209,7 @@ def _program(module: Module, inputs: tuple[Value, ...], name: str, target: Targe
          "machine": str(module.meta.get("machine", target.machine)),
          "precision": str(module.meta.get("precision", "default")),
          **({"assume": "normal"} if module.meta.get("assume") == "normal" else {}),
+         **_grids(module, inputs),
          **({"align": str(target.align)} if target.align != ALIGN else {}),
          **({"language": target.language} if target.language != HOME else {}),
          **({"devices": ",".join(map(str, target.devices))} if target.devices else {}),
@@ -243,6 +244,17 @@ def _make_room(buffers: Mapping[str, Storage], graph: Graph, limits: Limits) -> 
 
 def _port(v: Value, name: str, below: tuple[Dim, ...] = ()) -> Port:
     return Port(name, v.type.dtype, v.type.shape, below)
+
+
+def _grids(module: Module, inputs: tuple[Value, ...]) -> dict[str, str]:
+    """The grids of the ports that are bytes, as `Program.grids` reads them."""
+    known = module.meta.get("grids", {})
+    ends = (("inputs", [(v.hint, v) for v in inputs]),
+            ("outputs", list(zip(module.output_names, module.graph.outputs, strict=True))))
+    rows = [f"{kind[:-1]}{i} {known[kind][name][0]!r} {known[kind][name][1]}"
+            for kind, ports in ends for i, (name, v) in enumerate(ports)
+            if name in known.get(kind, {}) and v.type.dtype.bytes == 1]
+    return {"grids": ", ".join(rows)} if rows else {}
 
 
 def _dims(module: Module) -> tuple[Symbol, ...]:

@@ -111,6 +111,7 @@ class Spec:
     def __init__(self, row: PortRow, table: Mapping[str, Dim]) -> None:
         self.name, self.dtype = row.name, dtype(row.type)
         self.shape, self.below = _dims(row.shape, table), _dims(row.below, table)
+        self.scale, self.zero = row.scale, row.zero
         self.room: Dim | None = None  # elements at most, where the run computes the shape
         if row.room is not None:
             self.room, = _dims([row.room], table)

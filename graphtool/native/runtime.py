@@ -13,6 +13,7 @@ import numpy as np
 
 from graphtool.errors import InputError, UsageError, listed, near
 from graphtool.escaping import line
+from graphtool.io.grids import as_bytes
 from graphtool.io.manifest import check_hashes, read_entry, read_manifest
 from graphtool.machines import cores
 from graphtool.native import memory_map
@@ -272,6 +273,8 @@ class Model:
             raise InputError("GT2210", f"missing input {spec.name}",
                              hint=f"the inputs are {listed(s.name for s in self.inputs)}")
         a = as_array(spec.name, inputs[spec.name])
+        if spec.scale:
+            a = as_bytes(a, spec.scale, spec.zero, spec.dtype.numpy)
         if a.dtype != spec.dtype.numpy:
             raise InputError("GT2212", f"{spec.name} is {a.dtype}, {spec.dtype.name} expected")
         if len(a.shape) != len(spec.shape) or any(

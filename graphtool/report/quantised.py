@@ -125,7 +125,7 @@ class Effects:
         lost: dict[str, float] = {}
         size: dict[str, float] = {}
         for batch, want in zip(self.data, self.outputs, strict=True):
-            for (name, y), got in zip(want.items(), interp.run(changed, batch).values(),
+            for (name, y), got in zip(want.items(), interp.run_on_reals(changed, batch).values(),
                                       strict=True):
                 if of_numpy(y.dtype).is_float:
                     wide = y.astype(np.float64)

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from graphtool import passes
+from graphtool import dtypes, passes
 from graphtool.errors import InputError, UsageError
 from graphtool.ir.graph import Module, Node, Value, is_constant, is_parameter, producers
 from graphtool.passes.quantise import check_block, why_not
@@ -22,12 +22,15 @@ from graphtool.passes.quantise.calibrate import Batch, Calibration, calibrated
 from graphtool.passes.quantise.compensate import compensated
 from graphtool.passes.quantise.grids import Grid, Method, chosen
 from graphtool.passes.quantise.layers import Layer, layers, named, pairs
+from graphtool.passes.quantise.ports import NO_PORTS, Ports, ports, with_bytes
 from graphtool.passes.quantise.rewrite import LayerChoice, rewritten
 from graphtool.passes.quantise.statistics import Norms, corrected, norms
 from graphtool.passes.quantise.weights import BITS, Beside, Blocks, Form, Stored, stored
 
 Array = np.ndarray[Any, Any]
 Rounding = Literal["nearest", "gptq", "awq"]
+Io = Literal["float", "int8", "uint8"]
+IO: tuple[Io, ...] = ("float", "int8", "uint8")
 ROUNDINGS: tuple[Rounding, ...] = ("nearest", "gptq", "awq")
 _FOLDED = "dce,simplify,fold,freeze,simplify,fold,dce"  # batch norms are in the weights then
 
@@ -42,7 +45,8 @@ class Quantisation:
     the balance between activations and weights, 0 for none. `correct_bias`: biases make up for what
     the mean of a layer's result loses. `correct_norms`: the results of batch norms keep the mean
     and the variance of each channel. `stored`: static layers put every activation that is stored
-    between kernels into 8 bits, also if no layer reads it.
+    between kernels into 8 bits, also if no layer reads it. `io`: the type of the float32 inputs and
+    outputs of the model; bytes are steps of a grid, which `meta["grids"]` has.
     """
 
     forms: tuple[Form, ...] = ("static",)
@@ -57,12 +61,14 @@ class Quantisation:
     skip: tuple[str, ...] = ()
     correct_norms: bool = False
     stored: bool = False
+    io: Io = "float"
 
     @property
     def needs_data(self) -> bool:
         """Whether there must be examples."""
-        return "static" in self.forms or self.stored or self.rounding != "nearest" or bool(
-            self.smooth) or self.correct_bias or self.correct_norms
+        grids = "static" in self.forms or self.stored or self.io != "float"
+        return grids or self.rounding != "nearest" or bool(self.smooth) or (
+            self.correct_bias or self.correct_norms)
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +86,7 @@ class Prepared:
     seen: Calibration | None = None
     norms: Norms | None = None
     stored: Mapping[Value, Grid] = field(default_factory=dict)
+    ports: Ports = NO_PORTS
 
     def with_layers(self, chosen: Sequence[LayerChoice]) -> Module:
         """The module with these layers quantised."""
@@ -89,10 +96,13 @@ class Prepared:
     def finished(self, chosen: Sequence[LayerChoice]) -> Module:
         """The same, with all stored activations on grids and with batch norms corrected, where that
         was wanted."""
+        chosen = self.ports.agreed(self.module.graph, chosen)
         if self.norms is not None and self.norms.axes and chosen:
-            return corrected(self.module, chosen, self.trained, self.norms, self.stored)
-        graph = rewritten(self.module.graph, chosen, self.trained, self.stored)
-        return replace(self.module, graph=graph)
+            module = corrected(self.module, chosen, self.trained, self.norms, self.stored)
+        else:
+            graph = rewritten(self.module.graph, chosen, self.trained, self.stored)
+            module = replace(self.module, graph=graph)
+        return with_bytes(module, self.module.graph, self.ports, chosen)
 
 
 def prepared(module: Module, settings: Quantisation, data: Sequence[Batch] = ()) -> Prepared:
@@ -136,7 +146,8 @@ def prepared(module: Module, settings: Quantisation, data: Sequence[Batch] = ())
             left[layer] = why[0]
             del forms[layer]
     found_norms = norms(module, folded, data) if settings.correct_norms else None
-    return Prepared(folded, forms, left, trained, seen, found_norms, more)
+    return Prepared(folded, forms, left, trained, seen, found_norms, more,
+                    ports(folded, settings.io, _seen(folded, settings, data)))
 
 
 def _layers(module: Module, settings: Quantisation) -> list[Layer]:
@@ -150,9 +161,22 @@ def _on_grids(module: Module, wanted: Sequence[Layer], settings: Quantisation,
     """The grids of the activations that are stored although none of the layers reads them."""
     if not settings.stored or "static" not in settings.forms:
         return {}
-    values = stored_activations(module.graph, wanted)
+    return _grids(module, stored_activations(module.graph, wanted), settings, data)
+
+
+def _seen(module: Module, settings: Quantisation, data: Sequence[Batch]) -> dict[Value, Grid]:
+    """The grids of the inputs and outputs in float32, if these are to be bytes."""
+    ends = dict.fromkeys((*module.graph.inputs, *module.graph.outputs))
+    return {} if settings.io == "float" else _grids(
+        module, [v for v in ends if v.type.dtype is dtypes.float32], settings, data)
+
+
+def _grids(module: Module, values: Sequence[Value], settings: Quantisation,
+           data: Sequence[Batch]) -> dict[Value, Grid]:
+    """A grid for each value, by the examples."""
     made_by = producers(module.graph)
-    readings = [Layer(v.hint, made_by[v], "activations", v, None, other=v) for v in values]
+    readings = [Layer(v.hint, made_by.get(v, module.graph.nodes[0]), "activations", v, None,
+                      other=v) for v in values]
     seen = calibrated(module, readings, data, settings.method)
     return {r.x: chosen(seen.activations[r, r.x], settings.method, settings.symmetric,
                         settings.percentile) for r in readings}

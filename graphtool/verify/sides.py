@@ -24,6 +24,7 @@ from graphtool.dtypes import dtype
 from graphtool.errors import InputError, UsageError, listed
 from graphtool.importers import Importer, import_source, kinds, what
 from graphtool.importers.limits import Limits
+from graphtool.io.grids import as_reals
 from graphtool.io.manifest import entry_names, read_manifest
 from graphtool.io.manifest_rows import Manifest
 from graphtool.ir import serial
@@ -102,14 +103,16 @@ def of_module(module: Module) -> Side:
     """A graph, run by the reference evaluator."""
     names = value_names(module.graph)
     return Side("graph", tuple(names[v] for v in module.graph.inputs),
-                lambda xs: interp.run(module, xs), partial(random_inputs, module), module,
+                lambda xs: interp.run_on_reals(module, xs), partial(random_inputs, module), module,
                 state=tuple(module.output_names[o] for o, _ in module.donations))
 
 
 def of_build(path: Path, threads: int | None = None, entry: str | None = None) -> Side:
     """Compiled code, or one of its entry points, run with so many threads."""
     model = runtime.load(path, threads, entry=entry)
-    return Side("build", tuple(p.name for p in model.inputs), lambda xs: dict(model.run(xs)),
+    grids = {p.name: (p.scale, p.zero) for p in model.outputs if p.scale}
+    return Side("build", tuple(p.name for p in model.inputs),
+                lambda xs: as_reals(model.run(xs), grids),
                 partial(build_inputs, model),
                 state=tuple(model.outputs[o].name for o, _ in model.manifest.donations),
                 manifest=model.manifest)

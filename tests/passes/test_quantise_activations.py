@@ -12,17 +12,19 @@ import pytest
 import graphtool
 from graphtool import Quantisation, dtypes, interp
 from graphtool import ops as o
-from graphtool.compile.build import emit
+from graphtool.compile.build import build, emit
 from graphtool.compile.options import Build
 from graphtool.compile.source import Source
 from graphtool.compile.unit import unit_of
+from graphtool.errors import UsageError
 from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.trace import trace
 from graphtool.lower import lower
+from graphtool.native.runtime import load
 from graphtool.passes.quantise.activations import stored_activations
 from graphtool.passes.quantise.layers import layers
 from graphtool.target import named
-from graphtool.transforms.quantising import prepared
+from graphtool.transforms.quantising import Io, prepared
 from tests.native.small_targets import harness, here
 
 IMAGE = TensorType(dtypes.float32, (1, 4, 8, 8))
@@ -87,6 +89,39 @@ def test_the_error_stays_small() -> None:
     got = interp.run(graphtool.quantise(model, Quantisation(stored=True), EXAMPLES),
                      {"x": EXAMPLES["x"][:1]})["y"]
     assert np.abs(got - want).max() < 0.03 * np.abs(want).max()
+
+
+@pytest.mark.parametrize("io", ["int8", "uint8"])
+def test_ports_are_bytes(io: Io, tmp_path: Path) -> None:
+    model = module(lambda x: o.softmax(residual(x), axis=1))
+    small = graphtool.quantise(model, Quantisation(stored=True, io=io), EXAMPLES)
+    assert [t.dtype.name for t in (*small.inputs.values(), *small.outputs.values())] == [io, io]
+    low = dtypes.dtype(io).low
+    assert small.meta["grids"]["outputs"] == {"y": [1 / 256, low]}
+    xs = {"x": EXAMPLES["x"][:1]}
+    want, got = interp.run(model, xs)["y"], interp.run_on_reals(small, xs)["y"]
+    assert np.abs(got - want).max() < 0.15  # the logits are up to 30 apart
+    how = Build(target="generic")
+    folder = build(unit_of(Source(small), how, "small"), tmp_path / "b", how)
+    header = (tmp_path / "b" / "small.h").read_text()
+    assert "#define SMALL_OUTPUT0_SCALE 0.00390625f\n" in header
+    assert f"#define SMALL_OUTPUT0_ZERO ({low})\n" in header
+    whole = load(tmp_path / "b").run(xs)["y"]  # floats are rounded to bytes
+    assert whole.dtype == io and folder is not None
+    zero = small.meta["grids"]["outputs"]["y"][1]
+    np.testing.assert_array_equal((whole.astype(np.float32) - zero) / 256, got)
+
+
+def test_a_layer_reads_the_bytes_of_the_input() -> None:
+    small = graphtool.quantise(module(residual), Quantisation(io="int8"), EXAMPLES)
+    nodes = graphtool.optimize(small, target="cortex-m4").nodes
+    assert not [n for n in nodes if n.op in (o.div, o.round) and n.outputs[0].type.shape == (
+        1, 8, 8, 4)]
+
+
+def test_bytes_need_examples() -> None:
+    with pytest.raises(UsageError, match="GT0644"):
+        graphtool.quantise(module(residual), Quantisation(("dynamic",), io="int8"))
 
 
 def test_norms_are_corrected_with_them() -> None:
