@@ -157,6 +157,17 @@ WITH_A_NUMBER = """a + n; a - n; n - a; a * n; a // n; a < n; a >= n; a == n; a 
 torch.rsub(a, n); torch.clamp(a, n, n); torch.clamp(a, min=n); torch.where(a > 0, a, n)
 a.masked_fill(a > 0, n); torch.full_like(a, n); torch.maximum(a, torch.tensor(n))
 F.pad(a, (1, 1), value=n)"""
+OF_NARROW = """a * n; n * a; a / n; a // n; a < n; a <= n; a > n; a >= n; a == n; a != n; n < a
+torch.clamp(a, n, n); torch.clamp(a, min=n); torch.clamp(a, max=n); torch.where(a > 0, a, n)
+a.masked_fill(a > 0, n); torch.full_like(a, n); a.new_full((2,), n); F.pad(a, (1, 1), value=n)
+F.threshold(a, n, 1.0); F.threshold(a, 1.0, n); F.hardtanh(a, -abs(n), abs(n)); F.leaky_relu(a, n)
+F.hardshrink(a, abs(n)); torch.div(a, n, rounding_mode="trunc"); a.clone().mul_(n)
+torch.addcmul(a, a, a, value=n); torch.lerp(a, a + 1, n); torch.nan_to_num(a, n, n, n)
+torch.isclose(a, a + 1, atol=abs(n)); torch.isclose(a, a + 1, rtol=abs(n)); torch.copysign(a, n)
+torch.maximum(a, torch.tensor(n)); torch.mul(a, torch.tensor(n)); a < torch.tensor(n)
+torch.where(a > 0, a, torch.tensor(n)); a / torch.tensor(n); torch.float_power(a, n)
+torch.div(a, n, rounding_mode="floor"); a.clone().fill_(n); a.index_fill(0, torch.tensor([1]), n)
+F.layer_norm(a[1:4], (3,), eps=abs(n)); F.huber_loss(a[:9], a[:9] + 1, delta=abs(n) + 1)"""
 INTEGER_NUMBERS = (-1, 200, 256, 300, -129, 40000, -70000, 2**31, -2**40, 0.5, -1.5, 300.7)
 FLOAT_NUMBERS = (0.0, -0.0, math.inf, -math.inf, math.nan, 1e-45, 1e30, 2, -3, 0.1)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import random
 import re
 from collections.abc import Sequence
@@ -109,8 +110,8 @@ def differing(dtype: torch.dtype, texts: Sequence[str]) -> list[str]:
             if (why := apart(x, want))]
 
 
-def apart(got: Array, want: Array) -> str:
-    """How they differ: integers at all, floats by more than roundings of each number."""
+def apart(got: Array, want: Array, roundings: int = 256) -> str:
+    """How they differ: integers at all, floats by more than `roundings` of each number."""
     if (got.dtype, got.shape) != (want.dtype, want.shape):
         return f"{got.dtype}{got.shape} for {want.dtype}{want.shape}"
     same = (got == want) | ((got != got) & (want != want))
@@ -118,7 +119,7 @@ def apart(got: Array, want: Array) -> str:
         f = ml_dtypes.finfo(want.dtype)
         with np.errstate(all="ignore"):
             same |= np.isclose(got.astype(np.float64), want.astype(np.float64),
-                               rtol=256 * float(f.eps), atol=2 * float(f.smallest_normal))
+                               rtol=roundings * float(f.eps), atol=2 * float(f.smallest_normal))
     at = np.flatnonzero(~same)
     return f"{got.flat[at[0]]} for {want.flat[at[0]]} at {at[0]}" if at.size else ""
 
@@ -159,6 +160,38 @@ def test_a_number_beyond_16_bits_is_not_infinite(dtype: torch.dtype) -> None:
     module = import_torch(model, (a,))
     got = interp.run(module, {module.graph.inputs[0].hint: array(a)}).values()
     assert [apart(x, array(y)) for x, y in zip(got, model(a), strict=True)] == ["", "", ""]
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("n", [
+    70000, -1e6, pytest.param(65520.0, marks=pytest.mark.slow),
+    *(pytest.param(x, marks=pytest.mark.slow) for x in (
+        1e38, 1e39, -1e300, 1e-8, 3e-46, 1e-320, math.inf, -math.inf, math.nan, 0.1, 2049, -3))])
+def test_numbers_beside_16_bits_are_torchs(dtype: torch.dtype, n: float) -> None:
+    """Each function of a number within the last digit; the deviations are those of numerics.md."""
+    a = torch.tensor([0, -0.0, 1, -1, 0.1, 3, -2.5, 300, -750, 2048, 6e4, math.inf, -math.inf,
+                      math.nan]).to(dtype)
+    space = {"torch": torch, "F": torch.nn.functional, "n": n}
+    wanted: dict[str, Array] = {}
+    for text in edges.functions(edges.OF_NARROW):
+        with contextlib.suppress(RuntimeError):
+            wanted[text] = array(eval(text, space, {"a": a}))
+    module = import_torch(Function(lambda a: [eval(t, space, {"a": a}) for t in wanted]), (a,))
+    with np.errstate(all="ignore"):
+        got = interp.run(module, {module.graph.inputs[0].hint: array(a)}).values()
+    assert [f"{text}: {why}" for (text, want), x in zip(wanted.items(), got, strict=True)
+            if (why := apart(x, want, 2))] == []
+
+
+@pytest.mark.parametrize("numbers", [2, 40])
+def test_isin_finds_what_is_there(numbers: int) -> None:
+    """Not, as torch does for many numbers, what equals its neighbour in bfloat16."""
+    a = torch.tensor([256, 257, 5], dtype=torch.int16)
+    b = torch.full((numbers,), 5.0, dtype=torch.bfloat16)
+    module = import_torch(Function(torch.isin), (a, b))
+    names = [v.hint for v in module.graph.inputs]
+    got, = interp.run(module, dict(zip(names, (array(a), array(b)), strict=True))).values()
+    assert got.tolist() == [False, False, True]
 
 
 @pytest.mark.slow

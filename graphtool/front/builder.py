@@ -58,7 +58,8 @@ class Front(Assuming):
         """A number, or a size, as a tensor without axes."""
         if isinstance(value, Poly):
             return self.entries(np.array(value, object), dtype)
-        return self.constant(np.asarray(value).astype(dtype.numpy))
+        with np.errstate(over="ignore"):  # a number beyond the type is infinite
+            return self.constant(np.asarray(value).astype(dtype.numpy))
 
     def entries(self, known: Numbers, dtype: DType) -> Array:
         """An array of sizes and conditions; of numbers, if none of these is open."""

@@ -12,6 +12,8 @@ from graphtool.dtypes import DType
 from graphtool.front.names import Word, read
 from graphtool.importers.torch.driver.table import Handler, aten
 from graphtool.importers.torch.kit import Array, Context, axis_of, dtypes, o
+from graphtool.ir.graph import is_constant, is_parameter
+from graphtool.ir.op import OPS
 from graphtool.symbolic import Poly
 
 # ---- one operand -------------------------------------------------------------------------------
@@ -114,23 +116,46 @@ def _scaled(c: Context, x: Any, alpha: Any) -> Any:
 @aten("mul", "multiply")
 def mul(c: Context, self: Any, other: Any) -> Any:
     """a·b; of bools a and b."""
-    a, b = operands(c, self, other)
-    return o.and_(a, b) if c.out.dtype is dtypes.bool_ else in_range(c, o.mul, a, b)
+    if c.out.dtype is dtypes.bool_:
+        return o.and_(*operands(c, self, other))
+    return in_range(c, o.mul, self, other)
 
 
-def in_range(c: Context, fn: Any, a: Any, b: Any) -> Any:
-    """fn(a, b), in float32 if a number is infinite or 0 in the 16-bit type of the result.
+def in_range(c: Context, fn: Any, a: Any, b: Any, *, cuts: bool = False) -> Any:
+    """fn(a, b), in float32 if the 16-bit type of the result has a number that is an operand as 0
+    or ∞; if fn `cuts` its result to whole numbers, also if the type rounds the number.
 
-    So does torch: in a mask (1 − m)·−1e9 of float16, 0·−1e9 is 0, and 0·−∞ would be NaN.
+    So does torch, also for a constant of rank 0: in a mask (1 − m)·−1e9 of float16, 0·−1e9 is 0,
+    and 0·−∞ would be NaN.
     """
     dtype = c.out.dtype
-    if dtype.is_narrow:
-        for x in (v for v in (a, b) if isinstance(v, float) and math.isfinite(v) and v):
-            with np.errstate(all="ignore"):
-                rounded = float(np.asarray(x, dtype.numpy))
-            if not rounded or math.isinf(rounded):
-                return c.cast(fn(*(c.cast(v, dtype.computes) for v in (a, b))), dtype)
-    return fn(a, b)
+    if not dtype.is_narrow:
+        return fn(*operands(c, a, b))
+    a, b = (_number(x, dtype) for x in (a, b))
+    if any(_is_lost(x, dtype, cuts) for x in (a, b)):
+        return c.cast(fn(*(c.cast(c.as_operand(x, dtype), dtype.computes) if isinstance(x, Array)
+                           else x for x in (a, b))), dtype)
+    return fn(*operands(c, a, b))
+
+
+def _number(x: Any, dtype: DType) -> Any:
+    """A number as a float, also that of a constant of rank 0 in a wider type than `dtype`."""
+    if isinstance(x, Array) and not x.ndim and not x.dtype.is_narrow:
+        node = x.maker
+        while node is not None and node.op is OPS["stop_gradient"]:
+            node = x.builder.made_by.get(node.inputs[0])
+        if node is not None and is_constant(node) and not is_parameter(node):
+            return float(node.attrs["data"].source)
+    return float(x) if isinstance(x, int) else x
+
+
+def _is_lost(x: Any, dtype: DType, exact: bool) -> bool:
+    """Whether x is a finite number that the type has as 0 or ∞, or if `exact` as another one."""
+    if not isinstance(x, float) or not math.isfinite(x) or not x:
+        return False
+    with np.errstate(all="ignore"):
+        rounded = float(np.asarray(x, dtype.numpy))
+    return rounded != x if exact else not rounded or math.isinf(rounded)
 
 
 @aten("pow")
@@ -291,19 +316,21 @@ for _name, (_word, *_) in read("aten", "axis").items():
 @aten("div", "divide", "true_divide")
 def div(c: Context, self: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
     """a / b; `rounding_mode` "trunc" rounds towards 0, "floor" downwards."""
-    a, b = operands(c, self, other)
-    if rounding_mode is None:
-        return in_range(c, o.div, a, b)
-    if rounding_mode == "trunc":
-        return a / b if not c.out.dtype.is_float else o.trunc(a / b)
-    return floor_divide(c, self, other)
+    if rounding_mode == "floor":
+        return floor_divide(c, self, other)
+    whole = rounding_mode == "trunc" and c.out.dtype.is_float
+    return in_range(c, lambda a, b: o.trunc(a / b) if whole else a / b, self, other, cuts=whole)
 
 
 @aten("floor_divide")
 def floor_divide(c: Context, self: Any, other: Any) -> Any:
     """a / b rounded downwards; of 16-bit floats in float32."""
     inner = c.out.dtype.computes
-    return c.cast(_floor_div(inner, *(c.as_operand(x, inner) for x in (self, other))), c.out.dtype)
+    a, b = (c.as_operand(x, inner) for x in (self, other))
+    if isinstance(b, float):
+        with np.errstate(all="ignore"):
+            b = float(np.asarray(b, inner.numpy))  # 0 below the least number of the type
+    return c.cast(_floor_div(inner, a, b), c.out.dtype)
 
 
 def _floor_div(dtype: DType, a: Any, b: Any) -> Any:
