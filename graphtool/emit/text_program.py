@@ -1,5 +1,5 @@
-"""The program of `--exe` for the entry points of a language model: it writes text. And which port
-of an entry point is what, by which it feeds them."""
+"""The program of `--exe` for the entry points of a language model: it writes text. It
+feeds the entry points by the roles of their ports."""
 
 from __future__ import annotations
 

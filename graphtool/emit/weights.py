@@ -97,7 +97,7 @@ def array(part: Part, data: bytes) -> str:
 
 
 def weights_bytes(programs: Iterable[Program]) -> int:
-    """The bytes of weights, from the first to the last one that these programs read."""
+    """The bytes of weights, from the first to the last byte that these programs read."""
     ends = [b.offset + size for p in programs for b in p.buffers if b.space == "weight"
             and isinstance(b.offset, int) and isinstance(size := b.bytes_of(b.size), int)]
     return max(ends, default=0)

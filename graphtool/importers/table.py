@@ -32,7 +32,7 @@ def _pt2(source: str, how: Request) -> Module:
 
 
 def _is_pt2(source: str) -> bool:
-    """Whether a file is an archive of torch.export; one that torch saved as `.pt` may be."""
+    """Whether a file is an archive of torch.export; a file that torch saved as `.pt` may be."""
     if not source.endswith(SAVED):
         return source.endswith(".pt2")
     from graphtool.importers.torch.torchscript.archive import kind_of

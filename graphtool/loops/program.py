@@ -234,7 +234,7 @@ class Program:
 
     @property
     def align(self) -> int:
-        """The bytes of which the arena, the weights and each buffer start at a multiple."""
+        """The arena, the weights and each buffer start at a multiple of so many bytes."""
         return int(self.meta.get("align", "64"))
 
     @property

@@ -191,7 +191,7 @@ for form in FORMS:
     WRITING.setdefault(form.of, []).append((form, columns))
     READING[_row(form, columns)] = form, columns
 
-# the names by which rows refer to each other
+# rows refer to each other by these names
 globals().update({row.__name__: row for row in READING})
 StmtRow, StepRow = _union(ir.Stmt), _union(program.Step)
 

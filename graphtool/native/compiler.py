@@ -200,7 +200,7 @@ def find(cc: str | None, target: Target, *, openmp: bool = True, mpi: bool = Fal
 
 
 def mpi_candidates() -> Iterator[tuple[str, ...]]:
-    """mpicc of the path, and the one that a package has put beside this Python."""
+    """mpicc of the path, and mpicc of a package beside this Python."""
     for folder in (None, str(Path(sys.executable).parent)):
         if wrapper := shutil.which("mpicc", path=folder):
             yield (wrapper,)

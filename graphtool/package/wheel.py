@@ -110,7 +110,7 @@ def _pointers(arrays: tuple[NDArray[Any], ...]) -> Any:
 
 
 def numpy_type(port: PortRow) -> str:
-    """The name in numpy of the type by which elements are handed over."""
+    """The name of the element type in numpy, as arrays are handed over."""
     short = "f16" if port.type == "f16" else elements(port)
     if short == "f16":
         return "float16"

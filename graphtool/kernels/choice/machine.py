@@ -11,7 +11,7 @@ from graphtool.target import Target
 
 UNITS = 2  # multiply-adds, or loads, that a core starts per cycle
 LATENCY = 4  # cycles between two multiply-adds that add to the same sum
-LATE = 1.8  # microseconds by which cores arrive at a barrier at different times
+LATE = 1.8  # microseconds between the first and the last core at a barrier
 NEAR = 0.75  # part of a cache that is left to what a kernel reads again
 COLD = 0.5  # part of the time to bring a kernel's own memory near that nothing hides
 

@@ -153,7 +153,7 @@ def with_vector_last(indices: Array, axis: int) -> Array:
 
 
 def without_vector(axes: Sequence[int], vector: int) -> tuple[int, ...]:
-    """Axes of the indices, counted without the one that holds the coordinates."""
+    """Axes of the indices, counted without the axis of the coordinates."""
     return tuple(a - (a > vector) for a in axes)
 
 
