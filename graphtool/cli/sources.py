@@ -135,7 +135,13 @@ def arrays(names: Sequence[str], file: Path | None, given: Sequence[str] | None,
         out = dict(zip(names, out.values(), strict=True))
     for text in given or ():
         name, value = _named(text, names)
-        out[name] = _array(name, value)
+        try:
+            out[name] = _array(name, value)
+        except UsageError as error:  # a wrong name is the first that is wrong
+            if not names or {name, f"{name}.real"} & set(names):
+                raise
+            raise InputError("GT0512", f"there is no input {name}", hint="the inputs are "
+                             f"{listed(names)}") from error
     for name in [n for n, x in out.items() if x.dtype.kind == "c" and f"{n}.real" in names]:
         whole = out.pop(name)
         out |= {f"{name}.real": whole.real.copy(), f"{name}.imag": whole.imag.copy()}

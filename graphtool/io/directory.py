@@ -71,8 +71,10 @@ class replacing:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             recover(self.path)
             if self.foreign():
-                raise InputError("GT2112", "the output directory exists and is not a build",
-                                 where=str(self.path), hint="name another, or remove it")
+                what = ("the output directory exists and is not a build" if self.path.is_dir()
+                        else "the output is to be a directory, and a file of this name exists")
+                raise InputError("GT2112", what, where=str(self.path),
+                                 hint="name another, or remove it")
             sweep(self.path)
             self.open()
             os.chmod(self.work, 0o755)

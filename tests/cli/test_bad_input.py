@@ -29,6 +29,7 @@ CASES = [  # exit code, error code, command line
     (2, "GT3013", f"eval {G} --input image"),
     (2, "GT3015", f"eval {G} --input image=1x2"),
     (2, "GT3015", f"eval {G} --input image=1x1x8x8xf32=word"),
+    (3, "GT0512", f"eval {G} --input nope=1"),
     (3, "GT0301", f"eval {G} --input image=1x1x8x8xf99=1"),
     (3, "GT0301", f"eval {G} --random --dtype f99"),
     (2, "GT3016", f"show {G} --category cheap"),
