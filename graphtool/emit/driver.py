@@ -57,6 +57,8 @@ def driver(program: Program, dims: Mapping[str, str], parts: Sequence[Part] = ()
     printer = ExprPrinter(dims)
     prefix = () if language.device else parts
     held = {b.name: weight_text(b, prefix) for b in program.buffers if b.space == "weight"}
+    steps = Steps(w, program, held, dims, debug, language)
+    calls = steps.divided(program)
     with w.block(f"{how.body}\n{{"):
         if entered(program):
             w.line("/* a copy: a thread that is late may be here when the caller's is gone */")
@@ -71,7 +73,7 @@ def driver(program: Program, dims: Mapping[str, str], parts: Sequence[Part] = ()
             w.line(f"(void)size{i};")
         if not program.steps:
             w.line(how.unused)
-        Steps(w, program, held, dims, debug, language).all(program)
+        steps.all(program, calls)
     if how.after:
         w.line(how.after.format(program=name))
     w.line()

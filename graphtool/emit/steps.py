@@ -70,6 +70,9 @@ def entered(program: Program) -> list[Run]:
             ] if is_loose(program) else []
 
 
+MOST_STEPS = 500  # of a function: the time that gcc takes grows faster than a function's length
+
+
 class Steps:
     """Prints steps; `held` gives the C text of each weight's address, `debug` the model's lines."""
 
@@ -87,16 +90,43 @@ class Steps:
         self.total, self.at = sum(1 for _ in runs(program.steps)), 0
         self.kept: dict[str, str] = {}  # what variables hold of the caller's addresses
 
-    def all(self, program: Program) -> None:
+    def divided(self, program: Program) -> list[str]:
+        """Write functions of at most MOST_STEPS steps each, if a program is longer than that and
+        consists of runs of kernels only; returns the calls of them, else nothing."""
+        first = program.commit
+        if self.language.device or len(program.steps) <= MOST_STEPS or not all(
+                isinstance(s, Run) for s in program.steps) or (
+                first is not None and checks_before(program, first)):
+            return []
+        ports = self.kept_ports(entered(program))
+        given = {f"d{i}": "int64_t" for i in range(len(program.dims))} | {
+            f"{b.space}{b.slot}": f"{'const ' if b.space == 'input' else ''}void *"
+            for b in ports.values()}
+        self.kept = {name: f"{b.space}{b.slot}" for name, b in ports.items()}
+        params = "".join(f", {kind} {name}" for name, kind in given.items())
+        calls = []
+        for n, start in enumerate(range(0, len(program.steps), MOST_STEPS)):
+            with self.w.block(f"GT_NOINLINE void steps{n}(const run_state *s, gt_worker *w"
+                              f"{params})\n{{"):
+                for name in ("s", *given):
+                    self.w.line(f"(void){name};")
+                self.steps(program.steps[start:start + MOST_STEPS])
+            self.w.line()
+            calls.append(f"steps{n}(s, w{''.join(f', {name}' for name in given)});")
+        return calls
+
+    def all(self, program: Program, calls: Sequence[str] = ()) -> None:
         """Write all steps. Before the first that overwrites a donated input, threads stop if a
-        check has failed: the input stays as it was."""
+        check has failed: the input stays as it was. `calls` are those of `divided`."""
         first = program.commit
         checked = [] if first is None else checks_before(program, first)
         if first is None or not checked:
             if is_loose(program):
                 self.keep(entered(program))
                 self.say(self.how.loosen)
-            self.steps(program.steps)
+            for call in calls:
+                self.w.line(call)
+            self.steps(() if calls else program.steps)
             return
         self.steps(program.steps[:first])
         self.say(self.how.barrier)
@@ -106,12 +136,16 @@ class Steps:
             self.w.line(f"if ({failed}) return; /* nothing is overwritten yet */")
         self.steps(program.steps[first:])
 
+    def kept_ports(self, entered: Sequence[Run]) -> dict[str, Buffer]:
+        """What these runs are handed of the caller's, by name, in order."""
+        ports = {a: self.buffers[a] for r in entered for a in r.args if a in self.buffers
+                 and a not in self.held and self.buffers[a].space in ("input", "output")}
+        return dict(sorted(ports.items(), key=lambda port: (port[1].space, port[1].slot)))
+
     def keep(self, entered: Sequence[Run]) -> None:
         """Write variables for what these runs are handed of the caller's, whose memory may be gone
         when a late thread comes to them."""
-        ports = {a: self.buffers[a] for r in entered for a in r.args if a in self.buffers
-                 and a not in self.held and self.buffers[a].space in ("input", "output")}
-        for name, b in sorted(ports.items(), key=lambda port: (port[1].space, port[1].slot)):
+        for name, b in self.kept_ports(entered).items():
             constant = "const " if b.space == "input" else ""
             self.w.line(f"{constant}void *const {b.space}{b.slot} = s->{b.space}s[{b.slot}];")
             self.kept[name] = f"{b.space}{b.slot}"
