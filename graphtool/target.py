@@ -8,7 +8,8 @@ it contains the number of lanes, and selects instructions by the compiler's own 
 from __future__ import annotations
 
 import platform
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from graphtool.errors import UsageError, one_of
@@ -55,7 +56,8 @@ class Target:
     `language` names the language of the kernels, a row of emit/language.py. `devices` are the
     architectures for which a device's kernels are compiled, 10 · major + minor of CUDA's compute
     capability, in ascending order; such a device has so many `multiprocessors`, and its lanes are
-    the threads that go in step.
+    the threads that go in step. `roof` is what its data sheet promises: GFLOP/s by how numbers are
+    multiplied, and `gbps` of memory.
 
     A `freestanding` machine has no operating system: its C is for one thread and reads no file, the
     weights are constants of the C, and of two kernels the smaller one is taken. Buffers in its
@@ -91,6 +93,7 @@ class Target:
     language: str = "c"
     devices: tuple[int, ...] = ()
     multiprocessors: int = 0
+    roof: Mapping[str, float] = field(default_factory=dict)
     align: int = 64
     freestanding: bool = False
     soft: float = 1.0
@@ -164,8 +167,17 @@ _AMX_FACTS: dict[str, Any] = {
     "dot8": True, "amx": True}
 _AMX = _V4 | {"amx_tile", "amx_int8", "amx_bf16", "avx512_bf16", "avx512_vnni", "avx512_fp16"}
 
-# architecture: its devices, and the multiprocessors of one
-_GPUS = {80: ("A100", 108), 87: ("Jetson Orin", 16), 90: ("H100, H200", 132), 120: ("RTX 50", 170)}
+def _roof(f32: float, tf32: float, bf16: float, int8: float, gbps: float) -> dict[str, float]:
+    """Tera-operations a second of a data sheet, of dense matrices, and GB/s."""
+    rates = {"f32": f32, "tf32": tf32, "bf16": bf16, "int8": int8}
+    return {kind: rate * 1000 for kind, rate in rates.items()} | {"gbps": gbps}
+
+
+# architecture: its devices, the multiprocessors of one, and its roof
+_GPUS = {80: ("A100", 108, _roof(19.5, 156, 312, 624, 2039)),
+         87: ("Jetson Orin", 16, _roof(5.3, 21, 42, 85, 205)),
+         90: ("H100, H200", 132, _roof(67, 494, 989, 1979, 3350)),
+         120: ("RTX 50", 170, _roof(105, 105, 210, 838, 1792))}
 _GPU_FACTS: dict[str, Any] = {"language": "cuda", "bf16": True, "mhz": 1500}
 
 def _small(name: str, title: str, flags: Flags, cc: str, *, dsp: bool = False,
@@ -214,9 +226,10 @@ for _row in (
     _small("rv32imafc", "32-bit RISC-V with float32", ("-march=rv32imafc", "-mabi=ilp32f"),
            _RISCV),
     *(Target(f"sm_{arch}", f"a GPU of NVIDIA: {title}", 32, 4, 2, devices=(arch,),
-             multiprocessors=count, **_GPU_FACTS) for arch, (title, count) in _GPUS.items()),
+             multiprocessors=count, roof=roof, **_GPU_FACTS)
+      for arch, (title, count, roof) in _GPUS.items()),
     Target("cuda", "GPUs of NVIDIA, from Ampere on", 32, 4, 2, devices=tuple(_GPUS),
-           multiprocessors=_GPUS[80][1], **_GPU_FACTS),
+           multiprocessors=_GPUS[80][1], roof=_GPUS[80][2], **_GPU_FACTS),
 ):
     register(_row)
 

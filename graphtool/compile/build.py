@@ -113,8 +113,8 @@ def emit(unit: Unit, out: Path, how: Build) -> dict[str, str]:
 
 def check_device(unit: Unit, how: Build) -> None:
     """Raises UsageError GT2107 for what kernels on a device cannot be."""
-    what = ("a training step" if unit.kind == TRAINING else
-            "a library of several entry points" if unit.kind == ENTRIES else
+    what = ("--mpi" if how.mpi else
+            "a program that trains (--exe)" if how.exe and unit.kind == TRAINING else
             "--precision strict" if how.precision == "strict" else
             "--single" if how.single else "")
     if what:
@@ -153,9 +153,8 @@ def _write(work: Path, texts: Texts, common: Compiler, special: Mapping[str, Com
     offsets = {f"{side.name}.safetensors": side.write(work) for side in texts.sides}
     if how.single:
         _fold(work, texts.name)
-    if texts.devices:
-        cuda.compile_images(work / f"{texts.name}_kernels0.cu",
-                            image_files(texts.name, texts.devices),
+    for program in texts.programs if texts.devices else ():
+        cuda.compile_images(work / f"{program}_kernels0.cu", image_files(program, texts.devices),
                             headers.text("cuda_types.h") or "", how.jobs)
     rows: dict[str, Any] = {
         **texts.rows, **compile_all(work, texts.name, [s.name for s in texts.sides], common,

@@ -18,6 +18,7 @@ from graphtool.compile.texts import Texts, beyond_c, nodes_of, precision, store_
 from graphtool.compile.unit import Unit
 from graphtool.compile.weights import WeightsSide, common, placed
 from graphtool.emit.c import emit
+from graphtool.emit.device import device_loader
 from graphtool.emit.entries import entries_sources
 from graphtool.emit.example import example_of_entries
 from graphtool.emit.headers import used_headers
@@ -42,7 +43,7 @@ def entry_texts(unit: Unit, lowered: Mapping[str, Function], how: Build) -> Text
     side = WeightsSide(unit.name, held, how.weights_in)
     programs = {entry: placed(f.program, held) for entry, f in zip(
         unit.entries, lowered.values(), strict=True)}
-    files = _glue(unit.name, programs, side)
+    files = _glue(unit.name, programs, side, bool(unit.target.devices))
     for program in programs.values():
         files |= emit(program, side.parts, owner=unit.name, nodes=nodes_of(unit, lowered, how))
     rows = _rows(unit.name, programs, side)
@@ -53,14 +54,18 @@ def entry_texts(unit: Unit, lowered: Mapping[str, Function], how: Build) -> Text
         more, rows["language"] = _language(unit.name, programs, known, side)
         files |= more
     return Texts(unit.name, files, (side,), rows, beyond_c(programs.values()),
-                 precision(next(iter(programs.values()))))
+                 precision(next(iter(programs.values()))), devices=unit.target.devices,
+                 programs=tuple(p.name for p in programs.values()))
 
 
-def _glue(name: str, programs: Mapping[str, Program], side: WeightsSide) -> dict[str, str]:
+def _glue(name: str, programs: Mapping[str, Program], side: WeightsSide, device: bool
+          ) -> dict[str, str]:
     """What the entry points share: the header, the loader and the example."""
     size = 0 if side.parts else side.size
-    files = entries_sources(name, programs, bool(size))
-    files[f"{name}_load.c"] = loader(name, size)
+    files = entries_sources(name, programs, bool(size), device=device)
+    first = next(iter(programs.values())).name
+    files[f"{name}_load.c"] = (device_loader(name, side.size, bool(size), first) if device else
+                               loader(name, size))
     files[f"{name}_example.c"] = example_of_entries(name, list(programs.values()), side.file)
     return files | used_headers(files.values())
 

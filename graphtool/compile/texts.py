@@ -28,8 +28,8 @@ from graphtool.target import Target
 class Texts:
     """The C files of a build by name, its files of weights, and the `rows` of its build.json. Files
     whose names start with a key of `versions` are compiled for that target alone. `beyond_c` is in
-    the manifest and not in the C. `devices` are the architectures that the kernels are compiled
-    for, if they run on a device."""
+    the manifest and not in the C. `devices` are the architectures for which the kernels of the
+    `programs` are compiled, if they run on a device."""
 
     name: str
     files: dict[str, str]
@@ -39,6 +39,7 @@ class Texts:
     precision: str = "default"
     versions: Mapping[str, Target] = field(default_factory=dict)
     devices: tuple[int, ...] = ()
+    programs: tuple[str, ...] = ()
 
 
 def nodes_of(unit: Unit, lowered: Mapping[str, Function], how: Build) -> Mapping[str, str] | None:
@@ -72,7 +73,7 @@ def model_texts(unit: Unit, lowered: Mapping[str, Function], how: Build) -> Text
     files = emit(program, side.parts, nodes=nodes_of(unit, lowered, how))
     return Texts(unit.name, with_main(files, program, side) if how.exe else files, (side,),
                  describe(program, side.held), beyond_c([program]), precision(program),
-                 devices=unit.target.devices)
+                 devices=unit.target.devices, programs=(program.name,))
 
 
 def level_texts(unit: Unit, lowered: Mapping[str, Function], how: Build) -> Texts:

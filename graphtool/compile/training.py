@@ -57,7 +57,8 @@ def training_texts(unit: Unit, lowered: Mapping[str, Function], how: Build) -> T
     side = WeightsSide(f"{unit.name}_fixed", list(unit.state.kept.values()), place)
     kept = [side] if fixed else []
     return Texts(unit.name, files, (*sides.values(), *kept), rows, beyond_c(programs.values()),
-                 precision(programs["step"]))
+                 precision(programs["step"]), devices=unit.target.devices,
+                 programs=tuple(p.name for p in programs.values()))
 
 
 def _phased(rows: list[dict[str, Any]], cut: Module) -> list[dict[str, Any]]:

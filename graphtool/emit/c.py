@@ -62,20 +62,15 @@ def emit(program: Program, parts: Sequence[Part] = (), *, owner: str = "",
         file = f"{name}_kernels{i}{language.ending}"
         files[file] = printer.file(file, chunk)
     if language.device:
-        files |= device_files(program, not parts)
+        devices = program.meta.get("devices", "80").split(",")
+        files[f"{name}_images.c"] = images(name, [*map(int, devices)])
+        if not owner:
+            size = weights_bytes([program])
+            files[f"{name}_load.c"] = device_loader(name, size, bool(size) and not parts)
     files |= used_headers(files.values())
     if program.align < ALIGN:
         files = small_indices(program, files)
     return files | ({debug.file: debug.text()} if debug else {})
-
-
-def device_files(program: Program, in_file: bool) -> dict[str, str]:
-    """What a build has whose kernels run on a device: their code, and a loader that copies the
-    weights there, from a file or from the library."""
-    name, size = program.name, weights_bytes([program])
-    devices = program.meta.get("devices", "80").split(",")
-    return {f"{name}_load.c": device_loader(name, size, bool(size) and in_file),
-            f"{name}_images.c": images(name, [*map(int, devices)])}
 
 
 def divided(kernels: Sequence[Kernel], language: str = HOME) -> list[list[Kernel]]:

@@ -46,4 +46,5 @@ CUDA = register(Language(
     steps=Steps(
         header="cuda_host.h", body="static void run_steps(const void *state)",
         start="run_steps(&s);", unused="(void)s;", argument="(int64_t)({arg})",
-        step="GT_LAUNCH({name}, {teams}, {args});", read="GT_DEVICE_VALUE({pointer}, {place})")))
+        step="GT_LAUNCH({at}, {name}, {teams}, {args});",
+        after="GT_PROFILED({program})", read="GT_DEVICE_VALUE({pointer}, {place})")))

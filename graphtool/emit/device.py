@@ -1,9 +1,9 @@
 """The functions of a model whose kernels run on a device: weights are brought there once, a run
-works on its memory, and the caller's arrays are copied there and back."""
+works on its memory, and the caller's arrays are copied there and back, unless they are there."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from graphtool.emit.expr import ExprPrinter
 from graphtool.emit.interface import dims_type
@@ -11,19 +11,23 @@ from graphtool.emit.lines import Writer
 from graphtool.emit.statuses import FIRST_CHECK, atoms
 from graphtool.emit.steps import checks_before, only_runs
 from graphtool.emit.vectors import BYTES
-from graphtool.emit.weights import Part, weights_bytes
+from graphtool.emit.weights import Part
 from graphtool.loops.program import Program
 
 
-def entry(w: Writer, program: Program, conditions: Sequence[str], start: str) -> None:
-    """Write NAME_run_device, for addresses of the device, and NAME_run, for arrays of the caller.
+def entry(w: Writer, program: Program, conditions: Sequence[str], start: str,
+          parts: Sequence[Part]) -> None:
+    """Write NAME_run_device, for addresses of the device, and NAME_run, for arrays of the caller
+    and for what the caller has on the device.
 
-    `conditions` are the lines that return a status for what the caller gives, and `start` runs the
-    steps.
+    `conditions` are the lines that return a status for what the caller gives, `start` runs the
+    steps, and `parts` are weights that are built in.
     """
     name, dims = program.name, dims_type(program)
     given = f"{dims} *dims,\n        const void *const *inputs, void *const *outputs"
-    _run_on_device(w, program, start)
+    if parts:
+        _constants(w, parts)
+    _run_on_device(w, program, start, bool(parts))
     w.line()
     with w.block(f"static int wrong(const void *weights, {given})\n{{"):
         w.line("(void)weights, (void)dims, (void)inputs, (void)outputs;")
@@ -40,9 +44,10 @@ def entry(w: Writer, program: Program, conditions: Sequence[str], start: str) ->
             w.line(f"for (int i = 0; i < {count}; i++)")
             w.line(f"    if ((uintptr_t){kind}[i] % {BYTES}) return {name.upper()}_MISALIGNED;")
         w.line(f"const size_t bytes = {_checks(program)};")
+        w.line("const void *const none = NULL;")
         w.line("gt_address checks;")
         w.line(f"gt_device_take({name}_images);")
-        w.line("gt_device_rooms(&checks, &bytes, 1);")
+        w.line("gt_device_rooms(&checks, &none, &bytes, 1);")
         w.line("return run_on_device(weights, arena, dims, inputs, outputs, checks, NULL, NULL);")
     w.line()
     with w.block(f"int {name}_run(const void *weights, void *arena, {given}, int threads)\n{{"):
@@ -50,6 +55,20 @@ def entry(w: Writer, program: Program, conditions: Sequence[str], start: str) ->
         w.line("const int status = wrong(weights, dims, inputs, outputs);")
         w.line("if (status) return status;")
         _copies(w, program)
+
+
+def _constants(w: Writer, parts: Sequence[Part]) -> None:
+    """Write the function that brings the weights of the library to the device, once."""
+    w.line("/* the weights that are built in, for a run that is given no others */")
+    with w.block("static const void *constants(void)\n{"):
+        w.line("static gt_address at;")
+        with w.block("if (!at) {"):
+            w.line(f"const gt_address room = gt_device_alloc({max(p.end for p in parts)});")
+            for p in parts:
+                w.line(f"gt_device_write(room + {p.start}, {p.symbol}, {p.end - p.start});")
+            w.line("if (!gt_device.failed) at = room;")
+        w.line("return GT_ADDRESS(at);")
+    w.line()
 
 
 def _copies(w: Writer, program: Program) -> None:
@@ -65,9 +84,11 @@ def _copies(w: Writer, program: Program) -> None:
                  *(f"(size_t)({sizes.get(p, '0')})" for p in ports), _checks(program)):
         w.line(f"    {text},")
     w.line("};")
+    given = ", ".join(f"{kind}s[{slot}]" for kind, slot in ports)
+    w.line(f"const void *const given[] = {{NULL, {given + ', ' if given else ''}NULL}};")
     w.line(f"gt_address at[{count}];")
     w.line(f"gt_device_take({program.name}_images);")
-    w.line(f"gt_device_rooms(at, bytes, {count});")
+    w.line(f"gt_device_rooms(at, given, bytes, {count});")
     for const, word, first, number in (("const void *", "ins", 1, ins),
                                        ("void *", "outs", 1 + ins, outs)):
         held = ", ".join(f"GT_ADDRESS(at[{first + i}])" for i in range(number)) or "NULL"
@@ -86,29 +107,42 @@ def _checks(program: Program) -> str:
 
 
 def upload(w: Writer, program: Program, parts: Sequence[Part]) -> None:
-    """Write NAME_upload and NAME_release, by which NAME_load and NAME_free move the weights."""
-    name, size = program.name, max([weights_bytes([program]), *(p.end for p in parts)])
-    for line in prototypes(name):
-        w.line(line)
+    """Write the functions for memory of the device, and NAME_upload, by which NAME_load of the
+    whole build moves the weights there."""
+    name = program.name
+    take = f"gt_device_take({name}_images);"
+    with w.block(f"int {name}_device_alloc(void **memory, size_t bytes)\n{{"):
+        w.line(take)
+        w.line("const gt_address at = gt_device_alloc(bytes);")
+        w.line("const int status = gt_device_give();")
+        w.line("*memory = status ? NULL : GT_ADDRESS(at);")
+        w.line("return status;")
     w.line()
-    with w.block(f"int {name}_upload(void **to, const void *from)\n{{"):
-        w.line(f"gt_device_take({name}_images);")
-        w.line(f"const gt_address at = gt_device_alloc({size});")
+    with w.block(f"int {name}_device_copy(void *to, const void *from, size_t bytes)\n{{"):
+        w.line(take)
+        w.line("gt_device_copy(to, from, bytes);")
+        w.line("return gt_device_give();")
+    w.line()
+    with w.block(f"void {name}_device_free(void *memory)\n{{"):
+        w.line("if (!memory) return;")
+        w.line(take)
+        w.line("gt_device_free((gt_address)(uintptr_t)memory);")
+        w.line("(void)gt_device_give();")
+    w.line()
+    w.line(prototype(name))
+    w.line()
+    with w.block(f"int {name}_upload(void **to, const void *from, size_t bytes)\n{{"):
+        w.line(take)
+        w.line("const gt_address at = gt_device_alloc(bytes);")
         if parts:
             w.line("(void)from;")
             for p in parts:
                 w.line(f"gt_device_write(at + {p.start}, {p.symbol}, {p.end - p.start});")
         else:
-            w.line(f"gt_device_write(at, from, {size});")
+            w.line("gt_device_write(at, from, bytes);")
         w.line("const int status = gt_device_give();")
         w.line("*to = status ? NULL : GT_ADDRESS(at);")
         w.line("return status;")
-    w.line()
-    with w.block(f"void {name}_release(void *memory)\n{{"):
-        w.line("if (!memory) return;")
-        w.line(f"gt_device_take({name}_images);")
-        w.line("gt_device_free((gt_address)(uintptr_t)memory);")
-        w.line("(void)gt_device_give();")
 
 
 def recorded(program: Program) -> bool:
@@ -117,13 +151,15 @@ def recorded(program: Program) -> bool:
     return only_runs(program.steps) and not waits
 
 
-def _run_on_device(w: Writer, program: Program, start: str) -> None:
+def _run_on_device(w: Writer, program: Program, start: str, built_in: bool) -> None:
     """Write the function that runs the steps on addresses of the device, which the thread holds,
     copies the outputs into `copies` of so many bytes, and gives the device back."""
     checks = len(program.checks)
     with w.block(f"static int run_on_device(const void *weights, void *arena, {dims_type(program)} "
                  "*dims,\n        const void *const *inputs, void *const *outputs, gt_address "
                  "checks,\n        void *const *copies, const size_t *bytes)\n{"):
+        if built_in:
+            w.line("if (!weights) weights = constants();")
         more = ""
         if checks:
             w.line(f"int32_t failed[{checks}] = {{0}};")
@@ -159,18 +195,18 @@ def _run_on_device(w: Writer, program: Program, start: str) -> None:
         w.line("return status;" if program.sizes else "return 0;")
 
 
-def device_loader(name: str, size: int, in_file: bool) -> str:
+def device_loader(name: str, size: int, in_file: bool, first: str = "") -> str:
     """The C of NAME_load and NAME_free for `size` bytes of weights that kernels read on a device;
-    they come from a file, or are built in."""
-    w = Writer()
+    they come from a file, or are built in. `first` is the program that moves them, by default the
+    only one, NAME."""
+    w, first = Writer(), first or name
     if in_file:
         w.line("#define _DEFAULT_SOURCE 1 /* pread, and memory that is no file's, in any -std */")
     w.line(f'#include "{name}.h"')
     if in_file:
         w.line('#include "load.h"')
     w.line()
-    for line in prototypes(name):
-        w.line(line)
+    w.line(prototype(first))
     w.line()
     with w.block(f"int {name}_load({name}_weights *weights, const char *path)\n{{"):
         w.line(f"if (!weights{' || !path' * in_file}) return {name.upper()}_NULL_POINTER;")
@@ -181,23 +217,22 @@ def device_loader(name: str, size: int, in_file: bool) -> str:
             w.line("size_t bytes;")
             w.line(f"int status = gt_load_weights(path, {size}, &data, &memory, &bytes);")
             w.line("if (status) return status;")
-            w.line(f"status = {name}_upload(&weights->memory, data);")
+            w.line(f"status = {first}_upload(&weights->memory, data, {size});")
             w.line("gt_free_weights(memory, bytes);")
         else:
             w.line("(void)path;")
-            w.line(f"const int status = {name}_upload(&weights->memory, NULL);")
+            w.line(f"const int status = {first}_upload(&weights->memory, NULL, {size});")
         w.line(f"weights->data = weights->memory, weights->bytes = status ? 0 : {size};")
         w.line("return status;")
     w.line()
     with w.block(f"void {name}_free({name}_weights *weights)\n{{"):
         w.line("if (!weights) return;")
-        w.line(f"{name}_release(weights->memory);")
+        w.line(f"{first}_device_free(weights->memory);")
         w.line("weights->data = NULL, weights->memory = NULL, weights->bytes = 0;")
     return w.text()
 
 
-def prototypes(name: str) -> Iterator[str]:
-    """The declarations of the functions that move weights to a device, which only the files of a
+def prototype(name: str) -> str:
+    """The declaration of the function that moves weights to a device, which only the files of a
     build call."""
-    yield f"int {name}_upload(void **to, const void *from);"
-    yield f"void {name}_release(void *memory);"
+    return f"int {name}_upload(void **to, const void *from, size_t bytes);"

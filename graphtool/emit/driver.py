@@ -77,7 +77,7 @@ def driver(program: Program, dims: Mapping[str, str], parts: Sequence[Part] = ()
     if how.after:
         w.line(how.after.format(program=name))
     w.line()
-    _entry(w, program, printer, bool(parts), language)
+    _entry(w, program, printer, parts, language)
     if language.device:
         w.line()
         upload(w, program, parts)
@@ -181,16 +181,16 @@ def _conditions(program: Program, built_in: bool, arena: bool = True) -> Iterato
         yield f"if (!({holds})) return {status.number}; /* {c_comment(rule)} */"
 
 
-def _entry(w: Writer, program: Program, printer: ExprPrinter, built_in: bool,
+def _entry(w: Writer, program: Program, printer: ExprPrinter, parts: Sequence[Part],
            language: Language) -> None:
-    name, how = program.name, language.steps
+    name, how, built_in = program.name, language.steps, bool(parts)
     status_function(w, name, statuses(program))
     w.line()
     with w.block(f"size_t {name}_arena_bytes(const int64_t *dims)\n{{"):
         _arena(w, program, printer)
     w.line()
     if language.device:
-        entry(w, program, list(_conditions(program, False, arena=False)), how.start)
+        entry(w, program, list(_conditions(program, built_in, arena=False)), how.start, parts)
         return
     with w.block(f"int {name}_run(const void *weights, void *arena, {dims_type(program)} *dims,\n"
                  "        const void *const *inputs, void *const *outputs, int threads)\n{"):

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from graphtool.emit.interface import arena_room, loading
 from graphtool.emit.lines import Writer
-from graphtool.emit.statuses import LOADING, enumeration, status_function
+from graphtool.emit.statuses import DEVICE, LOADING, enumeration, status_function
 from graphtool.loops.program import Program
 
 _HEADER = """\
@@ -46,23 +46,26 @@ _ARENA = """
 """
 
 
-def entries_sources(name: str, programs: Mapping[str, Program], weighs: bool) -> dict[str, str]:
-    """The two files; `weighs`: there is a file of weights. The programs are called NAME_ENTRY."""
+def entries_sources(name: str, programs: Mapping[str, Program], weighs: bool, *,
+                    device: bool = False) -> dict[str, str]:
+    """The two files; `weighs`: there is a file of weights, `device`: they go to a device. The
+    programs are called NAME_ENTRY."""
     w = Writer()
     w.line(f'#include "{name}.h"')
     w.line()
-    status_function(w, name, LOADING)
-    return {f"{name}.h": _header(name, programs, weighs), f"{name}.c": w.text()}
+    status_function(w, name, LOADING + DEVICE * device)
+    return {f"{name}.h": _header(name, programs, weighs, device), f"{name}.c": w.text()}
 
 
-def _header(name: str, programs: Mapping[str, Program], weighs: bool) -> str:
+def _header(name: str, programs: Mapping[str, Program], weighs: bool, device: bool) -> str:
     sizes = [p.arena for p in programs.values() if isinstance(p.arena, int)]
     arena = "" if len(sizes) < len(programs) else _ARENA.format(
         upper=name.upper(), size=max(map(arena_room, sizes)))
     return _HEADER.format(
-        name=name, upper=name.upper(), arena=arena, statuses=enumeration(name, LOADING),
+        name=name, upper=name.upper(), arena=arena,
+        statuses=enumeration(name, LOADING + DEVICE * device),
         includes="\n".join(f'#include "{p.name}.h"' for p in programs.values()),
-        loading=loading(name, weighs, "the entry points take"))
+        loading=loading(name, weighs, "the entry points take", device=device))
 
 
 RUN = "(const void *weights, void *arena, const int64_t *dims,\n" \

@@ -164,18 +164,25 @@ _ON_DEVICE = """\
 size_t {name}_arena_bytes(const int64_t *dims);
 
 /* Runs the model on the device and returns a status; unless it is 0, the outputs hold nothing.
-   `weights` is the data that {name}_load got.
-   Inputs and outputs are dense arrays of the caller's memory, aligned to their elements; they are
-   copied there and back, and one of no elements may be NULL. `arena` and `threads` are not used:
-   the library keeps memory on the device for the next run. Threads that call this at the same
-   time run one after the other.{sizes} */
+   {weights}
+   Inputs and outputs are dense arrays, aligned to their elements; one of no elements may be NULL.
+   Each may be in the caller's memory, and is copied there and back, or in memory of the device,
+   and is used where it is if it starts at a multiple of 16 bytes. `arena` and `threads` are not used: the library keeps memory on the
+   device for the next run. Threads that call this at the same time run one after the
+   other.{sizes} */
 int {name}_run(const void *weights, void *arena, {dims} *dims,
         const void *const *inputs, void *const *outputs, int threads);
 
-/* The same for inputs, outputs and an arena that are memory of the device; nothing is copied. Each
+/* The same where inputs, outputs and an arena are all memory of the device; nothing is copied. Each
    array starts at a multiple of 16 bytes. */
 int {name}_run_device(const void *weights, void *arena, {dims} *dims,
         const void *const *inputs, void *const *outputs);
+
+/* Memory of the device; copies between it and the caller's memory in any direction, which have
+   ended when this returns; and its end. Memory that another library has from CUDA is as good. */
+int {name}_device_alloc(void **memory, size_t bytes);
+int {name}_device_copy(void *to, const void *from, size_t bytes);
+void {name}_device_free(void *memory);
 """
 _LOADING = """\
 /* The weights in memory. */

@@ -61,8 +61,8 @@ TABLE: dict[str, tuple[str, str]] = {
                "width of vectors, the class of numerics. Lower all entry points in the same way. "
                "It goes with no --debug-lines, which name the lines of several files."),
     "GT2107": ("what is not built for a device",
-               "Kernels in CUDA compute models. Training steps, libraries of several entry points "
-               "and `--precision strict` are built for processors."),
+               "Steps that exchange gradients (`--mpi`), programs that train (`--exe`), "
+               "`--precision strict` and `--single` are built for processors."),
     "GT2131": ("no compiler for CUDA",
                "Kernels for NVIDIA's GPUs are compiled by nvcc, if it is in the path, or by NVRTC, "
                "a library that the extra `cuda` installs. Neither needs a GPU."),

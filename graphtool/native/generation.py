@@ -18,6 +18,7 @@ from graphtool.language.sampling import Random, Sampling, draw
 from graphtool.language.tokenizer import Tokenizer
 from graphtool.language.tokenizer import load as load_tokenizer
 from graphtool.native.arguments import numbers
+from graphtool.native.device import Block
 from graphtool.native.memory_map import room
 from graphtool.native.runtime import Model, load
 
@@ -38,14 +39,19 @@ class Step:
 
     def caches(self) -> dict[str, Array]:
         """Empty caches, by the names of the inputs, side by side in huge pages if the system has
-        them: a step reads all of them."""
+        them: a step reads all of them. They stay on the device where the kernels run on one."""
         rows = {p.name: p for p in self.model.inputs}
         shapes = {i: numbers(rows[i].shape, {}) for _, i in self.pairs}
         sizes = {i: math.prod(s) * rows[i].dtype.numpy.itemsize for i, s in shapes.items()}
         starts = dict(zip(sizes, accumulate((-(-n // 64) * 64 for n in sizes.values()), initial=0),
                           strict=False))
-        memory = room(sum(sizes.values()) + 64 * len(sizes))
-        memory.fill(0)
+        total = sum(sizes.values()) + 64 * len(sizes)
+        if self.model.manifest.device:
+            self.block = Block(self.model.library, self.model.manifest.name, total)
+            memory = self.block.as_array()
+        else:
+            memory = room(total)
+            memory.fill(0)
         return {i: memory[at:at + sizes[i]].view(rows[i].dtype.numpy).reshape(shapes[i])
                 for i, at in starts.items()}
 

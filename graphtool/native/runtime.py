@@ -14,9 +14,9 @@ import numpy as np
 from graphtool.errors import InputError, UsageError, listed, near
 from graphtool.escaping import line
 from graphtool.io.grids import as_bytes
-from graphtool.io.manifest import check_hashes, read_entry, read_manifest
+from graphtool.io.manifest import check_hashes, entry_base, read_entry, read_manifest
 from graphtool.machines import cores
-from graphtool.native import memory_map
+from graphtool.native import device, memory_map
 from graphtool.native.arguments import (
     Spec,
     address,
@@ -28,7 +28,6 @@ from graphtool.native.arguments import (
     require,
 )
 from graphtool.native.bound import Bound
-from graphtool.native.device import DeviceWeights
 from graphtool.native.library import complaint, open_library
 from graphtool.native.session import Session
 from graphtool.symbolic import Dim, bind, substitute, symbol
@@ -84,9 +83,10 @@ class Model:
             raise InputError("GT2203", f"cannot load the library: {error}",
                              where=str(path)) from error
         self._run.restype, self._arena_bytes.restype = ctypes.c_int, ctypes.c_size_t
-        if m.device:
-            self._mapping: object = DeviceWeights(library, m.name, build_dir / m.weights)
-            self._weights = self._mapping.address
+        self._mapping: object  # keeps the weights
+        if m.device and m.training is None:  # whose functions have their numbers
+            held = device.weights(library, entry_base(m), build_dir / m.weights)
+            self._weights, self._mapping = held.address, held
         else:
             self._weights, self._mapping = memory_map.weights(
                 build_dir / m.weights, m.weights_offset,

@@ -239,6 +239,22 @@ def roof_of(choice: Choice | None) -> tuple[str, float]:
     return kind, _multiplied(chosen)
 
 
+def device_peaks(target: Target) -> Peaks:
+    """What the data sheet of a device promises."""
+    rates = {kind: rate for kind, rate in target.roof.items() if kind not in ("f32", "gbps")}
+    return Peaks(target.roof["f32"], [Bandwidth(1 << 62, target.roof["gbps"])], rates)
+
+
+def device_roof(choice: Choice | None) -> tuple[str, float]:
+    """As `roof_of`, for a kernel of a device: numbers in two parts are multiplied three times."""
+    if choice is None or not choice.us:
+        return "f32", 1.0
+    chosen = plan(next(iter(choice.us)))
+    if chosen.kind.endswith("_bf16") or re.search(r"\bdtype=b?f(loat)?16\b", choice.site):
+        return "bf16", 1.0
+    return {1: ("tf32", 3.0), 2: ("tf32", 1.0)}.get(chosen.get("unit", 0), ("f32", 1.0))
+
+
 def _multiplied(chosen: Plan) -> float:
     """Of a tile of n outputs along an axis, n + 2 products stand for 3 n."""
     tile = chosen.get("tile", 0)

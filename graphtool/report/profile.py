@@ -26,7 +26,7 @@ from graphtool.native.arguments import dim_table
 from graphtool.native.compiler import Compiler, find
 from graphtool.native.objects import linking
 from graphtool.native.runtime import Array, Model, load
-from graphtool.report.machine import Peaks, peaks, roof_of
+from graphtool.report.machine import Peaks, device_peaks, device_roof, peaks, roof_of
 from graphtool.report.table import Column, Table, table
 from graphtool.symbolic import substitute
 from graphtool.symbolic.parse import parse
@@ -41,9 +41,10 @@ class ProfileStep(msgspec.Struct):
     together.
 
     `wait_us` is the time that all threads wait before their next step; `roof` is the least time
-    that the machine's peaks allow, divided by `us`, for the instructions that the kernel uses, of
-    the kind `rate`, and for its own multiplications. `gflops` is nominal, of the op's definition:
-    Winograd's kernels need fewer. `gbps` and `roof` are 0 if the number of bytes is unknown.
+    that the machine's peaks allow, or a device's data sheet, divided by `us`, for the instructions
+    that the kernel uses, of the kind `rate`, and for its own multiplications. `gflops` is nominal,
+    of the op's definition: Winograd's kernels need fewer. `gbps` and `roof` are 0 if the number of
+    bytes is unknown.
     `phase` is forward, backward or optimizer in a training step, or several joined by +.
     """
 
@@ -89,8 +90,10 @@ def profile(build_dir: Path, arrays: Mapping[str, Array], threads: int | None = 
         compiler = _compile(work, manifest)
         model = load(work, threads, entry=entry)
         samples = _measure(model, arrays, runs)
-        roofs = [roof_of(step.choice) for step in model.manifest.steps]
-        top = peaks(compiler, samples.shape[1], work, {kind for kind, _ in roofs})
+        bound = device_roof if manifest.device else roof_of
+        roofs = [bound(step.choice) for step in model.manifest.steps]
+        top = device_peaks(named(manifest.target)) if manifest.device else peaks(
+            compiler, samples.shape[1], work, {kind for kind, _ in roofs})
         sources = kernel_lines(work, manifest.name)
     spans = np.array([_span(run) for run in samples])
     middle = samples[int(np.argsort(spans)[len(spans) // 2])]
@@ -117,9 +120,6 @@ def _profiled(build_dir: Path, entry: str | None) -> Manifest:
     if manifest.training is not None and manifest.training.distributed:
         raise InputError("GT2228", "this step exchanges gradients with other processes",
                          where=str(build_dir), hint="profile a build without --mpi")
-    if manifest.device:
-        raise InputError("GT2219", "the kernels of this build run on a device",
-                         where=str(build_dir), hint="profile a build for a processor")
     driver = build_dir / f"{manifest.name}.c"
     if manifest.levels:
         raise InputError("GT2226", "this build holds several versions of the model",
@@ -147,7 +147,7 @@ def _compile(work: Path, m: Manifest) -> Compiler:
     name = entry_base(m)
     programs = (f"{name}_main.c", f"{name}_example.c")
     for unit in (work / f for f in sorted(m.files) if f.endswith(".c")):
-        if re.search(r"_weights\d+\.c$", unit.name):
+        if re.search(r"_(weights\d+|images)\.c$", unit.name):
             objects.append(compiler.compile_data(unit))
         elif unit.name not in programs:
             with_clocks = clocks if unit.name == f"{m.name}.c" else compiler
@@ -199,9 +199,9 @@ def _amount(model: Model, known: int | str) -> int:
 def kernel_lines(build_dir: Path, name: str) -> dict[str, str]:
     """The file:line at which each kernel of the program is defined."""
     out = {}
-    for path in sorted(build_dir.glob(f"{name}_kernels*.c")):
+    for path in sorted(build_dir.glob(f"{name}_kernels*.c*")):
         for n, line in enumerate(path.read_text().splitlines(), 1):
-            match = re.match(rf"void {name}_(k\d+)\(", line)
+            match = re.match(rf"(?:GT_KERNEL )?void {name}_(k\d+)\(", line)
             if match:
                 out[match[1]] = f"{path.name}:{n}"
     return out
@@ -261,6 +261,8 @@ def profile_lines(p: Profile) -> list[str]:
     phases = sorted({s.phase for s in p.steps if s.phase},
                     key=lambda n: [PHASES.index(part) for part in n.split("+")])
     spent = {n: sum(s.us for s in p.steps if s.phase == n) for n in phases}
+    ends = (f"{near.gbps:.0f} GB/s from memory" if near is far else
+            f"{near.gbps:.0f} GB/s from the first cache, {far.gbps:.0f} GB/s from memory")
     return [f"{p.name}: {micros(p.total_us)} µs in {len(p.steps)} steps, the median "
             f"{micros(spread)} µs",
             f"{p.threads} thread{'s' if p.threads != 1 else ''}: {micros(work)} µs of the slowest "
@@ -269,5 +271,4 @@ def profile_lines(p: Profile) -> list[str]:
                          for n, us in spent.items())] if spent else []),
             f"the roof: {p.peaks.gflops:.0f} GFLOP/s of float32, "
             + "".join(f"{rate:.0f} of {kind}, " for kind, rate in p.peaks.rates.items())
-            + f"{near.gbps:.0f} GB/s from the first cache, {far.gbps:.0f} GB/s from memory; a "
-            "kernel's part of it counts its own multiplications, GFLOP/s are nominal"]
+            + f"{ends}; a kernel's part of it counts its own multiplications, GFLOP/s are nominal"]

@@ -16,6 +16,7 @@ from graphtool.io.manifest import read_manifest
 from graphtool.io.manifest_rows import CellRow, PortRow, ProgramRow, TrainingRow
 from graphtool.machines import cores
 from graphtool.native.arguments import Seen, address, as_before, dim_table, numbers, require
+from graphtool.native.device import Block
 from graphtool.native.library import complaint, open_library
 from graphtool.symbolic import Dim, bind, substitute, symbol, symbols
 from graphtool.symbolic.parse import parse
@@ -27,7 +28,11 @@ ALIGN = 64
 
 class TrainModel:
     """A loaded training build. Its state is one block of memory; `state` has a view of it for each
-    array. Not thread-safe."""
+    array. Not thread-safe.
+
+    Where the kernels run on a device the state is there. `state` then has copies, which the next
+    call of a function brings back; read `state` again after a call.
+    """
 
     def __init__(self, build_dir: Path, threads: int | None = None) -> None:
         manifest = read_manifest(build_dir)
@@ -39,16 +44,35 @@ class TrainModel:
         self.library = open_library(build_dir / manifest.library, shared=self.row.distributed)
         self.world = join(self.library, self.row.name, self.row.distributed)
         self.block = _aligned(self.row.state_bytes)
-        self.state = {c.name: _cell(self.block, c) for c in self.row.state}
+        self.cells = {c.name: c for c in self.row.state}
+        self._views = {c.name: _cell(self.block, c) for c in self.row.state}
+        self._there = Block(self.library, f"{self.row.name}_step", self.row.state_bytes) \
+            if manifest.device else None
+        self._shown = False  # whether the state was handed out since the last call
         self.fixed = {c.name: _cell(self._fixed(), c) for c in self.row.fixed}
         self.arena = _aligned(0)
-        self.block_at, self.arena_at = address(self.block), address(self.arena)
+        self.block_at = self._there.address if self._there else address(self.block)
+        self.arena_at = address(self.arena)
         self._functions = {part: _Function(self, part, p)
                            for part, p in self.row.programs.items()}
         self.data = [p.name for p in self.row.programs["step"].inputs
-                     if p.name not in self.state and p.name != "lr"]
+                     if p.name not in self.cells and p.name != "lr"]
         self.inputs = [n for n in self.data if n != self.row.target]
         self.init()
+
+    @property
+    def state(self) -> dict[str, Array]:
+        """The arrays of the state, by name."""
+        if self._there and not self._shown:
+            self._there.read(self.block)
+            self._shown = True
+        return self._views
+
+    def settle(self) -> None:
+        """Bring what the state's arrays hold to where the functions work."""
+        if self._there and self._shown:
+            self._there.write(self.block)
+        self._shown = False
 
     def _fixed(self) -> Array:
         """The bytes of the arrays that no step changes, in the library."""
@@ -86,8 +110,11 @@ class TrainModel:
     def grad_norm(self) -> float | None:
         """The norm of the last step's gradients before clipping; None without `--grad-norm`."""
         trained = {p for parts in self.row.model.values() for p in parts}
-        if "grad_norm" in self.state and "grad_norm" not in trained:
-            return float(self.state["grad_norm"])
+        if "grad_norm" in self.cells and "grad_norm" not in trained:
+            norm = self._views["grad_norm"]
+            if self._there and not self._shown:
+                self._there.read(norm, self.cells["grad_norm"].offset)
+            return float(norm)
         return None
 
     def loss(self, batch: Mapping[str, Array]) -> float:
@@ -138,8 +165,8 @@ class _Function:
         self.size.restype = ctypes.c_size_t
         self.table = dim_table(row.dims) | {
             s.name: symbol(s.name, s.min, s.max) for s in row.sizes}
-        self.inputs = [(p, self.shape(p)) for p in row.inputs if p.name not in model.state]
-        self.outputs = [(p, self.shape(p)) for p in row.outputs if p.name not in model.state]
+        self.inputs = [(p, self.shape(p)) for p in row.inputs if p.name not in model.cells]
+        self.outputs = [(p, self.shape(p)) for p in row.outputs if p.name not in model.cells]
         names = {s.name for _, shape in self.outputs for d in shape for s in symbols(d)}
         # the sizes that the function computes and its results have
         self.computed_sizes = [s.name for s in row.sizes if s.name in names]
@@ -174,6 +201,7 @@ class _Function:
         inputs = [address(next(at)) if shape else self.scalar(p, lr if p.name == "lr" else next(at))
                   for p, shape in self.inputs]
         model = self.model
+        model.settle()
         if status := self.call(model.block_at, model.arena_at, *self.sizes, *inputs,
                                *map(address, results),
                                *(address(counts) + i * counts.itemsize for i in range(len(counts))),

@@ -10,7 +10,7 @@ import gc
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +27,12 @@ from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.trace import trace
 from graphtool.lower import lower
 from graphtool.native import cuda, runtime
+from graphtool.native.device import Block
 from graphtool.native.library import open_library
+from graphtool.report import profile
 from graphtool.symbolic import Dim, Symbol, evaluate, symbol
 from graphtool.target import named
+from graphtool.train.model import TrainModel
 from graphtool.transforms.training import Recipe, training
 from tests.cases import CASES
 from tests.lower.compiling import compiled, faults, merged, optimised
@@ -37,7 +40,8 @@ from tests.native.cuda import OnC, driver
 from tests.passes.pass_samples import SAMPLES, values
 from tests.passes.pass_samples import module as traced
 
-pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
+pytestmark = [pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed"),
+              pytest.mark.compiled]  # each test has the driver, which is compiled
 RNG = np.random.default_rng(7)
 N = symbol("N", 0, 64)
 # ops that sorting or communication is a part of: only kernels compute these, with no text in CUDA
@@ -148,11 +152,11 @@ def test_ops(part: int, tmp_path: Path) -> None:
 
 
 def test_a_second_run_is_one_launch(device: ctypes.CDLL, tmp_path: Path) -> None:
-    """A graph is recorded for the sizes and addresses of a run, and replayed while they stay."""
+    """A graph is recorded for the sizes and addresses of a run, replayed when they come again."""
     m = module("dense")
     model = runtime.load(graphtool.build(m, tmp_path / "b", target="sm_90"))
     before = value(device, "cuda_captures").value
-    for n, captures in ((40, 1), (40, 1), (40, 1), (7, 2), (40, 3), (40, 3)):
+    for n, captures in ((40, 1), (40, 1), (40, 1), (7, 2), (40, 2), (7, 2)):
         xs = inputs_of("dense", n)
         assert not faults(model(**xs), interp.run(m, xs))
         assert value(device, "cuda_captures").value - before == captures
@@ -263,13 +267,79 @@ def _loaded() -> list[str]:
     return [line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines()]
 
 
-def test_what_is_not_built(tmp_path: Path) -> None:
-    step = training(traced(lambda x: o.linear(x, values(x, 5, 24, name="w", param=True), None),
-                           "f32[B,24]"), Recipe("mse", optimizer="sgd"))
-    for model, options in ((step, {}), (module("softmax"), {"precision": "strict"})):
-        with pytest.raises(UsageError) as told:
-            graphtool.build(model, tmp_path / "b", target="sm_90", **options)
-        assert told.value.code == "GT2107"
+def a_step() -> Module:
+    return training(traced(lambda x: o.linear(x, values(x, 5, 24, name="w", param=True), None),
+                           "f32[B,24]"), Recipe("mse", optimizer="adam"))
+
+
+@pytest.mark.parametrize(("model", "options"), [
+    (a_step, {"mpi": True}), (lambda: module("softmax"), {"precision": "strict"})])
+def test_what_is_not_built(model: Callable[[], Module], options: dict[str, Any],
+                           tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as told:
+        graphtool.build(model(), tmp_path / "b", target="sm_90", **options)
+    assert told.value.code == "GT2107" and not (tmp_path / "b").exists()
+
+
+def test_training_keeps_its_state_on_the_device(device: ctypes.CDLL, tmp_path: Path) -> None:
+    """Steps on a device give the losses and the state of steps on a processor; a step of known
+    sizes is one launch, and what the host writes into the state counts."""
+    step = a_step()
+    on, off = (TrainModel(graphtool.build(step, tmp_path / t, target=t, name="net"))
+               for t in ("sm_90", "x86-64"))
+    batch = {n: RNG.standard_normal(s).astype(np.float32) for n, s in (("x0", (7, 24)),
+                                                                      ("y", (7, 5)))}
+    for i in range(3):
+        captures = value(device, "cuda_captures").value
+        assert on.step(batch, 0.05) == pytest.approx(off.step(batch, 0.05), rel=1e-4)
+        assert value(device, "cuda_captures").value - captures == (i == 0)
+    for model in (on, off):
+        model.state["w"][...] *= 0.5
+    assert on.loss(batch) == pytest.approx(off.loss(batch), rel=1e-4)
+    np.testing.assert_allclose(on.state["w"], off.state["w"], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(on.predict(batch)[0], off.predict(batch)[0], rtol=1e-4, atol=1e-5)
+
+
+def test_entry_points_share_weights_and_memory_of_the_device(device: ctypes.CDLL,
+                                                             tmp_path: Path) -> None:
+    """Several functions over one set of weights, which is on the device once."""
+    w = RNG.standard_normal((6, 8)).astype(np.float32)
+
+    def graph(fn: Any, rows: int) -> Module:
+        return Module(trace(lambda x: fn(o.linear(x, x.builder.constant(w), None)),
+                            [TensorType(dtypes.float32, (rows, 8))], ["x"]), ("y",))
+    parts = {"many": graph(o.relu, 20), "one": graph(o.tanh, 1)}
+    built = graphtool.build(parts, tmp_path / "b", target="sm_90", name="net")
+    gc.collect()
+    before = value(device, "cuda_allocated").value
+    models = {e: runtime.load(built, entry=e) for e in parts}
+    assert value(device, "cuda_allocated").value == before + 1
+    for entry, m in parts.items():
+        xs = made_up.random_inputs(m, 1)
+        assert not faults(models[entry](**xs), interp.run(m, xs))
+
+
+def test_arrays_that_are_on_the_device_stay_there(tmp_path: Path) -> None:
+    """NAME_run takes addresses of the device among those of the caller, and does not copy them."""
+    m = module("dense")
+    model = runtime.load(graphtool.build(m, tmp_path / "b", target="sm_90", name="net"))
+    x = inputs_of("dense", 3)["x"]
+    block = Block(model.library, "net", x.nbytes)
+    block.write(x)
+    there = block.as_array().view(np.float32).reshape(x.shape)
+    assert not faults(model(x=there), interp.run(m, {"x": x}))
+
+
+def test_profile(tmp_path: Path) -> None:
+    """A profile of a device has a row for each launch, on the roof of its data sheet."""
+    m = module("network")
+    built = graphtool.build(m, tmp_path / "b", target="sm_90", name="net")
+    said, marks = profile.profile(built, inputs_of("network"), runs=2)
+    assert said.threads == 1 and said.peaks.gflops == 67e3 and marks.shape[0] == 1
+    assert all(s.us > 0 and s.source.startswith("net_kernels0.cu:") for s in said.steps)
+    assert {s.rate for s in said.steps} == {"f32", "tf32"}
+    assert "3350 GB/s from memory" in profile.profile_lines(said)[-1]
+    assert not faults(runtime.load(built)(**(xs := inputs_of("network"))), interp.run(m, xs))
 
 
 def test_without_a_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

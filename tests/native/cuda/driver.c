@@ -14,10 +14,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <ucontext.h>
 #include <unistd.h>
 
-enum { MOST = 1024, STACK = 1 << 16, GUARD = 256, ARGUMENTS = 32, LAUNCHES = 4096, CONTEXT = 77 };
+enum { MOST = 1024, STACK = 1 << 16, GUARD = 256, ARGUMENTS = 32, LAUNCHES = 4096, CONTEXT = 77, HELD = 4096 };
 enum { OUT_OF_MEMORY = 2, NOT_FOUND = 500, ILLEGAL_STATE = 401 };
 
 on_c_place threadIdx, blockIdx, blockDim, gridDim;
@@ -349,6 +350,7 @@ int cuModuleLoadData(void **module, const void *image)
 {
     const Elf64_Ehdr *head = image;
     if (memcmp(head->e_ident, ELFMAG, SELFMAG)) return 200;
+    if (head->e_machine != EM_X86_64) return 209; /* code for a real device */
     const size_t size = head->e_shoff + (size_t)head->e_shnum * head->e_shentsize;
     const int file = memfd_create("module", 0);
     char path[64];
@@ -367,12 +369,32 @@ int cuModuleGetFunction(void **function, void *module, const char *name)
     return *function && !fails() ? 0 : NOT_FOUND;
 }
 
+/* Memory of the device: what of the rest of memory is none of it. */
+static struct {
+    char *at;
+    size_t bytes;
+} memory_held[HELD];
+static int held;
+
+int cuPointerGetAttribute(void *value, int which, uint64_t at)
+{
+    if (which != 2) wrong("an attribute of an address that the driver does not know");
+    for (int i = 0; i < held; i++)
+        if (at - (uint64_t)(uintptr_t)memory_held[i].at < memory_held[i].bytes) {
+            *(unsigned *)value = 2;
+            return 0;
+        }
+    return 1;
+}
+
 int cuMemAlloc_v2(uint64_t *at, size_t bytes)
 {
     if (capturing) return ILLEGAL_STATE;
     if (!bytes || fails()) return OUT_OF_MEMORY;
     char *p = aligned_alloc(GUARD, GUARD + (bytes + GUARD - 1) / GUARD * GUARD + GUARD);
     if (!p) return OUT_OF_MEMORY;
+    if (held == HELD) wrong("too many pieces of memory at once");
+    memory_held[held].at = p + GUARD, memory_held[held++].bytes = bytes;
     memset(p + GUARD, 0x7f, bytes);
     memset(p + GUARD + bytes, 0x5a, GUARD);
     memcpy(p, &bytes, sizeof bytes);
@@ -388,6 +410,8 @@ int cuMemFree_v2(uint64_t at)
     memcpy(&bytes, p, sizeof bytes);
     for (int i = 0; i < GUARD; i++)
         if (p[GUARD + bytes + (size_t)i] != 0x5a) wrong("something was written behind memory");
+    for (int i = 0; i < held; i++)
+        if (memory_held[i].at == p + GUARD) memory_held[i] = memory_held[--held];
     free(p);
     cuda_allocated--;
     return 0;
@@ -405,10 +429,34 @@ int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, void *stream)
     return !stream || fails();
 }
 
+int cuMemcpyAsync(uint64_t to, uint64_t from, size_t bytes, void *stream)
+{
+    memcpy((void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes);
+    return !stream || fails();
+}
+
 int cuMemsetD8Async(uint64_t to, unsigned char value, size_t bytes, void *stream)
 {
     memset((void *)(uintptr_t)to, value, bytes);
     return !stream || fails();
+}
+
+int cuEventCreate(void **event, unsigned flags)
+{
+    *event = calloc(1, sizeof(struct timespec));
+    return flags || !*event || fails();
+}
+
+int cuEventRecord(void *event, void *stream)
+{
+    return stream != &host || clock_gettime(CLOCK_MONOTONIC, event) || fails();
+}
+
+int cuEventElapsedTime(float *ms, void *first, void *last)
+{
+    const struct timespec *a = first, *b = last;
+    *ms = (float)(b->tv_sec - a->tv_sec) * 1e3f + (float)(b->tv_nsec - a->tv_nsec) * 1e-6f;
+    return fails();
 }
 
 int cuStreamCreate(void **stream, unsigned flags) { return *stream = &host, flags != 1 || fails(); }

@@ -116,7 +116,8 @@ GT_INLINE void GT_JOIN(GT_NAME, _left)(uint32_t *a, int whole, int64_t g, int64_
 }
 
 /* Brings a chunk of a panel into shared memory. */
-GT_INLINE void GT_JOIN(GT_NAME, _right)(uint32_t *b, const GT_NUMBER *panel, int64_t chunk)
+GT_INLINE void GT_JOIN(GT_NAME, _right)(uint32_t *b, const GT_NUMBER *panel,
+                                        int64_t chunk GT_PARAMS)
 {
     GT_UNROLL
     for (int i = threadIdx.x; i < GT_LINES_B * GT_LINE / 4; i += GT_TEAM) {
@@ -262,7 +263,7 @@ GT_INLINE void GT_JOIN(GT_NAME, _tile)(uint32_t *room, int64_t g, int64_t row,
         if (next < chunks) {
             uint32_t *const stage = room + next % GT_AHEAD * GT_BUFFER;
             GT_JOIN(GT_NAME, _left)(stage, whole, g, row, next GT_ARGS);
-            GT_JOIN(GT_NAME, _right)(stage + GT_ROWS * GT_PITCH_A, right, next);
+            GT_JOIN(GT_NAME, _right)(stage + GT_ROWS * GT_PITCH_A, right, next GT_ARGS);
         }
         gt_copy_group();
         if (done >= 0) {
