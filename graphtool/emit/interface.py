@@ -167,9 +167,9 @@ size_t {name}_arena_bytes(const int64_t *dims);
    {weights}
    Inputs and outputs are dense arrays, aligned to their elements; one of no elements may be NULL.
    Each may be in the caller's memory, and is copied there and back, or in memory of the device,
-   and is used where it is if it starts at a multiple of 16 bytes. `arena` and `threads` are not used: the library keeps memory on the
-   device for the next run. Threads that call this at the same time run one after the
-   other.{sizes} */
+   and is used where it is if it starts at a multiple of 16 bytes. `arena` and `threads` are not
+   used: the library keeps memory on the device for the next run. Threads that call this at the
+   same time run one after the other.{sizes} */
 int {name}_run(const void *weights, void *arena, {dims} *dims,
         const void *const *inputs, void *const *outputs, int threads);
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from graphtool.dtypes import DType
 from graphtool.emit.headers import used_headers
+from graphtool.emit.language import language_of
 from graphtool.emit.lines import Writer
 from graphtool.emit.weights import whole
 from graphtool.escaping import c_comment
@@ -103,6 +104,12 @@ def _header(name: str, programs: Mapping[str, Program], cells: Sequence[Cell], s
     w.line("   work on it in place and allocate nothing. It is plain data: save it, and training")
     w.line("   goes on from there. */")
     w.line(f"#define {big}_STATE_BYTES {size}")
+    if language_of(programs["step"]).device:
+        w.line()
+        for text in (f"/* The state may be memory of the device ({name}_step_device_alloc), and then",
+                     "   stays there; else each call copies it there and back, as it does with all",
+                     "   other arrays of the caller. `arena` is not used. */"):
+            w.line(text)
     arenas = [p.arena for p in programs.values()]
     if all(isinstance(a, int) for a in arenas):
         w.line()

@@ -52,7 +52,7 @@ def test_rows_belong_to_teams_and_their_elements_to_workers() -> None:
     assert "= (int32_t)blockIdx.x * GT_WARPS + threadIdx.x / GT_WARP; i0 < d0; " in text
     assert "for (int32_t r0 = (threadIdx.x % GT_WARP) * 4; r0 < 300; r0 += GT_WARP * 4) {" in text
     assert "acc0 = gt_warp_max_f32(acc0);" in text
-    assert "GT_LAUNCH(model_k0, (d0 + 3) / 4, " in text
+    assert "GT_LAUNCH(0, 1, model_k0, (d0 + 3) / 4, " in text
     text = text_of("network")
     assert "for (int32_t i0 = (int32_t)blockIdx.x" in text
 
@@ -62,14 +62,14 @@ def test_long_rows_belong_to_blocks() -> None:
                                supply={"march": "sm_90"}), target("sm_90", threads=4))
     text = "".join(emit(program).values())
     assert "for (int32_t i0 = blockIdx.x; i0 < 8; i0 += gridDim.x) {" in text
-    assert "acc0 = gt_team_max_f32(acc0);" in text and "GT_LAUNCH(model_k0, 8, " in text
+    assert "acc0 = gt_team_max_f32(acc0);" in text and "GT_LAUNCH(0, 1, model_k0, 8, " in text
 
 
 @pytest.mark.parametrize("name", ["elementwise", "pool"])
 def test_elements_without_rows_are_shared_by_all_workers(name: str) -> None:
     text = text_of(name)
     assert re.search(r"= \(?\(int32_t\)blockIdx.x \* blockDim.x \+ threadIdx.x\b", text)
-    assert re.search(r"GT_LAUNCH\(model_k0, \(.+ \+ (127|511)\) / (128|512), ", text)
+    assert re.search(r"GT_LAUNCH\(0, \d, model_k0, \(.+ \+ (127|511)\) / (128|512), ", text)
     assert not re.search(r"\bt\b|gt_barrier|GT_SIMD|gt_worker|gt_choose", text)
 
 

@@ -417,27 +417,9 @@ int cuMemFree_v2(uint64_t at)
     return 0;
 }
 
-int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, void *stream)
-{
-    memcpy((void *)(uintptr_t)to, from, bytes);
-    return !stream || fails();
-}
-
-int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, void *stream)
-{
-    memcpy(to, (const void *)(uintptr_t)from, bytes);
-    return !stream || fails();
-}
-
 int cuMemcpyAsync(uint64_t to, uint64_t from, size_t bytes, void *stream)
 {
     memcpy((void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes);
-    return !stream || fails();
-}
-
-int cuMemsetD8Async(uint64_t to, unsigned char value, size_t bytes, void *stream)
-{
-    memset((void *)(uintptr_t)to, value, bytes);
     return !stream || fails();
 }
 
