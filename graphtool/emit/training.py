@@ -106,9 +106,9 @@ def _header(name: str, programs: Mapping[str, Program], cells: Sequence[Cell], s
     w.line(f"#define {big}_STATE_BYTES {size}")
     if language_of(programs["step"]).device:
         w.line()
-        for text in (f"/* The state may be memory of the device ({name}_step_device_alloc), and then",
-                     "   stays there; else each call copies it there and back, as it does with all",
-                     "   other arrays of the caller. `arena` is not used. */"):
+        for text in (f"/* The state may be memory of the device ({name}_step_device_alloc), and",
+                     "   then stays there; else each call copies it there and back, as it does",
+                     "   with all other arrays of the caller. `arena` is not used. */"):
             w.line(text)
     arenas = [p.arena for p in programs.values()]
     if all(isinstance(a, int) for a in arenas):
