@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import torch
+
 from tests.lab.fuzz.module_gradients import ONLY_NAN, OUR_NAN
 from tests.lab.fuzz.modules import ModuleCase
 
@@ -31,7 +33,15 @@ def _expanded(made: ModuleCase) -> bool:
     return bool({"expand", "as_strided"} & set(made.ops))
 
 
+def _sorts_mixed(made: ModuleCase) -> bool:
+    """Whether torch may sort numbers of two types, one of 16 bits, to find equal ones."""
+    return any("torch.isin" in line.text for line in made.lines) and any(
+        t.dtype in (torch.float16, torch.bfloat16) for t in made.values.values())
+
+
 QUIRKS = (
+    Quirk("value", "torch's isin of many numbers finds one that equals its neighbour in 16 bits",
+          _sorts_mixed),
     Quirk("value", "torch's median and kthvalue of an expanded tensor sort memory that elements "
           "share", _expanded, ("median", "nanmedian", "kthvalue")),
     Quirk("gradient: .* off", "at NaN torch's kernels pass the gradient on or not, and those of "
