@@ -17,7 +17,8 @@ from graphtool.escaping import json_script, xml
 from graphtool.io import release
 
 # in this order, as one
-SCRIPTS = ("layout.js", "grid.js", "draw.js", "pane.js", "stages.js", "panels.js", "page.js")
+SCRIPTS = ("layout.js", "grid.js", "draw.js", "save.js", "pane.js", "stages.js", "panels.js",
+           "page.js")
 MARK = b'<meta name="generator" content="graphtool view">'  # near the start of each page
 PACKAGES = ("fast_sugiyama", "vl_convert")
 

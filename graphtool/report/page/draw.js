@@ -62,10 +62,10 @@ function fresh(p, ratio, w, h) { // draws what is in view, and returns how much 
   for (const b of frames) frame(p, b);
   const routes = p.routes.filter(
     r => r.left < right && r.right > left && r.top < bottom && r.bottom > top);
-  if (view.k < FAR) far(p, inside, routes);
+  if (view.k < FAR && !p.saved) far(p, inside, routes);
   else {
     pen.lineWidth = 1.2;
-    p.few = routes.length < FEW;
+    p.few = routes.length < FEW || p.saved;
     const typed = new Set(); // an edge's type stands once where a node's edges leave it
     for (const r of routes) edge(p, r, typed);
     for (const b of p.boxes.values()) if (!b.open && !b.bend && inside(b)) node(p, b);
@@ -95,18 +95,20 @@ function far(p, inside, routes) { // too small for words: a path for each colour
     pen.lineTo(x, y);
   }
   pen.stroke();
-  const paths = new Map();
+  const paths = new Map(); // boxes by their colour
   for (const b of p.boxes.values()) {
     if (b.open || b.bend || !inside(b)) continue;
     const kind = typeof b.item === "number" ? p.graph.nodes[b.item].kind : "faint";
     const colour = b.item === p.chosen || p.found.has(b.item) ? colours.accent
       : p.kin.has(b.item) ? colours.kin : colours[kind];
-    if (!paths.has(colour)) paths.set(colour, new Path2D());
-    paths.get(colour).rect(b.x, b.y, b.w, b.h);
+    if (!paths.has(colour)) paths.set(colour, []);
+    paths.get(colour).push(b);
   }
-  for (const [colour, path] of paths) {
+  for (const [colour, boxes] of paths) {
     pen.fillStyle = colour || colours.compute;
-    pen.fill(path);
+    pen.beginPath();
+    for (const b of boxes) pen.rect(b.x, b.y, b.w, b.h);
+    pen.fill();
   }
 }
 
@@ -118,11 +120,34 @@ function frame(p, b) {
   outline(p, b, colours.line);
 }
 
+function cards(p, b) { // behind a module that stands for parts alike
+  const {pen} = p;
+  pen.fillStyle = colours.back;
+  pen.strokeStyle = colours.line;
+  pen.lineWidth = 1;
+  for (const by of [6, 3]) {
+    round(pen, {...b, x: b.x + by, y: b.y + by}, 6);
+    pen.fill();
+    pen.stroke();
+  }
+}
+
+function headings(p, b) { // of the columns of a training step
+  const {pen} = p;
+  pen.font = "600 12px system-ui, sans-serif";
+  pen.fillStyle = colours.faint;
+  b.columns.forEach(([x, w], at) => {
+    const text = COLUMN_NAMES[at];
+    pen.fillText(text, b.x + x + Math.max(0, (w - pen.measureText(text).width) / 2), b.y + 22);
+  });
+}
+
 function title(p, b) { // above the edges that enter the module
-  const {pen} = p, name = label(p.graph, b.item);
+  const {pen} = p, name = shorten(boxed(p.graph, b.item), 120);
+  if (b.columns) headings(p, b);
   if (p.view.k * 13 < 5 || b.depth === 0) return;
   pen.font = "600 12px system-ui, sans-serif";
-  const text = clear(pen, b, name, titled(p.graph.byKey.get(b.item)));
+  const text = clear(pen, b, name, shorten(titled(p.graph.byKey.get(b.item)), 60));
   pen.strokeStyle = colours.panel;
   pen.lineWidth = 5;
   pen.lineJoin = "round";
@@ -147,6 +172,7 @@ function clear(pen, b, whole, short) { // a title beside the edges that enter: t
 
 function node(p, b) {
   const {pen, graph: g} = p, x = typeof b.item === "number" ? g.nodes[b.item] : null;
+  if (!x && g.byKey.get(b.item).alike) cards(p, b);
   pen.fillStyle = x ? colours[x.kind] || colours.compute : colours.back;
   round(pen, b, 6);
   pen.fill();
@@ -158,13 +184,26 @@ function node(p, b) {
   if (p.view.k * 12 < 5) return;
   pen.fillStyle = colours.text;
   pen.font = x ? "600 12px system-ui, sans-serif" : "italic 600 12px system-ui, sans-serif";
-  pen.fillText(x ? x.op : label(g, b.item), b.x + 8, b.y + (x ? 14 : 21), b.w - 16);
+  pen.fillText(fitting(x ? x.op : boxed(g, b.item), b.w - 16, BOLD), b.x + 8, b.y + (x ? 14 : 21), b.w - 16);
   const head = x?.brief ? pen.measureText(`${x.op} `).width : 0;
   pen.fillStyle = colours.faint;
   pen.font = "10px ui-monospace, monospace";
-  if (x) pen.fillText(named(x), b.x + 8, b.y + 27, b.w - 16);
-  if (x?.brief) pen.fillText(x.brief, b.x + 8 + head, b.y + 14, b.w - 16 - head);
+  if (x) pen.fillText(fitting(named(x), b.w - 16), b.x + 8, b.y + 27, b.w - 16);
+  if (x?.brief && b.w - 16 - head > 20) pen.fillText(fitting(x.brief, b.w - 16 - head), b.x + 8 + head, b.y + 14, b.w - 16 - head);
   reads(p, b);
+}
+
+const MONO = 6.02, BOLD = 7; // px of a letter, about
+
+function fitting(text, room, letter = MONO) { // its end says most: the middle gives way
+  return shorten(text, Math.max(3, Math.floor(room / letter * (letter === MONO ? 1 : 1.12))));
+}
+
+function shorten(text, most) {
+  const clean = safe(text.length > 4 * most ? text.slice(0, 2 * most) + text.slice(-2 * most) : text);
+  if (clean.length <= most) return clean;
+  const end = Math.ceil((most - 1) * 0.6);
+  return `${clean.slice(0, most - 1 - end)}…${clean.slice(clean.length - end)}`;
 }
 
 function reads(p, b) { // a line for each value that comes without an edge
@@ -172,7 +211,7 @@ function reads(p, b) { // a line for each value that comes without an edge
   const shown = all.length > STUBS ? all.slice(0, STUBS - 1) : all;
   const lines = shown.map(a => `${g.nodes[a].name.split(".").at(-1)} ↗`);
   if (all.length > STUBS) lines.push(`${all.length - shown.length} more ↗`);
-  lines.forEach((text, i) => {
+  lines.map(text => fitting(text, b.w - 16)).forEach((text, i) => {
     const on = b.item === p.chosen || visible(g, all[i]) === p.chosen;
     pen.fillStyle = on ? colours.accent : colours.faint;
     pen.fillText(text, b.x + 8, b.y + HIGH - 7 + LINE * (i + 1), b.w - 16);
@@ -233,5 +272,5 @@ function edge(p, r, typed) {
   const [a, b] = r.points[0];
   pen.font = "10px ui-monospace, monospace";
   pen.fillStyle = on ? colours.accent : colours.faint;
-  pen.fillText(r.text, a + 6, r.leaves ? b - 5 : b + 11);
+  pen.fillText(shorten(r.text, 80), a + 6, r.leaves ? b - 5 : b + 11);
 }

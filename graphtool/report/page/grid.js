@@ -1,24 +1,31 @@
 // A training step: forward down the left, gradients up beside it, updates at the right edge.
-const GUTTER = 56, BACKWARD = 1; // between columns; the column that is read upwards
+const GUTTER = 56, SLIM = 26, CELL = 112, BACKWARD = 1; // between columns, and in a narrow pane;
+// the width of a closed cell there; the column that is read upwards
+const COLUMN_NAMES = ["forward", "gradients", "update"];
 
 function gridded(g, x) { // as `sized`: a row for each module, as high as its highest cell
-  const rows = x.layers.map(layer => layer.map(([one, at]) => ({one, at, size: sized(g, one)})));
+  const gutter = g.narrow ? SLIM : GUTTER;
+  const rows = x.layers.map(layer => layer.map(([one, at]) => {
+    const size = sized(g, one);
+    return {one, at, size: g.narrow && !size.places ? {...size, w: Math.min(CELL, size.w)} : size};
+  }));
   const cells = rows.flat(), count = 1 + Math.max(...cells.map(c => c.at)), places = new Map();
   const wide = Array.from({length: count}, (_, at) =>
     Math.max(0, ...cells.filter(c => c.at === at).map(c => c.size.w)));
-  const left = wide.map((_, at) => PAD + GUTTER / 2 + wide.slice(0, at).reduce(
-    (sum, w) => sum + w + GUTTER, 0));
+  const left = wide.map((_, at) => PAD + gutter / 2 + wide.slice(0, at).reduce(
+    (sum, w) => sum + w + gutter, 0));
   let top = HEAD + PAD;
   for (const [row, found] of rows.entries()) {
     const tall = Math.max(...found.map(c => c.size.h));
     for (const {one, at, size} of found)
       places.set(one, {...size, x: left[at] + (wide[at] - size.w) / 2, y: top + (tall - size.h) / 2,
-        cell: {row, at, top, bottom: top + tall, left: left[at] - GUTTER / 2,
-          right: left[at] + wide[at] + GUTTER / 2, alone: new Set(rows.flatMap(
+        cell: {row, at, top, bottom: top + tall, left: left[at] - gutter / 2,
+          right: left[at] + wide[at] + gutter / 2, alone: new Set(rows.flatMap(
             (r, i) => r.some(c => c.at === at) ? [i] : []))}});
     top += tall + ROW;
   }
-  return {w: left.at(-1) + wide.at(-1) + GUTTER / 2 + PAD, h: top - ROW + PAD, places};
+  return {w: left.at(-1) + wide.at(-1) + gutter / 2 + PAD, h: top - ROW + PAD, places,
+    columns: left.map((x, at) => [x, wide[at]])};
 }
 
 function offset(cell, x, y) {

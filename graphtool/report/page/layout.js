@@ -6,6 +6,7 @@ let aspect = 1.5; // of the pane that is laid out: its width over its height
 const LINE = 12; // of a box, for each value that it reads without an edge
 const GAP = 26, ROW = 46, PAD = 16, HEAD = 24, HIGH = 34, MOST = 400, FAR = 0.2, STUBS = 4;
 const LEGIBLE = 0.5, CLEAR = 0.75; // of the size of letters
+const FIRST = 64; // boxes of the first look
 const FEW_BOXES = 30; // that are shown however small
 const SHORT = 700; // a chain that is one column
 
@@ -27,6 +28,7 @@ function prepare(section) {
     x.rank = new Map(x.layers.flatMap((layer, i) => layer.map(([item]) => [item, i])));
     x.path = new Map(x.bends.map(([a, b, ...rest]) => [a + ">" + b, rest]));
   }
+  alike(g);
   g.typed = new Map(); // how long the types are that leave a module
   for (const [a, b, text] of g.edges) {
     g.next[a].push(b);
@@ -43,7 +45,7 @@ function prepare(section) {
     const next = level.flatMap(x => x.children.filter(c => typeof c === "string"))
       .map(key => g.byKey.get(key));
     const more = next.reduce((sum, x) => sum + x.children.length, 0);
-    if (shown + more > 50 || g.groups[0].grid) break;
+    if (shown + more > FIRST || g.groups[0].grid) break;
     for (const x of next) x.open = true;
     shown += more;
     level = next;
@@ -77,7 +79,33 @@ function thin(item) { // a bend of an edge, or a port where one enters or leaves
 function label(g, item) {
   if (typeof item === "number") return g.nodes[item].name;
   const x = g.byKey.get(item);
-  return `${titled(x)}  (${x.size.toLocaleString("en")} node${x.size === 1 ? "" : "s"})`;
+  const parts = x.alike ? `, ${x.alike.count} × ${x.alike.size} alike` : "";
+  return `${titled(x)}  (${x.size.toLocaleString("en")} node${x.size === 1 ? "" : "s"}${parts})`;
+}
+
+function boxed(g, item) { // the words of a box; in a narrow training step the column says the rest
+  const x = typeof item === "string" ? g.byKey.get(item) : null;
+  return x && g.narrow && x.parent === g.groups[0].key
+    ? x.name.replace(/ (gradient|update)$/, "") : label(g, item);
+}
+
+function alike(g) { // the modules with the same ops in the same tree, and how many are in a module
+  const kinds = new Map();
+  const kind = x => {
+    const words = x.children.map(c => typeof c === "number" ? g.nodes[c].op : `m${kind(g.byKey.get(c))}`);
+    const key = words.join(",");
+    if (!kinds.has(key)) kinds.set(key, kinds.size);
+    x.kind = kinds.get(key);
+    const counts = new Map();
+    for (const c of x.children) if (typeof c === "string") {
+      const inner = g.byKey.get(c);
+      counts.set(inner.kind, {count: (counts.get(inner.kind)?.count || 0) + 1, size: inner.size});
+    }
+    const most = [...counts.values()].reduce((a, b) => b.count > a.count ? b : a, {count: 0});
+    if (most.count > 2 && 2 * most.count >= x.children.length) x.alike = most;
+    return x.kind;
+  };
+  kind(g.groups[0]);
 }
 
 function titled(x) { // a module: its name, and the author's class
@@ -93,7 +121,7 @@ function sized(g, item) {
   if (thin(item) || hidden(g, item)) return {w: 8, h: 8};
   const x = typeof item === "string" ? g.byKey.get(item) : null;
   if (!x || !x.open) {
-    const name = x ? label(g, item) : named(g.nodes[item]), n = x ? {op: ""} : g.nodes[item];
+    const name = x ? boxed(g, item) : named(g.nodes[item]), n = x ? {op: ""} : g.nodes[item];
     const head = n.op.length + (n.brief ? n.brief.length + 1 : 0);
     const w = Math.min(240, Math.max(70, 7.2 * Math.max(name.length, head) + 20));
     const type = x ? g.typed?.get(item) || 0
@@ -184,6 +212,7 @@ function parts(lines, high, count) { // of about equal heights, broken where few
 
 function layout(p) {
   const g = p.graph, root = g.groups[0].key;
+  g.narrow = !!g.groups[0].grid && p.aspect < 0.8;
   aspect = p.aspect;
   p.boxes = new Map();
   stub(g);
@@ -193,7 +222,8 @@ function layout(p) {
       return;
     }
     const ports = [];
-    p.boxes.set(item, {item, x, y, w: size.w, h: size.h, depth, gutter, ports, open: !!size.places});
+    p.boxes.set(item, {item, x, y, w: size.w, h: size.h, depth, gutter, ports, open: !!size.places,
+      ...(size.columns ? {columns: size.columns} : {})});
     if (!size.places) return;
     for (const [one, s] of size.places) {
       const gutter = s.gutter === undefined ? undefined : x + s.gutter;

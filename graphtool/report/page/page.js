@@ -88,7 +88,10 @@ function recall() { // what a link says
   }
 }
 
+let shownTab = null;
+
 function show(tab) {
+  shownTab = tab;
   const drawn = tab.part !== "sheet", main = document.querySelector("main");
   main.classList.toggle("sheet", !drawn);
   for (const b of $("tabs").children) {
@@ -96,6 +99,8 @@ function show(tab) {
     b.setAttribute("tabindex", b.tab === tab ? 0 : -1);
   }
   for (const name of ["search", "fit", "open", "close", "plain", "list"]) $(name).disabled = !drawn;
+  $("saves").hidden = !drawn && !tab.section.charts.length;
+  for (const b of $("saves").querySelectorAll("[data-whole]")) b.hidden = !drawn;
   pane = null;
   panes = [];
   $("graphs").replaceChildren();
@@ -119,6 +124,11 @@ const keys = {
 document.addEventListener("keydown", event => {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   const at = event.target;
+  if (at.closest("#saves") && event.key === "Escape") {
+    $("saves").open = false;
+    $("saves").firstElementChild.focus();
+    return;
+  }
   if (at === $("search")) {
     if (event.key === "Escape" && pane) { keys.Escape(); pane.canvas.focus(); }
     return;
@@ -146,6 +156,7 @@ $("search").addEventListener("keydown", event => { if (event.key === "Enter") fo
 $("search").addEventListener("focus", () => seek($("search").value));
 document.addEventListener("pointerdown", event => {
   if (!event.target.closest("#finder")) $("hits").hidden = true;
+  if (!event.target.closest("#saves")) $("saves").open = false;
 });
 $("fit").onclick = () => pane.fit();
 $("open").onclick = () => pane.every(true);
@@ -153,6 +164,8 @@ $("close").onclick = () => pane.every(false);
 $("list").onclick = swap;
 $("plain").onclick = plain;
 $("theme").onclick = theme;
+for (const b of $("saves").querySelectorAll("button"))
+  b.onclick = () => save(b.dataset.kind, !!b.dataset.whole);
 tips();
 
 if (matchMedia("(prefers-color-scheme: dark)").matches)

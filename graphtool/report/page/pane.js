@@ -46,7 +46,7 @@ class Pane {
     this.aspect = Math.min(2, Math.max(0.4, w / h || 1));
     layout(this);
     if (!this.titled) this.simplify(w, h);
-    const b = this.root(), k = scale(w, h, b);
+    const b = this.root(), k = this.graph.narrow ? Math.min(1.1, (w - 16) / b.w) : scale(w, h, b);
     this.view = {k, x: w / 2 - k * (b.x + b.w / 2), y: Math.max(20, (h - k * b.h) / 2)};
     this.stale = true;
   }
@@ -127,6 +127,12 @@ class Pane {
     const x = b.x * v.k + v.x, y = b.y * v.k + v.y;
     if (x < 0 || y < 0 || x + b.w * v.k > w || y + b.h * v.k > h || v.k < 0.35)
       this.aim({k, x: w / 2 - k * (b.x + b.w / 2), y: h / 2 - k * (b.y + b.h / 2)});
+  }
+
+  centre(item) {
+    this.reveal([item]);
+    const b = this.boxes.get(visible(this.graph, item));
+    if (b) this.fit(b);
   }
 
   every(open) {

@@ -1,9 +1,13 @@
 // The outline, the panel of details, the search, and the sheets of plots and tables.
 const HITS = 100; // lines in the list
 
+function readable(text) { // lines of text, without marks that turn it or hide
+  return String(text).split(/([\n\t])/).map((part, i) => i % 2 ? part : safe(part)).join("");
+}
+
 function made(tag, text, more = {}) {
   const e = document.createElement(tag);
-  if (text !== undefined) e.textContent = text;
+  if (text !== undefined) e.textContent = readable(text);
   for (const [k, v] of Object.entries(more)) e.setAttribute(k, v);
   return e;
 }
@@ -23,13 +27,13 @@ function describe(item) {
       told.append(link);
       side.append(told);
     }
-    side.append(facts(now.lines));
+    side.append(facts(now.lines), ends(g));
     return;
   }
   const list = made("dl");
   const row = (name, value) => { if (value && value.length) list.append(made("dt", name),
     ...[].concat(value).map(v => made("dd", v))); };
-  side.append(made("h2", label(g, item)));
+  side.append(made("h2", label(g, item)), acts(g, item));
   if (typeof item === "number") {
     const n = g.nodes[item];
     row("op", n.op); row("module", around(g, item)); row("type", n.type); row("operands", n.inputs); row("attributes", n.attrs);
@@ -42,10 +46,67 @@ function describe(item) {
     const counts = new Map();
     for (const i of members(g, item))
       counts.set(g.nodes[i].op, (counts.get(g.nodes[i].op) || 0) + 1);
+    const x = g.byKey.get(item), like = g.groups.filter(y => y !== x && y.kind === x.kind);
+    row("modules alike", like.slice(0, 12).map(pathOf(g)).concat(
+      like.length > 12 ? [`and ${like.length - 12} more`] : []));
     row("ops", [...counts].sort((a, b) => b[1] - a[1]).map(([op, n]) => `${n} × ${op}`));
   }
   elsewhere(now, item, list);
   side.append(list);
+}
+
+function pathOf(g) { // the names of the modules around a module, and its own
+  return x => [...homes(g, x.key).slice(0, -1).map(key => g.byKey.get(key).name).reverse(),
+    titled(x)].join(".");
+}
+
+function acts(g, item) { // what can be done with what is chosen, for fingers too
+  const bar = made("div", undefined, {class: "acts"});
+  const act = (text, done) => {
+    const b = made("button", text, {type: "button"});
+    b.onclick = done;
+    bar.append(b);
+    return b;
+  };
+  const name = typeof item === "number" ? g.nodes[item].name : pathOf(g)(g.byKey.get(item)).split(" · ")[0];
+  act("Copy name", () => copy(name));
+  if (typeof item === "string" && g.byKey.get(item).parent !== null) {
+    const b = act(g.byKey.get(item).open ? "Close module" : "Open module", () => {
+      pane.toggle(item);
+      b.textContent = g.byKey.get(item).open ? "Close module" : "Open module";
+    });
+  }
+  act("Centre", () => pane.centre(item));
+  return bar;
+}
+
+async function copy(text) {
+  try { await navigator.clipboard.writeText(text); }
+  catch { // a file has no clipboard in some browsers
+    const field = made("textarea");
+    field.value = text;
+    document.body.append(field);
+    field.select();
+    document.execCommand("copy");
+    field.remove();
+  }
+  say("Name copied");
+}
+
+function ends(g) { // the inputs and outputs of the model
+  const list = made("dl");
+  for (const op of ["input", "output"]) {
+    const all = [...g.nodes.keys()].filter(i => g.nodes[i].op === op);
+    if (all.length) list.append(made("dt", all.length > 1 ? `${all.length} ${op}s` : op));
+    for (const i of all.slice(0, HITS)) {
+      const dd = made("dd"), link = made("button", g.nodes[i].name, {type: "button", class: "link"});
+      link.onclick = () => choose(i);
+      dd.append(link, " ", made("small", g.nodes[i].type || ""));
+      list.append(dd);
+    }
+    if (all.length > HITS) list.append(made("dd", `and ${all.length - HITS} more`));
+  }
+  return list;
 }
 
 function around(g, item) { // the module that a node is in, with its path and its class
