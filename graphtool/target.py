@@ -45,7 +45,8 @@ class Target:
 
     Compiling: `flags` are spellings of the machine; the first that the compiler knows is used; none
     stands for a compiler that needs no flag. `more` are flags besides. `cross` is a compiler that
-    makes code for this machine elsewhere.
+    makes code for this machine elsewhere; a row that names its `system`, as Python does, is
+    compiled by it unless this machine is of that kind.
 
     Recognising: this machine is the row with the most `needs` among those whose `machines` has
     what Python calls it and whose `needs` the CPU has all. Any of the CPU features `bf16_by` and
@@ -61,7 +62,8 @@ class Target:
 
     A `freestanding` machine has no operating system: its C is for one thread and reads no file, the
     weights are constants of the C, and of two kernels the smaller one is taken. Buffers in its
-    arena start at multiples of `align` bytes. A multiply-add of float32 takes `soft` times as long
+    arena start at multiples of `align` bytes. Neither it nor one that is not `threaded` has more
+    than one thread. A multiply-add of float32 takes `soft` times as long
     as it would with a unit for it.
     """
 
@@ -83,6 +85,7 @@ class Target:
     flags: tuple[Flags, ...] = ((),)
     more: Flags = ()
     cross: str = ""
+    system: str = ""
     aliases: tuple[str, ...] = ()
     machines: tuple[str, ...] = ()
     needs: frozenset[str] = frozenset()
@@ -96,6 +99,7 @@ class Target:
     roof: Mapping[str, float] = field(default_factory=dict)
     align: int = 64
     freestanding: bool = False
+    threaded: bool = True
     soft: float = 1.0
     threads: int = 1
     native: bool = False
@@ -114,7 +118,8 @@ class Target:
     def foreign(self) -> bool:
         """Whether this machine is known to be of another kind, so that its compilers do not know
         the target."""
-        return bool(self.machines) and platform.machine().lower() not in self.machines
+        other = bool(self.machines) and platform.machine().lower() not in self.machines
+        return other or self.system not in ("", platform.system().lower())
 
     @property
     def march(self) -> str:
@@ -147,12 +152,16 @@ _V3 = _V2 | {"avx", "avx2", "fma", "f16c"}
 _V4 = _V3 | {"avx512f", "avx512bw", "avx512vl", "avx512dq"}
 
 
+def _zig(triple: str) -> str:
+    return f"python -m ziglang cc -target {triple}"
+
+
 def _x86(level: int, name: str, title: str, lanes: int, mr: int, **facts: Any) -> Target:
     """A row of x86-64; facts that all share are here. Level 0 is none of the family."""
     return Target(name, title, lanes, mr, 2, levels=X86_64 if level else None, level=level,
                   machines=("x86_64", "amd64"),
-                  cross="python -m ziglang cc -target x86_64-linux-musl",
-                  **{"pair": (2, 2), "flags": spelled(name)} | facts)
+                  **{"pair": (2, 2), "flags": spelled(name),
+                     "cross": _zig("x86_64-linux-musl")} | facts)
 
 
 _V4_FACTS: dict[str, Any] = {
@@ -191,6 +200,8 @@ def _small(name: str, title: str, flags: Flags, cc: str, *, dsp: bool = False,
                   bandwidth=(0.4, 0.4, 0.4, 0.2), **facts)
 
 
+_NEON: dict[str, Any] = {"registers": 32, "machines": ("aarch64", "arm64"),
+                         "dot8_by": frozenset({"asimddp", "i8mm"})}
 _ARM, _RISCV = "arm-none-eabi-gcc", "riscv64-unknown-elf-gcc"
 
 for _row in (
@@ -207,11 +218,24 @@ for _row in (
          dot8_by=frozenset({"avx_vnni"})),
     _x86(2, "x86-64-v2", "x86-64 with SSE4.2", 4, 6, aliases=("v2",), needs=_V2),
     _x86(1, "x86-64", "x86-64 with SSE2", 4, 6, flags=spelled("x86-64", usual=True)),
-    Target("armv8-a", "64-bit Arm with NEON", 4, 12, 2, registers=32,
-           flags=spelled("armv8-a", usual=True), machines=("aarch64", "arm64"),
-           cross="python -m ziglang cc -target aarch64-linux-musl",
-           dot8_by=frozenset({"asimddp", "i8mm"})),
+    Target("armv8-a", "64-bit Arm with NEON", 4, 12, 2, flags=spelled("armv8-a", usual=True),
+           cross=_zig("aarch64-linux-musl"), **_NEON),
     Target("generic", "any machine, without vectors", 1, 4, 4),
+    # another system in one word; zig's own name of glibc 2.17 makes libraries for older systems too
+    Target("aarch64-linux", "Linux on 64-bit Arm", 4, 12, 2, system="linux",
+           flags=spelled("armv8-a", usual=True), cross=_zig("aarch64-linux-gnu.2.17"), **_NEON),
+    # NEON of 32 bits flushes subnormal numbers
+    Target("armv7-linux", "Linux on 32-bit Arm with floating point", 1, 4, 4, system="linux",
+           machines=("armv7l",), cross=_zig("arm-linux-gnueabihf")),
+    Target("riscv64-linux", "Linux on 64-bit RISC-V", 1, 4, 4, system="linux",
+           machines=("riscv64",), cross=_zig("riscv64-linux-gnu")),
+    _x86(0, "x86_64-windows", "Windows on x86-64 with SSE4.2", 4, 6, needs=_V2, system="windows",
+         flags=spelled("x86-64-v2"), cross=_zig("x86_64-windows-gnu")),
+    Target("aarch64-macos", "macOS on Apple's processors", 4, 12, 2, system="darwin",
+           cross=_zig("aarch64-macos"), **_NEON),
+    Target("wasm32", "WebAssembly with vectors of 128 bits", 4, 6, 2, system="wasm",
+           flags=(("-msimd128",),), machines=("wasm32",), cross=_zig("wasm32-wasi"),
+           threaded=False),
     _small("cortex-m0plus", "Arm Cortex-M0+, without floating point",
            ("-mcpu=cortex-m0plus", "-mthumb"), _ARM, soft=40.0, mhz=48),
     _small("cortex-m4", "Arm Cortex-M4 and M33, with DSP and float32",
@@ -290,7 +314,8 @@ def on_machine(target: Target, word: str) -> Target:
 
 def recognised(machine: str, flags: frozenset[str]) -> Target:
     """The row of a machine that Python calls `machine` and whose CPU has the features `flags`."""
-    return max((t for t in TABLE.values() if machine in t.machines and t.needs <= flags),
+    return max((t for t in TABLE.values()
+                if machine in t.machines and not t.system and t.needs <= flags),
                key=lambda t: len(t.needs), default=TABLE["generic"])
 
 
@@ -319,7 +344,8 @@ def named(march: str, threads: int = 0) -> Target:
     Raises UsageError GT2101 for an unknown one.
     """
     row = _row_of(march)
-    return replace(row, threads=1 if row.freestanding else threads or cores())
+    alone = row.freestanding or not row.threaded
+    return replace(row, threads=1 if alone else threads or cores())
 
 
 def _row_of(march: str) -> Target:

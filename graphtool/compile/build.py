@@ -125,7 +125,7 @@ def check_device(unit: Unit, how: Build) -> None:
 def _project_files(texts: Texts, common: Compiler, how: Build) -> dict[str, str]:
     """What other build systems read of the build, and the README."""
     weights = next((side.file for side in texts.sides if side.file), "")
-    project = Project(texts.name, library_of(texts.name, static=how.static), weights,
+    project = Project(texts.name, library_of(texts.name, common.system, static=how.static), weights,
                       links=("-pthread", *common.libraries, "-lm"))
     return {**config_files(project),
             README: readme(project, texts.files, trains="training" in texts.rows)}

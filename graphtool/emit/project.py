@@ -34,6 +34,16 @@ class Project:
         """Whether the library is an archive."""
         return self.library.endswith(".a")
 
+    @property
+    def module(self) -> bool:
+        """Whether the library is WebAssembly, which no program of C links."""
+        return self.library.endswith(".wasm")
+
+    @property
+    def windows(self) -> bool:
+        """Whether a program is linked with NAME.lib, and finds the library in its own folder."""
+        return self.library.endswith(".dll")
+
 
 _CMAKE = """\
 # find_package({name}) defines the target {name}::{name}{weights}.
@@ -70,14 +80,17 @@ Libs: -L${{here}}{library_at} -l{name}{more}
 
 def config_files(p: Project) -> dict[str, str]:
     """File name → text of what CMake and pkg-config read."""
+    if p.module:
+        return {}
     return {f"{p.name}Config.cmake": _cmake(p),
             f"{p.name}ConfigVersion.cmake": _CMAKE_VERSION.format(version=p.version),
             f"{p.name}.pc": _pkg_config(p)}
 
 
 def _cmake(p: Project) -> str:
+    at = f"${{CMAKE_CURRENT_LIST_DIR}}/{posixpath.normpath(f'{p.library_at}/{p.name}.lib')}"
     more = (f'INTERFACE_LINK_LIBRARIES "{";".join(p.links)}"' if p.static else
-            f"IMPORTED_SONAME {p.library}")
+            f'IMPORTED_IMPLIB "{at}"' if p.windows else f"IMPORTED_SONAME {p.library}")
     text = _CMAKE.format(
         name=p.name, kind="STATIC" if p.static else "SHARED", more=more,
         library=posixpath.normpath(f"{p.library_at}/{p.library}"), header_at=_below(p.header_at),
@@ -94,7 +107,7 @@ def _pkg_config(p: Project) -> str:
     return _PKG_CONFIG.format(
         name=p.name, version=p.version, header_at=_below(p.header_at), library_at=library_at,
         weights=f"weights=${{here}}/{weights}\n" if p.weights else "",
-        more="".join(f" {x}" for x in p.links) if p.static else
+        more="".join(f" {x}" for x in p.links) if p.static else "" if p.windows else
         f" -Wl,-rpath,${{here}}{library_at}")
 
 
@@ -106,14 +119,21 @@ def readme(p: Project, files: Collection[str], *, trains: bool) -> str:
     """The text of README.md for a build with these files; `trains`: its functions are those of
     training."""
     name, example = p.name, f"{p.name}_example.c"
-    links = "".join(f" {x}" for x in p.links) if p.static else " -Wl,-rpath,DIR"
+    links = ("".join(f" {x}" for x in p.links) if p.static else "" if p.windows else
+             " -Wl,-rpath,DIR")
+    if p.module:
+        return _table(p, [("JavaScript", "`graphtool package DIR --as npm`"), (
+            "another host", f"`{p.library}` exports the functions of `{name}.h`, `malloc`, "
+                            "`aligned_alloc`, `free` and its memory")], example in files)
     rows = [("C, C++", f"`cc app.c -IDIR -LDIR -l{name}{links}`"),
             ("CMake", f"`find_package({name} REQUIRED)`, then `target_link_libraries(app "
                       f"{name}::{name})`; `cmake -D{name}_DIR=DIR`"),
             ("pkg-config", f"`cc app.c $(PKG_CONFIG_PATH=DIR pkg-config --cflags --libs {name})`")]
     rows.append(("Go", f"`// #cgo pkg-config: {name}` and `// #include \"{name}.h\"` above "
                        "`import \"C\"`"))
-    if not p.static:
+    if p.windows:
+        rows.append(("when it runs", f"`{p.library}` is in the folder of the program"))
+    elif not p.static:
         rows.append(("Rust", "the header as an `extern \"C\"` block; "
                              f"`rustc app.rs -L DIR -l {name} -C link-arg=-Wl,-rpath,DIR`"))
     if {example, f"{name}_main.c"} & {*files} and not any(f.endswith(".cu") for f in files):
@@ -122,7 +142,14 @@ def readme(p: Project, files: Collection[str], *, trains: bool) -> str:
         rows.append(("the shell", "`graphtool train DIR --data FILE.npz`"))
     elif not p.static:
         rows.append(("Python, the shell", '`graphtool.load("DIR")`, `graphtool run DIR --random`'))
-    called = f", and\n`{example}` calls them" if example in files else ""
+    return _table(p, rows, example in files)
+
+
+def _table(p: Project, rows: list[tuple[str, str]], called_there: bool) -> str:
+    """The text of README.md from the rows of its table; `called_there`: an example calls the
+    functions."""
+    name, example = p.name, f"{p.name}_example.c"
+    called = f", and\n`{example}` calls them" if called_there else ""
     weights = f" `{name}_load` takes the path of `{p.weights}`." if p.weights else ""
     return (f"# {name}\n\nA compiled model. `{name}.h` states its inputs, outputs and functions"
             f"{called}.\n\n| from | how |\n|---|---|\n"

@@ -19,6 +19,7 @@ from graphtool.io import release
 from graphtool.machines import cpu_flags
 from graphtool.native import cache
 from graphtool.native.probes import TEXT, supports, version_of
+from graphtool.native.systems import MACOS, WINDOWS, System, system_of
 from graphtool.target import TABLE, Target
 
 TIMEOUT = 600  # seconds for one file
@@ -34,7 +35,6 @@ SMALL: tuple[str, ...] = ("-std=c99", "-O2", "-fwrapv", "-fno-math-errno", "-ffu
 APART = "-fno-thread-jumps"
 DEBUG = "-g"
 USED = "-Wl,--as-needed"  # only libraries that something uses
-SONAME = "-Wl,-soname,libmodel.so"  # as a probe: a program links with it too, which has no effect
 GOMP = ("-l:libgomp.a", "-lpthread", "-ldl")  # gcc's OpenMP inside the program
 
 
@@ -116,18 +116,28 @@ class Compiler:
             return ()
         return (*((USED,) if supports(self.command, USED) else ()), "-fopenmp")
 
+    @property
+    def system(self) -> System:
+        """The system that it links for."""
+        return system_of(self.command)
+
     def link(self, objects: list[Path], target: Path) -> None:
         """Link a shared library. Programs look for it by its file name, in any folder."""
-        self.run("-shared", *self.soname(target.name), *(o.name for o in objects), *self.implied,
-                 *self.libraries, "-lm", "-o", target.name, cwd=target.parent)
+        self.run(*self.system.shared, *self.named(target), *self.bare, *(o.name for o in objects),
+                 *self.implied, *self.libraries, "-lm", "-o", target.name, cwd=target.parent)
         self.check(target)
 
-    def soname(self, name: str) -> tuple[str, ...]:
-        """The link flag by which a library states its name; none where the linker knows none."""
-        if supports(self.command, SONAME):
-            return (f"-Wl,-soname,{name}",)
-        apple = sys.platform == "darwin" and not crosses(self.command)
-        return (f"-Wl,-install_name,@rpath/{name}",) if apple else ()
+    @property
+    def bare(self) -> tuple[str, ...]:
+        """The link flag against what zig's own library has for debuggers: four times the code."""
+        return ("-s",) if "ziglang" in self.command and DEBUG not in self.flags else ()
+
+    def named(self, target: Path) -> tuple[str, ...]:
+        """The link flags by which a library states its name; none where the linker knows none."""
+        flags = tuple(f.format(file=target.name, name=target.stem) for f in self.system.named)
+        # as a probe: a program links with them too, which has no effect
+        probe = tuple(f.format(file="libmodel.so", name="model") for f in self.system.named)
+        return flags if self.system in (MACOS, WINDOWS) or supports(self.command, *probe) else ()
 
     def link_program(self, objects: list[Path], target: Path, *, static: bool = False) -> None:
         """An executable that needs only libc at run time, if possible; `static`: no library at all.
@@ -142,8 +152,8 @@ class Compiler:
             openmp = ("-static", *openmp)
         elif openmp and supports(self.command, "-fopenmp", libraries=GOMP):
             openmp = GOMP
-        self.run(*(o.name for o in objects), *openmp, *self.libraries, "-lm", "-o", target.name,
-                 cwd=target.parent)
+        self.run(*self.bare, *(o.name for o in objects), *openmp, *self.libraries, "-lm", "-o",
+                 target.name, cwd=target.parent)
         self.check(target)
 
     def check(self, path: Path) -> None:
@@ -174,6 +184,8 @@ def find(cc: str | None, target: Target, *, openmp: bool = True, mpi: bool = Fal
     """
     if target.freestanding:
         cc, openmp = cc or target.cross, False
+    elif target.system and target.foreign and not os.environ.get("CC"):
+        cc = cc or target.cross
     for command in candidates(cc) if cc or not mpi else mpi_candidates():
         version = version_of(command)
         if version is None:
@@ -186,6 +198,8 @@ def find(cc: str | None, target: Target, *, openmp: bool = True, mpi: bool = Fal
             "-fopenmp-simd" if not target.freestanding and supports(command, "-fopenmp-simd")
             else "")
         base, linked = (SMALL, ("-c",)) if target.freestanding else (BASE, ())
+        if not system_of(command).position:
+            base = tuple(f for f in base if f != "-fPIC")
         plain = (APART,) if supports(command, "-Werror", *linked, APART) else ()
         flags = (*base, *plain, *spelled, *((extra,) if extra else ()),
                  *(("-DGT_OPENMP_SIMD",) if extra == "-fopenmp-simd" else ()),
@@ -250,11 +264,16 @@ def crosses(command: tuple[str, ...]) -> bool:
     return any(word.lstrip("-").partition("=")[0] == "target" for word in command[1:])
 
 
+def _python(words: tuple[str, ...]) -> tuple[str, ...]:
+    """The words with this Python for the first, if that is `python`: a module of it is meant."""
+    return (sys.executable, *words[1:]) if words[:2] == ("python", "-m") else words
+
+
 def candidates(cc: str | None) -> Iterator[tuple[str, ...]]:
     """The compiler commands to try, in order: `cc` alone if given, else $CC, cc, gcc, clang, and
     zig's."""
     if cc:
-        yield _words(cc, "--cc")
+        yield _python(_words(cc, "--cc"))
         return
     if os.environ.get("CC"):
         yield _words(os.environ["CC"], "$CC")

@@ -18,6 +18,7 @@ from graphtool.io import release
 from graphtool.native import cache
 from graphtool.native.compiler import Compiler
 from graphtool.native.probes import supports
+from graphtool.native.systems import System
 
 
 def compile_all(work: Path, name: str, sides: Sequence[str], common: Compiler,
@@ -48,7 +49,7 @@ def compile_all(work: Path, name: str, sides: Sequence[str], common: Compiler,
         pending = {p: pool.submit(compiled, p) for p in order}
     objects = [pending[p].result() for p in units]
     cache.prune_daily()
-    library = library_of(name, static=static)
+    library = library_of(name, common.system, static=static)
     if static:
         common.archive(objects, work / library)
     else:
@@ -57,18 +58,18 @@ def compile_all(work: Path, name: str, sides: Sequence[str], common: Compiler,
                            "flags": list(common.flags)}
     if exe:
         main = compiled(work / f"{name}_main.c")
-        common.link_program([*objects, main], work / name, static=static)
-        out["executable"] = name
+        out["executable"] = common.system.program.format(name)
+        common.link_program([*objects, main], work / out["executable"], static=static)
     for o in objects:
         o.unlink()
-    for o in work.glob("*.o"):
+    for o in (*work.glob("*.o"), *work.glob("*.pdb")):
         o.unlink()
     return out
 
 
-def library_of(name: str, *, static: bool) -> str:
-    """The file name of a library."""
-    return f"lib{name}.a" if static else f"lib{name}.so"
+def library_of(name: str, system: System, *, static: bool) -> str:
+    """The file name of a library for a system."""
+    return f"lib{name}.a" if static else system.library.format(name)
 
 
 def _included_bytes(source: Path) -> int:

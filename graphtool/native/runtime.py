@@ -76,10 +76,10 @@ class Model:
             raise InputError("GT2202", "a static build cannot be loaded", where=str(path),
                              hint="build without --static")
         try:
-            self.library = library = open_library(path)
+            self.library = library = open_library(path, m.target)
             self._run = getattr(library, f"{m.name}_run")
             self._arena_bytes = getattr(library, f"{m.name}_arena_bytes")
-        except (OSError, AttributeError) as error:
+        except AttributeError as error:
             raise InputError("GT2203", f"cannot load the library: {error}",
                              where=str(path)) from error
         self._run.restype, self._arena_bytes.restype = ctypes.c_int, ctypes.c_size_t

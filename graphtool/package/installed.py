@@ -19,7 +19,9 @@ def layout(s: Subject, library_at: str, share_at: str) -> dict[str, bytes]:
     """The files of an installation below a prefix, with the library in `library_at`."""
     weights = s.weights
     include = f"include/{s.name}"
-    files = {f"{library_at}/{s.manifest.library}": s.library.read_bytes(),
+    linked = s.folder / f"{s.name}.lib"  # what programs of Windows are linked with
+    libraries = [s.library, *([linked] if linked.is_file() else [])]
+    files = {**{f"{library_at}/{p.name}": p.read_bytes() for p in libraries},
              **{f"{include}/{h.name}": h.read_bytes() for h in s.headers},
              **{f"{include}/{file}": text.encode() for file, text in wrappers(s).items()}}
     if weights is not None:

@@ -41,7 +41,8 @@ class TrainModel:
                              hint="graphtool grad … --optimizer adam, then graphtool build")
         self.row: TrainingRow = manifest.training
         self.threads = threads or cores()
-        self.library = open_library(build_dir / manifest.library, shared=self.row.distributed)
+        self.library = open_library(build_dir / manifest.library, manifest.target,
+                                    shared=self.row.distributed)
         self.world = join(self.library, self.row.name, self.row.distributed)
         self.block = _aligned(self.row.state_bytes)
         self.cells = {c.name: c for c in self.row.state}

@@ -1,7 +1,10 @@
-"""Compiled for a 64-bit Arm with NEON, and run by an emulator: the evaluator's results."""
+"""Compiled for other machines and systems, and run by an emulator where there is one: the
+evaluator's results."""
 
 from __future__ import annotations
 
+import json
+import platform
 import shutil
 import subprocess
 import sys
@@ -14,7 +17,12 @@ import pytest
 import graphtool
 from graphtool import interp
 from graphtool.analysis import made_up
+from graphtool.emit.project import Project, config_files, readme
+from graphtool.errors import InputError
 from graphtool.io import npz
+from graphtool.native import compiler, runtime
+from graphtool.native.systems import LINUX, MACOS, WASM, WINDOWS, System, here, system_of
+from graphtool.target import named
 from tests.passes.pass_samples import SAMPLES
 
 COMPILERS = {"zig": f"{sys.executable} -m ziglang cc -target aarch64-linux-musl",
@@ -39,3 +47,72 @@ def test_arm(cc: str, name: str, tmp_path: Path) -> None:
                     "-o", str(tmp_path / "out.npz")], check=True, capture_output=True)
     for key, want in interp.run(SAMPLES[name], xs).items():
         np.testing.assert_allclose(npz.load(tmp_path / "out.npz")[key], want, rtol=1e-4, atol=1e-5)
+
+
+# target: the file of its library, what that begins with, the emulator of its program
+SYSTEMS = {"aarch64-linux": ("libsmall.so", b"\x7fELF", "qemu-aarch64"),
+           "armv7-linux": ("libsmall.so", b"\x7fELF", "qemu-arm"),
+           "riscv64-linux": ("libsmall.so", b"\x7fELF", "qemu-riscv64"),
+           "x86_64-windows": ("small.dll", b"MZ", ""),
+           "aarch64-macos": ("libsmall.dylib", b"\xcf\xfa\xed\xfe", ""),
+           "wasm32": ("small.wasm", b"\0asm", "")}
+ROOTS = {"armv7-linux": "/usr/arm-linux-gnueabihf", "riscv64-linux": "/usr/riscv64-linux-gnu"}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not INSTALLED["zig"], reason="ziglang is not installed")
+@pytest.mark.parametrize("target", sorted(SYSTEMS))
+def test_a_target_in_one_word(target: str, tmp_path: Path) -> None:
+    file, begin, emulator = SYSTEMS[target]
+    module, root = SAMPLES["convnet"], ROOTS.get(target, ROOT)
+    runs = bool(emulator and shutil.which(emulator)) and Path(root).is_dir()
+    built = graphtool.build(module, tmp_path / "b", name="small", target=target, exe=runs)
+    assert (built / file).read_bytes().startswith(begin)
+    if target != f"{platform.machine()}-{platform.system().lower()}":
+        with pytest.raises(InputError, match="GT2203"):
+            runtime.load(built)
+    if not runs:
+        return
+    xs = made_up.random_inputs(module, 1)
+    npz.save(xs, tmp_path / "in.npz")
+    subprocess.run([emulator, "-L", root, str(built / "small"), str(tmp_path / "in.npz"), "-o",
+                    str(tmp_path / "out.npz")], check=True, capture_output=True)
+    for key, want in interp.run(module, xs).items():
+        np.testing.assert_allclose(npz.load(tmp_path / "out.npz")[key], want, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(("command", "system"), [
+    ("zig cc -target x86_64-windows-gnu", WINDOWS), ("x86_64-w64-mingw32-gcc", WINDOWS),
+    ("python -m ziglang cc -target aarch64-macos", MACOS), ("zig cc -target wasm32-wasi", WASM),
+    ("clang --target=arm64-apple-darwin22", MACOS), ("aarch64-linux-gnu-gcc-12", LINUX),
+    ("cc", here()), ("gcc-12", here())])
+def test_a_command_names_its_system(command: str, system: System) -> None:
+    assert system_of(tuple(command.split())) is system
+
+
+def test_another_system_is_compiled_by_zig(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CC", raising=False)
+    monkeypatch.setattr(compiler, "version_of", lambda command: "1")
+    monkeypatch.setattr(compiler, "supports", lambda *_, **__: True)
+    row = named("riscv64-linux")
+    assert compiler.find(None, row).command == (sys.executable, *row.cross.split()[1:])
+    assert compiler.find("other -target x", row).command == ("other", "-target", "x")
+    monkeypatch.setenv("CC", "mine -target y")
+    assert compiler.find(None, row).command == ("mine", "-target", "y")
+
+
+def test_a_library_of_another_machine_is_not_loaded(tmp_path: Path) -> None:
+    built = graphtool.build(SAMPLES["convnet"], tmp_path / "b")
+    manifest = json.loads((built / "build.json").read_text())
+    other = "aarch64-macos" if platform.machine() == "x86_64" else "x86_64-windows"
+    (built / "build.json").write_text(json.dumps(manifest | {"target": other}))
+    with pytest.raises(InputError, match=f"the library is for {other}"):
+        runtime.load(built)
+
+
+def test_projects_of_other_systems() -> None:
+    dll = config_files(Project("net", "net.dll", library_at="../lib"))
+    assert 'IMPORTED_IMPLIB "${CMAKE_CURRENT_LIST_DIR}/../lib/net.lib"' in dll["netConfig.cmake"]
+    assert "rpath" not in dll["net.pc"] + readme(Project("net", "net.dll"), (), trains=False)
+    assert config_files(Project("net", "net.wasm")) == {}
+    assert "package DIR --as npm" in readme(Project("net", "net.wasm"), (), trains=False)

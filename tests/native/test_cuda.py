@@ -221,7 +221,7 @@ def test_memory_of_the_device_is_used_as_it_is(device: ctypes.CDLL, tmp_path: Pa
     """NAME_run_device takes addresses of the device; the driver's are the processor's."""
     m = module("softmax")
     built = graphtool.build(m, tmp_path / "b", target="sm_90", name="soft")
-    library = open_library(built / "libsoft.so")
+    library = open_library(built / "libsoft.so", "native")
     library.soft_arena_bytes.restype = ctypes.c_size_t
     x = inputs_of("softmax", 9)["x"]
     y = np.full_like(x, np.nan)

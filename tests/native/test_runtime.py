@@ -255,6 +255,7 @@ def test_loading_needs_numpy_only(built: Path) -> None:
     mine = {name for name in found if name.startswith("graphtool")}
     assert {name.split(".")[0] for name in found - mine} <= sys.stdlib_module_names
     assert {name.split(".")[1] for name in mine if "." in name} == {
-        "dtypes", "errors", "escaping", "io", "machines", "native", "symbolic"} and len(mine) <= 34
+        "dtypes", "errors", "escaping", "io", "machines", "native", "symbolic",
+            "target"} and len(mine) <= 34
     assert "importlib.metadata" not in found  # as slow as all of graphtool
     assert "tempfile" not in found  # 5 of 20 ms
