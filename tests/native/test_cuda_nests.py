@@ -102,7 +102,7 @@ def test_nests(name: str, tmp_path: Path) -> None:
 
 def test_arrays_of_the_device_are_aligned(tmp_path: Path) -> None:
     work, _ = built(module(chain(24), (70, 24)), tmp_path / "b")
-    library = open_library(work / "libmodel.so")
+    library = open_library(work / "libmodel.so", "native")
     x = np.zeros(70 * 24 + 64, np.float32)
     at = x.ctypes.data + 63 & ~63
     ins, outs = (ctypes.c_void_p * 1)(at + 4), (ctypes.c_void_p * 1)(at)
