@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
 
 import numpy as np
 
@@ -20,17 +19,16 @@ from graphtool.emit.fields import TILE, Stages, staged
 from graphtool.emit.headers import called
 from graphtool.emit.language import C, Language
 from graphtool.emit.lines import DebugLines, Place, Writer, placed
-from graphtool.emit.small_indices import fits_kernel
-from graphtool.emit.statements import Statements, is_for_a_team
+from graphtool.emit.statements import Statements, is_for_a_team, language_of_kernel
 from graphtool.emit.weights import ALIGN
 from graphtool.escaping import c_comment
 from graphtool.loops.contract import CONTRACTS, Macro
 from graphtool.loops.forms import KernelFacts
-from graphtool.loops.ir import For, Hook, MacroValue, Stmt, Template
+from graphtool.loops.ir import For, Hook, MacroValue, Template
 from graphtool.loops.program import Kernel, Param, Program, runs
 from graphtool.loops.walk import polynomials
 from graphtool.loops.walk import statements as walked
-from graphtool.symbolic import bounds, symbols
+from graphtool.symbolic import symbols
 
 LEAST_WORK = 8_000_000  # nominal flops of a piece: some 30 µs
 BY_THREAD = ("t",)  # the arguments of a pointer to memory that each thread has
@@ -106,30 +104,6 @@ def signature(name: str, kernel: Kernel, dims: Mapping[str, str], language: Lang
     """The head of a kernel: its part of the work, then its parameters."""
     params = ", ".join((*language.workers.params, *parameters(kernel, dims, language)))
     return language.kernel.format(name=f"{name}_{kernel.name}", params=params)
-
-
-SHORT = 1024  # elements of a row that a small team can have
-
-
-def language_of_kernel(language: Language, kernel: Kernel) -> Language:
-    """The language with the workers of this kernel, and the type of its indices."""
-    if language.small and fits_kernel(kernel):
-        language = replace(language, size=language.small)
-    narrow, first = language.workers.narrow, kernel.body[0]
-    if narrow is None or kernel.serial or len(kernel.body) != 1 or not is_for_a_team(first):
-        return language
-    assert isinstance(first, For)
-    return replace(language, workers=narrow) if _row(first.body) <= SHORT else language
-
-
-def _row(body: Sequence[Stmt]) -> int:
-    """The most iterations of a loop among the statements, with those of the loops inside."""
-    most = 1
-    for s in body:
-        if isinstance(s, For):
-            size = bounds(s.extent)[1]
-            most = max(most, SHORT + 1 if size is None else size * _row(s.body))
-    return most
 
 
 INT64_MAX = 2 ** 63 - 1

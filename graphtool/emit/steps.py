@@ -12,14 +12,13 @@ from graphtool.emit.expr import ExprPrinter
 from graphtool.emit.kernels import (
     kernel_dims,
     knows_thread,
-    language_of_kernel,
     phased,
     pieces,
     pointer_type,
 )
 from graphtool.emit.language import C, Language
 from graphtool.emit.lines import DebugLines, Writer
-from graphtool.emit.statements import is_for_a_team
+from graphtool.emit.statements import is_for_a_team, language_of_kernel
 from graphtool.emit.vectors import vectors
 from graphtool.escaping import c_comment
 from graphtool.loops.contract import CONTRACTS

@@ -14,6 +14,7 @@ from onnx import ModelProto, NodeProto, helper
 import graphtool.ops  # noqa: F401  (fills the table of ops)
 from graphtool.dtypes import string
 from graphtool.errors import UnsupportedError
+from graphtool.exporters.forms import Ref
 from graphtool.exporters.onnx import (  # noqa: F401  (each fills the registry)
     control,
     elementwise,
@@ -25,7 +26,7 @@ from graphtool.exporters.onnx import (  # noqa: F401  (each fills the registry)
 )
 from graphtool.exporters.onnx.products import join
 from graphtool.exporters.onnx.quantised import chains
-from graphtool.exporters.onnx.registry import FORMS, Ref
+from graphtool.exporters.onnx.registry import FORMS
 from graphtool.exporters.onnx.writer import (
     Shared,
     Writer,

@@ -2,8 +2,8 @@
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.exporters.forms import takes
-from graphtool.exporters.onnx.registry import Ref, form
+from graphtool.exporters.forms import Ref, takes
+from graphtool.exporters.onnx.registry import form
 from graphtool.exporters.onnx.writer import Writer
 from graphtool.ir.graph import Node
 

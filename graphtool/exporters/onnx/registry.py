@@ -8,27 +8,10 @@ op's decomposition instead.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from graphtool.dtypes import DType
 from graphtool.exporters.forms import Declined, F, Form, into
 from graphtool.front.names import Word, word
-from graphtool.ir.graph import TensorType
-from graphtool.symbolic import Dim
-
-
-@dataclass(frozen=True)
-class Ref:
-    """One of our values: its name in the ONNX file and its type."""
-
-    name: str
-    type: TensorType
-
-    @property
-    def shape(self) -> tuple[Dim, ...]:
-        """The shape; sizes may be symbolic."""
-        return self.type.shape
-
 
 FORMS: dict[str, Form] = {}
 

@@ -18,8 +18,8 @@ from onnx import NodeProto, TensorProto, ValueInfoProto, helper
 from graphtool.dtypes import DType, string
 from graphtool.errors import Unsupported, UnsupportedError
 from graphtool.exporters.definitions import defined
-from graphtool.exporters.forms import Declined
-from graphtool.exporters.onnx.registry import FORMS, Ref
+from graphtool.exporters.forms import Declined, Ref
+from graphtool.exporters.onnx.registry import FORMS
 from graphtool.io.weights import Weight, weight
 from graphtool.ir.graph import Graph, Location, Node, TensorType, Value, is_constant
 from graphtool.ir.run_sizes import bare

@@ -12,6 +12,7 @@ from pathlib import Path
 import graphtool.ops  # noqa: F401  (fills the table of ops)
 from graphtool.errors import UnsupportedError
 from graphtool.escaping import mlir_string
+from graphtool.exporters.forms import Ref
 from graphtool.exporters.stablehlo import (  # noqa: F401  (each fills the registry)
     control,
     elementwise,
@@ -22,7 +23,7 @@ from graphtool.exporters.stablehlo import (  # noqa: F401  (each fills the regis
 )
 from graphtool.exporters.stablehlo.function import INDENT, Function, braced, told_of, with_arguments
 from graphtool.exporters.stablehlo.nodes import nodes
-from graphtool.exporters.stablehlo.registry import BODIES, DEFINITIONS, FORMS, Ref
+from graphtool.exporters.stablehlo.registry import BODIES, DEFINITIONS, FORMS
 from graphtool.exporters.stablehlo.text import LocationAliases, attribute, dense, identifier, tensor
 from graphtool.exporters.stablehlo.writer import PARAMETER, Shared, Writer
 from graphtool.io import files, pairs

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from graphtool.escaping import mlir_string
-from graphtool.exporters.forms import Declined
+from graphtool.exporters.forms import Declined, Ref
 from graphtool.exporters.stablehlo.function import (
     OWN_SIZE,
     Function,
@@ -20,7 +20,7 @@ from graphtool.exporters.stablehlo.function import (
     braced,
     sizes_of,
 )
-from graphtool.exporters.stablehlo.registry import Ref, Unsized
+from graphtool.exporters.stablehlo.registry import Unsized
 from graphtool.exporters.stablehlo.sizes import SIZE, size
 from graphtool.exporters.stablehlo.text import attribute, identifier, signature
 from graphtool.exporters.stablehlo.writer import Shared, Writer

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from graphtool import transforms
 from graphtool.escaping import mlir_string
-from graphtool.exporters.stablehlo.registry import Ref
+from graphtool.exporters.forms import Ref
 from graphtool.exporters.stablehlo.text import attribute, identifier, tensor
 from graphtool.io.weights import Weight
 from graphtool.ir.graph import Module, TensorType, is_parameter

@@ -2,8 +2,8 @@
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.exporters.forms import takes
-from graphtool.exporters.stablehlo.registry import Ref, body, definition, form
+from graphtool.exporters.forms import Ref, takes
+from graphtool.exporters.stablehlo.registry import body, definition, form
 from graphtool.exporters.stablehlo.writer import Writer
 from graphtool.ir.graph import Node
 

@@ -6,14 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from graphtool.exporters.definitions import defined
-from graphtool.exporters.forms import Declined
+from graphtool.exporters.forms import Declined, Ref
 from graphtool.exporters.stablehlo import composites, sizes
 from graphtool.exporters.stablehlo.function import number_of
 from graphtool.exporters.stablehlo.registry import (
     BODIES,
     DEFINITIONS,
     FORMS,
-    Ref,
     Unsized,
     reason_against,
 )

@@ -8,7 +8,7 @@ from typing import Any
 
 from graphtool import dtypes
 from graphtool.dtypes import DType
-from graphtool.exporters.stablehlo.registry import Ref
+from graphtool.exporters.forms import Ref
 from graphtool.exporters.stablehlo.sizes import vector
 from graphtool.exporters.stablehlo.text import array, ints, tensor
 from graphtool.exporters.stablehlo.writer import Writer

@@ -14,33 +14,14 @@ A form that raises Declined leaves the op to the next table.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from graphtool.dtypes import DType, string
 from graphtool.errors import Signal
 from graphtool.exporters.forms import Declined, F, Form, into
 from graphtool.front.names import Word, word
 from graphtool.ir.facets import Trait
-from graphtool.ir.graph import Node, TensorType, Value
-from graphtool.symbolic import Dim, Symbol
-
-
-@dataclass(frozen=True)
-class Ref:
-    """One of our values: its name in the text and its type."""
-
-    name: str
-    type: TensorType
-
-    @property
-    def shape(self) -> tuple[Dim, ...]:
-        """The shape; sizes may be symbolic."""
-        return self.type.shape
-
-    @property
-    def dtype(self) -> DType:
-        """The element type."""
-        return self.type.dtype
+from graphtool.ir.graph import Node, Value
+from graphtool.symbolic import Symbol
 
 
 class Unsized(Signal):

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from graphtool import dtypes
-from graphtool.exporters.stablehlo.registry import Ref, Unsized
+from graphtool.exporters.forms import Ref
+from graphtool.exporters.stablehlo.registry import Unsized
 from graphtool.exporters.stablehlo.writer import Writer
 from graphtool.ir.graph import Node, TensorType
 from graphtool.ir.run_sizes import bare, defined

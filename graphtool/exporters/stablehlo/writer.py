@@ -12,8 +12,8 @@ import numpy as np
 from graphtool.dtypes import DType
 from graphtool.errors import Unsupported
 from graphtool.escaping import mlir_string
+from graphtool.exporters.forms import Ref
 from graphtool.exporters.stablehlo.function import INDENT, Function, WrittenFunction
-from graphtool.exporters.stablehlo.registry import Ref
 from graphtool.exporters.stablehlo.text import LocationAliases, dense, number, signature, tensor
 from graphtool.io.weights import Weight, weight
 from graphtool.ir.graph import Graph, TensorType
