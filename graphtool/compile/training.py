@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from graphtool.analysis.phases import phase_of, phases
 from graphtool.compile.lowering import Function
 from graphtool.compile.options import Build
 from graphtool.compile.rows import describe
@@ -21,7 +22,6 @@ from graphtool.emit.training import Cell, state_layout, training_sources
 from graphtool.io.weights import layout
 from graphtool.ir.graph import Module
 from graphtool.loops.program import Program
-from graphtool.transforms.training.phases import phase_of, phases
 from graphtool.transforms.training.recipe import loss_call
 
 MEASURES = {"cross_entropy": "classes", "bce": "probability", "mse": "distance",

@@ -19,6 +19,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from graphtool.analysis.phases import PHASES
 from graphtool.errors import InputError
 from graphtool.io.manifest import entry_base, read_entry
 from graphtool.io.manifest_rows import Manifest
@@ -31,7 +32,6 @@ from graphtool.report.table import Column, Table, table
 from graphtool.symbolic import substitute
 from graphtool.symbolic.parse import parse
 from graphtool.target import named
-from graphtool.transforms.training.phases import PHASES
 
 FIRST, ENTER, LEAVE, INSIDE, OUTSIDE, ITERATIONS, MARKS = range(7)  # as runtime.h counts
 

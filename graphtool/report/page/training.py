@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 from graphtool.analysis.composites import gradients as marked
+from graphtool.analysis.phases import behind
 from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Graph, Module, Node, Value, is_constant
 from graphtool.report.page.modules import Group, Path, calls, grouped
-from graphtool.transforms.training.phases import behind
 
 FORWARD, BACKWARD, UPDATE = range(3)
 TITLES = ("", " gradient", " update")

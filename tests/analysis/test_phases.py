@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import graphtool
+from graphtool.analysis.phases import phase_of, phases
 from graphtool.transforms.training import Recipe, programs, training
-from graphtool.transforms.training.phases import phase_of, phases
 from tests.transforms.training.models import cnn
 
 
