@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+import graphtool.ops  # noqa: F401  (fills the registry of ops)
 from graphtool import dtypes
-from graphtool import ops as o
 from graphtool.dtypes import DType
 from graphtool.errors import GraphtoolError, InputError, InternalError, listed, near
 from graphtool.escaping import line
@@ -22,7 +22,7 @@ from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Graph, Module, Node, TensorType, Value, is_constant
 from graphtool.ir.op import Op, evaluate, evaluate_quiet
 from graphtool.ir.replay import last_uses, replay
-from graphtool.ir.run_sizes import bare, defined
+from graphtool.ir.run_sizes import bare, size_in_result
 from graphtool.ir.text import value_names
 from graphtool.ir.trace import trace
 from graphtool.symbolic import (
@@ -172,7 +172,7 @@ def evaluate_op(op: Op, operands: Sequence[Any], attrs: Mapping[str, Any],
     bound = {k: _bind(v, setting) for k, v in attrs.items()
              if not (k == "size" and Trait.SIZE in op.traits and isinstance(v, Poly))}
     # the bits are those of the declared type, so a wider one has no meaning
-    if op is o.bitcast and setting.dtype:
+    if Trait.BITS in op.traits and setting.dtype:
         bound = dict(attrs)
         operands = [x.astype(d.numpy) if d else x
                     for x, d in zip(operands, declared, strict=True)]
@@ -206,8 +206,8 @@ def _widen(x: Array, setting: Setting) -> Array:
 
 
 def _check_results(node: Node, results: list[Array], setting: Setting) -> None:
-    size = defined(node)
-    if size is not None and node.op is o.size:
+    size = size_in_result(node)
+    if size is not None:
         setting.sizes[size.name] = int(results[0])
         check_bounds(size, int(results[0]))
     for v, r in zip(node.outputs, results, strict=True):

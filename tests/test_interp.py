@@ -87,6 +87,12 @@ def test_float64_keeps_bits() -> None:
     np.testing.assert_array_equal(out, np.ones(2))
 
 
+def test_float64_keeps_the_next_number_of_the_declared_type() -> None:
+    m = module(lambda x: o.next_after(x, 2.0), x=f32(2))
+    out = interp.run(m, {"x": ones(2)}, dtype=dtypes.float64)["y0"]
+    np.testing.assert_array_equal(out, np.nextafter(ones(2), np.float32(2)))
+
+
 def test_on_value_sees_names() -> None:
     seen: dict[str, Any] = {}
     m = module(lambda x: o.exp(x * 2.0), x=f32(2))

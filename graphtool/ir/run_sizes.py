@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from graphtool.ir.facets import Trait
+from graphtool.ir.facets import Lowering, Trait
 from graphtool.ir.graph import Graph, Node, TensorType, Value
 from graphtool.symbolic import (
     Call,
@@ -40,6 +40,12 @@ def bare(d: Any) -> Symbol | None:
 def defined(node: Node) -> Symbol | None:
     """The symbol that the node defines; None for most nodes, and once the size is a number."""
     return bare(node.attrs["size"]) if Trait.SIZE in node.op.traits else None
+
+
+def size_in_result(node: Node) -> Symbol | None:
+    """The symbol that the node defines, if its result is that number; None where the shapes of the
+    results have it."""
+    return defined(node) if node.op.lowering is Lowering.VIEW else None
 
 
 def all_nodes(graph: Graph) -> Iterator[Node]:

@@ -4,9 +4,9 @@ end."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from graphtool import dtypes
-from graphtool import ops as o
 from graphtool.kernels.kit import (
     Area, Contract, Instance, Lowered, Macro, MacroValue, Numbers, Pointer, Record, Use,
     anywhere, flags, literals, register, sizes, word)
@@ -50,9 +50,9 @@ def touches(t: Numbers) -> Iterator[Area]:
         yield Area("TICKET", (1,), dtype=dtypes.int64, writes=kind < WAIT)
 
 
-def lower(use: Use) -> Lowered:
-    """If the result has the memory of its operand, the reduction happens in place."""
-    begin = use.node.op is o.collective_begin
+def lower(use: Use, begin: bool) -> Lowered:
+    """The first half of an exchange, or the second. If the result has the memory of its operand,
+    the reduction happens in place."""
     x, y = use.view(0 if begin else 1), use.result()
     ticket = use.result(1) if begin else use.view(2)
     assert y is not None and ticket is not None
@@ -80,4 +80,5 @@ def rank(use: Use) -> Lowered:
 register(Record(
     Contract("collective", "half of an exchange between processes", MACROS, POINTERS, meaning,
              touches=touches),
-    {"collective_begin": lower, "collective_end": lower, "process_rank": rank}, anywhere))
+    {"collective_begin": partial(lower, begin=True), "collective_end": partial(lower, begin=False),
+     "process_rank": rank}, anywhere))

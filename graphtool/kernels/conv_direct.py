@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from graphtool import dtypes
@@ -63,11 +64,12 @@ def touches(t: Numbers) -> Iterator[Area | Rows]:
     yield Area("W", (groups, -(-m // nr), kh, *row), None, (), kind, True)
 
 
-def lower(use: Use) -> Lowered:
-    """The register tile covers pixels of one row, or some whole rows of a narrow image."""
+def lower(use: Use, pairs: bool = False) -> Lowered:
+    """The register tile covers pixels of one row, or some whole rows of a narrow image. `pairs`:
+    the filters have pairs of channels."""
     x, w, a = use.view(0), use.view(1), use.node.attrs
     groups, _, kh, _, nr = w.shape
-    kw, pairs = a["window"][1], use.node.op is o.conv_bf16
+    kw = a["window"][1]
     assert isinstance(nr, int) and isinstance(groups, int)
     nv = panel_vectors(use.target, nr // 2 if pairs else nr)
     out = use.out.type.shape
@@ -293,4 +295,4 @@ SERVES = (
 register(Record(
     Contract("conv_direct", "a direct convolution, channels last", MACROS, POINTERS, meaning, HOOK,
              touches, grain="shares", languages={"c": ".h", "cuda": "_cuda.h"}, teams=teams),
-    {"conv_direct": lower, "conv_bf16": lower}, reads, serves=SERVES))
+    {"conv_direct": lower, "conv_bf16": partial(lower, pairs=True)}, reads, serves=SERVES))

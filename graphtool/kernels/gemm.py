@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from graphtool import dtypes
@@ -71,32 +72,26 @@ def _panel_width(t: Sizes) -> int:
     return int(t.get("NV") if laid is None else laid)
 
 
-def lower(use: Use) -> Lowered:
+def lower(use: Use, pairs: bool = False) -> Lowered:
     """One product of all rows if they are at equal distances, else one product for each matrix
-    of the batch."""
+    of the batch. `pairs`: two rows of the panel are stored as one."""
     a, b = use.view(0), use.view(1)
     *lead, m, _ = use.out.type.shape
     shared = len(b.shape) == 3
     if transposed(a):
-        return _product(use, a, b, Lines(tuple(lead), m, a.strides[-2], (m,)))
+        return _product(use, a, b, Lines(tuple(lead), m, a.strides[-2], (m,)), pairs)
     whole = all_rows(a) if shared else None
     if whole is not None:
-        return _product(use, a, b, whole)
+        return _product(use, a, b, whole, pairs)
     if shared and len(lead) == 2:
-        return pointwise(use, a, b, _in_pairs(use))
-    return _product(use, a, b, Lines(tuple(lead), m, a.strides[-2], (m,)))
+        return pointwise(use, a, b, pairs)
+    return _product(use, a, b, Lines(tuple(lead), m, a.strides[-2], (m,)), pairs)
 
 
-def _in_pairs(use: Use) -> bool:
-    """Whether two rows of the panel are stored as one."""
-    return use.node.op is o.gemm_bf16
-
-
-def _product(use: Use, a: View, b: View, lines: Lines) -> Lowered:
+def _product(use: Use, a: View, b: View, lines: Lines, pairs: bool) -> Lowered:
     """The products of these rows."""
     nr = b.shape[-1]
     assert isinstance(nr, int)
-    pairs = _in_pairs(use)
     nv = panel_vectors(use.target, nr // 2 if pairs else nr)
     more: dict[str, MacroValue] = {"LDK": a.strides[-1]} if transposed(a) else {}
     few = bounds(lines.count)[1]
@@ -290,4 +285,4 @@ register(Record(
     Contract("gemm", "a product with a packed right-hand side", MACROS, POINTERS, meaning,
              ("b", "m", "n"), touches, grain="shares",
              languages={"c": ".h", "cuda": "_cuda.h"}, teams=teams),
-    {"gemm": lower, "gemm_bf16": lower}, reads, serves=SERVES))
+    {"gemm": lower, "gemm_bf16": partial(lower, pairs=True)}, reads, serves=SERVES))

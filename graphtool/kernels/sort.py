@@ -58,10 +58,10 @@ def touches(t: Numbers) -> Iterator[Area]:
 
 
 def lower(use: Use) -> Lowered:
-    """The rows are all axes but the sorted one."""
+    """The rows are all axes but the sorted one. `largest` of top_k is `descending` of sort."""
     x, node = _row_of_one(use.view(0)), use.node
     axis = node.attrs["axis"] % len(x.shape)
-    first = not node.attrs["largest"] if node.op is o.top_k else not node.attrs["descending"]
+    first = not node.attrs.get("largest", node.attrs.get("descending"))
     n, k = x.shape[axis], node.attrs.get("k", x.shape[axis])
     row = symbol_of(Symbol("row", 0, None))
     work = use.scratch(2 * n, dtype=dtypes.int64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from graphtool import dtypes
@@ -92,13 +93,14 @@ def touches(t: Numbers) -> Iterator[Area | Rows]:
     yield work_area(t, (m + 2) ** 2, deep, 1 if t.get("SHARED") else t.threads)
 
 
-def lower(use: Use) -> Lowered:
-    """Each share of the workspace holds the tiles of a group before and after the products."""
+def lower(use: Use, whole: bool = False) -> Lowered:
+    """Each share of the workspace holds the tiles of a group before and after the products.
+    `whole`: they are 16-bit integers in pairs."""
     x, w, a = use.view(0), use.view(1), use.node.attrs
     points, _, depth, nr = w.shape
     assert isinstance(points, int) and isinstance(depth, int) and isinstance(nr, int)
     channels, c, kind = a["channels"], x.shape[3], half_macros(x.dtype)
-    if use.node.op is o.winograd_int:  # 16-bit integers in pairs
+    if whole:
         nr, kind = nr // 2, {"INTEGERS": 1 if x.dtype is dtypes.uint8 else 2}
     nv = panel_vectors(use.target, nr)
     group, groups = use.plan["group"], a.get("groups", 1)
@@ -294,4 +296,4 @@ SERVES = (
 register(Record(
     Contract("winograd", "a 3×3 convolution by Winograd's algorithm", MACROS,
              (*images.POINTERS, WORK), meaning, HOOK, touches, grain="shares", phases="SHARED"),
-    {"winograd": lower, "winograd_int": lower}, serves=SERVES))
+    {"winograd": lower, "winograd_int": partial(lower, whole=True)}, serves=SERVES))

@@ -27,7 +27,7 @@ from graphtool.ir.graph import (
     use_counts,
 )
 from graphtool.ir.replay import prune, rebuild
-from graphtool.ir.run_sizes import defined
+from graphtool.ir.run_sizes import size_in_result
 from graphtool.ir.trace import Builder
 from graphtool.symbolic import Poly, Symbol
 
@@ -183,8 +183,8 @@ def _with_sizes(graph: Graph, max_bytes: int) -> Graph:
     """The graph with numbers in place of sizes that are now known to be constant."""
     made_by, counts = producers(graph), dict[str, int]()
     for node in graph.nodes:
-        size = defined(node)
-        if size is not None and node.op is o.size:
+        size = size_in_result(node)
+        if size is not None:
             source = made_by.get(node.inputs[0]) if isinstance(node.inputs[0], Value) else None
             if is_constant(source) and (
                     _fits(n := int(source.attrs["data"].source), size)):

@@ -13,9 +13,8 @@ import msgspec
 import numpy as np
 
 from graphtool import interp
-from graphtool import ops as o
 from graphtool.errors import GraphtoolError
-from graphtool.ir.facets import Movement
+from graphtool.ir.facets import Movement, Trait
 from graphtool.ir.graph import Module, Node, is_constant, is_parameter
 from graphtool.ir.run_sizes import all_nodes
 from graphtool.ir.text import value_names
@@ -84,7 +83,8 @@ def _row(way: str, x: Module | GraphtoolError, inputs: Sequence[Array],
 
 
 def _is_view(node: Node) -> bool:
-    return bool(node.op.movement & (Movement.ONCE | Movement.REPEATS)) or node.op is o.bitcast
+    moves = bool(node.op.movement & (Movement.ONCE | Movement.REPEATS))
+    return moves or (node.op.category == "data" and Trait.BITS in node.op.traits)
 
 
 def _difference(module: Module, inputs: Sequence[Array], wanted: Sequence[Array]) -> float | None:

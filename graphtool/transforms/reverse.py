@@ -14,7 +14,7 @@ import numpy as np
 
 from graphtool import ops as o
 from graphtool.errors import InputError, Unsupported, UnsupportedError
-from graphtool.ir.facets import Lowering, Movement
+from graphtool.ir.facets import Lowering, Movement, Trait
 from graphtool.ir.graph import Graph, Node, Operand, TensorType, Value, is_constant
 from graphtool.ir.op import Op, complete_attrs, named
 from graphtool.ir.replay import rebuild
@@ -202,7 +202,8 @@ def no_rule(op: Op) -> str:
     """Why an op with float results has no gradient; empty if it has one."""
     if op.lowering is Lowering.TEMPLATE or op.category == "memory":
         return "it is an op of a kernel: differentiate the graph before kernels are selected"
-    return "the bits of a number have no derivative" if op is o.bitcast else ""
+    bits = Trait.BITS in op.traits and op.vjp is None
+    return "the bits of a number have no derivative" if bits else ""
 
 
 def _active(nodes: Sequence[Node], wrt: Sequence[Value]) -> set[Value]:

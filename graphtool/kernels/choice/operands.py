@@ -23,10 +23,10 @@ def narrowed(x: Any, joins: int = 1) -> Any:
         return x
     if node is None or not node.inputs or not all(isinstance(v, Value) for v in node.inputs):
         return o.cast(x, dtype=dtypes.bfloat16)
-    concat = node.op is o.concat
-    channels = concat and node.attrs["axis"] == x.ndim - 1
+    joined = Movement.JOINS in node.op.movement
+    channels = joined and node.attrs["axis"] == x.ndim - 1
     moves = Movement.FILLS in node.op.movement or _moves_most(node)
-    if moves or (joins if channels else concat):
+    if moves or (joins if channels else joined):
         return node.op(*(narrowed(Tracer(v, x.builder), joins - channels) for v in node.inputs),
                        **node.attrs)
     return o.cast(x, dtype=dtypes.bfloat16)

@@ -188,7 +188,7 @@ def concat_parts(op: Any, xs: Any, attrs: Any, type: Any) -> Any:
     axis = attrs["axis"] % len(type.shape)
     for x in xs:
         node = producer(x)
-        inner = node is not None and node.op is o.concat and (
+        inner = node is not None and node.op is op and (
             node.attrs["axis"] % len(type.shape) == axis)
         parts += [x.builder.wrap(v) for v in node.inputs] if node and inner else [x]
     parts = [x for x in parts if x.shape[axis] != 0] or parts[:1]

@@ -17,7 +17,7 @@ from graphtool.importers.stablehlo.driver.values import array_of, element_type
 from graphtool.importers.stablehlo.kit import Context, Dense, Dim, o
 from graphtool.io.weights import weight
 from graphtool.ir.decode_values import split_dims
-from graphtool.ir.graph import Value
+from graphtool.ir.graph import Value, is_constant
 from graphtool.ir.op import OPS
 from graphtool.symbolic.parse import parse
 
@@ -174,7 +174,7 @@ def _dims_in(near: Array, x: Any) -> tuple[Dim, ...] | None:
         return None
     if node.op is o.dim:
         return (node.attrs["of"],)
-    if node.op is o.constant:
+    if is_constant(node):
         return tuple(int(d) for d in node.attrs["data"].array().reshape(-1))
     if node.op not in (o.reshape, o.cast, o.concat):
         return None
