@@ -43,8 +43,9 @@ Run = Callable[[Mapping[str, Array]], dict[str, Array]]
 class Side:
     """One side of a comparison. `kind` is graph, build, onnxruntime or torch; `make` makes inputs
     up for a seed and sizes, if the side knows what it takes; `module` is its graph, if known.
-    `source` is the ONNX file that onnxruntime runs. `state` names the outputs that are new state:
-    another side may not know them. A build has its `manifest`, torch the graph `captured` of it.
+    `source` is the ONNX file that onnxruntime runs. `state` names the outputs that another side may
+    lack: new state, and what a training graph gives beside its step. A build has its `manifest`,
+    torch the graph `captured` of it.
     """
 
     kind: str
@@ -102,9 +103,12 @@ def open_pair(a: str, b: str, entry: str | None = None, captures: tuple[str, str
 def of_module(module: Module) -> Side:
     """A graph, run by the reference evaluator."""
     names = value_names(module.graph)
+    state = tuple(module.output_names[o] for o, _ in module.donations)
+    if "training" in module.meta:  # a build's step gives no predictions
+        state += module.output_names[1 + len(state):]
     return Side("graph", tuple(names[v] for v in module.graph.inputs),
                 lambda xs: interp.run_on_reals(module, xs), partial(random_inputs, module), module,
-                state=tuple(module.output_names[o] for o, _ in module.donations))
+                state=state)
 
 
 def of_build(path: Path, threads: int | None = None, entry: str | None = None) -> Side:

@@ -291,7 +291,10 @@ static inline int64_t gt_device_value(const void *at, int bytes)
 #define GT_DEVICE_VALUE(pointer, place) gt_device_value((pointer) + (place), (int)sizeof *(pointer))
 
 #ifdef GT_PROFILE
-static inline int gt_device_replay(const int64_t *key, int keys) { return (void)key, (void)keys, 0; }
+static inline int gt_device_replay(const int64_t *key, int keys)
+{
+    return (void)key, (void)keys, 0;
+}
 static inline void gt_device_record(void) { gt_time = 0; }
 static inline void gt_device_recorded(const int64_t *key, int keys) { (void)key, (void)keys; }
 #else

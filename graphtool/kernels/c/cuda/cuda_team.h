@@ -1,6 +1,6 @@
-/* What the threads of a block, gt_team, or of a warp, gt_warp, have together. Every thread of it calls
-   these functions, and gets the same number from them. Numbers are joined in a fixed order, so a run gives the same bits
-   each time. */
+/* What the threads of a block, gt_team, or of a warp, gt_warp, have together. Every thread of it
+   calls these functions, and gets the same number from them. Numbers are joined in a fixed order,
+   so a run gives the same bits each time. */
 #ifndef GT_CUDA_TEAM_H
 #define GT_CUDA_TEAM_H
 
