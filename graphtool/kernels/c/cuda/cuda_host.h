@@ -323,7 +323,8 @@ static inline void gt_device_record(void)
 /* Ends a recording, keeps it in the place of the oldest, and starts what was recorded. */
 static inline void gt_device_recorded(const int64_t *key, int keys)
 {
-    gt_recording *const all = gt_device.recordings, one = {NULL, malloc((size_t)keys * sizeof *key)};
+    gt_recording *const all = gt_device.recordings;
+    const gt_recording one = {NULL, malloc((size_t)keys * sizeof *key)};
     void *graph = NULL;
     if (gt_device.recording) gt_must(gt_device.cuStreamEndCapture(gt_device.stream, &graph));
     gt_device.recording = 0;

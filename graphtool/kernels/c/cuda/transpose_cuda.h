@@ -1,7 +1,7 @@
-/* Elementwise work from one order of axes to another in CUDA: the macros of transpose.h. A block has
-   a square of 32 by 32 elements in shared memory: a warp reads lines along A, and hands on lines
-   along B, so that both sides of memory are read and written in whole lines. A line of the square is
-   one word longer than its elements, which puts a column into 32 different banks.
+/* Elementwise work from one order of axes to another in CUDA: the macros of transpose.h. A block
+   has a square of 32 by 32 elements in shared memory: a warp reads lines along A, and writes lines
+   along B, so that both sides of memory are read and written in whole lines. A line of the square
+   is one word longer than its elements, which puts a column into 32 different banks.
 
    The epilogue gets one element at a time, adjacent ones in adjacent threads. */
 #include "cuda_unit.h"
