@@ -16,7 +16,7 @@ from graphtool.analysis import made_up
 from graphtool.compile.build import build
 from graphtool.compile.options import LEVELS, Build
 from graphtool.compile.source import Source
-from graphtool.compile.unit import Unit
+from graphtool.compile.unit import LibraryUnit
 from graphtool.errors import CompilerError, UsageError
 from graphtool.native import compiler, runtime
 from graphtool.report.doctor import doctor
@@ -90,7 +90,7 @@ def test_a_new_family_shares_one_library(toy: Target, tmp_path: Path) -> None:
     targets = family(TOYS)
     assert list(targets) == [2, 1]
     module = SAMPLES["convnet"]
-    unit = Unit("model", LEVELS, {"": Source(module)}, targets)
+    unit = LibraryUnit("model", LEVELS, {"": Source(module)}, targets)
     built = build(unit, tmp_path / "b", Build()).path
     assert "The level of toy, 1 to 2" in (built / "model.h").read_text()
     xs = made_up.random_inputs(module, 0)

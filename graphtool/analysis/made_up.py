@@ -33,7 +33,7 @@ Below = tuple[Dim, ...]
 _WORDS = ("", "a", "an apple", "1", "Été")
 
 
-class Port(Protocol):
+class DescribedInput(Protocol):
     """An input as a graph, a program or a build describes it; its integers are less than each of
     `below`."""
 
@@ -72,7 +72,7 @@ def random_inputs(module: Module, seed: int = 0, sizes: Mapping[str, int] | None
     return _arrays(ports, seed, made_up_sizes(module, sizes), deviation)
 
 
-def port_inputs(ports: Iterable[Port], symbols: Mapping[str, Symbol],
+def port_inputs(ports: Iterable[DescribedInput], symbols: Mapping[str, Symbol],
                 requires: Iterable[Equation], seed: int = 0,
                 sizes: Mapping[str, int] | None = None) -> dict[str, Array]:
     """`random_inputs` for the ports of a program or a build."""

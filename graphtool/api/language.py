@@ -10,7 +10,7 @@ from graphtool.api.arguments import Pathlike
 from graphtool.language import tokenizer
 from graphtool.language.sampling import samplings
 from graphtool.language.tokenizer import Tokenizer
-from graphtool.native.generation import Writer
+from graphtool.native.generation import TextGenerator
 from graphtool.native.several_texts import write_texts
 
 
@@ -59,6 +59,6 @@ def generate(build_dir: Pathlike, prompt: str | Sequence[str] = "", *, tokens: i
     prompts = [prompt] if isinstance(prompt, str) else list(prompt)
     how = samplings(temperature, top_k, top_p, [seed] if isinstance(seed, int) else seed,
                     len(prompts))
-    writer = Writer(Path(build_dir), threads)
+    writer = TextGenerator(Path(build_dir), threads)
     texts = [t.decode(errors="replace") for t in write_texts(writer, prompts, how, tokens, stop)]
     return texts[0] if isinstance(prompt, str) else texts

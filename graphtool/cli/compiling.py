@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graphtool.cli import options, saving, sources, terminal
-from graphtool.compile.options import ENTRIES, MODEL, PROGRAM, Build, Importing, Lowering
+from graphtool.compile.options import ENTRIES, MODEL, PROGRAM, Build, Importing, LoweringOptions
 
 if TYPE_CHECKING:
     from graphtool.compile.build import Built
-    from graphtool.compile.unit import Unit
+    from graphtool.compile.unit import LibraryUnit
 
 Models = Annotated[list[str], typer.Argument(
     metavar="IN...", help="A graph, a program or a model. A model is imported first, and a graph "
@@ -23,7 +23,7 @@ Models = Annotated[list[str], typer.Argument(
                            "perhaps as NAME=IN, become entry points of one library.")]
 
 
-def lower(graph: options.Graph, how: Lowering, importing: Importing, out: options.Out = None
+def lower(graph: options.Graph, how: LoweringOptions, importing: Importing, out: options.Out = None
           ) -> None:
     """Lower a graph to a program: loops, buffers and a plan of memory.
 
@@ -72,7 +72,7 @@ def build(source: Models, out: options.OutDir, how: Build, importing: Importing,
     terminal.lines([str(result.path)])
 
 
-def _unit(given: Sequence[str], how: Build, importing: Importing) -> Unit:
+def _unit(given: Sequence[str], how: Build, importing: Importing) -> LibraryUnit:
     """What the command line names: one source, or several as entry points."""
     from graphtool.compile.source import check_importing, source_of
     from graphtool.compile.unit import check, unit_of

@@ -12,7 +12,14 @@ from typing import Annotated, Any
 
 import typer
 
-from graphtool.compile.options import Build, Choosing, Importing, Lowering, Option, options_of
+from graphtool.compile.options import (
+    Build,
+    Choosing,
+    Importing,
+    LoweringOptions,
+    Option,
+    options_of,
+)
 
 Verb = Callable[..., object]
 Graph = Annotated[str, typer.Argument(
@@ -103,12 +110,12 @@ def _watch(context: typer.Context, wanted: bool) -> None:
 Watch = Annotated[bool, typer.Option(
     "--watch", callback=_watch, is_eager=True,
     help="Run again whenever a file that is read has changed, until Ctrl-C.")]
-Passes = Annotated[str | None, flag(Lowering, "passes")]
+Passes = Annotated[str | None, flag(LoweringOptions, "passes")]
 Shapes = Annotated[list[str] | None, flag(Importing, "inputs")]
 Capture = Annotated[str | None, flag(Importing, "capture")]
 Dynamic = Annotated[list[str] | None, flag(Importing, "dynamic")]
 Limit = Annotated[list[str] | None, flag(Importing, "limit")]
-Name = Annotated[str | None, flag(Lowering, "name")]
+Name = Annotated[str | None, flag(LoweringOptions, "name")]
 Cc = Annotated[str | None, flag(Build, "cc")]
 March = Annotated[str, flag(Choosing, "target")]
 Machine = Annotated[str | None, flag(Choosing, "machine")]

@@ -17,7 +17,7 @@ from graphtool.ir.graph import Module
 from graphtool.ir.listing import listing
 from graphtool.kernels.choice.rules import Rules
 from graphtool.lower.arena import arena_of
-from graphtool.report.lineage import Recorder, write_journal
+from graphtool.report.lineage import PassEvents, write_journal
 from graphtool.report.table import table
 from graphtool.symbolic import Symbol
 from graphtool.target import Target
@@ -42,7 +42,7 @@ class Watch:
     def __init__(self, module: Module, text: str | None, print_after: str | None,
                  dump_dir: Path | None, goal: Target, rules: Rules,
                  journal: Path | None = None) -> None:
-        self.journal, self.recorder = journal, Recorder(module)
+        self.journal, self.recorder = journal, PassEvents(module)
         self.module, self.current = module, module
         self.calls = passes.calls(text)
         self.names = [str(c) for c in self.calls]

@@ -15,7 +15,7 @@ from graphtool.cli.running import Build
 
 if TYPE_CHECKING:
     from graphtool.io.manifest_rows import Manifest
-    from graphtool.report.summary import Accuracy, Summary, Times
+    from graphtool.report.summary import Accuracy, CallTimes, Summary
 
 Folder = Annotated[Path, typer.Option(
     "-o", "--out", help="The directory for report.md, report.html and report.json.")]
@@ -97,13 +97,13 @@ def _summary(build: Path, m: Manifest, model: str | None, capture: str | None) -
 
 def _run(build: Path, model: str | None, data: Path | None, timed: bool, seconds: float, seed: int,
          dim: list[str] | None, threads: int | None, entry: str | None, capture: str | None
-         ) -> tuple[Times | None, list[Accuracy]]:
+         ) -> tuple[CallTimes | None, list[Accuracy]]:
     """Times on made-up inputs, and accuracy on the data."""
     from graphtool.io import npz
     from graphtool.machines import model as processor
     from graphtool.native import runtime
     from graphtool.report import bench
-    from graphtool.report.summary import Times
+    from graphtool.report.summary import CallTimes
     from graphtool.verify import sides
     from graphtool.verify.accuracy import accuracy
     ours = runtime.load(build, threads, entry=entry)
@@ -117,4 +117,4 @@ def _run(build: Path, model: str | None, data: Path | None, timed: bool, seconds
     arrays = sides.build_inputs(ours, seed, sizes)
     outputs = ours.run(arrays)
     times = bench.bench({"graphtool": lambda: ours.run(arrays, out=outputs)}, ours.threads, seconds)
-    return Times(processor(), ours.threads, ours.sizes, times.timings[0]), rows
+    return CallTimes(processor(), ours.threads, ours.sizes, times.timings[0]), rows

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graphtool.cli import options, sources, terminal
-from graphtool.compile.options import Build, Importing, Lowering
+from graphtool.compile.options import Build, Importing, LoweringOptions
 from graphtool.errors import UsageError
 
 if TYPE_CHECKING:
-    from graphtool.report.size import Limits, SizeReport
+    from graphtool.report.size import MemoryLimits, SizeReport
 
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 Measured = Annotated[str, typer.Argument(
@@ -30,7 +30,7 @@ MaxStack = Annotated[str | None, typer.Option(
     "--max-stack", metavar="BYTES", help="The most bytes of stack of a call, as 2K.")]
 
 
-def size(source: Measured, how: Lowering, importing: Importing, cc: options.Cc = None,
+def size(source: Measured, how: LoweringOptions, importing: Importing, cc: options.Cc = None,
          dim: options.Dim = None, max_flash: MaxFlash = None, max_ram: MaxRam = None,
          max_stack: MaxStack = None, json: options.Json = False) -> int:
     """Print the flash, RAM and stack that a model takes, in all and for each kernel.
@@ -38,10 +38,10 @@ def size(source: Measured, how: Lowering, importing: Importing, cc: options.Cc =
     The C is compiled for one thread, not linked: what the C library and the compiler's runtime add
     is not counted. The stack is that of the whole call, from the graph of calls that gcc writes.
     The exit code is 1 if --max-flash, --max-ram or --max-stack is not kept."""
-    from graphtool.report.size import COLUMNS, Limits, broken, lines, picture
+    from graphtool.report.size import COLUMNS, MemoryLimits, broken, lines, picture
     from graphtool.report.table import table
-    limits = Limits(_bytes("--max-flash", max_flash), _bytes("--max-ram", max_ram),
-                    _bytes("--max-stack", max_stack))
+    limits = MemoryLimits(_bytes("--max-flash", max_flash), _bytes("--max-ram", max_ram),
+                          _bytes("--max-stack", max_stack))
     report = _measured(source, how, importing, cc, dim, limits)
     if not json:
         terminal.table(table(COLUMNS, report.kernels))
@@ -51,8 +51,8 @@ def size(source: Measured, how: Lowering, importing: Importing, cc: options.Cc =
     return 0 if report.met else 1
 
 
-def _measured(source: str, how: Lowering, importing: Importing, cc: str | None,
-              dim: list[str] | None, limits: Limits) -> SizeReport:
+def _measured(source: str, how: LoweringOptions, importing: Importing, cc: str | None,
+              dim: list[str] | None, limits: MemoryLimits) -> SizeReport:
     from graphtool.compile.source import source_of
     from graphtool.compile.unit import check, unit_of
     from graphtool.emit.names import c_name

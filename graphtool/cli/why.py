@@ -34,7 +34,7 @@ def why(graph: options.Graph, name: Name, passes: options.Passes = None,
     from graphtool.errors import UsageError
     from graphtool.loops.program import runs
     from graphtool.lower import lower
-    from graphtool.report.lineage import Recorder, lineage, lineage_lines, read_journal
+    from graphtool.report.lineage import PassEvents, lineage, lineage_lines, read_journal
     if (journal is None) != (optimised is None):
         raise UsageError("GT3141", "--journal and --optimised belong together",
                          hint="the journal and the graph that one run of opt wrote")
@@ -48,7 +48,7 @@ def why(graph: options.Graph, name: Name, passes: options.Passes = None,
     if journal is not None and optimised is not None:
         events, last = read_journal(journal), sources.load(optimised, without=True)
     else:
-        recorder = Recorder(module)
+        recorder = PassEvents(module)
         last = optimiser.run(module, passes, after=recorder.after, supply={"target": target},
                              texts=True)
         events = recorder.events

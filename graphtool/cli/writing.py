@@ -40,11 +40,11 @@ def generate(build: Build, prompt: Prompt = None, temperature: Temperature = 0.8
     C program in the build. Texts of several prompts come one after the other, each behind a line
     with its number; each ends on its own, and is what it would be alone."""
     from graphtool.language.sampling import samplings
-    from graphtool.native.generation import Writer
+    from graphtool.native.generation import TextGenerator
     from graphtool.native.several_texts import write_texts
     prompts = prompt or [""]
     how, *others = samplings(temperature, top_k, top_p, seed or [0], len(prompts))
-    writer = Writer(build, threads)
+    writer = TextGenerator(build, threads)
     began = time.perf_counter()
     if others:
         texts = write_texts(writer, prompts, [how, *others], tokens, tuple(stop or ()))

@@ -15,11 +15,11 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from graphtool.compile.entries import entry_texts
-from graphtool.compile.lowering import Function, check_fits, functions, keep
+from graphtool.compile.lowering import LoweredFunction, check_fits, functions, keep
 from graphtool.compile.options import ENTRIES, LEVELS, MODEL, PROGRAM, TRAINING, Build
 from graphtool.compile.texts import Texts, level_texts, model_texts, nodes_of
 from graphtool.compile.training import training_texts
-from graphtool.compile.unit import Unit
+from graphtool.compile.unit import LibraryUnit
 from graphtool.compile.weights import digest
 from graphtool.emit.images import image_files
 from graphtool.emit.language import C, named
@@ -37,7 +37,7 @@ from graphtool.native.compiler import Compiler, find
 from graphtool.native.objects import compile_all, library_of, linking
 from graphtool.target import Target
 
-TEXTS: dict[str, Callable[[Unit, Mapping[str, Function], Build], Texts]] = {
+TEXTS: dict[str, Callable[[LibraryUnit, Mapping[str, LoweredFunction], Build], Texts]] = {
     MODEL: model_texts, PROGRAM: model_texts, LEVELS: level_texts, ENTRIES: entry_texts,
     TRAINING: training_texts}
 
@@ -47,11 +47,11 @@ class Built:
     """A build directory, and the functions in it by the names of their programs."""
 
     path: Path
-    unit: Unit
-    functions: Mapping[str, Function]
+    unit: LibraryUnit
+    functions: Mapping[str, LoweredFunction]
 
 
-def build(unit: Unit, out: Path, how: Build) -> Built:
+def build(unit: LibraryUnit, out: Path, how: Build) -> Built:
     """Compile a unit into the directory `out`.
 
     Raises UsageError GT2106 for a target whose kernels are compiled elsewhere, GT2107 for what is
@@ -87,7 +87,7 @@ def build(unit: Unit, out: Path, how: Build) -> Built:
     return Built(out, unit, lowered)
 
 
-def emit(unit: Unit, out: Path, how: Build) -> dict[str, str]:
+def emit(unit: LibraryUnit, out: Path, how: Build) -> dict[str, str]:
     """Write the C of a unit into `out`, and compile nothing; returns the texts by file.
 
     The weights are written too where they are part of the C. Raises as `build` does.
@@ -111,7 +111,7 @@ def emit(unit: Unit, out: Path, how: Build) -> dict[str, str]:
     return files
 
 
-def check_device(unit: Unit, how: Build) -> None:
+def check_device(unit: LibraryUnit, how: Build) -> None:
     """Raises UsageError GT2107 for what kernels on a device cannot be."""
     what = ("--mpi" if how.mpi else
             "a program that trains (--exe)" if how.exe and unit.kind == TRAINING else
@@ -135,7 +135,7 @@ def _compiler(how: Build, target: Target) -> Compiler:
     return find(how.cc, target, openmp=how.openmp, mpi=how.mpi)
 
 
-def _compilers(unit: Unit, texts: Texts, how: Build, debug: bool
+def _compilers(unit: LibraryUnit, texts: Texts, how: Build, debug: bool
                ) -> tuple[Compiler, dict[str, Compiler]]:
     """The compiler of the files that all versions share, and that of each version's own files, by
     the start of their names."""

@@ -11,11 +11,11 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from graphtool.compile.lowering import Function
+from graphtool.compile.lowering import LoweredFunction
 from graphtool.compile.options import Build
 from graphtool.compile.rows import describe
 from graphtool.compile.texts import Texts, beyond_c, nodes_of, precision, store_of
-from graphtool.compile.unit import Unit
+from graphtool.compile.unit import LibraryUnit
 from graphtool.compile.weights import WeightsSide, common, placed
 from graphtool.emit.c import emit
 from graphtool.emit.device import device_loader
@@ -33,7 +33,7 @@ from graphtool.loops.program import Program
 TOKENS = "tokens.json"
 
 
-def entry_texts(unit: Unit, lowered: Mapping[str, Function], how: Build) -> Texts:
+def entry_texts(unit: LibraryUnit, lowered: Mapping[str, LoweredFunction], how: Build) -> Texts:
     """The C of the functions, one for each entry point.
 
     Raises InputError GT3154 for an entry point that is no step of a language model, GT3155 for

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import graphtool.kernels  # noqa: F401  (fills the registry)
-from graphtool.compile.options import LEVELS, TRAINING, Lowering
+from graphtool.compile.options import LEVELS, TRAINING, LoweringOptions
 from graphtool.compile.source import Source
-from graphtool.compile.unit import Unit
+from graphtool.compile.unit import LibraryUnit
 from graphtool.errors import UsageError
 from graphtool.io.weights import Weight
 from graphtool.ir import serial
@@ -26,7 +26,7 @@ from graphtool.target import Target, usual_machine
 
 
 @dataclass(frozen=True, slots=True)
-class Function:
+class LoweredFunction:
     """One function of a unit for one target: its program, the weights that this may use, the
     modules on the way to it, by stage, and the module that was read."""
 
@@ -36,7 +36,7 @@ class Function:
     read: Module | None = None
 
 
-def functions(unit: Unit, how: Lowering) -> dict[str, Function]:
+def functions(unit: LibraryUnit, how: LoweringOptions) -> dict[str, LoweredFunction]:
     """The functions of a unit by the names of their programs, each for the unit's target; with
     several targets those of the only function, best first."""
     if unit.kind == TRAINING:  # over its functions no passes can have run
@@ -47,8 +47,8 @@ def functions(unit: Unit, how: Lowering) -> dict[str, Function]:
                                    *([f"v{level}"] if unit.kind == LEVELS else ())))]}
 
 
-def lowered(source: Source, name: str, target: Target, how: Lowering, verify: bool = True
-            ) -> Function:
+def lowered(source: Source, name: str, target: Target, how: LoweringOptions, verify: bool = True
+            ) -> LoweredFunction:
     """The program of a source, called `name`.
 
     Passes run over a model that was imported now, and over a graph that has no fusion groups
@@ -60,7 +60,7 @@ def lowered(source: Source, name: str, target: Target, how: Lowering, verify: bo
         assert source.program is not None
         _refuse_choosing(how, target, source.where)
         meta = {"lanes": str(target.lanes), **source.program.meta}
-        return Function(replace(source.program, name=name, meta=meta), source.store, {})
+        return LoweredFunction(replace(source.program, name=name, meta=meta), source.store, {})
     stages = {"import": module} if source.imported else {}
     if how.passes is not None or source.imported or not (how.as_is or module.graph.groups):
         rules = how.rules
@@ -69,11 +69,11 @@ def lowered(source: Source, name: str, target: Target, how: Lowering, verify: bo
     else:
         _refuse_choosing(how, target, source.where)
     program = lower(module, target, name=name, index_checks=how.index_checks)
-    return Function(program, {w.digest: w for w in serial.collect_all(module.graph)}, stages,
-                    source.module)
+    return LoweredFunction(program, {w.digest: w for w in serial.collect_all(module.graph)}, stages,
+                           source.module)
 
 
-def check_fits(function: Function, target: Target) -> None:
+def check_fits(function: LoweredFunction, target: Target) -> None:
     """Raises UsageError GT2114 for a program whose packed weights have another width than the
     target's vectors."""
     meta = function.program.meta
@@ -83,7 +83,7 @@ def check_fits(function: Function, target: Target) -> None:
                          hint=f"it was made with --march {meta.get('target', 'native')}")
 
 
-def _refuse_choosing(how: Lowering, target: Target, where: str) -> None:
+def _refuse_choosing(how: LoweringOptions, target: Target, where: str) -> None:
     named = how.machine is not None and target.machine != usual_machine(target)
     if named or how.rules != Rules():
         raise UsageError("GT3090", "kernels are chosen when a graph is optimised, and this one is "
@@ -95,14 +95,14 @@ def _refuse_choosing(how: Lowering, target: Target, where: str) -> None:
 _CHOOSING = "--precision, --assume, --objective, --kernels and --tuning"
 
 
-def texts_of_nodes(unit: Unit, lowered: Mapping[str, Function]) -> dict[str, str]:
+def texts_of_nodes(unit: LibraryUnit, lowered: Mapping[str, LoweredFunction]) -> dict[str, str]:
     """The text of the node that makes each value, as far as there are graphs."""
     modules = [f.read for f in lowered.values()] if unit.state is None else [unit.state]
     return {name: text for m in dict.fromkeys(modules) if m is not None
             for name, text in node_texts(m).items()}
 
 
-def keep(function: Function, path: Path) -> None:
+def keep(function: LoweredFunction, path: Path) -> None:
     """Write every stage's artifact into a build, in the order they were made."""
     folder = path / "stages"
     folder.mkdir()

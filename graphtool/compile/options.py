@@ -222,7 +222,7 @@ class Choosing:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Lowering(Choosing):
+class LoweringOptions(Choosing):
     """How a graph becomes a program. `as_is`: no pass runs over it, unless passes are named."""
 
     name: str | None = option(None, "--name", help="The name of the function in C.")
@@ -239,7 +239,7 @@ class Lowering(Choosing):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Build(Lowering):
+class Build(LoweringOptions):
     """How a unit becomes C and a library.
 
     `nodes`: the text of the node that makes each value, which debuggers then show; by default

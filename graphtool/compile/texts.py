@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any
 
-from graphtool.compile.lowering import Function, texts_of_nodes
+from graphtool.compile.lowering import LoweredFunction, texts_of_nodes
 from graphtool.compile.options import Build
 from graphtool.compile.rows import describe
-from graphtool.compile.unit import Unit
+from graphtool.compile.unit import LibraryUnit
 from graphtool.compile.weights import WeightsSide, common, placed, weights_of
 from graphtool.emit.c import emit, public_files
 from graphtool.emit.entries import dispatcher
@@ -42,7 +42,8 @@ class Texts:
     programs: tuple[str, ...] = ()
 
 
-def nodes_of(unit: Unit, lowered: Mapping[str, Function], how: Build) -> Mapping[str, str] | None:
+def nodes_of(unit: LibraryUnit, lowered: Mapping[str, LoweredFunction], how: Build
+             ) -> Mapping[str, str] | None:
     """The texts that debuggers show, as `emit` takes them."""
     return texts_of_nodes(unit, lowered) if how.debug_lines and how.nodes is None else how.nodes
 
@@ -53,7 +54,7 @@ def beyond_c(programs: Iterable[Program]) -> tuple[str, ...]:
         p.meta.get("machine", ""), *(repr(s.choice) for s in runs(p.steps))))
 
 
-def store_of(lowered: Mapping[str, Function]) -> dict[str, Weight]:
+def store_of(lowered: Mapping[str, LoweredFunction]) -> dict[str, Weight]:
     """The weights of all functions, by their hashes."""
     return {d: w for f in lowered.values() for d, w in f.store.items()}
 
@@ -65,7 +66,7 @@ def with_main(files: dict[str, str], program: Program, side: WeightsSide) -> dic
     return files | used_headers(files.values())
 
 
-def model_texts(unit: Unit, lowered: Mapping[str, Function], how: Build) -> Texts:
+def model_texts(unit: LibraryUnit, lowered: Mapping[str, LoweredFunction], how: Build) -> Texts:
     """The C of a single function."""
     (function,) = lowered.values()
     program = function.program
@@ -76,7 +77,7 @@ def model_texts(unit: Unit, lowered: Mapping[str, Function], how: Build) -> Text
                  devices=unit.target.devices, programs=(program.name,))
 
 
-def level_texts(unit: Unit, lowered: Mapping[str, Function], how: Build) -> Texts:
+def level_texts(unit: LibraryUnit, lowered: Mapping[str, LoweredFunction], how: Build) -> Texts:
     """The C of a function in a version for each level of a family of targets; the one to run is
     chosen at load time.
 

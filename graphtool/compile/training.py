@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from graphtool.analysis.phases import phase_of, phases
-from graphtool.compile.lowering import Function
+from graphtool.compile.lowering import LoweredFunction
 from graphtool.compile.options import Build
 from graphtool.compile.rows import describe
 from graphtool.compile.texts import Texts, beyond_c, nodes_of, precision
-from graphtool.compile.unit import Unit
+from graphtool.compile.unit import LibraryUnit
 from graphtool.compile.weights import WeightsSide, weights_of
 from graphtool.emit.c import emit
 from graphtool.emit.headers import used_headers
@@ -28,7 +28,7 @@ MEASURES = {"cross_entropy": "classes", "bce": "probability", "mse": "distance",
             "huber": "distance"}
 
 
-def training_texts(unit: Unit, lowered: Mapping[str, Function], how: Build) -> Texts:
+def training_texts(unit: LibraryUnit, lowered: Mapping[str, LoweredFunction], how: Build) -> Texts:
     """The C of the functions of a training graph; for several processes with `mpi`, with a program
     that trains if `exe` is true."""
     assert unit.state is not None

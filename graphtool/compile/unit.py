@@ -34,7 +34,7 @@ _TAKEN = ("example", "kernels", "load", "main", "status_text", "free", "weights"
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
+class LibraryUnit:
     """What becomes one library: the sources of its functions by their names, the targets by level,
     and for a training graph the graph with the `state`. `kind` is a key of KINDS."""
 
@@ -50,7 +50,7 @@ class Unit:
         return self.targets[min(self.targets)]
 
 
-def unit_of(given: Source | Mapping[str, Source], how: Build, name: str) -> Unit:
+def unit_of(given: Source | Mapping[str, Source], how: Build, name: str) -> LibraryUnit:
     """The unit of a source, or of several by the names of their entry points.
 
     Raises UsageError GT2110 for an entry point's name, GT3052, GT3054, GT3055 for what does not go
@@ -62,7 +62,7 @@ def unit_of(given: Source | Mapping[str, Source], how: Build, name: str) -> Unit
         if wrong := [s.where or n for n, s in given.items() if s.training]:
             raise UsageError("GT3055", f"{wrong[0]} is a training graph", hint="alone it becomes a "
                              "library of init, step, loss and predict over one state")
-        return Unit(name, ENTRIES, given, _targets(how))
+        return LibraryUnit(name, ENTRIES, given, _targets(how))
     kind = TRAINING if given.training else PROGRAM if given.program is not None else MODEL
     if how.target == FAT:
         if kind != MODEL:
@@ -71,11 +71,11 @@ def unit_of(given: Source | Mapping[str, Source], how: Build, name: str) -> Unit
         kind = LEVELS
     refuse(how, kind, given.where)
     if kind != TRAINING:
-        return Unit(name, kind, {"": given}, _targets(how))
+        return LibraryUnit(name, kind, {"": given}, _targets(how))
     assert given.module is not None
     state = distribute(given.module) if how.mpi else given.module
-    return Unit(name, kind, {part: Source(cut) for part, cut in functions_of(state).items()},
-                _targets(how), state)
+    return LibraryUnit(name, kind, {part: Source(cut) for part, cut in functions_of(state).items()},
+                       _targets(how), state)
 
 
 def check(how: Build, name: str, several: bool = False) -> None:

@@ -20,7 +20,7 @@ from graphtool.emit.statuses import (
     status_function,
     statuses,
 )
-from graphtool.emit.steps import Steps, entered
+from graphtool.emit.steps import StepPrinter, entered
 from graphtool.emit.weights import Part, part_of
 from graphtool.escaping import c_comment
 from graphtool.loops.program import Buffer, Program, runs
@@ -57,7 +57,7 @@ def driver(program: Program, dims: Mapping[str, str], parts: Sequence[Part] = ()
     printer = ExprPrinter(dims)
     prefix = () if language.device else parts
     held = {b.name: weight_text(b, prefix) for b in program.buffers if b.space == "weight"}
-    steps = Steps(w, program, held, dims, debug, language)
+    steps = StepPrinter(w, program, held, dims, debug, language)
     calls = steps.divided(program)
     with w.block(f"{how.body}\n{{"):
         if entered(program):

@@ -38,7 +38,7 @@ class Unpacked:
 
 
 @dataclass
-class Fields:
+class FilledLoop:
     """A loop and the rows that are filled before it runs.
 
     With `first` the loop is split into pieces: a row starts at iteration `first`. None: rows cover
@@ -86,7 +86,7 @@ class Fields:
         return self.rows[-1]
 
 
-def along_fields(loop: For, packed: Container[str], stem: str) -> tuple[For, Fields] | None:
+def along_fields(loop: For, packed: Container[str], stem: str) -> tuple[For, FilledLoop] | None:
     """The loop that reads rows, and these rows; None where this saves nothing."""
     most, extent = bounds(loop.extent)[1], loop.extent
     plain = all(isinstance(s, (Let, Store, Accumulate)) for s in loop.body)
@@ -94,7 +94,7 @@ def along_fields(loop: For, packed: Container[str], stem: str) -> tuple[For, Fie
         return None
     short = isinstance(extent, int) and extent <= WIDEST and not loop.mode.startswith("parallel")
     first = None if short else Symbol(f"{loop.iter.name}_first", 0, None)
-    fields_ = Fields(loop, first, packed, stem)
+    fields_ = FilledLoop(loop, first, packed, stem)
     new = fields_.rewritten()
     return (new, fields_) if fields_.rows else None
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from graphtool.emit.expr import ExprPrinter, overflows
-from graphtool.emit.fields import WIDEST, Fields, along_fields
+from graphtool.emit.fields import WIDEST, FilledLoop, along_fields
 from graphtool.emit.language import ALL, Language, Share
 from graphtool.emit.lines import Writer
 from graphtool.emit.small_indices import fits_kernel
@@ -199,7 +199,7 @@ class Statements:
         for p in v.writes:
             self.w.line(line(how.write, p))
 
-    def by_rows(self, s: For, fields: Fields, share: Share, lo: str, hi: str) -> None:
+    def by_rows(self, s: For, fields: FilledLoop, share: Share, lo: str, hi: str) -> None:
         """Write the iterations in pieces; before each piece its rows are filled."""
         if fields.first is None:
             self.fill(fields, 0, hi)
@@ -211,7 +211,7 @@ class Statements:
             self.fill(fields, symbol_of(fields.first), f"{at}_end - {at}")
             self.iterations(s, share, at, f"{at}_end")
 
-    def fill(self, fields: Fields, first: Dim, count: str) -> None:
+    def fill(self, fields: FilledLoop, first: Dim, count: str) -> None:
         """Write the loops that fill the rows from iteration `first` on."""
         for row in fields.rows:
             self.p.exact.add(row.name)

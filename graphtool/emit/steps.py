@@ -72,7 +72,7 @@ def entered(program: Program) -> list[Run]:
 MOST_STEPS = 500  # of a function: the time that gcc takes grows faster than a function's length
 
 
-class Steps:
+class StepPrinter:
     """Prints steps; `held` gives the C text of each weight's address, `debug` the model's lines."""
 
     def __init__(self, w: Writer, program: Program, held: Mapping[str, str],

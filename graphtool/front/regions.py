@@ -12,7 +12,7 @@ from graphtool.ir.replay import prune
 from graphtool.ir.trace import Builder, Tracer
 
 
-class Captures(dict[str, Any]):
+class OuterNames(dict[str, Any]):
     """The names around a region. A value becomes an input of the region when it is first read,
     unless import knows it; each importer says in `bring` what becomes of what else its names stand
     for."""

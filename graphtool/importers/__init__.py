@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from graphtool.errors import UsageError
 from graphtool.importers.kinds import GRAPH, JSON, not_a_model, what
-from graphtool.importers.record import IMPORTERS, Importer, Kind, Request
+from graphtool.importers.record import IMPORTERS, FileKind, Importer, Request
 from graphtool.ir import serial
 from graphtool.ir.bind import uniquely_named
 from graphtool.ir.graph import Module
@@ -17,8 +17,16 @@ if TYPE_CHECKING:
     from graphtool.front.assumptions import Bounds
     from graphtool.importers.limits import Limits
 
-__all__ = ["IMPORTERS", "Importer", "Kind", "Request", "capture_words", "import_source",
-           "refuse_options", "what"]
+__all__ = [
+    "IMPORTERS",
+    "FileKind",
+    "Importer",
+    "Request",
+    "capture_words",
+    "import_source",
+    "refuse_options",
+    "what",
+]
 
 
 def import_source(source: str, *, inputs: Sequence[str] = (), capture: str = "export",
@@ -54,7 +62,7 @@ def _given(asked: Request) -> list[str]:
     return [name for name in ("inputs", "dynamic") if getattr(asked, name)]
 
 
-def refuse_options(source: str, kind: Kind, given: Sequence[str]) -> None:
+def refuse_options(source: str, kind: FileKind, given: Sequence[str]) -> None:
     """Raises UsageError GT3024 if options of an import are given that such a file has no use for.
     """
     if given:

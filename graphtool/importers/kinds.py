@@ -7,46 +7,47 @@ from pathlib import Path
 
 import graphtool.importers.table  # noqa: F401  (fills the table of importers)
 from graphtool.errors import InputError, UsageError, listed
-from graphtool.importers.record import IMPORTERS, Importer, Kind
+from graphtool.importers.record import IMPORTERS, FileKind, Importer
 
-STDIN = Kind("stdin", "a graph from stdin")
-GRAPH = Kind("graph", "a graph", (".graph.json", ".gt"))
-PROGRAM = Kind("program", "a program", (".program.json",), use="`graphtool show {path}` reads it, "
-               "`graphtool build {path} -o DIR` compiles it")
-BUILD = Kind("build", "a build", use="`graphtool show {path}` reads it, `graphtool run {path} "
-             "--random` runs it")
-FOLDER = Kind("directory", "a directory")
-MISSING = Kind("missing", "no file")
-JSON = Kind("json", "a JSON file", (".json",))
-LOG = Kind("log", "a file of JSON lines", (".jsonl",),
-           use="`graphtool view {path} -o page.html` shows a log of training")
-OTHER = Kind("other", "a file of an unknown kind")
-EMPTY = Kind("empty", "an empty file", use="write or copy it again")
-ARCHIVE = Kind("archive", "an archive", (".zip", ".gz", ".tar", ".tgz"),
-               re.compile(rb"PK\x03\x04|\x1f\x8b"), "unpack it, and name the model in it")
-PICKLE = Kind("pickle", "a pickle of Python objects", (".pkl", ".pickle"),
-              re.compile(rb"\x80[\x02-\x05]"), "it is never read, since that can run any code: "
-              "import FILE.py:NAME, which loads it")
-ARRAYS = Kind("arrays", "a file of arrays", (".npz", ".npy"), re.compile(rb"\x93NUMPY"),
-              "it can be the inputs of a run: --inputs {path}")
+STDIN = FileKind("stdin", "a graph from stdin")
+GRAPH = FileKind("graph", "a graph", (".graph.json", ".gt"))
+PROGRAM = FileKind("program", "a program", (".program.json",),
+                   use="`graphtool show {path}` reads it, `graphtool build {path} "
+                   "-o DIR` compiles it")
+BUILD = FileKind("build", "a build", use="`graphtool show {path}` reads it, `graphtool run {path} "
+                 "--random` runs it")
+FOLDER = FileKind("directory", "a directory")
+MISSING = FileKind("missing", "no file")
+JSON = FileKind("json", "a JSON file", (".json",))
+LOG = FileKind("log", "a file of JSON lines", (".jsonl",),
+               use="`graphtool view {path} -o page.html` shows a log of training")
+OTHER = FileKind("other", "a file of an unknown kind")
+EMPTY = FileKind("empty", "an empty file", use="write or copy it again")
+ARCHIVE = FileKind("archive", "an archive", (".zip", ".gz", ".tar", ".tgz"),
+                   re.compile(rb"PK\x03\x04|\x1f\x8b"), "unpack it, and name the model in it")
+PICKLE = FileKind("pickle", "a pickle of Python objects", (".pkl", ".pickle"),
+                  re.compile(rb"\x80[\x02-\x05]"), "it is never read, since that can run any code: "
+                  "import FILE.py:NAME, which loads it")
+ARRAYS = FileKind("arrays", "a file of arrays", (".npz", ".npy"), re.compile(rb"\x93NUMPY"),
+                  "it can be the inputs of a run: --inputs {path}")
 KINDS = (
-    Kind("pointer", "a Git LFS pointer", begins=re.compile(rb"version https://git-lfs"),
-         use="`git lfs pull` fetches the file itself"),
-    Kind("weights", "a file of weights", (".safetensors",),
-         re.compile(rb'.{5}\0\0\0\{"', re.DOTALL),
-         "`graphtool weights GRAPH --from {path}` puts them into a graph"),
-    Kind("library", "machine code (a library, an object or a program)",
-         (".so", ".a", ".o", ".dylib", ".dll"),
-         re.compile(rb"\x7fELF|[\xce\xcf]\xfa\xed\xfe|\xca\xfe\xba\xbe|MZ|\0asm|!<arch>"),
-         "name the build directory that it is in, or the model that it was made from"),
-    Kind("source", "Python source", (".py",),
-         use="name what is in it: {path}:NAME, a module or a function that makes one"),
+    FileKind("pointer", "a Git LFS pointer", begins=re.compile(rb"version https://git-lfs"),
+             use="`git lfs pull` fetches the file itself"),
+    FileKind("weights", "a file of weights", (".safetensors",),
+             re.compile(rb'.{5}\0\0\0\{"', re.DOTALL),
+             "`graphtool weights GRAPH --from {path}` puts them into a graph"),
+    FileKind("library", "machine code (a library, an object or a program)",
+             (".so", ".a", ".o", ".dylib", ".dll"),
+             re.compile(rb"\x7fELF|[\xce\xcf]\xfa\xed\xfe|\xca\xfe\xba\xbe|MZ|\0asm|!<arch>"),
+             "name the build directory that it is in, or the model that it was made from"),
+    FileKind("source", "Python source", (".py",),
+             use="name what is in it: {path}:NAME, a module or a function that makes one"),
     ARRAYS, ARCHIVE, PICKLE)
 _FORMAT = re.compile(rb'"format":\s*"graphtool/(\w+)"')
 _HEAD = 4096
 
 
-def what(source: str, capture: str = "export") -> Kind:
+def what(source: str, capture: str = "export") -> FileKind:
     """The kind of a source; an Importer if it is a model, as `capture` says if that is Python."""
     if source == "-" or source.endswith("/-"):
         return STDIN
@@ -72,7 +73,7 @@ def _head(path: Path) -> bytes | None:
         return None
 
 
-def _by_bytes(source: str, head: bytes) -> Kind | None:
+def _by_bytes(source: str, head: bytes) -> FileKind | None:
     """The kind if the bytes tell it, whatever the name says."""
     if not head:
         return EMPTY
@@ -95,7 +96,7 @@ def _has_arrays(path: str) -> bool:
         return path.endswith(ARRAYS.suffixes)
 
 
-def _by_name(source: str, capture: str, head: bytes) -> Kind | None:
+def _by_name(source: str, capture: str, head: bytes) -> FileKind | None:
     """The kind that the name says; of JSON of any name, the format that it states."""
     if (kind := next((k for k in (GRAPH, PROGRAM) if source.endswith(k.suffixes)), None)):
         return kind
@@ -108,14 +109,14 @@ def _by_name(source: str, capture: str, head: bytes) -> Kind | None:
     return model or next((k for k in KINDS if k.suffixes and source.endswith(k.suffixes)), None)
 
 
-def _by_format(head: bytes) -> Kind:
+def _by_format(head: bytes) -> FileKind:
     stated = _FORMAT.search(head)
     return {b"graph": GRAPH, b"program": PROGRAM}.get(stated[1] if stated else b"", JSON)
 
 
 # ---- errors ------------------------------------------------------------------------------------
 
-def not_a_graph(source: str, kind: Kind) -> InputError | None:
+def not_a_graph(source: str, kind: FileKind) -> InputError | None:
     """The error for a file that no reader of graphs can say more of; None for others."""
     if kind in (STDIN, GRAPH, JSON, OTHER, MISSING, BUILD, FOLDER):
         return None
@@ -123,7 +124,7 @@ def not_a_graph(source: str, kind: Kind) -> InputError | None:
                       hint=kind.use.format(path=source))
 
 
-def not_a_model(source: str, kind: Kind) -> UsageError:
+def not_a_model(source: str, kind: FileKind) -> UsageError:
     """The error for what cannot be imported."""
     forms = listed([*(r.written for r in IMPORTERS.values()), "MODEL.graph.json"])
     if kind in (OTHER, MISSING):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class FileKind:
     """A kind of file: its `title` with an article, the `suffixes` of its names, the pattern of what
     one `begins` with, and the `use` of one, a hint in which {path} stands for its name."""
 
@@ -43,7 +43,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Importer(Kind):
+class Importer(FileKind):
     """A form of models. `read` gives the module of a source.
 
     `written` is how a source is given; `accepts` says whether a text names one, by default by its

@@ -28,7 +28,7 @@ from torch._guards import CompileContext, TracingContext
 import graphtool.kernels  # noqa: F401  (fills the registry)
 from graphtool.compile.as_is import build
 from graphtool.errors import GraphtoolError, UnsupportedError, UsageError, one_of
-from graphtool.importers.torch.driver.aot import Captured, Output, captured, decompositions
+from graphtool.importers.torch.driver.aot import CapturedModule, Output, captured, decompositions
 from graphtool.importers.torch.driver.live import DTYPES
 from graphtool.native import runtime
 from graphtool.passes import run as run_passes
@@ -126,7 +126,7 @@ def _returned(part: str) -> int | None:
 class Compiled:
     """A built graph as a function from torch's inputs to new result tensors."""
 
-    def __init__(self, what: Captured, returned: int | None) -> None:
+    def __init__(self, what: CapturedModule, returned: int | None) -> None:
         self.what, self.lock = what, threading.Lock()
         self.outputs = [o if returned is None or i < returned else Output(o.computed, o.passed,
                                                                           o.size)
@@ -182,7 +182,7 @@ def _size(d: Dim, sizes: Mapping[str, Dim]) -> int:
     return size
 
 
-def _built(what: Captured, owner: Compiled) -> runtime.Model:
+def _built(what: CapturedModule, owner: Compiled) -> runtime.Model:
     """The library, in a directory that is deleted with its owner; the C compilation is cached."""
     folder = Path(tempfile.mkdtemp(prefix="graphtool-torch-"))
     weakref.finalize(owner, shutil.rmtree, folder, ignore_errors=True)

@@ -40,7 +40,7 @@ class Mapped:
 
 
 @dataclass(slots=True)
-class Missing(Mapped):
+class MissingWeight(Mapped):
     """Data that are not at hand; `data` has their shape only."""
 
 
@@ -57,7 +57,7 @@ class Weight:
     @property
     def absent(self) -> bool:
         """Whether the data are not at hand."""
-        return isinstance(self.held, Missing)
+        return isinstance(self.held, MissingWeight)
 
     @property
     def stored(self) -> Array:
@@ -65,7 +65,7 @@ class Weight:
         held = self.held
         if not isinstance(held, Mapped):
             return held
-        if isinstance(held, Missing):
+        if isinstance(held, MissingWeight):
             raise InputError("GT0320", "the weights file is not at hand", where=self.digest)
         if not held.checked:
             if not intact(self):
@@ -95,7 +95,7 @@ def intact(w: Weight) -> bool:
     """Whether the data have the digest; 100 MB take 0.12 s on one core."""
     if not isinstance(w.held, Mapped) or w.held.checked:
         return True
-    if isinstance(w.held, Missing):
+    if isinstance(w.held, MissingWeight):
         return False
     forms = (w.held.data, w.held.as_written)
     return any(w.digest == _digest(x, w.dtype, w.shape) for x in forms if x is not None)
@@ -118,7 +118,7 @@ def missing(digest: str, row: DType, shape: tuple[int, ...]) -> Weight:
     count = math.prod(shape)
     data = np.broadcast_to(np.zeros((), np.uint8), (-(-count * row.bits // 8),)) if (
         row.is_packed) else np.broadcast_to(np.zeros((), row.numpy), shape)
-    return Weight(digest, row, shape, Missing(data, Path()))
+    return Weight(digest, row, shape, MissingWeight(data, Path()))
 
 
 def _digest(stored: Array, row: DType, shape: tuple[int, ...]) -> str:

@@ -18,10 +18,10 @@ from graphtool.loops.records import (
     LEAVES,
     READING,
     DimText,
-    Kind,
+    FieldKind,
     MacroRow,
     PointerRow,
-    SymbolRow,
+    ProgramSymbolRow,
 )
 from graphtool.loops.requires import satisfied
 from graphtool.symbolic import Dim, Equation, Symbol, dim_of
@@ -74,14 +74,14 @@ class _Reader:
                 raise
         return self.parsed[d]
 
-    def symbol(self, row: SymbolRow) -> Symbol:
+    def symbol(self, row: ProgramSymbolRow) -> Symbol:
         extent = None if row.extent is None else self.dim(row.extent)
         if not 0 <= row.offset < row.step:
             raise self.fault("GT0366", f"{row.id} cannot have the step {row.step} and the offset "
                                        f"{row.offset}")
         return Symbol(row.id, row.min, row.max, extent, row.step, row.offset)
 
-    def declare(self, rows: list[SymbolRow]) -> None:
+    def declare(self, rows: list[ProgramSymbolRow]) -> None:
         """The symbols of a kernel. An extent may use any other symbol, so each is read once
         those it uses are known."""
         waiting = {r.id: r for r in rows}
@@ -108,7 +108,7 @@ class _Reader:
         known = {c.field: self.value(c.kind, getattr(row, c.key), c.field) for c in columns}
         return form.of(**known, **form.fixed)
 
-    def value(self, kind: Kind, x: Any, name: str) -> Any:
+    def value(self, kind: FieldKind, x: Any, name: str) -> Any:
         """A value of this kind from its JSON; `name` is the field's."""
         match kind.method:
             case "":
@@ -131,7 +131,7 @@ class _Reader:
     def choice(self, c: Choice | None) -> Choice | None:
         return c
 
-    def declared(self, row: SymbolRow, kind: str) -> Symbol:
+    def declared(self, row: ProgramSymbolRow, kind: str) -> Symbol:
         if row.id in self.symbols:
             raise self.fault("GT0366", f"the {kind} {row.id} is declared twice")
         self.symbols[row.id] = self.symbol(row)

@@ -13,7 +13,7 @@ from graphtool.io.manifest_rows import Choice
 from graphtool.io.values import number, size_text, symbol_bounds, table
 from graphtool.loops.ir import Apply, Expr, Hook, MacroValue, Stmt
 from graphtool.loops.program import Buffer, Kernel, Port, Program, counters
-from graphtool.loops.records import LEAF_KINDS, LEAVES, WRITING, Kind
+from graphtool.loops.records import LEAF_KINDS, LEAVES, WRITING, FieldKind
 from graphtool.loops.requires import meta_with_plugins
 from graphtool.loops.walk import kernel_symbols, operands, statements, use_counts, values
 from graphtool.symbolic import Dim, Symbol
@@ -58,7 +58,7 @@ class _Writer:
                 row[c.key] = self.value(c.kind, value)
         return row
 
-    def value(self, kind: Kind, x: Any) -> Any:
+    def value(self, kind: FieldKind, x: Any) -> Any:
         """A value of this kind, as JSON has it."""
         if not kind.method:
             return x

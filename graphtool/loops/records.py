@@ -26,7 +26,7 @@ from graphtool.symbolic import Dim, Symbol
 DimText = int | str
 
 
-class SymbolRow(msgspec.Struct, forbid_unknown_fields=True):
+class ProgramSymbolRow(msgspec.Struct, forbid_unknown_fields=True):
     """An integer of a kernel's index polynomials; `extent` says that it is less than that."""
 
     id: str
@@ -58,7 +58,7 @@ class MacroRow(msgspec.Struct, forbid_unknown_fields=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class FieldKind:
     """A kind of values: the type of their JSON, and the method of the writer and of the reader
     that convert one; without a method the value is JSON already."""
 
@@ -67,33 +67,34 @@ class Kind:
     many: bool = False  # a tuple of such values, a list in the file
     words: tuple[str, ...] = ()  # the texts that are allowed
 
-    def list(self) -> Kind:
+    def list(self) -> FieldKind:
         """The kind of tuples of these values."""
-        return Kind(GenericAlias(list, (self.row,)), self.method, True)
+        return FieldKind(GenericAlias(list, (self.row,)), self.method, True)
 
 
-DECLARED = Kind(SymbolRow, "declared")
-_KINDS: dict[Any, Kind] = {
-    Dim: Kind(DimText, "dim"), DType: Kind(str, "dtype"), ir.Expr: Kind(list[Any], "expr"),
-    ir.Stmt: Kind("StmtRow", "stmt"), ir.Hook: Kind("HookRow", "hook"),
-    program.Step: Kind("StepRow", "row"), program.Param: Kind("ParamRow", "row"),
-    Choice | None: Kind(Choice | None, "choice"), Symbol: Kind(str, "named")}
+DECLARED = FieldKind(ProgramSymbolRow, "declared")
+_KINDS: dict[Any, FieldKind] = {
+    Dim: FieldKind(DimText, "dim"), DType: FieldKind(str, "dtype"),
+    ir.Expr: FieldKind(list[Any], "expr"),
+    ir.Stmt: FieldKind("StmtRow", "stmt"), ir.Hook: FieldKind("HookRow", "hook"),
+    program.Step: FieldKind("StepRow", "row"), program.Param: FieldKind("ParamRow", "row"),
+    Choice | None: FieldKind(Choice | None, "choice"), Symbol: FieldKind(str, "named")}
 
 
-def kind_of(annotation: Any) -> Kind:
+def kind_of(annotation: Any) -> FieldKind:
     """The kind of the values of a field with this annotation."""
     if annotation in _KINDS:
         return _KINDS[annotation]
     args = get_args(annotation)
     if get_origin(annotation) is Literal:
-        return Kind(str, "word", words=args)
+        return FieldKind(str, "word", words=args)
     if get_origin(annotation) is tuple and args[1:] == (...,):
         return kind_of(args[0]).list()
-    return Kind(annotation)
+    return FieldKind(annotation)
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class RecordForm:
     """The row of a dataclass: its tag (the value of `do`), and where it differs from the fields.
 
     `fixed`: fields that the tag gives; `always`: fields that are written also if they have their
@@ -103,7 +104,7 @@ class Form:
     of: type
     tag: str = ""
     keys: Mapping[str, str] = field(default_factory=dict)
-    kinds: Mapping[str, Kind] = field(default_factory=dict)
+    kinds: Mapping[str, FieldKind] = field(default_factory=dict)
     defaults: Mapping[str, Any] = field(default_factory=dict)
     fixed: Mapping[str, Any] = field(default_factory=dict)
     always: tuple[str, ...] = ()
@@ -113,40 +114,42 @@ class Form:
 
 _ID = {"name": "id"}
 FORMS = (
-    Form(ir.For, "for", defaults={"mode": "serial"}),
-    Form(ir.Let, "let", fixed={"mutable": False}),
-    Form(ir.Let, "var", fixed={"mutable": True}, doc="A scalar that Accumulate may change."),
-    Form(ir.Accumulate, "accumulate", doc="name = fn(name, value); without `fn`, name = value."),
-    Form(ir.Store, "store"),
-    Form(ir.If, "if"),
-    Form(ir.Template, "template", doc="A use of a kernel's header, with its macros, pointers and "
-         "hooks, and the buffers that it reads and writes.", kinds={
-             "macros": Kind(MacroRow, "macro").list(),
-             "pointers": Kind(PointerRow, "pointer").list()}),
-    Form(ir.Hook, keys={"dtype": "acc"}),
-    Form(program.Run, "run", defaults={"barrier": False}),
-    Form(program.Branch, "branch"),
-    Form(program.Repeat, "repeat"),
-    Form(program.Times, "times", kinds={"counter": DECLARED}),
-    Form(program.Bind, "bind", kinds={"size": DECLARED}),
-    Form(program.Param, keys={**_ID, "const": "writes"}, kinds={"const": Kind(bool, "opposite")},
-         defaults={"const": True}),
-    Form(program.Kernel, keys=_ID, doc="A C function that every thread runs on its share; "
-         "`serial`: only thread 0 runs it. Expressions refer to the rows of `shared`.",
-         more=(("symbols", list[SymbolRow], []), ("shared", list[list[Any]], []))),
-    Form(program.Port, doc="An input or output of the program. `donates` is the number of the "
-         "input whose memory an output takes over; made-up integers are less than `below`.",
-         more=(("donates", int | None, None),)),
-    Form(program.Buffer, keys=_ID, always=("offset", "slot"), more=(("data", str, ""),)))
+    RecordForm(ir.For, "for", defaults={"mode": "serial"}),
+    RecordForm(ir.Let, "let", fixed={"mutable": False}),
+    RecordForm(ir.Let, "var", fixed={"mutable": True}, doc="A scalar that Accumulate may change."),
+    RecordForm(ir.Accumulate, "accumulate",
+               doc="name = fn(name, value); without `fn`, name = value."),
+    RecordForm(ir.Store, "store"),
+    RecordForm(ir.If, "if"),
+    RecordForm(ir.Template, "template", doc="A use of a kernel's header, with its macros, pointers "
+               "and hooks, and the buffers that it reads and writes.", kinds={
+                   "macros": FieldKind(MacroRow, "macro").list(),
+                   "pointers": FieldKind(PointerRow, "pointer").list()}),
+    RecordForm(ir.Hook, keys={"dtype": "acc"}),
+    RecordForm(program.Run, "run", defaults={"barrier": False}),
+    RecordForm(program.Branch, "branch"),
+    RecordForm(program.Repeat, "repeat"),
+    RecordForm(program.Times, "times", kinds={"counter": DECLARED}),
+    RecordForm(program.Bind, "bind", kinds={"size": DECLARED}),
+    RecordForm(program.Param, keys={**_ID, "const": "writes"},
+               kinds={"const": FieldKind(bool, "opposite")}, defaults={"const": True}),
+    RecordForm(program.Kernel, keys=_ID, doc="A C function that every thread runs on its share; "
+               "`serial`: only thread 0 runs it. Expressions refer to the rows of `shared`.",
+               more=(("symbols", list[ProgramSymbolRow], []), ("shared", list[list[Any]], []))),
+    RecordForm(program.Port, doc="An input or output of the program. `donates` is the number of "
+               "the input whose memory an output takes over; made-up integers are less than "
+               "`below`.",
+               more=(("donates", int | None, None),)),
+    RecordForm(program.Buffer, keys=_ID, always=("offset", "slot"), more=(("data", str, ""),)))
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class RecordField:
     """A field of a class, and its key and default in the file."""
 
     field: str
     key: str
-    kind: Kind
+    kind: FieldKind
     default: Any
     written: bool  # also if the value is the default
 
@@ -163,16 +166,16 @@ class Column:
         return self.key, self.kind.row, not self.default if opposite else self.default
 
 
-def _columns(form: Form) -> tuple[Column, ...]:
+def _columns(form: RecordForm) -> tuple[RecordField, ...]:
     hints = get_type_hints(form.of)
     usual = {"dtype": "type"} | dict(form.keys)
-    return tuple(Column(f.name, usual.get(f.name, f.name),
-                        form.kinds.get(f.name) or kind_of(hints[f.name]),
-                        form.defaults.get(f.name, f.default), f.name in form.always)
+    return tuple(RecordField(f.name, usual.get(f.name, f.name),
+                             form.kinds.get(f.name) or kind_of(hints[f.name]),
+                             form.defaults.get(f.name, f.default), f.name in form.always)
                  for f in fields(form.of) if f.name not in form.fixed)
 
 
-def _row(form: Form, columns: Iterable[Column]) -> Any:
+def _row(form: RecordForm, columns: Iterable[RecordField]) -> Any:
     return msgspec.defstruct(
         f"{form.tag.capitalize() or form.of.__name__}Row",
         [*(c.row() for c in columns), *form.more], module=__name__, kw_only=True,
@@ -184,8 +187,8 @@ def _union(of: Any) -> Any:
     return reduce(or_, [row for row, (form, _) in READING.items() if form.of in get_args(of)])
 
 
-WRITING: dict[type, list[tuple[Form, tuple[Column, ...]]]] = {}  # by class
-READING: dict[type, tuple[Form, tuple[Column, ...]]] = {}  # by row
+WRITING: dict[type, list[tuple[RecordForm, tuple[RecordField, ...]]]] = {}  # by class
+READING: dict[type, tuple[RecordForm, tuple[RecordField, ...]]] = {}  # by row
 for form in FORMS:
     columns = _columns(form)
     WRITING.setdefault(form.of, []).append((form, columns))
@@ -198,14 +201,14 @@ StmtRow, StepRow = _union(ir.Stmt), _union(program.Step)
 LEAVES = {"const": ir.Const, "name": ir.Name, "index": ir.Index, "load": ir.Load}
 """The expressions without operands: [word, type, value of each other field]. `["ref", n]` is row n
 of the kernel's `shared`; every other row is an Apply: [function, type, operand, ...]."""
-LEAF_KINDS = {word: {name: Kind(int | float | str, "number") if hint == int | float | bool
+LEAF_KINDS = {word: {name: FieldKind(int | float | str, "number") if hint == int | float | bool
                      else kind_of(hint) for name, hint in get_type_hints(leaf).items()
                      if name != "dtype"} for word, leaf in LEAVES.items()}
 
 ProgramFile: Any = msgspec.defstruct(
     "ProgramFile", [
         ("format", str), ("version", int), ("since", str), ("name", str), ("meta", dict[str, str]),
-        ("weights", str), ("threads", int), ("arena", DimText), ("dims", list[SymbolRow]),
+        ("weights", str), ("threads", int), ("arena", DimText), ("dims", list[ProgramSymbolRow]),
         ("inputs", "list[PortRow]"), ("outputs", "list[PortRow]"), ("buffers", "list[BufferRow]"),
         ("kernels", "list[KernelRow]"), ("steps", "list[StepRow]"),
         ("requires", list[tuple[DimText, DimText]], []), ("assumes", list[Assumed], [])],

@@ -76,7 +76,7 @@ class Access:
 
 
 @dataclass
-class _Scope:
+class _KernelScope:
     """The names that are defined at one position; `inner` gives the scope of a nested block."""
 
     names: dict[str, DType] = field(default_factory=dict)
@@ -90,7 +90,7 @@ class _Scope:
     checked: dict[Expr, None] = field(default_factory=dict)
     reached: dict[Expr, None] = field(default_factory=dict)
 
-    def inner(self, **changes: Any) -> _Scope:
+    def inner(self, **changes: Any) -> _KernelScope:
         return replace(self, names=dict(self.names), mutable=set(self.mutable), checked={},
                        reached={}, **changes)
 
@@ -110,7 +110,8 @@ def accesses(kernel: Kernel, dims: frozenset[str]) -> list[Access]:
         params[p.name] = p
     checker = _Checker(result)
     try:
-        for s, scope in scoped(kernel.body, _Scope(indices=dims, params=params), checker.inner):
+        around = _KernelScope(indices=dims, params=params)
+        for s, scope in scoped(kernel.body, around, checker.inner):
             for e in values(s):
                 checker.expr(e, scope)
             checker.stmt(s, scope)
@@ -124,7 +125,7 @@ class _Checker:
     def __init__(self, all_accesses: list[Access]) -> None:
         self.accesses = all_accesses
 
-    def stmt(self, s: Stmt, scope: _Scope) -> None:
+    def stmt(self, s: Stmt, scope: _KernelScope) -> None:
         match s:
             case For():
                 self.loop(s, scope)
@@ -144,7 +145,7 @@ class _Checker:
             case Template():
                 self.template(s, scope)
 
-    def inner(self, s: Stmt, scope: _Scope) -> list[_Scope]:
+    def inner(self, s: Stmt, scope: _KernelScope) -> list[_KernelScope]:
         match s:
             case For(i, extent):
                 low = bounds(extent)[0]
@@ -158,7 +159,7 @@ class _Checker:
             case _:
                 return [scope.inner(certain=False) for _ in bodies(s)]
 
-    def loop(self, s: For, scope: _Scope) -> None:
+    def loop(self, s: For, scope: _KernelScope) -> None:
         self.dim(s.extent, scope)
         high = bounds(s.extent)[1]
         i = s.iter
@@ -170,15 +171,15 @@ class _Checker:
             if fn not in REDUCTIONS or name not in scope.mutable:
                 raise fault("GT0372", f"the loop over {i.name} cannot reduce {name!r} by {fn!r}")
 
-    def fresh(self, name: str, scope: _Scope) -> None:
+    def fresh(self, name: str, scope: _KernelScope) -> None:
         local(name, "scalar")
         self.new(name, scope)
 
-    def new(self, name: str, scope: _Scope) -> None:
+    def new(self, name: str, scope: _KernelScope) -> None:
         if name in scope.names or name in scope.indices or name in scope.params:
             raise fault("GT0370", f"{name!r} is defined twice")
 
-    def accumulates(self, name: str, fn: str | None, value: Expr, scope: _Scope) -> None:
+    def accumulates(self, name: str, fn: str | None, value: Expr, scope: _KernelScope) -> None:
         if name not in scope.mutable or scope.names.get(name) is not value.dtype:
             raise fault("GT0371", f"{name!r} is not a variable of type {value.dtype}")
         if fn is not None and fn not in REDUCTIONS:
@@ -186,12 +187,12 @@ class _Checker:
 
     # ---- expressions -----------------------------------------------------------------------
 
-    def expr(self, e: Expr, scope: _Scope) -> None:
+    def expr(self, e: Expr, scope: _KernelScope) -> None:
         fold(e, lambda e, _: self.form(e, scope), scope.checked)
         if scope.certain:
             fold(e, lambda e, _: self.read(e, scope), scope.reached, certain)
 
-    def form(self, e: Expr, scope: _Scope) -> None:
+    def form(self, e: Expr, scope: _KernelScope) -> None:
         match e:
             case Name(name, dtype):
                 if scope.names.get(name) is not dtype:
@@ -217,29 +218,30 @@ class _Checker:
             raise fault("GT0372", f"{fn} of {', '.join(a.dtype.short for a in args)} is not "
                                   f"{e.dtype}")
 
-    def touch(self, buffer: str, index: Dim, dtype: DType, write: bool, scope: _Scope) -> None:
+    def touch(self, buffer: str, index: Dim, dtype: DType, write: bool,
+              scope: _KernelScope) -> None:
         p = scope.params.get(buffer)
         if p is None or p.dtype is not dtype or (write and p.const):
             raise fault("GT0373", f"no buffer {buffer[:40]!r} of type {dtype} can be "
                                   f"{'written' if write else 'read'} here")
         self.dim(index, scope)
 
-    def read(self, e: Expr, scope: _Scope) -> None:
+    def read(self, e: Expr, scope: _KernelScope) -> None:
         if isinstance(e, Load):
             self.reached(e.buffer, e.index, scope)
 
-    def reached(self, buffer: str, index: Dim, scope: _Scope) -> None:
+    def reached(self, buffer: str, index: Dim, scope: _KernelScope) -> None:
         if buffer != "acc" and scope.certain:
             self.accesses.append(Access(buffer, index, _affine(index, scope.loops)))
 
-    def dim(self, d: Dim, scope: _Scope) -> None:
+    def dim(self, d: Dim, scope: _KernelScope) -> None:
         for s in symbols(d):
             if s.name not in scope.indices and scope.names.get(s.name) is not dtypes.int64:
                 raise fault("GT0371", f"no index {s.name!r} is defined here")
 
     # ---- templates -------------------------------------------------------------------------
 
-    def template(self, t: Template, scope: _Scope) -> None:
+    def template(self, t: Template, scope: _KernelScope) -> None:
         contract = CONTRACTS.get(t.kernel)
         if contract is None:
             raise fault("GT0378", f"there is no template {t.kernel[:40]!r}")
@@ -260,7 +262,7 @@ class _Checker:
         for hook in t.hooks:
             self.hook(hook, contract.hook, scope)
 
-    def hook(self, h: Hook, names: tuple[str, ...], scope: _Scope) -> None:
+    def hook(self, h: Hook, names: tuple[str, ...], scope: _KernelScope) -> None:
         identifier(h.name, "hook")
         for s, name in zip(h.indices, names, strict=True):
             if s.name != name:

@@ -99,7 +99,7 @@ def nest(names: Names, outputs: list[tuple[View, Pull]], grid: bool = False) -> 
     else:
         loops, exprs, idx = one_outside(loops, exprs, idx, names)
         joined = [(loop, []) for loop in loops]
-    writer = _Writer(names, [e for _, e in exprs], grid)
+    writer = _NestWriter(names, [e for _, e in exprs], grid)
     scope = writer.open_loops(joined)
     for view, e in exprs:
         scope.body.append(Store(view.buffer, view.index(idx), writer.emit(e, scope)))
@@ -112,7 +112,7 @@ def nest(names: Names, outputs: list[tuple[View, Pull]], grid: bool = False) -> 
 def hook_body(names: Names, stores: list[tuple[View, Dim, PExpr]], lane: Symbol,
               count: Dim) -> tuple[Stmt, ...]:
     """The body of a template's hook: a simd loop over `lane` that stores each expression."""
-    writer = _Writer(names, [e for _, _, e in stores])
+    writer = _NestWriter(names, [e for _, _, e in stores])
     root = Scope()
     inner = Scope(lane, count, "simd", root, over=frozenset({lane.name}))
     writer.inner = inner.over
@@ -129,7 +129,7 @@ def _along(axes: Sequence[Axis], outputs: list[tuple[View, Pull]]) -> tuple[
     return [(view, pull.at(idx)) for view, pull in outputs], idx
 
 
-class _Writer:
+class _NestWriter:
     def __init__(self, names: Names, roots: list[PExpr], grid: bool = False) -> None:
         self.names, self.grid = names, grid
         self.below = below(names)

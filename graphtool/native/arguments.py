@@ -105,7 +105,7 @@ def _broken(breach: str) -> InputError:
     return InputError("GT2231", breach, hint=WHY)
 
 
-class Spec:
+class SizedPort:
     """A port with its dims as polynomials."""
 
     def __init__(self, row: PortRow, table: Mapping[str, Dim]) -> None:
@@ -121,7 +121,7 @@ def _dims(rows: Iterable[int | str], table: Mapping[str, Dim]) -> tuple[Dim, ...
     return tuple(d if isinstance(d, int) else parse(d, table) for d in rows)
 
 
-def extents(spec: Spec, sizes: Mapping[str, Dim]) -> tuple[int, ...]:
+def extents(spec: SizedPort, sizes: Mapping[str, Dim]) -> tuple[int, ...]:
     """The shape of an output's array; one line of its room where only the run tells."""
     shape = spec.shape if spec.room is None else (spec.room,)
     return numbers(shape, sizes)

@@ -70,7 +70,7 @@ class Step:
         return last
 
 
-class Writer:
+class TextGenerator:
     """A loaded language model. Its caches keep what was read: `at` tokens. Of one that takes
     several texts at once, `rows` of them, `read` and `write` use the first row.
 

@@ -18,7 +18,7 @@ from graphtool.io.manifest import check_hashes, entry_base, read_entry, read_man
 from graphtool.machines import cores
 from graphtool.native import device, memory_map
 from graphtool.native.arguments import (
-    Spec,
+    SizedPort,
     address,
     as_array,
     as_before,
@@ -29,7 +29,7 @@ from graphtool.native.arguments import (
 )
 from graphtool.native.bound import Bound
 from graphtool.native.library import complaint, open_library
-from graphtool.native.session import Session
+from graphtool.native.session import RunState
 from graphtool.symbolic import Dim, bind, substitute, symbol
 
 Array = np.ndarray[Any, Any]
@@ -68,8 +68,8 @@ class Model:
                                        if not isinstance(d, int)}
         self._computed = {d.name: len(m.dims) + i for i, d in enumerate(m.sizes)}
         table = self._table | {d.name: symbol(d.name, d.min, d.max) for d in m.sizes}
-        self.inputs = tuple(Spec(p, self._table) for p in m.inputs)
-        self.outputs = tuple(Spec(p, table) for p in m.outputs)
+        self.inputs = tuple(SizedPort(p, self._table) for p in m.inputs)
+        self.outputs = tuple(SizedPort(p, table) for p in m.outputs)
         self._open = [s for s in self.outputs if s.room is not None]
         path = build_dir / m.library
         if m.library.endswith(".a"):
@@ -114,13 +114,13 @@ class Model:
         """The open dims as the last run's inputs had them, and the sizes that it computed."""
         return self._sizes(self._last)
 
-    def _sizes(self, s: Session) -> dict[str, int]:
+    def _sizes(self, s: RunState) -> dict[str, int]:
         names = [row.name for row in self.manifest.dims] + [s.name for s in self.manifest.sizes]
         return {name: s.dims[i] for i, name in enumerate(names)}
 
-    def _session(self) -> Session:
+    def _session(self) -> RunState:
         m = self.manifest
-        return Session(len(m.inputs), len(m.outputs), len(m.dims) + len(m.sizes))
+        return RunState(len(m.inputs), len(m.outputs), len(m.dims) + len(m.sizes))
 
     def __call__(self, *given: Any, **inputs: Any) -> dict[str, Array]:
         if given:
@@ -142,7 +142,7 @@ class Model:
             self._last = s
             self._free.append(s)
 
-    def _run_in(self, s: Session, inputs: Mapping[str, Any],
+    def _run_in(self, s: RunState, inputs: Mapping[str, Any],
                 out: Mapping[str, Array] | None) -> dict[str, Array]:
         """`run`, in a session that no other run has."""
         arrays = None
@@ -165,7 +165,7 @@ class Model:
             self._failed(s, status)
         return self._shaped(s, results) if self._open else results
 
-    def _shaped(self, s: Session, results: dict[str, Array]) -> dict[str, Array]:
+    def _shaped(self, s: RunState, results: dict[str, Array]) -> dict[str, Array]:
         """The results, cut to the sizes that only the run could compute."""
         sizes: dict[str, Dim] = dict(self._sizes(s))
         for spec in self._open:
@@ -201,7 +201,7 @@ class Model:
         if status := self._run(*self._last.arguments):
             self._failed(self._last, status)
 
-    def _failed(self, s: Session, status: int) -> None:
+    def _failed(self, s: RunState, status: int) -> None:
         """Raises InputError for what the model's function returns of a run that failed."""
         match status:
             case -2:
@@ -233,7 +233,7 @@ class Model:
             self._last = s
             self._free.append(s)
 
-    def _launch_in(self, s: Session, sizes: Mapping[str, Any], inputs: Sequence[int],
+    def _launch_in(self, s: RunState, sizes: Mapping[str, Any], inputs: Sequence[int],
                    outputs: Sequence[int]) -> None:
         """`launch`, in a session that no other run has."""
         s.seen = None
@@ -248,12 +248,12 @@ class Model:
         if status := self._run(*self._arguments(s)):
             self._failed(s, status)
 
-    def _arguments(self, s: Session) -> tuple[Any, ...]:
+    def _arguments(self, s: RunState) -> tuple[Any, ...]:
         """What the C function takes, for a run in this session."""
         return (ctypes.c_void_p(self._weights), ctypes.c_void_p(s.arena_at), s.dims, s.ins, s.outs,
                 ctypes.c_int(self._threads))
 
-    def _checked(self, s: Session, inputs: Mapping[str, Any]) -> list[Array]:
+    def _checked(self, s: RunState, inputs: Mapping[str, Any]) -> list[Array]:
         """The inputs as arrays that fit; sizes and arena are set for them."""
         s.seen = None
         names = [s.name for s in self.inputs]
@@ -268,7 +268,7 @@ class Model:
                   for p, a in zip(self.inputs, arrays, strict=True)]
         return arrays
 
-    def _input(self, spec: Spec, inputs: Mapping[str, Any]) -> Array:
+    def _input(self, spec: SizedPort, inputs: Mapping[str, Any]) -> Array:
         if spec.name not in inputs:
             raise InputError("GT2210", f"missing input {spec.name}",
                              hint=f"the inputs are {listed(s.name for s in self.inputs)}")
@@ -284,7 +284,7 @@ class Model:
                                        f"[{want}] expected")
         return np.require(a, requirements=("C", "A"))
 
-    def _bind(self, s: Session, arrays: list[Array]) -> dict[str, Dim]:
+    def _bind(self, s: RunState, arrays: list[Array]) -> dict[str, Dim]:
         """The values of the symbols, from the inputs' shapes; also sizes the arena."""
         if not self._table:
             if not s.arena.size:
@@ -315,7 +315,7 @@ class Model:
             self._grow(s)
         return sizes
 
-    def _grow(self, s: Session) -> None:
+    def _grow(self, s: RunState) -> None:
         need = int(self._arena_bytes(s.dims))
         if not need:
             raise InputError("GT2215", "no arena can be as large as these inputs need",
@@ -333,7 +333,7 @@ class Model:
         rows = [(results[self.outputs[o].name], i) for o, i in self.manifest.donations]
         return [(r, i) for r, i in rows if not np.may_share_memory(r, arrays[i])]
 
-    def _given(self, s: Session, out: Mapping[str, Array]) -> dict[str, Array]:
+    def _given(self, s: RunState, out: Mapping[str, Array]) -> dict[str, Array]:
         """The results' arrays: those of the caller, and new ones for the rest."""
         unknown = [n for n in out if n not in {s.name for s in self.outputs}]
         if unknown:

@@ -17,7 +17,7 @@ from graphtool.native.arguments import Array, Seen, address
 ALIGN = 64
 
 
-class Session:
+class RunState:
     """Memory and tables of a run. `seen` and `results` say what the last inputs looked like and
     which results they gave: a run with inputs of the same kind is quick."""
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from graphtool.errors import InputError
 from graphtool.language.sampling import Random, Sampling, draw
-from graphtool.native.generation import Writer
+from graphtool.native.generation import TextGenerator
 
 Array = np.ndarray[Any, Any]
 
@@ -37,7 +37,7 @@ class Text:
         self.random = Random(self.how.seed)
         self.done = self.left == 0
 
-    def add(self, writer: Writer, scores: Array) -> int:
+    def add(self, writer: TextGenerator, scores: Array) -> int:
         """Draw a token, and note whether it ends the text."""
         token = draw(scores, self.how, self.random)
         self.left -= 1
@@ -52,10 +52,10 @@ class Text:
         return token
 
 
-def write_texts(writer: Writer, prompts: Sequence[str], how: Sequence[Sampling], most: int = 64,
-                stop: tuple[str, ...] = ()) -> Iterator[bytes]:
-    """What follows each prompt, as `Writer.text` gives it for one; in groups of as many as the
-    build takes at once.
+def write_texts(writer: TextGenerator, prompts: Sequence[str], how: Sequence[Sampling],
+                most: int = 64, stop: tuple[str, ...] = ()) -> Iterator[bytes]:
+    """What follows each prompt, as `TextGenerator.text` gives it for one; in groups of as many as
+    the build takes at once.
 
     Raises InputError GT3157 where the longest prompt of a group has no room.
     """
@@ -71,7 +71,7 @@ def write_texts(writer: Writer, prompts: Sequence[str], how: Sequence[Sampling],
         yield from (t.written for t in texts)
 
 
-def _write(writer: Writer, prompts: list[list[int]], texts: list[Text]) -> None:
+def _write(writer: TextGenerator, prompts: list[list[int]], texts: list[Text]) -> None:
     """Write the texts of one group; rows without a text hold the token that ends one."""
     end, at = writer.tokenizer.end, max(map(len, prompts))
     if at > writer.room:
@@ -96,7 +96,7 @@ def _write(writer: Writer, prompts: list[list[int]], texts: list[Text]) -> None:
         at += 1
 
 
-def _prompts(writer: Writer, rows: Array, begins: Array) -> Array:
+def _prompts(writer: TextGenerator, rows: Array, begins: Array) -> Array:
     """The scores behind the prompts. A row that has not begun sees itself, so that its numbers are
     finite; they are hidden later."""
     scores = np.empty(0, np.float32)

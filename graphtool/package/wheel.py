@@ -118,7 +118,7 @@ def numpy_type(port: PortRow) -> str:
     return _NUMPY.get(short) or f"{kind}{short[1:]}"
 
 
-class Sizes:
+class OpenSizes:
     """The open sizes: d0, d1 … of the inputs, then s0, s1 … that a run computes."""
 
     def __init__(self, s: Subject) -> None:
@@ -151,7 +151,7 @@ class Sizes:
 
 def module(s: Subject) -> str:
     """The text of NAME/__init__.py."""
-    m, sizes = s.manifest, Sizes(s)
+    m, sizes = s.manifest, OpenSizes(s)
     inputs = identifiers((p.name for p in m.inputs), sizes.words)
     outputs = identifiers((p.name for p in m.outputs), ("count", "index"))
     body = [f'{w} = _array("{w}", {w}, np.{numpy_type(p)}, {len(p.shape)})'
@@ -185,7 +185,7 @@ def module(s: Subject) -> str:
         body="\n".join(f"    {line}" for line in body))
 
 
-def _product(sizes: Sizes, port: PortRow) -> str:
+def _product(sizes: OpenSizes, port: PortRow) -> str:
     return " * ".join(f"({sizes.text(d)})" for d in port.shape) or "1"
 
 

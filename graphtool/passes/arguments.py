@@ -39,7 +39,7 @@ def _shown(x: Any) -> str:
 
 
 @dataclass(frozen=True)
-class Argument:
+class PassArgument:
     """One keyword parameter of a pass. With `any_name`, every name is accepted (`specialize`)."""
 
     name: str
@@ -60,10 +60,10 @@ class Argument:
         return f"{self.name}={_shown(self.default)}"
 
 
-def arguments(function: Callable[..., Any]) -> dict[str, Argument]:
+def arguments(function: Callable[..., Any]) -> dict[str, PassArgument]:
     """The arguments of a pass, by name."""
     hints = get_type_hints(function)
-    return {p.name: Argument(p.name, hints.get(p.name, Any), p.default, p.kind is p.VAR_KEYWORD)
+    return {p.name: PassArgument(p.name, hints.get(p.name, Any), p.default, p.kind is p.VAR_KEYWORD)
             for p in inspect.signature(function).parameters.values()
             if p.kind in (p.KEYWORD_ONLY, p.VAR_KEYWORD) and p.name not in SUPPLIED}
 
@@ -143,7 +143,7 @@ def checked(name: str, given: Mapping[str, Any],
     return PassCall(name, values)
 
 
-def _unreadable(message: str, text: str, argument: Argument) -> UsageError:
+def _unreadable(message: str, text: str, argument: PassArgument) -> UsageError:
     if argument.choices:
         return UsageError("GT0603", message, hint=one_of(text, argument.choices))
     wanted = getattr(argument.annotation, "__name__", str(argument.annotation))

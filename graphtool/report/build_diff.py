@@ -24,7 +24,7 @@ from graphtool.report.table import Column, Size, Table, aligned, human, optional
 from graphtool.report.table import markdown as page_table
 
 
-class Call(msgspec.Struct):
+class KernelCall(msgspec.Struct):
     """One call of a kernel. `us`: microseconds, measured in a profile, or as the build records
     them; null where neither knows."""
 
@@ -35,13 +35,13 @@ class Call(msgspec.Struct):
     us: float | None
 
 
-class Row(msgspec.Struct):
+class CallPair(msgspec.Struct):
     """Two calls that compute the same values. A side without such a call is null. `entry`: the
     function, in a build that has several."""
 
     what: str
-    before: Call | None
-    after: Call | None
+    before: KernelCall | None
+    after: KernelCall | None
     entry: str = ""
 
 
@@ -50,7 +50,7 @@ class BuildDiff(msgspec.Struct):
     calls in the order of a run, equal ones too. `measured`: the times are of profiles."""
 
     equal: bool
-    rows: list[Row]
+    rows: list[CallPair]
     facts: list[tuple[str, str, str]]
     totals: list[Delta]
     measured: bool = False
@@ -72,18 +72,18 @@ def build_diff(a: Manifest, b: Manifest, times: tuple[Times, Times] | None = Non
     return BuildDiff(same, rows, facts, totals, times is not None)
 
 
-def changed(row: Row) -> bool:
+def changed(row: CallPair) -> bool:
     """Whether one side has no such call, or another kernel, or other bytes."""
     x, y = row.before, row.after
     return x is None or y is None or (x.plan, x.bytes, x.flops) != (y.plan, y.bytes, y.flops)
 
 
 def _rows(a: Manifest | None, b: Manifest | None, entry: str,
-          times: tuple[Times, Times] | None) -> list[Row]:
+          times: tuple[Times, Times] | None) -> list[CallPair]:
     left, right = (m.steps if m is not None else [] for m in (a, b))
     ours, theirs = times or ({}, {})
-    return [Row(next(s.label for s in (y, x) if s), _call(x, ours) if x else None,
-                _call(y, theirs) if y else None, entry) for x, y in _paired(left, right)]
+    return [CallPair(next(s.label for s in (y, x) if s), _call(x, ours) if x else None,
+                     _call(y, theirs) if y else None, entry) for x, y in _paired(left, right)]
 
 
 def _paired(left: Sequence[StepRow], right: Sequence[StepRow]
@@ -116,9 +116,9 @@ def _shares(x: StepRow, y: StepRow) -> bool:
         {*x.label.split(" + ")} & {*y.label.split(" + ")})
 
 
-def _call(s: StepRow, times: Times) -> Call:
+def _call(s: StepRow, times: Times) -> KernelCall:
     plan, us = next(iter(s.choice.us.items())) if s.choice is not None else ("", 0.0)
-    return Call(s.kernel, plan, s.flops, s.bytes, times.get(s.kernel, us or None))
+    return KernelCall(s.kernel, plan, s.flops, s.bytes, times.get(s.kernel, us or None))
 
 
 _FACTS = ("target", "compiler", "precision", "assumes", "threads")
@@ -168,15 +168,15 @@ def _run(m: Manifest) -> tuple[int, Size, Size]:
             summed(one, (s.bytes for s in one.steps)))
 
 
-def _both(head: str, cell: Callable[[Call], str], missing: str = "") -> Column[Row]:
+def _both(head: str, cell: Callable[[KernelCall], str], missing: str = "") -> Column[CallPair]:
     """A column of calls: what both sides have, where they differ."""
-    def sides(row: Row) -> str:
+    def sides(row: CallPair) -> str:
         x, y = (cell(c) if c is not None else missing for c in (row.before, row.after))
         return f"{x} → {y}" if x != y and x and y else x or y
     return Column(head, sides)
 
 
-CALLS: tuple[Column[Row], ...] = (
+CALLS: tuple[Column[CallPair], ...] = (
     Column("what", lambda row: (f"{row.entry}: " if row.entry else "") + row.what),
     _both("kernels", lambda c: c.kernel, "none"), _both("plan", lambda c: c.plan),
     _both("bytes", lambda c: human(c.bytes, "B")), _both("µs", lambda c: optional(".3g", c.us)))

@@ -7,7 +7,7 @@ import msgspec
 from graphtool.report.diff import Diff
 
 
-class Setting(msgspec.Struct):
+class DriverSetting(msgspec.Struct):
     """One thing that the drivers need: where it stands, whether it is there as it should be."""
 
     place: str
@@ -21,7 +21,7 @@ class GitStatus(msgspec.Struct):
 
     repository: str
     ok: bool
-    settings: list[Setting]
+    settings: list[DriverSetting]
 
 
 class Checked(msgspec.Struct):

@@ -42,7 +42,7 @@ class Event(msgspec.Struct):
     where: str
 
 
-class Recorder:
+class PassEvents:
     """Collects the events of one run of passes: `after` is for `passes.run(…, texts=True)`."""
 
     def __init__(self, module: Module) -> None:

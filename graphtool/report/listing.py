@@ -13,7 +13,7 @@ from graphtool.report.table import Column
 DATA = "data"  # the category of rows that hold values and compute none
 
 
-class Row(msgspec.Struct):
+class ListedRow(msgspec.Struct):
     """One value or node of the table."""
 
     kind: str  # input | param | constant | node | output
@@ -25,22 +25,22 @@ class Row(msgspec.Struct):
     at: str
 
 
-ROWS = tuple(Column[Row](f) for f in Row.__struct_fields__)
+ROWS = tuple(Column[ListedRow](f) for f in ListedRow.__struct_fields__)
 
 
 class Listing(msgspec.Struct):
     """All of `show --tabular --json`; schemas/listing.schema.json is made from it."""
 
-    rows: list[Row]
+    rows: list[ListedRow]
 
 
-def rows(module: Module, category: str | None = None) -> list[Row]:
+def rows(module: Module, category: str | None = None) -> list[ListedRow]:
     """The table's rows; with a category, only its nodes."""
     graph = module.graph
     names = value_names(graph)
-    result = [Row("input", DATA, names[v], "", "", str(v.type), "") for v in graph.inputs]
+    result = [ListedRow("input", DATA, names[v], "", "", str(v.type), "") for v in graph.inputs]
     result += list(_node_rows(graph, names, ""))
-    result += [Row("output", DATA, name, "", names[v], str(v.type), "")
+    result += [ListedRow("output", DATA, name, "", names[v], str(v.type), "")
                for name, v in zip(module.output_names, graph.outputs, strict=True)]
     return [r for r in result if category in (None, r.category)]
 
@@ -89,7 +89,7 @@ def _tuple(items: list[str]) -> str:
     return f"({', '.join(items)}{',' if len(items) == 1 else ''})"
 
 
-def _node_rows(graph: Graph, names: dict[Value, str], prefix: str) -> Iterator[Row]:
+def _node_rows(graph: Graph, names: dict[Value, str], prefix: str) -> Iterator[ListedRow]:
     for node in graph.nodes:
         yield _row(node, names, prefix)
         for key, region in node.attrs.items():
@@ -98,13 +98,13 @@ def _node_rows(graph: Graph, names: dict[Value, str], prefix: str) -> Iterator[R
                 yield from _node_rows(region, value_names(region), inner)
 
 
-def _row(node: Node, names: dict[Value, str], prefix: str) -> Row:
+def _row(node: Node, names: dict[Value, str], prefix: str) -> ListedRow:
     args = [names[x] if isinstance(x, Value) else literal_text(x) for x in node.inputs]
     kind = "node"
     if is_constant(node):
         kind = "param" if node.attrs["param"] else "constant"
     else:
         args += [f"{k}={attr_text(v)}" for k, v in shown_attrs(node).items()]
-    return Row(kind, node.op.category, prefix + ", ".join(names[v] for v in node.outputs),
-               node.op.name, ", ".join(args), ", ".join(str(v.type) for v in node.outputs),
-               node.where)
+    return ListedRow(kind, node.op.category, prefix + ", ".join(names[v] for v in node.outputs),
+                     node.op.name, ", ".join(args), ", ".join(str(v.type) for v in node.outputs),
+                     node.where)

@@ -16,7 +16,7 @@ from graphtool.compile.build import TEXTS
 from graphtool.compile.lowering import functions
 from graphtool.compile.options import MODEL, PROGRAM, Build
 from graphtool.compile.texts import precision
-from graphtool.compile.unit import Unit
+from graphtool.compile.unit import LibraryUnit
 from graphtool.errors import UsageError
 from graphtool.loops.liveness import Life, lifetimes, places_of_runs
 from graphtool.loops.program import SCRATCH, Buffer, Program, Run, runs
@@ -98,7 +98,7 @@ class SizeReport(msgspec.Struct):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class MemoryLimits:
     """The most bytes of flash, RAM and stack, where they are limited."""
 
     flash: int | None = None
@@ -106,7 +106,8 @@ class Limits:
     stack: int | None = None
 
 
-def measured(unit: Unit, how: Build, dims: Mapping[str, int], limits: Limits) -> SizeReport:
+def measured(unit: LibraryUnit, how: Build, dims: Mapping[str, int], limits: MemoryLimits
+             ) -> SizeReport:
     """The report of a unit of one function, which is compiled here.
 
     Raises UsageError GT3058 for another unit, CompilerError GT212x when a compiler is missing or
@@ -126,7 +127,7 @@ def measured(unit: Unit, how: Build, dims: Mapping[str, int], limits: Limits) ->
 
 
 def sized(program: Program, foot: Footprint, compiler: str, dims: Mapping[str, int],
-          limits: Limits) -> SizeReport:
+          limits: MemoryLimits) -> SizeReport:
     """The report of a program whose C has the footprint `foot`. Open dims that are not given have
     their least sizes, those that a run computes their greatest."""
     sizes = _sizes(program, dims)

@@ -34,7 +34,7 @@ OPS: tuple[Column[OpRow], ...] = (
     Column("bytes", lambda r: human(r.bytes, "B")))
 
 
-class DimRow(msgspec.Struct):
+class DimBounds(msgspec.Struct):
     """A symbolic dim and its bounds; null is unbounded."""
 
     name: str
@@ -77,7 +77,7 @@ class Stats(msgspec.Struct):
     bytes: Size
     peak: Size
     peak_at: str
-    dims: list[DimRow]
+    dims: list[DimBounds]
     residuals: list[ResidualRow]
     fused: bool
     fusions: list[FusionRow]
@@ -109,7 +109,7 @@ def stats(module: Module) -> Stats:
         flops=size(costs.total(costs.flops, graph)),
         bytes=size(cost.bytes), peak=size(cost.arena),
         peak_at=names[top.node.outputs[0]] if top.node and lowered is None else "",
-        dims=[DimRow(s.name, s.lo, s.hi) for s in module.symbols.values()],
+        dims=[DimBounds(s.name, s.lo, s.hi) for s in module.symbols.values()],
         residuals=[ResidualRow(names[r.add.outputs[0]], names[r.skip], r.length)
                    for r in structure.residuals(graph)],
         fused=bool(graph.groups),

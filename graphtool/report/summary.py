@@ -58,7 +58,7 @@ class Interface(msgspec.Struct):
     flops: Size
 
 
-class Sizes(msgspec.Struct):
+class ByteSizes(msgspec.Struct):
     """Bytes: of the machine code (null: not known of such a library), of the library file, of the
     C and its headers, of the weights."""
 
@@ -97,7 +97,7 @@ class FileRow(msgspec.Struct):
     ok: bool
 
 
-class Times(msgspec.Struct):
+class CallTimes(msgspec.Struct):
     """Times of a call on this machine, with these sizes of the open dims."""
 
     machine: str
@@ -123,8 +123,8 @@ class Summary(msgspec.Struct):
     model_sha256: str
     versions: dict[str, str]
     functions: list[Interface]
-    sizes: Sizes
-    times: Times | None
+    sizes: ByteSizes
+    times: CallTimes | None
     accuracy: list[Accuracy]
     inexact: list[Inexact]
     requires: list[str]
@@ -152,13 +152,13 @@ def summed(m: Manifest, rows: Iterable[Size]) -> Size:
     return size(total)
 
 
-def sizes(m: Manifest, folder: Path) -> Sizes:
+def sizes(m: Manifest, folder: Path) -> ByteSizes:
     """The sizes of a build's parts."""
     library = folder / m.library
     elf = read_elf(library) if library.is_file() else None
     source = sum(_size(folder / n) for n in m.files if n.endswith((".c", ".h")))
-    return Sizes(elf.code if elf else None, _size(library), source, m.weights_bytes,
-                 {"file": m.weights, "embed": "the library", "c": "the C"}[m.weights_mode])
+    return ByteSizes(elf.code if elf else None, _size(library), source, m.weights_bytes,
+                     {"file": m.weights, "embed": "the library", "c": "the C"}[m.weights_mode])
 
 
 def _size(path: Path) -> int:

@@ -22,7 +22,7 @@ Rule = Callable[..., Any]
 RULES: dict[Op, Rule] = {}
 
 
-class Declined(Signal):
+class NotCovered(Signal):
     """A rule does not cover this form of its op."""
 
 
@@ -65,7 +65,7 @@ def _batched(builder: Builder, node: Node, pairs: Sequence[Any], size: Dim) -> t
         before = len(builder.nodes)
         try:
             return _tuple(rule(node, pairs, size))
-        except Declined:
+        except NotCovered:
             del builder.nodes[before:]
     if node.op.decompose is not None and Trait.COMPOSITE in node.op.traits:
         inner = _opened(node.op, pairs, node)
@@ -130,7 +130,7 @@ def _derived(node: Node, pairs: Any, size: Dim) -> Any:
     assert axes is not None
     rank = first.type.rank if isinstance(first, Value) else 0
     if rank == 0 and any(isinstance(node.attrs[n], int) for n in axes.names):
-        raise Declined
+        raise NotCovered
     broadcasts = axes.align in (Align.TRAILING, Align.MATRICES)
     xs = ranked(pairs, node.outputs[0].type.rank) if broadcasts else [
         whole(x, b, size) for x, b in pairs]
@@ -151,7 +151,7 @@ def _conv(node: Node, pairs: Any, size: Dim) -> Any:
     (x, in_x), (w, in_w) = pairs
     a = node.attrs
     if a["batch_groups"] != 1 or (in_w and a["channels_last"]):
-        raise Declined
+        raise NotCovered
     if not in_w:
         merged = o.reshape(x, shape=(size * x.shape[1], *x.shape[2:]))
         y = o.conv(merged, w, **a)
@@ -170,7 +170,7 @@ def _conv(node: Node, pairs: Any, size: Dim) -> Any:
 def _attention(node: Node, pairs: Any, size: Dim) -> Any:
     """Attention supports more leading axes; a mask is aligned at the last axes."""
     if _rank(node) < 3:
-        raise Declined
+        raise NotCovered
     mask = pairs[3][0] if len(pairs) > 3 else None
     if mask is not None:
         if pairs[3][1]:

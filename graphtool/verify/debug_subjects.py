@@ -16,24 +16,24 @@ from graphtool.ir.text import node_text, value_names
 from graphtool.kernels.choice.rules import Rules
 from graphtool.native import runtime
 from graphtool.target import Target
-from graphtool.verify.debugger import On, Subject, ValueRow
+from graphtool.verify.debugger import DebugSubject, On, ValueRow
 from graphtool.verify.repro import with_steps
 
 Array = np.ndarray[Any, Any]
 
 
-def evaluated(module: Module, inputs: Mapping[str, Array]) -> Subject:
+def evaluated(module: Module, inputs: Mapping[str, Array]) -> DebugSubject:
     """The graph as it is, each value as the evaluator computes it."""
     graph, names = module.graph, value_names(module.graph)
     rows = tuple(ValueRow(names[v], _text(module, n, names), names_of(n),
                           tuple(names[x] for x in n.inputs if isinstance(x, Value)))
                  for n in graph.nodes if not is_constant(n) for v in n.outputs)
-    return Subject("evaluator", rows, lambda on: interp.run(module, inputs, on_value=on),
-                   {**_constants(graph), **inputs}, {})
+    return DebugSubject("evaluator", rows, lambda on: interp.run(module, inputs, on_value=on),
+                        {**_constants(graph), **inputs}, {})
 
 
 def compiled(module: Module, inputs: Mapping[str, Array], target: Target,
-             rules: Rules | None = None) -> Subject:
+             rules: Rules | None = None) -> DebugSubject:
     """The C of the graph: one value for each kernel, as it is without fusion across kernels.
 
     A graph that the pass `fuse` has not seen goes through the passes first. The C runs whole
@@ -57,7 +57,7 @@ def compiled(module: Module, inputs: Mapping[str, Array], target: Target,
             outputs = model.run(inputs)
         for name, x in outputs.items():
             on(name, x)
-    return Subject("c", tuple(rows), run, {**_constants(graph), **inputs}, hidden)
+    return DebugSubject("c", tuple(rows), run, {**_constants(graph), **inputs}, hidden)
 
 
 def _read(nodes: Sequence[Node], maker: Mapping[Value, Node], known: Sequence[Value]

@@ -45,7 +45,7 @@ class ValueRow:
 
 
 @dataclass(frozen=True)
-class Subject:
+class DebugSubject:
     """What is debugged: its values in order, a run that hands each value to a function once it is
     computed, and the values that exist before. `hidden`: names inside a kernel, and the value that
     it computes."""
@@ -69,7 +69,7 @@ class Debugger:
     """One session over a subject; `tell` prints lines. `strict`: a bad command ends it with its
     error, as nobody is there who could mend it."""
 
-    def __init__(self, subject: Subject, commands: Iterable[str], tell: Callable[..., None],
+    def __init__(self, subject: DebugSubject, commands: Iterable[str], tell: Callable[..., None],
                  strict: bool = True) -> None:
         self.subject, self.commands, self.tell, self.strict = subject, iter(commands), tell, strict
         self.index = {r.name: i for i, r in enumerate(subject.rows)}

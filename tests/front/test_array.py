@@ -13,7 +13,7 @@ from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.front import Array, Front, Refused
 from graphtool.front.assumptions import Facts, SizeKnowledge
-from graphtool.front.regions import Captures
+from graphtool.front.regions import OuterNames
 from graphtool.ir.facets import Trait
 from graphtool.ir.graph import TensorType
 from graphtool.ir.op import OPS, evaluate
@@ -123,7 +123,8 @@ def test_a_parameter_is_not_folded() -> None:
 
 def test_a_region_knows_what_is_known_outside() -> None:
     f, inner = front(), front()
-    names = Captures({"x": floats(f, 2), "n": size(f, N), "r": floats(f, 1).broadcast((2,))}, inner)
+    names = OuterNames({"x": floats(f, 2), "n": size(f, N), "r": floats(f, 1).broadcast((2,))},
+                       inner)
     assert shown(names["n"]) == N and names["n"].builder is inner and not names.taken
     assert (names["x"] + names["r"]).shape == (2,) and len(names.taken) == 2
 

@@ -20,7 +20,7 @@ from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.trace import like, trace
 from graphtool.language import tokenizer
 from graphtool.language.sampling import Sampling
-from graphtool.native.generation import Writer
+from graphtool.native.generation import TextGenerator
 from graphtool.passes import run
 from graphtool.symbolic import Symbol, dim_of
 from tests.cli.conftest import Cli, gt
@@ -113,7 +113,7 @@ def test_the_program_is_cpp_too(command: str, built: Path, tmp_path: Path) -> No
 
 def test_the_best_tokens_are_the_evaluators(built: Path) -> None:
     prompt = MADE.encode("the cat sat")
-    found = list(Writer(built).write("the cat sat", Sampling(0.0), 12))
+    found = list(TextGenerator(built).write("the cat sat", Sampling(0.0), 12))
     assert found == best(prompt, 12)[:len(found)] and found
 
 
@@ -126,7 +126,7 @@ def test_the_program_writes_what_the_verb_writes(how: tuple[str, ...], prompt: s
                                                  program: Path, gt: Cli) -> None:
     done = subprocess.run([program, prompt, *how], cwd=program.parent, capture_output=True,
                           check=True)
-    writer = Writer(built)
+    writer = TextGenerator(built)
     options = dict(zip(how[::2], how[1::2], strict=True))
     sampling = Sampling(float(options.get("--temperature", 0.8)), int(options.get("--top-k", 0)),
                         float(options.get("--top-p", 1)), int(options.get("--seed", 0)))
@@ -147,8 +147,8 @@ def test_caches_of_fewer_bits(kept: str, tmp_path: Path) -> None:
         done = subprocess.run([program, "the cat sat", "--temperature", str(how.temperature),
                                "--seed", str(how.seed)], cwd=program.parent, capture_output=True,
                               check=True)
-        assert done.stdout == b"".join(Writer(folder).text("the cat sat", how)) + b"\n"
-    found = next(Writer(folder).write("the cat sat", Sampling(0.0)))
+        assert done.stdout == b"".join(TextGenerator(folder).text("the cat sat", how)) + b"\n"
+    found = next(TextGenerator(folder).write("the cat sat", Sampling(0.0)))
     assert [found] == best(MADE.encode("the cat sat"), 1)
 
 
@@ -165,7 +165,7 @@ def test_python_writes_what_the_verb_writes(built: Path, gt: Cli) -> None:
 
 
 def test_going_back_gives_the_same_scores(built: Path) -> None:
-    writer = Writer(built)
+    writer = TextGenerator(built)
     writer.read(MADE.encode("the cat"))
     first = writer.read([104]).copy()
     writer.read([105]), writer.read([106])
@@ -174,7 +174,7 @@ def test_going_back_gives_the_same_scores(built: Path) -> None:
 
 
 def test_a_full_cache_ends_the_text(built: Path, gt: Cli) -> None:
-    writer = Writer(built)
+    writer = TextGenerator(built)
     assert len(list(writer.write("the", Sampling(3.0), 1000))) <= ROOM + 1
     said = [gt("generate", built, "--prompt", "the", "--temperature", "0", "--tokens", n).err
             for n in ("1000", "2")]

@@ -10,7 +10,7 @@ import pytest
 import graphtool
 from graphtool.errors import GraphtoolError
 from graphtool.language.sampling import Sampling
-from graphtool.native.generation import Writer
+from graphtool.native.generation import TextGenerator
 from graphtool.native.several_texts import write_texts
 from graphtool.passes import run
 from graphtool.symbolic import dim_of
@@ -45,21 +45,21 @@ def together(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 def test_each_text_is_what_it_is_alone(alone: Path, together: Path, temperature: float) -> None:
     """Five prompts of five lengths: two groups, the second with an empty row."""
     how = [Sampling(temperature, seed=i) for i in range(len(PROMPTS))]
-    found = list(write_texts(Writer(together), PROMPTS, how, 20))
-    one = Writer(together)
+    found = list(write_texts(TextGenerator(together), PROMPTS, how, 20))
+    one = TextGenerator(together)
     want = [b"".join(one.text(p, h, 20)) for p, h in zip(PROMPTS, how, strict=True)]
     assert found == want and len(set(found)) > 1
     if "i8" not in {p.dtype.short for p in one.steps[0].model.inputs}:
-        assert found == list(write_texts(Writer(alone), PROMPTS, how, 20))
+        assert found == list(write_texts(TextGenerator(alone), PROMPTS, how, 20))
 
 
 def test_a_text_ends_where_its_own_end_comes(together: Path) -> None:
     how = [Sampling(1.5, seed=i) for i in range(3)]
-    whole = list(write_texts(Writer(together), PROMPTS[:3], how, 12))
+    whole = list(write_texts(TextGenerator(together), PROMPTS[:3], how, 12))
     stop = whole[0][2:3].decode(errors="replace")
-    found = list(write_texts(Writer(together), PROMPTS[:3], how, 12, (stop,)))
+    found = list(write_texts(TextGenerator(together), PROMPTS[:3], how, 12, (stop,)))
     assert found == [t.partition(stop.encode())[0] for t in whole]
-    assert list(write_texts(Writer(together), PROMPTS[:3], how, 0)) == [b""] * 3
+    assert list(write_texts(TextGenerator(together), PROMPTS[:3], how, 0)) == [b""] * 3
 
 
 def test_the_verb_and_python_write_them(together: Path, gt: Cli) -> None:
@@ -73,9 +73,9 @@ def test_the_verb_and_python_write_them(together: Path, gt: Cli) -> None:
 
 def test_a_full_room_ends_all_texts(together: Path) -> None:
     how = [Sampling(3.0, seed=i) for i in range(2)]
-    assert all(list(write_texts(Writer(together), PROMPTS[:2], how, 1000)))
+    assert all(list(write_texts(TextGenerator(together), PROMPTS[:2], how, 1000)))
     with pytest.raises(GraphtoolError, match="GT3157"):
-        list(write_texts(Writer(together), ["a", "x1" * 40], how, 1))
+        list(write_texts(TextGenerator(together), ["a", "x1" * 40], how, 1))
 
 
 def test_seeds_are_one_or_one_for_each(together: Path, gt: Cli) -> None:

@@ -14,7 +14,7 @@ from graphtool import interp, passes
 from graphtool import ops as o
 from graphtool.analysis import made_up
 from graphtool.ir.graph import Module
-from graphtool.report.lineage import Recorder, read_journal, write_journal
+from graphtool.report.lineage import PassEvents, read_journal, write_journal
 from graphtool.rewrite.engine import Journal, rule
 from graphtool.target import named
 from graphtool.verify.bisect import bisect, bisect_lines
@@ -24,8 +24,8 @@ from tests.passes.pass_samples import module
 TARGET = named("x86-64", 1)
 
 
-def recorded(m: Module, text: str) -> tuple[Recorder, Module]:
-    recorder = Recorder(m)
+def recorded(m: Module, text: str) -> tuple[PassEvents, Module]:
+    recorder = PassEvents(m)
     return recorder, passes.run(m, text, after=recorder.after, supply={"target": TARGET},
                                 texts=True)
 

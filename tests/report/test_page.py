@@ -23,7 +23,7 @@ from graphtool.report import page as pages
 from graphtool.report.page import need_view, page
 from graphtool.report.page.borders import FAR, MANY, at_borders, meeting, stubs
 from graphtool.report.page.facts import BINS, NodeFacts, brief, figures
-from graphtool.report.page.modules import MOST, PART, Group, calls, classes, grouped
+from graphtool.report.page.modules import MOST, PART, ModuleGroup, calls, classes, grouped
 from graphtool.report.page.training import BACKWARD, FORWARD, UPDATE, columns
 from graphtool.report.page.tree import graph_data, within
 from tests.cli.conftest import DIGITS
@@ -32,7 +32,7 @@ from tests.report.graphs import module
 T = TensorType(dtypes.float32, (4, 4))
 
 
-def names(group: Group) -> Any:
+def names(group: ModuleGroup) -> Any:
     """A tree as nested tuples: the nodes, then the modules by name."""
     return (group.nodes, {g.name: names(g) for g in group.groups})
 

@@ -13,7 +13,7 @@ from graphtool.cli.faults import run
 from graphtool.errors import GraphtoolError, InputError, UsageError
 from graphtool.importers.limits import Limits, read_limits
 from graphtool.importers.onnx import import_model
-from graphtool.importers.onnx.driver.convert import Importer
+from graphtool.importers.onnx.driver.convert import OnnxConversion
 from graphtool.verify.apart import RuntimeProcess
 from tests.importers.onnx.build import model, node, value
 
@@ -64,7 +64,7 @@ def test_functions_that_multiply() -> None:
 @pytest.mark.parametrize("inside", ["", "If", "Loop"])
 def test_functions_are_counted_before_they_run(inside: str, monkeypatch: Any) -> None:
     """2**29 nodes are refused before a node runs, in a branch or a body too."""
-    monkeypatch.setattr(Importer, "node", lambda *_: pytest.fail("a node ran"))
+    monkeypatch.setattr(OnnxConversion, "node", lambda *_: pytest.fail("a node ran"))
     with pytest.raises(InputError) as caught:
         import_model(within(inside, doubling(29)))
     assert caught.value.code == "GT1022"

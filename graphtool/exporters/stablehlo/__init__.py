@@ -21,7 +21,13 @@ from graphtool.exporters.stablehlo import (  # noqa: F401  (each fills the regis
     reduce,
     special,
 )
-from graphtool.exporters.stablehlo.function import INDENT, Function, braced, told_of, with_arguments
+from graphtool.exporters.stablehlo.function import (
+    INDENT,
+    FunctionState,
+    braced,
+    told_of,
+    with_arguments,
+)
 from graphtool.exporters.stablehlo.nodes import nodes
 from graphtool.exporters.stablehlo.registry import BODIES, DEFINITIONS, FORMS
 from graphtool.exporters.stablehlo.text import LocationAliases, attribute, dense, identifier, tensor
@@ -69,7 +75,7 @@ def stablehlo_of(module: Module, *, elide: bool = False, composites: bool = True
     parameters of the model. Raises UnsupportedError GT1050.
     """
     shared = Shared(LocationAliases(module.locations), elide, composites)
-    main = Function("main", public=True)
+    main = FunctionState("main", public=True)
     w = Writer(shared, main)
     names = {v: n.removeprefix("@") for v, n in value_names(module.graph).items()}
     env: dict[Value, Ref] = {}

@@ -15,7 +15,7 @@ from graphtool.escaping import mlir_string
 from graphtool.exporters.forms import Declined, Ref
 from graphtool.exporters.stablehlo.function import (
     OWN_SIZE,
-    Function,
+    FunctionState,
     WrittenFunction,
     braced,
     sizes_of,
@@ -115,7 +115,7 @@ def _function(w: Writer, wish: str, operands: Sequence[Any],
     back = _restorer(shared)
     refused = {k: len(v) for k, v in shared.refused.items()}
     while True:
-        function = Function(name)
+        function = FunctionState(name)
         inner = w.inside(function)
         arguments = [inner.argument(x.type, named[i].hint if named else f"x{i}")
                      if isinstance(x, Ref) else x for i, x in enumerate(operands)]

@@ -41,7 +41,7 @@ def number_of(x: Ref) -> int:
 
 
 @dataclass
-class Function:
+class FunctionState:
     """The state of one function: `wishes` has the wished name of each value, by number."""
 
     name: str

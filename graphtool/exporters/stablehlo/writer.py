@@ -13,7 +13,7 @@ from graphtool.dtypes import DType
 from graphtool.errors import Unsupported
 from graphtool.escaping import mlir_string
 from graphtool.exporters.forms import Ref
-from graphtool.exporters.stablehlo.function import INDENT, Function, WrittenFunction
+from graphtool.exporters.stablehlo.function import INDENT, FunctionState, WrittenFunction
 from graphtool.exporters.stablehlo.text import LocationAliases, dense, number, signature, tensor
 from graphtool.io.weights import Weight, weight
 from graphtool.ir.graph import Graph, TensorType
@@ -46,7 +46,8 @@ class Shared:
 class Writer:
     """Collects the lines of one block; called with an operation's name it writes one."""
 
-    def __init__(self, shared: Shared, function: Function, outer: Writer | None = None) -> None:
+    def __init__(self, shared: Shared, function: FunctionState,
+                 outer: Writer | None = None) -> None:
         self.shared, self.function, self.outer = shared, function, outer
         self.lines: list[str] = []
         self.sizes: dict[Dim, Ref] = {}  # that were computed in this block
@@ -98,7 +99,7 @@ class Writer:
         """Add a text of one or more lines to the block."""
         self.lines += text.split("\n")
 
-    def inside(self, function: Function) -> Writer:
+    def inside(self, function: FunctionState) -> Writer:
         """A writer for a function of its own."""
         inner = Writer(self.shared, function)
         inner.marks = self.marks

@@ -17,7 +17,7 @@ from graphtool.escaping import line
 from graphtool.front.assumptions import ROUNDS, Bounds, Facts
 from graphtool.importers.least_sizes import least_sizes, not_empty
 from graphtool.importers.limits import Limits
-from graphtool.importers.onnx.driver.convert import Importer
+from graphtool.importers.onnx.driver.convert import OnnxConversion
 from graphtool.importers.onnx.driver.inputs import Parts
 from graphtool.importers.onnx.driver.reader import read_model
 from graphtool.importers.onnx.driver.registry import HANDLERS
@@ -105,11 +105,11 @@ def import_model(model: Any, base_dir: Path | None = None, *,
 
 def _settled(model: Any, base_dir: Path | None, dynamic: Mapping[str, Bounds],
              fixed: Mapping[str, Any], made_of: Mapping[str, Parts] | None,
-             limits: Limits | None) -> tuple[Importer, Module | None]:
+             limits: Limits | None) -> tuple[OnnxConversion, Module | None]:
     """The last of several imports: each knows what the one before had to assume of sizes."""
     facts = Facts.given(dynamic)
     for _ in range(ROUNDS):
-        importer = Importer(model, base_dir, dynamic, fixed, made_of, limits, facts)
+        importer = OnnxConversion(model, base_dir, dynamic, fixed, made_of, limits, facts)
         fault, module = None, None
         try:
             module = importer.run()
@@ -126,7 +126,7 @@ def _settled(model: Any, base_dir: Path | None, dynamic: Mapping[str, Bounds],
     return importer, module
 
 
-def _better(importer: Importer, module: Module | None, fault: InputError | None) -> Facts:
+def _better(importer: OnnxConversion, module: Module | None, fault: InputError | None) -> Facts:
     """What the next import may know. Sizes without bounds may be 0, unless the model cannot be
     imported so, or would be less simple."""
     knowledge = importer.knowledge
@@ -144,6 +144,6 @@ def _better(importer: Importer, module: Module | None, fault: InputError | None)
 
 def support(path: Path) -> list[Unsupported]:
     """Everything in the model that is not supported; empty if it can be imported."""
-    importer = Importer(read_model(path), path.parent, {}, {})
+    importer = OnnxConversion(read_model(path), path.parent, {}, {})
     importer.run()
     return importer.unsupported()

@@ -18,9 +18,9 @@ from graphtool.importers.least_sizes import least_sizes
 from graphtool.importers.limits import Limits
 from graphtool.importers.stablehlo.driver import own
 from graphtool.importers.stablehlo.driver.boundary import fixed, main_function
-from graphtool.importers.stablehlo.driver.convert import Importer
+from graphtool.importers.stablehlo.driver.convert import StablehloConversion
 from graphtool.importers.stablehlo.driver.registry import HANDLERS, stablehlo
-from graphtool.importers.stablehlo.driver.session import Names
+from graphtool.importers.stablehlo.driver.session import BoundaryNames
 from graphtool.importers.stablehlo.families import (  # noqa: F401  (each fills the table)
     check,
     chlo,
@@ -40,10 +40,10 @@ from graphtool.importers.stablehlo.families import (  # noqa: F401  (each fills 
     window,
 )
 from graphtool.importers.stablehlo.text.parser import parse
-from graphtool.importers.stablehlo.text.tree import Program
+from graphtool.importers.stablehlo.text.tree import MlirModule
 from graphtool.ir.graph import Module
 
-__all__ = ["HANDLERS", "Names", "import_stablehlo", "import_text", "stablehlo", "support"]
+__all__ = ["HANDLERS", "BoundaryNames", "import_stablehlo", "import_text", "stablehlo", "support"]
 
 _BYTES = 1 << 31
 
@@ -59,7 +59,7 @@ def import_stablehlo(path: Path, *, dynamic: Mapping[str, Bounds] | None = None,
     """
     try:
         return import_text(read(path), dynamic=dynamic, limits=limits,
-                           names=Names(function=function), inputs=inputs)
+                           names=BoundaryNames(function=function), inputs=inputs)
     except (InputError, UnsupportedError) as error:
         if line(path.name) not in error.where:
             error.within(path.name)
@@ -82,12 +82,12 @@ def read(path: Path) -> str:
 
 
 def import_text(text: str, *, dynamic: Mapping[str, Bounds] | None = None,
-                limits: Limits | None = None, names: Names | None = None,
+                limits: Limits | None = None, names: BoundaryNames | None = None,
                 inputs: Sequence[str] = ()) -> Module:
     """The module of StableHLO text, as `import_stablehlo` makes it."""
-    program, limits, names = parse(text), limits or Limits(), names or Names()
+    program, limits, names = parse(text), limits or Limits(), names or BoundaryNames()
     if inputs:
-        plain = Importer(program, limits, Facts.given({}), {}, names)
+        plain = StablehloConversion(program, limits, Facts.given({}), {}, names)
         main = main_function(program, names.function)
         dynamic = {**(dynamic or {}), **fixed(plain, main, inputs)}
     importer, module = _settled(program, dynamic or {}, limits, names)
@@ -103,18 +103,18 @@ def import_text(text: str, *, dynamic: Mapping[str, Bounds] | None = None,
 
 def support(path: Path) -> list[Unsupported]:
     """Everything in a `.mlir` file that is not supported; empty if it can be imported."""
-    importer, _ = _settled(parse(read(path)), {}, Limits(), Names())
+    importer, _ = _settled(parse(read(path)), {}, Limits(), BoundaryNames())
     return list(importer.unsupported())
 
 
-def _settled(program: Program, dynamic: Mapping[str, Bounds], limits: Limits, names: Names
-             ) -> tuple[Importer, Module | None]:
+def _settled(program: MlirModule, dynamic: Mapping[str, Bounds], limits: Limits,
+             names: BoundaryNames) -> tuple[StablehloConversion, Module | None]:
     """The last of several imports: each knows what the one before found of sizes."""
     facts = Facts.given(dynamic)
     main = main_function(program, names.function)
     facts = replace(facts, steps={**own.steps(main), **facts.steps})
     for _ in range(ROUNDS):
-        importer = Importer(program, limits, facts, dynamic, names)
+        importer = StablehloConversion(program, limits, facts, dynamic, names)
         fault, module = None, None
         try:
             module = importer.run()

@@ -26,8 +26,8 @@ from graphtool.importers.python_source import (
     user_line,
 )
 from graphtool.importers.stablehlo import import_text
-from graphtool.importers.stablehlo.driver.boundary import Spec, spec
-from graphtool.importers.stablehlo.driver.session import Names, path_name
+from graphtool.importers.stablehlo.driver.boundary import InputOption, spec
+from graphtool.importers.stablehlo.driver.session import BoundaryNames, path_name
 from graphtool.ir.graph import Module
 
 Array = np.ndarray[Any, Any]
@@ -35,7 +35,7 @@ _JAX = root_of(jax.__file__)
 
 
 @dataclass(frozen=True)
-class Captured:
+class CapturedFunction:
     """A function, and its arguments as trees of types whose open sizes are names; `offered` has
     the arguments that the file offers, arrays among them."""
 
@@ -75,8 +75,8 @@ def import_function(source: str, specs: Sequence[str] = (), *,
         raise failure(error) from error
     leaves = jax.tree_util.tree_leaves_with_path((types, {}))
     kept = [leaves[i] for i in exported.module_kept_var_idx]
-    names = Names([named(path, function.fn) for path, _ in kept], (),
-                  [[str(d) for d in leaf.shape] for _, leaf in kept])
+    names = BoundaryNames([named(path, function.fn) for path, _ in kept], (),
+                          [[str(d) for d in leaf.shape] for _, leaf in kept])
     bounds = {k: v for k, v in (dynamic or {}).items() if k in scope}
     return import_text(text, dynamic=bounds, limits=limits, names=names)
 
@@ -133,7 +133,7 @@ def _jitted(fn: Any) -> Any:
     return fn if hasattr(fn, "lower") else jax.jit(fn)
 
 
-def load(source: str, specs: Sequence[str]) -> Captured:
+def load(source: str, specs: Sequence[str]) -> CapturedFunction:
     """The function and its arguments as types, whose open sizes are names."""
     place, _, attribute = source.rpartition(":")
     module = guarded(f"loading {place}", lambda: module_of(place), _JAX)
@@ -141,7 +141,7 @@ def load(source: str, specs: Sequence[str]) -> Captured:
     if not callable(fn):
         raise InputError("GT1119", f"{source} is {type(fn).__name__}, a function is expected")
     if specs:
-        return Captured(fn, _arguments([spec(s) for s in specs], fn))
+        return CapturedFunction(fn, _arguments([spec(s) for s in specs], fn))
     offered = getattr(module, "inputs", None)
     if not callable(offered):
         raise InputError("GT1114", f"{place} offers no sample inputs",
@@ -149,7 +149,7 @@ def load(source: str, specs: Sequence[str]) -> Captured:
                               f"trees of arrays; or {TAKE_INPUTS}")
     inputs_ = guarded("calling inputs()", offered, _JAX)
     args = tuple(inputs_) if isinstance(inputs_, (tuple, list)) else (inputs_,)
-    return Captured(fn, jax.tree.map(_type, args), args)
+    return CapturedFunction(fn, jax.tree.map(_type, args), args)
 
 
 def _type(x: Any) -> Any:
@@ -166,7 +166,7 @@ class _Open:
     dtype: Any
 
 
-def _arguments(specs: Sequence[Spec], fn: Any) -> tuple[Any, ...]:
+def _arguments(specs: Sequence[InputOption], fn: Any) -> tuple[Any, ...]:
     """The arguments of specs: those whose names have dots are joined to trees of dictionaries, and
     what names a parameter of the function takes its place."""
     trees: dict[str, Any] = {}

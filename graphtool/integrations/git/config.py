@@ -9,7 +9,7 @@ from pathlib import Path
 
 from graphtool.errors import UsageError
 from graphtool.io import files
-from graphtool.report.git import GitStatus, Setting
+from graphtool.report.git import DriverSetting, GitStatus
 
 ATTRIBUTES = ("*.graph.json diff=graphtool merge=graphtool",
               "*.gt diff=graphtool",
@@ -53,9 +53,9 @@ def status(folder: Path) -> GitStatus:
     rows = []
     for key, value in settings().items():
         setting = git("config", "--local", "--get", key, folder=top).stdout.removesuffix("\n")
-        rows.append(Setting(".git/config", key, setting, setting == value))
+        rows.append(DriverSetting(".git/config", key, setting, setting == value))
     present = _lines(top / ".gitattributes")
-    rows += [Setting(".gitattributes", line.partition(" ")[0], line, line in present)
+    rows += [DriverSetting(".gitattributes", line.partition(" ")[0], line, line in present)
              for line in ATTRIBUTES]
     return GitStatus(str(top), all(r.ok for r in rows), rows)
 

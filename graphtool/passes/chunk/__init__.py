@@ -32,7 +32,7 @@ WORTH = 0.95  # a loop must take less than this part of the time without it
 
 
 @dataclass(frozen=True)
-class Front:
+class ChunkedPart:
     """The nodes before `end`, which compute each example separately, in chunks of `size`
     examples."""
 
@@ -82,7 +82,7 @@ def _one_by_one(graph: Graph, batch: int) -> tuple[int, set[Value]]:
 # ---- the choice --------------------------------------------------------------------------------
 
 def _best(graph: Graph, most: int, batched: set[Value], batch: int, target: Target,
-          fixed: int) -> Front | None:
+          fixed: int) -> ChunkedPart | None:
     """The end of the loop and its chunk size with the least cost; None if no loop is worth it."""
     whole = _sums(_costs(graph, most, batched, 1, target))
     leaving = _leaving(graph, most, batched, target)
@@ -94,7 +94,7 @@ def _best(graph: Graph, most: int, batched: set[Value], batch: int, target: Targ
         for end, crossing in leaving.items():
             cost = now[end] + crossing + whole[-1] - whole[end]
             if cost < least or (fixed and end == most):
-                best, least = Front(end, size), cost
+                best, least = ChunkedPart(end, size), cost
     return best
 
 
@@ -165,7 +165,7 @@ def _count(n: Any) -> int:
 
 # ---- the loop ----------------------------------------------------------------------------------
 
-def _looped(graph: Graph, front: Front, cut: list[Value], batched: set[Value],
+def _looped(graph: Graph, front: ChunkedPart, cut: list[Value], batched: set[Value],
             batch: int) -> Graph:
     """The front as a scan over chunks that gives the values `cut`, and the other nodes after it
     on the whole batch."""

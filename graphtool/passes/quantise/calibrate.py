@@ -101,7 +101,7 @@ def _typed(name: str, a: Array, t: TensorType, where: str) -> Array:
 
 
 @dataclass(eq=False)
-class Inputs:
+class LayerInputs:
     """The input of a layer over all examples, by channel: the sum, the largest size, the number of
     rows, some of them, and Σ xᵀx where it was asked for."""
 
@@ -138,7 +138,7 @@ class Calibration:
     outputs of each batch."""
 
     activations: Mapping[tuple[Layer, Value], Seen]
-    inputs: Mapping[Layer, Inputs]
+    inputs: Mapping[Layer, LayerInputs]
     outputs: Sequence[Mapping[str, Array]]
 
 
@@ -223,11 +223,11 @@ class _Groups:
         return readers[0]
 
 
-def _inputs(layer: Layer, grams: bool) -> Inputs:
+def _inputs(layer: Layer, grams: bool) -> LayerInputs:
     channels = layer.x.type.shape[layer.input_axis]
     n = channels if isinstance(channels, int) else layer.rows.shape[1]
     gram = np.zeros((n, n), np.float64) if grams and layer.deep else None
-    return Inputs(np.zeros(n), np.zeros(n, np.float32), gram=gram)
+    return LayerInputs(np.zeros(n), np.zeros(n, np.float32), gram=gram)
 
 
 def _rows(layer: Layer, x: Array) -> Array:

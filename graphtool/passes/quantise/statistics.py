@@ -52,15 +52,15 @@ class Norms:
 
 
 @dataclass(frozen=True, eq=False)
-class Change:
+class ChannelChange:
     """A channel y becomes y·factor + term."""
 
     factor: Array
     term: Array
 
-    def then(self, other: Change) -> Change:
+    def then(self, other: ChannelChange) -> ChannelChange:
         """This change, and the other after it."""
-        return Change(self.factor * other.factor, self.term * other.factor + other.term)
+        return ChannelChange(self.factor * other.factor, self.term * other.factor + other.term)
 
 
 def norms(module: Module, folded: Module, data: Sequence[Batch]) -> Norms:
@@ -97,7 +97,7 @@ def corrected(module: Module, chosen: Sequence[LayerChoice], trained: frozenset[
     the moments of the float model."""
     names = value_names(module.graph)
     layers = {names[_result(c.layer)]: c for c in chosen if c.layer.weight is not None}
-    changes: dict[str, Change] = {}
+    changes: dict[str, ChannelChange] = {}
     for _ in range(_ROUNDS):
         now = _changed(module, chosen, trained, layers, changes, stored)
         seen = _moments(now, norms.axes, norms.data)
@@ -112,22 +112,22 @@ def _result(layer: Layer) -> Value:
     return (layer.bias or layer.node).outputs[0]
 
 
-def _towards(got: Moments, want: Moments) -> Change:
+def _towards(got: Moments, want: Moments) -> ChannelChange:
     """What gives a channel the moments that are wanted; a constant channel keeps its factor."""
     with np.errstate(all="ignore"):
         factor = np.where((got.spread > 0) & (want.spread > 0), want.spread / got.spread, 1.0)
     factor = np.clip(factor, 1 / _MOST, _MOST)
-    return Change(factor, want.mean - factor * got.mean)
+    return ChannelChange(factor, want.mean - factor * got.mean)
 
 
-def _small(change: Change, want: Moments) -> bool:
+def _small(change: ChannelChange, want: Moments) -> bool:
     return bool((np.abs(change.factor - 1) < _STILL).all() and (
         np.abs(change.factor * want.mean + change.term - want.mean)
         <= _STILL * want.spread.mean()).all())
 
 
 def _changed(module: Module, chosen: Sequence[LayerChoice], trained: frozenset[str],
-             layers: Mapping[str, LayerChoice], changes: Mapping[str, Change],
+             layers: Mapping[str, LayerChoice], changes: Mapping[str, ChannelChange],
              stored: Mapping[Value, Grid]) -> Module:
     """The quantised module with these changes: in the layers, or in norms that stand alone."""
     scaled = {id(layers[n]): _scaled(layers[n], c) for n, c in changes.items() if n in layers}
@@ -137,7 +137,7 @@ def _changed(module: Module, chosen: Sequence[LayerChoice], trained: frozenset[s
     return replace(module, graph=_affine(graph, alone) if alone else graph)
 
 
-def _scaled(c: LayerChoice, change: Change) -> LayerChoice:
+def _scaled(c: LayerChoice, change: ChannelChange) -> LayerChoice:
     shift = change.term if c.shift is None else change.term + change.factor * c.shift
     return replace(c, stored=_times(c.layer, c.stored, change.factor), gain=change.factor,
                    shift=shift)
@@ -161,11 +161,11 @@ def _times(layer: Layer, s: Stored, factor: Array) -> Stored:
 _AFFINE = pattern(lambda x, k, c: o.add(o.mul(x, k), c))
 
 
-def _affine(graph: Graph, changes: Mapping[str, Change]) -> Graph:
+def _affine(graph: Graph, changes: Mapping[str, ChannelChange]) -> Graph:
     """The graph with other constants in x·k + c, by the name of the sum."""
     made_by, names = producers(graph), value_names(graph)
-    inner: dict[Node, Change] = {}
-    outer: dict[Node, Change] = {}
+    inner: dict[Node, ChannelChange] = {}
+    outer: dict[Node, ChannelChange] = {}
     for node in graph.nodes:
         change = changes.get(names[node.outputs[0]]) if node.outputs else None
         env = next(bindings(_AFFINE, node.outputs[0], made_by.get), None) if change else None

@@ -17,7 +17,7 @@ Path = tuple[str, ...]
 
 
 @dataclass
-class Group:
+class ModuleGroup:
     """A module: its path, the modules in it, its own nodes."""
 
     path: Path
@@ -26,7 +26,7 @@ class Group:
     kind: str = ""  # the author's class
     rises: bool = False  # it is drawn from the bottom to the top
     nodes: list[int] = field(default_factory=list)
-    groups: list[Group] = field(default_factory=list)
+    groups: list[ModuleGroup] = field(default_factory=list)
 
     def members(self) -> list[int]:
         """The nodes in it and below."""
@@ -36,29 +36,29 @@ class Group:
         """The number of nodes in it and below."""
         return len(set(self.nodes) - without) + sum(g.size(without) for g in self.groups)
 
-    def all(self) -> Iterator[Group]:
+    def all(self) -> Iterator[ModuleGroup]:
         """The module and those in it, each before those in it."""
         yield self
         for g in self.groups:
             yield from g.all()
 
 
-def grouped(paths: Mapping[int, Path]) -> Group:
+def grouped(paths: Mapping[int, Path]) -> ModuleGroup:
     """The tree of modules of some nodes, in the order of their first nodes."""
-    root = Group((), "")
-    groups: dict[Path, Group] = {(): root}
+    root = ModuleGroup((), "")
+    groups: dict[Path, ModuleGroup] = {(): root}
     for i, path in paths.items():
         for depth in range(1, len(path) + 1):
             part = path[:depth]
             if part not in groups:
-                groups[part] = Group(part, part[-1])
+                groups[part] = ModuleGroup(part, part[-1])
                 groups[part[:-1]].groups.append(groups[part])
         groups[path].nodes.append(i)
     _tidy(root)
     return root
 
 
-def classes(group: Group, paths: Sequence[Path], known: Mapping[str, str], above: Path = ()
+def classes(group: ModuleGroup, paths: Sequence[Path], known: Mapping[str, str], above: Path = ()
             ) -> dict[int, str]:
     """Find the class of each module by its path in `known`, and return the paths of the other
     known modules, which were dissolved into single nodes, by these nodes."""
@@ -80,7 +80,7 @@ def _dotted(path: Path) -> str:
     return ".".join(re.sub(r"#\d+$", "", word) for word in path)
 
 
-def _tidy(group: Group) -> None:
+def _tidy(group: ModuleGroup) -> None:
     """Dissolve modules of one node, join a module with the only one in it, split large ones."""
     kept = []
     for g in group.groups:
@@ -97,20 +97,20 @@ def _tidy(group: Group) -> None:
         _split(group)
 
 
-def _split(group: Group) -> None:
+def _split(group: ModuleGroup) -> None:
     """Make parts of consecutive items, so that no level shows more than MOST."""
-    items: list[tuple[int, int | Group]] = sorted(
+    items: list[tuple[int, int | ModuleGroup]] = sorted(
         [*((n, n) for n in group.nodes), *((_first(g), g) for g in group.groups)],
         key=lambda pair: pair[0])
     group.nodes, group.groups = [], []
     for at in range(0, len(items), PART):
         part = items[at:at + PART]
-        if len(part) == 1 and isinstance(part[0][1], Group):
+        if len(part) == 1 and isinstance(part[0][1], ModuleGroup):
             group.groups.append(part[0][1])
             continue
-        chunk = Group(group.path, f"part {at // PART + 1}")
+        chunk = ModuleGroup(group.path, f"part {at // PART + 1}")
         chunk.nodes = [x for _, x in part if isinstance(x, int)]
-        chunk.groups = [x for _, x in part if isinstance(x, Group)]
+        chunk.groups = [x for _, x in part if isinstance(x, ModuleGroup)]
         if len(chunk.groups) > 1 and not chunk.nodes:
             chunk.name = f"{chunk.groups[0].name} … {chunk.groups[-1].name}"
         group.groups.append(chunk)
@@ -118,7 +118,7 @@ def _split(group: Group) -> None:
         _split(group)
 
 
-def _first(group: Group) -> int:
+def _first(group: ModuleGroup) -> int:
     return min([*group.nodes, *(_first(g) for g in group.groups)])
 
 

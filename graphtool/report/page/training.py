@@ -13,7 +13,7 @@ from graphtool.analysis.composites import gradients as marked
 from graphtool.analysis.phases import behind
 from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Graph, Module, Node, Value, is_constant
-from graphtool.report.page.modules import Group, Path, calls, grouped
+from graphtool.report.page.modules import ModuleGroup, Path, calls, grouped
 
 FORWARD, BACKWARD, UPDATE = range(3)
 TITLES = ("", " gradient", " update")
@@ -23,7 +23,7 @@ LOOSE = 3  # nodes outside of modules that have a row of their own; of more, one
 
 
 @dataclass
-class ModuleRow:
+class ModuleColumns:
     """What belongs to one module, or to nodes without one: the nodes of each column."""
 
     name: str
@@ -97,7 +97,7 @@ def called(paths: Sequence[Path], edges: Sequence[tuple[int, int]], ops: Sequenc
 
 def arranged(paths: Sequence[Path], named: Sequence[str], ops: Sequence[str],
              edges: Sequence[tuple[int, int]], column: Sequence[int]
-             ) -> tuple[Group, list[list[tuple[int | Group, int]]]]:
+             ) -> tuple[ModuleGroup, list[list[tuple[int | ModuleGroup, int]]]]:
     """The root of the modules, and its rows: each cell a node or a module, and its column.
 
     `paths` and `named` have the module and the name of each node."""
@@ -130,30 +130,30 @@ def arranged(paths: Sequence[Path], named: Sequence[str], ops: Sequence[str],
 
 
 def _forward_rows(paths: Sequence[Path], named: Sequence[str], ops: Sequence[str],
-                  near: Mapping[int, Sequence[int]], column: Sequence[int]) -> list[ModuleRow]:
+                  near: Mapping[int, Sequence[int]], column: Sequence[int]) -> list[ModuleColumns]:
     """The rows in the order of a run: an input stands before its first reader, an output behind
     what it is."""
     mine = [i for i, c in enumerate(column) if c == FORWARD]
 
     root = grouped({i: paths[i] for i in mine})
-    items: list[int | Group] = [*root.nodes, *root.groups]
+    items: list[int | ModuleGroup] = [*root.nodes, *root.groups]
     while True:  # divide the largest module while it has most of the nodes
-        groups = [g for g in items if isinstance(g, Group) and len(g.groups) > 1]
-        most = max(groups, key=Group.size, default=None)
+        groups = [g for g in items if isinstance(g, ModuleGroup) and len(g.groups) > 1]
+        most = max(groups, key=ModuleGroup.size, default=None)
         if most is None or 5 * most.size() < 2 * len(mine) or len(items) + len(most.groups) + len(
                 most.nodes) > ROWS:
             break
         for g in most.groups:
             g.name = f"{most.name}.{g.name}"
         items = [*(x for x in items if x is not most), *most.nodes, *most.groups]
-    rows: list[ModuleRow] = []
+    rows: list[ModuleColumns] = []
     loose: list[int] = []
 
     def end() -> None:
         many = len(loose) > LOOSE
         for part in ([loose] if many else [[i] for i in loose]):
             name = named[part[0]] + (f" … {named[part[-1]]}" if many else "")
-            rows.append(ModuleRow(name, None, (list(part), [], [])))
+            rows.append(ModuleColumns(name, None, (list(part), [], [])))
         loose.clear()
     begun: dict[int, float] = {}
     for item in items:
@@ -161,7 +161,7 @@ def _forward_rows(paths: Sequence[Path], named: Sequence[str], ops: Sequence[str
         computed = [i for i in inner if ops[i] not in _ENDS]
         begun |= dict.fromkeys(inner if computed else [], min(computed, default=0))
 
-    def start(item: int | Group) -> float:
+    def start(item: int | ModuleGroup) -> float:
         inner = _members(item)
         if inner[0] in begun:
             return begun[inner[0]]
@@ -172,22 +172,22 @@ def _forward_rows(paths: Sequence[Path], named: Sequence[str], ops: Sequence[str
             loose.append(item)
             continue
         end()
-        rows.append(ModuleRow(named[item], None, ([item], [], [])) if isinstance(item, int) else
-                    ModuleRow(item.name, item.path, (item.members(), [], [])))
+        rows.append(ModuleColumns(named[item], None, ([item], [], [])) if isinstance(item, int) else
+                    ModuleColumns(item.name, item.path, (item.members(), [], [])))
     end()
     return rows
 
 
-def _members(item: int | Group) -> list[int]:
+def _members(item: int | ModuleGroup) -> list[int]:
     return [item] if isinstance(item, int) else item.members()
 
 
-def _cells(rows: Sequence[ModuleRow], paths: Sequence[Path]
-           ) -> tuple[Group, list[list[tuple[int | Group, int]]]]:
+def _cells(rows: Sequence[ModuleColumns], paths: Sequence[Path]
+           ) -> tuple[ModuleGroup, list[list[tuple[int | ModuleGroup, int]]]]:
     """The modules of the rows, each with its own in it."""
-    root, result = Group((), ""), []
+    root, result = ModuleGroup((), ""), []
     for row in rows:
-        cells: list[tuple[int | Group, int]] = []
+        cells: list[tuple[int | ModuleGroup, int]] = []
         depth = len(row.path or ())
         for number, nodes in enumerate(row.columns):
             if len(nodes) == 1:

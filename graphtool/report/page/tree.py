@@ -16,7 +16,7 @@ from graphtool.ir.text import value_names
 from graphtool.report.page import training
 from graphtool.report.page.borders import at_borders, meeting, stubs
 from graphtool.report.page.facts import NodeFacts
-from graphtool.report.page.modules import Group, calls, classes, grouped
+from graphtool.report.page.modules import ModuleGroup, calls, classes, grouped
 
 Item = int | str  # a node's number, a module's "m3", a bend "b7", a port "pi5" or "po5"
 
@@ -120,11 +120,11 @@ def within(name: str) -> tuple[str, ...]:
     return tuple(w for p in words for w in p.split(".") if w)[:-1]
 
 
-def _chains(root: Group) -> dict[int, list[str]]:
+def _chains(root: ModuleGroup) -> dict[int, list[str]]:
     """The keys of the modules around each node, the outermost first."""
     out: dict[int, list[str]] = {}
 
-    def walk(group: Group, around: list[str]) -> None:
+    def walk(group: ModuleGroup, around: list[str]) -> None:
         here = [*around, group.key]
         out.update(dict.fromkeys(group.nodes, here))
         for g in group.groups:
@@ -133,7 +133,7 @@ def _chains(root: Group) -> dict[int, list[str]]:
     return out
 
 
-def _write(group: Group, parent: str | None, inner: dict[str, dict[tuple[Item, Item], None]],
+def _write(group: ModuleGroup, parent: str | None, inner: dict[str, dict[tuple[Item, Item], None]],
            ends: Set[int], out: list[dict[str, Any]]) -> None:
     edges = list(inner.get(group.key, ()))
     ports = dict.fromkeys(x for edge in edges for x in edge if str(x).startswith("p"))

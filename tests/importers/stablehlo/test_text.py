@@ -9,11 +9,11 @@ import pytest
 
 from graphtool import interp
 from graphtool.errors import InputError, UnsupportedError
-from graphtool.importers.stablehlo import Names, import_text
+from graphtool.importers.stablehlo import BoundaryNames, import_text
 from graphtool.importers.stablehlo.text.attributes import Dense, dictionary
 from graphtool.importers.stablehlo.text.parser import parse
 from graphtool.importers.stablehlo.text.reader import Reader
-from graphtool.importers.stablehlo.text.tree import Kind, read_kind
+from graphtool.importers.stablehlo.text.tree import MlirType, read_kind
 
 SAMPLES = sorted((Path(__file__).parent / "samples").glob("*.mlir"))
 
@@ -30,10 +30,10 @@ def only(text: str) -> object:
 
 
 @pytest.mark.parametrize(("text", "kind"), [
-    ("tensor<f32>", Kind("f32", ())), ("tensor<2x?xi1>", Kind("i1", (2, None))),
-    ("tensor<3xcomplex<f32>>", Kind("complex<f32>", (3,))), ("!stablehlo.token", Kind(
-        "!stablehlo.token", None)), ("tensor<0x4xui8>", Kind("ui8", (0, 4)))])
-def test_types(text: str, kind: Kind) -> None:
+    ("tensor<f32>", MlirType("f32", ())), ("tensor<2x?xi1>", MlirType("i1", (2, None))),
+    ("tensor<3xcomplex<f32>>", MlirType("complex<f32>", (3,))), ("!stablehlo.token", MlirType(
+        "!stablehlo.token", None)), ("tensor<0x4xui8>", MlirType("ui8", (0, 4)))])
+def test_types(text: str, kind: MlirType) -> None:
     assert read_kind(text) == kind
     assert str(kind) == text
 
@@ -43,7 +43,7 @@ def test_types(text: str, kind: Kind) -> None:
     ('"a\\22b\\0A"', 'a"b\n'), ("[1, [2, 3]]", [1, [2, 3]]), ("array<i64: 1, -2>", [1, -2]),
     ("array<i64>", []), ("@f", "f"), ('@"a b"', "a b"), ("{x = 1 : i8, y}", {"x": 1, "y": True}),
     ("#stablehlo<precision DEFAULT>", "DEFAULT"), ("dense<[[1], [2]]> : tensor<2x1xi8>", Dense(
-        [["1"], ["2"]], Kind("i8", (2, 1)))), ("0x1F", 31)])
+        [["1"], ["2"]], MlirType("i8", (2, 1)))), ("0x1F", 31)])
 def test_attributes(text: str, value: object) -> None:
     assert dictionary(Reader(f"{{k = {text}}}"))["k"] == value
 
@@ -156,9 +156,9 @@ def test_one_function_of_a_file() -> None:
     text = "".join(f"func.func @f{i}() -> tensor<i32> {{\n  %0 = stablehlo.constant dense<{i}> : "
                    "tensor<i32>\n  return %0 : tensor<i32>\n}\n" for i in (1, 2))
     assert interp.run(import_text(text), {}) == {"f1": 1, "f2": 2}
-    assert interp.run(import_text(text, names=Names(function="f2")), {}) == {"result": 2}
+    assert interp.run(import_text(text, names=BoundaryNames(function="f2")), {}) == {"result": 2}
     with pytest.raises(InputError, match="no function @f3"):
-        import_text(text, names=Names(function="f3"))
+        import_text(text, names=BoundaryNames(function="f3"))
 
 
 def test_what_jax_writes_of_a_callback_is_refused_by_name() -> None:

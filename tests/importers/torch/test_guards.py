@@ -19,7 +19,7 @@ from graphtool.compile.as_is import build
 from graphtool.dtypes import float32
 from graphtool.errors import InputError, UnsupportedError
 from graphtool.importers.torch import import_torch, read_pt2
-from graphtool.importers.torch.driver.captured import Program, Source
+from graphtool.importers.torch.driver.captured import CapturedProgram, GraphInput
 from graphtool.importers.torch.driver.exprs import conditions
 from graphtool.io import npz
 from graphtool.ir.graph import Module, TensorType
@@ -164,8 +164,9 @@ def test_a_program_reads_sizes_from_derived_dims(tmp_path: Path) -> None:
     assert npz.load(tmp_path / "out.npz")["output"].shape == (22,)
 
 
-def program(*shape: Any) -> Program:
-    return Program((Source("x", "user", "x"),), (), (), {"x": TensorType(float32, shape)})
+def program(*shape: Any) -> CapturedProgram:
+    return CapturedProgram((GraphInput("x", "user", "x"),), (), (),
+                           {"x": TensorType(float32, shape)})
 
 
 @pytest.mark.parametrize(("text", "want"), [

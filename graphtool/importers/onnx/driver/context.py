@@ -180,7 +180,7 @@ class Context:
 
 # ---- subgraphs ----------------------------------------------------------------------------------
 
-class SequenceCaptures(shared.Captures):
+class SequenceCaptures(shared.OuterNames):
     """The names around a region, which may be sequences."""
 
     def bring(self, x: Any) -> Any:
@@ -194,7 +194,7 @@ class SequenceCaptures(shared.Captures):
                 return super().bring(x)
 
 
-class Region(Closed):
+class TracedRegion(Closed):
     """A traced subgraph, and the sizes that it defines."""
 
     @property
@@ -212,7 +212,7 @@ Pack = Callable[[list[Any]], list[Any]]
 
 
 def region(ctx: Context, graph: Any, types: Sequence[TensorType], label: str,
-           pack: Pack = list, unpack: Pack = list) -> Region:
+           pack: Pack = list, unpack: Pack = list) -> TracedRegion:
     """The subgraph traced on inputs of these types.
 
     `pack` turns the traced inputs into the subgraph's inputs, and `unpack` turns its results into
@@ -237,4 +237,4 @@ def region(ctx: Context, graph: Any, types: Sequence[TensorType], label: str,
     if not all(isinstance(x, Tracer) for x in results):
         raise Refused("a branch, or a loop that is not unrolled, must not return sequences or "
                       "optionals")
-    return Region(builder, inputs, results, captures.taken)
+    return TracedRegion(builder, inputs, results, captures.taken)

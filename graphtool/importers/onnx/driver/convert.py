@@ -59,7 +59,7 @@ _BAD_MODEL = (ValueError, IndexError, TypeError, KeyError, ZeroDivisionError, Ov
 _LICENCE = ("license", "licence", "spdx")  # a key of metadata_props, in lower case
 
 
-class Importer(Session):
+class OnnxConversion(Session):
     """The conversion of one ONNX model into one module."""
 
     def __init__(self, model: Any, base_dir: Path | None, dynamic: Mapping[str, Bounds],

@@ -10,7 +10,7 @@ from typing import Any
 
 from graphtool.front.regions import union
 from graphtool.importers.onnx.driver.computed import bind, truth_of
-from graphtool.importers.onnx.driver.context import Region, region
+from graphtool.importers.onnx.driver.context import TracedRegion, region
 from graphtool.importers.onnx.driver.node_order import subgraphs
 from graphtool.importers.onnx.families.sequence_rows import SequenceRows, chosen
 from graphtool.importers.onnx.kit import Refused, Tracer, array_of, dim_tensor, dtypes, o, onnx_op
@@ -56,7 +56,7 @@ def if_(cond: Any, *, then_branch: Any, else_branch: Any, ctx: Any) -> Any:
     return [selected(cond, a, b) for a, b in zip(*both, strict=True)]
 
 
-def _differ(yes: Region, no: Region) -> bool:
+def _differ(yes: TracedRegion, no: TracedRegion) -> bool:
     """Whether a result has another rank or element type in one branch than in the other."""
     return any(a.dtype is not b.dtype or a.ndim != b.ndim
                for a, b in zip(yes.results, no.results, strict=True)
@@ -82,7 +82,7 @@ def _nested(graph: Any) -> int:
     return sum(1 + sum(map(_nested, subgraphs(n))) for n in graph.node)
 
 
-def _may_fail(side: Region) -> bool:
+def _may_fail(side: TracedRegion) -> bool:
     """Whether the branch compares sizes or indices, which may be wrong where it is not taken."""
     return any(n.op.indexing is not None or Trait.SIZE in n.op.traits
                or n.op.lowering is Lowering.EVALUATED
@@ -114,7 +114,7 @@ def selected(cond: Any, a: Any, b: Any) -> Any:
 
 # ---- branches ----------------------------------------------------------------------------------
 
-def _branch(cond: Any, yes: Region, no: Region) -> Any:
+def _branch(cond: Any, yes: TracedRegion, no: TracedRegion) -> Any:
     widths = [_common(a, b, yes, no) for a, b in zip(yes.results, no.results, strict=True)]
     for side in (yes, no):
         side.results = [y for x, w in zip(side.results, widths, strict=True)
@@ -133,7 +133,7 @@ def tracers(values: list[Value], ctx: Any) -> list[Tracer]:
 Widths = tuple[Dim, ...] | None
 
 
-def _common(a: Tracer, b: Tracer, yes: Region, no: Region) -> Widths:
+def _common(a: Tracer, b: Tracer, yes: TracedRegion, no: TracedRegion) -> Widths:
     """The sizes that hold either result; None if both have one type that is valid outside."""
     inner = yes.limits | no.limits
     if a.type == b.type and not any(yes.own(d) or no.own(d) for d in a.shape):
@@ -151,7 +151,7 @@ def _common(a: Tracer, b: Tracer, yes: Region, no: Region) -> Widths:
     return tuple(out)
 
 
-def _padded(x: Tracer, widths: Widths, side: Region) -> list[Tracer]:
+def _padded(x: Tracer, widths: Widths, side: TracedRegion) -> list[Tracer]:
     """The result; if it is padded, then also its own sizes."""
     if widths is None:
         return [x]

@@ -13,7 +13,7 @@ import numpy as np
 
 from graphtool.front.regions import union
 from graphtool.importers.onnx.driver.computed import Recorder, bind
-from graphtool.importers.onnx.driver.context import Region, region
+from graphtool.importers.onnx.driver.context import TracedRegion, region
 from graphtool.importers.onnx.driver.inputs import declared_shapes
 from graphtool.importers.onnx.families import carried_sequences as sequences
 from graphtool.importers.onnx.families.control import known_bool, selected, tracers
@@ -59,7 +59,7 @@ def loop(trips: Any = None, cond: Any = None, *carried: Any, body: Any, ctx: Any
 
 
 def _as_region(trips: Any, count: int | None, going: bool | None, flag: Any, carried: Any,
-              inner: Region, ctx: Any) -> list[Any]:
+              inner: TracedRegion, ctx: Any) -> list[Any]:
     again, flag_in = inner.results[0], inner.inputs[1]
     if going and trips is not None and (known_bool(again) or again.value is flag_in.value):
         return _counted(trips, count, carried, inner, ctx)
@@ -77,11 +77,11 @@ def _known_count(trips: Any) -> int | None:
     return max(int(array.reshape(-1)[0]), 0)
 
 
-def attempt(ctx: Any, body: Any, types: list[TensorType], optional: bool) -> Region | None:
+def attempt(ctx: Any, body: Any, types: list[TensorType], optional: bool) -> TracedRegion | None:
     """The body as a region. If that is refused: None if the loop may be unrolled, else Refused."""
-    def build() -> Region:
+    def build() -> TracedRegion:
         return _as_declared(region(ctx, body, types, label(ctx)), body)
-    built: Region | None = _tried(ctx, build) if optional else build()
+    built: TracedRegion | None = _tried(ctx, build) if optional else build()
     return built
 
 
@@ -97,7 +97,7 @@ def _tried(ctx: Any, build: Callable[[], Any]) -> Any:
         return None
 
 
-def _as_declared(inner: Region, body: Any) -> Region:
+def _as_declared(inner: TracedRegion, body: Any) -> TracedRegion:
     """The region with results cut to the shapes that the body declares for them. This matters for
     results whose sizes each iteration computes."""
     shapes = declared_shapes(body)
@@ -109,7 +109,7 @@ def _as_declared(inner: Region, body: Any) -> Region:
     return inner
 
 
-def keeps_types(inner: Region, carried: Any, first: int = 1) -> bool:
+def keeps_types(inner: TracedRegion, carried: Any, first: int = 1) -> bool:
     """Whether an iteration keeps the types of its carried values, and all collected rows have sizes
     that are valid outside."""
     after = inner.results[first:first + len(carried)]
@@ -118,7 +118,8 @@ def keeps_types(inner: Region, carried: Any, first: int = 1) -> bool:
         inner.own(d) for y in rows for d in y.shape)
 
 
-def _counted(trips: Any, count: int | None, carried: Any, inner: Region, ctx: Any) -> list[Any]:
+def _counted(trips: Any, count: int | None, carried: Any, inner: TracedRegion, ctx: Any
+             ) -> list[Any]:
     """A `scan` over the iterations, with only their number as its length."""
     length: Dim = count if count is not None else bind(o.max(trips.reshape(()), 0), 0)
     step, flag, *state = inner.inputs
@@ -134,11 +135,11 @@ def _counted(trips: Any, count: int | None, carried: Any, inner: Region, ctx: An
     return list(out)[1:]
 
 
-def _next(inner: Region) -> Tracer:
+def _next(inner: TracedRegion) -> Tracer:
     return Tracer(inner.inputs[0].value, inner.builder) + 1
 
 
-def _repeated(trips: Any, count: int | None, flag: Any, carried: Any, inner: Region,
+def _repeated(trips: Any, count: int | None, flag: Any, carried: Any, inner: TracedRegion,
               ctx: Any) -> list[Any]:
     """A `while` that carries the step, the condition and the values."""
     state, results = len(carried), inner.results
@@ -159,7 +160,7 @@ def _repeated(trips: Any, count: int | None, flag: Any, carried: Any, inner: Reg
     return list(o.while_(*operands, cond=check, body=body, carries=2 + state, bound=bound))[2:]
 
 
-def _collected(trips: Any, count: int | None, flag: Any, carried: Any, inner: Region,
+def _collected(trips: Any, count: int | None, flag: Any, carried: Any, inner: TracedRegion,
                ctx: Any) -> list[Any]:
     """A `scan` over the largest trip count, in which iterations do nothing once the condition is
     false.

@@ -13,7 +13,7 @@ from graphtool.front import Array
 from graphtool.importers.stablehlo.driver.context import Context
 from graphtool.importers.stablehlo.driver.parts import Quantised, Scale, read_quantised
 from graphtool.importers.stablehlo.driver.values import element_type
-from graphtool.importers.stablehlo.text.tree import Kind, Signature
+from graphtool.importers.stablehlo.text.tree import MlirType, Signature
 
 
 def by_numbers(ctx: Context, fn: Callable[..., Any], xs: Sequence[Any], attrs: dict[str, Any]
@@ -29,15 +29,15 @@ def by_numbers(ctx: Context, fn: Callable[..., Any], xs: Sequence[Any], attrs: d
     return [x if s is None else quantise(x, s) for x, s in zip(results, scales, strict=True)]
 
 
-def _expressed(kind: Kind) -> Kind:
+def _expressed(kind: MlirType) -> MlirType:
     scale = read_quantised(kind.element)
-    return kind if scale is None else Kind(scale.expressed, kind.shape)
+    return kind if scale is None else MlirType(scale.expressed, kind.shape)
 
 
 def number(x: Quantised) -> Array:
     """(stored − zero) · scale."""
     scales, zeros = _steps(x.scale, x.stored.ndim)
-    to = element_type(Kind(x.scale.expressed, ()))
+    to = element_type(MlirType(x.scale.expressed, ()))
     return (x.stored.cast(to, False) - zeros) * scales  # type: ignore[no-any-return]
 
 
@@ -45,11 +45,11 @@ def quantise(x: Array, scale: Scale) -> Quantised:
     """round(x / scale) + zero, within the bounds of the type; halves go to even numbers."""
     scales, zeros = _steps(scale, x.ndim)
     bounded = o.min(o.max(o.round(x / scales) + zeros, scale.low), scale.high)
-    return Quantised(bounded.cast(element_type(Kind(scale.storage, ())), False), scale)
+    return Quantised(bounded.cast(element_type(MlirType(scale.storage, ())), False), scale)
 
 
 def _steps(scale: Scale, rank: int) -> tuple[Any, Any]:
     """Scales and zeros in the type of the numbers, shaped for a tensor of this rank."""
-    row = element_type(Kind(scale.expressed, ())).numpy
+    row = element_type(MlirType(scale.expressed, ())).numpy
     shape = [] if scale.axis is None else [-1 if i == scale.axis else 1 for i in range(rank)]
     return (np.array(scale.scales, row).reshape(shape), np.array(scale.zeros, row).reshape(shape))

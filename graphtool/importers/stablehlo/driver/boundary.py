@@ -14,14 +14,19 @@ from graphtool.front import REFUSED, Refused
 from graphtool.front.assumptions import Bounds
 from graphtool.importers.stablehlo.driver import own
 from graphtool.importers.stablehlo.driver.parts import is_token, joined, leaves
-from graphtool.importers.stablehlo.driver.session import Names, Session, argument_name, path_name
+from graphtool.importers.stablehlo.driver.session import (
+    BoundaryNames,
+    Session,
+    argument_name,
+    path_name,
+)
 from graphtool.importers.stablehlo.driver.values import element_type
 from graphtool.importers.stablehlo.text.tree import (
     Argument,
     Function,
-    Kind,
+    MlirModule,
+    MlirType,
     Operation,
-    Program,
     Signature,
 )
 from graphtool.ir.graph import Graph, TensorType, Value
@@ -52,7 +57,7 @@ class Entry:
         self.values = joined((a.kind for a in main.arguments),
                              map(importer.knowledge.entered, tracers))
 
-    def _input(self, i: int, kind: Kind, name: str) -> Any:
+    def _input(self, i: int, kind: MlirType, name: str) -> Any:
         try:
             dtype = element_type(kind)
         except Refused as refused:
@@ -136,7 +141,7 @@ def polymorphic(main: Function) -> list[list[str]]:
     return []
 
 
-def output_names(main: Function, names: Names) -> list[str]:
+def output_names(main: Function, names: BoundaryNames) -> list[str]:
     """The outputs' names: the caller's, else those that JAX wrote, else `result.0`; behind it what
     a part of a complex number or of a tuple is called."""
     count = len(main.results)
@@ -181,7 +186,7 @@ def donations(main: Function, graph: Graph) -> tuple[tuple[int, int], ...]:
 
 # ---- the function that a module computes ---------------------------------------------------------
 
-def main_function(program: Program, name: str) -> Function:
+def main_function(program: MlirModule, name: str) -> Function:
     """The function called `name`; without a name `main`, the only public one, or one that calls all
     public ones, if none of them takes an argument. Raises InputError GT1305 if there is none."""
     functions = program.functions
@@ -219,7 +224,7 @@ def _together(functions: Sequence[Function]) -> Function:
 _SPEC = re.compile(r"\s*(?:(?P<name>[^:\[\]]+):)?\s*(?P<type>\w+)\s*\[(?P<dims>[^\]]*)\]\s*")
 
 
-class Spec(NamedTuple):
+class InputOption(NamedTuple):
     """An input as the option gives it; a name among the sizes is an open one."""
 
     name: str
@@ -227,7 +232,7 @@ class Spec(NamedTuple):
     shape: tuple[int | str, ...]
 
 
-def spec(text: str) -> Spec:
+def spec(text: str) -> InputOption:
     """The input that a text says. Raises UsageError GT1115 if it says none."""
     match = _SPEC.fullmatch(text)
     dims = [d.strip() for d in match["dims"].split(",")] if match else []
@@ -235,8 +240,8 @@ def spec(text: str) -> Spec:
             d.isdecimal() or d.isidentifier() for d in dims)):
         raise UsageError("GT1115", f"cannot read the input {text!r}",
                          hint="NAME:TYPE[SIZES], such as x:f32[batch,3]; a scalar is f32[]")
-    return Spec((match["name"] or "").strip(), dtype(match["type"]),
-                tuple(int(d) if d.isdecimal() else d for d in dims if d))
+    return InputOption((match["name"] or "").strip(), dtype(match["type"]),
+                       tuple(int(d) if d.isdecimal() else d for d in dims if d))
 
 
 def fixed(session: Session, main: Function, texts: Sequence[str]) -> Mapping[str, Bounds]:
@@ -272,12 +277,12 @@ def fixed(session: Session, main: Function, texts: Sequence[str]) -> Mapping[str
     return out
 
 
-def _fits(given: Spec, kind: Kind) -> bool:
+def _fits(given: InputOption, kind: MlirType) -> bool:
     shape = kind.shape or ()
     return given.dtype is element_type(kind) and len(given.shape) == len(shape) and all(
         want is None or want == size for want, size in zip(shape, given.shape, strict=True))
 
 
-def _shown(kind: Kind) -> str:
+def _shown(kind: MlirType) -> str:
     sizes = ",".join("?" if d is None else str(d) for d in kind.shape or ())
     return f"{element_type(kind).short}[{sizes}]"

@@ -23,8 +23,8 @@ from graphtool.importers.stablehlo.driver.parts import (
     PAIRED,
     TOKEN,
     ComplexCaptures,
-    Group,
     Quantised,
+    ValueTuple,
     flat,
     is_complex,
     joined,
@@ -34,7 +34,7 @@ from graphtool.importers.stablehlo.driver.parts import (
 from graphtool.importers.stablehlo.driver.registry import HANDLERS, IGNORED, NODE, NODES, Handler
 from graphtool.importers.stablehlo.driver.session import Session, title
 from graphtool.importers.stablehlo.driver.values import element_type, shown
-from graphtool.importers.stablehlo.text.tree import Function, Kind, Operation, Region, Signature
+from graphtool.importers.stablehlo.text.tree import Function, MlirType, Operation, Region, Signature
 from graphtool.ir.graph import Graph, Module, TensorType
 from graphtool.ir.replay import prune
 from graphtool.ir.rounded_once import settle
@@ -60,7 +60,7 @@ _BAD = (ValueError, IndexError, TypeError, KeyError, ZeroDivisionError, Overflow
         MemoryError, AttributeError, AssertionError)
 
 
-class Importer(Session):
+class StablehloConversion(Session):
     """The conversion of one program into one module."""
 
     def run(self) -> Module | None:
@@ -247,7 +247,7 @@ class Importer(Session):
         if handler is None:
             raise Refused("it is not supported")
         if op.name not in FLAT:
-            if pairs or any(isinstance(x, Group) or x is TOKEN for x in xs):
+            if pairs or any(isinstance(x, ValueTuple) or x is TOKEN for x in xs):
                 raise Refused("it is not supported on complex numbers, tuples and tokens")
             return arithmetic.by_numbers(ctx, handler.fn, xs, attrs)
         inner = replace(ctx, op=replace(op, signature=Signature(
@@ -301,7 +301,7 @@ class Importer(Session):
 
 
 def _compound(x: Any) -> bool:
-    return isinstance(x, (Complex, Quantised, Group)) or x is TOKEN
+    return isinstance(x, (Complex, Quantised, ValueTuple)) or x is TOKEN
 
 
 def _passes(op: Operation) -> bool:
@@ -309,11 +309,11 @@ def _passes(op: Operation) -> bool:
         op.attrs.get("call_target_name")).startswith("check.")
 
 
-def _several(kind: Kind) -> bool:
+def _several(kind: MlirType) -> bool:
     return is_complex(kind) or kind.shape is None or read_quantised(kind.element) is not None
 
 
-def _fits(x: Any, kind: Kind) -> bool:
+def _fits(x: Any, kind: MlirType) -> bool:
     """Whether a tensor is of the type, as far as both are known."""
     shape, said = x.shape, kind.shape or ()
     return x.dtype is element_type(kind) and len(shape) == len(said) and not any(

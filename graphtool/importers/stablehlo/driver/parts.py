@@ -15,14 +15,14 @@ from typing import Any
 
 from graphtool.front import regions
 from graphtool.front.complex import Complex
-from graphtool.importers.stablehlo.text.tree import Kind, members, split
+from graphtool.importers.stablehlo.text.tree import MlirType, members, split
 
 TOKEN = object()  # a value that only orders operations
 _TOKENS = ("!stablehlo.token", "!mhlo.token")
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class ValueTuple:
     """A tuple of values."""
 
     members: tuple[Any, ...]
@@ -32,7 +32,7 @@ PAIRED: dict[str, Callable[..., Any]] = {}
 """The handlers of operations with a complex operand or result, filled by their family."""
 
 
-class ComplexCaptures(regions.Captures):
+class ComplexCaptures(regions.OuterNames):
     """The names around a region; the parts of a complex number or of a tuple are brought each."""
 
     def bring(self, x: Any) -> Any:
@@ -42,28 +42,28 @@ class ComplexCaptures(regions.Captures):
                 return x.each(self.bring)
             case Quantised(stored, scale):
                 return Quantised(self.bring(stored), scale)
-            case Group(inner):
-                return Group(tuple(map(self.bring, inner)))
+            case ValueTuple(inner):
+                return ValueTuple(tuple(map(self.bring, inner)))
             case _:
                 return super().bring(x)
 
 
-def is_complex(kind: Kind) -> bool:
+def is_complex(kind: MlirType) -> bool:
     """Whether a type has complex elements."""
     return kind.element.startswith("complex<") and kind.shape is not None
 
 
-def real_kind(kind: Kind) -> Kind:
+def real_kind(kind: MlirType) -> MlirType:
     """The type of the parts of a complex value; another type as it is."""
-    return Kind(kind.element[8:-1].strip(), kind.shape) if is_complex(kind) else kind
+    return MlirType(kind.element[8:-1].strip(), kind.shape) if is_complex(kind) else kind
 
 
-def is_token(kind: Kind) -> bool:
+def is_token(kind: MlirType) -> bool:
     """Whether a value of the type only orders operations."""
     return kind.element in _TOKENS
 
 
-def leaves(kind: Kind, name: str = "") -> list[tuple[str, Kind]]:
+def leaves(kind: MlirType, name: str = "") -> list[tuple[str, MlirType]]:
     """The tensors that a value of this type is made of: their names, and types as graphs have
     them."""
     if is_token(kind):
@@ -74,7 +74,9 @@ def leaves(kind: Kind, name: str = "") -> list[tuple[str, Kind]]:
     if is_complex(kind):
         return [(f"{name}.real", real_kind(kind)), (f"{name}.imag", real_kind(kind))]
     scale = read_quantised(kind.element)
-    return [(name, Kind(scale.storage, kind.shape) if scale and kind.shape is not None else kind)]
+    if scale and kind.shape is not None:
+        kind = MlirType(scale.storage, kind.shape)
+    return [(name, kind)]
 
 
 def flat(xs: Iterable[Any]) -> list[Any]:
@@ -86,14 +88,14 @@ def _parts(x: Any) -> Sequence[Any]:
     match x:
         case Complex():
             return x.parts
-        case Group(inner):
+        case ValueTuple(inner):
             return flat(inner)
         case Quantised():
             return (x.stored,)
     return () if x is TOKEN else (x,)
 
 
-def joined(kinds: Iterable[Kind], parts: Iterable[Any]) -> list[Any]:
+def joined(kinds: Iterable[MlirType], parts: Iterable[Any]) -> list[Any]:
     """The values of these types that have these tensors."""
     rest = iter(parts)
     values = [_value(k, rest) for k in kinds]
@@ -102,12 +104,12 @@ def joined(kinds: Iterable[Kind], parts: Iterable[Any]) -> list[Any]:
     return values
 
 
-def _value(kind: Kind, rest: Iterator[Any]) -> Any:
+def _value(kind: MlirType, rest: Iterator[Any]) -> Any:
     if is_token(kind):
         return TOKEN
     inner = members(kind)
     if inner is not None:
-        return Group(tuple(_value(k, rest) for k in inner))
+        return ValueTuple(tuple(_value(k, rest) for k in inner))
     if is_complex(kind):
         return Complex(_next(rest), _next(rest))
     scale = read_quantised(kind.element)

@@ -16,7 +16,7 @@ from graphtool.front import Front, Refused
 from graphtool.front.assumptions import Bounds, Facts, SizeKnowledge
 from graphtool.importers.limits import Limits
 from graphtool.importers.stablehlo.text.reader import fault
-from graphtool.importers.stablehlo.text.tree import Operation, Origin, Program
+from graphtool.importers.stablehlo.text.tree import MlirModule, Operation, Origin
 from graphtool.ir.graph import Location, Value
 from graphtool.ir.requires import EXPECTED
 from graphtool.symbolic import Condition, Dim, Poly, dim_of, maximum, symbols
@@ -99,7 +99,7 @@ def path_name(path: str) -> str:
 # ---- the state ----------------------------------------------------------------------------------
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class BoundaryNames:
     """What the caller knows of the boundary: names of inputs and outputs in order, names of the
     inputs' open sizes, and the function; empty where the text itself says them."""
 
@@ -167,8 +167,8 @@ class Promises:
 class Session:
     """One import: the program, what is known of sizes, the builder, and what was refused."""
 
-    def __init__(self, program: Program, limits: Limits, facts: Facts,
-                 dynamic: Mapping[str, Bounds], names: Names) -> None:
+    def __init__(self, program: MlirModule, limits: Limits, facts: Facts,
+                 dynamic: Mapping[str, Bounds], names: BoundaryNames) -> None:
         self.program, self.limits, self.dynamic, self.names = program, limits, dynamic, names
         self.started, self.visited, self.depth = time.monotonic(), 0, 0
         self.places = OperationLocations(program.origins)

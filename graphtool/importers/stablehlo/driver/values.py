@@ -12,7 +12,7 @@ from graphtool import dtypes
 from graphtool.dtypes import DType
 from graphtool.front import Refused
 from graphtool.importers.stablehlo.text.attributes import Dense
-from graphtool.importers.stablehlo.text.tree import Kind
+from graphtool.importers.stablehlo.text.tree import MlirType
 from graphtool.io.weights import Array
 from graphtool.ir.graph import TensorType
 from graphtool.symbolic import text
@@ -24,7 +24,7 @@ _ELEMENTS = {
 }
 
 
-def element_type(kind: Kind) -> DType:
+def element_type(kind: MlirType) -> DType:
     """The row of a kind's element type. Raises Refused for types that have no counterpart."""
     row = _ELEMENTS.get(kind.element) if kind.shape is not None else None
     if row is None:

@@ -12,7 +12,7 @@ from graphtool.importers.stablehlo.driver.registry import HANDLERS, stablehlo
 from graphtool.importers.stablehlo.families.chlo import top_k
 from graphtool.importers.stablehlo.families.movement import ints
 from graphtool.importers.stablehlo.kit import Array, Complex, Context, Refused, o
-from graphtool.importers.stablehlo.text.attributes import Symbol
+from graphtool.importers.stablehlo.text.attributes import FunctionName
 from graphtool.ir.decode import attributes
 from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Graph
@@ -23,7 +23,7 @@ OURS, _OPERAND, _BOUNDS = "graphtool.", "operand", ("size_least", "size_most")
 
 
 @stablehlo("composite", elementwise=True)
-def composite(ctx: Context, *xs: Any, name: str, decomposition: Symbol,
+def composite(ctx: Context, *xs: Any, name: str, decomposition: FunctionName,
               composite_attributes: Any = None) -> Any:
     """An op of ours if it or CHLO's function has this name, else the decomposition, inlined."""
     if name.startswith(OURS) and not ctx.vector:

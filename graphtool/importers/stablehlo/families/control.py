@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from graphtool.front.regions import Closed, union
-from graphtool.importers.stablehlo.driver.parts import TOKEN, Group, flat, joined
+from graphtool.importers.stablehlo.driver.parts import TOKEN, ValueTuple, flat, joined
 from graphtool.importers.stablehlo.kit import Array, Context, Refused, Region, o, stablehlo
 from graphtool.ir.graph import Graph, Node, TensorType, Value, is_constant
 from graphtool.ir.replay import inline, prune, replay
@@ -165,7 +165,7 @@ def optimization_barrier(ctx: Context, *xs: Any) -> list[Any]:
 @stablehlo("tuple")
 def tuple_(ctx: Context, *xs: Any) -> list[Any]:
     """The operands as one value."""
-    return [Group(xs)]
+    return [ValueTuple(xs)]
 
 
 @stablehlo("get_tuple_element")

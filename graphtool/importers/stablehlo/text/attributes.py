@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from graphtool.importers.stablehlo.text.reader import Reader, Token, raw, unquoted
-from graphtool.importers.stablehlo.text.tree import Kind
+from graphtool.importers.stablehlo.text.tree import MlirType
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +16,7 @@ class Dense:
     None where the text gives it further behind."""
 
     elements: Any
-    kind: Kind | None = None
+    kind: MlirType | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Fields:
     parts: tuple[Any, ...] = ()
 
 
-class Symbol(str):
+class FunctionName(str):
     """The name of a function, written `@name`."""
 
     __slots__ = ()
@@ -65,7 +65,7 @@ def value(r: Reader, typed: bool = True) -> Any:
         case "string":
             out = unquoted(t.text)
         case "symbol":
-            out = Symbol(unquoted(t.text[1:]) if t.text[1] == '"' else t.text[1:])
+            out = FunctionName(unquoted(t.text[1:]) if t.text[1] == '"' else t.text[1:])
         case "alias":
             out = _fields(r, t.text[1:]) if r.peek("<") else r.aliases.get(t.text, t.text)
         case "type":

@@ -10,7 +10,7 @@ from graphtool.importers.stablehlo.text.attributes import Dense
 from graphtool.importers.stablehlo.text.reader import Reader, unquoted
 from graphtool.importers.stablehlo.text.tree import (
     Argument,
-    Kind,
+    MlirType,
     Operation,
     Origin,
     Region,
@@ -237,7 +237,7 @@ def _while(r: Reader, p: Parts, depth: int) -> None:
         if not r.take(","):
             r.expect(")")
             break
-    kinds: list[Kind] = []
+    kinds: list[MlirType] = []
     if r.take(":"):
         kinds.append(r.kind())
         while r.take(","):
@@ -274,7 +274,7 @@ def _reduce(r: Reader, p: Parts, depth: int) -> None:
     r.expect(":")
     p.signature = r.signature(len(starts))
     p.origin = r.location()
-    scalars = [Kind(k.element, ()) for k in p.signature.operands[:len(starts)]]
+    scalars = [MlirType(k.element, ()) for k in p.signature.operands[:len(starts)]]
     if applied:
         names = ("%a", "%b")
         inner = Operation(applied, names, {}, (), ("%c",), Signature((), (scalars[0],)), p.at)

@@ -1,14 +1,14 @@
-"""A whole text as a `Program`: the module, its functions, and the locations they refer to."""
+"""A whole text as a `MlirModule`: the module, its functions, and the locations they refer to."""
 
 from __future__ import annotations
 
 from graphtool.importers.stablehlo.text import attributes
 from graphtool.importers.stablehlo.text.operations import block, block_arguments
 from graphtool.importers.stablehlo.text.reader import Reader
-from graphtool.importers.stablehlo.text.tree import Argument, Function, Program
+from graphtool.importers.stablehlo.text.tree import Argument, Function, MlirModule
 
 
-def parse(text: str) -> Program:
+def parse(text: str) -> MlirModule:
     """The program that the text says.
 
     Raises InputError GT1302 with line and column for text that the grammar does not allow, GT1303
@@ -49,7 +49,7 @@ def parse(text: str) -> Program:
     if not functions:
         raise r.fault("the text has no function", 0, hint="graphtool reads StableHLO as "
                       "jax.export.export(f)(…).mlir_module() writes it")
-    return Program(name, attrs, functions, r.origins, text)
+    return MlirModule(name, attrs, functions, r.origins, text)
 
 
 def _alias(r: Reader) -> None:
@@ -68,7 +68,7 @@ def _function(r: Reader) -> Function:
     public = not r.peek("private")
     r.take("public", "private", "nested")
     name = attributes.value(r, typed=False)
-    if not isinstance(name, attributes.Symbol):
+    if not isinstance(name, attributes.FunctionName):
         raise r.fault("the name of a function, such as @main, is expected", at)
     if r.peek("(") and r.ahead(1).kind == "type":  # only declared: there is nothing to inline
         r.skip("(")

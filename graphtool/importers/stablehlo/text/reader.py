@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from graphtool.errors import InputError
-from graphtool.importers.stablehlo.text.tree import Kind, Origin, Signature, read_kind
+from graphtool.importers.stablehlo.text.tree import MlirType, Origin, Signature, read_kind
 
 # ---- tokens -------------------------------------------------------------------------------------
 
@@ -213,25 +213,25 @@ class Reader:
 
     # ---- types ---------------------------------------------------------------------------------
 
-    def kind_of(self, t: Token) -> Kind:
+    def kind_of(self, t: Token) -> MlirType:
         """The type that a token says. Raises InputError GT1302 for a shape that is none."""
         kind = read_kind(t.text)
         if t.text.startswith("tensor<") and (kind.shape is None or kind.element[:1] in ("", "x")):
             raise self.fault(f"{t.text[:60]!r} is not a type of a tensor", t.at)
         return kind
 
-    def kind(self) -> Kind:
+    def kind(self) -> MlirType:
         """A type: a token of its own, or a word such as `f32`."""
         t = self.next()
         if t.kind not in ("type", "word"):
             raise self.fault("a type is expected", t)
         return self.kind_of(t)
 
-    def kinds(self) -> tuple[Kind, ...]:
+    def kinds(self) -> tuple[MlirType, ...]:
         """`(t, t)`, `()` or one type."""
         if not self.take("("):
             return (self.kind(),)
-        out: list[Kind] = []
+        out: list[MlirType] = []
         while not self.take(")"):
             out.append(self.kind())
             if not self.take(","):

@@ -13,7 +13,7 @@ _SIZES = re.compile(r"(?:(?:\d+|\?)\s*x\s*)*")
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class MlirType:
     """The type of a value: element type as MLIR writes it, and sizes; None is an open size.
 
     What is not a tensor has its whole text as `element` and no `shape`. `bounds` is the text
@@ -35,23 +35,23 @@ class Kind:
 class Signature(NamedTuple):
     """The types of operands and of results, as written behind an operation."""
 
-    operands: tuple[Kind, ...]
-    results: tuple[Kind, ...]
+    operands: tuple[MlirType, ...]
+    results: tuple[MlirType, ...]
 
 
-def read_kind(text: str) -> Kind:
+def read_kind(text: str) -> MlirType:
     """The type that a token says."""
     if not text.startswith("tensor<"):
-        return Kind(text, None)
+        return MlirType(text, None)
     inside = text[7:-1].strip()
     match = _SIZES.match(inside)
     assert match is not None
     sizes = [d.strip() for d in match[0].split("x")[:-1]]
     element, *behind = split(inside[match.end():])
-    return Kind(element, tuple(None if d == "?" else int(d) for d in sizes), ", ".join(behind))
+    return MlirType(element, tuple(None if d == "?" else int(d) for d in sizes), ", ".join(behind))
 
 
-def members(kind: Kind) -> tuple[Kind, ...] | None:
+def members(kind: MlirType) -> tuple[MlirType, ...] | None:
     """The types in a tuple's type; None for another type."""
     if not kind.element.startswith("tuple<"):
         return None
@@ -90,7 +90,7 @@ class Argument:
     """An argument of a function or of a block: name, type, attributes and location."""
 
     name: str
-    kind: Kind
+    kind: MlirType
     attrs: Mapping[str, Any] = field(default_factory=dict)
     origin: Origin | None = None
 
@@ -131,7 +131,7 @@ class Function:
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class MlirModule:
     """A module: its functions by name, its attributes, and the locations that have an alias."""
 
     name: str

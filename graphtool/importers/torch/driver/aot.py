@@ -1,4 +1,4 @@
-"""A graph that AOTAutograd hands to a compiler as a `Program`: plain inputs, no signature.
+"""A graph that AOTAutograd hands to a compiler as a `CapturedProgram`: plain inputs, no signature.
 
 A result that is an input, a size or None needs no compiled code; `Output` tells these apart.
 """
@@ -16,7 +16,13 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from graphtool.errors import Unsupported, UnsupportedError
 from graphtool.importers.torch.driver.capture import without_kept
-from graphtool.importers.torch.driver.captured import Program, Ref, Sink, Source, least
+from graphtool.importers.torch.driver.captured import (
+    CapturedProgram,
+    GraphInput,
+    GraphOutput,
+    NamedValue,
+    least,
+)
 from graphtool.importers.torch.driver.live import Nodes, array, bound
 from graphtool.importers.torch.driver.settled import to_module
 from graphtool.io.weights import weight
@@ -35,7 +41,7 @@ class Output:
 
 
 @dataclass(frozen=True, slots=True)
-class Captured:
+class CapturedModule:
     """A module and how to call it. `tensors`: the graph inputs that it takes, in its order;
     `sizes`: symbol → the input that holds it; `axes`: symbol → (input, axis) to read it from."""
 
@@ -57,7 +63,7 @@ def decompositions() -> Any:
             and (op in kept or "upsample" in str(op))}
 
 
-def captured(gm: fx.GraphModule, frozen: Mapping[int, torch.Tensor]) -> Captured:
+def captured(gm: fx.GraphModule, frozen: Mapping[int, torch.Tensor]) -> CapturedModule:
     """The module of a functional graph; inputs in `frozen` become constants.
 
     Raises UnsupportedError GT1101 with every call that cannot be imported.
@@ -66,23 +72,23 @@ def captured(gm: fx.GraphModule, frozen: Mapping[int, torch.Tensor]) -> Captured
         return _captured(gm, frozen)
 
 
-def _captured(gm: fx.GraphModule, frozen: Mapping[int, torch.Tensor]) -> Captured:
+def _captured(gm: fx.GraphModule, frozen: Mapping[int, torch.Tensor]) -> CapturedModule:
     holders = [n for n in gm.graph.nodes if n.op == "placeholder"]
     nodes = Nodes(gm, _ranges(holders))
     calls = nodes.calls(gm.graph)
     place = {n.name: i for i, n in enumerate(holders)}
     is_tensor = [isinstance(n.meta.get("val"), torch.Tensor) for n in holders]
-    sources = [Source(n.name, "parameter", n.name, weight(array(frozen[i]))) if i in frozen else
-               Source(n.name, "user", n.name) for i, n in enumerate(holders)]
-    sinks: list[Sink] = []
+    sources = [GraphInput(n.name, "parameter", n.name, weight(array(frozen[i]))) if i in frozen else
+               GraphInput(n.name, "user", n.name) for i, n in enumerate(holders)]
+    sinks: list[GraphOutput] = []
     outputs = tuple(_output(nodes, x, place, sinks) for x in _results(gm))
     sizes, axes = _where_sizes_are(nodes, holders)
-    program = Program((*sources, *nodes.constants), calls, tuple(sinks), nodes.types,
-                      nodes.symbols, {"source": "torch.compile"})
+    program = CapturedProgram((*sources, *nodes.constants), calls, tuple(sinks), nodes.types,
+                              nodes.symbols, {"source": "torch.compile"})
     tensors = tuple(i for i, t in enumerate(is_tensor) if t and i not in frozen)
     module = to_module(program)
     _need_sizes(module, outputs, (sizes.keys() | axes.keys()) - nodes.fresh.keys())
-    return Captured(module, tensors, sizes, axes, outputs)
+    return CapturedModule(module, tensors, sizes, axes, outputs)
 
 
 def _need_sizes(module: Module, outputs: tuple[Output, ...], known: Container[str]) -> None:
@@ -112,7 +118,7 @@ def _results(gm: fx.GraphModule) -> tuple[Any, ...]:
     return tuple(next(n for n in gm.graph.nodes if n.op == "output").args[0])
 
 
-def _output(nodes: Nodes, x: Any, place: Mapping[str, int], sinks: list[Sink]) -> Output:
+def _output(nodes: Nodes, x: Any, place: Mapping[str, int], sinks: list[GraphOutput]) -> Output:
     match x:
         case None:
             return Output()
@@ -122,7 +128,7 @@ def _output(nodes: Nodes, x: Any, place: Mapping[str, int], sinks: list[Sink]) -
             return Output(passed=place[x.name])
         case fx.Node() if isinstance(x.meta.get("val"), torch.SymInt | int):
             return Output(size=nodes.dim(x.meta["val"]))
-    sinks.append(Sink(Ref(x.name), "user", f"output_{len(sinks)}"))
+    sinks.append(GraphOutput(NamedValue(x.name), "user", f"output_{len(sinks)}"))
     return Output(len(sinks) - 1, strides=_strides(nodes, x.meta.get("val")))
 
 

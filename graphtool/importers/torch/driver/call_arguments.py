@@ -76,7 +76,7 @@ _ELEMENTS = 1 << 31
 
 
 @dataclass(frozen=True, slots=True)
-class Spec:
+class SampleInput:
     """A sample input: its name ("" if none), element type and fixed sizes."""
 
     name: str
@@ -84,7 +84,7 @@ class Spec:
     shape: tuple[int, ...]
 
 
-def read_spec(text: str) -> Spec:
+def read_spec(text: str) -> SampleInput:
     """Parses `name:type[sizes]`; raises UsageError GT1115 for a text that is no such spec."""
     match = _SPEC.fullmatch(text)
     dims = [d.strip() for d in match["dims"].split(",")] if match else []
@@ -96,16 +96,16 @@ def read_spec(text: str) -> Spec:
     if np.prod([float(d) for d in shape]) > _ELEMENTS:
         raise UsageError("GT1115", f"the input {text!r} is too large",
                          hint=f"{_ELEMENTS:,.0f} elements at most")
-    return Spec((match["name"] or "").strip(), dtype(match["type"]), shape)
+    return SampleInput((match["name"] or "").strip(), dtype(match["type"]), shape)
 
 
-def sample(specs: Sequence[Spec], seed: int = 0) -> list[Array]:
+def sample(specs: Sequence[SampleInput], seed: int = 0) -> list[Array]:
     """Arrays: normal floats, random bools, and integers 0 or 1, which are valid indices."""
     rng = np.random.default_rng(seed)
     return [_array(rng, s) for s in specs]
 
 
-def _array(rng: np.random.Generator, s: Spec) -> Array:
+def _array(rng: np.random.Generator, s: SampleInput) -> Array:
     if s.dtype.is_float:
         return np.asarray(rng.standard_normal(s.shape)).astype(s.dtype.numpy)
     return np.asarray(rng.integers(0, 2, s.shape)).astype(s.dtype.numpy)

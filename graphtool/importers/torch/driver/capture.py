@@ -23,7 +23,7 @@ from graphtool.errors import GraphtoolError, Unsupported, UnsupportedError, Usag
 from graphtool.front.assumptions import ROUNDS, Bounds
 from graphtool.importers.python_source import root_of
 from graphtool.importers.torch.driver.call_arguments import as_called, input_names, placed
-from graphtool.importers.torch.driver.captured import Complex, Program, Source
+from graphtool.importers.torch.driver.captured import CapturedProgram, ComplexType, GraphInput
 from graphtool.importers.torch.driver.exported import read as read_exported
 from graphtool.importers.torch.driver.fxtrace import places_of, traced
 from graphtool.importers.torch.driver.grad_modes import annotate, hooked, is_decomposed, watched
@@ -31,7 +31,7 @@ from graphtool.importers.torch.driver.live import CHECKPOINT, GRADIENT, held
 from graphtool.importers.torch.driver.open_dims import OpenDims
 from graphtool.importers.torch.driver.patches import annotated, averaging, fakes, inner_gradients
 from graphtool.importers.torch.driver.provenance import clean_path, failure
-from graphtool.importers.torch.torchscript.modules import Replay
+from graphtool.importers.torch.torchscript.modules import ScriptReplay
 from graphtool.ir.graph import TensorType
 
 _TORCH = root_of(torch.__file__)
@@ -56,7 +56,7 @@ KEEP = (
 
 
 def program(model: Any, args: tuple[Any, ...], how: str, dynamic: Mapping[str, Bounds],
-            names: Sequence[str], kwargs: Mapping[str, Any]) -> Program:
+            names: Sequence[str], kwargs: Mapping[str, Any]) -> CapturedProgram:
     """The captured program; one of torch.export as it is, with the dims that it has.
 
     Raises UsageError GT1104, UnsupportedError GT1102.
@@ -67,7 +67,7 @@ def program(model: Any, args: tuple[Any, ...], how: str, dynamic: Mapping[str, B
         if how != "export":
             raise UsageError("GT1104", f"a scripted module cannot be captured by {how}",
                              hint="leave --capture out: its own code is read")
-        model = Replay(model)
+        model = ScriptReplay(model)
     if not isinstance(model, nn.Module):
         raise UsageError("GT1104", f"expected an nn.Module, got {type(model).__name__}")
     if how not in ("export", "fx"):
@@ -105,7 +105,7 @@ def program(model: Any, args: tuple[Any, ...], how: str, dynamic: Mapping[str, B
     return read if not names and how == "export" else renamed(read, inputs)
 
 
-def _with_state(read: Program, state: Mapping[str, Any]) -> Program:
+def _with_state(read: CapturedProgram, state: Mapping[str, Any]) -> CapturedProgram:
     """The program with the names of torch's state_dict, and those of its arrays that capture
     dropped."""
     names = {clean_path(n): n for n, t in state.items() if isinstance(t, torch.Tensor)}
@@ -115,9 +115,9 @@ def _with_state(read: Program, state: Mapping[str, Any]) -> Program:
     for key in (k for k in names if k not in there):
         t = state[names[key]].detach()
         w, name = held(t), f"state_dict.{key}"
-        types[name] = Complex(TensorType(w.dtype, w.shape[:-1])) if t.is_complex() else (
+        types[name] = ComplexType(TensorType(w.dtype, w.shape[:-1])) if t.is_complex() else (
             TensorType(w.dtype, w.shape))
-        sources.append(Source(name, "buffer", key, w, state=names[key]))
+        sources.append(GraphInput(name, "buffer", key, w, state=names[key]))
     return replace(read, sources=tuple(sources), types=types)
 
 
@@ -126,7 +126,7 @@ def _meta(how: str) -> dict[str, Any]:
 
 
 def _captured_before(exported: ExportedProgram, dynamic: Mapping[str, Bounds],
-                     names: Sequence[str]) -> Program:
+                     names: Sequence[str]) -> CapturedProgram:
     if dynamic:
         raise UsageError("GT1104", "an exported program has the dims that it was exported with",
                          hint="give dynamic_shapes to torch.export")
@@ -239,7 +239,7 @@ def without_kept(table: Any) -> Any:
     return table
 
 
-def renamed(p: Program, names: list[str]) -> Program:
+def renamed(p: CapturedProgram, names: list[str]) -> CapturedProgram:
     """The program with these names for its user inputs, in order."""
     users = iter(names)
     sources = tuple(replace(s, key=next(users, s.key)) if s.kind == "user" else s

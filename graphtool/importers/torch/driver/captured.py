@@ -1,7 +1,8 @@
 """What a capture hands over: calls of ATen ops by name, with types and places. Knows no torch.
 
-A live `torch.export` program and a `.pt2` archive both come down to one `Program`. Its outputs are
-named after the structure that the model returns, and values are compared with torch's record.
+A live `torch.export` program and a `.pt2` archive both come down to one `CapturedProgram`. Its
+outputs are named after the structure that the model returns, and values are compared with torch's
+record.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ ALIAS = ("torch writes detach() as aten.alias when it decomposes a program, so t
 
 
 @dataclass(frozen=True, slots=True)
-class Ref:
+class NamedValue:
     """The tensor or symbolic number that another record calls `name`."""
 
     name: str
@@ -39,7 +40,7 @@ class CallPlace:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class OpCall:
     """One node: `target` such as `aten.add.Tensor`; `outputs` names each result in order.
 
     `checkpoint` numbers the region of torch.utils.checkpoint that the call is in, from 1 on.
@@ -56,7 +57,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class GraphInput:
     """A graph input. `key` is torch's own name; `data` is absent for what the user passes, and
     has the parts of complex numbers as its last axis. A parameter is `trained` unless its author
     said `requires_grad=False`. `state` is its name in torch's state_dict, "" for what is not in
@@ -71,10 +72,10 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Sink:
+class GraphOutput:
     """A graph output: what the user gets as `key`, or the new state of the input `key`."""
 
-    value: Ref | int | float | bool
+    value: NamedValue | int | float | bool
     kind: Literal["user", "state"]
     key: str
 
@@ -87,14 +88,14 @@ class Opaque:
 
 
 @dataclass(frozen=True, slots=True)
-class Complex:
+class ComplexType:
     """The type of a complex tensor: `TensorType` of its real and of its imaginary part."""
 
     parts: TensorType
 
 
 # the type of a tensor, the value of a symbolic size; None for a symbolic bool or float
-Type = TensorType | Complex | Dim | Opaque | None
+Type = TensorType | ComplexType | Dim | Opaque | None
 
 
 class Same(NamedTuple):
@@ -107,12 +108,12 @@ class Same(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class CapturedProgram:
     """A captured function. `types` gives the type of each tensor and the value of each SymInt."""
 
-    sources: tuple[Source, ...]
-    calls: tuple[Call, ...]
-    sinks: tuple[Sink, ...]
+    sources: tuple[GraphInput, ...]
+    calls: tuple[OpCall, ...]
+    sinks: tuple[GraphOutput, ...]
     types: Mapping[str, Type]
     symbols: Mapping[str, Symbol] = field(default_factory=dict)
     meta: Mapping[str, Any] = field(default_factory=dict)
@@ -131,14 +132,14 @@ def names_in(*args: Any) -> set[str]:
     names: set[str] = set()
     for x in args:
         match x:
-            case Ref(name):
+            case NamedValue(name):
                 names.add(name)
             case tuple():
                 names |= names_in(*x)
     return names
 
 
-def read_by(program: Program) -> set[str]:
+def read_by(program: CapturedProgram) -> set[str]:
     """The values that something in the program reads, or that come out of it."""
     return names_in(*(s.value for s in program.sinks), *(
         x for call in program.calls for x in (call.args, *call.kwargs.values())))
@@ -159,7 +160,7 @@ def output_name(path: tuple[str | int, ...]) -> str:
 
 def parts_of(kind: Any) -> TensorType | None:
     """The type of a tensor, or of the parts of a complex one."""
-    kind = kind.parts if isinstance(kind, Complex) else kind
+    kind = kind.parts if isinstance(kind, ComplexType) else kind
     return kind if isinstance(kind, TensorType) else None
 
 

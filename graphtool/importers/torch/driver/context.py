@@ -13,7 +13,7 @@ from graphtool.errors import InternalError
 from graphtool.front import Array, Front, Refused
 from graphtool.front.assumptions import SizeKnowledge
 from graphtool.front.known import Elements
-from graphtool.importers.torch.driver.captured import Program
+from graphtool.importers.torch.driver.captured import CapturedProgram
 from graphtool.importers.wrapping import from_end, wrapped
 from graphtool.ir.graph import Graph, TensorType, Value
 from graphtool.ir.run_sizes import bare
@@ -83,8 +83,8 @@ class Context(Front):
     repeats = False
 
     def __init__(self, knowledge: SizeKnowledge,
-                 convert: Callable[[Program], Graph] | None = None) -> None:
-        """`convert` makes a closed graph of a Program, for calls that take one."""
+                 convert: Callable[[CapturedProgram], Graph] | None = None) -> None:
+        """`convert` makes a closed graph of a CapturedProgram, for calls that take one."""
         super().__init__(knowledge)
         self.convert = convert
         self.outs: tuple[TensorType | None, ...] = ()
@@ -108,8 +108,8 @@ class Context(Front):
         value, self.state = op(*operands, self.random_state(), **attrs)
         return value
 
-    def region(self, program: Program) -> Graph:
-        """The closed graph of a Program, to be an attribute (a region) of one of our ops."""
+    def region(self, program: CapturedProgram) -> Graph:
+        """The closed graph of the program, to be an attribute (a region) of one of our ops."""
         if self.convert is None:
             raise InternalError("GT7205", "a graph is an argument where none can be converted")
         return self.convert(program)

@@ -1,4 +1,4 @@
-"""Converts a captured `Program` to a Module by one handler for each call; lists all it lacks."""
+"""Converts a `CapturedProgram` to a Module by one handler for each call; lists all it lacks."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from graphtool.front import complex as complex_
 from graphtool.front.assumptions import Facts, SizeKnowledge
 from graphtool.importers.torch.driver import provenance
 from graphtool.importers.torch.driver.captured import (
-    Call,
-    Complex,
+    CapturedProgram,
+    ComplexType,
+    GraphInput,
+    GraphOutput,
+    NamedValue,
     Opaque,
-    Program,
-    Ref,
-    Sink,
-    Source,
+    OpCall,
     fits,
     identity,
     names_in,
@@ -35,7 +35,7 @@ from graphtool.importers.torch.driver.complex_pairs import (
 from graphtool.importers.torch.driver.context import Context
 from graphtool.importers.torch.driver.marks import Marks, Stops
 from graphtool.importers.torch.driver.missed import Missed, why
-from graphtool.importers.torch.driver.sizes import Promises, number
+from graphtool.importers.torch.driver.sizes import SizePromises, number
 from graphtool.importers.torch.driver.state_dict import state_dict
 from graphtool.importers.torch.driver.table import IGNORED, PROMISES, SIZED, handler
 from graphtool.io.weights import weight
@@ -52,9 +52,9 @@ _SYMBOLIC = ("_operator.", "math.", "aten.sym_", "torch.sym_")
 
 
 class Converter:
-    """Converts one Program; `knowledge` collects what it must know of sizes."""
+    """Converts one CapturedProgram; `knowledge` collects what it must know of sizes."""
 
-    def __init__(self, program: Program, knowledge: SizeKnowledge | None = None) -> None:
+    def __init__(self, program: CapturedProgram, knowledge: SizeKnowledge | None = None) -> None:
         self.program = program
         self.knowledge = knowledge or SizeKnowledge(Facts())
         self.context = Context(self.knowledge, self._region)
@@ -73,8 +73,8 @@ class Converter:
         self.sizes = set(program.symbols)  # the sizes that a node has defined by now
         self.context.declared = frozenset(program.symbols)
         self.inside = False  # another graph, where complex numbers cross as their parts
-        self.promises = Promises(self.context, program.symbols)
-        self.asked: dict[str, Call] = {}  # what computes a number out of sizes
+        self.promises = SizePromises(self.context, program.symbols)
+        self.asked: dict[str, OpCall] = {}  # what computes a number out of sizes
 
     def run(self) -> Module:
         """The module, without its conditions. Raises UnsupportedError GT1101, InputError GT1103."""
@@ -100,12 +100,12 @@ class Converter:
         return Module(graph, tuple(names), dict(self.program.symbols), self._locations(graph),
                       tuple(donations), meta, initial, kept=kept, modules=self.locations.modules)
 
-    def _region(self, program: Program) -> Graph:
+    def _region(self, program: CapturedProgram) -> Graph:
         """An inner graph, closed; what it cannot convert is added to the list."""
         inner = Converter(program, self.knowledge)
         inner.locations = self.locations
         inner.sizes = set(self.sizes)
-        inner.promises = Promises(inner.context, self.promises.declared, self.promises.checks)
+        inner.promises = SizePromises(inner.context, self.promises.declared, self.promises.checks)
         inner.context.declared = frozenset(self.sizes)
         inner.inside = True
         inputs = inner._sources()
@@ -120,7 +120,7 @@ class Converter:
         outputs, _, _ = inner._sinks(inputs)
         return prune(Graph(tuple(v for _, v in inputs), inner.promises.nodes(), tuple(outputs)))
 
-    def _fault_of(self, call: Call) -> str:
+    def _fault_of(self, call: OpCall) -> str:
         """Why a call's results or arguments cannot be imported whatever its handler says."""
         for name in (n for n in call.outputs if n in self.used):
             match self.program.types.get(name):
@@ -135,22 +135,22 @@ class Converter:
 
     # ---- inputs --------------------------------------------------------------------------------
 
-    def _sources(self) -> list[tuple[Source, Value]]:
+    def _sources(self) -> list[tuple[GraphInput, Value]]:
         """Users' inputs, then mutated buffers; all other buffers and parameters are constants."""
         changed = {s.key for s in self.program.sinks if s.kind == "state"}
         owners: dict[Any, str] = {}
-        inputs: list[tuple[Source, Value]] = []
-        state: list[tuple[Source, Value]] = []
+        inputs: list[tuple[GraphInput, Value]] = []
+        state: list[tuple[GraphInput, Value]] = []
         for source in self.program.sources:
             kind = self.program.types.get(source.name)
-            if self.inside and isinstance(kind, Complex) and source.data is None:
+            if self.inside and isinstance(kind, ComplexType) and source.data is None:
                 parts = [self.context.input(kind.parts, f"{source.key}.{part}")
                          for part in ("real", "imag")]
                 inputs += [(source, x.value) for x in parts]
                 self.env[source.name] = complex_.Complex(*parts)
             elif source.data is None or source.key in changed:
-                if isinstance(kind, (Opaque, Complex)):
-                    reason = _BOUNDARY if isinstance(kind, Complex) else kind.reason
+                if isinstance(kind, (Opaque, ComplexType)):
+                    reason = _BOUNDARY if isinstance(kind, ComplexType) else kind.reason
                     self.missed.at_boundary(f"the input {source.key}", reason)
                     self.poisoned.add(source.name)
                 if not isinstance(kind, TensorType):  # a size, or an argument that capture fixed
@@ -165,7 +165,7 @@ class Converter:
                 saved = bool(source.state)  # equal statistics of two norms are still two
                 self.env[source.name] = constant_pair(
                     self.context, source.data, first, trained, saved) if isinstance(
-                    kind, Complex) else self.context.constant(
+                    kind, ComplexType) else self.context.constant(
                     source.data, first, trained, alone=saved)
             else:
                 owners.setdefault(identity(source.data), source.key)
@@ -173,7 +173,7 @@ class Converter:
 
     # ---- calls ---------------------------------------------------------------------------------
 
-    def _call(self, call: Call) -> None:
+    def _call(self, call: OpCall) -> None:
         base = call.target.rpartition(".")[0]
         if base in PROMISES:
             self._promise(call)
@@ -182,8 +182,8 @@ class Converter:
         if self._symbolic(call) or self._number(call):
             return
         names = names_in(call.args, *call.kwargs.values())
-        paired = any(isinstance(self.program.types.get(n), Complex) for n in call.outputs) or any(
-            isinstance(self.env.get(n), complex_.Complex) for n in names)
+        known = (*map(self.program.types.get, call.outputs), *map(self.env.get, names))
+        paired = any(isinstance(x, (ComplexType, complex_.Complex)) for x in known)
         fn = paired_handler(call.target) if paired else handler(call.target)
         fault = self._fault_of(call) or (
             "" if fn else why(call.target, REASON) if paired else why(call.target))
@@ -202,7 +202,7 @@ class Converter:
                 self.missed.add(call, str(refused), refused.name)
             self.poisoned.update(call.outputs)
 
-    def _symbolic(self, call: Call) -> bool:
+    def _symbolic(self, call: OpCall) -> bool:
         """Whether the call computes a size; its value is then recorded from the program's types."""
         kinds = [self.program.types.get(n) for n in call.outputs]
         if any(isinstance(k, TensorType) for k in kinds):
@@ -215,16 +215,16 @@ class Converter:
                 self.context, call.target, self._resolve(call.args))
         return True
 
-    def _promise(self, call: Call) -> None:
+    def _promise(self, call: OpCall) -> None:
         """Records a comparison of sizes as a promise: if it does not hold, the run fails."""
-        asked = self.asked.get(call.args[0].name) if isinstance(call.args[0], Ref) else None
+        asked = self.asked.get(call.args[0].name) if isinstance(call.args[0], NamedValue) else None
         sides = self._resolve(asked.args) if asked is not None else ()
         if asked is not None and len(sides) == 2 and all(
                 isinstance(x, (int, Poly)) and not isinstance(x, bool) for x in sides):
             with self.context.scope(call.place.module, self.locations.key(call.place)):
                 self.promises.keep(asked.target.removeprefix("_operator."), *sides)
 
-    def _number(self, call: Call) -> bool:
+    def _number(self, call: OpCall) -> bool:
         """Whether the call reads a number from a tensor; it is then a symbolic size or a scalar."""
         if not call.target.startswith(("aten._local_scalar_dense", "aten.item")):
             return False
@@ -244,10 +244,10 @@ class Converter:
             self.sizes |= {s.name for s in free}
         return True
 
-    def _apply(self, call: Call, fn: Callable[..., Any]) -> tuple[Any, ...]:
+    def _apply(self, call: OpCall, fn: Callable[..., Any]) -> tuple[Any, ...]:
         types = [self.program.types.get(n) if n in self.used else None for n in call.outputs]
         self.context.complex_outs = tuple(
-            isinstance(self.program.types.get(n), Complex) for n in call.outputs)
+            isinstance(self.program.types.get(n), ComplexType) for n in call.outputs)
         self.context.outs = tuple(parts_of(t) for t in types)
         self.context.first = parts_of(self.program.types.get(call.outputs[0]))
         if not any(self.context.outs):
@@ -276,7 +276,7 @@ class Converter:
             self.marks.made(x, call.checkpoint)
         return settled
 
-    def _contradiction(self, call: Call, got: object, wanted: object) -> GraphtoolError:
+    def _contradiction(self, call: OpCall, got: object, wanted: object) -> GraphtoolError:
         """The error for a call of another type than was recorded: a file may say anything."""
         where = provenance.describe(call.place)
         if self.program.meta.get("source") == "pt2":
@@ -285,7 +285,7 @@ class Converter:
         return InternalError("GT7203", f"{call.target} gives {got}, torch says {wanted}",
                              where=where)
 
-    def _bind(self, call: Call, results: tuple[Any, ...]) -> None:
+    def _bind(self, call: OpCall, results: tuple[Any, ...]) -> None:
         for name, result, wanted in zip(call.outputs, results, self.context.outs, strict=False):
             if wanted is None:
                 continue
@@ -300,13 +300,13 @@ class Converter:
                 name in self.apart and isinstance(result, Array)) else result
             self.sizes |= {s.name for d in result.shape for s in symbols(d)}
 
-    def _read(self, call: Call, x: Any) -> Any:
+    def _read(self, call: OpCall, x: Any) -> Any:
         """An argument of a call as a tracer, a size or a literal, marked for the call's region."""
         return self.marks.seen(self.stops.seen(self._resolve(x), call.gradient), call.checkpoint)
 
     def _resolve(self, x: Any) -> Any:
         match x:
-            case Ref(name):
+            case NamedValue(name):
                 if name not in self.env:
                     raise InputError("GT1103", f"{name!r} is used before it is defined")
                 return self.env[name]
@@ -317,7 +317,7 @@ class Converter:
 
     # ---- outputs -------------------------------------------------------------------------------
 
-    def _sinks(self, inputs: list[tuple[Source, Value]]
+    def _sinks(self, inputs: list[tuple[GraphInput, Value]]
                ) -> tuple[list[Value], list[str], list[tuple[int, int]]]:
         position = {source.key: i for i, (source, _) in enumerate(inputs)}
         outputs: list[Value] = []
@@ -337,7 +337,7 @@ class Converter:
             names.append(sink.key)
         return outputs, names, donations
 
-    def _output(self, sink: Sink) -> Value:
+    def _output(self, sink: GraphOutput) -> Value:
         x = self.marks.seen(self.stops.seen(self._resolve(sink.value), ""), 0)
         if isinstance(x, Poly):  # a size that the model returns
             x = self.context.number(x, dtypes.int64)

@@ -1,4 +1,5 @@
-"""A live `torch.export` program as a `Program`: its signature, weights, and names of outputs."""
+"""A live `torch.export` program as a `CapturedProgram`: its signature, weights, and names of
+outputs."""
 
 from __future__ import annotations
 
@@ -14,10 +15,10 @@ from torch.utils import _pytree as pytree
 from graphtool.errors import InputError
 from graphtool.importers.torch.driver.captured import (
     CallPlace,
-    Program,
-    Ref,
-    Sink,
-    Source,
+    CapturedProgram,
+    GraphInput,
+    GraphOutput,
+    NamedValue,
     least,
     output_name,
 )
@@ -30,37 +31,37 @@ from graphtool.symbolic import Symbol
 
 def read(exported: ExportedProgram, wanted: Mapping[str, Symbol],
          renamed: Mapping[str, str], meta: Mapping[str, Any],
-         places: Mapping[str, CallPlace]) -> Program:
-    """The Program of a torch.export program. `renamed` maps torch's symbol names to the user's,
-    `wanted` has their symbols; `places` maps file names of an fx replay to source places.
+         places: Mapping[str, CallPlace]) -> CapturedProgram:
+    """The CapturedProgram of a torch.export program. `renamed` maps torch's symbol names to the
+    user's, `wanted` has their symbols; `places` maps file names of an fx replay to source places.
     """
     ranges = {str(k): (least(str(k), bound(v.lower)), bound(v.upper))
               for k, v in exported.range_constraints.items()}
     nodes = Nodes(exported.graph_module, ranges, renamed, wanted, places)
     calls = nodes.calls(exported.graph)
     sources = (*_sources(exported), *nodes.constants)
-    program = Program(sources, calls, _sinks(exported), nodes.types, nodes.symbols, meta)
+    program = CapturedProgram(sources, calls, _sinks(exported), nodes.types, nodes.symbols, meta)
     return replace(program, conditions=conditions(exported._guards_code or (), program))
 
 
-def _sources(exported: ExportedProgram) -> tuple[Source, ...]:
+def _sources(exported: ExportedProgram) -> tuple[GraphInput, ...]:
     signature, out = exported.graph_signature, []
     for spec in signature.input_specs:
         name = getattr(spec.arg, "name", "")
         match spec.kind:
             case InputKind.USER_INPUT:
-                out.append(Source(name, "user", name))
+                out.append(GraphInput(name, "user", name))
             case InputKind.PARAMETER:
                 trained = exported.state_dict[spec.target].requires_grad
-                out.append(Source(name, "parameter", clean_path(spec.target or name),
-                                  _weight(exported, spec.target), trained, str(spec.target)))
+                out.append(GraphInput(name, "parameter", clean_path(spec.target or name),
+                                      _weight(exported, spec.target), trained, str(spec.target)))
             case InputKind.BUFFER:
-                out.append(Source(name, "buffer", clean_path(spec.target or name),
-                                  _weight(exported, spec.target),
-                                  state=str(spec.target) if spec.persistent else ""))
+                out.append(GraphInput(name, "buffer", clean_path(spec.target or name),
+                                      _weight(exported, spec.target),
+                                      state=str(spec.target) if spec.persistent else ""))
             case InputKind.CONSTANT_TENSOR:
-                out.append(Source(name, "constant", clean_path(spec.target or name),
-                                  _weight(exported, spec.target)))
+                out.append(GraphInput(name, "constant", clean_path(spec.target or name),
+                                      _weight(exported, spec.target)))
             case InputKind.TOKEN:  # orders effects; calls stand in that order anyway
                 continue
             case _:
@@ -77,14 +78,14 @@ def _weight(program: ExportedProgram, name: str | None) -> Weight:
     return held(tensor)
 
 
-def _sinks(exported: ExportedProgram) -> tuple[Sink, ...]:
+def _sinks(exported: ExportedProgram) -> tuple[GraphOutput, ...]:
     signature = exported.graph_signature
     keys = {s.arg.name: clean_path(s.target or "") for s in signature.input_specs
             if s.kind in (InputKind.BUFFER, InputKind.PARAMETER)}
     by_target = {s.target: keys[s.arg.name] for s in signature.input_specs
                  if s.arg.name in keys}
     names = iter(_output_names(exported))
-    out: list[Sink] = []
+    out: list[GraphOutput] = []
     for spec in signature.output_specs:
         value = getattr(spec.arg, "name", None)
         match spec.kind:
@@ -92,13 +93,13 @@ def _sinks(exported: ExportedProgram) -> tuple[Sink, ...]:
                 name = next(names)
                 constant = getattr(spec.arg, "value", None)
                 if value is not None and not hasattr(spec.arg, "value"):
-                    out.append(Sink(Ref(value), "user", name))
+                    out.append(GraphOutput(NamedValue(value), "user", name))
                 elif constant is not None and isinstance(constant, (int, float)):
-                    out.append(Sink(constant, "user", name))
+                    out.append(GraphOutput(constant, "user", name))
             case OutputKind.BUFFER_MUTATION | OutputKind.PARAMETER_MUTATION:
-                out.append(Sink(Ref(str(value)), "state", by_target[spec.target]))
+                out.append(GraphOutput(NamedValue(str(value)), "state", by_target[spec.target]))
             case OutputKind.USER_INPUT_MUTATION:
-                out.append(Sink(Ref(str(value)), "state", str(spec.target)))
+                out.append(GraphOutput(NamedValue(str(value)), "state", str(spec.target)))
             case OutputKind.TOKEN:
                 continue
             case _:

@@ -14,7 +14,7 @@ from functools import reduce
 from typing import Any
 
 from graphtool.errors import InputError, Unsupported, UnsupportedError
-from graphtool.importers.torch.driver.captured import Program, parts_of
+from graphtool.importers.torch.driver.captured import CapturedProgram, parts_of
 from graphtool.symbolic import (
     Dim,
     Equation,
@@ -134,7 +134,7 @@ _SIZE = re.compile(r"\bL((?:\[[^][]*\])+)\.size\(\)\[(\d+)\]")
 _KEY = re.compile(r"\[(?:'([^']*)'|\"([^\"]*)\"|(\d+))\]")
 
 
-def conditions(texts: Iterable[Any], program: Program) -> tuple[Equation, ...]:
+def conditions(texts: Iterable[Any], program: CapturedProgram) -> tuple[Equation, ...]:
     """The conditions on the sizes of a program's inputs that are not true for all sizes.
 
     Those on strides and values are left out: inputs are contiguous, and values that were fixed are

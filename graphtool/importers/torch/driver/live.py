@@ -19,14 +19,14 @@ from graphtool.dtypes import DType
 from graphtool.errors import InputError
 from graphtool.importers.torch.driver import exprs, memory
 from graphtool.importers.torch.driver.captured import (
-    Call,
     CallPlace,
-    Complex,
+    CapturedProgram,
+    ComplexType,
+    GraphInput,
+    GraphOutput,
+    NamedValue,
     Opaque,
-    Program,
-    Ref,
-    Sink,
-    Source,
+    OpCall,
     Type,
 )
 from graphtool.importers.torch.driver.provenance import module_place
@@ -39,7 +39,7 @@ DTYPES: dict[torch.dtype, DType] = {
     if row.torch and hasattr(torch, row.torch)}
 _PARTS = {torch.complex64: dtypes.float32, torch.complex128: dtypes.float64}
 CHECKPOINT = "graphtool.checkpoint"  # the annotation of nodes inside a checkpoint
-GRADIENT = "graphtool.gradient"  # that of nodes without a gradient, as Call.gradient says it
+GRADIENT = "graphtool.gradient"  # that of nodes without a gradient, as OpCall.gradient says it
 _HUGE = 1 << 62  # above: torch's "no upper bound"
 _BITS = {8: torch.uint8, 16: torch.int16}
 
@@ -93,32 +93,33 @@ class Nodes:
         self.fresh: dict[str, Dim] = {}  # sizes that the data decide; no input declares them
         self.types: dict[str, Type] = {}
         self.items: dict[fx.Node, dict[int, str]] = {}
-        self.constants: list[Source] = []  # tensors that the graph holds as attributes
+        self.constants: list[GraphInput] = []  # tensors that the graph holds as attributes
 
-    def calls(self, graph: fx.Graph) -> tuple[Call, ...]:
+    def calls(self, graph: fx.Graph) -> tuple[OpCall, ...]:
         """The calls of a graph, in order; fills `types` and `constants` on the way."""
         for node in graph.nodes:
             self._type(node)
         return tuple(self._call(n) for n in graph.nodes
                      if n.op == "call_function" and n.target is not operator.getitem)
 
-    def region(self, module: fx.GraphModule) -> Program:
-        """The Program of an inner graph; its placeholders are user inputs, in order."""
+    def region(self, module: fx.GraphModule) -> CapturedProgram:
+        """The CapturedProgram of an inner graph; its placeholders are user inputs, in order."""
         inner = Nodes(module, self.ranges, self.renamed, places=self.places)
         inner.symbols, inner.fresh = self.symbols, self.fresh  # one size, one symbol
         calls = inner.calls(module.graph)
-        return Program((*inner.inputs(module.graph), *inner.constants), calls,
-                       inner.outputs(module.graph), inner.types, self.symbols)
+        return CapturedProgram((*inner.inputs(module.graph), *inner.constants), calls,
+                               inner.outputs(module.graph), inner.types, self.symbols)
 
-    def inputs(self, graph: fx.Graph) -> tuple[Source, ...]:
+    def inputs(self, graph: fx.Graph) -> tuple[GraphInput, ...]:
         """The graph's placeholders, as user inputs under their own names."""
-        return tuple(Source(n.name, "user", n.name) for n in graph.nodes if n.op == "placeholder")
+        return tuple(GraphInput(n.name, "user", n.name)
+                     for n in graph.nodes if n.op == "placeholder")
 
-    def outputs(self, graph: fx.Graph) -> tuple[Sink, ...]:
+    def outputs(self, graph: fx.Graph) -> tuple[GraphOutput, ...]:
         """The graph's results, named output_0, output_1, …"""
         results = next(n for n in graph.nodes if n.op == "output").args[0]
         results = results if isinstance(results, (tuple, list)) else (results,)
-        return tuple(Sink(self._argument(x), "user", f"output_{i}")
+        return tuple(GraphOutput(self._argument(x), "user", f"output_{i}")
                      for i, x in enumerate(results))
 
     # ---- types ---------------------------------------------------------------------------------
@@ -135,8 +136,8 @@ class Nodes:
         value = self._held(node)
         if isinstance(value, torch.Tensor):
             self.types[node.name] = self._value_type(value)
-            self.constants.append(Source(node.name, "constant", str(node.target),
-                                         held(value)))
+            self.constants.append(GraphInput(node.name, "constant", str(node.target),
+                                             held(value)))
 
     def _held(self, node: fx.Node) -> Any:
         """What a get_attr node names."""
@@ -155,7 +156,7 @@ class Nodes:
         match value:
             case torch.Tensor() if value.dtype in _PARTS:
                 parts = _PARTS[value.dtype]
-                return Complex(TensorType(parts, tuple(map(self.dim, value.shape))))
+                return ComplexType(TensorType(parts, tuple(map(self.dim, value.shape))))
             case torch.Tensor() if value.dtype not in DTYPES:
                 return Opaque(f"tensors of {value.dtype} are not supported")
             case torch.Tensor():
@@ -187,7 +188,7 @@ class Nodes:
 
     # ---- calls ---------------------------------------------------------------------------------
 
-    def _call(self, node: fx.Node) -> Call:
+    def _call(self, node: fx.Node) -> OpCall:
         value, target, args = node.meta.get("val"), node.target, node.args
         if target is torch.ops.higher_order.with_effects:  # of (token, op, *args); order is kept
             target, args = args[1], args[2:]
@@ -199,9 +200,9 @@ class Nodes:
             outputs = (node.name,)
         custom, name = node.meta.get("custom") or {}, target_name(target)
         args, kwargs = memory.arguments(name, args, node.kwargs)
-        return Call(name, tuple(self._argument(a) for a in args),
-                    {k: self._argument(v) for k, v in kwargs.items()}, outputs,
-                    self._place(node), custom.get(CHECKPOINT, 0), custom.get(GRADIENT, ""))
+        return OpCall(name, tuple(self._argument(a) for a in args),
+                      {k: self._argument(v) for k, v in kwargs.items()}, outputs,
+                      self._place(node), custom.get(CHECKPOINT, 0), custom.get(GRADIENT, ""))
 
     def _item(self, node: fx.Node, i: int) -> str:
         """The name of result i of a call; an unused result gets a name and a type too."""
@@ -220,7 +221,7 @@ class Nodes:
             case fx.Node(op="get_attr") if isinstance(held := self._held(x), fx.GraphModule):
                 return self.region(held)
             case fx.Node():
-                return Ref(x.name)
+                return NamedValue(x.name)
             case list() | tuple():
                 return tuple(self._argument(i) for i in x)
             case torch.SymInt():

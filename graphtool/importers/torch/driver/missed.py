@@ -7,7 +7,7 @@ import re
 
 from graphtool.errors import Unsupported, UnsupportedError
 from graphtool.importers.torch.driver import provenance
-from graphtool.importers.torch.driver.captured import Call
+from graphtool.importers.torch.driver.captured import OpCall
 
 
 class Missed:
@@ -19,7 +19,7 @@ class Missed:
     def __bool__(self) -> bool:
         return bool(self.places)
 
-    def add(self, call: Call, reason: str, name: str = "") -> None:
+    def add(self, call: OpCall, reason: str, name: str = "") -> None:
         """Adds a call, under `name` or the name of its target."""
         self.places.setdefault((name or call.target, reason), []).append(
             provenance.describe(call.place))

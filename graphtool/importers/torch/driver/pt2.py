@@ -19,7 +19,7 @@ import numpy as np
 
 from graphtool.dtypes import DType
 from graphtool.errors import InputError, UnsupportedError
-from graphtool.importers.torch.driver.captured import Program
+from graphtool.importers.torch.driver.captured import CapturedProgram
 from graphtool.importers.torch.driver.pt2_graph import COMPLEX_TYPES, SCALAR_TYPES, read_program
 from graphtool.importers.torch.driver.settled import to_module
 from graphtool.io import files
@@ -110,7 +110,8 @@ class _Archive:
                 raise error
         return to_module(functional)
 
-    def _functional(self, raw: Any, weights: _Folders, program: Program) -> Program | None:
+    def _functional(self, raw: Any, weights: _Folders, program: CapturedProgram
+                    ) -> CapturedProgram | None:
         """The program after torch's decompositions; None if torch is missing or cannot read it."""
         if find_spec("torch") is None:
             return None

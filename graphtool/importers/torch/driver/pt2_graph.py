@@ -1,4 +1,5 @@
-"""The graph inside a `.pt2` archive as a `Program`: torch's export schema 8, as plain data."""
+"""The graph inside a `.pt2` archive as a `CapturedProgram`: torch's export schema 8, as plain
+data."""
 
 from __future__ import annotations
 
@@ -13,14 +14,14 @@ from graphtool.importers.torch.driver import exprs
 from graphtool.importers.torch.driver.captured import (
     ALIAS,
     DECOMPOSED,
-    Call,
     CallPlace,
-    Complex,
+    CapturedProgram,
+    ComplexType,
+    GraphInput,
+    GraphOutput,
+    NamedValue,
     Opaque,
-    Program,
-    Ref,
-    Sink,
-    Source,
+    OpCall,
     Type,
     least,
     output_name,
@@ -38,9 +39,9 @@ _FLOATS = {"Infinity": float("inf"), "-Infinity": float("-inf"), "NaN": float("n
 Fault = Callable[..., InputError]
 
 
-def read_program(raw: Any, weights: Mapping[str, Weight], fault: Fault) -> Program:
-    """The Program of the JSON `raw`. Raises `fault(GT1207)` for another schema version, and plain
-    Python errors for malformed data."""
+def read_program(raw: Any, weights: Mapping[str, Weight], fault: Fault) -> CapturedProgram:
+    """The CapturedProgram of the JSON `raw`. Raises `fault(GT1207)` for another schema version,
+    and plain Python errors for malformed data."""
     version = raw["schema_version"]["major"]
     if version != MAJOR:
         raise fault("GT1207", f"export schema {version}, this tool reads {MAJOR}",
@@ -58,7 +59,7 @@ class _Reader:
         self.types: dict[str, Type] = {"": None}
         self.decomposed = DECOMPOSED in (raw.get("verifiers") or ())
 
-    def program(self) -> Program:
+    def program(self) -> CapturedProgram:
         for name, meta in self.graph["tensor_values"].items():
             self.types[name] = self._tensor(meta)
         for name, value in self.graph["sym_int_values"].items():
@@ -68,15 +69,15 @@ class _Reader:
         calls = tuple(self._call(n) for n in self.graph["nodes"])
         meta = {"source": "pt2", "torch": str(self.raw.get("torch_version", "")).partition("+")[0],
                 **({"decomposed": True} if self.decomposed else {})}
-        program = Program(sources, calls, self._sinks(sources), self.types, declared, meta)
+        program = CapturedProgram(sources, calls, self._sinks(sources), self.types, declared, meta)
         return replace(program, conditions=conditions(self.raw.get("guards_code") or (), program))
 
     # ---- types ---------------------------------------------------------------------------------
 
     def _tensor(self, meta: Mapping[str, Any]) -> Type:
         if meta["dtype"] in COMPLEX_TYPES and meta["layout"] == 7:
-            return Complex(TensorType(COMPLEX_TYPES[meta["dtype"]],
-                                      tuple(map(self._size, meta["sizes"]))))
+            return ComplexType(TensorType(COMPLEX_TYPES[meta["dtype"]],
+                                          tuple(map(self._size, meta["sizes"]))))
         dtype = SCALAR_TYPES.get(meta["dtype"])
         if dtype is None or meta["layout"] != 7:
             return Opaque("its element type or layout is not supported")
@@ -98,7 +99,7 @@ class _Reader:
         s = self.seen[name]
         return symbol(s.name, s.lo, s.hi)
 
-    def _declared(self, sources: tuple[Source, ...]) -> dict[str, Symbol]:
+    def _declared(self, sources: tuple[GraphInput, ...]) -> dict[str, Symbol]:
         """The symbols in the shapes of the inputs; all others depend on data."""
         by_name: dict[str, Symbol] = {}
         for s in sources:
@@ -109,12 +110,12 @@ class _Reader:
 
     # ---- inputs and outputs --------------------------------------------------------------------
 
-    def _source(self, spec: Mapping[str, Any]) -> Source | None:
+    def _source(self, spec: Mapping[str, Any]) -> GraphInput | None:
         (kind, body), = spec.items()
         match kind:
             case "user_input":
                 name = _tensor_name(body["arg"])
-                return Source(name, "user", name) if name else None
+                return GraphInput(name, "user", name) if name else None
             case "constant_input":
                 return None
             case "parameter" | "buffer" | "tensor_constant":
@@ -128,15 +129,15 @@ class _Reader:
                                                f"graph says {self.types.get(name)}")
                 trained = bool(self.graph["tensor_values"].get(name, {}).get("requires_grad"))
                 saved = kind == "parameter" or (kind == "buffer" and body["persistent"] is True)
-                return Source(name, "constant" if kind == "tensor_constant" else kind,
-                              clean_path(key), w, trained, key if saved else "")
+                return GraphInput(name, "constant" if kind == "tensor_constant" else kind,
+                                  clean_path(key), w, trained, key if saved else "")
             case _:
                 raise self.fault("GT1206", f"inputs of the kind {kind!r} are not supported",
                                  "scripted objects and effect tokens run code of their own")
 
-    def _sinks(self, sources: tuple[Source, ...]) -> tuple[Sink, ...]:
+    def _sinks(self, sources: tuple[GraphInput, ...]) -> tuple[GraphOutput, ...]:
         names = iter(self._output_names())
-        out: list[Sink] = []
+        out: list[GraphOutput] = []
         for spec in self.module["signature"]["output_specs"]:
             (kind, body), = spec.items()
             match kind:
@@ -144,13 +145,14 @@ class _Reader:
                     name = next(names)
                     value = self._argument(body["arg"] if kind == "user_output"
                                            else {"as_tensor": body["arg"]})
-                    if isinstance(value, (Ref, int, float)):
-                        out.append(Sink(value, "user", name))
+                    if isinstance(value, (NamedValue, int, float)):
+                        out.append(GraphOutput(value, "user", name))
                 case "buffer_mutation" | "parameter_mutation":
                     key = clean_path(body[kind.replace("mutation", "name")])
-                    out.append(Sink(_ref(body["arg"]), "state", key))
+                    out.append(GraphOutput(_ref(body["arg"]), "state", key))
                 case "user_input_mutation":
-                    out.append(Sink(_ref(body["arg"]), "state", _text(body["user_input_name"])))
+                    name = _text(body["user_input_name"])
+                    out.append(GraphOutput(_ref(body["arg"]), "state", name))
                 case _:
                     raise self.fault("GT1206", f"outputs of the kind {kind!r} are not supported")
         keys = {s.key for s in sources}
@@ -170,7 +172,7 @@ class _Reader:
 
     # ---- calls ---------------------------------------------------------------------------------
 
-    def _call(self, node: Mapping[str, Any]) -> Call:
+    def _call(self, node: Mapping[str, Any]) -> OpCall:
         args, kwargs = [], {}
         for a in node["inputs"]:
             value = self._argument(a["arg"])
@@ -180,12 +182,13 @@ class _Reader:
                 args.append(value)
         outputs = tuple(n for o in node["outputs"] for n in _result_names(o))
         target = str(node["target"]).removeprefix("torch.ops.")
-        if target.startswith("aten.as_strided") and isinstance(args[0], Ref) and not _in_order(
+        if target.startswith("aten.as_strided") and isinstance(
+                args[0], NamedValue) and not _in_order(
                 self.graph["tensor_values"][args[0].name], args[1:]):
             args[0] = Opaque("as_strided of a view, which reads memory in another order")
         alias = self.decomposed and target.startswith("aten.alias.")
-        return Call(target, tuple(args), kwargs, outputs, _place(node.get("metadata") or {}),
-                    gradient=ALIAS if alias else "")
+        return OpCall(target, tuple(args), kwargs, outputs, _place(node.get("metadata") or {}),
+                      gradient=ALIAS if alias else "")
 
     def _argument(self, arg: Mapping[str, Any]) -> Any:
         (kind, x), = arg.items()
@@ -218,13 +221,13 @@ class _Reader:
             return tuple(_ref(i) for i in x)
         (kind, value), = x.items()
         if kind == "as_name":
-            return Ref(_text(value))
+            return NamedValue(_text(value))
         return self._argument(x)
 
 
 def _holds(w: Weight, kind: Type) -> bool:
     """Whether the weight has this type; a complex one has a last axis (real, imaginary)."""
-    if isinstance(kind, Complex):
+    if isinstance(kind, ComplexType):
         return (w.dtype, w.shape) == (kind.parts.dtype, (*kind.parts.shape, 2))
     return kind == TensorType(w.dtype, w.shape)
 
@@ -257,8 +260,8 @@ def _text(x: Any) -> str:
     return x
 
 
-def _ref(x: Mapping[str, Any]) -> Ref:
-    return Ref(_text(x["name"]))
+def _ref(x: Mapping[str, Any]) -> NamedValue:
+    return NamedValue(_text(x["name"]))
 
 
 def _plain(x: Any) -> Any:

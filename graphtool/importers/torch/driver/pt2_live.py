@@ -20,7 +20,7 @@ from torch._export.serde import schema, serialize
 from torch.export import ExportedProgram
 
 from graphtool.importers.torch.driver.capture import decomposed, quiet, renamed
-from graphtool.importers.torch.driver.captured import Complex, Program
+from graphtool.importers.torch.driver.captured import CapturedProgram, ComplexType
 from graphtool.importers.torch.driver.exported import read as read_exported
 from graphtool.importers.torch.driver.exprs import conditions
 from graphtool.importers.torch.driver.live import tensor
@@ -47,7 +47,7 @@ _LEAF: dict[str, Any] = {"type": None, "context": None, "children_spec": []}
 
 
 def functional(raw: Mapping[str, Any], weights: Mapping[str, Mapping[str, Weight]],
-               plain: Program) -> Program | None:
+               plain: CapturedProgram) -> CapturedProgram | None:
     """The program after torch's decompositions, under the names of the `plain` reading.
 
     `weights` are those of the folders `weights` and `constants`. None if the archive has a text
@@ -69,13 +69,13 @@ def functional(raw: Mapping[str, Any], weights: Mapping[str, Mapping[str, Weight
 
 
 def _loaded(raw: Mapping[str, Any], weights: Mapping[str, Mapping[str, Weight]],
-            plain: Program) -> ExportedProgram:
+            plain: CapturedProgram) -> ExportedProgram:
     shared: dict[Any, torch.Tensor] = {}  # tied weights stay tied
     kinds: dict[str, str] = {}
     for spec in raw["graph_module"]["signature"]["input_specs"]:
         (kind, body), = spec.items()
         if key := body.get(f"{kind}_name"):
-            split = isinstance(plain.types.get(body["arg"]["name"]), Complex)
+            split = isinstance(plain.types.get(body["arg"]["name"]), ComplexType)
             kinds[key] = "complex" if split else kind
     trained = {s.key for s in plain.sources if s.trained and s.data is not None
                and s.data.dtype.is_float}

@@ -91,7 +91,7 @@ def _tensor(x: Array, like: torch.Tensor) -> torch.Tensor:
 WAYS = ("fx", "export", "onnx")
 
 
-class Captured(NamedTuple):
+class CaptureResult(NamedTuple):
     """What a capture gave: our graph of it, or the error, and the counts of its own ops, under the
     names that the capture has for them, before they became ours."""
 
@@ -99,7 +99,8 @@ class Captured(NamedTuple):
     own: dict[str, int]
 
 
-def captures(source: str, specs: Sequence[str] = ()) -> tuple[dict[str, Captured], list[Array]]:
+def captures(source: str, specs: Sequence[str] = ()
+             ) -> tuple[dict[str, CaptureResult], list[Array]]:
     """({way: what it gave}, sample inputs).
 
     Raises the errors of `load` for a source that cannot be loaded.
@@ -117,7 +118,7 @@ def captures(source: str, specs: Sequence[str] = ()) -> tuple[dict[str, Captured
     for way, count in (("fx", _fx_ops), ("export", _export_ops)):
         if isinstance(graphs[way], Module):
             ops[way] = count(loaded)
-    return {way: Captured(graphs[way], ops[way]) for way in WAYS}, arrays
+    return {way: CaptureResult(graphs[way], ops[way]) for way in WAYS}, arrays
 
 
 def _fx_ops(loaded: Loaded) -> dict[str, int]:

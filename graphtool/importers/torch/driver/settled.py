@@ -9,7 +9,7 @@ from typing import Any
 
 from graphtool.errors import Undecided
 from graphtool.front.assumptions import ROUNDS, entered_as
-from graphtool.importers.torch.driver.captured import Call, Program, Ref
+from graphtool.importers.torch.driver.captured import CapturedProgram, NamedValue, OpCall
 from graphtool.importers.torch.driver.convert import Converter
 from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.run_sizes import bare
@@ -28,7 +28,7 @@ from graphtool.symbolic import (
 
 # ---- sizes of masked_select ---------------------------------------------------------------------
 
-def bounded(program: Program) -> Program:
+def bounded(program: CapturedProgram) -> CapturedProgram:
     """The program with the true bounds of such sizes, and without torch's assertion of its own."""
     sizes: dict[str, Dim] = {}
     wrong: dict[str, int] = {}  # by size, the bound that torch asserts
@@ -48,15 +48,15 @@ def bounded(program: Program) -> Program:
         return program
     by_name = {name: call for call in program.calls for name in call.outputs}
     kept = tuple(c for c in program.calls if not _asserts(c, by_name, program, wrong))
-    result: Program = with_sizes(replace(program, calls=kept), sizes)
+    result: CapturedProgram = with_sizes(replace(program, calls=kept), sizes)
     return result
 
 
 def _name(x: Any) -> str:
-    return x.name if isinstance(x, Ref) else ""
+    return x.name if isinstance(x, NamedValue) else ""
 
 
-def _asserts(call: Call, calls: Mapping[str, Call], program: Program,
+def _asserts(call: OpCall, calls: Mapping[str, OpCall], program: CapturedProgram,
              wrong: Mapping[str, int]) -> bool:
     """Whether the call asserts one of these bounds."""
     asserts = call.target.startswith("aten._assert_scalar")
@@ -92,7 +92,7 @@ def with_sizes(x: Any, sizes: Mapping[str, Dim]) -> Any:
 
 # ---- a module from a program --------------------------------------------------------------------
 
-def to_module(program: Program) -> Module:
+def to_module(program: CapturedProgram) -> Module:
     """The module that computes the program.
 
     Raises UnsupportedError GT1101 with every op that has no handler, or no handler for its form,
@@ -114,8 +114,8 @@ def to_module(program: Program) -> Module:
     return entered_as(replace(module, requires=converter.knowledge.required), program.same)
 
 
-def _stepped(program: Program, symbols: Mapping[str, Symbol]) -> Program:
+def _stepped(program: CapturedProgram, symbols: Mapping[str, Symbol]) -> CapturedProgram:
     """The program in which the symbols of these names are replaced, in all types and arguments."""
     sizes = {name: dim_of(s) for name, s in symbols.items()}
-    result: Program = with_sizes(program, sizes)
+    result: CapturedProgram = with_sizes(program, sizes)
     return replace(result, symbols={**program.symbols, **symbols})

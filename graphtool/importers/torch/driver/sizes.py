@@ -25,7 +25,7 @@ _GAPS: Mapping[str, Callable[[Dim, Dim], Dim]] = {  # not below 0 where the prom
     "lt": lambda a, b: b - a - 1, "eq": lambda a, b: a - b}
 
 
-class Promises:
+class SizePromises:
     """The promises of one program; `declared` names the sizes of its inputs."""
 
     def __init__(self, builder: Builder, declared: Collection[str],

@@ -22,7 +22,7 @@ from graphtool.importers.python_source import attribute_of, guarded, module_of, 
 from graphtool.importers.record import SAVED
 from graphtool.importers.torch.driver.call_arguments import (
     Arguments,
-    Spec,
+    SampleInput,
     placed,
     read_spec,
     sample,
@@ -32,7 +32,7 @@ from graphtool.importers.torch.torchscript import modules
 
 # ---- functions as modules -----------------------------------------------------------------------
 
-class Function(nn.Module):  # type: ignore[misc]
+class FunctionModule(nn.Module):  # type: ignore[misc]
     """A module whose `forward` is a function; it has no weights: they are arguments."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -90,7 +90,7 @@ def load(source: str, specs: Sequence[str] = ()) -> Loaded:
     return Loaded(model, *_inputs(module, place, model), [])
 
 
-def _archived(source: str, wanted: list[Spec]) -> Loaded:
+def _archived(source: str, wanted: list[SampleInput]) -> Loaded:
     """A TorchScript archive, which has no sample inputs of its own."""
     script = modules.load(Path(source))
     if not wanted:
@@ -100,7 +100,7 @@ def _archived(source: str, wanted: list[Spec]) -> Loaded:
     return Loaded(script, tuple(tensor(x) for x in sample(wanted)), {}, _names(wanted))
 
 
-def _names(specs: list[Spec]) -> list[str]:
+def _names(specs: list[SampleInput]) -> list[str]:
     return [s.name or f"input_{i}" for i, s in enumerate(specs)] if any(
         s.name for s in specs) else []
 
@@ -110,7 +110,7 @@ def _model(value: Any) -> Any:
         return value().eval()
     plain = callable(value) and not isinstance(value, (nn.Module, ExportedProgram))
     if plain and takes_tensors(value):
-        return Function(value)
+        return FunctionModule(value)
     return value() if plain else value
 
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphtool.importers.torch.driver.captured import Complex, Program, identity
+from graphtool.importers.torch.driver.captured import CapturedProgram, ComplexType, identity
 from graphtool.importers.torch.driver.complex_pairs import PARTS
 from graphtool.io.weights import Weight, weight
 from graphtool.ir.graph import Graph, is_constant
 from graphtool.ir.text import value_names
 
 
-def state_dict(program: Program, graph: Graph) -> tuple[list[Any], dict[str, Weight]]:
+def state_dict(program: CapturedProgram, graph: Graph) -> tuple[list[Any], dict[str, Weight]]:
     """The entries, and the arrays that they name and the graph does not have."""
     names = value_names(graph)
     there = {names[v].lstrip("@") for v in (
@@ -36,6 +36,7 @@ def state_dict(program: Program, graph: Graph) -> tuple[list[Any], dict[str, Wei
     return entries, kept
 
 
-def _parts(program: Program, name: str, key: str) -> list[str]:
+def _parts(program: CapturedProgram, name: str, key: str) -> list[str]:
     """The names of the arrays that hold a source: of a complex one there are two."""
-    return [f"{key}.{p}" for p in PARTS] if isinstance(program.types.get(name), Complex) else [key]
+    is_complex = isinstance(program.types.get(name), ComplexType)
+    return [f"{key}.{p}" for p in PARTS] if is_complex else [key]

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from graphtool.importers.torch.driver.captured import Program
+from graphtool.importers.torch.driver.captured import CapturedProgram
 from graphtool.importers.torch.kit import Array, Context, Refused, aten, broadcast_shapes, dtypes, o
 from graphtool.ir.graph import Graph, Node, is_constant
 from graphtool.ir.replay import replay
@@ -159,7 +159,7 @@ _MOVES = ("reshape", "broadcast")  # of one element: nothing
 
 
 @aten("flex_attention", namespace="higher_order")
-def flex_attention(c: Context, query: Array, key: Array, value: Array, score_mod: Program,
+def flex_attention(c: Context, query: Array, key: Array, value: Array, score_mod: CapturedProgram,
                    block_mask: tuple[Any, ...], scale: float, kernel_options: Any = None,
                    score_buffers: tuple[Any, ...] = (), mask_buffers: tuple[Any, ...] = ()) -> Any:
     """softmax(f(scale·q·kᵀ, batch, head, row, column), masked)·v; a row that is masked everywhere

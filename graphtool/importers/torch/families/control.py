@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from graphtool.front.complex import Complex
-from graphtool.importers.torch.driver.captured import Program
+from graphtool.importers.torch.driver.captured import CapturedProgram
 from graphtool.importers.torch.driver.complex_pairs import PAIRED
 from graphtool.importers.torch.driver.table import Handler, aten
 from graphtool.importers.torch.kit import Array, Context, Refused, dtypes, o, trace
@@ -49,7 +49,7 @@ def _all_tensors(what: str, *groups: Any) -> None:
 
 
 @region_op("cond")
-def cond(c: Context, pred: Any, true_graph: Program, false_graph: Program,
+def cond(c: Context, pred: Any, true_graph: CapturedProgram, false_graph: CapturedProgram,
          operands: tuple[Any, ...] = ()) -> Any:
     """Our cond with the two graphs as regions; `pred` may also be a comparison of sizes."""
     if not isinstance(pred, (Array, bool)):
@@ -60,8 +60,8 @@ def cond(c: Context, pred: Any, true_graph: Program, false_graph: Program,
 
 
 @region_op("while_loop")
-def while_loop(c: Context, cond_fn: Program, body_fn: Program, carried: tuple[Any, ...],
-               extra: tuple[Any, ...] = ()) -> Any:
+def while_loop(c: Context, cond_fn: CapturedProgram, body_fn: CapturedProgram,
+               carried: tuple[Any, ...], extra: tuple[Any, ...] = ()) -> Any:
     """Our while_ with the condition and the body as regions; numbers cannot be carried."""
     _all_tensors("a carried value", carried)
     return o.while_(*_tensors(carried, extra), cond=_flag(c.region(cond_fn)),
@@ -80,7 +80,7 @@ def _flag(graph: Graph) -> Graph:
 
 
 @region_op("scan")
-def scan(c: Context, combine_fn: Program, init: tuple[Any, ...], xs: tuple[Any, ...],
+def scan(c: Context, combine_fn: CapturedProgram, init: tuple[Any, ...], xs: tuple[Any, ...],
          extra: tuple[Any, ...] = ()) -> Any:
     """Our scan over axis 0 of `xs`: (final carries…, stacked rows…)."""
     _all_tensors("a carried or scanned value", init, xs)
@@ -92,13 +92,14 @@ def scan(c: Context, combine_fn: Program, init: tuple[Any, ...], xs: tuple[Any, 
 
 
 @region_op("map_impl")
-def map_impl(c: Context, f: Program, xs: tuple[Any, ...], extra: tuple[Any, ...] = ()) -> Any:
+def map_impl(c: Context, f: CapturedProgram, xs: tuple[Any, ...], extra: tuple[Any, ...] = ()
+             ) -> Any:
     """f of each slice along axis 0: a scan without carried values."""
     return scan(c, f, (), xs, extra)
 
 
 @region_op("associative_scan")
-def associative_scan(c: Context, combine_fn: Program, xs: tuple[Any, ...],
+def associative_scan(c: Context, combine_fn: CapturedProgram, xs: tuple[Any, ...],
                      extra: tuple[Any, ...] = ()) -> Any:
     """y₀ = x₀, yₜ = f(yₜ₋₁, xₜ): a scan whose carried value is also its output row."""
     _all_tensors("a scanned value", xs)
@@ -120,19 +121,19 @@ def associative_scan(c: Context, combine_fn: Program, xs: tuple[Any, ...],
 
 # ---- graphs that are only set apart ------------------------------------------------------------
 
-def _inlined(c: Context, graph: Program, operands: Any) -> Any:
+def _inlined(c: Context, graph: CapturedProgram, operands: Any) -> Any:
     return tuple(inline(c, c.region(graph), _tensors(operands)))
 
 
 @region_op("wrap_with_set_grad_enabled", "invoke_subgraph")
 def wrapped(c: Context, first: Any, second: Any, *operands: Any) -> Any:
     """The graph inlined; called with gradients off (first is False), its results are detached."""
-    result = _inlined(c, first if isinstance(first, Program) else second, operands)
+    result = _inlined(c, first if isinstance(first, CapturedProgram) else second, operands)
     return tuple(o.stop_gradient(x) for x in result) if first is False else result
 
 
 @region_op("wrap_with_autocast")
-def autocast(c: Context, device: Any, dtype: Any, enabled: bool, cache: Any, graph: Program,
+def autocast(c: Context, device: Any, dtype: Any, enabled: bool, cache: Any, graph: CapturedProgram,
              *operands: Any) -> Any:
     """The graph inlined if autocast is off; refused if it is on."""
     if enabled:
@@ -142,6 +143,6 @@ def autocast(c: Context, device: Any, dtype: Any, enabled: bool, cache: Any, gra
 
 
 @region_op("tag_activation_checkpoint", "wrap")
-def checkpoint(c: Context, graph: Program, *operands: Any, **_: Any) -> Any:
+def checkpoint(c: Context, graph: CapturedProgram, *operands: Any, **_: Any) -> Any:
     """The graph inlined: recomputation is decided by our own passes."""
     return _inlined(c, graph, operands)

@@ -18,7 +18,7 @@ from graphtool.importers.torch.torchscript.plain import NotSupported
 Env = dict[str, Any]
 
 
-class Interpreter(Protocol):
+class BlockRunner(Protocol):
     """What branches and loops need of the interpreter that comes to them."""
 
     lifted: Mapping[int, torch.Tensor]
@@ -30,7 +30,7 @@ class Interpreter(Protocol):
         """A weight, or inside a region the region's own copy of it."""
 
 
-def branch(run: Interpreter, node: Any, env: Env, module: Any, name: str) -> tuple[Any, ...]:
+def branch(run: BlockRunner, node: Any, env: Env, module: Any, name: str) -> tuple[Any, ...]:
     """The results of `prim::If`."""
     flag = env[node.inputsAt(0).debugName()]
     blocks = list(node.blocks())
@@ -58,7 +58,7 @@ def branch(run: Interpreter, node: Any, env: Env, module: Any, name: str) -> tup
     return tuple(pytree.tree_unflatten(list(results), shapes[0]))
 
 
-def loop(run: Interpreter, node: Any, env: Env, module: Any, name: str) -> tuple[Any, ...]:
+def loop(run: BlockRunner, node: Any, env: Env, module: Any, name: str) -> tuple[Any, ...]:
     """The results of `prim::Loop`: (most iterations, whether to begin, carried…)."""
     most, going, *carried = (env[v.debugName()] for v in node.inputs())
     body, = node.blocks()
@@ -73,7 +73,7 @@ def loop(run: Interpreter, node: Any, env: Env, module: Any, name: str) -> tuple
     return _while(run, node, env, module, name, i, most, going, carried)
 
 
-def _while(run: Interpreter, node: Any, env: Env, module: Any, name: str, first: int, most: Any,
+def _while(run: BlockRunner, node: Any, env: Env, module: Any, name: str, first: int, most: Any,
            going: Any, carried: Sequence[Any]) -> tuple[Any, ...]:
     """The rest of a loop as torch's while_loop; numbers are carried as tensors."""
     body, = node.blocks()
@@ -103,7 +103,7 @@ class Lifted:
     """The tensors that the blocks of a node read from outside, which torch's ops take as operands:
     values of the environment, and weights."""
 
-    def __init__(self, run: Interpreter, env: Env, node: Any) -> None:
+    def __init__(self, run: BlockRunner, env: Env, node: Any) -> None:
         self.run, self.env = run, env
         read = {v.debugName() for n in _all(node) for v in n.inputs()} | {
             v.debugName() for b in _blocks(node) for v in b.returnNode().inputs()}

@@ -66,7 +66,7 @@ class ModulePlaces(dict[str, CallPlace]):
     """A dict that torch.export leaves alone: plain ones are copied."""
 
 
-class Replay(nn.Module):  # type: ignore[misc]
+class ScriptReplay(nn.Module):  # type: ignore[misc]
     """The root of a scripted module: runs its `forward`."""
 
     def __init__(self, script: torch.jit.ScriptModule) -> None:
