@@ -1,4 +1,4 @@
-"""A whole text as a `MlirModule`: the module, its functions, and the locations they refer to."""
+"""A whole text as an `MlirModule`: the module, its functions, and the locations they refer to."""
 
 from __future__ import annotations
 
