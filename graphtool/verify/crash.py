@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import partial
 from pathlib import Path
-from types import TracebackType
+from types import ModuleType, TracebackType
 from typing import Any
 
 import numpy as np
@@ -114,6 +114,8 @@ def _inside(x: object, depth: int) -> Iterator[object]:
 
 
 def _parts(x: object) -> Iterable[object]:
+    if isinstance(x, ModuleType):  # what is imported is no state of the command
+        return ()
     if isinstance(x, tuple | list):
         return x[:16]
     if isinstance(x, dict):
