@@ -77,7 +77,7 @@ def test_a_new_row_is_built_for(toy: Target, tmp_path: Path) -> None:
 @pytest.mark.compiled
 def test_a_new_row_is_recognised_and_reported(toy: Target,
                                               monkeypatch: pytest.MonkeyPatch) -> None:
-    for user in ("target", "report.doctor"):
+    for user in ("target.choice", "report.doctor"):
         monkeypatch.setattr(f"graphtool.{user}.cpu_flags", lambda: toy.needs | toy.bf16_by)
     here = detect()
     assert (here.name, here.march, here.bf16, isa(here)) == ("toy2", "native", True, "toy2+bf16")

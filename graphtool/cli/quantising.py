@@ -84,9 +84,10 @@ def quantise(graph: options.Graph, out: options.Out = None, calibrate: Calibrate
     from graphtool.analysis import made_up
     from graphtool.passes.quantise.calibrate import batches
     from graphtool.passes.quantise.grids import METHODS
+    from graphtool.passes.quantise.ports import PORT_TYPES
     from graphtool.report import mix, quantised
     from graphtool.report.table import table
-    from graphtool.transforms.quantising import IO, ROUNDINGS, Quantisation, prepared
+    from graphtool.transforms.quantising import ROUNDINGS, Quantisation, prepared
     module, _, text = sources.read(graph, sources.captured(capture))
     goals = mix.Goals(error, _bytes(size), _micros(time))
     machine = sources.goal(target)
@@ -94,7 +95,7 @@ def quantise(graph: options.Graph, out: options.Out = None, calibrate: Calibrate
         _forms(form, calibrate is not None), _word("--range", range, METHODS), percentile,
         symmetric, block, _word("--rounding", rounding, ROUNDINGS), smooth, correct_bias,
         tuple(only or ()), tuple(skip or ()), correct_norms,
-        machine.freestanding and calibrate is not None, _word("--io", io, IO))
+        machine.freestanding and calibrate is not None, _word("--io", io, PORT_TYPES))
     dims = sources.sizes(dim, module.symbols)
     data = batches(calibrate, module, samples) if calibrate else []
     ready = prepared(module, settings, data)

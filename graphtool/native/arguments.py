@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from graphtool.dtypes import dtype
-from graphtool.errors import InputError
+from graphtool.errors import InputError, listed, near
 from graphtool.io.manifest_rows import DimRow, PortRow
 from graphtool.symbolic import Dim, Equation, Symbol, dim_of, divides, substitute
 from graphtool.symbolic.checks import WHY
@@ -21,6 +21,7 @@ from graphtool.symbolic.text import name_text
 
 Array = np.ndarray[Any, Any]
 Seen = list[tuple[str, np.dtype[Any], tuple[int, ...]]]  # name, type and shape of each input
+Result = tuple[str, tuple[int, ...], np.dtype[Any]]  # name, shape and type of an output
 Pairs = Sequence[tuple[int | str, int | str]]
 
 
@@ -125,3 +126,25 @@ def extents(spec: SizedPort, sizes: Mapping[str, Dim]) -> tuple[int, ...]:
     """The shape of an output's array; one line of its room where only the run tells."""
     shape = spec.shape if spec.room is None else (spec.room,)
     return numbers(shape, sizes)
+
+
+def given_results(wanted: Sequence[Result], out: Mapping[str, Array]) -> dict[str, Array]:
+    """The results' arrays: those of the caller, and new ones for the rest.
+
+    Raises InputError GT2218 for a name of no output, GT2216 for an array that does not fit.
+    """
+    known = [name for name, _, _ in wanted]
+    if unknown := [n for n in out if n not in known]:
+        raise InputError("GT2218", f"unknown output {unknown[0]!r}",
+                         hint=near(unknown[0], known, f"the model gives {listed(known)}"))
+    results = {}
+    for name, shape, kind in wanted:
+        r = out.get(name)
+        if r is None:
+            r = np.empty(shape, kind)
+        elif type(r) is not np.ndarray or r.shape != shape or r.dtype != kind or not (
+                r.flags.carray):
+            raise InputError("GT2216", f"out[{name!r}] must be a writable contiguous {kind} array "
+                                       f"of shape {list(shape)}")
+        results[name] = r
+    return results

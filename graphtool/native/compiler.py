@@ -19,7 +19,7 @@ from graphtool.io import release
 from graphtool.machines import cpu_flags
 from graphtool.native import cache
 from graphtool.native.probes import TEXT, supports, version_of
-from graphtool.native.systems import MACOS, WINDOWS, System, system_of
+from graphtool.native.systems import LINUX, System, system_of
 from graphtool.target import TABLE, Target
 
 TIMEOUT = 600  # seconds for one file
@@ -123,21 +123,24 @@ class Compiler:
 
     def link(self, objects: list[Path], target: Path) -> None:
         """Link a shared library. Programs look for it by its file name, in any folder."""
-        self.run(*self.system.shared, *self.named(target), *self.bare, *(o.name for o in objects),
-                 *self.implied, *self.libraries, "-lm", "-o", target.name, cwd=target.parent)
+        flags = (*self.system.shared, *self.naming(target), *self.stripping)
+        self.run(*flags, *(o.name for o in objects), *self.implied, *self.libraries, "-lm", "-o",
+                 target.name, cwd=target.parent)
         self.check(target)
 
     @property
-    def bare(self) -> tuple[str, ...]:
-        """The link flag against what zig's own library has for debuggers: four times the code."""
+    def stripping(self) -> tuple[str, ...]:
+        """The link flag that leaves out what zig's own C library has for debuggers, which can be
+        four times the code."""
         return ("-s",) if "ziglang" in self.command and DEBUG not in self.flags else ()
 
-    def named(self, target: Path) -> tuple[str, ...]:
-        """The link flags by which a library states its name; none where the linker knows none."""
-        flags = tuple(f.format(file=target.name, name=target.stem) for f in self.system.named)
-        # as a probe: a program links with them too, which has no effect
-        probe = tuple(f.format(file="libmodel.so", name="model") for f in self.system.named)
-        return flags if self.system in (MACOS, WINDOWS) or supports(self.command, *probe) else ()
+    def naming(self, target: Path) -> tuple[str, ...]:
+        """The link flags that tell a library its name; none where the linker knows none."""
+        def flags(file: str, name: str) -> list[str]:
+            return [f.format(file=file, name=name) for f in self.system.naming]
+        # the probe links a program, where a name has no effect; not every linker of Linux knows one
+        known = self.system is not LINUX or supports(self.command, *flags("libmodel.so", "model"))
+        return tuple(flags(target.name, target.stem)) if known else ()
 
     def link_program(self, objects: list[Path], target: Path, *, static: bool = False) -> None:
         """An executable that needs only libc at run time, if possible; `static`: no library at all.
@@ -152,7 +155,7 @@ class Compiler:
             openmp = ("-static", *openmp)
         elif openmp and supports(self.command, "-fopenmp", libraries=GOMP):
             openmp = GOMP
-        self.run(*self.bare, *(o.name for o in objects), *openmp, *self.libraries, "-lm", "-o",
+        self.run(*self.stripping, *(o.name for o in objects), *openmp, *self.libraries, "-lm", "-o",
                  target.name, cwd=target.parent)
         self.check(target)
 
@@ -198,7 +201,7 @@ def find(cc: str | None, target: Target, *, openmp: bool = True, mpi: bool = Fal
             "-fopenmp-simd" if not target.freestanding and supports(command, "-fopenmp-simd")
             else "")
         base, linked = (SMALL, ("-c",)) if target.freestanding else (BASE, ())
-        if not system_of(command).position:
+        if not system_of(command).pic:
             base = tuple(f for f in base if f != "-fPIC")
         plain = (APART,) if supports(command, "-Werror", *linked, APART) else ()
         flags = (*base, *plain, *spelled, *((extra,) if extra else ()),

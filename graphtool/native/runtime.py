@@ -24,6 +24,7 @@ from graphtool.native.arguments import (
     as_before,
     dim_table,
     extents,
+    given_results,
     numbers,
     require,
 )
@@ -153,7 +154,7 @@ class Model:
         if out is None:
             results = {name: np.empty(shape, kind) for name, shape, kind in s.results}
         else:
-            results = self._given(s, out)
+            results = given_results(s.results, out)
         if self.manifest.donations:
             self._donate(arrays, results)
         for i, a in enumerate(arrays):
@@ -187,7 +188,7 @@ class Model:
                 raise InputError("GT2216", f"{spec.name} must be a contiguous array: a bound call "
                                            "reads its memory again",
                                  hint="numpy.ascontiguousarray makes one")
-        results = self._given(s, out or {})
+        results = given_results(s.results, out or {})
         s.ins[:len(arrays)] = [address(a) for a in arrays]
         s.outs[:len(results)] = [address(r) for r in results.values()]
         s.held = (arrays, results)
@@ -332,22 +333,3 @@ class Model:
         """The donated outputs that do not share memory with their inputs, and these."""
         rows = [(results[self.outputs[o].name], i) for o, i in self.manifest.donations]
         return [(r, i) for r, i in rows if not np.may_share_memory(r, arrays[i])]
-
-    def _given(self, s: RunState, out: Mapping[str, Array]) -> dict[str, Array]:
-        """The results' arrays: those of the caller, and new ones for the rest."""
-        unknown = [n for n in out if n not in {s.name for s in self.outputs}]
-        if unknown:
-            known = [s.name for s in self.outputs]
-            raise InputError("GT2218", f"unknown output {unknown[0]!r}",
-                             hint=near(unknown[0], known, f"the model gives {listed(known)}"))
-        results = {}
-        for name, shape, kind in s.results:
-            r = out.get(name)
-            if r is None:
-                r = np.empty(shape, kind)
-            elif type(r) is not np.ndarray or r.shape != shape or r.dtype != kind or not (
-                    r.flags.carray):
-                raise InputError("GT2216", f"out[{name!r}] must be a writable contiguous {kind} "
-                                           f"array of shape {list(shape)}")
-            results[name] = r
-        return results

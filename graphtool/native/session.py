@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from graphtool.native import memory_map
-from graphtool.native.arguments import Array, Seen, address
+from graphtool.native.arguments import Array, Result, Seen, address
 
 ALIGN = 64
 
@@ -34,7 +34,7 @@ class RunState:
         self.held: tuple[Any, ...] = ()
         self.arguments: tuple[Any, ...] = ()
         self.seen: Seen | None = None
-        self.results: list[tuple[str, tuple[int, ...], np.dtype[Any]]] = []
+        self.results: list[Result] = []
 
     def grow(self, need: int) -> None:
         """Make the arena as large as a run needs."""

@@ -5,7 +5,7 @@ A compiler that names its target links for the system in that name, any other fo
 
 from __future__ import annotations
 
-import sys
+import platform
 from dataclasses import dataclass
 
 
@@ -13,10 +13,11 @@ from dataclasses import dataclass
 class System:
     """One kind of system.
 
-    `words`: one of them stands in the name of a target for it. `library` and `program` are the
-    names of files, `{}` being that of the model. `shared` are the flags that link a shared library;
-    those in `named` are added where the linker knows them, with the library's file name and the
-    model's as `{file}` and `{name}`. `position` says whether code can be told to run anywhere.
+    `name` is what Python's platform.system() calls it, in small letters. One of the `words` stands
+    in the name of a compiler's target for it. `library` and `program` are the names of files, where
+    `{}` is the name of the model. `shared` are the flags that link a shared library; `naming` are
+    flags that tell it its name, with the library's file name for `{file}` and the model's name for
+    `{name}`. `pic`: the compiler takes -fPIC.
     """
 
     name: str
@@ -24,27 +25,26 @@ class System:
     library: str
     program: str = "{}"
     shared: tuple[str, ...] = ("-shared",)
-    named: tuple[str, ...] = ()
-    position: bool = True
+    naming: tuple[str, ...] = ()
+    pic: bool = True
 
 
-LINUX = System("linux", (), "lib{}.so", named=("-Wl,-soname,{file}",))
-MACOS = System("macos", ("macos", "darwin"), "lib{}.dylib",
-               named=("-Wl,-install_name,@rpath/{file}",))
+LINUX = System("linux", (), "lib{}.so", naming=("-Wl,-soname,{file}",))
+MACOS = System("darwin", ("macos", "darwin"), "lib{}.dylib",
+               naming=("-Wl,-install_name,@rpath/{file}",))
 # a program is linked with NAME.lib, and needs NAME.dll when it runs
 WINDOWS = System("windows", ("windows", "mingw"), "{}.dll", "{}.exe",
-                 named=("-Wl,--out-implib,{name}.lib",), position=False)
+                 naming=("-Wl,--out-implib,{name}.lib",), pic=False)
 # a module without a main program, whose caller asks it for memory
-WASM = System("wasm", ("wasm32",), "{}.wasm", "{}_program.wasm",
+WASM = System("wasi", ("wasm32",), "{}.wasm", "{}_program.wasm",
               ("-mexec-model=reactor", "-Wl,--export-dynamic", "-Wl,--export=aligned_alloc",
-               "-Wl,--export=malloc", "-Wl,--export=free"), position=False)
+               "-Wl,--export=malloc", "-Wl,--export=free"), pic=False)
 SYSTEMS = {s.name: s for s in (LINUX, MACOS, WINDOWS, WASM)}
-_HERE = {"darwin": MACOS, "win32": WINDOWS}
 
 
 def here() -> System:
     """That of this machine; what is neither macOS nor Windows links as Linux does."""
-    return _HERE.get(sys.platform, LINUX)
+    return SYSTEMS.get(platform.system().lower(), LINUX)
 
 
 def system_of(command: tuple[str, ...]) -> System:

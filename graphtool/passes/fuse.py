@@ -15,10 +15,9 @@ from graphtool.analysis.evaluations import too_often
 from graphtool.ir.facets import Lowering, Movement, Trait
 from graphtool.ir.graph import Graph, Group, Node, Value, producers, readers_of
 from graphtool.kernels.record import sums
-from graphtool.ops.indexing import reshape_blocks
 from graphtool.passes.cse import widens
 from graphtool.passes.light import computed_again
-from graphtool.symbolic import known, product
+from graphtool.passes.reading import moves_freely, repeats, trailing, transposes
 
 _ROOTS = Trait.ELEMENTWISE | Trait.REDUCTION | Trait.WINDOWED | Trait.NEST
 ROWS = 80  # the greatest number of nodes that are computed on a template's finished rows
@@ -134,11 +133,11 @@ class Fuser:
                and self.made_by[x] not in inside):
             return ("it also reads a value that another kernel computes from the group, so the "
                     "group would not be convex")
-        if self.widens(node):
+        if self.widens_stored(node):
             return "it widens a value that is stored in fewer bytes; readers widen it themselves"
         return "it belongs to another group already" if node in self.taken else ""
 
-    def widens(self, node: Node) -> bool:
+    def widens_stored(self, node: Node) -> bool:
         """Whether the node is a cast of a narrow value that is stored anyway, as a view or for
         another template."""
         x = node.inputs[0]
@@ -258,13 +257,13 @@ class Fuser:
         if any(r not in inside for r in self.readers[v]):
             return "other nodes read it too, and each would compute it again"
         if maker.op.movement & (Movement.ONCE | Movement.REPEATS):
-            return "" if _moves_freely(maker) else (
+            return "" if moves_freely(maker) else (
                 "a group cannot contain a general reshape: reading through it needs divisions for "
                 "each element")
         if Trait.WINDOWED in reader.op.traits or Trait.CONTRACTION in reader.op.traits:
             return f"{reader.op.name} would compute each element once for every window"
         if reader.op.category == "memory" or reader.op.indexing is not None:
-            return "" if Trait.ELEMENTWISE in maker.op.traits and not _repeats(v, reader) else (
+            return "" if Trait.ELEMENTWISE in maker.op.traits and not repeats(v, reader) else (
                 f"{reader.op.name} reads elements several times, or reads a value that is not "
                 f"elementwise")
         return self.beside(maker, inside)
@@ -273,7 +272,7 @@ class Fuser:
         """The same for a value that is neither moved nor read through a window."""
         if Trait.REDUCTION in maker.op.traits:
             # a reader that sums over rows would compute each row's result once per column
-            if not all("axes" in n.attrs and _trailing(n) for n in (maker, *inside)
+            if not all("axes" in n.attrs and trailing(n) for n in (maker, *inside)
                        if Trait.REDUCTION in n.op.traits):
                 return "only a reduction over the innermost axes can be computed in place"
             return "" if not self.transposed(maker, inside) else (
@@ -288,7 +287,7 @@ class Fuser:
         seen: set[Node] = set()
         while pending:
             node = pending.pop()
-            if _transposes(node):
+            if transposes(node):
                 return True
             new = inside.intersection(self.readers.get(node.outputs[0], ())) - seen
             seen |= new
@@ -312,40 +311,3 @@ class Fuser:
 
 def _roots_nest(node: Node) -> bool:
     return node.op.lower is not None and len(node.outputs) == 1 and bool(node.op.traits & _ROOTS)
-
-
-def _trailing(node: Node) -> bool:
-    """Whether the reduced axes are the innermost, so that each result is computed once for a row
-    of readers."""
-    shape = node.inputs[0].type.shape if isinstance(node.inputs[0], Value) else ()
-    axes = {a % len(shape) for a in node.attrs["axes"]}
-    kept = [i for i, d in enumerate(shape) if i not in axes and d != 1]
-    return not kept or all(a > kept[-1] for a in axes if shape[a] != 1)
-
-
-def _transposes(node: Node) -> bool:
-    """Whether it is a transpose that makes another axis of several elements the innermost one,
-    or packs panels of columns."""
-    x = node.inputs[0]
-    if Movement.PERMUTES not in node.op.movement or not isinstance(x, Value):
-        return node.op.category == "memory"
-    order = [p for p in node.attrs["perm"] if x.type.shape[p] != 1]
-    return bool(order) and order[-1] != max(order)
-
-
-def _repeats(v: Value, reader: Node) -> bool:
-    """Whether the reader reads each element of v several times."""
-    return known(product(v.type.shape), "<", product(reader.outputs[0].type.shape)) is True
-
-
-def _moves_freely(node: Node) -> bool:
-    """Whether reading through it needs no division: true for all movement but reshapes that join
-    axes."""
-    if node.op is not o.reshape:
-        return True
-    x = node.inputs[0]
-    if not isinstance(x, Value):
-        return False
-    before, after = x.type.shape, node.outputs[0].type.shape
-    return all(sum(d != 1 for d in before[xs]) <= 1
-               for xs, _ in reshape_blocks(before, after))

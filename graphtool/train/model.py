@@ -47,8 +47,8 @@ class TrainModel:
         self.block = _aligned(self.row.state_bytes)
         self.cells = {c.name: c for c in self.row.state}
         self._views = {c.name: _cell(self.block, c) for c in self.row.state}
-        self._there = Block(self.library, f"{self.row.name}_step", self.row.state_bytes) \
-            if manifest.device else None
+        self._there = Block(self.library, f"{self.row.name}_step", self.row.state_bytes) if (
+            manifest.device) else None
         self._shown = False  # whether the state was handed out since the last call
         self.fixed = {c.name: _cell(self._fixed(), c) for c in self.row.fixed}
         self.arena = _aligned(0)

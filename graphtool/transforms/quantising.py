@@ -22,15 +22,13 @@ from graphtool.passes.quantise.calibrate import Batch, Calibration, calibrated
 from graphtool.passes.quantise.compensate import compensated
 from graphtool.passes.quantise.grids import Grid, Method, chosen
 from graphtool.passes.quantise.layers import Layer, layers, named, pairs
-from graphtool.passes.quantise.ports import NO_PORTS, Ports, ports, with_bytes
+from graphtool.passes.quantise.ports import NO_PORTS, Ports, PortType, ports, with_bytes
 from graphtool.passes.quantise.rewrite import LayerChoice, rewritten
 from graphtool.passes.quantise.statistics import Norms, corrected, norms
 from graphtool.passes.quantise.weights import BITS, Beside, Blocks, Form, Stored, stored
 
 Array = np.ndarray[Any, Any]
 Rounding = Literal["nearest", "gptq", "awq"]
-Io = Literal["float", "int8", "uint8"]
-IO: tuple[Io, ...] = ("float", "int8", "uint8")
 ROUNDINGS: tuple[Rounding, ...] = ("nearest", "gptq", "awq")
 _FOLDED = "dce,simplify,fold,freeze,simplify,fold,dce"  # batch norms are in the weights then
 
@@ -61,7 +59,7 @@ class Quantisation:
     skip: tuple[str, ...] = ()
     correct_norms: bool = False
     stored: bool = False
-    io: Io = "float"
+    io: PortType = "float"
 
     @property
     def needs_data(self) -> bool:

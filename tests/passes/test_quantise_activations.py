@@ -23,8 +23,9 @@ from graphtool.lower import lower
 from graphtool.native.runtime import load
 from graphtool.passes.quantise.activations import stored_activations
 from graphtool.passes.quantise.layers import layers
+from graphtool.passes.quantise.ports import PortType
 from graphtool.target import named
-from graphtool.transforms.quantising import Io, prepared
+from graphtool.transforms.quantising import prepared
 from tests.native.small_targets import harness, here
 
 IMAGE = TensorType(dtypes.float32, (1, 4, 8, 8))
@@ -92,7 +93,7 @@ def test_the_error_stays_small() -> None:
 
 
 @pytest.mark.parametrize("io", ["int8", "uint8"])
-def test_ports_are_bytes(io: Io, tmp_path: Path) -> None:
+def test_ports_are_bytes(io: PortType, tmp_path: Path) -> None:
     model = module(lambda x: o.softmax(residual(x), axis=1))
     small = graphtool.quantise(model, Quantisation(stored=True, io=io), EXAMPLES)
     assert [t.dtype.name for t in (*small.inputs.values(), *small.outputs.values())] == [io, io]

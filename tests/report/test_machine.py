@@ -90,8 +90,8 @@ def test_the_processor_decides_the_row(cpu: str, flags: frozenset[str], name: st
                                        monkeypatch: pytest.MonkeyPatch) -> None:
     if not detect().levels:
         pytest.skip("this machine is not x86-64")
-    monkeypatch.setattr("graphtool.target.cpu", lambda: cpu)
-    monkeypatch.setattr("graphtool.target.cpu_flags", lambda: flags)
+    monkeypatch.setattr("graphtool.target.choice.cpu", lambda: cpu)
+    monkeypatch.setattr("graphtool.target.choice.cpu_flags", lambda: flags)
     assert named("native").machine == usual_machine(named("native")) == name
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Literal, get_args
 
 from graphtool import dtypes
 from graphtool import ops as o
@@ -15,6 +15,8 @@ from graphtool.passes.quantise.grids import Grid, grid_of, quantised, real
 from graphtool.passes.quantise.layers import moved
 from graphtool.passes.quantise.rewrite import LayerChoice
 
+PortType = Literal["float", "int8", "uint8"]
+PORT_TYPES: tuple[PortType, ...] = get_args(PortType)
 _SHARES = (o.softmax, o.sigmoid)  # their results are from 0 to 1, whatever the examples were
 
 
@@ -35,8 +37,7 @@ class Ports:
 NO_PORTS = Ports()
 
 
-def ports(module: Module, io: Literal["float", "int8", "uint8"],
-          seen: Mapping[Value, Grid]) -> Ports:
+def ports(module: Module, io: PortType, seen: Mapping[Value, Grid]) -> Ports:
     """The ports as bytes of a type, on the grids of what was `seen`."""
     made_by = producers(module.graph)
     grids = {v: grid_of(0.0, 255 / 256) if v in made_by and made_by[v].op in _SHARES else grid
