@@ -57,15 +57,21 @@ def entry(w: Writer, program: Program, conditions: Sequence[str], start: str,
         _copies(w, program)
 
 
+def _copied(w: Writer, name: str, parts: Sequence[Part]) -> None:
+    """Write lines that bring weights of the library to new memory of the device; their last part
+    may end behind the last weight."""
+    w.line(f"const gt_address {name} = gt_device_alloc({max(p.end for p in parts)});")
+    for p in parts:
+        w.line(f"gt_device_write({name} + {p.start}, {p.symbol}, {p.end - p.start});")
+
+
 def _constants(w: Writer, parts: Sequence[Part]) -> None:
     """Write the function that brings the weights of the library to the device, once."""
     w.line("/* the weights that are built in, for a run that is given no others */")
     with w.block("static const void *constants(void)\n{"):
         w.line("static gt_address at;")
         with w.block("if (!at) {"):
-            w.line(f"const gt_address room = gt_device_alloc({max(p.end for p in parts)});")
-            for p in parts:
-                w.line(f"gt_device_write(room + {p.start}, {p.symbol}, {p.end - p.start});")
+            _copied(w, "room", parts)
             w.line("if (!gt_device.failed) at = room;")
         w.line("return GT_ADDRESS(at);")
     w.line()
@@ -133,12 +139,11 @@ def upload(w: Writer, program: Program, parts: Sequence[Part]) -> None:
     w.line()
     with w.block(f"int {name}_upload(void **to, const void *from, size_t bytes)\n{{"):
         w.line(take)
-        w.line("const gt_address at = gt_device_alloc(bytes);")
         if parts:
-            w.line("(void)from;")
-            for p in parts:
-                w.line(f"gt_device_write(at + {p.start}, {p.symbol}, {p.end - p.start});")
+            w.line("(void)from, (void)bytes;")
+            _copied(w, "at", parts)
         else:
+            w.line("const gt_address at = gt_device_alloc(bytes);")
             w.line("gt_device_write(at, from, bytes);")
         w.line("const int status = gt_device_give();")
         w.line("*to = status ? NULL : GT_ADDRESS(at);")
