@@ -9,13 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from graphtool.emit.expr import ExprPrinter
-from graphtool.emit.kernels import (
-    kernel_dims,
-    knows_thread,
-    phased,
-    pieces,
-    pointer_type,
-)
+from graphtool.emit.kernels import kernel_dims, knows_thread, phased, pieces, pointer_type
 from graphtool.emit.language import C, Language
 from graphtool.emit.lines import DebugLines, Writer
 from graphtool.emit.statements import is_for_a_team, language_of_kernel
@@ -269,8 +263,8 @@ class StepPrinter:
             return extent
         first = kernel.body[0]
         if self.language.pieces and len(kernel.body) == 1 and isinstance(first, For) and (
-                found := vectors(first, {p.name: p for p in kernel.params})):
-            team *= found.width
+                divided := vectors(first, {p.name: p for p in kernel.params})):
+            team *= divided.width
         return f"({extent} + {team - 1}) / {team}"
 
     def pointer(self, name: str, p: Param) -> str:

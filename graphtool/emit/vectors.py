@@ -55,8 +55,8 @@ def vectors(loop: For, params: Mapping[str, Param]) -> Vectors | None:
         return None
     width = BYTES // max(params[b].dtype.bytes for b in used)
     while width > 1:
-        if found := _Loop(loop, params, width).found():
-            return found
+        if divided := _Loop(loop, params, width).in_pieces():
+            return divided
         width //= 2
     return None
 
@@ -69,7 +69,7 @@ class _Loop:
         self.kinds = {loop.iter.name: NEXT}  # of each name that the loop defines
         self.lane = Symbol(f"k{loop.iter.name[1:]}", 0, width - 1)
 
-    def found(self) -> Vectors | None:
+    def in_pieces(self) -> Vectors | None:
         """The loop, if each element that it stores, and most that it reads, is in a piece."""
         if self.loop.iter.extent is None or not _divides(self.width, self.loop.extent):
             return None

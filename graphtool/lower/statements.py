@@ -75,7 +75,7 @@ def _cumulative_rows(node: Node, x: View, out: View, axis: int) -> tuple[Stmt, .
     if not along or dtype not in (dtypes.float32, dtypes.float64, dtypes.int32, dtypes.int64) or (
             bounds(n)[0] or 0) < 1:
         return None
-    column, = along[-1:]
+    column = along[-1]
     others = [i for i, d in enumerate(x.shape) if i not in (axis, column) and d != 1]
     shared = next((i for i in others if typical_size(x.shape[i]) >= SHARED), column)
     block = columns_of_block(x.shape[column]) if shared == column else x.shape[column]
@@ -83,8 +83,8 @@ def _cumulative_rows(node: Node, x: View, out: View, axis: int) -> tuple[Stmt, .
         return None
     names = Names()
     at = {i: iterator(names.new("i"), x.shape[i]) for i in others}
-    outer, inner = iterator(names.new("i"), x.shape[column] // block), iterator(names.new("i"),
-                                                                                block)
+    outer = iterator(names.new("i"), x.shape[column] // block)
+    inner = iterator(names.new("i"), block)
     row = iterator(names.new("i"), n - 1)
     idx: list[Dim] = [symbol_of(at[i]) if i in at else 0 for i in range(len(x.shape))]
     idx[column] = symbol_of(inner) + (symbol_of(outer) * block if shared == column else 0)

@@ -46,9 +46,8 @@ def unit(rules: Rules) -> dict[str, int]:
 
 
 def assumed(site: Conv | Product, plan: Plan) -> Assumption:
-    """Where filters hold zeros that the model does not have, as 0 times NaN is NaN, or where zeros
-    that it has are not multiplied by weights that may be infinite; and where a device multiplies
-    each number in parts, as infinity has none."""
+    """What the plan assumes of the numbers. One that multiplies float32 in parts assumes finite
+    ones, since infinity has no parts; any other one what its zeros need (`if_zeros`)."""
     parts = plan.get("unit", 0) == PARTS and site.dtype not in HALVES
     return "finite" if parts else if_zeros(site, plan)
 
