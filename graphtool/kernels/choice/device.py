@@ -46,8 +46,8 @@ def unit(rules: Rules) -> dict[str, int]:
 
 
 def assumed(site: Conv | Product, plan: Plan) -> Assumption:
-    """What the plan assumes of the numbers. One that multiplies float32 in parts assumes finite
-    ones, since infinity has no parts; any other one what its zeros need (`if_zeros`)."""
+    """Where a device multiplies a number in parts, as infinity has none; or where zeros that the
+    model does not have are multiplied, or zeros that it has are not, as 0 times infinity is NaN."""
     parts = plan.get("unit", 0) == PARTS and site.dtype not in HALVES
     return "finite" if parts else if_zeros(site, plan)
 
