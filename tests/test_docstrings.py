@@ -39,7 +39,7 @@ COMPLETE = (
     "rewrite",
     "scalars",
     "symbolic",
-    "target.py",
+    "target",
     "train",
     "transforms",
     "tune",
