@@ -7,7 +7,7 @@ hundred thousand characters of C. A view is a buffer, an offset and a stride for
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -71,6 +71,11 @@ class Names:
         """A name that was not given before: the stem and a number counted from 0."""
         n = self.counts[stem] = self.counts.get(stem, -1) + 1
         return f"{stem}{n}"
+
+    def give_again(self, names: Sequence[str]) -> None:
+        """Let `new` give these names again, which were the last ones of their stem."""
+        for name in reversed(names):
+            self.counts[name.rstrip("0123456789")] -= 1
 
     def index(self, value: PExpr, extent: Dim) -> Dim:
         """A symbol for an index read from data, clamped to [0, extent) so that it stays in its

@@ -19,6 +19,7 @@ from graphtool.lower.exprs import cost, rounded
 from graphtool.lower.loop_axes import merged
 from graphtool.lower.nest import nest
 from graphtool.lower.row_loops import in_rows, kept
+from graphtool.lower.slabs import in_slabs
 from graphtool.lower.statements import lower_statements
 from graphtool.lower.transposition import crossing, crossing_pairs
 from graphtool.lower.unit_use import UnitUse
@@ -62,8 +63,8 @@ class KernelTable:
         params = tuple(Param(names[b], buffers[b].dtype, b not in written, buffers[b].packed)
                        for b in order)
         statements = renamed(body, lambda b: names.get(b, b))
-        serial = (work < SERIAL_BELOW or not _shared(body)) and not any(
-            isinstance(s, Template) for s in body)
+        small = work < SERIAL_BELOW and not self.grid
+        serial = (small or not _shared(body)) and not any(isinstance(s, Template) for s in body)
         kernel = self.kernels_by_text.get((params, statements, serial))
         if kernel is None:
             kernel = Kernel(f"k{len(self.kernels_by_text)}", params, statements, serial)
@@ -112,13 +113,20 @@ def unit_kernel(unit: Unit, assignment: Assignment, target: Target,
         env = pulls(unit.nodes, {v: pull_from(assignment.buffers, view) for v, view in views.items()
                                  if v not in unit.outputs}, names)
         outputs = [(views[v], env[v]) for v in alike]
-        body = _transposed(outputs, names, table) or kept(
-            nest(names, outputs, table.grid), assignment.buffers)
-        body = stores_last(body)
-        per = sum(cost(p.at((0,) * len(p.shape))) for _, p in outputs)
-        work = product(views[alike[0]].shape) * per
-        rows = in_rows(body, assignment.buffers)
-        yield *table.add(rows, assignment.buffers, _at_most(work)), _flops(body, work)
+        passes = in_slabs(outputs, names, assignment.buffers, alike[0].hint) if table.grid else [
+            outputs]
+        for stored in passes:
+            yield _nest_kernel(stored, names, assignment.buffers, table)
+
+
+def _nest_kernel(outputs: list[tuple[View, Pull]], names: Names, buffers: Mapping[str, Storage],
+                 table: KernelTable) -> Made:
+    """The kernel that stores outputs of one shape."""
+    body = _transposed(outputs, names, table) or kept(nest(names, outputs, table.grid), buffers)
+    body = stores_last(body)
+    per = sum(cost(p.at((0,) * len(p.shape))) for _, p in outputs)
+    work = product(outputs[0][0].shape) * per
+    return *table.add(in_rows(body, buffers), buffers, _at_most(work)), _flops(body, work)
 
 
 def _transposed(outputs: list[tuple[View, Pull]], names: Names, table: KernelTable

@@ -7,7 +7,9 @@ not divide, and compilers vectorise it. Packed operands have such axes.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Value
@@ -237,3 +239,23 @@ def is_unrolled(r: Reduce) -> bool:
     """Whether C has the reduction's steps one after the other, without a loop."""
     size = product(d for _, d in r.iters)
     return isinstance(size, int) and size <= UNROLL
+
+
+def along_memory_last(r: Reduce, names: Names) -> list[tuple[Symbol, Dim]]:
+    """The iterators of a reduction, with those along adjacent memory innermost."""
+    loads = loads_in(r.body, names)
+    unit = {it.name: sum(coefficient(x.index, it.name) == 1 for x in loads) for it, _ in r.iters}
+    return sorted(r.iters, key=lambda pair: unit[pair[0].name])
+
+
+def flattened(r: Reduce, names: Names) -> Reduce:
+    """The reduction with those iterators joined that cover memory without gaps."""
+    iters = along_memory_last(r, names)
+    for (a, n), (b, m) in itertools.pairwise(iters):
+        if not walk_as_one(r.body, a.name, b.name, m, names):
+            continue
+        joined = iterator(names.new("r"), n * m)
+        body = substituted(r.body, {a.name: 0, b.name: symbol_of(joined)})
+        rest = [(joined, n * m) if it is a else (it, d) for it, d in iters if it is not b]
+        return flattened(replace(r, iters=tuple(rest), body=body), names)
+    return r

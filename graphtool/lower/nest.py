@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal
 
 from graphtool import dtypes
@@ -31,13 +31,14 @@ from graphtool.lower.exprs import (
     loads_in,
     reduces_in,
     substituted,
-    walk_as_one,
     whole,
 )
 from graphtool.lower.loop_axes import (
     Axis,
     Joined,
+    along_memory_last,
     by_stride,
+    flattened,
     in_grid,
     index_of,
     is_short,
@@ -52,7 +53,6 @@ from graphtool.symbolic import (
     Symbol,
     coefficient,
     product,
-    symbol_of,
     symbols,
     typical_size,
 )
@@ -256,11 +256,13 @@ class _NestWriter:
         # named before the body is written: the Let must stand before the loops
         home.named[r] = acc
         if not self._reads_indices(r):
-            r = self.flattened(r)
+            whole, r = r, flattened(r, self.names)
+            if r is not whole:
+                self.counted(r.body)
         inner = Scope(parent=home)
         place: Scope = home
         pending = Let(acc.name, r.init, mutable=True)
-        iters = self._reduce_order(r)
+        iters = along_memory_last(r, self.names)
         if is_unrolled(r) and not self._reads_indices(r):
             return self.written_out(r, acc, home)
         for n, (it, extent) in enumerate(iters):
@@ -277,18 +279,6 @@ class _NestWriter:
             assert place.parent is not None
             place = place.parent
         return acc
-
-    def flattened(self, r: Reduce) -> Reduce:
-        """The reduction with those iterators joined that cover memory without gaps."""
-        iters = self._reduce_order(r)
-        for (a, n), (b, m) in itertools.pairwise(iters):
-            if not walk_as_one(r.body, a.name, b.name, m, self.names):
-                continue
-            joined = iterator(self.names.new("r"), n * m)
-            body = self.counted(substituted(r.body, {a.name: 0, b.name: symbol_of(joined)}))
-            rest = [(joined, n * m) if it is a else (it, d) for it, d in iters if it is not b]
-            return self.flattened(replace(r, iters=tuple(rest), body=body))
-        return r
 
     def counted(self, body: PExpr) -> PExpr:
         """A new body, after its parts are counted: what it uses twice gets a name."""
@@ -316,10 +306,3 @@ class _NestWriter:
         if self.inner & self.free(r) and not self.simd_reduce:
             return False
         return any(coefficient(x.index, it.name) == 1 for x in loads_in(r.body, self.names))
-
-    def _reduce_order(self, r: Reduce) -> list[tuple[Symbol, Dim]]:
-        """The iterators of a reduction, with those along adjacent memory innermost."""
-        loads = loads_in(r.body, self.names)
-        unit = {it.name: sum(coefficient(x.index, it.name) == 1 for x in loads)
-                for it, _ in r.iters}
-        return sorted(r.iters, key=lambda pair: unit[pair[0].name])

@@ -29,7 +29,8 @@ pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not 
 RNG = np.random.default_rng(13)
 ARCHITECTURES = (80, 87, 90, 120)
 F32, F16, I8 = dtypes.float32, dtypes.float16, dtypes.int8
-N, MANY = symbol("N", 0, 64), symbol("M", 0, None)
+SIZES = {"N": 64, "M": None, "L": 20000}  # open sizes and what bounds them; tests run 33
+N, MANY, LONG = (symbol(name, 0, most) for name, most in SIZES.items())
 
 
 @pytest.fixture(scope="session")
@@ -59,8 +60,8 @@ def norm(n: int) -> Any:
 
 def module(fn: Any, shape: tuple[Dim, ...], dtype: DType = F32) -> Module:
     graph = trace(fn, [TensorType(dtype, shape)], ["x"])
-    sizes = {"N": Symbol("N", 0, 64)} if N in shape else {}
-    return Module(graph, ("y",), sizes | ({"M": Symbol("M", 0, None)} if MANY in shape else {}))
+    return Module(graph, ("y",), {name: Symbol(name, 0, most) for name, most in SIZES.items()
+                                  if symbol(name, 0, most) in shape})
 
 
 def built(m: Module, folder: Path) -> tuple[Path, str]:
@@ -83,7 +84,7 @@ NESTS = {
     "softmax": (lambda x: o.softmax(x, axis=1), (9, 300), F32, "x0_4[4]"),
     "norm": (norm(768), (9, 768), F32, "gt_warp_add_f32"),
     "long": (lambda x: o.softmax(x, axis=1), (3, 2000), F32, "gt_team_max_f32"),
-    "many_rows": (lambda x: o.reduce_sum(x, axes=(1,)), (20000, 64), F32, "gt_warp_add_f32"),
+    "many_rows": (lambda x: o.reduce_sum(x, axes=(1,)), (LONG, 64), F32, "gt_warp_add_f32"),
     "channels": (lambda x: o.reduce_sum(x, axes=(0, 2)), (10, 40, 100), F32, "gt_warp_add_f32"),
 }
 
@@ -94,10 +95,41 @@ def test_nests(name: str, tmp_path: Path) -> None:
     m = module(fn, shape, dtype)
     work, text = built(m, tmp_path / "b")
     assert words in text
-    x = (RNG.standard_normal([evaluate(d, {"N": 33, "M": 33}) for d in shape]) * 3)
+    x = (RNG.standard_normal([evaluate(d, dict.fromkeys(SIZES, 33)) for d in shape]) * 3)
     xs = {"x": x.astype(np.float32).astype(dtype.numpy)}
     rounding = 4e-3 if dtype is F16 else 1e-4
     assert not faults(runtime.load(work)(**xs), interp.run(m, xs), rounding, rounding)
+
+
+def column_sums(x: Any, y: Any, z: Any, b: Any, q: Any) -> tuple[Any, ...]:
+    """Reductions of many terms over outer axes, and over all axes; of open and of odd sizes."""
+    return (o.reduce_sum(o.relu(x), axes=(0,)), o.layer_norm(x, None, None, axes=(0,)),
+            o.reduce_sum(y * 2.0, axes=(0,)), o.reduce_max(y, axes=(0,)),
+            o.reduce_mean(z, axes=(0, 2, 3)), o.reduce_sum(z, axes=(0, 1, 2, 3)),
+            o.reduce_sum(b, axes=(0,)), o.reduce_and(q, axes=(0,)))
+
+
+def test_sums_over_outer_axes_are_in_slabs(tmp_path: Path) -> None:
+    """Many workers reduce the slabs of a column, others their results; all runs give the same
+    bits."""
+    rows = symbol("N", 0, 2000)
+    types = [TensorType(F32, (300, 24)), TensorType(F32, (rows, 5)),
+             TensorType(F32, (8, 3, 40, 33)), TensorType(dtypes.bfloat16, (600, 6)),
+             TensorType(dtypes.bool_, (513, 3))]
+    m = Module(trace(column_sums, types, list("xyzbq")), tuple(f"y{i}" for i in range(8)),
+               {"N": Symbol("N", 0, 2000)})
+    work, text = built(m, tmp_path / "b")
+    assert "gt_min_i64(((d0 + 30) / 31), -i1 * ((d0 + 30) / 31) + d0)" in text
+    assert "i3 < 96" in text and text.count("gt_team_add_f32") == 2
+    model = runtime.load(work)
+    for n in (2000, 1, 0, 700):
+        xs = {v.hint: RNG.standard_normal([evaluate(d, {"N": n}) for d in v.type.shape]).astype(
+            np.float32).astype(v.type.dtype.numpy) for v in m.graph.inputs}
+        xs["q"][:, 0], xs["q"][:, 1:] = True, RNG.random((513, 2)) < 0.999
+        got = {name: y.copy() for name, y in model(**xs).items()}
+        assert not faults(got, interp.run(m, xs), 1e-4, 1e-4)
+        again = model(**xs)
+        assert all(got[name].tobytes() == again[name].tobytes() for name in got)
 
 
 def test_arrays_of_the_device_are_aligned(tmp_path: Path) -> None:
