@@ -72,7 +72,8 @@ def test_the_outline_opens_modules(shown: Path) -> None:
 def test_a_search_finds_a_node(shown: Path) -> None:
     text = drawn(shown, "find=max_pool")
     assert re.search(r'aria-selected="true"[^>]*><span[^>]*>max_pool2d ', text)
-    assert "<dt>operands</dt><dd>relu_1: f32[batch,32,8,8]</dd>" in text
+    assert re.search("<dt>operands</dt><dd><span><button[^>]*>relu_1</button>: "
+                     r"f32\[batch,32,8,8\]</span></dd>", text)
     assert '<output id="count">1 of 2</output>' in text
     assert re.findall(r'aria-current="(\w+)">(\w+) <small', text) == [
         ("true", "max_pool2d"), ("false", "max_pool2d_1")]
@@ -93,10 +94,12 @@ def test_a_link_keeps_what_is_chosen(shown: Path) -> None:
 @needs_browser
 def test_a_narrow_window_is_full_of_the_graph(shown: Path) -> None:
     """The outline and the figures are behind a button, the details below the graph."""
-    (canvas,) = re.findall(r'<canvas[^>]*width="(\d+)" height="(\d+)"', drawn(shown, wide=420))
+    (canvas,) = re.findall(r'<canvas tabindex[^>]*width="(\d+)" height="(\d+)"',
+                           drawn(shown, wide=420))
     assert int(canvas[0]) >= 420 and int(canvas[1]) > 600
-    (canvas,) = re.findall(r'<canvas[^>]*width="(\d+)" height="(\d+)"',
-                           drawn(shown, "at=relu", wide=420))
+    (canvas,) = re.findall(r'<canvas tabindex[^>]*width="(\d+)" height="(\d+)"',
+                           (text := drawn(shown, "at=relu", wide=420)))
+    assert re.search(r'<canvas class="map" aria-hidden="true"( style=""| width| height)', text)
     assert int(canvas[0]) >= 420 and 300 < int(canvas[1]) < 600
 
 

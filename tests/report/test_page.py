@@ -22,7 +22,7 @@ from graphtool.loops.program import runs
 from graphtool.report import page as pages
 from graphtool.report.page import need_view, page
 from graphtool.report.page.borders import FAR, MANY, at_borders, meeting, stubs
-from graphtool.report.page.facts import BINS, NodeFacts, brief, figures
+from graphtool.report.page.facts import BINS, NodeFacts, brief, figures, first_numbers, kind
 from graphtool.report.page.modules import MOST, PART, ModuleGroup, calls, classes, grouped
 from graphtool.report.page.training import BACKWARD, FORWARD, UPDATE, columns
 from graphtool.report.page.tree import graph_data, within
@@ -99,7 +99,7 @@ def test_parts_are_called_by_what_is_in_them() -> None:
 
 @pytest.mark.parametrize(("name", "path"), [
     ("layer1.0.conv.out", ("layer1", "0", "conv")), ("/layer1/layer1.0/Add_out", ("layer1", "0")),
-    ("/d/down/down.0/y", ("d", "down", "0")), ("x", ())])
+    ("/d/down/down.0/y", ("d", "down", "0")), ("/a/Conv_output_0.conv", ("a",)), ("x", ())])
 def test_the_module_of_a_name(name: str, path: tuple[str, ...]) -> None:
     assert within(name) == path
 
@@ -248,18 +248,42 @@ def test_a_graph_in_full() -> None:
     a, b, text, at, x, y = data["edges"][0]
     assert (a, text, at, x, y) == (0, "f32[batch,1,8,8]", "m0", 0, groups["block1"]["key"])
     assert rows[b] == "conv" and "conv" not in (x, y)
+    operands = data["nodes"][b]["inputs"]
+    assert operands[0] == a and operands[1].startswith("@block1.conv.weight: f32")
+    assert operands[4].startswith("  = ") and data["docs"]["relu"].startswith("max(x, 0)")
 
 
 def test_weights_in_figures() -> None:
     """The histogram has as many bars as bins, the highest where most numbers are."""
     data = np.concatenate([np.zeros(90), [-1.0, 2.0], np.full(3, np.nan)]).astype(np.float32)
     line, bars = figures(weight(data))
-    assert line == "  -1 … 2, mean 0.0109 ± 0.233" and len(bars.strip()) == BINS
+    assert line == "  -1 … 2, mean 0.0109 ± 0.233, 95% zero, 3 not finite"
+    assert len(bars.strip()) == BINS
     assert bars.strip()[8] == "█" and bars.strip()[0] == bars.strip()[-1] == "▁"
     assert figures(weight(np.zeros((0,), np.float32))) == []
     assert figures(weight(np.full(4, np.inf, np.float32))) == []
     assert figures(weight(np.array([True]))) == []
-    assert len(figures(weight(np.arange(10**6)))) == 2
+    assert figures(weight(np.arange(10**6)))[0].endswith("by every 16th element")
+
+
+@pytest.mark.parametrize(("data", "line"), [
+    (np.array([[1.5, -0.12345], [np.nan, 3e9]], np.float32), ["  = 1.5, -0.123, nan, 3e+09"]),
+    (np.arange(9), ["  = 0, 1, 2, 3, 4, 5, …"]), (np.array([True]), ["  = True"]),
+    (np.zeros((0, 2), np.float32), [])])
+def test_the_first_numbers_of_a_weight(data: np.ndarray[Any, Any], line: list[str]) -> None:
+    assert first_numbers(weight(data)) == line
+
+
+@pytest.mark.parametrize(("node", "colour", "weighted"), [
+    (lambda x, w: o.matmul(x, w), "compute", "compute"),
+    (lambda x, w: o.add(x, w), "arithmetic", "compute"),
+    (lambda x, w: o.relu(x), "arithmetic", "arithmetic"),
+    (lambda x, w: o.reshape(x, shape=(16,)), "shape", "shape")])
+def test_the_colour_of_a_node(node: Any, colour: str, weighted: str) -> None:
+    """A layer has a matrix of weights, or multiplies matrices."""
+    last = trace(node, [T, T]).nodes[-1]
+    held = {v for v in last.inputs[1:] if isinstance(v, Value)}
+    assert (kind(last), kind(last, held)) == (colour, weighted)
 
 
 @pytest.mark.parametrize("data", [
@@ -279,7 +303,7 @@ def test_kernels_and_what_they_were_chosen_over() -> None:
     assert len(rows) == 4 and all(" µs expected" in r["rivals"][0] for r in rows)
     assert any(len(r["rivals"]) > 1 for r in rows) and all(r["fused"] for r in rows)
     assert rows[0]["at"] == "samples/digits.py:33 forward"
-    assert any("mean" in line for line in rows[0]["inputs"])
+    assert any("mean" in str(line) for line in rows[0]["inputs"])
 
 
 def test_plots_have_axes_with_units() -> None:

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(not NODE, reason="needs node")
 
 def evaluated(script: str, *more: str) -> Any:
     """What the page's layout, and more of its files, print as JSON."""
-    head = 'const document = {getElementById: () => ({textContent: "{}"})};'
+    head = """const document = {getElementById: () => ({textContent: '{"sections": []}'})};"""
     assert NODE is not None
     text = "\n".join((PAGE / name).read_text() for name in ("layout.js", "grid.js", *more))
     found = subprocess.run([NODE, "-e", head + text.replace('"use strict";', "") + script],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Sequence
 from importlib.resources import files as resources
@@ -17,8 +18,8 @@ from graphtool.escaping import json_script, xml
 from graphtool.io import release
 
 # in this order, as one
-SCRIPTS = ("layout.js", "grid.js", "draw.js", "save.js", "pane.js", "stages.js", "panels.js",
-           "page.js")
+SCRIPTS = ("layout.js", "grid.js", "draw.js", "save.js", "overview.js", "pane.js", "stages.js",
+           "panels.js", "page.js")
 MARK = b'<meta name="generator" content="graphtool view">'  # near the start of each page
 PACKAGES = ("fast_sugiyama", "vl_convert")
 
@@ -36,10 +37,15 @@ def page(title: str, sections: Sequence[dict[str, Any]]) -> str:
     parts = {name: files.joinpath(name).read_text() for name in ("page.html", "page.css", *SCRIPTS)}
     data = json.dumps({"title": title, "sections": list(sections)}, separators=(",", ":"),
                       ensure_ascii=False)
-    script = "\n".join(parts[name] for name in SCRIPTS)
+    script = "".join(_dense(parts[name]) for name in SCRIPTS)
     out = parts["page.html"].replace("{{TITLE}}", xml(title))
-    out = out.replace("{{STYLE}}", parts["page.css"]).replace("{{SCRIPT}}", script)
+    out = out.replace("{{STYLE}}", _dense(parts["page.css"])).replace("{{SCRIPT}}", script)
     return out.replace("{{DATA}}", json_script(data))
+
+
+def _dense(text: str) -> str:
+    """A script or style without indentation and lines of comment; no string of them spans lines."""
+    return re.sub(r"^\s*(//.*\n)?", "", text, flags=re.MULTILINE)
 
 
 def own(stem: str) -> Path:

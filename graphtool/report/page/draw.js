@@ -1,7 +1,7 @@
 // Draws what is in view onto each pane's canvas, when something has changed.
 let colours = {};
 const COLOURS = ["back", "panel", "text", "faint", "line", "edge", "accent", "module", "compute", "shape",
-  "memory", "control", "data", "input", "output", "added", "removed", "changed", "kin"];
+  "memory", "control", "data", "arithmetic", "input", "output", "added", "removed", "changed", "kin"];
 
 function read() {
   const style = getComputedStyle(document.documentElement);
@@ -13,7 +13,9 @@ function paint() {
   requestAnimationFrame(paint);
   for (const p of panes) {
     if (p.glide) p.step();
-    if (p.stale) draw(p);
+    if (!p.stale) continue;
+    draw(p);
+    overview(p);
   }
 }
 
@@ -24,17 +26,18 @@ function draw(p) { // much of it is moved as a picture, and drawn anew now and t
   p.stale = false;
   const {canvas, pen, view, held} = p, now = performance.now();
   const ratio = devicePixelRatio || 1, w = canvas.clientWidth, h = canvas.clientHeight;
+  const moved = held && {k: view.k / held.k, x: view.x - view.k / held.k * held.x,
+    y: view.y - view.k / held.k * held.y};
   if (canvas.width !== Math.round(w * ratio) || canvas.height !== Math.round(h * ratio)) {
     canvas.width = Math.round(w * ratio);
     canvas.height = Math.round(h * ratio);
   } else if (held && now - held.at < AGE && now - p.begun < AGE
-    && view.k < 1.6 * held.k && view.k > 0.6 * held.k
+    && moved.k < 1.6 && moved.k > 0.6 && Math.abs(moved.x) < 0.7 * w && Math.abs(moved.y) < 0.7 * h
     && (view.x !== held.x || view.y !== held.y || view.k !== held.k)) {
-    const k = view.k / held.k;
+    const {k, x, y} = moved;
     pen.setTransform(1, 0, 0, 1, 0, 0);
     pen.clearRect(0, 0, canvas.width, canvas.height);
-    pen.drawImage(held.picture, (view.x - k * held.x) * ratio, (view.y - k * held.y) * ratio,
-      canvas.width * k, canvas.height * k);
+    pen.drawImage(held.picture, x * ratio, y * ratio, canvas.width * k, canvas.height * k);
     clearTimeout(p.rest);
     p.rest = setTimeout(() => { p.held = null; p.stale = true; }, REST);
     return;
@@ -67,7 +70,8 @@ function fresh(p, ratio, w, h) { // draws what is in view, and returns how much 
     pen.lineWidth = 1.2;
     p.few = routes.length < FEW || p.saved;
     const typed = new Set(); // an edge's type stands once where a node's edges leave it
-    for (const r of routes) edge(p, r, typed);
+    for (const r of routes) edge(p, r);
+    for (const r of routes) passed(p, r, typed);
     for (const b of p.boxes.values()) if (!b.open && !b.bend && inside(b)) node(p, b);
     for (const b of frames) title(p, b);
   }
@@ -125,7 +129,7 @@ function cards(p, b) { // behind a module that stands for parts alike
   pen.fillStyle = colours.back;
   pen.strokeStyle = colours.line;
   pen.lineWidth = 1;
-  for (const by of [6, 3]) {
+  for (const by of [CARDS, CARDS / 2]) {
     round(pen, {...b, x: b.x + by, y: b.y + by}, 6);
     pen.fill();
     pen.stroke();
@@ -235,7 +239,7 @@ function round(pen, b, r) {
   pen.roundRect(b.x, b.y, b.w, b.h, r);
 }
 
-function edge(p, r, typed) {
+function edge(p, r) {
   const {pen} = p, on = p.chosen !== null && (r.from === p.chosen || r.to === p.chosen);
   pen.strokeStyle = on ? colours.accent : colours.edge;
   pen.beginPath();
@@ -266,11 +270,19 @@ function edge(p, r, typed) {
   pen.lineTo(x - 4, y + (r.up ? 7 : -7));
   pen.lineTo(x + 4, y + (r.up ? 7 : -7));
   pen.fill();
+}
+
+function passed(p, r, typed) { // the type of what an edge passes on
+  const {pen} = p, on = p.chosen !== null && (r.from === p.chosen || r.to === p.chosen);
   const near = p.view.k >= NEAR && p.few && !typed.has(r.from);
   if (!r.text || !(near || on && p.view.k > 0.5)) return;
   typed.add(r.from);
   const [a, b] = r.points[0];
   pen.font = "10px ui-monospace, monospace";
   pen.fillStyle = on ? colours.accent : colours.faint;
-  pen.fillText(shorten(r.text, 80), a + 6, r.leaves ? b - 5 : b + 11);
+  pen.strokeStyle = colours.panel; // an edge behind the words does not strike them out
+  pen.lineWidth = 3;
+  const words = [shorten(r.text, 80), a + 6, r.leaves ? b - 5 : b + 11];
+  pen.strokeText(...words);
+  pen.fillText(...words);
 }

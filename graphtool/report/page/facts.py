@@ -4,14 +4,14 @@ the errors of two runs along the graph.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import msgspec
 import numpy as np
 
 from graphtool.io.weights import Weight
-from graphtool.ir.facets import Trait
+from graphtool.ir.facets import Precision, Trait
 from graphtool.ir.graph import Group, Module, Node, Value, is_constant, names_of
 from graphtool.ir.plan import of_plan
 from graphtool.ir.text import attr_text, literal_text, shown_attrs
@@ -20,6 +20,7 @@ from graphtool.report.page.charts import decades, plot
 SAMPLE = 1 << 16  # elements of a weight that are looked at, evenly spread over it
 BARS = "▁▂▃▄▅▆▇█"
 BINS = 24
+FIRST = 6  # elements of a weight that are shown
 FLOOR = 1e-9  # of the plot; smaller errors, and none, are drawn here
 CEILING = 1e3
 HEAD = ("value", "in the other run", "error", "largest difference", "out of tolerance", "elements")
@@ -31,8 +32,10 @@ _VERDICTS = {"match": "#4c78a8", "first to part": "#cf222e", "parts": "#f58518"}
 class NodeFacts:
     """The rows of a module's nodes; the figures of each weight are found once."""
 
-    def __init__(self, module: Module, names: dict[Value, str]) -> None:
-        self.module, self.names = module, names
+    def __init__(self, module: Module, names: dict[Value, str],
+                 rows: Mapping[Value, int] | None = None) -> None:
+        """`rows`: the page's rows of inputs and of nodes with one result, by this value."""
+        self.module, self.names, self.rows = module, names, {} if rows is None else rows
         self.fused: dict[Node, Group] = {n: g for g in module.graph.groups for n in g.members}
         self.weights: dict[Value, Weight] = {
             v: n.attrs["data"] for n in module.graph.nodes if is_constant(n) for v in n.outputs}
@@ -42,8 +45,8 @@ class NodeFacts:
         """The facts of a node, by the names that the page's script knows them by."""
         at = self.module.locations.get(node.where)
         group = self.fused.get(node)
-        return {"type": ", ".join(str(v.type) for v in node.outputs), "kind": node.op.category,
-                "brief": brief(node, self.weights),
+        return {"type": ", ".join(str(v.type) for v in node.outputs),
+                "kind": kind(node, self.weights), "brief": brief(node, self.weights),
                 "inputs": [line for x in node.inputs for line in self.operand(x)],
                 "attrs": ", ".join(f"{k}={attr_text(x)}" for k, x in shown_attrs(node).items()
                                    if k != "plan"),
@@ -58,17 +61,20 @@ class NodeFacts:
         names = list(names_of(node))
         return [] if names == [self.names[v] for v in node.outputs[:1]] else names
 
-    def operand(self, x: Any) -> list[str]:
-        """An operand with its type; below a weight, its least, mean and greatest value and a
-        histogram between them."""
+    def operand(self, x: Any) -> list[str | int]:
+        """An operand with its type, or its row in the page. Below a weight:
+        its least, mean and greatest value, a histogram between them, and its first numbers."""
         if not isinstance(x, Value):
             return [literal_text(x)]
+        row = self.rows.get(x)
+        if row is not None:
+            return [row]
         line = f"{self.names[x]}: {x.type}"
         weight = self.weights.get(x)
         if weight is None:
             return [line]
         if weight.digest not in self.figures:
-            self.figures[weight.digest] = figures(weight)
+            self.figures[weight.digest] = [*figures(weight), *first_numbers(weight)]
         return [line, *self.figures[weight.digest]]
 
     def rivals(self, node: Node) -> list[str]:
@@ -81,6 +87,16 @@ class NodeFacts:
             return [str(plan)]
         how = "measured" if choice.by == "tuned" else "expected"
         return [f"{name}: {us:g} µs {how}" for name, us in choice.us.items()]
+
+
+def kind(node: Node, weights: Collection[Value] = ()) -> str:
+    """What the colour of a node says: the op's category; of the ops that compute, whether it is a
+    layer, with a matrix of weights or a product of matrices, or arithmetic between layers."""
+    op = node.op
+    if op.category != "compute" or op.precision is Precision.LOW or any(
+            x in weights and len(x.type.shape) > 1 for x in node.inputs if isinstance(x, Value)):
+        return op.category
+    return "arithmetic"
 
 
 def brief(node: Node, weights: Collection[Value] = ()) -> str:
@@ -120,23 +136,44 @@ def _windowed(node: Node, held: Sequence[Value]) -> str:
 
 
 def figures(weight: Weight) -> list[str]:
-    """Least, mean and greatest value, standard deviation, and a histogram as a line of bars.
-    Nothing for what has no numbers at hand, or none that are finite."""
+    """Least, mean and greatest value, standard deviation, and a histogram as a line of bars. Of a
+    large weight every n-th element counts, and this is said. Nothing for a weight whose numbers are
+    not at hand, or none of which is finite."""
     if weight.absent or not weight.size or not (
             weight.dtype.is_float or weight.dtype.is_integer):
         return []
     data = weight.source.reshape(-1)
-    data = data[::-(-data.size // SAMPLE)].astype(np.float64)
-    data = data[np.isfinite(data)]
+    step = -(-data.size // SAMPLE)
+    seen = data[::step].astype(np.float64)
+    data = seen[np.isfinite(seen)]
     if not data.size:
         return []
+    notes = [f"{np.count_nonzero(data == 0) / seen.size:.0%} zero"] * bool(
+        np.count_nonzero(data == 0) > seen.size / 100)
+    notes += [f"{seen.size - data.size:,} not finite"] * bool(seen.size > data.size)
+    notes += [f"by every {step}th element"] * (step > 1)
     low, span = data.min() / 2, data.max() / 2 - data.min() / 2  # halves: the range may overflow
     places = (data / 2 - low) / span if span > 0 else np.full(data.shape, 0.5)
     counts = np.bincount(np.minimum((places * BINS).astype(int), BINS - 1), minlength=BINS)
     bars = "".join(BARS[int(c * (len(BARS) - 1) / counts.max() + 0.5)] for c in counts)
     with np.errstate(over="ignore", invalid="ignore"):
-        return [f"  {data.min():.3g} … {data.max():.3g}, mean {data.mean():.3g} ± {data.std():.3g}",
+        return [f"  {data.min():.3g} … {data.max():.3g}, mean {data.mean():.3g} ± {data.std():.3g}"
+                + "".join(f", {note}" for note in notes),
                 f"  {bars}"]
+
+
+def first_numbers(weight: Weight) -> list[str]:
+    """The first FIRST elements in the order of memory, as a line; nothing if they are not at hand.
+    """
+    if weight.absent or not weight.size:
+        return []
+    data = weight.source.reshape(-1)[:FIRST]
+    more = ", …" if weight.size > FIRST else ""
+    return [f"  = {', '.join(_short(x) for x in data.tolist())}{more}"]
+
+
+def _short(x: Any) -> str:
+    return f"{x:.3g}" if isinstance(x, float | complex) else str(x)
 
 
 class Apart(msgspec.Struct):

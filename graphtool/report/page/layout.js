@@ -8,6 +8,7 @@ const GAP = 26, ROW = 46, PAD = 16, HEAD = 24, HIGH = 34, MOST = 400, FAR = 0.2,
 const LEGIBLE = 0.5, CLEAR = 0.75; // of the size of letters
 const FIRST = 64; // boxes of the first look
 const FEW_BOXES = 30; // that are shown however small
+const CARDS = 6; // px of the cards below a module that stands for parts alike
 const SHORT = 700; // a chain that is one column
 
 function prepare(section) {
@@ -79,8 +80,9 @@ function thin(item) { // a bend of an edge, or a port where one enters or leaves
 function label(g, item) {
   if (typeof item === "number") return g.nodes[item].name;
   const x = g.byKey.get(item);
-  const parts = x.alike ? `, ${x.alike.count} × ${x.alike.size} alike` : "";
-  return `${titled(x)}  (${x.size.toLocaleString("en")} node${x.size === 1 ? "" : "s"}${parts})`;
+  const count = x.size.toLocaleString("en"), {alike} = x, nodes = `node${x.size === 1 ? "" : "s"}`;
+  if (alike?.count * alike?.size === x.size) return `${titled(x)}  (${alike.count} × ${alike.size} ${nodes})`;
+  return `${titled(x)}  (${count} ${nodes}${alike ? `, ${alike.count} × ${alike.size} alike` : ""})`;
 }
 
 function boxed(g, item) { // the words of a box; in a narrow training step the column says the rest
@@ -249,7 +251,8 @@ function layout(p) {
     const s = p.boxes.get(from), t = p.boxes.get(to), {rank, grid} = g.byKey.get(at);
     const back = !grid && rank.get(x) > rank.get(y); // between modules that read each other
     const up = back && to === y || rises(p, to), leaves = back && from === x || rises(p, from);
-    const outer = [[s.x + s.w / 2, leaves ? s.y : s.y + s.h], ...climb(g, a, at).flatMap(
+    const under = typeof from === "string" && !s.open && g.byKey.get(from).alike ? CARDS : 0;
+    const outer = [[s.x + s.w / 2, leaves ? s.y : s.y + s.h + under], ...climb(g, a, at).flatMap(
       ([key, item]) => bends(p, key, item, "po" + a, false, g.byKey.get(key).rises))];
     const inner = [...climb(g, b, at).reverse().flatMap(
       ([key, item]) => bends(p, key, "pi" + a, item, true, g.byKey.get(key).rises)),

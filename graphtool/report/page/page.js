@@ -115,10 +115,16 @@ function show(tab) {
   remember();
 }
 
+const KEYS = [["arrows", "along edges, to neighbours"], ["Enter", "open or close a module"],
+  ["/", "search"], ["+ - 0", "zoom, show everything"], ["e c", "expand, collapse all"],
+  ["i u", "mark what it depends on, what uses it"], ["s", "hide shape ops"], ["d", "light or dark"],
+  ["o", "outline, in a narrow window"], ["Escape", "choose nothing"]];
 const keys = {
   "/": () => $("search").focus(), "0": () => pane.fit(), "+": () => pane.zoom(1.25),
   "=": () => pane.zoom(1.25), "-": () => pane.zoom(0.8), e: () => pane.every(true),
   c: () => pane.every(false), d: theme, s: plain, o: swap,
+  i: () => trace(pane.graph.before, "It depends on"), u: () => trace(pane.graph.next, "It is used by"),
+  "?": () => { choose(null); $("help").open = true; $("help").scrollIntoView(); },
   Escape: () => { choose(null); seek(""); $("search").value = ""; },
   Enter: () => typeof pane.chosen === "string" && pane.toggle(pane.chosen)};
 document.addEventListener("keydown", event => {

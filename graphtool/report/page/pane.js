@@ -18,7 +18,8 @@ class Pane {
       this.element.append(head);
     }
     const frame = made("div");
-    frame.append(this.canvas);
+    this.map = made("canvas", undefined, {class: "map", "aria-hidden": "true"});
+    frame.append(this.canvas, this.map);
     this.element.append(frame);
     this.pen = this.canvas.getContext("2d");
     this.view = {x: 0, y: 0, k: 1};
@@ -30,6 +31,7 @@ class Pane {
     this.touched = false; // the user has moved it
     layout(this);
     listen(this);
+    steer(this);
   }
 
   root() { return this.boxes.get(this.graph.groups[0].key); }

@@ -12,6 +12,19 @@ function made(tag, text, more = {}) {
   return e;
 }
 
+function linkTo(item, text = label(pane.graph, item)) {
+  const b = made("button", text, {type: "button", class: "link"});
+  b.onclick = () => choose(item);
+  return b;
+}
+
+function crumbs(g, item) { // the modules around it, the outermost first
+  const line = made("span");
+  for (const key of homes(g, item).slice(0, -1).reverse())
+    line.append(line.firstChild ? " › " : "", linkTo(key, titled(g.byKey.get(key))));
+  return line;
+}
+
 function describe(item) {
   const side = $("detail"), now = pane.section, g = pane.graph;
   side.replaceChildren();
@@ -20,39 +33,95 @@ function describe(item) {
     side.append(made("h2", now.name));
     const first = Object.entries(now.parts || {}).find(([, part]) => part === "first");
     if (first) {
-      const link = made("button", first[0], {type: "button", class: "link"});
-      link.onclick = () => { const i = g.nodes.findIndex(n => n.name === first[0]);
-        if (i >= 0) choose(i); };
+      const i = g.nodes.findIndex(n => n.name === first[0]);
       const told = made("p", "The first value that parts, in red: ");
-      told.append(link);
+      told.append(i >= 0 ? linkTo(i) : first[0]);
       side.append(told);
     }
-    side.append(facts(now.lines), ends(g));
+    side.append(facts(now.lines), ends(g), meanings(), help());
     return;
   }
   const list = made("dl");
   const row = (name, value) => { if (value && value.length) list.append(made("dt", name),
-    ...[].concat(value).map(v => made("dd", v))); };
+    ...[].concat(value).map(v => {
+      const dd = made("dd");
+      dd.append(v instanceof Node ? v : readable(v));
+      return dd;
+    })); };
   side.append(made("h2", label(g, item)), acts(g, item));
   if (typeof item === "number") {
     const n = g.nodes[item];
-    row("op", n.op); row("module", around(g, item)); row("type", n.type); row("operands", n.inputs); row("attributes", n.attrs);
+    row("op", [n.op, g.docs?.[n.op]].filter(Boolean));
+    row("module", n.module || n.class ? around(g, item) : ""); row("in", homes(g, item).length > 1 && [crumbs(g, item)]);
+    row("type", n.type); row("attributes", n.attrs);
+    row("operands", (n.inputs || []).map(x => typeof x === "string" ? x : operand(g, x)));
     row("source", [n.at, n.text].filter(Boolean)); row("kernel of", n.fused);
     row("kernel, and what it was chosen over", n.rivals); row("made by", n.history);
     row("change", now.changes && now.changes[n.name]);
     row("error", now.errors && now.errors[n.name]);
-    row("read by", g.next[item].map(i => g.nodes[i].name));
+    row("read by", g.next[item].slice(0, HITS).map(i => linkTo(i)));
   } else {
     const counts = new Map();
     for (const i of members(g, item))
       counts.set(g.nodes[i].op, (counts.get(g.nodes[i].op) || 0) + 1);
     const x = g.byKey.get(item), like = g.groups.filter(y => y !== x && y.kind === x.kind);
-    row("modules alike", like.slice(0, 12).map(pathOf(g)).concat(
+    row("in", homes(g, item).length > 1 && [crumbs(g, item)]);
+    row("modules alike", like.slice(0, 12).map(y => linkTo(y.key, pathOf(g)(y))).concat(
       like.length > 12 ? [`and ${like.length - 12} more`] : []));
     row("ops", [...counts].sort((a, b) => b[1] - a[1]).map(([op, n]) => `${n} × ${op}`));
   }
   elsewhere(now, item, list);
   side.append(list);
+}
+
+function operand(g, i) {
+  const line = made("span");
+  line.append(linkTo(i), `: ${readable(g.nodes[i].type || "")}`);
+  return line;
+}
+
+function meanings() { // the colours that the graph has
+  const list = made("div", undefined, {class: "legend"});
+  for (const [colour, words] of legendRows(pane)) {
+    const line = made("span", words);
+    line.prepend(made("i", "", {style: `background: var(--${colour})`}));
+    list.append(line);
+  }
+  return list;
+}
+
+function help() { // the keys
+  const box = made("details"), table = made("table");
+  table.append(...KEYS.map(([key, words]) => {
+    const tr = made("tr");
+    tr.append(made("th", key, {scope: "row"}), made("td", words));
+    return tr;
+  }));
+  box.append(made("summary", "Keys (?)"), table);
+  box.id = "help";
+  return box;
+}
+
+function along(g, item, lists) { // the nodes of an item, and all that `lists` lead to from them
+  const seen = new Set(members(g, item)), queue = [...seen];
+  while (queue.length) for (const i of lists[queue.pop()]) if (!seen.has(i)) {
+    seen.add(i);
+    queue.push(i);
+  }
+  return seen;
+}
+
+function trace(lists, words) { // marks all nodes before the chosen one, or all after it
+  const g = pane.graph, item = pane.chosen;
+  if (item === null || item === undefined) return;
+  const all = along(g, item, lists);
+  marked([...all]);
+  say(`${words} ${(all.size - members(g, item).length).toLocaleString("en")} nodes`);
+}
+
+function marked(items) {
+  pane.found = new Set(items.map(i => visible(pane.graph, i)));
+  pane.stale = true;
 }
 
 function pathOf(g) { // the names of the modules around a module, and its own
@@ -77,6 +146,10 @@ function acts(g, item) { // what can be done with what is chosen, for fingers to
     });
   }
   act("Centre", () => pane.centre(item));
+  act("Needs", keys.i).title = "Mark all that it depends on (i)";
+  act("Feeds", keys.u).title = "Mark all that depends on it (u)";
+  const like = typeof item === "string" ? g.groups.filter(x => x.kind === g.byKey.get(item).kind) : [];
+  if (like.length > 1) act(`Mark ${like.length} alike`, () => marked(like.map(x => x.key)));
   return bar;
 }
 
@@ -99,9 +172,8 @@ function ends(g) { // the inputs and outputs of the model
     const all = [...g.nodes.keys()].filter(i => g.nodes[i].op === op);
     if (all.length) list.append(made("dt", all.length > 1 ? `${all.length} ${op}s` : op));
     for (const i of all.slice(0, HITS)) {
-      const dd = made("dd"), link = made("button", g.nodes[i].name, {type: "button", class: "link"});
-      link.onclick = () => choose(i);
-      dd.append(link, " ", made("small", g.nodes[i].type || ""));
+      const dd = made("dd");
+      dd.append(linkTo(i), " ", made("small", g.nodes[i].type || ""));
       list.append(dd);
     }
     if (all.length > HITS) list.append(made("dd", `and ${all.length - HITS} more`));
@@ -226,11 +298,8 @@ function tips() { // a plot's words about what the mouse is over
 
 function seek(text, at = -1) { // the nodes with all words, marked and listed; `at` is the chosen one
   if (!pane) return [];
-  const g = pane.graph, words = text.toLowerCase().split(/\s+/).filter(Boolean);
-  const hits = words.length ? [...g.nodes.keys()].filter(i => {
-    const n = g.nodes[i], all = `${n.name} ${n.op} ${around(g, i)} ${n.type || ""} ${n.at || ""}`.toLowerCase();
-    return words.every(w => all.includes(w));
-  }) : [];
+  const g = pane.graph, words = text.toLowerCase().split(/\s+/).filter(Boolean), fits = matcher(text, words);
+  const hits = words.length ? [...g.nodes.keys()].filter(i => fits(sayings(g, i))) : [];
   pane.found = new Set(hits.map(i => visible(g, i)));
   pane.stale = true;
   const count = hits.length.toLocaleString("en");
@@ -247,6 +316,21 @@ function seek(text, at = -1) { // the nodes with all words, marked and listed; `
   }));
   $("hits").hidden = !hits.length || document.activeElement !== $("search");
   return hits;
+}
+
+function matcher(text, words) { // all of the words, or the regular expression behind re:
+  if (!text.startsWith("re:")) return all => words.every(w => all.includes(w));
+  try {
+    const pattern = new RegExp(text.slice(3), "im");
+    return all => pattern.test(all);
+  } catch { return () => false; } // it is not typed to its end
+}
+
+function sayings(g, i) { // the words of a node and of its weights, a line each
+  const n = g.nodes[i];
+  n.sayings ??= [n.name, n.op, around(g, i), n.type, n.at, ...(n.inputs || []).filter(
+    x => typeof x === "string" && x[0] !== " ")].filter(Boolean).join("\n").toLowerCase();
+  return n.sayings;
 }
 
 function found(n) { // go to a hit

@@ -122,20 +122,24 @@ function graphPicture(p, whole) { // the graph as it is open, with its title and
   return {text: svg(wide, all, p.section.name, `${pen.parts.join("")}</g>`), w: wide, h: all};
 }
 
-function legend(p, pen, y) { // the colours of the nodes that are drawn
+function legendRows(p) { // the colours of the nodes that are drawn, and what they mean
   const kinds = new Set([...p.boxes.values()].filter(b => typeof b.item === "number")
     .map(b => p.graph.nodes[b.item].kind));
-  const rows = [...kinds].filter(kind => colours[kind]).map(kind => [colours[kind], kind]);
+  const rows = [...kinds].filter(kind => colours[kind]).map(kind => [kind, kind]);
   if ([...p.boxes.values()].some(b => typeof b.item === "string" && !b.open))
-    rows.push([colours.back, "a module"]);
+    rows.push(["back", "a module"]);
   for (const mark of new Set(Object.values(p.section.changes || {})))
-    rows.push([colours[mark] || colours.changed, mark]);
+    rows.push([colours[mark] ? mark : "changed", mark]);
+  return rows;
+}
+
+function legend(p, pen, y) {
   let x = 12;
   pen.font = "11px system-ui, sans-serif";
-  for (const [colour, words] of rows) {
+  for (const [colour, words] of legendRows(p)) {
     pen.beginPath();
     pen.roundRect(x, y, 14, 14, 3);
-    pen.fillStyle = colour;
+    pen.fillStyle = colours[colour];
     pen.fill();
     pen.strokeStyle = colours.line;
     pen.lineWidth = 1;

@@ -6,6 +6,7 @@ in it are laid out alone, so each can be collapsed without another layout.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence, Set
 from itertools import pairwise
@@ -66,7 +67,10 @@ def graph_data(module: Module) -> dict[str, Any]:
     if grid is not None:
         groups[0] |= {"grid": True, "bends": [], "layers": [
             [[x if isinstance(x, int) else x.key, at] for x, at in cells] for cells in grid]}
-    return {"nodes": rows, "groups": groups, "edges": drawn}
+    used = {node.op for node in module.graph.nodes}
+    return {"nodes": rows, "groups": groups, "edges": drawn,
+            "docs": {op.name: re.split(r";|\n", op.doc)[0]
+                     for op in sorted(used, key=lambda op: op.name) if op.doc}}
 
 
 def _rows(module: Module, names: dict[Value, str]
@@ -77,7 +81,8 @@ def _rows(module: Module, names: dict[Value, str]
     paths: list[tuple[str, ...]] = []
     number: dict[Value, int] = {}
     edges: list[tuple[int, int, str]] = []
-    facts = NodeFacts(module, names)
+    single: dict[Value, int] = {}  # without the results of nodes that have several
+    facts = NodeFacts(module, names, single)
 
     def add(name: str, op: str, path: tuple[str, ...], **more: Any) -> int:
         rows.append({"name": name, "op": op} | {k: v for k, v in more.items() if v})
@@ -85,13 +90,16 @@ def _rows(module: Module, names: dict[Value, str]
         return len(rows) - 1
 
     for v in graph.inputs:
-        number[v] = add(names[v], "input", within(names[v]), type=str(v.type), kind="input")
+        number[v] = single[v] = add(
+            names[v], "input", within(names[v]), type=str(v.type), kind="input")
     for node in graph.nodes:
         if is_constant(node):
             continue
         i = add(names[node.outputs[0]] if node.outputs else node.op.name, node.op.name,
                 _path(node, names), **facts.of(node))
         number |= dict.fromkeys(node.outputs, i)
+        if len(node.outputs) == 1:
+            single[node.outputs[0]] = i
         for x in dict.fromkeys(node.inputs):
             if isinstance(x, Value) and x in number:
                 edges.append((number[x], i, _shape(x)))
@@ -116,6 +124,8 @@ def within(name: str) -> tuple[str, ...]:
     """A name without its last word; the state of a training step is beside what it belongs to.
     Exporters of ONNX repeat a path in its parts: `/layer1/layer1.0/Add` is in `layer1.0`."""
     parts = [p for p in name.split("/") if p]
+    if len(parts) > 1:  # `/conv1/Conv_output_0.reshape` is a part of one node of the source
+        parts[-1] = parts[-1].partition(".")[0]
     words = [p.removeprefix(f"{before}.") for before, p in pairwise(["", *parts])]
     return tuple(w for p in words for w in p.split(".") if w)[:-1]
 
