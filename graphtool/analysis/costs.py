@@ -8,6 +8,7 @@ an estimate from liveness alone: reshapes share their operand's bytes, and no op
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -72,6 +73,24 @@ def _composite(op: Op, types: tuple[Any, ...], attrs: Attrs) -> Dim:
     # symbolic sizes can make this fail: then count one operation for each element
     except GraphtoolError:
         return sum((elements(t) for t in types[:1] if isinstance(t, TensorType)), 0)
+
+
+def multiply_adds(node: Node) -> Dim:
+    """The multiply-adds of one node: those of the products and convolutions that it is, or that
+    its decomposition has. Elementwise work is none."""
+    if inner := list(regions(node)):
+        return sum((total(multiply_adds, g) for g in inner), 0) * trip_count(node)
+    return _products(node.op, _types(node)[0], *signature(node))
+
+
+@lru_cache(maxsize=4096)
+def _products(op: Op, result: TensorType, types: tuple[Any, ...], attrs: Attrs) -> Dim:
+    if op.cost is not None and Trait.CONTRACTION in op.traits:
+        return op.cost(result, *types, **dict(attrs)) // 2
+    if op.decompose is not None:
+        with suppress(GraphtoolError):  # symbolic sizes can make this fail
+            return total(multiply_adds, decomposed(op, types, attrs))
+    return 0
 
 
 # ---- bytes moved -------------------------------------------------------------------------------

@@ -25,6 +25,11 @@ Stats = Annotated[bool, typer.Option(
     "--stats", help="Print counts of ops, parameters, FLOPs, bytes, peak memory and open dims.")]
 Tabular = Annotated[bool, typer.Option(
     "--tabular", help="Print a table with one row for each node.")]
+Modules = Annotated[bool, typer.Option(
+    "--modules", help="Print a table of the modules: class, ops, parameters, multiply-adds and "
+    "the type of the output.")]
+Depth = Annotated[int | None, typer.Option(
+    "--depth", min=0, help="With --modules: how many levels of modules to print; by default all.")]
 Category = Annotated[str | None, typer.Option(
     "--category", help="Print only the nodes of one category: compute, data, shape, control or "
         "memory.")]
@@ -42,16 +47,20 @@ Report = Annotated[str | None, typer.Option(
     "--report", metavar="NAME", help="Print a report on the graph that a plug-in adds.")]
 OneNode = Annotated[str | None, typer.Option(
     "--node", metavar="NAME", help="With --why: only this node or kernel.")]
+Sizes = Annotated[list[str] | None, typer.Option(
+    "--dim", metavar="NAME=SIZE", help="Print the graph with this size of an open dim, as in "
+    "--stats --dim batch=1. May be repeated.")]
 WhyNotFused = Annotated[tuple[str, str] | None, typer.Option(
     "--why-not-fused", metavar="A B", help="Print why nodes A and B are in different kernels. Of a "
     "build, one that was made with --keep.")]
 
 
-def show(graph: Shown, stats: Stats = False, tabular: Tabular = False,
-         category: Category = None, where: Where = False, full: Full = False, why: Why = False,
+def show(graph: Shown, stats: Stats = False, modules: Modules = False, depth: Depth = None,
+         tabular: Tabular = False, category: Category = None, where: Where = False,
+         full: Full = False, why: Why = False,
          node: OneNode = None, why_not_fused: WhyNotFused = None,
          entry: options.Entry = None, as_: As = None, report: Report = None,
-         json: options.Json = False, capture: options.Capture = None) -> None:
+         dim: Sizes = None, json: options.Json = False, capture: options.Capture = None) -> None:
     """Print a graph as a listing, as statistics or as a table, or why its kernels were chosen.
 
     The listing can be read back: `graphtool show m.graph.json | graphtool opt -`. Of a program it
@@ -63,7 +72,8 @@ def show(graph: Shown, stats: Stats = False, tabular: Tabular = False,
         _show_why(graph, node, why_not_fused, json, entry, capture)
         return
     if (kind := kind_of(graph)) != "graph":
-        given = {"--stats": stats, "--tabular": tabular, "--category": category, "--where": where,
+        given = {"--stats": stats, "--modules": modules, "--depth": depth is not None,
+                 "--dim": dim, "--tabular": tabular, "--category": category, "--where": where,
                  "--full": full, "--as": as_, "--report": report}
         show_artifact(graph, kind, [name for name, value in given.items() if value], json, entry)
         return
@@ -77,8 +87,16 @@ def show(graph: Shown, stats: Stats = False, tabular: Tabular = False,
     if category not in (None, *CATEGORIES):
         raise UsageError("GT3016", f"unknown category {category!r}",
                          hint=one_of(category, CATEGORIES))
+    if depth is not None and not modules:
+        raise UsageError("GT3027", "--depth is for --modules", hint="give both")
     module, side, _ = sources.read(graph, sources.captured(capture), True)
-    if stats or (json and not tabular):
+    if dim:
+        from graphtool.passes.specialize import specialize
+        module = specialize(module, **sources.sizes(dim, module.symbols))
+    if modules:
+        from graphtool.report.modules import modules as count
+        _show_modules(count(module, depth), json)
+    elif stats or (json and not tabular):
         from graphtool.report.stats import stats as measure
         _show_stats(measure(module), json)
     elif tabular or category:
@@ -173,6 +191,16 @@ def _show_stats(s: Any, json: bool) -> None:
     if not json:
         terminal.lines([""])
         terminal.table(table(OPS, s.ops))
+
+
+def _show_modules(counted: Any, json: bool) -> None:
+    from graphtool.report.modules import ROWS, lines
+    from graphtool.report.table import table
+    if json:
+        terminal.report(counted, True, ())
+    else:
+        terminal.table(table(ROWS, counted.rows))
+        terminal.lines(["", *lines(counted)])
 
 
 def draw(graph: options.Graph, out: options.Out = None,

@@ -34,6 +34,7 @@ from graphtool.report.doctor import Doctor
 from graphtool.report.git import GitStatus, HookReport, Review
 from graphtool.report.lineage import Event, Lineage
 from graphtool.report.listing import FxListing, Listing
+from graphtool.report.modules import ModuleTable
 from graphtool.report.profile import Profile
 from graphtool.report.quantised import QuantiseReport
 from graphtool.report.size import SizeReport
@@ -57,7 +58,8 @@ _WIDTH = 120
 TYPES: dict[str, Any] = {
     "graph": GraphFile, "program": ProgramFile, "build": Manifest, "stats": Stats,
     "size": SizeReport,
-    "listing": Listing, "fx-listing": FxListing, "diff": Diff, "ops": Ops, "passes": Passes,
+    "listing": Listing, "modules": ModuleTable, "fx-listing": FxListing, "diff": Diff, "ops": Ops,
+    "passes": Passes,
     "build-diff": BuildDiff, "support": Support,
     "doctor": Doctor, "bench": Bench, "profile": Profile, "tune": TuneReport,
     "tuning": Row, "machine": Machine, "why": WhyReport, "why-not-fused": WhyNot,

@@ -42,7 +42,8 @@ LINES: dict[str, tuple[str, ...]] = {  # by verb, in the order in which they are
     "import": ("import {o} --no-check -o {g}", "import {p} -o {h}", "import {c} -o c.graph.json"),
     "show": ("show {g}", "show {g} --stats", "show {g} --tabular", "show {g} --json",
              "show {g} --as functional", "show {g} --as stablehlo", "show {g} --where",
-             "show {g} --as loops", "show {g} --as c", "show {g} --why-not-fused {y}"),
+             "show {g} --modules", "show {g} --as loops", "show {g} --as c",
+             "show {g} --why-not-fused {y}"),
     "eval": ("eval {g} --random", "eval {g} --input {y}=1"),
     "opt": ("opt {g} -o q.graph.json --stats --time --check --print-after changed "
             "--journal journal.jsonl", "opt {g}", "opt {g} --bisect"),

@@ -69,6 +69,7 @@ def test_artifacts(made: Path, gt: Cli) -> None:
     ("stats", "show {}/m.graph.json --stats"),
     ("stats", "show {}/o.graph.json"),
     ("listing", "show {}/m.graph.json --tabular"),
+    ("modules", "show {}/m.graph.json --modules"),
     ("diff", "diff {0}/m.graph.json {0}/o.graph.json"),
     ("diff", "diff {0}/m.graph.json {0}/m.graph.json"),
     ("opt", "opt {}/m.graph.json --check"),
