@@ -95,10 +95,11 @@ def touched(body: tuple[Stmt, ...]) -> tuple[list[str], set[str], set[str]]:
 def unit_kernel(unit: Unit, assignment: Assignment, target: Target,
                 table: KernelTable) -> Iterator[Made]:
     """The kernels of a unit: one, or one per output shape where they differ."""
-    made = _by_kernel(unit, assignment, target)
-    if made is not None:
-        if made.body:
-            yield *table.add(made.body, assignment.buffers, made.work), made.flops
+    lowered = _by_kernel(unit, assignment, target)
+    if lowered is not None:
+        for one in lowered:
+            if one.body:
+                yield *table.add(one.body, assignment.buffers, one.work), one.flops
         return
     shapes: dict[tuple[Dim, ...], list[Value]] = {}
     for v in unit.outputs:
@@ -138,21 +139,21 @@ def _transposed(outputs: list[tuple[View, Pull]], names: Names, table: KernelTab
     return crossing(outputs, names) or crossing_pairs(outputs, names)
 
 
-def _by_kernel(unit: Unit, assignment: Assignment, target: Target) -> Lowered | None:
-    """The statements of a unit that uses a template or has loops of its own; None if it is a loop
-    nest."""
+def _by_kernel(unit: Unit, assignment: Assignment, target: Target) -> list[Lowered] | None:
+    """The statements of the kernels of a unit that uses a template or has loops of its own; None if
+    it is a loop nest."""
     node = next((n for n in unit.nodes if serving(n.op)), unit.nodes[0])
     kernel = serving(node.op)
     if kernel is None and node.op.lowering is not Lowering.STATEMENTS:
         return None
     if kernel is not None and kernel.fuses:
         lowered = kernel.lower[node.op.name](UnitUse(unit, node, assignment, target))
-        return replace(lowered, body=stores_last(lowered.body))
+        return [replace(lowered, body=stores_last(lowered.body))]
     if all(product(v.type.shape) == 0 for v in unit.outputs):
-        return Lowered((), 0)
+        return []
     if kernel is None:
-        return lower_statements(node, assignment)
-    return kernel.lower[node.op.name](UnitUse(unit, node, assignment, target))
+        return lower_statements(node, assignment, bool(target.devices))
+    return [kernel.lower[node.op.name](UnitUse(unit, node, assignment, target))]
 
 
 def copy_kernel(c: Copy, assignment: Assignment, table: KernelTable) -> Made:

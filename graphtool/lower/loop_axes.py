@@ -120,10 +120,10 @@ def in_grid(loops: list[tuple[Symbol, Dim]], exprs: list[tuple[View, PExpr]], na
     if names.indices or len(depths) > 1:
         return [(loop, []) for loop in loops]
     cut = depths.pop() if depths else len(loops)
-    return [_joined(group, names) for group in (loops[:cut], loops[cut:]) if group]
+    return [joined_loops(group, names) for group in (loops[:cut], loops[cut:]) if group]
 
 
-def _joined(loops: list[tuple[Symbol, Dim]], names: Names) -> Joined:
+def joined_loops(loops: list[tuple[Symbol, Dim]], names: Names) -> Joined:
     """One loop for several, and their iterators in terms of its own."""
     if len(loops) == 1:
         return loops[0], []

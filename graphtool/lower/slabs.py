@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from graphtool.dtypes import DType
 from graphtool.loops.ir import Const, Load, Name
 from graphtool.loops.program import SCRATCH
 from graphtool.loops.pull import Idx, Names, PExpr, Pull, Reduce, View, cast, dense, iterator
@@ -65,7 +66,8 @@ def in_slabs(outputs: Outputs, names: Names, buffers: dict[str, Storage], label:
         stored, whole = Outputs(), dict[PExpr, PExpr]()
         for r, (flat, slabs) in found.items():
             if slabs == how:
-                view = _room(r, how, shape, buffers, label)
+                extents = (how.count, *(shape[a] for a in how.axes))
+                view = room(buffers, r.dtype.computes, extents, label)
                 stored.append((view, _slab(flat, how, iters, shape, names)))
                 whole[r] = _joined(r, view, tuple(idx[a] for a in how.axes), names)
         kernels.append(stored)
@@ -119,26 +121,23 @@ def _slabs(r: Reduce, iters: list[Symbol | None], shape: Idx, names: Names) -> S
                terms // (TERMS_OF_TEAM if row else TERMS))
     sizes = [typical_size(n) for _, n in r.iters]
     along = next((n for n, size in enumerate(sizes) if 2 * size >= most), sizes.index(max(sizes)))
-    count = _even(r.iters[along][1], min(most, sizes[along]))
+    count = even(r.iters[along][1], min(most, sizes[along]))
     return Slabs(axes, tuple(n for _, n in r.iters), along, count) if count >= LEAST else None
 
 
-def _even(n: Dim, most: int) -> int:
+def even(n: Dim, most: int) -> int:
     """A number of slabs up to `most`, of equal length if there is one that is not much smaller."""
     if not isinstance(n, int):
         return most
-    fit = [c for c in range(most, most // 2, -1) if n % c == 0]
+    fit = [c for c in range(most, max(most // 2, LEAST - 1), -1) if n % c == 0]
     return next((c for c in fit if n // c % 8 == 0), fit[0] if fit else most)
 
 
-def _room(r: Reduce, how: Slabs, shape: tuple[Dim, ...], buffers: dict[str, Storage],
-          label: str) -> View:
-    """Memory for the results of the slabs."""
-    extents = (how.count, *(shape[a] for a in how.axes))
+def room(buffers: dict[str, Storage], dtype: DType, extents: Idx, label: str) -> View:
+    """New memory of the arena for an array that kernels hand on; `label` says whose it is."""
     name = f"s{len(buffers)}"
-    buffers[name] = Storage(name, r.dtype.computes, product(extents), "arena",
-                            label=f"{SCRATCH}{label}")
-    return dense(name, r.dtype.computes, extents)
+    buffers[name] = Storage(name, dtype, product(extents), "arena", label=f"{SCRATCH}{label}")
+    return dense(name, dtype, extents)
 
 
 def _slab(r: Reduce, how: Slabs, iters: list[Symbol | None], shape: tuple[Dim, ...],

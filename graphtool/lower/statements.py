@@ -18,14 +18,19 @@ from graphtool.loops.ir import Accumulate, Const, Expr, For, Let, Load, Name, St
 from graphtool.loops.pull import Names, View, apply, iterator
 from graphtool.lower.loop_axes import SHARED
 from graphtool.lower.row_loops import LEAST_COLUMNS, columns_of_block
+from graphtool.lower.scans import STEP, scans
 from graphtool.lower.views import Assignment
 from graphtool.ops.reduce import identity
 from graphtool.symbolic import Dim, Symbol, bounds, product, symbol_of, typical_size
 
 
-def lower_statements(node: Node, assignment: Assignment) -> Lowered:
-    """The body of the node's kernel."""
-    return STATEMENTS[node.op](node, assignment)
+def lower_statements(node: Node, assignment: Assignment, grid: bool) -> list[Lowered]:
+    """The bodies of the node's kernels in order; there may be several where very many workers run
+    them, a `grid`."""
+    if grid and node.op is o.cumulative:
+        return scans(_operand(node, 0, assignment), assignment.views[node.outputs[0]],
+                     assignment.buffers, node.outputs[0].hint, **node.attrs)
+    return [STATEMENTS[node.op](node, assignment)]
 
 
 def _operand(node: Node, n: int, assignment: Assignment) -> View:
@@ -35,9 +40,6 @@ def _operand(node: Node, n: int, assignment: Assignment) -> View:
 
 
 # ---- cumulative --------------------------------------------------------------------------------
-
-_STEP = {"sum": "add", "prod": "mul", "max": "max", "min": "min"}
-
 
 def _cumulative(node: Node, assignment: Assignment) -> Lowered:
     """The loops of a cumulative op: each element from the one before, in linear time."""
@@ -52,7 +54,7 @@ def _cumulative(node: Node, assignment: Assignment) -> Lowered:
     running = Name("running", x.dtype)
     here = n - 1 - idx[axis] if a["reverse"] else idx[axis]
     full = (*idx[:axis], here, *idx[axis + 1:])
-    step: tuple[Stmt, ...] = (Accumulate("running", _STEP[a["kind"]], Load(
+    step: tuple[Stmt, ...] = (Accumulate("running", STEP[a["kind"]], Load(
         x.buffer, x.index(full), x.dtype)),)
     store = Store(out.buffer, out.index(full), running)
     body = _loops([(at[axis], n, False)], (store, *step) if a["exclusive"] else (*step, store))
@@ -95,7 +97,7 @@ def _cumulative_rows(node: Node, x: View, out: View, axis: int) -> tuple[Stmt, .
     def load(view: View, k: Dim) -> Load:
         return Load(view.buffer, view.index(place(k)), dtype)
 
-    step, start, k = _STEP[a["kind"]], Const(identity(a["kind"], dtype), dtype), symbol_of(row)
+    step, start, k = STEP[a["kind"]], Const(identity(a["kind"], dtype), dtype), symbol_of(row)
     first = start if a["exclusive"] else apply(step, start, load(x, 0))
     later = apply(step, load(out, k), load(x, k if a["exclusive"] else k + 1))
     body: tuple[Stmt, ...] = (

@@ -36,7 +36,7 @@ from graphtool.train.model import TrainModel
 from graphtool.transforms.training import Recipe, training
 from tests.cases import CASES
 from tests.lower.compiling import compiled, faults, merged, optimised
-from tests.native.cuda import OnC, driver
+from tests.native.cuda import OnC
 from tests.passes.pass_samples import SAMPLES, values
 from tests.passes.pass_samples import module as traced
 
@@ -48,11 +48,6 @@ N = symbol("N", 0, 64)
 LACKING = {"sort", "top_k", "eigh", "svd", "all_reduce", "all_gather", "reduce_scatter",
            "broadcast_first", "process_rank", "collective_begin", "collective_end"}
 LOOPS = [c for c in CASES if c.op.name not in LACKING]
-
-
-@pytest.fixture(scope="session")  # a process keeps the first libcuda.so.1 that it loads
-def libcuda(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    return driver(tmp_path_factory.mktemp("driver"))
 
 
 @pytest.fixture(autouse=True)

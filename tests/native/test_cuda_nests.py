@@ -23,7 +23,7 @@ from graphtool.native import cuda, runtime
 from graphtool.native.library import open_library
 from graphtool.symbolic import Dim, Symbol, evaluate, symbol
 from tests.lower.compiling import faults
-from tests.native.cuda import OnC, driver
+from tests.native.cuda import OnC
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
 RNG = np.random.default_rng(13)
@@ -31,11 +31,6 @@ ARCHITECTURES = (80, 87, 90, 120)
 F32, F16, I8 = dtypes.float32, dtypes.float16, dtypes.int8
 SIZES = {"N": 64, "M": None, "L": 20000}  # open sizes and what bounds them; tests run 33
 N, MANY, LONG = (symbol(name, 0, most) for name, most in SIZES.items())
-
-
-@pytest.fixture(scope="session")
-def libcuda(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    return driver(tmp_path_factory.mktemp("driver"))
 
 
 @pytest.fixture(autouse=True)

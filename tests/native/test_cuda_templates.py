@@ -21,18 +21,13 @@ from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.trace import trace
 from graphtool.native import cuda, runtime
 from graphtool.symbolic import Dim, Symbol, symbol
-from tests.native.cuda import OnC, driver
+from tests.native.cuda import OnC
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
 RNG = np.random.default_rng(11)
 ARCHITECTURES = (80, 87, 90, 120)
 EXACT, TF32, ROUNDED = 6e-7, 6e-4, 4e-3  # relative rms errors
 F32, F16, BF16 = dtypes.float32, dtypes.float16, dtypes.bfloat16
-
-
-@pytest.fixture(scope="session")
-def libcuda(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    return driver(tmp_path_factory.mktemp("driver"))
 
 
 @pytest.fixture

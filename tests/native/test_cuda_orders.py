@@ -1,0 +1,66 @@
+"""Scans of long rows on a device, by many workers."""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import graphtool
+from graphtool import dtypes, interp
+from graphtool import ops as o
+from graphtool.ir.graph import Module, TensorType
+from graphtool.ir.trace import trace
+from graphtool.native import cuda, runtime
+from graphtool.symbolic import Symbol, symbol
+from tests.lower.compiling import faults
+from tests.native.cuda import OnC
+
+pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
+RNG = np.random.default_rng(17)
+F32, I32 = dtypes.float32, dtypes.int32
+N = symbol("N", 0, 20000)
+
+
+@pytest.fixture(autouse=True)
+def device(libcuda: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cuda, "find", OnC)
+    for name, value in (("cuda_arch", 90), ("cuda_fail_in", 0)):
+        ctypes.c_int.in_dll(libcuda, name).value = value
+
+
+def built(fn: Any, types: list[TensorType], folder: Path) -> tuple[Module, Path, str]:
+    graph = trace(fn, types, [f"x{i}" for i in range(len(types))])
+    open_sizes = {"N": Symbol("N", 0, 20000)} if any(N in t.shape for t in types) else {}
+    m = Module(graph, tuple(f"y{i}" for i in range(len(graph.outputs))), open_sizes)
+    work = graphtool.build(m, folder, target="sm_90")
+    return m, work, (work / "model_kernels0.cu").read_text()
+
+
+def test_scans_of_long_rows_are_in_slabs(tmp_path: Path) -> None:
+    """Slabs within slabs, in every direction and order of axes; all runs give the same bits."""
+    ways = list(itertools.product((False, True), (False, True)))
+
+    def scans(x: Any, y: Any, z: Any) -> Any:
+        return (*(o.cumulative(x, kind="sum", axis=0, exclusive=e, reverse=r) for e, r in ways),
+                *(o.cumulative(y, kind=k, axis=a, reverse=a == 1)
+                  for k in ("sum", "max") for a in (0, 1)),
+                o.cumulative(z, kind="sum", axis=1, exclusive=True))
+    m, work, text = built(scans, [TensorType(F32, (N,)), TensorType(I32, (300, 260)),
+                                  TensorType(dtypes.bfloat16, (2, 256))], tmp_path / "b")
+    assert "i0 < 312" in text and "i0 < 4;" in text
+    model = runtime.load(work)
+    for n in (20000, 1, 0, 700):
+        xs = {"x0": RNG.standard_normal(n).astype(np.float32),
+              "x1": RNG.integers(-99, 99, (300, 260)).astype(np.int32),
+              "x2": RNG.standard_normal((2, 256)).astype(np.float32).astype(
+                  dtypes.bfloat16.numpy)}
+        got = {name: y.copy() for name, y in model(**xs).items()}
+        assert not faults(got, interp.run(m, xs), 1e-3, 1e-3)
+        again = model(**xs)
+        assert all(got[name].tobytes() == again[name].tobytes() for name in got)
