@@ -16,7 +16,7 @@ from typing import Any, TextIO
 
 import pytest
 
-from tests import kinds
+from tests import intrinsics, kinds
 
 SECONDS = 600  # for one test; the longest takes 60 on an idle core, so that a busy machine passes
 MOST = 16  # quick cases of a function
@@ -36,9 +36,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    sys.addaudithook(_watch)
     if config.option.markexpr == "quick":
         QUICK.append(True)
+    else:
+        intrinsics.shorten()
+    sys.addaudithook(_watch)
     os.fsync = lambda fd: None  # no test cuts the power, and disks take long over it
     config.stash[ARMED] = -inf
     config.stash[STDERR] = os.fdopen(os.dup(2), "w")  # the real one: a test's own is captured
