@@ -150,6 +150,9 @@ class Language:
     scalar functions, where it is not C's; `forms` are the rules by which expressions take forms
     that this language's compilers prefer.
 
+    `rows` has the statement, by its function, that reduces a whole row of float32 to one scalar:
+    `{acc}` is the scalar, `{place}` the first element, `{n}` the number of elements.
+
     `device`: kernels run on a device with memory of its own, and all of them are in one file.
     """
 
@@ -171,6 +174,7 @@ class Language:
     types: Mapping[str, str] = field(default_factory=dict)
     scalars: Mapping[str, str] = field(default_factory=dict)
     forms: tuple[Rule, ...] = ()
+    rows: Mapping[str, str] = field(default_factory=dict)
     device: bool = False
 
     def type(self, dtype: DType) -> str:
@@ -230,6 +234,7 @@ C = register(Language(
     name="c", title="GNU C with OpenMP's pragmas for vectors, and the threads of team.h",
     includes=("nest.h",), settings=settings,
     library={
+        "extremes.h": re.compile(r"\bgt_extreme_m(ax|in)_f32\("),
         "fields.h": re.compile(r"\bgt_fields?(_|\d)"),
         "integers.h": re.compile(rf"\bgt_(?!bitcast_|row_)\w+_({_WHOLE}|bool)\("),
         "narrow.h": re.compile(
@@ -240,6 +245,8 @@ C = register(Language(
     },
     function="GT_INLINE void {name}({params})",
     forms=(choose, limited, over, steps),
+    rows={fn: f"{{acc}} = gt_extreme_{fn}_f32({{acc}}, {{place}}, {{n}});"
+          for fn in ("max", "min")},
     workers=Workers(
         params=("int t", "int threads"), args=("t", "threads"), alone="(void)t, (void)threads;",
         outer=Share(first=_PART, end=_NEXT), inner=_VECTORS,

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from graphtool import dtypes
 from graphtool.emit.expr import ExprPrinter, overflows
 from graphtool.emit.fields import WIDEST, FilledLoop, along_fields
 from graphtool.emit.language import ALL, Language, Share
@@ -13,11 +14,11 @@ from graphtool.emit.lines import Writer
 from graphtool.emit.small_indices import fits_kernel
 from graphtool.emit.vectors import Piece, Vectors, vectors
 from graphtool.loops.forms import KernelFacts, in_forms
-from graphtool.loops.ir import Accumulate, Expr, For, If, Index, Let, Stmt, Store
+from graphtool.loops.ir import Accumulate, Expr, For, If, Index, Let, Load, Stmt, Store
 from graphtool.loops.program import Kernel, Param
 from graphtool.loops.walk import bodies
 from graphtool.loops.walk import statements as walked
-from graphtool.symbolic import Dim, bounds, symbol_of
+from graphtool.symbolic import Dim, bounds, coefficient, substitute, symbol_of
 
 _SHORT = 1024  # the most iterations for which a small team is enough
 _OPERATORS = {"add": "+", "mul": "*", "and": "&", "or": "|"}
@@ -102,6 +103,9 @@ class Statements:
 
         If the loop reads packed buffers along its iterator, these elements are unpacked first.
         """
+        if row := self.row(s):
+            self.w.line(row)
+            return
         share, i, size = self.share(s), s.iter.name, self.language.size
         n = self.p.index(s.extent)
         lo, hi = (text.format(n=n, size=size) for text in (share.first, share.end))
@@ -119,6 +123,16 @@ class Statements:
             self.by_rows(*fields, share, lo, hi)
         if around:
             self.w.line(around[1])
+
+    def row(self, s: For) -> str:
+        """The statement for a loop that reduces adjacent elements of memory; "" for another loop,
+        and where the language has none."""
+        match s:
+            case For(it, n, "simd", (Accumulate(acc, str(fn), Load(buffer, at, dtypes.float32)),)
+                     ) if fn in self.language.rows and coefficient(at, it.name) == 1:
+                place = f"{buffer} + {self.p.index(substitute(at, {it.name: 0}), 12)}"
+                return self.language.rows[fn].format(acc=acc, place=place, n=self.p.index(n))
+        return ""
 
     def around_sum(self, s: For) -> tuple[str, str] | None:
         """The lines around a loop that does nothing but a sum of a team in each iteration: its

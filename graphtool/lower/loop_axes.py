@@ -33,6 +33,7 @@ from graphtool.symbolic import (
 from graphtool.symbolic.poly import Call, terms_of
 
 UNROLL = 32  # a window of at most so many elements is unrolled
+ROW = 8  # from so many adjacent elements on, a window fills a vector
 SHARED = 8  # iterations that are enough for threads to share
 Joined = tuple[tuple[Symbol, Dim], list[tuple[Symbol, Dim]]]  # a loop, and indices made of it
 Nest = tuple[list[tuple[Symbol, Dim]], list[tuple[View, PExpr]], tuple[Dim, ...]]
@@ -206,12 +207,16 @@ def windows_along_memory(loops: list[tuple[Symbol, Dim]], exprs: list[tuple[View
     windows = reduces_in(roots, names)
     if not loops or not windows or not all(map(is_unrolled, windows)):
         return loops
+    rows = [is_row(r, loops, names) for r in windows]
 
     def across(loop: tuple[Symbol, Dim]) -> int:
-        name = loop[0].name
-        reads = [product(d for _, d in r.iters) for r in windows for x in loads_in(r.body, names)
-                 if coefficient(x.index, name) not in (0, 1)]
-        stores = [coefficient(view.index(idx), name) not in (0, 1) for view, _ in exprs]
+        reads = []
+        for r, row in zip(windows, rows, strict=True):
+            steps = [coefficient(x.index, loop[0].name) for x in loads_in(r.body, names)]
+            far = [step for step in steps if step not in (0, 1)]
+            # a row is a vector, whatever the distance to the next one
+            reads += [product(d for _, d in r.iters)] * (min(len(far), 1) if row else len(far))
+        stores = [coefficient(view.index(idx), loop[0].name) not in (0, 1) for view, _ in exprs]
         return sum(n for n in reads if isinstance(n, int)) + sum(stores)
     best = min(reversed(loops), key=across)
     return [*(x for x in loops if x is not best), best]
@@ -236,7 +241,7 @@ def is_short(loops: list[tuple[Symbol, Dim]]) -> bool:
 
 
 def is_unrolled(r: Reduce) -> bool:
-    """Whether C has the reduction's steps one after the other, without a loop."""
+    """Whether C can have the reduction's steps one after the other, without a loop."""
     size = product(d for _, d in r.iters)
     return isinstance(size, int) and size <= UNROLL
 
@@ -259,3 +264,14 @@ def flattened(r: Reduce, names: Names) -> Reduce:
         rest = [(joined, n * m) if it is a else (it, d) for it, d in iters if it is not b]
         return flattened(replace(r, iters=tuple(rest), body=body), names)
     return r
+
+
+def is_row(r: Reduce, loops: list[tuple[Symbol, Dim]], names: Names) -> bool:
+    """Whether adjacent elements of memory fill a vector along the reduction, and no loop around it
+    has its elements adjacent: a dot product for each head, but not a window that slides."""
+    loads = loads_in(r.body, names)
+    steps = [{coefficient(x.index, it.name) for x in loads} for it, _ in loops]
+    moving = [s for s in steps if s != {0}]
+    return bool(moving) and all(s - {0, 1} for s in moving) and any(
+        isinstance(d, int) and d >= ROW and {coefficient(x.index, it.name) for x in loads} <= {0, 1}
+        for it, d in r.iters)

@@ -41,6 +41,7 @@ from graphtool.lower.loop_axes import (
     flattened,
     in_grid,
     index_of,
+    is_row,
     is_short,
     is_unrolled,
     one_outside,
@@ -138,6 +139,7 @@ class _NestWriter:
         self.roots = roots
         self.inner = frozenset[str]()  # the names that change with each iteration
         self.simd_reduce = False
+        self.loops: list[tuple[Symbol, Dim]] = []
 
     # ---- loops -----------------------------------------------------------------------------
 
@@ -150,12 +152,12 @@ class _NestWriter:
         loops = [loop for loop, _ in joined]
         over = [frozenset({it.name, *(s.name for s, _ in parts)}) for (it, _), parts in joined]
         if loops:
-            self.inner = over[-1]
+            self.inner, self.loops = over[-1], loops
         self.simd_reduce = (self._reductions_are_shared(loops) if self.grid else
                             self._reductions_run_along_memory())
         split = parallel_loop(loops)
         lanes = len(loops) - 1 - (is_short(loops) and all(
-            is_unrolled(r) and not self._reads_indices(r)
+            self._is_unrolled(r) and not self._reads_indices(r)
             for r in reduces_in(self.roots, self.names)))
         scope = Scope()
         for n, (it, extent) in enumerate(loops):
@@ -169,7 +171,7 @@ class _NestWriter:
     def _reductions_run_along_memory(self) -> bool:
         """Whether the loops to vectorise are the reductions inside the innermost output loop."""
         inside = [r for r in reduces_in(self.roots, self.names)
-                  if self.inner & self.free(r) and not is_unrolled(r)]
+                  if self.inner & self.free(r) and not self._is_unrolled(r)]
         return any(coefficient(x.index, name) not in (0, 1) for r in inside for name in self.inner
                    for x in loads_in(r.body, self.names))
 
@@ -263,7 +265,7 @@ class _NestWriter:
         place: Scope = home
         pending = Let(acc.name, r.init, mutable=True)
         iters = along_memory_last(r, self.names)
-        if is_unrolled(r) and not self._reads_indices(r):
+        if self._is_unrolled(r) and not self._reads_indices(r):
             return self.written_out(r, acc, home)
         for n, (it, extent) in enumerate(iters):
             last = n == len(iters) - 1
@@ -295,6 +297,10 @@ class _NestWriter:
             value = self.emit(self.counted(substituted(r.body, env)), home)
             home.body.append(Accumulate(acc.name, r.fn, value))
         return acc
+
+    def _is_unrolled(self, r: Reduce) -> bool:
+        """Whether the reduction's steps are statements, so that the loop around it is simd."""
+        return is_unrolled(r) and (self.grid or not is_row(r, self.loops, self.names))
 
     def _reads_indices(self, r: Reduce) -> bool:
         """Whether the body reads indices from data: such an index has one name, not one for each

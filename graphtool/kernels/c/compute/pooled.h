@@ -15,37 +15,16 @@
                   on; acc is vector-aligned, count the literal GT_LANES but for the last channels
 
    Shares need no barrier among themselves. */
+#include "extremes.h"
 #include "tile.h"
 
 #ifndef GT_POOLED_H
 #define GT_POOLED_H
 
-#if (defined __AVX512F__ && GT_LANES == 16) || (defined __AVX__ && GT_LANES == 8)                 \
-    || (defined __SSE__ && GT_LANES == 4)
-#include <immintrin.h>
-#endif
-
-/* The larger (smaller) one in each lane; NaN if either is. The instruction hands on its second
-   operand if one is NaN, so of both orders one has it, and NaN remain NaN when bits are added. */
-#if defined __AVX512F__ && GT_LANES == 16
-#define GT_POOL_BOTH(f, a, b) ((gt_vf)((gt_vi)_mm512_##f##_ps(a, b) | (gt_vi)_mm512_##f##_ps(b, a)))
-#elif defined __AVX__ && GT_LANES == 8
-#define GT_POOL_BOTH(f, a, b) ((gt_vf)((gt_vi)_mm256_##f##_ps(a, b) | (gt_vi)_mm256_##f##_ps(b, a)))
-#elif defined __SSE__ && GT_LANES == 4
-#define GT_POOL_BOTH(f, a, b) ((gt_vf)((gt_vi)_mm_##f##_ps(a, b) | (gt_vi)_mm_##f##_ps(b, a)))
-#endif
-
 GT_INLINE gt_vf gt_pool_join(const int kind, gt_vf a, gt_vf b)
 {
     if (kind == 0) return a + b;
-#if defined GT_POOL_BOTH
-    return kind == 1 ? GT_POOL_BOTH(max, a, b) : GT_POOL_BOTH(min, a, b);
-#elif GT_LANES == 1
-    return (kind == 1 ? a > b : a < b) || a != a ? a : b;
-#else
-    const gt_vi first = (kind == 1 ? a > b : a < b) | (a != a);
-    return (gt_vf)((first & (gt_vi)a) | (~first & (gt_vi)b));
-#endif
+    return gt_extreme(kind, a, b);
 }
 
 #endif
