@@ -51,14 +51,15 @@ def anywhere(node: Node, x: Value, view: View) -> bool:
 class Record:
     """One kernel.
 
-    `lower` has, for each op that it computes, the function that turns a use into statements.
+    `lower` has, for each op that it computes, the function that turns a use into statements,
+    of one kernel or of several that run one after the other.
     `reads` says whether it can read an operand where it is in memory. `sums`: the axes over which
     it can sum what its hook stores. `serves`: the sites for which it can be chosen, with its plans
     and their costs. `assumes`: what a kernel without such sites assumes of the numbers.
     """
 
     contract: Contract
-    lower: Mapping[str, Callable[[Use], Lowered]] = field(default_factory=dict)
+    lower: Mapping[str, Callable[[Use], Lowered | list[Lowered]]] = field(default_factory=dict)
     reads: Reads = rows_of_neighbours
     sums: tuple[int, ...] = ()
     serves: tuple[Alternative, ...] = ()

@@ -1,16 +1,24 @@
 """sort.h: the first K elements of each row in order, and their indices. Equal elements keep
-their order."""
+their order.
+
+A thread of a processor sorts a row. On a device a block sorts a tile of a row, and further launches
+merge sorted runs in pairs, of which only the first K elements count.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
 
 from graphtool import dtypes
 from graphtool import ops as o
+from graphtool.errors import InputError
 from graphtool.kernels.kit import (
-    Area, Contract, Dim, Instance, Lowered, Macro, MacroValue, Numbers, Pointer, Record, Symbol,
-    UnsupportedError, Use, View, anywhere, product, register, sizes, symbol_of, unflatten_index,
-    word, work_of)
+    Area, Array, Contract, Dim, Instance, Lowered, Macro, MacroValue, Numbers, Pointer, Record,
+    Symbol, UnsupportedError, Use, View, anywhere, bounds, ceildiv, product, register, sizes,
+    symbol_of, unflatten_index, word, work_of)
 
 # NaN counts as the greatest element; types without NaN need no test for it
 ORDERS = {"rising": "((a) < (b))", "falling": "((a) > (b))",
@@ -27,22 +35,53 @@ MACROS = (
     word("BEFORE", "whether key a must come before key b", ORDERS, ("a", "b")),
     *sizes(XS="elements between adjacent elements of a row"),
     Macro("VS", "size", "elements between adjacent values", None),
-    Macro("IS", "size", "elements between adjacent indices", None))
+    Macro("IS", "size", "elements between adjacent indices", None),
+    Macro("TILE", "literal", "elements that a block of a device sorts, a power of 2", None),
+    Macro("RUN", "size", "elements of the sorted runs that a launch merges in pairs", None),
+    Macro("FROM", "literal", "the half of PLACES in which they are", None),
+    Macro("TO", "literal", "the half for the results; 2: they are V and I", None))
 POINTERS = (
     Pointer("X", "the first element of a row", ("row",)),
     Pointer("V", "memory for the values", ("row",), False, True),
     Pointer("I", "memory for the indices, int64", ("row",), False, True),
-    Pointer("WORK", "memory of thread t for 2·N int64", ("t",), writes=True))
+    Pointer("WORK", "memory of thread t for 2·N int64", ("t",), False, True),
+    Pointer("PLACES", "memory of a row for 2·N int64, on a device", ("row",), False, True))
+TILE, TEAM, RESULTS = 2048, 128, 2
 
 
 def meaning(t: Instance) -> None:
     """Each row sorted; its first K elements are stored."""
     rows, k, falling = *t.sizes("ROWS K"), t.get("BEFORE").startswith("falling")
     for row in range(rows):
+        if t.has("TO") and t.get("TO") != RESULTS:
+            _in_runs(t, row, t.read("X", row), falling)
+            continue
         values, places = o.sort(t.read("X", row), axis=0, descending=falling)
         for name, sorted_values in (("V", values), ("I", places)):
             if t.has(name):
                 t.write(name, sorted_values[:k], row)
+
+
+def _in_runs(t: Instance, row: int, x: Array, falling: bool) -> None:
+    """The places of the elements in the order of each run that a launch makes."""
+    places = t.read("PLACES", row)
+    run = t.get("TILE") if t.has("TILE") else 2 * t.get("RUN")
+    for start in range(0, len(x), run):
+        order = o.sort(x[start:start + run], axis=0, descending=falling)[1][:t.get("K")]
+        places[t.get("TO") * len(x) + start:][:len(order)] = start + np.asarray(order)
+    t.write("PLACES", places, row)
+
+
+def teams(macros: Mapping[str, Any], _: int) -> Dim:
+    """The tiles of a device, or the blocks that merge runs. Raises InputError GT0572 where it was
+    lowered for a target without a device."""
+    if macros["TO"] is None:
+        raise InputError("GT0572", "a sort has no text in cuda when it was lowered for another "
+                                   "language", hint="lower the graph again for this target")
+    if macros["TILE"] is not None:
+        rows: Dim = macros["ROWS"]
+        return rows * ceildiv(macros["N"], macros["TILE"])
+    return ceildiv(macros["ROWS"] * macros["N"], TEAM)
 
 
 def touches(t: Numbers) -> Iterator[Area]:
@@ -54,17 +93,24 @@ def touches(t: Numbers) -> Iterator[Area]:
         if t.has(name):
             t.need(t.get(f"{name}S") is not None, f"{name}S")
             yield Area(name, (k,), (t.get(f"{name}S"),), (rows,), kind)
-    yield Area("WORK", (2 * n,), None, (t.threads,), dtypes.int64)
+    if not t.has("TO"):
+        t.need(t.has("WORK"), "WORK")
+        yield Area("WORK", (2 * n,), None, (t.threads,), dtypes.int64)
+        return
+    t.need(t.has("PLACES") and t.get("TO") in (0, 1, RESULTS), "PLACES, and a place for results")
+    tile, run, source = (t.get(name) if t.has(name) else 0 for name in ("TILE", "RUN", "FROM"))
+    t.need(tile in _TILES if tile else run > 0 and source in (0, 1) and source != t.get("TO"),
+           "a TILE, or a RUN in the other half")
+    yield Area("PLACES", (2 * n,), None, (rows,), dtypes.int64)
 
 
-def lower(use: Use) -> Lowered:
+def lower(use: Use) -> Lowered | list[Lowered]:
     """The rows are all axes but the sorted one. `largest` of top_k is `descending` of sort."""
     x, node = _row_of_one(use.view(0)), use.node
     axis = node.attrs["axis"] % len(x.shape)
     first = not node.attrs.get("largest", node.attrs.get("descending"))
     n, k = x.shape[axis], node.attrs.get("k", x.shape[axis])
     row = symbol_of(Symbol("row", 0, None))
-    work = use.scratch(2 * n, dtype=dtypes.int64)
     if use.shares_bytes(x):
         raise UnsupportedError("GT2003", f"{use.out.hint}: a sort of a {x.dtype.name} constant, "
                                          f"whose elements share bytes",
@@ -82,9 +128,38 @@ def lower(use: Use) -> Lowered:
             view = _row_of_one(result)
             macros[f"{letter}S"] = view.strides[axis]
             pointers[letter] = (view.buffer, _row_start(view, axis, row))
+    if use.target.devices:
+        return _on_device(use, macros, pointers)
+    work = use.scratch(2 * n, dtype=dtypes.int64)
     pointers["WORK"] = (work, symbol_of(Symbol("t", 0, None)) * (2 * n))
     size = product(x.shape)
     return Lowered(use.template("sort", macros, pointers), size * 8, work_of(size * 16))
+
+
+_TILES = tuple(2 << n for n in range(11))
+_LONGEST = 1 << 24  # elements of a row whose size is open
+
+
+def _on_device(use: Use, macros: Mapping[str, MacroValue],
+               pointers: Mapping[str, tuple[str, Dim]]) -> list[Lowered]:
+    """The launches that sort tiles of a row, and merge them until they are one."""
+    rows, n = (size for name in ("ROWS", "N") if not isinstance(size := macros[name], (
+        bool, float, str, dtypes.DType)))
+    most = bounds(n)[1] or _LONGEST
+    tile = next(size for size in _TILES if size >= min(most, TILE))
+    count = max(0, (-(-most // tile) - 1).bit_length())  # of launches that merge
+    places = use.scratch(2 * n * rows, 1, dtypes.int64)
+    kept = {**pointers, "PLACES": (places, symbol_of(Symbol("row", 0, None)) * (2 * n))}
+    between = {name: at for name, at in kept.items() if name not in ("V", "I")}
+    own = {name: value for name, value in macros.items() if name not in ("VS", "IS")}
+    out = []
+    for i in range(count + 1):
+        last = i == count
+        how: dict[str, MacroValue] = {"TO": RESULTS if last else i % 2}
+        how |= {"RUN": tile << i - 1, "FROM": 1 - i % 2} if i else {"TILE": tile}
+        out.append(Lowered(use.template(
+            "sort", {**(macros if last else own), **how}, kept if last else between), rows * n * 8))
+    return out
 
 
 def _row_of_one(v: View) -> View:
@@ -99,5 +174,6 @@ def _row_start(v: View, axis: int, row: Dim) -> Dim:
 
 
 register(Record(Contract("sort", "the first elements of rows in order", MACROS, POINTERS, meaning,
-                         touches=touches, grain="pieces"),
+                         touches=touches, grain="pieces",
+                         languages={"c": ".h", "cuda": "_cuda.h"}, teams=teams),
                 {"sort": lower, "top_k": lower}, anywhere))

@@ -146,14 +146,13 @@ def _by_kernel(unit: Unit, assignment: Assignment, target: Target) -> list[Lower
     kernel = serving(node.op)
     if kernel is None and node.op.lowering is not Lowering.STATEMENTS:
         return None
-    if kernel is not None and kernel.fuses:
-        lowered = kernel.lower[node.op.name](UnitUse(unit, node, assignment, target))
-        return [replace(lowered, body=stores_last(lowered.body))]
-    if all(product(v.type.shape) == 0 for v in unit.outputs):
+    if not (kernel and kernel.fuses) and all(product(v.type.shape) == 0 for v in unit.outputs):
         return []
     if kernel is None:
         return lower_statements(node, assignment, bool(target.devices))
-    return [kernel.lower[node.op.name](UnitUse(unit, node, assignment, target))]
+    lowered = kernel.lower[node.op.name](UnitUse(unit, node, assignment, target))
+    lowered = lowered if isinstance(lowered, list) else [lowered]
+    return [replace(x, body=stores_last(x.body)) for x in lowered] if kernel.fuses else lowered
 
 
 def copy_kernel(c: Copy, assignment: Assignment, table: KernelTable) -> Made:

@@ -1,4 +1,4 @@
-"""Scans of long rows on a device, by many workers."""
+"""Scans and sorts of long rows on a device, by many workers."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ import pytest
 import graphtool
 from graphtool import dtypes, interp
 from graphtool import ops as o
+from graphtool.dtypes import DType
 from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.trace import trace
 from graphtool.native import cuda, runtime
-from graphtool.symbolic import Symbol, symbol
+from graphtool.symbolic import Symbol, evaluate, symbol
 from tests.lower.compiling import faults
 from tests.native.cuda import OnC
 
@@ -64,3 +65,40 @@ def test_scans_of_long_rows_are_in_slabs(tmp_path: Path) -> None:
         assert not faults(got, interp.run(m, xs), 1e-3, 1e-3)
         again = model(**xs)
         assert all(got[name].tobytes() == again[name].tobytes() for name in got)
+
+
+def numbers(dtype: DType, *shape: int) -> np.ndarray:
+    """Many equal numbers, NaN of both signs, infinities and zeros of both signs."""
+    x = RNG.integers(-40, 40, shape).astype(np.float32)
+    if dtype.is_float:
+        x.flat[::7] = RNG.choice(np.array([np.nan, -np.nan, np.inf, -np.inf, 0.0, -0.0],
+                                          np.float32), x.flat[::7].shape)
+    return x.astype(dtype.numpy)
+
+
+SORTS = {
+    "columns": (lambda x: o.sort(x, axis=0), (70, 6), F32),
+    "one": (lambda x: o.sort(x, axis=1), (3, 1), F32),
+    "halves": (lambda x: o.sort(x, axis=1, descending=True), (3, 300), dtypes.bfloat16),
+    "bools": (lambda x: o.sort(x, axis=0, descending=True), (90,), dtypes.bool_),
+    "long": (lambda x: o.sort(x, axis=1, descending=True), (2, 4500), F32),
+    "integers": (lambda x: o.sort(x, axis=0), (9000,), dtypes.int64),
+    "open": (lambda x: o.sort(x, axis=0), (N,), F32),
+    "best": (lambda x: o.top_k(x, k=50, axis=1), (2, 9000), F32),
+    "least": (lambda x: o.top_k(x, k=3, axis=0, largest=False), (N, 2), I32)}
+
+
+def test_sorts_equal_the_evaluator(tmp_path: Path) -> None:
+    """In tiles, in merged runs, of each kind of number, with every bit of NaN and of zero."""
+    def sorts(*xs: Any) -> list[Any]:
+        return [y for x, (fn, _, _) in zip(xs, SORTS.values(), strict=True) for y in fn(x)]
+    m, work, text = built(sorts, [TensorType(t, shape) for _, shape, t in SORTS.values()],
+                          tmp_path / "b")
+    assert "#define GT_RUN 4096" in text
+    model = runtime.load(work)
+    for n in (5000, 3):
+        xs = {v.hint: numbers(v.type.dtype, *(evaluate(d, {"N": n}) for d in v.type.shape))
+              for v in m.graph.inputs}
+        got, want = model(**xs), interp.run(m, xs)
+        for y in want:
+            np.testing.assert_array_equal(got[y].view(np.uint8), want[y].view(np.uint8), y)
