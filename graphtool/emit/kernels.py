@@ -259,8 +259,10 @@ class Kernels:
                 return self.printer.index(value, 15)
 
     def row(self, t: Template) -> int:
-        """The most elements of a finished row. Of integers it is a row of a tile, which is at most
-        16 vectors: without vectors the stack need not hold more."""
+        """The most elements of a finished row, by the contract if it says so. Of integers it is a
+        row of a tile, which is at most 16 vectors: without vectors the stack need not hold more."""
+        if most := CONTRACTS[t.kernel].row:
+            return most
         small = self.program.align < ALIGN and t.kernel in ("conv_int", "gemm_int", "depthwise_int")
         return min(TILE, 16 * int(self.program.meta["lanes"])) if small else TILE
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from graphtool.dtypes import DType, float32
+from graphtool.dtypes import DType, float32, int8, uint8
 from graphtool.ir.graph import TensorType
 from graphtool.kernels.tiles import PANEL, rows_of_tile
 from graphtool.kernels.use import Lowered, Use
-from graphtool.loops.contract import Area, Array, Instance, Numbers, Pointer, sizes
+from graphtool.loops.contract import Area, Array, Instance, Numbers, Pointer, flags, literals, sizes
 from graphtool.loops.ir import MacroValue
 from graphtool.symbolic import Dim, Symbol, symbol_of
 from graphtool.target import Target
@@ -22,6 +22,12 @@ STRIDES = sizes(XN="elements between the starts of adjacent images", XH="of adja
                 XW="of adjacent pixels")
 WINDOW = sizes(KH="rows of the window", KW="columns of it", SH="stride of rows",
                SW="stride of columns", DH="dilation of rows", DW="dilation of columns")
+PADDED = (  # images of bytes whose padding is not in memory
+    *flags(SIGNED="the image holds int8, else uint8"),
+    *literals(ZERO="the zero point of the image"),
+    *sizes(IH="rows of the image", IW="columns of it", PT="rows of padding above it",
+           PL="columns of padding left of it"),
+    *STRIDES, *sizes(XC="elements between the starts of adjacent channels"), *WINDOW)
 POINTERS = (Pointer("X", "the input, its padding included"), Pointer("W", "the packed weights"))
 
 
@@ -72,6 +78,23 @@ def space(x: TensorType, window: Any, strides: Any, dilation: Any) -> tuple[Any,
                  for d, k, s, r in zip(x.shape[1:3], window, strides, dilation, strict=True))
 
 
+def byte_image(use: Use) -> dict[str, MacroValue]:
+    """The macros of an image of bytes whose padding is not in memory."""
+    x, a = use.view(0), use.node.attrs
+    (top, _), (left, _) = a["padding"]
+    return {"SIGNED": x.dtype is int8, "ZERO": a["zero"], "IH": x.shape[1], "IW": x.shape[2],
+            "PT": top, "PL": left, **image(use), "XC": x.strides[3]}
+
+
+def padded_space(x: TensorType, window: Any, strides: Any, dilation: Any,
+                 padding: Any) -> tuple[Any, ...]:
+    """The number of images, and the spatial sizes of the result when a window slides over the
+    channels-last x with this padding."""
+    wide = TensorType(x.dtype, (x.shape[0], *(d + sum(p) for d, p in zip(
+        x.shape[1:3], padding, strict=True)), x.shape[3]))
+    return x.shape[0], *space(wide, window, strides, dilation)
+
+
 # ---- for the meaning ---------------------------------------------------------------------------
 
 def windows_of(t: Instance) -> dict[str, Any]:
@@ -89,6 +112,20 @@ def seen(t: Instance, channels: int, pixel: int | None = None, columns: int | No
                    (xn, xh, xw if pixel is None else pixel, 1))
 
 
+def seen_bytes(t: Instance) -> tuple[Array, dict[str, Any]]:
+    """An image of bytes, and the attributes of its convolution; the padding below and at the right
+    is what the windows reach over."""
+    oh, ow, ih, iw, pt, pl, kh, kw = t.sizes("OH OW IH IW PT PL KH KW")
+    attrs = windows_of(t)
+    (sh, sw), (dh, dw) = attrs["strides"], attrs["dilation"]
+    below = max(0, (oh - 1) * sh + (kh - 1) * dh + 1 - pt - ih)
+    right = max(0, (ow - 1) * sw + (kw - 1) * dw + 1 - pl - iw)
+    x = t.read("X")[:, :(oh - 1) * sh + (kh - 1) * dh + 1 - pt,
+                    :(ow - 1) * sw + (kw - 1) * dw + 1 - pl]
+    return x, {**attrs, "zero": t.get("ZERO"), "window": (kh, kw),
+               "padding": ((pt, below), (pl, right))}
+
+
 # ---- for the checks ----------------------------------------------------------------------------
 
 def image_area(t: Numbers, channels: int, kind: DType = float32) -> Area:
@@ -99,6 +136,18 @@ def image_area(t: Numbers, channels: int, kind: DType = float32) -> Area:
     tap = t.get("XT") if t.has("XT") else dw * xw
     return Area("X", (n, oh, kh, ow, kw, channels), (xn, sh * xh, dh * xh, sw * xw, tap, 1), (),
                 kind)
+
+
+def bytes_of_image(t: Numbers) -> Area:
+    """The image of bytes, whose padding is not in memory."""
+    n, ih, iw, c, pt, pl, kh, kw = t.sizes("BATCH IH IW C PT PL KH KW")
+    sh, sw, dh, dw = t.sizes("SH SW DH DW")
+    t.need(min(kh, kw, sh, sw, dh, dw) > 0, "a window, strides and dilations of 1 or more")
+    t.need(0 <= pt <= (kh - 1) * dh and 0 <= pl <= (kw - 1) * dw,
+           "padding that each window reaches beyond")
+    t.need(-128 <= t.get("ZERO") <= 255, "a zero point of bytes")
+    return Area("X", (n, ih, iw, c), tuple(t.sizes("XN XH XW XC")), (),
+                int8 if t.get("SIGNED") else uint8)
 
 
 def fits_tile(t: Numbers) -> None:

@@ -235,7 +235,8 @@ class Pointer:
 class Contract:
     """A template: NAME.h, and what it is called in other languages.
 
-    `hook` names the indices that its epilogue gets; it is empty if there is no epilogue. `meaning`
+    `hook` names the indices that its epilogue gets; it is empty if there is no epilogue. `row` is
+    the most elements that a call of it takes, 0 where that depends on the use. `meaning`
     computes the same as the C, on the arrays of the interpreter. `touches` gives all that the C
     touches, for macros that are numbers; the reader of programs refuses a template without one.
     `tables` gives what constant operands lead to, by their data.
@@ -260,6 +261,7 @@ class Contract:
     phases: bool | str = False
     languages: Mapping[str, str] = field(default_factory=lambda: {HOME: ".h"})
     teams: Teams | None = None
+    row: int = 0
 
     @property
     def header(self) -> str:

@@ -432,6 +432,26 @@ class _conv_bf16(Op):
 
 conv_bf16: _conv_bf16
 
+class _conv_bytes(Op):
+    def __call__(
+        self,
+        x: Tensor,
+        w: Tensor,
+        /,
+        *,
+        channels: int,
+        zero: int,
+        window: tuple[int, int],
+        strides: tuple[int, int] = ...,
+        dilation: tuple[int, int] = ...,
+        padding: tuple[tuple[int, int], tuple[int, int]] = ...,
+        plan: Plan | None = ...,
+    ) -> Any:
+        """2-d convolution of bytes less their zero point, channels last, with padding of the zero
+        point, and weights as `pack_int` lays out [KH·KW·C, O] in panels of 2; the sums are int32"""
+
+conv_bytes: _conv_bytes
+
 class _conv_direct(Op):
     def __call__(
         self,
@@ -540,6 +560,25 @@ class _depthwise(Op):
         taken as one pixel with that many channels"""
 
 depthwise: _depthwise
+
+class _depthwise_bytes(Op):
+    def __call__(
+        self,
+        x: Tensor,
+        w: Tensor,
+        /,
+        *,
+        zero: int,
+        window: tuple[int, int],
+        strides: tuple[int, int] = ...,
+        dilation: tuple[int, int] = ...,
+        padding: tuple[tuple[int, int], tuple[int, int]] = ...,
+        plan: Plan | None = ...,
+    ) -> Any:
+        """2-d convolution of bytes less their zero point with one filter for each channel, channels
+        last, with padding of the zero point and weights [C, KH, KW]; the sums are int32"""
+
+depthwise_bytes: _depthwise_bytes
 
 class _depthwise_int(Op):
     def __call__(

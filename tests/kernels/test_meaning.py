@@ -213,6 +213,18 @@ def depthwise_int(x: Any) -> Any:
     return finished(o.depthwise_int(x, w, window=(3, 2), strides=(2, 1)))
 
 
+def conv_bytes(x: Any) -> Any:
+    w = packed("pack_int", data((2 * 3 * 5, 7), np.int8), nr=2)(x)
+    return finished(o.conv_bytes(x, w, channels=7, zero=-3, window=(2, 3), strides=(1, 2),
+                                 dilation=(2, 1), padding=((1, 0), (1, 2))))
+
+
+def depthwise_bytes(x: Any) -> Any:
+    w = constant(x, data((5, 3, 2), np.int8))
+    return (finished(o.depthwise_bytes(x, w, zero=9, window=(3, 2), padding=((1, 1), (1, 0)))),
+            o.depthwise_bytes(x, w, zero=0, window=(3, 2), strides=(2, 1), dilation=(1, 2)))
+
+
 def winograd_int(x: Any) -> Any:
     w = packed("pack_int_winograd", data((8, 3, 3, 3), np.int8), tile=2, nr=NR)(x)
     return o.winograd_int(x, w, channels=8, tile=2)
@@ -304,7 +316,9 @@ SAMPLES: dict[str, list[tuple[Callable[..., Any], tuple[str, ...]]]] = {
              (gemm, ("f32[1,5]",))],
     "conv_amx": [(conv_amx, ("u8[2,5,19,5]",)), (conv_amx, ("bf16[1,5,7,5]",)),
                  (conv_amx, ("bf16[2,9,7,5]",)), (conv_amx, ("f16[1,5,7,5]",))],
+    "conv_bytes": [(conv_bytes, ("i8[2,5,8,5]",))],
     "conv_int": [(conv_int, ("u8[2,5,8,5]",))],
+    "depthwise_bytes": [(depthwise_bytes, ("u8[2,7,6,5]",))],
     "depthwise_int": [(depthwise_int, ("u8[2,9,6,5]",))],
     "gemm_amx": [(gemm_amx, ("u8[2,4,70]",)), (gemm_amx, ("bf16[19,70]",)),
                  (gemm_amx, ("f16[19,70]",))],

@@ -15,6 +15,7 @@ from graphtool import ops as o
 from graphtool.analysis.ranges import Narrow, is_single, known_array, narrow, within
 from graphtool.ir.graph import Node
 from graphtool.ir.trace import Tracer
+from graphtool.kernels import conv_bytes
 from graphtool.kernels.choice.sites import Conv
 from graphtool.passes.select.equivalent_convolutions import (
     diagonal,
@@ -73,12 +74,34 @@ class _Image:
     def run(self, a: Any) -> Any:
         """The sums, by dot products of bytes, of pairs of 16 bits, or of floats; None if none of
         them is possible."""
-        x, padding = self.readable(), a["padding"] or ((0, 0), (0, 0))
+        padding = a["padding"] or ((0, 0), (0, 0))
+        if self.without_vectors():
+            return self.bytewise(padding)
+        x = self.readable()
         if x is None:
             return None
         if of_one_pixel(x.q, self.w, {**a, "padding": padding}):
             return self.one_pixel(x, padding)
         return self.sums(self.padded(x, padding), x.zero)
+
+    def without_vectors(self) -> bool:
+        """Whether the kernels for processors without vectors, which read an image without its
+        padding, can compute it."""
+        zero = known_array(self.x.zero)
+        return (self.target.freestanding and (self.groups == 1 or self.depthwise)
+                and isinstance(self.x.q.shape[0], int) and within(self.w, -128, 127)
+                and (self.x.zero is None or (zero is not None and within(
+                    zero, self.x.q.dtype.low, self.x.q.dtype.high))))
+
+    def bytewise(self, padding: Any) -> Any:
+        """The sums by the kernels for processors without vectors."""
+        x, w, zero = self.x.q, self.w.astype(np.int8), known_array(self.x.zero)
+        attrs = {"zero": 0 if zero is None else int(zero.reshape(-1)[0]), "padding": padding,
+                 "window": w.shape[2:], "strides": self.strides, "dilation": self.dilation}
+        self.goal.note(x, "padding is not in memory; of a window, each byte is read once")
+        if self.depthwise and w.shape[1] == 1:
+            return o.depthwise_bytes(x, constant(x, np.ascontiguousarray(w[:, 0])), **attrs)
+        return o.conv_bytes(x, constant(x, conv_bytes.packed(w)), channels=w.shape[0], **attrs)
 
     def one_pixel(self, x: Narrow, padding: Any) -> Any:
         """All outputs of an image of one pixel by one product."""

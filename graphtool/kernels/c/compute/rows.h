@@ -126,8 +126,30 @@ GT_ROWS_BYTES(round, cvt)
 #endif
 GT_ROWS_CAST(cast, u8, uint8_t, )
 GT_ROWS_CAST(cast, i8, int8_t, )
+#if GT_LANES == 1 && (defined __ARM_FP || defined __riscv_flen)
+/* Few instructions where floats are in hardware and rintf is a call: the sum with GT_ROUNDER has no
+   fraction, and sums are in order with their bits. */
+#define GT_ROWS_ROUND(kind, T, smallest)                                                          \
+    GT_INLINE void gt_row_round_##kind(T *p, const float *row, int64_t count)                     \
+    {                                                                                             \
+        const int32_t least = 0x4b400000 + (smallest); /* the bits of GT_ROUNDER + smallest */    \
+        for (int64_t i = 0; i < count; i++) {                                                     \
+            const int32_t bits = (int32_t)gt_bits_of_float(row[i] + GT_ROUNDER);                  \
+            uint32_t y = (uint32_t)bits - (uint32_t)least;                                        \
+            if (y > 255) { /* NaN is 0 */                                                         \
+                y = bits < least ? 0 : 255;                                                       \
+                if ((bits & 0x7fffffff) > 0x7f800000) y = (uint32_t) - (smallest);                \
+            }                                                                                     \
+            p[i] = (T)((int32_t)y + (smallest));                                                  \
+        }                                                                                         \
+    }
+GT_ROWS_ROUND(u8, uint8_t, 0)
+GT_ROWS_ROUND(i8, int8_t, INT8_MIN)
+#undef GT_ROWS_ROUND
+#else
 GT_ROWS_CAST(round, u8, uint8_t, gt_round_f32)
 GT_ROWS_CAST(round, i8, int8_t, gt_round_f32)
+#endif
 
 /* Floats to the nearest bfloat16, as gt_f32_to_bf16 does it. */
 GT_INLINE void gt_row_cast_each_bf16(uint16_t *p, const float *row, int64_t count)
