@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     __version__: str
     from graphtool.api.by_hand import Graph
-    from graphtool.api.changing import grad, jvp, quantise, vmap
+    from graphtool.api.changing import grad, jacobian, jvp, quantise, vjp, vmap
     from graphtool.api.compiling import build, emit_c, lower_model, train_model
     from graphtool.api.language import (
         generate,
@@ -44,14 +44,15 @@ __all__ = [
     "CompilerError", "Graph", "GraphtoolError", "InputError", "InternalError", "Model", "Module",
     "Plan", "Program", "Quantisation", "Recipe", "Tokenizer", "TypeMismatch", "UnsupportedError",
     "UsageError", "bench", "build", "check", "diff", "draw", "emit_c", "evaluate", "generate",
-    "grad", "import_model", "jvp", "load", "load_plugin", "lower_model", "onnx_backend", "optimize",
-    "profile", "quantise", "read", "read_tokenizer", "show", "torch_backend", "train_model",
-    "train_tokenizer", "tune_model", "view", "vmap", "write", "write_tokenizer"]
+    "grad", "import_model", "jacobian", "jvp", "load", "load_plugin", "lower_model", "onnx_backend",
+    "optimize", "profile", "quantise", "read", "read_tokenizer", "show", "torch_backend",
+    "train_model", "train_tokenizer", "tune_model", "view", "vjp", "vmap", "write",
+    "write_tokenizer"]
 
 if not TYPE_CHECKING:  # a type checker sees the imports above, and knows of no other name
     _HOMES = {
         "api.by_hand": ("Graph",),
-        "api.changing": ("grad", "jvp", "quantise", "vmap"),
+        "api.changing": ("grad", "jacobian", "jvp", "quantise", "vjp", "vmap"),
         "api.compiling": ("build", "emit_c", "lower_model", "train_model"),
         "api.language": ("generate", "read_tokenizer", "train_tokenizer", "write_tokenizer"),
         "api.measuring": ("bench", "check", "diff", "profile", "tune_model"),

@@ -125,6 +125,9 @@ CALLS: dict[str, Callable[[dict[str, Any]], bool]] = {
     "grad": lambda w: "loss" in graphtool.grad(
         w["module"], graphtool.Recipe("cross_entropy")).output_names,
     "import_model": lambda w: len(w["module"].graph.nodes) > 0,
+    "vjp": lambda w: "cotangent.image" in graphtool.vjp(w["module"]).output_names,
+    "jacobian": lambda w: "jacobian.logits.image" in graphtool.jacobian(
+        graphtool.optimize(w["module"], "specialize{batch=1}")).output_names,
     "jvp": lambda w: "tangent.logits" in graphtool.jvp(w["module"]).output_names,
     "load": lambda w: graphtool.load(w["built"])(image=w["image"])["logits"].shape == (5, 10),
     "lower_model": lambda w: len(graphtool.lower_model(

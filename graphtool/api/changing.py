@@ -54,6 +54,29 @@ def jvp(module: Module, wrt: Sequence[str] = ("inputs",), *, bound: int | None =
 
 
 @checked
+def vjp(module: Module, wrt: Sequence[str] = ("inputs",), of: Sequence[str] = (), *,
+        bound: int | None = None) -> Module:
+    """The products of cotangents with the Jacobians: further inputs `OUTPUT.cotangent` for the
+    outputs `of` (all of floats), outputs `cotangent.NAME`.
+
+    `bound` is the most iterations of each `while` that states none.
+    """
+    return modules.vjp(module, wrt, of, bound)
+
+
+@checked
+def jacobian(module: Module, wrt: Sequence[str] = ("inputs",), of: Sequence[str] = (), *,
+             bound: int | None = None) -> Module:
+    """Whole Jacobians: outputs `jacobian.OUTPUT.NAME` of shape (*shape of the output, *shape of
+    the value) for the outputs `of` (all of floats).
+
+    `bound` is the most iterations of each `while` that states none. Raises InputError GT0646 for
+    an open size.
+    """
+    return modules.jacobian(module, wrt, of, bound)
+
+
+@checked
 def vmap(module: Module, in_axes: Mapping[str, int | None] | None = None,
          size: int | str = "examples") -> Module:
     """The module over many examples: inputs have an axis more (0, or as `in_axes` says; None: the

@@ -1,4 +1,4 @@
-"""import, eval, opt, grad, jvp, vmap: models into graphs, graphs into numbers and into other
+"""import, eval, opt, grad, vmap: models into graphs, graphs into numbers and into other
 graphs.
 """
 
@@ -258,24 +258,6 @@ def _export_onnx(module: Module, out: Path | None, external: bool) -> None:
         raise UsageError("GT3017", "--external-data needs an output file", hint="-o m.onnx")
     import sys
     sys.stdout.buffer.write(model_of(module).SerializeToString(deterministic=True))
-
-
-def jvp(graph: options.Graph, out: options.Out = None,
-        wrt: options.Wrt = "inputs",
-        bound: Annotated[int | None, typer.Option(
-            "--bound", min=0, help="An upper bound for the trip count of each `while` loop "
-            "that states none.")] = None,
-        capture: options.Capture = None) -> None:
-    """Add the derivative along a direction to a graph (forward mode).
-
-    Each value to differentiate by gets an input NAME.tangent, each output a second output
-    tangent.NAME. Applied to a graph of gradients, this is the product of Hessian and vector."""
-    from graphtool.transforms import modules
-    names = tuple(n.strip() for n in wrt.split(",") if n.strip())
-    given = sources.read(graph, sources.captured(capture))
-    result = modules.jvp(given.module, names, bound)
-    saving.save(result, out, graph, "jvp", given.text)
-    terminal.note(f"{len(result.graph.nodes)} nodes")
 
 
 def vmap(graph: options.Graph, out: options.Out = None,

@@ -11,6 +11,7 @@ from graphtool.cli import (
     compiling,
     completion,
     demo,
+    derivatives,
     faultfinding,
     git,
     inspect,
@@ -58,9 +59,16 @@ for _row in (
         "graphtool grad m.graph.json --loss cross_entropy --optimizer adamw -o "
         "m.train.graph.json"),
         {"--loss": completion.losses, "--optimizer": completion.optimizers}),
-    Verb("jvp", transform.jvp, "change", (
+    Verb("jvp", derivatives.jvp, "change", (
         "graphtool jvp m.graph.json -o tangents.graph.json",
         "graphtool jvp m.graph.json --wrt params -o tangents.graph.json")),
+    Verb("vjp", derivatives.vjp, "change", (
+        "graphtool vjp m.graph.json -o cotangents.graph.json",
+        "graphtool vjp m.graph.json --wrt params --of output -o cotangents.graph.json")),
+    Verb("jacobian", derivatives.jacobian, "change", (
+        "graphtool opt m.graph.json --passes specialize{batch=1} -o one.graph.json",
+        "graphtool jacobian one.graph.json -o jacobian.graph.json",
+        "graphtool jacobian one.graph.json --wrt params --of output -o jacobian.graph.json")),
     Verb("vmap", transform.vmap, "change", (
         "graphtool vmap m.graph.json -o many.graph.json",
         "graphtool vmap m.graph.json --size 8 -o eight.graph.json")),

@@ -163,6 +163,10 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT0645": ("nothing to quantise",
                "A layer is a convolution, a matrix product or a table whose weight is a float32 "
                "constant of the graph; in the form static also a product of two activations."),
+    "GT0646": ("a Jacobian of open size",
+               "A Jacobian has a row for each element of the output and a column for each of the "
+               "input. Fix the sizes by `opt --passes specialize{batch=1}`, or use jvp or vjp, "
+               "whose results have the sizes of the model's own values."),
     "GT0622": ("no place for an axis of examples",
                "vmap inserts a new axis at a position from 0 to the rank of the input. At least "
                "one input must get it."),

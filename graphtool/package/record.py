@@ -73,13 +73,14 @@ class Subject:
 class PackageForm:
     """A form of package. `make` gives its files; `archive`, where it is not None, puts these into
     one file, else they are written to the directory `NAME-FORM`. `calls`: it has code that calls
-    NAME_run, so the build must be of one function."""
+    NAME_run, so the build must be of one function, or with `several` of entry points."""
 
     name: str
     title: str
     make: Callable[[Subject], Files]
     archive: Callable[[Subject, Files], Archive] | None = None
     calls: bool = True
+    several: bool = False
 
 
 FORMS: dict[str, PackageForm] = {}
@@ -143,7 +144,8 @@ def _check(subject: Subject, form: PackageForm) -> None:
                              hint="build again")
     if not form.calls:
         return
-    what = ("a training build" if m.training else "several entry points" if entry_names(m) else
+    what = ("a training build" if m.training else
+            "several entry points" if entry_names(m) and not form.several else
             f"kernels in {m.device}" if m.device else "")
     if what:
         raise UsageError("GT2242", f"--as {form.name} takes a model of one function, and this is "

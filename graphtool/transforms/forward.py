@@ -20,17 +20,16 @@ from graphtool.transforms.regions import pruned
 from graphtool.transforms.reverse import vjp
 
 
-def jvp(graph: Graph, wrt: Sequence[Value]) -> Graph:
+def jvp(graph: Graph, wrt: Sequence[Value], outputs: Sequence[int] | None = None) -> Graph:
     """The graph with one more input for each value of `wrt`, its tangent, and after its own
-    outputs the tangents of the float outputs. Raises the same errors as `vjp`."""
-    floats = [i for i, v in enumerate(graph.outputs) if v.type.dtype.is_float]
-    first = vjp(graph, wrt, floats)
+    outputs the tangents of `outputs` (the float ones). Raises the same errors as `vjp`."""
+    first = vjp(graph, wrt, outputs)
     count, cotangents = len(graph.outputs), first.inputs[len(graph.inputs):]
     linear = Graph(first.inputs, first.nodes, (*first.outputs[count:], *first.outputs[:count]))
     second = vjp(linear, cotangents, range(len(wrt)))
-    outputs = second.outputs[len(wrt):]
+    results = second.outputs[len(wrt):]
     tangents = second.inputs[len(linear.inputs):]
-    whole = _without(Graph(second.inputs, pruned(second, outputs).nodes, outputs), cotangents)
+    whole = _without(Graph(second.inputs, pruned(second, results).nodes, results), cotangents)
     renamed = {old: Value(old.type, f"{v.hint.removeprefix('@')}.tangent")
                for old, v in zip(tangents, wrt, strict=True)}
     return _with_inputs(whole, (*graph.inputs, *tangents), renamed)

@@ -10,6 +10,7 @@ import onnx
 import onnx.parser
 import torch
 
+import graphtool
 from graphtool.io import npz
 from tests.cli.conftest import Cli
 
@@ -147,7 +148,6 @@ class Net(torch.nn.Module):
 
 
 def in_file(path: Path) -> tuple[Net, Path]:
-    import graphtool
     torch.manual_seed(1)
     net = Net()
     graphtool.write(graphtool.import_model(net, (torch.zeros(4, 5),)), path / "net.graph.json")
@@ -179,6 +179,35 @@ def test_jvp_is_torchs(gt: Cli, tmp_path: Path) -> None:
         value, tangent = out.values()
         np.testing.assert_allclose(value, y.detach(), rtol=1e-5)
         np.testing.assert_allclose(tangent, dy.detach(), rtol=1e-4)
+
+
+def test_vjp_and_jacobian_are_torchs(gt: Cli, tmp_path: Path) -> None:
+    """Also the Jacobian of a vjp, which is the Hessian; the fixed sizes make 1 row and 20."""
+    net, source = in_file(tmp_path)
+    name, x = graphtool.read(source).output_names[0], torch.tensor(X)
+    adjoint, files = tmp_path / "adj.graph.json", [tmp_path / f"{n}.graph.json" for n in "jh"]
+    assert gt("vjp", source, "--of", name, "-o", adjoint).code == 0
+    assert gt("jacobian", source, "-o", files[0]).code == 0
+    assert gt("jacobian", adjoint, "--wrt", "x", "--of", "cotangent.x", "-o", files[1]).code == 0
+    net.requires_grad_(False)
+    dx = torch.func.grad(net)(x)
+    weight = {"x": X, f"{name}.cotangent": np.float32(2)}
+    for out in results(gt, tmp_path, adjoint, weight):
+        np.testing.assert_allclose(out["cotangent.x"], 2 * dx, rtol=1e-4, atol=1e-6)
+    for out in results(gt, tmp_path, files[0], {"x": X}):
+        np.testing.assert_allclose(out[f"jacobian.{name}.x"], dx, rtol=1e-4, atol=1e-6)
+    for out in results(gt, tmp_path, files[1], weight):
+        np.testing.assert_allclose(out["jacobian.cotangent.x.x"],
+                                   2 * torch.func.hessian(net)(x), rtol=5e-4, atol=1e-5)
+
+
+def test_a_wrong_output_is_named(gt: Cli, tmp_path: Path) -> None:
+    _, source = in_file(tmp_path)
+    name = graphtool.read(source).output_names[0]
+    for verb in ("vjp", "jacobian"):
+        done = gt(verb, source, "--of", name + "x", "-o", tmp_path / "o.graph.json")
+        assert (done.code, "GT3037" in done.err, name in done.err) == (2, True, True)
+    assert not (tmp_path / "o.graph.json").exists()
 
 
 def test_hessian_times_vector_is_torchs(gt: Cli, tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ from graphtool.cli.faults import run
 ROOT = Path(__file__).parents[2]
 _BLOCK = re.compile(
     r"(?:^<!-- (?P<note>[^\n]*) -->\n+)?^```(?P<lang>[\w-]+)\n(?P<body>.*?)^```$", re.S | re.M)
-_COMMAND = re.compile(r"^\$ (.*(?:\\\n.*)*)\n", re.M)
+_COMMAND = re.compile(r"^\$ ((?:.*\\\n)*.*)\n", re.M)
 _WORD = r"""(?:[^\s|&;<>$`*?'"\\]|'[^']*'|"[^"$`\\]*")+"""
 # a call of graphtool, where its stderr goes, and what is made of its stdout or its exit code
 _CALL = re.compile(rf"graphtool((?:\s+{_WORD})+)(?:\s+2>(/dev/null|&1))?"
