@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import DIGITS, Cli
+from tests.compilers import run_compiler
 
 CC = os.environ.get("CC", "cc")
 C_OPTIONS = ("-O0", "-Wno-unused-function", "-xc")
@@ -36,8 +37,8 @@ def broken(name: str, *args: object, gt: Cli, monkeypatch: pytest.MonkeyPatch,
 
 def compiled(folder: Path) -> subprocess.CompletedProcess[str]:
     """The C of a folder, compiled by a bare compiler and run."""
-    subprocess.run([CC, *C_OPTIONS, *sorted(p.name for p in folder.glob("*.c")), "-xnone", "-o",
-                    "it", "-lm", "-lpthread"], cwd=folder, check=True, capture_output=True)
+    run_compiler([CC, *C_OPTIONS, *sorted(p.name for p in folder.glob("*.c")), "-xnone", "-o",
+                  "it", "-lm", "-lpthread"], folder).check_returncode()
     return subprocess.run(["./it"], cwd=folder, capture_output=True, text=True, check=False)
 
 

@@ -23,6 +23,7 @@ from graphtool.ir.graph import Module
 from graphtool.native import runtime
 from graphtool.train.model import TrainModel
 from graphtool.transforms.training import Recipe, training
+from tests.compilers import run_compiler
 from tests.lower.compiling import faults
 from tests.passes.pass_samples import SAMPLES, module, values
 
@@ -71,9 +72,8 @@ def bare(built: Path, made: Path, command: str, library: str) -> subprocess.Comp
         pytest.skip(f"{command.split()[0]} is not installed")
     shutil.copytree(built, made)
     (made / library).unlink()
-    return subprocess.run([*command.split(), "-shared", "-fPIC", *sorted(
-        p.name for p in made.glob("*.c")), "-lm", "-o", library], cwd=made, capture_output=True,
-        text=True)
+    return run_compiler([*command.split(), "-shared", "-fPIC", *sorted(
+        p.name for p in made.glob("*.c")), "-lm", "-o", library], made)
 
 
 @pytest.mark.part(2)

@@ -27,6 +27,7 @@ from graphtool.native import runtime
 from graphtool.symbolic import Symbol, dim_of, floordiv, symbol
 from graphtool.target import named
 from graphtool.transforms.training import Recipe, training
+from tests.compilers import run_compiler
 from tests.emit.samples import awkward
 from tests.lower.compiling import faults, optimised
 from tests.passes.pass_samples import SAMPLES, module, values
@@ -139,8 +140,7 @@ def test_the_example_runs_as_a_stranger_would(weights: Any, target: str, tmp_pat
     assert (built / "net.safetensors").exists() == (weights == "file")
     assert (built / "net_weights.bin").exists() == (weights == "embed")  # the assembler reads it
     sources = sorted(p.name for p in built.glob("*.c"))
-    done = subprocess.run(["gcc", "-O2", *sources, "-lm", "-o", "example"], cwd=built,
-                          capture_output=True, text=True)
+    done = run_compiler(["gcc", "-O2", *sources, "-lm", "-o", "example"], built)
     assert done.returncode == 0, done.stderr[:2000]
     ran = subprocess.run(["./example"], cwd=built, capture_output=True, text=True)
     want = next(iter(interp.run(model, {"x0": np.zeros((1, 24), np.float32)}).values())).ravel()
@@ -163,9 +163,9 @@ def no_warning(command: str, source: str, folder: Path) -> None:
     """Compile one file as C or C++, if the compiler is there."""
     if shutil.which(command.split()[0]) is not None:
         flags = ["-Wall", "-Wextra", "-Werror"] if command == "gcc" else WARNINGS
-        done = subprocess.run(
+        done = run_compiler(
             [*command.split(), *flags, "-x", "c++" if "++" in command else "c", "-c", source],
-            cwd=folder, capture_output=True, text=True)
+            folder)
         assert done.returncode == 0, done.stderr[:2000]
 
 

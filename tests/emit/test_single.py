@@ -24,6 +24,7 @@ from graphtool.native import runtime
 from graphtool.target import named
 from graphtool.train.model import TrainModel
 from graphtool.transforms.training import Recipe, training
+from tests.compilers import run_compiler
 from tests.emit.test_any_compiler import MODELS, widest
 from tests.passes.pass_samples import SAMPLES, module
 
@@ -39,8 +40,8 @@ def compiled(folder: Path, *sources: str, cc: str = "gcc", std: str = "c99") -> 
     away.mkdir(exist_ok=True)
     for file in sources:
         shutil.copy(folder / file, away)
-    subprocess.run([cc, f"-std={std}", *QUIET, *(f for f in sources if f.endswith(".c")),
-                    "-lm", "-lpthread", "-o", "program"], cwd=away, check=True)
+    run_compiler([cc, f"-std={std}", *QUIET, *(f for f in sources if f.endswith(".c")),
+                  "-lm", "-lpthread", "-o", "program"], away).check_returncode()
     return away / "program"
 
 

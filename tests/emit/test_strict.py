@@ -25,6 +25,7 @@ from graphtool.lower import lower
 from graphtool.native import compiler
 from graphtool.native.compiler import BASE
 from graphtool.target import named
+from tests.compilers import run_compiler
 from tests.emit.samples import awkward, mixture
 from tests.lower.compiling import compiled, faults
 
@@ -42,8 +43,7 @@ def strict(module: Module, path: Path, cc: str, march: str, *flags: str) -> None
         (path / name).write_text(text)
     wide = [] if march == "generic" else [f"-march={march}"]
     files = sorted(p.name for p in path.glob("*.c"))
-    done = subprocess.run([cc, *PLAIN, "-O1", "-Werror", *wide, *flags, "-c", *files],
-                          cwd=path, capture_output=True, text=True)
+    done = run_compiler([cc, *PLAIN, "-O1", "-Werror", *wide, *flags, "-c", *files], path)
     assert done.returncode == 0, done.stderr[:3000]
 
 

@@ -10,7 +10,6 @@ import ctypes
 import mmap
 import platform
 import shutil
-import subprocess
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ import numpy as np
 import pytest
 
 from graphtool.kernels import headers
+from tests.compilers import run_compiler
 
 KERNELS = Path(__file__).parents[2] / "graphtool" / "kernels" / "c"
 _WRITTEN = tempfile.TemporaryDirectory(prefix="graphtool-headers-")  # what no file holds
@@ -61,9 +61,8 @@ def compile_c(source: str, where: Path, flags: list[str], cc: str = "gcc") -> ct
         pytest.skip(f"{cc} is not installed")
     (where / "snippet.c").write_text(source)
     library = where / "snippet.so"
-    done = subprocess.run(
-        [cc, *STRICT, *flags, *INCLUDES, "-shared", "-fPIC", "snippet.c",
-         "-o", library.name, "-lm"], cwd=where, capture_output=True, text=True)
+    done = run_compiler([cc, *STRICT, *flags, *INCLUDES, "-shared", "-fPIC", "snippet.c", "-o",
+                   library.name, "-lm"], where)
     assert done.returncode == 0, done.stderr[:4000]
     return ctypes.CDLL(str(library))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import math
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +21,7 @@ from graphtool.loops.program import Program
 from graphtool.native.compiler import find
 from graphtool.symbolic import substitute
 from graphtool.target import Target, named
+from tests.compilers import run_compiler
 
 STATIC = ("run_state", "run_thread")  # what each program names alike
 
@@ -53,9 +53,8 @@ def together(chunk: Sequence[InC], folder: Path, target: Target | None = None,
     compiler = find(None, target or named("native")).of_class(precision)
     library = source.with_suffix(".so")
     flags = [f for f in compiler.flags if f != "-O3"]
-    done = subprocess.run([*compiler.command, *flags, "-O1", "-Werror", "-shared", source.name,
-                           "-o", library.name, "-lm"], cwd=folder, text=True,
-                          capture_output=True, check=False)
+    done = run_compiler([*compiler.command, *flags, "-O1", "-Werror", "-shared", source.name,
+                         "-o", library.name, "-lm"], folder)
     if done.returncode:
         raise CompilerError("GT2121", next((line for line in done.stderr.splitlines()
                                             if "error" in line), done.stderr[-200:]))

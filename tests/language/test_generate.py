@@ -24,6 +24,7 @@ from graphtool.native.generation import TextGenerator
 from graphtool.passes import run
 from graphtool.symbolic import Symbol, dim_of
 from tests.cli.conftest import Cli, gt
+from tests.compilers import run_compiler
 from tests.emit.test_contract import no_warning
 from tests.language.test_tokenizer import MADE
 from tests.passes.pass_samples import values
@@ -99,8 +100,8 @@ def compiled(built: Path, tmp_path: Path) -> Path:
     """The program of a build, compiled with all warnings."""
     shutil.copytree(built, tmp_path / "c")
     flags = ["-O1", "-Wall", "-Wextra", "-Wconversion", "-pedantic", "-Werror", "-Wno-psabi"]
-    subprocess.run(["gcc", *flags, *sorted(p.name for p in (tmp_path / "c").glob("*.c")), "-lm",
-                    "-o", "lm"], cwd=tmp_path / "c", check=True)
+    run_compiler(["gcc", *flags, *sorted(p.name for p in (tmp_path / "c").glob("*.c")), "-lm",
+                  "-o", "lm"], tmp_path / "c").check_returncode()
     return tmp_path / "c" / "lm"
 
 

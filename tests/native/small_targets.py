@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from graphtool.target import TABLE
+from tests.compilers import run_compiler
 
 BOARD = Path(__file__).with_name("board")
 BOARDS = {"cortex-m0plus": "mps2-an385", "cortex-m4": "mps2-an386", "cortex-m7": "mps2-an500",
@@ -91,8 +92,8 @@ def harness(folder: Path, name: str, xs: Arrays, outputs: dict[str, tuple[int, .
 
 def here(folder: Path, name: str, outputs: dict[str, tuple[int, ...]]) -> Ran:
     """Compile with this machine's compiler, and run."""
-    subprocess.run(["cc", "-std=c99", "-O2", "-fwrapv", "-ffp-contract=off", *sources(folder, name),
-                    "-lm", "-o", "here"], cwd=folder, check=True)
+    run_compiler(["cc", "-std=c99", "-O2", "-fwrapv", "-ffp-contract=off", *sources(folder, name),
+                  "-lm", "-o", "here"], folder).check_returncode()
     return _read(subprocess.run([folder / "here"], check=True, capture_output=True, text=True,
                                 timeout=300).stdout, outputs)
 
@@ -100,10 +101,10 @@ def here(folder: Path, name: str, outputs: dict[str, tuple[int, ...]]) -> Ran:
 def on_board(folder: Path, name: str, target: str, outputs: dict[str, tuple[int, ...]]) -> Ran:
     """Compile for the target, and run on an emulated board."""
     row = TABLE[target]
-    subprocess.run([row.cross, *row.flags[0], "-std=c99", "-O2", "-fwrapv", "-ffp-contract=off",
-                    *sources(folder, name), str(BOARD / "start.c"), "-T", str(BOARD / "board.ld"),
-                    "-nostartfiles", "--specs=nosys.specs", "-lm", "-Wl,--gc-sections",
-                    "-o", "board.elf"], cwd=folder, check=True)
+    run_compiler([row.cross, *row.flags[0], "-std=c99", "-O2", "-fwrapv", "-ffp-contract=off",
+                  *sources(folder, name), str(BOARD / "start.c"), "-T", str(BOARD / "board.ld"),
+                  "-nostartfiles", "--specs=nosys.specs", "-lm", "-Wl,--gc-sections",
+                  "-o", "board.elf"], folder).check_returncode()
     done = subprocess.run(
         ["qemu-system-arm", "-M", BOARDS[target], "-nographic", "-monitor", "none", "-serial",
          "none", "-icount", "shift=0", "-semihosting-config", "enable=on,target=native", "-kernel",

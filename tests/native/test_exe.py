@@ -19,6 +19,7 @@ from graphtool.io import npz
 from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.trace import trace
 from graphtool.symbolic import Equation, Symbol, floordiv, maximum, minimum, mod, symbol
+from tests.compilers import run_compiler
 from tests.loops.programs import TARGET, optimised
 from tests.passes.pass_samples import SAMPLES
 
@@ -144,8 +145,9 @@ def test_damaged_files_never_crash(built: Path, tmp_path: Path) -> None:
 def test_the_program_is_free_of_warnings(built: Path, cc: str, std: str, tmp_path: Path) -> None:
     if not shutil.which(cc):
         pytest.skip(f"{cc} is not installed")
-    subprocess.run([cc, f"-std={std}", "-O1", "-Wall", "-Wextra", "-Werror", "-c", "model_main.c",
-                    "-o", tmp_path / "main.o"], cwd=built, check=True)
+    done = run_compiler([cc, f"-std={std}", "-O1", "-Wall", "-Wextra", "-Werror", "-c",
+                         "model_main.c", "-o", str(tmp_path / "main.o")], built)
+    assert done.returncode == 0, done.stderr[:2000]
 
 
 def test_an_input_may_be_named(built: Path, tmp_path: Path) -> None:

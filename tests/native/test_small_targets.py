@@ -4,7 +4,6 @@ here."""
 from __future__ import annotations
 
 import shutil
-import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +18,7 @@ from graphtool.compile.unit import unit_of
 from graphtool.errors import CompilerError, UsageError
 from graphtool.ir.graph import Module
 from graphtool.target import TABLE, named
+from tests.compilers import run_compiler
 from tests.native.small_targets import BOARDS, available, harness, here, on_board, sources
 
 pytestmark = pytest.mark.compiled
@@ -78,7 +78,8 @@ def test_compilers_have_nothing_to_say(cc: str, digits: Module, tmp_path: Path) 
     folder = written(digits, tmp_path, "cortex-m4")
     flags = TABLE["cortex-m4"].flags[0] if cc.startswith("arm") else ()
     for file in sources(folder, "digits"):
-        subprocess.run([cc, *flags, *SILENT, "-c", file, "-o", "/dev/null"], cwd=folder, check=True)
+        done = run_compiler([cc, *flags, *SILENT, "-c", file, "-o", "/dev/null"], folder)
+        assert done.returncode == 0, done.stderr[:2000]
 
 
 def test_of_two_kernels_the_smaller_one_is_taken(digits: Module, tmp_path: Path) -> None:

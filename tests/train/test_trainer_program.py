@@ -28,6 +28,7 @@ from graphtool.train.dataset import load, shuffled
 from graphtool.train.loop import Plan, Trainer
 from graphtool.train.model import TrainModel
 from graphtool.transforms.training import Recipe, training
+from tests.compilers import run_compiler
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 Options = dict[str, Any]
@@ -298,12 +299,11 @@ def test_a_checkpoint_of_another_run(builds: Any, tmp_path: Path) -> None:
 def test_sanitized(builds: Any, tmp_path: Path) -> None:
     """Training, resuming, and damaged data and checkpoints, under ASan and UBSan."""
     target = tmp_path / "model"
-    done = subprocess.run(
+    done = run_compiler(
         ["gcc", "-std=gnu11", "-g", "-O1", "-fwrapv", "-fsanitize=address,undefined",
          "-fno-sanitize-recover", "-Wno-psabi", *sorted(
              p.name for p in builds["mse"].glob("*.c") if "weights" not in p.name),
-         "model_init_weights0.c", "-lm", "-o", str(target)], cwd=builds["mse"],
-        capture_output=True, text=True)
+         "model_init_weights0.c", "-lm", "-o", str(target)], builds["mse"])
     assert done.returncode == 0, done.stderr[:2000]
     rng, env = np.random.default_rng(0), {"ASAN_OPTIONS": "detect_leaks=0"}
     np.savez_compressed(tmp_path / "d.npz", **data("mse"))
@@ -331,8 +331,9 @@ def test_free_of_warnings(builds: Any, cc: str, std: str, tmp_path: Path) -> Non
     if not shutil.which(cc):
         pytest.skip(f"{cc} is not installed")
     for build in builds.values():
-        subprocess.run([cc, f"-std={std}", "-O1", "-Wall", "-Wextra", "-Werror", "-c",
-                        "model_main.c", "-o", str(tmp_path / "main.o")], cwd=build, check=True)
+        done = run_compiler([cc, f"-std={std}", "-O1", "-Wall", "-Wextra", "-Werror", "-c",
+                             "model_main.c", "-o", str(tmp_path / "main.o")], build)
+        assert done.returncode == 0, done.stderr[:2000]
 
 
 def test_help_names_the_arrays(builds: Any) -> None:
