@@ -108,24 +108,30 @@ def lower(use: Use) -> Lowered | list[Lowered]:
     """The rows are all axes but the sorted one. `largest` of top_k is `descending` of sort."""
     x, node = _row_of_one(use.view(0)), use.node
     axis = node.attrs["axis"] % len(x.shape)
-    first = not node.attrs.get("largest", node.attrs.get("descending"))
-    n, k = x.shape[axis], node.attrs.get("k", x.shape[axis])
-    row = symbol_of(Symbol("row", 0, None))
+    falling = node.attrs.get("largest", node.attrs.get("descending"))
     if use.shares_bytes(x):
         raise UnsupportedError("GT2003", f"{use.out.hint}: a sort of a {x.dtype.name} constant, "
                                          f"whose elements share bytes",
                                hint="cast it to 8 bits first")
+    results = [r if r is None else _row_of_one(r) for r in (use.result(0), use.result(1))]
+    return order(use, x, axis, node.attrs.get("k", x.shape[axis]), falling, results)
+
+
+def order(use: Use, x: View, axis: int, k: Dim, falling: bool, results: list[View | None]
+          ) -> Lowered | list[Lowered]:
+    """The first k elements of x along an axis in order, and their places, as far as there are views
+    for these results."""
+    n, row = x.shape[axis], symbol_of(Symbol("row", 0, None))
     key, load = x.dtype, x.dtype.short if x.dtype.short in LOADS else "as it is"
     if x.dtype.is_narrow:
         key = dtypes.float32
-    order = ("rising" if first else "falling") + (" floats" if key.is_float else "")
+    before = ("falling" if falling else "rising") + (" floats" if key.is_float else "")
     macros: dict[str, MacroValue] = {
         "ROWS": product(x.shape[:axis] + x.shape[axis + 1:]), "N": n, "K": k, "KEY": key,
-        "LOAD": load, "BEFORE": order, "XS": x.strides[axis]}
+        "LOAD": load, "BEFORE": before, "XS": x.strides[axis]}
     pointers = {"X": (x.buffer, _row_start(x, axis, row))}
-    for i, letter in enumerate("VI"):
-        if (result := use.result(i)) is not None:
-            view = _row_of_one(result)
+    for letter, view in zip("VI", results, strict=True):
+        if view is not None:
             macros[f"{letter}S"] = view.strides[axis]
             pointers[letter] = (view.buffer, _row_start(view, axis, row))
     if use.target.devices:

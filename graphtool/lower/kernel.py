@@ -148,9 +148,10 @@ def _by_kernel(unit: Unit, assignment: Assignment, target: Target) -> list[Lower
         return None
     if not (kernel and kernel.fuses) and all(product(v.type.shape) == 0 for v in unit.outputs):
         return []
+    use = UnitUse(unit, node, assignment, target)
     if kernel is None:
-        return lower_statements(node, assignment, bool(target.devices))
-    lowered = kernel.lower[node.op.name](UnitUse(unit, node, assignment, target))
+        return lower_statements(use)
+    lowered = kernel.lower[node.op.name](use)
     lowered = lowered if isinstance(lowered, list) else [lowered]
     return [replace(x, body=stores_last(x.body)) for x in lowered] if kernel.fuses else lowered
 

@@ -64,11 +64,11 @@ def _slabs(x: View, out: View, axis: int, kind: str, count: int, reverse: bool,
         store = Store(out.buffer, out.index(place), value)
         body = (let, For(k, here, "serial", (store, step) if exclusive else (step, store)))
     inner = sorted(loops, key=lambda a: -typical_size(x.strides[a]))
-    return Lowered(_workers([slab] * (count > 1) + [loops[a] for a in inner], body, names),
+    return Lowered(workers([slab] * (count > 1) + [loops[a] for a in inner], body, names),
                    product(x.shape))
 
 
-def _workers(loops: list[tuple[Symbol, Dim]], body: tuple[Stmt, ...], names: Names
+def workers(loops: list[tuple[Symbol, Dim]], body: tuple[Stmt, ...], names: Names
              ) -> tuple[Stmt, ...]:
     """The body in one loop whose iterations workers share; without `loops` one of them runs it."""
     one = (iterator(names.new("i"), 1), 1)

@@ -19,17 +19,21 @@ from graphtool.loops.pull import Names, View, apply, iterator
 from graphtool.lower.loop_axes import SHARED
 from graphtool.lower.row_loops import LEAST_COLUMNS, columns_of_block
 from graphtool.lower.scans import STEP, scans
+from graphtool.lower.scatters import scatter
+from graphtool.lower.unit_use import UnitUse
 from graphtool.lower.views import Assignment
 from graphtool.ops.reduce import identity
 from graphtool.symbolic import Dim, Symbol, bounds, product, symbol_of, typical_size
 
 
-def lower_statements(node: Node, assignment: Assignment, grid: bool) -> list[Lowered]:
-    """The bodies of the node's kernels in order; there may be several where very many workers run
-    them, a `grid`."""
-    if grid and node.op is o.cumulative:
+def lower_statements(use: UnitUse) -> list[Lowered]:
+    """The bodies of the node's kernels in order; there may be several on a device."""
+    node, assignment = use.node, use.assignment
+    if use.target.devices and node.op is o.cumulative:
         return scans(_operand(node, 0, assignment), assignment.views[node.outputs[0]],
                      assignment.buffers, node.outputs[0].hint, **node.attrs)
+    if use.target.devices:
+        return scatter(use)
     return [STATEMENTS[node.op](node, assignment)]
 
 

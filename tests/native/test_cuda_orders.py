@@ -102,3 +102,39 @@ def test_sorts_equal_the_evaluator(tmp_path: Path) -> None:
         got, want = model(**xs), interp.run(m, xs)
         for y in want:
             np.testing.assert_array_equal(got[y].view(np.uint8), want[y].view(np.uint8), y)
+
+
+def test_scatters_equal_the_evaluator(tmp_path: Path) -> None:
+    """Few updates and many, of which several address one element; all runs give the same bits."""
+    def scatters(x: Any, i: Any, u: Any, y: Any, j: Any, v: Any, w: Any, i_open: Any,
+                 u_open: Any) -> list[Any]:
+        few = o.slice(i, start=(0, 0), limit=(3, 1), strides=(1, 1))
+        rows = o.slice(u, start=(0, 0), limit=(3, 5), strides=(1, 1))
+        return [*(o.scatter(x, i, u, axes=(0,), batch=0, kind=k)
+                  for k in ("add", "set", "max", "mul")),
+                o.scatter(x, few, rows, axes=(0,), batch=0, kind="add"),
+                o.scatter(y, j, v, axes=(2, 1), batch=1, kind="add"),
+                o.scatter(o.slice(x, start=(0, 0), limit=(40, 1), strides=(1, 1)), i, w, axes=(0,),
+                          batch=0, kind="add"),
+                o.scatter(x, i_open, u_open, axes=(0,), batch=0, kind="add")]
+    I64 = dtypes.int64
+    m, work, text = built(scatters, [
+        TensorType(F32, (40, 5)), TensorType(I64, (300, 1)), TensorType(F32, (300, 5)),
+        TensorType(I32, (2, 3, 4, 3)), TensorType(I32, (2, 10, 9, 2)),
+        TensorType(I32, (2, 10, 9, 3)), TensorType(F32, (300, 1)),
+        TensorType(I64, (N, 1)), TensorType(F32, (N, 5))], tmp_path / "b")
+    assert "sort_cuda.h" in text
+    model = runtime.load(work)
+    xs = {"x0": RNG.standard_normal((40, 5)).astype(np.float32),
+          "x1": RNG.integers(0, 40, (300, 1)), "x3": RNG.integers(-9, 9, (2, 3, 4, 3)).astype("i4"),
+          "x2": RNG.standard_normal((300, 5)).astype(np.float32),
+          "x4": RNG.integers(0, 3, (2, 10, 9, 2)).astype("i4"),
+          "x5": RNG.integers(-9, 9, (2, 10, 9, 3)).astype("i4"),
+          "x6": RNG.standard_normal((300, 1)).astype(np.float32)}
+    for n in (100, 1, 0):
+        xs |= {"x7": RNG.integers(0, 40, (n, 1)),
+               "x8": RNG.standard_normal((n, 5)).astype(np.float32)}
+        got = {name: y.copy() for name, y in model(**xs).items()}
+        assert not faults(got, interp.run(m, xs), 1e-5, 1e-5)
+        again = model(**xs)
+        assert all(got[name].tobytes() == again[name].tobytes() for name in got)
