@@ -49,6 +49,7 @@ from graphtool.lower.loop_axes import (
     split,
     windows_along_memory,
 )
+from graphtool.ops.reduce import identity
 from graphtool.symbolic import (
     Dim,
     Symbol,
@@ -290,12 +291,17 @@ class _NestWriter:
 
     def written_out(self, r: Reduce, acc: Name, home: Scope) -> Expr:
         """A small window without loops: one statement for each element, so that the loop around
-        it can be vectorised."""
-        home.body.append(Let(acc.name, r.init, mutable=True))
+        it can be vectorised. An extreme begins with its first element."""
+        values = []
         for at in itertools.product(*(range(whole(d)) for _, d in r.iters)):
             env: dict[str, Dim] = {it.name: i for (it, _), i in zip(r.iters, at, strict=True)}
-            value = self.emit(self.counted(substituted(r.body, env)), home)
-            home.body.append(Accumulate(acc.name, r.fn, value))
+            values.append(self.counted(substituted(r.body, env)))
+        first = values and r.fn in ("max", "min") and not r.dtype.is_narrow and (
+            r.init == Const(identity(r.fn, r.dtype), r.dtype))
+        begin = self.emit(values.pop(0), home) if first else r.init
+        home.body.append(Let(acc.name, begin, mutable=True))
+        for value in values:
+            home.body.append(Accumulate(acc.name, r.fn, self.emit(value, home)))
         return acc
 
     def _is_unrolled(self, r: Reduce) -> bool:

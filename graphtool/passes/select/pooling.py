@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from graphtool import dtypes
@@ -21,6 +22,9 @@ def window(goal: Goal, node: Node, operands: Sequence[Any]) -> Sequence[Any] | N
     x = operands[0]
     if not isinstance(x, Tracer):
         return None
+    parts = _by_axis(goal, node, x)
+    if parts is not None:
+        return (parts,)
     wide = _padded(node, x)
     y = _pooled(goal, node, wide or x)
     return _apart(node, wide) if y is None else (y,)
@@ -34,6 +38,32 @@ def spaced(_: Goal, node: Node, operands: Sequence[Any]) -> Sequence[Any] | None
 
 def _apart(node: Node, wide: Tracer | None) -> Sequence[Any] | None:
     return None if wide is None else (node.op(wide, **{**node.attrs, "padding": None}),)
+
+
+def _by_axis(goal: Goal, node: Node, x: Tracer) -> Any:
+    """Windows that overlap along memory, first over all other axes: these are vectors of adjacent
+    elements, of which neighbouring windows then share the results.
+
+    None for other windows, where the order of sums is kept, where sums are rounded, and on a
+    device, which would write the results in between.
+    """
+    a, last = node.attrs, x.ndim - 1
+    size, strides = a["window"], a["strides"] or (1,) * x.ndim
+    adds = a["kind"] in ("sum", "prod")
+    if _spread(node) or size[last] <= strides[last] or all(k == 1 for k in size[:last]) or (
+            goal.target.devices) or (adds and (goal.rules.in_order or x.dtype.is_narrow)):
+        return None
+    across = node.op(x, **_along(a, range(last)))
+    along = _along(a, (last,))
+    wide = _padded(replace(node, attrs={**a, **along}), across)
+    return node.op(across, **along) if wide is None else node.op(wide, **{**along, "padding": None})
+
+
+def _along(attrs: Mapping[str, Any], axes: Collection[int]) -> dict[str, Any]:
+    """The attributes of a window that has one element along all other axes."""
+    usual = {"window": 1, "strides": 1, "window_dilation": 1, "padding": (0, 0)}
+    return {**attrs, **{name: tuple(v if i in axes else one for i, v in enumerate(attrs[name]))
+                        for name, one in usual.items() if attrs[name]}}
 
 
 def _padded(node: Node, x: Tracer) -> Tracer | None:
