@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -93,9 +93,9 @@ PAINTED = 'performance.getEntriesByName("first-contentful-paint")'
 
 
 @contextmanager
-def tab(scale: float = 1.0) -> Iterator[Tab]:
+def tab(scale: float = 1.0, options: Sequence[str] = ()) -> Iterator[Tab]:
     """A page of a browser of its own, which ends with it: WIDTH × HEIGHT, in so many pixels each.
-    """
+    `options` are more options of Chromium."""
     browser = found()
     if browser is None:
         raise SystemExit("needs chromium")
@@ -108,7 +108,8 @@ def tab(scale: float = 1.0) -> Iterator[Tab]:
             os.dup2(fd, number)
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         child = subprocess.Popen(
-            [browser, *OPTIONS, f"--user-data-dir={profile}", f"--window-size={WIDTH},{HEIGHT}"],
+            [browser, *OPTIONS, *options, f"--user-data-dir={profile}",
+             f"--window-size={WIDTH},{HEIGHT}"],
             pass_fds=(READS, WRITES), preexec_fn=place, stderr=subprocess.DEVNULL)
         os.close(theirs)
         os.close(answers)

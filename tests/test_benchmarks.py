@@ -11,7 +11,6 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-import graphtool
 from benchmarks import (
     browser,
     compiler,
@@ -20,6 +19,7 @@ from benchmarks import (
     memory,
     ops,
     page,
+    page_models,
     plot,
     scaling,
     single,
@@ -32,7 +32,6 @@ from benchmarks.__main__ import parser
 from benchmarks.models import EXTRA, ZOO, named, operators
 from benchmarks.work import Journal, Row
 from graphtool.analysis.costs import flops, total
-from graphtool.cli.faults import run as gt_run
 from tests.lab import conformance, parity
 from tests.lab.__main__ import COMMANDS as LAB
 
@@ -311,12 +310,14 @@ def test_the_page_in_a_browser(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     """A small page is drawn at once, and moves; a picture of it is a PNG."""
     monkeypatch.setattr(page, "LOADS", 1)
     monkeypatch.setattr(page, "SECONDS", 0.2)
-    file = tmp_path / "page.html"
-    graphtool.write(page.layers(40), tmp_path / "g.graph.json")
-    assert gt_run(["view", str(tmp_path / "g.graph.json"), "-o", str(file)]) == 0
-    row = page.measured(file, "closed", "")
-    assert 0 < row["paint"] < 30 and 0 < row["drawn"] < 30 and min(row["pan"], row["zoom"]) > 1
-    assert "| closed |" in page.report([row], "51 nodes", 0.0, "page")
+    file, model = tmp_path / "page.html", page_models.stack(1)(tmp_path)
+    row = {"name": "encoder"} | page.written(model, file) | page.measured(file)
+    assert 0 < row["paint"] < 30 and 0 < row["drawn"] < 30 and row["bytes"] > 50_000
+    assert all(1 < row[n][0] <= row[n][1] for n in ("pan", "zoom", "pan_open", "zoom_open"))
+    beside = {"name": "encoder", "viewer": "view", "bytes": 9, "rest": 1.0, "pan": None,
+              "zoom": (16.7, 33.3)}
+    text = page.report([row], [beside], 0.0, "page")
+    assert "| encoder |" in text and "16.7 / 33.3" in text
     options = SimpleNamespace(picture=(str(file), "theme=dark", str(tmp_path / "x.png")))
     assert page.main(options) == 0 and (tmp_path / "x.png").read_bytes()[:4] == b"\x89PNG"
 

@@ -83,6 +83,9 @@ def page_sections(artifacts: Sequence[str], capture: str | None = None,
             graphs.append((name, sources.load(
                 source, sources.captured(sources.capture_of(source, capture)), True)))
             page.append(sections.of_graph(*graphs[-1]))
+    for section in page if profiles else ():
+        if section["kind"] == "graph":
+            section["times"] = sections.times(profiles[0])
     if len(graphs) > 1:
         from graphtool.report.page import sections
         page.append(sections.compared(page, graphs[0], graphs[1]))

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import graphtool
 from graphtool.io.release import install
 from tests.cli.conftest import DIGITS, SAMPLES, Cli
 
@@ -72,12 +73,29 @@ def test_the_outline_opens_modules(shown: Path) -> None:
 def test_a_search_finds_a_node(shown: Path) -> None:
     text = drawn(shown, "find=max_pool")
     assert re.search(r'aria-selected="true"[^>]*><span[^>]*>max_pool2d ', text)
-    assert re.search("<dt>operands</dt><dd><span><button[^>]*>relu_1</button>: "
+    assert re.search("<dt>operands</dt><dd><span><small>x </small><button[^>]*>relu_1</button>: "
                      r"f32\[batch,32,8,8\]</span></dd>", text)
     assert '<output id="count">1 of 2</output>' in text
     assert re.findall(r'aria-current="(\w+)">(\w+) <small', text) == [
         ("true", "max_pool2d"), ("false", "max_pool2d_1")]
     assert '<output id="count">nothing found</output>' in drawn(shown, "find=max_pool+nowhere")
+
+
+@needs_view
+@needs_browser
+def test_a_long_outline_is_made_as_far_as_it_is_seen(gt: Cli, tmp_path: Path) -> None:
+    """And down to what is chosen."""
+    g = graphtool.Graph()
+    x = g.add_input("x", "f32[1]")
+    for name in (f"layers.{i}.{kind}" for i in range(60) for kind in "abcdefghijkl"):
+        x = g.add_op("exp", x, name=name)
+    g.add_output(x)
+    graphtool.write(g.module(), tmp_path / "g.graph.json")
+    assert gt("view", tmp_path / "g.graph.json", "-o", tmp_path / "x.html").code == 0
+    text = drawn(tmp_path / "x.html", "open=1&at=layers.50.b&heat=flops")
+    assert 400 < text.count('role="treeitem"') < 700
+    assert re.search(r'aria-selected="true"[^>]*><span title="layers.50.b">b ', text)
+    assert "<dt>FLOPs</dt><dd>10  0.14 %</dd>" in text
 
 
 @needs_view

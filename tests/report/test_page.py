@@ -250,7 +250,7 @@ def test_a_graph_in_full() -> None:
     assert rows[b] == "conv" and "conv" not in (x, y)
     operands = data["nodes"][b]["inputs"]
     assert operands[0] == a and operands[1].startswith("@block1.conv.weight: f32")
-    assert operands[4].startswith("  = ") and data["docs"]["relu"].startswith("max(x, 0)")
+    assert operands[4].startswith("  = ") and data["ops"]["conv"][1:] == ["x", "w"]
 
 
 def test_weights_in_figures() -> None:

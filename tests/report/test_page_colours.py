@@ -12,7 +12,7 @@ import graphtool.report.page
 
 CSS = (Path(graphtool.report.page.__file__).parent / "page.css").read_text()
 BEHIND = ["back", "panel"]
-BOXES = ["compute", "shape", "memory", "control", "data", "arithmetic", "input", "output"]
+BOXES = ["compute", "shape", "memory", "control", "data", "arithmetic", "heat", "input", "output"]
 
 
 def colours(theme: str) -> dict[str, str]:

@@ -31,7 +31,7 @@ GRAPH = """
 
 def shown(script: str) -> Any:
     return evaluated(GRAPH + f"console.log(JSON.stringify({script}));", "draw.js", "save.js",
-                     "overview.js", "stages.js", "panels.js")
+                     "overview.js", "stages.js", "heat.js", "panels.js")
 
 
 @pytest.mark.parametrize(("text", "hits"), [
@@ -49,6 +49,22 @@ def test_what_a_node_depends_on_and_what_uses_it(item: str, before: list[int],
                                                  after: list[int]) -> None:
     assert shown(f"['before', 'next'].map(way => [...along(p.graph, {item}, p.graph[way])].sort())"
                  ) == [before, after]
+
+
+def test_nodes_coloured_by_a_number() -> None:
+    """A module has the sum of its nodes; the largest is the strongest; 0 has no colour."""
+    numbers = "[3, 1, 0, 12].forEach((n, i) => { p.graph.nodes[i].flops = n; })"
+    assert shown(f"""(() => {{ heat = "flops"; {numbers};
+        p.graph.byKey.get("m1").open = false;
+        layout(p);
+        return [3, "m1", 2].map(x => [shade(p, x), share(p, x), amount(p.graph, x)]); }})()""") == [
+            ["#123456ff", "75 %", 12], ["#12345699", "25 %", 4], ["", "", 0]]
+
+
+def test_a_kernels_time_is_that_of_its_nodes() -> None:
+    assert shown("""(() => { section.times = [[["b", "c"], 3], [["nobody"], 5]];
+        timed(section);
+        return p.graph.nodes.map(n => n.us || 0); })()""") == [0, 0, 1.5, 1.5]
 
 
 def test_what_the_colours_mean() -> None:

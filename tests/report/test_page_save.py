@@ -41,7 +41,7 @@ def saved(name: str, whole: str) -> ET.Element:
     """The picture of a graph whose first node has this name."""
     text = evaluated(f"{BROWSER} const NAME = {json.dumps(name)}; {GRAPH}"
                      f"console.log(JSON.stringify(graphPicture(p, {whole}).text));",
-                     "draw.js", "save.js")
+                     "draw.js", "save.js", "heat.js")
     return ET.fromstring(text)
 
 
@@ -78,7 +78,7 @@ def test_corners_are_round_at_the_point() -> None:
         const pen = new SvgPen();
         pen.moveTo(0, 0); pen.arcTo(100, 0, 100, 100, 8); pen.lineTo(100, 100);
         pen.arcTo(100, 150, 100, 200, 8);
-        console.log(JSON.stringify(pen.path));""", "draw.js", "save.js")
+        console.log(JSON.stringify(pen.path));""", "draw.js", "save.js", "heat.js")
     assert path == "M0 0L92 0Q100 0 100 8L100 100L100 150"
 
 

@@ -1,7 +1,7 @@
 // Draws what is in view onto each pane's canvas, when something has changed.
 let colours = {};
 const COLOURS = ["back", "panel", "text", "faint", "line", "edge", "accent", "module", "compute", "shape",
-  "memory", "control", "data", "arithmetic", "input", "output", "added", "removed", "changed", "kin"];
+  "memory", "control", "data", "arithmetic", "heat", "input", "output", "added", "removed", "changed", "kin"];
 
 function read() {
   const style = getComputedStyle(document.documentElement);
@@ -104,7 +104,7 @@ function far(p, inside, routes) { // too small for words: a path for each colour
     if (b.open || b.bend || !inside(b)) continue;
     const kind = typeof b.item === "number" ? p.graph.nodes[b.item].kind : "faint";
     const colour = b.item === p.chosen || p.found.has(b.item) ? colours.accent
-      : p.kin.has(b.item) ? colours.kin : colours[kind];
+      : p.kin.has(b.item) ? colours.kin : heat ? shade(p, b.item) || colours.line : colours[kind];
     if (!paths.has(colour)) paths.set(colour, []);
     paths.get(colour).push(b);
   }
@@ -177,9 +177,14 @@ function clear(pen, b, whole, short) { // a title beside the edges that enter: t
 function node(p, b) {
   const {pen, graph: g} = p, x = typeof b.item === "number" ? g.nodes[b.item] : null;
   if (!x && g.byKey.get(b.item).alike) cards(p, b);
-  pen.fillStyle = x ? colours[x.kind] || colours.compute : colours.back;
+  pen.fillStyle = x && !heat ? colours[x.kind] || colours.compute : colours.back;
   round(pen, b, 6);
   pen.fill();
+  const hot = heat && shade(p, b.item), brief = heat ? share(p, b.item) : x?.brief;
+  if (hot) {
+    pen.fillStyle = hot;
+    pen.fill();
+  }
   const change = !p.titled && (x ? p.section.changes?.[x.name] : g.changes.get(b.item));
   const part = x ? p.section.parts?.[x.name] : g.parts.get(b.item);
   if (part) outline(p, b, ...part === "first" ? [colours.removed, 5] : [colours.changed, 2]);
@@ -188,12 +193,13 @@ function node(p, b) {
   if (p.view.k * 12 < 5) return;
   pen.fillStyle = colours.text;
   pen.font = x ? "600 12px system-ui, sans-serif" : "italic 600 12px system-ui, sans-serif";
-  pen.fillText(fitting(x ? x.op : boxed(g, b.item), b.w - 16, BOLD), b.x + 8, b.y + (x ? 14 : 21), b.w - 16);
-  const head = x?.brief ? pen.measureText(`${x.op} `).width : 0;
+  pen.fillText(fitting(x ? x.op : boxed(g, b.item), b.w - 16, BOLD), b.x + 8, b.y + (x || brief ? 14 : 21), b.w - 16);
+  const head = x && brief ? pen.measureText(`${x.op} `).width : 0;
   pen.fillStyle = colours.faint;
   pen.font = "10px ui-monospace, monospace";
   if (x) pen.fillText(fitting(named(x), b.w - 16), b.x + 8, b.y + 27, b.w - 16);
-  if (x?.brief && b.w - 16 - head > 20) pen.fillText(fitting(x.brief, b.w - 16 - head), b.x + 8 + head, b.y + 14, b.w - 16 - head);
+  if (brief && b.w - 16 - head > 20)
+    pen.fillText(fitting(brief, b.w - 16 - head), b.x + 8 + head, b.y + (x ? 14 : 27), b.w - 16 - head);
   reads(p, b);
 }
 

@@ -10,12 +10,15 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from graphtool.analysis.costs import flops
 from graphtool.io.weights import Weight
 from graphtool.ir.facets import Precision, Trait
 from graphtool.ir.graph import Group, Module, Node, Value, is_constant, names_of
 from graphtool.ir.plan import of_plan
 from graphtool.ir.text import attr_text, literal_text, shown_attrs
 from graphtool.report.page.charts import decades, plot
+from graphtool.symbolic import Dim
+from graphtool.symbolic.terms import evaluate, symbols
 
 SAMPLE = 1 << 16  # elements of a weight that are looked at, evenly spread over it
 BARS = "▁▂▃▄▅▆▇█"
@@ -47,6 +50,8 @@ class NodeFacts:
         group = self.fused.get(node)
         return {"type": ", ".join(str(v.type) for v in node.outputs),
                 "kind": kind(node, self.weights), "brief": brief(node, self.weights),
+                "flops": _least(flops(node)), "held": sum(
+                    self.weights[x].nbytes for x in node.inputs if x in self.weights),
                 "inputs": [line for x in node.inputs for line in self.operand(x)],
                 "attrs": ", ".join(f"{k}={attr_text(x)}" for k, x in shown_attrs(node).items()
                                    if k != "plan"),
@@ -133,6 +138,11 @@ def _windowed(node: Node, held: Sequence[Value]) -> str:
             shown = sides[:1] if len(set(sides)) == 1 else sides
             words.append(f"{name} {'×'.join(map(str, shown))}")
     return ", ".join(words)
+
+
+def _least(size: Dim) -> int:
+    """A size whose open dims have their least value, and not 0."""
+    return evaluate(size, {s.name: max(1, s.lo or 0) for s in symbols(size)})
 
 
 def figures(weight: Weight) -> list[str]:

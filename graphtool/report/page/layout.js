@@ -9,6 +9,7 @@ const LEGIBLE = 0.5, CLEAR = 0.75; // of the size of letters
 const FIRST = 64; // boxes of the first look
 const FEW_BOXES = 30; // that are shown however small
 const CARDS = 6; // px of the cards below a module that stands for parts alike
+const COUNTS = new Intl.NumberFormat("en");
 const SHORT = 700; // a chain that is one column
 
 function prepare(section) {
@@ -80,7 +81,7 @@ function thin(item) { // a bend of an edge, or a port where one enters or leaves
 function label(g, item) {
   if (typeof item === "number") return g.nodes[item].name;
   const x = g.byKey.get(item);
-  const count = x.size.toLocaleString("en"), {alike} = x, nodes = `node${x.size === 1 ? "" : "s"}`;
+  const count = COUNTS.format(x.size), {alike} = x, nodes = `node${x.size === 1 ? "" : "s"}`;
   if (alike?.count * alike?.size === x.size) return `${titled(x)}  (${alike.count} × ${alike.size} ${nodes})`;
   return `${titled(x)}  (${count} ${nodes}${alike ? `, ${alike.count} × ${alike.size} alike` : ""})`;
 }

@@ -7,7 +7,7 @@ function overview(p) { // after each drawing; its boxes are drawn again only if 
   small.hidden = v.x + v.k * b.x > -1 && v.y + v.k * b.y > -1
     && v.x + v.k * (b.x + b.w) < w + 1 && v.y + v.k * (b.y + b.h) < h + 1;
   if (small.hidden) return;
-  const ratio = devicePixelRatio || 1, drawn = [p.boxes, p.chosen, p.found, p.kin, colours.back, k, ratio];
+  const ratio = devicePixelRatio || 1, drawn = [p.boxes, p.chosen, p.found, p.kin, colours.back, heat, k, ratio];
   if (!p.mapped || drawn.some((x, i) => x !== p.mapped.drawn[i]))
     p.mapped = {drawn, k, picture: miniature(p, b, k * ratio)};
   const {picture} = p.mapped, pen = small.getContext("2d");

@@ -18,6 +18,7 @@ function choose(item, go = true) {
   describe(item); // on a narrow screen the details take room from the graph
   if (item !== null && item !== undefined && (go || innerWidth <= 760)) p.show(item);
   remember();
+  if (item !== null && item !== undefined) unfold(item);
   for (const li of document.querySelectorAll("#outline [role=treeitem]"))
     li.setAttribute("aria-selected", String(li.dataset.item === String(item)));
   document.querySelector("#outline [aria-selected=true]")?.scrollIntoView({block: "nearest"});
@@ -66,6 +67,7 @@ function remember() { // a link to the page as it is
   const tab = tabs.findIndex((_, i) => $("tabs").children[i].getAttribute("aria-selected") === "true");
   if (tab > 0) kept.set("tab", tabs[tab].part === "stages" ? "stages" : tab);
   if (hiding) kept.set("plain", 1);
+  if (heat) kept.set("heat", heat);
   const item = pane ? pane.chosen : null;
   if (item !== null && item !== undefined)
     kept.set("at", typeof item === "number" ? pane.graph.nodes[item].name : item);
@@ -76,6 +78,7 @@ function recall() { // what a link says
   const kept = new URLSearchParams(location.hash.slice(1)), tab = kept.get("tab") || "0";
   if (kept.get("theme")) document.documentElement.dataset.theme = kept.get("theme");
   if (!!kept.get("plain") !== hiding) plain();
+  heat = Object.hasOwn(HEATS, kept.get("heat")) ? kept.get("heat") : "";
   show(tab === "stages" ? tabs.find(t => t.part === tab) || tabs[0] : tabs[Number(tab)] || tabs[0]);
   read();
   if (!pane) return;
@@ -98,7 +101,8 @@ function show(tab) {
     b.setAttribute("aria-selected", String(b.tab === tab));
     b.setAttribute("tabindex", b.tab === tab ? 0 : -1);
   }
-  for (const name of ["search", "fit", "open", "close", "plain", "list"]) $(name).disabled = !drawn;
+  for (const name of ["search", "fit", "open", "close", "plain", "list", "heat"]) $(name).disabled = !drawn;
+  if (drawn) offer(tab.section || {});
   $("saves").hidden = !drawn && !tab.section.charts.length;
   for (const b of $("saves").querySelectorAll("[data-whole]")) b.hidden = !drawn;
   pane = null;
@@ -117,13 +121,14 @@ function show(tab) {
 
 const KEYS = [["arrows", "along edges, to neighbours"], ["Enter", "open or close a module"],
   ["/", "search"], ["+ - 0", "zoom, show everything"], ["e c", "expand, collapse all"],
-  ["i u", "mark what it depends on, what uses it"], ["s", "hide shape ops"], ["d", "light or dark"],
+  ["i u", "mark what it depends on, what uses it"], ["s", "hide shape ops"], ["h", "colours"], ["d", "light or dark"],
   ["o", "outline, in a narrow window"], ["Escape", "choose nothing"]];
 const keys = {
   "/": () => $("search").focus(), "0": () => pane.fit(), "+": () => pane.zoom(1.25),
   "=": () => pane.zoom(1.25), "-": () => pane.zoom(0.8), e: () => pane.every(true),
   c: () => pane.every(false), d: theme, s: plain, o: swap,
   i: () => trace(pane.graph.before, "It depends on"), u: () => trace(pane.graph.next, "It is used by"),
+  h: () => { const all = $("heat"); all.selectedIndex = (all.selectedIndex + 1) % all.length; warm(all.value); },
   "?": () => { choose(null); $("help").open = true; $("help").scrollIntoView(); },
   Escape: () => { choose(null); seek(""); $("search").value = ""; },
   Enter: () => typeof pane.chosen === "string" && pane.toggle(pane.chosen)};
@@ -148,7 +153,7 @@ document.addEventListener("keydown", event => {
   }
   if (at.closest("#outline") && climbTree(event)) return;
   const pressed = event.key === "Enter" || event.key === " " || event.key.startsWith("Arrow");
-  if (at.closest("button, summary, .scroll, #detail, #sheet") && pressed) return;
+  if (at.closest("button, select, summary, .scroll, #detail, #sheet") && pressed) return;
   if (!pane) {
     if (event.key === "d") theme();
     return;
@@ -170,6 +175,7 @@ $("close").onclick = () => pane.every(false);
 $("list").onclick = swap;
 $("plain").onclick = plain;
 $("theme").onclick = theme;
+$("heat").onchange = () => warm($("heat").value);
 for (const b of $("saves").querySelectorAll("button"))
   b.onclick = () => save(b.dataset.kind, !!b.dataset.whole);
 tips();

@@ -1,5 +1,5 @@
 // The outline, the panel of details, the search, and the sheets of plots and tables.
-const HITS = 100; // lines in the list
+const HITS = 100, EARLY = 400; // lines in the list of hits; rows of the outline that are made at once
 
 function readable(text) { // lines of text, without marks that turn it or hide
   return String(text).split(/([\n\t])/).map((part, i) => i % 2 ? part : safe(part)).join("");
@@ -51,10 +51,13 @@ function describe(item) {
   side.append(made("h2", label(g, item)), acts(g, item));
   if (typeof item === "number") {
     const n = g.nodes[item];
-    row("op", [n.op, g.docs?.[n.op]].filter(Boolean));
+    const [doc, ...roles] = g.ops?.[n.op] || [];
+    row("op", [n.op, doc].filter(Boolean));
     row("module", n.module || n.class ? around(g, item) : ""); row("in", homes(g, item).length > 1 && [crumbs(g, item)]);
     row("type", n.type); row("attributes", n.attrs);
-    row("operands", (n.inputs || []).map(x => typeof x === "string" ? x : operand(g, x)));
+    if (heat) row(HEATS[heat], `${COUNTS.format(amount(g, item))}  ${share(pane, item)}`);
+    let at = 0; // lines that begin with a space are about the weight above
+    row("operands", (n.inputs || []).map(x => x[0] === " " ? x : operand(g, x, roles[at++])));
     row("source", [n.at, n.text].filter(Boolean)); row("kernel of", n.fused);
     row("kernel, and what it was chosen over", n.rivals); row("made by", n.history);
     row("change", now.changes && now.changes[n.name]);
@@ -66,6 +69,7 @@ function describe(item) {
       counts.set(g.nodes[i].op, (counts.get(g.nodes[i].op) || 0) + 1);
     const x = g.byKey.get(item), like = g.groups.filter(y => y !== x && y.kind === x.kind);
     row("in", homes(g, item).length > 1 && [crumbs(g, item)]);
+    if (heat) row(HEATS[heat], `${COUNTS.format(amount(g, item))}  ${share(pane, item)}`);
     row("modules alike", like.slice(0, 12).map(y => linkTo(y.key, pathOf(g)(y))).concat(
       like.length > 12 ? [`and ${like.length - 12} more`] : []));
     row("ops", [...counts].sort((a, b) => b[1] - a[1]).map(([op, n]) => `${n} × ${op}`));
@@ -74,9 +78,10 @@ function describe(item) {
   side.append(list);
 }
 
-function operand(g, i) {
+function operand(g, x, role) { // a node, or the words of a weight or a number
   const line = made("span");
-  line.append(linkTo(i), `: ${readable(g.nodes[i].type || "")}`);
+  if (role) line.append(made("small", `${role} `));
+  line.append(...typeof x === "number" ? [linkTo(x), `: ${readable(g.nodes[x].type || "")}`] : [readable(x)]);
   return line;
 }
 
@@ -116,7 +121,7 @@ function trace(lists, words) { // marks all nodes before the chosen one, or all 
   if (item === null || item === undefined) return;
   const all = along(g, item, lists);
   marked([...all]);
-  say(`${words} ${(all.size - members(g, item).length).toLocaleString("en")} nodes`);
+  say(`${words} ${COUNTS.format(all.size - members(g, item).length)} nodes`);
 }
 
 function marked(items) {
@@ -197,9 +202,34 @@ function facts(lines) { // `name    value` in two columns, other lines over both
   return list;
 }
 
+let early = 0, later = null; // rows that may still be made at once; what waits until it is in view
+
 function tree() {
-  const g = pane.graph, box = $("outline");
-  const branch = key => g.byKey.get(key).children.filter(x => !hidden(g, x)).slice(0, MOST).map(item => {
+  early = EARLY;
+  later?.disconnect();
+  later = new IntersectionObserver(
+    seen => { for (const x of seen) if (x.isIntersecting) fill(x.target); }, {root: $("side"), rootMargin: "400px"});
+  const box = $("outline");
+  box.replaceChildren(...branch(pane.graph.groups[0].key));
+  box.firstElementChild?.setAttribute("tabindex", "0");
+}
+
+function fill(list) { // the rows of an open module in the outline
+  if (!list || list.firstChild) return;
+  later.unobserve(list);
+  list.style.minHeight = "";
+  list.append(...branch(list.parentElement.dataset.item));
+}
+
+function unfold(item) { // the rows down to an item
+  for (const key of homes(pane.graph, item).reverse())
+    fill($("outline").querySelector(`[data-item="${key}"] > ul`));
+}
+
+function branch(key) {
+  const g = pane.graph, items = g.byKey.get(key).children.filter(x => !hidden(g, x)).slice(0, MOST);
+  early -= items.length;
+  return items.map(item => {
     const group = typeof item === "string", li = made("li", undefined, {role: "treeitem",
       "data-item": item, "aria-selected": String(item === pane.chosen), tabindex: -1});
     const line = made("span", group ? titled(g.byKey.get(item))
@@ -214,19 +244,22 @@ function tree() {
       li.setAttribute("aria-expanded", String(open));
       if (open) {
         const inner = made("ul", undefined, {role: "group"});
-        inner.append(...branch(item));
         li.append(inner);
+        if (early > 0) fill(inner);
+        else {
+          inner.style.minHeight = `${1.45 * g.byKey.get(item).children.length}em`;
+          later.observe(inner);
+        }
       }
     }
     return li;
   });
-  box.replaceChildren(...branch(g.groups[0].key));
-  box.firstElementChild?.setAttribute("tabindex", "0");
 }
 
 function climbTree(event) { // arrows in the outline, as a tree of the platform has them
   const li = event.target.closest("[role=treeitem]");
   if (!li) return false;
+  fill(li.querySelector(":scope > ul"));
   const all = [...$("outline").querySelectorAll("[role=treeitem]")], at = all.indexOf(li);
   const item = li.dataset.item[0] === "m" ? li.dataset.item : Number(li.dataset.item);
   const open = li.getAttribute("aria-expanded");
@@ -302,7 +335,7 @@ function seek(text, at = -1) { // the nodes with all words, marked and listed; `
   const hits = words.length ? [...g.nodes.keys()].filter(i => fits(sayings(g, i))) : [];
   pane.found = new Set(hits.map(i => visible(g, i)));
   pane.stale = true;
-  const count = hits.length.toLocaleString("en");
+  const count = COUNTS.format(hits.length);
   $("count").textContent = !words.length ? "" : !hits.length ? "nothing found"
     : at < 0 ? `${count} found` : `${at + 1} of ${count}`;
   const from = Math.max(0, Math.min(at - 5, hits.length - HITS));

@@ -123,6 +123,7 @@ function graphPicture(p, whole) { // the graph as it is open, with its title and
 }
 
 function legendRows(p) { // the colours of the nodes that are drawn, and what they mean
+  if (heat) return [["heat", `${HEATS[heat]}: the more, the stronger`]];
   const kinds = new Set([...p.boxes.values()].filter(b => typeof b.item === "number")
     .map(b => p.graph.nodes[b.item].kind));
   const rows = [...kinds].filter(kind => colours[kind]).map(kind => [kind, kind]);

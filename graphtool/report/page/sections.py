@@ -82,6 +82,12 @@ def profiled(name: str, measured: Profile) -> dict[str, Any]:
         chart for chart in (charts.times(raw), charts.layers(raw), charts.roofline(raw)) if chart]}
 
 
+def times(path: Path) -> list[tuple[list[str], float]]:
+    """The names of the nodes of each kernel call of a profile, and its µs."""
+    measured = msgspec.json.decode(files.read_bytes(path), type=Profile)
+    return [(s.label.split(" + "), s.us) for s in measured.steps if s.label]
+
+
 def _trace(name: str, trace: timeline.Trace) -> dict[str, Any]:
     """A run over time."""
     drawn = timeline.timeline(trace, name)

@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence, Set
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import Any
 
 from graphtool.ir.graph import Module, Node, Value, is_constant
+from graphtool.ir.op import Op
 from graphtool.ir.text import value_names
 from graphtool.report.page import training
 from graphtool.report.page.borders import at_borders, meeting, stubs
@@ -67,10 +68,15 @@ def graph_data(module: Module) -> dict[str, Any]:
     if grid is not None:
         groups[0] |= {"grid": True, "bends": [], "layers": [
             [[x if isinstance(x, int) else x.key, at] for x, at in cells] for cells in grid]}
-    used = {node.op for node in module.graph.nodes}
+    used = {node.op for node in module.graph.nodes if not is_constant(node)}
     return {"nodes": rows, "groups": groups, "edges": drawn,
-            "docs": {op.name: re.split(r";|\n", op.doc)[0]
-                     for op in sorted(used, key=lambda op: op.name) if op.doc}}
+            "ops": {op.name: _about(op) for op in sorted(used, key=lambda op: op.name)}}
+
+
+def _about(op: Op) -> list[str]:
+    """What an op computes, in a line, and the names of its operands, as far as each is one."""
+    names = takewhile(lambda p: p.kind is not p.VAR_POSITIONAL, op.operands)
+    return [re.split(r";|\n", op.doc)[0], *(p.name for p in names)]
 
 
 def _rows(module: Module, names: dict[Value, str]
