@@ -16,6 +16,7 @@ COMMANDS = {
     "fuzz": "random ONNX graphs, torch modules and files; compiled graphs under sanitizers",
     "opinfo": "run torch's own sample inputs through the evaluator and compiled C",
     "options": "functions of torch under every combination of their options, beside torch",
+    "mixed": "operators of two operands over pairs of element types, beside torch",
     "jaxops": "functions of JAX through StableHLO: the evaluator and compiled C beside JAX",
     "stablehlo": "every operation of StableHLO × types × shapes: evaluator and C beside XLA",
     "jaxprograms": "programs of JAX: forward, gradient, training step, and speed beside jax.jit",

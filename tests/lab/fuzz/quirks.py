@@ -5,6 +5,7 @@ A row says what the text of the operator, numpy or torch has instead; one names 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
@@ -85,7 +86,7 @@ def large_power(use: Use) -> bool:
     if x is None or y is None or x.dtype.kind not in "iu" or not x.size or not y.size:
         return False
     most, power = max(abs(int(x.min())), abs(int(x.max()))), max(int(y.max()), 0)
-    return bool(most**power > 2**53)
+    return most > 1 and power * math.log2(most) > 53
 
 
 def no_bound(use: Use) -> bool:
@@ -109,6 +110,23 @@ def overflows(use: Use) -> bool:
     reach = (most ** x.size if op == "ReduceProd" else x.size * most * (
         most if op in ("ReduceSumSquare", "ReduceL2") else 1))
     return reach > min(int(np.iinfo(x.dtype).max), EXACT)
+
+
+def whole(use: Use) -> bool:
+    """Whether x has integers."""
+    x = use.at(0)
+    return x is not None and x.dtype.kind in "iu"
+
+
+def beyond_float32(use: Use) -> bool:
+    """Whether float32 has another number than one of x."""
+    x = use.at(0)
+    if x is None or x.dtype.kind not in "iuf":
+        return False
+    with np.errstate(all="ignore"):
+        rounded = x.astype(np.float32).astype(np.float64)
+    return bool(((rounded != x.astype(np.float64)) & (x == x)).any()) or (
+        whole(use) and bool((np.abs(x.astype(np.float64)) > EXACT).any()))
 
 
 def dilated(use: Use) -> bool:
@@ -218,9 +236,14 @@ QUIRKS: tuple[Quirk, ...] = (
           "ε), so infinities meet that the text, (x − m)·s + b, keeps apart", special(1, 3, 4)),
     Quirk(("InstanceNormalization",), "as BatchNormalization: the scale times the mean is "
           "subtracted alone", special(1)),
-    Quirk(("ReduceSum", "ReduceMean", "ReduceProd", "ReduceSumSquare", "ReduceL2"),
+    Quirk(("ReduceSum", "ReduceMean", "ReduceProd", "ReduceSumSquare", "ReduceL1", "ReduceL2"),
           "onnxruntime saturates integers that overflow, or reduces them as floats; numpy's wrap",
           overflows),
+    Quirk(("ReduceLogSum", "ReduceLogSumExp"), "onnxruntime rounds each step of integers to an "
+          "integer, or saturates their sum; ours computes in floats", whole),
+    Quirk(("Shrink",), "onnxruntime computes integers and doubles in float32", beyond_float32),
+    Quirk(("Sign",), "onnxruntime's sign of NaN is 0 in float16, and NaN in float32", nan(0)),
+    Quirk(("Unique",), "onnxruntime has no order for NaN, and takes it for its neighbour", nan(0)),
     Quirk(("ReduceProd",), "where finite factors vanish before they meet an infinite one is a "
           "matter of their order", special(0)),
     Quirk(("Pow",), "onnxruntime computes powers of integers in doubles; numpy does not",
