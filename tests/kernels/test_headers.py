@@ -77,6 +77,13 @@ def given(name: str) -> set[str]:
             | ({"WAIT", "PHASE"} if c.phases else set()))
 
 
+def comments(name: str) -> str:
+    """What the texts of a kernel in all languages say at their beginning."""
+    contract = KERNELS[name].contract
+    texts = [headers.text(contract.text(language)) or "" for language in contract.languages]
+    return "".join(t.partition("*/")[0] for t in texts)
+
+
 def shared() -> set[str]:
     """What the comment of template_begin.h explains."""
     return {*headers.COMMON} - {"EPILOGUE"}
@@ -92,10 +99,7 @@ def test_plain_headers_compile_alone(tmp_path: Path, flags: list[str], cc: str) 
 
 @pytest.mark.parametrize("name", sorted(KERNELS))
 def test_the_comment_names_what_the_table_has(name: str) -> None:
-    contract = KERNELS[name].contract
-    texts = [headers.text(contract.text(language)) or "" for language in contract.languages]
-    comments = "".join(t.partition("*/")[0] for t in texts)
-    words = set(re.findall(r"\bGT_([A-Z0-9_]+)\b", comments))
+    words = set(re.findall(r"\bGT_([A-Z0-9_]+)\b", comments(name)))
     assert words - OF_TARGET - (OWN - given(name)) - shared() == given(name) - shared()
 
 
@@ -140,10 +144,10 @@ def test_the_header_reads_every_macro_and_has_the_default_of_the_table(name: str
 
 @pytest.mark.parametrize("name", sorted(KERNELS))
 def test_arguments_are_those_of_the_comment(name: str) -> None:
-    c, (contract, _) = KERNELS[name].contract, text(name)
+    c = KERNELS[name].contract
     for row in (*c.macros, *c.pointers):
         if row.arguments:
-            assert f"GT_{row.name}({', '.join(row.arguments)})" in contract
+            assert f"GT_{row.name}({', '.join(row.arguments)})" in comments(name)
 
 
 def test_every_op_that_lowers_by_a_kernel_has_one() -> None:
