@@ -10,12 +10,13 @@ import numpy as np
 
 from graphtool import dtypes
 from graphtool import ops as o
-from graphtool.kernels.images import HOOK, OUTPUT, PADDED, byte_image, bytes_of_image, seen_bytes
-from graphtool.kernels.images import POINTERS, over_pixels, padded_space, window
+from graphtool.kernels.images import (
+    HOOK, OUTPUT, PADDED, POINTERS, byte_image, bytes_of_image, last_windows, over_pixels,
+    padded_space, seen_bytes, window)
 from graphtool.kernels.kit import (
-    Area, Contract, Form, Instance, Lowered, Numbers, Plan, Pointer, Record, Rows, TensorType,
-    Use, anywhere, ceildiv, elements, exact, need, product, register, sizes, target_op, unpacked,
-    wrapped)
+    Area, Contract, Form, Instance, Lowered, Numbers, Order, Plan, Pointer, Record, Rows,
+    TensorType, Use, anywhere, ceildiv, elements, exact, need, product, register, sizes,
+    target_op, unpacked, wrapped)
 
 FILTERS = 2  # that one step multiplies, and whose weights are adjacent
 WORK = Pointer("WORK", "memory for what windows see of the image", writes=True)
@@ -37,6 +38,14 @@ def touches(t: Numbers) -> Iterator[Area | Rows]:
     yield bytes_of_image(t)
     yield Area("W", (-(-out // FILTERS), quads, FILTERS * 4), None, (), dtypes.int8, True)
     yield Area("WORK", (quads * 4,), None, (), dtypes.int32)
+
+
+def order(t: Numbers) -> Order:
+    """A step gathers what two pixels see, then gives all their channels to the hook."""
+    n, oh, ow, ih, iw = t.sizes("BATCH OH OW IH IW")
+    pixels = np.arange(n * oh * ow).reshape(n, oh, ow) // 2
+    rows, columns = last_windows(t, "H", ih, oh), last_windows(t, "W", iw, ow)
+    return Order("X", pixels[:, rows][:, :, columns][..., None], pixels[..., None])
 
 
 def lower(use: Use) -> Lowered:
@@ -87,5 +96,6 @@ def packed(w: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 register(Record(
     Contract("conv_bytes", "a convolution of bytes, with padding that is not in memory", MACROS,
-             (*POINTERS, WORK), meaning, HOOK, touches=touches, row=FILTERS),
+             (*POINTERS, WORK), meaning, HOOK, touches=touches, row=FILTERS,
+             order=order),
     {"conv_bytes": lower}, anywhere))

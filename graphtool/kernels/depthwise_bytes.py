@@ -6,14 +6,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from graphtool import dtypes
 from graphtool import ops as o
 from graphtool.kernels.conv_bytes import WORK
-from graphtool.kernels.images import HOOK, OUTPUT, PADDED, byte_image, bytes_of_image, seen_bytes
-from graphtool.kernels.images import POINTERS, over_pixels, padded_space, window
+from graphtool.kernels.images import (
+    HOOK, OUTPUT, PADDED, POINTERS, byte_image, bytes_of_image, last_windows, over_pixels,
+    padded_space, seen_bytes, window)
 from graphtool.kernels.kit import (
-    Area, Contract, Dim, Form, Instance, Lowered, Numbers, Plan, Record, Rows, TensorType, Use,
-    anywhere, elements, exact, need, product, register, sizes, target_op, wrapped)
+    Area, Array, Contract, Dim, Form, Instance, Lowered, Numbers, Order, Plan, Record, Rows,
+    TensorType, Use, anywhere, elements, exact, need, product, register, sizes, target_op,
+    wrapped)
 
 MACROS = (*PADDED, *OUTPUT, *sizes(
     C="channels", BAND="output rows that are computed of one channel before the next channel's"))
@@ -34,6 +38,23 @@ def touches(t: Numbers) -> Iterator[Area | Rows]:
     yield Area("W", (c, kh, kw), None, (), dtypes.int8)
     yield Area("WORK", (_ring((kh, kw), ow, t.get("SW"), tuple(t.sizes("DH DW"))),), None, (),
                dtypes.int16)
+
+
+def order(t: Numbers) -> Order:
+    """A step takes the rows of a channel that an output row sees and that the ring does not hold
+    yet, then gives the row to the hook."""
+    n, oh, c, ih, band, kh, sh, dh, pt = t.sizes("BATCH OH C IH BAND KH SH DH PT")
+    images, channels = np.arange(n)[:, None, None], np.arange(c)
+    bands = -(-oh // band)
+
+    def step(row: Array) -> Array:
+        """The step of each output row, [images, rows, 1, channels]."""
+        before = (images * bands + (row // band)[:, None]) * c + channels
+        return np.asarray(before * band + (row % band)[:, None])[:, :, None]
+    last = last_windows(t, "H", ih, oh)
+    needed = -((kh - 1) * dh - pt - np.arange(ih)) // sh  # the first row that sees it, rounded up
+    first = np.clip(needed, last // band * band, last)
+    return Order("X", step(first), step(np.arange(oh)))
 
 
 def _ring(size: tuple[int, int], width: Any, stride: Any, dilation: tuple[int, int]) -> Any:
@@ -84,5 +105,6 @@ OP = target_op("depthwise_bytes", _infer, _decompose, Form("depthwise_bytes"),
 register(Record(
     Contract("depthwise_bytes", "a convolution of bytes with one filter for each channel, and "
                                 "padding that is not in memory", MACROS,
-             (*POINTERS, WORK), meaning, HOOK, touches=touches, row=1),
+             (*POINTERS, WORK), meaning, HOOK, touches=touches, row=1,
+             order=order),
     {"depthwise_bytes": lower}, anywhere))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from graphtool.dtypes import DType, float32, int8, uint8
 from graphtool.ir.graph import TensorType
 from graphtool.kernels.tiles import PANEL, rows_of_tile
@@ -148,6 +150,12 @@ def bytes_of_image(t: Numbers) -> Area:
     t.need(-128 <= t.get("ZERO") <= 255, "a zero point of bytes")
     return Area("X", (n, ih, iw, c), tuple(t.sizes("XN XH XW XC")), (),
                 int8 if t.get("SIGNED") else uint8)
+
+
+def last_windows(t: Numbers, axis: str, size: int, windows: int) -> Array:
+    """For each row of the image (axis H) or column (W), the last window that can reach it."""
+    before, stride = t.get("PT" if axis == "H" else "PL"), t.get(f"S{axis}")
+    return np.asarray(np.minimum((np.arange(size) + before) // stride, windows - 1))
 
 
 def fits_tile(t: Numbers) -> None:

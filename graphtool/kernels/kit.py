@@ -29,8 +29,8 @@ from graphtool.kernels.tiles import (
     products, round_up, rows_of_tile, start, summed, sums, vectors_of, work_of)
 from graphtool.kernels.use import Lowered, Macros, Use
 from graphtool.loops.contract import (
-    Area, Array, Contract, Instance, Macro, Numbers, Pointer, Rows, Sizes, flags, literals,
-    mark, sizes, word)
+    Area, Array, Contract, Instance, Macro, Numbers, Order, Pointer, Rows, Sizes, flags,
+    literals, mark, sizes, word)
 from graphtool.loops.ir import MacroValue
 from graphtool.loops.pull import View
 from graphtool.ops.common import broadcast_shapes, need
@@ -43,7 +43,7 @@ from graphtool.target import Target, tile_rows
 __all__ = [
     "HALF", "HALVES", "NV", "TILE", "Alternative", "Area", "Array", "Assumption", "Chosen",
     "Contract", "Conv", "DType", "Dim", "Form", "Instance", "Lines", "Lowered", "Macro",
-    "MacroValue", "Macros", "Node", "Numbers", "Packed", "Parameter", "Plan", "Pointer",
+    "MacroValue", "Macros", "Node", "Numbers", "Order", "Packed", "Parameter", "Plan", "Pointer",
     "Product", "Record", "Rows", "Rules", "Sizes", "Symbol", "Target", "TensorType",
     "UnsupportedError", "Use", "Value", "View", "all_bfloat16", "all_rows", "anywhere",
     "best_split", "block_cycles", "blocks", "bounds", "broadcast_shapes", "by_weights", "ceil",

@@ -50,6 +50,20 @@ class Rows:
     extents: tuple[int, ...]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Order:
+    """When a template touches its operand and its results: in steps that follow each other, each
+    of which reads before it writes.
+
+    `reads` has the last step that reads each element of the pointer's area, `writes` the step in
+    which the hook is called with each element of its rows; both broadcast to their shapes.
+    """
+
+    pointer: str
+    reads: np.ndarray[Any, Any]
+    writes: np.ndarray[Any, Any]
+
+
 class Sizes(Protocol):
     """A use of a template whose macros are numbers, be it to check it or to run it."""
 
@@ -79,6 +93,7 @@ class Numbers(Sizes, Protocol):
 
 
 Touches = Callable[[Numbers], Iterable[Area | Rows]]
+Ordered = Callable[[Numbers], Order]
 Teams = Callable[[Mapping[str, Any], int], Dim]
 Tables = Callable[[Numbers, Mapping[str, np.ndarray[Any, Any]]], Iterable[Area]]
 
@@ -239,7 +254,8 @@ class Contract:
     the most elements that a call of it takes, 0 where that depends on the use. `meaning`
     computes the same as the C, on the arrays of the interpreter. `touches` gives all that the C
     touches, for macros that are numbers; the reader of programs refuses a template without one.
-    `tables` gives what constant operands lead to, by their data.
+    `tables` gives what constant operands lead to, by their data. `order` says when it touches its
+    operand and its results, so that these can share memory; one thread does all of its work.
     `grain`: the work of a thread is taken whole; or in pieces, any number of which the C can be
     asked for; or in pieces whose number in a thread's share, GT_PIECES, the C also wants to know.
     `phases`: the work has phases: threads take the shares of each by GT_PHASE, and wait for its end
@@ -262,6 +278,7 @@ class Contract:
     languages: Mapping[str, str] = field(default_factory=lambda: {HOME: ".h"})
     teams: Teams | None = None
     row: int = 0
+    order: Ordered | None = None
 
     @property
     def header(self) -> str:

@@ -40,14 +40,28 @@ def most_at_once(sized: Iterable[tuple[Life, int]]) -> int:
     return max(accumulate(changes[at] for at in sorted(changes)), default=0)
 
 
+def covered(spans: Iterable[tuple[int, int]]) -> int:
+    """The bytes of buffers, of which each has an offset and a size; shared ones count once."""
+    total, end = 0, 0
+    for at, size in sorted(spans):
+        total += max(0, at + size - max(at, end))
+        end = max(end, at + size)
+    return total
+
+
 def most_live(program: Program) -> int | None:
-    """The most bytes of arena buffers that are live at the same time; None if sizes are
-    symbolic."""
+    """The most bytes of the arena that are in use at the same time; None if sizes are symbolic."""
     liveness = lifetimes(program.steps)
-    sized = [(liveness[b.name], b.bytes_of(b.size)) for b in program.buffers
-             if b.space == "arena" and b.name in liveness]
-    fixed = [(life, size) for life, size in sized if isinstance(size, int)]
-    return most_at_once(fixed) if len(fixed) == len(sized) else None
+    spans: list[tuple[Life, int, int]] = []
+    for b in program.buffers:
+        if b.space == "arena" and b.name in liveness:
+            size, at = b.bytes_of(b.size), b.offset
+            if not isinstance(size, int) or not isinstance(at, int):
+                return None
+            spans.append((liveness[b.name], at, size))
+    starts = {life[0] for life, *_ in spans}
+    return max((covered((at, size) for (first, last), at, size in spans if first <= t <= last)
+                for t in starts), default=0)
 
 
 class _Walk:

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from graphtool.dtypes import bool_, int32, int64
 from graphtool.errors import InputError
-from graphtool.loops.liveness import lifetimes
+from graphtool.loops.liveness import Life, lifetimes, places_of_runs
 from graphtool.loops.program import (
     Bind,
     Branch,
@@ -25,8 +25,11 @@ from graphtool.loops.program import (
     Step,
     Times,
     counters,
+    runs,
 )
+from graphtool.loops.sharing import touched_by
 from graphtool.loops.verify_kernel import Access, accesses, fault, identifier
+from graphtool.loops.verify_template import MachineSizes
 from graphtool.symbolic import Dim, bounds, known, mod, symbols
 
 ALIGN = 64
@@ -231,9 +234,27 @@ class _Program:
             for y in alive[i + 1:]:
                 if liveness[y.name][0] > liveness[x.name][1]:
                     break
-                if _overlap(x, y):
+                if _overlap(x, y) and not self.shared(x, y, liveness):
                     raise fault("GT0376", f"{x.name} and {y.name} overlap in the arena while both "
                                           f"are in use", f"step {liveness[y.name][0]}")
+
+    def shared(self, x: Buffer, y: Buffer, lives: Mapping[str, Life]) -> bool:
+        """Whether x is an operand that a step uses last, y a result that it makes first, and their
+        bytes are touched in an order in which none is lost."""
+        place = lives[y.name][0]
+        if lives[x.name][1] != place or lives[x.name][0] == place or self.dims or self.counted:
+            return False
+        run = next((r for r, at in zip(runs(self.p.steps), places_of_runs(self.p.steps),
+                                       strict=True) if at == place), None)
+        if run is None or not (isinstance(x.offset, int) and isinstance(y.offset, int)):
+            return False
+        if run.args.count(x.name) != 1 or run.args.count(y.name) != 1:
+            return False
+        kernel = self.kernels[run.kernel]
+        read, written = (kernel.params[run.args.index(b.name)].name for b in (x, y))
+        touched = touched_by(kernel, read, written, MachineSizes(
+            int(self.p.meta.get("lanes", 1)), self.p.threads))
+        return touched is not None and touched.at(y.offset - x.offset)
 
     def barriers(self, plain: Sequence[tuple[Run, _Touch]]) -> None:
         """Check that threads wait between two steps if one writes memory that the other touches.

@@ -18,6 +18,8 @@ from graphtool.loops.contract import HOME
 from graphtool.loops.dim_names import author_text, by_author
 from graphtool.loops.liveness import lifetimes
 from graphtool.loops.program import ENDLESS, Bind, Buffer, Port, Program, Run, Step, flags, runs
+from graphtool.loops.sharing import sharing
+from graphtool.loops.verify_template import MachineSizes
 from graphtool.lower.buffer_assignment import Assigner
 from graphtool.lower.control import RegionLowering, control_steps
 from graphtool.lower.donation import Donation, donation
@@ -186,7 +188,10 @@ def _no_text(node: Node, language: str) -> str:
 def _program(module: Module, inputs: tuple[Value, ...], name: str, target: Target,
              lowering: _Lowering, steps: tuple[Step, ...], donors: Mapping[int, int]) -> Program:
     _make_room(lowering.buffers, module.graph, lowering.limits)
-    offsets, arena = plan_arena(lowering.buffers, lifetimes(steps), target.align)
+    lives, kernels = lifetimes(steps), {k.name: k for k in lowering.table.kernels}
+    shared = {} if module.symbols or lowering.limits else sharing(
+        kernels, steps, lives, MachineSizes(target.lanes, target.threads))
+    offsets, arena = plan_arena(lowering.buffers, lives, target.align, shared)
     used = {a for s in runs(steps) for a in s.args} | set(flags(steps))
     held = {n: b for n, b in lowering.buffers.items() if b.weight is not None and n in used}
     at, _ = layout([b.weight for b in held.values() if b.weight is not None])

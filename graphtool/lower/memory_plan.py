@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from graphtool.loops.liveness import Life, most_at_once
 from graphtool.loops.program import Bind, Branch, Buffer, Kernel, Repeat, Run, Step, Times
+from graphtool.loops.sharing import NEVER, Sharing
 from graphtool.lower.kernel import touched
 from graphtool.lower.views import Storage
 from graphtool.symbolic import Dim, bounds, exact_quotient, text
@@ -25,10 +26,12 @@ WORK = 3_000_000  # the greatest number of pairs of buffers that all attempts co
 STRETCH = 64  # number of program positions in a stretch; assigned buffers are looked up by stretch
 
 
-def plan_arena(buffers: Mapping[str, Storage], liveness: Mapping[str, Life], align: int = ALIGN
+def plan_arena(buffers: Mapping[str, Storage], liveness: Mapping[str, Life], align: int = ALIGN,
+               sharing: Mapping[tuple[str, str], Sharing] | None = None
                ) -> tuple[dict[str, Dim], Dim]:
     """The offset of each buffer, and the arena's size, both in bytes and multiples of `align`.
 
+    `sharing` says which operands and results of a step may share memory, if all sizes are fixed.
     Sizes that are multiples of one symbolic factor share a region, which is planned in units of
     that factor. The regions follow each other; the one with the fixed sizes is first.
     """
@@ -40,7 +43,8 @@ def plan_arena(buffers: Mapping[str, Storage], liveness: Mapping[str, Life], ali
     offsets: dict[str, Dim] = {}
     base: Dim = 0
     for factor in sorted(regions, key=lambda d: (d != 1, text(d))):
-        at, size = _region(regions[factor], liveness)
+        at, size = (_shared_region(regions[factor], liveness, sharing, align)
+                    if sharing and len(regions) == 1 else _region(regions[factor], liveness))
         offsets |= {n: base + factor * o for n, o in at.items()}
         base = base + factor * size
     return offsets, base
@@ -82,6 +86,54 @@ def _region(counts: Mapping[str, int], liveness: Mapping[str, Life]) -> tuple[di
         if tried < size:
             best, size = offsets, tried
     return best, size
+
+
+def _shared_region(counts: Mapping[str, int], liveness: Mapping[str, Life],
+                   sharing: Mapping[tuple[str, str], Sharing], align: int
+                   ) -> tuple[dict[str, int], int]:
+    """As `_region`, where results may overlap their operands."""
+    least, best, size = max(counts.values(), default=0), dict[str, int](), NEVER
+    rounds = max(1, min(ROUNDS, WORK // (len(counts) ** 2 + 1)))
+    # of equal ones the operand first, which suits results in its place, or the result first
+    for sign in (1, -1):
+        order = sorted(counts, key=lambda n: (-counts[n], sign * liveness[n][0], n))
+        for _ in range(rounds):
+            if size <= least:
+                break
+            offsets: dict[str, int] = {}
+            for name in order:
+                offsets[name] = _lowest_shared(name, counts, liveness, sharing, align, offsets)
+            tried = max((at + counts[n] for n, at in offsets.items()), default=0)
+            if tried < size:
+                best, size = offsets, tried
+            top = max(order, key=lambda n: (offsets[n] + counts[n], n))
+            order.remove(top)
+            order.insert(0, top)
+    return best, size
+
+
+def _lowest_shared(name: str, counts: Mapping[str, int], liveness: Mapping[str, Life],
+                   sharing: Mapping[tuple[str, str], Sharing], align: int,
+                   offsets: Mapping[str, int]) -> int:
+    """The lowest place that is free for as long as the buffer is live, or may be shared with those
+    that are assigned."""
+    size, life = counts[name], liveness[name]
+    closed: list[tuple[int, int, int]] = []  # no place between two, but for the third one
+    for other, at in offsets.items():
+        first, last = liveness[other]
+        if last < life[0] or life[1] < first:
+            continue
+        low, high, same = at - size, at + counts[other], NEVER
+        if how := sharing.get((other, name)):  # it is the result
+            high_result = at - -(-how.behind // align) * align
+            closed.append((max(low, high_result), high, at if how.same else NEVER))
+            continue
+        if how := sharing.get((name, other)):  # it is the operand
+            high, same = min(high, at + -(-how.behind // align) * align), at if how.same else same
+        closed.append((low, high, same))
+    places = sorted({0, *(h for _, h, _ in closed), *(s for *_, s in closed if s < NEVER)})
+    return next(p for p in places if p >= 0 and all(
+        not low < p < high or p == same for low, high, same in closed))
 
 
 def _assigned(order: Sequence[str], counts: Mapping[str, int],

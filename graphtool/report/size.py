@@ -18,7 +18,7 @@ from graphtool.compile.options import MODEL, PROGRAM, Build
 from graphtool.compile.texts import precision
 from graphtool.compile.unit import LibraryUnit
 from graphtool.errors import UsageError
-from graphtool.loops.liveness import Life, lifetimes, places_of_runs
+from graphtool.loops.liveness import Life, covered, lifetimes, places_of_runs
 from graphtool.loops.program import SCRATCH, Buffer, Program, Run, runs
 from graphtool.native.compiler import find
 from graphtool.native.footprint import Footprint, footprint
@@ -192,7 +192,8 @@ class _Count:
             run.kernel, run.label, run.where, _code_of(start + run.kernel, functions),
             sum(self.bytes(self.buffers[a]) for a in dict.fromkeys(run.args)
                 if self.buffers[a].space == "weight"),
-            sum(map(self.bytes, self.live(at))), self.of(run.flops))
+            covered((self.of(b.offset), self.bytes(b)) for b in self.live(at)),
+            self.of(run.flops))
             for run, at in zip(self.runs, self.places, strict=True)]
 
     def held(self, row: int) -> list[Held]:
