@@ -123,9 +123,9 @@ with np.load(sys.argv[2]) as z:
                      for spec, k in zip(model.inputs, z.files)})
 np.savez(sys.argv[3], *out.values())
 """
-# without it the -O1 of SANITIZED, which stands before these flags, has no effect
+# without it the -O0 of SANITIZED, which stands before these flags, has no effect
 PLAIN = tuple(f for f in BASE if f != "-O3")
-SANITIZED = "gcc -fsanitize=address,undefined -fno-sanitize-recover=all -O1 -g0"
+SANITIZED = "gcc -fsanitize=address,undefined -fno-sanitize-recover=all -O0 -g0"
 
 
 @pytest.mark.parametrize("what", ["cases", "graphs", "sizes"])
