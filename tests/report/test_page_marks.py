@@ -21,7 +21,7 @@ GRAPH = """
       edges: [[0, 1, "f32[2]", "m1", 0, 1], [1, 2, "f32[2]", "m0", "m1", 2],
               [1, 3, "f32[2]", "m0", "m1", 3]]}};
     const p = {section, graph: section.graph, aspect: 1.5, chosen: null,
-      found: new Set(), kin: new Set(), view: {x: 0, y: 0, k: 1}, size: () => [300, 200],
+      found: new Set(), kin: new Set(), view: {x: 0, y: 0, k: 1}, size: () => [300, 250],
       root() { return this.boxes.get("m0"); }};
     for (const name of COLOURS) colours[name] = "#123456";
     prepare(section);

@@ -199,7 +199,7 @@ function node(p, b) {
   pen.font = "10px ui-monospace, monospace";
   if (x) pen.fillText(fitting(named(x), b.w - 16), b.x + 8, b.y + 27, b.w - 16);
   if (brief && b.w - 16 - head > 20)
-    pen.fillText(fitting(brief, b.w - 16 - head), b.x + 8 + head, b.y + (x ? 14 : 27), b.w - 16 - head);
+    pen.fillText(heat ? brief : fitting(brief, b.w - 16 - head), b.x + 8 + head, b.y + (x ? 14 : 27), b.w - 16 - head);
   reads(p, b);
 }
 

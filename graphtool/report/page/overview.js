@@ -1,10 +1,11 @@
 // A small picture of the whole graph in a corner, while only a part of it is in view.
-const SMALL = 168, FLAT = 0.7; // px of its width at most; its height over its width at most
+const SMALL = 168, FLAT = 0.7, LEAST = 240; // px of its width at most; its height over its width at
+// most; px of the height of a pane that has one
 
 function overview(p) { // after each drawing; its boxes are drawn again only if they changed
   const b = p.root(), v = p.view, [w, h] = p.size(), small = p.map;
   const most = Math.min(SMALL, w / 3), k = Math.min(most / b.w, FLAT * most / b.h);
-  small.hidden = v.x + v.k * b.x > -1 && v.y + v.k * b.y > -1
+  small.hidden = h < LEAST || v.x + v.k * b.x > -1 && v.y + v.k * b.y > -1
     && v.x + v.k * (b.x + b.w) < w + 1 && v.y + v.k * (b.y + b.h) < h + 1;
   if (small.hidden) return;
   const ratio = devicePixelRatio || 1, drawn = [p.boxes, p.chosen, p.found, p.kin, colours.back, heat, k, ratio];

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -30,9 +30,11 @@ from graphtool.report.diff import diff
 from graphtool.report.diff_text import text
 from graphtool.report.page import charts, code, learning, timeline
 from graphtool.report.page.tree import graph_data
-from graphtool.report.profile import Profile
 from graphtool.report.stats import stats, stats_lines
 from graphtool.report.table import data, table
+
+if TYPE_CHECKING:
+    from graphtool.report.profile import Profile
 
 
 def of_graph(name: str, module: Module) -> dict[str, Any]:
@@ -68,7 +70,7 @@ def of_measured(name: str, path: Path) -> dict[str, Any]:
     try:
         if b'"traceEvents"' in data[:1 << 10]:
             return _trace(name, msgspec.json.decode(data, type=timeline.Trace))
-        measured = msgspec.json.decode(data, type=Profile)
+        measured = _read(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError("GT3035", f"no profile and no trace: {error}", where=str(path),
                          hint="`graphtool profile BUILD --json` and --trace write them") from None
@@ -84,8 +86,12 @@ def profiled(name: str, measured: Profile) -> dict[str, Any]:
 
 def times(path: Path) -> list[tuple[list[str], float]]:
     """The names of the nodes of each kernel call of a profile, and its µs."""
-    measured = msgspec.json.decode(files.read_bytes(path), type=Profile)
-    return [(s.label.split(" + "), s.us) for s in measured.steps if s.label]
+    return [(s.label.split(" + "), s.us) for s in _read(files.read_bytes(path)).steps if s.label]
+
+
+def _read(data: bytes) -> Profile:
+    from graphtool.report.profile import Profile  # late: a graph alone does not need it
+    return msgspec.json.decode(data, type=Profile)
 
 
 def _trace(name: str, trace: timeline.Trace) -> dict[str, Any]:
@@ -120,10 +126,9 @@ def compared_builds(a: tuple[str, Path], b: tuple[str, Path], profiles: Sequence
                     ) -> dict[str, Any]:
     """The kernels of two builds side by side; with two profiles, in the same order, by their
     times."""
-    times = [{s.kernel: s.us for s in msgspec.json.decode(files.read_bytes(p), type=Profile).steps}
-             for p in profiles[:2]]
+    us = [{s.kernel: s.us for s in _read(files.read_bytes(p)).steps} for p in profiles[:2]]
     difference = build_diff(read_manifest(a[1]), read_manifest(b[1]),
-                            (times[0], times[1]) if len(times) == 2 else None)
+                            (us[0], us[1]) if len(us) == 2 else None)
     return {"name": "difference of builds", "kind": "difference",
             "charts": [chart for chart in (charts.both(difference, a[0], b[0]),) if chart],
             "lines": [summary(difference, a[0], b[0]), *fact_lines(difference)],

@@ -79,7 +79,7 @@ function kernel(section, i) { // a kernel with its lines of C, made when it is o
 
 function lines(section, i, c) { // a click on a line marks the nodes that it is of
   const pre = made("pre", undefined, {tabindex: 0, role: "button",
-    "aria-label": `C of ${section.kernels[i].label}; Enter marks its nodes`});
+    title: "A click or Enter marks the nodes of this kernel"});
   const mine = () => {
     const names = called(section.kernels[i]);
     if (panes.length) { mark(names, pre.closest(".code") || pane); return; }
