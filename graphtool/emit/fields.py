@@ -12,18 +12,19 @@ in separate loops each fills its vectors, and rounds by the instruction for it, 
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from graphtool import dtypes
 from graphtool.dtypes import DType
-from graphtool.loops.ir import Accumulate, Apply, Expr, For, Let, Load, Stmt, Store
-from graphtool.loops.walk import certain, map_values, mapped
-from graphtool.symbolic import Dim, Symbol, bounds, symbol_of, symbols
+from graphtool.loops.ir import Accumulate, Apply, Expr, For, Index, Let, Load, Stmt, Store
+from graphtool.loops.walk import certain, map_values, mapped, operands
+from graphtool.symbolic import Dim, Symbol, bounds, substitute, symbol_of, symbols
 
 WIDEST = 256  # elements of a row
 LEAST = 8  # iterations from which a row is worth its filling
+STRIP = 32  # iterations from which rows between conversions are worth it
 
 
 @dataclass(frozen=True)
@@ -119,23 +120,29 @@ class Staged:
     @property
     def words(self) -> DType:
         """The element type of the row."""
-        return dtypes.int32 if self.how == "to" else dtypes.float32
+        whole = self.how == "to" and self.kind.is_integer
+        return dtypes.int32 if whole else dtypes.float32
 
 
 @dataclass
 class Stages:
-    """A loop on rows of words: `reads` are filled before it, `writes` are stored after it."""
+    """A loop on rows of words: `reads` are filled before it, `writes` are stored after it.
+
+    `inside` are the names that the loop defines; reads that `below` leaves out stay as they are.
+    """
 
     lane: Symbol
     kinds: dict[str, DType]
+    inside: frozenset[str] = frozenset()
+    below: Callable[[Any], Any] = operands
     reads: list[Staged] = field(default_factory=list)
     writes: list[Staged] = field(default_factory=list)
     body: tuple[Stmt, ...] = ()
     done: dict[Any, Any] = field(default_factory=dict)
 
     def expr(self, e: Expr) -> Expr:
-        """The expression with its loads from byte buffers replaced by loads from rows of words."""
-        return mapped(e, self.load, self.done)  # type: ignore[no-any-return]
+        """The expression with its loads of bytes and float16 replaced by loads from rows."""
+        return mapped(e, self.load, self.done, self.below)  # type: ignore[no-any-return]
 
     def load(self, e: Expr) -> Expr:
         """A load of bytes along the lane as a load from its row; any other expression unchanged."""
@@ -143,8 +150,15 @@ class Stages:
             case Load(buffer, index, dtype) if self.bytes_along(buffer, index):
                 row = self.row("row", self.reads, buffer, index)
                 return Load(row.name, symbol_of(self.lane), dtype)
+            case Load(buffer, index, dtypes.float16) if self.halves_along(buffer, index):
+                row = self.row("row", self.reads, buffer, index)
+                return Load(row.name, symbol_of(self.lane), dtypes.float32)
             case _:
                 return e
+
+    def halves_along(self, buffer: str, index: Dim) -> bool:
+        """Whether the loop reads or writes adjacent numbers of 16 bits of the buffer there."""
+        return self.kinds.get(buffer) is dtypes.float16 and self.along(index)
 
     def bytes_along(self, buffer: str, index: Dim) -> bool:
         """Whether the loop reads or writes adjacent bytes of the buffer there."""
@@ -154,14 +168,15 @@ class Stages:
     def rounds(self, buffer: str, index: Dim) -> bool:
         """Whether the loop writes adjacent numbers of the buffer there that floats are cast to."""
         return self.bytes_along(buffer, index) or (
-            self.kinds.get(buffer) is dtypes.bfloat16 and self.along(index))
+            self.kinds.get(buffer) in dtypes.HALVES and self.along(index))
 
     def along(self, index: Dim) -> bool:
         """Whether the index moves on by 1 with the lane."""
         if isinstance(index, int):
             return False
         start = index - symbol_of(self.lane)
-        return isinstance(start, int) or self.lane not in symbols(start)
+        return isinstance(start, int) or not any(
+            x == self.lane or x.name in self.inside for x in symbols(start))
 
     def row(self, stem: str, rows: list[Staged], buffer: str, index: Dim,
             how: str = "to") -> Staged:
@@ -177,16 +192,22 @@ class Stages:
     def stmt(self, s: Stmt) -> Stmt:
         """The statement on rows of words.
 
-        A store that casts f32 to bytes or bfloat16 stores floats in its row; the cast is done when
+        A store that casts f32 to bytes or 16 bits stores floats in its row; the cast is done when
         the row is written back, and the rounding before it too.
         """
         match s:
+            case Store(_, _, Load(_, _, dtypes.float16)):
+                return s  # a copy keeps all bits
             case Store(buffer, index, Apply("cast", (Apply("round", (value,)),), _)) if (
                     self.bytes_along(buffer, index) and value.dtype is dtypes.float32):
                 row = self.row("out", self.writes, buffer, index, "round")
                 return Store(row.name, symbol_of(self.lane), self.expr(value))
             case Store(buffer, index, Apply("cast", (value,), _)) if (
                     self.rounds(buffer, index) and value.dtype is dtypes.float32):
+                row = self.row("out", self.writes, buffer, index, "cast")
+                return Store(row.name, symbol_of(self.lane), self.expr(value))
+            case Store(buffer, index, Apply(fn) as value) if (
+                    self.halves_along(buffer, index) and fn not in ("cast", "select", "bitcast")):
                 row = self.row("out", self.writes, buffer, index, "cast")
                 return Store(row.name, symbol_of(self.lane), self.expr(value))
             case Store(buffer, index, value) if self.bytes_along(buffer, index):
@@ -203,3 +224,34 @@ def staged(loop: Stmt, kinds: dict[str, DType]) -> Stages | None:
     stages = Stages(loop.iter, kinds)
     stages.body = (replace(loop, body=tuple(map(stages.stmt, loop.body))),)
     return stages if stages.reads or stages.writes else None
+
+
+def strips(loop: For, kinds: dict[str, DType]) -> tuple[Symbol, Symbol, Stages] | None:
+    """Of a loop that is not a hook's: the index at which a strip of it begins, the length of the
+    strip, and its stages. None where nothing is rounded and no float16 is read."""
+    if not all(isinstance(s, (Let, Store)) for s in loop.body) or (
+            bounds(loop.extent)[1] or WIDEST) < STRIP:
+        return None
+    number = loop.iter.name[1:]
+    first, lane, count = (Symbol(f"{stem}{number}", 0, None) for stem in ("first", "j", "count"))
+    at: dict[str, Dim] = {loop.iter.name: symbol_of(first) + symbol_of(lane)}
+    body = tuple(moved(s, at) for s in loop.body)
+    stages = Stages(lane, kinds, frozenset(s.name for s in body if isinstance(s, Let)), certain)
+    body = tuple(map(stages.stmt, body))
+    stages.body = (For(lane, symbol_of(count), "simd", body),)
+    rounds = any(w.how != "to" for w in stages.writes)
+    return (first, count, stages) if rounds or any(
+        r.kind is dtypes.float16 for r in stages.reads) else None
+
+
+def moved(s: Stmt, at: Mapping[str, Dim]) -> Stmt:
+    """The statement with other indices for names of iterators."""
+    def change(e: Expr) -> Expr:
+        match e:
+            case Load(buffer, index, dtype):
+                return Load(buffer, substitute(index, at), dtype)
+            case Index(value, dtype):
+                return Index(substitute(value, at), dtype)
+        return e
+    s = map_values(s, lambda e: mapped(e, change))
+    return replace(s, index=substitute(s.index, at)) if isinstance(s, Store) else s

@@ -15,7 +15,7 @@ import numpy as np
 from graphtool import dtypes
 from graphtool.dtypes import DType
 from graphtool.emit.expr import ExprPrinter
-from graphtool.emit.fields import TILE, Stages, staged
+from graphtool.emit.fields import TILE, staged
 from graphtool.emit.headers import called
 from graphtool.emit.language import C, Language
 from graphtool.emit.lines import DebugLines, Place, Writer, placed
@@ -286,33 +286,13 @@ class Kernels:
                 if stages is None:
                     statements.stmt(stmt)
                 else:
-                    self.rows(text, statements, stages, most)
+                    statements.stages(stages, most, "count")
             body = text.text()
             for name in ["acc", "count", *(s.name for s in hook.indices), *names]:
                 if not re.search(rf"\b{name}\b", body):
                     w.line(f"(void){name};")
             for line in text.lines:
                 w.line(line)
-
-
-    @staticmethod
-    def rows(w: Writer, statements: Statements, stages: Stages, most: int) -> None:
-        """Write a staged loop between the conversions of its rows, of `most` elements at most."""
-        rows = [*stages.reads, *stages.writes]
-        for words in (dtypes.int32, dtypes.float32):
-            if named := [f"{r.name}[{most}]" for r in rows if r.words is words]:
-                w.line(f"{statements.language.type(words)} {', '.join(named)};")
-        mine = {r.name: Param(r.name, r.words, False) for r in rows}
-        inner = Statements(w, statements.p, {**statements.params, **mine}, True, statements.around,
-                           True)
-        for r in stages.reads:
-            w.line(f"gt_row_of_{r.kind.short}({r.name}, {r.buffer} + "
-                   f"{statements.p.index(r.start, 13)}, count);")
-        for s in stages.body:
-            inner.stmt(s)
-        for r in stages.writes:
-            w.line(f"gt_row_{r.how}_{r.kind.short}({r.buffer} + "
-                   f"{statements.p.index(r.start, 13)}, {r.name}, count);")
 
 
 def called_with(name: str, arguments: Sequence[str]) -> str:

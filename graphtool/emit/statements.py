@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from graphtool import dtypes
 from graphtool.emit.expr import ExprPrinter, overflows
-from graphtool.emit.fields import WIDEST, FilledLoop, along_fields
+from graphtool.emit.fields import WIDEST, FilledLoop, Staged, Stages, along_fields, strips
 from graphtool.emit.language import ALL, Language, Share
 from graphtool.emit.lines import Writer
 from graphtool.emit.small_indices import fits_kernel
@@ -18,7 +18,7 @@ from graphtool.loops.ir import Accumulate, Expr, For, If, Index, Let, Load, Stmt
 from graphtool.loops.program import Kernel, Param
 from graphtool.loops.walk import bodies
 from graphtool.loops.walk import statements as walked
-from graphtool.symbolic import Dim, bounds, coefficient, substitute, symbol_of
+from graphtool.symbolic import Dim, Symbol, bounds, coefficient, substitute, symbol_of
 
 _SHORT = 1024  # the most iterations for which a small team is enough
 _OPERATORS = {"add": "+", "mul": "*", "and": "&", "or": "|"}
@@ -116,7 +116,9 @@ class Statements:
         if around:
             self.w.line(around[0])
         fields = along_fields(s, self.p.packed, f"row{self.rows}_") if self.p.packed else None
-        if fields is None:
+        if strip := self.strip(s, share):
+            self.strips(*strip, share, lo, hi)
+        elif fields is None:
             self.iterations(s, share, lo, hi)
         else:
             self.rows += 1
@@ -212,6 +214,52 @@ class Statements:
         self.params = outside
         for p in v.writes:
             self.w.line(line(how.write, p))
+
+    def strip(self, s: For, share: Share) -> tuple[Symbol, Symbol, Stages] | None:
+        """The loop in strips whose elements are converted by rows; None if it has none."""
+        if "rows.h" not in self.language.library or share.before != self.inner.before or (
+                self.p.packed or self.divided or s.mode in ("serial", "parallel")):
+            return None
+        return strips(s, {p.name: p.dtype for p in self.params.values()})
+
+    def strips(self, first: Symbol, count: Symbol, stages: Stages, share: Share, lo: str,
+               hi: str) -> None:
+        """Write the strips of a loop from `lo` to `hi`."""
+        at, size = first.name, self.language.size
+        with self.w.block(f"for ({size} {at} = {lo}; {at} < {hi}; {at} += {WIDEST}) {{"):
+            self.w.line(f"const {size} {count.name} = gt_min_i64({WIDEST}, {hi} - {at});")
+            self.stages(stages, WIDEST, count.name)
+
+    def stages(self, stages: Stages, most: int, count: str) -> None:
+        """Write a staged loop between the conversions of its rows, of `most` elements at most."""
+        if line := self.conversion(stages, count):
+            self.w.line(line)
+            return
+        rows = [*stages.reads, *stages.writes]
+        for words in (dtypes.int32, dtypes.float32):
+            if named := [f"{r.name}[{most}]" for r in rows if r.words is words]:
+                self.w.line(f"{self.language.type(words)} {', '.join(named)};")
+        mine = {r.name: Param(r.name, r.words, False) for r in rows}
+        inner = Statements(self.w, self.p, {**self.params, **mine}, True, self.around, True)
+        for r in stages.reads:
+            self.w.line(f"gt_row_of_{r.kind.short}({r.name}, {self.place(r)}, {count});")
+        for s in stages.body:
+            inner.stmt(s)
+        for r in stages.writes:
+            self.w.line(f"gt_row_{r.how}_{r.kind.short}({self.place(r)}, {r.name}, {count});")
+
+    def conversion(self, stages: Stages, count: str) -> str:
+        """The line for a loop that only rounds adjacent floats; "" for any other."""
+        match stages.reads, stages.writes, stages.body:
+            case [], [r], (For(it, _, _, (Store(_, _, Load(buffer, at, dtypes.float32)),)),) if (
+                    buffer in self.params and coefficient(at, it.name) == 1):
+                row = f"{buffer} + {self.p.index(substitute(at, {it.name: 0}), 12)}"
+                return f"gt_row_{r.how}_{r.kind.short}({self.place(r)}, {row}, {count});"
+        return ""
+
+    def place(self, r: Staged) -> str:
+        """Where the elements of a row are in memory."""
+        return f"{r.buffer} + {self.p.index(r.start, 13)}"
 
     def by_rows(self, s: For, fields: FilledLoop, share: Share, lo: str, hi: str) -> None:
         """Write the iterations in pieces; before each piece its rows are filled."""

@@ -28,6 +28,12 @@ EACH(i8, int8_t)
 void cast_bf16(int t, int threads, uint16_t *p, const float *row, int64_t n);
 void cast_bf16(int t, int threads, uint16_t *p, const float *row, int64_t n)
 { (void)t, (void)threads; gt_row_cast_bf16(p, row, n); }
+void cast_f16(int t, int threads, uint16_t *p, const float *row, int64_t n);
+void cast_f16(int t, int threads, uint16_t *p, const float *row, int64_t n)
+{ (void)t, (void)threads; gt_row_cast_f16(p, row, n); }
+void of_f16(int t, int threads, float *row, const uint16_t *p, int64_t n);
+void of_f16(int t, int threads, float *row, const uint16_t *p, int64_t n)
+{ (void)t, (void)threads; gt_row_of_f16(row, p, n); }
 """
 EDGES = [np.nan, -np.nan, np.inf, -np.inf, 0.0, -0.0, 0.9, -0.9, 127.0, 127.9, 128.0, -128.0,
          -128.9, -129.0, 254.9, 255.0, 255.9, 256.0, 3e9, -3e9, 5e9, 1e30, -1e30, 1.5, -1.5,
@@ -78,3 +84,21 @@ def test_floats_to_bfloat16(tmp_path: Path, march: str) -> None:
             number = ~np.isnan(row)
             np.testing.assert_array_equal(out[number], want.view(np.uint16)[number])
             assert np.isnan(out.view(ml_dtypes.bfloat16)[~number].astype(np.float32)).all()
+
+
+@pytest.mark.parametrize("march", ["x86-64", "x86-64-v3", "native"])
+def test_floats_to_float16_and_back(tmp_path: Path, march: str) -> None:
+    library = compile_c(SOURCE, tmp_path, [f"-march={march}"])
+    every = np.arange(1 << 16, dtype=np.uint16)
+    floats = guarded(np.zeros(every.size - 3, np.float32))
+    call(library.of_f16, floats, guarded(every[3:]), every.size - 3)
+    np.testing.assert_array_equal(floats, every[3:].view(np.float16).astype(np.float32))
+    for n in (1, 7, 8, 9, 15, 16, 17, 50, 4099):
+        row = np.random.default_rng(n).integers(0, 1 << 32, n, np.uint32).view(np.float32)
+        row[:n // 2] = np.resize(every[16:].view(np.float16), n // 2) * np.float32(1 + 2 ** -11)
+        out = guarded(np.zeros(n, np.uint16))
+        call(library.cast_f16, out, guarded(row), n)
+        with np.errstate(invalid="ignore", over="ignore"):
+            want = row.astype(np.float16)
+        np.testing.assert_array_equal(out.view(np.float16), want)
+        np.testing.assert_array_equal(np.signbit(out.view(np.float16)), np.signbit(row))

@@ -1,5 +1,5 @@
 /* Rows of bytes to rows of words and back, for loops that compute in words, and rows of floats to
-   bfloat16. Conversions of words to bytes keep the low eight bits. */
+   16 bits. Conversions of words to bytes keep the low eight bits. */
 #ifndef GT_ROWS_H
 #define GT_ROWS_H
 
@@ -193,6 +193,47 @@ GT_INLINE void gt_row_cast_bf16(uint16_t *p, const float *row, int64_t count)
 }
 #endif
 
+/* Floats to float16 and back, as gt_f32_to_f16 and gt_f16_to_f32 do it. */
+#if defined __AVX512F__ && GT_LANES == 16
+#define GT_ROWS_HALVES(x) _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT)
+#define GT_ROWS_FLOATS(p, h) _mm512_storeu_ps(p, _mm512_cvtph_ps(h))
+#define GT_ROWS_PUT(p, h) _mm256_storeu_si256((__m256i *)(p), h)
+#define GT_ROWS_GET(p) _mm256_loadu_si256((const __m256i *)(p))
+#define GT_ROWS_FLOAT(p) _mm512_loadu_ps(p)
+#elif defined __F16C__ && GT_LANES == 8
+#define GT_ROWS_HALVES(x) _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT)
+#define GT_ROWS_FLOATS(p, h) _mm256_storeu_ps(p, _mm256_cvtph_ps(h))
+#define GT_ROWS_PUT(p, h) _mm_storeu_si128((__m128i *)(p), h)
+#define GT_ROWS_GET(p) _mm_loadu_si128((const __m128i *)(p))
+#define GT_ROWS_FLOAT(p) _mm256_loadu_ps(p)
+#endif
+
+GT_INLINE void gt_row_cast_f16(uint16_t *p, const float *row, int64_t count)
+{
+    int64_t i = 0;
+#ifdef GT_ROWS_HALVES
+    for (; i + GT_LANES <= count; i += GT_LANES)
+        GT_ROWS_PUT(p + i, GT_ROWS_HALVES(GT_ROWS_FLOAT(row + i)));
+#endif
+    GT_SIMD
+    for (int64_t j = i; j < count; j++) p[j] = gt_f32_to_f16(row[j]);
+}
+
+GT_INLINE void gt_row_of_f16(float *row, const uint16_t *p, int64_t count)
+{
+    int64_t i = 0;
+#ifdef GT_ROWS_HALVES
+    for (; i + GT_LANES <= count; i += GT_LANES) GT_ROWS_FLOATS(row + i, GT_ROWS_GET(p + i));
+#endif
+    GT_SIMD
+    for (int64_t j = i; j < count; j++) row[j] = gt_f16_to_f32(p[j]);
+}
+
+#undef GT_ROWS_HALVES
+#undef GT_ROWS_FLOATS
+#undef GT_ROWS_PUT
+#undef GT_ROWS_GET
+#undef GT_ROWS_FLOAT
 #undef GT_ROWS_CAST
 #undef GT_ROWS_MASKED
 #undef GT_ROWS_FIRST
