@@ -36,6 +36,7 @@ COMMANDS = {
     "scaling": "time models as batch, sequence, width and depth grow",
     "load": "time models beside processes that use the same processors",
     "memory": "arenas beside what lives at once, weights, peaks of processes",
+    "first": "time fresh processes to their first result, and their memory",
     "compiler": "time the compiler itself",
     "open": "time models with open sizes beside the same with fixed ones",
     "training": "time training steps beside torch and JAX",

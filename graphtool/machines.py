@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import re
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -184,6 +182,7 @@ def cpu(root: Path = Path("/")) -> str:
 @cache
 def _apple() -> str:
     """The first two words of the processor's name: `Apple M1`, also of a Pro or a Max."""
+    import subprocess
     try:
         done = subprocess.run(["sysctl", "-n", "machdep.cpu.brand_string"], capture_output=True,
                               text=True, timeout=10)
@@ -195,6 +194,7 @@ def _apple() -> str:
 def model(root: Path = Path("/")) -> str:
     """The processor's own name and its numbers, as Linux has them in /proc/cpuinfo: `Intel(R)
     Xeon(R) Processor, family 6, model 143, stepping 8`. Elsewhere what Python calls the machine."""
+    import platform
     info = _cpuinfo(root)
     name = info.get("model name") or info.get("Model") or platform.machine()
     numbers = (("family", "cpu family"), ("model", "model"), ("stepping", "stepping"),

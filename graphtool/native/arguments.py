@@ -1,28 +1,24 @@
-"""The arguments of a run: arrays of the caller as compiled code takes them, and the sizes that
-build.json states, with what must hold of them.
-"""
+"""The arguments of a run: arrays of the caller as compiled code takes them, and its results."""
 
 from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from graphtool.dtypes import dtype
 from graphtool.errors import InputError, listed, near
-from graphtool.io.manifest_rows import DimRow, PortRow
-from graphtool.symbolic import Dim, Equation, Symbol, dim_of, divides, substitute
-from graphtool.symbolic.checks import WHY
-from graphtool.symbolic.parse import parse
-from graphtool.symbolic.text import name_text
+from graphtool.io.manifest_rows import PortRow
+
+if TYPE_CHECKING:
+    from graphtool.symbolic import Dim
 
 Array = np.ndarray[Any, Any]
 Seen = list[tuple[str, np.dtype[Any], tuple[int, ...]]]  # name, type and shape of each input
 Result = tuple[str, tuple[int, ...], np.dtype[Any]]  # name, shape and type of an output
-Pairs = Sequence[tuple[int | str, int | str]]
 
 
 def as_before(seen: Seen, given: Mapping[str, Any]) -> list[Array] | None:
@@ -68,42 +64,13 @@ def as_array(name: str, x: Any) -> Array:
                          hint="give a numpy array, or a tensor on the CPU, detached") from error
 
 
-def dim_table(rows: Sequence[DimRow]) -> dict[str, Dim]:
-    """The dims by name."""
-    return {r.name: dim_of(symbol_of(r)) for r in rows}
-
-
-def require(rows: Sequence[DimRow], equal: Pairs, sizes: Mapping[str, Dim]) -> None:
-    """Raises InputError GT2231, with both sizes, for sizes that the model was not compiled for."""
-    known = {name: n for name, n in sizes.items() if isinstance(n, int)}
-    for r in rows:
-        if r.name in known and (known[r.name] - r.offset) % r.step:
-            raise _broken(f"{divides(symbol_of(r))} does not hold: {name_text(r.name)} is "
-                          f"{known[r.name]}")
-    for e in equations(rows, equal):
-        if breach := e.breach(known):
-            raise _broken(breach)
-
-
-def equations(rows: Sequence[DimRow], equal: Pairs) -> tuple[Equation, ...]:
-    """The pairs of dims that must be equal."""
-    table = dim_table(rows) if equal else {}
-    return tuple(Equation(*(d if isinstance(d, int) else parse(d, table) for d in pair))
-                 for pair in equal)
-
-
 def numbers(shape: Sequence[Dim], sizes: Mapping[str, Dim]) -> tuple[int, ...]:
     """The shape for these sizes, which must be all that it mentions."""
+    fixed = tuple(d for d in shape if isinstance(d, int))
+    if len(fixed) == len(shape):
+        return fixed
+    from graphtool.symbolic import substitute
     return tuple(int(substitute(d, sizes)) for d in shape)  # type: ignore[arg-type]
-
-
-def symbol_of(r: DimRow) -> Symbol:
-    """The symbol that a row describes."""
-    return Symbol(r.name, r.min, r.max, None, r.step, r.offset)
-
-
-def _broken(breach: str) -> InputError:
-    return InputError("GT2231", breach, hint=WHY)
 
 
 class SizedPort:
@@ -118,7 +85,10 @@ class SizedPort:
             self.room, = _dims([row.room], table)
 
 
-def _dims(rows: Iterable[int | str], table: Mapping[str, Dim]) -> tuple[Dim, ...]:
+def _dims(rows: Sequence[int | str], table: Mapping[str, Dim]) -> tuple[Dim, ...]:
+    if all(isinstance(d, int) for d in rows):
+        return tuple(rows)  # type: ignore[arg-type]
+    from graphtool.symbolic.parse import parse
     return tuple(d if isinstance(d, int) else parse(d, table) for d in rows)
 
 

@@ -7,7 +7,6 @@ from itertools import count
 from pathlib import Path
 
 from graphtool.errors import InputError
-from graphtool.target import TABLE
 
 DEVICE = (-8, -9, -10)  # what a device may say
 FIRST_CHECK = -1000  # this status and those below say which check of the model failed
@@ -22,17 +21,19 @@ def open_library(path: Path, target: str, shared: bool = False) -> ctypes.CDLL:
     `shared`: its dependencies are visible to further libraries, as MPI's parts want it. Raises
     InputError GT2203.
     """
-    row = TABLE.get(target)
-    if row is not None and row.foreign:
-        raise InputError("GT2203", f"the library is for {target} ({row.title}), not for this "
-                                   "machine", where=str(path),
-                         hint="copy the folder to such a machine, or build with --target native")
     n = next(_loads)  # its binary digits as / and /. leave the path the same
     same = "".join("/." if n >> i & 1 else "/" for i in range(n.bit_length()))
     try:
         return ctypes.CDLL(f"{path.resolve().parent}{same}/{path.name}",
                            mode=ctypes.RTLD_GLOBAL if shared else ctypes.DEFAULT_MODE)
     except OSError as error:
+        from graphtool.target import TABLE
+        row = TABLE.get(target)
+        if row is not None and row.foreign:
+            raise InputError(
+                "GT2203", f"the library is for {target} ({row.title}), not for this machine",
+                where=str(path), hint="copy the folder to such a machine, or build with --target "
+                                      "native") from error
         raise InputError("GT2203", f"cannot load the library: {error}",
                          where=str(path)) from error
 

@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,16 +22,17 @@ from graphtool.native.arguments import (
     address,
     as_array,
     as_before,
-    dim_table,
     extents,
     given_results,
     numbers,
-    require,
 )
 from graphtool.native.bound import Bound
 from graphtool.native.library import complaint, open_library
 from graphtool.native.session import RunState
-from graphtool.symbolic import Dim, bind, substitute, symbol
+
+if TYPE_CHECKING:
+    from graphtool.io.manifest_rows import Manifest
+    from graphtool.symbolic import Dim
 
 Array = np.ndarray[Any, Any]
 
@@ -64,11 +65,10 @@ class Model:
     def __init__(self, build_dir: Path, threads: int | None, entry: str | None = None) -> None:
         self.manifest = m = read_entry(build_dir, entry)
         self._threads = threads or cores()
-        self._table = dim_table(m.dims)
+        self._table, table = _tables(m)
         self._names: dict[Dim, str] = {d: name for name, d in self._table.items()
                                        if not isinstance(d, int)}
         self._computed = {d.name: len(m.dims) + i for i, d in enumerate(m.sizes)}
-        table = self._table | {d.name: symbol(d.name, d.min, d.max) for d in m.sizes}
         self.inputs = tuple(SizedPort(p, self._table) for p in m.inputs)
         self.outputs = tuple(SizedPort(p, table) for p in m.outputs)
         self._open = [s for s in self.outputs if s.room is not None]
@@ -214,7 +214,9 @@ class Model:
                         f"{d.max if d.most is None else d.most})" for i, d in rows)
                     + "; the bounds are those of --dynamic, or what torch._check promised")
             case _:
-                require(self.manifest.dims, self.manifest.requires, self._sizes(s))
+                if self.manifest.dims:
+                    from graphtool.native.sizes import require
+                    require(self.manifest.dims, self.manifest.requires, self._sizes(s))
                 raise complaint(self.library, self.manifest.name, status)
 
     def launch(self, sizes: Mapping[str, Any], inputs: Sequence[int],
@@ -291,6 +293,8 @@ class Model:
             if not s.arena.size:
                 self._grow(s)
             return {}
+        from graphtool.native.sizes import require
+        from graphtool.symbolic import bind, substitute
         sizes: dict[str, Dim] = {}
         rows = [(spec, a, d, n) for spec, a in zip(self.inputs, arrays, strict=True)
                 for d, n in zip(spec.shape, a.shape, strict=True)]
@@ -333,3 +337,13 @@ class Model:
         """The donated outputs that do not share memory with their inputs, and these."""
         rows = [(results[self.outputs[o].name], i) for o, i in self.manifest.donations]
         return [(r, i) for r, i in rows if not np.may_share_memory(r, arrays[i])]
+
+
+def _tables(m: Manifest) -> tuple[dict[str, Dim], dict[str, Dim]]:
+    """The open dims by name; the same with the sizes that a run computes."""
+    if not m.dims and not m.sizes:
+        return {}, {}
+    from graphtool.native.sizes import dim_table
+    from graphtool.symbolic import symbol
+    dims = dim_table(m.dims)
+    return dims, dims | {d.name: symbol(d.name, d.min, d.max) for d in m.sizes}

@@ -23,10 +23,10 @@ from graphtool.analysis.phases import PHASES
 from graphtool.errors import InputError
 from graphtool.io.manifest import entry_base, read_entry
 from graphtool.io.manifest_rows import Manifest
-from graphtool.native.arguments import dim_table
 from graphtool.native.compiler import Compiler, find
 from graphtool.native.objects import linking
 from graphtool.native.runtime import Array, Model, load
+from graphtool.native.sizes import dim_table
 from graphtool.report.machine import Peaks, device_peaks, device_roof, peaks, roof_of
 from graphtool.report.table import Column, Table, table
 from graphtool.symbolic import substitute

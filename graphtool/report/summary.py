@@ -13,7 +13,7 @@ from graphtool.io.elf import read_elf
 from graphtool.io.manifest_rows import Manifest, StepRow
 from graphtool.ir.graph import Module
 from graphtool.ir.listing import required
-from graphtool.native.arguments import dim_table, equations, symbol_of
+from graphtool.native.sizes import dim_table, equations, symbol_of
 from graphtool.report.artifacts import dim_text, interfaces, port_text
 from graphtool.report.bench import Timing
 from graphtool.report.table import Size, size

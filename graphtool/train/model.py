@@ -15,9 +15,10 @@ from graphtool.errors import InputError, listed
 from graphtool.io.manifest import read_manifest
 from graphtool.io.manifest_rows import CellRow, PortRow, ProgramRow, TrainingRow
 from graphtool.machines import cores
-from graphtool.native.arguments import Seen, address, as_before, dim_table, numbers, require
+from graphtool.native.arguments import Seen, address, as_before, numbers
 from graphtool.native.device import Block
 from graphtool.native.library import complaint, open_library
+from graphtool.native.sizes import dim_table, require
 from graphtool.symbolic import Dim, bind, substitute, symbol, symbols
 from graphtool.symbolic.parse import parse
 from graphtool.train.processes import join

@@ -31,7 +31,7 @@ from graphtool.ir import serial
 from graphtool.ir.graph import Module
 from graphtool.ir.text import value_names
 from graphtool.native import runtime
-from graphtool.native.arguments import equations, symbol_of
+from graphtool.native.sizes import equations, symbol_of
 from graphtool.train.model import TrainModel
 from graphtool.verify.apart import RuntimeProcess
 

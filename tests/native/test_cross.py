@@ -106,6 +106,9 @@ def test_a_library_of_another_machine_is_not_loaded(tmp_path: Path) -> None:
     manifest = json.loads((built / "build.json").read_text())
     other = "aarch64-macos" if platform.machine() == "x86_64" else "x86_64-windows"
     (built / "build.json").write_text(json.dumps(manifest | {"target": other}))
+    library = bytearray((built / manifest["library"]).read_bytes())
+    library[18] ^= 0xff  # the machine in an ELF header
+    (built / manifest["library"]).write_bytes(library)
     with pytest.raises(InputError, match=f"the library is for {other}"):
         runtime.load(built)
 
