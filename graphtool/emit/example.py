@@ -108,7 +108,8 @@ def load_weights(w: Writer, name: str, weights_file: str, running: bool) -> None
 
 
 def _once(w: Writer, program: Program, weights: str) -> None:
-    """Write one run on zeros, with `status`: memory for it, what it gives, the memory freed."""
+    """Write one run on zeros, with `status`: memory for it, what it gives, the memory freed. A byte
+    that stands for 0 is its zero point."""
     name, big = program.name, program.name.upper()
     device = language_of(program).device
     if device:
@@ -122,6 +123,11 @@ def _once(w: Writer, program: Program, weights: str) -> None:
         for i, p in enumerate(ports):
             w.line(f"{p.dtype.c} *{kind}{i} = ({p.dtype.c} *)zeros("
                    f"{_bytes(program, kind, i, p)}); /* {c_comment(p.name)} */")
+    for i, p in enumerate(program.inputs):
+        if f"input{i}" in program.grids:
+            stem = f"{big}_INPUT{i}"
+            w.line(f"for (int64_t i = 0; i < {stem}_COUNT{arguments(product(p.shape))}; i++)")
+            w.line(f"    input{i}[i] = {stem}_ZERO; /* the byte of the real number 0 */")
     for kind, ports in (("input", program.inputs), ("output", program.outputs)):
         const = "const void *const " if kind == "input" else "void *const "
         held = ", ".join(f"{kind}{i}" for i in range(len(ports))) or "NULL"

@@ -3,6 +3,7 @@ all of them in 8 bits keeps no floats in memory."""
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +112,12 @@ def test_ports_are_bytes(io: PortType, tmp_path: Path) -> None:
     assert whole.dtype == io and folder is not None
     zero = small.meta["grids"]["outputs"]["y"][1]
     np.testing.assert_array_equal((whole.astype(np.float32) - zero) / 256, got)
+    # the example's bytes are those of zeros
+    subprocess.run("cc -O1 *.c -lm -o example", cwd=tmp_path / "b", shell=True, check=True)
+    shown = subprocess.run([tmp_path / "b" / "example"], check=True, capture_output=True, text=True,
+                           cwd=tmp_path / "b")
+    zeros = load(tmp_path / "b").run({"x": np.zeros_like(xs["x"])})["y"]
+    assert shown.stdout.split()[1:] == [str(n) for n in zeros.ravel()]
 
 
 def test_a_layer_reads_the_bytes_of_the_input() -> None:
