@@ -17,6 +17,7 @@ from graphtool.errors import UsageError
 from graphtool.ir.graph import Module
 from graphtool.loops.program import Program
 from graphtool.lower import lower
+from graphtool.report.size import within
 from graphtool.train import checkpoint
 from graphtool.train import dataset as examples
 from graphtool.train.loop import Plan, Progress, Trainer
@@ -59,14 +60,17 @@ def build(source: Module | Program | Pathlike | Torch | Mapping[str, Module], ou
     `tokenizer` they write text. `cc` is the compiler's command, `jobs` how many files at a time,
     `exe` adds a program, `static` makes a .a library, `weights` leaves them in a file, embeds them
     into the library, or writes C arrays; `keep` writes the graph of each stage, `debug_lines` what
-    debuggers show. Without `index_checks` an index out of range goes unseen; a program has its
-    checks already. Raises CompilerError GT212x when the compiler is missing or fails, UsageError
-    GT3052, GT3054, GT3055 for options that do not go together, GT3090 for options that choose
+    debuggers show. `max_ram` and `max_flash` are limits, as "64K": kernels of fewer bytes are taken
+    if they are needed for it. Without `index_checks` an index out of range goes unseen; a program
+    has its checks already. Raises CompilerError GT212x when the compiler is missing or fails,
+    UsageError GT2109 if the limits cannot be kept, GT3052, GT3054, GT3055 for options that do not
+    go together, GT3090 for options that choose
     kernels where no pass runs.
     """
     given = {n: source_of(m) for n, m in source.items()} if isinstance(source, Mapping) else (
         source_of(source))
-    return build_unit(unit_of(given, how, how.name or "model"), Path(out_dir), how).path
+    unit = unit_of(given, how, how.name or "model")
+    return build_unit(unit, Path(out_dir), within(unit, how)).path
 
 
 def train_model(build_dir: Pathlike, data: Pathlike | Mapping[str, Array], plan: Plan | None = None,

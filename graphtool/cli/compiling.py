@@ -52,7 +52,8 @@ def emit(source: Models, out: Annotated[Path, typer.Option(
     It takes what `build` takes; options for the compiler change nothing in the C. Weights that are
     not left in a file are written too."""
     from graphtool.compile import build as compiling
-    for file, text in compiling.emit(_unit(source, how, importing), out, how).items():
+    unit = _unit(source, how, importing)
+    for file, text in compiling.emit(unit, out, _within(unit, how)).items():
         terminal.note(f"{out / file}: {len(text.splitlines())} lines")
 
 
@@ -65,11 +66,24 @@ def build(source: Models, out: options.OutDir, how: Build, importing: Importing,
     entry points of one library over one set of weights: `build prefill=p.graph.json
     decode=d.graph.json`."""
     from graphtool.compile import build as compiling
-    result = compiling.build(_unit(source, how, importing), out, how)
+    unit = _unit(source, how, importing)
+    result = compiling.build(unit, out, _within(unit, how))
     terminal.note(f"{result.path}: {', '.join(_facts(result))}")
     if verbose:
         terminal.note(*(f"  {p.name}" for p in sorted(result.path.iterdir())))
     terminal.lines([str(result.path)])
+
+
+def _within(unit: LibraryUnit, how: Build) -> Build:
+    """The options with which the unit keeps its limits of memory; it says so if they are others."""
+    if how.max_ram is None and how.max_flash is None:
+        return how
+    from graphtool.report.size import within
+    kept = within(unit, how)
+    if kept.objective != how.objective:
+        terminal.note(f"--objective {kept.objective}: with {how.objective} it would be over the "
+                      "limits")
+    return kept
 
 
 def _unit(given: Sequence[str], how: Build, importing: Importing) -> LibraryUnit:

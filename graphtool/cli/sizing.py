@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -16,7 +15,6 @@ from graphtool.errors import UsageError
 if TYPE_CHECKING:
     from graphtool.report.size import MemoryLimits, SizeReport
 
-_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 Measured = Annotated[str, typer.Argument(
     metavar="MODEL|BUILD", help="A graph, a program, a model to import, or a build that was made "
     "with --keep.")]
@@ -38,10 +36,10 @@ def size(source: Measured, how: LoweringOptions, importing: Importing, cc: optio
     The C is compiled for one thread, not linked: what the C library and the compiler's runtime add
     is not counted. The stack is that of the whole call, from the graph of calls that gcc writes.
     The exit code is 1 if --max-flash, --max-ram or --max-stack is not kept."""
-    from graphtool.report.size import COLUMNS, MemoryLimits, broken, lines, picture
+    from graphtool.report.size import COLUMNS, MemoryLimits, broken, byte_count, lines, picture
     from graphtool.report.table import table
-    limits = MemoryLimits(_bytes("--max-flash", max_flash), _bytes("--max-ram", max_ram),
-                          _bytes("--max-stack", max_stack))
+    limits = MemoryLimits(byte_count("--max-flash", max_flash), byte_count("--max-ram", max_ram),
+                          byte_count("--max-stack", max_stack))
     report = _measured(source, how, importing, cc, dim, limits)
     if not json:
         terminal.table(table(COLUMNS, report.kernels))
@@ -77,13 +75,3 @@ def _kept(folder: Path, how: Build) -> tuple[str, Build]:
         raise UsageError("GT3058", "the build has not kept its program", where=str(folder),
                          hint="build it with --keep, or name the model")
     return str(programs[-1]), replace(how, target=known.target or "native")
-
-
-def _bytes(option: str, text: str | None) -> int | None:
-    """The bytes that an option names. Raises UsageError GT3059."""
-    if text is None:
-        return None
-    match = re.fullmatch(r"(\d+)\s*([kmg]?)(i?b)?", text.lower())
-    if match is None:
-        raise UsageError("GT3059", f"{option} {text!r} is no number of bytes", hint="as in 64K")
-    return int(match[1]) * _UNITS[match[2]]

@@ -43,6 +43,8 @@ KINDS = {  # kind of a unit: what it is called, and the code of a refusal
 _ALONE = {ENTRIES: "build one model at a time"}
 _BUILT_IN = "its constants are always built in; optimise the model first"
 _LOWER = "give the option to `graphtool lower`, which makes the program"
+_UNMEASURED = dict.fromkeys((ENTRIES, TRAINING, LEVELS), "limits are for one function; `graphtool "
+                            "size` measures the graph of a step")
 ONE_LEVEL = "name one level, like --march x86-64-v3"
 _STEP = "graphtool grad MODEL --loss … --optimizer adam makes one that trains"
 _TEXT = "give the entry point a name: decode=MODEL, or in Python {'decode': module}"
@@ -282,6 +284,14 @@ class Build(LoweringOptions):
         False, "--keep", kind=bool, refused=_ALONE | {
             TRAINING: _BUILT_IN, LEVELS: ONE_LEVEL},
         help="Write the artifact of each stage to OUT/stages.")
+    max_ram: str | int | None = option(
+        None, "--max-ram", metavar="BYTES", refused=_UNMEASURED,
+        help="The most bytes of the arena, the inputs, the outputs and static data together, as "
+        "64K. If the kernels of the objective need more, those with fewer bytes are taken; if "
+        "these do too, there is no build.")
+    max_flash: str | int | None = option(
+        None, "--max-flash", metavar="BYTES", refused=_UNMEASURED, help="The most bytes of code, "
+        "constants and weights, as 256K, in the same way.")
     nodes: Mapping[str, str] | None = None
 
     def fitted(self, target: Target) -> Build:

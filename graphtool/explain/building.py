@@ -42,6 +42,10 @@ TABLE: dict[str, tuple[str, str]] = {
                "A program that reads files, MPI and weights by .incbin need one. The library has "
                "the weights as constants; the start of the board and its script for the linker "
                "are the board's."),
+    "GT2109": ("a model that needs more memory than is allowed",
+               "--max-ram and --max-flash are limits in bytes of one function of fixed sizes. The "
+               "message names the kernel and the nodes at which the most of the arena is live, or "
+               "the kernels with the most code and weights. `graphtool size` shows all of them."),
     "GT2110": ("a name that C does not allow",
                "The function's name must consist of letters, digits and underscores; give it "
                "with --name."),

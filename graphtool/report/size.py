@@ -7,8 +7,9 @@ holds, and the static data. What the C library and the compiler's runtime add is
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -26,6 +27,7 @@ from graphtool.report.table import Column, human
 from graphtool.symbolic import Dim, evaluate, symbols
 
 _BARS = 24  # the width of the picture
+_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 
 class KernelSize(msgspec.Struct):
@@ -104,6 +106,50 @@ class MemoryLimits:
     flash: int | None = None
     ram: int | None = None
     stack: int | None = None
+
+
+def byte_count(option: str, given: str | int | None) -> int | None:
+    """The bytes that an option names, as in 64K. Raises UsageError GT3059."""
+    if given is None or (isinstance(given, int) and not isinstance(given, bool) and given >= 0):
+        return given
+    match = re.fullmatch(r"(\d+)\s*([kmg]?)(i?b)?", str(given).lower())
+    if match is None:
+        raise UsageError("GT3059", f"{option} {given!r} is no number of bytes", hint="as in 64K")
+    return int(match[1]) * _UNITS[match[2]]
+
+
+def within(unit: LibraryUnit, how: Build) -> Build:
+    """The options with which the unit keeps --max-ram and --max-flash: as given, or with the
+    kernels of fewer bytes.
+
+    Raises UsageError GT2109 where these need too much as well, with the nodes that need the most
+    and what would help; else what `measured` raises.
+    """
+    limits = MemoryLimits(byte_count("--max-flash", how.max_flash),
+                          byte_count("--max-ram", how.max_ram))
+    if limits == MemoryLimits():
+        return how
+    chosen = [how]
+    if unit.kind == MODEL and how.objective != "size" and not (
+            how.objective == "usual" and unit.target.freestanding):
+        chosen.append(replace(how, objective="size"))
+    for one in chosen:
+        report = measured(unit, one, {}, limits)
+        if report.dims:
+            raise UsageError("GT2109", f"{report.name} has open sizes, and --max-ram and "
+                                       "--max-flash are for fixed ones",
+                             where=", ".join(report.dims),
+                             hint="fix them at the import, as by --dynamic batch=1; or measure "
+                                  "some by `graphtool size --dim`")
+        if report.met:
+            return one
+    told = list(broken(report))
+    heads = [line for line in told if not line.startswith("  ")]
+    more = [line.strip() for line in told if line.startswith("  ")]
+    helps = [line.removeprefix("help: ") for line in more if line.startswith("help: ")]
+    raise UsageError("GT2109", f"{report.name} does not fit: {'; '.join(heads)}",
+                     where="; ".join(line for line in more if not line.startswith("help: ")),
+                     hint="; ".join(helps) or "a smaller model, or other limits")
 
 
 def measured(unit: LibraryUnit, how: Build, dims: Mapping[str, int], limits: MemoryLimits
@@ -270,12 +316,13 @@ def _ram(report: SizeReport) -> Iterator[str]:
     if report.arena > report.live * 5 // 4:
         yield f"  help: only {report.live} bytes live at once; the plan of memory has gaps"
     if report.inputs + report.outputs > report.arena:
-        yield "  help: inputs and outputs are most of it: smaller ones, or fewer at once"
+        yield ("  help: inputs and outputs are most of it: smaller ones, fewer at once, or bytes "
+               "by `graphtool quantise --io int8`")
 
 
 def _flash(report: SizeReport) -> Iterator[str]:
     most = sorted(report.kernels, key=lambda r: r.weights + (r.code or 0), reverse=True)[:3]
-    yield "  most is in " + ", ".join(
+    yield "  most of the flash is in " + ", ".join(
         f"{r.kernel} ({r.what}) {r.weights + (r.code or 0)}" for r in most)
     if report.weights > (report.code or 0):
         yield "  help: `graphtool quantise` makes weights smaller"

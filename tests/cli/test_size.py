@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+import graphtool
+from graphtool.errors import UsageError
 from graphtool.native.footprint import Calls, Stack, deepest, read_calls
 from tests.cli.conftest import DIGITS, Cli
 
@@ -75,3 +77,23 @@ def test_what_has_no_size_is_refused(gt: Cli, tmp_path: Path) -> None:
     assert "GT3059" in gt("size", DIGITS, "--max-ram", "much").err
     gt("build", DIGITS, "-o", tmp_path / "b", "--march", "generic")
     assert "GT3058" in gt("size", tmp_path / "b").err
+
+
+@pytest.mark.compiled
+def test_a_build_keeps_its_limits_or_names_what_is_in_the_way(gt: Cli, tmp_path: Path) -> None:
+    fixed = ("build", DIGITS, "--dynamic", "batch=1", "--march", "generic", "--no-openmp", "-o")
+    roomy = gt(*fixed, tmp_path / "roomy", "--max-ram", "900K", "--max-flash", "9M")
+    assert roomy.code == 0 and "--objective" not in roomy.err
+    # Winograd's weights and workspace are larger
+    tight = gt(*fixed, tmp_path / "tight", "--max-ram", "24K")
+    assert tight.code == 0 and "--objective size: with usual it would be over" in tight.err
+    over = gt(*fixed, tmp_path / "over", "--max-ram", "4K", "--max-flash", "4K")
+    assert over.code == 2 and not (tmp_path / "over").exists()
+    for part in ("GT2109", "--max-ram 4.00 KiB", "--max-flash 4.00 KiB", "most of the arena is "
+                 "live in k", "block", "graphtool quantise"):
+        assert part in over.err
+    opened = gt("build", DIGITS, "--march", "generic", "--max-ram", "64K", "-o", tmp_path / "open")
+    assert "GT2109" in opened.err and "--dynamic batch=1" in opened.err
+    with pytest.raises(UsageError, match="GT2109"):
+        graphtool.build(graphtool.import_model(DIGITS, dynamic={"batch": (1, 1)}),
+                        tmp_path / "api", target="generic", max_ram=4096)
