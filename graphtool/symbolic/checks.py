@@ -73,7 +73,8 @@ def _of_group(names: Sequence[str], equations: Sequence[Equation], rows: Mapping
                 continue
             period = period_of(rows[scanned], [e.left - e.right for e in now])
             count = max(period or _SCANNED, _LEAST)
-            for k in islice(_line(rows[scanned], about[scanned]), count):
+            line = islice(_line(rows[scanned], about[scanned]), count)
+            for k in chain(_exact(rows[scanned], now), line):
                 tries += 1
                 if tries > _TRIES:
                     return
@@ -82,9 +83,15 @@ def _of_group(names: Sequence[str], equations: Sequence[Equation], rows: Mapping
                     break
 
 
+def _exact(s: Symbol, equations: Iterable[Equation]) -> Iterator[int]:
+    """The values of a size for which an equation that is a line in it holds: 512 of 2·K = 1024."""
+    found = (solve(e.left - e.right, s, 0) for e in equations)
+    return (k for k in found if k is not None and _fits(s, k))
+
+
 def _promising(s: Symbol, n: int, equations: Iterable[Equation]) -> Iterator[int]:
     """Values of a size: n, 1, its greatest, and multiples of the factors of the numbers in the
-    equations."""
+    equations, its own among them."""
     numbers = [*range(n, n + 4 * s.step, s.step), _near(s, 1), s.hi or n]
     for m in sorted({m for e in equations for m in (*_numbers(e.left), *_numbers(e.right))}):
         for f in (d for d in range(min(m, _SCANNED), 1, -1) if m % d == 0):
@@ -111,8 +118,10 @@ def _fits(s: Symbol, n: int) -> bool:
 
 
 def _numbers(d: Dim) -> Iterator[int]:
-    """The divisors in a size."""
-    for mono, _ in terms_of(d):
+    """The divisors in a size, and its term without a symbol."""
+    for mono, factor in terms_of(d):
+        if not mono and abs(factor) > 1:
+            yield abs(factor)
         for atom, _ in mono:
             if isinstance(atom, Call):
                 if isinstance(atom.b, int):

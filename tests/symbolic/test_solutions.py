@@ -17,6 +17,9 @@ SYSTEMS = {
     "three sizes": [(mod(B * H + W, 211), 0)],
     "equal or 1": [equal_or_one(SYMBOLS["M"], SYMBOLS["N"])],
     "named by another": [(M, N + 3), (mod(N * B, 64), 0)],
+    "a product that is a number": [(B * K, 512)],
+    "a product of two primes": [(B * K, 1009), (M * N, 127 * 131)],
+    "three factors": [(B * K * N, 7 * 64 * 9)],
     "a square": [(mod(N * N + M, 101), 0)],
 }
 
@@ -37,5 +40,8 @@ def test_bounds_and_what_is_given_count() -> None:
     env = sample_sizes(bounded, rows, {})
     assert env["K"] <= 100 and env["B"] % 2 == 0 and not rows[0].breach(env)
     assert sample_sizes(SYMBOLS, rows, {"B": 7})["B"] == 7
+    two = SYMBOLS | {"M": Symbol("M", 2), "N": Symbol("N", 2)}
+    env = sample_sizes(two, [Equation(M * N, 37 * 41)], {})
+    assert {env["M"], env["N"]} == {37, 41}
     tight = SYMBOLS | {"K": Symbol("K", 1, 2), "B": Symbol("B", 1, 30)}
     assert not list(solutions(tight, rows, dict.fromkeys(SYMBOLS, 2)))
