@@ -67,6 +67,26 @@ class Setting:
         return self.dtype if self.dtype and d.is_float else d
 
 
+@dataclass(frozen=True)
+class Region:
+    """A graph in an attribute, as a function of arrays."""
+
+    graph: Graph
+    setting: Setting
+
+    def __call__(self, *args: Array) -> list[Array]:
+        return evaluate_graph(self.graph, args, self.setting)
+
+    def blank(self) -> list[Array] | None:
+        """Zeros of the results' types; None if only a run of the graph tells their sizes."""
+        shapes = [tuple(substitute(d, self.setting.sizes) for d in v.type.shape)
+                  for v in self.graph.outputs]
+        if any(isinstance(d, Poly) for shape in shapes for d in shape):
+            return None
+        return [np.zeros(shape, self.setting.widened(v.type.dtype).numpy)
+                for shape, v in zip(shapes, self.graph.outputs, strict=True)]
+
+
 def run(module: Module, inputs: Mapping[str, Array], *, dtype: DType | None = None,
         on_value: Callable[[str, Array], None] | None = None) -> dict[str, Array]:
     """The outputs by name, in order; `on_value` is called with the name and array of each computed
@@ -194,7 +214,7 @@ def _bind(x: Any, setting: Setting) -> Any:
         case DType():
             return setting.widened(x)
         case Graph():
-            return lambda *args: evaluate_graph(x, args, setting)
+            return Region(x, setting)
         case _:
             return x
 

@@ -151,9 +151,10 @@ def _scan_eval(*operands: Array, body: Body, carries: int, xs: int, length: int,
         out = body(*held, *(x[t] for x in operands[carries:carries + xs]), *fixed)
         held, by_row = out[:carries], out[carries:]
         rows.append(by_row)
-    if not rows:  # only `infer` knows the body's types; run the body on zeros to learn them
-        blank = [np.zeros(x.shape[1:], x.dtype) for x in operands[carries:carries + xs]]
-        by_row = body(*held, *blank, *fixed)[carries:]
+    if not rows:
+        zeros = [np.zeros(x.shape[1:], x.dtype) for x in operands[carries:carries + xs]]
+        blank = body.blank() if hasattr(body, "blank") else None
+        by_row = (blank or body(*held, *zeros, *fixed))[carries:]
         return (*held, *(np.zeros((0, *y.shape), y.dtype) for y in by_row))
     ordered = rows[::-1] if reverse else rows
     return (*held, *(np.stack(column) for column in zip(*ordered, strict=True)))
