@@ -139,6 +139,7 @@ class SizeKnowledge:
         self.free: Mapping[str, Symbol] = {}
         self.same: dict[str, Dim] = {}
         self.pairs: list[tuple[Dim, Dim]] = []
+        self.rooms: list[Dim] = []  # sizes that are 0 or more in every run that has a meaning
         self.numbers = count()
 
     def settle(self, free: Mapping[str, Symbol]) -> None:
@@ -230,6 +231,12 @@ class Assuming(Builder):
         """Assume that two sizes are equal, unless they are for all inputs."""
         if a != b and known(a, "==", b) is not True:
             self._note(a, b)
+
+    def fits(self, room: Dim) -> None:
+        """Note that runs have a meaning only where this size is not negative; what follows for
+        the bounds of open sizes is known from the next import on."""
+        if not self.inside and isinstance(room, Poly):
+            self.knowledge.rooms.append(room)
 
     def _agreed(self, op: Op, operands: Sequence[Any], attrs: dict[str, Any], error: Undecided
                 ) -> tuple[Sequence[Any], dict[str, Any]]:

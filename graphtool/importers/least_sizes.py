@@ -1,7 +1,7 @@
 """The least values of open sizes with which a graph has a meaning, and its shapes a simple form.
 
-A window of 3 without padding over N elements has N − 2 results, so N is 2 or more. A smaller N is
-refused where it enters, not where the window does not fit. The greatest of N elements needs one.
+A convolution with a window of 3 over N elements needs an N of 3 or more. A smaller N is refused
+where it enters, not where the window does not fit. The greatest of N elements needs one.
 The last of N elements is one, but min(N, 1) if N may be 0.
 """
 
@@ -74,8 +74,9 @@ def not_empty(graph: Graph, assumed: Iterable[Equation], free: Mapping[str, Symb
 def fitting_conv(x: Array, w: Array, **attrs: Any) -> Any:
     """`conv` of x [N, C, …] with w [M, C / groups, …], whose window may have an open size.
 
-    Where it is open whether it fits, a run is required to have one that does; the padding behind
-    says so too, so that the number of windows is never negative.
+    A window of fixed size fits: runtimes refuse less. Where the size of the window is open, a run
+    is required to have one that fits; the padding behind says so too, so that the number of windows
+    is never negative.
     """
     n, edges = w.ndim - 2, []
     strides, padding, lhs, rhs = conv_defaults(n, *map(attrs.get, (
@@ -83,7 +84,9 @@ def fitting_conv(x: Array, w: Array, **attrs: Any) -> Any:
     for d, k, s, (lo, hi), a, b in zip(x.shape[2:], w.shape[2:], strides, padding, lhs, rhs,
                                        strict=True):
         room = dilate(d, a) + lo + hi - dilate(k, b) + s
-        if not isinstance(k, int) and known(room, "<", 0) is not False:
+        if isinstance(k, int):
+            x.builder.fits(room - s)
+        elif known(room, "<", 0) is not False:
             x.builder.require(maximum(room, 0), room)
             hi = hi + maximum(room, 0) - room
         edges.append((lo, hi))

@@ -138,8 +138,8 @@ def _better(importer: OnnxConversion, module: Module | None, fault: InputError |
     if module is None:
         return better.at_least({n: 1 for n, s in untold.items() if s.lo == 0})
     better = better.at_least(not_empty(module.graph, knowledge.assumed, untold))
-    return better.at_least(least_sizes(
-        (d for n in module.graph.nodes for v in n.outputs for d in v.type.shape), knowledge.free))
+    shapes = (d for n in module.graph.nodes for v in n.outputs for d in v.type.shape)
+    return better.at_least(least_sizes((*shapes, *knowledge.rooms), knowledge.free))
 
 
 def support(path: Path) -> list[Unsupported]:

@@ -20,12 +20,12 @@ from tests.importers.onnx.build import checked, model, node, oracle, random
 from tests.lower.compiling import compiled, optimised
 
 CASES: dict[str, tuple[Any, str, tuple[int, ...] | None, int]] = {
-    "line": (node("y = Conv(x, w)"), "1 2 N", (4, 2, 3), 2),
-    "image": (node("y = Conv(x, w)", dilations=[2, 2]), "N 2 N N", (4, 2, 2, 2), 2),
-    "volume": (node("y = Conv(x, w)"), "1 2 N 6 6", (4, 2, 3, 3, 3), 2),
+    "line": (node("y = Conv(x, w)"), "1 2 N", (4, 2, 3), 3),
+    "image": (node("y = Conv(x, w)", dilations=[2, 2]), "N 2 N N", (4, 2, 2, 2), 3),
+    "volume": (node("y = Conv(x, w)"), "1 2 N 6 6", (4, 2, 3, 3, 3), 3),
     "groups of volumes": (node("y = Conv(x, w)", group=2, dilations=[2, 2, 2]), "N 2 N N 4",
-                          (4, 1, 2, 2, 1), 2),
-    "strides": (node("y = Conv(x, w)", strides=[3, 1]), "1 2 N 6", (4, 2, 7, 3), 4),
+                          (4, 1, 2, 2, 1), 3),
+    "strides": (node("y = Conv(x, w)", strides=[3, 1]), "1 2 N 6", (4, 2, 7, 3), 7),
     "same": (node("y = Conv(x, w)", strides=[2, 2, 2], auto_pad="SAME_UPPER"), "1 2 N 6 6",
              (4, 2, 3, 3, 3), 1),
     "pool": (node("y = AveragePool(x)", kernel_shape=[5, 2]), "1 2 N 6", None, 4),
@@ -52,6 +52,25 @@ def test_the_least_size_that_a_window_fits(name: str, tmp_path: Path) -> None:
     for refuses in (lambda: interp.run(module, x), lambda: run(x)):
         with pytest.raises(InputError, match=f"N.* {least - 1}"):
             refuses()
+
+
+def test_a_frame_of_a_transform_fits(tmp_path: Path) -> None:
+    weights = {"s": np.array(4), "w": random(8)}
+    proto = model(["y = STFT(x, s, w)"], ["x f32 N L 1"], ["y f32 N ? 5 2"], weights, opset=17)
+    module = checked(proto)
+    assert (module.symbols["L"].lo, module.requires) == (8, ())
+    for n in (8, 9, 19, 32):
+        x = {"x": random(2, n, 1)}
+        np.testing.assert_allclose(interp.run(module, x)["y"], oracle(proto, x)[0], atol=1e-5)
+
+
+def test_no_boxes_at_all() -> None:
+    proto = model(["y = NonMaxSuppression(b, s, m)"], ["b f32 1 K 4", "s f32 1 2 K"],
+                  ["y i64 ? 3"], {"m": np.array(5)})
+    module = checked(proto)
+    for n in (0, 1, 6):
+        x = {"b": random(1, n, 4), "s": random(1, 2, n)}
+        np.testing.assert_array_equal(interp.run(module, x)["y"], oracle(proto, x)[0])
 
 
 def test_what_tells_a_least_size() -> None:

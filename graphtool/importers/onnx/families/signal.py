@@ -138,6 +138,10 @@ def stft(x: Any, frame_step: Any, window: Any = None, frame_length: Any = None, 
         step = ints(frame_step, "the frame step")[0]
         starts = np.arange((signal - n) // step + 1)[:, None] * step
         at = x.builder.constant((starts + np.arange(n)[None])[:, :, None])
+    elif array_of(frame_step) is not None:
+        step, rest = ints(frame_step, "the frame step")[0], signal - n
+        x.builder.fits(rest)
+        at = _positions(x, floordiv(rest, step) + 1, n, step)
     else:
         at = _frames(x, n, frame_step.cast(dtypes.int64).reshape(()), None
                      if room is None else room[1])
@@ -151,6 +155,10 @@ def _frames(x: Any, n: Dim, step: Any, count: int | None) -> Any:
     """The positions of each frame, [frames, n, 1]."""
     rest = dim_tensor(x.shape[1], x.builder) - dim_value(n, x)
     frames = declared_size(o.max(rest / step + 1, 0), count, "the number of frames", 0, x.shape[1])
+    return _positions(x, frames, n, step)
+
+
+def _positions(x: Any, frames: Dim, n: Dim, step: Any) -> Any:
     return (iota(x, (frames, 1), 0) * step + iota(x, (1, n), 1)).reshape((frames, n, 1))
 
 
