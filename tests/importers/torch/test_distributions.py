@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import torch
 import torch.distributions as d
 from torch import Tensor, nn
 
 import graphtool
+from graphtool.importers import import_source
+from graphtool.verify.imports import check_import
 
 
 class Likelihoods(nn.Module):
@@ -42,3 +46,21 @@ def test_gradients_are_torchs_and_the_checks_are_back() -> None:
     assert model.a.weight.grad is not None
     np.testing.assert_allclose(out["grad.a.weight"], model.a.weight.grad.numpy(), rtol=1e-6)
     assert d.Distribution._validate_args
+
+
+def test_an_import_is_compared_where_the_checks_would_fail(tmp_path: Path) -> None:
+    file = tmp_path / "m.py"
+    file.write_text(WIDE)
+    module = import_source(f"{file}:model")
+    assert check_import(f"{file}:model", module).ok
+
+
+WIDE = """
+import torch
+from torch.distributions import Normal
+
+def model(x, s):
+    return Normal(x, s).log_prob(x + 1).sum()
+
+inputs = (torch.ones(3), torch.ones(3))
+"""

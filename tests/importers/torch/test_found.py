@@ -121,6 +121,14 @@ ROWS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         F.ctc_loss(x.log_softmax(-1), TARGETS.clamp(0), (12, 9, 2), (4, 0, 2), reduction="sum",
                    blank=2, zero_infinity=True)),
                    (normal(12, 3, 6), torch.tensor([12, 10, 5]), torch.tensor([4, 0, 2]))),
+    "alignments_of_one_vector": (lambda x, t: (
+        F.ctc_loss(x.log_softmax(-1), torch.tensor([1, 2, 3, 2]), (12, 9, 7), (3, 0, 1)),
+        F.ctc_loss(x.log_softmax(-1), t, torch.tensor([12, 9, 7]), torch.tensor([2, 2, 1]))),
+                                (normal(12, 3, 6), torch.tensor([1, 2, 2, 5, 4]))),
+    "alignments_with_blanks": (lambda x, t: F.ctc_loss(
+        x.log_softmax(-1), t, (12, 9, 7), (4, 3, 2), reduction="none"),
+                               (normal(12, 3, 6), torch.tensor([[0, 2, 0, 0], [2, 0, 2, 1],
+                                                                [0, 1, 1, 1]]))),
     "alignments_by_numbers": (lambda x: F.ctc_loss(
         x.log_softmax(-1), torch.ones(3, 4, dtype=torch.int64) * 2, (12, 9, 7), (4, 0, 2)),
                               (normal(12, 3, 6),)),

@@ -39,6 +39,14 @@ def planes(*more: Shape) -> list[list[Shape]]:
     return [[(2, 3, *size), *more] for size in ((9, 8), *IMAGES)]
 
 
+LARGE = {"H@a_0.2": (4, None), "W@a_0.3": (4, None)}
+
+
+def larger() -> list[list[Shape]]:
+    """Shapes that a window of 3 fits, after each step of 2 and 3."""
+    return [[(2, 3, h, w)] for h, w in ((9, 8), (4, 5), (6, 7), (10, 13), (11, 12))]
+
+
 def grid(**attrs: Any) -> Any:
     return lambda x, g: functional.grid_sample(x, g, align_corners=False, **attrs)
 
@@ -60,6 +68,12 @@ CASES: dict[str, tuple[Any, dict[str, Any], list[list[Shape]]]] = {
         lambda x, y: functional.adaptive_avg_pool2d(x, y.shape[2:]),
         {**IMAGE, "K@a_1.2": (1, None)},
         [[(2, 3, h, w), (2, 3, k, 5)] for k, (h, w) in enumerate(((9, 8), *IMAGES), 1)]),
+    "maxima to the end": (
+        lambda x: functional.max_pool2d(x, 3, 2, ceil_mode=True), LARGE, larger()),
+    "maxima with padding, to the end": (
+        lambda x: functional.max_pool2d(x, 3, 3, 1, ceil_mode=True), LARGE, larger()),
+    "means to the end": (
+        lambda x: functional.avg_pool2d(x, (3, 2), 2, 1, ceil_mode=True), LARGE, larger()),
     "zeros around": (grid(padding_mode="zeros"), IMAGE, planes((2, 4, 3, 2))),
     "reflected": (grid(padding_mode="reflection", mode="bicubic"), IMAGE, planes((2, 4, 3, 2))),
     "kernel": (lambda x, w: functional.conv2d(x, w, padding=1, stride=2),

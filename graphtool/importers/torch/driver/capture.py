@@ -29,7 +29,13 @@ from graphtool.importers.torch.driver.fxtrace import places_of, traced
 from graphtool.importers.torch.driver.grad_modes import annotate, hooked, is_decomposed, watched
 from graphtool.importers.torch.driver.live import CHECKPOINT, GRADIENT, held
 from graphtool.importers.torch.driver.open_dims import OpenDims
-from graphtool.importers.torch.driver.patches import annotated, averaging, fakes, inner_gradients
+from graphtool.importers.torch.driver.patches import (
+    annotated,
+    averaging,
+    fakes,
+    inner_gradients,
+    pooling,
+)
 from graphtool.importers.torch.driver.provenance import clean_path, failure
 from graphtool.importers.torch.torchscript.modules import ScriptReplay
 from graphtool.ir.graph import TensorType
@@ -84,7 +90,7 @@ def program(model: Any, args: tuple[Any, ...], how: str, dynamic: Mapping[str, B
     hooks, state = hooked(model), model.state_dict()
     mode = "training" if model.training else "inference"
     with (quiet(), unchecked(), annotated(), watched(), inner_gradients(), averaging(),
-          sequences(), fakes()):
+          pooling(), sequences(), fakes()):
         if how == "fx":
             model = traced(model, len(args), _TORCH)
         for last in (*[False] * ROUNDS, True):

@@ -1,6 +1,6 @@
 """What stands in for parts of torch while a model is captured: shape functions that torch lacks,
-batch norms with plain averages, regions of torch.utils.checkpoint, `torch.autograd.grad` inside a
-forward."""
+sizes of poolings, batch norms with plain averages, regions of torch.utils.checkpoint,
+`torch.autograd.grad` inside a forward."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 import torch.utils.checkpoint as checkpoints
-from torch import fx
+from torch import _meta_registrations, fx
 from torch._functorch import eager_transforms as transforms
 from torch.fx import traceback
 from torch.nn.modules.batchnorm import _BatchNorm
@@ -57,6 +57,31 @@ def fakes() -> Iterator[None]:
         yield
     finally:
         library._destroy()
+
+
+# ---- sizes of poolings --------------------------------------------------------------------------
+
+@contextmanager
+def pooling() -> Iterator[None]:
+    """Within the block, the size of a pooling with ceil_mode is a formula in an open size. torch
+    asks whether the last window begins inside, and takes the answer as a condition of every
+    run."""
+    saved = _meta_registrations.pooling_output_shape_pad_lr
+
+    def size(n: Any, window: int, before: int, behind: int, stride: int, dilation: int,
+             ceil_mode: bool) -> Any:
+        span = dilation * (window - 1) + 1
+        if not ceil_mode:
+            return saved(n, window, before, behind, stride, dilation, ceil_mode)
+        most = (n + before + behind - span + stride - 1) // stride + 1
+        if behind + stride <= span:  # the last window always begins before n + before
+            return most
+        return torch.sym_min(most, (n + before + stride - 1) // stride)
+    _meta_registrations.pooling_output_shape_pad_lr = size
+    try:
+        yield
+    finally:
+        _meta_registrations.pooling_output_shape_pad_lr = saved
 
 
 # ---- batch norms with plain averages ------------------------------------------------------------

@@ -22,7 +22,7 @@ from graphtool.errors import GraphtoolError, InputError, UnsupportedError
 from graphtool.importers.onnx import import_onnx
 from graphtool.importers.python_source import root_of
 from graphtool.importers.torch import import_torch
-from graphtool.importers.torch.driver.capture import quiet
+from graphtool.importers.torch.driver.capture import quiet, unchecked
 from graphtool.importers.torch.driver.fxtrace import traced
 from graphtool.importers.torch.driver.live import DTYPES, array, target_name
 from graphtool.importers.torch.driver.provenance import failure
@@ -53,7 +53,8 @@ def reference(source: str, specs: Sequence[str] = (),
         inputs = [x for x in filled if isinstance(x, torch.Tensor)]
         copied = copy.deepcopy(model)
         try:
-            with torch.no_grad(), redirect_stdout(sys.stderr):  # stdout is for the verb's result
+            # stdout is for the verb's result; distributions check nothing in the graph either
+            with torch.no_grad(), unchecked(), redirect_stdout(sys.stderr):
                 for name, old in state.items():
                     if (x := _attribute(copied, name)) is not None:
                         x.copy_(_tensor(old, x))

@@ -54,15 +54,14 @@ def _reduced(loss: Any, reduction: int) -> Any:
 def ctc_loss(c: Context, log_probs: Array, targets: Array, input_lengths: Any,
              target_lengths: Any, blank: int = 0, zero_infinity: bool = False) -> Any:
     """[batch]: −log of the sum over all alignments, by a scan over time; the caller reduces."""
-    if targets.ndim != 2:
-        raise Refused("targets of a whole batch in one vector are not supported; give a padded "
-                      "matrix [batch, length]")
     if log_probs.ndim != 3 or 0 in (*log_probs.shape, *targets.shape) or not isinstance(
             log_probs.shape[2], int):
         raise Refused("log_probs must be [time, batch, classes] with a fixed number of classes, "
                       "and no size of log_probs or targets may be 0")
     steps, n = log_probs.shape[:2]
     lengths, ends = (_lengths(c, x, n) for x in (input_lengths, target_lengths))
+    if targets.ndim == 1:
+        targets = _in_rows(c, targets, ends, target_lengths)
     states, jump = _states(c, targets, blank)
     width = states.shape[1]
     at = c.iota((1, width), 1)
@@ -109,16 +108,27 @@ def _lengths(c: Context, x: Any, n: Any) -> Array:
     return whole.cast(dtypes.int64).reshape((n, 1))
 
 
+def _in_rows(c: Context, targets: Array, ends: Array, lengths: Any) -> Array:
+    """The targets of a batch, one after the other, as a row for each; what follows the end of a row
+    is not read."""
+    size = targets.shape[0]
+    whole = isinstance(lengths, Sequence) and all(isinstance(n, int) for n in lengths)
+    width = max((1, *lengths)) if whole else size
+    starts = o.cumulative(ends, kind="sum", axis=0, exclusive=True)
+    at = o.clamp(starts + c.iota((1, width), 1), 0, size - 1)
+    return o.gather(targets, at.reshape((*at.shape, 1)), axes=(0,))
+
+
 def _states(c: Context, targets: Array, blank: int) -> tuple[Array, Array]:
-    """The target with blanks between and around, and where a path may jump over a blank: between
-    two classes that differ."""
+    """The target with blanks between and around, and where a path may jump over one of them:
+    between two classes that differ."""
     def blanks(count: Dim) -> Array:
         return c.full((n, count), blank, dtypes.int64)
     n, size = targets.shape
     pairs = o.stack(blanks(size), targets.cast(dtypes.int64), axis=2).reshape((n, size * 2))
     states = o.concat(pairs, blanks(1), axis=1)
     before = o.concat(blanks(2), states.take(1, 0, size * 2 - 1), axis=1)
-    return states, o.ne(states, blank) & o.ne(states, before)
+    return states, o.ne(states, before)
 
 
 def _shifted(a: Any, by: int) -> Any:
