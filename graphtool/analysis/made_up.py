@@ -6,7 +6,7 @@ their ports.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,6 +14,7 @@ import numpy as np
 from graphtool import dtypes
 from graphtool.dtypes import DType
 from graphtool.errors import InputError, InternalError
+from graphtool.io.grids import of_meta
 from graphtool.ir.facets import Indexing, Trait
 from graphtool.ir.graph import Graph, Module, Node, Value
 from graphtool.ir.op import Op
@@ -60,7 +61,7 @@ class DescribedInput(Protocol):
 def random_inputs(module: Module, seed: int = 0, sizes: Mapping[str, int] | None = None,
                   deviation: float = 1.0) -> dict[str, Array]:
     """Random inputs on which the module can run: indices in range, masks of 0 and 1, normally
-    distributed floats with this standard deviation.
+    distributed floats with this standard deviation, all bytes where they stand for real numbers.
 
     A symbol that is not in `sizes` becomes 3, or the nearest value that its bounds and the
     module's requirements allow. Raises InputError GT0333 if they do not fit into the memory,
@@ -69,15 +70,18 @@ def random_inputs(module: Module, seed: int = 0, sizes: Mapping[str, int] | None
     names, limits = value_names(module.graph), index_limits(module.graph)
     ports = {names[v]: (v.type.dtype, v.type.shape, limits.get(v, ()))
              for v in module.graph.inputs}
-    return _arrays(ports, seed, made_up_sizes(module, sizes), deviation)
+    return _arrays(ports, seed, made_up_sizes(module, sizes), deviation,
+                   of_meta(module.meta, "inputs"))
 
 
 def port_inputs(ports: Iterable[DescribedInput], symbols: Mapping[str, Symbol],
                 requires: Iterable[Equation], seed: int = 0,
-                sizes: Mapping[str, int] | None = None) -> dict[str, Array]:
-    """`random_inputs` for the ports of a program or a build."""
+                sizes: Mapping[str, int] | None = None,
+                on_grids: Collection[str] = ()) -> dict[str, Array]:
+    """`random_inputs` for the ports of a program or a build; those of the names `on_grids` are
+    bytes that stand for real numbers."""
     return _arrays({p.name: (p.dtype, p.shape, p.below) for p in ports}, seed,
-                   _sizes(symbols, requires, sizes))
+                   _sizes(symbols, requires, sizes), 1.0, on_grids)
 
 
 def made_up_sizes(module: Module, sizes: Mapping[str, int] | None = None) -> dict[str, Dim]:
@@ -97,15 +101,16 @@ def _sizes(symbols: Mapping[str, Symbol], requires: Iterable[Equation],
 
 
 def _arrays(ports: Mapping[str, tuple[DType, tuple[Dim, ...], Below]], seed: int,
-            sizes: Mapping[str, Dim], deviation: float = 1.0) -> dict[str, Array]:
+            sizes: Mapping[str, Dim], deviation: float, on_grids: Collection[str]
+            ) -> dict[str, Array]:
     rng = np.random.default_rng(seed)
     out = {}
     for name, (dtype, shape, below) in ports.items():
         extents = [n for d in shape if isinstance(n := substitute(d, sizes), int)]
         known = [n for d in below if isinstance(n := substitute(d, sizes), int)]
         try:
-            out[name] = _array(rng, name, dtype, extents, min(known, default=None),
-                               deviation)
+            out[name] = _bytes(rng, dtype, extents) if name in on_grids and not known else _array(
+                rng, name, dtype, extents, min(known, default=None), deviation)
         # too large for numpy or for the machine's memory
         except (ValueError, MemoryError) as error:
             raise InputError("GT0333", f"cannot make up {name}: {error}",
@@ -124,6 +129,12 @@ def _array(rng: np.random.Generator, name: str, d: DType, shape: list[int],
     if limit is None:
         limit = 2 if "mask" in name.lower() or d.is_packed else 4
     return np.asarray(rng.integers(0, max(limit, 1), shape)).astype(d.numpy)
+
+
+def _bytes(rng: np.random.Generator, d: DType, shape: list[int]) -> Array:
+    """Integers of the whole range of the type."""
+    info = np.iinfo(d.numpy)
+    return np.asarray(rng.integers(info.min, info.max + 1, shape)).astype(d.numpy)
 
 
 # ---- what is an index --------------------------------------------------------------------------

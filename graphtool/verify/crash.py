@@ -201,7 +201,8 @@ def _repro(state: FrameState, module: Module, folder: Path, call: str | None) ->
 def _program_repro(state: FrameState, program: Program, folder: Path) -> None:
     names = {p.name for p in program.inputs}
     given = next((a for a in state.arrays if names <= set(a)), None) or port_inputs(
-        program.inputs, {s.name: s for s in program.dims}, program.requires)
+        program.inputs, {s.name: s for s in program.dims}, program.requires,
+        on_grids={p.name for i, p in enumerate(program.inputs) if f"input{i}" in program.grids})
     write_program_repro(program, state.stores[0], given, folder / REPRO, state.target)
 
 

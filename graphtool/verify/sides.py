@@ -254,7 +254,8 @@ def build_inputs(model: runtime.Model, seed: int, sizes: Mapping[str, int]) -> d
     """Random inputs of a build: those of its graph, under the same seed."""
     m = model.manifest
     return port_inputs(model.inputs, {r.name: symbol_of(r) for r in m.dims},
-                       equations(m.dims, m.requires), seed, sizes)
+                       equations(m.dims, m.requires), seed, sizes,
+                       {p.name for p in model.inputs if p.scale})
 
 
 def training_state(build_dir: Path) -> dict[str, Array]:

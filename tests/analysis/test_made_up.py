@@ -61,6 +61,17 @@ def test_they_fit() -> None:
     interp.run(lookup(), inputs)
 
 
+def test_bytes_that_stand_for_real_numbers_are_of_the_whole_range(tmp_path: Path) -> None:
+    graph = trace(lambda q, n: (q.cast(dtypes.float32) * 0.1 + n.cast(dtypes.float32),), [
+        TensorType(dtypes.int8, (B, 40)), TensorType(dtypes.int8, ())], ["q", "n"])
+    module = Module(graph, ("y",), {"B": Symbol("B", 1, 50)}, meta={"grids": {
+        "inputs": {"q": [0.1, 0]}, "outputs": {}}})
+    inputs = random_inputs(module, 0, {"B": 50})
+    assert (inputs["q"].min(), inputs["q"].max()) == (-128, 127) and 0 <= inputs["n"] < 4
+    model = runtime.load(build(module, tmp_path / "b"))
+    assert_equal(build_inputs(model, 0, {"B": 50}), inputs)
+
+
 def test_an_index_of_two_tables_fits_the_smaller() -> None:
     def model(ids: Any, a: Any, b: Any) -> Any:
         at = o.reshape(ids, shape=(20, 1))
