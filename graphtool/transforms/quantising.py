@@ -14,14 +14,14 @@ import numpy as np
 
 from graphtool import dtypes, passes
 from graphtool.errors import InputError, UsageError
-from graphtool.ir.graph import Module, Node, Value, is_constant, is_parameter, producers
+from graphtool.ir.graph import Module, Node, Value, is_constant, is_parameter
 from graphtool.passes.quantise import check_block, why_not
 from graphtool.passes.quantise.activations import stored_activations
 from graphtool.passes.quantise.balance import aware, balanced, smoothing
 from graphtool.passes.quantise.calibrate import Batch, Calibration, calibrated
 from graphtool.passes.quantise.compensate import compensated
 from graphtool.passes.quantise.grids import Grid, Method, chosen
-from graphtool.passes.quantise.layers import Layer, layers, named, pairs
+from graphtool.passes.quantise.layers import Layer, layers, named, pairs, reading
 from graphtool.passes.quantise.ports import NO_PORTS, Ports, PortType, ports, with_bytes
 from graphtool.passes.quantise.rewrite import LayerChoice, rewritten
 from graphtool.passes.quantise.statistics import Norms, corrected, norms
@@ -172,9 +172,7 @@ def _seen(module: Module, settings: Quantisation, data: Sequence[Batch]) -> dict
 def _grids(module: Module, values: Sequence[Value], settings: Quantisation,
            data: Sequence[Batch]) -> dict[Value, Grid]:
     """A grid for each value, by the examples."""
-    made_by = producers(module.graph)
-    readings = [Layer(v.hint, made_by.get(v, module.graph.nodes[0]), "activations", v, None,
-                      other=v) for v in values]
+    readings = [reading(v) for v in values]
     seen = calibrated(module, readings, data, settings.method)
     return {r.x: chosen(seen.activations[r, r.x], settings.method, settings.symmetric,
                         settings.percentile) for r in readings}

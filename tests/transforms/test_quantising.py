@@ -128,3 +128,16 @@ def test_examples_come_in_several_forms(tmp_path: Path) -> None:
     found = [graphtool.quantise(model, None, tmp_path / name, samples=512)
              for name in ("all.npz", "more.npz", "parts")]
     assert len({graphtool.show(m) for m in found}) == 1
+
+
+def test_an_input_that_nothing_reads_becomes_bytes_too() -> None:
+    row = TensorType(dtypes.float32, (4, 8))
+    graph = trace(lambda x, unread: (o.linear(x, x.builder.constant(
+        np.eye(8, dtype=np.float32), "@w", True)),), [row, row], ["x", "unread"])
+    seen = RNG.normal(size=(16, 8)).astype(np.float32)
+    module = graphtool.quantise(Module(graph, ("y",)), Quantisation(io="uint8"),
+                                {"x": seen, "unread": 3 * seen})
+    grids = module.meta["grids"]["inputs"]
+    assert {v.hint: v.type.dtype for v in module.graph.inputs} == {
+        "x": dtypes.uint8, "unread": dtypes.uint8}
+    assert grids["unread"][0] > 2 * grids["x"][0]

@@ -95,6 +95,13 @@ class Layer:
             self.node.attrs.get("channels_last")) else 1
 
 
+def reading(v: Value) -> Layer:
+    """A value whose range is wanted, as a layer without a weight. Its node is none of the graph:
+    an input of the model has none."""
+    node = Node(o.assume, (v,), {"shape": v.type.shape}, (v,))
+    return Layer(v.hint, node, "activations", v, None, other=v)
+
+
 def layers(graph: Graph) -> list[Layer]:
     """The layers with a weight, in order. A weight that two layers read gives the second a name
     with #2."""
