@@ -126,6 +126,8 @@ _ADVICE = (
      "give the dim the bounds that the model allows, or leave it static"),
 )
 
+_GUARD = re.compile(r"satisfy the generated guard (.+?)\.?$", re.MULTILINE)
+_SIZE = re.compile(r"L\['(\w+)'\]\.size\(\)\[(\d+)\]")
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")  # torch.onnx writes for terminals
 
 
@@ -135,6 +137,9 @@ def failure(error: BaseException, how: str, torch_dir: str) -> UnsupportedError:
     joined = "\n".join(texts)
     kind, hint = next(((k, h) for word, k, h in _ADVICE if word in joined), ("", ""))
     first = next((line.strip() for line in texts[0].splitlines() if line.strip()), "")
+    if guards := dict.fromkeys(g for g in _GUARD.findall(joined) if "Infinity" not in g):
+        first = "of every run it requires " + ", ".join(
+            _SIZE.sub(r"\1.shape[\2]", g) for g in guards)
     line, text = user_line(error, torch_dir)
     message = f"{how} cannot capture the model"
     message += f": {kind} ({first[:300]})" if kind else f": {first[:400]}"

@@ -115,8 +115,9 @@ def _in_rows(c: Context, targets: Array, ends: Array, lengths: Any) -> Array:
     whole = isinstance(lengths, Sequence) and all(isinstance(n, int) for n in lengths)
     width = max((1, *lengths)) if whole else size
     starts = o.cumulative(ends, kind="sum", axis=0, exclusive=True)
-    at = o.clamp(starts + c.iota((1, width), 1), 0, size - 1)
-    return o.gather(targets, at.reshape((*at.shape, 1)), axes=(0,))
+    at: Array = o.min(starts + c.iota((1, width), 1), c.sizes([size]) - 1)
+    rows: Array = o.gather(targets, at.reshape((*at.shape, 1)), axes=(0,))
+    return rows
 
 
 def _states(c: Context, targets: Array, blank: int) -> tuple[Array, Array]:
