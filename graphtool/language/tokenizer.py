@@ -7,7 +7,7 @@ one ends a text. `kernels/c/host/language.h` encodes and decodes in the same way
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -137,19 +137,27 @@ def train(text: str | bytes, size: int) -> Tokenizer:
         raise UsageError("GT3150", f"{size} tokens have no room for the {BYTES} bytes and an end",
                          hint=f"{BYTES + 1} or more")
     data = text.encode() if isinstance(text, str) else text
-    words = [(list(piece), n) for piece, n in Counter(pieces(data)).items()]
+    frequency = Counter(pieces(data))
+    words, times = [list(piece) for piece in frequency], list(frequency.values())
+    counts = Counter[Pair]()
+    places = defaultdict[Pair, set[int]](set)  # the words that a pair is in, or was
+
+    def count(word: int, sign: int) -> None:
+        for pair in pairwise(words[word]):
+            counts[pair] += sign * times[word]
+            places[pair].add(word)
+    for i in range(len(words)):
+        count(i, 1)
     merges: list[Pair] = []
     while len(merges) < size - BYTES - 1:
-        counts: Counter[Pair] = Counter()
-        for tokens, n in words:
-            for pair in pairwise(tokens):
-                counts[pair] += n
-        best = max(counts.items(), key=lambda item: (item[1], (-item[0][0], -item[0][1])),
-                   default=(None, 0))
-        if best[0] is None or best[1] < 2:
+        best = max(counts, key=lambda pair: (counts[pair], -pair[0], -pair[1]), default=None)
+        if best is None or counts[best] < 2:
             break
-        merges.append(best[0])
-        words = [(_replaced(tokens, best[0], BYTES + len(merges) - 1), n) for tokens, n in words]
+        for i in list(places[best]):
+            count(i, -1)
+            words[i] = _replaced(words[i], best, BYTES + len(merges))
+            count(i, 1)
+        merges.append(best)
     return Tokenizer(tuple(merges))
 
 
