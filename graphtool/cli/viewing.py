@@ -11,7 +11,7 @@ import typer
 
 from graphtool.cli import options, saving, sources, terminal
 from graphtool.cli.inspect import kind_of
-from graphtool.errors import UsageError
+from graphtool.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from graphtool.ir.graph import Module
@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 
 def view(artifacts: Annotated[list[str], typer.Argument(
         metavar="A", help="Graphs, models, programs, build directories, what `graphtool profile` "
-        "wrote with --json and --trace, and the log.jsonl of `graphtool train`. The first two "
-        "graphs, and the first two builds, are also compared. A build that was made with --keep "
-        "brings the graphs of its stages.")],
+        "wrote with --json and --trace, the log.jsonl of `graphtool train`, and JSON objects of "
+        "numbers by names of nodes, which become colours. The first two graphs, and the first two "
+        "builds, are also compared. A build that was made with --keep brings the graphs of its "
+        "stages.")],
          out: Annotated[Path | None, typer.Option(
              "-o", "--out", help="The HTML file to write. By default one in the current folder is "
              "written, printed, and opened.")] = None,
@@ -67,6 +68,7 @@ def page_sections(artifacts: Sequence[str], capture: str | None = None,
     graphs: list[tuple[str, Any]] = []
     builds: list[tuple[str, Path]] = []
     profiles: list[Path] = []
+    numbered: list[tuple[str, Any]] = []
     for source in _with_stages(artifacts):
         name, kind = _called(Path(source)), kind_of(source)
         if kind == "program":
@@ -76,6 +78,8 @@ def page_sections(artifacts: Sequence[str], capture: str | None = None,
             page.append(sections.of_build(*builds[-1]))
         elif what(source) is LOG:
             page.append(sections.of_log(name, Path(source)))
+        elif what(source) is JSON and (colours := sections.numbers(name, Path(source))):
+            numbered.append((source, colours))
         elif what(source) is JSON:
             page.append(sections.of_measured(name, Path(source)))
             profiles += [Path(source)] if page[-1]["kind"] == "profile" else []
@@ -83,9 +87,12 @@ def page_sections(artifacts: Sequence[str], capture: str | None = None,
             graphs.append((name, sources.load(
                 source, sources.captured(sources.capture_of(source, capture)), True)))
             page.append(sections.of_graph(*graphs[-1]))
-    for section in page if profiles else ():
-        if section["kind"] == "graph":
-            section["times"] = sections.times(profiles[0])
+    if numbered and not graphs:
+        raise InputError("GT3035", "numbers of nodes, and no graph", where=numbered[0][0],
+                         hint="name the graph too: its nodes get colours by these numbers")
+    for section in page:
+        if section["kind"] == "graph" and (profiles or numbered):
+            section["numbers"] = [*map(sections.times, profiles[:1]), *(n for _, n in numbered)]
     if len(graphs) > 1:
         from graphtool.report.page import sections
         page.append(sections.compared(page, graphs[0], graphs[1]))

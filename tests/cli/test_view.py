@@ -187,6 +187,21 @@ def test_what_was_measured_has_plots(gt: Cli, tmp_path: Path) -> None:
 
 
 @needs_view
+def test_numbers_by_names_are_colours(gt: Cli, tmp_path: Path) -> None:
+    """They need a graph; whatever names it has no node for have no colour."""
+    numbers = tmp_path / "loss.json"
+    numbers.write_text('{"relu": 0.25, "nobody": -1}')
+    alone = gt("view", numbers, "-o", tmp_path / "x.html")
+    assert alone.code == 3 and "GT3035" in alone.err and "no graph" in alone.err
+    assert gt("view", DIGITS, numbers, "-o", tmp_path / "x.html").code == 0
+    assert ('"numbers":[[":loss.json","loss.json",[[["relu"],0.25],[["nobody"],-1.0]]]]'
+            in (tmp_path / "x.html").read_text())
+    if BROWSER:
+        text = drawn(tmp_path / "x.html", "heat=:loss.json&at=relu")
+        assert "<dt>loss.json</dt><dd>0.25</dd>" in text
+
+
+@needs_view
 @pytest.mark.parametrize("text", ['{"traceEvents": [{"ph": "X", "name": "a", "ts": "b"}]}', "{}",
                                   '{"traceEvents": [{"ph": "X", "args": {"of roof": ""}',
                                   '{"traceEvents": 1}'])

@@ -62,9 +62,15 @@ def test_nodes_coloured_by_a_number() -> None:
 
 
 def test_a_kernels_time_is_that_of_its_nodes() -> None:
-    assert shown("""(() => { section.times = [[["b", "c"], 3], [["nobody"], 5]];
-        timed(section);
-        return p.graph.nodes.map(n => n.us || 0); })()""") == [0, 0, 1.5, 1.5]
+    """And a number of the user's own may be negative."""
+    assert shown("""(() => {
+        section.numbers = [["us", "µs", [[["b", "c"], 3], [["nobody"], 5]]],
+                           ["loss", "loss", [[["b"], -0.25], [["c"], 0.0625]]]];
+        numbered(section);
+        heat = "loss";
+        return [p.graph.nodes.map(n => n.us || 0), HEATS.loss, share(p, 2), shade(p, 2),
+                shade(p, 3)];
+        })()""") == [[0, 0, 1.5, 1.5], "loss", "-0.25", "#123456ff", "#12345688"]
 
 
 def test_what_the_colours_mean() -> None:

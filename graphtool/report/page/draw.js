@@ -62,10 +62,12 @@ function fresh(p, ratio, w, h) { // draws what is in view, and returns how much 
   const right = left + w / view.k, bottom = top + h / view.k;
   const inside = b => b.x < right && b.x + b.w > left && b.y < bottom && b.y + b.h > top;
   const frames = [...p.boxes.values()].filter(b => b.open && inside(b));
-  for (const b of frames) frame(p, b);
+  const tiny = view.k < FAR && !p.saved;
+  if (tiny) flat(p, frames);
+  else for (const b of frames) frame(p, b);
   const routes = p.routes.filter(
     r => r.left < right && r.right > left && r.top < bottom && r.bottom > top);
-  if (view.k < FAR && !p.saved) far(p, inside, routes);
+  if (tiny) far(p, inside, routes);
   else {
     pen.lineWidth = 1.2;
     p.few = routes.length < FEW || p.saved;
@@ -114,6 +116,18 @@ function far(p, inside, routes) { // too small for words: a path for each colour
     for (const b of boxes) pen.rect(b.x, b.y, b.w, b.h);
     pen.fill();
   }
+}
+
+function flat(p, frames) { // modules too small for round corners
+  const {pen} = p;
+  pen.fillStyle = colours.module;
+  for (const b of frames) pen.fillRect(b.x, b.y, b.w, b.h);
+  pen.strokeStyle = colours.line;
+  pen.lineWidth = 1;
+  pen.beginPath();
+  for (const b of frames) pen.rect(b.x, b.y, b.w, b.h);
+  pen.stroke();
+  for (const b of frames) if (b.item === p.chosen || p.found.has(b.item) || p.kin.has(b.item)) frame(p, b);
 }
 
 function frame(p, b) {

@@ -78,7 +78,7 @@ function recall() { // what a link says
   const kept = new URLSearchParams(location.hash.slice(1)), tab = kept.get("tab") || "0";
   if (kept.get("theme")) document.documentElement.dataset.theme = kept.get("theme");
   if (!!kept.get("plain") !== hiding) plain();
-  heat = Object.hasOwn(HEATS, kept.get("heat")) ? kept.get("heat") : "";
+  heat = kept.get("heat") || "";
   show(tab === "stages" ? tabs.find(t => t.part === tab) || tabs[0] : tabs[Number(tab)] || tabs[0]);
   read();
   if (!pane) return;

@@ -55,7 +55,7 @@ function describe(item) {
     row("op", [n.op, doc].filter(Boolean));
     row("module", n.module || n.class ? around(g, item) : ""); row("in", homes(g, item).length > 1 && [crumbs(g, item)]);
     row("type", n.type); row("attributes", n.attrs);
-    if (heat) row(HEATS[heat], `${COUNTS.format(amount(g, item))}  ${share(pane, item)}`);
+    if (heat) row(HEATS[heat], measure(g, item));
     let at = 0; // lines that begin with a space are about the weight above
     row("operands", (n.inputs || []).map(x => x[0] === " " ? x : operand(g, x, roles[at++])));
     row("source", [n.at, n.text].filter(Boolean)); row("kernel of", n.fused);
@@ -69,7 +69,7 @@ function describe(item) {
       counts.set(g.nodes[i].op, (counts.get(g.nodes[i].op) || 0) + 1);
     const x = g.byKey.get(item), like = g.groups.filter(y => y !== x && y.kind === x.kind);
     row("in", homes(g, item).length > 1 && [crumbs(g, item)]);
-    if (heat) row(HEATS[heat], `${COUNTS.format(amount(g, item))}  ${share(pane, item)}`);
+    if (heat) row(HEATS[heat], measure(g, item));
     row("modules alike", like.slice(0, 12).map(y => linkTo(y.key, pathOf(g)(y))).concat(
       like.length > 12 ? [`and ${like.length - 12} more`] : []));
     row("ops", [...counts].sort((a, b) => b[1] - a[1]).map(([op, n]) => `${n} × ${op}`));
@@ -127,6 +127,11 @@ function trace(lists, words) { // marks all nodes before the chosen one, or all 
 function marked(items) {
   pane.found = new Set(items.map(i => visible(pane.graph, i)));
   pane.stale = true;
+}
+
+function measure(g, item) {
+  const value = amount(g, item);
+  return PARTS.includes(heat) ? `${COUNTS.format(value)}  ${share(pane, item)}` : String(value);
 }
 
 function pathOf(g) { // the names of the modules around a module, and its own

@@ -36,6 +36,9 @@ from graphtool.report.table import data, table
 if TYPE_CHECKING:
     from graphtool.report.profile import Profile
 
+# a key, a title, and numbers by the names of the nodes that each is about; the page colours by them
+Numbers = tuple[str, str, list[tuple[list[str], float]]]
+
 
 def of_graph(name: str, module: Module) -> dict[str, Any]:
     """A graph: its figures, its modules, and of a fused one the memory plan of its program."""
@@ -84,9 +87,19 @@ def profiled(name: str, measured: Profile) -> dict[str, Any]:
         chart for chart in (charts.times(raw), charts.layers(raw), charts.roofline(raw)) if chart]}
 
 
-def times(path: Path) -> list[tuple[list[str], float]]:
-    """The names of the nodes of each kernel call of a profile, and its µs."""
-    return [(s.label.split(" + "), s.us) for s in _read(files.read_bytes(path)).steps if s.label]
+def times(path: Path) -> Numbers:
+    """The µs of each kernel call of a profile."""
+    return "us", "µs", [(s.label.split(" + "), s.us)
+                        for s in _read(files.read_bytes(path)).steps if s.label]
+
+
+def numbers(name: str, path: Path) -> Numbers | None:
+    """The numbers of a JSON object by names of nodes; None if the file is another one."""
+    try:
+        rows = msgspec.json.decode(files.read_bytes(path), type=dict[str, float])
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return (f":{name}", name, [([node], x) for node, x in rows.items()]) if rows else None
 
 
 def _read(data: bytes) -> Profile:
