@@ -150,8 +150,10 @@ def _check(subject: Subject, form: PackageForm) -> None:
     if what:
         raise UsageError("GT2242", f"--as {form.name} takes a model of one function, and this is "
                                    f"of {what}", where=str(subject.folder),
-                         hint="--as cmake and --as deb take any build")
-    odd = [p for p in (*m.inputs, *m.outputs) if not is_plain(p)]
+                         hint="--as cmake and --as deb take any build, --as wheel entry points")
+    ports = [*m.inputs, *m.outputs, *(
+        p for e in m.entries.values() for p in (*e.inputs, *e.outputs))]
+    odd = [p for p in ports if not is_plain(p)]
     if odd:
         raise UnsupportedError("GT2243", "ports have elements that no array of the language has",
                                tuple(Unsupported(p.type, "is packed, or a string") for p in odd))

@@ -1,7 +1,8 @@
 """`wheel`: a Python package that calls the library by ctypes and needs numpy alone.
 
-Its module has one typed function `run`. Shapes are computed by expressions of Python that come from
-parsed dimensions; open sizes are read off the arrays.
+Its module has one typed function `run`; of a build with entry points, each has a module with one.
+Shapes are computed by expressions of Python that come from parsed dimensions; open sizes are read
+off the arrays.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ import base64
 from hashlib import sha256
 
 from graphtool.errors import Unsupported, UnsupportedError, UsageError
-from graphtool.io.manifest_rows import PortRow
+from graphtool.io.manifest import entry_names, one_entry
+from graphtool.io.manifest_rows import Manifest, PortRow
 from graphtool.package.archives import zipped
 from graphtool.package.platform import platform_of
 from graphtool.package.record import Archive, Files, PackageForm, Subject, elements, register
@@ -21,12 +23,7 @@ from graphtool.symbolic.parse import parse
 _NUMPY = {"bool": "bool_", "f32": "float32", "f64": "float64", "c64": "complex64",
           "c128": "complex128"}
 
-_MODULE = '''\
-"""{title}
-
-`run` computes it. Several threads may call it at the same time.
-"""
-
+_IMPORTS = '''\
 from __future__ import annotations
 
 import ctypes
@@ -36,48 +33,65 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-
-__all__ = ["Outputs", "run"]
-__version__ = "{version}"
-_HERE = Path(__file__).parent
+'''
+_FUNCTION = '''\
 
 
 class Outputs(NamedTuple):
-    """The results of a run."""
+    \"\"\"The results of a run.\"\"\"
 
 {outputs}
 
 
 def run({parameters}*, threads: int = 0) -> Outputs:
-    """Run the model, on at most `threads` threads; 0: as many as there are processors.
+    \"\"\"Run the model, on at most `threads` threads; 0: as many as there are processors.
 
 {described}
 
     Raises ValueError for arrays that do not fit, RuntimeError if the run fails.
-    """
+    \"\"\"
 {body}
+'''
+_SHARED = '''\
 
 
 class _Weights(ctypes.Structure):
     _fields_ = (("data", ctypes.c_void_p), ("memory", ctypes.c_void_p), ("bytes", ctypes.c_size_t))
 
 
+_HERE = Path(__file__).parent
 _library = ctypes.CDLL(str(_HERE / "{library}"))
-_run, _arena_bytes, _status_text = (
-    _library.{name}_run, _library.{name}_arena_bytes, _library.{name}_status_text)
-_arena_bytes.restype, _status_text.restype = ctypes.c_size_t, ctypes.c_char_p
-_arena_bytes.argtypes = (ctypes.c_void_p,)
-_run.argtypes = (*[ctypes.c_void_p] * 5, ctypes.c_int)
 _weights = _Weights()
 _local = threading.local()
 
 
-def _check(status: int) -> None:
-    if status:
-        raise RuntimeError(f"{name}: {{_status_text(status).decode()}}")
+class _Function:
+    def __init__(self, name: str) -> None:
+        self.name, self.run, self.arena_bytes, self.status_text = name, *(
+            getattr(_library, f"{{name}}_{{part}}")
+            for part in ("run", "arena_bytes", "status_text"))
+        self.arena_bytes.restype, self.status_text.restype = ctypes.c_size_t, ctypes.c_char_p
+        self.arena_bytes.argtypes = (ctypes.c_void_p,)
+        self.run.argtypes = (*[ctypes.c_void_p] * 5, ctypes.c_int)
 
+    def __call__(self, dims: Any, inputs: tuple[NDArray[Any], ...],
+                 outputs: tuple[NDArray[Any], ...], threads: int) -> None:
+        self.check(self.run(_weights.data, self.arena(dims), dims, _pointers(inputs),
+                            _pointers(outputs), threads))
 
-_check(_library.{name}_load(ctypes.byref(_weights), str(_HERE / "{weights}").encode()))
+    def check(self, status: int) -> None:
+        if status:
+            raise RuntimeError(f"{{self.name}}: {{self.status_text(status).decode()}}")
+
+    def arena(self, dims: Any) -> int:
+        \"\"\"The address of memory of this thread that a run works in.\"\"\"
+        size = self.arena_bytes(dims)
+        if not size:
+            raise ValueError("a size is out of its range")
+        if getattr(_local, "size", -1) < size:
+            _local.size, _local.memory = size, np.empty(size + 64, np.uint8)
+        at = int(_local.memory.ctypes.data)
+        return at + -at % 64
 
 
 def _array(name: str, given: Any, kind: Any, rank: int) -> NDArray[Any]:
@@ -93,19 +107,12 @@ def _fits(name: str, array: NDArray[Any], shape: tuple[int, ...]) -> None:
         raise ValueError(f"{{name}} has the shape {{array.shape}}, expected {{shape}}")
 
 
-def _arena(dims: Any) -> int:
-    """The address of memory of this thread that a run works in."""
-    size = _arena_bytes(dims)
-    if not size:
-        raise ValueError("a size is out of its range")
-    if getattr(_local, "size", -1) < size:
-        _local.size, _local.memory = size, np.empty(size + 64, np.uint8)
-    at = int(_local.memory.ctypes.data)
-    return at + -at % 64
-
-
 def _pointers(arrays: tuple[NDArray[Any], ...]) -> Any:
     return (ctypes.c_void_p * max(1, len(arrays)))(*(a.ctypes.data for a in arrays))
+
+
+_Function("{first}").check(_library.{name}_load(
+    ctypes.byref(_weights), str(_HERE / "{weights}").encode()))
 '''
 
 
@@ -121,8 +128,7 @@ def numpy_type(port: PortRow) -> str:
 class OpenSizes:
     """The open sizes: d0, d1 … of the inputs, then s0, s1 … that a run computes."""
 
-    def __init__(self, s: Subject) -> None:
-        m = s.manifest
+    def __init__(self, m: Manifest) -> None:
         self.dims: dict[str, Dim] = {r.name: dim_of(Symbol(
             f"d{i}", r.min, r.max, None, r.step, r.offset)) for i, r in enumerate(m.dims)}
         self.computed: dict[str, Dim] = {
@@ -149,9 +155,37 @@ class OpenSizes:
             Unsupported(plain(name), "no axis of an input is just this size"),))
 
 
-def module(s: Subject) -> str:
-    """The text of NAME/__init__.py."""
-    m, sizes = s.manifest, OpenSizes(s)
+def modules(s: Subject) -> dict[str, str]:
+    """The texts of the package by file."""
+    m = s.manifest
+    known = [one_entry(m, n) for n in entry_names(m)] or [m]
+    shared = _SHARED.format(name=s.name, first=known[0].name, library=m.library,
+                            weights=s.weights.name if s.weights else "")
+    version = f'__version__ = "{s.version}"\n'
+    use = "`run` computes it. Several threads may call it at the same time."
+    if len(known) == 1 and not m.entry:
+        return {"__init__.py": f'"""{s.name}: a compiled model.\n\n{use}\n"""\n\n{_IMPORTS}\n'
+                f'__all__ = ["Outputs", "run"]\n{version}{_function(m)}{shared}'
+                f'_model = _Function("{m.name}")\n'}
+    words = dict(zip(entry_names(m), identifiers(entry_names(m), ("shared",)), strict=True))
+    names = ", ".join(words.values())
+    texts = {"__init__.py": f'"""{s.name}: compiled functions, each with a `run`: {names}."""\n\n'
+             f"from . import {names}\n\n__all__ = [{', '.join(map(repr, words.values()))}]\n"
+             f"{version}".replace("'", '"'),
+             "_shared.py": f'"""The library, its weights, and memory."""\n\n'
+             f"{_IMPORTS.replace(', NamedTuple', '')}{shared}"}
+    imports = _IMPORTS.replace("import threading\nfrom pathlib import Path\n", "").replace(
+        "Any, NamedTuple", "NamedTuple") + "\nfrom ._shared import _array, _fits, _Function\n"
+    for row in known:
+        texts[f"{words[row.entry]}.py"] = (
+            f'"""{row.name}: a compiled function.\n\n{use}\n"""\n\n{imports}\n'
+            f'__all__ = ["Outputs", "run"]\n{_function(row)}\n\n_model = _Function("{row.name}")\n')
+    return texts
+
+
+def _function(m: Manifest) -> str:
+    """The text of Outputs and of run."""
+    sizes = OpenSizes(m)
     inputs = identifiers((p.name for p in m.inputs), sizes.words)
     outputs = identifiers((p.name for p in m.outputs), ("count", "index"))
     body = [f'{w} = _array("{w}", {w}, np.{numpy_type(p)}, {len(p.shape)})'
@@ -165,17 +199,14 @@ def module(s: Subject) -> str:
              f"np.{numpy_type(p)})," for p in m.outputs] + [")"]
     body += [f"results[{o}][...] = {inputs[i]}" for o, i in m.donations]
     given = "".join(f"{w}, " for w in inputs).rstrip()
-    body += ["_check(_run(_weights.data, _arena(dims), dims, "
-             f"_pointers(({given})), _pointers(results), threads))"]
+    body += [f"_model(dims, ({given}), results, threads)"]
     body += [f"s{i} = dims[{len(m.dims) + i}]" for i in range(len(m.sizes))]
     shaped = ", ".join(
         f"results[{i}]" if p.room is None else
         f"results[{i}][:{_product(sizes, p)}].reshape({sizes.shape(p)})"
         for i, p in enumerate(m.outputs))
     body.append(f"return Outputs({shaped})")
-    return _MODULE.format(
-        title=f"{s.name}: a compiled model.", version=s.version, name=s.name,
-        library=m.library, weights=s.weights.name if s.weights else "",
+    return _FUNCTION.format(
         outputs="\n".join(f'    {w}: NDArray[np.{numpy_type(p)}]\n    """{line}"""'
                           for p, w, line in zip(m.outputs, outputs, listed(m.outputs, outputs),
                                                 strict=True)),
@@ -200,7 +231,8 @@ def make(s: Subject) -> Files:
                 f"Requires-Dist: numpy>=1.22\n")
     wheel = (f"Wheel-Version: 1.0\nGenerator: graphtool\nRoot-Is-Purelib: false\n"
              f"Tag: py3-none-{platform_of(s.library).tag}\n")
-    files = {f"{s.name}/__init__.py": module(s).encode(), f"{s.name}/py.typed": b"",
+    files = {**{f"{s.name}/{f}": text.encode() for f, text in modules(s).items()},
+             f"{s.name}/py.typed": b"",
              f"{s.name}/{s.manifest.library}": s.library.read_bytes()}
     if s.weights is not None:
         files[f"{s.name}/{s.weights.name}"] = s.weights.read_bytes()
@@ -221,4 +253,5 @@ def _digest(data: bytes) -> str:
 
 
 register(PackageForm(
-    "wheel", "a wheel for pip: numpy and ctypes, typed, without graphtool", make, archive=_whl))
+    "wheel", "a wheel for pip: numpy and ctypes, typed, without graphtool", make, archive=_whl,
+    several=True))

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 import graphtool
 from graphtool.errors import GraphtoolError
@@ -60,6 +61,26 @@ def test_a_wheel_is_typed(sample: Sample, tmp_path: Path) -> None:
         archive.extract("small/__init__.py", tmp_path)
     run(sys.executable, "-m", "mypy", "--strict", "--follow-imports=skip", "--cache-dir",
         tmp_path / "cache", "small/__init__.py", cwd=tmp_path)
+
+
+def test_a_wheel_of_entry_points(tmp_path: Path) -> None:
+    """A function and its derivative over one set of weights; one's name is a word of Python."""
+    f = graphtool.import_model(torch.nn.Linear(3, 2), (torch.zeros(4, 3),))
+    built = graphtool.build({"class": f, "vjp": graphtool.vjp(f)}, tmp_path / "b", name="net")
+    path = package(built, "wheel", tmp_path / "out").path
+    run(sys.executable, "-m", "pip", "install", "-q", "--no-index", "--no-deps", "--target",
+        tmp_path / "site", path, cwd=tmp_path)
+    script = ("import net, numpy as np\n"
+              "x, g = np.ones((4, 3), 'f4'), np.ones((4, 2), 'f4')\n"
+              "first = net.class_.run(x)\n"
+              "print(*first[0].ravel(), *net.vjp.run(x, g)[1].ravel())\n"
+              "assert net.__all__ == ['class_', 'vjp'] and net.vjp.Outputs._fields[1:]\n")
+    said = numbers(run(sys.executable, "-c", script, cwd=tmp_path,
+                       PYTHONPATH=str(tmp_path / "site")))
+    ones = {p.name: np.ones(p.shape, "f4")  # type: ignore[arg-type]
+            for p in graphtool.load(built, entry="vjp").manifest.inputs}
+    want = graphtool.load(built, entry="vjp").run(ones).values()
+    np.testing.assert_allclose(said, np.concatenate([y.ravel() for y in want]), rtol=1e-5)
 
 
 def test_cargo(sample: Sample, tmp_path: Path) -> None:
