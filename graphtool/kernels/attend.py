@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from graphtool import dtypes
 from graphtool import ops as o
+from graphtool.kernels.choice import device
 from graphtool.kernels.choice.sites import Attention
 from graphtool.kernels.kit import (
     HALF, NV, TILE, Alternative, Area, Assumption, Chosen, Contract, Dim, Form, Instance,
     Lowered, Macro, MacroValue, Macros, Node, Numbers, Parameter, Plan, Pointer, Record, Rows,
     Rules, Symbol, Target, TensorType, UnsupportedError, Use, Value, View, block_cycles, bounds,
-    ceil, fetched, flags, half_macros, literals, longest, mark, need, never, number, overlapped,
-    product, register, round_up, rows_of_tile, sizes, symbol_of, target_op, tile_rows,
+    ceil, ceildiv, fetched, flags, half_macros, literals, longest, mark, need, never, number,
+    overlapped, product, register, round_up, rows_of_tile, sizes, symbol_of, target_op, tile_rows,
     unflatten_index, vectors_of, widths)
 from graphtool.kernels.tiles import batch_offset
 from graphtool.symbolic import symbols
@@ -35,11 +36,12 @@ MACROS = (
     Macro("KEY_STEP", "size", "elements between the factors of adjacent keys", None),
     Macro("V_STEP", "size", "of adjacent values", None),
     Macro("TOGETHER", "literal", "adjacent heads with the same keys and values, which a few "
-                                 "queries read once for all of them", 1), *SCORES)
+                                 "queries read once for all of them", 1), *SCORES,
+    *device.MACROS)
 OPERANDS = (Pointer("Q", "the queries of head b", ("b",)), Pointer("KEY", "its keys", ("b",)),
             Pointer("V", "its values", ("b",)))
-MEMORY = (Pointer("WORK", "memory of thread t for packed keys and values, and for scores", ("t",),
-                  writes=True),
+MEMORY = (Pointer("WORK", "memory of thread t for packed keys and values, and for scores; none on "
+                          "a device", ("t",), False, True),
           Pointer("MASK", "the mask that is added to the scores of query s", ("b", "s"), False))
 POINTERS = (*OPERANDS, Pointer("KEY_SCALES", "the factors of its keys", ("b",), False),
             Pointer("V_SCALES", "the factors of its values", ("b",), False), *MEMORY)
@@ -80,14 +82,31 @@ def touches(t: Numbers) -> Iterator[Area | Rows]:
         t.need(step is not None and t.has(f"{name}_SCALES"), f"{name}_SCALES and their step")
         yield Area(f"{name}_SCALES", (n,), (step,), (heads,))
     room = n * together if s < UNTILED else d * wide + n * deep + mr * (wide + 16 + deep)
-    yield Area("WORK", (room,), None, (t.threads,), aligned=True)
+    if t.has("ROWS"):
+        t.need(t.get("ROWS") in (1, 64) and 0 < d <= LONGEST and 0 < dv <= LONGEST and
+               not t.get("BYTES"), "heads that a device has a kernel for")
+    else:
+        t.need(t.has("WORK"), "WORK")
+        yield Area("WORK", (room,), None, (t.threads,), aligned=True)
     if t.get("MASKED"):
         t.need(t.get("MASK_STEP") is not None and t.has("MASK"), "a mask")
         yield Area("MASK", (n,), (t.get("MASK_STEP"),), (heads, s))
 
 
+def teams(macros: Mapping[str, Any], _: int) -> Dim:
+    """The blocks of queries of a device."""
+    heads: Dim = macros["HEADS"]
+    return heads * ceildiv(macros["S"], device.tile_rows(macros))
+
+
 def lower(use: Use) -> Lowered:
-    """The workspace has room for as many keys as there can be."""
+    """The workspace has room for as many keys as there can be; a device needs none."""
+    if use.target.devices:
+        few = bounds(use.out.type.shape[-2])[1]
+        return lowered(use, "attend", 0, {
+            "KEYS": 0, "MR": 1, "NV": 1, **half_macros(use.view(1).dtype),
+            "ROWS": 1 if few is not None and few < FEW else 64,
+            "UNIT": device.unit_name(use.plan["unit"])})
     q, k = use.view(0), use.view(1)
     *lead, s, dv = use.out.type.shape
     nv = use.plan.get("nv", use.target.nv)
@@ -119,8 +138,9 @@ def lowered(use: Use, kernel: str, room: Dim, modes: Macros) -> Lowered:
         "SCALE": float(a["scale"]), "SOFTCAP": float(a["softcap"]), "CAUSAL": a["causal"]}
     pointers = {"Q": (q.buffer, batch_offset(q, which, 2)),
                 "KEY": (k.buffer, batch_offset(k, shared, 2)),
-                "V": (v.buffer, batch_offset(v, shared, 2)),
-                "WORK": (use.scratch(share), symbol_of(Symbol("t", 0, None)) * share)}
+                "V": (v.buffer, batch_offset(v, shared, 2))}
+    if room != 0:
+        pointers["WORK"] = use.scratch(share), symbol_of(Symbol("t", 0, None)) * share
     _masks_and_factors(use, macros, pointers, (*which, symbol_of(row)), shared)
     hook = use.epilogue((at, row, first), (*which, symbol_of(row), symbol_of(first)))
     return Lowered(use.template(kernel, macros, pointers, hook), heads * s * t * (d + dv) * 2)
@@ -180,7 +200,7 @@ def reads(node: Node, x: Value, view: View) -> bool:
 
 ATTEND = Form("attend", (
     Parameter("keys", "keys that are taken at a time, 0: all", 0), NV,
-    Parameter("rows", "queries of a register tile", least=1)))
+    Parameter("rows", "queries of a register tile", least=1), device.UNIT))
 
 
 def check_sizes(q: TensorType, k: TensorType, v: TensorType) -> None:
@@ -230,6 +250,8 @@ OP = target_op("attend", _infer, _decompose, ATTEND, flops,
 
 # ---- plans and their costs ---------------------------------------------------------------------
 
+FEW = 8  # a device computes fewer queries without tiles
+LONGEST = 128  # elements of a query, key or value that a device holds in registers
 UNTILED = 4  # from this number of queries on, it packs its keys and values
 _KEYS = (1024, 512)  # numbers of keys processed together, if there are twice as many
 _SOFTMAX = 14  # cycles for a vector of scores: maximum, exponentials, sum
@@ -247,6 +269,11 @@ def plans(s: Attention, target: Target, rules: Rules) -> list[Plan]:
     cache. A block has as many rows as the registers hold, or half as many if threads then get more
     equal shares. A few queries are multiplied without tiles, so there is nothing to choose.
     """
+    if target.devices:
+        unit = device.unit(rules)
+        fits = 0 < s.d <= LONGEST and 0 < s.v <= LONGEST and s.keys is not dtypes.int8
+        return [ATTEND.plan(keys=0, nv=1, rows=1, **unit)
+                ] if fits and unit["unit"] != device.FMA else []
     if s.fixed and s.s < UNTILED:
         return [ATTEND.plan(keys=0, nv=target.nv, rows=tile_rows(target, target.nv, s.s))]
     out = []
@@ -295,16 +322,19 @@ def make(chosen: Chosen, *operands: Any, **how: Any) -> Any:
     return chosen.emit(OP, *operands, **how)
 
 
-def assumes(s: Attention, _: Plan) -> Assumption:
+def assumes(s: Attention, plan: Plan) -> Assumption:
     """Where keys are hidden: they are left out, or −∞ is added to their scores. By the definition
-    their scores count for nothing, and their values are multiplied with 0.
+    their scores count for nothing, and their values are multiplied with 0. A device multiplies
+    numbers in parts, and infinity has none.
     """
-    return "finite" if s.causal or s.hidden else "nothing"
+    parts = plan.get("unit", 0) == device.PARTS
+    return "finite" if s.causal or s.hidden or parts else "nothing"
 
 
 SERVES = (Alternative(Attention, ATTEND, plans, cost, make, usual=True, assumes=assumes,
-                      in_order=never),)
+                      error=lambda s, p: device.error(s.d + s.t, p), in_order=never),)
 
 register(Record(
     Contract("attend", "scaled dot-product attention", MACROS, POINTERS, meaning,
-             ("b", "s", "d"), touches, grain="shares"), {"attend": lower}, reads, serves=SERVES))
+             ("b", "s", "d"), touches, grain="shares", languages={"c": ".h", "cuda": "_cuda.h"},
+             teams=teams), {"attend": lower}, reads, serves=SERVES))

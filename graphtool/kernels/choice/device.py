@@ -82,7 +82,7 @@ def tile(target: Target, rows: Dim, columns: Dim, groups: Dim, nv: int, half: bo
     if not target.devices:
         return {}
     most = bounds(rows)[1]
-    own: dict[str, MacroValue] = {} if half else {"UNIT": _UNITS[how or PARTS]}
+    own: dict[str, MacroValue] = {} if half else {"UNIT": unit_name(how)}
     if most is not None and most <= 32:
         return {"ROWS": most if most <= few else 16 if most <= 16 else 32, **own}
     tiles = groups * ceildiv(rows, 64) * ceildiv(columns, nv * target.lanes)
@@ -96,7 +96,18 @@ def tile(target: Target, rows: Dim, columns: Dim, groups: Dim, nv: int, half: bo
 def tiles(macros: Mapping[str, Any], lanes: int, groups: Dim, rows: Dim, columns: Dim) -> Dim:
     """The tiles of a template with these macros. Raises InputError GT0572 where it was lowered for
     a target without a device."""
+    return groups * ceildiv(rows, tile_rows(macros)) * ceildiv(columns, macros["NV"] * lanes)
+
+
+def tile_rows(macros: Mapping[str, Any]) -> int:
+    """The rows of a block. Raises InputError GT0572 where a template was lowered for a target
+    without a device."""
     if macros["ROWS"] is None:
         raise InputError("GT0572", "a product has no text in cuda when it was lowered for another "
                                    "language", hint="lower the graph again for this target")
-    return groups * ceildiv(rows, macros["ROWS"]) * ceildiv(columns, macros["NV"] * lanes)
+    return int(macros["ROWS"])
+
+
+def unit_name(how: int) -> str:
+    """The word for a value of the parameter `unit`; numbers are in parts if it is left open."""
+    return _UNITS[how or PARTS]

@@ -49,7 +49,8 @@ def _attention(goal: Goal, node: Node, operands: list[Any], stored: list[NarrowR
     scale = a["scale"] if a["scale"] is not None else q.shape[-1] ** -0.5
     factors: list[Any] = []
     keys, values = stored
-    if keys and values and keys.x.dtype is values.x.dtype:
+    if keys and values and keys.x.dtype is values.x.dtype and plans(
+            _site(q, keys.x, values.x, a["causal"], mask), goal.target, goal.rules):
         k, v = keys.x, values.x
         factors = [] if keys.factors is None else [keys.factors, values.factors]
     more = (*given, *(() if given or not factors else (None,)), *factors)
