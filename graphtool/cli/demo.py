@@ -28,10 +28,14 @@ def samples() -> Path:
 def demo(out: Annotated[Path, typer.Option(
         "-o", "--out", help="The directory for the files of each stage.")] = Path("graphtool-demo"),
          seconds: Annotated[float, typer.Option(
-             "--seconds", min=0.0, help="How many seconds to time each runtime.")] = 1.0) -> int:
+             "--seconds", min=0.0, help="How many seconds to time each runtime.")] = 1.0,
+         target: Annotated[str | None, typer.Option(
+             "--march", "--target", help="A microcontroller, as cortex-m4: the model is quantised "
+             "and run on a board that qemu-system-arm emulates.")] = None) -> int:
     """Take a trained classifier of digits through every stage.
 
-    It prints what each stage wrote, and the accuracy and speed of the result."""
+    It prints what each stage wrote, and the accuracy and speed of the result; with --target its
+    accuracy, RAM, flash and instructions on an emulated board."""
     from graphtool.compile.as_is import build
     from graphtool.io import npz
     from graphtool.native import runtime
@@ -42,6 +46,9 @@ def demo(out: Annotated[Path, typer.Option(
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError("GT0330", f"cannot write: {error.strerror}", where=str(out)) from error
+    if target is not None:
+        from graphtool.cli.demo_board import on_board
+        return on_board(out, folder, images, labels, target)
     imported, module = _front(folder / "digits.onnx", out)
     with _stage("build", "C, library, header, weights, manifest", out / "build"):
         built = build(module, out / "build", name="digits")

@@ -186,7 +186,8 @@ class Kernels:
         masks = any(not p.const and p.dtype is dtypes.bool_ for p in kernel.params)
         packed = frozenset(p.name for p in kernel.params if p.packed)
         return Statements(w, ExprPrinter(self.dims, packed, self.of(kernel)),
-                          {p.name: p for p in kernel.params}, serial, KernelFacts(masks), hook,
+                          {p.name: p for p in kernel.params}, serial,
+                          KernelFacts(masks, self.program.align < ALIGN), hook,
                           any(map(is_for_a_team, walked(kernel.body))))
 
     def body(self, w: Writer, kernel: Kernel) -> None:

@@ -90,6 +90,15 @@ TABLE: dict[str, tuple[str, str]] = {
                "cross compiler with --cc."),
     "GT2125": ("no static linking",
                "--exe --static needs libc.a, and libgomp.a for threads; musl-gcc has them."),
+    "GT2117": ("a target without an emulated board",
+               "`demo --target` runs on boards that qemu-system-arm emulates. For other targets "
+               "`emit` writes the C, and a project of the board's vendor runs it."),
+    "GT2128": ("no emulator of boards, or no compiler for them",
+               "A demo on a board needs the target's compiler and qemu-system-arm. `emit` needs "
+               "neither."),
+    "GT2129": ("a program that failed on a board",
+               "It stopped with a fault, or wrote something else than results. With the files in "
+               "the demo's directory it can be run again, in a debugger too."),
     "GT2126": ("no MPI",
                "--mpi compiles with mpicc, from the path or from the packages openmpi or mpich, "
                "or with the compiler that --cc names."),

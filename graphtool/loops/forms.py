@@ -42,9 +42,11 @@ FORMS: Mapping[str, PrintedFunction] = {
 
 @dataclass(frozen=True, slots=True)
 class KernelFacts:
-    """What a rule may know of the kernel: whether it stores truth values."""
+    """What a rule may know of the kernel: whether it stores truth values, and whether it is for a
+    machine without vectors and of little memory."""
 
     masks: bool = False
+    small: bool = False
 
 
 Rule = Callable[[Expr, KernelFacts], Expr | None]

@@ -93,7 +93,7 @@ LINES: dict[str, tuple[str, ...]] = {  # by verb, in the order in which they are
     "ops": ("ops {y}",), "passes": ("passes",), "schema": ("schema {y}",),
     "support": ("support {c}",), "doctor": ("doctor {y}",), "explain": ("explain {y}",),
     "completion": ("completion bash",),
-    "demo": ("demo --seconds {y}",),  # it has no model but its own
+    "demo": ("demo --seconds {y}", "demo --target {y}"),  # it has no model but its own
     "cache dir": ("cache dir",), "cache prune": ("cache prune --limit {y}",),
     "cache clear": ("cache clear {y}",),
     "git install": ("git install",), "git uninstall": ("git uninstall",),

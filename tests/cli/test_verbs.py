@@ -12,6 +12,7 @@ import pytest
 import graphtool.cli.verbs  # noqa: F401  (fills the table)
 from graphtool.errors import InputError
 from graphtool.io import npz
+from graphtool.native import board
 from graphtool.verbs import families
 from tests.cli.conftest import DIGITS, SAMPLES, Cli, Result
 
@@ -202,6 +203,27 @@ def test_cache(gt: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
 def test_demo(gt: Cli, tmp_path: Path) -> None:
     result = gt("demo", "-o", tmp_path / "demo", "--seconds", "0")
     assert result.code == 0 and result.out.count("359 right (99.72 %)") == 3
+
+
+def test_demo_on_a_board(gt: Cli, tmp_path: Path) -> None:
+    if board.missing("cortex-m4"):
+        pytest.skip("no compiler for boards, or no emulator")
+    result = gt("demo", "-o", tmp_path / "demo", "--target", "cortex-m4")
+    assert result.code == 0, result.err
+    for line in ("359 of 360 images right", "360 of 360 outputs are the evaluator's, bit for bit",
+                 "instructions an image", "flash  ", "RAM  "):
+        assert line in result.out
+    assert (tmp_path / "demo" / "c" / "board.c").is_file()
+
+
+def test_a_demo_names_what_is_missing_for_a_board(
+        gt: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    other = gt("demo", "-o", tmp_path / "demo", "--target", "rv32imc")
+    assert "GT2117" in other.err and "cortex-m4" in other.err
+    monkeypatch.setenv("PATH", str(tmp_path))
+    none = gt("demo", "-o", tmp_path / "demo", "--target", "cortex-m4")
+    assert "error[GT2128]: arm-none-eabi-gcc and qemu-system-arm not found" in none.err
+    assert none.code == 5 and "apt install" in none.err
 
 
 def test_export_stablehlo(g: Path, gt: Cli, tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,13 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from graphtool.target import TABLE
+from graphtool.native import board
 from tests.compilers import run_compiler
 
-BOARD = Path(__file__).with_name("board")
-BOARDS = {"cortex-m0plus": "mps2-an385", "cortex-m4": "mps2-an386", "cortex-m7": "mps2-an500",
-          "cortex-m55": "mps3-an547"}
-PER_TICK = 40  # instructions: the boards run at 25 MHz, and an instruction takes 1 ns
+BOARDS = board.EMULATED
 Arrays = dict[str, np.ndarray[Any, Any]]
 
 _MAIN = """\
@@ -71,7 +67,7 @@ class Ran:
 
 def available(target: str) -> str:
     """Why a board for the target cannot be emulated here; empty if it can."""
-    missing = [p for p in (TABLE[target].cross, "qemu-system-arm") if shutil.which(p) is None]
+    missing = board.missing(target)
     return f"{' and '.join(missing)} not installed" if missing else ""
 
 
@@ -100,16 +96,7 @@ def here(folder: Path, name: str, outputs: dict[str, tuple[int, ...]]) -> Ran:
 
 def on_board(folder: Path, name: str, target: str, outputs: dict[str, tuple[int, ...]]) -> Ran:
     """Compile for the target, and run on an emulated board."""
-    row = TABLE[target]
-    run_compiler([row.cross, *row.flags[0], "-std=c99", "-O2", "-fwrapv", "-ffp-contract=off",
-                  *sources(folder, name), str(BOARD / "start.c"), "-T", str(BOARD / "board.ld"),
-                  "-nostartfiles", "--specs=nosys.specs", "-lm", "-Wl,--gc-sections",
-                  "-o", "board.elf"], folder).check_returncode()
-    done = subprocess.run(
-        ["qemu-system-arm", "-M", BOARDS[target], "-nographic", "-monitor", "none", "-serial",
-         "none", "-icount", "shift=0", "-semihosting-config", "enable=on,target=native", "-kernel",
-         str(folder / "board.elf")], capture_output=True, text=True, timeout=500, check=False)
-    return _read(done.stdout + done.stderr, outputs)
+    return _read(board.run(folder, sources(folder, name), target), outputs)
 
 
 def sources(folder: Path, name: str) -> list[str]:
@@ -126,4 +113,4 @@ def _read(text: str, outputs: dict[str, tuple[int, ...]]) -> Ran:
         count = int(np.prod(shape))
         found[key] = words[at:at + count].view(np.float32).reshape(shape)
         at += count
-    return Ran(found, (int(head[1], 16) & 0xFFFFFF) * PER_TICK)
+    return Ran(found, (int(head[1], 16) & 0xFFFFFF) * board.PER_TICK)

@@ -5,18 +5,21 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import graphtool
-from graphtool import interp
+from graphtool import dtypes, interp
+from graphtool import ops as o
 from graphtool.compile.build import build, emit
 from graphtool.compile.options import Build
 from graphtool.compile.source import Source
 from graphtool.compile.unit import unit_of
 from graphtool.errors import CompilerError, UsageError
-from graphtool.ir.graph import Module
+from graphtool.ir.graph import Module, TensorType
+from graphtool.ir.trace import trace
 from graphtool.target import TABLE, named
 from tests.compilers import run_compiler
 from tests.native.small_targets import BOARDS, available, harness, here, on_board, sources
@@ -80,6 +83,16 @@ def test_compilers_have_nothing_to_say(cc: str, digits: Module, tmp_path: Path) 
     for file in sources(folder, "digits"):
         done = run_compiler([cc, *flags, *SILENT, "-c", file, "-o", "/dev/null"], folder)
         assert done.returncode == 0, done.stderr[:2000]
+
+
+def test_a_loop_that_rounds_keeps_indices_of_32_bits(tmp_path: Path) -> None:
+    """Rows of floats between the conversions would be a kilobyte of stack."""
+    def bytes_of(x: Any) -> Any:
+        return o.cast(o.round(x * 0.5), dtype=dtypes.uint8)
+    graph = trace(bytes_of, [TensorType(dtypes.float32, (64,))], ["x"])
+    folder = written(Module(graph, ("y",)), tmp_path, "cortex-m4")
+    text = (folder / "digits_kernels0.c").read_text()
+    assert "int64" not in text and "[256]" not in text
 
 
 def test_of_two_kernels_the_smaller_one_is_taken(digits: Module, tmp_path: Path) -> None:

@@ -114,6 +114,12 @@ GT_ROWS_BYTES(round, cvt)
         const __m512 last = _mm512_maskz_loadu_ps(there, row + i);                                \
         _mm_mask_storeu_epi8(p + i, there, gt_row_##how##_bytes_##kind(last));                    \
     }
+#elif GT_LANES == 1 && (defined __arm__ || defined __riscv) /* a small stack, and no vectors */
+#define GT_ROWS_CAST(how, kind, T, whole)                                                         \
+    GT_INLINE void gt_row_##how##_##kind(T *p, const float *row, int64_t count)                   \
+    {                                                                                             \
+        for (int64_t i = 0; i < count; i++) p[i] = gt_cast_f32_##kind(whole(row[i]));             \
+    }
 #else
 #define GT_ROWS_CAST(how, kind, T, whole)                                                         \
     GT_INLINE void gt_row_##how##_##kind(T *p, const float *row, int64_t count)                   \
