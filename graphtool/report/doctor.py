@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import platform
 from collections.abc import Mapping
 
@@ -11,7 +10,7 @@ import msgspec
 from graphtool import target
 from graphtool.errors import CompilerError
 from graphtool.machines import cores, cpu_flags, model, tiles_allowed
-from graphtool.native import cache, compiler, cuda, probes
+from graphtool.native import cache, cards, compiler, cuda, probes
 from graphtool.report import machine
 from graphtool.report.findings import Finding, Outcome, outcome
 
@@ -61,17 +60,37 @@ def _machine() -> Check:
 
 
 def _cuda() -> list[Check]:
-    """What compiles kernels for GPUs here, and whether there is a driver to run them."""
+    """What compiles kernels for GPUs here, the driver that runs them, and its GPUs."""
     try:
         compiles = cuda.find().version
     except CompilerError as error:
         compiles = f"{error.message}; {error.hint}"
-    try:
-        ctypes.CDLL("libcuda.so.1")
-        runs = "libcuda.so.1"
-    except OSError:
-        runs = "no driver libcuda.so.1: builds for GPUs do not run here"
-    return [Check("CUDA compiler", compiles), Check("CUDA driver", runs)]
+    return [Check("CUDA compiler", compiles), *_cards(cards.driver())]
+
+
+def _cards(driver: cards.Driver | None) -> list[Check]:
+    """The driver of GPUs, and for each GPU the target that builds code for it."""
+    if driver is None:
+        return [Check("CUDA driver", f"no driver {cards.DRIVER}: builds for GPUs do not run here")]
+    runs = f"{cards.DRIVER}, for CUDA {driver.version}"
+    if not driver.cards:
+        runs += f"; it has no GPU (error {driver.failure})" if driver.failure else "; it has no GPU"
+    return [Check("CUDA driver", runs), *(Check(
+        f"GPU {i}", f"{c.name}: compute capability {c.arch // 10}.{c.arch % 10}, "
+                    f"{c.multiprocessors} multiprocessors, {c.memory / 2**30:.1f} GiB; "
+                    f"{_target_of(c.arch)}") for i, c in enumerate(driver.cards))]
+
+
+def _target_of(arch: int) -> str:
+    """The target whose code runs on a GPU: that of its architecture, or of an earlier one of its
+    generation; else the text of an earlier generation."""
+    single = sorted(t.devices[0] for t in target.TABLE.values() if len(t.devices) == 1)
+    alike = [a for a in single if a // 10 == arch // 10 and a <= arch]
+    if alike:
+        return f"--target sm_{alike[-1]}"
+    if arch > single[0]:
+        return "--target cuda, whose PTX the driver compiles"
+    return "no target: it is older than the GPUs that there are targets for"
 
 
 def _features() -> str:

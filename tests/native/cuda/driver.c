@@ -328,7 +328,22 @@ int cuDeviceGet(int *device, int ordinal) { return *device = ordinal, fails() ? 
 
 int cuDeviceGetAttribute(int *value, int which, int device)
 {
-    *value = which == 75 ? cuda_arch / 10 : cuda_arch % 10;
+    *value = which == 75 ? cuda_arch / 10 : which == 76 ? cuda_arch % 10 : 132;
+    return device || fails();
+}
+
+int cuDriverGetVersion(int *version) { return *version = 13000, fails(); }
+int cuDeviceGetCount(int *count) { return *count = 1, fails(); }
+
+int cuDeviceGetName(char *name, int bytes, int device)
+{
+    snprintf(name, (size_t)bytes, "a processor as a GPU");
+    return device || fails();
+}
+
+int cuDeviceTotalMem_v2(size_t *bytes, int device)
+{
+    *bytes = (size_t)3 << 29;
     return device || fails();
 }
 
