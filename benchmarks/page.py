@@ -189,7 +189,10 @@ def report(rows: list[dict[str, Any]], beside: list[dict[str, Any]], load: float
     if beside:
         text += ["", "## Beside other viewers", "",
                  "All in the same browser, from outside: until the picture no longer changes, and "
-                 "the frames while the mouse drags and the wheel turns.", "",
+                 "the frames while the mouse drags and the wheel turns. The page of view is a file "
+                 "that was written before, in the seconds of the first table; the others read the "
+                 "model when they are opened. View and Model Explorer begin with closed modules, "
+                 "Netron draws all nodes.", "",
                  tables.markdown(BESIDE, [
                      [r["name"], r["viewer"], f"{r['bytes'] / 1e6:.2f}",
                       f"{r['rest']:.1f}" if math.isfinite(r["rest"]) else f"> {viewers.LIMIT:.0f}",

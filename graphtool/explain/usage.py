@@ -43,7 +43,8 @@ TABLE: dict[str, tuple[str, str]] = {
                "The layout and the plots of the page come from packages of the extra view; the "
                "error has the command."),
     "GT3035": ("not a profile", "`graphtool profile BUILD --json` prints one, and --trace writes a "
-               "trace, for `view` to show."),
+               "trace, for `view` to show. A JSON object of numbers by names of nodes colours a "
+               "graph, which has to be named too."),
     "GT3041": ("different numbers of outputs",
                "Two sides can be compared when they have as many outputs."),
     "GT3042": ("nothing that can be checked",

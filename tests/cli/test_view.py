@@ -65,6 +65,7 @@ def test_the_outline_opens_modules(shown: Path) -> None:
     assert text.count('role="tab"') == 7  # two graphs, a plan, program, build, difference, stages
     assert 'aria-expanded="true"' in text and text.count('<li role="treeitem"') == 18
     assert "<dt>nodes</dt><dd>13 (12 compute, 1 shape)</dd>" in text
+    assert "<dt>made from</dt><dd>" in text
     assert 'class="many"' in text  # seven tabs have a line of their own
 
 

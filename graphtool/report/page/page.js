@@ -101,13 +101,15 @@ function show(tab) {
     b.setAttribute("aria-selected", String(b.tab === tab));
     b.setAttribute("tabindex", b.tab === tab ? 0 : -1);
   }
-  for (const name of ["search", "fit", "open", "close", "plain", "list", "heat"]) $(name).disabled = !drawn;
   if (drawn) offer(tab.section || {});
   $("saves").hidden = !drawn && !tab.section.charts.length;
   for (const b of $("saves").querySelectorAll("[data-whole]")) b.hidden = !drawn;
   pane = null;
   panes = [];
   $("graphs").replaceChildren();
+  const enable = on => ["search", "fit", "open", "close", "plain", "list", "heat"].forEach(
+    name => { $(name).disabled = !on; });
+  enable(drawn);
   if (!drawn) return sheet(tab.section);
   if (tab.part === "stages") beside(tab.shown);
   else {
@@ -115,6 +117,11 @@ function show(tab) {
     $("graphs").replaceChildren(panes[0].element);
   }
   if (panes.length) activate(panes[0]); // first, as the panel of details takes room
+  else { // of the stages, only C is shown
+    enable(false);
+    $("saves").hidden = true;
+    for (const name of ["outline", "detail"]) $(name).replaceChildren();
+  }
   for (const p of panes) p.start();
   remember();
 }

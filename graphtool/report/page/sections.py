@@ -44,7 +44,10 @@ def of_graph(name: str, module: Module) -> dict[str, Any]:
     """A graph: its figures, its modules, and of a fused one the memory plan of its program."""
     counts = stats(module)
     program = program_of(module) if module.graph.groups else None
-    return {"name": name, "kind": "graph", "lines": stats_lines(counts),
+    origin = ", ".join(str(module.meta[key]) for key in ("source", "producer")
+                       if module.meta.get(key))
+    return {"name": name, "kind": "graph",
+            "lines": [f"made from  {origin}"] * bool(origin) + stats_lines(counts),
             "graph": graph_data(module),
             "charts": [charts.memory(program)] if program is not None else []}
 
@@ -76,7 +79,8 @@ def of_measured(name: str, path: Path) -> dict[str, Any]:
         measured = _read(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError("GT3035", f"no profile and no trace: {error}", where=str(path),
-                         hint="`graphtool profile BUILD --json` and --trace write them") from None
+                         hint="`graphtool profile BUILD --json` and --trace write them; an object "
+                         "of numbers by names of nodes colours a graph") from None
     return profiled(name, measured)
 
 
