@@ -168,6 +168,16 @@ torch.maximum(a, torch.tensor(n)); torch.mul(a, torch.tensor(n)); a < torch.tens
 torch.where(a > 0, a, torch.tensor(n)); a / torch.tensor(n); torch.float_power(a, n)
 torch.div(a, n, rounding_mode="floor"); a.clone().fill_(n); a.index_fill(0, torch.tensor([1]), n)
 F.layer_norm(a[1:4], (3,), eps=abs(n)); F.huber_loss(a[:9], a[:9] + 1, delta=abs(n) + 1)"""
+# functions with numbers, shapes and mixed types of which each was wrong once
+CORNERS = """F.elu(f, inf); F.celu(f, inf); F.elu(h, -inf); F.celu(h, nan); torch.logit(f, 0.7)
+torch.logit(f, 1.0); torch.logit(f, nan); torch.logit(h, 0.5); F.softshrink(h, 0.5)
+F.softshrink(f, 0.3); torch.isin(300, u); torch.isin(600, u, invert=True); torch.isin(0.5, f)
+torch.isin(44, u); torch.ldexp(f, i); torch.ldexp(h, i); torch.ldexp(f.double(), i)
+torch.ldexp(f.double(), f); torch.ldexp(u, f); torch.nextafter(h, h.flip(0)); torch.nextafter(h, h)
+torch.nextafter(h, -h); torch.nextafter(h.half(), h.half().roll(1)); torch.nextafter(f, f.flip(0))
+torch.logical_and(u, torch.tensor(256)); torch.logical_xor(f, torch.tensor(1e-300).double())
+torch.logical_or(u, torch.tensor(0.3)); torch.logical_xor(u, i > 0); u.clone().copy_(300)
+i // h.half(); f.clone().copy_(True)"""
 INTEGER_NUMBERS = (-1, 200, 256, 300, -129, 40000, -70000, 2**31, -2**40, 0.5, -1.5, 300.7)
 FLOAT_NUMBERS = (0.0, -0.0, math.inf, -math.inf, math.nan, 1e-45, 1e30, 2, -3, 0.1)
 

@@ -15,13 +15,14 @@ import numpy as np
 import pytest
 import torch
 
-from graphtool import interp
+from graphtool import interp, passes
 from graphtool.dtypes import BY_NAME, of_numpy
 from graphtool.errors import UnsupportedError
 from graphtool.importers.torch import import_torch
 from graphtool.importers.torch.driver.live import array
 from graphtool.native import compiler
 from graphtool.ops.elementwise import cast_array
+from graphtool.target import detect
 from tests import edges
 from tests.cases import INTEGERS, Case
 from tests.importers.torch.agreement import Function
@@ -140,6 +141,27 @@ def test_some_functions_are_torchs(dtype: torch.dtype) -> None:
     texts = FLOATING + with_numbers(edges.FLOAT_NUMBERS) if dtype.is_floating_point else (
         WHOLE + with_numbers(edges.INTEGER_NUMBERS))
     assert differing(dtype, random.Random(0).sample(texts, FEW)) == []
+
+
+def test_corners_are_torchs(tmp_path: Path) -> None:
+    """The evaluator and C; 16 bits within two roundings."""
+    f = torch.tensor([-math.inf, -200, -1, -1e-9, -0.0, 0, 1e-40, 0.1, 0.31, 0.5, 0.7, 2, math.inf,
+                      math.nan])
+    given = {"f": f, "h": f.bfloat16(), "u": torch.arange(36, 50, dtype=torch.uint8), "i": (
+        torch.tensor([0, 5, -5, 257, -200, 2000, -2000, 140, -148, 2**31 - 1, 2**31, -2**63,
+                      2**32 + 3, 1]))}
+    space = {"torch": torch, "F": torch.nn.functional, "inf": math.inf, "nan": math.nan}
+    texts = edges.functions(edges.CORNERS)
+    wanted = [array(eval(t, space, given)) for t in texts]
+    module = import_torch(Function(lambda *xs: [
+        eval(t, space, dict(zip(given, xs, strict=True))) for t in texts]), tuple(given.values()))
+    inputs = {v.hint: array(x) for v, x in zip(module.graph.inputs, given.values(), strict=True)}
+    with np.errstate(all="ignore"):
+        results = (interp.run(module, inputs), compiled(passes.run(
+            module, None, supply={"target": detect()}), tmp_path).run(inputs))
+    wrong = [f"{text}: {why}" for got in results for text, want, x in zip(
+        texts, wanted, got.values(), strict=True) if (why := apart(x, want, 4))]
+    assert wrong == [], "\n".join(wrong)
 
 
 @pytest.mark.parametrize("text", ["a.clamp(0, 300)", "torch.where(a > 0, a, 300)", "a.fill_(-129)",

@@ -21,7 +21,7 @@ PAGE = ROOT / "docs" / "testing.md"
 KINDS = (  # what is tested, and the folders and files of tests/ that do
     ("ops and their derivatives", ("ops", "transforms", "test_interp.py", "test_dtypes.py",
                                    "test_opinfo.py", "test_opinfo_gradients.py", "test_edges.py",
-                                   "test_options.py")),
+                                   "test_mixed.py", "test_options.py")),
     ("graphs, sizes and rules", ("ir", "front", "symbolic", "rewrite", "analysis")),
     ("passes", ("passes",)),
     ("importers and exporters", ("importers", "exporters", "integrations")),

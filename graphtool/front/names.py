@@ -193,7 +193,7 @@ names("min", onnx="write Min", hlo="minimum of numbers", aten="minimum | min.oth
 names("neg", onnx="read Neg", hlo="negate of numbers", aten="neg | negative")
 names("abs", onnx="Abs", hlo="write abs of signed | read abs of numbers", aten="abs of numbers")
 names("sign", onnx="Sign", hlo="write sign of signed | read sign of numbers")
-names("next_after", hlo="chlo.next_after", aten="nextafter")
+names("next_after", hlo="chlo.next_after")
 
 # ---- comparison, logic, bits --------------------------------------------------------------------
 

@@ -308,7 +308,7 @@ ceil: _ceil
 
 class _celu(Op):
     def __call__(self, x: Tensor, /, *, alpha: float = ...) -> Any:
-        """x where positive, else α·(e^(x/α) − 1)."""
+        """x where positive, else α·(e^(x/α) − 1); 0 stays 0, also for an infinite α."""
 
 celu: _celu
 
@@ -644,7 +644,8 @@ eigh: _eigh
 
 class _elu(Op):
     def __call__(self, x: Tensor, /, *, alpha: float = ...) -> Any:
-        """x where positive, else α·(eˣ − 1). The exponential is never taken of a positive x."""
+        """x where positive, else α·(eˣ − 1). The exponential is never taken of a positive x; 0
+        stays"""
 
 elu: _elu
 

@@ -5,6 +5,7 @@ Where the gradient at a kink is a convention (relu′(0) = 0), the vjp here stat
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from graphtool import ops as o
@@ -100,8 +101,14 @@ def _elu_vjp(g: Any, _y: Any, x: Any, *, alpha: float) -> tuple[Any, ...]:
 
 @composite(axes=BROADCAST, types=like_first, vjp=_elu_vjp, precision=Precision.FOLLOW)
 def elu(x: Any, *, alpha: float = 1.0) -> Any:
-    """x where positive, else α·(eˣ − 1). The exponential is never taken of a positive x."""
-    return o.select(o.gt(x, 0), x, o.expm1(o.min(x, 0)) * alpha)
+    """x where positive, else α·(eˣ − 1). The exponential is never taken of a positive x; 0 stays
+    0, also for an infinite α."""
+    return o.select(_kept(x, alpha), x, o.expm1(o.min(x, 0)) * alpha)
+
+
+def _kept(x: Any, alpha: float) -> Any:
+    """Whether the function is x there; its other form is 0 · ∞ at 0 if α is infinite."""
+    return o.gt(x, 0) if math.isfinite(alpha) else o.ge(x, 0)
 
 
 @composite(axes=BROADCAST, types=like_first, precision=Precision.FOLLOW)
@@ -116,8 +123,8 @@ def _celu_vjp(g: Any, _y: Any, x: Any, *, alpha: float) -> tuple[Any, ...]:
 
 @composite(axes=BROADCAST, types=like_first, vjp=_celu_vjp, precision=Precision.FOLLOW)
 def celu(x: Any, *, alpha: float = 1.0) -> Any:
-    """x where positive, else α·(e^(x/α) − 1)."""
-    return o.select(o.gt(x, 0), x, o.expm1(o.min(x, 0) / alpha) * alpha)
+    """x where positive, else α·(e^(x/α) − 1); 0 stays 0, also for an infinite α."""
+    return o.select(_kept(x, alpha), x, o.expm1(o.min(x, 0) / alpha) * alpha)
 
 
 @composite(axes=BROADCAST, types=like_first, precision=Precision.FOLLOW)

@@ -182,8 +182,11 @@ def identity(c: Context, self: Array, **_: Any) -> Any:
 
 
 @aten("copy")
-def copy(c: Context, self: Array, src: Array, non_blocking: bool = False) -> Any:
-    """`src` cast to the dtype of self and broadcast to its shape."""
+def copy(c: Context, self: Array, src: Any, non_blocking: bool = False) -> Any:
+    """`src`, a tensor or a number, cast to the dtype of self and broadcast to its shape."""
+    if not isinstance(src, Array):
+        whole = self.dtype.is_integer and isinstance(src, float)
+        return c.full(self.shape, c.as_operand(int(src) if whole else src, self.dtype), self.dtype)
     return c.cast(src, self.dtype).broadcast(self.shape)
 
 

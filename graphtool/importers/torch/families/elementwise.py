@@ -10,6 +10,7 @@ import numpy as np
 
 from graphtool.dtypes import DType
 from graphtool.front.names import Word, read
+from graphtool.importers.torch.driver.context import result_type
 from graphtool.importers.torch.driver.table import Handler, aten
 from graphtool.importers.torch.kit import Array, Context, axis_of, dtypes, o
 from graphtool.importers.torch.narrow import unrounded
@@ -41,8 +42,9 @@ def _named(word: Word) -> Handler:
 def _operands(c: Context, word: Word, xs: list[Any]) -> tuple[Any, ...]:
     """The operands of a call in one type: bools for a word of bools, the type that torch promotes
     them to for a comparison, else the type of the result."""
-    if word.types == "booleans":
-        return tuple(c.cast(x, dtypes.bool_) for x in xs)
+    if word.types == "booleans":  # torch has a tensor of rank 0 in the type of the others first
+        narrowed = c.promoted(*xs) if word.count == 2 and _narrows(c, xs) else xs
+        return tuple(c.cast(x, dtypes.bool_) for x in narrowed)
     if word.types == "floats":
         return tuple(xs)
     if word.compares:
@@ -50,6 +52,12 @@ def _operands(c: Context, word: Word, xs: list[Any]) -> tuple[Any, ...]:
     if len(xs) == 1:
         return (c.cast(xs[0], c.out.dtype),)
     return tuple(c.as_operand(x, c.out.dtype) for x in xs)
+
+
+def _narrows(c: Context, xs: list[Any]) -> bool:
+    """Whether an operand has a wider type than torch promotes the operands to."""
+    known = [x for x in xs if isinstance(x, Array)]
+    return bool(known) and any(x.dtype.bits > result_type(*xs).bits for x in known)
 
 
 for _name, _words in read("aten").items():
@@ -162,6 +170,22 @@ def copysign(c: Context, self: Any, other: Any) -> Any:
         return -size if math.copysign(1.0, b) < 0 else size
     negative = (b < 0.0) | (1.0 / b < 0.0)  # −0.0 has the sign of 1/−0.0
     return o.select(negative, -size, size)
+
+
+@aten("nextafter")
+def next_after(c: Context, self: Any, other: Any) -> Any:
+    """The next number after a towards b; of 16 bits by the bits of a, whose order is that of |a|.
+    """
+    a, b = operands(c, self, other)
+    if not c.out.dtype.is_narrow:
+        return o.next_after(a, b)
+    away = o.eq(a > 0.0, b > a)  # from 0
+    step = o.select(away, c.full((), 1, dtypes.int16), c.full((), -1, dtypes.int16))
+    moved = o.bitcast(o.bitcast(a, dtype=dtypes.int16) + step, dtype=c.out.dtype)
+    least = o.bitcast(o.select(b > 0.0, c.full((), 1, dtypes.int16), c.full(
+        (), -32767, dtypes.int16)), dtype=c.out.dtype)
+    there = o.select(o.eq(a, b), b, o.select(o.eq(a, 0.0), least, moved))
+    return o.select(o.is_nan(a), a, o.select(o.is_nan(b), b, there))
 
 
 @aten("sinc")
@@ -288,7 +312,8 @@ def div(c: Context, self: Any, other: Any, *, rounding_mode: str | None = None) 
 def floor_divide(c: Context, self: Any, other: Any) -> Any:
     """a / b rounded downwards; of 16-bit floats in float32."""
     inner = c.out.dtype.computes
-    a, b = (c.as_operand(x, inner) for x in (self, other))
+    a, b = (c.cast(c.as_operand(x, c.out.dtype) if isinstance(x, Array) else x, inner)
+            for x in (self, other)) if inner is not c.out.dtype else operands(c, self, other)
     if isinstance(b, float):
         with np.errstate(all="ignore"):
             b = float(np.asarray(b, inner.numpy))  # 0 below the least number of the type

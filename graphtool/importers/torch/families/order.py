@@ -162,9 +162,20 @@ def angle(c: Context, self: Array) -> Any:
 
 @aten("ldexp")
 def ldexp(c: Context, self: Array, other: Any) -> Any:
-    """x·2ᵉ."""
-    x, e = c.cast(self, c.out.dtype), c.cast(other, c.out.dtype)
-    return x * o.pow(2.0, e)
+    """x·2ᵉ. If x is a float and e an integer (its lower 32 bits) rounded once, so 0·2ᵉ is 0; else
+    the product of x and a power in the type of e, as in torch."""
+    dtype = c.out.dtype
+    if not (self.dtype.is_float and isinstance(other, Array) and other.dtype.is_integer):
+        power = o.pow(2.0, c.cast(other, other.dtype if other.dtype.is_float else dtype))
+        return c.cast(self, dtype) * c.cast(power, dtype)
+    # three factors have the range of e that matters; the largest comes last, as it may round
+    y = c.cast(self, dtypes.float64)
+    rest = o.clamp(c.cast(c.cast(other, dtypes.int32), dtypes.int64), -2200, 2200)
+    last = o.clamp(rest, -1000, 1000)
+    second = o.clamp(rest - last, -1000, 1000)
+    for part in (rest - last - second, second, last):
+        y = y * o.pow(2.0, c.cast(part, dtypes.float64))
+    return c.cast(y, dtype)
 
 
 @aten("dist")

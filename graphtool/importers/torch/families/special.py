@@ -118,9 +118,12 @@ aten("special_xlog1py")(_times_log(o.log1p, 0.0))
 
 @aten("logit", "special_logit")
 def logit(c: Context, self: Array, eps: float | None = None) -> Any:
-    """log x − log(1 − x); with `eps`, of x cut to [eps, 1 − eps]."""
+    """log x − log(1 − x); with `eps` ≥ 0, of x cut to [eps, 1 − eps]: first from below, so that
+    eps > 0.5 makes x < eps to eps, and x ≥ eps to 1 − eps."""
     x = c.cast(self, c.out.dtype)
-    if eps is not None:
+    if eps is not None and eps > 0.5:
+        x = o.select(x < eps, eps, o.select(x > 1.0 - eps, 1.0 - eps, x))
+    elif eps is not None and eps >= 0:
         x = o.clamp(x, eps, 1.0 - eps)
     return o.log(x) - o.log1p(-x)
 
