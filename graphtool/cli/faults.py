@@ -94,7 +94,34 @@ def usage_text(argv: Sequence[str], error: Any) -> str:
     message = str(error.format_message()).rstrip(".")
     for kind, words in (("int", "a whole number"), ("float", "a number")):
         message = re.sub(rf"is not a valid {kind}\w*( range)?$", f"is not {words}", message)
-    return f"error[GT3001]: {escaping.line(message)}\n  help: `{verb} --help` shows what it takes"
+    message, hints = _guessed(message, error)
+    return "\n  help: ".join((f"error[GT3001]: {escaping.line(message)}", *map(
+        escaping.line, hints), f"`{verb} --help` shows what it takes"))
+
+
+def _guessed(message: str, error: Any) -> tuple[str, list[str]]:
+    """The message without a suggestion that is only alike, where a better one is known; and hints.
+    """
+    from graphtool.cli import guesses
+    context = getattr(error, "ctx", None)
+    kind, hints = type(error).__name__, list[str]()
+    if kind == "MissingParameter" and error.param is not None:
+        hints.append(guesses.missing(error.param))
+    if kind == "NoSuchOption":
+        hints.append(guesses.unknown_option(str(error.option_name)))
+    if match := re.match(r"No such command '(.*?)'", message, re.DOTALL):
+        hints.append(guesses.unknown_verb(match[1]) if getattr(
+            context, "parent", None) is None else "")
+    if hints and hints[-1] and kind != "MissingParameter":
+        message = re.sub(r"\. Did you mean .*| \(Possible options: .*\)$", "", message)
+    hints = [line for hint in hints for line in hint.split("\n") if line]
+    inner = getattr(getattr(context, "command", None), "commands", {})
+    if inner and getattr(context, "parent", None) is not None and message.startswith(
+            ("Missing command", "No such command")):
+        hints.append(f"one of {', '.join(inner)}")
+    if kind != "NoSuchOption" and (line := guesses.example(context)):
+        hints.append(f"as in {line}")
+    return message, hints
 
 
 def _internal(argv: Sequence[str], error: BaseException, message: str) -> int:

@@ -9,6 +9,7 @@ import inspect
 import math
 import re
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -56,11 +57,23 @@ def _finish(command: Any) -> None:
             None if getattr(option, "is_flag", True) else _WORDS.get(kind))
         if kind == "float":
             option.callback = _finite
+        if option.name == "out" and option.callback is None:
+            option.callback = _writable
 
 
 def _finite(_context: Any, _option: Any, value: float | None) -> float | None:
     if value is not None and not math.isfinite(value):
         raise typer.BadParameter(f"{value} is not finite")
+    return value
+
+
+def _writable(context: Any, _option: Any, value: Any) -> Any:
+    """Look at `-o` before the work begins."""
+    if value is not None:
+        from graphtool.cli.outputs import check
+        family = context.parent.info_name if context.parent is not None else ""
+        name = context.info_name or ""
+        check(f"{family} {name}" if family in FAMILIES else name, Path(value))
     return value
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphtool.cli import options, saving, sources, terminal
+from graphtool.cli import options, outputs, saving, sources, terminal
 from graphtool.compile.source import is_model, is_program
 from graphtool.errors import UsageError, one_of
 
@@ -219,6 +219,7 @@ def draw(graph: options.Graph, out: options.Out = None,
     if chosen not in FORMATS:
         raise UsageError("GT3017", f"unknown format {chosen!r}",
                          hint=one_of(chosen, FORMATS))
+    outputs.reachable(out)
     module = sources.load(graph, sources.captured(capture), True)
     saving.write(out, FORMATS[chosen](picture.picture(module, constants, groups)))
 

@@ -7,7 +7,9 @@ service that reads the log. `--format` of the verbs that find something is read 
 
 from __future__ import annotations
 
+import codecs
 import io
+import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
@@ -76,10 +78,36 @@ class Escaped(io.TextIOBase):
         return self.stream.errors
 
 
+_PLAIN = {"∞": "inf", "→": "->", "×": "x", "·": "*", "µ": "u", "−": "-", "…": "...", "≤": "<=",
+          "≥": ">=", "≠": "!=", "±": "+-", "²": "^2", "³": "^3", "√": "sqrt ", "Σ": "sum ",
+          "–": "-", "—": "-", "é": "e", "ᵀ": "^T", "½": "1/2", "│": "|", "├": "|", "└": "`",
+          "─": "-"}
+"""What stands for a character that a stream cannot encode, such as one of a page of Windows."""
+
+
+def _plain(error: UnicodeError) -> tuple[str, int]:
+    """The handler of what cannot be encoded: a plain word, or the escape of JSON."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    part = error.object[error.start:error.end]
+    return "".join(_PLAIN.get(c) or json.dumps(c)[1:-1] for c in part), error.end
+
+
+codecs.register_error("graphtool", _plain)
+
+
+def _lenient(stream: Any) -> Any:
+    """The stream, which replaces what its encoding lacks; UTF-8 lacks nothing."""
+    if "utf" not in (getattr(stream, "encoding", None) or "utf").lower() and hasattr(
+            stream, "reconfigure"):
+        stream.reconfigure(errors="graphtool")
+    return stream
+
+
 @contextmanager
 def escaped() -> Iterator[None]:
     """A context in which all that is printed is escaped."""
-    out, err = (Escaped(stream or io.StringIO()) for stream in (sys.stdout, sys.stderr))
+    out, err = (Escaped(_lenient(stream or io.StringIO())) for stream in (sys.stdout, sys.stderr))
     with redirect_stdout(out), redirect_stderr(err):
         yield
         for stream in (out, err):
@@ -107,8 +135,13 @@ def lines(texts: Iterable[str]) -> None:
 
 
 def document(text: str) -> None:
-    """Print a text that has lines of its own, and names that are escaped as its language does."""
-    sys.stdout.write(text)
+    """Print a text that has lines of its own, and names that are escaped as its language does. A
+    file or a pipe gets UTF-8, as every artifact is."""
+    if "utf" in (sys.stdout.encoding or "utf").lower() or sys.stdout.isatty():
+        sys.stdout.write(text)
+    else:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(text.encode())
 
 
 def commands(texts: Iterable[str]) -> None:

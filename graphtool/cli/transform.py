@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphtool.cli import options, saving, sources, terminal
+from graphtool.cli import options, outputs, saving, sources, terminal
 from graphtool.compile.options import Choosing, Importing
 from graphtool.errors import UsageError
 
 if TYPE_CHECKING:
     from graphtool.ir.graph import Module
 
+_MLIR = (".mlir", ".stablehlo")
 _FORMATS = {"onnx": "ONNX model", "stablehlo": "StableHLO text"}
 
 
@@ -199,8 +200,9 @@ def opt(graph: options.Graph, how: Choosing, out: options.Out = None, passes: op
 
 
 def export(graph: options.Graph, out: options.Out = None,
-           format: Annotated[str, typer.Option("--format",
-               help="onnx, or stablehlo for XLA, JAX and IREE.")] = "onnx",
+           format: Annotated[str | None, typer.Option("--format",
+               help="onnx, or stablehlo for XLA, JAX and IREE. By default the ending of -o "
+               "decides; without one onnx.")] = None,
            external_data: options.ExternalData = False,
            flat: Annotated[bool, typer.Option(
                "--flat", help="In StableHLO, write what defines an op in its place, not as a "
@@ -217,6 +219,8 @@ def export(graph: options.Graph, out: options.Out = None,
 
     An op that the format lacks is written as the ops that define it. Neither has conditions on
     sizes, such as H % 32 == 0: those of the graph are named, and left out."""
+    if format is None:
+        format = "stablehlo" if out is not None and out.suffix.lower() in _MLIR else "onnx"
     if format not in ("onnx", "stablehlo"):
         raise UsageError("GT3017", f"unknown format {format!r}",
                          hint="onnx or stablehlo; `graphtool draw` makes pictures")
@@ -228,6 +232,7 @@ def export(graph: options.Graph, out: options.Out = None,
                        ("--weights arguments", weights == "arguments")):
         if used and format == "onnx":
             raise UsageError("GT3017", f"{name} is for StableHLO", hint="--format stablehlo")
+    outputs.reachable(out)
     module = sources.load(graph, sources.captured(capture))
     saving.told_rules(module, _FORMATS[format])
     path = saving.destination(out, graph, ".onnx" if format == "onnx" else ".mlir")

@@ -213,6 +213,10 @@ TABLE: dict[str, tuple[str, str]] = {
                "by name."),
     "GT3166": ("Python works in ASCII", "Texts and names of files are UTF-8; in a C locale Python "
                "does so by itself, unless PYTHONUTF8=0 or PYTHONCOERCECLOCALE=0 forbid it."),
+    "GT3172": ("a name of an output with the ending of another format",
+               "A graph is written as .graph.json or .gt, a program as .program.json, arrays as "
+               ".npz, and a build is a directory. The error names the verb that writes the other "
+               "format."),
     "GT3165": ("no node has this name", "The error has the nearest name; `graphtool show` lists "
                "all."),
     "GT3148": ("nothing to compare", "`view --numbers` runs two graphs, or an optimised one and "
