@@ -30,8 +30,10 @@ def compare_captures(
     form = terminal.chosen_format(format, json)
     kind = what(source)
     if not isinstance(kind, Importer) or "fx" not in kind.captures:
-        raise UsageError("GT3099", f"{source!r} is captured already",
-                         hint="compare-captures takes Python source that makes an nn.Module")
+        raise UsageError("GT3099", f"cannot capture {source!r}: it is {kind.title}",
+                         hint=f"name what is in it: {source}:NAME, an nn.Module" if source.endswith(
+                             ".py") else "compare-captures takes Python source that makes an "
+                         "nn.Module: FILE.py:NAME")
     need_torch()
     from graphtool.importers.torch.driver.reference import captures, reference
     specs = inputs or ()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graphtool.cli import options, saving, sources, terminal
+from graphtool.cli import options, saving, sources, terminal, waiting
 from graphtool.compile.options import ENTRIES, MODEL, PROGRAM, Build, Importing, LoweringOptions
 
 if TYPE_CHECKING:
@@ -67,6 +67,7 @@ def build(source: Models, out: options.OutDir, how: Build, importing: Importing,
     decode=d.graph.json`."""
     from graphtool.compile import build as compiling
     unit = _unit(source, how, importing)
+    waiting.stage("optimising, and compiling the C")
     result = compiling.build(unit, out, _within(unit, how))
     terminal.note(f"{result.path}: {', '.join(_facts(result))}")
     if verbose:
@@ -151,13 +152,19 @@ def cache_dir() -> None:
     """Print the directory of the cache."""
     from graphtool.native import cache
     terminal.lines([str(cache.directory())])
+    sizes = [p.stat().st_size for p in cache.directory().rglob("*") if p.is_file()]
+    terminal.note(f"{len(sizes)} files, {sum(sizes) / (1 << 20):.1f} MiB; `cache prune` leaves at "
+                  f"most {cache.LIMIT >> 20} MiB")
 
 
-def cache_prune(limit: Annotated[int | None, typer.Option(
-        "--limit", min=0, help="Leave at most this many bytes.")] = None) -> None:
+def cache_prune(limit: Annotated[str | None, typer.Option(
+        "--limit", metavar="BYTES", help="Leave at most this many bytes, as 100000000 or 100M; "
+        "K, M and G count 1024.")] = None) -> None:
     """Delete what has not been used for long, and the oldest files beyond the limit."""
     from graphtool.native import cache
-    freed = cache.prune() if limit is None else cache.prune(limit)
+    from graphtool.report.size import byte_count
+    most = byte_count("--limit", limit)
+    freed = cache.prune() if most is None else cache.prune(most)
     terminal.lines([f"{freed} bytes freed"])
 
 

@@ -56,15 +56,22 @@ def reduce(graph: options.Graph, out: Small, passes: options.Passes = None,
     if command is not None and (compiled or passes is not None):
         raise UsageError("GT3025", "--command cannot be combined with --compiled or --passes",
                          hint="give one of them")
+    if command is not None and "{graph}" not in command:
+        raise UsageError("GT3025", "--command has no {graph}, the place of the file to try",
+                         hint="as in --command 'my-tool {graph} {inputs}'")
     module, _, text = sources.read(graph, sources.captured(capture))
     arrays = module_inputs(module, inputs, input, True, seed, dim)
     fault = command_fails(command) if command is not None else (
         compiled_differs if compiled else passes_change)(passes, detect(), atol, rtol)
     if not fault(module, arrays):
-        terminal.note("the graph shows no such fault on these inputs")
+        terminal.note("the graph shows no such fault on these inputs: " + (
+            "the command succeeds" if command is not None else "compiled code computes the same"
+            if compiled else "the passes change nothing; --compiled looks at compiled code")
+            + "; --seed N tries other inputs")
         return 1
     reducer = Reducer(module, arrays, fault, tries=tries, tell=lambda tried, nodes: terminal.note(
-        f"  {nodes} nodes left, after {tried} tries"))
+        f"  {nodes} node{'s' * (nodes != 1)} left, after {tried} "
+        f"{'try' if tried == 1 else 'tries'}"))
     whole = reducer.size(reducer.best)
     small, held = reducer.run()
     saving.save(small, out, graph, "reduced", text)

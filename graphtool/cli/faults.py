@@ -55,6 +55,8 @@ def _run(argv: Sequence[str]) -> int:
     except GraphtoolError as error:
         shown = (plugins.blamed(error) if error.exit_code == 70 else None) or error
         _annotate(argv, shown)
+        from graphtool.cli.guesses import about_file
+        about_file(shown)
         return _say(str(shown) + _reproducer(argv, shown), shown.exit_code)
     except RecursionError as error:
         return _plugged(error) or _internal(argv, error, "nested too deeply")

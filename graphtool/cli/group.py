@@ -8,7 +8,8 @@ from __future__ import annotations
 import inspect
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from graphtool.cli.options import flat
+from graphtool.cli.waiting import waiting
 from graphtool.verbs import FAMILIES, GROUPS, Verb, families
 
 SETTINGS: dict[str, Any] = {"add_completion": False, "rich_markup_mode": None,
@@ -81,10 +83,19 @@ def _app(name: str, rows: Mapping[str, Verb]) -> typer.Typer:
     """The app of one verb, or of a family of verbs."""
     app = typer.Typer(cls=_Family, **SETTINGS, help=FAMILIES.get(name))
     for second, verb in rows.items():
-        app.command(second or name, epilog=_epilog(verb))(flat(verb.run))
+        app.command(second or name, epilog=_epilog(verb))(_waited(verb.name, flat(verb.run)))
     if name in FAMILIES:
         app.callback()(lambda: None)
     return app
+
+
+def _waited(name: str, run: Callable[..., object]) -> Callable[..., object]:
+    """The verb, which says on a terminal that it is at work."""
+    @wraps(run)
+    def call(**values: Any) -> object:
+        with waiting(name):
+            return run(**values)
+    return call
 
 
 def _epilog(verb: Verb) -> str:

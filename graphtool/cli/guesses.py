@@ -1,11 +1,13 @@
 """Help for a command line that cannot be read: what other tools call a verb or an option, what a
-missing option is for, and a line that works.
+missing option is for, a line that works, and what the file is that an error names.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+
+from graphtool.errors import GraphtoolError, listed, near
 
 WORDS = {  # words of other tools, and the verb that does it here
     "compile": "build", "make": "build", "codegen": "emit",
@@ -79,6 +81,41 @@ def missing(param: Any) -> str:
     name = getattr(param, "metavar", None) or ""
     named = param.opts[0] if param.param_type_name == "option" else ""
     return f"{' '.join(filter(None, (named, name)))}: {text}"
+
+
+_NO_JSON = "it is no JSON; a graph is a .graph.json or .gt file, a model .onnx, .pt2 or .mlir"
+READING = ("GT0331", "GT0335", "GT0632", "GT3077", "GT3152")
+"""Codes of errors about a file that is not what was expected."""
+
+
+def about_file(error: GraphtoolError) -> None:
+    """Say in the error what the file is that it names, or which one may be meant."""
+    where = error.where.split("\n")[0] if error.where else ""
+    said = ""
+    if error.code == "GT0332":
+        said = _meant(Path(where))
+    elif error.code in READING:
+        from graphtool.importers.kinds import BUILD, FOLDER, GRAPH, MISSING, OTHER, what
+        kind = what(where)
+        if kind not in (BUILD, FOLDER, GRAPH, MISSING):
+            said = f"it is {kind.title}" if kind is not OTHER else _NO_JSON if (
+                error.code == "GT0331") else ""
+    if said:
+        error.hint = "\n".join(filter(None, (said, error.hint)))
+
+
+def _meant(path: Path) -> str:
+    """A file with nearly the same name beside one that is not there, or files in a directory."""
+    try:
+        if path.is_dir():
+            inside = sorted(str(p) for p in path.iterdir() if p.suffix in (
+                ".npz", ".safetensors", ".json", ".onnx", ".gt"))
+            return f"it is a directory, with {listed(inside)}" if inside else "it is a directory"
+        names = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
+    except OSError:
+        return ""
+    found = near(path.name, names, "").removeprefix("did you mean ").partition("?")[0]
+    return f"did you mean {path.parent / found.strip(chr(39))}?" if found else ""
 
 
 def example(context: Any) -> str:

@@ -217,8 +217,10 @@ def draw(graph: options.Graph, out: options.Out = None,
     suffix = out.suffix if out and str(out) != "-" else ""
     chosen = format or suffixes.get(suffix, suffix.removeprefix(".") or "dot")
     if chosen not in FORMATS:
+        also = f"\nGraphviz makes it: graphtool draw IN --format dot | dot -T{chosen} -o {out}" \
+            if chosen in ("png", "pdf", "jpg") else ""
         raise UsageError("GT3017", f"unknown format {chosen!r}",
-                         hint=one_of(chosen, FORMATS))
+                         hint=one_of(chosen, FORMATS, also))
     outputs.reachable(out)
     module = sources.load(graph, sources.captured(capture), True)
     saving.write(out, FORMATS[chosen](picture.picture(module, constants, groups)))
@@ -257,8 +259,8 @@ def diff(a: Annotated[str, typer.Argument(
             (place := Path(folder, side)).mkdir()
             paths.append(at_revision(source, place))
         difference = compare(*(
-            sources.load(s, sources.captured(sources.capture_of(s, capture)), True)
-            for s in paths))
+            sources.load(s, sources.captured(sources.capture_of(s, capture)), True, said)
+            for s, said in zip(paths, (a, b), strict=True)))
     terminal.tell(difference, form, lambda: text(difference, Path(a).name, Path(b).name),
                  lambda: diff_outcome(difference, a, b))
     return 0 if difference.equal else 1

@@ -27,9 +27,11 @@ def package(build: Annotated[Path, typer.Argument(
     the user's C compiler, for the processor of the build; for a wheel that runs anywhere, build
     with --march fat."""
     from graphtool.package.forms import package as write
+    from graphtool.package.record import used
     from graphtool.report.table import human
     package = write(build, form, out, version)
     size = human(sum(package.files.values()), "B")
     if not json:
-        terminal.note(f"{package.path}: {len(package.files)} files, {size}")
+        terminal.note(f"{package.path}: {len(package.files)} files, {size}", *(
+            [f"use it: {use}"] if (use := used(package)) else []))
     terminal.report(package, json, [package.path])

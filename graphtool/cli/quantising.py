@@ -109,7 +109,10 @@ def quantise(graph: options.Graph, out: options.Out = None, calibrate: Calibrate
     if not data:
         terminal.note("the error is that on random inputs; --calibrate gives real ones")
     if not report.met:
-        terminal.note("not within what was asked for")
+        asked = [f"--{name} {text}" for name, text in (
+            ("error", error), ("size", size), ("time", time)) if text is not None]
+        terminal.note(f"not within what was asked for: {', '.join(asked)}; other --form of layers "
+                      "may do, as --form int4,int8,static")
     return 0 if report.met else 1
 
 

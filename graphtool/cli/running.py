@@ -53,6 +53,8 @@ def run(build: Build, out: options.Out = None, inputs: options.Inputs = None,
     sizes = sources.sizes(dim, [d.name for d in model.manifest.dims])
     arrays = sources.arrays([p.name for p in model.inputs], inputs, input,
                             (lambda: build_inputs(model, seed, sizes)) if random else None)
+    if model.manifest.training is not None:
+        terminal.note("this is a training step: `graphtool train` runs it over data")
     return judged(dict(model.run(arrays)), out)
 
 
@@ -98,7 +100,8 @@ def check(a: Annotated[str, typer.Argument(
     arrays = sources.arrays(left.inputs, inputs, input, None if given else (
         lambda: sides.made_up((a, b), (left, right), seed, sizes)))
     report_ = compare(left, right, arrays, atol, rtol, divergence)
-    terminal.tell(report_, form, lambda: check_lines(report_), lambda: check_outcome(report_, a, b))
+    terminal.tell(report_, form, lambda: check_lines(report_, a, b),
+                  lambda: check_outcome(report_, a, b))
     if repro is not None and not report_.ok:
         leave_repro_of((a, left), (b, right), arrays, repro, capture, atol, rtol)
     return 0 if report_.ok else 1

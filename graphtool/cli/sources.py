@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from graphtool.cli import terminal
+from graphtool.cli import terminal, waiting
 from graphtool.compile.options import Choosing, Importing
 from graphtool.compile.source import AS_IS, read_graph, read_program
 from graphtool.errors import InputError, UsageError, listed, near
@@ -65,23 +65,27 @@ class Read(NamedTuple):
     text: bool = False
 
 
-def load(source: str, how: Importing = AS_IS, without: bool = False) -> Module:
+def load(source: str, how: Importing = AS_IS, without: bool = False, called: str = "") -> Module:
     """The module of a graph file, of `-` (stdin), or of a model, which is imported as `how` says.
 
     The weights of a graph from stdin are in its text, or in a file of the current folder; of the
     folder DIR where the source is `DIR/-`. `without` is for verbs that look at a graph: a weights
-    file that is not there is named, and only data that are wanted are an error.
+    file that is not there is named, and only data that are wanted are an error. `called` is what
+    the user calls the source, if it is a copy.
     """
-    return read(source, how, without).module
+    return read(source, how, without, called).module
 
 
-def read(source: str, how: Importing = AS_IS, without: bool = False) -> Read:
+def read(source: str, how: Importing = AS_IS, without: bool = False, called: str = "") -> Read:
     """`load`, and what is known of where it came from."""
     from graphtool.ir.graph import is_constant
+    waiting.stage(f"reading {called or source}")
     source_ = warned(read_graph(source, how, without))
     assert source_.module is not None
     if any(n.attrs["data"].absent for n in source_.module.graph.nodes if is_constant(n)):
-        terminal.note(f"{source}: its weights file is not there, so their numbers are not shown")
+        terminal.note(f"{called or source}: its weights file is not there, so their numbers are "
+                      "not shown")
+    waiting.stage("")
     return Read(source_.module, source_.side, source_.text)
 
 
@@ -109,7 +113,8 @@ def sizes(dims: Sequence[str] | None, among: Collection[str] | None = None
     for text in dims or ():
         name, equals, value = text.rpartition("=")
         if not equals or not name or not value.isdigit():
-            raise UsageError("GT3011", f"--dim {text!r} is not NAME=SIZE", hint="as in --dim B=8")
+            raise UsageError("GT3011", f"--dim {text!r} is not NAME=SIZE", hint="as in --dim "
+                             f"{next(iter(among or ()), 'B')}=8")
         known = among or ()
         now = [d for d in known if name not in known and by_author(d) == name]
         if among is not None and name not in among and not now:
@@ -179,8 +184,9 @@ def _array(name: str, value: str) -> np.ndarray[Any, Any]:
         return array.get(name, next(iter(array.values())))
     match = _FILLED.fullmatch(value)
     if match is None:
+        there = f"a file is read with @: {name}=@{value}\n" if Path(value).is_file() else ""
         raise UsageError("GT3015", f"cannot read the value of input {name}: {value!r}",
-                         hint="@FILE.npy, or sizes, type and value: 1x4xf32=0.5")
+                         hint=f"{there}@FILE.npy, or sizes, type and value: {name}=1x4xf32=0.5")
     shape = [int(d) for d in match["shape"].split("x") if d]
     row = dtype(match["dtype"])
     try:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import codecs
 import io
-import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from graphtool import escaping
+from graphtool.cli import waiting
 from graphtool.errors import UsageError, one_of
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ class Escaped(io.TextIOBase):
 
     def put(self, text: str, how: escaping.Escape) -> None:
         """Write the text, escaped by a function for texts of several lines."""
+        waiting.clear()
         whole = self.held + text
         margin = "" if self.fresh else "-"  # a command stands at the start of a line
         begun = escaping.COMMAND_BEGUN.search(margin + whole)
@@ -90,7 +91,8 @@ def _plain(error: UnicodeError) -> tuple[str, int]:
     if not isinstance(error, UnicodeEncodeError):
         raise error
     part = error.object[error.start:error.end]
-    return "".join(_PLAIN.get(c) or json.dumps(c)[1:-1] for c in part), error.end
+    from json import dumps
+    return "".join(_PLAIN.get(c) or dumps(c)[1:-1] for c in part), error.end
 
 
 codecs.register_error("graphtool", _plain)
@@ -216,6 +218,7 @@ def progress(items: Iterator[Any], names: Sequence[str], limit: str = "") -> Ite
 def console(stream: TextIO) -> Any:
     """A console of rich, whose own styles pass: its texts have to be escaped."""
     from rich.console import Console
+    waiting.clear()
     return Console(file=stream.stream if isinstance(stream, Escaped) else stream)
 
 

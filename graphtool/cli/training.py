@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graphtool.cli import options, saving, sources, terminal
-from graphtool.errors import UsageError
+from graphtool.errors import UsageError, listed
 
 if TYPE_CHECKING:
     from graphtool.train.loop import Trainer
@@ -73,8 +73,8 @@ Batch = Annotated[int, typer.Option("--batch", min=1, help="The number of exampl
 Rate = Annotated[float | None, typer.Option(
     "--lr", min=0.0, help="The learning rate; by default that of `grad`.")]
 Val = Annotated[str, typer.Option(
-    "--val", help="The share of examples to hold back for validation, or an .npz file with such "
-    "examples.")]
+    "--val", help="The share of examples to hold back for validation, as 0.2 or 20%, or an "
+    ".npz file with such examples.")]
 Schedule = Annotated[str, typer.Option(
     "--schedule", help="How the learning rate changes: constant, step{every=10,factor=0.1}, "
         "cosine or "
@@ -156,6 +156,11 @@ def train(build: Build, data: Data, epochs: Epochs = 10, batch: Batch = 64, lr: 
     plan = Plan(epochs, batch, lr, seed, shuffle, schedule, warmup, patience, checkpoint, resume,
                 save_every)
     trainer = Trainer(model, examples, plan, on_epoch=lambda row: terminal.note(_epoch_line(row)))
+    if trainer.first and checkpoint is None:
+        terminal.note("nothing is kept: --checkpoint DIR writes the weights after each epoch")
+    elif trainer.first and checkpoint and not resume and (checkpoint / checkpoints.MODEL).exists():
+        terminal.note(f"{checkpoint} has an earlier run, which this one replaces; --resume "
+                      "continues it")
     with _progress(trainer):
         done = trainer.run()
     model.world.leave()
@@ -169,7 +174,7 @@ def train(build: Build, data: Data, epochs: Epochs = 10, batch: Batch = 64, lr: 
 def _held(val: str) -> float | Path:
     """A share, or the file that the text names."""
     try:
-        share = float(val)
+        share = float(val[:-1]) / 100 if val.endswith("%") else float(val)
     except ValueError:
         return Path(val)
     if not 0 <= share <= 1:
@@ -209,12 +214,36 @@ def _progress(trainer: Trainer) -> Iterator[None]:
 
 def weights(graph: options.Graph,
             source: Annotated[Path, typer.Option(
-                "--from", help="A .safetensors file, such as run/model.safetensors.")],
+                "--from", help="A .safetensors file, such as run/model.safetensors, or a graph or "
+                "a model with the same names.")],
             out: options.Out = None) -> None:
     """Put trained weights into a graph, by the names of the parameters."""
-    from graphtool.train.checkpoint import read
+    from graphtool.ir.graph import is_constant
+    from graphtool.ir.text import value_names
     from graphtool.transforms.training import with_weights
     given = sources.read(graph)
-    module, count = with_weights(given.module, read(source), str(source))
+    arrays = _arrays_of(source)
+    module, count = with_weights(given.module, arrays, str(source))
     saving.save(module, out, graph, "trained", given.text)
     terminal.note(f"{count} parameters from {source}")
+    names = value_names(module.graph)
+    kept = [name for n in module.graph.nodes if is_constant(n) and n.attrs["param"]
+            and (name := names[n.outputs[0]].removeprefix("@")) not in arrays]
+    if kept:
+        terminal.note(f"not in {source}, and left as they are: {listed(kept)}")
+
+
+def _arrays_of(source: Path) -> dict[str, Any]:
+    """The arrays of a file of weights, or of the weights of a graph or a model, by name."""
+    from graphtool.importers import Importer, what
+    from graphtool.importers.kinds import GRAPH
+    from graphtool.ir.graph import is_constant
+    from graphtool.ir.text import value_names
+    from graphtool.train.checkpoint import read
+    kind = what(str(source))
+    if kind is not GRAPH and not isinstance(kind, Importer):
+        return read(source)
+    module = sources.load(str(source))
+    names = value_names(module.graph)
+    return {names[n.outputs[0]].removeprefix("@"): n.attrs["data"].source
+            for n in module.graph.nodes if is_constant(n)}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphtool.cli import options, outputs, saving, sources, terminal
+from graphtool.cli import options, outputs, saving, sources, terminal, waiting
 from graphtool.compile.options import Choosing, Importing
 from graphtool.errors import UsageError
 
@@ -46,6 +46,7 @@ def import_(source: Annotated[str, typer.Argument(
     model = isinstance(kind, Importer)
     if not model and kind not in (kinds.STDIN, kinds.GRAPH, kinds.JSON):
         raise kinds.not_a_model(source, kind)
+    waiting.stage(f"reading {source}")
     imported = sources.warned(read_graph(source, how))
     assert imported.module is not None
     module = imported.module
@@ -65,6 +66,7 @@ def import_(source: Annotated[str, typer.Argument(
     if not check or not model:
         return 0
     from graphtool.verify.imports import check_import
+    waiting.stage("comparing the graph with the model, which --no-check leaves out")
     checked = check_import(source, module, how.inputs, read_limits(how.limit), how.capture or "")
     terminal.note(*checked.line.split("\n"))
     return 0 if checked.ok else 1

@@ -63,7 +63,9 @@ def tune(source: Source = None, out: File = None, check: Check = None, budget: B
     from graphtool.target import named
     from graphtool.tune import search
     if (source is None) == (check is None):
-        raise UsageError("GT3001", "tune takes an artifact, or --check and a tuning file")
+        raise UsageError("GT3001", "tune takes an artifact, or --check and a tuning file",
+                         hint="as in graphtool tune build -o m.tuning, or graphtool tune --check "
+                              "m.tuning")
     until, form = _seconds(budget), terminal.chosen_format(format, json)
     path = check or out
     known = sources.tuning_of(path) if path is not None and (check or path.exists()) else Tuning()
@@ -72,6 +74,8 @@ def tune(source: Source = None, out: File = None, check: Check = None, budget: B
                     tuning=known if check else Tuning())
     how = search.Search(target, rules, seconds, cc)
     warn_of_load(target.threads)
+    if path is None:
+        terminal.note("nothing is kept: -o FILE.tuning writes what is measured")
     if source is None:
         names = [str(site) for site in search.due(known, how)]
         results = list(terminal.progress(search.check(known, how), names))
@@ -87,6 +91,8 @@ def tune(source: Source = None, out: File = None, check: Check = None, budget: B
         report = search.TuneReport(target.threads, results,
                                    [str(s) for s in todo if str(s) not in done], True)
     _tell(report, form, str(source or path))
+    if out is not None and form == "text":
+        terminal.note(f"written to {out}: `graphtool build MODEL -o build --tuning {out}` uses it")
     return 0 if report.ok else 1
 
 
@@ -171,6 +177,7 @@ def machine(out: RowFile = None, name: Called = "here", list_: Known = False, cc
     here = report.measured(name, cc)
     if out is not None:
         files.write_bytes(out, (here.line() + "\n").encode())
+        terminal.note(f"written to {out}: `graphtool build MODEL -o build --machine {out}` uses it")
     if json:
         terminal.lines([here.line()])
         return

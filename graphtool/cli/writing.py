@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from graphtool.cli import options, terminal
+from graphtool.errors import UsageError
 
 Build = Annotated[Path, typer.Argument(
     metavar="BUILD", help="The build of a language model, made with --tokenizer.")]
@@ -59,7 +60,7 @@ def generate(build: Build, prompt: Prompt = None, temperature: Temperature = 0.8
     terminal.prose(letters.decode(b"", final=True) + "\n")
     spent = time.perf_counter() - began
     full = "; the caches have no room for more" if writer.at == writer.room else ""
-    terminal.note(f"{writer.at} tokens read in {spent:.2f} s{full}")
+    terminal.note(f"{writer.at} tokens, the prompt's too, in {spent:.2f} s{full}")
 
 
 def train(text: Annotated[list[Path], typer.Argument(metavar="TEXT...", help="Files of text.")],
@@ -69,7 +70,11 @@ def train(text: Annotated[list[Path], typer.Argument(metavar="TEXT...", help="Fi
     """Make a byte-pair tokenizer from text: the most frequent pairs become tokens."""
     from graphtool.io import files
     from graphtool.language import tokenizer
-    tokenizer_ = tokenizer.train(b"\n".join(files.read_bytes(p) for p in text), size)
+    data = [files.read_bytes(path) for path in text]
+    for path, part in zip(text, data, strict=True):
+        if b"\0" in part:
+            terminal.note(f"{path} is no text: it has bytes of 0, which become tokens too")
+    tokenizer_ = tokenizer.train(b"\n".join(data), size)
     tokenizer.save(tokenizer_, out)
     terminal.note(f"{tokenizer_.size} tokens, {len(tokenizer_.merges)} of them merges")
 
@@ -81,8 +86,13 @@ def encode(source: Json, text: Annotated[str, typer.Argument(
     terminal.lines([" ".join(map(str, tokenizer.load(source).encode(text)))])
 
 
-def decode(source: Json, tokens: Annotated[list[int], typer.Argument(
+def decode(source: Json, tokens: Annotated[list[str], typer.Argument(
         metavar="TOKEN...", help="Numbers, as encode prints them.")]) -> None:
     """Print the text of tokens."""
     from graphtool.language import tokenizer
-    terminal.prose(tokenizer.load(source).decode(tokens).decode(errors="replace") + "\n")
+    words = [word for text in tokens for word in text.replace(",", " ").split()]
+    if wrong := next((word for word in words if not word.isdecimal()), None):
+        raise UsageError("GT3001", f"{wrong!r} is no token", hint="tokens are numbers, as "
+                         "`graphtool tokenizer encode` prints them: 104 105")
+    numbers = [int(word) for word in words]
+    terminal.prose(tokenizer.load(source).decode(numbers).decode(errors="replace") + "\n")

@@ -213,6 +213,9 @@ TABLE: dict[str, tuple[str, str]] = {
                "by name."),
     "GT3166": ("Python works in ASCII", "Texts and names of files are UTF-8; in a C locale Python "
                "does so by itself, unless PYTHONUTF8=0 or PYTHONCOERCECLOCALE=0 forbid it."),
+    "GT3173": ("git has no such file",
+               "REV:PATH names a file of a commit. The error says whether the revision or the path "
+               "is unknown; outside a repository there is neither."),
     "GT3172": ("a name of an output with the ending of another format",
                "A graph is written as .graph.json or .gt, a program as .program.json, arrays as "
                ".npz, and a build is a directory. The error names the verb that writes the other "

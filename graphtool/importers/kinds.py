@@ -42,6 +42,10 @@ KINDS = (
              "name the build directory that it is in, or the model that it was made from"),
     FileKind("source", "Python source", (".py",),
              use="name what is in it: {path}:NAME, a module or a function that makes one"),
+    FileKind("c", "source of C", (".c", ".h", ".cu", ".cpp"),
+             use="name the build directory that it is in, or the model that it was made from"),
+    FileKind("page", "a page or a picture", (".html", ".svg", ".png", ".md"),
+             use="name the graph or the model that it shows"),
     ARRAYS, ARCHIVE, PICKLE)
 _FORMAT = re.compile(rb'"format":\s*"graphtool/(\w+)"')
 _HEAD = 4096

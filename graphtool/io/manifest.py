@@ -180,6 +180,9 @@ def read_manifest(build_dir: Path) -> Manifest:
     path = build_dir / "build.json"
     if build_dir.is_file():
         name = "FILE" if len(str(build_dir)) > 60 else str(build_dir)
+        if (build_dir.parent / "build.json").is_file():
+            raise InputError("GT0339", "a build directory is wanted, and this is a file in one",
+                             where=str(build_dir), hint=f"name the directory: {build_dir.parent}")
         raise InputError("GT0339", "a build directory is wanted, and this is a file",
                          where=str(build_dir),
                          hint=f"graphtool build {name} -o build/ compiles a graph, a program or a "
@@ -188,6 +191,12 @@ def read_manifest(build_dir: Path) -> Manifest:
     if not build_dir.exists():
         from graphtool.io.directory import recover
         recover(build_dir.resolve())
+    if build_dir.is_dir() and not path.exists():
+        inside = sorted(str(p.parent) for p in build_dir.glob("*/build.json"))
+        hint = f"it contains {listed(inside)}" if inside else (
+            "graphtool build MODEL -o build makes one")
+        raise InputError("GT0339", "a build directory is wanted, and this one has no build.json",
+                         where=str(build_dir), hint=hint)
     raw = files.read_json(files.read_bytes(path), str(path))
     try:
         m = decode(checked(BUILD, raw, str(path)), Manifest)

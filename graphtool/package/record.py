@@ -84,6 +84,11 @@ class PackageForm:
 
 
 FORMS: dict[str, PackageForm] = {}
+ELSEWHERE = {  # languages and tools, and the form for each
+    "rust": "cargo", "crate": "cargo", "golang": "go", "python": "wheel", "pip": "wheel",
+    "c++": "cmake", "cpp": "cmake", "cxx": "cmake", "c": "single", "js": "npm", "node": "npm",
+    "javascript": "npm", "typescript": "npm", "wasm": "npm", "debian": "deb", "ubuntu": "deb",
+    "apt": "deb", "fortran": "single"}
 
 
 def register(form: PackageForm) -> PackageForm:
@@ -104,6 +109,21 @@ class Packaged:
     files: Mapping[str, int]
 
 
+USES = {  # what to type next, in the project that uses the package
+    "cargo": "cargo add --path {path}", "wheel": "pip install {path}", "npm": "npm install {path}",
+    "go": "go mod edit -require model/{name}@v1.0.0 -replace model/{name}={path}",
+    "cmake": "unpack it, and cmake -D CMAKE_PREFIX_PATH=DIR; find_package({name})",
+    "deb": "sudo apt install {path}",
+    "single": "cc -O3 -c {path}/{name}.c, and #include \"{name}.h\""}
+
+
+def used(package: Packaged) -> str:
+    """What to type next; "" for the form of a plug-in."""
+    path = Path(package.path)
+    near_by = package.path if path.is_absolute() else f"./{path.as_posix()}"
+    return USES.get(package.form, "").format(path=near_by, name=package.name)
+
+
 def package(build: Path, form: str, out: Path, version: str = "1.0.0") -> Packaged:
     """Write the package of a build into the directory `out`.
 
@@ -111,8 +131,10 @@ def package(build: Path, form: str, out: Path, version: str = "1.0.0") -> Packag
     form cannot hold, UnsupportedError GT2243 for ports that it cannot, InputError GT0330, GT2112.
     """
     if form not in FORMS:
-        raise UsageError("GT2240", f"there is no form {form!r}", hint=near(
-            form, FORMS, f"--as {', '.join(FORMS)}"))
+        word = ELSEWHERE.get(form.lower())
+        known_as = f"--as {', '.join(FORMS)}"
+        raise UsageError("GT2240", f"there is no form {form!r}", hint=f"--as {word} is for {form}\n"
+                         f"{known_as}" if word else near(form, FORMS, known_as))
     if not VERSION.fullmatch(version):
         raise UsageError("GT2241", f"{version[:40]!r} is no version", hint="as in 1.0.0")
     subject = Subject(build, read_manifest(build), version)

@@ -130,6 +130,9 @@ def checked(name: str, given: Mapping[str, Any],
                          hint=one_of(name, functions))
     known = arguments(functions[name])
     anything = next((a for a in known.values() if a.any_name), None)
+    if anything is not None and not given:
+        raise UsageError("GT0609", f"the {kind} {name} needs a {anything}",
+                         hint=f"{name}{{batch=1}}")
     values = {}
     for key, value in given.items():
         argument = known.get(key, anything)

@@ -256,8 +256,8 @@ def _code_of(kernel: str, functions: Mapping[str, int]) -> int | None:
 
 
 COLUMNS: tuple[Column[KernelSize], ...] = (
-    Column("kernel"), Column("code", lambda r: "" if r.code is None else r.code),
-    Column("weights"), Column("arena", "live"), Column("operations"),
+    Column("kernel"), Column("code, B", lambda r: "" if r.code is None else r.code),
+    Column("weights, B", "weights"), Column("arena, B", "live"), Column("operations"),
     Column("what"), Column("at"))
 
 
@@ -265,9 +265,10 @@ def picture(report: SizeReport) -> list[str]:
     """The arena over time: a bar for each call of a kernel."""
     top = max((r.live for r in report.kernels), default=0)
     width = max((len(r.kernel) for r in report.kernels), default=0)
-    return [f"{r.kernel:<{width}}  {'#' * -(-r.live * _BARS // top) if top else '':<{_BARS}}  "
+    bars = [f"{r.kernel:<{width}}  {'#' * -(-r.live * _BARS // top) if top else '':<{_BARS}}  "
             f"{r.live:>{len(str(top))}}{'  the most' if r.live == top else ''}"
             for r in report.kernels]
+    return [*(["the arena while each kernel runs, in bytes"] if bars else []), *bars]
 
 
 def lines(report: SizeReport) -> list[str]:

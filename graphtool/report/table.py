@@ -65,22 +65,28 @@ def aligned(t: Table, left: bool = False) -> list[str]:
 
 def stacked(t: Table, width: int) -> list[str]:
     """The lines of a table that is too wide for a terminal: the long columns of text stand below
-    the others of their row. None if it fits, or can be drawn with these columns folded."""
+    the others of their row, and so do the last ones that still find no place. None if it fits, or
+    can be drawn with its long columns folded."""
     wide = [max(map(len, column)) for column in zip(
         t.head, *([escaping.line(str(c)) for c in row] for row in t.rows), strict=True)]
-    long = [i for i, w in enumerate(wide) if w > FOLDED and not numeric(t, i)]
+    if sum(wide) + 2 * len(wide) - 2 <= width:
+        return []
+    long = [i for i, w in enumerate(wide) if i and w > FOLDED and not numeric(t, i)]
     short = [i for i in range(len(wide)) if i not in long]
     room = width - sum(wide[i] + 2 for i in short)
-    if sum(wide) + 2 * len(wide) - 2 <= width or not long or 0 in long or room >= (
-            FOLDED + 2) * len(long):
+    if long and room >= (FOLDED + 2) * len(long):
         return []
+    while len(short) > 1 and sum(wide[i] + 2 for i in short) - 2 > width:
+        long = sorted([short.pop(), *long])
     above = aligned(Table(tuple(t.head[i] for i in short), [
         [row[i] for i in short] for row in t.rows]))
     out = []
     for line, row in zip(above, (t.head, *t.rows), strict=True):
         cells = [escaping.line(str(row[i])) for i in long]
-        out += [line, *textwrap.wrap("  ".join(filter(None, cells)), width, initial_indent="    ",
-                                     subsequent_indent="    ", break_on_hyphens=False)]
+        out += [*(textwrap.wrap(line, width, subsequent_indent="  ") if len(line) > width
+                  else [line]),
+                *textwrap.wrap("  ".join(filter(None, cells)), width, initial_indent="    ",
+                               subsequent_indent="    ", break_on_hyphens=False)]
     return out
 
 

@@ -88,11 +88,19 @@ def named(march: str, threads: int = 0) -> Target:
     return replace(row, threads=1 if alone else threads or cores())
 
 
+_ELSEWHERE = {  # what other tools call a target
+    "arm64": "armv8-a", "aarch64": "armv8-a", "arm": "armv7-linux", "amd64": "x86-64",
+    "x86": "x86-64", "x64": "x86-64", "avx2": "x86-64-v3", "avx512": "x86-64-v4", "wasm": "wasm32",
+    "gpu": "cuda", "nvidia": "cuda", "windows": "x86_64-windows", "linux": "x86-64",
+    "riscv": "riscv64-linux", "riscv64": "riscv64-linux", "amx": "sapphirerapids"}
+
+
 def _row_of(march: str) -> Target:
     if march == "native":
         return _native()
     for row in TABLE.values():
         if march == row.name or march in row.aliases:
             return row
-    raise UsageError("GT2101", f"unknown target {march!r}",
-                     hint=one_of(march, ("native", *TABLE)))
+    also = f"did you mean {_ELSEWHERE[word]!r}?" if (word := march.lower()) in _ELSEWHERE else ""
+    raise UsageError("GT2101", f"unknown target {march!r}", hint="\n".join(filter(None, (
+        also, one_of(march, ("native", *TABLE))))))

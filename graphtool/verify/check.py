@@ -106,10 +106,13 @@ def _values(module: Module, inputs: Mapping[str, Array]) -> dict[str, Array]:
     return values
 
 
-def check_lines(r: CheckReport) -> list[str]:
-    """The report as lines of text; of the divergence, the last 10 values."""
+def check_lines(r: CheckReport, a: str = "", b: str = "") -> list[str]:
+    """The report as lines of text; of the divergence, the last 10 values. `a` and `b` are the
+    sources, which tell two sides of a kind apart."""
     verdict = "match" if r.ok else "DIFFER"
-    out = [f"{r.a} and {r.b} {verdict}: {worst(r.outputs)}"]
+    same = r.a == r.b and a != b
+    left, right = (f"{r.a} of {a}", f"{r.b} of {b}") if same else (r.a, r.b)
+    out = [f"{left} and {right} {verdict}: {worst(r.outputs)}"]
     out += [row_line(row) for row in r.outputs]
     if r.divergence:
         out += ["", "values in order, up to the first out of tolerance:"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,9 @@ from pathlib import Path
 import pytest
 
 from graphtool.cli import guesses, outputs, terminal
+from graphtool.errors import UsageError
+from graphtool.package.forms import package
+from graphtool.package.record import Packaged, used
 from graphtool.verbs import VERBS, families
 from tests.cli.conftest import DIGITS, Cli
 
@@ -31,13 +35,27 @@ CASES = [  # what was typed, and what the error says
     ("export F/digits.graph.json -o T/m.tflite", "`graphtool export` writes ONNX and StableHLO"),
     (f"build {DIGITS} -o T/m.so", "the library is DIR/libNAME.so"),
     ("lower F/digits.graph.json -o T/none/x.program.json", "help: mkdir -p T/none"),
-    ("eval F/digits.graph.json --random -o T/x.csv", "-o T/x.npz")]
+    ("eval F/digits.graph.json --random -o T/x.csv", "-o T/x.npz"),
+    ("show F/digits.graph.jsn", "did you mean F/digits.graph.json?"),
+    ("run F/empty", "this one has no build.json"),
+    (f"eval {DIGITS} --inputs {DIGITS}", "it is an ONNX model"),
+    (f"eval {DIGITS} --input image={DIGITS}", f"a file is read with @: image=@{DIGITS}"),
+    (f"eval {DIGITS} --random --dim 2", "as in --dim batch=8"),
+    (f"weights {DIGITS} --from F/digits.safetensors", "name the graph, GRAPH.graph.json"),
+    (f"weights {DIGITS} --from F", "it is a directory, with F/"),
+    (f"compare-captures {__file__}", f"name what is in it: {__file__}:NAME"),
+    (f"build {DIGITS} -o T/b --march arm64", "did you mean 'armv8-a'?"),
+    (f"reduce {DIGITS} -o T/s.graph.json --command false", "--command has no {graph}"),
+    (f"opt {DIGITS} --passes specialize", "specialize{batch=1}"),
+    (f"draw {DIGITS} -o T/x.png", "dot -Tpng -o T/x.png"),
+    ("tune", "as in graphtool tune build -o m.tuning"),
+    ("cache prune --limit many", "as in 64K")]
 
 
 @pytest.mark.parametrize(("line", "said"), CASES, ids=[c[0].rpartition("/")[2] for c in CASES])
 def test_a_guess_is_answered(line: str, said: str, gt: Cli, folder: Path, tmp_path: Path) -> None:
     def placed(text: str) -> str:
-        return text.replace("F/", f"{folder}/").replace("T/", f"{tmp_path}/")
+        return re.sub(r"\bF\b", str(folder), text.replace("T/", f"{tmp_path}/"))
     done = gt(*placed(line).split())
     assert done.code in (2, 3) and done.err.count("error[") == 1
     assert placed(said) in done.err and not list(tmp_path.iterdir())
@@ -74,3 +92,38 @@ def test_a_report_and_a_graph_in_ascii() -> None:
                               check=True, env={"PYTHONIOENCODING": "ascii"}).stdout
     assert b"batch in 0..inf" in said("show", DIGITS, "--stats")
     assert said("passes", "--json").decode()  # a document is UTF-8
+
+
+def test_weights_of_a_graph_or_a_model(gt: Cli, folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "m.graph.json"
+    done = gt("weights", folder / "digits.graph.json", "--from", DIGITS, "-o", out)
+    assert done.code == 0 and "17 parameters from" in done.err
+    assert "left as they are" not in done.err
+    assert gt("diff", folder / "digits.graph.json", out).code == 0
+
+
+def test_what_is_not_kept_is_said(gt: Cli, folder: Path) -> None:
+    done = gt("tune", folder / "digits.graph.json", "--budget", "0s", "--seconds", "0.01")
+    assert "nothing is kept: -o FILE.tuning" in done.err
+
+
+def test_tokens_as_encode_prints_them_or_with_commas(gt: Cli) -> None:
+    tokens = Path(DIGITS).with_name("language_tokens.json")
+    assert gt("tokenizer", "decode", tokens, "104,105 33").out == "hi!\n"
+    assert "'x' is no token" in gt("tokenizer", "decode", tokens, "104", "x").err
+
+
+@pytest.mark.parametrize(("form", "word"), [
+    ("rust", "cargo"), ("c++", "cmake"), ("Python", "wheel")])
+def test_a_language_for_a_form(form: str, word: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no form") as caught:
+        package(tmp_path, form, tmp_path)
+    assert f"--as {word} is for {form}" in caught.value.hint
+    assert "{path}" not in used(Packaged("a/b", word, "m", "1.0", {}))
+
+
+@pytest.mark.process
+def test_a_file_that_git_does_not_have(gt: Cli) -> None:
+    done = gt("diff", "NOREV:m.graph.json", DIGITS)
+    assert done.code == 2 and "git has no NOREV:m.graph.json" in done.err
+    assert "HEAD:models/m.graph.json" in done.err

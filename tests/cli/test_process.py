@@ -103,7 +103,7 @@ def test_help_imports_the_command_line_alone(verb: str, after_help: dict[str, se
 
 @pytest.mark.parametrize(("args", "unwanted", "most"), [
     ("explain GT0401", LIGHT, 54),
-    ("cache dir", LIGHT, 51),
+    ("cache dir", LIGHT, 52),
     ("show {0}/digits.graph.json", HEAVY | {"graphtool.kernels"}, 156),
     ("diff {0}/digits.graph.json {0}/digits.graph.json", HEAVY, 270)])
 def test_what_a_verb_imports(args: str, unwanted: set[str], most: int, folder: Path) -> None:

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import io
 import os
 import pty
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from graphtool.cli import saving
+from graphtool.cli import saving, waiting
+from graphtool.report.table import Table, stacked
 from tests.cli.conftest import DIGITS
 
 
 def on_terminal(*words: object) -> str:
-    """What a command prints on a terminal; it must succeed."""
+    """What a command prints on a terminal, without the line that says it is at work; it must
+    succeed."""
     mine, its = pty.openpty()
     started = subprocess.Popen([sys.executable, "-m", "graphtool", *map(str, words)], stdout=its,
-                               stderr=its, stdin=subprocess.DEVNULL)
+                               stderr=its, stdin=subprocess.DEVNULL,
+                               env={**os.environ, "TERM": "dumb"})
     os.close(its)
     text = b""
     while True:
@@ -76,3 +81,40 @@ def test_the_name_is_new(source: str, taken: tuple[str, ...], name: str, tmp_pat
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     assert saving.destination(None, source, ".graph.json", "opt") == Path(name)
+
+
+class Screen(io.StringIO):
+    """A stream that is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_verb_that_prints_nothing_says_that_it_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Screen()
+    monkeypatch.setattr(waiting, "AFTER", 0.01)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr("sys.stderr", screen)
+    with waiting.waiting("import"):
+        waiting.stage("reading\x1b m.onnx")
+        for _ in range(200):
+            time.sleep(0.02)
+            if "reading" in screen.getvalue():
+                break
+    assert "graphtool import, 0 s: reading\\u001b m.onnx" in screen.getvalue()
+    assert screen.getvalue().endswith("\r\x1b[K")
+    before = screen.getvalue()
+    monkeypatch.setenv("TERM", "dumb")
+    with waiting.waiting("import"):
+        time.sleep(0.03)
+    assert screen.getvalue() == before
+
+
+def test_a_table_of_forty_columns() -> None:
+    """Numbers are not cut: what finds no place stands below its row."""
+    t = Table(("op", "category", "count", "FLOPs", "bytes"), [
+        ("batch_norm", "compute", 3, "12288*batch + 896", "32768*batch + 1792 B")])
+    assert stacked(t, 40) == ["op          category  count", "    FLOPs  bytes",
+                              "batch_norm  compute       3",
+                              "    12288*batch + 896  32768*batch +", "    1792 B"]
+    assert stacked(t, 80) == []

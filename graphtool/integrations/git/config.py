@@ -105,4 +105,5 @@ def _write(path: Path, lines: list[str]) -> None:
 def status_lines(s: GitStatus) -> list[str]:
     """The settings as lines of text."""
     out = [f"{'ok  ' if r.ok else 'FAIL'} {r.place}  {r.name}" for r in s.settings]
-    return [*out, f"{'installed' if s.ok else 'not installed'} in {s.repository}"]
+    how = "" if s.ok else "; `graphtool git install` installs them"
+    return [*out, f"{'installed' if s.ok else 'not installed'} in {s.repository}{how}"]

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from graphtool.analysis.composites import notes
-from graphtool.errors import InputError
+from graphtool.errors import InputError, UsageError
 from graphtool.integrations.git.merge import Merge, merge
 from graphtool.io import files, weights
 from graphtool.io.atomic import atomic
@@ -101,8 +101,9 @@ def hook_outcome(r: HookReport) -> Outcome:
 def at_revision(source: str, folder: Path) -> str:
     """The path of a file REV:PATH, which is written to the existing `folder`; a source that git
     does not know as one is returned as it is. PATH begins at the top of the repository, or with ./
-    in the current folder."""
-    _, colon, path = source.partition(":")
+    in the current folder. Raises UsageError GT3173 for a graph or model that git does not have
+    there."""
+    rev, colon, path = source.partition(":")
     if not colon or source.startswith("-") or Path(source).exists():
         return source
     try:
@@ -111,6 +112,11 @@ def at_revision(source: str, folder: Path) -> str:
     except OSError:
         return source
     if answer.returncode:
+        if len(rev) > 1 and path.endswith((".graph.json", ".gt", ".onnx")):  # C:m.onnx is a file
+            raise UsageError("GT3173", f"git has no {source}",
+                             where=answer.stderr.decode(errors="replace").strip(),
+                             hint="REV:PATH is a file of a commit, its path from the top of the "
+                                  "repository: HEAD:models/m.graph.json")
         return source
     out = folder / Path(path).name
     files.write_bytes(out, answer.stdout)

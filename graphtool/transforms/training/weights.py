@@ -77,11 +77,22 @@ def with_weights(module: Module, arrays: Mapping[str, Array], where: str = "") -
         count += 1
     if not count:
         raise InputError("GT0618", "no array has the name of a parameter", where=where,
-                         hint="use the model before optimisation, which keeps its parameters")
+                         hint=_unnamed(module, arrays))
     g = module.graph
     kept = {n: _kept(n, w, arrays, where) for n, w in module.kept.items()}
     return replace(module, graph=Graph(g.inputs, tuple(nodes), g.outputs, g.groups),
                    kept=kept), count
+
+
+def _unnamed(module: Module, arrays: Mapping[str, Array]) -> str:
+    """Why the arrays of a file have no name of the graph."""
+    if all(name.startswith("sha256:") for name in arrays):
+        return ("these are the weights of a graph, by their hashes: name the graph, "
+                "GRAPH.graph.json, in place of its weights")
+    if "training" in module.meta:
+        return ("the parameters of a training step are inputs: put the weights into the graph "
+                "before `grad`, or start from them by `graphtool train --start FILE`")
+    return "use the model before optimisation, which keeps its parameters"
 
 
 def _kept(name: str, old: Weight, arrays: Mapping[str, Array], where: str) -> Weight:
