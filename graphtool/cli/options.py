@@ -20,6 +20,7 @@ from graphtool.compile.options import (
     Option,
     options_of,
 )
+
 Verb = Callable[..., object]
 Graph = Annotated[str, typer.Argument(
     metavar="IN", help="A graph (.graph.json or .gt), a model to import (as `import` takes it), or "
