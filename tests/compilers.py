@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 from graphtool.machines import cpu_flags
@@ -44,15 +45,17 @@ def _key(command: Sequence[str], folder: Path) -> str:
     """A hash of all that the output depends on."""
     assert not any(w.startswith("-L") for w in command), "libraries are not in the key"
     included = [Path(w[2:]) for w in command if w.startswith("-I")]
+    words = [w for before, w in pairwise(["", *command])  # wherever the output is written to
+             if not w.startswith("-I") and (before != "-o" or w == "/dev/null")]
     h = hashlib.sha256(b"a test's own\0")
-    for part in (version_of((command[0],)) or "", *(w for w in command if not w.startswith("-I"))):
+    for part in (version_of((command[0],)) or "", *words):
         h.update(part.encode() + b"\0")
     if "-march=native" in command:
         h.update(" ".join(sorted(cpu_flags())).encode())
     h.update(b"".join(_texts(folder)))
     for other in included:
         h.update(_texts_of_package(folder / other))
-    for word in command:
+    for word in words:
         if word.startswith("/") and (path := Path(word)).is_file():
             h.update(path.read_bytes())
     return h.hexdigest()
