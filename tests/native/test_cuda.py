@@ -26,17 +26,17 @@ from graphtool.ir import serial
 from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.trace import trace
 from graphtool.lower import lower
-from graphtool.native import cards, cuda, runtime
+from graphtool.native import cuda, runtime
 from graphtool.native.device import Block
 from graphtool.native.library import open_library
-from graphtool.report import doctor, profile
+from graphtool.report import profile
 from graphtool.symbolic import Dim, Symbol, evaluate, symbol
 from graphtool.target import named
 from graphtool.train.model import TrainModel
 from graphtool.transforms.training import Recipe, training
 from tests.cases import CASES
 from tests.lower.compiling import compiled, faults, merged, optimised
-from tests.native.cuda import OnC
+from tests.native.cuda import OnC, folder
 from tests.passes.pass_samples import SAMPLES, values
 from tests.passes.pass_samples import module as traced
 
@@ -253,14 +253,10 @@ def test_a_stranger_compiles_it(tmp_path: Path) -> None:
     files = sorted(str(p) for p in built.glob("*.c"))
     subprocess.run(["gcc", *flags, *files, "-ldl", "-lm", "-o", "example"], cwd=built, check=True)
     said = subprocess.run(["./example"], cwd=built, capture_output=True, text=True, env={
-        "LD_LIBRARY_PATH": str(next(Path(p).parent for p in _loaded() if "libcuda" in p))})
+        "LD_LIBRARY_PATH": folder()})
     assert said.returncode == 0 and said.stdout.startswith("outputs[0]: "), said.stderr
     said = subprocess.run(["./example"], cwd=built, capture_output=True, text=True, env={})
     assert said.returncode == 1 and "libcuda.so.1" in said.stderr
-
-
-def _loaded() -> list[str]:
-    return [line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines()]
 
 
 def a_step() -> Module:
@@ -336,31 +332,6 @@ def test_profile(tmp_path: Path) -> None:
     assert {s.rate for s in said.steps} == {"f32", "tf32"}
     assert "3350 GB/s from memory" in profile.profile_lines(said)[-1]
     assert not faults(runtime.load(built)(**(xs := inputs_of("network"))), interp.run(m, xs))
-
-
-@pytest.mark.parametrize(("arch", "builds"), [
-    (90, "--target sm_90"), (86, "--target sm_80"), (89, "--target sm_87"),
-    (100, "--target cuda, whose PTX the driver compiles"),
-    (75, "no target: it is older than the GPUs that there are targets for")])
-def test_doctor_names_the_card(device: ctypes.CDLL, arch: int, builds: str) -> None:
-    value(device, "cuda_arch").value = arch
-    driver, card = doctor._cards(cards.driver())
-    assert driver.value == "libcuda.so.1, for CUDA 13.0"
-    assert card.name == "GPU 0" and card.value == (
-        f"a processor as a GPU: compute capability {arch // 10}.{arch % 10}, 132 multiprocessors, "
-        f"1.5 GiB; {builds}")
-
-
-def test_doctor_says_what_the_driver_lacks(device: ctypes.CDLL,
-                                           monkeypatch: pytest.MonkeyPatch) -> None:
-    for call in (2, 3, 5, 6):  # of those that ask for the cards
-        value(device, "cuda_fail_in").value = call
-        (said,) = doctor._cards(cards.driver())
-        assert "it has no GPU (error" in said.value
-    monkeypatch.setattr(cards, "DRIVER", "libcuda.so.0")
-    assert cards.driver() is None
-    (said,) = doctor._cards(None)
-    assert said.value.startswith("no driver libcuda.so.0")
 
 
 def test_without_a_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,3 +42,8 @@ def driver(folder: Path) -> ctypes.CDLL:
                    check=True)
     _LOADED.append(ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL))
     return _LOADED[0]
+
+
+def folder() -> str:
+    """Where the driver is, for LD_LIBRARY_PATH of other processes."""
+    return str(Path(_LOADED[0]._name).parent)
