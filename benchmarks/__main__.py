@@ -38,6 +38,7 @@ COMMANDS = {
     "memory": "arenas beside what lives at once, weights, peaks of processes",
     "first": "time fresh processes to their first result, and their memory",
     "compiler": "time the compiler itself",
+    "tiny": "RAM, flash and instructions of MLPerf Tiny on microcontrollers",
     "open": "time models with open sizes beside the same with fixed ones",
     "training": "time training steps beside torch and JAX",
     "page": "first paint and frames a second of the page of view in Chromium, and pictures of it",

@@ -84,13 +84,14 @@ static const uint8_t examples[][{bytes}] __attribute__((aligned(8))) = {{
 static uint8_t output[{upper}_OUTPUT0_BYTES] __attribute__((aligned(8)));
 static char arena[{upper}_ARENA_BYTES + 64];
 
-static void hex(const uint8_t *bytes, int count)
+static void hex(const uint8_t *bytes, size_t count)
 {{
-    char text[2 * 64 + 2];
-    for (int i = 0; i < 2 * count; i++)
-        text[i] = "0123456789abcdef"[bytes[i / 2] >> (4 - i % 2 * 4) & 15];
-    text[2 * count] = '\\n', text[2 * count + 1] = 0;
-    board_write(text);
+    for (size_t i = 0; i < count; i++) {{
+        static const char digits[] = "0123456789abcdef";
+        const char text[] = {{digits[bytes[i] >> 4], digits[bytes[i] & 15], 0}};
+        board_write(text);
+    }}
+    board_write("\\n");
 }}
 
 int main(void)
@@ -116,8 +117,8 @@ int main(void)
 
 
 def program(name: str, examples: Sequence[bytes]) -> str:
-    """The C of a program that runs a model of one input and one output, of 64 bytes at most, on
-    each example: the bytes of its input."""
+    """The C of a program that runs a model of one input and one output on each example: the bytes
+    of its input."""
     rows = "".join(f"    {{{','.join(map(str, e))}}},\n" for e in examples)
     return PROGRAM.format(name=name, upper=name.upper(), bytes=len(examples[0]), rows=rows)
 

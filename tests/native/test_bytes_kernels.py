@@ -18,7 +18,8 @@ from graphtool.compile.unit import unit_of
 from graphtool.dtypes import int8, uint8
 from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.trace import trace
-from graphtool.kernels import conv_bytes
+from graphtool.kernels import conv_bytes, headers
+from graphtool.native import board
 from tests.native.small_targets import available, harness, here, on_board
 
 pytestmark = pytest.mark.compiled
@@ -78,3 +79,47 @@ def test_every_shape_has_the_evaluators_bits(target: str, tmp_path: Path) -> Non
     for ran in runs:
         for name, y in want.items():
             np.testing.assert_array_equal(ran.outputs[name].view(np.int32), y, err_msg=name)
+
+
+ROUNDS = """
+#define GT_LANES 1
+#include "rows.h"
+void board_write(const char *text);
+static const uint32_t bits[] = {%s};
+int main(void)
+{
+    for (size_t i = 0; i < sizeof bits / sizeof *bits; i++) {
+        float x;
+        uint8_t y[2];
+        memcpy(&x, &bits[i], sizeof x);
+        gt_row_round_u8(y, &x, 1);
+        gt_row_round_i8((int8_t *)y + 1, &x, 1);
+        const char text[] = {(char)(y[0] / 16 + 'a'), (char)(y[0] %% 16 + 'a'),
+                             (char)(y[1] / 16 + 'a'), (char)(y[1] %% 16 + 'a'), 0};
+        board_write(text);
+    }
+    return 0;
+}
+"""
+
+
+def test_floats_become_bytes_without_a_call(tmp_path: Path) -> None:
+    """Ties, the ends of both types, what is too large for the sum that rounds, and NaN."""
+    if why := available("cortex-m4"):
+        pytest.skip(why)
+    rng = np.random.default_rng(0)
+    edges = [np.nan, -np.nan, np.inf, -np.inf, 0.0, -0.0, 0.5, -0.5, 1.5, 2.5, 127.5, -128.5, 254.5,
+             255.5, 4194303.5, -4194304.5, 1.3e7, -1.3e7, 3e9, -3e9, 1e38, -1e38]
+    x = np.concatenate([np.array(edges, np.float32), rng.uniform(-300, 300, 600).astype(np.float32),
+                        rng.integers(0, 1 << 32, 600, np.uint32).view(np.float32)])
+    for name in headers.names():
+        (tmp_path / name).write_text(headers.text(name) or "")
+    (tmp_path / "main.c").write_text(ROUNDS % ",".join(map(hex, x.view(np.uint32))))
+    text = board.run(tmp_path, ["main.c"], "cortex-m4").strip()
+    digits = np.frombuffer(text.encode(), np.uint8).reshape(-1, 2, 2) - ord("a")
+    got = digits[..., 0] * 16 + digits[..., 1]
+    with np.errstate(invalid="ignore"):  # some NaN are signalling
+        whole = np.nan_to_num(np.rint(x.astype(np.float64)), nan=0.0, posinf=1e39, neginf=-1e39)
+    np.testing.assert_array_equal(got[:, 0], np.clip(whole, 0, 255).astype(np.uint8))
+    np.testing.assert_array_equal(got[:, 1].astype(np.uint8).view(np.int8),
+                                  np.clip(whole, -128, 127).astype(np.int8))

@@ -6,6 +6,10 @@
 #include "integers.h"
 #include "nest.h"
 
+#ifdef __ARM_FEATURE_DSP
+#include <arm_acle.h>
+#endif
+
 #if (defined __AVX512F__ && GT_LANES == 16) || (defined __AVX2__ && GT_LANES == 8)
 #include <immintrin.h>
 #define GT_ROWS_WIDE
@@ -132,9 +136,23 @@ GT_ROWS_BYTES(round, cvt)
 #endif
 GT_ROWS_CAST(cast, u8, uint8_t, )
 GT_ROWS_CAST(cast, i8, int8_t, )
-#if GT_LANES == 1 && (defined __ARM_FP || defined __riscv_flen)
+#if GT_LANES == 1 && defined __ARM_FP && defined __ARM_FEATURE_DSP && defined __ARM_FEATURE_SAT
 /* Few instructions where floats are in hardware and rintf is a call: the sum with GT_ROUNDER has no
    fraction, and sums are in order with their bits. */
+#define GT_ROWS_ROUND(kind, T, saturated)                                                         \
+    GT_INLINE void gt_row_round_##kind(T *p, const float *row, int64_t count)                     \
+    {                                                                                             \
+        const int32_t zero = 0x4b400000; /* the bits of GT_ROUNDER */                             \
+        for (int64_t i = 0; i < count; i++) {                                                     \
+            int32_t bits = (int32_t)gt_bits_of_float(row[i] + GT_ROUNDER);                        \
+            if ((uint32_t)bits << 1 > 0xff000000) bits = zero; /* NaN */                          \
+            p[i] = (T)saturated(__qsub(bits, zero), 8);                                           \
+        }                                                                                         \
+    }
+GT_ROWS_ROUND(u8, uint8_t, __usat)
+GT_ROWS_ROUND(i8, int8_t, __ssat)
+#undef GT_ROWS_ROUND
+#elif GT_LANES == 1 && (defined __ARM_FP || defined __riscv_flen)
 #define GT_ROWS_ROUND(kind, T, smallest)                                                          \
     GT_INLINE void gt_row_round_##kind(T *p, const float *row, int64_t count)                     \
     {                                                                                             \
