@@ -125,7 +125,7 @@ def operands(kind: str, name: str) -> list[Operand]:
 
 def _tensor(x: Array) -> torch.Tensor:
     if x.dtype == ml_dtypes.bfloat16:
-        return torch.tensor(x.astype(np.float32)).to(torch.bfloat16)
+        return torch.tensor(np.where(x != x, np.nan, x.astype(np.float64))).to(torch.bfloat16)
     return torch.from_numpy(np.array(x))
 
 
@@ -331,7 +331,7 @@ def main(options: argparse.Namespace) -> int:
     lines, total = [], Counter[str]()
     for text in (t for t in TEXTS if options.functions in t):
         counts, whys = Counter[str](), Counter[str]()
-        for t in (*options.types, *NUMBERS):
+        for t in dict.fromkeys((*options.types, *NUMBERS)):
             rng = random.Random(f"{options.seed} {text} {t}")
             found = judged((c for kinds, types in pairs() if types[0] == t and (
                 rng.random() < options.share) for c in calls(text, kinds, types, options.seed)),

@@ -145,6 +145,26 @@ def fraction(use: Use) -> bool:
         x.shape[a] * s % 1 for a, s in zip(axes, scales.tolist(), strict=True))
 
 
+def between_rows(use: Use) -> bool:
+    """Whether a Resize rounds down or up a coordinate that is a whole number, by half pixels."""
+    x, scales, sizes = use.at(0), use.at(2), use.at(3)
+    if x is None or use.attribute("nearest_mode") not in (b"floor", b"ceil") or use.attribute(
+            "coordinate_transformation_mode", b"half_pixel") != b"half_pixel":
+        return False
+    axes = use.attribute("axes") or range(x.ndim)
+    ends = sizes.tolist() if sizes is not None and sizes.size else [
+        int(x.shape[a] * s) for a, s in zip(axes, () if scales is None else scales, strict=True)]
+    return any(((2 * i + 1) * x.shape[a] - n) % (2 * n) == 0
+               for a, n in zip(axes, ends, strict=True) if n != x.shape[a] for i in range(n))
+
+
+def tiny_steps(use: Use) -> bool:
+    """Whether what a recurrence reads is so small that its first states are below 1e-4."""
+    x, w = use.at(0), use.at(1)
+    return x is not None and w is not None and x.size > 0 and use.at(3) is None and bool(
+        np.abs(x).max() * np.abs(w).max() * x.shape[-1] < 1e-4)
+
+
 def empty_part(use: Use) -> bool:
     """Whether a tensor without elements is joined with one of other sizes off the axis."""
     parts = [x for i in range(len(use.node.input)) if (x := use.at(i)) is not None]
@@ -223,6 +243,10 @@ QUIRKS: tuple[Quirk, ...] = (
           "and a clipped NaN is a number", biased),
     Quirk(("RNN", "LSTM", "GRU"), "onnxruntime leaves out the product of R with a state that is "
           "not given; the text takes zeros, and 0 · ∞ is NaN", first_state),
+    Quirk(("RNN", "LSTM", "GRU"), "onnxruntime's tanh in recurrences is 2σ(2x) − 1, which has no "
+          "digits of numbers around 1e-8", tiny_steps),
+    Quirk(("Resize",), "onnxruntime divides by the scale in float32, so that the coordinate 3 may "
+          "become 2.9999998 before it is rounded down", between_rows),
     Quirk(("ScatterND", "ScatterElements"), "onnxruntime's max and min of NaN keep the operand on "
           "one side; numpy's give NaN", extreme),
     Quirk(("ReduceMax", "ReduceMin", "ReduceLogSumExp", "MaxPool", "GlobalMaxPool"),
