@@ -15,11 +15,13 @@ from graphtool.compile.build import emit
 from graphtool.compile.options import Build
 from graphtool.compile.source import Source
 from graphtool.compile.unit import unit_of
-from graphtool.dtypes import int8, uint8
+from graphtool.dtypes import int8, int32, uint8
 from graphtool.ir.graph import Module, TensorType
 from graphtool.ir.trace import trace
 from graphtool.kernels import conv_bytes, headers
 from graphtool.native import board
+from graphtool.passes.select import select
+from graphtool.target import named
 from tests.native.small_targets import available, harness, here, on_board
 
 pytestmark = pytest.mark.compiled
@@ -123,3 +125,16 @@ def test_floats_become_bytes_without_a_call(tmp_path: Path) -> None:
     np.testing.assert_array_equal(got[:, 0], np.clip(whole, 0, 255).astype(np.uint8))
     np.testing.assert_array_equal(got[:, 1].astype(np.uint8).view(np.int8),
                                   np.clip(whole, -128, 127).astype(np.int8))
+
+
+def test_what_is_one_product_stays_one() -> None:
+    """An image of one pixel, or one pixel of output, is not gathered."""
+    def run(x: Any, y: Any) -> Any:
+        w = x.builder.constant(np.ones((4, 8, 3, 3), np.int32))
+        wide = [o.cast(v, dtype=int32) for v in (x, y)]
+        return (o.conv(wide[0], w, padding=((1, 1), (1, 1)), channels_last=True),
+                o.conv(wide[1], w, channels_last=True))
+    graph = trace(run, [TensorType(uint8, (1, 1, 1, 8)), TensorType(uint8, (1, 3, 3, 8))], "xy")
+    chosen = select(graph, target=named("cortex-m4"))
+    assert {n.op.name for n in chosen.nodes} >= {"gemm_int"}
+    assert not [n for n in chosen.nodes if n.op.name == "conv_bytes"]

@@ -17,6 +17,7 @@ from graphtool.ir.graph import Node
 from graphtool.ir.trace import Tracer
 from graphtool.kernels import conv_bytes
 from graphtool.kernels.choice.sites import Conv
+from graphtool.kernels.images import padded_space
 from graphtool.passes.select.equivalent_convolutions import (
     diagonal,
     of_one_pixel,
@@ -75,7 +76,7 @@ class _Image:
         """The sums, by dot products of bytes, of pairs of 16 bits, or of floats; None if none of
         them is possible."""
         padding = a["padding"] or ((0, 0), (0, 0))
-        if self.without_vectors():
+        if self.without_vectors() and not self.is_product(padding):
             return self.bytewise(padding)
         x = self.readable()
         if x is None:
@@ -92,6 +93,11 @@ class _Image:
                 and isinstance(self.x.q.shape[0], int) and within(self.w, -128, 127)
                 and (self.x.zero is None or (zero is not None and within(
                     zero, self.x.q.dtype.low, self.x.q.dtype.high))))
+
+    def is_product(self, padding: Any) -> bool:
+        """Whether the input or the output is one pixel, so that one product computes it."""
+        out = padded_space(self.x.q, self.w.shape[2:], self.strides, self.dilation, padding)
+        return self.groups == 1 and (out == (1, 1, 1) or self.x.q.shape[1:3] == (1, 1))
 
     def bytewise(self, padding: Any) -> Any:
         """The sums by the kernels for processors without vectors."""
