@@ -185,7 +185,8 @@ def report(rows: list[dict[str, Any]], beside: list[dict[str, Any]], load: float
             tables.markdown(HEAD, [
                 [r["name"], f"{r['seconds']:.2f}", f"{r['cpu']:.2f}", f"{r['bytes'] / 1000:,.0f}",
                  f"{r['paint']:.2f}", f"{r['drawn']:.2f}", _ms(r["pan"]), _ms(r["zoom"]),
-                 f"{r['open']:.2f}", _ms(r["pan_open"]), _ms(r["zoom_open"])] for r in rows])]
+                 f"{r['open']:.2f}", _ms(r["pan_open"]), _ms(r["zoom_open"])]
+                for r in rows]).rstrip()]
     if beside:
         text += ["", "## Beside other viewers", "",
                  "All in the same browser, from outside: until the picture no longer changes, and "
@@ -196,9 +197,9 @@ def report(rows: list[dict[str, Any]], beside: list[dict[str, Any]], load: float
                  tables.markdown(BESIDE, [
                      [r["name"], r["viewer"], f"{r['bytes'] / 1e6:.2f}",
                       f"{r['rest']:.1f}" if math.isfinite(r["rest"]) else f"> {viewers.LIMIT:.0f}",
-                      _ms(r["pan"]), _ms(r["zoom"])] for r in beside])]
+                      _ms(r["pan"]), _ms(r["zoom"])] for r in beside]).rstrip()]
     return "\n".join([*text, "", "## What each shows", "", tables.markdown(
-        ("", "view", "Netron 9.3.3", "Model Explorer 0.1.34"), viewers.SHOWN), ""])
+        ("", "view", "Netron 9.3.3", "Model Explorer 0.1.34"), viewers.SHOWN)])
 
 
 def _ms(times: tuple[float, float] | None) -> str:

@@ -51,7 +51,7 @@ SHOWN = (
      "sizes of weights; numbers", "what one chooses: attributes, operands"),
     ("colours", "kind of op or a number, with a legend", "kind of layer", "rules that one writes"),
     ("types on edges", "every edge, once a node", "where the file has them", "by choice"),
-    ("values of weights", "statistics, histogram, first numbers", "all numbers, and to a file",
+    ("values of weights", "statistics, histogram, first numbers", "all numbers; to a file",
      "the first numbers"),
     ("what an op computes", "a sentence or a formula", "the whole text of the standard", "no"),
     ("search", "words or a pattern, in names, ops, types, weights, sources; list and count",
@@ -61,13 +61,15 @@ SHOWN = (
      "all of it, coloured"),
     ("two graphs", "difference, stages matched by names, down to the C", "no",
      "side by side, matched by names"),
-    ("numbers of each node", "FLOPs, weights, time of a profile as colours; errors as marks", "no",
-     "any JSON, as colours"),
+    ("numbers of each node", "FLOPs, weights, time of a profile, any JSON, as colours; errors as "
+     "marks", "no", "any JSON, as colours"),
     ("training step", "forward, gradients, update in columns", "one graph", "one graph"),
     ("pictures", "SVG and PNG, of the view or whole", "SVG and PNG, whole", "PNG"),
     ("links", "tab, choice and filters in the address", "no", "in the address of the server"),
     ("a phone", "yes, with two fingers", "yes", "no: the panels cover the graph"),
     ("without the program", "one file, no network", "a server or a desktop program", "a server"),
+    ("what the nodes are", "the imported graph: a Conv with a bias is a conv and an add",
+     "the file as it is, with the attributes' names of its format", "the file as it is"),
     ("formats", "ONNX, torch, StableHLO, its own", "over thirty", "TFLite, TF, torch, MLIR, ONNX"))
 
 
