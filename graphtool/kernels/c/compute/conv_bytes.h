@@ -106,7 +106,8 @@ GT_NOINLINE void GT_JOIN(GT_NAME, _sums)(const int8_t *w, const int32_t *work, i
     const gt_halves *const end = x + GT_QUADS * 4;
     for (; x < end; x += 4, v += 2) {
         const int32_t x0 = x[0], x1 = x[1], x2 = x[2], x3 = x[3], v0 = v[0], v1 = v[1];
-        const int32_t even0 = gt_even(v0), odd0 = gt_odd(v0), even1 = gt_even(v1), odd1 = gt_odd(v1);
+        const int32_t even0 = gt_even(v0), odd0 = gt_odd(v0);
+        const int32_t even1 = gt_even(v1), odd1 = gt_odd(v1);
         a0 = gt_pair(x2, odd0, gt_pair(x0, even0, a0));
         b0 = gt_pair(x3, odd0, gt_pair(x1, even0, b0));
         a1 = gt_pair(x2, odd1, gt_pair(x0, even1, a1));
@@ -128,10 +129,9 @@ static void GT_NAME(int t, int threads GT_PARAMS)
     (void)threads;
     const int64_t pixels = (GT_BATCH) * (GT_OH) * (GT_OW);
     if (t != 0 || pixels == 0) return;
-    GT_JOIN(GT_NAME, _zeros)((GT_KH) * (GT_KW) * (GT_C), 0, GT_QUADS * 4 - (GT_KH) * (GT_KW) * (GT_C)
-                             GT_ARGS);
-    GT_JOIN(GT_NAME, _zeros)((GT_KH) * (GT_KW) * (GT_C), 1, GT_QUADS * 4 - (GT_KH) * (GT_KW) * (GT_C)
-                             GT_ARGS);
+    const int64_t seen = (GT_KH) * (GT_KW) * (GT_C); /* what fills up the last four is 0 */
+    GT_JOIN(GT_NAME, _zeros)(seen, 0, GT_QUADS * 4 - seen GT_ARGS);
+    GT_JOIN(GT_NAME, _zeros)(seen, 1, GT_QUADS * 4 - seen GT_ARGS);
     int64_t n[2] = {0}, oh[2] = {0}, ow[2] = {0};
     for (int64_t u = 0; u < pixels; u += 2) {
         const int64_t count = u + 1 < pixels ? 2 : 1; /* the last pixel may be alone */

@@ -14,8 +14,8 @@
    GT_X           the image
    GT_XN GT_XH GT_XW GT_XC  its strides in elements: image, row, pixel, channel
    GT_W           const int8_t *, the weights [C][KH][KW]
-   GT_WORK        int16_t *, the ring: (KH - 1)·DH + 1 rows of WIDE, which is (OW - 1)·SW + (KW - 1)·DW
-                  + 2, rounded up to an even number
+   GT_WORK        int16_t *, the ring: (KH - 1)·DH + 1 rows of (OW - 1)·SW + (KW - 1)·DW + 2
+                  numbers, rounded up to an even number
    GT_EPILOGUE    static inline void f(const int32_t *restrict acc, int64_t n, int64_t oh,
                   int64_t ow, int64_t c, int64_t count GT_PARAMS): takes channel c of one pixel;
                   count is 1
