@@ -97,11 +97,13 @@ def touches(t: Numbers) -> Iterator[Area]:
         t.need(t.has("WORK"), "WORK")
         yield Area("WORK", (2 * n,), None, (t.threads,), dtypes.int64)
         return
-    t.need(t.has("PLACES") and t.get("TO") in (0, 1, RESULTS), "PLACES, and a place for results")
+    t.need(t.get("TO") in (0, 1, RESULTS), "a place for results")
     tile, run, source = (t.get(name) if t.has(name) else 0 for name in ("TILE", "RUN", "FROM"))
     t.need(tile in _TILES if tile else run > 0 and source in (0, 1) and source != t.get("TO"),
            "a TILE, or a RUN in the other half")
-    yield Area("PLACES", (2 * n,), None, (rows,), dtypes.int64)
+    if not tile or t.get("TO") != RESULTS:
+        t.need(t.has("PLACES"), "PLACES")
+        yield Area("PLACES", (2 * n,), None, (rows,), dtypes.int64)
 
 
 def lower(use: Use) -> Lowered | list[Lowered]:
@@ -154,8 +156,10 @@ def _on_device(use: Use, macros: Mapping[str, MacroValue],
     most = bounds(n)[1] or _LONGEST
     tile = next(size for size in _TILES if size >= min(most, TILE))
     count = max(0, (-(-most // tile) - 1).bit_length())  # of launches that merge
-    places = use.scratch(2 * n * rows, 1, dtypes.int64)
-    kept = {**pointers, "PLACES": (places, symbol_of(Symbol("row", 0, None)) * (2 * n))}
+    kept = dict(pointers)
+    if count:
+        kept["PLACES"] = (use.scratch(2 * n * rows, 1, dtypes.int64),
+                          symbol_of(Symbol("row", 0, None)) * (2 * n))
     between = {name: at for name, at in kept.items() if name not in ("V", "I")}
     own = {name: value for name, value in macros.items() if name not in ("VS", "IS")}
     out = []

@@ -70,6 +70,12 @@ static __device__ void GT_NAME(int64_t team, int64_t teams GT_PARAMS)
     }
 }
 #else
+/* A place that an earlier launch has stored; within the row, whatever is in memory. */
+GT_INLINE int64_t GT_JOIN(GT_NAME, _place)(const int64_t *at GT_PARAMS)
+{
+    return gt_max(0, gt_min(*at, (GT_N)-1));
+}
+
 /* How many of the `count` sorted places at `run` stand before a place: those that are `equal` count
    if they come from the left. */
 GT_INLINE int64_t GT_JOIN(GT_NAME, _rank)(int64_t row, int64_t place, const int64_t *run,
@@ -79,7 +85,8 @@ GT_INLINE int64_t GT_JOIN(GT_NAME, _rank)(int64_t row, int64_t place, const int6
     int64_t lo = 0, hi = count;
     while (lo < hi) {
         const int64_t mid = (lo + hi) / 2;
-        const GT_KEY other = GT_LOAD((GT_X(row))[run[mid] * (GT_XS)]);
+        const int64_t across = GT_JOIN(GT_NAME, _place)(run + mid GT_ARGS);
+        const GT_KEY other = GT_LOAD((GT_X(row))[across * (GT_XS)]);
         if (equal ? !GT_BEFORE(key, other) : GT_BEFORE(other, key))
             lo = mid + 1;
         else
@@ -98,10 +105,10 @@ static __device__ void GT_NAME(int64_t team, int64_t teams GT_PARAMS)
         const int64_t *places = (GT_PLACES(row)) + GT_FROM * (GT_N);
         if (at >= (GT_N)-start) continue;
         const int64_t others = gt_max(0, gt_min(kept, (GT_N)-across));
-        const int64_t rank = at + GT_JOIN(GT_NAME, _rank)(row, places[start + at], places + across,
-                                                          others, (int)(run & 1) GT_ARGS);
-        if (rank < (GT_K))
-            GT_JOIN(GT_NAME, _put)(row, gt_min(start, across) + rank, places[start + at] GT_ARGS);
+        const int64_t place = GT_JOIN(GT_NAME, _place)(places + start + at GT_ARGS);
+        const int64_t rank = at + GT_JOIN(GT_NAME, _rank)(row, place, places + across, others,
+                                                          (int)(run & 1) GT_ARGS);
+        if (rank < (GT_K)) GT_JOIN(GT_NAME, _put)(row, gt_min(start, across) + rank, place GT_ARGS);
     }
 }
 #endif
