@@ -40,7 +40,7 @@ def shown(script: str) -> Any:
 def test_what_a_search_finds(text: str, hits: list[int]) -> None:
     """All words, also of a weight's name; or a regular expression in a line, typed to its end."""
     assert shown(f"""[0, 1, 2, 3].filter(i => matcher({text!r},
-        {text!r}.toLowerCase().split(" "))(sayings(p.graph, i)))""") == hits
+        {text!r}.toLowerCase().split(" "))(searchText(p.graph, i)))""") == hits
 
 
 @pytest.mark.parametrize(("item", "before", "after"), [
@@ -66,7 +66,7 @@ def test_a_kernels_time_is_that_of_its_nodes() -> None:
     assert shown("""(() => {
         section.numbers = [["us", "µs", [[["b", "c"], 3], [["nobody"], 5]]],
                            ["loss", "loss", [[["b"], -0.25], [["c"], 0.0625]]]];
-        numbered(section);
+        addNumbers(section);
         heat = "loss";
         return [p.graph.nodes.map(n => n.us || 0), HEATS.loss, share(p, 2), shade(p, 2),
                 shade(p, 3)];

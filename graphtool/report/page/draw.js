@@ -73,7 +73,7 @@ function fresh(p, ratio, w, h) { // draws what is in view, and returns how much 
     p.few = routes.length < FEW || p.saved;
     const typed = new Set(); // an edge's type stands once where a node's edges leave it
     for (const r of routes) edge(p, r);
-    for (const r of routes) passed(p, r, typed);
+    for (const r of routes) edgeType(p, r, typed);
     for (const b of p.boxes.values()) if (!b.open && !b.bend && inside(b)) node(p, b);
     for (const b of frames) title(p, b);
   }
@@ -292,7 +292,7 @@ function edge(p, r) {
   pen.fill();
 }
 
-function passed(p, r, typed) { // the type of what an edge passes on
+function edgeType(p, r, typed) { // the type of what an edge passes on
   const {pen} = p, on = p.chosen !== null && (r.from === p.chosen || r.to === p.chosen);
   const near = p.view.k >= NEAR && p.few && !typed.has(r.from);
   if (!r.text || !(near || on && p.view.k > 0.5)) return;

@@ -101,7 +101,7 @@ function show(tab) {
     b.setAttribute("aria-selected", String(b.tab === tab));
     b.setAttribute("tabindex", b.tab === tab ? 0 : -1);
   }
-  if (drawn) offer(tab.section || {});
+  if (drawn) listColours(tab.section || {});
   $("saves").hidden = !drawn && !tab.section.charts.length;
   for (const b of $("saves").querySelectorAll("[data-whole]")) b.hidden = !drawn;
   pane = null;
@@ -135,7 +135,7 @@ const keys = {
   "=": () => pane.zoom(1.25), "-": () => pane.zoom(0.8), e: () => pane.every(true),
   c: () => pane.every(false), d: theme, s: plain, o: swap,
   i: () => trace(pane.graph.before, "It depends on"), u: () => trace(pane.graph.next, "It is used by"),
-  h: () => { const all = $("heat"); all.selectedIndex = (all.selectedIndex + 1) % all.length; warm(all.value); },
+  h: () => { const all = $("heat"); all.selectedIndex = (all.selectedIndex + 1) % all.length; colourBy(all.value); },
   "?": () => { choose(null); $("help").open = true; $("help").scrollIntoView(); },
   Escape: () => { choose(null); seek(""); $("search").value = ""; },
   Enter: () => typeof pane.chosen === "string" && pane.toggle(pane.chosen)};
@@ -182,7 +182,7 @@ $("close").onclick = () => pane.every(false);
 $("list").onclick = swap;
 $("plain").onclick = plain;
 $("theme").onclick = theme;
-$("heat").onchange = () => warm($("heat").value);
+$("heat").onchange = () => colourBy($("heat").value);
 for (const b of $("saves").querySelectorAll("button"))
   b.onclick = () => save(b.dataset.kind, !!b.dataset.whole);
 tips();

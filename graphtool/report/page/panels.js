@@ -337,7 +337,7 @@ function tips() { // a plot's words about what the mouse is over
 function seek(text, at = -1) { // the nodes with all words, marked and listed; `at` is the chosen one
   if (!pane) return [];
   const g = pane.graph, words = text.toLowerCase().split(/\s+/).filter(Boolean), fits = matcher(text, words);
-  const hits = words.length ? [...g.nodes.keys()].filter(i => fits(sayings(g, i))) : [];
+  const hits = words.length ? [...g.nodes.keys()].filter(i => fits(searchText(g, i))) : [];
   pane.found = new Set(hits.map(i => visible(g, i)));
   pane.stale = true;
   const count = COUNTS.format(hits.length);
@@ -364,11 +364,11 @@ function matcher(text, words) { // all of the words, or the regular expression b
   } catch { return () => false; } // it is not typed to its end
 }
 
-function sayings(g, i) { // the words of a node and of its weights, a line each
+function searchText(g, i) { // the words of a node and of its weights, a line each
   const n = g.nodes[i];
-  n.sayings ??= [n.name, n.op, around(g, i), n.type, n.at, ...(n.inputs || []).filter(
+  n.searchText ??= [n.name, n.op, around(g, i), n.type, n.at, ...(n.inputs || []).filter(
     x => typeof x === "string" && x[0] !== " ")].filter(Boolean).join("\n").toLowerCase();
-  return n.sayings;
+  return n.searchText;
 }
 
 function found(n) { // go to a hit
