@@ -31,7 +31,7 @@ GRAPH = """
 
 def shown(script: str) -> Any:
     return evaluated(GRAPH + f"console.log(JSON.stringify({script}));", "draw.js", "save.js",
-                     "overview.js", "stages.js", "heat.js", "panels.js")
+                     "overview.js", "stages.js", "heat.js", "panels.js", "search.js")
 
 
 @pytest.mark.parametrize(("text", "hits"), [

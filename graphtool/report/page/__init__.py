@@ -19,7 +19,7 @@ from graphtool.io import release
 
 # in this order, as one
 SCRIPTS = ("layout.js", "grid.js", "draw.js", "save.js", "overview.js", "pane.js", "stages.js",
-           "heat.js", "panels.js", "page.js")
+           "heat.js", "panels.js", "search.js", "page.js")
 MARK = b'<meta name="generator" content="graphtool view">'  # near the start of each page
 PACKAGES = ("fast_sugiyama", "vl_convert")
 
