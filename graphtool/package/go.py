@@ -178,9 +178,10 @@ def module(s: Subject) -> str:
     embedded = _BUILT_IN if s.weights is None else _EMBEDDED.format(
         file=s.weights.name, offset=m.weights_offset)
     arch = _GOARCH.get(m.target[:3], "amd64")
+    allowed = [flag for flag in s.machine if not flag.startswith("-mprefer-")]  # cgo refuses these
     return _MODULE.format(
         name=s.name, embedded=embedded, values=", ".join(values or ["0"]),
-        machine=f"#cgo {arch} CFLAGS: {' '.join(s.machine)}\n" if s.machine else "",
+        machine=f"#cgo {arch} CFLAGS: {' '.join(allowed)}\n" if allowed else "",
         parameters="".join(f", void *p{i}" for i in ports),
         ins=", ".join(f"p{i}" for i in ports[:len(inputs)]) or "NULL",
         outs=", ".join(f"p{i}" for i in ports[len(inputs):]) or "NULL",

@@ -8,6 +8,7 @@ import shutil
 import sys
 import tarfile
 import zipfile
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -17,7 +18,10 @@ import torch
 
 import graphtool
 from graphtool.errors import GraphtoolError
+from graphtool.io.manifest import read_manifest
+from graphtool.package import go
 from graphtool.package.forms import FORMS, package
+from graphtool.package.record import Subject
 from tests.package.conftest import N, Sample, expected, numbers, run
 from tests.passes.pass_samples import SAMPLES
 
@@ -355,3 +359,12 @@ def test_fortran(sample: Sample, tmp_path: Path) -> None:
         cwd=path)
     agrees(run(path / "app", "small.safetensors", cwd=path, LD_LIBRARY_PATH=str(sample.build)),
            sample)
+
+
+def test_go_gets_no_flag_that_cgo_refuses(sample: Sample, tmp_path: Path) -> None:
+    """Its list has -march= and -mavx2, but not -mprefer-vector-width=, which this machine has."""
+    known = replace(read_manifest(sample.build),
+                    flags=["-march=native", "-mprefer-vector-width=512"])
+    subject = Subject(sample.build, known, "1.0.0")
+    text = go.make(subject)[f"{subject.name}.go"].decode()
+    assert "CFLAGS: -march=native\n" in text and "prefer" not in text
