@@ -72,7 +72,8 @@ def note_of_threads(model: Model) -> None:
 
 def check(a: Annotated[str, typer.Argument(
         metavar="A", help="The reference: a graph, a program, a build directory, an ONNX model or "
-        "a torch source; - or DIR/- for a graph from stdin.")],
+        "a torch source; - for a graph or an ONNX model from stdin (DIR/-: a graph's weights are "
+        "in DIR).")],
           b: Annotated[str, typer.Argument(
               metavar="B", help="The artifact to compare with it, of the same kinds.")],
           inputs: options.Inputs = None, input: options.Input = None, seed: options.Seed = 0,
@@ -92,6 +93,8 @@ def check(a: Annotated[str, typer.Argument(
     form = terminal.chosen_format(format, json)
     if is_stdin(a) and is_stdin(b):
         raise UsageError("GT3014", "stdin is given twice", hint="write one graph to a file")
+    names = a, b
+    a, b = map(sources.spooled, names)
     given = bool(inputs or input)
     left, right = sides.open_pair(
         a, b, entry, (sources.capture_of(a, capture), sources.capture_of(b, capture)),
@@ -100,8 +103,8 @@ def check(a: Annotated[str, typer.Argument(
     arrays = sources.arrays(left.inputs, inputs, input, None if given else (
         lambda: sides.made_up((a, b), (left, right), seed, sizes)))
     report_ = compare(left, right, arrays, atol, rtol, divergence)
-    terminal.tell(report_, form, lambda: check_lines(report_, a, b),
-                  lambda: check_outcome(report_, a, b))
+    terminal.tell(report_, form, lambda: check_lines(report_, *names),
+                  lambda: check_outcome(report_, *names))
     if repro is not None and not report_.ok:
         leave_repro_of((a, left), (b, right), arrays, repro, capture, atol, rtol)
     return 0 if report_.ok else 1

@@ -10,6 +10,7 @@ import typer
 
 from graphtool.cli import options, saving, sources, terminal
 from graphtool.compile.options import Importing
+from graphtool.compile.source import is_stdin
 from graphtool.errors import UsageError
 
 if TYPE_CHECKING:
@@ -20,7 +21,8 @@ PASSES = "dce,simplify,fold,freeze,simplify,fold,cse,dce"
 
 
 def simplify(model: Annotated[str, typer.Argument(
-        metavar="IN", help="The model, in ONNX or another format that `import` takes.")],
+        metavar="IN", help="The model, in ONNX or another format that `import` takes; - for "
+        "stdin.")],
              to: Annotated[Path, typer.Argument(metavar="OUT.onnx", help="The file to write.")],
              how: Importing,
              check: Annotated[bool, typer.Option(
@@ -43,6 +45,7 @@ def simplify(model: Annotated[str, typer.Argument(
     if to.exists() and Path(model).exists() and to.samefile(model):
         raise UsageError("GT3017", f"{to} is the model itself, which it is compared with",
                          hint="give OUT another name")
+    model = sources.spooled(model)
     before = sources.load(model, how)
     after = passes.run(before, passes.calls(PASSES))
     saving.told_rules(after, "ONNX model")
@@ -55,7 +58,8 @@ def simplify(model: Annotated[str, typer.Argument(
     from graphtool.verify import sides
     from graphtool.verify.check import check as compare
     from graphtool.verify.check import check_lines
-    pair = sides.open_pair(model, str(to), None, (sources.capture_of(model, how.capture), ""))
+    pair = (sides.of_module(before), sides.open_side(str(to))) if is_stdin(model) else (
+        sides.open_pair(model, str(to), None, (sources.capture_of(model, how.capture), "")))
     arrays = sides.made_up((model, str(to)), pair, seed, sources.sizes(dim))
     check_ = compare(*pair, arrays, atol, rtol, False)
     check_.a, check_.b = Path(model).name, to.name

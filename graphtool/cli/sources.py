@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
+import io
 import re
+import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from graphtool.cli import terminal, waiting
 from graphtool.compile.options import Choosing, Importing
-from graphtool.compile.source import AS_IS, read_graph, read_program
+from graphtool.compile.source import AS_IS, is_stdin, read_graph, read_program
 from graphtool.errors import InputError, UsageError, listed, near
 
 if TYPE_CHECKING:
@@ -39,6 +42,25 @@ def capture_of(source: str, capture: str | None) -> str:
         raise UsageError("GT3021", f"unknown capture {capture!r}", hint=", ".join(capture_words()))
     kind = what(source, capture or "export")
     return capture or "" if isinstance(kind, Importer) and kind.captures else ""
+
+
+def spooled(source: str) -> str:
+    """The source; for a model from stdin the path of a file with it, which is deleted when the
+    program ends. Another runtime can read that, and it can be read twice."""
+    from tempfile import TemporaryDirectory
+
+    from graphtool.importers.record import IMPORTERS
+    if not is_stdin(source):
+        return source
+    stream = sys.stdin.buffer
+    head = stream.peek(4096) if isinstance(stream, io.BufferedReader) else b""
+    model = next((r for r in IMPORTERS.values() if r.suffixes and r.begun(head)), None)
+    if model is None:
+        return source
+    folder = TemporaryDirectory()
+    atexit.register(folder.cleanup)
+    (path := Path(folder.name, f"model{model.suffixes[0]}")).write_bytes(stream.read())
+    return str(path)
 
 
 def captured(capture: str | None) -> Importing:

@@ -27,6 +27,16 @@ def test_an_onnx_model_from_stdin() -> None:
     assert made.returncode == 0 and b'"graphtool/graph"' in made.stdout
     assert b"not compared" in made.stderr and b"checked:" not in made.stderr
     assert b"checked:" in piped(made.stdout, "import", "-").stderr
+    compared = piped(data, "check", "-", DIGITS)
+    assert compared.returncode == 0 and b"match" in compared.stdout
+
+
+@pytest.mark.process
+def test_a_model_from_stdin_is_simplified(gt: Cli, tmp_path: Path) -> None:
+    out = str(tmp_path / "s.onnx")
+    for data in (Path(DIGITS).read_bytes(), gt("show", DIGITS, "--full").out.encode()):
+        done = piped(data, "simplify", "-", out)
+        assert done.returncode == 0 and b"match" in done.stderr, done.stderr
 
 
 @pytest.mark.process
