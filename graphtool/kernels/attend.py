@@ -175,7 +175,8 @@ def most_keys(use: Use, t: Dim) -> int:
     """The greatest number of keys. Raises UnsupportedError GT2002 where nothing bounds it."""
     most = bounds(t)[1]
     if most is None:
-        options = " ".join(f"--dynamic {s.name}=1..4096" for s in symbols(t) if s.hi is None)
+        options = " ".join(f"--dynamic {s.name}={s.lo or 0}..4096"
+                           for s in symbols(t) if s.hi is None)
         raise UnsupportedError("GT2002", f"{use.out.hint}: attention over a dimension without an "
                                          f"upper bound",
                                hint="give it a bound where the model is read, by import, build or "

@@ -10,7 +10,7 @@ import pytest
 from onnx import helper
 
 from graphtool.compile.as_is import build
-from graphtool.errors import UnsupportedError
+from graphtool.errors import InputError, UnsupportedError
 from graphtool.native import runtime
 from tests.importers.onnx.build import agree, checked, evaluate, model, node, oracle, random, value
 from tests.lower.compiling import optimised
@@ -147,3 +147,32 @@ def test_casts_out_of_range_wrap_around(kind: str, tmp_path: Path) -> None:
     np.testing.assert_array_equal(built.run({"x": WILD})["y"], oracle(proto, {"x": WILD})[0])
     far = np.array([np.nan, np.inf, -np.inf, 3e9, -3e9, 1e20, -1e20], np.float32)
     np.testing.assert_array_equal(built.run({"x": far})["y"], evaluate(proto, {"x": far})[0])
+
+
+OLD: dict[str, tuple[Any, dict[str, Any], Any]] = {  # before opset 7, which onnxruntime lacks
+    "cast": (node("y = Cast(x)", to="INT32"), {}, np.trunc(X).astype(np.int32)),
+    "reshape": (node("y = Reshape(x)", shape=[0, 2, -1], consumed_inputs=[0]), {},
+                X.reshape(3, 2, 2)),
+    "relu": (node("y = Relu(x)", consumed_inputs=[1]), {}, np.maximum(X, 0)),
+    "dropout": (node("y = Dropout(x)", is_test=1, consumed_inputs=[0]), {}, X),
+    "power": (node("y = Pow(x, e)", broadcast=1, axis=0), {"e": np.float32([1, 2, 3])},
+              X ** np.float32([[1], [2], [3]])),
+    "pooling": (node("y = GlobalLpPool(x)", p=1.0), {}, np.abs(X).sum(1, keepdims=True)),
+}
+
+
+@pytest.mark.parametrize("name", OLD)
+def test_a_form_of_the_first_opset(name: str) -> None:
+    call, weights, want = OLD[name]
+    kind = "i32" if want.dtype == np.int32 else "f32"
+    proto = model([call], ["x f32 3 4"], [f"y {kind}" + " ?" * want.ndim], weights, opset=1)
+    if name == "pooling":  # has a batch and channels before the window
+        proto = model([call], ["x f32 1 3 4"], ["y f32 1 3 1"], opset=1)
+    got, = evaluate(proto, {"x": X[None] if name == "pooling" else X})
+    assert got.dtype == want.dtype
+    np.testing.assert_allclose(got.reshape(want.shape), want, rtol=1e-6)
+
+
+def test_a_cast_to_a_type_that_is_none() -> None:
+    with pytest.raises(InputError, match="no element type 'FLOOT'"):
+        checked(model([node("y = Cast(x)", to="FLOOT")], ["x f32 3 4"], ["y f32 3 4"], opset=1))

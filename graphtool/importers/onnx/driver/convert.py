@@ -270,6 +270,9 @@ class OnnxConversion(Session):
         attrs = self.attributes(node, frame)
         for name, value in list(attrs.items()):
             if name not in handler.attrs:
+                if name == "consumed_inputs":  # before opset 6: memory that may be written over
+                    del attrs[name]
+                    continue
                 if known is not None and name not in known.attributes:
                     del attrs[name]  # the check of the model took it
                     continue

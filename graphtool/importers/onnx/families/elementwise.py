@@ -55,7 +55,7 @@ def identity(x: Any) -> Any:
     return x
 
 
-@onnx_op("Pow")
+@onnx_op("Pow", since=7)
 def power(x: Any, y: Any) -> Any:
     """`pow`, with the dtype of the base whatever dtype the exponent has."""
     base, exponent = x.dtype, y.dtype
@@ -97,7 +97,7 @@ def is_inf(x: Any, *, detect_negative: int = 1, detect_positive: int = 1) -> Any
 
 # ---- casts -------------------------------------------------------------------------------------
 
-@onnx_op("Cast")
+@onnx_op("Cast", since=6)
 def cast_to(x: Any, *, to: int, saturate: int = 1, round_mode: str = "up") -> Any:
     """x as the ONNX element type `to`; see `converted`."""
     return converted(x, element_type(to), bool(saturate), round_mode)
@@ -211,7 +211,7 @@ def shrink(x: Any, *, bias: float = 0.0, lambd: float = 0.5) -> Any:
     return o.select(wide < -lambd, moved(bias), o.select(wide > lambd, moved(-bias), 0))
 
 
-@onnx_op("Dropout")
+@onnx_op("Dropout", since=7)
 def dropout_6(x: Any, *, ratio: float = 0.5, ctx: Any) -> Any:
     """`dropout_10` with a mask of x's own type."""
     return (x, kept(x, ctx)[1].cast(x.dtype)) if ctx.wanted(1) else x

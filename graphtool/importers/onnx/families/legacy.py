@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from onnx import TensorProto
 
 from graphtool.front.names import read
-from graphtool.importers.onnx.families import elementwise
+from graphtool.importers.onnx.families import elementwise, reshaping
 from graphtool.importers.onnx.kit import OPS, Refused, add, axis_of, dims, element_type, o, onnx_op
 
 
@@ -70,3 +71,29 @@ def batch_norm(x: Any, scale: Any, bias: Any, mean: Any, var: Any, *, consumed_i
                       "channel (spatial=1) is supported")
     return o.batch_norm(x, *(v.cast(x.dtype) for v in (scale, bias, mean, var)),
                         epsilon=epsilon, momentum=round(1 - momentum, 7))
+
+
+@onnx_op("Cast", since=1)
+def cast(x: Any, *, to: str) -> Any:
+    """x as the type of this name, as in "FLOAT"."""
+    if to not in TensorProto.DataType.keys():  # noqa: SIM118  (an enum of protobuf)
+        raise ValueError(f"there is no element type {to!r}")
+    return elementwise.cast_to(x, to=TensorProto.DataType.Value(to))
+
+
+@onnx_op("Pow", since=1)
+def power(x: Any, y: Any, *, axis: int | None = None, broadcast: int = 0) -> Any:
+    """`pow`; the exponent's first axis lies at `axis` of x."""
+    return elementwise.power(x, aligned(x, y, axis) if broadcast else y)
+
+
+@onnx_op("Dropout", since=1)
+def dropout(x: Any, *, is_test: int = 0, ratio: float = 0.5, ctx: Any) -> Any:
+    """As in opset 7, which has no training."""
+    return elementwise.dropout_6(x, ratio=ratio, ctx=ctx)
+
+
+@onnx_op("Reshape", since=1)
+def reshape(x: Any, *, shape: Any, ctx: Any) -> Any:
+    """`reshape` to sizes of an attribute; 0 is x's own size, −1 what the others leave."""
+    return reshaping.reshape_op(x, x.builder.constant(np.asarray(shape, np.int64)), ctx=ctx)

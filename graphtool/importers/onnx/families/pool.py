@@ -102,7 +102,7 @@ def average_pool(x: Any, *, auto_pad: str = "NOTSET", ceil_mode: int = 0,
 
 @onnx_op("LpPool")
 def lp_pool(x: Any, *, auto_pad: str = "NOTSET", ceil_mode: int = 0, dilations: Any = None,
-            kernel_shape: Any, p: int = 2, pads: Any = None, strides: Any = None) -> Any:
+            kernel_shape: Any, p: float = 2, pads: Any = None, strides: Any = None) -> Any:
     """(Σ |x|ᵖ)^(1/p) over each window, as `reduce_window` between two `pow`."""
     n = x.ndim - 2
     strides, dilations = strides or (1,) * n, dilations or (1,) * n
@@ -128,7 +128,7 @@ def global_max_pool(x: Any) -> Any:
 
 
 @onnx_op("GlobalLpPool")
-def global_lp_pool(x: Any, *, p: int = 2) -> Any:
+def global_lp_pool(x: Any, *, p: float = 2) -> Any:
     """(Σ |x|ᵖ)^(1/p) over all spatial axes, which stay with size 1: `reduce_sum`, `pow`."""
     total = o.reduce_sum(abs(x) ** float(p), axes=tuple(range(2, x.ndim)))
     return total ** (1.0 / p)

@@ -25,7 +25,7 @@ from graphtool.symbolic import (
 )
 
 
-@onnx_op("Reshape")
+@onnx_op("Reshape", since=5)
 def reshape_op(x: Any, shape: Any, *, allowzero: int = 0, ctx: Any) -> Any:
     """`reshape`; 0 is x's own size on that axis, −1 is what the other sizes leave."""
     need_vector(shape, "the shape")
