@@ -1,5 +1,5 @@
-/* Scaled dot-product attention in CUDA: the macros of attend.h that name operands, sizes and scores,
-   of which D and DV are literals up to 128, and
+/* Scaled dot-product attention in CUDA: the macros of attend.h that name operands, sizes, scores;
+   D and DV are literals up to 128. Besides
 
    GT_ROWS  queries of a block, a literal: 64; 1: each query has a block (attend_few_cuda.h)
    GT_UNIT  how floats are multiplied: rounded to 19 bits, or each as two numbers of 19 bits, as
@@ -7,8 +7,8 @@
 
    A warp has 16 queries, and in registers sums for all columns of their results. The queries of a
    block, and in turn some keys and their values, are in shared memory; scores become weights in the
-   registers of the matrix unit. When a higher score is found, the sums so far are scaled. Sums leave the unit after each 16 products,
-   because it truncates them. */
+   registers of the matrix unit. When a higher score is found, the sums so far are scaled. Sums
+   leave the unit after each 16 products, because it truncates them. */
 #include "cuda_unit.h"
 #include "vmath.h"
 #include "template_begin.h"
@@ -111,7 +111,8 @@ GT_INLINE void GT_JOIN(GT_NAME, _parts)(const float *x, uint32_t *high, uint32_t
 }
 
 /* The products of 16 queries with a block of keys. */
-GT_INLINE void GT_JOIN(GT_NAME, _scores)(float (*scores)[4], const float *queries, const float *keys)
+GT_INLINE void GT_JOIN(GT_NAME, _scores)(float (*scores)[4], const float *queries,
+                                         const float *keys)
 {
     const int lane = threadIdx.x % GT_WARP;
     const float *query = queries + (threadIdx.x / GT_WARP * 16 + lane / 4) * (GT_DEPTH + 4) +

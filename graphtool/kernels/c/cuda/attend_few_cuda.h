@@ -1,7 +1,7 @@
-/* Attention of a few queries, which is bound by reading keys and values: a block has one query, each
+/* Attention of a few queries, which is bound by reading keys and values: a block has a query, each
    of its warps every GT_WARPS-th group of keys, and each thread some columns of a key and of a
-   value. Numbers are multiplied and added in float32. At the end the warps' sums are joined in their
-   order. attend_cuda.h has defined what scores are. */
+   value. Numbers are multiplied and added in float32. At the end the sums of the warps are joined
+   in their order. attend_cuda.h has defined what scores are. */
 #define GT_GROUP_KEYS 8 /* that a warp takes together, so that it waits once for all of them */
 #define GT_OF_KEY (((GT_D) + GT_WARP - 1) / GT_WARP)
 #define GT_OF_VALUE (((GT_DV) + GT_WARP - 1) / GT_WARP)

@@ -1,4 +1,4 @@
-/* The first K of the N elements of each row in order, stably, in CUDA: the macros of sort.h, but for
+/* The first K of the N elements of each row in order, stably, in CUDA: the macros of sort.h but
    GT_WORK, and
 
    GT_PLACES(row)  int64_t[2·N] of a row, scratch
