@@ -177,6 +177,11 @@ class Language:
     rows: Mapping[str, str] = field(default_factory=dict)
     device: bool = False
 
+    @property
+    def converts_rows(self) -> bool:
+        """Whether a loop may convert the rows that it reads and writes as a whole."""
+        return "rows.h" in self.library
+
     def type(self, dtype: DType) -> str:
         """The type of an element that has its own bytes."""
         return self.types.get(dtype.short, dtype.c)

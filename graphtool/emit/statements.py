@@ -217,7 +217,7 @@ class Statements:
 
     def strip(self, s: For, share: Share) -> tuple[Symbol, Symbol, Stages] | None:
         """The loop in strips whose elements are converted by rows; None if it has none."""
-        if "rows.h" not in self.language.library or share.before != self.inner.before or (
+        if not self.language.converts_rows or share.before != self.inner.before or (
                 self.p.packed or self.divided or self.around.small) or (
                 s.mode in ("serial", "parallel")):
             return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import shlex
 import subprocess
 from functools import reduce
 from pathlib import Path
@@ -43,8 +44,9 @@ def compiled(folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 def words_of(words: str, files: Path, out: Path) -> list[str]:
-    return words.format(graph=files / "digits.graph.json", inputs=files / "in.npz",
-                        program=out / "d.program.json", out=out / "out").split()
+    return shlex.split(words.format(
+        graph=files / "digits.graph.json", inputs=files / "in.npz",
+        program=out / "d.program.json", out=out / "out"))
 
 
 REPRO = [  # the function that fails, the verb, whether the passes fail as well
@@ -55,8 +57,8 @@ REPRO = [  # the function that fails, the verb, whether the passes fail as well
     ("graphtool.compile.build:compile_all", "build {graph} -o {out}", False),
     ("graphtool.compile.build:compile_all", f"build {DIGITS} -o {{out}}", False),
     ("graphtool.verify.check:compare", "check {graph} {graph} --inputs {inputs}", False),
-    ("graphtool.verify.reducer:Reducer.run", "reduce {graph} --command false -o {out}.graph.json",
-     False),
+    ("graphtool.verify.reducer:Reducer.run",
+     "reduce {graph} --command 'false {{graph}}' -o {out}.graph.json", False),
 ]
 
 

@@ -48,7 +48,8 @@ def built(folder: Path, dtype: torch.dtype, weights: Any) -> Path:
 
 def compiled(folder: Path, build: Path) -> Path:
     """The package, compiled by the line of its README."""
-    made = Path(package(build, "casadi", folder / "out").path)
+    made, again = (Path(package(build, "casadi", folder / n).path) for n in ("out", "again"))
+    assert all(f.read_bytes() == (again / f.name).read_bytes() for f in made.iterdir())
     line = re.search(r"^    (cc .*)$", (made / "README.md").read_text(), re.M)
     assert line is not None
     run(*line[1].replace("cc -O3", "cc -O1 -Wall -Wextra -Werror").split(), cwd=made)
