@@ -91,4 +91,6 @@ def test_a_table_on_a_narrow_terminal() -> None:
         " µs  kernel", "    nodes  source", "7.5  k7",
         "    block3.conv + block3.bn  samples/digits.py:33", " 12  k10",
         "    head  samples/digits.py:52 forward"]
-    assert not stacked(Table(("name of a row that is long", "n"), [("x" * 60, 1)]), 40)
+    long = Table(("name of a row that is long", "n"), [("x" * 60, 1)])
+    assert stacked(long, 40) == [  # nothing is cut
+        "name of a row that is long", "    n", "x" * 40, "  " + "x" * 20, "    1"]
