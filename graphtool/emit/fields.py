@@ -142,7 +142,11 @@ class Stages:
 
     def expr(self, e: Expr) -> Expr:
         """The expression with its loads of bytes and float16 replaced by loads from rows."""
-        return mapped(e, self.load, self.done, self.below)  # type: ignore[no-any-return]
+        return mapped(e, self.load, self.done, self.numbers)  # type: ignore[no-any-return]
+
+    def numbers(self, e: Expr) -> Any:
+        """The operands that are read as numbers: not what is bitcast, which is read as it is."""
+        return () if isinstance(e, Apply) and e.fn == "bitcast" else self.below(e)
 
     def load(self, e: Expr) -> Expr:
         """A load of bytes along the lane as a load from its row; any other expression unchanged."""

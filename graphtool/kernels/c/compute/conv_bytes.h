@@ -100,28 +100,28 @@ GT_NOINLINE void GT_JOIN(GT_NAME, _window)(int64_t p, int64_t n, int64_t oh, int
 /* The sums of both pixels by two filters, whose weights are at w: [pixel][filter]. */
 GT_NOINLINE void GT_JOIN(GT_NAME, _sums)(const int8_t *w, const int32_t *work, int32_t *sums)
 {
-    int32_t a0 = 0, a1 = 0, b0 = 0, b1 = 0;
+    int32_t first_a = 0, first_b = 0, second_a = 0, second_b = 0;
 #ifdef GT_HALVES
     const gt_halves *x = (const gt_halves *)work, *v = (const gt_halves *)w;
     const gt_halves *const end = x + GT_QUADS * 4;
     for (; x < end; x += 4, v += 2) {
-        const int32_t x0 = x[0], x1 = x[1], x2 = x[2], x3 = x[3], v0 = v[0], v1 = v[1];
-        const int32_t even0 = gt_even(v0), odd0 = gt_odd(v0);
-        const int32_t even1 = gt_even(v1), odd1 = gt_odd(v1);
-        a0 = gt_pair(x2, odd0, gt_pair(x0, even0, a0));
-        b0 = gt_pair(x3, odd0, gt_pair(x1, even0, b0));
-        a1 = gt_pair(x2, odd1, gt_pair(x0, even1, a1));
-        b1 = gt_pair(x3, odd1, gt_pair(x1, even1, b1));
+        const int32_t xa = x[0], xb = x[1], xc = x[2], xd = x[3], va = v[0], vb = v[1];
+        const int32_t even_a = gt_even(va), odd_a = gt_odd(va);
+        const int32_t even_b = gt_even(vb), odd_b = gt_odd(vb);
+        first_a = gt_pair(xc, odd_a, gt_pair(xa, even_a, first_a));
+        second_a = gt_pair(xd, odd_a, gt_pair(xb, even_a, second_a));
+        first_b = gt_pair(xc, odd_b, gt_pair(xa, even_b, first_b));
+        second_b = gt_pair(xd, odd_b, gt_pair(xb, even_b, second_b));
     }
 #else
     const int16_t *x = (const int16_t *)work;
     for (int64_t q = 0; q < GT_QUADS; q++, x += 8, w += 8)
         GT_UNROLL for (int i = 0; i < 4; i++) {
-            a0 += x[2 * i] * w[i], a1 += x[2 * i] * w[4 + i];
-            b0 += x[2 * i + 1] * w[i], b1 += x[2 * i + 1] * w[4 + i];
+            first_a += x[2 * i] * w[i], first_b += x[2 * i] * w[4 + i];
+            second_a += x[2 * i + 1] * w[i], second_b += x[2 * i + 1] * w[4 + i];
         }
 #endif
-    sums[0] = a0, sums[1] = a1, sums[2] = b0, sums[3] = b1;
+    sums[0] = first_a, sums[1] = first_b, sums[2] = second_a, sums[3] = second_b;
 }
 
 static void GT_NAME(int t, int threads GT_PARAMS)
