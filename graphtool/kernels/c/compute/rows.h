@@ -139,18 +139,23 @@ GT_ROWS_CAST(cast, i8, int8_t, )
 #if GT_LANES == 1 && defined __ARM_FP && defined __ARM_FEATURE_DSP && defined __ARM_FEATURE_SAT
 /* Few instructions where floats are in hardware and rintf is a call: the sum with GT_ROUNDER has no
    fraction, and sums are in order with their bits. */
-#define GT_ROWS_ROUND(kind, T, saturated)                                                         \
+GT_INLINE uint8_t gt_saturated_u8(int32_t x) { return (uint8_t)__usat(x, 8); }
+GT_INLINE int8_t gt_saturated_i8(int32_t x)
+{
+    return (int8_t)__builtin_arm_ssat(x, 8); /* gcc's __ssat changes a sign without a cast */
+}
+#define GT_ROWS_ROUND(kind, T)                                                                    \
     GT_INLINE void gt_row_round_##kind(T *p, const float *row, int64_t count)                     \
     {                                                                                             \
         const int32_t zero = 0x4b400000; /* the bits of GT_ROUNDER */                             \
         for (int64_t i = 0; i < count; i++) {                                                     \
             int32_t bits = (int32_t)gt_bits_of_float(row[i] + GT_ROUNDER);                        \
             if ((uint32_t)bits << 1 > 0xff000000) bits = zero; /* NaN */                          \
-            p[i] = (T)saturated(__qsub(bits, zero), 8);                                           \
+            p[i] = gt_saturated_##kind(__qsub(bits, zero));                                       \
         }                                                                                         \
     }
-GT_ROWS_ROUND(u8, uint8_t, __usat)
-GT_ROWS_ROUND(i8, int8_t, __ssat)
+GT_ROWS_ROUND(u8, uint8_t)
+GT_ROWS_ROUND(i8, int8_t)
 #undef GT_ROWS_ROUND
 #elif GT_LANES == 1 && (defined __ARM_FP || defined __riscv_flen)
 #define GT_ROWS_ROUND(kind, T, smallest)                                                          \
