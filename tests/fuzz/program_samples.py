@@ -25,9 +25,10 @@ def small() -> list[Sample]:
 
 
 def kernels() -> list[Sample]:
-    """A program of each kernel; a library would have to be linked."""
+    """A program of each kernel, but for those that want a library or several processes."""
     return [Sample(f"{name}{i}", serial.dumps(sample(name, i)[1]), sample(name, i)[2], "x86-64")
-            for name in SAMPLES if name != "blas" for i in range(len(SAMPLES[name]))]
+            for name in SAMPLES if name not in ("blas", "collective")
+            for i in range(len(SAMPLES[name]))]
 
 
 @cache
