@@ -50,8 +50,9 @@ from graphtool.kernels.choice.rules import Rules
 from graphtool.kernels.choice.sites import OwnSite
 from graphtool.kernels.record import Record
 from graphtool.kernels.use import Lowered, Use
-from graphtool.loops.contract import Area, Contract, Instance, Macro, Numbers, Pointer, Rows, sizes
+from graphtool.loops.contract import Contract, Instance, Macro, Pointer, sizes
 from graphtool.loops.pull import Names, Pull, apply, const
+from graphtool.loops.touches import Area, Numbers, Rows
 from graphtool.ops import elementwise
 from graphtool.ops.common import composite as _composite
 from graphtool.ops.costs import per_result

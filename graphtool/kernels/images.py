@@ -11,7 +11,8 @@ from graphtool.dtypes import DType, float32, int8, uint8
 from graphtool.ir.graph import TensorType
 from graphtool.kernels.tiles import PANEL, rows_of_tile
 from graphtool.kernels.use import Lowered, Use
-from graphtool.loops.contract import Area, Array, Instance, Numbers, Pointer, flags, literals, sizes
+from graphtool.loops.contract import Array, Instance, Pointer, flags, literals, sizes
+from graphtool.loops.touches import Area, Numbers
 from graphtool.loops.ir import MacroValue
 from graphtool.symbolic import Dim, Symbol, symbol_of
 from graphtool.target import Target

@@ -29,10 +29,10 @@ from graphtool.kernels.tiles import (
     products, round_up, rows_of_tile, start, summed, sums, vectors_of, work_of)
 from graphtool.kernels.use import Lowered, Macros, Use
 from graphtool.loops.contract import (
-    Area, Array, Contract, Instance, Macro, Numbers, Order, Pointer, Rows, Sizes, flags,
-    literals, mark, sizes, word)
+    Array, Contract, Instance, Macro, Pointer, flags, literals, mark, sizes, word)
 from graphtool.loops.ir import MacroValue
 from graphtool.loops.pull import View
+from graphtool.loops.touches import Area, Numbers, Order, Rows, Sizes
 from graphtool.ops.common import broadcast_shapes, need
 from graphtool.ops.costs import NV, elements, rows_by_columns
 from graphtool.ops.indexing import unflatten_index

@@ -11,7 +11,8 @@ from graphtool import ops as o
 from graphtool.dtypes import DType
 from graphtool.errors import UsageError
 from graphtool.kernels.use import ENDLESS, Lowered, Macros, Use
-from graphtool.loops.contract import Instance, Macro, Numbers, mark, word
+from graphtool.loops.contract import Instance, Macro, mark, word
+from graphtool.loops.touches import Numbers
 from graphtool.loops.ir import MacroValue
 from graphtool.loops.pull import View, row_stride
 from graphtool.ops.indexing import unflatten_index

@@ -16,7 +16,7 @@ import numpy as np
 from graphtool.dtypes import DType, read_bits
 from graphtool.errors import InputError
 from graphtool.io.weights import Weight
-from graphtool.loops.contract import CONTRACTS, REQUIRED, Area, Contract, Instance
+from graphtool.loops.contract import CONTRACTS, REQUIRED, Contract, Instance
 from graphtool.loops.dim_names import author_text, by_author, equation_by_author, symbol_by_author
 from graphtool.loops.ir import (
     Accumulate,
@@ -34,6 +34,7 @@ from graphtool.loops.ir import (
     Template,
 )
 from graphtool.loops.program import Bind, Branch, Buffer, Kernel, Program, Repeat, Run, Step, Times
+from graphtool.loops.touches import Area
 from graphtool.loops.verify_template import MachineSizes, TemplateUse
 from graphtool.loops.walk import certain, fold
 from graphtool.scalars.table import BY_NAME

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from graphtool.loops.contract import CONTRACTS, Area, Rows
+from graphtool.loops.contract import CONTRACTS
 from graphtool.loops.ir import For, Hook, Load, Store, Template
 from graphtool.loops.liveness import Life, places_of_runs
 from graphtool.loops.program import Kernel, Run, Step, runs
 from graphtool.loops.spans import Array, Points
+from graphtool.loops.touches import Area, Rows
 from graphtool.loops.verify_template import MachineSizes, TemplateUse, dense, starts
 from graphtool.loops.walk import fold, statements, values
 from graphtool.symbolic import Dim

@@ -11,9 +11,10 @@ import numpy as np
 from graphtool.dtypes import DType
 from graphtool.errors import InputError
 from graphtool.loops import walk
-from graphtool.loops.contract import CONTRACTS, Area, Contract, Rows
+from graphtool.loops.contract import CONTRACTS, Contract
 from graphtool.loops.ir import For, Hook, MacroValue, Stmt, Template
 from graphtool.loops.spans import WIDE, Array, Points, Spans, positions, touch
+from graphtool.loops.touches import Area, Rows
 from graphtool.symbolic import Poly, evaluate
 
 Env = Mapping[str, int]
