@@ -201,6 +201,8 @@ def solve(d: Dim, s: Symbol, n: int) -> int | None:
 def line(d: Dim, s: Symbol) -> tuple[int, int, int, int] | None:
     """(at, slope, first, step) where d is a line in s: it is `at` where s is `first`, and `slope`
     more for each `step` of s. None if it is not."""
+    if any(isinstance(atom, Call) for mono, _ in terms_of(d) for atom, _ in mono):
+        return None  # nor can one whose divisor is s be computed where s is 0
     at = substitute(d, {s.name: s.offset})
     slope = substitute(d, {s.name: s.offset + s.step}) - at
     if not isinstance(at, int) or not isinstance(slope, int) or not slope:

@@ -179,7 +179,7 @@ def test_a_full_cache_ends_the_text(built: Path, gt: Cli) -> None:
     assert len(list(writer.write("the", Sampling(3.0), 1000))) <= ROOM + 1
     said = [gt("generate", built, "--prompt", "the", "--temperature", "0", "--tokens", n).err
             for n in ("1000", "2")]
-    assert f"{ROOM} tokens read" in said[0] and "no room for more" in said[0]
+    assert f"{ROOM} tokens, the prompt's too" in said[0] and "no room for more" in said[0]
     assert "no room" not in said[1]
     with pytest.raises(GraphtoolError, match="room for 40"):
         list(writer.write("x1" * ROOM, Sampling(), 1))
