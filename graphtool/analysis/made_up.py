@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from graphtool import dtypes
+from graphtool.analysis import size_checks
 from graphtool.dtypes import DType
 from graphtool.errors import InputError, InternalError
 from graphtool.io.grids import of_meta
@@ -86,8 +87,20 @@ def port_inputs(ports: Iterable[DescribedInput], symbols: Mapping[str, Symbol],
 
 def made_up_sizes(module: Module, sizes: Mapping[str, int] | None = None) -> dict[str, Dim]:
     """The size of each symbol in `random_inputs`: from `sizes`, else a size that the module
-    allows."""
-    return _sizes(module.symbols, module.requires, sizes)
+    allows, with the conditions that its graph computes of sizes."""
+    given = dict(sizes or {})
+    first = _sizes(module.symbols, module.requires, given)
+    if size_checks.allowed(module.graph, first):
+        return first
+    free = [n for n in module.symbols if n not in given]
+    for values in size_checks.candidates(module.graph, free, first):
+        try:
+            found = _sizes(module.symbols, module.requires, given | values)
+        except InputError:
+            continue  # against another condition
+        if size_checks.allowed(module.graph, found):
+            return found
+    return first
 
 
 def _sizes(symbols: Mapping[str, Symbol], requires: Iterable[Equation],

@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx import TensorProto, helper, numpy_helper
 
+import graphtool
 from graphtool import dtypes, interp, passes
 from graphtool import ops as o
-from graphtool.analysis.made_up import index_limits, port_inputs, random_inputs
+from graphtool.analysis.made_up import index_limits, made_up_sizes, port_inputs, random_inputs
 from graphtool.compile.as_is import build
 from graphtool.errors import InputError
 from graphtool.importers import import_source
@@ -112,3 +114,18 @@ def test_sizes_are_checked() -> None:
     with pytest.raises(InputError) as large:
         random_inputs(MODULES["digits"], 0, {"batch": 10 ** 15})
     assert large.value.code == "GT0333"
+
+
+def test_sizes_keep_conditions_that_the_graph_computes() -> None:
+    """Expand to [4, 3] takes one row or four, not the three of most inputs."""
+    nodes = [helper.make_node("Expand", ["x", "s"], ["y"])]
+    graph = helper.make_graph(
+        nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", 3])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(np.array([4, 3], np.int64), "s")])
+    module = graphtool.import_model(helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9))
+    assert made_up_sizes(module)["N"] in (1, 4)
+    assert made_up_sizes(module, {"N": 3}) == {"N": 3}  # what is asked for
+    x = random_inputs(module)
+    assert graphtool.evaluate(module, x)["y"].shape == (4, 3)
