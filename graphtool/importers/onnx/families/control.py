@@ -140,7 +140,8 @@ def _common(a: Tracer, b: Tracer, yes: TracedRegion, no: TracedRegion) -> Widths
         return None
     if a.dtype is not b.dtype or a.ndim != b.ndim:
         raise Refused("on a computed condition both branches must give the same dtype and rank, "
-                      f"not {a.type} and {b.type}")
+                      f"not {a.type} and {b.type}: end one branch in a Reshape or Cast, or make "
+                      "the condition a constant")
     out: list[Dim] = []
     for x, y in zip(a.shape, b.shape, strict=True):
         most = at_most(x, inner), at_most(y, inner)
