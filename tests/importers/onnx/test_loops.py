@@ -123,7 +123,7 @@ def test_what_cannot_be_bounded_is_refused_by_name() -> None:
         import_model(onnx.parser.parse_model(HEAD + ENDLESS))
     ranks = SHAPES.replace("a = Concat<axis = 0>(z, x)",
                            "s = Shape(x) v = ReduceSum<keepdims = 0>(z) a = Add(v, v)")
-    with pytest.raises(UnsupportedError, match="If: on a computed condition.*Reshape or Cast"):
+    with pytest.raises(UnsupportedError, match=r"If: on a computed condition.*Reshape or Cast"):
         import_model(onnx.parser.parse_model(HEAD + ranks))
 
 
