@@ -84,9 +84,9 @@ GT_INLINE void GT_JOIN(GT_NAME, _queries)(float *to, int64_t b, int64_t first GT
 
 /* d += a·b, where a is `high` + `low`, and b two floats. */
 GT_INLINE void GT_JOIN(GT_NAME, _multiply)(float *d, const uint32_t *high, const uint32_t *low,
-                                           float low, float high)
+                                           float first, float second)
 {
-    const uint32_t bits[2] = {gt_bits_of_float(low), gt_bits_of_float(high)};
+    const uint32_t bits[2] = {gt_bits_of_float(first), gt_bits_of_float(second)};
     const uint32_t wide[2] = {gt_tf32(bits[0]), gt_tf32(bits[1])};
 #if GT_UNIT == GT_UNIT_PARTS
     gt_multiply_tf32(d, low, wide);
