@@ -1,71 +1,72 @@
 """Conditions on open sizes that a graph computes, as `Expand` to a given shape does: N is 1 or 4.
 
-Equations between sizes are a module's own; other conditions are nodes, which end in a `size` that
-must have one value. Those that depend on sizes alone can be tried before a run.
+Equations between sizes are a module's own. Other conditions are nodes, which end in one that must
+have a value within bounds. Those that depend on sizes alone can be tried before a run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice, product
 from typing import Any
 
 import numpy as np
 
-from graphtool import ops as o
+from graphtool.ir.facets import Trait
 from graphtool.ir.graph import Graph, Node, Value, is_constant
 from graphtool.ir.op import evaluate
-from graphtool.symbolic import Dim, Poly, substitute, symbols
+from graphtool.ir.run_sizes import definitions, size_in_result
+from graphtool.symbolic import Dim, Poly, substitute
 
 Array = np.ndarray[Any, Any]
-_SMALL = 64   # elements of a value that is computed here
+_SMALL = 64  # elements of a value that is computed here
 _TRIES = 256
 
 
 def allowed(graph: Graph, sizes: Mapping[str, Dim]) -> bool:
     """Whether all conditions hold that depend on these sizes alone."""
-    if not any(n.op is o.size for n in graph.nodes):
-        return True
-    known: dict[Value, Array] = {}
+    known = _known(graph, sizes) if definitions(graph) else {}
     for node in graph.nodes:
-        values = _computed(node, known, sizes)
-        if node.op is o.size and values:
-            low = max((s.lo or 0 for s in symbols(node.attrs["size"])), default=0)
-            most = substitute(node.attrs["most"], sizes)
-            if int(values[0]) < low or (isinstance(most, int) and int(values[0]) > most):
-                return False
-        known.update(zip(node.outputs, values, strict=False))
+        size = size_in_result(node)
+        if size is None or node.inputs[0] not in known:
+            continue
+        value, most = int(known[node.inputs[0]]), substitute(node.attrs["most"], sizes)
+        if value < (size.lo or 0) or (isinstance(most, int) and value > most):
+            return False
     return True
 
 
-def candidates(graph: Graph, names: list[str], first: Mapping[str, Dim]) -> Iterator[
+def candidates(graph: Graph, names: Sequence[str], first: Mapping[str, Dim]) -> Iterator[
         dict[str, int]]:
     """Values of the sizes `names` to be tried: those of `first`, 1, and the numbers that the graph
-    compares sizes with."""
-    numbers = sorted({n.attrs["of"] for n in graph.nodes if n.op is o.dim
-                      and isinstance(n.attrs["of"], int)})
-    rows = [list(dict.fromkeys([size, 1, *numbers])) for n in names
-            if isinstance(size := first[n], int)]
+    computes from sizes."""
+    numbers = {int(x) for x in _known(graph, first).values() if x.ndim == 0 and x.dtype.kind == "i"}
+    rows = [list(dict.fromkeys([size, 1, *sorted(n for n in numbers if n > 0)])) for name in names
+            if isinstance(size := first[name], int)]
     if len(rows) == len(names):
         for values in islice(product(*rows), _TRIES):
             yield dict(zip(names, values, strict=True))
 
 
-def _computed(node: Node, known: Mapping[Value, Array], sizes: Mapping[str, Dim]) -> list[Array]:
+def _known(graph: Graph, sizes: Mapping[str, Dim]) -> dict[Any, Array]:
+    """The small values that depend on sizes alone."""
+    known: dict[Any, Array] = {}
+    for node in graph.nodes:
+        known.update(zip(node.outputs, _computed(node, known, sizes), strict=False))
+    return known
+
+
+def _computed(node: Node, known: Mapping[Any, Array], sizes: Mapping[str, Dim]) -> list[Array]:
     """The values of a node that depends on sizes alone; none for any other node."""
-    if node.op is o.dim:
-        n = substitute(node.attrs["of"], sizes)
-        return [np.asarray(n, np.int64)] if isinstance(n, int) else []
-    if is_constant(node):
-        return []
     xs = [known.get(x) if isinstance(x, Value) else x for x in node.inputs]
-    if not xs or any(x is None for x in xs):
+    attrs = {k: substitute(a, sizes) if isinstance(a, Poly) else a for k, a in node.attrs.items()}
+    shapes = [[d for d in v.type.shape if isinstance(d, int)] for v in node.outputs]
+    if is_constant(node) or node.op.traits & (Trait.RANDOM | Trait.SIZE) or any(
+            x is None for x in xs) or any(
+            isinstance(a, Poly | Graph) for a in attrs.values()) or any(
+            len(shape) < v.type.rank or math.prod(shape) > _SMALL
+            for shape, v in zip(shapes, node.outputs, strict=True)):
         return []
-    if node.op is o.size:
-        return [np.asarray(xs[0])]
-    if any(isinstance(a, Poly) for a in node.attrs.values()) or any(
-            not all(isinstance(d, int) for d in v.type.shape) for v in node.outputs):
-        return []
-    y = evaluate(node.op, xs, node.attrs)
-    values = [np.asarray(v) for v in (y if isinstance(y, tuple) else (y,))]
-    return values if all(v.size <= _SMALL for v in values) else []
+    y = evaluate(node.op, xs, attrs)
+    return [np.asarray(v) for v in (y if isinstance(y, tuple) else (y,))]
