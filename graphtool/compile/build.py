@@ -21,7 +21,7 @@ from graphtool.compile.texts import Texts, level_texts, model_texts, nodes_of
 from graphtool.compile.training import training_texts
 from graphtool.compile.unit import LibraryUnit
 from graphtool.compile.weights import digest
-from graphtool.emit.images import image_files
+from graphtool.emit.cuda import images
 from graphtool.emit.language import C, named
 from graphtool.emit.project import README, Project, config_files, readme
 from graphtool.emit.single import single
@@ -63,7 +63,8 @@ def build(unit: LibraryUnit, out: Path, how: Build) -> Built:
     for target in unit.targets.values():
         language = named(target.language)
         if language.device:
-            cuda.find()
+            if target.devices:
+                cuda.find()
             check_device(unit, how)
         elif language.ending != C.ending:
             raise UsageError("GT2106", f"kernels in {language.title} are not compiled here",
@@ -154,7 +155,7 @@ def _write(work: Path, texts: Texts, common: Compiler, special: Mapping[str, Com
     if how.single:
         _fold(work, texts.name)
     for program in texts.programs if texts.devices else ():
-        cuda.compile_images(work / f"{program}_kernels0.cu", image_files(program, texts.devices),
+        cuda.compile_images(work / f"{program}_kernels0.cu", images(program, texts.devices),
                             headers.text("cuda_types.h") or "", how.jobs)
     rows: dict[str, Any] = {
         **texts.rows, **compile_all(work, texts.name, [s.name for s in texts.sides], common,

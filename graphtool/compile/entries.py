@@ -22,6 +22,7 @@ from graphtool.emit.device import device_loader
 from graphtool.emit.entries import entries_sources
 from graphtool.emit.example import example_of_entries
 from graphtool.emit.headers import used_headers
+from graphtool.emit.language import Device, named
 from graphtool.emit.text_program import roles, writer_program
 from graphtool.emit.weights import loader
 from graphtool.errors import InputError
@@ -43,7 +44,7 @@ def entry_texts(unit: LibraryUnit, lowered: Mapping[str, LoweredFunction], how: 
     side = WeightsSide(unit.name, held, how.weights_in)
     programs = {entry: placed(f.program, held) for entry, f in zip(
         unit.entries, lowered.values(), strict=True)}
-    files = _glue(unit.name, programs, side, bool(unit.target.devices))
+    files = _glue(unit.name, programs, side, named(unit.target.language).device)
     for program in programs.values():
         files |= emit(program, side.parts, owner=unit.name, nodes=nodes_of(unit, lowered, how))
     rows = _rows(unit.name, programs, side)
@@ -58,8 +59,8 @@ def entry_texts(unit: LibraryUnit, lowered: Mapping[str, LoweredFunction], how: 
                  programs=tuple(p.name for p in programs.values()))
 
 
-def _glue(name: str, programs: Mapping[str, Program], side: WeightsSide, device: bool
-          ) -> dict[str, str]:
+def _glue(name: str, programs: Mapping[str, Program], side: WeightsSide,
+          device: Device | None) -> dict[str, str]:
     """What the entry points share: the header, the loader and the example."""
     size = 0 if side.parts else side.size
     files = entries_sources(name, programs, bool(size), device=device)

@@ -62,8 +62,8 @@ def emit(program: Program, parts: Sequence[Part] = (), *, owner: str = "",
         file = f"{name}_kernels{i}{language.ending}"
         files[file] = printer.file(file, chunk)
     if language.device:
-        devices = program.meta.get("devices", "80").split(",")
-        files[f"{name}_images.c"] = images(name, [*map(int, devices)])
+        devices = [*map(int, filter(None, program.meta.get("devices", "").split(",")))]
+        files[f"{name}_images.c"] = images(name, language.device.images(name, devices))
         if not owner:
             size = weights_bytes([program])
             files[f"{name}_load.c"] = device_loader(name, size, bool(size) and not parts)

@@ -8,7 +8,19 @@ scalar functions are C's.
 
 from __future__ import annotations
 
-from graphtool.emit.language import C, Language, Pieces, Share, Steps, Workers, register
+from collections.abc import Sequence
+
+from graphtool.emit.language import (
+    C,
+    Device,
+    Image,
+    Language,
+    Pieces,
+    Share,
+    Steps,
+    Workers,
+    register,
+)
 
 TEAM = 128  # as cuda.h has it
 
@@ -25,8 +37,21 @@ WARPS = Workers(
     flat=FLAT,
     single="threadIdx.x % GT_WARP == 0", meet="__syncwarp();", team=WARP, teams=TEAM // WARP)
 
+def images(name: str, devices: Sequence[int]) -> list[Image]:
+    """Code for each architecture and, for later ones, text for the first."""
+    def image(file: str, arch: int, how: str, text: bool) -> Image:
+        return Image(file, arch, text, f"nvcc {how}_{arch} {name}_kernels0.cu -o {file}")
+    first = devices[0]
+    return [*(image(f"{name}_sm_{arch}.cubin", arch, "-cubin -arch=sm", False) for arch in devices),
+            image(f"{name}_compute_{first}.ptx", first, "-ptx -arch=compute", True)]
+
+
 CUDA = register(Language(
-    name="cuda", title="CUDA", ending=".cu", device=True,
+    name="cuda", title="CUDA", ending=".cu",
+    device=Device(
+        images=images, replays=True,
+        missing="there is no driver libcuda.so.1, or no device that the library has code for",
+        memory="Memory that another library has from CUDA is as good."),
     settings=lambda _: ['#include "cuda.h"'], includes=("nest.h", "cuda_team.h", "cuda_pieces.h"),
     library={header: call for header, call in C.library.items() if header != "rows.h"},
     kernel="GT_KERNEL void {name}({params})", function="static __device__ void {name}({params})",
@@ -46,5 +71,5 @@ CUDA = register(Language(
     steps=Steps(
         header="cuda_host.h", body="static void run_steps(const void *state)",
         start="run_steps(&s);", unused="(void)s;", argument="(int64_t)({arg})",
-        step="GT_LAUNCH({at}, {name}, {teams}, {args});",
+        step="GT_LAUNCH({at}, {name}, {teams}, {pointers}, {index}, {args});",
         after="GT_PROFILED({program})", read="GT_DEVICE_VALUE({pointer}, {place})")))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from graphtool.emit.expr import ExprPrinter
 from graphtool.emit.interface import dims_type
+from graphtool.emit.language import language_of
 from graphtool.emit.lines import Writer
 from graphtool.emit.statuses import FIRST_CHECK, atoms
 from graphtool.emit.steps import checks_before, only_runs
@@ -174,7 +175,8 @@ def _run_on_device(w: Writer, program: Program, start: str, built_in: bool) -> N
             w.line("int status = 0;")
             more += f", dims + {len(program.dims)}, &status"
         w.line(f"const run_state s = {{weights, arena, dims, inputs, outputs{more}}};")
-        if recorded(program):
+        device = language_of(program).device
+        if device and device.replays and recorded(program):
             key = [f"dims[{i}]" for i in range(len(program.dims))]
             key += [f"(int64_t)(uintptr_t){p}" for p in (
                 "weights", "arena", *(f"inputs[{i}]" for i in range(len(program.inputs))),

@@ -7,11 +7,12 @@ that calls the highest level that the processor has.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from graphtool.emit.interface import arena_room, loading
+from graphtool.emit.language import Device
 from graphtool.emit.lines import Writer
-from graphtool.emit.statuses import DEVICE, LOADING, enumeration, status_function
+from graphtool.emit.statuses import LOADING, Status, enumeration, of_device, status_function
 from graphtool.loops.program import Program
 
 _HEADER = """\
@@ -47,25 +48,27 @@ _ARENA = """
 
 
 def entries_sources(name: str, programs: Mapping[str, Program], weighs: bool, *,
-                    device: bool = False) -> dict[str, str]:
-    """The two files; `weighs`: there is a file of weights, `device`: they go to a device. The
+                    device: Device | None = None) -> dict[str, str]:
+    """The two files; `weighs`: there is a file of weights, `device`: they go there. The
     programs are called NAME_ENTRY."""
-    w = Writer()
+    w, rows = Writer(), (*LOADING, *(of_device(device) if device else ()))
     w.line(f'#include "{name}.h"')
     w.line()
-    status_function(w, name, LOADING + DEVICE * device)
-    return {f"{name}.h": _header(name, programs, weighs, device), f"{name}.c": w.text()}
+    status_function(w, name, rows)
+    text = _header(name, programs, rows, loading(
+        name, weighs, "the entry points take", device=device is not None))
+    return {f"{name}.h": text, f"{name}.c": w.text()}
 
 
-def _header(name: str, programs: Mapping[str, Program], weighs: bool, device: bool) -> str:
+def _header(name: str, programs: Mapping[str, Program], rows: Sequence[Status], load: str) -> str:
     sizes = [p.arena for p in programs.values() if isinstance(p.arena, int)]
     arena = "" if len(sizes) < len(programs) else _ARENA.format(
         upper=name.upper(), size=max(map(arena_room, sizes)))
     return _HEADER.format(
         name=name, upper=name.upper(), arena=arena,
-        statuses=enumeration(name, LOADING + DEVICE * device),
+        statuses=enumeration(name, rows),
         includes="\n".join(f'#include "{p.name}.h"' for p in programs.values()),
-        loading=loading(name, weighs, "the entry points take", device=device))
+        loading=load)
 
 
 RUN = "(const void *weights, void *arena, const int64_t *dims,\n" \

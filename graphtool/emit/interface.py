@@ -179,7 +179,7 @@ int {name}_run_device(const void *weights, void *arena, {dims} *dims,
         const void *const *inputs, void *const *outputs);
 
 /* Memory of the device; copies between it and the caller's memory in any direction, which have
-   ended when this returns; and its end. Memory that another library has from CUDA is as good. */
+   ended when this returns; and its end.{memory} */
 int {name}_device_alloc(void **memory, size_t bytes);
 int {name}_device_copy(void *to, const void *from, size_t bytes);
 void {name}_device_free(void *memory);
@@ -224,14 +224,16 @@ def header(program: Program, *, levels: str = "", built_in: bool = False,
     part, which loads the weights; with `state` it also owns the arrays that runs update.
     """
     name, device = program.name, language_of(program).device
+    memory = f" {device.memory}" if device and device.memory else ""
     weighs = bool(program.weights) and not built_in
     updated = frozenset(i for _, i in program.donations) if state else frozenset[int]()
     return _HEADER.format(
         name=name, upper=name.upper(),
-        loading="" if owner else loading(name, weighs, device=device),
+        loading="" if owner else loading(name, weighs, device=bool(device)),
         example="" if owner else f"\n   {name}_example.c shows how to use it.",
         running=(_ON_DEVICE if device else _RUNNING).format(
             name=name, dims=dims_type(program), sizes=_SIZES if program.sizes else "",
+            memory=memory,
             weights=(f"`weights` is the data that {owner or name}_load got." if weighs else
                      "`weights` is NULL: the library has them.")),
         counts="\n".join(f"#define {name.upper()}_{k} {n}" for k, n in _counts(program)),

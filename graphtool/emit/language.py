@@ -9,8 +9,9 @@ braces, which the docstrings name; an empty text writes nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from graphtool.dtypes import TABLE, DType
 from graphtool.errors import InternalError, UsageError, one_of
@@ -104,8 +105,9 @@ class Steps:
     `step` runs a kernel: `{call}` is the call, of `{name}` with `{args}`, each of them as
     `argument` hands it over; `{at}` is its number and how many there are, `{shares}` and `{pieces}`
     its division, `{extent}` the iterations of the loop that is divided and `{teams}` how many teams
-    have work in it. Its first arguments are `part`; `phased` and `whole` are the same for a kernel
-    with phases, and `worker` is the argument for its worker.
+    have work in it; the first `{pointers}` arguments are buffers, the others have the type
+    `{index}`. Its first arguments are `part`; `phased` and `whole` are the same for a kernel with
+    phases, and `worker` is the argument for its worker.
 
     `barrier` waits for the kernels so far, `meet` for all workers, `leader` is true for one of
     them; `loosen` lets a run end before each worker has seen every step. `shares` is how many
@@ -135,6 +137,33 @@ class Steps:
     pieces: int = 1
 
 
+class Image(NamedTuple):
+    """One file of kernels inside a library, for devices of the architecture `arch` or later ones; 0
+    is any. `text`: the driver compiles it. `command` makes the file by hand; "": it is a source."""
+
+    file: str
+    arch: int
+    text: bool
+    command: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Device:
+    """Devices with memory of their own, on which kernels run.
+
+    `images` gives the files of kernels that a library contains, from its name and the architectures
+    that it is built for. `missing` says why a run finds no device, `memory` what other memory of
+    the device the functions take. `replays`: the launches of a run are recorded, and started again
+    as one. `log`: kernels are compiled where they run, and the library keeps the messages.
+    """
+
+    images: Callable[[str, Sequence[int]], list[Image]]
+    missing: str
+    memory: str = ""
+    replays: bool = False
+    log: bool = False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Language:
     """One language.
@@ -153,7 +182,7 @@ class Language:
     `rows` has the statement, by its function, that reduces a whole row of float32 to one scalar:
     `{acc}` is the scalar, `{place}` the first element, `{n}` the number of elements.
 
-    `device`: kernels run on a device with memory of its own, and all of them are in one file.
+    `device`: where kernels run on a device. Then all of them are in one file.
     """
 
     name: str
@@ -175,7 +204,7 @@ class Language:
     scalars: Mapping[str, str] = field(default_factory=dict)
     forms: tuple[Rule, ...] = ()
     rows: Mapping[str, str] = field(default_factory=dict)
-    device: bool = False
+    device: Device | None = None
 
     @property
     def converts_rows(self) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from graphtool.emit.expr import ExprPrinter
-from graphtool.emit.language import language_of
+from graphtool.emit.language import Device, language_of
 from graphtool.emit.lines import Writer
 from graphtool.escaping import c_comment, c_string
 from graphtool.loops.dim_names import equation_by_author, symbol_by_author
@@ -55,24 +55,26 @@ ON_DEVICE = Status(-4, "MISALIGNED", f"{MISALIGNED.text}, or an array of the dev
 NO_FILE = Status(-5, "NO_FILE", "the weights file cannot be read")
 BAD_FILE = Status(-6, "BAD_FILE", "the weights file is cut short, or is another model's")
 NO_MEMORY = Status(-7, "NO_MEMORY", "there is not enough memory for the weights")
-NO_DEVICE = Status(-8, "NO_DEVICE", "there is no driver libcuda.so.1, or no device that "
-                                     "the library has code for")
 DEVICE_FAILED = Status(-9, "DEVICE_FAILED", "the device reported an error")
 DEVICE_MEMORY = Status(-10, "DEVICE_MEMORY", "there is not enough memory on the device")
 FIRST_RULE = -16  # of the first rule that sizes must satisfy; -17 is the next one
 FIRST_CHECK = -1000  # what a run returns whose first check fails; the second gives -1001
 LOADING = (NULL_POINTER, NO_FILE, BAD_FILE, NO_MEMORY)  # of NAME_load
-DEVICE = (NO_DEVICE, DEVICE_FAILED, DEVICE_MEMORY)
 FIXED = (BAD_DIM, BAD_SIZE, NULL_POINTER, MISALIGNED, NO_FILE, BAD_FILE, NO_MEMORY)
 
 
 def statuses(program: Program) -> tuple[Status, ...]:
     """All that the functions of this program may return, besides 0."""
     fixed = tuple(s for s in FIXED if s is not BAD_SIZE or program.sizes)
-    if language_of(program).device:
-        fixed = tuple(ON_DEVICE if s is MISALIGNED else s for s in fixed) + DEVICE
+    if device := language_of(program).device:
+        fixed = (*(ON_DEVICE if s is MISALIGNED else s for s in fixed), *of_device(device))
     checks = (Status(FIRST_CHECK - b.slot, "", b.label) for b in program.checks)
     return (*fixed, *rule_statuses(program), *checks)
+
+
+def of_device(device: Device) -> tuple[Status, ...]:
+    """What a device may return."""
+    return Status(-8, "NO_DEVICE", device.missing), DEVICE_FAILED, DEVICE_MEMORY
 
 
 def rule_statuses(program: Program) -> tuple[Status, ...]:

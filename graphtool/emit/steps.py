@@ -223,7 +223,8 @@ class StepPrinter:
         given = ", ".join(how.argument.format(arg=a) for a in args)
         text = (how.phased if phases else how.step).format(
             at=at, call=f"{name}({given})", name=name, args=given, extent=self.extent(kernel),
-            teams=self.teams(kernel),
+            teams=self.teams(kernel), pointers=len(kernel.params),
+            index=language_of_kernel(self.language, kernel).size,
             shares="1" if kernel.serial else how.shares, pieces=self.pieces[kernel.name])
         self.w.line(f"/* {c_comment(step.label)} */")
         with self.w.standing_for(self.debug.place(step) if self.debug else None):

@@ -72,7 +72,7 @@ class _Lowering:
                  places: Mapping[str, str], choices: Mapping[Value, Choice],
                  excess: bool, index_checks: bool) -> None:
         self.index_checks = index_checks
-        self.target, self.table = target, KernelTable(excess, target.language, bool(target.devices))
+        self.target, self.table = target, KernelTable(excess, target.language, target.grid)
         self.around = RegionLowering(self.region, self.copy, dims)
         self.buffers: dict[str, Storage] = {}
         self.limits, self.places = limits, places  # entry of the locations: place in the source

@@ -29,10 +29,10 @@ from graphtool.symbolic import Dim, Symbol, bounds, product, symbol_of, typical_
 def lower_statements(use: UnitUse) -> list[Lowered]:
     """The bodies of the node's kernels in order; there may be several on a device."""
     node, assignment = use.node, use.assignment
-    if use.target.devices and node.op is o.cumulative:
+    if use.target.grid and node.op is o.cumulative:
         return scans(_operand(node, 0, assignment), assignment.views[node.outputs[0]],
                      assignment.buffers, node.outputs[0].hint, **node.attrs)
-    if use.target.devices:
+    if use.target.grid:
         return scatter(use)
     return [STATEMENTS[node.op](node, assignment)]
 

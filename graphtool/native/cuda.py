@@ -26,7 +26,7 @@ from graphtool.native.probes import TEXT
 
 TIMEOUT = 600  # seconds for one image
 STANDARD = ("stdint.h", "math.h", "stddef.h", "string.h")  # headers that NVRTC has no files of
-Image = tuple[str, int, bool]  # a file, the architecture, and whether it is PTX
+Image = tuple[str, int, bool, str]  # a file, its architecture, whether it is PTX, a comment
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,7 @@ def compile_images(source: Path, images: Iterable[Image], types: str, jobs: int 
     texts = {p.name: p.read_text() for p in sorted([*work.glob("*.h"), source])}
 
     def image(row: Image) -> None:
-        file, arch, text = row
+        file, arch, text, _ = row
         key = _key(texts, compiler.version, arch, text)
         if not cache.get(key, work / file):
             compiler.compile(source, arch, text, work / file, types)

@@ -113,6 +113,11 @@ class Target:
         return self.lanes * self.nv
 
     @property
+    def grid(self) -> bool:
+        """Whether very many workers run the kernels, on a device."""
+        return self.multiprocessors > 0
+
+    @property
     def foreign(self) -> bool:
         """Whether this machine is known to be of another kind, so that its compilers do not know
         the target."""

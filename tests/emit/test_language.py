@@ -33,7 +33,7 @@ from dataclasses import replace
 from graphtool.emit.cuda import CUDA
 from graphtool.extend import Target, add_language, add_target
 __version__ = "1.0"
-add_language(replace(CUDA, name="metal_text", title="Metal", ending=".metal", device=False))
+add_language(replace(CUDA, name="metal_text", title="Metal", ending=".metal", device=None))
 add_target(Target("metal", "a GPU of Apple", 1, 4, 4, language="metal_text"))
 """
 

@@ -51,7 +51,7 @@ def _by_axis(goal: Goal, node: Node, x: Tracer) -> Any:
     size, strides = a["window"], a["strides"] or (1,) * x.ndim
     adds = a["kind"] in ("sum", "prod")
     if _spread(node) or size[last] <= strides[last] or all(k == 1 for k in size[:last]) or (
-            goal.target.devices) or (adds and (goal.rules.in_order or x.dtype.is_narrow)):
+            goal.target.grid) or (adds and (goal.rules.in_order or x.dtype.is_narrow)):
         return None
     across = node.op(x, **_along(a, range(last)))
     along = _along(a, (last,))
