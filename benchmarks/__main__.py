@@ -10,6 +10,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from benchmarks.gpu import CASES
 from benchmarks.models import (
     ALL,
     DIGITS,
@@ -36,6 +37,7 @@ COMMANDS = {
     "scaling": "time models as batch, sequence, width and depth grow",
     "load": "time models beside processes that use the same processors",
     "memory": "arenas beside what lives at once, weights, peaks of processes",
+    "gpu": "time libraries for a GPU beside torch, prepared here and run on a machine with one",
     "first": "time fresh processes to their first result, and their memory",
     "compiler": "time the compiler itself",
     "tiny": "RAM, flash and instructions of MLPerf Tiny on microcontrollers",
@@ -54,11 +56,11 @@ def main(arguments: list[str] | None = None, package: str = "benchmarks",
     `known` are the commands, which are modules of the package.
     """
     given = sys.argv[1:] if arguments is None else arguments
-    options = parser(package, known).parse_args(given)
+    options = parser(package, known, next(iter(given), "")).parse_args(given)
     if options.work:
         os.environ["BENCH_DIR"] = str(options.work.resolve())
     there = TASKS if options.command in OF_TASKS else {
-        **SETS, **ALL, **OPEN, **dict.fromkeys(DIGITS)}
+        **SETS, **ALL, **OPEN, **dict.fromkeys((*DIGITS, *CASES))}
     unknown = [m for m in options.models if m not in there and not m.startswith(DRAWN)]
     if unknown:
         raise SystemExit(f"there is no model {unknown[0]!r}, but {', '.join(there)}")
@@ -68,17 +70,21 @@ def main(arguments: list[str] | None = None, package: str = "benchmarks",
 
 
 def models(command: str) -> list[str]:
-    own = {"int8": INT8, "narrow": NARROW, "quantise": QUANTISE, "open": OPEN,
+    own = {"gpu": CASES, "int8": INT8, "narrow": NARROW, "quantise": QUANTISE, "open": OPEN,
            **dict.fromkeys(OF_TASKS, TASKS)}
     return list(own.get(command, ZOO))
 
 
 def parser(package: str = "benchmarks",
-           known: Mapping[str, str] = COMMANDS) -> argparse.ArgumentParser:
+           known: Mapping[str, str] = COMMANDS, only: str = "") -> argparse.ArgumentParser:
+    """The commands with their options. `only` is the command that is parsed, if it is known: the
+    modules of others may need packages that this machine lacks."""
     top = argparse.ArgumentParser(prog=f"python -m {package}")
     commands = top.add_subparsers(dest="command", required=True)
     for name, text in known.items():
         one = commands.add_parser(name, help=text, description=text)
+        if only in known and name != only:
+            continue
         one.add_argument("-m", "--models", default=models(name), metavar="NAMES",
                          type=named, help="separated by commas, or a set: "
                          f"{', '.join(SETS)}, drawn:SEED:COUNT (of timm)")

@@ -85,7 +85,7 @@ def started(league: str, model: str, names: list[str],
     live: list[Contestant] = []
     try:
         for name in names:
-            live.append(_start(league, model, name, threads))
+            live.append(start(league, model, name, threads))
             live[-1].row = live[-1].hear(START_TIMEOUT)
             if live[-1].alive:
                 os.killpg(live[-1].process.pid, signal.SIGSTOP)
@@ -95,7 +95,8 @@ def started(league: str, model: str, names: list[str],
             c.stop()
 
 
-def _start(league: str, model: str, name: str, threads: int) -> Contestant:
+def start(league: str, model: str, name: str, threads: int) -> Contestant:
+    """A worker that begins to load the model."""
     log = work.root() / "logs" / f"{name}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     counts = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), str(threads))

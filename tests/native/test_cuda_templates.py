@@ -158,6 +158,7 @@ def test_nothing_is_spilled(name: str, tmp_path: Path, monkeypatch: pytest.Monke
                    check=True, capture_output=True)
     text = (work / "m.ptx").read_text()
     assert all(word in text for word in instructions)
+    assert not re.search(r"ld\.global\S*\.[ub]8\b", text)  # nothing goes byte by byte
     for arch in ARCHITECTURES:
         said = subprocess.run(["nvcc", "-cubin", f"-arch=sm_{arch}", "-Xptxas", "-v", source.name,
                                "-o", "m.cubin"], cwd=work, check=True, capture_output=True,

@@ -21,8 +21,12 @@ GT_INLINE void GT_JOIN(GT_NAME, _add)(float (*acc)[GT_NV], const GT_NUMBER *pane
                                       int64_t k GT_PARAMS)
 {
     const GT_NUMBER *x = GT_OPERAND(g);
-    GT_NUMBER w[GT_NV * GT_PER];
-    memcpy(w, panel + k * GT_PANEL_WIDTH + threadIdx.x % GT_WARP * (GT_NV * GT_PER), sizeof w);
+    GT_PIECE GT_NUMBER w[GT_NV * GT_PER];
+    const GT_NUMBER *at = panel + k * GT_PANEL_WIDTH + threadIdx.x % GT_WARP * (GT_NV * GT_PER);
+    if (sizeof w == 2) gt_read_2(w, at);
+    if (sizeof w == 4) gt_read_4(w, at);
+    if (sizeof w == 8) gt_read_8(w, at);
+    if (sizeof w == 16) gt_read_16(w, at);
     GT_UNROLL
     for (int p = 0; p < GT_PER; p++)
         if (GT_PER == 1 || k + p < (GT_RUN))
@@ -41,8 +45,7 @@ static __device__ void GT_NAME(int64_t team, int64_t teams GT_PARAMS)
     const int warp = threadIdx.x / GT_WARP, first = threadIdx.x % GT_WARP * GT_NV;
     for (int64_t tile = team; tile < (GT_GROUPED) * panels; tile += teams) {
         const int64_t g = tile / panels, n = tile % panels * GT_PANEL_WIDTH;
-        const GT_NUMBER *panel = (const GT_NUMBER *)__builtin_assume_aligned(
-            GT_PANELS(g) + n * GT_PADDED, 16);
+        const GT_NUMBER *panel = GT_PANELS(g) + n * GT_PADDED;
         float acc[GT_ROWS][GT_NV];
         GT_UNROLL
         for (int r = 0; r < GT_ROWS; r++)

@@ -62,17 +62,17 @@
 #define GT_MI (GT_ROWS / GT_DOWN / 16)
 #define GT_NI (GT_PANEL_WIDTH / GT_ACROSS / 8)
 
-/* One number of the left operand, as bits; 0 where there is none. */
+#ifdef GT_HALF
+/* One number of the left operand; 0 where there is none. */
 GT_INLINE uint32_t GT_JOIN(GT_NAME, _number)(int64_t g, int64_t row, int64_t k GT_PARAMS)
 {
     const int64_t run = k / GT_PADDED, at = k % GT_PADDED;
     const GT_NUMBER *x = GT_OPERAND(g);
     const int inside =
         row < (GT_HEIGHT) && run < (GT_RUNS) && at < (GT_RUN) && GT_SEEN(row, run, at);
-    uint32_t bits = 0;
-    if (inside) memcpy(&bits, x + GT_ROW(row) + GT_OFFSET(run, at), sizeof *x);
-    return bits;
+    return inside ? x[GT_ROW(row) + GT_OFFSET(run, at)] : 0;
 }
+#endif
 
 /* Brings a chunk of the left operand into shared memory, from rows `row` on. */
 GT_INLINE void GT_JOIN(GT_NAME, _left)(uint32_t *a, int whole, int64_t g, int64_t row,
