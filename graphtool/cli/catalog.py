@@ -73,6 +73,32 @@ def support(model: Annotated[str, typer.Argument(metavar="MODEL", help="An .onnx
     return 0 if rows.supported else 4
 
 
+def lint(model: Annotated[str | None, typer.Argument(
+             metavar="MODEL", help="An .onnx file.")] = None,
+         profile: Annotated[str, typer.Option(
+             metavar="NAME|FILE", help="sonnx, or a JSON file with rules of your own.")] = "sonnx",
+         format: options.Format = None, json: options.Json = False) -> int:
+    """Check an ONNX file against a profile: requirements beyond being valid.
+
+    sonnx is the safety-related profile of the ONNX working group. Without MODEL, the profile is
+    printed. The exit code is 1 if a rule of level error is broken."""
+    from pathlib import Path
+
+    from graphtool.importers import Importer, what
+    from graphtool.importers.onnx.lint.profile import load, text
+    from graphtool.report.lint import Lint, lint_lines, lint_outcome, lint_report
+    form, rules = terminal.chosen_format(format, json), load(profile)
+    if model is None:
+        terminal.lines(text(rules).splitlines())
+        return 0
+    kind = what(model)
+    if not isinstance(kind, Importer) or kind.lint is None:
+        raise UsageError("GT3018", f"lint reads .onnx files, this is {kind.title}", where=model)
+    report: Lint = lint_report(rules, kind.lint(Path(model), rules))
+    terminal.tell(report, form, lambda: lint_lines(report), lambda: lint_outcome(report, model))
+    return 0 if report.ok else 1
+
+
 def doctor(format: options.Format = None, json: options.Json = False) -> int:
     """Check the C compiler, OpenMP, the CPU and the versions of packages.
 

@@ -192,6 +192,10 @@ for _row in (
     Verb("support", catalog.support, "check", (
         "graphtool support samples/digits.onnx",
         "graphtool support samples/digits.onnx --json")),
+    Verb("lint", catalog.lint, "check", (
+        "graphtool lint samples/digits.onnx",
+        "graphtool lint samples/digits.onnx --format sarif",
+        "graphtool lint --profile sonnx")),
     Verb("doctor", catalog.doctor, "help", (
         "graphtool doctor",
         "graphtool doctor --json")),

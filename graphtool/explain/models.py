@@ -60,6 +60,9 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT1040": ("nodes that ONNX cannot express",
                "Each op is listed once with its places. Before `opt`, a graph has more ops "
                "that ONNX knows; otherwise the graph can only be compiled."),
+    "GT1060": ("not a lint profile",
+               "A profile is a JSON file: name, title, source, and rules with id, says and check. "
+               "`graphtool lint --profile sonnx` prints one."),
     "GT1050": ("nodes that StableHLO cannot express",
                "Each op is listed once with its reason and its places. Strings, pictures and "
                "exchanges between processes have no counterpart; where a size is the reason, fix "

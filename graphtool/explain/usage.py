@@ -13,7 +13,7 @@ TABLE: dict[str, tuple[str, str]] = {
                "Write @FILE.npy, or sizes, element type and value: 1x4xf32=0.5."),
     "GT3016": ("unknown category", "The categories are compute, data, shape, control and memory."),
     "GT3017": ("unknown format", "The help line lists the formats of the verb."),
-    "GT3018": ("support reads ONNX and StableHLO",
+    "GT3018": ("support reads ONNX and StableHLO, lint reads ONNX",
                "A model from another source reports what is unsupported when it is imported."),
     "GT3019": ("unknown error code", "`graphtool explain` lists the codes."),
     "GT3020": ("unreadable --dynamic", "Write --dynamic batch=1..64, seq=2.. or batch."),

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from graphtool.errors import Unsupported
     from graphtool.front.assumptions import Bounds
     from graphtool.importers.limits import Limits
+    from graphtool.importers.onnx.lint import Violation
+    from graphtool.importers.onnx.lint.profile import Profile
     from graphtool.ir.graph import Module
 
 
@@ -49,9 +51,9 @@ class Importer(FileKind):
     `written` is how a source is given; `accepts` says whether a text names one, by default by its
     suffix. Several importers of one form are told apart by `captures`, the words of --capture.
     `takes` are the fields of Request that it heeds; `support` lists what a file has that is not
-    supported. `oracle` names what the graph is checked against: a key of `verify.sides.ORACLES`;
-    `unchecked` says why there is none. `samples`: a source has inputs to try it on, or says of what
-    types they are.
+    supported, `lint` what of it violates each rule of a profile. `oracle` names what the graph is
+    checked against: a key of `verify.sides.ORACLES`; `unchecked` says why there is none. `samples`:
+    a source has inputs to try it on, or says of what types they are.
     """
 
     read: Callable[[str, Request], Module] | None = None
@@ -60,6 +62,7 @@ class Importer(FileKind):
     captures: tuple[str, ...] = ()
     takes: tuple[str, ...] = ("inputs", "dynamic")
     support: Callable[[Path], list[Unsupported]] | None = None
+    lint: Callable[[Path, Profile], list[list[Violation]]] | None = None
     oracle: str = ""
     unchecked: str = ""
     samples: bool = True

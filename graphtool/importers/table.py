@@ -8,10 +8,15 @@ from __future__ import annotations
 import re
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from graphtool.errors import GraphtoolError, Unsupported, UsageError
 from graphtool.importers.record import SAVED, Importer, Request, register
 from graphtool.ir.graph import Module
+
+if TYPE_CHECKING:
+    from graphtool.importers.onnx.lint import Violation
+    from graphtool.importers.onnx.lint.profile import Profile
 
 
 def _onnx(source: str, how: Request) -> Module:
@@ -24,6 +29,11 @@ def _onnx(source: str, how: Request) -> Module:
 def _onnx_support(path: Path) -> list[Unsupported]:
     from graphtool.importers.onnx import support
     return support(path)
+
+
+def _onnx_lint(path: Path, profile: Profile) -> list[list[Violation]]:
+    from graphtool.importers.onnx.lint import violations
+    return violations(path, profile)
 
 
 def _pt2(source: str, how: Request) -> Module:
@@ -93,7 +103,7 @@ _PROTOBUF = re.compile(rb"\x08[\x01-\x14][\x12\x1a\x22\x28\x32\x3a\x42]", re.DOT
 _ARCHIVE = "an archive is read, never run"
 register(Importer(
     "onnx", "an ONNX model", (".onnx",), _PROTOBUF, read=_onnx, written="MODEL.onnx",
-    support=_onnx_support, oracle="onnxruntime"))
+    support=_onnx_support, lint=_onnx_lint, oracle="onnxruntime"))
 register(Importer(
     "pt2", "an archive of torch.export", (".pt2",), read=_pt2, written="MODEL.pt2",
     accepts=_is_pt2, takes=(), unchecked=_ARCHIVE))

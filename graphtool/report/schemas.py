@@ -33,6 +33,7 @@ from graphtool.report.diff import Diff
 from graphtool.report.doctor import Doctor
 from graphtool.report.git import GitStatus, HookReport, Review
 from graphtool.report.lineage import Event, Lineage
+from graphtool.report.lint import Lint
 from graphtool.report.listing import FxListing, Listing
 from graphtool.report.modules import ModuleTable
 from graphtool.report.profile import Profile
@@ -60,7 +61,7 @@ TYPES: dict[str, Any] = {
     "size": SizeReport,
     "listing": Listing, "modules": ModuleTable, "fx-listing": FxListing, "diff": Diff, "ops": Ops,
     "passes": Passes,
-    "build-diff": BuildDiff, "support": Support,
+    "build-diff": BuildDiff, "support": Support, "lint": Lint,
     "doctor": Doctor, "bench": Bench, "profile": Profile, "tune": TuneReport,
     "tuning": Row, "machine": Machine, "why": WhyReport, "why-not-fused": WhyNot,
     "captures": Captures, "quantise": QuantiseReport, "git-status": GitStatus,

@@ -21,7 +21,8 @@ def _timeless(text: str) -> str:
 
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize(("line", "code"), [
-    ("diff {g} {other}", 1), ("diff {g} {g}", 0), ("support {onnx}", 0), ("doctor", 0),
+    ("diff {g} {other}", 1), ("diff {g} {g}", 0), ("support {onnx}", 0), ("lint {onnx}", 1),
+    ("doctor", 0),
     ("check {g} {g}", 0), ("check {g} {other}", 1), ("opt {g} --bisect", 0),
     ("opt {g} --bisect --rtol 0 --atol 0", 1), ("opt {g} --check --passes fold,cse", 0),
     ("opt {g} --check --rtol 0 --atol 0", 1)])

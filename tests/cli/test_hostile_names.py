@@ -35,7 +35,7 @@ G, H = f"g{FILE}.graph.json", f"h{FILE}.graph.json"
 TEXTS = (".md", ".html", ".svg", ".dot", ".mmd", ".sarif", ".xml", ".txt", ".c", ".h", ".json",
          ".jsonl", ".mlir", ".gt", ".py")
 JUDGED = [f"{verb} --format {form}" for verb in ("diff {g} {h}", "check {g} {h}", "support {c}",
-                                                 "git review HEAD", "git check {g} {h}")
+                                                 "lint {o}", "git review HEAD", "git check {g} {h}")
           for form in FORMATS]
 LINES: dict[str, tuple[str, ...]] = {  # by verb, in the order in which they are run
     "help": ("help", "help import"), "version": ("version",),
@@ -91,7 +91,8 @@ LINES: dict[str, tuple[str, ...]] = {  # by verb, in the order in which they are
                "import e.mlir --no-check -o e.graph.json"),
     "simplify": ("simplify {o} e.simple.onnx",),
     "ops": ("ops {y}",), "passes": ("passes",), "schema": ("schema {y}",),
-    "support": ("support {c}",), "doctor": ("doctor {y}",), "explain": ("explain {y}",),
+    "support": ("support {c}",), "lint": ("lint {o}", "lint {c} --profile {y}"),
+    "doctor": ("doctor {y}",), "explain": ("explain {y}",),
     "completion": ("completion bash",),
     "demo": ("demo --seconds {y}", "demo --target {y}"),  # it has no model but its own
     "cache dir": ("cache dir",), "cache prune": ("cache prune --limit {y}",),

@@ -82,6 +82,7 @@ def test_artifacts(made: Path, gt: Cli) -> None:
     ("ops", "ops"),
     ("passes", "passes"),
     ("support", f"support {DIGITS}"),
+    ("lint", f"lint {DIGITS}"),
     ("doctor", "doctor")])
 def test_reports(name: str, line: str, made: Path, gt: Cli) -> None:
     result = gt(*line.format(made).split(), "--json")
