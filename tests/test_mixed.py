@@ -6,13 +6,13 @@ import pytest
 import torch
 
 from tests.lab import mixed
-from tests.lab.mixed import Call
+from tests.lab.mixed_calls import Call, drawn
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 def test_some_pairs_are_torchs() -> None:
-    found = mixed.judged(mixed.drawn(0, 60))
+    found = mixed.judged(drawn(0, 60))
     assert [f"{call}: {why}" for call, why in found.wrong] == []
     assert found.right > 30
     assert all("torch.export cannot capture" in why for _, why in found.refused)
@@ -30,5 +30,5 @@ def test_a_wrong_type_or_number_would_be_seen() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(1, 9))
 def test_more_pairs_are_torchs(seed: int) -> None:
-    found = mixed.judged(mixed.drawn(seed, 1000))
+    found = mixed.judged(drawn(seed, 1000))
     assert [f"{call}: {why}" for call, why in found.wrong] == []

@@ -4,6 +4,7 @@ softmax and additions read. With all of them on grids, a quantised model keeps n
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Collection
 
 from graphtool import dtypes
@@ -37,8 +38,8 @@ def stored_activations(graph: Graph, layers: Collection[Layer]) -> list[Value]:
             continue
         if not apart:
             reads.sort(key=position.__getitem__)
-            here = next((v for v in reads if not any(
-                _depends(u, v, made_by) for u in reads if u is not v)), None)
+            needed = _needed(reads, graph, position)
+            here = next((v for v in reads if v not in needed), None)
             reads = [v for v in reads if here is not None and not kernels[v] <= kernels[here]]
         for stored in dict.fromkeys(u for v in reads for u in origins(v, made_by)):
             if stored not in known and stored in made_by and not is_constant(made_by[stored]):
@@ -54,15 +55,21 @@ def _computed(node: Node, made_by: dict[Value, Node]) -> list[Value]:
         and v.type.dtype is dtypes.float32 and not is_constant(made_by[v])))
 
 
-def _depends(v: Value, on: Value, made_by: dict[Value, Node]) -> bool:
-    """Whether v is computed from another value."""
-    pending, seen = [v], {v}
-    while pending:
-        node = made_by.get(pending.pop())
-        for x in node.inputs if node is not None else ():
-            if x is on:
-                return True
-            if isinstance(x, Value) and x not in seen:
-                seen.add(x)
-                pending.append(x)
-    return False
+def _needed(reads: list[Value], graph: Graph, position: dict[Value, int]) -> set[Value]:
+    """The values, ordered by position, that others of them are computed from.
+
+    Goes back from the last node and ends where no answer is open any more, so that a mask which
+    every layer reads costs one layer each time and not all that precede it.
+    """
+    pending = [-position[v] for v in reads]
+    seen, out = set(pending), set[Value]()
+    heapq.heapify(pending)
+    while pending and len(out) < len(reads) - 1:
+        for x in graph.nodes[-heapq.heappop(pending)].inputs:
+            if isinstance(x, Value) and position.get(x, -1) >= position[reads[0]]:
+                if x in reads:
+                    out.add(x)
+                if -position[x] not in seen:
+                    seen.add(-position[x])
+                    heapq.heappush(pending, -position[x])
+    return out
