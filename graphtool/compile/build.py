@@ -24,6 +24,7 @@ from graphtool.compile.weights import digest
 from graphtool.emit.cuda import images
 from graphtool.emit.language import C, named
 from graphtool.emit.project import README, Project, config_files, readme
+from graphtool.emit.shapes import shapes
 from graphtool.emit.single import single
 from graphtool.errors import InputError, UsageError
 from graphtool.io import files
@@ -124,11 +125,13 @@ def check_device(unit: LibraryUnit, how: Build) -> None:
 
 
 def _project_files(texts: Texts, common: Compiler, how: Build) -> dict[str, str]:
-    """What other build systems read of the build, and the README."""
+    """What other build systems read of the build, the README, and what a module of WebAssembly
+    needs: a host cannot read a header."""
     weights = next((side.file for side in texts.sides if side.file), "")
     project = Project(texts.name, library_of(texts.name, common.system, static=how.static), weights,
                       links=("-pthread", *common.libraries, "-lm"))
-    return {**config_files(project),
+    asked = {f"{texts.name}_shapes.c": shapes(texts.name, texts.files)} if project.module else {}
+    return {**config_files(project), **asked,
             README: readme(project, texts.files, trains="training" in texts.rows)}
 
 

@@ -70,7 +70,11 @@ def assembled(symbol: str, directive: str) -> str:
 #define GT_SYMBOL "_{symbol}"
 #define GT_HIDDEN ".private_extern "
 #else
+#ifdef __wasm__
+#define GT_SECTION ".section .rodata.{symbol},\\"\\",@"
+#else
 #define GT_SECTION ".section .rodata"
+#endif
 #define GT_SYMBOL "{symbol}"
 #define GT_HIDDEN ".hidden "
 #endif
@@ -80,6 +84,9 @@ __asm__(GT_SECTION "\\n"
         GT_HIDDEN GT_SYMBOL "\\n"
         GT_SYMBOL ":\\n"
         "{directive}\\n"
+#ifdef __wasm__ /* the linker must know the size */
+        ".size {symbol}, .-{symbol}\\n"
+#endif
         ".text\\n");
 """
 

@@ -5,9 +5,10 @@ It needs no other crate, so it builds offline; the weights are in the program.
 
 from __future__ import annotations
 
+from graphtool.emit.shapes import shapes
 from graphtool.io.manifest_rows import PortRow
 from graphtool.package.record import Files, PackageForm, Subject, elements, register
-from graphtool.package.sources import shapes, sources
+from graphtool.package.sources import sources
 from graphtool.package.words import identifiers, listed, plain
 
 _TOML = """\
@@ -270,7 +271,7 @@ def make(s: Subject) -> Files:
              "build.rs": _BUILD.format(name=s.name, arch=arch, flags=flags),
              "src/lib.rs": library(s), f"c/{s.name}.c": texts[f"{s.name}.c"],
              f"c/{s.name}.h": texts[f"{s.name}.h"],
-             f"c/{s.name}_shapes.c": shapes(s, texts[f"{s.name}.h"])}
+             f"c/{s.name}_shapes.c": shapes(s.name, texts)}
     data = {} if s.weights is None else {f"c/{s.weights.name}": s.weights.read_bytes()}
     return {**{f: t.encode() for f, t in files.items()}, **data}
 

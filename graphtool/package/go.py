@@ -3,9 +3,10 @@ program."""
 
 from __future__ import annotations
 
+from graphtool.emit.shapes import shapes
 from graphtool.io.manifest_rows import PortRow
 from graphtool.package.record import Files, PackageForm, Subject, elements, register
-from graphtool.package.sources import shapes, sources
+from graphtool.package.sources import sources
 from graphtool.package.words import camel, identifiers, listed, plain
 
 _GOARCH = {"arm": "arm64", "x86": "amd64"}
@@ -199,7 +200,7 @@ def make(s: Subject) -> Files:
     texts = sources(s)
     files = {"go.mod": f"module model/{s.name}\n\ngo 1.16\n", f"{s.name}.go": module(s),
              f"{s.name}.c": texts[f"{s.name}.c"], f"{s.name}.h": texts[f"{s.name}.h"],
-             f"{s.name}_shapes.c": shapes(s, texts[f"{s.name}.h"])}
+             f"{s.name}_shapes.c": shapes(s.name, texts)}
     data = {} if s.weights is None else {s.weights.name: s.weights.read_bytes()}
     return {**{f: t.encode() for f, t in files.items()}, **data}
 

@@ -1,5 +1,9 @@
-"""`npm`: an ES module for Node and browsers over WebAssembly, which zig compiles from the C of the
-build. One thread; vectors of 128 bits where the build has them."""
+"""`npm`: an ES module for Node and browsers over WebAssembly: that of a build for wasm32, else zig
+compiles one from the C of the build.
+
+`index.js` describes the functions of the build: one, several entry points over one set of weights,
+or those of a training graph over one state. `runtime.js`, the same in all packages, calls them.
+"""
 
 from __future__ import annotations
 
@@ -7,157 +11,86 @@ import json
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.resources import files as resources
 from importlib.util import find_spec
+from itertools import groupby
 from pathlib import Path
+from textwrap import wrap
 
+from graphtool.emit.shapes import shapes
 from graphtool.errors import CompilerError, UsageError
 from graphtool.io import release
-from graphtool.io.manifest_rows import PortRow
+from graphtool.io.manifest import entry_names, one_entry
+from graphtool.io.manifest_rows import Manifest, PortRow, ProgramRow
 from graphtool.package.archives import tar_gz
 from graphtool.package.record import Archive, Files, PackageForm, Subject, elements, register
-from graphtool.package.sources import shapes, sources
+from graphtool.package.sources import sources
 from graphtool.package.words import identifiers, listed, plain
+from graphtool.target import TABLE
 
 TIMEOUT = 600  # seconds; the first time zig compiles its C library too
 _ARRAYS = {"bool": "Uint8", "f32": "Float32", "f64": "Float64", "i64": "BigInt64",
            "u64": "BigUint64", "c64": "Float32", "c128": "Float64"}
 _PARTS = {"c64": 2, "c128": 2}
+_METHODS = ("state", "reset", "constructor")  # of a model, beside its functions
 _MODULE = """\
-// {name}: a compiled model. `const model = await load(); model.run({{…}}, {{…}})` computes it.
-const INPUTS = {inputs};
-const OUTPUTS = {outputs};
-const DIMS = {dims};
-const NODE = typeof process !== "undefined" && !!process.versions?.node;
+// {name}: a compiled model. `const model = await load(); model.{first}({{…}}, {{…}})` computes it.
+import {{ open }} from "./runtime.js";
 
-async function bytes(file) {{
-  const url = new URL(file, import.meta.url);
-  if (NODE && url.protocol === "file:") {{
-    return (await import("node:fs/promises")).readFile(url);
-  }}
-  const answer = await fetch(url);
-  if (!answer.ok) throw new Error(`${{url}}: ${{answer.status}}`);
-  return new Uint8Array(await answer.arrayBuffer());
-}}
+// a port is a row, or a number: where it starts in the state
+const ABOUT = {{
+  wasm: "{name}.wasm",
+  weights: {weights},
+  state: {state},
+  start: {start},
+  functions: {{
+{functions}  }},
+}};
 
 /** Loads the model. `files` may give the bytes of "{name}.wasm" and of the weights instead. */
-export async function load(files = {{}}) {{
-  const code = files["{name}.wasm"] ?? await bytes("./{name}.wasm");
-  // the C library asks for a system that no run needs
-  const system = new Proxy({{}}, {{ get: () => () => 52 }});
-  const {{ instance }} = await WebAssembly.instantiate(code, {{ wasi_snapshot_preview1: system }});
-  instance.exports._initialize?.();
-  return new Model(instance.exports, {weights});
-}}
-
-class Model {{
-  #c; #weights = 0; #kept = new Map();
-
-  constructor(exports, weights) {{
-    this.#c = exports;
-    if (weights) {{
-      const data = weights.subarray({offset});
-      this.#weights = this.#allocate(data.length);
-      new Uint8Array(exports.memory.buffer).set(data, this.#weights);
-    }}
-  }}
-
-  #allocate(size) {{
-    const at = this.#c.aligned_alloc(64, Math.ceil((size + 1) / 64) * 64);
-    if (!at) throw new Error("no memory");
-    return at;
-  }}
-
-  /** Memory that the next run uses again if it is large enough. */
-  #room(key, size) {{
-    const known = this.#kept.get(key);
-    if (known && known.size >= size) return known.at;
-    if (known) this.#c.free(known.at);
-    const at = this.#allocate(size);
-    this.#kept.set(key, {{ at, size }});
-    return at;
-  }}
-
-  #text(status) {{
-    const memory = new Uint8Array(this.#c.memory.buffer);
-    let at = this.#c.{name}_status_text(status), text = "";
-    while (memory[at]) text += String.fromCharCode(memory[at++]);
-    return text;
-  }}
-
-  /** Runs the model on dense arrays. */
-  run(inputs, sizes = {{}}) {{
-    const c = this.#c, count = INPUTS.length + OUTPUTS.length;
-    const dims = this.#room("dims", 8 * (DIMS.length + {computed} + 1));
-    const view = () => new BigInt64Array(c.memory.buffer, dims, DIMS.length + {computed});
-    DIMS.forEach((name, i) => {{
-      if (!Number.isSafeInteger(sizes[name])) throw new TypeError(`${{name}} is no size`);
-      view()[i] = BigInt(sizes[name]);
-    }});
-    const arena_bytes = c.{name}_arena_bytes(dims);
-    if (!arena_bytes) throw new RangeError(this.#text(-1));
-    const arena = this.#room("arena", arena_bytes);
-    const pointers = this.#room("pointers", 4 * (count + 2)), shape = this.#room("shape", 8 * 64);
-    const places = [...INPUTS, ...OUTPUTS].map(({{ name }}, port) => {{
-      const size = c.{name}_shape(port, dims, 0);
-      return {{ size, at: this.#room(port, size) }};
-    }});
-    INPUTS.forEach(({{ name, type }}, i) => {{
-      const given = inputs[name];
-      if (!(given instanceof type)) throw new TypeError(`${{name}} is no ${{type.name}}`);
-      if (given.byteLength !== places[i].size) {{
-        throw new RangeError(`${{name}} has ${{given.length}} elements, expected ` +
-          places[i].size / type.BYTES_PER_ELEMENT);
-      }}
-      new type(c.memory.buffer, places[i].at, given.length).set(given);
-    }});
-    OUTPUTS.forEach(({{ from }}, i) => {{
-      if (from < 0) return;
-      const {{ at, size }} = places[from];
-      new Uint8Array(c.memory.buffer).copyWithin(places[INPUTS.length + i].at, at, at + size);
-    }});
-    new Uint32Array(c.memory.buffer, pointers, count).set(places.map(({{ at }}) => at));
-    const status = c.{name}_run(this.#weights, arena, dims, pointers,
-      pointers + 4 * INPUTS.length, 1);
-    if (status) throw new Error(this.#text(status));
-    return Object.fromEntries(OUTPUTS.map(({{ name, type, rank, parts }}, i) => {{
-      const port = INPUTS.length + i;
-      c.{name}_shape(port, dims, shape);
-      const dense = Array.from(new BigInt64Array(c.memory.buffer, shape, rank), Number);
-      const length = dense.reduce((a, b) => a * b, parts);
-      return [name, {{ data: new type(c.memory.buffer, places[port].at, length).slice(),
-        shape: dense }}];
-    }}));
-  }}
-}}
+export const load = (files = {{}}) => open(ABOUT, files);
 """
+_FUNCTION = """\
+{{
+      symbol: "{symbol}", dims: {dims}, computed: {computed},
+      inputs: {inputs},
+      outputs: {outputs},
+    }}"""
 _TYPES = """\
-/** The inputs: dense arrays. */
-export interface Inputs {{
-{inputs}}}
-
-/** The open sizes. */
-export interface Sizes {{
-{dims}}}
-
 /** A dense array with its shape. */
 export interface Tensor<T> {{
   data: T;
   shape: number[];
 }}
-
-/** The results of a run. */
-export interface Outputs {{
-{outputs}}}
-
+{functions}
 /** A loaded model; it has the memory that its runs work in. */
 export interface Model {{
-  run(inputs: Inputs{sizes}): Outputs;
-}}
+{methods}}}
 
 /** Loads the model. `files` may give the bytes of "{name}.wasm" and of the weights instead. */
 export function load(files?: Record<string, Uint8Array>): Promise<Model>;
 """
+_PORTS = """
+/** The inputs of `{word}`: dense arrays. */
+export interface {prefix}Inputs {{
+{inputs}}}
 
+/** The open sizes of `{word}`. */
+export interface {prefix}Sizes {{
+{dims}}}
+
+/** The results of `{word}`. */
+export interface {prefix}Outputs {{
+{outputs}}}
+"""
+_STATE = """\
+  /** A copy of the parameters and the optimizer's memory; a copy of earlier can be given back. */
+  state: Uint8Array;
+  /** Begin again: the state in which the model was compiled. */
+  reset(): void;
+"""
 
 # what `import` finds in Node itself
 _MODULES = """
@@ -168,6 +101,38 @@ _MODULES = """
 _CORE = frozenset(_MODULES.split())
 
 
+@dataclass(frozen=True, slots=True)
+class WebFunction:
+    """A function of the module: its method's name, its name in C, its manifest rows, the inputs
+    that outputs are copied from, and where arrays of a training state start, by name."""
+
+    word: str
+    symbol: str
+    row: Manifest | ProgramRow
+    donated: Mapping[int, int] = field(default_factory=dict)
+    state: Mapping[str, int] = field(default_factory=dict)
+
+    def words(self, ports: Sequence[PortRow]) -> list[tuple[PortRow, str]]:
+        """The ports that are not part of a state, each with its identifier."""
+        known = [p for p in ports if p.name not in self.state]
+        return list(zip(known, identifiers(p.name for p in known), strict=True))
+
+
+def functions(s: Subject) -> list[WebFunction]:
+    """The functions of a build in the order of its manifest."""
+    m = s.manifest
+    if m.training is not None:
+        state = {c.name: c.offset for c in m.training.state}
+        return [WebFunction(part, f"{s.name}_{part}", row, state=state)
+                for part, row in m.training.programs.items()]
+    names = entry_names(m)
+    if not names:
+        return [WebFunction("run", s.name, m, dict(m.donations))]
+    words = identifiers(names, _METHODS)
+    return [WebFunction(word, row.name, row, dict(row.donations))
+            for word, row in zip(words, (one_entry(m, n) for n in names), strict=True)]
+
+
 def array_type(port: PortRow) -> str:
     """The typed array of JavaScript that holds the elements."""
     short = elements(port)
@@ -175,18 +140,25 @@ def array_type(port: PortRow) -> str:
     return f"{kind}Array"
 
 
-def wasm(s: Subject, texts: dict[str, str]) -> bytes:
-    """The compiled module. Raises CompilerError GT2120 where there is no zig, GT2121, GT2123."""
+def wasm(s: Subject, known: Sequence[WebFunction]) -> bytes:
+    """The compiled module: that of a build for wasm32, else one that is compiled here. Raises
+    CompilerError GT2120 where there is no zig, GT2121, GT2123."""
+    if s.manifest.library.endswith(".wasm"):
+        return s.library.read_bytes()
     if not find_spec("ziglang"):
         raise CompilerError("GT2120", "WebAssembly is compiled by zig, and there is none",
                             hint=release.install("zig"))
-    wanted = [f"{s.name}_{f}" for f in ("run", "arena_bytes", "status_text", "shape")]
+    texts = sources(s)
+    files = {f: texts[f] for f in (f"{s.name}.c", f"{s.name}.h")} | {
+        f"{s.name}_shapes.c": shapes(s.name, texts)}
+    exported = [f"{f.symbol}_{part}" for f in known
+                for part in ("run", "arena_bytes", "status_text", "shape")]
     command = [sys.executable, "-m", "ziglang", "cc", "-target", "wasm32-wasi",
-               "-mexec-model=reactor", "-O3", "-msimd128", "-std=gnu11", "-w", "-g0", "-s",
-               f"{s.name}.c", f"{s.name}_shapes.c", "-o", "out.wasm",
-               *(f"-Wl,--export={f}" for f in (*wanted, "aligned_alloc", "free"))]
+               "-mexec-model=reactor", "-O3", *TABLE["wasm32"].flags[0], "-std=gnu11", "-w", "-g0",
+               "-s", *(f for f in files if f.endswith(".c")), "-o", "out.wasm",
+               *(f"-Wl,--export={f}" for f in (*exported, "aligned_alloc", "free"))]
     with tempfile.TemporaryDirectory(prefix="graphtool-wasm-") as folder:
-        for file, text in texts.items():
+        for file, text in files.items():
             (Path(folder) / file).write_text(text)
         try:
             done = subprocess.run(command, cwd=folder, capture_output=True, text=True,
@@ -199,37 +171,64 @@ def wasm(s: Subject, texts: dict[str, str]) -> bytes:
         return (Path(folder) / "out.wasm").read_bytes()
 
 
-def module(s: Subject) -> tuple[str, str]:
-    """The texts of index.js and index.d.ts."""
-    m = s.manifest
-    dims = identifiers(d.name for d in m.dims)
-    inputs = identifiers(p.name for p in m.inputs)
-    outputs = identifiers(p.name for p in m.outputs)
-    donated = dict(m.donations)
-
-    def table(ports: list[PortRow], words: list[str], sources: dict[int, int]) -> str:
-        rows = "".join(f'  {{ name: "{w}", type: {array_type(p)}, rank: {len(p.shape)}, '
-                       f"parts: {_PARTS.get(p.type, 1)}, from: {sources.get(i, -1)} }},\n"
-                       for i, (p, w) in enumerate(zip(ports, words, strict=True)))
-        return f"[\n{rows}]"
-    weights = "undefined"
-    if s.weights is not None:
-        file = s.weights.name
-        weights = f'files["{file}"] ?? await bytes("./{file}")'
-    code = _MODULE.format(
-        name=s.name, inputs=table(m.inputs, inputs, {}), outputs=table(m.outputs, outputs, donated),
-        dims=json.dumps(dims), weights=weights, offset=m.weights_offset, computed=len(m.sizes))
-    types = _TYPES.format(
-        name=s.name, sizes=", sizes: Sizes" if dims else ", sizes?: Sizes",
-        inputs=_fields(m.inputs, inputs, "{}"), outputs=_fields(m.outputs, outputs, "Tensor<{}>"),
-        dims="".join(f"  /** {plain(r.name)} */\n  {d}: number;\n"
-                     for r, d in zip(m.dims, dims, strict=True)))
-    return code, types
+def module(s: Subject, known: Sequence[WebFunction]) -> str:
+    """The text of index.js."""
+    m, start = s.manifest, "null"
+    if m.training is not None:
+        start = next(_described(f) for f in known if f.word == "init")
+    shown = [f for f in known if m.training is None or f.word != "init"]
+    weights = "null" if s.weights is None else (
+        f'{{ file: "{s.weights.name}", offset: {m.weights_offset} }}')
+    return _MODULE.format(
+        name=s.name, first=shown[0].word, weights=weights, start=start,
+        state="null" if m.training is None else m.training.state_bytes,
+        functions="".join(f"    {f.word}: {_described(f)},\n" for f in shown))
 
 
-def _fields(ports: list[PortRow], words: list[str], kind: str) -> str:
-    return "".join(f"  /** {line} */\n  {w}: {kind.format(array_type(p))};\n" for p, w, line in zip(
-        ports, words, listed(ports, words), strict=True))
+def _described(f: WebFunction) -> str:
+    def table(ports: Sequence[PortRow], donated: Mapping[int, int]) -> str:
+        words, lines = {p.name: word for p, word in f.words(ports)}, list[str]()
+        for in_state, rows in groupby(enumerate(ports), lambda row: row[1].name in f.state):
+            if in_state:
+                lines += wrap("".join(f"{f.state[p.name]}, " for _, p in rows), 92)
+            else:
+                lines += [f'{{ name: "{words[p.name]}", type: {array_type(p)}, '
+                          f"rank: {len(p.shape)}, parts: {_PARTS.get(p.type, 1)}, "
+                          f"from: {donated.get(i, -1)} }}," for i, p in rows]
+        return "[" + "".join(f"\n        {line}" for line in lines) + "\n      ]"
+    return _FUNCTION.format(
+        symbol=f.symbol, dims=json.dumps(identifiers(d.name for d in f.row.dims)),
+        computed=len(f.row.sizes), inputs=table(f.row.inputs, {}),
+        outputs=table(f.row.outputs, f.donated))
+
+
+def types(s: Subject, known: Sequence[WebFunction]) -> str:
+    """The text of index.d.ts."""
+    trains = s.manifest.training is not None
+    shown = [f for f in known if not trains or f.word != "init"]
+    prefixes = [""] if [f.word for f in shown] == ["run"] else identifiers(
+        f"{f.word[0].upper()}{f.word[1:]}" for f in shown)
+    parts, methods = "", ""
+    for f, prefix in zip(shown, prefixes, strict=True):
+        dims = zip(f.row.dims, identifiers(d.name for d in f.row.dims), strict=True)
+        parts += _PORTS.format(
+            word=f.word, prefix=prefix,
+            inputs="".join(_fields(f.words(f.row.inputs), given=True)),
+            outputs="".join(_fields(f.words(f.row.outputs), given=False)),
+            dims="".join(f"  /** {plain(r.name)} */\n  {d}: number;\n" for r, d in dims))
+        optional = "" if f.row.dims else "?"
+        methods += (f"  {f.word}(inputs: {prefix}Inputs, sizes{optional}: {prefix}Sizes): "
+                    f"{prefix}Outputs;\n")
+    return _TYPES.format(name=s.name, functions=parts, methods=methods + trains * _STATE)
+
+
+def _fields(ports: Sequence[tuple[PortRow, str]], *, given: bool) -> Iterator[str]:
+    lines = listed([p for p, _ in ports], [word for _, word in ports])
+    for (port, word), line in zip(ports, lines, strict=True):
+        kind = array_type(port)
+        number = "bigint" if kind.startswith("Big") else "number"
+        held = f"Tensor<{kind}>" if not given else kind if port.shape else f"{kind} | {number}"
+        yield f"  /** {line} */\n  {word}: {held};\n"
 
 
 def make(s: Subject) -> Files:
@@ -237,19 +236,16 @@ def make(s: Subject) -> Files:
     if s.name.lower() in _CORE:
         raise UsageError("GT2242", f"Node has a module {s.name.lower()} of its own",
                          hint="build with another --name")
-    texts = sources(s)
-    header = texts[f"{s.name}.h"]
-    compiled = wasm(s, {f"{s.name}.c": texts[f"{s.name}.c"], f"{s.name}.h": header,
-                        f"{s.name}_shapes.c": shapes(s, header)})
-    code, types = module(s)
+    known = functions(s)
     about = {"name": s.name.lower(), "version": ".".join((*s.version.split("."), "0")[:3]),
              "description": f"The compiled model {s.name}", "type": "module",
              "exports": {".": {"types": "./index.d.ts", "default": "./index.js"}},
              "types": "./index.d.ts", "files": ["*"], "sideEffects": False}
     data = {} if s.weights is None else {s.weights.name: s.weights.read_bytes()}
+    runtime = resources("graphtool.package").joinpath("javascript", "runtime.js")
     return {"package.json": (json.dumps(about, indent=2) + "\n").encode(),
-            "index.js": code.encode(), "index.d.ts": types.encode(), f"{s.name}.wasm": compiled,
-            **data}
+            "index.js": module(s, known).encode(), "index.d.ts": types(s, known).encode(),
+            "runtime.js": runtime.read_bytes(), f"{s.name}.wasm": wasm(s, known), **data}
 
 
 def _tgz(s: Subject, files: Files) -> Archive:
@@ -259,4 +255,4 @@ def _tgz(s: Subject, files: Files) -> Archive:
 
 register(PackageForm(
     "npm", "a .tgz for npm: WebAssembly for Node and browsers, compiled by zig", make,
-    archive=_tgz))
+    archive=_tgz, several=True, trains=True))

@@ -16,7 +16,7 @@ from graphtool.dtypes import dtype
 from graphtool.errors import InputError, Unsupported, UnsupportedError, UsageError, near
 from graphtool.io.directory import replacing, write_files
 from graphtool.io.manifest import entry_base, entry_names, read_manifest
-from graphtool.io.manifest_rows import Manifest, PortRow
+from graphtool.io.manifest_rows import EntryRow, Manifest, PortRow, ProgramRow
 from graphtool.package.words import RESERVED
 
 Files = Mapping[str, bytes]
@@ -73,7 +73,8 @@ class Subject:
 class PackageForm:
     """A form of package. `make` gives its files; `archive`, where it is not None, puts these into
     one file, else they are written to the directory `NAME-FORM`. `calls`: it has code that calls
-    NAME_run, so the build must be of one function, or with `several` of entry points."""
+    NAME_run, so the build must be of one function, with `several` it may be of entry points, with
+    `trains` of a training graph."""
 
     name: str
     title: str
@@ -81,6 +82,7 @@ class PackageForm:
     archive: Callable[[Subject, Files], Archive] | None = None
     calls: bool = True
     several: bool = False
+    trains: bool = False
 
 
 FORMS: dict[str, PackageForm] = {}
@@ -137,9 +139,8 @@ def package(build: Path, form: str, out: Path, version: str = "1.0.0") -> Packag
                          f"{known_as}" if word else near(form, FORMS, known_as))
     if not VERSION.fullmatch(version):
         raise UsageError("GT2241", f"{version[:40]!r} is no version", hint="as in 1.0.0")
-    subject = Subject(build, read_manifest(build), version)
     known = FORMS[form]
-    _check(subject, known)
+    subject = subject_of(build, known, version)
     files = known.make(subject)
     sizes = {file: len(data) for file, data in sorted(files.items())}
     if known.archive is not None:
@@ -155,6 +156,13 @@ def package(build: Path, form: str, out: Path, version: str = "1.0.0") -> Packag
     return Packaged(str(target), form, subject.name, version, sizes)
 
 
+def subject_of(build: Path, form: PackageForm, version: str = "1.0.0") -> Subject:
+    """A build that the form can hold. Raises as `package` does."""
+    subject = Subject(build, read_manifest(build), version)
+    _check(subject, form)
+    return subject
+
+
 def _check(subject: Subject, form: PackageForm) -> None:
     m = subject.manifest
     if form.calls and subject.name in RESERVED:
@@ -166,15 +174,17 @@ def _check(subject: Subject, form: PackageForm) -> None:
                              hint="build again")
     if not form.calls:
         return
-    what = ("a training build" if m.training else
+    what = ("a training graph" if m.training and not form.trains else
             "several entry points" if entry_names(m) and not form.several else
             f"kernels in {m.device}" if m.device else "")
     if what:
         raise UsageError("GT2242", f"--as {form.name} takes a model of one function, and this is "
                                    f"of {what}", where=str(subject.folder),
-                         hint="--as cmake and --as deb take any build, --as wheel entry points")
-    ports = [*m.inputs, *m.outputs, *(
-        p for e in m.entries.values() for p in (*e.inputs, *e.outputs))]
+                         hint="--as cmake and --as deb take any build, --as npm and --as wheel "
+                         "entry points, --as npm a training graph")
+    parts = m.training.programs.values() if m.training else ()
+    rows: list[Manifest | EntryRow | ProgramRow] = [m, *m.entries.values(), *parts]
+    ports = [p for row in rows for p in (*row.inputs, *row.outputs)]
     odd = [p for p in ports if not is_plain(p)]
     if odd:
         raise UnsupportedError("GT2243", "ports have elements that no array of the language has",

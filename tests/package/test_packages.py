@@ -22,6 +22,7 @@ from graphtool.io.manifest import read_manifest
 from graphtool.package import go
 from graphtool.package.forms import FORMS, package
 from graphtool.package.record import Subject
+from graphtool.train.model import TrainModel
 from tests.package.conftest import N, Sample, expected, numbers, run
 from tests.passes.pass_samples import SAMPLES
 
@@ -171,6 +172,42 @@ for (const wrong of [{{ for_: 2 }}, {{}}, {{ for_: -1 }}]) {{
 if (caught !== 3) throw new Error("took wrong sizes");
 """)
     agrees(run("node", "app.js", cwd=app), sample)
+
+
+NPM_TRAINS = """
+import { load } from "./package/index.js";
+const model = await load(), y = Float32Array.of(1, 1);
+const input = Float32Array.of(1, 2, 3, 4, 5, 6);
+const outputs = () => [...Object.values(model.predict({ input }))[0].data];
+const first = outputs();
+const losses = [1, 2, 3].map(() => model.step({ input, y, lr: 0.01 }).loss.data[0]);
+const state = model.state, trained = outputs();
+model.reset();
+if (String(outputs()) !== String(first)) throw new Error("reset");
+model.state = state;
+if (String(outputs()) !== String(trained)) throw new Error("state");
+console.log([...first, ...losses].join(" "));
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_spec("ziglang") is None, reason="ziglang is not installed")
+def test_npm_trains(tmp_path: Path) -> None:
+    """The package of a training graph: its functions work on one state, as they do here."""
+    need("node")
+    module = graphtool.import_model(torch.nn.Linear(3, 1), (torch.zeros(2, 3),))
+    step = graphtool.grad(module, graphtool.Recipe("mse", optimizer="sgd"))
+    built = graphtool.build(step, tmp_path / "b", name="line", target="wasm32", single=True)
+    with tarfile.open(package(built, "npm", tmp_path).path) as archive:
+        archive.extractall(tmp_path, filter="data")
+    (tmp_path / "app.mjs").write_text(NPM_TRAINS)
+    said = numbers(run("node", "app.mjs", cwd=tmp_path))
+    here = TrainModel(graphtool.build(step, tmp_path / "c", name="line"), 1)
+    (x,) = here.inputs
+    batch = {x: np.arange(1, 7, dtype=np.float32).reshape(2, 3), "y": np.ones((2, 1), np.float32)}
+    (first,) = here.predict({x: batch[x]})
+    np.testing.assert_allclose(said, [*first.ravel(), *(here.step(batch, 0.01) for _ in range(3))],
+                               rtol=1e-5)
 
 
 MAIN = """
