@@ -32,7 +32,7 @@ KINDS = (  # what is tested, and the folders and files of tests/ that do
     ("command line, errors, API, plug-ins", (
         "api", "cli", "explain", "plugins", "test_api.py", "test_by_hand.py")),
     ("layers, style, benchmarks", ("test_layering.py", "test_style.py", "test_docstrings.py",
-                                   "test_kinds.py", "test_benchmarks.py",
+                                   "test_intrinsics.py", "test_kinds.py", "test_benchmarks.py",
                                    "test_architectures.py", "fuzz")),
     ("documentation", ("docs", "test_readme.py", "test_release.py")),
 )

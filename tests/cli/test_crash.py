@@ -62,7 +62,7 @@ REPRO = [  # the function that fails, the verb, whether the passes fail as well
 ]
 
 
-@pytest.mark.part(2)
+@pytest.mark.part(4)
 @pytest.mark.parametrize(("name", "words", "passes"), REPRO, ids=[f"{w} {n}" for n, w, _ in REPRO])
 def test_a_repro(name: str, words: str, passes: bool, gt: Cli, folder: Path,
                  monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

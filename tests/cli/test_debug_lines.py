@@ -12,6 +12,7 @@ import pytest
 from tests.cli.conftest import DIGITS, SAMPLES, Cli
 
 
+@pytest.mark.part(2)
 @pytest.mark.skipif(not shutil.which("objdump"), reason="no objdump")
 @pytest.mark.parametrize("form", [[], ["--march", "fat"], ["--static", "--weights", "embed"]])
 def test_the_machine_code_is_the_same(form: list[str], gt: Cli, tmp_path: Path) -> None:

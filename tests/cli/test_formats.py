@@ -19,6 +19,7 @@ def _timeless(text: str) -> str:
     return re.sub('"seconds": [^,]*', "", text)
 
 
+@pytest.mark.part(3)
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize(("line", "code"), [
     ("diff {g} {other}", 1), ("diff {g} {g}", 0), ("support {onnx}", 0), ("lint {onnx}", 1),

@@ -76,7 +76,7 @@ def bare(built: Path, made: Path, command: str, library: str) -> subprocess.Comp
         p.name for p in made.glob("*.c")), "-lm", "-o", library], made)
 
 
-@pytest.mark.part(2)
+@pytest.mark.part(6)
 @pytest.mark.parametrize("march", [
     "native", *([pytest.param("x86-64-v3", marks=pytest.mark.slow)] if X86 else [])])
 @pytest.mark.parametrize("name", MODELS)
@@ -86,7 +86,7 @@ def test_a_build_is_right_with_any_compiler(name: str, march: str, tmp_path: Pat
 
 
 @pytest.mark.skipif(not X86, reason="levels of x86-64")
-@pytest.mark.part(3)
+@pytest.mark.part(8)
 @pytest.mark.parametrize("weights", ["file", "embed", "c"])
 @pytest.mark.parametrize("command", COMPILERS)
 def test_a_fat_build_is_right_with_any_compiler(command: str, weights: Any,
@@ -114,6 +114,7 @@ def agrees(model: Module, built: Path, folder: Path, rtol: float,
             assert faults(got, want) == [], command
 
 
+@pytest.mark.part(2)
 @pytest.mark.parametrize("command", COMPILERS)
 def test_a_training_step_is_right_with_any_compiler(command: str, tmp_path: Path) -> None:
     def losses(built: Path) -> list[float]:

@@ -132,6 +132,7 @@ def interp_shape(shape: tuple[Any, ...], sizes: Mapping[str, int]) -> list[int] 
     return found if all(isinstance(d, int) for d in found) else None  # type: ignore[return-value]
 
 
+@pytest.mark.part(3)
 @pytest.mark.parametrize("weights", ["file", "embed", "c"])
 @pytest.mark.parametrize("target", ["native", "fat"])
 def test_the_example_runs_as_a_stranger_would(weights: Any, target: str, tmp_path: Path) -> None:
@@ -149,6 +150,7 @@ def test_the_example_runs_as_a_stranger_would(weights: Any, target: str, tmp_pat
     np.testing.assert_allclose([float(x) for x in numbers.split()], want[:8], rtol=1e-4)
 
 
+@pytest.mark.part(2)
 @pytest.mark.parametrize("name", [*SAMPLES, "awkward"])
 def test_each_example_compiles_without_a_warning(name: str, tmp_path: Path) -> None:
     model = awkward("generic") if name == "awkward" else optimised(SAMPLES[name], named("generic"))

@@ -23,6 +23,7 @@ def divided(by: float) -> str:
     return ExprPrinter({}).expr(in_forms(quotient, (over,)))
 
 
+@pytest.mark.part(2)
 @width
 @pytest.mark.parametrize("strict", [False, True])
 def test_equal_to_division(strict: bool, flags: list[str], tmp_path: Path) -> None:

@@ -52,6 +52,7 @@ def equal(one: Path, many: Path, model: Module, **given: Any) -> None:
         np.testing.assert_allclose(got[key], array, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.part(3)
 @pytest.mark.parametrize("name", MODELS)
 def test_it_computes_the_same(name: str, tmp_path: Path) -> None:
     model = MODELS[name]()
@@ -62,6 +63,7 @@ def test_it_computes_the_same(name: str, tmp_path: Path) -> None:
     equal(one, many, model)
 
 
+@pytest.mark.part(2)
 @pytest.mark.parametrize("cc", ["gcc", "clang"])
 @pytest.mark.parametrize("weights", ["file", "embed", "c"])
 def test_one_command_compiles_it(weights: Any, cc: str, tmp_path: Path) -> None:

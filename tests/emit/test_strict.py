@@ -47,6 +47,7 @@ def strict(module: Module, path: Path, cc: str, march: str, *flags: str) -> None
     assert done.returncode == 0, done.stderr[:3000]
 
 
+@pytest.mark.part(2)
 @pytest.mark.parametrize(("step", "each"), [(28, 5), pytest.param(14, 1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("cc", "march", "flags"), [
     ("gcc", "x86-64-v3", ("-fopenmp",)), ("gcc", "generic", ()),
@@ -128,7 +129,8 @@ PLAIN = tuple(f for f in BASE if f != "-O3")
 SANITIZED = "gcc -fsanitize=address,undefined -fno-sanitize-recover=all -O0 -g0"
 
 
-@pytest.mark.parametrize("what", ["cases", "graphs", "sizes"])
+@pytest.mark.parametrize("what", [
+    "cases", pytest.param("graphs", marks=pytest.mark.slow), "sizes"])
 def test_sanitizers_find_nothing(what: str, tmp_path: Path) -> None:
     if what == "cases":
         module, inputs = mixture("x86-64-v3", 36, 5, 6)  # the slow test takes all

@@ -54,6 +54,7 @@ def normalised(x: Any) -> Any:
     return again(o.layer_norm(again(dense(x), 0.05, 101) + x, None, None, axes=(1,)), 0.02, 121)
 
 
+@pytest.mark.part(3)
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
 @pytest.mark.parametrize("march", ["x86-64-v3", "x86-64-v4", "sapphirerapids"])
 @pytest.mark.parametrize("block", [

@@ -146,7 +146,7 @@ def run(library, name: str, case: Case, kind: Kind, arrays: list[Array], threads
     return y
 
 
-@pytest.mark.part(2)
+@pytest.mark.part(6)
 @pytest.mark.parametrize("name", KINDS)
 @width
 def test_attention(tmp_path: Path, flags: list[str], name: str) -> None:

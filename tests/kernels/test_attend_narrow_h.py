@@ -48,7 +48,7 @@ def stored(kind: str, x: Array, step: int) -> tuple[Array, Array, Array]:
     return kept, factors, kept.astype(np.float32) * factors[..., :1]
 
 
-@pytest.mark.part(2)
+@pytest.mark.part(6)
 @width
 @pytest.mark.parametrize("together", [1, pytest.param(2, marks=pytest.mark.slow), 4])
 @pytest.mark.parametrize("kind", TYPES)

@@ -138,6 +138,7 @@ def check_direct(library, name, nr, case, threads):
     np.testing.assert_array_equal(y, convolve(x, w, case), err_msg=f"{name} {case}")
 
 
+@pytest.mark.part(2)
 @width
 def test_direct(tmp_path: Path, flags: list[str]) -> None:
     fixed = "".join(direct(f"fixed{i}", 14, 2, CASES[i]) for i in (2, 3, 7, 10))
@@ -170,6 +171,7 @@ def test_tiles_of_several_rows(tmp_path: Path, flags: list[str]) -> None:
             check_direct(library, f"tall{i}", 2 * lanes(library), case, threads)
 
 
+@pytest.mark.part(2)
 @pytest.mark.parametrize("cc", ["clang"])
 @width
 def test_direct_clang(tmp_path: Path, flags: list[str], cc: str) -> None:
@@ -240,7 +242,7 @@ def check_depthwise(library, name, case, threads):
     np.testing.assert_array_equal(y, convolve(x, w, case), err_msg=f"{name} {case}")
 
 
-@pytest.mark.part(2)
+@pytest.mark.part(4)
 @pytest.mark.parametrize("cc", ["gcc", "clang"])
 @width
 def test_depthwise(tmp_path: Path, flags: list[str], cc: str) -> None:

@@ -38,6 +38,7 @@ def positive(shape: tuple[int, ...], dtype: DType) -> Array:
     return (x @ np.swapaxes(x, -1, -2) / shape[-1] + np.eye(shape[-1])).astype(dtype.numpy)
 
 
+@pytest.mark.part(3)
 @pytest.mark.parametrize("dtype", [dtypes.float32, dtypes.float64], ids=str)
 @pytest.mark.parametrize("shape", [(1, 1), (7, 7), (2, 8, 8), (2, 2, 9, 9), (33, 33), (96, 96)],
                          ids=str)
@@ -58,6 +59,7 @@ def test_a_matrix_without_a_factor(tmp_path: Path) -> None:
     assert np.isnan(got).any() and not np.triu(got, 1).any()
 
 
+@pytest.mark.part(3)
 @pytest.mark.parametrize("dtype", [dtypes.float32, dtypes.float64], ids=str)
 @pytest.mark.parametrize(("rows", "columns"), [(1, 1), (9, 1), (40, 3), (17, 5), (20, 32),
                                               (11, 70)])

@@ -33,6 +33,7 @@ def ran(fn: Any, xs: list[Any], folder: Path, dtype: DType) -> list[Any]:
     return list(model.run(dict(zip(names, xs, strict=True))).values())
 
 
+@pytest.mark.part(3)
 @pytest.mark.parametrize("dtype", [dtypes.float32, dtypes.float64], ids=str)
 @pytest.mark.parametrize("shape", [(21, 20), (24,), (1, 135), (2, 3, 128), (16, 1250), (33, 64)],
                          ids=str)

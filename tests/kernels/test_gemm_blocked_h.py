@@ -64,7 +64,7 @@ def product(library, name, a, b, threads=1, pad=3):
     return c
 
 
-@pytest.mark.part(2)
+@pytest.mark.part(4)
 @pytest.mark.parametrize("mr", [14, 6])
 @width
 def test_awkward_sizes(tmp_path: Path, flags: list[str], mr: int) -> None:
@@ -77,7 +77,7 @@ def test_awkward_sizes(tmp_path: Path, flags: list[str], mr: int) -> None:
                                       err_msg=f"{name} {M}x{N}x{K}")
 
 
-@pytest.mark.part(2)
+@pytest.mark.part(4)
 @pytest.mark.parametrize("shared", [0, 1])
 @width
 def test_threads_share_without_overlap(tmp_path: Path, flags: list[str], shared: int) -> None:

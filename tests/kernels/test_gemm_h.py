@@ -66,6 +66,7 @@ def check(library, name, nr, M, N, K, batch=1, threads=1, pad=3):
     np.testing.assert_array_equal(c, a @ b, err_msg=f"{name} {M}x{N}x{K} batch {batch}")
 
 
+@pytest.mark.part(2)
 @width
 def test_awkward_sizes(tmp_path: Path, flags: list[str]) -> None:
     library = compile_c(source(instance(14, 2), instance(6, 2)), tmp_path, flags)
@@ -89,6 +90,7 @@ def test_few_rows_and_wide_panels(tmp_path: Path, flags: list[str]) -> None:
         check(library, f"gemm_{mr}_{nv}", nv * lanes(library), mr, N, K, threads=2)
 
 
+@pytest.mark.part(2)
 @width
 def test_few_rows_and_panels_side_by_side(tmp_path: Path, flags: list[str]) -> None:
     """The last tile has fewer panels than it takes, and reads none behind the last one."""

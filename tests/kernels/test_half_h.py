@@ -65,7 +65,7 @@ def gemm_source(kind: str, across: bool) -> str:
     return of_halves(text, kind, ("a_", "b_"))
 
 
-@pytest.mark.part(2)
+@pytest.mark.part(6)
 @kinds
 @width
 @pytest.mark.parametrize("across", [False, True], ids=["rows", "columns"])
@@ -118,7 +118,7 @@ def check_conv(library: Any, name: str, nr: int, case: conv.Case, kind: str,
     np.testing.assert_array_equal(y, conv.convolve(x, w, case), err_msg=f"{name} {case}")
 
 
-@pytest.mark.part(2)
+@pytest.mark.part(4)
 @kinds
 @width
 def test_direct(tmp_path: Path, flags: list[str], kind: str) -> None:
@@ -135,6 +135,7 @@ def test_direct(tmp_path: Path, flags: list[str], kind: str) -> None:
         check_conv(library, f"tall{i}", 2 * lanes(library), case, kind, 2)
 
 
+@pytest.mark.part(2)
 @types
 @width
 def test_depthwise(tmp_path: Path, flags: list[str], kind: str) -> None:
@@ -152,6 +153,7 @@ def test_depthwise(tmp_path: Path, flags: list[str], kind: str) -> None:
         np.testing.assert_array_equal(y, conv.convolve(x, w, case), err_msg=f"case{i} {case}")
 
 
+@pytest.mark.part(2)
 @types
 @width
 def test_winograd(tmp_path: Path, flags: list[str], kind: str) -> None:

@@ -89,7 +89,7 @@ def shared() -> set[str]:
     return {*headers.COMMON} - {"EPILOGUE"}
 
 
-@pytest.mark.part(2)
+@pytest.mark.part(6)
 @pytest.mark.parametrize("cc", ["gcc", "clang"])
 @width
 def test_plain_headers_compile_alone(tmp_path: Path, flags: list[str], cc: str) -> None:

@@ -97,6 +97,7 @@ def text(case: Case, name: str) -> str:
         xh=x.shape[2] * step, xw=step)
 
 
+@pytest.mark.part(3)
 @pytest.mark.parametrize("cc", ["gcc", "clang"])
 @width
 def test_pools(tmp_path: Path, flags: list[str], cc: str) -> None:

@@ -38,7 +38,7 @@ def ready(module: Module, target: Target, rules: Rules) -> Module:
     return passes.run(module, None, supply={"target": target, "rules": rules})
 
 
-@pytest.mark.part(3)
+@pytest.mark.part(9)
 @pytest.mark.parametrize("march", ["x86-64-v3", "native"])
 @pytest.mark.parametrize("name", MODELS)
 def test_a_kernel_keeps_the_places_or_says_that_it_does_not(name: str, march: str,

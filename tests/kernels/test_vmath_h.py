@@ -356,6 +356,7 @@ def test_half_conversions(library: Library) -> None:
     assert np.isnan(back).all()
 
 
+@pytest.mark.part(2)
 @width
 def test_clang(tmp_path: Path, flags: list[str]) -> None:
     clang = Library(tmp_path, flags, "clang")

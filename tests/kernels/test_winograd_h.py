@@ -126,7 +126,7 @@ def check(library, names, m, case, threads, group=None, groups=1):
     assert worst < {2: 4e-6, 4: 5e-5}[m], (names, case, worst)
 
 
-@pytest.mark.part(3)
+@pytest.mark.part(6)
 @pytest.mark.parametrize("m", [2, 4])
 @width
 def test_groups_of_tiles(tmp_path: Path, flags: list[str], m: int) -> None:
@@ -138,6 +138,7 @@ def test_groups_of_tiles(tmp_path: Path, flags: list[str], m: int) -> None:
         check(library, ["fixed"], m, CASES[5], threads)
 
 
+@pytest.mark.part(2)
 @width
 def test_groups_of_channels(tmp_path: Path, flags: list[str]) -> None:
     library = compile_c(SOURCE + instance(4, "any", groups=3) + LANES, tmp_path, flags)
@@ -157,6 +158,7 @@ def test_shared_input(tmp_path: Path, m: int) -> None:
             check(library, [f"any{threads}"], m, case, 1, tiles)
 
 
+@pytest.mark.part(2)
 @width
 def test_clang(tmp_path: Path, flags: list[str]) -> None:
     library = compile_c(SOURCE + instance(4, "any") + LANES, tmp_path, flags, "clang")

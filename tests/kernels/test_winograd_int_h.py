@@ -60,7 +60,7 @@ def check(library, m, kind, case, threads, extreme) -> None:
     np.testing.assert_array_equal(y, expected)
 
 
-@pytest.mark.part(4)
+@pytest.mark.part(8)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("m", ROWS)
 @width

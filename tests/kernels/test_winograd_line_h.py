@@ -99,7 +99,7 @@ def check(library, name, m, case, threads):
     assert worst < {2: 4e-6, 4: 2e-5}[m], (name, case, worst)
 
 
-@pytest.mark.part(2)
+@pytest.mark.part(6)
 @pytest.mark.parametrize("cc", ["gcc", "clang"])
 @width
 def test_lines(tmp_path: Path, flags: list[str], cc: str) -> None:

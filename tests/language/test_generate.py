@@ -105,6 +105,7 @@ def compiled(built: Path, tmp_path: Path) -> Path:
     return tmp_path / "c" / "lm"
 
 
+@pytest.mark.part(2)
 @pytest.mark.parametrize("command", ["g++", "clang++"])
 def test_the_program_is_cpp_too(command: str, built: Path, tmp_path: Path) -> None:
     shutil.copytree(built, tmp_path / "c")
@@ -137,6 +138,7 @@ def test_the_program_writes_what_the_verb_writes(how: tuple[str, ...], prompt: s
     assert all(s.encode() not in want for s in stop)
 
 
+@pytest.mark.part(2)
 @pytest.mark.parametrize("kept", ["bf16", "i8"])
 def test_caches_of_fewer_bits(kept: str, tmp_path: Path) -> None:
     """Program and verb write the same; the likeliest token is mostly that of whole caches."""

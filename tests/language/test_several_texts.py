@@ -40,7 +40,7 @@ def together(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     return graphtool.build(modules, tmp_path_factory.mktemp("lm") / "b", name="lm", tokenizer=MADE)
 
 
-@pytest.mark.part(2)
+@pytest.mark.part(6)
 @pytest.mark.parametrize("temperature", [0.0, 0.8])
 def test_each_text_is_what_it_is_alone(alone: Path, together: Path, temperature: float) -> None:
     """Five prompts of five lengths: two groups, the second with an empty row."""

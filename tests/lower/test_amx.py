@@ -78,7 +78,7 @@ def agrees(function: Any, x: Array, target: str, folder: Path) -> None:
             np.testing.assert_allclose(got, want, rtol=0, atol=1e-5 * scale)
 
 
-@pytest.mark.part(4)
+@pytest.mark.part(12)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 @pytest.mark.parametrize(("m", "n", "k"), PRODUCTS)
@@ -91,7 +91,7 @@ def test_products(m: int, n: int, k: int, kind: dtypes.DType, target: str, tmp_p
     agrees(function, numbers((m, k), kind.numpy), target, tmp_path)
 
 
-@pytest.mark.part(4)
+@pytest.mark.part(12)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("split", [1, 2])
 @pytest.mark.parametrize("turned", [False, True])
@@ -109,6 +109,7 @@ def test_products_of_copied_blocks(m: int, n: int, k: int, deep: int, kind: dtyp
     agrees(function, numbers((2, k, m) if turned else (2, m, k), kind.numpy), target, tmp_path)
 
 
+@pytest.mark.part(2)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_a_batch_that_is_packed_when_it_runs(kind: dtypes.DType, target: str,
@@ -124,7 +125,7 @@ def test_a_batch_that_is_packed_when_it_runs(kind: dtypes.DType, target: str,
     agrees(function, numbers((3, 18, 40), kind.numpy), target, tmp_path)
 
 
-@pytest.mark.part(4)
+@pytest.mark.part(12)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("gathered", [False, True])
 @pytest.mark.parametrize(("image", "kind"), [
@@ -240,7 +241,7 @@ def test_bytes_of_the_instruction_of_float16(tmp_path: Path) -> None:
     assert len(listed[0]) == 4 and listed[0] == listed[1]
 
 
-@pytest.mark.part(2)
+@pytest.mark.part(4)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(("shape", "filters", "strides", "padding", "columns"), [
     ((2, 3, 38, 45), (33, 3, 7, 7), (2, 2), ((3, 3), (3, 3)), (4, 8)),
@@ -274,7 +275,7 @@ def test_pixels_of_few_channels_are_filled_up(shape: Any, filters: Any, strides:
                                    rtol=0.02, atol=0.02 * float(np.nanmax(np.abs(want))))
 
 
-@pytest.mark.part(3)
+@pytest.mark.part(6)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(("queries", "keys", "depth", "values", "heads", "mask", "how"), [
     (37, 37, 64, 64, (3, 3), None, {}),

@@ -16,26 +16,41 @@ from tests.closeness import largest, steps
 from tests.lower.compiling import compiled, faults, merged, optimised
 
 CHUNK = 120  # cases in one library: few compiler runs, and still a failure is soon found
+EVERY = 8  # one of so many compiles by default, whatever op it is of
 # what rounds activations is rounded as the kernel can: test_nbits has the bounds
 EVEN = [c for c in CASES if c.attrs.get("activations") != "q8"]
 PLAIN = [c for c in EVEN if c.attrs.get("bound") is None and (
     c.op.lowering is not Lowering.NONE)]
 
 
-def chunks(cases: list[Case]) -> list[object]:
-    return [pytest.param(cases[i:i + CHUNK], id=f"{cases[i].name}…")
-            for i in range(0, len(cases), CHUNK)]
+def chunks(cases: list[Case]) -> list[tuple[list[Case], str, bool]]:
+    """Cases, their name, and whether they are slow: all but the first of each op and element type,
+    and each EVERY-th."""
+    seen: set[object] = set()
+    usual, others = list[Case](), list[Case]()
+    for n, c in enumerate(cases):
+        kind = (c.op, *(a.dtype for a in c.operands[:1] if hasattr(a, "dtype")))
+        (usual if kind not in seen or n % EVERY == 0 else others).append(c)
+        seen.add(kind)
+    return [(some[i:i + CHUNK], f"{some[i].name}…{end}", some is others)
+            for some, end in ((usual, ""), (others, "more")) for i in range(0, len(some), CHUNK)]
 
 
-@pytest.mark.parametrize("cases", chunks(PLAIN))
+def marks(slow: bool) -> list[pytest.MarkDecorator]:
+    return [pytest.mark.slow] if slow else []
+
+
+@pytest.mark.parametrize("cases", [pytest.param(some, id=name, marks=marks(slow))
+                                   for some, name, slow in chunks(PLAIN)])
 def test_each_op_alone_equals_the_evaluator(cases: list[Case], tmp_path: Path) -> None:
     module, inputs = merged(cases)
     assert faults(compiled(module, tmp_path).run(inputs), interp.run(module, inputs)) == []
 
 
-@pytest.mark.part(2)
-@pytest.mark.parametrize("params", [False, True], ids=["inputs", "constants"])
-@pytest.mark.parametrize("cases", chunks(EVEN))
+@pytest.mark.parametrize(("cases", "params"), [  # by default each chunk in one of the two ways
+    pytest.param(some, params, id=f"{name}-{'constants' if params else 'inputs'}",
+                 marks=marks(slow or (n + params) % 2 == 1))
+    for n, (some, name, slow) in enumerate(chunks(EVEN)) for params in (False, True)])
 def test_the_pipeline_equals_the_evaluator(cases: list[Case], params: bool,
                                            tmp_path: Path) -> None:
     module, inputs = merged(cases, 1, params)

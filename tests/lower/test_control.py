@@ -118,6 +118,7 @@ def module(graph: Graph) -> Module:
     return made
 
 
+@pytest.mark.part(3)
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("prepare", [lambda m: m, optimised], ids=["plain", "optimised"])
 def test_compiled_code_equals_the_evaluator(name: str, prepare: Any, tmp_path: Path) -> None:

@@ -43,6 +43,7 @@ def runnable(march: str) -> bool:
     return named(march).lanes <= detect().lanes
 
 
+@pytest.mark.part(3)
 @pytest.mark.parametrize("seed", range(10))
 def test_random_graphs(seed: int, tmp_path: Path) -> None:
     march = MARCHES[seed % 4] if runnable(MARCHES[seed % 4]) else "generic"

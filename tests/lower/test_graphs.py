@@ -285,11 +285,13 @@ def check(module: Module, pipeline: str, path: Path, sizes: list[dict[str, int]]
     return found
 
 
+@pytest.mark.part(2)
 @pytest.mark.parametrize("pipeline", PIPELINES)
 def test_awkward_graphs(pipeline: str, tmp_path: Path) -> None:
     assert check(side_by_side(STATIC), pipeline, tmp_path / "m", [{}]) == []
 
 
+@pytest.mark.part(2)
 @pytest.mark.parametrize("pipeline", PIPELINES)
 def test_symbolic_sizes(pipeline: str, tmp_path: Path) -> None:
     sizes = [{"B": b, "T": t} for b, t in ((3, 5), (1, 1), (7, 0), (50, 33), (2, 70))]

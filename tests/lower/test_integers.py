@@ -148,7 +148,7 @@ def test_operands_at_run_time(name: str, tmp_path: Path) -> None:
         np.testing.assert_array_equal(got, a @ b)
 
 
-@pytest.mark.part(2)
+@pytest.mark.part(6)
 @pytest.mark.parametrize("name", TARGETS)
 def test_equal_to_numpy(name: str, tmp_path: Path) -> None:
     xs, wants, function = rows()

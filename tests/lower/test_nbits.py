@@ -55,6 +55,7 @@ def built(module: Module, path: Path, march: str, text: str = "") -> Any:
     return graphtool.load(build(ready, path, target=named(march)))
 
 
+@pytest.mark.part(2)
 @pytest.mark.parametrize("march", MARCHES)
 def test_rows(march: str, tmp_path: Path) -> None:
     module, xs = products(CASES, 0)
@@ -63,6 +64,7 @@ def test_rows(march: str, tmp_path: Path) -> None:
         np.testing.assert_allclose(got[name], y, rtol=1e-4, atol=1e-5 * np.abs(y).max())
 
 
+@pytest.mark.part(2)
 @pytest.mark.parametrize("march", MARCHES)
 def test_few_rows(march: str, tmp_path: Path) -> None:
     module, xs = products(FEW, 4)
@@ -74,6 +76,7 @@ def test_few_rows(march: str, tmp_path: Path) -> None:
         np.testing.assert_allclose(got[name], y, rtol=1e-4, atol=1e-5 * np.nanmax(np.abs(y)))
 
 
+@pytest.mark.part(2)
 @pytest.mark.parametrize("march", MARCHES)
 def test_an_open_number_of_rows(march: str, tmp_path: Path) -> None:
     """Few rows and many by one library."""
@@ -100,7 +103,7 @@ ROUNDED: list[Case] = [
     (12, 96, 24, 4, 96, False)]
 
 
-@pytest.mark.part(2)
+@pytest.mark.part(6)
 @pytest.mark.parametrize("march", MARCHES)
 def test_activations_of_8_bits(march: str, tmp_path: Path) -> None:
     module, xs = products(ROUNDED, 1, activations="q8")
@@ -124,7 +127,7 @@ def test_many_rows_in_bfloat16(tmp_path: Path) -> None:
         np.testing.assert_allclose(got[name], y, rtol=1e-3, atol=2e-4 * np.abs(y).max())
 
 
-@pytest.mark.part(2)
+@pytest.mark.part(4)
 @pytest.mark.parametrize("march", MARCHES)
 def test_a_row_that_is_not_finite_gives_no_number(march: str, tmp_path: Path) -> None:
     module, xs = products([(3, 70, 20, 4, 32, False), (20, 70, 20, 4, 32, True)], 2,

@@ -67,6 +67,7 @@ def sizes_of(module: Module, size: tuple[int, ...], name: str) -> dict[str, int]
     return found
 
 
+@pytest.mark.part(2)
 @pytest.mark.parametrize("name", [name for name in MODELS if name not in LEFT_OUT])
 def test_open_and_fixed_builds_do_the_same_work(name: str) -> None:
     found = MODELS[name]

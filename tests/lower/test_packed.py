@@ -96,7 +96,7 @@ def inputs(rows: int = 3) -> dict[str, np.ndarray[Any, Any]]:
             "ids": rng.integers(0, 5, (rows, 1))}
 
 
-@pytest.mark.part(3)
+@pytest.mark.part(9)
 @small
 @pytest.mark.parametrize("march", ["native", "x86-64-v3", "x86-64", "generic"])
 def test_every_read(dtype: DType, march: str, tmp_path: Path) -> None:
@@ -105,6 +105,7 @@ def test_every_read(dtype: DType, march: str, tmp_path: Path) -> None:
     assert faults(model.run(inputs()), interp.run(m, inputs())) == []
 
 
+@pytest.mark.part(2)
 @small
 def test_symbolic_sizes_and_the_default_passes(dtype: DType, tmp_path: Path) -> None:
     m = module(dtype, B)
@@ -113,6 +114,7 @@ def test_symbolic_sizes_and_the_default_passes(dtype: DType, tmp_path: Path) -> 
         assert faults(model.run(inputs(rows)), interp.run(m, inputs(rows))) == []
 
 
+@pytest.mark.part(2)
 @small
 def test_a_program_and_its_file(dtype: DType, tmp_path: Path) -> None:
     m = module(dtype, 3)

@@ -59,7 +59,7 @@ def product(name: str, march: str = "native", dtype: str = "bf16") -> tuple[Modu
                     for k, s in (("x", a), ("w", b))}
 
 
-@pytest.mark.part(3)
+@pytest.mark.part(6)
 @pytest.mark.parametrize(("march", "dtype"), [
     ("native", "bf16"), ("x86-64-v3", "f16"),
     *(pytest.param(m, d, marks=pytest.mark.slow) for m, d in (
@@ -137,6 +137,7 @@ def images(dtype: str, march: str) -> tuple[Module, dict[str, Any], list[Any]]:
     return module, values, [np.asarray(y) for y in model(*wide)]
 
 
+@pytest.mark.part(2)
 @pytest.mark.parametrize(("march", "dtype"), [
     ("native", "bf16"), ("native", "f16"), ("x86-64-v3", "f16"),
     *(pytest.param(m, d, marks=pytest.mark.slow) for m, d in (
@@ -167,6 +168,7 @@ def test_the_meaning_of_convolutions(dtype: str) -> None:
                                    err_msg=name)
 
 
+@pytest.mark.part(2)
 @pytest.mark.parametrize(("cc", "march"), [("gcc", "x86-64-v3"), ("clang", "x86-64-v3"),
                                            ("gcc", "x86-64-v4"), ("clang", "x86-64-v4")])
 @pytest.mark.parametrize("dtype", ["bf16", "f16", "pairs"])

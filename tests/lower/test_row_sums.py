@@ -46,7 +46,7 @@ def sample(name: str) -> Module:
     return module(squeezed(c, strides, (1, 2) if last else (2, 3), last), given)
 
 
-@pytest.mark.part(2)
+@pytest.mark.part(4)
 @pytest.mark.parametrize("march", ["native", "x86-64-v3", "x86-64", "generic"])
 @pytest.mark.parametrize("name", CASES)
 def test_agrees_with_the_evaluator(name: str, march: str, tmp_path: Path) -> None:

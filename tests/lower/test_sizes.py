@@ -112,6 +112,7 @@ def module(graph: Graph) -> Module:
     return made
 
 
+@pytest.mark.part(3)
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("threads", [1, 3])
 def test_compiled_code_equals_the_evaluator(name: str, threads: int, tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ def inputs(m: Module) -> dict[str, Any]:
     return out
 
 
-@pytest.mark.part(2)
+@pytest.mark.part(5)
 @pytest.mark.parametrize("name", CASES)
 def test_any_number_of_threads_gives_the_same_bits(name: str, tmp_path: Path) -> None:
     target = named("native", threads=max(THREADS))

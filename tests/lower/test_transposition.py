@@ -101,6 +101,7 @@ def squares(m: Module) -> int:
                for k in program.kernels for s in k.body)
 
 
+@pytest.mark.part(2)
 @pytest.mark.parametrize("name", CROSSED)
 @pytest.mark.parametrize("threads", [1, 3])
 def test_squares_hold_what_the_evaluator_says(name: str, threads: int, tmp_path: Path) -> None:
@@ -119,6 +120,7 @@ def test_other_work_stays_a_nest(name: str) -> None:
     assert not squares(module(*PLAIN[name]))
 
 
+@pytest.mark.part(3)
 @pytest.mark.parametrize("name", PAIRS)
 @pytest.mark.parametrize("march", ["native", "x86-64"])
 def test_pairs_stay_together(name: str, march: str, tmp_path: Path) -> None:

@@ -48,6 +48,7 @@ N = symbol("N", 0, 64)
 LACKING = {"all_reduce", "all_gather", "reduce_scatter",
            "broadcast_first", "process_rank", "collective_begin", "collective_end"}
 LOOPS = [c for c in CASES if c.op.name not in LACKING]
+STEPS = [18, pytest.param(6, marks=pytest.mark.slow)]  # one case of so many, by the real compilers
 
 
 @pytest.fixture(autouse=True)
@@ -121,6 +122,7 @@ def inputs_of(name: str, n: int = 33) -> dict[str, np.ndarray]:
     return {"x": RNG.standard_normal(shape).astype(np.float32)}
 
 
+@pytest.mark.part(2)
 @pytest.mark.parametrize("name", MODELS)
 def test_a_model_computes_what_the_graph_does(name: str, tmp_path: Path) -> None:
     m = module(name)
@@ -130,6 +132,7 @@ def test_a_model_computes_what_the_graph_does(name: str, tmp_path: Path) -> None
         assert not faults(model(**xs), interp.run(m, xs))
 
 
+@pytest.mark.part(2)
 @pytest.mark.parametrize("name", sorted(SAMPLES))
 def test_samples(name: str, tmp_path: Path) -> None:
     model = runtime.load(graphtool.build(SAMPLES[name], tmp_path / "b", target="cuda"))
@@ -138,7 +141,7 @@ def test_samples(name: str, tmp_path: Path) -> None:
         assert not faults(model(**xs), interp.run(SAMPLES[name], xs), 1e-4, 1e-4)
 
 
-@pytest.mark.part(8)
+@pytest.mark.part(16)
 @pytest.mark.parametrize("part", range(16))
 def test_ops(part: int, tmp_path: Path) -> None:
     """Every case of the table that loops can compute, many in one library."""
@@ -347,21 +350,24 @@ def test_without_a_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not installed")
-def test_nvcc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("step", STEPS)
+def test_nvcc(step: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same text compiled for a GPU, with the whole table of scalar functions."""
     monkeypatch.undo()
     cuda.find.cache_clear()
-    built = graphtool.build(merged(LOOPS[::6])[0], tmp_path / "b", target="sm_90", name="m")
+    built = graphtool.build(merged(LOOPS[::step])[0], tmp_path / "b", target="sm_90", name="m")
     assert (built / "m_sm_90.cubin").read_bytes()[:4] == b"\x7fELF"
     assert b".visible .entry m_k0(" in (built / "m_compute_90.ptx").read_bytes()
 
 
-def test_nvrtc(tmp_path: Path) -> None:
+@pytest.mark.parametrize("step", STEPS)
+def test_nvrtc(step: int, tmp_path: Path) -> None:
     """The library of PyPI compiles it too, without headers of a toolkit; in a process without the
     driver of this file, which it would take for the real one."""
     if not cuda._libraries():
         pytest.skip("NVRTC is not installed")
-    serial.save(optimised(merged(LOOPS[::6])[0], named("sm_90")), tmp_path / "m.graph.json")
+    module, _ = merged(LOOPS[step // 2::step])
+    serial.save(optimised(module, named("sm_90")), tmp_path / "m.graph.json")
     program = ("import sys; from graphtool import cli; from graphtool.native import cuda; "
                "cuda._nvcc = lambda: None; sys.exit(cli.main())")
     subprocess.run([sys.executable, "-c", program, "build", "m.graph.json", "--target", "sm_90",

@@ -69,6 +69,7 @@ def error(m: Module, folder: Path, n: int | None = None, **options: Any) -> floa
     return float(np.sqrt(np.mean((got - want) ** 2) / np.mean(want ** 2)))
 
 
+@pytest.mark.part(3)
 @pytest.mark.parametrize(("rows", "columns", "depth", "dtype", "options", "most"), [
     (70, 100, 90, F32, {}, EXACT), (33, 24, 70, F32, {}, EXACT), (300, 600, 20, F32, {}, EXACT),
     (100, 40, 1024, F32, {}, EXACT), (70, 100, 90, F32, {"assume": "nothing"}, EXACT),
@@ -92,6 +93,7 @@ def test_products_of_open_size(tmp_path: Path) -> None:
         assert error(m, tmp_path / "b", n) < EXACT
 
 
+@pytest.mark.part(2)
 @pytest.mark.parametrize(("shape", "fn", "dtype", "options", "most"), [
     ((2, 16, 9, 9), conv(16, 40, 3, pad=1), F32, {}, EXACT),
     ((1, 3, 20, 20), conv(3, 24, 3, pad=1, strides=(2, 2)), F32, {}, EXACT),
@@ -145,6 +147,7 @@ COMPILED = {
                                                          "cp.async.cg"))}
 
 
+@pytest.mark.part(3)
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not installed")
 @pytest.mark.parametrize("name", COMPILED)
 def test_nothing_is_spilled(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -78,6 +78,7 @@ def test_the_header_is_c_and_cpp(command: str, built: Path, tmp_path: Path) -> N
     assert done.stdout == "2 6 48 1 -3 the weights file cannot be read"
 
 
+@pytest.mark.part(2)
 @pytest.mark.parametrize("weights", ["file", "embed"])
 def test_the_example_is_c_without_warnings(weights: Any, tmp_path: Path) -> None:
     folder = graphtool.build(ENTRIES, tmp_path / "b", weights=weights)

@@ -50,6 +50,7 @@ def image() -> dict[str, np.ndarray]:
     return {"image": np.load(SAMPLES / "digits_test.npz")["image"][:1]}
 
 
+@pytest.mark.part(2)
 @pytest.mark.parametrize("target", SMALL)
 def test_no_compiler_of_the_target_is_needed_for_its_c(
         target: str, digits: Module, image: dict[str, np.ndarray], tmp_path: Path) -> None:

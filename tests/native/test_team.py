@@ -129,6 +129,7 @@ LOOKS = {"plain": ("-O2", "-fopenmp", "-DFORKS=1"), "alone": ("-O2", "-DFORKS=1"
          "asan": ("-O1", "-fopenmp", "-fsanitize=address,undefined", "-DFORKS=1")}
 
 
+@pytest.mark.part(2)
 @pytest.mark.parametrize("cc", ["gcc", "clang"])
 @pytest.mark.parametrize("look", LOOKS)
 def test_every_piece_is_done_once(look: str, cc: str, tmp_path: Path) -> None:

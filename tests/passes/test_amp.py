@@ -48,7 +48,7 @@ def test_of_a_model(dtype: str, tmp_path: Path) -> None:
     np.testing.assert_allclose(got, want, atol=2e-2)
 
 
-@pytest.mark.part(2)
+@pytest.mark.part(5)
 @pytest.mark.parametrize("case", CASES[:4], ids=lambda c: c[0].__name__)
 def test_fifty_steps_as_autocast(case: Any, tmp_path: Path) -> None:
     make, shape, optimizer, oracle, lr = case
@@ -214,7 +214,7 @@ def test_the_arena_of_a_step(name: str) -> None:
     assert max(sizes["bfloat16"], sizes["float16"]) < 0.8 * sizes["float32"], sizes
 
 
-@pytest.mark.part(2)
+@pytest.mark.part(5)
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 @pytest.mark.parametrize("name", ["images", "tokens"])
 def test_compiled_steps_as_float32(name: str, dtype: str, tmp_path: Path) -> None:

@@ -134,6 +134,7 @@ def test_the_evaluator_agrees() -> None:
         np.testing.assert_allclose(y, want, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.part(2)
 @pytest.mark.parametrize(("kept", "error"), [("bf16", 0.06), ("f16", 0.01), ("i8", 0.1)])
 def test_a_cache_of_fewer_bits(kept: str, error: float, tmp_path: Path) -> None:
     """C and evaluator keep the same numbers; what they read is near to what the model has."""

@@ -113,8 +113,8 @@ def test_work_grows_with_the_number_of_nodes() -> None:
             y = o.reshape(o.reshape(y, shape=(2, 2, 8)), shape=(4, 8)) * 1.0 + 0.0
             x = x + o.silu(o.layer_norm(y, axes=(1,))) + o.exp(x) / (o.exp(x) + 1.0)
         return x
-    small, large = (module(lambda x, n=n: deep(x, n), "f32[4,8]") for n in (100, 200))
-    assert len(large.graph.nodes) >= 3_000
+    small, large = (module(lambda x, n=n: deep(x, n), "f32[4,8]") for n in (60, 120))
+    assert len(large.graph.nodes) >= 1_800
     passes.run(small)  # what is imported and cached at first is not counted
     assert calls(lambda: passes.run(large)) < 2.1 * calls(lambda: passes.run(small))
 

@@ -148,7 +148,7 @@ def relative(y: Any, want: Any) -> float:
     return float(np.sqrt(((y - want) ** 2).sum() / (want ** 2).sum()))
 
 
-@pytest.mark.part(3)
+@pytest.mark.part(9)
 @pytest.mark.parametrize("symmetric", [False, True])
 @pytest.mark.parametrize("name", CASES)
 def test_static(name: str, symmetric: bool, tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ def test_static(name: str, symmetric: bool, tmp_path: Path) -> None:
     np.testing.assert_allclose(built, got, rtol=1e-5 if name == "residual" else 0)
 
 
-@pytest.mark.part(3)
+@pytest.mark.part(6)
 @pytest.mark.parametrize(("form", "name", "bound"), [
     ("dynamic", "linear", 0.02), ("dynamic", "conv", 0.02), ("dynamic", "matmul", 0.02),
     ("int8", "linear", 0.01), ("int8", "matmul", 0.01), ("int4", "linear", 0.12),

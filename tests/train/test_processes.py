@@ -64,6 +64,7 @@ def options(builds: dict[str, Path], run: Path, *more: object) -> list[object]:
 PYTHON = (sys.executable, "-m", "graphtool", "train")
 
 
+@pytest.mark.part(2)
 @needs_mpi
 @pytest.mark.parametrize("ranks", [1, 2, 4])
 def test_equal_to_one_process_on_the_joined_batch(builds: Any, ranks: int, tmp_path: Path) -> None:

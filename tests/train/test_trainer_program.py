@@ -129,7 +129,7 @@ PLANS: dict[str, Options] = {
     "nothing": {"epochs": 0}}
 
 
-@pytest.mark.part(3)
+@pytest.mark.part(9)
 @pytest.mark.parametrize("name", BUILDS)
 @pytest.mark.parametrize("plan", PLANS)
 def test_the_files_of_graphtool_train(builds: Any, name: str, plan: str, tmp_path: Path) -> None:
@@ -325,6 +325,7 @@ def test_sanitized(builds: Any, tmp_path: Path) -> None:
         file.write_bytes(good)
 
 
+@pytest.mark.part(3)
 @pytest.mark.parametrize("std", ["gnu11", "c99", "c17"])
 @pytest.mark.parametrize("cc", ["gcc", "clang"])
 def test_free_of_warnings(builds: Any, cc: str, std: str, tmp_path: Path) -> None:

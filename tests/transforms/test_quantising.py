@@ -35,6 +35,7 @@ def error(changed: Module, original: Module, xs: dict[str, Any]) -> float:
     return float(np.sqrt(((got - want) ** 2).sum() / (want ** 2).sum()))
 
 
+@pytest.mark.part(3)
 @pytest.mark.parametrize("how", [
     Quantisation(), Quantisation(method="percentile"), Quantisation(method="entropy"),
     Quantisation(method="mse"), Quantisation(symmetric=True), Quantisation(correct_bias=True),

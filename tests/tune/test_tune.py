@@ -48,6 +48,7 @@ INTEGERS = [
     Product(3, 9, 33, 20, False, dtype=U8)]
 
 
+@pytest.mark.part(4)
 @pytest.mark.parametrize("site", [*SITES, *INTEGERS], ids=str)
 def test_every_candidate_computes_the_same(site: Site, tmp_path: Path) -> None:
     module = measure.model(site)
@@ -69,6 +70,7 @@ PACKED = [Packed(1, 40, 100), Packed(20, 33, 64, 8, 16, True, q8=True),
           Packed(3, 20, 128, 2, 64, constant=False)]
 
 
+@pytest.mark.part(4)
 @pytest.mark.parametrize("site", [*HALF, *PACKED], ids=str)
 @pytest.mark.parametrize("bf16", [False, True])
 def test_sites_of_few_bits_are_measured_as_such(
@@ -171,6 +173,7 @@ def test_lines_are_json_with_a_key() -> None:
     assert json.loads(json.dumps(line.us)) == {"conv_direct": 1.5} and line.threads == 2
 
 
+@pytest.mark.part(2)
 @pytest.mark.parametrize("site", [Product(1, 1, 130, 71), Product(1, 37, 70, 64),
                                   Product(1, 5, 16, 33)], ids=str)
 @pytest.mark.parametrize("march", ["native", "x86-64-v3", "generic"])

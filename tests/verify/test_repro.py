@@ -65,6 +65,7 @@ def test_the_first_wrong_kernel_is_named(tmp_path: Path) -> None:
     assert "the first that differs: tanh" in done.stdout
 
 
+@pytest.mark.part(2)
 @pytest.mark.parametrize("cc", ["gcc", "clang", "g++", "clang++"])
 def test_another_compiler(cc: str, tmp_path: Path) -> None:
     """It builds the same directory anew, with the flags that it knows."""
@@ -173,6 +174,7 @@ def sides(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
             "5onnx": str(where / "5.onnx"), "6torch": f"{where / 'net.py'}:net"}
 
 
+@pytest.mark.part(3)
 @pytest.mark.parametrize(("a", "b", "expected", "computed"), [
     ("3", "4", 3, 4), ("4", "3", 4, 3), ("3", "6torch", 3, 6), ("6torch", "3", 6, 3),
     ("3", "5onnx", 3, 5), ("5onnx", "6torch", 5, 6),

@@ -167,7 +167,7 @@ def svm(classes: int, feed: Any, **more: Any) -> Any:
                  support_vectors=random(3 * sum(sizes), seed=2).tolist(), **more)
 
 
-@pytest.mark.part(2)
+@pytest.mark.part(4)
 @pytest.mark.parametrize("how", ["NONE", "SOFTMAX"])
 @pytest.mark.parametrize("classes", [2, 3, 4, 5])
 def test_svm_probabilities(classes: int, how: str, tmp_path: Path) -> None:

@@ -85,6 +85,7 @@ CASES: dict[str, tuple[Any, Feeds]] = {
 }
 
 
+@pytest.mark.part(2)
 @pytest.mark.parametrize("name", CASES)
 def test_computed_sizes_equal_onnxruntime(name: str, tmp_path: Path) -> None:
     proto, feeds = CASES[name]

@@ -85,6 +85,7 @@ MODELS = {"u-net": (u_net, [f"{d} % 16 == 0" for d in "HW"], (24, 16)),
           "pyramid": (pyramid, [f"((({d} + 1)//2)%8) == 0" for d in "HW"], (18, 16))}
 
 
+@pytest.mark.part(2)
 @pytest.mark.parametrize("march", ["x86-64", "native"])
 @pytest.mark.parametrize("name", MODELS)
 def test_open_images(name: str, march: str, tmp_path: Path) -> None:

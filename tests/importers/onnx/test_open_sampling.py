@@ -63,6 +63,7 @@ COMPILED: dict[str, tuple[Any, Any]] = {
 }
 
 
+@pytest.mark.part(2)
 @pytest.mark.parametrize("name", COMPILED)
 def test_compiled(name: str, tmp_path: Path) -> None:
     proto, feed = COMPILED[name]

@@ -191,7 +191,7 @@ def test_an_error_where_they_do_not(name: str) -> None:
         assert error.value.code == "GT0516"
 
 
-@pytest.mark.part(2)
+@pytest.mark.part(4)
 @every_case
 def test_compiled(name: str, tmp_path: Path) -> None:
     c = CASES[name]

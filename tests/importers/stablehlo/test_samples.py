@@ -54,6 +54,7 @@ def test_the_evaluator_agrees_with_jax(name: str) -> None:
     agree(list(interp.run(module, given(module, name)).values()), arrays(name, "out"))
 
 
+@pytest.mark.part(3)
 @pytest.mark.parametrize("name", COMPILED)
 def test_compiled_code_agrees_with_jax(name: str, tmp_path: Path) -> None:
     module = import_stablehlo(FOLDER / f"{name}.mlir")

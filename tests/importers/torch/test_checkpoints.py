@@ -54,6 +54,7 @@ def joint(kind: str, rate: float = 0.0) -> Any:
     return training(module, Recipe("mse")), model
 
 
+@pytest.mark.part(2)
 @pytest.mark.parametrize("kind", ["checkpoint", "reentrant", "sequential", "nested"])
 def test_same_gradients_in_a_smaller_arena(kind: str, tmp_path: Path) -> None:
     made, model = joint(kind)

@@ -78,6 +78,7 @@ CASES: dict[str, Any] = {  # module, sample, dynamic, conditions, shapes that sa
 }
 
 
+@pytest.mark.part(2)
 @pytest.mark.parametrize("name", CASES)
 def test_open_sizes(name: str, tmp_path: Path) -> None:
     make, sample, dynamic, rules, good, bad = CASES[name]

@@ -92,6 +92,7 @@ CASES: dict[str, tuple[Any, dict[str, Any], list[list[Shape]]]] = {
 }
 
 
+@pytest.mark.part(2)
 @pytest.mark.parametrize("name", CASES)
 def test_open_windows(name: str, tmp_path: Path) -> None:
     function, dynamic, shapes = CASES[name]

@@ -77,6 +77,7 @@ SCRIPTED = {
     "tied": (m.Tied, (rand(2, 4),), BATCH), "checked": (m.Checked, (rand(2, 4),), None)}
 
 
+@pytest.mark.part(2)
 @pytest.mark.parametrize("name", SCRIPTED)
 def test_scripted(name, tmp_path):
     kind, args, dynamic = SCRIPTED[name]

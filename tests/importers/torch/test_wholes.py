@@ -16,6 +16,7 @@ NAMES = list(every())
 TRAINED = [n for n in NAMES if every()[n].steps]
 
 
+@pytest.mark.part(3)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", [
     n if i % 2 else pytest.param(n, marks=pytest.mark.slow) for i, n in enumerate(NAMES)])
@@ -24,6 +25,7 @@ def test_loss_and_gradients(name: str) -> None:
     assert wholes.verdict(row) == "agrees", row
 
 
+@pytest.mark.part(2)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", [
     n if i % 8 == 4 else pytest.param(n, marks=pytest.mark.slow) for i, n in enumerate(TRAINED)])

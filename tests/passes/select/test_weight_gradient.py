@@ -30,7 +30,7 @@ CASES = [  # x, w, strides, padding, rhs dilation: shifted, copied, strided, and
 ]
 
 
-@pytest.mark.part(2)
+@pytest.mark.part(4)
 @pytest.mark.parametrize("resident", [rule.RESIDENT, 16], ids=["together", "apart"])
 @pytest.mark.parametrize("case", CASES, ids=range(len(CASES)))
 def test_as_torch(case: Any, resident: int, tmp_path: Path,

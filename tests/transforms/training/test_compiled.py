@@ -89,6 +89,7 @@ CASES: list[tuple[Callable[[], nn.Module], tuple[int, ...], str, Any, float]] = 
 ]
 
 
+@pytest.mark.part(2)
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c[0].__name__)
 def test_fifty_steps_as_torch(case: Any, tmp_path: Path) -> None:
     make, shape, optimizer, oracle, lr = case

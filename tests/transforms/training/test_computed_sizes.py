@@ -101,6 +101,7 @@ def imported(proto: onnx.ModelProto) -> Module:
     return import_model(proto, dynamic=bounds)
 
 
+@pytest.mark.part(4)
 @pytest.mark.parametrize("name", CASES)
 def test_compiled_steps_equal_the_evaluator(name: str, tmp_path: Path) -> None:
     proto, feeds = CASES[name]

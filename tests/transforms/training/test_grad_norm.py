@@ -39,6 +39,7 @@ def wanted(model: nn.Module, batches: Any, accumulate: int) -> list[float]:
     return out
 
 
+@pytest.mark.part(2)
 @pytest.mark.parametrize("more", MORE.values(), ids=MORE)
 def test_the_norm_of_torch(more: dict[str, Any], tmp_path: Path) -> None:
     model, x = models.mlp()

@@ -66,6 +66,7 @@ def near(found: dict[str, Any], want: dict[str, Any]) -> None:
         assert apart <= 2e-3 * np.linalg.norm(want[n]) + 1e-5 * np.sqrt(a.size), n
 
 
+@pytest.mark.part(2)
 @pytest.mark.parametrize("march", MARCHES)
 @pytest.mark.parametrize("name", ["cnn", *(pytest.param(n, marks=pytest.mark.slow)
                                            for n in ("mlp", "lstm", "transformer"))])

@@ -95,6 +95,7 @@ def oracle(model: nn.Module, batches: list[tuple[Any, Any]]) -> list[float]:
     return losses
 
 
+@pytest.mark.part(3)
 @pytest.mark.parametrize("case", CASES)
 def test_steps_as_torch(case: str) -> None:
     make, mode, asked, wanted = CASES[case]

@@ -65,6 +65,7 @@ class First(nn.Module):
         return self.layer(x)[0]
 
 
+@pytest.mark.part(3)
 @pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
 def test_a_longer_sequence_has_no_more_nodes(kind: str) -> None:
     def size(steps: int) -> int:
