@@ -236,7 +236,9 @@ def _nbytes(v: Value) -> int:
 
 def _evaluated(node: Node, operands: list[Any]) -> list[np.ndarray[Any, Any]] | None:
     """The results, or None if the op fails on these operands: then the error must come at run
-    time."""
+    time. None too of an op that only an exporter knows."""
+    if node.op.eval is None and node.op.decompose is None:
+        return None
     try:
         with np.errstate(all="ignore"):
             results = evaluate_op(node.op, operands, node.attrs)

@@ -25,6 +25,7 @@ COMMANDS = {
     "huge": "tensors of more than 2³¹ elements: evaluator and C beside numpy",
     "quota": "a team of threads on one processor, and on half of one",
     "faults": "commands whose system calls fail, or that are killed, at many points",
+    "simplify": "ONNX models through `simplify`: nodes before and after, values in onnxruntime",
     "hlo_out": "models and programs as StableHLO: read back, and run by others",
 }
 

@@ -6,16 +6,17 @@ decomposition. One error lists all ops that have neither.
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
-from typing import Any
 
-from onnx import ModelProto, NodeProto, helper
+from onnx import ModelProto, helper
 
 import graphtool.ops  # noqa: F401  (fills the table of ops)
 from graphtool.dtypes import string
 from graphtool.errors import UnsupportedError
 from graphtool.exporters.forms import Ref
 from graphtool.exporters.onnx import (  # noqa: F401  (each fills the registry)
+    authored,
     control,
     elementwise,
     layers,
@@ -30,8 +31,11 @@ from graphtool.exporters.onnx.registry import FORMS
 from graphtool.exporters.onnx.writer import (
     Shared,
     Writer,
+    all_nodes,
     external_tensor,
+    needed,
     packed_bytes,
+    reads,
     tensor,
     value_info,
 )
@@ -40,7 +44,7 @@ from graphtool.io.weights import Weight
 from graphtool.ir.graph import Graph, Module, Value, is_constant
 from graphtool.ir.text import value_names
 
-__all__ = ["FORMS", "export_onnx", "model_of"]
+__all__ = ["FORMS", "export_onnx", "model_of", "node_counts", "operators", "write"]
 
 OPSET, IR_VERSION = 26, 13  # the newest that are released and that onnxruntime takes
 _LIMIT = 2_000_000_000  # a protobuf message has at most two gigabytes
@@ -53,7 +57,11 @@ def export_onnx(module: Module, path: Path, *, external: bool = False) -> None:
 
     Raises UnsupportedError GT1040 with a list of all that ONNX cannot express.
     """
-    model, weights = _model(module)
+    write(*_model(module), path, external=external)
+
+
+def write(model: ModelProto, weights: dict[str, Weight], path: Path, *, external: bool) -> None:
+    """Write a model whose large constants are `weights`, as `export_onnx` does."""
     inside = sum(w.nbytes for w in weights.values())
     if external or inside + model.ByteSize() > _LIMIT:
         data = path.with_name(path.name + ".data")
@@ -82,6 +90,18 @@ def model_of(module: Module) -> ModelProto:
     return model
 
 
+def node_counts(model: ModelProto) -> Counter[str]:
+    """How often each operator stands in a model and its subgraphs; constants are not counted."""
+    return Counter(n.op_type for n in all_nodes(model.graph.node) if n.op_type != "Constant")
+
+
+def operators(module: Module) -> int:
+    """How many operators compute the model's values; those that compute sizes are not counted."""
+    model, _, shared = _written(module)
+    return sum(n.op_type != "Constant" and not shared.of_sizes.issuperset(n.output)
+               for n in model.graph.node)
+
+
 def _put_outside(model: ModelProto, weights: dict[str, Weight], data: str) -> list[bytes]:
     """The bytes of a file `data` for the large constants, each at the start of a page."""
     chunks: list[bytes] = []
@@ -102,7 +122,11 @@ def _put_outside(model: ModelProto, weights: dict[str, Weight], data: str) -> li
 
 def _model(module: Module) -> tuple[ModelProto, dict[str, Weight]]:
     """(the model without its weights, the weights by name)."""
-    shared = Shared(module.locations)
+    return _written(module)[:2]
+
+
+def _written(module: Module) -> tuple[ModelProto, dict[str, Weight], Shared]:
+    shared = Shared(module.locations, OPSET)
     w = Writer(shared)
     names = _names(module)
     env: dict[Value, Ref] = {}
@@ -121,17 +145,20 @@ def _model(module: Module) -> tuple[ModelProto, dict[str, Weight]]:
                                items,
                                hint="compile the graph instead, or do this part outside of it")
     _outputs(w, module, env)
+    nodes = needed([*shared.constants, *w.nodes], module.output_names)
+    infos = {name for n in nodes for name in n.output} - {*module.output_names}
     written = helper.make_graph(
-        [*shared.constants, *w.nodes], str(module.meta.get("name") or "graphtool"),
+        nodes, str(module.meta.get("name") or "graphtool"),
         [value_info(names[v], v.type) for v in module.graph.inputs],
         [value_info(n, v.type) for n, v in zip(module.output_names, module.graph.outputs,
                                                strict=True)],
-        value_info=[value_info(n, t) for n, t in w.infos if n not in module.output_names])
-    domains = {"": OPSET, **dict(sorted(shared.domains.items()))}
+        value_info=[value_info(n, t) for n, t in w.infos if n in infos])
+    newest = max(OPSET, shared.domains.pop("", OPSET))  # an author's node may be of a later one
+    domains = {"": newest, **dict(sorted(shared.domains.items()))}
     model = helper.make_model(written, opset_imports=[helper.make_opsetid(d, n)
                                                     for d, n in domains.items()],
                               ir_version=IR_VERSION, producer_name="graphtool")
-    return model, _used(model, shared.initializers)
+    return model, _used(model, shared.initializers), shared
 
 
 def _renamed(graph: Graph, names: dict[Value, str]) -> dict[Value, str]:
@@ -171,14 +198,5 @@ def _outputs(w: Writer, module: Module, env: dict[Value, Ref]) -> None:
 
 def _used(model: ModelProto, weights: dict[str, Weight]) -> dict[str, Weight]:
     """The constants that some node reads."""
-    read: set[str] = set()
-
-    def visit(nodes: Any) -> None:
-        node: NodeProto
-        for node in nodes:
-            read.update(node.input)
-            for a in node.attribute:
-                if a.HasField("g"):
-                    visit(a.g.node)
-    visit(model.graph.node)
+    read = set(reads(model.graph.node))
     return {n: w for n, w in weights.items() if n in read}

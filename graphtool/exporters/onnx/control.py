@@ -10,8 +10,8 @@ from onnx import GraphProto, helper
 
 from graphtool.exporters.onnx.kit import Ref, dtypes, form
 from graphtool.exporters.onnx.sizes import size
-from graphtool.exporters.onnx.writer import Writer, value_info
-from graphtool.ir.graph import Graph, Node, TensorType
+from graphtool.exporters.onnx.writer import Writer, needed, value_info
+from graphtool.ir.graph import Graph, Node, TensorType, producers
 
 _FLAG, _STEP = TensorType(dtypes.bool_, ()), TensorType(dtypes.int64, ())
 
@@ -24,9 +24,11 @@ def body(inner: Writer, name: str, inputs: Sequence[Ref], outputs: Sequence[Ref]
         if x.name not in written or any(x.name == r.name for r in results):
             x = Ref(inner("Identity", x), x.type)
         results.append(x)
-    return helper.make_graph(inner.nodes, name, [value_info(x.name, x.type) for x in inputs],
+    nodes = needed(inner.nodes, [x.name for x in results])
+    there = {name for n in nodes for name in n.output}
+    return helper.make_graph(nodes, name, [value_info(x.name, x.type) for x in inputs],
                              [value_info(x.name, x.type) for x in results],
-                             value_info=[value_info(*i) for i in inner.infos])
+                             value_info=[value_info(*i) for i in inner.infos if i[0] in there])
 
 
 def region(w: Writer, name: str) -> Writer:
@@ -91,21 +93,37 @@ def scan(w: Writer, node: Node, *operands: Ref) -> Any:
 
 def _counted(w: Writer, node: Node, operands: Sequence[Ref]) -> Any:
     """A Loop that gathers row i, which also works for a length of 0; after a reverse scan the
-    stacked results are reversed."""
+    stacked results are reversed. A carry that counts the steps from 0 is the Loop's own."""
     carries, xs, reverse, length = (node.attrs[k] for k in ("carries", "xs", "reverse", "length"))
     cut, graph = carries + xs, node.attrs["body"]
-    trips = w("Squeeze", size(w, length), w.array([0]))
+    trips = w.array(length, dtypes.int64) if isinstance(length, int) else w(
+        "Squeeze", size(w, length), w.array([0]))
     inner = region(w, "body")
     step, flag = named(inner, _STEP, "step"), named(inner, _FLAG, "goes_on")
-    held = [named(inner, v.type, v.hint) for v in graph.inputs[:carries]]
+    counters = _counters(w, graph, operands[:carries])
+    held = [step if i in counters else named(inner, v.type, v.hint)
+            for i, v in enumerate(graph.inputs[:carries])]
     at = inner("Sub", inner("Sub", trips, inner.array(1, dtypes.int64)), step) if reverse else step
     rows = [Ref(inner("Gather", x, at, axis=0), v.type)
             for x, v in zip(operands[carries:cut], graph.inputs[carries:cut], strict=True)]
     results = inner.graph(graph, [*held, *rows, *operands[cut:]])
-    out = w("Loop", trips, None, *operands[:carries], outputs=len(node.outputs),
-            body=body(inner, inner.hint, [step, flag, *held], [flag, *results]))
-    out = list(out) if len(node.outputs) != 1 else [out]
-    for i in range(carries, len(out)) if reverse else ():
-        out[i] = w("Slice", out[i], w.array([-1]), w.array([np.iinfo(np.int64).min]),
+    kept = [i for i in range(len(results)) if i not in counters]
+    out = w("Loop", trips, None, *(operands[i] for i in kept if i < carries), outputs=len(kept),
+            body=body(inner, inner.hint, [step, flag, *(held[i] for i in kept if i < carries)],
+                      [flag, *(results[i] for i in kept)]))
+    got = dict(zip(kept, out if len(kept) != 1 else [out], strict=True))
+    for i in range(carries, len(results)) if reverse else ():
+        got[i] = w("Slice", got[i], w.array([-1]), w.array([np.iinfo(np.int64).min]),
                    w.array([0]), w.array([-1]))
-    return tuple(out)
+    return tuple(got.get(i, trips) for i in range(len(results)))
+
+
+def _counters(w: Writer, body: Graph, operands: Sequence[Ref]) -> list[int]:
+    """The carries that are 0 before the first step, and 1 more after each; not all of them."""
+    made_by, found = producers(body), []
+    for i, (x, v) in enumerate(zip(operands, body.inputs, strict=False)):
+        first, after = w.shared.initializers.get(x.name), made_by.get(body.outputs[i])
+        if first is not None and x.type == _STEP and not np.any(first.source) and (
+                after is not None) and after.op.name == "add" and set(after.inputs) == {v, 1}:
+            found.append(i)
+    return found if len(found) < len(body.outputs) else found[1:]

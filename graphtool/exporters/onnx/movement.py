@@ -10,7 +10,7 @@ from graphtool.exporters.onnx.elementwise import cast
 from graphtool.exporters.onnx.kit import Node, Ref, Writer, dtypes, form, o, takes
 from graphtool.exporters.onnx.sizes import shape, size
 from graphtool.ops.shape import pad_value
-from graphtool.symbolic import Dim, Poly, text
+from graphtool.symbolic import Dim, Poly, bounds, text
 
 _TABLE = 1 << 10  # numbers of a line that stand in the model; longer ones are computed
 _END = np.iinfo(np.int64).min
@@ -18,15 +18,37 @@ _END = np.iinfo(np.int64).min
 
 @form("reshape")
 def reshape(w: Writer, node: Node, x: Ref) -> Any:
-    """Reshape; a single symbolic size is written as −1."""
+    """Reshape; a single symbolic size is written as −1. For several ones Squeeze or Unsqueeze if
+    these say it, else a size that is that of the same axis of x as 0."""
     to = node.attrs["shape"]
     if to == x.shape:
         return x
-    open_ = [d for d in to if isinstance(d, Poly)]
-    zero = 0 in to
-    if len(open_) == 1 and not zero:  # the one size that is not known follows from the rest
-        to = tuple(-1 if isinstance(d, Poly) else d for d in to)
-    return w("Reshape", x, shape(w, to), allowzero=1 if zero else None)
+    opened = [i for i, d in enumerate(to) if isinstance(d, Poly)]
+    if len(opened) == 1 and 0 not in to:  # the one size that is not known follows from the rest
+        return w("Reshape", x, w.array([-1 if isinstance(d, Poly) else d for d in to]))
+    if len(opened) > 1 and (ones := _ones(x.shape, to)) is not None:
+        return w("Squeeze" if len(to) < len(x.shape) else "Unsqueeze", x, w.array(ones))
+    others = [i for i in opened if x.shape[i:i + 1] != (to[i],)]
+    if len(opened) == 0 or 0 in to or len(others) > 1 or (others and any(
+            (bounds(to[i])[0] or 0) < 1 for i in opened if i not in others)):
+        return w("Reshape", x, shape(w, to), allowzero=1 if 0 in to else None)
+    return w("Reshape", x, w.array([d if isinstance(d, int) else -1 if i in others else 0
+                                    for i, d in enumerate(to)]))
+
+
+def _ones(a: tuple[Dim, ...], b: tuple[Dim, ...]) -> list[int] | None:
+    """The axes of size 1 that the longer shape has and the shorter one lacks; None if they differ
+    in another way."""
+    long, rest = (list(a), list(b)) if len(a) > len(b) else (list(b), list(a))
+    ones = []
+    for i, d in enumerate(long):
+        if rest and rest[0] == d:
+            rest.pop(0)
+        elif d == 1:
+            ones.append(i)
+        else:
+            return None
+    return None if rest or not ones else ones
 
 
 @form("assume")
@@ -150,7 +172,8 @@ def iota(w: Writer, node: Node) -> Any:
     else:
         count = w("Squeeze", size(w, n), w.array([0]))
         numbers = w("Range", w.array(0, dtypes.int64), count, w.array(1, dtypes.int64))
-        row = w("Reshape", numbers, shape(w, [-1 if a == axis else 1 for a in range(len(to))]))
+        row = numbers if len(to) == 1 else w("Reshape", numbers, w.array(
+            [-1 if a == axis else 1 for a in range(len(to))]))
         row = row if dtype is dtypes.int64 else cast(w, row, dtype)
     return row if line == to else w("Expand", row, shape(w, to))
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from graphtool.exporters.forms import Declined
 from graphtool.exporters.onnx.writer import Writer
@@ -10,9 +11,29 @@ from graphtool.symbolic import Atom, Call, Dim, Poly, Symbol, bounds, substitute
 
 
 def shape(w: Writer, dims: Sequence[Dim]) -> str:
-    """All sizes as one i64 vector."""
+    """All sizes as one i64 vector; the Shape of a tensor if one has this shape."""
     if all(isinstance(d, int) for d in dims):
         return w.array(list(dims))
+    with _computing(w):
+        whole = w.shapes.get(tuple(dims)) if len(dims) > 1 else None
+        return _joined(w, dims) if whole is None else _whole(w, tuple(dims), whole)
+
+
+def _whole(w: Writer, dims: tuple[Dim, ...], name: str) -> str:
+    if dims not in w.sizes:
+        w.sizes[dims] = w("Shape", name)
+    return w.sizes[dims]
+
+
+@contextmanager
+def _computing(w: Writer) -> Iterator[None]:
+    """A context in which nodes compute sizes."""
+    before = len(w.nodes)
+    yield
+    w.shared.of_sizes.update(name for n in w.nodes[before:] for name in n.output)
+
+
+def _joined(w: Writer, dims: Sequence[Dim]) -> str:
     parts: list[str] = []
     run: list[int] = []
     for d in dims:
@@ -31,11 +52,15 @@ def size(w: Writer, d: Dim) -> str:
     if isinstance(d, int):
         return w.array([d])
     if d not in w.sizes:
-        w.sizes[d] = _sum(w, d)
+        with _computing(w):
+            w.sizes[d] = _sum(w, d)
     return w.sizes[d]
 
 
 def _sum(w: Writer, d: Poly) -> str:
+    if d in w.axes:
+        shape, axis = w.axes[d]
+        return str(w("Shape", w.shapes[shape], start=axis, end=axis + 1))
     total = ""
     for powers, coefficient in d.terms:
         factors = [_atom(w, atom) for atom, power in powers for _ in range(power)]

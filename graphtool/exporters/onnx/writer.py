@@ -8,7 +8,7 @@ are written once, in the outermost graph.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,10 +20,11 @@ from graphtool.errors import Unsupported, UnsupportedError
 from graphtool.exporters.definitions import defined
 from graphtool.exporters.forms import Declined, Ref
 from graphtool.exporters.onnx.registry import FORMS
+from graphtool.front.authored import AUTHORED
 from graphtool.io.weights import Weight, weight
 from graphtool.ir.graph import Graph, Location, Node, TensorType, Value, is_constant
 from graphtool.ir.run_sizes import bare
-from graphtool.symbolic import Poly, symbols, text
+from graphtool.symbolic import Dim, Poly, symbols, text
 
 # ---- protos -------------------------------------------------------------------------------------
 
@@ -76,6 +77,7 @@ class Shared:
     """The state that all writers of one model share: names in use, constants, refused nodes."""
 
     locations: Mapping[str, Location]
+    opset: int
     taken: set[str] = field(default_factory=set)
     counters: dict[str, int] = field(default_factory=dict)
     initializers: dict[str, Weight] = field(default_factory=dict)
@@ -83,6 +85,7 @@ class Shared:
     literals: dict[tuple[str, tuple[int, ...]], str] = field(default_factory=dict)
     refused: dict[tuple[str, str], list[str]] = field(default_factory=dict)
     domains: dict[str, int] = field(default_factory=dict)  # besides ONNX's own, with their opset
+    of_sizes: set[str] = field(default_factory=set)  # results of nodes that compute sizes
 
     def name(self, wish: str) -> str:
         """A unique name: `wish`, or `wish#2` and so on if it is in use."""
@@ -108,6 +111,9 @@ class Writer:
         self.infos: list[tuple[str, TensorType]] = []
         self.sizes: dict[Any, str] = {}
         self.sources: dict[str, tuple[Source, Poly]] = {}
+        self.shapes: dict[tuple[Dim, ...], str] = {}  # a tensor of each shape
+        self.shaped: dict[str, tuple[Dim, ...]] = {}  # the other way round
+        self.axes: dict[Poly, tuple[tuple[Dim, ...], int]] = {}  # where to read compound sizes
         self.hint, self.where = "", ""
 
     # ---- names and constants -------------------------------------------------------------------
@@ -187,7 +193,7 @@ class Writer:
                 name = self._renamed(before, name, new)
                 self.infos.append((name, v.type))
             env[v] = Ref(name, v.type)
-            self.define(name, v.type)
+            self.define(name, v.type, anew=node.op is AUTHORED)
         for n in self.nodes[before:]:
             n.name = n.name or next(o for o in n.output if o)
         self.hint, self.where = saved
@@ -231,6 +237,8 @@ class Writer:
         for symbol, ((name, axis), dim) in list(self.sources.items()):
             if name == old:
                 self.sources[symbol] = (new, axis), dim
+        if (shape := self.shaped.pop(old, None)) is not None:
+            self._has_shape(new, shape)
         return new
 
     def _place(self) -> str:
@@ -239,14 +247,24 @@ class Writer:
 
     # ---- symbols -------------------------------------------------------------------------------
 
-    def define(self, name: str, type: TensorType) -> None:
-        """Records `name` as the place to read the symbols in its type, if they have none yet."""
+    def define(self, name: str, type: TensorType, anew: bool = False) -> None:
+        """Records `name` as the place to read the symbols in its type, if they have none yet;
+        `anew` also those that nodes have computed: then nothing may need these nodes."""
+        if type.shape not in self.shapes:
+            self._has_shape(name, type.shape)
         for axis, d in enumerate(type.shape):
+            if isinstance(d, Poly) and bare(d) is None:
+                self.axes.setdefault(d, (type.shape, axis))
+            if anew and (size := bare(d)) is not None and self.sizes.pop(size.name, ""):
+                self.sources[size.name] = (name, axis), d  # type: ignore[assignment]
             free = symbols(d) if isinstance(d, Poly) else ()
             for s in free if len(free) == 1 else ():
                 had = self.source(s.name)
                 if had is None or (len(d.terms) == 1 and len(had[0][1].terms) > 1):  # type: ignore[union-attr]
                     self.sources[s.name] = (name, axis), d  # type: ignore[assignment]
+
+    def _has_shape(self, name: str, shape: tuple[Dim, ...]) -> None:
+        self.shapes[shape], self.shaped[name] = name, shape
 
     def read(self, symbol: str) -> str:
         """The name of the i64[1] with a symbol's value, of this graph or an outer one, else "".
@@ -269,3 +287,33 @@ def _rename_captures(node: NodeProto, old: str, new: str) -> None:
                 if name == old:
                     inner.input[i] = new
             _rename_captures(inner, old, new)
+
+
+# ---- nodes of a proto ---------------------------------------------------------------------------
+
+def all_nodes(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
+    """The nodes, and those of their subgraphs."""
+    for node in nodes:
+        yield node
+        for a in node.attribute:
+            if a.HasField("g"):
+                yield from all_nodes(a.g.node)
+
+
+def reads(nodes: Iterable[NodeProto]) -> Iterator[str]:
+    """The names that the nodes read, those in their subgraphs too."""
+    for node in all_nodes(nodes):
+        yield from node.input
+        for a in node.attribute:
+            if a.HasField("g"):
+                yield from (v.name for v in a.g.output)
+
+
+def needed(nodes: Sequence[NodeProto], outputs: Sequence[str]) -> list[NodeProto]:
+    """The nodes that an output depends on: a size may have been read elsewhere since."""
+    read, kept = set(outputs), list[NodeProto]()
+    for node in reversed(nodes):
+        if not read.isdisjoint(node.output):
+            read.update(reads([node]))
+            kept.append(node)
+    return kept[::-1]

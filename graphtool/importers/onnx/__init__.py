@@ -15,6 +15,7 @@ import graphtool.ops  # noqa: F401  (fills the table of ops)
 from graphtool.errors import InputError, Undecided, Unsupported, UnsupportedError
 from graphtool.escaping import line
 from graphtool.front.assumptions import ROUNDS, Bounds, Facts
+from graphtool.front.authored import Operation
 from graphtool.importers.least_sizes import least_sizes, not_empty
 from graphtool.importers.limits import Limits
 from graphtool.importers.onnx.driver.convert import OnnxConversion
@@ -63,7 +64,8 @@ __all__ = ["HANDLERS", "import_model", "import_onnx", "onnx_handler", "support"]
 def import_onnx(path: Path, *, dynamic: Mapping[str, Bounds] | None = None,
                 fixed: Mapping[str, Any] | None = None,
                 made_of: Mapping[str, Parts] | None = None,
-                limits: Limits | None = None) -> Module:
+                limits: Limits | None = None,
+                operations: list[Operation] | None = None) -> Module:
     """The module of a `.onnx` file.
 
     `dynamic` maps the name of an open dimension to its bounds (with a step, if there is a third
@@ -76,7 +78,7 @@ def import_onnx(path: Path, *, dynamic: Mapping[str, Bounds] | None = None,
     """
     try:
         return import_model(read_model(path), path.parent, dynamic=dynamic, fixed=fixed,
-                            made_of=made_of, limits=limits)
+                            made_of=made_of, limits=limits, operations=operations)
     except InputError as error:
         if line(path.name) not in error.where.split("\n"):
             error.within(path.name)
@@ -87,13 +89,18 @@ def import_model(model: Any, base_dir: Path | None = None, *,
                  dynamic: Mapping[str, Bounds] | None = None,
                  fixed: Mapping[str, Any] | None = None,
                  made_of: Mapping[str, Parts] | None = None,
-                 limits: Limits | None = None) -> Module:
+                 limits: Limits | None = None,
+                 operations: list[Operation] | None = None) -> Module:
     """The module of a ModelProto; `base_dir` is the folder of its external data.
 
     `made_of` gives, for an input that is a sequence or an optional, the tensors that it consists
-    of. They become inputs of the module with the names `NAME.0`, `NAME.1` and so on.
+    of. They become inputs of the module with the names `NAME.0`, `NAME.1` and so on. The model's
+    nodes, as their author wrote them, are added to `operations`.
     """
-    importer, module = _settled(model, base_dir, dynamic or {}, fixed or {}, made_of, limits)
+    importer, module = _settled(model, base_dir, dynamic or {}, fixed or {}, made_of, limits,
+                                operations is not None)
+    if operations is not None:
+        operations += importer.operations
     if module is None:
         items = tuple(importer.unsupported())
         count = sum(len(i.places) for i in items)
@@ -105,11 +112,12 @@ def import_model(model: Any, base_dir: Path | None = None, *,
 
 def _settled(model: Any, base_dir: Path | None, dynamic: Mapping[str, Bounds],
              fixed: Mapping[str, Any], made_of: Mapping[str, Parts] | None,
-             limits: Limits | None) -> tuple[OnnxConversion, Module | None]:
+             limits: Limits | None, records: bool) -> tuple[OnnxConversion, Module | None]:
     """The last of several imports: each knows what the one before had to assume of sizes."""
     facts = Facts.given(dynamic)
     for _ in range(ROUNDS):
-        importer = OnnxConversion(model, base_dir, dynamic, fixed, made_of, limits, facts)
+        importer = OnnxConversion(model, base_dir, dynamic, fixed, made_of, limits, facts,
+                                  records)
         fault, module = None, None
         try:
             module = importer.run()

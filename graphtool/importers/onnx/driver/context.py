@@ -16,6 +16,7 @@ from graphtool.errors import Unsupported
 from graphtool.front import Refused
 from graphtool.front import regions as shared
 from graphtool.front.assumptions import Bounds, Facts, SizeKnowledge
+from graphtool.front.authored import Operation
 from graphtool.front.regions import Closed
 from graphtool.importers.limits import Limits, Strictness
 from graphtool.importers.onnx.driver import reader
@@ -47,7 +48,9 @@ class Session(ABC):
 
     def __init__(self, model: Any, base_dir: Path | None, dynamic: Mapping[str, Bounds],
                  fixed: Mapping[str, Any], made_of: Mapping[str, Parts] | None = None,
-                 limits: Limits | None = None, facts: Facts | None = None) -> None:
+                 limits: Limits | None = None, facts: Facts | None = None,
+                 records: bool = False) -> None:
+        self.records, self.operations = records, list[Operation]()
         self.limits, self.visited = limits or Limits(), 0
         self.strictness = Strictness(self.limits.strict)
         self.started = time.monotonic()

@@ -27,6 +27,7 @@ from graphtool.front import REFUSED, Array, Refused
 from graphtool.front.assumptions import Bounds, Facts
 from graphtool.importers.limits import Limits
 from graphtool.importers.onnx.driver import boundary, functions, reader
+from graphtool.importers.onnx.driver.authored import recorded
 from graphtool.importers.onnx.driver.claims import bounded
 from graphtool.importers.onnx.driver.context import Context, Frame, Session
 from graphtool.importers.onnx.driver.demands import (
@@ -64,8 +65,9 @@ class OnnxConversion(Session):
 
     def __init__(self, model: Any, base_dir: Path | None, dynamic: Mapping[str, Bounds],
                  fixed: Mapping[str, Any], made_of: Mapping[str, Parts] | None = None,
-                 limits: Limits | None = None, facts: Facts | None = None) -> None:
-        super().__init__(model, base_dir, dynamic, fixed, made_of, limits, facts)
+                 limits: Limits | None = None, facts: Facts | None = None,
+                 records: bool = False) -> None:
+        super().__init__(model, base_dir, dynamic, fixed, made_of, limits, facts, records)
         self.functions = functions.table(model)
         self.types = declared_types(model.graph)
 
@@ -186,7 +188,7 @@ class OnnxConversion(Session):
         while inputs and not node.input[len(inputs) - 1]:
             inputs.pop()
         results: Sequence[Any] = [REFUSED] * len(node.output)
-        before = len(self.builder.nodes)
+        before, state = len(self.builder.nodes), self.state
         hint = frame.prefix + next((n for n in node.output if n), node.op_type)
         where = self.places.key(node) if not frame.prefix else self.builder.where
         if not any(x is REFUSED for x in inputs):
@@ -195,6 +197,11 @@ class OnnxConversion(Session):
             if not frame.prefix:
                 check_results(node, results, self.types, self.strictness)
         self._record(node, results, frame, before)
+        if self.records and self._local(node) is None:
+            first = state or self.seed
+            states = None if first is None or self.state is state else (
+                first.value, self.state.value)
+            self.operations += recorded(node, frame, inputs, self.builder, before, states)
 
     def _record(self, node: Any, results: Sequence[Any], frame: Frame, before: int) -> None:
         """Bind the node's outputs to its results, which get the names of the outputs."""
@@ -236,8 +243,12 @@ class OnnxConversion(Session):
         rows = [str(x) for x in inputs if isinstance(x, Array) and x.known is None]
         return "its operands: " + ", ".join(rows) if rows else ""
 
+    def _local(self, node: Any) -> Any:
+        """The model's own function that the node calls, or None."""
+        return self.functions.get((node.domain, node.op_type, getattr(node, "overload", "")))
+
     def _apply(self, node: Any, inputs: list[Any], frame: Frame) -> Sequence[Any]:
-        local = self.functions.get((node.domain, node.op_type, getattr(node, "overload", "")))
+        local = self._local(node)
         if local is not None:
             return functions.expand(self, local, node, inputs, frame)
         domain = "" if node.domain == "ai.onnx" else node.domain
