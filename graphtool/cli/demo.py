@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from graphtool.cli import terminal
-from graphtool.errors import InputError
+from graphtool.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from graphtool.ir.graph import Module
@@ -30,27 +28,37 @@ def demo(out: Annotated[Path, typer.Option(
          seconds: Annotated[float, typer.Option(
              "--seconds", min=0.0, help="How many seconds to time each runtime.")] = 1.0,
          target: Annotated[str | None, typer.Option(
-             "--march", "--target", help="A microcontroller, as cortex-m4: the model is quantised "
-             "and run on a board that qemu-system-arm emulates.")] = None) -> int:
+             "--march", "--target", help="wasm32: a page in which you draw digits and train on "
+             "them. A microcontroller, as cortex-m4: the model is quantised, and run on a board "
+             "that qemu-system-arm emulates.")] = None,
+         serve: Annotated[bool, typer.Option(
+             "--serve", help="Make the page for wasm32, and serve it on this machine until "
+             "Ctrl-C.")] = False) -> int:
     """Take a trained classifier of digits through every stage.
 
-    It prints what each stage wrote, and the accuracy and speed of the result; with --target its
-    accuracy, RAM, flash and instructions on an emulated board."""
+    It prints what each stage wrote, and the accuracy and speed of the result; for a
+    microcontroller its accuracy, RAM, flash and instructions on an emulated board, and with --serve
+    the address of a page that classifies and trains in the browser."""
     from graphtool.compile.as_is import build
     from graphtool.io import npz
     from graphtool.native import runtime
     folder = samples()
+    if serve:
+        target = _served(target)
     data = npz.load(folder / "digits_test.npz")
     images, labels = data["image"], data["y"]
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError("GT0330", f"cannot write: {error.strerror}", where=str(out)) from error
+    if target == "wasm32":
+        from graphtool.cli.demo_web import in_page
+        return in_page(out, folder, serve)
     if target is not None:
         from graphtool.cli.demo_board import on_board
         return on_board(out, folder, images, labels, target)
     imported, module = _front(folder / "digits.onnx", out)
-    with _stage("build", "C, library, header, weights, manifest", out / "build"):
+    with terminal.stage("build", "C, library, header, weights, manifest", out / "build"):
         built = build(module, out / "build", name="digits")
     from graphtool import interp
     model = runtime.load(built)
@@ -67,15 +75,23 @@ def demo(out: Annotated[Path, typer.Option(
     return 0 if len(set(scores.values())) == 1 else 1
 
 
+def _served(target: str | None) -> str:
+    """The target of a page. Raises UsageError GT2117 for one that has none."""
+    if target not in (None, "wasm32"):
+        raise UsageError("GT2117", f"the demo for {target} has no page to serve",
+                         hint="leave --target out: the page is for wasm32")
+    return "wasm32"
+
+
 def _front(source: Path, out: Path) -> tuple[Module, Module]:
     """Imported and optimised, both written as graphs."""
     from graphtool import importers, passes
     from graphtool.ir import serial
     from graphtool.target import detect
-    with _stage("import", "the model as a graph", out / "digits.graph.json"):
+    with terminal.stage("import", "the model as a graph", out / "digits.graph.json"):
         imported = importers.import_source(str(source))
         serial.save(imported, out / "digits.graph.json")
-    with _stage("opt", "the default passes", out / "digits.opt.graph.json"):
+    with terminal.stage("opt", "the default passes", out / "digits.opt.graph.json"):
         module = passes.run(imported, supply={"target": detect()})
         serial.save(module, out / "digits.opt.graph.json")
     from graphtool.report.stats import stats
@@ -84,22 +100,6 @@ def _front(source: Path, out: Path) -> tuple[Module, Module]:
     terminal.lines([f"        {s.nodes} nodes, {s.params + s.constants:,} weights, "
                     f"{human(s.flops)} FLOPs"])
     return imported, module
-
-
-@contextmanager
-def _stage(verb: str, what: str, path: Path) -> Iterator[None]:
-    start = time.perf_counter()
-    yield
-    spent = time.perf_counter() - start
-    terminal.lines([f"{verb:<7} {what}: {path} ({_bytes(path)}, {spent:.2f} s)"])
-    if path.is_dir():
-        terminal.lines([f"        {p.name} ({_bytes(p)})" for p in sorted(path.iterdir())])
-
-
-def _bytes(path: Path) -> str:
-    from graphtool.report.table import human
-    inside = path.rglob("*") if path.is_dir() else (path,)
-    return human(sum(p.stat().st_size for p in inside if p.is_file()), "B")
 
 
 def _accuracy(run: Callable[[Any], dict[str, Any]], images: Any, labels: Any) -> int:

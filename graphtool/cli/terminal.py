@@ -10,6 +10,7 @@ from __future__ import annotations
 import codecs
 import io
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
@@ -248,3 +249,20 @@ def tell(struct: Any, form: str, rows: Callable[[], Iterable[str]],
     from graphtool.io.release import release
     from graphtool.report.findings import WRITERS
     commands(WRITERS[form](outcome(), release().version))
+
+
+@contextmanager
+def stage(verb: str, what: str, path: Path) -> Iterator[None]:
+    """Print what a stage wrote, its bytes, and the time that it took."""
+    start = time.perf_counter()
+    yield
+    spent = time.perf_counter() - start
+    lines([f"{verb:<7} {what}: {path} ({_bytes(path)}, {spent:.2f} s)"])
+    if path.is_dir():
+        lines([f"        {p.name} ({_bytes(p)})" for p in sorted(path.iterdir())])
+
+
+def _bytes(path: Path) -> str:
+    from graphtool.report.table import human
+    inside = path.rglob("*") if path.is_dir() else (path,)
+    return human(sum(p.stat().st_size for p in inside if p.is_file()), "B")

@@ -90,8 +90,9 @@ TABLE: dict[str, tuple[str, str]] = {
                "cross compiler with --cc."),
     "GT2125": ("no static linking",
                "--exe --static needs libc.a, and libgomp.a for threads; musl-gcc has them."),
-    "GT2117": ("a target without an emulated board",
-               "`demo --target` runs on boards that qemu-system-arm emulates. For other targets "
+    "GT2117": ("a target without a demo of its own",
+               "`demo --target` makes a page for wasm32, which --serve serves, and runs on boards "
+               "that qemu-system-arm emulates. For other targets "
                "`emit` writes the C, and a project of the board's vendor runs it."),
     "GT2128": ("no emulator of boards, or no compiler for them",
                "A demo on a board needs the target's compiler and qemu-system-arm. `emit` needs "

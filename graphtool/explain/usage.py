@@ -58,7 +58,7 @@ TABLE: dict[str, tuple[str, str]] = {
     "GT3050": ("nothing to resume from",
                "--resume needs the directory of the checkpoint: --checkpoint run/."),
     "GT3051": ("the samples are missing",
-               "The demo reads samples/digits.onnx and samples/digits_test.npz."),
+               "The demo reads samples/digits.onnx and the images; its page is samples/web."),
     "GT3052": ("options that do not go with the kind of graph",
                "A training graph is built into four functions with its constants inside. Only a "
                "training graph runs in several processes."),

@@ -35,7 +35,7 @@ def check(target: str) -> None:
     the compiler or the emulator is missing."""
     if target not in EMULATED:
         raise UsageError("GT2117", f"no board for {target} can be emulated",
-                         hint=f"there are boards for {', '.join(EMULATED)}")
+                         hint=f"there are boards for {', '.join(EMULATED)}; a page for wasm32")
     if lacking := missing(target):
         raise CompilerError("GT2128", f"{' and '.join(lacking)} not found: a board for {target} "
                                       "needs its compiler and the emulator",

@@ -212,8 +212,10 @@ def find(cc: str | None, target: Target, *, openmp: bool = True, mpi: bool = Fal
     if mpi and not cc:
         raise _no_mpi("no mpicc found")
     wanted = cc or "cc, gcc, clang or ziglang"
+    install = f"`{release.install('zig')}`"
     raise CompilerError("GT2120", f"no C compiler found: {wanted}",
-                        hint=f"install gcc or clang, or `{release.install('zig')}`")
+                        hint=install if cc == target.cross and "ziglang" in target.cross else
+                        f"install gcc or clang, or {install}")
 
 
 def mpi_candidates() -> Iterator[tuple[str, ...]]:
