@@ -91,51 +91,80 @@ def _compared(model: str, to: Path, before: Module, how: Importing, seed: int,
 
 def simplified(module: Module, operations: Sequence[Operation]) -> Module:
     """The module after the passes. An operation of an ONNX model stays as it is if the passes
-    leave several nodes of it."""
+    leave several nodes of it.
+
+    Some operations are one node that the passes take apart, as they do a batch norm, to merge it
+    with its neighbours: such ones stay if the model is smaller so.
+    """
     from graphtool import passes
+    from graphtool.exporters.onnx import operators
     from graphtool.front.authored import as_authored
-    module = as_authored(module, operations, _worse(module))
-    return passes.run(module, passes.calls(PASSES))
+    counts = _Counts(module)
+
+    def passed(worse: Worse) -> Module:
+        return passes.run(as_authored(module, operations, worse), passes.calls(PASSES))
+    first = passed(counts.longer)
+    if not counts.merging:
+        return first
+    return min(first, passed(counts.longer_alone), key=operators)
 
 
-def _worse(module: Module) -> Worse:
-    from graphtool import passes
-    from graphtool.exporters.onnx import OPSET, operators
-    from graphtool.exporters.onnx.authored import modern, stays
-    from graphtool.ir.graph import Module
-    counts: dict[Any, bool] = {}
+class _Counts:
+    """How many ONNX nodes the nodes of an operation are; each kind is counted once. `merging`: some
+    operation is one node before the passes, and several after them."""
 
-    def longer(graph: Graph) -> bool:
-        alone = Module(graph, tuple(f"y{i}" for i in range(len(graph.outputs))), module.symbols)
-        try:
-            return operators(alone) > 1 and operators(
-                passes.run(alone, passes.calls(PASSES), verify=False)) > 1
-        except GraphtoolError:  # ONNX lacks one of our ops
-            return True
+    def __init__(self, module: Module) -> None:
+        self.symbols, self.merging = module.symbols, False
+        self.known: dict[Any, tuple[bool, bool]] = {}
 
-    def worse(operation: Operation, graph: Graph) -> bool:
+    def longer(self, operation: Operation, graph: Graph) -> bool:
+        """Whether it is several nodes before and after the passes."""
+        return all(self.of(operation, graph))
+
+    def longer_alone(self, operation: Operation, graph: Graph) -> bool:
+        """Whether it is several nodes after the passes."""
+        return self.of(operation, graph)[1]
+
+    def of(self, operation: Operation, graph: Graph) -> tuple[bool, bool]:
+        """Whether it is several nodes before the passes, and after them."""
+        from graphtool.exporters.onnx import OPSET
+        from graphtool.exporters.onnx.authored import modern, stays
         if modern(operation.text, operation.opset, OPSET) is None:
-            return False
+            return False, False
         if stays(operation.text):
-            return True
+            return True, True
         key = (operation.text, operation.opset, tuple(v.type for v in graph.inputs),
                tuple((n.op.name, n.outputs[0].type) for n in graph.nodes))
-        if key not in counts:
-            counts[key] = longer(graph)
-        return counts[key]
-    return worse
+        if key not in self.known:
+            self.known[key] = several = self._counted(graph)
+            self.merging |= several == (False, True)
+        return self.known[key]
+
+    def _counted(self, graph: Graph) -> tuple[bool, bool]:
+        from graphtool import passes
+        from graphtool.exporters.onnx import operators
+        from graphtool.ir.graph import Module
+        alone = Module(graph, tuple(f"y{i}" for i in range(len(graph.outputs))), self.symbols)
+        try:
+            after = passes.run(alone, passes.calls(PASSES), verify=False)
+            return operators(alone) > 1, operators(after) > 1
+        except GraphtoolError:  # ONNX lacks one of our ops
+            return True, True
 
 
 def _written(after: Module, to: Path, external: bool, given: Any, source: Path) -> Counter[str]:
-    """Writes the simplified model, or the one that was given if it has fewer nodes; returns the
-    counts of what was written."""
-    from graphtool.exporters.onnx import export_onnx, node_counts, write
+    """Writes the simplified model, or the one that was given if that has fewer nodes, or a sequence
+    as an input or output; returns the counts of what was written."""
+    from graphtool.exporters.onnx import export_onnx, inputs, node_counts, write
     from graphtool.importers.onnx.driver.reader import read_model
     export_onnx(after, to, external=external)
-    counts, first = node_counts(read_model(to)), node_counts(given)
-    if counts.total() <= first.total():
+    counts, first = node_counts(made := read_model(to)), node_counts(given)
+    same = all([v.name for v in a] == [v.name for v in b] for a, b in (
+        (given.graph.output, made.graph.output), (inputs(given), inputs(made))))
+    if same and counts.total() <= first.total():
         return counts
-    terminal.note(f"{source.name} stays as it is: simplified it would have {counts.total()} nodes")
+    terminal.note(f"{source.name} stays as it is: simplified it would have " + (
+        f"{counts.total()} nodes" if same else "other inputs or outputs"))
     write(given, _taken_out(given, source.parent), to, external=external)
     return first
 

@@ -88,6 +88,14 @@ def test_a_model_that_would_grow_stays(gt: Cli, tmp_path: Path) -> None:
                                                             "1"]
 
 
+def test_a_sequence_stays_one(gt: Cli, tmp_path: Path) -> None:
+    model = _model(tmp_path / "in.onnx", "g (float[4] x) => (seq(float[2]) y) "
+                   "{ z = Identity (x) y = SplitToSequence (z) }")
+    done = gt("simplify", model, out := tmp_path / "out.onnx", "--no-check")
+    assert done.code == 0 and "it would have other inputs or outputs" in done.err
+    assert ops(out) == ["Identity", "SplitToSequence"]
+
+
 def test_random_numbers_stay_the_runtimes(gt: Cli, tmp_path: Path) -> None:
     model = _model(tmp_path / "in.onnx", "g (float[2] x) => (float[2] y) "
                    "{ r = RandomNormalLike (x) z = Identity (r) y = Add (x, z) }")

@@ -122,6 +122,15 @@ g (float[N,3,H,W] x) => (float[N,4] y) {
   y = Flatten (a)
 }''', ({"N": 2, "H": 5, "W": 4},), weights={
     "w": ("float32", 4, 3, 3, 3), **{name: ("float32", 4) for name in "sbmv"}}),
+    "transposed convolution and norms": Text('''
+g (float[N,3,4,4] x) => (float[N,4,6,6] y) {
+  n = BatchNormalization (x, s, b, m, v)
+  r = Relu (n)
+  c = ConvTranspose <kernel_shape = [3, 3]> (r, w)
+  y = BatchNormalization (c, p, q, h, k)
+}''', ({"N": 2},), weights={
+    "w": ("float32", 3, 4, 3, 3), **{name: ("float32", 3) for name in "sbmv"},
+    **{name: ("float32", 4) for name in "pqhk"}}),
     "recurrent": Text('''
 g (float[T,B,3] x, float[1,16,3] w, float[1,16,4] r) => (float[T,B,4] y, float[1,B,4] c) {
   h, last, c = LSTM <hidden_size = 4> (x, w, r)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from onnx import ModelProto, helper
+from onnx import ModelProto, ValueInfoProto, helper
 
 import graphtool.ops  # noqa: F401  (fills the table of ops)
 from graphtool.dtypes import string
@@ -44,7 +44,7 @@ from graphtool.io.weights import Weight
 from graphtool.ir.graph import Graph, Module, Value, is_constant
 from graphtool.ir.text import value_names
 
-__all__ = ["FORMS", "export_onnx", "model_of", "node_counts", "operators", "write"]
+__all__ = ["FORMS", "export_onnx", "inputs", "model_of", "node_counts", "operators", "write"]
 
 OPSET, IR_VERSION = 26, 13  # the newest that are released and that onnxruntime takes
 _LIMIT = 2_000_000_000  # a protobuf message has at most two gigabytes
@@ -93,6 +93,12 @@ def model_of(module: Module) -> ModelProto:
 def node_counts(model: ModelProto) -> Counter[str]:
     """How often each operator stands in a model and its subgraphs; constants are not counted."""
     return Counter(n.op_type for n in all_nodes(model.graph.node) if n.op_type != "Constant")
+
+
+def inputs(model: ModelProto) -> list[ValueInfoProto]:
+    """What a run of the model takes: before version 4 of the format, constants are listed too."""
+    held = {t.name for t in model.graph.initializer}
+    return [v for v in model.graph.input if v.name not in held]
 
 
 def operators(module: Module) -> int:

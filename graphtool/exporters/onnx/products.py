@@ -209,7 +209,7 @@ def join(graph: Graph) -> Graph:
                 nodes[i] = _transposed(node, made_by, swapped)
             case "add":
                 nodes[i] = _with_bias(node, made_by, uses, swapped, flat)
-    weights = [*(n for pair in swapped.values() for n in pair), *flat.values()]
+    weights = [*dict.fromkeys(n for pair in swapped.values() for n in pair), *flat.values()]
     return prune(Graph(graph.inputs, (*weights, *nodes), graph.outputs))
 
 
@@ -270,9 +270,15 @@ def _transposed(conv: Node, made_by: dict[Value, Node],
 
 
 def _swapped(kernel: Value, made_by: dict[Value, Node], groups: int) -> tuple[Node, Node] | None:
-    """Constant integers in ONNX's layout, and the node that dequantises them: runtimes look for a
-    scale for each output channel right before the product. With groups there is no such axis."""
+    """A constant in ONNX's layout; or constant integers, and the node that dequantises them:
+    runtimes look for a scale for each output channel right before the product. With groups there
+    is no such axis."""
     real = made_by.get(kernel)
+    if is_constant(real):
+        whole = swapped(np.asarray(real.attrs["data"].source), groups)
+        turned = replace(real, attrs={**real.attrs, "data": weight(whole)}, outputs=(
+            replace(kernel, type=TensorType(kernel.type.dtype, whole.shape)),))
+        return turned, turned
     held = made_by.get(real.inputs[0]) if real is not None and real.op is DEQUANTIZE else None  # type: ignore[arg-type]
     if real is None or not is_constant(held) or (real.attrs["scale"].ndim and (
             groups > 1 or real.attrs["axis"])):
