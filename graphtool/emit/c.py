@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import graphtool.emit.cuda  # noqa: F401  a row of the table of languages
+import graphtool.emit.cuda  # a row of the table of languages
+import graphtool.emit.opencl  # noqa: F401  another one
 from graphtool.emit.device import device_loader
 from graphtool.emit.driver import driver
 from graphtool.emit.example import example
@@ -18,6 +19,7 @@ from graphtool.emit.kernels import Kernels
 from graphtool.emit.language import language_of
 from graphtool.emit.lines import debug_lines
 from graphtool.emit.names import check_name
+from graphtool.emit.single import folded
 from graphtool.emit.small_indices import small_indices
 from graphtool.emit.weights import ALIGN, Part, loader, weights_bytes
 from graphtool.kernels import headers
@@ -61,6 +63,8 @@ def emit(program: Program, parts: Sequence[Part] = (), *, owner: str = "",
     for i, chunk in enumerate(whole):
         file = f"{name}_kernels{i}{language.ending}"
         files[file] = printer.file(file, chunk)
+        if printer.compiled_later:
+            files[file] = folded(file, {file: files[file], **used_headers([files[file]])})
     if language.device:
         devices = [*map(int, filter(None, program.meta.get("devices", "").split(",")))]
         files[f"{name}_images.c"] = images(name, language.device.images(name, devices))

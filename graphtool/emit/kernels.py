@@ -96,7 +96,8 @@ def parameters(kernel: Kernel, dims: Mapping[str, str], language: Language) -> l
     to know it, buffers such as `const float *x`, then sizes."""
     who = language.workers
     return [*([f"{who.type}{who.name}"] if knows_thread(kernel) else []),
-            *(f"{pointer_type(p, language)}{p.name}" for p in kernel.params),
+            *(language.buffer.format(pointer=pointer_type(p, language), name=p.name)
+              for p in kernel.params),
             *(f"{language.size} {d}" for d in kernel_dims(kernel, dims))]
 
 
@@ -120,6 +121,11 @@ class Kernels:
         self.printer = ExprPrinter(dims, language=language)
         self.labels, self.pieces = _labels(program), pieces(program, language.steps.pieces)
 
+    @property
+    def compiled_later(self) -> bool:
+        """Whether the driver of a device compiles the kernels: their text is not C's."""
+        return self.language.device is not None and self.language.device.compiles
+
     def declarations(self) -> str:
         """The text of `NAME_kernels.h`: what the files rely on and the prototype of every kernel.
 
@@ -135,7 +141,7 @@ class Kernels:
         header = self.language.workers.header
         if header and any(map(knows_thread, self.program.kernels)):
             w.line(f'#include "{header}"')
-        for kernel in self.program.kernels:
+        for kernel in () if self.compiled_later else self.program.kernels:
             w.line(f"{self.head(kernel)};")
         w.line("#endif")
         return w.text()
@@ -154,7 +160,8 @@ class Kernels:
         for kernel in kernels:
             w.line()
             self.kernel(w, kernel)
-        head = dict.fromkeys((f"{self.program.name}_kernels.h", *self.language.includes,
+        declared = () if self.compiled_later else (f"{self.program.name}_kernels.h",)
+        head = dict.fromkeys((*declared, *self.language.includes,
                               *called(w.text(), self.language)))
         return "".join(f'#include "{header}"\n' for header in head) + placed(
             w.lines, w.places, name, len(head))
@@ -175,7 +182,18 @@ class Kernels:
                 self.head(kernel) + "\n{"):
             if kernel.serial and self.language.workers.alone:
                 w.line(self.language.workers.alone)
+            for line in self.bound(kernel):
+                w.line(line)
             self.body(w, kernel)
+
+    def bound(self, kernel: Kernel) -> Iterator[str]:
+        """The lines that define the buffers of a kernel, and what its team has together."""
+        it = self.language
+        for p in kernel.params if it.bind else ():
+            yield it.bind.format(pointer=pointer_type(p, it), name=p.name)
+        if it.workers.memory and any(isinstance(s, For) and s.reduces
+                                     for s in walked(kernel.body)):
+            yield it.workers.memory
 
     def statements(self, w: Writer, kernel: Kernel, serial: bool, hook: bool = False
                    ) -> Statements:

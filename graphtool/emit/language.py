@@ -53,7 +53,8 @@ class Workers:
     Where several workers are a team, which runs an iteration of an outer loop together, `single` is
     true in one of them: it stores what all of them computed between the inner loops, and `meet`
     waits for the team, which are `team` workers. `narrow` is for kernels whose rows are short:
-    there a team is smaller, and `teams` of them are launched as one.
+    there a team is smaller, and `teams` of them are launched as one. `memory` declares what the team
+    of a kernel that reduces has together.
 
     A kernel with phases, or with memory for each worker, has the parameter `type` `name`, which
     `header` declares and in which the worker's number is `number`; `each` heads a block that runs
@@ -72,6 +73,7 @@ class Workers:
     team: int = 1
     teams: int = 1
     narrow: Workers | None = None
+    memory: str = ""
     header: str = ""
     type: str = ""
     name: str = "this_thread"
@@ -154,14 +156,15 @@ class Device:
     `images` gives the files of kernels that a library contains, from its name and the architectures
     that it is built for. `missing` says why a run finds no device, `memory` what other memory of
     the device the functions take. `replays`: the launches of a run are recorded, and started again
-    as one. `log`: kernels are compiled where they run, and the library keeps the messages.
+    as one. `compiles`: the driver compiles the kernels where they run. Then their file has the
+    headers in it, the C does not declare them, and the library keeps the compiler's messages.
     """
 
     images: Callable[[str, Sequence[int]], list[Image]]
     missing: str
     memory: str = ""
     replays: bool = False
-    log: bool = False
+    compiles: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,7 +176,8 @@ class Language:
     needs: those whose pattern occurs in it. `settings` are the lines before all else.
 
     `kernel` and `function` head a kernel and a function that only kernels call, `pointer` is the
-    type of one to elements of `{type}`, `{const}` being `const ` or nothing. `size` is the type of
+    type of one to elements of `{type}`, `{const}` being `const ` or nothing. A kernel's parameter
+    `{name}` for a buffer is `buffer`, from which the line `bind` makes the pointer. `size` is the type of
     indices, and `small` that of kernels whose indices fit 32 bits; `pieces` says how a worker takes
     several elements at once. `types` has the spelling of element types, and `scalars` that of
     scalar functions, where it is not C's; `forms` are the rules by which expressions take forms
@@ -196,6 +200,8 @@ class Language:
     kernel: str = "void {name}({params})"
     function: str = "static void {name}({params})"
     pointer: str = "{const}{type} *"
+    buffer: str = "{pointer}{name}"
+    bind: str = ""
     restrict: str = "restrict"
     size: str = "int64_t"
     small: str = ""

@@ -67,7 +67,7 @@ def single(name: str, texts: Mapping[str, str]) -> dict[str, str]:
     kernels would rely on each other's settings.
     """
     programs = {f"{name}_example.c", f"{name}_main.c"} & texts.keys()
-    header = _folded(f"{name}.h", texts)
+    header = folded(f"{name}.h", texts)
     public = {f for f in texts if f.endswith(".h") and f"#ifndef {_guard_of(f)}\n" in header}
     private = {f: t for f, t in texts.items() if f.endswith(".h") and f not in public}
     _check(private)
@@ -86,7 +86,8 @@ def _guard_of(header: str) -> str:
     return f"{header.removesuffix('.h').upper()}_H"
 
 
-def _folded(file: str, texts: Mapping[str, str]) -> str:
+def folded(file: str, texts: Mapping[str, str]) -> str:
+    """The text of a file with each known header in place of its first include."""
     return "\n".join(Folding(texts).lines(file, texts[file])) + "\n"
 
 

@@ -1,4 +1,5 @@
-"""The C headers: `c/compute` holds the kernels, `c/cuda` what CUDA has besides, `c/host` the code
+"""The C headers: `c/compute` holds the kernels, `c/cuda` what CUDA has besides, `c/opencl`
+what OpenCL has, `c/host` the code
 that runs and trains models.
 
 The emitted files include a header by its bare name, so no two headers have the same name. One is
@@ -13,7 +14,7 @@ from importlib import resources
 
 from graphtool.loops.contract import CONTRACTS, HOOK
 
-FOLDERS = ("compute", "cuda", "host")
+FOLDERS = ("compute", "cuda", "opencl", "host")
 END = "template_end.h"
 COMMON = ("NAME", "PARAMS", "ARGS", "PIECES", "WAIT", "PHASE", HOOK.upper())  # of every template
 ADDED: dict[str, str] = {}  # the texts of plug-ins' headers, by name

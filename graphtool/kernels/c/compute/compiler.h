@@ -1,9 +1,10 @@
 /* What this C needs from its compiler. If that is missing, compilation stops with an error that
-   says why. CUDA's compilers read the scalar functions too; cuda.h says what they need. */
+   says why. The compilers of CUDA and OpenCL read the scalar functions too; cuda.h and opencl.h say
+   what they need. */
 #ifndef GT_COMPILER_H
 #define GT_COMPILER_H
 
-#ifndef __CUDACC__
+#if !defined __CUDACC__ && !defined __OPENCL_VERSION__
 #ifdef __cplusplus
 #error "this is C: use cc, gcc or clang; C++ too are NAME.h, NAME_load.c and NAME_example.c only"
 #endif

@@ -5,10 +5,10 @@
 
 #include "prelude.h"
 
-GT_INLINE uint8_t gt_field4(const uint8_t *x, int64_t i) { return x[i >> 1] >> (i & 1) * 4 & 15; }
-GT_INLINE uint8_t gt_field2(const uint8_t *x, int64_t i) { return x[i >> 2] >> (i & 3) * 2 & 3; }
+GT_INLINE uint8_t gt_field4(const GT_GLOBAL uint8_t *x, int64_t i) { return x[i >> 1] >> (i & 1) * 4 & 15; }
+GT_INLINE uint8_t gt_field2(const GT_GLOBAL uint8_t *x, int64_t i) { return x[i >> 2] >> (i & 3) * 2 & 3; }
 
-#ifndef __CUDACC__
+#if !defined __CUDACC__ && !defined __OPENCL_VERSION__
 typedef uint8_t gt_b16 __attribute__((vector_size(16), may_alias));
 typedef uint8_t gt_b16u __attribute__((vector_size(16), may_alias, aligned(1)));
 #define GT_LOW 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
@@ -46,7 +46,7 @@ GT_INLINE void gt_spread2(uint8_t *row, gt_b16 v, uint8_t middle)
 #endif
 
 /* `count` of them from element `at` on. */
-#ifdef __CUDACC__
+#if defined __CUDACC__ || defined __OPENCL_VERSION__
 #define GT_WHOLE_BYTES(bits, middle)
 #else
 #define GT_WHOLE_BYTES(bits, middle)                                                             \
@@ -55,7 +55,8 @@ GT_INLINE void gt_spread2(uint8_t *row, gt_b16 v, uint8_t middle)
         gt_spread##bits((uint8_t *)row + i, *(const gt_b16u *)p, middle);
 #endif
 #define GT_FIELDS(name, T, bits, middle)                                                         \
-    GT_INLINE void gt_fields_##name(T *row, const uint8_t *x, int64_t at, int64_t count)         \
+    GT_INLINE void gt_fields_##name(T *row, const GT_GLOBAL uint8_t *x, int64_t at,              \
+                                    int64_t count)                                               \
     {                                                                                            \
         int64_t i = 0;                                                                           \
         for (; i < count && (at + i) % (8 / bits); i++)                                          \

@@ -109,7 +109,9 @@ GT_INLINE uint8_t gt_min_bool(uint8_t a, uint8_t b) { return a & b; }
         return x;                                                                                 \
     }
 GT_BOUND(f32, float, int32_t, uint32_t)
+#ifndef GT_NO_DOUBLE
 GT_BOUND(f64, double, int64_t, uint64_t)
+#endif
 #undef GT_BOUND
 
 /* types that F holds exactly; conversion by way of int32_t is what vectorises */
@@ -145,15 +147,17 @@ GT_INLINE float gt_steps_u8(float x, float low)
     GT_CAST_NARROW(f, F, u16, uint16_t, 0, UINT16_MAX)                                            \
     GT_INLINE uint8_t gt_cast_##f##_bool(F x) { return x != 0; }
 GT_CASTS_NARROW(f32, float)
-GT_CASTS_NARROW(f64, double)
 GT_CAST(f32, float, i32, int32_t, INT32_MIN, INT32_MAX, 0x1.fffffep30, 0x1p31)
 GT_CAST(f32, float, u32, uint32_t, 0, UINT32_MAX, 0x1.fffffep31, 0x1p32)
 GT_CAST(f32, float, i64, int64_t, INT64_MIN, INT64_MAX, 0x1.fffffep62, 0x1p63)
 GT_CAST(f32, float, u64, uint64_t, 0, UINT64_MAX, 0x1.fffffep63, 0x1p64)
+#ifndef GT_NO_DOUBLE
+GT_CASTS_NARROW(f64, double)
 GT_CAST(f64, double, i32, int32_t, INT32_MIN, INT32_MAX, INT32_MAX, 0x1p31)
 GT_CAST(f64, double, u32, uint32_t, 0, UINT32_MAX, UINT32_MAX, 0x1p32)
 GT_CAST(f64, double, i64, int64_t, INT64_MIN, INT64_MAX, 0x1.fffffffffffffp62, 0x1p63)
 GT_CAST(f64, double, u64, uint64_t, 0, UINT64_MAX, 0x1.fffffffffffffp63, 0x1p64)
+#endif
 #undef GT_CAST
 #undef GT_CAST_NARROW
 #undef GT_CASTS_NARROW

@@ -113,6 +113,7 @@ GT_INLINE float gt_f8e8m0_to_f32(uint8_t h)
     return h == 0xff ? NAN : gt_float_of_bits(h ? (uint32_t)h << 23 : 0x00400000);
 }
 
+#ifndef GT_NO_DOUBLE
 /* A double that is rounded to float before it is rounded to a narrow type: the last bit says
    whether bits were cut off, so that two roundings give the same as one. */
 GT_INLINE float gt_f64_to_odd(double x)
@@ -123,19 +124,29 @@ GT_INLINE float gt_f64_to_odd(double x)
     if (bits & 1) return y;
     return gt_float_of_bits(fabs((double)y) > fabs(x) ? bits - 1 : bits | 1);
 }
+#endif
 
 /* Integers wrap; from floats they clamp, and NaN is 0. */
 #define GT_SMALL(name, T, smallest, largest, wrapped)                                      \
     GT_INLINE T gt_wrap_##name(int64_t x) { return (T)(wrapped); }                          \
-    GT_INLINE T gt_cast_f64_##name(double x)                                                \
+    GT_CAST_SMALL(f32, float, name, T, smallest, largest)                                  \
+    GT_CAST_SMALL_F64(name, T, smallest, largest)
+#define GT_CAST_SMALL(f, F, name, T, smallest, largest)                                    \
+    GT_INLINE T gt_cast_##f##_##name(F x)                                                   \
     {                                                                                      \
         return (T)(x != x ? 0 : x < (smallest) ? (smallest) : x > (largest) ? (largest) : x); \
-    }                                                                                      \
-    GT_INLINE T gt_cast_f32_##name(float x) { return gt_cast_f64_##name((double)x); }
+    }
+#ifdef GT_NO_DOUBLE
+#define GT_CAST_SMALL_F64(...)
+#else
+#define GT_CAST_SMALL_F64(...) GT_CAST_SMALL(f64, double, __VA_ARGS__)
+#endif
 GT_SMALL(i4, int8_t, -8, 7, ((x & 15) ^ 8) - 8)
 GT_SMALL(u4, uint8_t, 0, 15, x & 15)
 GT_SMALL(i2, int8_t, -2, 1, ((x & 3) ^ 2) - 2)
 GT_SMALL(u2, uint8_t, 0, 3, x & 3)
 #undef GT_SMALL
+#undef GT_CAST_SMALL
+#undef GT_CAST_SMALL_F64
 
 #endif

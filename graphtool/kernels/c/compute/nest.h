@@ -63,10 +63,12 @@ GT_BITCAST(f32, float, i32, int32_t)
 GT_BITCAST(f32, float, u32, uint32_t)
 GT_BITCAST(i32, int32_t, f32, float)
 GT_BITCAST(u32, uint32_t, f32, float)
+#ifndef GT_NO_DOUBLE
 GT_BITCAST(f64, double, i64, int64_t)
 GT_BITCAST(f64, double, u64, uint64_t)
 GT_BITCAST(i64, int64_t, f64, double)
 GT_BITCAST(u64, uint64_t, f64, double)
+#endif
 GT_BITCAST(i32, int32_t, u32, uint32_t)
 GT_BITCAST(u32, uint32_t, i32, int32_t)
 GT_BITCAST(i64, int64_t, u64, uint64_t)

@@ -5,10 +5,12 @@
 
 #include "compiler.h"
 
+#ifndef __OPENCL_VERSION__
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#endif
 
 /* Lanes of a vector of floats; 1 is plain scalar C. A model's own header sets the number for which
    its weights are packed. The compiler splits a vector that is wider than the machine's. */
@@ -24,16 +26,20 @@
 #endif
 #endif
 
-#ifdef __CUDACC__
+#if defined __CUDACC__
 #define GT_INLINE static __device__ __forceinline__
 #define GT_INFINITY __int_as_float(0x7f800000)
 #define GT_NAN __int_as_float(0x7fc00000)
 #define GT_CONSTANT(x) 0 /* whether the compiler knows its value */
-#else
+#elif !defined __OPENCL_VERSION__ /* opencl.h has them */
 #define GT_INLINE static inline __attribute__((always_inline, unused))
 #define GT_INFINITY __builtin_inff()
 #define GT_NAN __builtin_nanf("")
 #define GT_CONSTANT(x) __builtin_constant_p(x)
+#endif
+#ifndef GT_GLOBAL
+#define GT_GLOBAL /* memory that all workers have */
+#define GT_STATIC static
 #endif
 #if GT_LANES == 1
 #define GT_ALIGNED __attribute__((aligned(8))) /* more would only cost stack */
@@ -131,6 +137,7 @@ GT_INLINE uint32_t gt_choose_bits(int c, uint32_t a, uint32_t b)
     return b ^ ((a ^ b) & -(uint32_t)c);
 }
 
+#ifndef GT_OWN_HALVES
 GT_INLINE float gt_f16_to_f32(uint16_t h)
 {
     const uint32_t sign = (uint32_t)(h & 0x8000) << 16, magnitude = (uint32_t)(h & 0x7fff) << 13;
@@ -153,6 +160,7 @@ GT_INLINE uint16_t gt_f32_to_f16(float x)
     h = gt_choose_bits(a > 0x7f800000, 0x7e00, h);
     return (uint16_t)(h | sign);
 }
+#endif
 
 GT_INLINE float gt_bf16_to_f32(uint16_t h) { return gt_float_of_bits((uint32_t)h << 16); }
 

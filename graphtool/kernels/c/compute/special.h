@@ -29,7 +29,7 @@ GT_INLINE float gt_digamma_f32(float x) { return (float)gt_digamma_f64(x); }
    at most 10000, and below -10000 for n > 1. */
 GT_INLINE double gt_polygamma_f64(double n, double x)
 {
-    static const double bernoulli[] = {1.0 / 6,  -1.0 / 30,     1.0 / 42, -1.0 / 30,
+    GT_STATIC const double bernoulli[] = {1.0 / 6,  -1.0 / 30,     1.0 / 42, -1.0 / 30,
                                        5.0 / 66, -691.0 / 2730, 7.0 / 6,  -3617.0 / 510};
     const double pi = 3.14159265358979323846;
     const double s = n + 1.0, sign = fmod(n, 2.0) == 1.0 ? 1.0 : -1.0;

@@ -18,6 +18,7 @@ GT_INLINE float gt_choose_f32(int c, float a, float b)
     return gt_float_of_bits((gt_bits_of_float(a) & mask) | (gt_bits_of_float(b) & ~mask));
 }
 
+#ifndef GT_NO_DOUBLE
 GT_INLINE double gt_choose_f64(int c, double a, double b)
 {
     const uint64_t mask = -(uint64_t)c;
@@ -28,6 +29,7 @@ GT_INLINE double gt_choose_f64(int c, double a, double b)
     memcpy(&a, &bits, sizeof a);
     return a;
 }
+#endif
 
 /* ---- exponentials ---- */
 
@@ -180,6 +182,7 @@ GT_INLINE float gt_log1p_f32(float x)
 
 /* ---- trigonometry ---- */
 
+#ifndef GT_NO_DOUBLE
 /* sin(x + quarter·π/2), 2 ULP for |x| <= 1e6; beyond, ever fewer digits are right, as the argument
    is reduced in double and not with all of π. Always within [-1, 1]. */
 GT_INLINE float gt_sine_f32(float x, int32_t quarter)
@@ -229,6 +232,7 @@ GT_INLINE float gt_tan_f32(float x)
     const double y = p * t * r + r;
     return (float)gt_choose_f64((int)(bits & 1), -1.0 / y, y);
 }
+#endif
 
 /* 1.5 ULP: x + x·t·P(t) with t = x² up to 1, beyond that π/2 - atan(1/x) */
 GT_INLINE float gt_atan_f32(float x)
@@ -249,6 +253,7 @@ GT_INLINE float gt_atan_f32(float x)
 
 /* ---- in double, rounded once: 0.6 ULP ---- */
 
+#ifndef GT_NO_DOUBLE
 /* log(1 + y) for y >= 0, to 2e-9 of itself: 1 + y = m·2ᵉ with m in [√½, √2), log m by s = (m - 1) /
    (m + 1), and what rounding 1 + y has lost. Infinity and NaN are the caller's. */
 GT_INLINE double gt_log1p_wide(double y)
@@ -323,14 +328,19 @@ GT_INLINE float gt_acos_f32(float x)
     const double z = gt_choose_f64(far, 2.0 * y, 1.5707963267948966 - y);
     return (float)gt_choose_f64(x < 0.0f, 3.1415926535897932 - z, z);
 }
+#endif
 
 /* ---- what libm does well enough ---- */
 
 #define GT_LIBM(name, fn)                                                                         \
     GT_INLINE float gt_##name##_f32(float x) { return fn##f(x); }                                 \
-    GT_INLINE double gt_##name##_f64(double x) { return fn(x); }
+    GT_LIBM_F64(name, fn)
+#ifdef GT_NO_DOUBLE
+#define GT_LIBM_F64(name, fn)
+#else
 #define GT_LIBM_F64(name, fn)                                                                     \
     GT_INLINE double gt_##name##_f64(double x) { return fn(x); }
+#endif
 GT_LIBM(sqrt, sqrt)
 GT_LIBM_F64(tan, tan)
 GT_LIBM_F64(asin, asin)
@@ -364,6 +374,9 @@ GT_INLINE float gt_floor_f32(float x)
 }
 GT_INLINE float gt_ceil_f32(float x) { return -gt_floor_f32(-x); }
 GT_INLINE float gt_trunc_f32(float x) { return copysignf(gt_floor_f32(fabsf(x)), x); }
+GT_INLINE float gt_rsqrt_f32(float x) { return 1.0f / sqrtf(x); }
+
+#ifndef GT_NO_DOUBLE
 GT_INLINE double gt_floor_f64(double x)
 {
     const double r = rint(x);
@@ -372,7 +385,6 @@ GT_INLINE double gt_floor_f64(double x)
 GT_INLINE double gt_ceil_f64(double x) { return -gt_floor_f64(-x); }
 GT_INLINE double gt_trunc_f64(double x) { return copysign(gt_floor_f64(fabs(x)), x); }
 
-GT_INLINE float gt_rsqrt_f32(float x) { return 1.0f / sqrtf(x); }
 GT_INLINE double gt_rsqrt_f64(double x) { return 1.0 / sqrt(x); }
 
 GT_INLINE double gt_sigmoid_f64(double x)
@@ -381,15 +393,16 @@ GT_INLINE double gt_sigmoid_f64(double x)
     return (x >= 0.0 ? 1.0 : e) / (1.0 + e);
 }
 
-/* ---- the same text for float and double ---- */
-
 GT_INLINE double gt_rem_f64(double a, double b) { return fmod(a, b); }
+#endif
+
+/* ---- the same text for float and double ---- */
 
 /* The remainder with the dividend's sign. A quotient below 2^28 is never rounded up to an integer
    by a division of doubles, since it lies 2^-24 or more below, and its integer times b is exact. */
 GT_INLINE float gt_rem_f32(float a, float b)
 {
-#if defined(__SSE2__) || defined(__aarch64__)
+#if (defined(__SSE2__) || defined(__aarch64__)) && !defined(GT_NO_DOUBLE)
     const double q = (double)a / (double)b;
     if (fabs(q) < 0x1p28 && fabsf(b) < GT_INFINITY)
         return copysignf((float)((double)a - (double)(int32_t)q * (double)b), a);
@@ -424,7 +437,9 @@ GT_INLINE float gt_rem_f32(float a, float b)
     GT_INLINE int gt_is_inf_##t(T x) { return fabs##f(x) == (T)GT_INFINITY; }                     \
     GT_INLINE int gt_is_finite_##t(T x) { return fabs##f(x) < (T)GT_INFINITY; }
 GT_FLOATS(f32, float, f)
+#ifndef GT_NO_DOUBLE
 GT_FLOATS(f64, double, )
+#endif
 #undef GT_FLOATS
 
 #endif
