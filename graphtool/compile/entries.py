@@ -65,8 +65,8 @@ def _glue(name: str, programs: Mapping[str, Program], side: WeightsSide,
     size = 0 if side.parts else side.size
     files = entries_sources(name, programs, bool(size), device=device)
     first = next(iter(programs.values())).name
-    files[f"{name}_load.c"] = (device_loader(name, side.size, bool(size), first) if device else
-                               loader(name, size))
+    files[f"{name}_load.c"] = loader(name, size) if device is None else device_loader(
+        name, side.size, bool(size), device, first)
     files[f"{name}_example.c"] = example_of_entries(name, list(programs.values()), side.file)
     return files | used_headers(files.values())
 

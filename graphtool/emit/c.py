@@ -70,7 +70,8 @@ def emit(program: Program, parts: Sequence[Part] = (), *, owner: str = "",
         files[f"{name}_images.c"] = images(name, language.device.images(name, devices))
         if not owner:
             size = weights_bytes([program])
-            files[f"{name}_load.c"] = device_loader(name, size, bool(size) and not parts)
+            files[f"{name}_load.c"] = device_loader(name, size, bool(size) and not parts,
+                                                     language.device)
     files |= used_headers(files.values())
     if program.align < ALIGN:
         files = small_indices(program, files)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from graphtool.emit.expr import ExprPrinter
 from graphtool.emit.interface import dims_type
-from graphtool.emit.language import language_of
+from graphtool.emit.language import Device, language_of
 from graphtool.emit.lines import Writer
 from graphtool.emit.statuses import FIRST_CHECK, atoms
 from graphtool.emit.steps import checks_before, only_runs
@@ -149,6 +149,15 @@ def upload(w: Writer, program: Program, parts: Sequence[Part]) -> None:
         w.line("const int status = gt_device_give();")
         w.line("*to = status ? NULL : GT_ADDRESS(at);")
         w.line("return status;")
+    device = language_of(program).device
+    if device and device.compiles:
+        w.line()
+        w.line(f"{log_prototype(name)} {{ return gt_device_log(); }}")
+
+
+def log_prototype(name: str) -> str:
+    """The declaration of the function that gives the messages of the device's compiler."""
+    return f"const char *{name}_device_log(void)"
 
 
 def recorded(program: Program) -> bool:
@@ -202,7 +211,7 @@ def _run_on_device(w: Writer, program: Program, start: str, built_in: bool) -> N
         w.line("return status;" if program.sizes else "return 0;")
 
 
-def device_loader(name: str, size: int, in_file: bool, first: str = "") -> str:
+def device_loader(name: str, size: int, in_file: bool, device: Device, first: str = "") -> str:
     """The C of NAME_load and NAME_free for `size` bytes of weights that kernels read on a device;
     they come from a file, or are built in. `first` is the program that moves them, by default the
     only one, NAME."""
@@ -236,6 +245,9 @@ def device_loader(name: str, size: int, in_file: bool, first: str = "") -> str:
         w.line("if (!weights) return;")
         w.line(f"{first}_device_free(weights->memory);")
         w.line("weights->data = NULL, weights->memory = NULL, weights->bytes = 0;")
+    if device.compiles and first != name:
+        w.line()
+        w.line(f"{log_prototype(name)} {{ return {first}_device_log(); }}")
     return w.text()
 
 

@@ -215,6 +215,12 @@ int {name}_level(void);
 """
 
 
+_LOG = """
+/* What the device's compiler said of the kernels when it refused them; "" if it did not. */
+{prototype};
+"""
+
+
 def header(program: Program, *, levels: str = "", built_in: bool = False,
            owner: str = "", state: bool = False) -> str:
     """The text of NAME.h; `levels` names the processor levels for which the library has a version
@@ -224,6 +230,8 @@ def header(program: Program, *, levels: str = "", built_in: bool = False,
     part, which loads the weights; with `state` it also owns the arrays that runs update.
     """
     name, device = program.name, language_of(program).device
+    log = _LOG.format(prototype=f"const char *{name}_device_log(void)") if (
+        device and device.compiles) else ""
     memory = f" {device.memory}" if device and device.memory else ""
     weighs = bool(program.weights) and not built_in
     updated = frozenset(i for _, i in program.donations) if state else frozenset[int]()
@@ -231,7 +239,7 @@ def header(program: Program, *, levels: str = "", built_in: bool = False,
         name=name, upper=name.upper(),
         loading="" if owner else loading(name, weighs, device=bool(device)),
         example="" if owner else f"\n   {name}_example.c shows how to use it.",
-        running=(_ON_DEVICE if device else _RUNNING).format(
+        running=(_ON_DEVICE + log if device else _RUNNING).format(
             name=name, dims=dims_type(program), sizes=_SIZES if program.sizes else "",
             memory=memory,
             weights=(f"`weights` is the data that {owner or name}_load got." if weighs else

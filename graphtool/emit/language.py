@@ -53,8 +53,8 @@ class Workers:
     Where several workers are a team, which runs an iteration of an outer loop together, `single` is
     true in one of them: it stores what all of them computed between the inner loops, and `meet`
     waits for the team, which are `team` workers. `narrow` is for kernels whose rows are short:
-    there a team is smaller, and `teams` of them are launched as one. `memory` declares what the team
-    of a kernel that reduces has together.
+    there a team is smaller, and `teams` of them are launched as one. `memory` declares the memory
+    that a team needs to reduce.
 
     A kernel with phases, or with memory for each worker, has the parameter `type` `name`, which
     `header` declares and in which the worker's number is `number`; `each` heads a block that runs
@@ -177,11 +177,11 @@ class Language:
 
     `kernel` and `function` head a kernel and a function that only kernels call, `pointer` is the
     type of one to elements of `{type}`, `{const}` being `const ` or nothing. A kernel's parameter
-    `{name}` for a buffer is `buffer`, from which the line `bind` makes the pointer. `size` is the type of
-    indices, and `small` that of kernels whose indices fit 32 bits; `pieces` says how a worker takes
-    several elements at once. `types` has the spelling of element types, and `scalars` that of
-    scalar functions, where it is not C's; `forms` are the rules by which expressions take forms
-    that this language's compilers prefer.
+    `{name}` for a buffer is `buffer`, from which the line `bind` makes the pointer. `size` is the
+    type of indices, and `small` that of kernels whose indices fit 32 bits; `pieces` says how a
+    worker takes several elements at once. `types` has the spelling of element types, and `scalars`
+    that of scalar functions, where it is not C's; `forms` are the rules by which expressions take
+    forms that this language's compilers prefer.
 
     `rows` has the statement, by its function, that reduces a whole row of float32 to one scalar:
     `{acc}` is the scalar, `{place}` the first element, `{n}` the number of elements.

@@ -57,6 +57,7 @@ BAD_FILE = Status(-6, "BAD_FILE", "the weights file is cut short, or is another 
 NO_MEMORY = Status(-7, "NO_MEMORY", "there is not enough memory for the weights")
 DEVICE_FAILED = Status(-9, "DEVICE_FAILED", "the device reported an error")
 DEVICE_MEMORY = Status(-10, "DEVICE_MEMORY", "there is not enough memory on the device")
+NO_CODE = Status(-11, "NO_CODE", "the device's compiler refused the kernels")
 FIRST_RULE = -16  # of the first rule that sizes must satisfy; -17 is the next one
 FIRST_CHECK = -1000  # what a run returns whose first check fails; the second gives -1001
 LOADING = (NULL_POINTER, NO_FILE, BAD_FILE, NO_MEMORY)  # of NAME_load
@@ -74,7 +75,8 @@ def statuses(program: Program) -> tuple[Status, ...]:
 
 def of_device(device: Device) -> tuple[Status, ...]:
     """What a device may return."""
-    return Status(-8, "NO_DEVICE", device.missing), DEVICE_FAILED, DEVICE_MEMORY
+    return (Status(-8, "NO_DEVICE", device.missing), DEVICE_FAILED, DEVICE_MEMORY,
+            *([NO_CODE] if device.compiles else []))
 
 
 def rule_statuses(program: Program) -> tuple[Status, ...]:

@@ -26,6 +26,7 @@ from graphtool.lower.donation import Donation, donation
 from graphtool.lower.index_checks import IndexChecks, decisive, early
 from graphtool.lower.kernel import KernelTable, Made, copy_kernel, fill_kernel, unit_kernel
 from graphtool.lower.memory_plan import ALIGN, Barriers, plan_arena
+from graphtool.lower.ranks import LOOPS
 from graphtool.lower.rename_dims import one_name, own_names
 from graphtool.lower.units import Unit, schedule, units
 from graphtool.lower.views import Assignment, Copy, Edge, Storage, windowable
@@ -182,7 +183,8 @@ def _no_form(node: Node) -> str:
 
 def _no_text(node: Node, language: str) -> str:
     """Why the node cannot be emitted in this language; empty if it can."""
-    return "" if has_text(node.op, language) else f"has no text in the language {language}"
+    return "" if has_text(node.op, language) or node.op in LOOPS else (
+        f"has no text in the language {language}")
 
 
 def _program(module: Module, inputs: tuple[Value, ...], name: str, target: Target,

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from graphtool.ir.facets import Lowering
 from graphtool.ir.graph import Node, Value
-from graphtool.kernels.record import serving
+from graphtool.kernels.record import has_text, serving
 from graphtool.kernels.use import Lowered
 from graphtool.loops.contract import CONTRACTS, HOME
 from graphtool.loops.ir import Accumulate, For, Stmt, Template
@@ -149,7 +149,7 @@ def _by_kernel(unit: Unit, assignment: Assignment, target: Target) -> list[Lower
     if not (kernel and kernel.fuses) and all(product(v.type.shape) == 0 for v in unit.outputs):
         return []
     use = UnitUse(unit, node, assignment, target)
-    if kernel is None:
+    if kernel is None or not has_text(node.op, target.language):
         return lower_statements(use)
     lowered = kernel.lower[node.op.name](use)
     lowered = lowered if isinstance(lowered, list) else [lowered]

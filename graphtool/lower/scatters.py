@@ -1,8 +1,9 @@
 """Scatters on devices: many workers, and updates of one element in their order.
 
-Few updates are made one after the other by the workers of each element beside them. Many are first
-sorted by the element that they address, stably; then the first update of each run of equal elements
-has a worker, which makes all updates of its run. So each run gives the same bits.
+Few updates are made one after the other by the workers of each element beside them; so are all
+updates where the language has no kernel that sorts. Many are first sorted by the element that they
+address, stably; then the first update of each run of equal elements has a worker, which makes all
+updates of its run. So each run gives the same bits.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from graphtool import dtypes
+from graphtool import ops as o
+from graphtool.kernels.record import has_text
 from graphtool.kernels.sort import order
 from graphtool.kernels.use import Lowered
 from graphtool.loops.ir import (
@@ -120,7 +123,7 @@ def scatter(use: UnitUse) -> list[Lowered]:
     s = Scatter(x, indices, updates, use.assignment.views[use.out], use.node.attrs["axes"],
                 use.node.attrs["batch"], use.node.attrs["kind"])
     kernels = [] if x == s.out else [_copy(s)]
-    few = typical_size(product(s.lead)) <= FEW
+    few = typical_size(product(s.lead)) <= FEW or not has_text(o.sort, use.target.language)
     return [*kernels, *([_in_turn(s)] if few else _by_runs(s, use))]
 
 

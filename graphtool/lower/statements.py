@@ -17,6 +17,7 @@ from graphtool.kernels.use import Lowered
 from graphtool.loops.ir import Accumulate, Const, Expr, For, Let, Load, Name, Stmt, Store
 from graphtool.loops.pull import Names, View, apply, iterator
 from graphtool.lower.loop_axes import SHARED
+from graphtool.lower.ranks import LOOPS
 from graphtool.lower.row_loops import LEAST_COLUMNS, columns_of_block
 from graphtool.lower.scans import STEP, scans
 from graphtool.lower.scatters import scatter
@@ -29,6 +30,8 @@ from graphtool.symbolic import Dim, Symbol, bounds, product, symbol_of, typical_
 def lower_statements(use: UnitUse) -> list[Lowered]:
     """The bodies of the node's kernels in order; there may be several on a device."""
     node, assignment = use.node, use.assignment
+    if node.op in LOOPS:
+        return LOOPS[node.op](use)
     if use.target.grid and node.op is o.cumulative:
         return scans(_operand(node, 0, assignment), assignment.views[node.outputs[0]],
                      assignment.buffers, node.outputs[0].hint, **node.attrs)

@@ -6,6 +6,8 @@ import ctypes
 from dataclasses import dataclass
 
 DRIVER = "libcuda.so.1"
+NEEDS = ("run it on a machine with a GPU of NVIDIA and its driver; graphtool doctor says what is "
+         "there")
 _MAJOR, _MINOR, _MULTIPROCESSORS = 75, 76, 16  # attributes of a device, by the driver's numbers
 _LENGTH = 256  # bytes of a name
 

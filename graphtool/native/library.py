@@ -7,8 +7,9 @@ from itertools import count
 from pathlib import Path
 
 from graphtool.errors import InputError
+from graphtool.native import cards, opencl
 
-DEVICE = (-8, -9, -10)  # what a device may say
+DEVICE = (-8, -9, -10, -11)  # what a device may say
 FIRST_CHECK = -1000  # this status and those below say which check of the model failed
 _loads = count()
 
@@ -38,6 +39,13 @@ def open_library(path: Path, target: str, shared: bool = False) -> ctypes.CDLL:
                          where=str(path)) from error
 
 
+def _errors(log: ctypes._NamedFuncPointer) -> str:
+    """The first errors that the compiler of a device reported; "" if it did not."""
+    log.restype = ctypes.c_char_p
+    lines = (log() or b"").decode(errors="replace").splitlines()
+    return " / ".join([x.strip() for x in lines if "error:" in x][:3])[:600]
+
+
 def complaint(library: ctypes.CDLL, name: str, status: int) -> InputError:
     """The error for what a C function of the model `name` returned, in the library's own words."""
     if status == -1:
@@ -48,8 +56,9 @@ def complaint(library: ctypes.CDLL, name: str, status: int) -> InputError:
     say.restype = ctypes.c_char_p
     text = (say(status) or b"").decode()
     if status in DEVICE:
-        return InputError("GT2232", text, hint="run it on a machine with a GPU of NVIDIA and its "
-                                               "driver; graphtool doctor says what is there")
+        log = getattr(library, f"{name}_device_log", None)  # only where the driver compiles
+        return InputError("GT2232", text, where=_errors(log) if log else "",
+                          hint=opencl.NEEDS if log else cards.NEEDS)
     if status > FIRST_CHECK:
         return InputError("GT2215", text)
     message, _, where = text.partition(", at ")
