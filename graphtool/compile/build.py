@@ -161,9 +161,9 @@ def _write(work: Path, texts: Texts, common: Compiler, special: Mapping[str, Com
         cuda.compile_images(work / f"{program}_kernels0.cu", images(program, texts.devices),
                             headers.text("cuda_types.h") or "", how.jobs)
     rows: dict[str, Any] = {
-        **texts.rows, **compile_all(work, texts.name, [s.name for s in texts.sides], common,
-                                    special, how.jobs, static=how.static, exe=how.exe,
-                                    single=how.single),
+        **texts.rows, **compile_all(work, texts.name, [s.name for s in texts.sides],
+                                    texts.programs, common, special, how.jobs, static=how.static,
+                                    exe=how.exe, single=how.single),
         "key": key, "weights_offset": offsets[texts.rows["weights"]],
         "weights_mode": texts.sides[0].mode}
     rows["files"] = {p.name: digest(p) for p in sorted(work.iterdir())}

@@ -9,7 +9,8 @@ from pathlib import Path
 from graphtool.errors import InputError
 from graphtool.native import cards, opencl
 
-DEVICE = (-8, -9, -10, -11)  # what a device may say
+NO_DEVICE = -8
+DEVICE = (NO_DEVICE, -9, -10, -11)  # what a device may say
 FIRST_CHECK = -1000  # this status and those below say which check of the model failed
 _loads = count()
 
@@ -58,7 +59,8 @@ def complaint(library: ctypes.CDLL, name: str, status: int) -> InputError:
     if status in DEVICE:
         log = getattr(library, f"{name}_device_log", None)  # only where the driver compiles
         return InputError("GT2232", text, where=_errors(log) if log else "",
-                          hint=opencl.NEEDS if log else cards.NEEDS)
+                          hint=(opencl if log else cards).NEEDS if status == NO_DEVICE else
+                          "graphtool doctor says which devices there are")
     if status > FIRST_CHECK:
         return InputError("GT2215", text)
     message, _, where = text.partition(", at ")

@@ -21,17 +21,18 @@ from graphtool.native.probes import supports
 from graphtool.native.systems import System
 
 
-def compile_all(work: Path, name: str, sides: Sequence[str], common: Compiler,
-                special: Mapping[str, Compiler], jobs: int | None, *, static: bool, exe: bool,
-                single: bool = False) -> dict[str, Any]:
+def compile_all(work: Path, name: str, sides: Sequence[str], programs: Sequence[str],
+                common: Compiler, special: Mapping[str, Compiler], jobs: int | None, *,
+                static: bool, exe: bool, single: bool = False) -> dict[str, Any]:
     """Compile every C file (in parallel, the largest first, through the cache) and link; the rows
     of build.json that say how.
 
     Files whose names start with a key of `special` are compiled by that compiler; `sides` are the
-    names of the weights, whose files contain only data. `single`: NAME.c has the kernels too.
+    names of the weights, whose files contain only data, as do those of the code that the `programs`
+    have for devices. `single`: NAME.c has the kernels too.
     """
     # what they include is in no cache key: weights, and kernels that are compiled for devices
-    data = (f"{name}_images", *(f"{s}_weights" for s in sides))
+    data = (*(f"{p}_images.c" for p in programs), *(f"{s}_weights" for s in sides))
     programs_of_their_own = {f"{name}_main.c", f"{name}_example.c"}
     units = sorted(p for p in work.glob("*.c") if p.name not in programs_of_their_own)
     headers = "".join(p.read_text() for p in sorted(work.glob("*.h")))

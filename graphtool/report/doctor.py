@@ -9,8 +9,9 @@ import msgspec
 
 from graphtool import target
 from graphtool.errors import CompilerError
+from graphtool.io import release
 from graphtool.machines import cores, cpu_flags, model, tiles_allowed
-from graphtool.native import cache, cards, compiler, cuda, probes
+from graphtool.native import cache, cards, compiler, cuda, opencl, probes
 from graphtool.report import machine
 from graphtool.report.findings import Finding, Outcome, outcome
 
@@ -40,7 +41,7 @@ def doctor(versions: Mapping[str, str]) -> Doctor:
                             "the system refuses its tiles to this process: vectors stand in for "
                             "them", allowed))
     result = _compiler_checks()
-    checks += [*result, *([_machine()] if result[0].ok else []), _mpi(), *_cuda(),
+    checks += [*result, *([_machine()] if result[0].ok else []), _mpi(), *_cuda(), *_opencl(),
                Check("cache", str(cache.directory()))]
     return Doctor(all(c.ok is not False for c in checks if c.name == "compiler"), checks,
                   dict(versions))
@@ -79,6 +80,19 @@ def _cards(driver: cards.Driver | None) -> list[Check]:
         f"GPU {i}", f"{c.name}: compute capability {c.arch // 10}.{c.arch % 10}, "
                     f"{c.multiprocessors} multiprocessors, {c.memory / 2**30:.1f} GiB; "
                     f"{_target_of(c.arch)}") for i, c in enumerate(driver.cards))]
+
+
+def _opencl() -> list[Check]:
+    """The devices that run builds of `--target opencl`."""
+    known = opencl.cards()
+    if not known:
+        lacking = f"no {opencl.LOADER}" if known is None else f"{opencl.LOADER} knows no device"
+        return [Check("OpenCL", f"{lacking}; `{release.install('opencl')}` brings one for the "
+                                "processor")]
+    return [Check(f"OpenCL {i}", f"{c.name} ({c.platform}): {c.version}, {c.units} compute units, "
+                                 f"{c.memory / 2**30:.1f} GiB, "
+                                 f"{'with' if c.doubles else 'without'} float64; --target opencl")
+            for i, c in enumerate(known)]
 
 
 def _target_of(arch: int) -> str:

@@ -332,12 +332,13 @@ GT_INLINE float gt_acos_f32(float x)
 
 /* ---- what libm does well enough ---- */
 
-#define GT_LIBM(name, fn)                                                                         \
-    GT_INLINE float gt_##name##_f32(float x) { return fn##f(x); }                                 \
-    GT_LIBM_F64(name, fn)
 #ifdef GT_NO_DOUBLE
+#define GT_LIBM(name, fn) GT_INLINE float gt_##name##_f32(float x) { return fn##f(x); }
 #define GT_LIBM_F64(name, fn)
 #else
+#define GT_LIBM(name, fn)                                                                         \
+    GT_INLINE float gt_##name##_f32(float x) { return fn##f(x); }                                 \
+    GT_INLINE double gt_##name##_f64(double x) { return fn(x); }
 #define GT_LIBM_F64(name, fn)                                                                     \
     GT_INLINE double gt_##name##_f64(double x) { return fn(x); }
 #endif

@@ -114,7 +114,11 @@ static inline int gt_driver_open(const gt_image *images)
     return gt_device.failed;
 }
 
-static inline void gt_driver_enter(void) { GT_ASK(cuCtxSetCurrent, gt_cuda.context); }
+static inline void gt_driver_enter(const gt_image *images)
+{
+    (void)images;
+    GT_ASK(cuCtxSetCurrent, gt_cuda.context);
+}
 
 static inline void gt_driver_wait(void) { GT_ASK(cuStreamSynchronize, gt_cuda.stream); }
 

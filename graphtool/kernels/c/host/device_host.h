@@ -21,7 +21,11 @@ enum { GT_BLOCKS = 1 << 20 }; /* the most teams of a launch, which then take sev
 typedef uint64_t gt_address;
 #define GT_ADDRESS(at) ((void *)(uintptr_t)(at))
 
-static struct {
+#ifndef GT_DEVICE_SCOPE
+#define GT_DEVICE_SCOPE static /* each program of a library has the device for itself */
+#endif
+
+GT_DEVICE_SCOPE struct {
     pthread_mutex_t lock;
     int opened, failed; /* `failed` is the status of this run */
     gt_address room;    /* what a run works in, kept for the next one */
@@ -30,10 +34,10 @@ static struct {
 
 /* ---- what a driver defines; each does nothing after an error ---- */
 
-/* Finds the driver, a device and the code for it; returns a status. */
+/* Finds the driver and a device that runs the code; returns a status. */
 static inline int gt_driver_open(const gt_image *images);
-/* Makes the device that of the calling thread. */
-static inline void gt_driver_enter(void);
+/* Makes the device that of the calling thread, and of the kernels of this program. */
+static inline void gt_driver_enter(const gt_image *images);
 /* Waits until all has ended. */
 static inline void gt_driver_wait(void);
 static inline gt_address gt_driver_alloc(size_t bytes);
@@ -65,7 +69,7 @@ static inline int gt_device_take(const gt_image *images)
         gt_device.failed = gt_driver_open(images);
         gt_device.opened = !gt_device.failed;
     }
-    gt_driver_enter();
+    gt_driver_enter(images);
     return gt_device.failed;
 }
 

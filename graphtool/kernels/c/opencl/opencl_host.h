@@ -1,6 +1,8 @@
 /* The driver of OpenCL 1.2, libOpenCL, found when the first run asks for it; nothing of OpenCL is
    linked or included. The device is the first GPU of any platform, else the first accelerator, else
-   the first device of any kind. It compiles the text of the kernels when it is opened.
+   the first device of any kind. It compiles the text of a program's kernels when they are needed.
+
+   The programs of a library share the device and its memory; each has its own kernels.
 
    OpenCL names memory by handles. Here each piece of memory has a range of addresses that no
    processor gives to a program: the upper half of 64 bits. A kernel takes such an address as the
@@ -8,6 +10,7 @@
 #ifndef GT_OPENCL_HOST_H
 #define GT_OPENCL_HOST_H
 
+#define GT_DEVICE_SCOPE __attribute__((weak, visibility("hidden")))
 #include "device_host.h"
 #include "opencl.h"
 
@@ -24,12 +27,10 @@ enum { GT_NO_BUFFER = -4, GT_NO_HOST_MEMORY = -6, GT_BAD_SIZE = -61 };
 
 typedef void (*gt_callback)(void);
 #ifdef GT_PROFILE
-#define GT_CLOCKS(X)                                                                              \
-    X(int32_t, clWaitForEvents, (uint32_t, void *const *))                                        \
-    X(int32_t, clGetEventProfilingInfo, (void *, uint32_t, size_t, void *, size_t *))             \
-    X(int32_t, clReleaseEvent, (void *))
+#define GT_QUEUE 2 /* it has clocks */
+static void *gt_event;
 #else
-#define GT_CLOCKS(X)
+#define GT_QUEUE 0
 #endif
 #define GT_DRIVER(X)                                                                              \
     X(int32_t, clGetPlatformIDs, (uint32_t, void **, uint32_t *))                                 \
@@ -43,6 +44,7 @@ typedef void (*gt_callback)(void);
       (void *, uint32_t, const char **, const size_t *, int32_t *))                               \
     X(int32_t, clBuildProgram,                                                                    \
       (void *, uint32_t, void *const *, const char *, gt_callback, void *))                       \
+    X(int32_t, clReleaseProgram, (void *))                                                        \
     X(int32_t, clGetProgramBuildInfo, (void *, void *, uint32_t, size_t, void *, size_t *))       \
     X(void *, clCreateKernel, (void *, const char *, int32_t *))                                  \
     X(int32_t, clSetKernelArg, (void *, uint32_t, size_t, const void *))                          \
@@ -58,17 +60,23 @@ typedef void (*gt_callback)(void);
     X(int32_t, clEnqueueCopyBuffer,                                                               \
       (void *, void *, void *, size_t, size_t, size_t, uint32_t, void *const *, void **))         \
     X(int32_t, clFinish, (void *))                                                                \
-    GT_CLOCKS(X)
+    X(int32_t, clWaitForEvents, (uint32_t, void *const *))                                        \
+    X(int32_t, clGetEventProfilingInfo, (void *, uint32_t, size_t, void *, size_t *))             \
+    X(int32_t, clReleaseEvent, (void *))
 
-static struct {
-    void *device, *context, *queue, *program, *event;
-    char *log;     /* what the compiler said, NULL if nothing */
+GT_DEVICE_SCOPE struct {
+    void *device, *context, *queue;
     void **pieces; /* the handle of each piece of memory, NULL where it was freed */
     size_t count;
 #define GT_FIELD(type, name, arguments) type(*name) arguments;
     GT_DRIVER(GT_FIELD)
 #undef GT_FIELD
 } gt_opencl;
+
+static struct {
+    void *kernels;
+    char *log; /* what the compiler said when it refused them, NULL if nothing */
+} gt_program;
 
 static inline void gt_must(int32_t status)
 {
@@ -107,36 +115,41 @@ static inline uint64_t gt_device_number(uint32_t what)
 static inline void gt_keep_log(void)
 {
     size_t bytes = 0;
-    free(gt_opencl.log);
-    gt_opencl.log = NULL;
-    if (gt_opencl.clGetProgramBuildInfo(gt_opencl.program, gt_opencl.device, GT_BUILD_LOG, 0, NULL,
+    free(gt_program.log);
+    gt_program.log = NULL;
+    if (gt_opencl.clGetProgramBuildInfo(gt_program.kernels, gt_opencl.device, GT_BUILD_LOG, 0, NULL,
                                         &bytes))
         return;
-    gt_opencl.log = calloc(1, bytes + 1);
-    if (gt_opencl.log)
-        gt_opencl.clGetProgramBuildInfo(gt_opencl.program, gt_opencl.device, GT_BUILD_LOG, bytes,
-                                        gt_opencl.log, NULL);
+    gt_program.log = calloc(1, bytes + 1);
+    if (gt_program.log)
+        gt_opencl.clGetProgramBuildInfo(gt_program.kernels, gt_opencl.device, GT_BUILD_LOG, bytes,
+                                        gt_program.log, NULL);
 }
 
-/* Compiles the kernels; returns a status. */
-static inline int gt_compile(const char *text)
+/* Compiles the kernels, if they are not. */
+static inline void gt_driver_enter(const gt_image *images)
 {
+    if (gt_device.failed || gt_program.kernels) return;
+    const char *text = images->data;
     const int exact = (gt_device_number(GT_FLOATS_OF) & GT_EXACT_DIVISION) != 0;
     const char *options = exact ? "-cl-std=CL1.2 -cl-fp32-correctly-rounded-divide-sqrt"
                                 : "-cl-std=CL1.2";
     int32_t status = 0;
-    gt_opencl.program =
+    gt_program.kernels =
         gt_opencl.clCreateProgramWithSource(gt_opencl.context, 1, &text, NULL, &status);
     gt_must(status);
-    if (gt_device.failed) return gt_device.failed;
-    status = gt_opencl.clBuildProgram(gt_opencl.program, 1, &gt_opencl.device, options, NULL, NULL);
-    if (!status) return 0;
+    if (gt_device.failed) return;
+    if (!gt_opencl.clBuildProgram(gt_program.kernels, 1, &gt_opencl.device, options, NULL, NULL))
+        return;
     gt_keep_log();
-    return GT_NO_CODE;
+    gt_opencl.clReleaseProgram(gt_program.kernels);
+    gt_program.kernels = NULL;
+    gt_device.failed = GT_NO_CODE;
 }
 
 static inline int gt_driver_open(const gt_image *images)
 {
+    (void)images;
     enum { GPU = 4, ACCELERATOR = 8 };
     const uint64_t any = 0xffffffff;
     void *library = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL), *found;
@@ -159,15 +172,9 @@ static inline int gt_driver_open(const gt_image *images)
     gt_opencl.context =
         gt_opencl.clCreateContext(NULL, 1, &gt_opencl.device, NULL, NULL, &status);
     gt_must(status);
-    if (!gt_device.failed) gt_device.failed = gt_compile(images->data);
     if (!gt_device.failed) {
-#ifdef GT_PROFILE
-        const uint64_t clocks = 2;
-#else
-        const uint64_t clocks = 0;
-#endif
         gt_opencl.queue = gt_opencl.clCreateCommandQueue(gt_opencl.context, gt_opencl.device,
-                                                         clocks, &status);
+                                                         GT_QUEUE, &status);
         gt_must(status);
     }
     if (gt_device.failed && gt_opencl.context) {
@@ -177,14 +184,12 @@ static inline int gt_driver_open(const gt_image *images)
     return gt_device.failed;
 }
 
-static inline void gt_driver_enter(void) {}
-
 static inline void gt_driver_wait(void) { GT_ASK(clFinish, gt_opencl.queue); }
 
 static inline void gt_driver_forget(void) {}
 
 /* The messages of the device's compiler; "" if there are none. */
-static inline const char *gt_device_log(void) { return gt_opencl.log ? gt_opencl.log : ""; }
+static inline const char *gt_device_log(void) { return gt_program.log ? gt_program.log : ""; }
 
 /* ---- memory ---- */
 
@@ -261,7 +266,7 @@ static inline void gt_driver_launch(void **kernel, const char *name, int64_t tea
     int32_t status = 0;
     uint32_t at = 0;
     if (!gt_device.failed && !*kernel) {
-        *kernel = gt_opencl.clCreateKernel(gt_opencl.program, name, &status);
+        *kernel = gt_opencl.clCreateKernel(gt_program.kernels, name, &status);
         gt_must(status);
     }
     for (int i = 0; i < count; i++) {
@@ -279,7 +284,7 @@ static inline void gt_driver_launch(void **kernel, const char *name, int64_t tea
     if (teams > GT_BLOCKS) teams = GT_BLOCKS;
     const size_t all = (size_t)teams * GT_TEAM, team = GT_TEAM;
 #ifdef GT_PROFILE
-    void **const event = &gt_opencl.event;
+    void **const event = &gt_event;
 #else
     void **const event = NULL;
 #endif
@@ -289,17 +294,17 @@ static inline void gt_driver_launch(void **kernel, const char *name, int64_t tea
 }
 
 #ifdef GT_PROFILE
-static inline void gt_clock_start(void) { gt_opencl.event = NULL; }
+static inline void gt_clock_start(void) { gt_event = NULL; }
 
 static inline int64_t gt_clock_stop(void)
 {
     enum { START = 0x1282, END = 0x1283 };
     uint64_t start = 0, end = 0;
-    if (!gt_opencl.event) return 0;
-    GT_ASK(clWaitForEvents, 1, &gt_opencl.event);
-    GT_ASK(clGetEventProfilingInfo, gt_opencl.event, START, sizeof start, &start, NULL);
-    GT_ASK(clGetEventProfilingInfo, gt_opencl.event, END, sizeof end, &end, NULL);
-    GT_ASK(clReleaseEvent, gt_opencl.event);
+    if (!gt_event) return 0;
+    GT_ASK(clWaitForEvents, 1, &gt_event);
+    GT_ASK(clGetEventProfilingInfo, gt_event, START, sizeof start, &start, NULL);
+    GT_ASK(clGetEventProfilingInfo, gt_event, END, sizeof end, &end, NULL);
+    GT_ASK(clReleaseEvent, gt_event);
     return (int64_t)(end - start);
 }
 #endif
