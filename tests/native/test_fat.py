@@ -37,7 +37,7 @@ print(model.library.model_level())
 """
 
 
-@pytest.fixture(scope="module", params=["file", "embed"])
+@pytest.fixture(scope="module", params=["file", pytest.param("embed", marks=pytest.mark.slow)])
 def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("fat") / "b"
     return graphtool.build(SAMPLES[NAME], out, target="fat", exe=True, weights=request.param)

@@ -61,7 +61,7 @@ def check(name: str, levels: tuple[str, ...], cc: str, path: Path) -> set[str]:
     return found
 
 
-@pytest.mark.part(2)
+@pytest.mark.part(5)
 @pytest.mark.parametrize("name", QUICK)
 def test_levels_and_threads(name: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     found = check(name, LEVELS, "gcc", tmp_path)

@@ -48,7 +48,7 @@ INTEGERS = [
     Product(3, 9, 33, 20, False, dtype=U8)]
 
 
-@pytest.mark.part(4)
+@pytest.mark.part(6)
 @pytest.mark.parametrize("site", [*SITES, *INTEGERS], ids=str)
 def test_every_candidate_computes_the_same(site: Site, tmp_path: Path) -> None:
     module = measure.model(site)

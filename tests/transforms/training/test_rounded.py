@@ -74,6 +74,7 @@ def test_integers_are_those_that_stood_there() -> None:
         assert (integers(h, np.full(data.shape, 1e9)) == node.outputs[0].type.dtype.high).all()
 
 
+@pytest.mark.slow  # docs/how-to/quantise.md shows the same by commands
 def test_training_brings_accuracy_back(tmp_path: Path) -> None:
     """A network whose ranges cut off far too much loses accuracy; three epochs bring most back,
     and the result is int8 again."""
